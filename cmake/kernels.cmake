@@ -1,0 +1,26 @@
+# CPU kernels are compiled once per ISA level. A file named *_simd.cpp under src/kernels/cpu is built for
+# every level below, each time with LATHE_ISA set to the level's namespace; the choice is made at run time.
+# See src/kernels/cpu/isa.h.
+set(LATHE_ISA_LEVELS baseline)
+set(LATHE_ISA_FLAGS_baseline "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(LATHE_ISA_LEVELS baseline avx2 avx512)
+  set(LATHE_ISA_FLAGS_baseline -march=x86-64-v2)
+  set(LATHE_ISA_FLAGS_avx2 -march=x86-64-v3)
+  set(LATHE_ISA_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+endif()
+
+function(lathe_add_simd_kernels out_objects)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/cpu/*_simd.cpp)
+  set(objects)
+  foreach(level IN LISTS LATHE_ISA_LEVELS)
+    if(sources)
+      add_library(kernels_${level} OBJECT ${sources})
+      target_include_directories(kernels_${level} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+      target_compile_options(kernels_${level} PRIVATE ${LATHE_ISA_FLAGS_${level}} -O3 -ffp-contract=fast)
+      target_compile_definitions(kernels_${level} PRIVATE LATHE_ISA=${level} LATHE_ISA_LEVEL_${level}=1)
+      list(APPEND objects $<TARGET_OBJECTS:kernels_${level}>)
+    endif()
+  endforeach()
+  set(${out_objects} ${objects} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hashes. Hasher is for tables and cache keys (64-bit, stable across runs and machines); digest is for integrity.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace lathe {
+
+class Hasher {
+ public:
+  Hasher& add(std::span<const std::byte> bytes);
+  Hasher& add(std::string_view text);  // length-prefixed, so that ("ab","c") and ("a","bc") differ
+  Hasher& add(uint64_t value);
+  uint64_t value() const { return state_; }
+
+ private:
+  uint64_t state_ = 0x9e3779b97f4a7c15ull;
+};
+
+// BLAKE2b-256.
+using Digest = std::array<std::byte, 32>;
+Digest digest_of(std::span<const std::byte> bytes);
+
+}  // namespace lathe

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/result.h"
+
+namespace lathe {
+namespace {
+
+struct Row {
+  ErrorCode code;
+  std::string_view name;
+  ErrorKind kind;
+  std::string_view title;
+};
+
+constexpr Row kRows[] = {
+#define LATHE_ERROR(name, number, kind, title) {ErrorCode::name, #name, ErrorKind::kind, title},
+#include "base/errors.def"
+#undef LATHE_ERROR
+};
+
+const Row& row_of(ErrorCode code) {
+  for (const Row& row : kRows)
+    if (row.code == code) return row;
+  return row_of(ErrorCode::internal);
+}
+
+}  // namespace
+
+ErrorKind kind_of(ErrorCode code) { return row_of(code).kind; }
+std::string_view name_of(ErrorCode code) { return row_of(code).name; }
+std::string_view title_of(ErrorCode code) { return row_of(code).title; }
+
+std::string Error::to_string() const {
+  std::string text = fmt::format("LATHE-{} {}: {}", static_cast<int32_t>(code), name_of(code), message);
+  for (const Error& note : notes) text += "\n  " + note.to_string();
+  return text;
+}
+
+Error with_context(Error error, std::string_view context) {
+  error.message = fmt::format("{}: {}", context, error.message);
+  return error;
+}
+
+}  // namespace lathe
