@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/op.h"
+
+namespace lathe {
+
+#define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
+  __attribute__((weak)) Result<> infer_##name(InferContext& context);               \
+  __attribute__((weak)) Result<> eval_##name(EvalContext& context);
+#include "ops/ops.def"
+#undef LATHE_OP
+
+namespace {
+
+const OpInfo kOps[] = {
+#define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
+  {OpKind::name, #name, min_in, max_in, min_out, max_out, traits, infer_##name, eval_##name},
+#include "ops/ops.def"
+#undef LATHE_OP
+};
+
+Result<> check_arity(const OpInfo& info, std::span<const Tensor> inputs, size_t num_outputs) {
+  if (static_cast<int>(inputs.size()) < info.min_inputs || static_cast<int>(inputs.size()) > info.max_inputs ||
+      static_cast<int>(num_outputs) < info.min_outputs || static_cast<int>(num_outputs) > info.max_outputs)
+    return fail(ErrorCode::graph_invalid, "{} does not take {} inputs and {} outputs", info.name, inputs.size(), num_outputs);
+  for (int i = 0; i < info.min_inputs; ++i)
+    if (!inputs[i].defined()) return fail(ErrorCode::graph_invalid, "{}: input {} is required", info.name, i);
+  return {};
+}
+
+// Integer contents of small tensors, which shape rules read (shapes, axes, pads, ...).
+constexpr int64_t kMaxElements = 1024;
+
+}  // namespace
+
+const OpInfo& op_info(OpKind kind) { return kOps[static_cast<size_t>(kind)]; }
+
+const OpInfo* find_op(std::string_view name) {
+  for (const OpInfo& info : kOps)
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
+std::span<const OpInfo> all_ops() { return kOps; }
+
+std::optional<Ints> InferContext::constant_elements(size_t i) const {
+  const std::vector<Expr>* known = elements(i);
+  if (!known) return std::nullopt;
+  Ints values;
+  for (const Expr& element : *known) {
+    if (!element.is_constant()) return std::nullopt;
+    values.push_back(*element.as_constant());
+  }
+  return values;
+}
+
+Result<> EvalContext::allocate(size_t i, Dims dims) {
+  LATHE_ASSIGN(outputs_[i], Tensor::allocate(output_types_[i].dtype, std::move(dims)));
+  return {};
+}
+
+Result<std::vector<Tensor>> run_op(const Attributes& attributes, std::span<const Tensor> inputs, size_t num_outputs,
+                                   const PlaceOutput& place) {
+  const OpInfo& info = op_info(attributes.kind());
+  LATHE_TRY(check_arity(info, inputs, num_outputs));
+  std::vector<ValueType> types(inputs.size());
+  std::vector<std::vector<Expr>> elements(inputs.size());
+  std::vector<InferContext::Input> infer_inputs(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& tensor = inputs[i];
+    if (!tensor.defined()) continue;
+    types[i] = {tensor.dtype(), to_shape(tensor.dims())};
+    infer_inputs[i] = {&types[i], &tensor, nullptr};
+    if (is_floating(tensor.dtype()) || tensor.rank() > 1 || tensor.volume() > kMaxElements) continue;
+    for (int64_t e = 0; e < tensor.volume(); ++e) elements[i].push_back(tensor.at(e));
+    infer_inputs[i].elements = &elements[i];
+  }
+  InferContext infer(attributes, infer_inputs, num_outputs, [](std::string_view) { return Expr::invalid(); });
+  LATHE_TRY(info.infer(infer));
+
+  std::vector<Tensor> outputs(num_outputs);
+  std::vector<ValueType> output_types;
+  for (size_t i = 0; i < num_outputs; ++i) {
+    output_types.push_back(infer.outputs()[i].type);
+    const std::optional<Dims> dims = as_constant(output_types[i].shape);
+    if (!dims) continue;
+    if (place) {
+      LATHE_ASSIGN(outputs[i], place(i, output_types[i].dtype, *dims));
+    }
+    if (!outputs[i].defined()) {
+      LATHE_ASSIGN(outputs[i], Tensor::allocate(output_types[i].dtype, *dims));
+    }
+  }
+  EvalContext eval(attributes, inputs, outputs, output_types);
+  LATHE_TRY(info.eval(eval));
+  return outputs;
+}
+
+}  // namespace lathe

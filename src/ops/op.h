@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an op is: arity, traits, a shape/type rule and a plain evaluation. The evaluation is the oracle of every kernel's
+// test, constant folding, and the fallback that runs when no kernel fits. It is written to be obviously right.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "ops/attributes.h"
+
+namespace lathe {
+
+enum Traits : uint32_t {
+  kNoTraits = 0,
+  kPointwise = 1 << 0,      // each output element depends on the input elements at its (broadcast) position only
+  kHeavy = 1 << 1,          // worth a region of its own
+  kReduction = 1 << 2,      // works on rows; reads more than it writes or normalises them
+  kView = 1 << 3,           // the same elements in the same order under other dims
+  kMovement = 1 << 4,       // copies elements, computes none
+  kDataDependent = 1 << 5,  // output dims depend on input values, whatever is known about the input
+};
+
+inline constexpr int kMany = INT32_MAX;
+
+struct ValueType {
+  DType dtype = DType::f32;
+  Shape shape;
+  int rank() const { return static_cast<int>(shape.size()); }
+};
+
+// What a shape rule sees and sets. Problems are user errors: say which input, its shape, and what was expected.
+class InferContext {
+ public:
+  struct Input {
+    const ValueType* type = nullptr;            // null = omitted
+    const Tensor* constant = nullptr;           // content, when known
+    const std::vector<Expr>* elements = nullptr;  // integer content known symbolically (also when constant is set)
+  };
+  struct Output {
+    ValueType type;
+    std::vector<Expr> elements;  // integer content in row-major order, when the rule can state it
+    bool has_elements = false;
+  };
+
+  InferContext(const Attributes& attributes, std::span<const Input> inputs, size_t num_outputs,
+               std::function<Expr(std::string_view hint)> new_symbol)
+      : attributes_(attributes), inputs_(inputs), outputs_(num_outputs), new_symbol_(std::move(new_symbol)) {}
+
+  template <class A> const A& attrs() const { return static_cast<const A&>(attributes_); }
+  size_t num_inputs() const { return inputs_.size(); }
+  size_t num_outputs() const { return outputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i].type; }
+  const ValueType& type(size_t i) const { return *inputs_[i].type; }
+  const Shape& shape(size_t i) const { return inputs_[i].type->shape; }
+  DType dtype(size_t i) const { return inputs_[i].type->dtype; }
+  int rank(size_t i) const { return inputs_[i].type->rank(); }
+  const Tensor* constant(size_t i) const { return has(i) ? inputs_[i].constant : nullptr; }
+  // Integer contents, symbolic or not; null when unknown (then the rule uses new_symbol() for what depends on it).
+  const std::vector<Expr>* elements(size_t i) const { return has(i) ? inputs_[i].elements : nullptr; }
+  // All of them numbers, or nullopt.
+  std::optional<Ints> constant_elements(size_t i) const;
+
+  void set(size_t i, DType dtype, Shape shape) { outputs_[i].type = {dtype, std::move(shape)}; }
+  void set_elements(size_t i, std::vector<Expr> elements) {
+    outputs_[i].elements = std::move(elements);
+    outputs_[i].has_elements = true;
+  }
+  // A dimension that only running can tell. While running it is Expr::invalid(): the evaluation sizes that output.
+  Expr new_symbol(std::string_view hint) { return new_symbol_(hint); }
+
+  std::vector<Output>& outputs() { return outputs_; }
+
+ private:
+  const Attributes& attributes_;
+  std::span<const Input> inputs_;
+  std::vector<Output> outputs_;
+  std::function<Expr(std::string_view)> new_symbol_;
+};
+
+// What an evaluation sees. Outputs whose dims the shape rule knew are allocated before the call; the others are made by
+// the evaluation through allocate().
+class EvalContext {
+ public:
+  EvalContext(const Attributes& attributes, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+              std::span<const ValueType> output_types)
+      : attributes_(attributes), inputs_(inputs), outputs_(outputs), output_types_(output_types) {}
+
+  template <class A> const A& attrs() const { return static_cast<const A&>(attributes_); }
+  size_t num_inputs() const { return inputs_.size(); }
+  size_t num_outputs() const { return outputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i].defined(); }
+  const Tensor& input(size_t i) const { return inputs_[i]; }
+  Tensor& output(size_t i) { return outputs_[i]; }
+  Result<> allocate(size_t i, Dims dims);  // output i with the inferred type and these dims
+
+ private:
+  const Attributes& attributes_;
+  std::span<const Tensor> inputs_;
+  std::span<Tensor> outputs_;
+  std::span<const ValueType> output_types_;
+};
+
+struct OpInfo {
+  OpKind kind;
+  std::string_view name;
+  int min_inputs, max_inputs, min_outputs, max_outputs;
+  uint32_t traits;
+  Result<> (*infer)(InferContext& context);
+  Result<> (*eval)(EvalContext& context);
+};
+
+const OpInfo& op_info(OpKind kind);
+const OpInfo* find_op(std::string_view name);
+std::span<const OpInfo> all_ops();
+
+// Shape rule, allocation and evaluation in one call: constant folding, the oracle, and "eval" steps. `place` may supply
+// the memory of output i (an undefined Tensor = allocate here).
+using PlaceOutput = std::function<Result<Tensor>(size_t i, DType dtype, const Dims& dims)>;
+Result<std::vector<Tensor>> run_op(const Attributes& attributes, std::span<const Tensor> inputs, size_t num_outputs,
+                                   const PlaceOutput& place = {});
+
+}  // namespace lathe
