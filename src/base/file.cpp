@@ -28,7 +28,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::map_descriptor(int descrip
     int descriptor;
     ~Closer() { ::close(descriptor); }
   } closer{descriptor};
-  struct stat info{};
+  struct stat info {};
   if (::fstat(descriptor, &info) != 0) return fail(ErrorCode::file_read, "cannot stat '{}': {}", path, errno_text());
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::file_read, "'{}' is not a regular file", path);
   std::shared_ptr<MappedFile> file(new MappedFile);

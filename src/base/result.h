@@ -57,22 +57,22 @@ Error with_context(Error error, std::string_view context);
 #define LATHE_CONCAT(a, b) LATHE_CONCAT_INNER(a, b)
 
 // LATHE_TRY(expression): returns the error from the enclosing function, if any.
-#define LATHE_TRY(...)                                                       \
-  do {                                                                       \
-    auto lathe_result = (__VA_ARGS__);                                       \
+#define LATHE_TRY(...)                                                        \
+  do {                                                                        \
+    auto lathe_result = (__VA_ARGS__);                                        \
     if (!lathe_result) return ::lathe::fail(std::move(lathe_result).error()); \
   } while (0)
 
 // LATHE_ASSIGN(auto x, expression): declares x from the result's value, or returns the error.
-#define LATHE_ASSIGN(declaration, ...) LATHE_ASSIGN_IMPL(LATHE_CONCAT(lathe_result_, __LINE__), declaration, __VA_ARGS__)
-#define LATHE_ASSIGN_IMPL(result, declaration, ...)                \
-  auto result = (__VA_ARGS__);                                     \
-  if (!result) return ::lathe::fail(std::move(result).error());    \
+#define LATHE_ASSIGN(declaration, ...) \
+  LATHE_ASSIGN_IMPL(LATHE_CONCAT(lathe_result_, __LINE__), declaration, __VA_ARGS__)
+#define LATHE_ASSIGN_IMPL(result, declaration, ...)             \
+  auto result = (__VA_ARGS__);                                  \
+  if (!result) return ::lathe::fail(std::move(result).error()); \
   declaration = std::move(*result)
 
 // A broken invariant of our own: reported as an internal error to the caller, in every build type.
-#define LATHE_CHECK(condition)                                                                              \
-  do {                                                                                                      \
-    if (!(condition))                                                                                       \
-      return ::lathe::fail(::lathe::ErrorCode::internal, "{}:{}: {}", __FILE__, __LINE__, #condition);       \
+#define LATHE_CHECK(condition)                                                                                         \
+  do {                                                                                                                 \
+    if (!(condition)) return ::lathe::fail(::lathe::ErrorCode::internal, "{}:{}: {}", __FILE__, __LINE__, #condition); \
   } while (0)

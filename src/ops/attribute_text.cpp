@@ -112,9 +112,15 @@ class Reader final : public FieldVisitor {
       return value || token == "false";
     });
   }
-  void field(std::string_view name, int64_t& value) override { read(name, [&] { return read_number(text_, value); }); }
-  void field(std::string_view name, double& value) override { read(name, [&] { return read_number(text_, value); }); }
-  void field(std::string_view name, Ints& value) override { read(name, [&] { return read_ints(text_, value); }); }
+  void field(std::string_view name, int64_t& value) override {
+    read(name, [&] { return read_number(text_, value); });
+  }
+  void field(std::string_view name, double& value) override {
+    read(name, [&] { return read_number(text_, value); });
+  }
+  void field(std::string_view name, Ints& value) override {
+    read(name, [&] { return read_ints(text_, value); });
+  }
   void field(std::string_view name, std::string& value) override {
     read(name, [&] {
       value.clear();
@@ -168,9 +174,12 @@ class Reader final : public FieldVisitor {
 
 template <class T>
 std::string element_text(T value) {
-  if constexpr (std::is_class_v<T>) return number_text(static_cast<float>(value));
-  else if constexpr (std::is_floating_point_v<T>) return std::isfinite(value) ? fmt::format("{}", value) : number_text(value);
-  else return std::to_string(static_cast<std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>(value));
+  if constexpr (std::is_class_v<T>)
+    return number_text(static_cast<float>(value));
+  else if constexpr (std::is_floating_point_v<T>)
+    return std::isfinite(value) ? fmt::format("{}", value) : number_text(value);
+  else
+    return std::to_string(static_cast<std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>(value));
 }
 
 template <class T>
@@ -205,14 +214,16 @@ Result<std::unique_ptr<Attributes>> parse_attributes(OpKind kind, std::string_vi
   std::unique_ptr<Attributes> attributes = make_attributes(kind);
   skip_spaces(text);
   if (text.empty()) return attributes;
-  if (!accept(text, "{")) return fail(ErrorCode::text_syntax, "attributes must start with '{{', found '{}'", text.substr(0, 20));
+  if (!accept(text, "{"))
+    return fail(ErrorCode::text_syntax, "attributes must start with '{{', found '{}'", text.substr(0, 20));
   while (!accept(text, "}")) {
     const std::string name(word(text));
     if (!accept(text, "=")) return fail(ErrorCode::text_syntax, "expected '=' after attribute '{}'", name);
     Reader reader(name, text);
     attributes->visit(reader);
     if (!reader.found) return fail(ErrorCode::text_syntax, "there is no attribute '{}'", name);
-    if (!reader.valid) return fail(ErrorCode::text_syntax, "attribute '{}' has an invalid value near '{}'", name, text.substr(0, 20));
+    if (!reader.valid)
+      return fail(ErrorCode::text_syntax, "attribute '{}' has an invalid value near '{}'", name, text.substr(0, 20));
     accept(text, ",");
   }
   skip_spaces(text);
@@ -246,7 +257,8 @@ Result<Tensor> parse_tensor(std::string_view& text) {
       if ((i > 0 && !accept(text, ",")) || !read_element(text, tensor.mutable_as<T>()[i])) return false;
     return true;
   });
-  if (!valid || !accept(text, "}")) return fail(ErrorCode::text_syntax, "invalid tensor element near '{}'", text.substr(0, 20));
+  if (!valid || !accept(text, "}"))
+    return fail(ErrorCode::text_syntax, "invalid tensor element near '{}'", text.substr(0, 20));
   return tensor;
 }
 

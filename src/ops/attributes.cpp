@@ -7,12 +7,14 @@ namespace lathe {
 namespace {
 
 // The names of each enumeration's values, found by its type.
-template <class E> EnumInfo enum_info();
+template <class E>
+EnumInfo enum_info();
 #define V(name) #name,
-#define LATHE_ENUM(Type, values)                            \
-  template <> EnumInfo enum_info<Type>() {                  \
-    static constexpr std::string_view kNames[] = {values};  \
-    return {#Type, kNames};                                 \
+#define LATHE_ENUM(Type, values)                           \
+  template <>                                              \
+  EnumInfo enum_info<Type>() {                             \
+    static constexpr std::string_view kNames[] = {values}; \
+    return {#Type, kNames};                                \
   }
 #include "ops/enums.def"
 #undef LATHE_ENUM
@@ -76,7 +78,8 @@ std::string encode(const Attributes& attributes) {
 std::unique_ptr<Attributes> make_attributes(OpKind kind) {
   switch (kind) {
 #define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
-  case OpKind::name: return std::make_unique<Name##Attrs>();
+  case OpKind::name:                                                               \
+    return std::make_unique<Name##Attrs>();
 #include "ops/ops.def"
 #undef LATHE_OP
   }

@@ -4,7 +4,7 @@
 namespace lathe {
 
 #define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
-  __attribute__((weak)) Result<> infer_##name(InferContext& context);               \
+  __attribute__((weak)) Result<> infer_##name(InferContext& context);              \
   __attribute__((weak)) Result<> eval_##name(EvalContext& context);
 #include "ops/ops.def"
 #undef LATHE_OP
@@ -21,7 +21,8 @@ const OpInfo kOps[] = {
 Result<> check_arity(const OpInfo& info, std::span<const Tensor> inputs, size_t num_outputs) {
   if (static_cast<int>(inputs.size()) < info.min_inputs || static_cast<int>(inputs.size()) > info.max_inputs ||
       static_cast<int>(num_outputs) < info.min_outputs || static_cast<int>(num_outputs) > info.max_outputs)
-    return fail(ErrorCode::graph_invalid, "{} does not take {} inputs and {} outputs", info.name, inputs.size(), num_outputs);
+    return fail(ErrorCode::graph_invalid, "{} does not take {} inputs and {} outputs", info.name, inputs.size(),
+                num_outputs);
   for (int i = 0; i < info.min_inputs; ++i)
     if (!inputs[i].defined()) return fail(ErrorCode::graph_invalid, "{}: input {} is required", info.name, i);
   return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op is: arity, traits, a shape/type rule and a plain evaluation. The evaluation is the oracle of every kernel's
-// test, constant folding, and the fallback that runs when no kernel fits. It is written to be obviously right.
+// What an op is: arity, traits, a shape/type rule and a plain evaluation. The evaluation is the oracle of every
+// kernel's test, constant folding, and the fallback that runs when no kernel fits. It is written to be obviously right.
 #pragma once
 
 #include <functional>
@@ -32,8 +32,8 @@ struct ValueType {
 class InferContext {
  public:
   struct Input {
-    const ValueType* type = nullptr;            // null = omitted
-    const Tensor* constant = nullptr;           // content, when known
+    const ValueType* type = nullptr;              // null = omitted
+    const Tensor* constant = nullptr;             // content, when known
     const std::vector<Expr>* elements = nullptr;  // integer content known symbolically (also when constant is set)
   };
   struct Output {
@@ -46,7 +46,10 @@ class InferContext {
                std::function<Expr(std::string_view hint)> new_symbol)
       : attributes_(attributes), inputs_(inputs), outputs_(num_outputs), new_symbol_(std::move(new_symbol)) {}
 
-  template <class A> const A& attrs() const { return static_cast<const A&>(attributes_); }
+  template <class A>
+  const A& attrs() const {
+    return static_cast<const A&>(attributes_);
+  }
   size_t num_inputs() const { return inputs_.size(); }
   size_t num_outputs() const { return outputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].type; }
@@ -85,7 +88,10 @@ class EvalContext {
               std::span<const ValueType> output_types)
       : attributes_(attributes), inputs_(inputs), outputs_(outputs), output_types_(output_types) {}
 
-  template <class A> const A& attrs() const { return static_cast<const A&>(attributes_); }
+  template <class A>
+  const A& attrs() const {
+    return static_cast<const A&>(attributes_);
+  }
   size_t num_inputs() const { return inputs_.size(); }
   size_t num_outputs() const { return outputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].defined(); }

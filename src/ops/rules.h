@@ -8,7 +8,8 @@ namespace lathe {
 
 // axis in [-rank, rank) made non-negative, or an attribute error naming `what`.
 Result<int64_t> normalize_axis(int64_t axis, int64_t rank, std::string_view what = "axis");
-Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::string_view what = "axes");  // sorted, no repeats
+Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank,
+                            std::string_view what = "axes");  // sorted, no repeats
 
 // NumPy broadcasting of symbolic shapes. Dims that cannot be proven equal or 1 give max(a, b) * min(a, b, 1), which is
 // right for every legal pair; the run-time check catches illegal ones.
@@ -21,7 +22,8 @@ Dims broadcast_strides(std::span<const int64_t> dims, std::span<const int64_t> r
 // Walks a dense row-major index space, keeping one running offset per operand.
 class Walk {
  public:
-  Walk(Dims dims, std::vector<Dims> strides) : dims_(std::move(dims)), strides_(std::move(strides)), index_(dims_.size()), offsets_(strides_.size()) {}
+  Walk(Dims dims, std::vector<Dims> strides)
+      : dims_(std::move(dims)), strides_(std::move(strides)), index_(dims_.size()), offsets_(strides_.size()) {}
   int64_t offset(size_t operand) const { return offsets_[operand]; }
   std::span<const int64_t> index() const { return index_; }
   void next() {

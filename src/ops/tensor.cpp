@@ -12,8 +12,10 @@ std::optional<int64_t> checked_volume(std::span<const int64_t> dims) {
   bool empty = false;
   for (int64_t dim : dims) {
     if (dim < 0) return std::nullopt;
-    if (dim == 0) empty = true;
-    else if (__builtin_mul_overflow(product, dim, &product)) return std::nullopt;
+    if (dim == 0)
+      empty = true;
+    else if (__builtin_mul_overflow(product, dim, &product))
+      return std::nullopt;
   }
   return empty ? 0 : product;
 }
@@ -94,16 +96,20 @@ Tensor Tensor::reshaped(Dims dims) const {
 int64_t Tensor::at(int64_t i) const {
   return dispatch(dtype_, [&](auto zero) -> int64_t {
     using T = decltype(zero);
-    if constexpr (std::is_class_v<T>) return static_cast<int64_t>(static_cast<float>(as<T>()[i]));
-    else return static_cast<int64_t>(as<T>()[i]);
+    if constexpr (std::is_class_v<T>)
+      return static_cast<int64_t>(static_cast<float>(as<T>()[i]));
+    else
+      return static_cast<int64_t>(as<T>()[i]);
   });
 }
 
 double Tensor::at_double(int64_t i) const {
   return dispatch(dtype_, [&](auto zero) -> double {
     using T = decltype(zero);
-    if constexpr (std::is_class_v<T>) return static_cast<float>(as<T>()[i]);
-    else return static_cast<double>(as<T>()[i]);
+    if constexpr (std::is_class_v<T>)
+      return static_cast<float>(as<T>()[i]);
+    else
+      return static_cast<double>(as<T>()[i]);
   });
 }
 

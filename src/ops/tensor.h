@@ -22,7 +22,9 @@ class Tensor {
   static Tensor view(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner);
   // From a list, for tests and importers: Tensor::of<int64_t>({3}, {1, 2, 3}). Throws bad_alloc only.
   template <class T>
-  static Tensor of(Dims dims, std::initializer_list<T> values) { return from(std::move(dims), std::span<const T>(values.begin(), values.size())); }
+  static Tensor of(Dims dims, std::initializer_list<T> values) {
+    return from(std::move(dims), std::span<const T>(values.begin(), values.size()));
+  }
   template <class T>
   static Tensor from(Dims dims, std::span<const T> values);
 
@@ -35,8 +37,14 @@ class Tensor {
 
   const void* data() const { return data_; }
   void* mutable_data() { return const_cast<void*>(data_); }  // only while this is the sole handle
-  template <class T> const T* as() const { return static_cast<const T*>(data_); }
-  template <class T> T* mutable_as() { return static_cast<T*>(mutable_data()); }
+  template <class T>
+  const T* as() const {
+    return static_cast<const T*>(data_);
+  }
+  template <class T>
+  T* mutable_as() {
+    return static_cast<T*>(mutable_data());
+  }
   std::span<const std::byte> raw() const { return {static_cast<const std::byte*>(data_), bytes()}; }
 
   Tensor reshaped(Dims dims) const;  // same volume, same storage

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan in memory: what the builder emits and the runtime executes. docs/plan_format.md describes the file.
 //
-// Plain data, no graph. Everything refers by index; validate() (plan/validate.h) proves every index, rank and size sane,
-// and both the writer and the reader call it, so that the runtime relies on it without checks of its own.
+// Plain data, no graph. Everything refers by index; validate() (plan/validate.h) proves every index, rank and size
+// sane, and both the writer and the reader call it, so that the runtime relies on it without checks of its own.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ struct Binding {
   std::string name;
   bool is_input = true;
   TensorId tensor = kNoTensor;
-  bool is_shape_tensor = false;             // its values are needed when shapes are set (host memory)
-  std::vector<std::string> dim_names;       // "" = unnamed
+  bool is_shape_tensor = false;        // its values are needed when shapes are set (host memory)
+  std::vector<std::string> dim_names;  // "" = unnamed
 };
 
 // One profile: for each symbol of Plan::symbols that comes from an input, its range and the value it was tuned for.
@@ -74,24 +74,24 @@ struct Profile {
 // every other name is looked up in the device's kernel table.
 struct Step {
   std::string kernel;
-  std::vector<TensorId> inputs;   // kNoTensor = omitted
+  std::vector<TensorId> inputs;  // kNoTensor = omitted
   std::vector<TensorId> outputs;
-  std::vector<int64_t> params;    // see the kernel's header
-  std::string program;            // fusion program, text form; empty = none
-  std::string op;                 // for "eval"
-  std::string attributes;         // for "eval"
+  std::vector<int64_t> params;  // see the kernel's header
+  std::string program;          // fusion program, text form; empty = none
+  std::string op;               // for "eval"
+  std::string attributes;       // for "eval"
 
   // What the inspector shows.
-  std::string name;                        // "conv1 + relu1"
-  std::vector<std::string> origin;         // names of the network's layers that ended up here
-  std::string tactic;                      // the chosen tactic's configuration, printable
-  float milliseconds = 0;                  // measured while building; 0 = not measured
+  std::string name;                 // "conv1 + relu1"
+  std::vector<std::string> origin;  // names of the network's layers that ended up here
+  std::string tactic;               // the chosen tactic's configuration, printable
+  float milliseconds = 0;           // measured while building; 0 = not measured
 };
 
 struct Plan {
-  std::string name;              // of the network
-  std::string target;            // "cpu-x86_64-avx512"; what the device's target check understands
-  uint32_t threads = 1;          // tuned for; advice
+  std::string name;      // of the network
+  std::string target;    // "cpu-x86_64-avx512"; what the device's target check understands
+  uint32_t threads = 1;  // tuned for; advice
   std::vector<Symbol> symbols;
   std::vector<Profile> profiles;  // at least one
   std::vector<Tensor> tensors;

@@ -34,7 +34,7 @@ enum class ExprKind : uint8_t { floordiv, mod, min, max };  // the atoms that ar
 
 class Expr {
  public:
-  Expr() = default;                  // 0
+  Expr() = default;                          // 0
   Expr(int64_t value) : constant_(value) {}  // NOLINT: a number is an expression
   static Expr symbol(SymbolId id);
   static Expr invalid();
@@ -72,7 +72,7 @@ class Expr {
  private:
   struct Poly;
   friend struct ExprAccess;
-  int64_t constant_ = 0;                // the value when poly_ is null
+  int64_t constant_ = 0;  // the value when poly_ is null
   std::shared_ptr<const Poly> poly_;
   bool valid_ = true;
 };
@@ -91,7 +91,7 @@ using Shape = std::vector<Expr>;
 
 Expr volume(const Shape& shape);
 std::string to_string(const Shape& shape, std::span<const std::string> names = {});  // "[n, 3, 224, 224]"
-std::optional<Dims> as_constant(const Shape& shape);  // when every dimension is a number
+std::optional<Dims> as_constant(const Shape& shape);                                 // when every dimension is a number
 Shape to_shape(std::span<const int64_t> dims);
 
 // The symbols of a graph or plan.

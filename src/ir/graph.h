@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph IR: what a network is, from import to region grouping. Nodes apply ops of ops/ops.def to values; the graph
+// owns both. Every value has a type with symbolic dims at all times: adding or changing a node runs its shape rule.
+// Not thread-safe; pointers to nodes and values stay valid until erased.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace lathe::ir {
+
+class Graph;
+class Node;
+
+struct Use {
+  Node* node;
+  size_t index;  // which input of the node
+  bool operator==(const Use&) const = default;
+};
+
+class Value {
+ public:
+  const std::string& name() const { return name_; }
+  const ValueType& type() const { return type_; }
+  const Shape& shape() const { return type_.shape; }
+  DType dtype() const { return type_.dtype; }
+  int rank() const { return type_.rank(); }
+  Node* producer() const { return producer_; }  // null for graph inputs
+  size_t index() const { return index_; }       // among the producer's outputs, or the graph's inputs
+  const std::vector<Use>& uses() const { return uses_; }
+  bool is_graph_output() const { return output_count_ > 0; }
+  // Read by exactly one operand and not a graph output: may be absorbed into its reader.
+  bool has_single_use() const { return uses_.size() == 1 && output_count_ == 0; }
+  const Tensor* constant() const;  // content when the producer is a constant node
+  const std::vector<Expr>* elements() const { return has_elements_ ? &elements_ : nullptr; }  // see InferContext
+
+ private:
+  friend class Graph;
+  std::string name_;
+  ValueType type_;
+  Node* producer_ = nullptr;
+  size_t index_ = 0;
+  std::vector<Use> uses_;
+  int output_count_ = 0;
+  std::vector<Expr> elements_;
+  bool has_elements_ = false;
+};
+
+class Node {
+ public:
+  OpKind kind() const { return attributes_->kind(); }
+  const OpInfo& info() const { return op_info(kind()); }
+  bool is(OpKind kind) const { return this->kind() == kind; }
+  bool has_trait(uint32_t trait) const { return info().traits & trait; }
+  const Attributes& attributes() const { return *attributes_; }
+  template <class A>
+  const A& attrs() const {
+    return static_cast<const A&>(*attributes_);
+  }
+
+  const std::string& name() const { return name_; }
+  // The names of the network's layers (ONNX nodes) that this node stands for.
+  const std::vector<std::string>& origin() const { return origin_; }
+  std::string metadata;  // the application's, shown by the inspector
+
+  size_t num_inputs() const { return inputs_.size(); }
+  size_t num_outputs() const { return outputs_.size(); }
+  Value* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }  // null = omitted
+  Value* output(size_t i = 0) const { return outputs_[i].get(); }
+  const std::vector<Value*>& inputs() const { return inputs_; }
+
+ private:
+  friend class Graph;
+  std::unique_ptr<Attributes> attributes_;
+  std::string name_;
+  std::vector<std::string> origin_;
+  std::vector<Value*> inputs_;
+  std::vector<std::unique_ptr<Value>> outputs_;
+  std::vector<Expr> symbols_;  // computed symbols that the shape rule made, reused when it runs again
+  std::list<std::unique_ptr<Node>>::iterator position_;
+};
+
+struct Output {
+  std::string name;
+  Value* value;
+};
+
+// What a new node is called and stands for.
+struct NodeName {
+  std::string name;                  // made unique; empty = the op's name
+  std::vector<std::string> origin;   // empty = {name}
+  std::vector<std::string> outputs;  // value names, made unique; missing ones derive from the node's name
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string name = "network") : name_(std::move(name)) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+  Graph clone() const;
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+
+  // Symbols. A dimension symbol of inputs is shared by its name: equal names mean equal dims.
+  Expr dim_symbol(const std::string& name, Range range = {0, Range::kUnbounded});
+  Expr new_symbol(Symbol symbol);
+  const std::vector<Symbol>& symbols() const { return symbols_; }
+  Symbol& symbol(SymbolId id) { return symbols_[id]; }
+  std::vector<Range> symbol_ranges() const;
+  std::vector<std::string> symbol_names() const;
+
+  // Inputs and outputs. A dim of -1 in the second form becomes a symbol of its own. Small integer inputs get symbolic
+  // elements (SymbolSource::input_value), so that shapes computed from them are expressions.
+  Result<Value*> add_input(std::string name, DType dtype, Shape shape);
+  Result<Value*> add_input(std::string name, DType dtype, const Dims& dims);
+  void remove_input(Value* value);  // must have no uses
+  const std::vector<Value*>& inputs() const { return inputs_view_; }
+  void add_output(Value* value, std::string name = {});  // name: empty = the value's
+  void remove_output(size_t i);
+  void set_output(size_t i, Value* value);
+  const std::vector<Output>& outputs() const { return outputs_; }
+  Value* find_value(std::string_view name) const;  // linear; for messages and tests
+  void rename(Value* value, std::string name);
+  // Changes an input's type; the caller runs infer_all() when done.
+  void set_input_type(Value* value, ValueType type);
+
+  // Nodes, in an order in which every value is produced before it is read. New nodes go before `before` (null = at the
+  // end). Fails, changing nothing, when arity or the shape rule refuses; the message names the node and its inputs.
+  const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  size_t num_nodes() const { return nodes_.size(); }
+  Result<Node*> add(const Attributes& attributes, std::vector<Value*> inputs, NodeName name = {},
+                    size_t num_outputs = 1, Node* before = nullptr);
+  Result<Value*> add_value(const Attributes& attributes, std::vector<Value*> inputs, NodeName name = {},
+                           Node* before = nullptr);
+  Result<Value*> add_constant(Tensor value, std::string name = {}, Node* before = nullptr);
+  Result<Value*> add_ints(const Ints& values, Node* before = nullptr);  // i64[n] constant
+  void erase(Node* node);                                               // its outputs must have no uses
+  size_t erase_dead_nodes();                                            // those that no output needs; returns how many
+  Result<> set_inputs(Node* node, std::vector<Value*> inputs);          // runs the shape rule of this node only
+  Result<> set_input(Node* node, size_t i, Value* value);
+  Result<> set_attributes(Node* node, const Attributes& attributes);
+  void rename(Node* node, std::string name);
+  void add_origin(Node* node, const std::vector<std::string>& names);  // what a rewrite absorbs, its nodes inherit
+  // Readers (and graph outputs) of `from` take `to`; shape rules downstream run when the types differ.
+  Result<> replace_uses(Value* from, Value* to);
+  Result<> infer(Node* node);  // this node's shape rule
+  Result<> infer_all();        // every node's, in order
+
+  // Changes with content: structure, attributes, types, names of inputs and outputs.
+  uint64_t hash() const;
+
+ private:
+  Result<std::vector<InferContext::Output>> run_rule(Node* node);
+  std::string unique(std::string name, std::unordered_map<std::string, int>& used) const;
+  void link(Node* node);
+  void unlink(Node* node);
+
+  std::string name_;
+  std::vector<Symbol> symbols_;
+  std::vector<std::unique_ptr<Value>> inputs_;
+  std::vector<Value*> inputs_view_;
+  std::vector<Output> outputs_;
+  std::list<std::unique_ptr<Node>> nodes_;
+  std::unordered_map<std::string, int> value_names_;
+  std::unordered_map<std::string, int> node_names_;
+};
+
+// "f32[n, 3, 224, 224]".
+std::string to_string(const ValueType& type, const Graph& graph);
+
+// The rules every graph keeps: order, links, arity, unique names, types equal to what the shape rules give.
+Result<> verify(const Graph& graph);
+
+// Text form; parse_graph(to_text(g)) equals g but for computed symbols' ids. Constants of more than `max_elements`
+// elements print as "{#hash}", which does not parse back. In written text "{~7}" stands for seeded random content.
+std::string to_text(const Graph& graph, int64_t max_elements = INT64_MAX);
+Result<Graph> parse_graph(std::string_view text);
+
+}  // namespace lathe::ir

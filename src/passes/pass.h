@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes: functions from graph to graph. passes.def is the recipe; run_passes() is the only caller.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "ir/graph.h"
+
+namespace lathe {
+
+struct PassContext {
+  Log& log = null_log();
+  bool fast_math = true;                  // rewrites that change rounding in the last bits (reciprocals, reassociation)
+  int64_t max_folded_bytes = 64ll << 20;  // folding may not grow the network's constants by more than this per node
+  std::vector<std::string> skip;          // names of passes to leave out
+  std::string dump_path;                  // where the graph is saved when a pass fails; empty = nowhere
+  bool verify = false;                    // verify after each change, not only at the end
+};
+
+struct PassReport {
+  std::string_view name;
+  int changes = 0;  // runs that changed the graph
+  double milliseconds = 0;
+};
+
+// A pass returns whether it changed the graph, truthfully. It leaves dead nodes behind; the runner sweeps them.
+using Pass = Result<bool> (*)(ir::Graph& graph, PassContext& context);
+
+// Runs the recipe to its fixed point. On an error the graph is in the state that the failing pass was given.
+Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& context);
+
+// One pass by name, swept and verified; for tests.
+Result<bool> run_pass(std::string_view name, ir::Graph& graph, PassContext& context);
+
+std::vector<std::string_view> pass_names();
+
+}  // namespace lathe
