@@ -9,7 +9,10 @@ namespace lathe {
 // axis in [-rank, rank) made non-negative, or an attribute error naming `what`.
 Result<int64_t> normalize_axis(int64_t axis, int64_t rank, std::string_view what = "axis");
 Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank,
-                            std::string_view what = "axes");  // sorted, no repeats
+                            std::string_view what = "axes");  // sorted; a repeat is an error
+
+// False when the two can be proven to differ; what is undecided while building is checked again while running.
+bool may_equal(const Expr& a, const Expr& b);
 
 // NumPy broadcasting of symbolic shapes. Dims that cannot be proven equal or 1 give max(a, b) * min(a, b, 1), which is
 // right for every legal pair; the run-time check catches illegal ones.
@@ -42,13 +45,43 @@ class Walk {
   std::vector<int64_t> offsets_;
 };
 
-// Reads any floating tensor as double / any integer or bool tensor as int64 (u64 bits kept), and back with rounding to
-// nearest even and, for integers, wrap-around.
+// A broadcast index space cut into runs of consecutive result elements, in order: during a run of `count` elements
+// operand k starts at offset(k) and advances by step(k), which is 0 or 1. Neighbouring dims are merged where possible.
+class Runs {
+ public:
+  Runs(const Dims& result, std::span<const Dims> operands);
+  int64_t total() const { return total_; }  // runs in all
+  int64_t count() const { return count_; }
+  int64_t offset(size_t operand) const { return walk_.offset(operand); }
+  int64_t step(size_t operand) const { return steps_[operand]; }
+  void next() { walk_.next(); }
+
+ private:
+  int64_t total_ = 0;
+  int64_t count_ = 0;
+  std::vector<int64_t> steps_;
+  Walk walk_{{}, {}};
+};
+
+// Elements [begin, begin + size) of any tensor as double, and back with one rounding to nearest even; integers wrap.
+void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values);
+void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor);
+// The same as int64 (u64 keeps its bits; bool is 0 or 1), and back with wrap-around (bool: is not 0).
+void read_ints(const Tensor& tensor, int64_t begin, std::span<int64_t> values);
+void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor);
+// Whole tensors.
 std::vector<double> to_doubles(const Tensor& tensor);
 void from_doubles(std::span<const double> values, Tensor& tensor);
+std::vector<int64_t> to_ints(const Tensor& tensor);
+void from_ints(std::span<const int64_t> values, Tensor& tensor);
+
+// double to a floating or integer type as above: one rounding, integers wrap modulo 2^64 and then to their width.
+template <class T>
+T round_to(double value);
 
 Result<> require_floating(const InferContext& context, size_t input);
 Result<> require_integer(const InferContext& context, size_t input);
+Result<> require_numeric(const InferContext& context, size_t input);  // anything but bool
 Result<> require_same_dtype(const InferContext& context, size_t a, size_t b);
 Result<> require_rank(const InferContext& context, size_t input, int at_least, int at_most);
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversion of tensor elements to the two types in which evaluations compute, and back (declared in rules.h).
+#include <bit>
+#include <cmath>
+
+#include "ops/rules.h"
+
+namespace lathe {
+namespace {
+
+// double to float with the lost bits folded into the last one: rounding the result again, to a type with at least two
+// bits less, gives what one rounding of the double would have given.
+float round_to_odd(double value) {
+  float nearest = static_cast<float>(value);
+  const double back = nearest;
+  if (back == value || std::isnan(value) || std::isinf(value)) return nearest;
+  uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (std::fabs(back) > std::fabs(value)) --bits;  // towards zero; from infinity this gives the largest float
+  return std::bit_cast<float>(bits | 1u);
+}
+
+// Truncated, modulo 2^64; NaN and infinities give the smallest int64, as x86 conversions do.
+int64_t wrap_to_int(double value) {
+  if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
+  if (value >= 0x1p63 && value < 0x1p64) return static_cast<int64_t>(static_cast<uint64_t>(value));
+  return INT64_MIN;
+}
+
+}  // namespace
+
+template <class T>
+T round_to(double value) {
+  if constexpr (std::is_same_v<T, double>)
+    return value;
+  else if constexpr (std::is_same_v<T, float>)
+    return static_cast<float>(value);
+  else if constexpr (std::is_class_v<T>)
+    return T(round_to_odd(value));
+  else if constexpr (std::is_same_v<T, bool>)
+    return value != 0;
+  else
+    return static_cast<T>(wrap_to_int(value));
+}
+
+void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values) {
+  dispatch(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* source = tensor.as<T>() + begin;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_class_v<T>)
+        values[i] = static_cast<float>(source[i]);
+      else
+        values[i] = static_cast<double>(source[i]);
+    }
+  });
+}
+
+void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor) {
+  dispatch(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* target = tensor.mutable_as<T>() + begin;
+    for (size_t i = 0; i < values.size(); ++i) target[i] = round_to<T>(values[i]);
+  });
+}
+
+void read_ints(const Tensor& tensor, int64_t begin, std::span<int64_t> values) {
+  dispatch(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* source = tensor.as<T>() + begin;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_class_v<T>)
+        values[i] = static_cast<int64_t>(static_cast<float>(source[i]));
+      else
+        values[i] = static_cast<int64_t>(source[i]);
+    }
+  });
+}
+
+void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor) {
+  dispatch(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* target = tensor.mutable_as<T>() + begin;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_class_v<T>)
+        target[i] = T(static_cast<float>(values[i]));
+      else if constexpr (std::is_same_v<T, bool>)
+        target[i] = values[i] != 0;
+      else
+        target[i] = static_cast<T>(values[i]);
+    }
+  });
+}
+
+std::vector<double> to_doubles(const Tensor& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.volume()));
+  read_doubles(tensor, 0, values);
+  return values;
+}
+
+void from_doubles(std::span<const double> values, Tensor& tensor) { write_doubles(values, 0, tensor); }
+
+std::vector<int64_t> to_ints(const Tensor& tensor) {
+  std::vector<int64_t> values(static_cast<size_t>(tensor.volume()));
+  read_ints(tensor, 0, values);
+  return values;
+}
+
+void from_ints(std::span<const int64_t> values, Tensor& tensor) { write_ints(values, 0, tensor); }
+
+#define LATHE_INSTANTIATE(T) template T round_to<T>(double);
+LATHE_INSTANTIATE(float)
+LATHE_INSTANTIATE(double)
+LATHE_INSTANTIATE(Half)
+LATHE_INSTANTIATE(BFloat16)
+LATHE_INSTANTIATE(int8_t)
+LATHE_INSTANTIATE(int16_t)
+LATHE_INSTANTIATE(int32_t)
+LATHE_INSTANTIATE(int64_t)
+LATHE_INSTANTIATE(uint8_t)
+LATHE_INSTANTIATE(uint16_t)
+LATHE_INSTANTIATE(uint32_t)
+LATHE_INSTANTIATE(uint64_t)
+LATHE_INSTANTIATE(bool)
+#undef LATHE_INSTANTIATE
+
+}  // namespace lathe

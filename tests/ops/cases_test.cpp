@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs every tests/ops/*.case file. A file is a list of blocks, one per evaluation:
+//   # comment
+//   op elementwise {op=add}
+//   in f32[2]{1, 2}            (or: in none, for an omitted input)
+//   in f32[1]{3}
+//   tolerance 1e-6             (absolute and relative; without it results must be equal)
+//   out f32[2]{4, 5}           (or: error shape_mismatch)
+// A line that starts with a space continues the line before. Besides the values, each block checks the shape rule: with
+// every input dim replaced by a symbol it must succeed and give the true dims and contents once symbols have values.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "ops/op.h"
+
+namespace lathe {
+namespace {
+
+struct Case {
+  int line = 0;
+  std::unique_ptr<Attributes> attributes;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+  std::string error;
+  double tolerance = 0;
+};
+
+struct Line {
+  int number;
+  std::string text;
+};
+
+std::vector<Line> read_lines(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Line> lines;
+  std::string text;
+  for (int number = 1; std::getline(file, text); ++number) {
+    if (text.empty() || text[0] == '#') continue;
+    if (text[0] == ' ' && !lines.empty())
+      lines.back().text += text;
+    else
+      lines.push_back({number, text});
+  }
+  return lines;
+}
+
+Result<Tensor> read_tensor(std::string_view text) {
+  if (text == "none") return Tensor();
+  LATHE_ASSIGN(Tensor tensor, parse_tensor(text));
+  if (text.find_first_not_of(' ') != std::string_view::npos)
+    return fail(ErrorCode::text_syntax, "text after the tensor: '{}'", text);
+  return tensor;
+}
+
+Result<> read_line(const Line& line, std::vector<Case>& cases) {
+  const size_t space = line.text.find(' ');
+  const std::string keyword = line.text.substr(0, space);
+  const std::string rest = space == std::string::npos ? "" : line.text.substr(space + 1);
+  if (keyword == "op") {
+    const size_t end = rest.find(' ');
+    const OpInfo* info = find_op(rest.substr(0, end));
+    if (!info) return fail(ErrorCode::text_syntax, "there is no op '{}'", rest);
+    Case& added = cases.emplace_back();
+    added.line = line.number;
+    LATHE_ASSIGN(added.attributes, parse_attributes(info->kind, end == std::string::npos ? "" : rest.substr(end)));
+    return {};
+  }
+  if (cases.empty()) return fail(ErrorCode::text_syntax, "'{}' before the first op", keyword);
+  Case& current = cases.back();
+  if (keyword == "in" || keyword == "out") {
+    LATHE_ASSIGN((keyword == "in" ? current.inputs : current.outputs).emplace_back(), read_tensor(rest));
+  } else if (keyword == "error") {
+    current.error = rest;
+  } else if (keyword == "tolerance") {
+    current.tolerance = std::stod(rest);
+  } else {
+    return fail(ErrorCode::text_syntax, "unknown keyword '{}'", keyword);
+  }
+  return {};
+}
+
+Result<std::vector<Case>> read_cases(const std::string& path) {
+  std::vector<Case> cases;
+  for (const Line& line : read_lines(path)) {
+    const Result<> read = read_line(line, cases);
+    if (!read) return fail(with_context(read.error(), fmt::format("{}:{}", path, line.number)));
+  }
+  return cases;
+}
+
+bool near(double got, double want, double tolerance) {
+  if (std::isnan(want)) return std::isnan(got);
+  if (got == want) return true;
+  return std::fabs(got - want) <= tolerance + tolerance * std::fabs(want);
+}
+
+void expect_tensor(const Tensor& got, const Tensor& want, double tolerance, size_t output) {
+  ASSERT_EQ(name_of(got.dtype()), name_of(want.dtype())) << "output " << output;
+  ASSERT_EQ(got.dims(), want.dims()) << "output " << output;
+  bool equal = true;
+  for (int64_t i = 0; i < got.volume(); ++i)
+    equal &= is_floating(want.dtype()) ? near(got.at_double(i), want.at_double(i), tolerance) : got.at(i) == want.at(i);
+  EXPECT_TRUE(equal) << "output " << output << "\n  got  " << to_text(got) << "\n  want " << to_text(want);
+}
+
+void expect_error(const Error& error, const Case& test) {
+  if (test.error.empty())
+    ADD_FAILURE() << error.to_string();
+  else
+    EXPECT_EQ(name_of(error.code), test.error) << error.message;
+}
+
+// How much the shape rule is told about its inputs.
+struct Knowledge {
+  const char* name;
+  bool symbolic_dims;
+  enum { constants, symbols, nothing } contents;
+};
+constexpr Knowledge kKnowledge[] = {
+    {"all known", false, Knowledge::constants},      {"symbolic contents", false, Knowledge::symbols},
+    {"unknown contents", false, Knowledge::nothing}, {"symbolic dims, known contents", true, Knowledge::constants},
+    {"all symbolic", true, Knowledge::symbols},      {"symbolic dims, unknown contents", true, Knowledge::nothing},
+};
+
+class ShapeRule {
+ public:
+  ShapeRule(const Case& test, const Knowledge& knowledge) : test_(test), knowledge_(knowledge) {
+    types_.resize(test.inputs.size());
+    elements_.resize(test.inputs.size());
+    inputs_.resize(test.inputs.size());
+    for (size_t i = 0; i < test.inputs.size(); ++i)
+      if (test.inputs[i].defined()) describe(i);
+  }
+
+  // Compares what the rule states with the tensors of the real run.
+  void expect(const std::vector<Tensor>& actual) {
+    SCOPED_TRACE(knowledge_.name);
+    const OpInfo& info = op_info(test_.attributes->kind());
+    const size_t known = values_.size();
+    InferContext context(*test_.attributes, inputs_, actual.size(), [&](std::string_view) {
+      values_.push_back(Expr::kUnbound);
+      return Expr::symbol(static_cast<SymbolId>(values_.size() - 1));
+    });
+    const Result<> result = info.infer(context);
+    if (!result) {
+      EXPECT_EQ(name_of(result.error().code), "shape_unknown") << result.error().message;
+      EXPECT_NE(knowledge_.contents, Knowledge::constants) << result.error().message;
+      return;
+    }
+    if (knowledge_.contents == Knowledge::constants && !(info.traits & kDataDependent)) {
+      EXPECT_EQ(values_.size(), known) << "made symbols although all inputs are known";
+    }
+    for (size_t i = 0; i < actual.size(); ++i) expect_output(context.outputs()[i], actual[i], i);
+  }
+
+ private:
+  Expr symbol(int64_t value) {
+    values_.push_back(value);
+    return Expr::symbol(static_cast<SymbolId>(values_.size() - 1));
+  }
+
+  void describe(size_t i) {
+    const Tensor& tensor = test_.inputs[i];
+    types_[i].dtype = tensor.dtype();
+    for (int64_t dim : tensor.dims()) types_[i].shape.push_back(knowledge_.symbolic_dims ? symbol(dim) : Expr(dim));
+    inputs_[i].type = &types_[i];
+    if (knowledge_.contents == Knowledge::nothing) return;
+    if (knowledge_.contents == Knowledge::constants) {
+      inputs_[i].constant = &tensor;
+      types_[i].shape = to_shape(tensor.dims());  // a constant's dims are known
+      if (knowledge_.symbolic_dims && i == 0) {   // the data input stays symbolic
+        inputs_[i].constant = nullptr;
+        for (Expr& dim : types_[i].shape) dim = symbol(*dim.as_constant());
+      }
+    }
+    if (is_floating(tensor.dtype()) || tensor.rank() > 1) return;
+    if (knowledge_.contents == Knowledge::symbols) types_[i].shape = to_shape(tensor.dims());
+    if (!types_[i].shape.empty() && !types_[i].shape[0].is_constant()) return;
+    for (int64_t e = 0; e < tensor.volume(); ++e)
+      elements_[i].push_back(knowledge_.contents == Knowledge::symbols ? symbol(tensor.at(e)) : Expr(tensor.at(e)));
+    inputs_[i].elements = &elements_[i];
+  }
+
+  void expect_output(const InferContext::Output& output, const Tensor& actual, size_t index) {
+    EXPECT_EQ(name_of(output.type.dtype), name_of(actual.dtype())) << "output " << index;
+    ASSERT_EQ(output.type.rank(), actual.rank()) << "output " << index;
+    for (int d = 0; d < actual.rank(); ++d) {
+      SCOPED_TRACE(fmt::format("output {} dim {}", index, d));
+      expect_value(output.type.shape[static_cast<size_t>(d)], actual.dims()[static_cast<size_t>(d)]);
+    }
+    if (!output.has_elements) return;
+    ASSERT_EQ(static_cast<int64_t>(output.elements.size()), actual.volume()) << "contents of output " << index;
+    for (int64_t e = 0; e < actual.volume(); ++e) {
+      SCOPED_TRACE(fmt::format("output {} element {}", index, e));
+      expect_value(output.elements[static_cast<size_t>(e)], actual.at(e));
+    }
+  }
+
+  void expect_value(const Expr& expr, int64_t actual) const {
+    if (mentions_new_symbol(expr)) return;  // only running tells
+    const std::optional<int64_t> value = expr.evaluate(values_);
+    ASSERT_TRUE(value.has_value()) << expr.to_string();
+    EXPECT_EQ(*value, actual) << expr.to_string();
+  }
+
+  bool mentions_new_symbol(const Expr& expr) const {
+    std::vector<SymbolId> symbols;
+    expr.collect_symbols(symbols);
+    for (SymbolId id : symbols)
+      if (values_[id] == Expr::kUnbound) return true;
+    return false;
+  }
+
+  const Case& test_;
+  const Knowledge& knowledge_;
+  std::vector<ValueType> types_;
+  std::vector<std::vector<Expr>> elements_;
+  std::vector<InferContext::Input> inputs_;
+  std::vector<int64_t> values_;
+};
+
+void run_case(const Case& test) {
+  const OpInfo& info = op_info(test.attributes->kind());
+  ASSERT_TRUE(info.infer && info.eval) << info.name << " has no file yet";
+  const size_t num_outputs = test.error.empty() ? test.outputs.size() : static_cast<size_t>(info.min_outputs);
+  const Result<std::vector<Tensor>> got = run_op(*test.attributes, test.inputs, num_outputs);
+  if (!got) return expect_error(got.error(), test);
+  ASSERT_TRUE(test.error.empty()) << "expected the error " << test.error << ", got " << to_text((*got)[0]);
+  for (size_t i = 0; i < num_outputs; ++i) expect_tensor((*got)[i], test.outputs[i], test.tolerance, i);
+  for (const Knowledge& knowledge : kKnowledge) ShapeRule(test, knowledge).expect(*got);
+}
+
+std::vector<std::string> case_files() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(LATHE_SOURCE_DIR "/tests/ops"))
+    if (entry.path().extension() == ".case") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+class OpCases : public testing::TestWithParam<std::string> {};
+
+TEST_P(OpCases, Hold) {
+  const Result<std::vector<Case>> cases = read_cases(GetParam());
+  ASSERT_TRUE(cases) << cases.error().message;
+  EXPECT_FALSE(cases->empty());
+  for (const Case& test : *cases) {
+    SCOPED_TRACE(fmt::format("{}:{}: {} {}", GetParam(), test.line, op_info(test.attributes->kind()).name,
+                             to_text(*test.attributes)));
+    run_case(test);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, OpCases, testing::ValuesIn(case_files()),
+                         [](const auto& info) { return std::filesystem::path(info.param).stem().string(); });
+
+}  // namespace
+}  // namespace lathe
