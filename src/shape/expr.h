@@ -4,7 +4,11 @@
 // An Expr is immutable and kept in a normal form: a polynomial with integer coefficients over atoms, where an atom is a
 // symbol or floordiv/mod/min/max of two expressions. Two expressions with equal normal forms are equal for all values
 // of their symbols, so operator== is a proof of equality ("false" means "not proven"). Arithmetic wraps nowhere: an
-// overflow while simplifying makes the expression invalid, which poisons what is computed from it.
+// overflow while simplifying makes the expression invalid, which poisons what is computed from it; so does exceeding
+// the size limits of shape/expr_poly.h. An invalid expression equals nothing, itself included.
+//
+// Division by 0 has no value. Simplifying may give an expression a value where it had none (floordiv(n*s, n) is s, also
+// for n = 0), but never changes a value that it had.
 #pragma once
 
 #include <compare>
@@ -72,8 +76,8 @@ class Expr {
  private:
   struct Poly;
   friend struct ExprAccess;
-  int64_t constant_ = 0;  // the value when poly_ is null
-  std::shared_ptr<const Poly> poly_;
+  int64_t constant_ = 0;              // the constant term
+  std::shared_ptr<const Poly> poly_;  // the other terms; null when there are none
   bool valid_ = true;
 };
 

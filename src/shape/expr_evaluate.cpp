@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of expressions: exact evaluation, substitution and interval bounds.
+#include <algorithm>
+
+#include "shape/expr_poly.h"
+
+namespace lathe {
+namespace {
+
+// Intermediate values have 128 bits, so that the order of a sum's terms cannot make it overflow.
+using Wide = __int128;
+
+template <class T>
+struct Quotient {
+  T floor, rest;
+};
+
+template <class T>
+Quotient<T> divide_floor(T a, T b) {
+  const T quotient = a / b, rest = a % b;
+  if (rest != 0 && (rest < 0) != (b < 0)) return {quotient - 1, rest + b};
+  return {quotient, rest};
+}
+
+bool fits(Wide value) { return value >= INT64_MIN && value <= INT64_MAX; }
+
+Quotient<Wide> divide_floor(Wide a, Wide b) {
+  if (!fits(a) || !fits(b) || b == -1) return divide_floor<Wide>(a, b);
+  const Quotient<int64_t> narrow = divide_floor<int64_t>(static_cast<int64_t>(a), static_cast<int64_t>(b));
+  return {narrow.floor, narrow.rest};
+}
+
+std::optional<Wide> evaluate_wide(const Expr& e, std::span<const int64_t> values);
+
+std::optional<Wide> evaluate_atom(const Atom& atom, std::span<const int64_t> values) {
+  if (!atom.call) {
+    if (atom.symbol >= values.size() || values[atom.symbol] == Expr::kUnbound) return std::nullopt;
+    return values[atom.symbol];
+  }
+  const auto a = evaluate_wide(atom.call->a, values), b = evaluate_wide(atom.call->b, values);
+  if (!a || !b) return std::nullopt;
+  switch (atom.call->kind) {
+    case ExprKind::min:
+      return std::min(*a, *b);
+    case ExprKind::max:
+      return std::max(*a, *b);
+    case ExprKind::floordiv:
+      return *b == 0 ? std::nullopt : std::optional(divide_floor(*a, *b).floor);
+    case ExprKind::mod:
+      return *b == 0 ? std::nullopt : std::optional(divide_floor(*a, *b).rest);
+  }
+  return std::nullopt;
+}
+
+std::optional<Wide> evaluate_wide(const Expr& e, std::span<const int64_t> values) {
+  Wide sum = ExprAccess::constant(e);
+  for (const Term& term : ExprAccess::terms(e)) {
+    Wide product = term.coefficient;
+    for (const Factor& factor : term.monomial) {
+      const auto value = evaluate_atom(factor.atom, values);
+      if (!value) return std::nullopt;
+      for (uint32_t i = 0; i < factor.power; ++i)
+        if (__builtin_mul_overflow(product, *value, &product)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+Expr substitute_atom(const Atom& atom, std::span<const Expr> replacements) {
+  if (!atom.call) return atom.symbol < replacements.size() ? replacements[atom.symbol] : Expr::symbol(atom.symbol);
+  const Expr a = atom.call->a.substitute(replacements), b = atom.call->b.substitute(replacements);
+  switch (atom.call->kind) {
+    case ExprKind::floordiv:
+      return floordiv(a, b);
+    case ExprKind::mod:
+      return mod(a, b);
+    case ExprKind::min:
+      return min(a, b);
+    case ExprKind::max:
+      return max(a, b);
+  }
+  return Expr::invalid();
+}
+
+// Interval arithmetic. A lower bound of -kInfinity and an upper bound of kInfinity mean "no bound". On the other side
+// these are plain numbers, which a bound that left the range was rounded to, outwards.
+constexpr int64_t kInfinity = Range::kUnbounded;
+
+int64_t saturate(Wide value) {
+  return static_cast<int64_t>(std::clamp<Wide>(value, -Wide{kInfinity}, Wide{kInfinity}));
+}
+
+int64_t add_lower(int64_t a, int64_t b) {
+  return a == -kInfinity || b == -kInfinity ? -kInfinity : saturate(Wide{a} + b);
+}
+int64_t add_upper(int64_t a, int64_t b) { return a == kInfinity || b == kInfinity ? kInfinity : saturate(Wide{a} + b); }
+
+// Infinity times 0 is 0: the actual value is finite.
+int64_t multiply_bounds(int64_t a, int64_t b) { return saturate(Wide{a} * b); }
+
+struct Bound {
+  int64_t value;
+  bool infinite;
+};
+Bound lower(Range range) { return {range.min, range.min == -kInfinity}; }
+Bound upper(Range range) { return {range.max, range.max == kInfinity}; }
+
+// The limit of floor(a / b).
+int64_t divide_bounds(Bound a, Bound b) {
+  const bool negative = (a.value < 0) != (b.value < 0) && a.value != 0;
+  if (b.infinite) return negative ? -1 : 0;
+  if (a.infinite) return negative ? -kInfinity : kInfinity;
+  return saturate(divide_floor(Wide{a.value}, Wide{b.value}).floor);
+}
+
+Range multiply_ranges(Range a, Range b) {
+  const auto [low, high] = std::minmax({multiply_bounds(a.min, b.min), multiply_bounds(a.min, b.max),
+                                        multiply_bounds(a.max, b.min), multiply_bounds(a.max, b.max)});
+  return {low, high};
+}
+
+// For a fixed sign of b the quotient is monotone in both operands: the extremes are at the corners.
+Range divide_ranges(Range a, Range b) {
+  Range result{kInfinity, -kInfinity};
+  const auto corner = [&](Bound divisor) {
+    for (const Bound dividend : {lower(a), upper(a)}) {
+      const int64_t quotient = divide_bounds(dividend, divisor);
+      result = {std::min(result.min, quotient), std::max(result.max, quotient)};
+    }
+  };
+  if (b.max > 0) corner({std::max<int64_t>(b.min, 1), false}), corner(upper(b));
+  if (b.min < 0) corner({std::min<int64_t>(b.max, -1), false}), corner(lower(b));
+  return b == Range{0, 0} ? Range{} : result;
+}
+
+Range mod_ranges(Range a, Range b) {
+  if (b.min > 0 && a.min >= 0 && a.max < b.min) return a;
+  Range result{0, 0};
+  if (b.max > 0) result.max = b.max == kInfinity ? kInfinity : b.max - 1;
+  if (b.min < 0) result.min = b.min == -kInfinity ? -kInfinity : b.min + 1;
+  if (b.min > 0 && a.min >= 0) result.max = std::min(result.max, a.max);
+  if (b.max < 0 && a.max <= 0) result.min = std::max(result.min, a.min);
+  return result;
+}
+
+Range range_of(const Atom& atom, std::span<const Range> ranges) {
+  if (!atom.call) return atom.symbol < ranges.size() ? ranges[atom.symbol] : Range{};
+  const Range a = atom.call->a.range(ranges), b = atom.call->b.range(ranges);
+  switch (atom.call->kind) {
+    case ExprKind::floordiv:
+      return divide_ranges(a, b);
+    case ExprKind::mod:
+      return mod_ranges(a, b);
+    case ExprKind::min:
+      return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case ExprKind::max:
+      return {std::max(a.min, b.min), std::max(a.max, b.max)};
+  }
+  return {};
+}
+
+// base^power: an even power is never negative, which the product of the intervals alone would not tell.
+Range power_range(Range base, uint32_t power) {
+  Range result = base;
+  for (uint32_t i = 1; i < power; ++i) result = multiply_ranges(result, base);
+  if (power % 2 == 0) result.min = std::max<int64_t>(result.min, 0);
+  return result;
+}
+
+}  // namespace
+
+std::optional<int64_t> Expr::evaluate(std::span<const int64_t> values) const {
+  if (!valid_) return std::nullopt;
+  if (!poly_) return constant_;
+  const auto value = evaluate_wide(*this, values);
+  if (!value || !fits(*value)) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+Expr Expr::substitute(std::span<const Expr> replacements) const {
+  if (!valid_ || !poly_) return *this;
+  Expr sum = constant_;
+  for (const Term& term : poly_->terms) {
+    Expr product = term.coefficient;
+    for (const Factor& factor : term.monomial) {
+      const Expr value = substitute_atom(factor.atom, replacements);
+      for (uint32_t i = 0; i < factor.power && product.is_valid(); ++i) product *= value;
+    }
+    sum += product;
+    if (!sum.is_valid()) break;
+  }
+  return sum;
+}
+
+Range Expr::range(std::span<const Range> ranges) const {
+  if (!valid_) return {};
+  Range sum{saturate(constant_), saturate(constant_)};
+  if (!poly_) return sum;
+  for (const Term& term : poly_->terms) {
+    Range product{saturate(term.coefficient), saturate(term.coefficient)};
+    for (const Factor& factor : term.monomial)
+      product = multiply_ranges(product, power_range(range_of(factor.atom, ranges), factor.power));
+    sum = {add_lower(sum.min, product.min), add_upper(sum.max, product.max)};
+  }
+  return sum;
+}
+
+}  // namespace lathe

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of expressions: the dimensions of tensors.
+#include "shape/expr.h"
+
+namespace lathe {
+
+Expr volume(const Shape& shape) {
+  Expr product = 1;
+  for (const Expr& dim : shape) product *= dim;
+  return product;
+}
+
+std::string to_string(const Shape& shape, std::span<const std::string> names) {
+  std::string text = "[";
+  for (const Expr& dim : shape) {
+    if (text.size() > 1) text += ", ";
+    text += dim.to_string(names);
+  }
+  return text + "]";
+}
+
+std::optional<Dims> as_constant(const Shape& shape) {
+  Dims dims;
+  dims.reserve(shape.size());
+  for (const Expr& dim : shape) {
+    const std::optional<int64_t> value = dim.as_constant();
+    if (!value) return std::nullopt;
+    dims.push_back(*value);
+  }
+  return dims;
+}
+
+Shape to_shape(std::span<const int64_t> dims) { return Shape(dims.begin(), dims.end()); }
+
+}  // namespace lathe
