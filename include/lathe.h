@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lathe's own additions to the interface of the other headers. They add functions only; no type is changed.
+//
+// Functions report failure with nullptr or false; lastError() then says what went wrong. All are thread-safe, except
+// that the object passed in obeys its own rules. Reports are JSON text, NUL-terminated, in an IHostMemory that the
+// caller deletes (size() leaves the NUL out).
+#ifndef LATHE_H
+#define LATHE_H
+
+#include "NvInfer.h"
+
+namespace lathe {
+
+// "0.1.0": Lathe's own version; getInferLibVersion() is that of the interface.
+extern "C" TENSORRTAPI const char* latheVersion() noexcept;
+
+// The last failure on the calling thread, as "LATHE-2101 shape_mismatch: ..."; "" when there was none. Valid until the
+// thread's next call that fails.
+TENSORRTAPI const char* lastError() noexcept;
+
+// ---- How to build --------------------------------------------------------------------------------------------------
+
+// Wall-clock limit, in seconds, for the search for fast implementations. Every budget yields an engine. Negative: the
+// optimization level decides (default).
+TENSORRTAPI bool setBuildBudget(nvinfer1::IBuilderConfig& config, double seconds) noexcept;
+TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexcept;
+
+// What to build for: "cpu" (default: this machine's best), "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512",
+// "cpu-x86_64-vnni", "cpu-arm64". False when unknown.
+TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
+TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
+
+// Threads that CPU engines are tuned for. 0: all cores this process may use (default). False when negative.
+TENSORRTAPI bool setCpuThreads(nvinfer1::IBuilderConfig& config, int32_t threads) noexcept;
+
+// Threads that CPU engines made by this runtime run on, or a context made with this configuration; 0 and false as
+// above.
+TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntime& runtime, int32_t threads) noexcept;
+TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads) noexcept;
+
+// ---- Reports -------------------------------------------------------------------------------------------------------
+
+// The builder's last build: {"seconds", "target", "passes": [{"name", "milliseconds", "changed"}], "layers": [{"name",
+// "origin", "tactic", "milliseconds", "candidates": [...]}], "weights_bytes", "arena_bytes"}.
+TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& builder) noexcept;
+
+// The network as the builder sees it, in the text form that Lathe's messages use. Not JSON.
+TENSORRTAPI nvinfer1::IHostMemory* networkText(const nvinfer1::INetworkDefinition& network) noexcept;
+
+// What a plan holds, without loading it: {"version", "target", "bytes", "bindings", "profiles", "steps", "metadata"}.
+TENSORRTAPI nvinfer1::IHostMemory* planJson(const void* plan, std::size_t size) noexcept;
+
+// Which parts of an ONNX model are supported: {"supported", "nodes", "operators": [{"op", "domain", "count",
+// "supported"}], "problems": [{"node", "op", "code", "message"}]}. Also for models that cannot be imported.
+TENSORRTAPI nvinfer1::IHostMemory* supportJson(const char* onnxPath) noexcept;
+
+// This machine: {"version", "os", "cpu": {"name", "isa", "cores"}, "memory_bytes", "targets", "checks": [{"name", "ok",
+// "detail"}]}.
+TENSORRTAPI nvinfer1::IHostMemory* doctorJson() noexcept;
+
+// ---- Plain evaluation ----------------------------------------------------------------------------------------------
+
+// A named tensor in host memory, row-major. `data` is not owned.
+struct Tensor {
+  const char* name;
+  nvinfer1::DataType type;
+  nvinfer1::Dims dims;
+  const void* data;
+};
+
+// Tensors that the library made. The caller deletes it.
+class ITensorList {
+ public:
+  virtual ~ITensorList() noexcept = default;
+  virtual int32_t size() const noexcept = 0;
+  virtual const Tensor* get(int32_t index) const noexcept = 0;  // nullptr when out of range
+};
+
+// Evaluates an ONNX model op by op, with no optimization: slow, obvious, and what built engines are compared with.
+// Gives all outputs of the model; with `allValues`, also every named value inside.
+TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const Tensor* inputs, int32_t nbInputs,
+                                  bool allValues = false) noexcept;
+
+// Builds the model, runs it, and compares with evaluate(). `optionsJson` may be nullptr, or hold {"rtol": 1e-3, "atol":
+// 1e-5, "threads": 0, "target": "cpu", "level": 3}. Gives {"passed", "outputs": [{"name", "passed", "max_abs",
+// "max_rel", "mismatches", "elements"}]}.
+TENSORRTAPI nvinfer1::IHostMemory* compareJson(const char* onnxPath, const Tensor* inputs, int32_t nbInputs,
+                                               const char* optionsJson) noexcept;
+
+}  // namespace lathe
+
+#endif  // LATHE_H

@@ -1,0 +1,14 @@
+# Every public header compiles alone, as C++17, without warnings.
+file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/include/*.h
+     ${CMAKE_SOURCE_DIR}/include/*/*.h)
+set(alone_sources)
+foreach(header IN LISTS public_headers)
+  string(REPLACE "/" "_" stem ${header})
+  set(alone ${CMAKE_CURRENT_BINARY_DIR}/headers_alone/${stem}.cpp)
+  file(CONFIGURE OUTPUT ${alone} CONTENT "#include \"${header}\"\n")
+  list(APPEND alone_sources ${alone})
+endforeach()
+add_library(headers_alone OBJECT ${alone_sources})
+target_include_directories(headers_alone PRIVATE ${CMAKE_SOURCE_DIR}/include)
+set_target_properties(headers_alone PROPERTIES CXX_STANDARD 17)
+add_dependencies(test_api headers_alone)
