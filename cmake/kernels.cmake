@@ -8,6 +8,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(LATHE_ISA_FLAGS_baseline -march=x86-64-v2)
   set(LATHE_ISA_FLAGS_avx2 -march=x86-64-v3)
   set(LATHE_ISA_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # g++ 12 warns of "uninitialized" values inside its own AVX-512 header (GCC bug 105593).
+    list(APPEND LATHE_ISA_FLAGS_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
 endif()
 
 function(lathe_add_simd_kernels out_objects)
