@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ONNX model as plain data. Text and tensor bytes are views into the file or buffer that the Model keeps alive.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "onnx/element_type.h"
+
+namespace lathe::onnx {
+
+struct Graph;
+
+// A constant tensor. Bytes are little-endian, row-major; types below 8 bits are packed, low bits first.
+struct TensorData {
+  std::string_view name;
+  ElementType type = ElementType::undefined;
+  std::vector<int64_t> dims;
+  std::span<const std::byte> bytes;
+  std::vector<std::string_view> strings;  // instead of bytes for ElementType::string
+  std::shared_ptr<const void> owner;      // keeps bytes alive; may outlive the Model
+};
+
+struct SparseTensorData {
+  TensorData values;
+  TensorData indices;
+  std::vector<int64_t> dims;
+};
+
+struct Dim {
+  std::optional<int64_t> value;
+  std::string_view param;  // symbolic name; empty with no value = unknown
+};
+
+enum class TypeKind { none, tensor, sequence, map, optional, sparse_tensor, opaque };
+
+struct TypeInfo {
+  TypeKind kind = TypeKind::none;
+  ElementType element = ElementType::undefined;  // of tensor and sparse_tensor
+  bool has_shape = false;
+  std::vector<Dim> dims;
+  std::vector<TypeInfo> inner;  // one entry for sequence and optional
+};
+
+struct ValueInfo {
+  std::string_view name;
+  TypeInfo type;
+};
+
+// Numbers of AttributeProto.AttributeType.
+enum class AttributeKind : int32_t {
+  undefined = 0,
+  real = 1,
+  integer = 2,
+  string = 3,
+  tensor = 4,
+  graph = 5,
+  reals = 6,
+  integers = 7,
+  strings = 8,
+  tensors = 9,
+  graphs = 10,
+  sparse_tensor = 11,
+  sparse_tensors = 12,
+  type = 13,
+  types = 14,
+};
+
+// Which member holds the value follows from `kind`; singular tensors, graphs, types are lists of one.
+struct Attribute {
+  std::string_view name;
+  std::string_view reference;  // in a function body: the function's attribute that gives the value
+  AttributeKind kind = AttributeKind::undefined;
+  float real = 0;
+  int64_t integer = 0;
+  std::string_view string;
+  std::vector<float> reals;
+  std::vector<int64_t> integers;
+  std::vector<std::string_view> strings;
+  std::vector<TensorData> tensors;
+  std::vector<Graph> graphs;
+  std::vector<SparseTensorData> sparse_tensors;
+  std::vector<TypeInfo> types;
+};
+
+struct Node {
+  std::string_view op_type;
+  std::string_view domain;
+  std::string_view overload;
+  std::string_view name;
+  std::vector<std::string_view> inputs;   // "" = omitted
+  std::vector<std::string_view> outputs;  // "" = not wanted
+  std::vector<Attribute> attributes;
+
+  const Attribute* find(std::string_view attribute) const {
+    for (const Attribute& a : attributes)
+      if (a.name == attribute) return &a;
+    return nullptr;
+  }
+};
+
+struct Graph {
+  std::string_view name;
+  std::vector<Node> nodes;
+  std::vector<TensorData> initializers;
+  std::vector<SparseTensorData> sparse_initializers;
+  std::vector<ValueInfo> inputs;
+  std::vector<ValueInfo> outputs;
+  std::vector<ValueInfo> value_infos;
+};
+
+struct OpsetImport {
+  std::string_view domain;  // "" is ai.onnx
+  int64_t version = 0;
+};
+
+struct Function {
+  std::string_view domain;
+  std::string_view name;
+  std::string_view overload;
+  std::vector<std::string_view> inputs;
+  std::vector<std::string_view> outputs;
+  std::vector<std::string_view> attributes;  // without default
+  std::vector<Attribute> attribute_defaults;
+  std::vector<Node> nodes;
+  std::vector<OpsetImport> opset_imports;
+  std::vector<ValueInfo> value_infos;
+};
+
+struct Model {
+  int64_t ir_version = 0;
+  std::vector<OpsetImport> opset_imports;
+  std::string_view producer_name;
+  std::string_view producer_version;
+  std::string_view domain;
+  int64_t model_version = 0;
+  std::string_view doc;
+  std::vector<std::pair<std::string_view, std::string_view>> metadata;
+  bool has_training_info = false;
+  bool has_graph = false;
+  Graph graph;
+  std::vector<Function> functions;
+
+  std::shared_ptr<const void> owner;  // of every view above
+};
+
+// "ai.onnx" and "" name one domain; this gives "".
+inline std::string_view normal_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? std::string_view() : domain;
+}
+
+}  // namespace lathe::onnx

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads ONNX protobuf files. Nothing is copied that can be viewed; every length, count and nesting is bounded.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "onnx/model.h"
+
+namespace lathe::onnx {
+
+struct ReadOptions {
+  std::string directory;  // where external data lies; empty = external data is refused
+  int max_depth = 100;    // nested messages
+};
+
+// Maps the file; external data is looked for beside it (options.directory, when empty).
+Result<Model> read_model_file(const std::string& path, ReadOptions options = {});
+
+// With an owner, the bytes are viewed and the owner kept; without, they are copied first.
+Result<Model> read_model(std::span<const std::byte> bytes, const ReadOptions& options = {},
+                         std::shared_ptr<const void> owner = nullptr);
+
+// A TensorProto on its own (the .pb files of ONNX test data).
+Result<TensorData> read_tensor(std::span<const std::byte> bytes, const ReadOptions& options = {},
+                               std::shared_ptr<const void> owner = nullptr);
+
+}  // namespace lathe::onnx
