@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target does its own set-up on a fresh Debian 12 machine: system packages, Python environment, build.
+PRESET ?= release
+BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+JOBS ?= $(shell nproc)
+PYTHON := .venv/bin/python
+
+.PHONY: help format setup build test demo lint bench clean
+help:
+	@echo "make demo    a trained network becomes an engine and answers on real input"
+	@echo "make test    builds and runs every test"
+	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so"
+	@echo "make lint    formatting (make format mends it), layers, file sizes, clang-tidy"
+	@echo "make bench   speed and memory against ONNX Runtime"
+	@echo "make clean   removes what was built (PRESET=debug|asan|tsan chooses another build)"
+
+setup:
+	@cmake/setup.sh build test
+
+build: setup
+	@cmake --preset $(PRESET) > /dev/null
+	@cmake --build $(BUILD) --parallel $(JOBS)
+
+test: build
+	@$(PYTHON) tools/conformance_data.py
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+
+demo: build
+	@$(PYTHON) tools/demo.py
+
+lint: build
+	@cmake/setup.sh lint
+	@$(PYTHON) cmake/lint.py --build $(BUILD)
+
+format:
+	@git ls-files "*.h" "*.cpp" | xargs clang-format -i
+
+bench: build
+	@$(PYTHON) bench/vs_onnxruntime.py
+
+clean:
+	rm -rf build build-* data/demo
