@@ -53,6 +53,7 @@ const OpcodeInfo* opcode_info(int number);
 // Limits that every kernel may rely on; validate() enforces them.
 inline constexpr int kMaxProgramInputs = 16;
 inline constexpr int kMaxProgramCode = 64;
+inline constexpr int kMaxProgramOutputs = 8;
 
 Result<> validate(const Program& program);
 
