@@ -12,14 +12,15 @@
 namespace lathe::cpu {
 
 struct ThreadPoolOptions {
-  int threads = 0;      // including the caller; 0 = the number of CPUs this process may use (affinity and cgroup quota)
-  bool pin = true;      // bind workers to CPUs of the allowed set; the calling thread is never bound
-  int spin_us = 100;    // how long a worker spins for the next region before it parks
+  int threads = 0;    // including the caller; 0 = the number of CPUs this process may use (affinity and cgroup quota)
+  bool pin = true;    // bind workers to CPUs of the allowed set; the calling thread is never bound
+  int spin_us = 100;  // how long a worker spins for the next region before it parks
 };
 
 // One parallel region at a time; run() may be called from any one thread at a time, the caller works as worker 0.
 class ThreadPool {
  public:
+  // A pool of fewer threads (see size()) where the system cannot start all.
   static Result<std::unique_ptr<ThreadPool>> create(const ThreadPoolOptions& options);
   virtual ~ThreadPool() = default;
 
