@@ -160,7 +160,8 @@ Result<std::vector<InferContext::Output>> Graph::run_rule(Node* node) {
           {fmt::format("{}.{}{}", node->name(), hint, calls), SymbolSource::computed, 0, 0, {0, Range::kUnbounded}}));
     return node->symbols_[calls++];
   };
-  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh);
+  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh,
+                       [&](const Expr& expr) { return expr.range(symbol_ranges()); });
   const OpInfo& info = node->info();
   if (!info.infer) return fail(ErrorCode::op_unsupported, "op {} is not available", info.name);
   if (Result<> result = info.infer(context); !result) {

@@ -19,11 +19,16 @@ float round_to_odd(double value) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-// Truncated, modulo 2^64; NaN and infinities give the smallest int64, as x86 conversions do.
-int64_t wrap_to_int(double value) {
-  if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
-  if (value >= 0x1p63 && value < 0x1p64) return static_cast<int64_t>(static_cast<uint64_t>(value));
-  return INT64_MIN;
+template <class T>
+T to_integer(double value) {
+  if constexpr (std::is_same_v<T, int64_t>) {
+    return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : INT64_MIN;
+  } else if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>) {
+    if (value >= 0x1p63 && value < 0x1p64) return static_cast<T>(static_cast<uint64_t>(value));
+    return value > -0x1p63 && value < 0x1p63 ? static_cast<T>(static_cast<int64_t>(value)) : T{0};
+  } else {
+    return static_cast<T>(value > -0x1p31 - 1 && value < 0x1p31 ? static_cast<int32_t>(value) : INT32_MIN);
+  }
 }
 
 }  // namespace
@@ -39,7 +44,7 @@ T round_to(double value) {
   else if constexpr (std::is_same_v<T, bool>)
     return value != 0;
   else
-    return static_cast<T>(wrap_to_int(value));
+    return to_integer<T>(value);
 }
 
 void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values) {
@@ -82,12 +87,24 @@ void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor) 
     T* target = tensor.mutable_as<T>() + begin;
     for (size_t i = 0; i < values.size(); ++i) {
       if constexpr (std::is_class_v<T>)
-        target[i] = T(static_cast<float>(values[i]));
+        target[i] = round_to<T>(static_cast<double>(values[i]));
       else if constexpr (std::is_same_v<T, bool>)
         target[i] = values[i] != 0;
       else
         target[i] = static_cast<T>(values[i]);
     }
+  });
+}
+
+int64_t wrap_to(DType dtype, int64_t value) {
+  return dispatch(dtype, [&](auto zero) -> int64_t {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, bool>)
+      return value != 0;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<int64_t>(static_cast<T>(value));
+    else
+      return value;
   });
 }
 

@@ -43,8 +43,12 @@ class InferContext {
   };
 
   InferContext(const Attributes& attributes, std::span<const Input> inputs, size_t num_outputs,
-               std::function<Expr(std::string_view hint)> new_symbol)
-      : attributes_(attributes), inputs_(inputs), outputs_(num_outputs), new_symbol_(std::move(new_symbol)) {}
+               std::function<Expr(std::string_view hint)> new_symbol, std::function<Range(const Expr&)> range = {})
+      : attributes_(attributes),
+        inputs_(inputs),
+        outputs_(num_outputs),
+        new_symbol_(std::move(new_symbol)),
+        range_(std::move(range)) {}
 
   template <class A>
   const A& attrs() const {
@@ -70,6 +74,8 @@ class InferContext {
   }
   // A dimension that only running can tell. While running it is Expr::invalid(): the evaluation sizes that output.
   Expr new_symbol(std::string_view hint) { return new_symbol_(hint); }
+  // Bounds of an expression, from what is known about its symbols.
+  Range range(const Expr& expr) const { return range_ ? range_(expr) : expr.range({}); }
 
   std::vector<Output>& outputs() { return outputs_; }
 
@@ -78,6 +84,7 @@ class InferContext {
   std::span<const Input> inputs_;
   std::vector<Output> outputs_;
   std::function<Expr(std::string_view)> new_symbol_;
+  std::function<Range(const Expr&)> range_;
 };
 
 // What an evaluation sees. Outputs whose dims the shape rule knew are allocated before the call; the others are made by

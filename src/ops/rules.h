@@ -63,19 +63,23 @@ class Runs {
   Walk walk_{{}, {}};
 };
 
-// Elements [begin, begin + size) of any tensor as double, and back with one rounding to nearest even; integers wrap.
+// Elements [begin, begin + size) of any tensor as double, and back with one rounding to nearest even;
+// integers as round_to says.
 void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values);
 void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor);
 // The same as int64 (u64 keeps its bits; bool is 0 or 1), and back with wrap-around (bool: is not 0).
 void read_ints(const Tensor& tensor, int64_t begin, std::span<int64_t> values);
 void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor);
+int64_t wrap_to(DType dtype, int64_t value);  // one element's way through an integer type
 // Whole tensors.
 std::vector<double> to_doubles(const Tensor& tensor);
 void from_doubles(std::span<const double> values, Tensor& tensor);
 std::vector<int64_t> to_ints(const Tensor& tensor);
 void from_ints(std::span<const int64_t> values, Tensor& tensor);
 
-// double to a floating or integer type as above: one rounding, integers wrap modulo 2^64 and then to their width.
+// double to any element type: floating types round once, bool is "not 0". Integers truncate; out of range they give
+// what NumPy gives on x86: types of at most 32 bits (but u32) wrap the int32 that is INT32_MIN when out of range; i64
+// gives INT64_MIN; u32 and u64 wrap what fits an int64 and give 0 otherwise.
 template <class T>
 T round_to(double value);
 

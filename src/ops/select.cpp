@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/rules.h"
+
+namespace lathe {
+namespace {
+
+// Element i of contents that broadcast to a 0-D or 1-D result.
+const Expr& element(const std::vector<Expr>& contents, size_t i) { return contents[contents.size() == 1 ? 0 : i]; }
+
+void infer_elements(InferContext& context, const Shape& shape) {
+  const std::vector<Expr>* parts[] = {context.elements(0), context.elements(1), context.elements(2)};
+  size_t count = 1;
+  if (shape.size() > 1 || !parts[0] || !parts[1] || !parts[2]) return;
+  for (const std::vector<Expr>* part : parts)
+    if (part->size() != 1) count = part->size();
+  for (const std::vector<Expr>* part : parts)
+    if (part->size() != 1 && part->size() != count) return;
+  std::vector<Expr> out;
+  for (size_t i = 0; i < count; ++i) {
+    const Expr &condition = element(*parts[0], i), &yes = element(*parts[1], i), &no = element(*parts[2], i);
+    if (condition.is_constant())
+      out.push_back(*condition.as_constant() ? yes : no);
+    else if (yes == no)
+      out.push_back(yes);
+    else
+      return;
+  }
+  context.set_elements(0, std::move(out));
+}
+
+// T is any type of the element's size: selection moves bits.
+template <class T>
+void select(EvalContext& context) {
+  const bool* condition = context.input(0).as<bool>();
+  const auto* yes = static_cast<const T*>(context.input(1).data());
+  const auto* no = static_cast<const T*>(context.input(2).data());
+  auto* out = static_cast<T*>(context.output(0).mutable_data());
+  const Dims operands[] = {context.input(0).dims(), context.input(1).dims(), context.input(2).dims()};
+  Runs runs(context.output(0).dims(), operands);
+  for (int64_t run = 0; run < runs.total(); ++run, runs.next()) {
+    const bool* c = condition + runs.offset(0);
+    const T *a = yes + runs.offset(1), *b = no + runs.offset(2);
+    for (int64_t i = 0; i < runs.count(); ++i) *out++ = c[i * runs.step(0)] ? a[i * runs.step(1)] : b[i * runs.step(2)];
+  }
+}
+
+}  // namespace
+
+Result<> infer_select(InferContext& context) {
+  if (context.dtype(0) != DType::boolean)
+    return fail(ErrorCode::type_mismatch, "input 0 has type {}, but a condition must be bool; compare or cast first",
+                name_of(context.dtype(0)));
+  LATHE_TRY(require_same_dtype(context, 1, 2));
+  LATHE_ASSIGN(Shape shape, broadcast(context.shape(1), context.shape(2)));
+  LATHE_ASSIGN(shape, broadcast(shape, context.shape(0)));
+  context.set(0, context.dtype(1), shape);
+  infer_elements(context, shape);
+  return {};
+}
+
+Result<> eval_select(EvalContext& context) {
+  switch (size_of(context.output(0).dtype())) {
+    case 1:
+      select<uint8_t>(context);
+      break;
+    case 2:
+      select<uint16_t>(context);
+      break;
+    case 4:
+      select<uint32_t>(context);
+      break;
+    default:
+      select<uint64_t>(context);
+  }
+  return {};
+}
+
+}  // namespace lathe
