@@ -197,7 +197,7 @@ double evaluate_instruction(const Instruction& instruction, double a, double b, 
     case Opcode::gelu_erf:
       return 0.5 * a * std::erfc(-a * 0.70710678118654752440);
     case Opcode::gelu_tanh:
-      return 0.5 * a * (1 + std::tanh(0.79788456080286535588 * (a + 0.044715 * a * a * a)));
+      return a / (1 + std::exp(-2 * 0.79788456080286535588 * (a + 0.044715 * a * a * a)));
     case Opcode::thresholded_relu:
       return a > x ? a : 0;
     case Opcode::mish:

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/program_block.h"
+
+#include "kernels/cpu/simd_math.h"
+
+namespace lathe::cpu::LATHE_ISA {
+namespace {
+
+static_assert(kLanes <= kMaxLanes && kBlockFloats % kMaxLanes == 0);
+
+// One step over n elements, n a multiple of kLanes. An operand that is one value has an increment of 0.
+struct Frame {
+  float* target;
+  const float* operands[3];
+  int increments[3];
+  const float* immediates;
+  int n;
+};
+
+struct Immediates {
+  Vec x, y, z, w;
+};
+
+// LATHE_STEP(opcode, operands, expression of a b c and the immediates x y z w)
+#define LATHE_STEPS(LATHE_STEP)                                                                                       \
+  LATHE_STEP(copy, 1, a)                                                                                              \
+  LATHE_STEP(add, 2, a + b)                                                                                           \
+  LATHE_STEP(sub, 2, a - b)                                                                                           \
+  LATHE_STEP(mul, 2, a* b)                                                                                            \
+  LATHE_STEP(div, 2, a / b)                                                                                           \
+  LATHE_STEP(max, 2, max_nan(a, b))                                                                                   \
+  LATHE_STEP(min, 2, min_nan(a, b))                                                                                   \
+  LATHE_STEP(pow, 2, LATHE_ISA::pow(a, b))                                                                            \
+  LATHE_STEP(fma, 3, a* b + c)                                                                                        \
+  LATHE_STEP(affine, 1, a* x + y)                                                                                     \
+  LATHE_STEP(less, 2, LATHE_ISA::select(a < b, broadcast(1.0f), zero()))                                              \
+  LATHE_STEP(equal, 2, LATHE_ISA::select(a == b, broadcast(1.0f), zero()))                                            \
+  LATHE_STEP(select, 3, LATHE_ISA::select(a != 0.0f, b, c))                                                           \
+  LATHE_STEP(neg, 1, -a)                                                                                              \
+  LATHE_STEP(abs, 1, LATHE_ISA::abs(a))                                                                               \
+  LATHE_STEP(sqrt, 1, LATHE_ISA::sqrt(a))                                                                             \
+  LATHE_STEP(recip, 1, 1.0f / a)                                                                                      \
+  LATHE_STEP(exp, 1, LATHE_ISA::exp(a))                                                                               \
+  LATHE_STEP(log, 1, LATHE_ISA::log(a))                                                                               \
+  LATHE_STEP(erf, 1, LATHE_ISA::erf(a))                                                                               \
+  LATHE_STEP(sin, 1, LATHE_ISA::sin(a))                                                                               \
+  LATHE_STEP(cos, 1, LATHE_ISA::cos(a))                                                                               \
+  LATHE_STEP(floor, 1, LATHE_ISA::floor(a))                                                                           \
+  LATHE_STEP(ceil, 1, LATHE_ISA::ceil(a))                                                                             \
+  LATHE_STEP(round, 1, round_even(a))                                                                                 \
+  LATHE_STEP(sign, 1, LATHE_ISA::select(a > 0.0f, broadcast(1.0f), LATHE_ISA::select(a < 0.0f, broadcast(-1.0f), a))) \
+  LATHE_STEP(tanh, 1, LATHE_ISA::tanh(a))                                                                             \
+  LATHE_STEP(sigmoid, 1, LATHE_ISA::sigmoid(a))                                                                       \
+  LATHE_STEP(relu, 1, max_or_second(zero(), a))                                                                       \
+  LATHE_STEP(clip, 1, min_or_second(y, max_or_second(x, a)))                                                          \
+  LATHE_STEP(leaky_relu, 1, LATHE_ISA::select(a < 0.0f, a * x, a))                                                    \
+  LATHE_STEP(elu, 1, LATHE_ISA::select(a < 0.0f, x * expm1(a), a))                                                    \
+  LATHE_STEP(selu, 1, y* LATHE_ISA::select(a > 0.0f, a, x * expm1(a)))                                                \
+  LATHE_STEP(celu, 1, max_or_second(zero(), a) + min_or_second(zero(), x * expm1(a / x)))                             \
+  LATHE_STEP(softplus, 1, LATHE_ISA::softplus(a))                                                                     \
+  LATHE_STEP(softsign, 1, a / (1.0f + LATHE_ISA::abs(a)))                                                             \
+  LATHE_STEP(hard_sigmoid, 1, min_or_second(broadcast(1.0f), max_or_second(zero(), a* x + y)))                        \
+  LATHE_STEP(hard_swish, 1, a* min_or_second(broadcast(1.0f), max_or_second(zero(), a*(1.0f / 6.0f) + 0.5f)))         \
+  LATHE_STEP(silu, 1, LATHE_ISA::silu(a))                                                                             \
+  LATHE_STEP(gelu_erf, 1, LATHE_ISA::gelu_erf(a))                                                                     \
+  LATHE_STEP(gelu_tanh, 1, LATHE_ISA::gelu_tanh(a))                                                                   \
+  LATHE_STEP(thresholded_relu, 1, LATHE_ISA::select(a > x, a, zero()))                                                \
+  LATHE_STEP(mish, 1, LATHE_ISA::mish(a))                                                                             \
+  LATHE_STEP(prelu, 2, LATHE_ISA::select(a < 0.0f, a * b, a))                                                         \
+  LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                                                               \
+  LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y)))                                            \
+  LATHE_STEP(cube, 1, a* a* a)                                                                                        \
+  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f)))
+
+#define LATHE_STEP(name, arity, expression)                                                     \
+  void step_##name(const Frame& frame) {                                                        \
+    const float *pa = frame.operands[0], *pb = frame.operands[1], *pc = frame.operands[2];      \
+    const int64_t ia = frame.increments[0], ib = frame.increments[1], ic = frame.increments[2]; \
+    const Vec x = broadcast(frame.immediates[0]), y = broadcast(frame.immediates[1]);           \
+    const Vec z = broadcast(frame.immediates[2]), w = broadcast(frame.immediates[3]);           \
+    static_cast<void>(x), static_cast<void>(y), static_cast<void>(z), static_cast<void>(w);     \
+    for (int i = 0; i < frame.n; i += kLanes, pa += ia, pb += ib, pc += ic) {                   \
+      const Vec a = load(pa);                                                                   \
+      const Vec b = arity > 1 ? load(pb) : a;                                                   \
+      const Vec c = arity > 2 ? load(pc) : a;                                                   \
+      static_cast<void>(b), static_cast<void>(c);                                               \
+      store(frame.target + i, expression);                                                      \
+    }                                                                                           \
+  }
+LATHE_STEPS(LATHE_STEP)
+#undef LATHE_STEP
+
+void apply(StepOp op, const Frame& frame) {
+  switch (op) {
+#define LATHE_STEP(name, arity, expression) \
+  case StepOp::name:                        \
+    return step_##name(frame);
+    LATHE_STEPS(LATHE_STEP)
+#undef LATHE_STEP
+    case StepOp::constant:
+    case StepOp::count:
+      break;
+  }
+}
+
+// Inputs, constants and slots: where each operand of the current elements lies.
+constexpr int kMaxOperands = kMaxProgramInputs + 2 * kMaxProgramCode + kMaxProgramOutputs;
+struct Operands {
+  const float* data[kMaxOperands];
+  int increments[kMaxOperands];
+};
+
+void run_steps(const BlockProgram& program, const Operands& table, float* const* targets, int n) {
+  const int first_slot = program.first_slot();
+  for (const Step& step : program.steps()) {
+    Frame frame;
+    frame.target = targets[step.target - first_slot];
+    for (int k = 0; k < 3; ++k) {
+      frame.operands[k] = table.data[step.operands[static_cast<size_t>(k)]];
+      frame.increments[k] = table.increments[step.operands[static_cast<size_t>(k)]];
+    }
+    frame.immediates = step.immediates.data();
+    frame.n = n;
+    apply(step.op, frame);
+  }
+}
+
+// Copies a rows x columns piece to or from a dense block; the dense side may be written up to a vector beyond the end.
+void copy_row(float* target, const float* source, int n) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(target + i, load(source + i));
+  if (i < n) store_tail(target + i, n - i, load_tail(source + i, n - i));
+}
+
+void gather(float* target, const BlockInput& input, int rows, int columns) {
+  const float* source = input.data;
+  if (input.column_stride == 1) {
+    for (int r = 0; r < rows; ++r) copy_row(target + r * columns, source + r * input.row_stride, columns);
+  } else if (input.column_stride == 0) {
+    for (int r = 0; r < rows; ++r) {
+      const float value = source[r * input.row_stride];
+      for (int c = 0; c < columns; ++c) target[r * columns + c] = value;
+    }
+  } else {
+    // Columns outside: in a transposed view the rows are the contiguous ones.
+    for (int c = 0; c < columns; ++c)
+      for (int r = 0; r < rows; ++r) target[r * columns + c] = source[r * input.row_stride + c * input.column_stride];
+  }
+}
+
+void scatter(const BlockOutput& output, const float* source, int rows, int columns) {
+  if (output.column_stride == 1) {
+    for (int r = 0; r < rows; ++r) copy_row(output.data + r * output.row_stride, source + r * columns, columns);
+  } else {
+    for (int c = 0; c < columns; ++c)
+      for (int r = 0; r < rows; ++r)
+        output.data[r * output.row_stride + c * output.column_stride] = source[r * columns + c];
+  }
+}
+
+// How an input reaches the steps: as one value, in place, or through a dense copy.
+enum class Access : uint8_t { unused, scalar, direct, staged };
+
+class Runner {
+ public:
+  Runner(const BlockProgram& program, int64_t rows, int64_t columns, const BlockInput* inputs,
+         const BlockOutput* outputs, float* scratch)
+      : program_(program), rows_(rows), columns_(columns), scratch_(scratch) {
+    for (int i = 0; i < program.num_inputs(); ++i) inputs_[i] = inputs[i];
+    for (int i = 0; i < program.num_outputs(); ++i) outputs_[i] = outputs[i];
+    if (columns_ == 1) swap_axes();
+    if (is_dense()) columns_ *= rows_, rows_ = 1;
+    chunk_columns_ = static_cast<int>(columns_ < kBlockFloats ? columns_ : kBlockFloats);
+    chunk_rows_ = static_cast<int>(kBlockFloats / chunk_columns_ < rows_ ? kBlockFloats / chunk_columns_ : rows_);
+    divide_scratch();
+    classify();
+  }
+
+  void run() {
+    for (int64_t r = 0; r < rows_; r += chunk_rows_)
+      for (int64_t c = 0; c < columns_; c += chunk_columns_) {
+        const int64_t rows = rows_ - r < chunk_rows_ ? rows_ - r : chunk_rows_;
+        const int64_t columns = columns_ - c < chunk_columns_ ? columns_ - c : chunk_columns_;
+        run_chunk(r, c, static_cast<int>(rows), static_cast<int>(columns));
+      }
+  }
+
+ private:
+  void swap_axes() {
+    columns_ = rows_;
+    rows_ = 1;
+    for (int i = 0; i < program_.num_inputs(); ++i) inputs_[i] = {inputs_[i].data, 0, inputs_[i].row_stride};
+    for (int i = 0; i < program_.num_outputs(); ++i) outputs_[i] = {outputs_[i].data, 0, outputs_[i].row_stride};
+  }
+
+  bool is_scalar(const BlockInput& input) const {
+    return (input.row_stride == 0 || rows_ == 1) && (input.column_stride == 0 || columns_ == 1);
+  }
+  // Whether the block is one run of contiguous elements in every view.
+  bool is_dense() const {
+    if (rows_ == 1) return true;
+    for (int i = 0; i < program_.num_inputs(); ++i)
+      if (program_.uses_input(i) && !is_scalar(inputs_[i]) &&
+          (inputs_[i].column_stride != 1 || inputs_[i].row_stride != columns_))
+        return false;
+    for (int i = 0; i < program_.num_outputs(); ++i)
+      if (outputs_[i].column_stride != 1 || outputs_[i].row_stride != columns_) return false;
+    return true;
+  }
+
+  void divide_scratch() {
+    float* next = scratch_;
+    for (int i = 0; i < program_.num_slots(); ++i, next += kBlockFloats) slots_[i] = next;
+    const int views = program_.num_inputs() + program_.num_outputs();
+    stages_ = next;
+    tails_ = stages_ + views * kBlockFloats;
+    scalars_ = tails_ + views * kMaxLanes;
+  }
+
+  void classify() {
+    for (int i = 0; i < program_.num_inputs(); ++i) {
+      const BlockInput& input = inputs_[i];
+      if (!program_.uses_input(i)) {
+        access_[i] = Access::unused;
+      } else if (is_scalar(input)) {
+        access_[i] = Access::scalar;
+        store(scalars_ + i * kMaxLanes, broadcast(*input.data));
+      } else {
+        const bool dense = input.column_stride == 1 && (chunk_rows_ == 1 || input.row_stride == columns_);
+        access_[i] = dense ? Access::direct : Access::staged;
+      }
+      table_.increments[i] = access_[i] == Access::scalar || access_[i] == Access::unused ? 0 : kLanes;
+      table_.data[i] = scalars_ + i * kMaxLanes;
+    }
+    const int first_slot = program_.first_slot();
+    for (int i = program_.num_inputs(); i < first_slot; ++i) {
+      table_.data[i] = program_.constants().data() + (i - program_.num_inputs()) * kMaxLanes;
+      table_.increments[i] = 0;
+    }
+    for (int i = 0; i < program_.num_slots(); ++i) table_.increments[first_slot + i] = kLanes;
+    // With several outputs, storing one early could overwrite an input that another still needs.
+    direct_output_ = program_.num_outputs() == 1 && outputs_[0].column_stride == 1 &&
+                     (chunk_rows_ == 1 || outputs_[0].row_stride == columns_);
+  }
+
+  float* stage(int i) { return stages_ + i * kBlockFloats; }
+
+  void run_chunk(int64_t r, int64_t c, int rows, int columns) {
+    for (int i = 0; i < program_.num_inputs(); ++i) {
+      const BlockInput& input = inputs_[i];
+      const float* source = input.data + r * input.row_stride + c * input.column_stride;
+      if (access_[i] == Access::direct) {
+        table_.data[i] = source;
+      } else if (access_[i] == Access::staged) {
+        // A view that repeats with the rows is the same in each chunk of full rows.
+        const bool repeats = input.row_stride == 0 && chunk_columns_ == columns_;
+        if (!repeats || r == 0) gather(stage(i), {source, input.row_stride, input.column_stride}, rows, columns);
+        table_.data[i] = stage(i);
+      }
+    }
+    const int n = rows * columns, full = n / kLanes * kLanes;
+    float* direct = direct_output_ ? outputs_[0].data + r * outputs_[0].row_stride + c : nullptr;
+    if (full > 0) run_part(0, full, direct);
+    if (full < n) run_tail(full, n - full, direct);
+    if (direct) return;
+    const int first_slot = program_.first_slot();
+    for (int i = 0; i < program_.num_outputs(); ++i) {
+      const BlockOutput& output = outputs_[i];
+      scatter({output.data + r * output.row_stride + c * output.column_stride, output.row_stride, output.column_stride},
+              slots_[program_.outputs()[static_cast<size_t>(i)] - first_slot], rows, columns);
+    }
+  }
+
+  // Elements [begin, begin + n) of the chunk, through slots at the same offset.
+  void run_part(int begin, int n, float* direct) {
+    const int first_slot = program_.first_slot();
+    float* targets[kMaxProgramCode + kMaxProgramOutputs];
+    for (int i = 0; i < program_.num_slots(); ++i) targets[i] = slots_[i] + begin;
+    if (direct) targets[program_.outputs()[0] - first_slot] = direct;
+    for (int i = 0; i < program_.num_slots(); ++i) table_.data[first_slot + i] = targets[i];
+    run_steps(program_, table_, targets, n);
+  }
+
+  // The last, partial vector. Memory of others is read and written through full vectors of our own.
+  void run_tail(int begin, int n, float* direct) {
+    for (int i = 0; i < program_.num_inputs(); ++i) {
+      float* tail = tails_ + i * kMaxLanes;
+      if (access_[i] == Access::direct || access_[i] == Access::staged) {
+        store(tail, load_tail(table_.data[i] + begin, n));
+        table_.data[i] = tail;
+      }
+    }
+    float* out = tails_ + program_.num_inputs() * kMaxLanes;
+    run_part(begin, kLanes, direct ? out : nullptr);
+    if (direct) store_tail(direct + begin, n, load(out));
+  }
+
+  const BlockProgram& program_;
+  int64_t rows_, columns_;
+  int chunk_rows_ = 1, chunk_columns_ = 1;
+  bool direct_output_ = false;
+  float *scratch_, *stages_ = nullptr, *tails_ = nullptr, *scalars_ = nullptr;
+  float* slots_[kMaxProgramCode + kMaxProgramOutputs];
+  BlockInput inputs_[kMaxProgramInputs];
+  BlockOutput outputs_[kMaxProgramOutputs];
+  Access access_[kMaxProgramInputs];
+  Operands table_;
+};
+
+}  // namespace
+
+void run_program_block(const BlockProgram& program, int64_t rows, int64_t columns, const BlockInput* inputs,
+                       const BlockOutput* outputs, float* scratch) {
+  if (rows <= 0 || columns <= 0) return;
+  Runner(program, rows, columns, inputs, outputs, scratch).run();
+}
+
+}  // namespace lathe::cpu::LATHE_ISA
