@@ -91,7 +91,7 @@ Result<> infer_activation(InferContext& context) {
     LATHE_TRY(require_floating(context, 0));
   context.set(0, context.dtype(0), context.shape(0));
   const std::vector<Expr>* elements = context.elements(0);
-  if (!elements || op != Op::relu || context.dtype(0) == DType::u64) return {};
+  if (!elements || op != Op::relu || !may_hold_symbols(context.dtype(0))) return {};
   std::vector<Expr> out;
   for (const Expr& element : *elements) out.push_back(max(element, 0));
   context.set_elements(0, std::move(out));

@@ -32,8 +32,7 @@ Result<> infer_cast(InferContext& context) {
   std::vector<Expr> out;
   for (const Expr& element : *elements) {
     const std::optional<int64_t> value = element.as_constant();
-    // Symbolic contents are shape values, which fit 32 bits.
-    if (!value && size_of(to) < 4) return {};
+    if (!value && !may_hold_symbols(to)) return {};
     out.push_back(value ? Expr(wrap_to(to, *value)) : element);
   }
   context.set_elements(0, std::move(out));

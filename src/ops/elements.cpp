@@ -23,9 +23,11 @@ template <class T>
 T to_integer(double value) {
   if constexpr (std::is_same_v<T, int64_t>) {
     return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : INT64_MIN;
-  } else if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>) {
-    if (value >= 0x1p63 && value < 0x1p64) return static_cast<T>(static_cast<uint64_t>(value));
-    return value > -0x1p63 && value < 0x1p63 ? static_cast<T>(static_cast<int64_t>(value)) : T{0};
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    if (value >= 0x1p63) return value < 0x1p64 ? static_cast<uint64_t>(value) : 0;
+    return static_cast<uint64_t>(value >= -0x1p63 ? static_cast<int64_t>(value) : INT64_MIN);
+  } else if constexpr (std::is_same_v<T, uint32_t>) {
+    return value > -0x1p63 && value < 0x1p63 ? static_cast<uint32_t>(static_cast<int64_t>(value)) : 0;
   } else {
     return static_cast<T>(value > -0x1p31 - 1 && value < 0x1p31 ? static_cast<int32_t>(value) : INT32_MIN);
   }

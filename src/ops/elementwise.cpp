@@ -165,7 +165,7 @@ double floating_op(Op op, double a, double b) {
 
 std::optional<Expr> symbolic_div(const InferContext& context, const Expr& a, const Expr& b) {
   const Range dividend = context.range(a), divisor = context.range(b);
-  if (divisor.min <= 0) return std::nullopt;
+  if (divisor.min < 0 || b == Expr(0)) return std::nullopt;
   if (dividend.min >= 0) return floordiv(a, b);
   return floordiv(max(a, 0), b) - floordiv(max(Expr(0) - a, 0), b);
 }
@@ -186,6 +186,7 @@ std::optional<Expr> symbolic_op(const InferContext& context, Op op, const Expr& 
                                               : integer_op<int64_t>(op, *x, *y, bits);
     return is_comparison(op) ? Expr(value) : Expr(wrap_to(dtype, value));
   }
+  if (!may_hold_symbols(dtype)) return std::nullopt;
   switch (op) {
     case Op::add:
       return a + b;

@@ -83,6 +83,9 @@ void from_ints(std::span<const int64_t> values, Tensor& tensor);
 template <class T>
 T round_to(double value);
 
+// Symbolic contents are shape values, which are i32 or i64 and never overflow. Other types have constant contents only.
+inline bool may_hold_symbols(DType dtype) { return dtype == DType::i64 || dtype == DType::i32; }
+
 Result<> require_floating(const InferContext& context, size_t input);
 Result<> require_integer(const InferContext& context, size_t input);
 Result<> require_numeric(const InferContext& context, size_t input);  // anything but bool

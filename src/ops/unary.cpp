@@ -98,6 +98,7 @@ Result<> check_type(const InferContext& context, Op op) {
 std::optional<Expr> symbolic_op(Op op, DType dtype, const Expr& x) {
   if (const auto value = x.as_constant())
     return wrap_to(dtype, integer_op(op, *value, class_of(dtype) != DTypeClass::unsigned_int));
+  if (!may_hold_symbols(dtype)) return std::nullopt;
   if (op == Op::neg) return Expr(0) - x;
   if (op == Op::abs) return max(x, Expr(0) - x);
   return std::nullopt;
