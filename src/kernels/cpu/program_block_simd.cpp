@@ -158,6 +158,8 @@ void scatter(const BlockOutput& output, const float* source, int rows, int colum
   }
 }
 
+constexpr int kTransposedColumns = 32;
+
 // How an input reaches the steps: as one value, in place, or through a dense copy.
 enum class Access : uint8_t { unused, scalar, direct, staged };
 
@@ -170,7 +172,8 @@ class Runner {
     for (int i = 0; i < program.num_outputs(); ++i) outputs_[i] = outputs[i];
     if (columns_ == 1) swap_axes();
     if (is_dense()) columns_ *= rows_, rows_ = 1;
-    chunk_columns_ = static_cast<int>(columns_ < kBlockFloats ? columns_ : kBlockFloats);
+    const int limit = has_transposed() ? kTransposedColumns : kBlockFloats;
+    chunk_columns_ = static_cast<int>(columns_ < limit ? columns_ : limit);
     chunk_rows_ = static_cast<int>(kBlockFloats / chunk_columns_ < rows_ ? kBlockFloats / chunk_columns_ : rows_);
     divide_scratch();
     classify();
@@ -208,6 +211,20 @@ class Runner {
     return true;
   }
 
+  // Reading against the memory order, a square-like chunk uses whole cache lines.
+  bool has_transposed() const {
+    if (rows_ == 1) return false;
+    for (int i = 0; i < program_.num_inputs(); ++i)
+      if (program_.uses_input(i) && inputs_[i].column_stride != 1 && inputs_[i].column_stride != 0) return true;
+    for (int i = 0; i < program_.num_outputs(); ++i)
+      if (outputs_[i].column_stride != 1) return true;
+    return false;
+  }
+  // Whether the elements of each chunk lie one after the other.
+  bool dense_chunks(int64_t row_stride, int64_t column_stride) const {
+    return column_stride == 1 && (chunk_rows_ == 1 || (row_stride == columns_ && chunk_columns_ == columns_));
+  }
+
   void divide_scratch() {
     float* next = scratch_;
     for (int i = 0; i < program_.num_slots(); ++i, next += kBlockFloats) slots_[i] = next;
@@ -226,8 +243,7 @@ class Runner {
         access_[i] = Access::scalar;
         store(scalars_ + i * kMaxLanes, broadcast(*input.data));
       } else {
-        const bool dense = input.column_stride == 1 && (chunk_rows_ == 1 || input.row_stride == columns_);
-        access_[i] = dense ? Access::direct : Access::staged;
+        access_[i] = dense_chunks(input.row_stride, input.column_stride) ? Access::direct : Access::staged;
       }
       table_.increments[i] = access_[i] == Access::scalar || access_[i] == Access::unused ? 0 : kLanes;
       table_.data[i] = scalars_ + i * kMaxLanes;
@@ -239,8 +255,7 @@ class Runner {
     }
     for (int i = 0; i < program_.num_slots(); ++i) table_.increments[first_slot + i] = kLanes;
     // With several outputs, storing one early could overwrite an input that another still needs.
-    direct_output_ = program_.num_outputs() == 1 && outputs_[0].column_stride == 1 &&
-                     (chunk_rows_ == 1 || outputs_[0].row_stride == columns_);
+    direct_output_ = program_.num_outputs() == 1 && dense_chunks(outputs_[0].row_stride, outputs_[0].column_stride);
   }
 
   float* stage(int i) { return stages_ + i * kBlockFloats; }
