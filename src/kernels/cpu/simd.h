@@ -21,6 +21,8 @@
 #endif
 
 #define LATHE_INLINE inline __attribute__((always_inline))
+// Unrolls the loop that follows entirely (up to 16 turns): arrays of Vec stay in registers only then.
+#define LATHE_UNROLL _Pragma("GCC unroll 16")
 
 namespace lathe::cpu::LATHE_ISA {
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/epilogue.h"
+
+#include <limits>
+#include <optional>
+
+namespace lathe::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// The operations that finish_tile() runs on a whole tile at once.
+bool runs_on_tile(Opcode op) {
+  switch (op) {
+    case Opcode::add:
+    case Opcode::mul:
+    case Opcode::relu:
+    case Opcode::clip:
+    case Opcode::affine:
+    case Opcode::leaky_relu:
+    case Opcode::hard_sigmoid:
+    case Opcode::hard_swish:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The instruction as a step that continues `chain_register`, or nothing.
+std::optional<EpilogueStep> as_step(const Instruction& instruction, int chain_register, int inputs) {
+  if (!runs_on_tile(instruction.op)) return std::nullopt;
+  EpilogueStep step{instruction.op, -1, instruction.immediates[0], instruction.immediates[1]};
+  if (instruction.op != Opcode::add && instruction.op != Opcode::mul)
+    return instruction.operands[0] == chain_register ? std::optional(step) : std::nullopt;
+  const int a = instruction.operands[0], b = instruction.operands[1];
+  const int other = a == chain_register ? b : b == chain_register ? a : 0;
+  if (other < 1 || other >= inputs) return std::nullopt;
+  step.operand = other - 1;
+  return step;
+}
+
+}  // namespace
+
+Result<Epilogue> compile_epilogue(const Program* program) {
+  Epilogue epilogue;
+  if (!program) {
+    epilogue.program.num_inputs = 1;
+    epilogue.program.outputs = {0};
+    epilogue.is_chain = true;
+    return epilogue;
+  }
+  if (program->outputs.size() != 1 || program->num_inputs < 1)
+    return fail(ErrorCode::plan_malformed,
+                "epilogue program has {} outputs and {} inputs: it needs one output and the accumulator as input 0; "
+                "build the plan again",
+                program->outputs.size(), program->num_inputs);
+  epilogue.program = *program;
+  int current = 0;
+  epilogue.is_chain = true;
+  for (size_t i = 0; i < program->code.size() && epilogue.is_chain; ++i) {
+    const auto step = as_step(program->code[i], current, program->num_inputs);
+    epilogue.is_chain = step.has_value();
+    if (step) epilogue.chain.push_back(*step);
+    current = program->num_inputs + static_cast<int>(i);
+  }
+  epilogue.is_chain = epilogue.is_chain && program->outputs[0] == current;
+  if (!epilogue.is_chain) epilogue.chain.clear();
+  return epilogue;
+}
+
+Result<> check_epilogue(const Epilogue& epilogue, std::span<const TensorArg> operands, const TensorArg& output) {
+  if (static_cast<int>(operands.size()) != epilogue.operands())
+    return fail(ErrorCode::plan_malformed, "the epilogue takes {} operands, the step has {}; build the plan again",
+                epilogue.operands(), operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const TensorArg& operand = operands[i];
+    bool fits = operand.dtype == DType::f32 && operand.rank == output.rank;
+    for (int d = 0; fits && d < output.rank; ++d) fits = operand.dims[d] == output.dims[d] || operand.dims[d] == 1;
+    if (!fits)
+      return fail(ErrorCode::shape_mismatch, "epilogue operand {} is not f32 or does not broadcast to the output", i);
+  }
+  return {};
+}
+
+BoundEpilogue bind_epilogue(const Epilogue& epilogue, std::span<const TensorArg> operands, const TensorArg& output,
+                            int column_dim) {
+  BoundEpilogue bound;
+  bound.epilogue = &epilogue;
+  bound.count = static_cast<int>(operands.size());
+  for (int i = 0; i < bound.count; ++i) {
+    EpilogueOperand& operand = bound.operands[i];
+    operand.data = operands[i].as<float>();
+    operand.column_stride = broadcast_stride(operands[i], column_dim);
+    for (int d = 0; d < output.rank; ++d)
+      if (d != column_dim && broadcast_stride(operands[i], d) != 0) operand.varies_by_row = true;
+  }
+  bound.low = -kInfinity;
+  bound.high = kInfinity;
+  bound.linear = epilogue.is_chain;
+  bool clipped = false;
+  for (const EpilogueStep& step : epilogue.chain) {
+    if (clipped) bound.linear = false;
+    if (step.op == Opcode::add) {
+      const EpilogueOperand& operand = bound.operands[step.operand];
+      if (operand.column_stride != 1)
+        bound.linear = false;
+      else if (operand.varies_by_row && bound.residual < 0)
+        bound.residual = step.operand;
+      else if (!operand.varies_by_row && !bound.bias)
+        bound.bias = operand.data;
+      else
+        bound.linear = false;
+    } else if (step.op == Opcode::relu || step.op == Opcode::clip) {
+      clipped = true;
+      bound.low = step.op == Opcode::relu ? 0 : step.x;
+      if (step.op == Opcode::clip) bound.high = step.y;
+    } else {
+      bound.linear = false;
+    }
+  }
+  return bound;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/driver.h"
+
+#include <algorithm>
+
+namespace lathe::cpu::gemm {
+namespace {
+
+const TileTable& tiles() {
+  static const TileTable& table = LATHE_ISA_SELECT(tile_table)();
+  return table;
+}
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Partial sums of a row block, when there are several k blocks.
+int64_t partial_floats(const Blocking& blocking, int64_t rows, int64_t k) {
+  if (blocking.k_block == 0 || blocking.k_block >= k) return 0;
+  return (blocking.row_block ? std::min(rows, blocking.row_block) : rows) * blocking.width;
+}
+
+// One thread's rows [first_row, last_row) x panels [first_panel, last_panel), panels counted over all groups.
+struct Share {
+  int64_t first_row, last_row, first_panel, last_panel;
+};
+
+class Worker {
+ public:
+  Worker(const Problem& problem, int64_t lists, std::byte* scratch) : problem_(problem) {
+    auto take = [&](int64_t bytes) {
+      std::byte* piece = scratch;
+      scratch += round_up(bytes, 64);
+      return piece;
+    };
+    scratch_.a_rows =
+        reinterpret_cast<const float**>(take(lists * kMaxTileRows * static_cast<int64_t>(sizeof(float*))));
+    scratch_.taps = reinterpret_cast<Tap*>(take(problem.tap_count * static_cast<int64_t>(sizeof(Tap))));
+    partial_ = reinterpret_cast<float*>(scratch);
+  }
+
+  void run(const Share& share) {
+    const int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
+    for (int64_t row = share.first_row; row < share.last_row; row += block) {
+      rows_begin_ = row;
+      rows_end_ = std::min(row + block, share.last_row);
+      for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel)
+        run_panel(panel, panel + 1 < share.last_panel);
+    }
+  }
+
+ private:
+  void run_panel(int64_t flat_panel, bool more) {
+    const int64_t per_group = problem_.panels.count();
+    const int64_t group = flat_panel / per_group, panel = flat_panel % per_group;
+    const float* b = problem_.packed + group * problem_.panels.floats() + problem_.panels.offset(panel);
+    const int columns = problem_.panels.columns(panel), stride = problem_.panels.stride(panel);
+    const int step = tiles().vectors * tiles().lanes;
+    Tile tile{};
+    tile.b_stride = stride;
+    tile.a_offset = group * problem_.group_input;
+    tile.epilogue = problem_.epilogue;
+    tile.where = &scratch_.where;
+    tile.partial_stride = problem_.blocking.width;
+    for (int c = 0; c < columns; c += step) {
+      tile.columns = std::min(step, columns - c);
+      tile.column = group * problem_.panels.n + panel * problem_.panels.width + c;
+      tile.b = b + c;
+      const float* panel_end = b + problem_.panels.k * stride;
+      run_k_blocks(tile, c + step >= columns && more ? panel_end : nullptr);
+    }
+  }
+
+  // `next` is what will be read when this panel is done, if anything.
+  void run_k_blocks(Tile& tile, const float* next) {
+    const int64_t k_block = problem_.blocking.k_block ? problem_.blocking.k_block : problem_.panels.k;
+    int64_t first = 0;
+    do {
+      int64_t last = first, depth = 0;
+      do depth += problem_.taps[last++].depth;
+      while (last < problem_.tap_count && depth + problem_.taps[last].depth <= k_block);
+      const bool final_block = last == problem_.tap_count;
+      tile.load_partial = first > 0;
+      tile.store_partial = !final_block;
+      const float* upcoming = final_block ? next : tile.b + problem_.taps[last].k * tile.b_stride;
+      run_rows(tile, first, last, depth, upcoming);
+      first = last;
+    } while (first < problem_.tap_count);
+  }
+
+  void run_rows(Tile& tile, int64_t first_tap, int64_t last_tap, int64_t depth, const float* upcoming) {
+    const int vectors = (tile.columns + tiles().lanes - 1) / tiles().lanes;
+    const int most = std::min(problem_.blocking.rows, tiles().max_rows[vectors - 1]);
+    const int64_t rows = rows_end_ - rows_begin_;
+    const int64_t unit = problem_.row_unit ? std::min(problem_.row_unit, rows) : rows;
+    const int64_t per_unit = (unit + most - 1) / most;
+    plan_prefetch(tile, upcoming, depth, per_unit * ((rows + unit - 1) / unit));
+    for (int64_t begin = rows_begin_; begin < rows_end_; begin += unit) {
+      const int64_t size = std::min(unit, rows_end_ - begin);
+      for (int64_t i = 0; i < per_unit; ++i) {
+        const int64_t row = begin + size * i / per_unit;
+        const int count = static_cast<int>(begin + size * (i + 1) / per_unit - row);
+        if (count == 0) continue;
+        if (row != filled_row_ || count != filled_count_) {
+          filled_ = problem_.source->fill(row, count, scratch_);
+          filled_row_ = row;
+          filled_count_ = count;
+        }
+        tile.a_rows = filled_.a_rows;
+        tile.taps = filled_.taps + first_tap;
+        tile.tap_count = last_tap - first_tap;
+        tile.partial = partial_ + (row - rows_begin_) * tile.partial_stride;
+        tiles().functions[vectors - 1][count - 1](tile);
+        tile.prefetch += prefetch_step_;
+      }
+    }
+  }
+
+  // Spreads the fetching of the next k block or panel evenly over the tiles of this one.
+  void plan_prefetch(Tile& tile, const float* upcoming, int64_t depth, int64_t tile_count) {
+    tile.prefetch_lines = 0;
+    prefetch_step_ = 0;
+    const int64_t steps = depth / 4;
+    if (!upcoming || steps == 0) return;
+    const int64_t lines = depth * tile.b_stride * static_cast<int64_t>(sizeof(float)) / 64;
+    const int64_t per_tile = (lines + tile_count - 1) / tile_count;
+    tile.prefetch = reinterpret_cast<const char*>(upcoming);
+    tile.prefetch_lines = static_cast<int>(std::min<int64_t>((per_tile + steps - 1) / steps, 8));
+    prefetch_step_ = tile.prefetch_lines * steps * 64;
+  }
+
+  const Problem& problem_;
+  TileScratch scratch_;
+  TileTaps filled_{};
+  int64_t filled_row_ = -1;
+  int filled_count_ = 0;
+  float* partial_ = nullptr;
+  int64_t rows_begin_ = 0, rows_end_ = 0;
+  int64_t prefetch_step_ = 0;
+};
+
+}  // namespace
+
+bool valid(const Blocking& blocking) {
+  return blocking.width >= kPanelQuantum && blocking.width <= kMaxTileColumns && blocking.width % kPanelQuantum == 0 &&
+         blocking.rows >= 1 && blocking.rows <= kMaxTileRows && blocking.row_block >= 0 && blocking.k_block >= 0;
+}
+
+size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, int64_t lists, int64_t taps) {
+  return static_cast<size_t>(round_up(lists * kMaxTileRows * static_cast<int64_t>(sizeof(float*)), 64) +
+                             round_up(taps * static_cast<int64_t>(sizeof(Tap)), 64) +
+                             round_up(partial_floats(blocking, rows, k) * static_cast<int64_t>(sizeof(float)), 64));
+}
+
+void run_problem_alone(const Problem& problem, int64_t lists, std::byte* scratch) {
+  Worker(problem, lists, scratch).run({0, problem.rows, 0, problem.groups * problem.panels.count()});
+}
+
+void run_problem(const Problem& problem, int64_t lists, std::byte* scratch, ThreadPool& pool) {
+  const int64_t panels = problem.groups * problem.panels.count();
+  const double flops = 2.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.panels.k) *
+                       static_cast<double>(problem.panels.n * problem.groups);
+  const int64_t unit = problem.row_unit ? problem.row_unit : 1;
+  const int64_t units = (problem.rows + unit - 1) / unit;
+  const size_t stride = scratch_bytes(problem.blocking, problem.rows, problem.panels.k, lists, problem.tap_count);
+  const bool by_columns = problem.blocking.split_columns;
+  const int64_t grain = flops < 2 * kMinParallelFlops ? INT64_MAX / 4 : 1;
+  pool.parallel_for(by_columns ? panels : units, grain, [&](int64_t begin, int64_t end, int worker) {
+    Share share{0, problem.rows, 0, panels};
+    if (by_columns) {
+      share.first_panel = begin;
+      share.last_panel = end;
+    } else {
+      share.first_row = begin * unit;
+      share.last_row = std::min(end * unit, problem.rows);
+    }
+    Worker(problem, lists, scratch + worker * stride).run(share);
+  });
+}
+
+}  // namespace lathe::cpu::gemm

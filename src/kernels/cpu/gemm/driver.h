@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops around the tiles: rows x panels x k blocks, for one thread's share of a launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/gemm/panels.h"
+#include "kernels/cpu/gemm/tile.h"
+
+namespace lathe::cpu::gemm {
+
+// How a problem is cut. The same record serves GEMM and convolution.
+struct Blocking {
+  int width = 64;              // of a panel: 16, 32, 48 or 64; fixed when weights are packed
+  int rows = kMaxTileRows;     // at most, of a tile; the ISA level may lower it
+  int64_t row_block = 0;       // rows for which all panels are done before the next rows; 0 = all rows
+  int64_t k_block = 0;         // k steps after which partial sums go to memory; 0 = all
+  bool split_columns = false;  // threads share the columns, not the rows
+  bool operator==(const Blocking&) const = default;
+};
+bool valid(const Blocking& blocking);
+
+// A tile's inputs, as a RowSource writes them.
+struct TileScratch {
+  const float** a_rows = nullptr;  // room for lists x kMaxTileRows
+  Tap* taps = nullptr;             // room for every tap
+  TileRows where;
+};
+struct TileTaps {
+  const float* const* a_rows;
+  const Tap* taps;
+};
+
+// Says where the rows of the problem lie. Thread-safe: all state is in the scratch.
+class RowSource {
+ public:
+  // For rows [first, first + count), count <= kMaxTileRows: the A rows and taps (same number of taps for every tile),
+  // and scratch.where.
+  virtual TileTaps fill(int64_t first, int count, TileScratch& scratch) const = 0;
+
+ protected:
+  ~RowSource() = default;
+};
+
+struct Problem {
+  int64_t rows = 0;
+  int64_t row_unit = 0;           // tiles do not cross multiples of it; 0 = they may
+  int64_t groups = 1;             // blocks of columns with weights and input columns of their own
+  int64_t group_input = 0;        // A's offset from one group to the next
+  Panels panels;                  // of one group
+  const float* packed = nullptr;  // all groups, one after the other
+  const Tap* taps = nullptr;      // nominal: k and depths, for the k blocks
+  int64_t tap_count = 0;
+  Blocking blocking;
+  const BoundEpilogue* epilogue = nullptr;
+  const RowSource* source = nullptr;
+};
+
+// Bytes of scratch that one thread needs; 64-byte multiples.
+size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, int64_t lists, int64_t taps);
+
+// Runs the whole problem on the pool; `scratch` is pool.size() x scratch_bytes().
+void run_problem(const Problem& problem, int64_t lists, std::byte* scratch, ThreadPool& pool);
+// The same on the calling thread alone, for callers that split the work themselves; scratch is one thread's.
+void run_problem_alone(const Problem& problem, int64_t lists, std::byte* scratch);
+
+// Below this much work a launch is not split over threads (about 5 us).
+inline constexpr double kMinParallelFlops = 1e6;
+
+}  // namespace lathe::cpu::gemm

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/row_map.h"
+#include "kernels/cpu/kernel_table.h"
+
+namespace lathe::cpu {
+namespace {
+
+using namespace gemm;
+
+constexpr int kStreams = 2 + kMaxEpilogueOperands;  // A, out, operands
+
+// Rows of A that are contiguous along k, and the output and operand rows that belong to them.
+class MatrixRows final : public RowSource {
+ public:
+  MatrixRows(const float* a, float* out, const BoundEpilogue& epilogue, const Tap* taps)
+      : a_(a), out_(out), epilogue_(epilogue), taps_(taps) {}
+
+  RowMap<kStreams> map;
+
+  TileTaps fill(int64_t first, int count, TileScratch& scratch) const override {
+    map.fill(first, count, [&](int stream, int row, int64_t offset) {
+      if (stream == 0)
+        scratch.a_rows[row] = a_ + offset;
+      else if (stream == 1)
+        scratch.where.out[row] = out_ + offset;
+      else if (epilogue_.operands[stream - 2].varies_by_row)
+        scratch.where.operand[stream - 2][row] = epilogue_.operands[stream - 2].data + offset;
+    });
+    return {scratch.a_rows, taps_};
+  }
+
+ private:
+  const float* a_;
+  float* out_;
+  const BoundEpilogue& epilogue_;
+  const Tap* taps_;
+};
+
+// Offsets into the workspace.
+struct Layout {
+  size_t taps, a, b, threads, total;
+};
+
+int64_t leading(const TensorArg& tensor) {
+  int64_t product = 1;
+  for (int d = 0; d < tensor.rank - 2; ++d) product *= tensor.dims[d];
+  return product;
+}
+
+// Of the matrix'th matrix of the output, in a tensor that broadcasts to the output.
+int64_t matrix_offset(const TensorArg& tensor, const TensorArg& out, int64_t matrix) {
+  int64_t offset = 0;
+  for (int d = out.rank - 3; d >= 0; --d) {
+    offset += matrix % out.dims[d] * broadcast_stride(tensor, d);
+    matrix /= out.dims[d];
+  }
+  return offset;
+}
+
+class GemmKernel final : public Kernel {
+ public:
+  GemmKernel(int64_t k, int64_t n, bool packed, int64_t batches, const Blocking& blocking, Epilogue epilogue)
+      : panels_{k, n, blocking.width},
+        packed_(packed),
+        batches_(batches),
+        blocking_(blocking),
+        epilogue_(std::move(epilogue)) {}
+
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
+                         int threads) const override {
+    return layout(inputs, outputs[0], threads).total;
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  int64_t tap_count() const {
+    return blocking_.k_block && panels_.k > blocking_.k_block ? (panels_.k + blocking_.k_block - 1) / blocking_.k_block
+                                                              : 1;
+  }
+  bool repacks(const TensorArg& a) const { return a.strides[a.rank - 1] != 1 && panels_.k != 1; }
+  // One B for all matrices: their rows are one long matrix.
+  bool shares_b(const TensorArg& b) const { return packed_ ? batches_ == 1 : leading(b) == 1; }
+  Layout layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const;
+  void write_taps(Tap* taps) const;
+  TensorArg repack(const TensorArg& a, float* to, ThreadPool& pool) const;
+  void run_shared(const Launch& launch, const TensorArg& a, const Layout& where) const;
+  void run_batch(const Launch& launch, const TensorArg& a, const Layout& where) const;
+
+  Panels panels_;
+  bool packed_;
+  int64_t batches_;
+  Blocking blocking_;
+  Epilogue epilogue_;
+};
+
+Result<> GemmKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() < 2 || outputs.size() != 1)
+    return fail(ErrorCode::plan_malformed, "gemm has {} inputs and {} outputs; it takes A, B and gives one output",
+                inputs.size(), outputs.size());
+  const TensorArg &a = inputs[0], &b = inputs[1], &out = outputs[0];
+  for (const TensorArg* tensor : {&a, &b, &out})
+    if (tensor->dtype != DType::f32)
+      return fail(ErrorCode::type_mismatch, "gemm computes in f32, a tensor is {}", name_of(tensor->dtype));
+  const int r = out.rank;
+  bool fits = r >= 2 && r <= kMaxRank && a.rank == r && out.dims[r - 1] == panels_.n && a.dims[r - 1] == panels_.k &&
+              a.dims[r - 2] == out.dims[r - 2] && (out.strides[r - 1] == 1 || panels_.n == 1);
+  for (int d = 0; fits && d < r - 2; ++d) fits = a.dims[d] == out.dims[d] || a.dims[d] == 1;
+  if (!fits)
+    return fail(ErrorCode::shape_mismatch, "gemm: A and the output do not fit K {} and N {}", panels_.k, panels_.n);
+  if (packed_) {
+    fits = b.rank == 1 && (b.strides[0] == 1 || b.dims[0] == 1) && b.dims[0] >= panels_.floats() * batches_ &&
+           (batches_ == 1 || batches_ == leading(out));
+  } else {
+    fits = b.rank == r && b.dims[r - 2] == panels_.k && b.dims[r - 1] == panels_.n;
+    for (int d = 0; fits && d < r - 2; ++d) fits = b.dims[d] == out.dims[d] || b.dims[d] == 1;
+  }
+  if (!fits)
+    return fail(ErrorCode::shape_mismatch, "gemm: B does not fit K {}, N {} and the output's batch", panels_.k,
+                panels_.n);
+  return check_epilogue(epilogue_, inputs.subspan(2), out);
+}
+
+Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const {
+  Layout where{};
+  size_t next = 0;
+  auto take = [&](int64_t bytes) {
+    const size_t at = next;
+    next += static_cast<size_t>((bytes + 63) / 64 * 64);
+    return at;
+  };
+  constexpr int64_t kFloat = sizeof(float);
+  where.taps = take(tap_count() * static_cast<int64_t>(sizeof(Tap)));
+  where.a = take(repacks(inputs[0]) ? inputs[0].volume() * kFloat : 0);
+  const bool alone = !shares_b(inputs[1]) && leading(out) >= threads;
+  where.b = take(packed_ ? 0 : panels_.floats() * kFloat * (alone ? threads : 1));
+  where.threads = next;
+  const int64_t rows = out.dims[out.rank - 2] * (shares_b(inputs[1]) ? leading(out) : 1);
+  where.total = next + scratch_bytes(blocking_, rows, panels_.k, 1, tap_count()) * static_cast<size_t>(threads);
+  return where;
+}
+
+void GemmKernel::write_taps(Tap* taps) const {
+  const int64_t block = tap_count() == 1 ? panels_.k : blocking_.k_block;
+  for (int64_t t = 0; t < tap_count(); ++t)
+    taps[t] = {t * block, t * block, static_cast<int32_t>(std::min(block, panels_.k - t * block)), 0};
+}
+
+// A with its k contiguous, dense.
+TensorArg GemmKernel::repack(const TensorArg& a, float* to, ThreadPool& pool) const {
+  TensorArg dense = a;
+  dense.data = to;
+  int64_t stride = 1;
+  for (int d = a.rank - 1; d >= 0; --d) {
+    dense.strides[d] = stride;
+    stride *= a.dims[d];
+  }
+  const int64_t rows = a.dims[a.rank - 2], k = panels_.k;
+  const int64_t row_stride = a.strides[a.rank - 2], k_stride = a.strides[a.rank - 1];
+  pool.parallel_for(leading(a) * rows, 16384 / (k + 1) + 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* from = a.as<float>() + matrix_offset(a, a, row / rows) + row % rows * row_stride;
+      for (int64_t i = 0; i < k; ++i) to[row * k + i] = from[i * k_stride];
+    }
+  });
+  return dense;
+}
+
+void GemmKernel::run(const Launch& launch) const {
+  const TensorArg& out = launch.outputs[0];
+  if (out.volume() == 0) return;
+  const Layout where = layout(launch.inputs, out, launch.pool.size());
+  write_taps(reinterpret_cast<Tap*>(launch.workspace + where.taps));
+  TensorArg a = launch.inputs[0];
+  if (repacks(a)) a = repack(a, reinterpret_cast<float*>(launch.workspace + where.a), launch.pool);
+  if (shares_b(launch.inputs[1]))
+    run_shared(launch, a, where);
+  else
+    run_batch(launch, a, where);
+}
+
+// Fills the part of a problem that every launch shares.
+Problem make_problem(const Panels& panels, const Blocking& blocking, const Tap* taps, int64_t tap_count, int64_t rows,
+                     const float* packed, const BoundEpilogue& epilogue, const RowSource& source) {
+  Problem problem;
+  problem.rows = rows;
+  problem.panels = panels;
+  problem.packed = packed;
+  problem.taps = taps;
+  problem.tap_count = tap_count;
+  problem.blocking = blocking;
+  problem.epilogue = &epilogue;
+  problem.source = &source;
+  return problem;
+}
+
+void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layout& where) const {
+  const TensorArg &b = launch.inputs[1], &out = launch.outputs[0];
+  const auto operands = launch.inputs.subspan(2);
+  const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
+  const float* weights = b.as<float>();
+  if (!packed_) {
+    float* to = reinterpret_cast<float*>(launch.workspace + where.b);
+    launch.pool.parallel_for(panels_.count(), 1, [&](int64_t first, int64_t last, int) {
+      pack(panels_, b.as<float>(), b.strides[b.rank - 2], b.strides[b.rank - 1], first, last, to);
+    });
+    weights = to;
+  }
+  const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
+  MatrixRows rows(a.as<float>(), out.as<float>(), epilogue, taps);
+  rows.map.streams = 2 + epilogue.count;
+  for (int d = 0; d < out.rank - 1; ++d) {
+    rows.map.add_dim(out.dims[d]);
+    rows.map.set_stride(0, d, d < out.rank - 2 ? broadcast_stride(a, d) : a.strides[d]);
+    rows.map.set_stride(1, d, out.strides[d]);
+    for (int i = 0; i < epilogue.count; ++i) rows.map.set_stride(2 + i, d, broadcast_stride(operands[i], d));
+  }
+  rows.map.collapse();
+  const int64_t count = out.dims[out.rank - 2] * leading(out);
+  run_problem(make_problem(panels_, blocking_, taps, tap_count(), count, weights, epilogue, rows), 1,
+              launch.workspace + where.threads, launch.pool);
+}
+
+void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layout& where) const {
+  const TensorArg &b = launch.inputs[1], &out = launch.outputs[0];
+  const auto operands = launch.inputs.subspan(2);
+  const int r = out.rank;
+  const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
+  const BoundEpilogue whole = bind_epilogue(epilogue_, operands, out, r - 1);
+  const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels_.k, 1, tap_count());
+  auto pack_panels = [&](int64_t matrix, int64_t first, int64_t last, float* to) {
+    pack(panels_, b.as<float>() + matrix_offset(b, out, matrix), b.strides[r - 2], b.strides[r - 1], first, last, to);
+  };
+  auto multiply = [&](int64_t matrix, const float* weights, std::byte* scratch, bool alone) {
+    BoundEpilogue epilogue = whole;
+    for (int i = 0; i < epilogue.count; ++i) {
+      epilogue.operands[i].data += matrix_offset(operands[i], out, matrix);
+      if (operands[i].data == whole.bias) epilogue.bias = epilogue.operands[i].data;
+    }
+    MatrixRows rows(a.as<float>() + matrix_offset(a, out, matrix), out.as<float>() + matrix_offset(out, out, matrix),
+                    epilogue, taps);
+    rows.map.streams = 2 + epilogue.count;
+    rows.map.add_dim(out.dims[r - 2]);
+    rows.map.set_stride(0, 0, a.strides[r - 2]);
+    rows.map.set_stride(1, 0, out.strides[r - 2]);
+    for (int i = 0; i < epilogue.count; ++i) rows.map.set_stride(2 + i, 0, broadcast_stride(operands[i], r - 2));
+    const Problem problem =
+        make_problem(panels_, blocking_, taps, tap_count(), out.dims[r - 2], weights, epilogue, rows);
+    if (alone)
+      run_problem_alone(problem, 1, scratch);
+    else
+      run_problem(problem, 1, scratch, launch.pool);
+  };
+  float* packed = reinterpret_cast<float*>(launch.workspace + where.b);
+  std::byte* scratch = launch.workspace + where.threads;
+  const int64_t matrices = leading(out);
+  if (matrices >= launch.pool.size()) {
+    const double flops = 2.0 * static_cast<double>(out.volume()) * static_cast<double>(panels_.k + 1);
+    const int64_t grain = flops < 2 * kMinParallelFlops ? matrices : 1;
+    launch.pool.parallel_for(matrices, grain, [&](int64_t first, int64_t last, int worker) {
+      float* own = packed + worker * panels_.floats();
+      for (int64_t matrix = first; matrix < last; ++matrix) {
+        if (!packed_) pack_panels(matrix, 0, panels_.count(), own);
+        multiply(matrix, packed_ ? b.as<float>() + matrix * panels_.floats() : own, scratch + worker * stride, true);
+      }
+    });
+    return;
+  }
+  for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+    if (!packed_)
+      launch.pool.parallel_for(panels_.count(), 1,
+                               [&](int64_t first, int64_t last, int) { pack_panels(matrix, first, last, packed); });
+    multiply(matrix, packed_ ? b.as<float>() + matrix * panels_.floats() : packed, scratch, false);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_gemm(const Record& record) {
+  const auto& p = record.params;
+  const auto bad = [] {
+    return fail(ErrorCode::plan_malformed, "gemm step has invalid parameters; build the plan again");
+  };
+  if (p.size() != kParams) return bad();
+  for (int64_t value : p)
+    if (value < 0 || value > INT32_MAX) return bad();
+  const Blocking blocking{static_cast<int>(p[4]), static_cast<int>(p[5]), p[6], p[7], p[8] != 0};
+  constexpr double kMaxFloats = 1e12;
+  if (!valid(blocking) || p[2] > 1 || p[8] > 1 || p[1] < 1 || p[3] < 1 ||
+      static_cast<double>(p[0]) * static_cast<double>(p[1] + 16) * static_cast<double>(p[3]) > kMaxFloats)
+    return bad();
+  LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
+  return std::unique_ptr<Kernel>(new GemmKernel(p[0], p[1], p[2] == 1, p[3], blocking, std::move(epilogue)));
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The microkernel family under GEMM and convolution: sum over taps of A[rows, depth] x B[depth, columns], where each
+// tap has its own A rows (any addresses) and B is a packed panel. Then the epilogue, while the tile is in registers.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/isa.h"
+
+namespace lathe::cpu::gemm {
+
+// One run of `depth` consecutive k. Row r of A starts at a_rows[list * row_count + r] + a_offset + the tile's a_offset;
+// B at b + k * b_stride. A tap of depth 0 is skipped.
+struct Tap {
+  int64_t a_offset;
+  int64_t k;
+  int32_t depth;
+  int32_t list;
+};
+
+struct Tile {
+  const float* const* a_rows;
+  const Tap* taps;
+  int64_t tap_count;
+  int64_t a_offset;
+  const float* b;    // the panel's first column of this tile
+  int64_t b_stride;  // floats from one k to the next: the panel's width
+  int columns;       // that exist; the rest of the tile's columns are padding
+  int64_t column;    // the first one's index in the output
+  float* partial;    // sums of the k blocks so far, [rows][partial_stride]
+  int64_t partial_stride;
+  bool load_partial;     // not the first k block
+  bool store_partial;    // not the last k block
+  const char* prefetch;  // weights to be read next, fetched into L2 along the way
+  int prefetch_lines;    // per 4 k
+  const BoundEpilogue* epilogue;
+  const TileRows* where;
+};
+
+using TileFunction = void (*)(const Tile& tile);
+
+// The tiles of one ISA level: functions[vectors - 1][rows - 1].
+inline constexpr int kMaxTileVectors = 4;
+struct TileTable {
+  int lanes;                      // floats in a vector
+  int vectors;                    // the widest tile
+  int max_rows[kMaxTileVectors];  // by vectors
+  TileFunction functions[kMaxTileVectors][kMaxTileRows];
+};
+
+}  // namespace lathe::cpu::gemm
+
+namespace lathe::cpu {
+LATHE_ISA_DECLARE(const gemm::TileTable& tile_table())
+}  // namespace lathe::cpu

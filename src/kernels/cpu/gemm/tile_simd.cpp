@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/tile.h"
+
+#include <utility>
+
+#include "kernels/cpu/simd.h"
+
+namespace lathe::cpu::LATHE_ISA {
+namespace {
+
+using gemm::Tap;
+using gemm::Tile;
+using gemm::TileFunction;
+using gemm::TileTable;
+
+// How many rows a tile of so many vectors may have: accumulators, B and one broadcast fit the registers, and the row
+// pointers fit the general registers.
+constexpr int max_rows(int vectors) {
+  constexpr int by_registers[2][gemm::kMaxTileVectors] = {{8, 6, 4, 2}, {14, 14, 9, 6}};
+  return by_registers[kVecRegisters == 32][vectors - 1];
+}
+// The widest tile: always a divisor of 16 columns on narrow machines, so that it divides every panel width.
+constexpr int kVectors = kVecBytes == 64 || kVecRegisters == 32 ? 4 : 2;
+
+template <int kRows, int kCols>
+LATHE_INLINE void multiply_step(Vec (&sums)[kRows][kCols], const float* const (&a)[kRows], int64_t k, const float* b) {
+  Vec columns[kCols];
+  LATHE_UNROLL
+  for (int v = 0; v < kCols; ++v) columns[v] = load(b + v * kLanes);
+  LATHE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    const Vec row = broadcast(a[r][k]);
+    LATHE_UNROLL
+    for (int v = 0; v < kCols; ++v) sums[r][v] = mul_add(row, columns[v], sums[r][v]);
+  }
+}
+
+template <int kRows, int kCols>
+LATHE_INLINE void multiply(Vec (&sums)[kRows][kCols], const Tile& tile) {
+  const int64_t b_stride = tile.b_stride;
+  const char* prefetched = tile.prefetch;
+  const int lines = tile.prefetch_lines;
+  for (int64_t t = 0; t < tile.tap_count; ++t) {
+    const Tap& tap = tile.taps[t];
+    const float* a[kRows];
+    LATHE_UNROLL
+    for (int r = 0; r < kRows; ++r) a[r] = tile.a_rows[tap.list * kRows + r] + tap.a_offset + tile.a_offset;
+    const float* b = tile.b + tap.k * b_stride;
+    const int64_t depth = tap.depth;
+    int64_t k = 0;
+    for (; k + 4 <= depth; k += 4) {
+      for (int i = 0; i < lines; ++i, prefetched += 64) prefetch_l2(prefetched);
+      LATHE_UNROLL
+      for (int u = 0; u < 4; ++u, b += b_stride) multiply_step<kRows, kCols>(sums, a, k + u, b);
+    }
+    for (; k < depth; ++k, b += b_stride) multiply_step<kRows, kCols>(sums, a, k, b);
+  }
+}
+
+// clip(sums + bias + residual), straight from registers to the output.
+template <int kRows, int kCols>
+LATHE_INLINE void finish_linear(Vec (&sums)[kRows][kCols], const Tile& tile) {
+  const BoundEpilogue& epilogue = *tile.epilogue;
+  const Vec low = broadcast(epilogue.low), high = broadcast(epilogue.high);
+  if (epilogue.bias) {
+    LATHE_UNROLL
+    for (int v = 0; v < kCols; ++v) {
+      const Vec bias = load(epilogue.bias + tile.column + v * kLanes);
+      LATHE_UNROLL
+      for (int r = 0; r < kRows; ++r) sums[r][v] += bias;
+    }
+  }
+  if (epilogue.residual >= 0) {
+    LATHE_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const float* residual = tile.where->operand[epilogue.residual][r] + tile.column;
+      LATHE_UNROLL
+      for (int v = 0; v < kCols; ++v) sums[r][v] += load(residual + v * kLanes);
+    }
+  }
+  LATHE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    float* out = tile.where->out[r] + tile.column;
+    LATHE_UNROLL
+    for (int v = 0; v < kCols; ++v) store(out + v * kLanes, min_or_second(high, max_or_second(low, sums[r][v])));
+  }
+}
+
+template <int kRows, int kCols>
+void run_tile(const Tile& tile) {
+  Vec sums[kRows][kCols];
+  if (tile.load_partial) {
+    LATHE_UNROLL
+    for (int r = 0; r < kRows; ++r) LATHE_UNROLL
+    for (int v = 0; v < kCols; ++v) sums[r][v] = load(tile.partial + r * tile.partial_stride + v * kLanes);
+  } else {
+    LATHE_UNROLL
+    for (int r = 0; r < kRows; ++r) LATHE_UNROLL
+    for (int v = 0; v < kCols; ++v) sums[r][v] = zero();
+  }
+  multiply<kRows, kCols>(sums, tile);
+  if (tile.store_partial) {
+    LATHE_UNROLL
+    for (int r = 0; r < kRows; ++r) LATHE_UNROLL
+    for (int v = 0; v < kCols; ++v) store(tile.partial + r * tile.partial_stride + v * kLanes, sums[r][v]);
+    return;
+  }
+  if (tile.epilogue->linear && tile.columns == kCols * kLanes) return finish_linear<kRows, kCols>(sums, tile);
+  alignas(kVecBytes) float scratch[kRows * kCols * kLanes];
+  LATHE_UNROLL
+  for (int r = 0; r < kRows; ++r) LATHE_UNROLL
+  for (int v = 0; v < kCols; ++v) store(scratch + (r * kCols + v) * kLanes, sums[r][v]);
+  finish_tile(*tile.epilogue, *tile.where, scratch, kCols * kLanes, kRows, tile.column, tile.columns);
+}
+
+template <int kCols, int... kRow>
+void fill(TileTable& table, std::integer_sequence<int, kRow...>) {
+  table.max_rows[kCols - 1] = sizeof...(kRow);
+  ((table.functions[kCols - 1][kRow] = run_tile<kRow + 1, kCols>), ...);
+}
+
+template <int... kCol>
+TileTable make_table(std::integer_sequence<int, kCol...>) {
+  TileTable table{};
+  table.lanes = kLanes;
+  table.vectors = sizeof...(kCol);
+  (fill<kCol + 1>(table, std::make_integer_sequence<int, max_rows(kCol + 1)>()), ...);
+  return table;
+}
+
+}  // namespace
+
+const TileTable& tile_table() {
+  static const TileTable table = make_table(std::make_integer_sequence<int, kVectors>());
+  return table;
+}
+
+}  // namespace lathe::cpu::LATHE_ISA
