@@ -20,10 +20,11 @@ struct Case {
   int threads = 1;
 
   std::string text() const {
-    return fmt::format("batch rank {} m {} k {} n {} packed {} batched {} ta {} tb {} width {} rows {} block {} k_block {} "
-                       "columns {} threads {} program '{}'",
-                       batch.size(), m, k, n, packed, batched_b, transpose_a, transpose_b, blocking.width, blocking.rows,
-                       blocking.row_block, blocking.k_block, blocking.split_columns, threads, program);
+    return fmt::format(
+        "batch rank {} m {} k {} n {} packed {} batched {} ta {} tb {} width {} rows {} block {} k_block {} "
+        "columns {} threads {} program '{}'",
+        batch.size(), m, k, n, packed, batched_b, transpose_a, transpose_b, blocking.width, blocking.rows,
+        blocking.row_block, blocking.k_block, blocking.split_columns, threads, program);
   }
 };
 
@@ -52,7 +53,8 @@ std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
     // Per column, per row, scalar, full, or any mixture.
     const int64_t kind = pick(0, 4);
     for (int d = 0; d < out.rank; ++d)
-      if ((kind == 0 && d != out.rank - 1) || (kind == 1 && d == out.rank - 1) || kind == 2 || (kind == 4 && pick(0, 1)))
+      if ((kind == 0 && d != out.rank - 1) || (kind == 1 && d == out.rank - 1) || kind == 2 ||
+          (kind == 4 && pick(0, 1)))
         dims[d] = 1;
     operands.push_back(std::move(matrix(dims, kind == 4 && pick(0, 1), pick(0, 2)).fill_random()));
   }
@@ -62,8 +64,9 @@ std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
 void run_case(const Case& c) {
   SCOPED_TRACE(c.text());
   TestTensor a = matrix(with(c.batch, c.m, c.k), c.transpose_a, pick(0, 3)).fill_random();
-  TestTensor b = matrix(with(c.batched_b ? c.batch : std::vector<int64_t>(c.batch.size(), 1), c.k, c.n), c.transpose_b, 0)
-                     .fill_random();
+  TestTensor b =
+      matrix(with(c.batched_b ? c.batch : std::vector<int64_t>(c.batch.size(), 1), c.k, c.n), c.transpose_b, 0)
+          .fill_random();
   TestTensor out = matrix(with(c.batch, c.m, c.n), false, pick(0, 3));
   std::optional<Program> program;
   if (!c.program.empty()) program = *parse_program(c.program);
@@ -118,12 +121,11 @@ Case random_case() {
   c.transpose_b = pick(0, 1);
   c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
                 one_of<int64_t>({0, 0, 5, 14}), one_of<int64_t>({0, 0, 1, 5, 64}), pick(0, 1) == 1};
-  c.program = one_of<std::string>({"", "in=2; r2=add r0 r1; out r2", "in=2; r2=add r0 r1; r3=relu r2; out r3",
-                                   "in=3; r3=add r0 r1; r4=add r3 r2; r5=clip r4 -1 1.5; out r5",
-                                   "in=2; r2=add r1 r0; r3=hard_swish r2; out r3",
-                                   "in=3; r3=mul r0 r1; r4=add r3 r2; r5=leaky_relu r4 0.1; out r5",
-                                   "in=2; r2=add r0 r1; r3=silu r2; out r3",
-                                   "in=3; r3=sub r1 r0; r4=tanh r3; r5=mul r4 r2; r6=add r5 r3; out r6"});
+  c.program = one_of<std::string>(
+      {"", "in=2; r2=add r0 r1; out r2", "in=2; r2=add r0 r1; r3=relu r2; out r3",
+       "in=3; r3=add r0 r1; r4=add r3 r2; r5=clip r4 -1 1.5; out r5", "in=2; r2=add r1 r0; r3=hard_swish r2; out r3",
+       "in=3; r3=mul r0 r1; r4=add r3 r2; r5=leaky_relu r4 0.1; out r5", "in=2; r2=add r0 r1; r3=silu r2; out r3",
+       "in=3; r3=sub r1 r0; r4=tanh r3; r5=mul r4 r2; r6=add r5 r3; out r6"});
   c.threads = static_cast<int>(pick(1, 3));
   return c;
 }

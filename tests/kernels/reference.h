@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel tests share: strided test tensors, a double-precision epilogue, and launching a kernel as a plan would.
+// What the kernel tests share: strided test tensors, a double-precision epilogue, and launching a kernel as a plan
+// would.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +21,9 @@ inline std::mt19937& generator() {
   static std::mt19937 engine(7);
   return engine;
 }
-inline int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator()); }
+inline int64_t pick(int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(generator());
+}
 template <class T>
 T one_of(std::initializer_list<T> values) {
   return *(values.begin() + pick(0, static_cast<int64_t>(values.size()) - 1));
@@ -120,7 +123,8 @@ inline void compare(const TestTensor& output, const std::function<double(const i
 }
 
 // The program on a double sum: the sum is rounded to f32 once.
-inline double finish(const Program* program, double sum, const std::vector<TestTensor>& operands, const int64_t* index) {
+inline double finish(const Program* program, double sum, const std::vector<TestTensor>& operands,
+                     const int64_t* index) {
   if (!program) return sum;
   std::vector<float> inputs{static_cast<float>(sum)};
   for (const TestTensor& operand : operands) inputs.push_back(operand.at(index));

@@ -13,6 +13,10 @@ const TileTable& tiles() {
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
+constexpr int64_t kFloat = sizeof(float);
+int64_t list_bytes(const Needs& needs) { return needs.lists * kMaxTileRows * static_cast<int64_t>(sizeof(float*)); }
+int64_t tap_bytes(const Needs& needs) { return needs.taps * static_cast<int64_t>(sizeof(Tap)); }
+
 // Partial sums of a row block, when there are several k blocks.
 int64_t partial_floats(const Blocking& blocking, int64_t rows, int64_t k) {
   if (blocking.k_block == 0 || blocking.k_block >= k) return 0;
@@ -26,15 +30,16 @@ struct Share {
 
 class Worker {
  public:
-  Worker(const Problem& problem, int64_t lists, std::byte* scratch) : problem_(problem) {
+  Worker(const Problem& problem, std::byte* scratch) : problem_(problem) {
     auto take = [&](int64_t bytes) {
       std::byte* piece = scratch;
       scratch += round_up(bytes, 64);
       return piece;
     };
-    scratch_.a_rows =
-        reinterpret_cast<const float**>(take(lists * kMaxTileRows * static_cast<int64_t>(sizeof(float*))));
-    scratch_.taps = reinterpret_cast<Tap*>(take(problem.tap_count * static_cast<int64_t>(sizeof(Tap))));
+    const Needs& needs = problem.needs;
+    scratch_.a_rows = reinterpret_cast<const float**>(take(list_bytes(needs)));
+    scratch_.taps = reinterpret_cast<Tap*>(take(tap_bytes(needs)));
+    scratch_.edge = reinterpret_cast<float*>(take(needs.edge_floats * kFloat));
     partial_ = reinterpret_cast<float*>(scratch);
   }
 
@@ -77,14 +82,14 @@ class Worker {
     do {
       int64_t last = first, depth = 0;
       do depth += problem_.taps[last++].depth;
-      while (last < problem_.tap_count && depth + problem_.taps[last].depth <= k_block);
-      const bool final_block = last == problem_.tap_count;
+      while (last < problem_.needs.taps && depth + problem_.taps[last].depth <= k_block);
+      const bool final_block = last == problem_.needs.taps;
       tile.load_partial = first > 0;
       tile.store_partial = !final_block;
       const float* upcoming = final_block ? next : tile.b + problem_.taps[last].k * tile.b_stride;
       run_rows(tile, first, last, depth, upcoming);
       first = last;
-    } while (first < problem_.tap_count);
+    } while (first < problem_.needs.taps);
   }
 
   void run_rows(Tile& tile, int64_t first_tap, int64_t last_tap, int64_t depth, const float* upcoming) {
@@ -121,7 +126,7 @@ class Worker {
     prefetch_step_ = 0;
     const int64_t steps = depth / 4;
     if (!upcoming || steps == 0) return;
-    const int64_t lines = depth * tile.b_stride * static_cast<int64_t>(sizeof(float)) / 64;
+    const int64_t lines = depth * tile.b_stride * kFloat / 64;
     const int64_t per_tile = (lines + tile_count - 1) / tile_count;
     tile.prefetch = reinterpret_cast<const char*>(upcoming);
     tile.prefetch_lines = static_cast<int>(std::min<int64_t>((per_tile + steps - 1) / steps, 8));
@@ -145,23 +150,23 @@ bool valid(const Blocking& blocking) {
          blocking.rows >= 1 && blocking.rows <= kMaxTileRows && blocking.row_block >= 0 && blocking.k_block >= 0;
 }
 
-size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, int64_t lists, int64_t taps) {
-  return static_cast<size_t>(round_up(lists * kMaxTileRows * static_cast<int64_t>(sizeof(float*)), 64) +
-                             round_up(taps * static_cast<int64_t>(sizeof(Tap)), 64) +
-                             round_up(partial_floats(blocking, rows, k) * static_cast<int64_t>(sizeof(float)), 64));
+size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Needs& needs) {
+  return static_cast<size_t>(round_up(list_bytes(needs), 64) + round_up(tap_bytes(needs), 64) +
+                             round_up(needs.edge_floats * kFloat, 64) +
+                             round_up(partial_floats(blocking, rows, k) * kFloat, 64));
 }
 
-void run_problem_alone(const Problem& problem, int64_t lists, std::byte* scratch) {
-  Worker(problem, lists, scratch).run({0, problem.rows, 0, problem.groups * problem.panels.count()});
+void run_problem_alone(const Problem& problem, std::byte* scratch) {
+  Worker(problem, scratch).run({0, problem.rows, 0, problem.groups * problem.panels.count()});
 }
 
-void run_problem(const Problem& problem, int64_t lists, std::byte* scratch, ThreadPool& pool) {
+void run_problem(const Problem& problem, std::byte* scratch, ThreadPool& pool) {
   const int64_t panels = problem.groups * problem.panels.count();
   const double flops = 2.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.panels.k) *
                        static_cast<double>(problem.panels.n * problem.groups);
   const int64_t unit = problem.row_unit ? problem.row_unit : 1;
   const int64_t units = (problem.rows + unit - 1) / unit;
-  const size_t stride = scratch_bytes(problem.blocking, problem.rows, problem.panels.k, lists, problem.tap_count);
+  const size_t stride = scratch_bytes(problem.blocking, problem.rows, problem.panels.k, problem.needs);
   const bool by_columns = problem.blocking.split_columns;
   const int64_t grain = flops < 2 * kMinParallelFlops ? INT64_MAX / 4 : 1;
   pool.parallel_for(by_columns ? panels : units, grain, [&](int64_t begin, int64_t end, int worker) {
@@ -173,7 +178,7 @@ void run_problem(const Problem& problem, int64_t lists, std::byte* scratch, Thre
       share.first_row = begin * unit;
       share.last_row = std::min(end * unit, problem.rows);
     }
-    Worker(problem, lists, scratch + worker * stride).run(share);
+    Worker(problem, scratch + worker * stride).run(share);
   });
 }
 

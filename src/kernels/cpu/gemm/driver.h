@@ -25,6 +25,8 @@ bool valid(const Blocking& blocking);
 struct TileScratch {
   const float** a_rows = nullptr;  // room for lists x kMaxTileRows
   Tap* taps = nullptr;             // room for every tap
+  float* edge = nullptr;           // room for copies of input at the edge of an image
+  const float* bases[kMaxTileRows];
   TileRows where;
 };
 struct TileTaps {
@@ -43,6 +45,13 @@ class RowSource {
   ~RowSource() = default;
 };
 
+// Room that a source wants in each thread's scratch.
+struct Needs {
+  int64_t lists = 1;
+  int64_t taps = 1;
+  int64_t edge_floats = 0;
+};
+
 struct Problem {
   int64_t rows = 0;
   int64_t row_unit = 0;           // tiles do not cross multiples of it; 0 = they may
@@ -51,19 +60,19 @@ struct Problem {
   Panels panels;                  // of one group
   const float* packed = nullptr;  // all groups, one after the other
   const Tap* taps = nullptr;      // nominal: k and depths, for the k blocks
-  int64_t tap_count = 0;
+  Needs needs;
   Blocking blocking;
   const BoundEpilogue* epilogue = nullptr;
   const RowSource* source = nullptr;
 };
 
-// Bytes of scratch that one thread needs; 64-byte multiples.
-size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, int64_t lists, int64_t taps);
+// Bytes of scratch that one thread needs: a multiple of 64.
+size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Needs& needs);
 
 // Runs the whole problem on the pool; `scratch` is pool.size() x scratch_bytes().
-void run_problem(const Problem& problem, int64_t lists, std::byte* scratch, ThreadPool& pool);
+void run_problem(const Problem& problem, std::byte* scratch, ThreadPool& pool);
 // The same on the calling thread alone, for callers that split the work themselves; scratch is one thread's.
-void run_problem_alone(const Problem& problem, int64_t lists, std::byte* scratch);
+void run_problem_alone(const Problem& problem, std::byte* scratch);
 
 // Below this much work a launch is not split over threads (about 5 us).
 inline constexpr double kMinParallelFlops = 1e6;

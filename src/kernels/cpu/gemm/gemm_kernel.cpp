@@ -139,7 +139,7 @@ Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& ou
   where.b = take(packed_ ? 0 : panels_.floats() * kFloat * (alone ? threads : 1));
   where.threads = next;
   const int64_t rows = out.dims[out.rank - 2] * (shares_b(inputs[1]) ? leading(out) : 1);
-  where.total = next + scratch_bytes(blocking_, rows, panels_.k, 1, tap_count()) * static_cast<size_t>(threads);
+  where.total = next + scratch_bytes(blocking_, rows, panels_.k, {1, tap_count(), 0}) * static_cast<size_t>(threads);
   return where;
 }
 
@@ -190,7 +190,7 @@ Problem make_problem(const Panels& panels, const Blocking& blocking, const Tap* 
   problem.panels = panels;
   problem.packed = packed;
   problem.taps = taps;
-  problem.tap_count = tap_count;
+  problem.needs.taps = tap_count;
   problem.blocking = blocking;
   problem.epilogue = &epilogue;
   problem.source = &source;
@@ -220,7 +220,7 @@ void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layo
   }
   rows.map.collapse();
   const int64_t count = out.dims[out.rank - 2] * leading(out);
-  run_problem(make_problem(panels_, blocking_, taps, tap_count(), count, weights, epilogue, rows), 1,
+  run_problem(make_problem(panels_, blocking_, taps, tap_count(), count, weights, epilogue, rows),
               launch.workspace + where.threads, launch.pool);
 }
 
@@ -230,7 +230,7 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
   const int r = out.rank;
   const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
   const BoundEpilogue whole = bind_epilogue(epilogue_, operands, out, r - 1);
-  const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels_.k, 1, tap_count());
+  const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels_.k, {1, tap_count(), 0});
   auto pack_panels = [&](int64_t matrix, int64_t first, int64_t last, float* to) {
     pack(panels_, b.as<float>() + matrix_offset(b, out, matrix), b.strides[r - 2], b.strides[r - 1], first, last, to);
   };
@@ -250,9 +250,9 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
     const Problem problem =
         make_problem(panels_, blocking_, taps, tap_count(), out.dims[r - 2], weights, epilogue, rows);
     if (alone)
-      run_problem_alone(problem, 1, scratch);
+      run_problem_alone(problem, scratch);
     else
-      run_problem(problem, 1, scratch, launch.pool);
+      run_problem(problem, scratch, launch.pool);
   };
   float* packed = reinterpret_cast<float*>(launch.workspace + where.b);
   std::byte* scratch = launch.workspace + where.threads;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/conv/conv.h"
+
+#include <algorithm>
+
+namespace lathe::cpu::conv {
+namespace {
+
+using gemm::Blocking;
+using gemm::Panels;
+
+Panels panels_of(const ConvShape& shape, const Config& config) {
+  return {shape.volume() * shape.group_inputs(), shape.group_outputs(), config.blocking.width};
+}
+
+}  // namespace
+
+int64_t packed_floats(const ConvShape& shape, const Config& config) {
+  return panels_of(shape, config).floats() * shape.groups;
+}
+
+void pack_weights(const ConvShape& shape, const Config& config, const float* weights, std::span<float> packed) {
+  const Panels panels = panels_of(shape, config);
+  const int64_t inputs = shape.group_inputs(), volume = shape.volume();
+  std::vector<float> reordered;
+  if (config.algorithm == Algorithm::direct && volume > 1 && inputs > 1) {
+    // The k of a panel runs over taps, then channels.
+    reordered.resize(static_cast<size_t>(shape.out_channels * inputs * volume));
+    for (int64_t o = 0; o < shape.out_channels; ++o)
+      for (int64_t c = 0; c < inputs; ++c)
+        for (int64_t t = 0; t < volume; ++t)
+          reordered[(o * volume + t) * inputs + c] = weights[(o * inputs + c) * volume + t];
+    weights = reordered.data();
+  }
+  for (int64_t g = 0; g < shape.groups; ++g)
+    gemm::pack(panels, weights + g * panels.n * panels.k, 1, panels.k, 0, panels.count(),
+               packed.data() + g * panels.floats());
+}
+
+std::vector<int64_t> params(const ConvShape& shape, const Config& config) {
+  std::vector<int64_t> values{shape.spatial, shape.groups, shape.in_channels, shape.out_channels};
+  for (const auto& triple : {shape.kernel, shape.stride, shape.dilation, shape.pad})
+    values.insert(values.end(), triple.begin(), triple.end());
+  const Blocking& blocking = config.blocking;
+  values.insert(values.end(),
+                {static_cast<int64_t>(config.algorithm), blocking.width, blocking.rows, blocking.row_block,
+                 blocking.k_block, blocking.split_columns ? 1 : 0, config.row_aligned ? 1 : 0});
+  return values;
+}
+
+std::vector<Config> candidates(const ConvProblem& problem, int threads) {
+  const ConvShape& shape = problem.shape;
+  const int64_t rows = problem.batch * problem.out[0] * problem.out[1] * problem.out[2];
+  const int64_t n = shape.group_outputs(), k = shape.volume() * shape.group_inputs();
+  std::vector<Config> found;
+  const Algorithm algorithm = problem.planar_input ? Algorithm::planar : Algorithm::direct;
+  if (problem.planar_input && (shape.groups != 1 || shape.dilation[2] != 1)) return found;
+  auto add = [&](Blocking blocking, bool row_aligned) {
+    if (blocking.k_block >= k) blocking.k_block = 0;
+    if (blocking.row_block >= rows) blocking.row_block = 0;
+    if (threads == 1) blocking.split_columns = false;
+    const Config config{algorithm, blocking, row_aligned};
+    if (std::find(found.begin(), found.end(), config) == found.end() && found.size() < 24) found.push_back(config);
+  };
+  // Few pixels: the weights are the traffic, so threads share them.
+  const bool wide = shape.groups * n > rows;
+  const int64_t out_width = problem.out[2];
+  // Whole output rows let a tile skip the taps that fall into the padding above and below.
+  const bool aligned = shape.volume() > 1 && out_width <= kMaxTileRows;
+  const int best = n % 48 == 0 ? 48 : n % 64 == 0 ? 64 : n % 32 == 0 ? 32 : 64;
+  for (bool split : {wide, !wide})
+    for (int width : {best, 32, 48, 64}) {
+      if (width > gemm::kPanelQuantum && n <= width - gemm::kPanelQuantum) continue;
+      const int64_t k_block = k * width > 48 * 1024 ? 512 : 0;
+      add({width, kMaxTileRows, 0, k_block, split}, aligned);
+      add({width, kMaxTileRows, 0, 0, split}, !aligned);
+      if (n > width && k <= 576) add({width, kMaxTileRows, 48, 0, split}, false);
+    }
+  if (found.empty()) add({gemm::kPanelQuantum, kMaxTileRows, 0, 0, false}, false);
+  return found;
+}
+
+}  // namespace lathe::cpu::conv

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output pixels of a convolution as rows of a GEMM: where each pixel's taps lie in x, and where it goes.
+#pragma once
+
+#include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/gemm/row_map.h"
+
+namespace lathe::cpu::conv {
+
+// A launch's geometry, D H W.
+struct Geometry {
+  ConvShape shape;
+  int64_t batch = 1;
+  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1};
+  std::array<int64_t, 3> in_stride{};  // elements of x from one to the next
+  int64_t batch_stride = 0, channel_stride = 1;
+
+  int64_t rows() const { return batch * out[0] * out[1] * out[2]; }
+  bool padded() const;  // some tap of some pixel lies outside of x
+};
+Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg& out);
+
+// How the k of a panel is cut into taps. direct: kernel positions x segments of at most k_block channels. planar: one
+// tap for each channel and kernel row, running along the kernel's columns.
+gemm::Needs needs_of(const ConvShape& shape, const Config& config);
+void write_taps(const Geometry& geometry, const Config& config, gemm::Tap* taps);
+
+class PixelRows final : public gemm::RowSource {
+ public:
+  // `zeros` holds as many zeros as x has channels.
+  PixelRows(const Geometry& geometry, const Config& config, const gemm::Needs& needs, const gemm::Tap* taps,
+            const float* zeros, const float* x, const TensorArg& out, const BoundEpilogue& epilogue,
+            std::span<const TensorArg> operands);
+
+  gemm::TileTaps fill(int64_t first, int count, gemm::TileScratch& scratch) const override;
+
+ private:
+  // First tap of each row of a tile, D H W.
+  using Corners = std::array<std::array<int64_t, 3>, kMaxTileRows>;
+  bool find_corners(int64_t first, int count, Corners& corners) const;
+  void list_direct(const Corners& corners, int count, gemm::TileScratch& scratch) const;
+  void list_planar(const Corners& corners, int count, gemm::TileScratch& scratch) const;
+
+  const Geometry& geometry_;
+  bool planar_;
+  bool padded_;
+  const gemm::Needs needs_;
+  const gemm::Tap* taps_;
+  const float* zeros_;
+  const float* x_;
+  float* out_;
+  const BoundEpilogue& epilogue_;
+  gemm::RowMap<2 + kMaxEpilogueOperands> map_;  // x (of the first tap), out, operands
+};
+
+}  // namespace lathe::cpu::conv
