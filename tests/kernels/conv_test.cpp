@@ -109,9 +109,7 @@ void run_case(const Case& c) {
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
   for (TestTensor& operand : operands) inputs.push_back(operand.view());
-  auto pool = ThreadPool::create({.threads = c.threads});
-  ASSERT_TRUE(pool);
-  launch(**kernel, inputs, out.view(), **pool);
+  launch(**kernel, inputs, out.view(), pool_of(c.threads));
   compare(
       out,
       [&](const int64_t* index) {

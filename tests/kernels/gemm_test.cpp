@@ -89,9 +89,7 @@ void run_case(const Case& c) {
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{a.view(), weights};
   for (TestTensor& operand : operands) inputs.push_back(operand.view());
-  auto pool = ThreadPool::create({.threads = c.threads});
-  ASSERT_TRUE(pool);
-  launch(**kernel, inputs, out.view(), **pool);
+  launch(**kernel, inputs, out.view(), pool_of(c.threads));
 
   compare(
       out,

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -91,6 +92,14 @@ struct TestTensor {
     return copy;
   }
 };
+
+// Pools are kept: starting threads for every case would be most of a test's time.
+inline ThreadPool& pool_of(int threads) {
+  static std::map<int, std::unique_ptr<ThreadPool>> pools;
+  auto& pool = pools[threads];
+  if (!pool) pool = *ThreadPool::create({.threads = threads, .pin = false, .spin_us = 0});
+  return *pool;
+}
 
 // Runs the kernel with `threads`, checks that it accepts the shapes and stays inside its workspace.
 inline void launch(const Kernel& kernel, std::vector<TensorArg> inputs, TensorArg output, ThreadPool& pool) {
