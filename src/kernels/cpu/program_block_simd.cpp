@@ -2,6 +2,7 @@
 #include "kernels/cpu/program_block.h"
 
 #include "kernels/cpu/simd_math.h"
+#include "kernels/cpu/transpose.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -141,8 +142,9 @@ void gather(float* target, const BlockInput& input, int rows, int columns) {
       const float value = source[r * input.row_stride];
       for (int c = 0; c < columns; ++c) target[r * columns + c] = value;
     }
+  } else if (input.row_stride == 1) {
+    transpose_floats(target, columns, source, input.column_stride, rows, columns);
   } else {
-    // Columns outside: in a transposed view the rows are the contiguous ones.
     for (int c = 0; c < columns; ++c)
       for (int r = 0; r < rows; ++r) target[r * columns + c] = source[r * input.row_stride + c * input.column_stride];
   }
@@ -151,6 +153,8 @@ void gather(float* target, const BlockInput& input, int rows, int columns) {
 void scatter(const BlockOutput& output, const float* source, int rows, int columns) {
   if (output.column_stride == 1) {
     for (int r = 0; r < rows; ++r) copy_row(output.data + r * output.row_stride, source + r * columns, columns);
+  } else if (output.row_stride == 1) {
+    transpose_floats(output.data, output.column_stride, source, columns, columns, rows);
   } else {
     for (int c = 0; c < columns; ++c)
       for (int r = 0; r < rows; ++r)
