@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel `pooling`: maximum or average over windows of 1 to 3 spatial dimensions.
+//   program  optional epilogue; input 0 is the pooled value, the others are the kernel's inputs 1, 2, ...
+//   params   {kind, spatial, count_include_pad, then for each spatial dimension in order:
+//             kernel, stride, pad_begin, pad_end, dilation}
+//            kind 0 = maximum, 1 = average; spatial 1..3; a kernel of 0 is the whole extent (global pooling).
+//            pad_end matters only to the divisor when count_include_pad is 1; the result's dims come with the output.
+//   inputs   0: f32 N C spatial...; the epilogue's operands, broadcast to the output's shape
+//   outputs  0: f32 N C spatial...
+// Any strides; fast where the channels are contiguous (channels-last) in both.
+// A maximum is NaN where the window holds a NaN. A window that lies in the padding alone gives -inf or 0.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/isa.h"
+
+namespace lathe::cpu {
+
+// A window of count[0] x count[1] x count[2] pixels; strides in elements.
+struct PoolWindow {
+  const float* data;
+  int64_t count[3];
+  int64_t stride[3];
+};
+
+// target[c] = maximum or scale * sum over the window of data[... + c], for contiguous channels.
+LATHE_ISA_DECLARE(void pool_maximum(const PoolWindow& window, int64_t channels, float* target))
+LATHE_ISA_DECLARE(void pool_average(const PoolWindow& window, int64_t channels, float scale, float* target))
+
+}  // namespace lathe::cpu

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/pooling/pooling.h"
+
+#include "kernels/cpu/simd.h"
+
+namespace lathe::cpu::LATHE_ISA {
+namespace {
+
+// Vectors of channels that are kept in registers during one walk over the window.
+constexpr int kWide = 4;
+
+template <int vectors>
+LATHE_INLINE void maximum(const PoolWindow& w, int64_t c, Vec (&best)[vectors]) {
+  for (int64_t i = 0; i < w.count[0]; ++i)
+    for (int64_t j = 0; j < w.count[1]; ++j) {
+      const float* p = w.data + i * w.stride[0] + j * w.stride[1] + c;
+      for (int64_t k = 0; k < w.count[2]; ++k, p += w.stride[2])
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) best[v] = max_nan(load(p + v * kLanes), best[v]);
+    }
+}
+
+// Sums by rows of the window, so that large windows lose little precision.
+template <int vectors>
+LATHE_INLINE void sum(const PoolWindow& w, int64_t c, Vec (&total)[vectors]) {
+  for (int64_t i = 0; i < w.count[0]; ++i)
+    for (int64_t j = 0; j < w.count[1]; ++j) {
+      const float* p = w.data + i * w.stride[0] + j * w.stride[1] + c;
+      Vec row[vectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) row[v] = zero();
+      for (int64_t k = 0; k < w.count[2]; ++k, p += w.stride[2])
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) row[v] += load(p + v * kLanes);
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) total[v] += row[v];
+    }
+}
+
+template <class F>
+LATHE_INLINE Vec tail(const PoolWindow& w, int64_t c, int n, Vec start, F&& combine) {
+  for (int64_t i = 0; i < w.count[0]; ++i)
+    for (int64_t j = 0; j < w.count[1]; ++j) {
+      const float* p = w.data + i * w.stride[0] + j * w.stride[1] + c;
+      for (int64_t k = 0; k < w.count[2]; ++k, p += w.stride[2]) start = combine(load_tail(p, n), start);
+    }
+  return start;
+}
+
+template <int vectors>
+LATHE_INLINE int64_t all_maxima(const PoolWindow& w, int64_t c, int64_t channels, float* target) {
+  for (; c + vectors * kLanes <= channels; c += vectors * kLanes) {
+    Vec best[vectors];
+    for (Vec& b : best) b = broadcast(-__builtin_inff());
+    maximum<vectors>(w, c, best);
+    for (int v = 0; v < vectors; ++v) store(target + c + v * kLanes, best[v]);
+  }
+  return c;
+}
+
+template <int vectors>
+LATHE_INLINE int64_t all_averages(const PoolWindow& w, int64_t c, int64_t channels, float scale, float* target) {
+  for (; c + vectors * kLanes <= channels; c += vectors * kLanes) {
+    Vec total[vectors];
+    for (Vec& t : total) t = zero();
+    sum<vectors>(w, c, total);
+    for (int v = 0; v < vectors; ++v) store(target + c + v * kLanes, total[v] * scale);
+  }
+  return c;
+}
+
+}  // namespace
+
+void pool_maximum(const PoolWindow& window, int64_t channels, float* target) {
+  int64_t c = all_maxima<kWide>(window, 0, channels, target);
+  c = all_maxima<1>(window, c, channels, target);
+  if (c == channels) return;
+  const int n = static_cast<int>(channels - c);
+  store_tail(target + c, n,
+             tail(window, c, n, broadcast(-__builtin_inff()), [](Vec x, Vec best) { return max_nan(x, best); }));
+}
+
+void pool_average(const PoolWindow& window, int64_t channels, float scale, float* target) {
+  int64_t c = all_averages<kWide>(window, 0, channels, scale, target);
+  c = all_averages<1>(window, c, channels, scale, target);
+  if (c == channels) return;
+  const int n = static_cast<int>(channels - c);
+  store_tail(target + c, n, scale * tail(window, c, n, zero(), [](Vec x, Vec total) { return total + x; }));
+}
+
+}  // namespace lathe::cpu::LATHE_ISA
