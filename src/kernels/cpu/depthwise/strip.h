@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner kernel of depthwise convolution: a strip of up to kMaxPixels neighbouring output pixels, a range of
+// channels.
+#pragma once
+
+#include "kernels/cpu/depthwise/depthwise.h"
+#include "kernels/cpu/epilogue.h"
+
+namespace lathe::cpu::depthwise {
+
+struct Strip {
+  const Shape* shape;
+  std::array<int64_t, 3> in;         // x D H W
+  std::array<int64_t, 3> in_stride;  // floats
+  const float* x;                    // of this image; channel 0 of pixel 0
+  const float* weights;
+  int64_t weight_stride;          // from tap to tap
+  std::array<int64_t, 3> corner;  // the first tap of the strip's first pixel, D H W; may lie outside of x
+  int pixels;
+  int64_t first_channel, last_channel;
+  const BoundEpilogue* epilogue;
+  const TileRows* where;
+};
+
+}  // namespace lathe::cpu::depthwise
+
+namespace lathe::cpu {
+LATHE_ISA_DECLARE(void depthwise_strip(const depthwise::Strip& strip))
+}  // namespace lathe::cpu
