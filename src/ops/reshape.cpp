@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "ops/copy_box.h"
+#include "ops/symbolic.h"
+
+namespace lathe {
+namespace {
+
+// volume(whole) / volume(part), cancelling equal dims and common factors first so that symbols divide out.
+Expr quotient(Shape whole, Shape part) {
+  for (size_t p = 0; p < part.size();) {
+    const auto match = std::find(whole.begin(), whole.end(), part[p]);
+    if (match == whole.end() || part[p] == Expr(0)) {
+      ++p;
+      continue;
+    }
+    whole.erase(match);
+    part.erase(part.begin() + static_cast<ptrdiff_t>(p));
+  }
+  for (Expr& w : whole)
+    for (Expr& p : part) {
+      const std::optional<int64_t> a = w.as_constant(), b = p.as_constant();
+      const int64_t common = a && b && *a != 0 && *b != 0 ? std::gcd(*a, *b) : 1;
+      if (common != 1) w = *a / common, p = *b / common;
+    }
+  return floordiv(volume(whole), volume(part));
+}
+
+// One entry of the shape input; nullopt = the -1.
+Result<std::optional<Expr>> target_dim(InferContext& context, size_t i, const Expr& element) {
+  const Shape& input = context.shape(0);
+  const std::optional<int64_t> value = element.as_constant();
+  // A computed entry is a dim as it stands when it cannot be one of the special values. (A dim that is 0 while running
+  // means an empty tensor, not "copy".)
+  if (!value) return proven_at_least(context, element, 0) ? element : context.new_symbol("reshape_dim");
+  if (*value == -1) return std::optional<Expr>();
+  if (*value < -1) return fail(ErrorCode::shape_mismatch, "reshape: entry {} of the shape is {}, expected -1 or more", i, *value);
+  if (*value > 0 || context.attrs<ReshapeAttrs>().allow_zero) return std::optional<Expr>(*value);
+  if (i >= input.size())
+    return fail(ErrorCode::shape_mismatch, "reshape: entry {} of the shape is 0 (copy), but the input of shape {} has no such dimension", i, to_string(input));
+  return std::optional<Expr>(input[i]);
+}
+
+}  // namespace
+
+Result<> infer_reshape(InferContext& context) {
+  const Shape& input = context.shape(0);
+  LATHE_ASSIGN(const int64_t rank, list_length(context, 1, "reshape: shape"));
+  Shape output, known;
+  std::optional<size_t> inferred;
+  const std::vector<Expr>* elements = context.elements(1);
+  for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
+    if (!elements) {
+      output.push_back(context.new_symbol("reshape_dim"));
+      continue;
+    }
+    LATHE_ASSIGN(const std::optional<Expr> dim, target_dim(context, i, (*elements)[i]));
+    if (!dim && inferred) return fail(ErrorCode::shape_mismatch, "reshape: the shape has more than one -1");
+    if (!dim) inferred = i;
+    output.push_back(dim.value_or(Expr(1)));
+    if (dim) known.push_back(*dim);
+  }
+  const std::optional<int64_t> whole = volume(input).as_constant(), part = volume(known).as_constant();
+  if (inferred) {
+    if (part == 0)
+      return fail(ErrorCode::shape_mismatch, "reshape: -1 cannot be worked out beside a dimension of 0 (input {})", to_string(input));
+    if (whole && part && *whole % *part != 0)
+      return fail(ErrorCode::shape_mismatch, "reshape: the {} elements of input {} do not divide by {}", *whole, to_string(input), *part);
+    output[*inferred] = quotient(input, known);
+  } else if (whole && part && *whole != *part) {
+    return fail(ErrorCode::shape_mismatch, "reshape: input {} has {} elements, but shape {} needs {}", to_string(input), *whole, to_string(output), *part);
+  }
+  context.set(0, context.dtype(0), std::move(output));
+  if (context.elements(0)) context.set_elements(0, *context.elements(0));
+  return {};
+}
+
+Result<> eval_reshape(EvalContext& context) { return eval_view(context); }
+
+}  // namespace lathe

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/copy_box.h"
+#include "ops/rules.h"
+#include "ops/symbolic.h"
+
+namespace lathe {
+namespace {
+
+// The axes to drop: those of input 1, or every axis of extent 1.
+Result<Ints> squeezed_axes(const InferContext& context) {
+  const Shape& input = context.shape(0);
+  if (context.has(1)) {
+    const std::optional<Ints> axes = context.constant_elements(1);
+    if (!axes) return fail(ErrorCode::shape_unknown, "squeeze: the axes (input 1) must be known while building");
+    return normalize_axes(*axes, context.rank(0), "squeeze: axes");
+  }
+  Ints axes;
+  for (size_t i = 0; i < input.size(); ++i) {
+    if (input[i] == Expr(1)) axes.push_back(static_cast<int64_t>(i));
+    else if (!input[i].is_constant() && !proven_at_least(context, input[i], 2))
+      return fail(ErrorCode::shape_unknown, "squeeze: dimension {} of input {} may or may not be 1; list the axes to squeeze", i, to_string(input));
+  }
+  return axes;
+}
+
+}  // namespace
+
+Result<> infer_squeeze(InferContext& context) {
+  const Shape& input = context.shape(0);
+  LATHE_ASSIGN(const Ints axes, squeezed_axes(context));
+  Shape output;
+  for (size_t i = 0; i < input.size(); ++i) {
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i))) output.push_back(input[i]);
+    else if (input[i].is_constant() && !(input[i] == Expr(1)))
+      return fail(ErrorCode::shape_mismatch, "squeeze: dimension {} of input {} is not 1", i, to_string(input));
+  }
+  context.set(0, context.dtype(0), std::move(output));
+  if (context.elements(0)) context.set_elements(0, *context.elements(0));
+  return {};
+}
+
+Result<> eval_squeeze(EvalContext& context) { return eval_view(context); }
+
+}  // namespace lathe
