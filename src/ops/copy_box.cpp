@@ -12,12 +12,14 @@ struct Axis {
 };
 
 // Drops axes of extent 1 and joins neighbours that both layouts walk in one stride.
-std::vector<Axis> joined_axes(std::span<const int64_t> dims, std::span<const int64_t> source, std::span<const int64_t> target) {
+std::vector<Axis> joined_axes(std::span<const int64_t> dims, std::span<const int64_t> source,
+                              std::span<const int64_t> target) {
   std::vector<Axis> axes;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) continue;
     const Axis axis{dims[d], source[d], target[d]};
-    if (!axes.empty() && axes.back().source == axis.source * axis.extent && axes.back().target == axis.target * axis.extent)
+    if (!axes.empty() && axes.back().source == axis.source * axis.extent &&
+        axes.back().target == axis.target * axis.extent)
       axes.back() = {axes.back().extent * axis.extent, axis.source, axis.target};
     else
       axes.push_back(axis);
@@ -38,16 +40,6 @@ void copy_row(const Axis& axis, const char* source, char* target) {
   }
 }
 
-using CopyRow = void (*)(const Axis& axis, const char* source, char* target);
-CopyRow row_copier(size_t size) {
-  switch (size) {
-    case 1: return copy_row<uint8_t>;
-    case 2: return copy_row<uint16_t>;
-    case 4: return copy_row<uint32_t>;
-    default: return copy_row<uint64_t>;
-  }
-}
-
 }  // namespace
 
 void copy_box(size_t size, std::span<const int64_t> dims, const void* source, std::span<const int64_t> source_strides,
@@ -58,7 +50,8 @@ void copy_box(size_t size, std::span<const int64_t> dims, const void* source, st
   if (axes.empty()) axes.push_back({1, 1, 1});
   const Axis row = axes.back();
   axes.pop_back();
-  const CopyRow copy = row_copier(size);
+  void (*copy)(const Axis&, const char*, char*) = nullptr;
+  for_size(size, [&](auto zero) { copy = copy_row<decltype(zero)>; });
   const int64_t bytes = static_cast<int64_t>(size);
   const char* from = static_cast<const char*>(source);
   char* to = static_cast<char*>(target);

@@ -8,7 +8,8 @@ Result<> infer_flatten(InferContext& context) {
   const int64_t rank = context.rank(0);
   int64_t axis = context.attrs<FlattenAttrs>().axis;
   if (axis < -rank || axis > rank)
-    return fail(ErrorCode::attribute_invalid, "flatten: axis {} is outside [-{}, {}] for input {}", axis, rank, rank, to_string(input));
+    return fail(ErrorCode::attribute_invalid, "flatten: axis {} is outside [-{}, {}] for input {}", axis, rank, rank,
+                to_string(input));
   if (axis < 0) axis += rank;
   const auto middle = input.begin() + axis;
   context.set(0, context.dtype(0), {volume(Shape(input.begin(), middle)), volume(Shape(middle, input.end()))});

@@ -36,10 +36,13 @@ Result<std::optional<Expr>> target_dim(InferContext& context, size_t i, const Ex
   // means an empty tensor, not "copy".)
   if (!value) return proven_at_least(context, element, 0) ? element : context.new_symbol("reshape_dim");
   if (*value == -1) return std::optional<Expr>();
-  if (*value < -1) return fail(ErrorCode::shape_mismatch, "reshape: entry {} of the shape is {}, expected -1 or more", i, *value);
+  if (*value < -1)
+    return fail(ErrorCode::shape_mismatch, "reshape: entry {} of the shape is {}, expected -1 or more", i, *value);
   if (*value > 0 || context.attrs<ReshapeAttrs>().allow_zero) return std::optional<Expr>(*value);
   if (i >= input.size())
-    return fail(ErrorCode::shape_mismatch, "reshape: entry {} of the shape is 0 (copy), but the input of shape {} has no such dimension", i, to_string(input));
+    return fail(ErrorCode::shape_mismatch,
+                "reshape: entry {} of the shape is 0 (copy), but the input of shape {} has no such dimension", i,
+                to_string(input));
   return std::optional<Expr>(input[i]);
 }
 
@@ -65,12 +68,15 @@ Result<> infer_reshape(InferContext& context) {
   const std::optional<int64_t> whole = volume(input).as_constant(), part = volume(known).as_constant();
   if (inferred) {
     if (part == 0)
-      return fail(ErrorCode::shape_mismatch, "reshape: -1 cannot be worked out beside a dimension of 0 (input {})", to_string(input));
+      return fail(ErrorCode::shape_mismatch, "reshape: -1 cannot be worked out beside a dimension of 0 (input {})",
+                  to_string(input));
     if (whole && part && *whole % *part != 0)
-      return fail(ErrorCode::shape_mismatch, "reshape: the {} elements of input {} do not divide by {}", *whole, to_string(input), *part);
+      return fail(ErrorCode::shape_mismatch, "reshape: the {} elements of input {} do not divide by {}", *whole,
+                  to_string(input), *part);
     output[*inferred] = quotient(input, known);
   } else if (whole && part && *whole != *part) {
-    return fail(ErrorCode::shape_mismatch, "reshape: input {} has {} elements, but shape {} needs {}", to_string(input), *whole, to_string(output), *part);
+    return fail(ErrorCode::shape_mismatch, "reshape: input {} has {} elements, but shape {} needs {}", to_string(input),
+                *whole, to_string(output), *part);
   }
   context.set(0, context.dtype(0), std::move(output));
   if (context.elements(0)) context.set_elements(0, *context.elements(0));

@@ -16,12 +16,13 @@ constexpr int64_t kFar = INT32_MAX;
 // Longer steps act alike: they take one element.
 constexpr int64_t kLongStep = int64_t{1} << 62;
 
-// A bound counted from the front, clamped below where it is a number; nullopt when its sign is open, as a negative bound
-// counts from the end.
+// A bound counted from the front, clamped below where it is a number; nullopt when its sign is open, as a negative
+// bound counts from the end.
 std::optional<Expr> from_front(const InferContext& context, const Expr& bound, const Expr& extent) {
   if (const std::optional<int64_t> value = bound.as_constant()) {
     if (*value >= 0) return bound;
-    if (const std::optional<int64_t> length = extent.as_constant()) return Expr(std::max<int64_t>(*value + *length, -1));
+    if (const std::optional<int64_t> length = extent.as_constant())
+      return Expr(std::max<int64_t>(*value + *length, -1));
     return *value <= -kFar ? Expr(-1) : extent + bound;
   }
   const Range range = context.range(bound);
@@ -30,7 +31,8 @@ std::optional<Expr> from_front(const InferContext& context, const Expr& bound, c
 }
 
 // Elements taken from an axis of `extent`; nullopt when only running can tell.
-std::optional<Expr> slice_length(const InferContext& context, const Expr& extent, const Expr& start, const Expr& end, int64_t step) {
+std::optional<Expr> slice_length(const InferContext& context, const Expr& extent, const Expr& start, const Expr& end,
+                                 int64_t step) {
   const std::optional<Expr> from = from_front(context, start, extent), to = from_front(context, end, extent);
   if (!from || !to) return std::nullopt;
   if (step > 0) {
@@ -75,9 +77,12 @@ Result<> check_lengths(const InferContext& context) {
   for (size_t i = kEnds; i <= kSteps; ++i) {
     if (!context.has(i)) continue;
     LATHE_ASSIGN(const int64_t length, list_length(context, i, kNames[i]));
-    if (length != count) return fail(ErrorCode::shape_mismatch, "{} has {} entries, but starts has {}", kNames[i], length, count);
+    if (length != count)
+      return fail(ErrorCode::shape_mismatch, "{} has {} entries, but starts has {}", kNames[i], length, count);
   }
-  if (count > context.rank(0)) return fail(ErrorCode::shape_mismatch, "slice: {} starts for an input of shape {}", count, to_string(context.shape(0)));
+  if (count > context.rank(0))
+    return fail(ErrorCode::shape_mismatch, "slice: {} starts for an input of shape {}", count,
+                to_string(context.shape(0)));
   return {};
 }
 
@@ -86,7 +91,8 @@ Result<> check_lengths(const InferContext& context) {
 Result<> infer_slice(InferContext& context) {
   LATHE_TRY(check_lengths(context));
   Shape output = context.shape(0);
-  const std::vector<Expr>*starts = context.elements(kStarts), *ends = context.elements(kEnds), *steps = context.elements(kSteps);
+  const std::vector<Expr>*starts = context.elements(kStarts), *ends = context.elements(kEnds),
+        *steps = context.elements(kSteps);
   const size_t count = static_cast<size_t>(*context.shape(kStarts)[0].as_constant());
   const std::optional<Ints> given_axes = context.constant_elements(kAxes);
   if (context.has(kAxes) && !given_axes) {  // any axis may be cut
@@ -100,8 +106,9 @@ Result<> infer_slice(InferContext& context) {
     Expr& dim = output[static_cast<size_t>(axes[i])];
     const std::optional<int64_t> step = !context.has(kSteps) ? 1 : steps ? (*steps)[i].as_constant() : std::nullopt;
     if (step == 0) return fail(ErrorCode::shape_mismatch, "slice: the step of axis {} is 0", axes[i]);
-    const std::optional<Expr> length =
-        starts && ends && step ? slice_length(context, dim, (*starts)[i], (*ends)[i], std::clamp(*step, -kLongStep, kLongStep)) : std::nullopt;
+    const std::optional<Expr> length = starts && ends && step ? slice_length(context, dim, (*starts)[i], (*ends)[i],
+                                                                             std::clamp(*step, -kLongStep, kLongStep))
+                                                              : std::nullopt;
     dim = length ? *length : context.new_symbol("slice_dim");
   }
   context.set(0, context.dtype(0), std::move(output));
@@ -112,9 +119,11 @@ Result<> infer_slice(InferContext& context) {
 Result<> eval_slice(EvalContext& context) {
   const Tensor& input = context.input(0);
   Tensor& output = context.output(0);
-  const Ints starts = integers(context.input(kStarts));
-  const Ints steps = context.has(kSteps) ? integers(context.input(kSteps)) : Ints(starts.size(), 1);
-  LATHE_ASSIGN(const Ints axes, sliced_axes(context.has(kAxes) ? std::optional(integers(context.input(kAxes))) : std::nullopt, starts.size(), input.rank()));
+  const Ints starts = to_ints(context.input(kStarts));
+  const Ints steps = context.has(kSteps) ? to_ints(context.input(kSteps)) : Ints(starts.size(), 1);
+  LATHE_ASSIGN(const Ints axes,
+               sliced_axes(context.has(kAxes) ? std::optional(to_ints(context.input(kAxes))) : std::nullopt,
+                           starts.size(), input.rank()));
   if (output.volume() == 0) return {};
   Dims strides = row_major_strides(input.dims());
   int64_t offset = 0;

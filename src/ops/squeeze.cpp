@@ -18,9 +18,12 @@ Result<Ints> squeezed_axes(const InferContext& context) {
   }
   Ints axes;
   for (size_t i = 0; i < input.size(); ++i) {
-    if (input[i] == Expr(1)) axes.push_back(static_cast<int64_t>(i));
+    if (input[i] == Expr(1))
+      axes.push_back(static_cast<int64_t>(i));
     else if (!input[i].is_constant() && !proven_at_least(context, input[i], 2))
-      return fail(ErrorCode::shape_unknown, "squeeze: dimension {} of input {} may or may not be 1; list the axes to squeeze", i, to_string(input));
+      return fail(ErrorCode::shape_unknown,
+                  "squeeze: dimension {} of input {} may or may not be 1; list the axes to squeeze", i,
+                  to_string(input));
   }
   return axes;
 }
@@ -32,7 +35,8 @@ Result<> infer_squeeze(InferContext& context) {
   LATHE_ASSIGN(const Ints axes, squeezed_axes(context));
   Shape output;
   for (size_t i = 0; i < input.size(); ++i) {
-    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i))) output.push_back(input[i]);
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i)))
+      output.push_back(input[i]);
     else if (input[i].is_constant() && !(input[i] == Expr(1)))
       return fail(ErrorCode::shape_mismatch, "squeeze: dimension {} of input {} is not 1", i, to_string(input));
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/symbolic.h"
 
+#include "ops/rules.h"
+
 namespace lathe {
 namespace {
 
@@ -48,20 +50,17 @@ Expr larger(const InferContext& context, const Expr& a, const Expr& b) {
   return max(a, b);
 }
 
-Ints integers(const Tensor& tensor) {
-  Ints values(static_cast<size_t>(tensor.volume()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = tensor.at(static_cast<int64_t>(i));
-  return values;
-}
-
 Result<int64_t> list_length(const InferContext& context, size_t i, std::string_view what) {
   if (!is_integer(context.dtype(i)))
-    return fail(ErrorCode::type_mismatch, "{} (input {}) must be integers, but is {}", what, i, name_of(context.dtype(i)));
+    return fail(ErrorCode::type_mismatch, "{} (input {}) must be integers, but is {}", what, i,
+                name_of(context.dtype(i)));
   if (context.rank(i) != 1)
-    return fail(ErrorCode::shape_mismatch, "{} (input {}) must be a list, but has shape {}", what, i, to_string(context.shape(i)));
+    return fail(ErrorCode::shape_mismatch, "{} (input {}) must be a list, but has shape {}", what, i,
+                to_string(context.shape(i)));
   const std::optional<int64_t> length = context.shape(i)[0].as_constant();
   if (!length)
-    return fail(ErrorCode::shape_unknown, "the number of entries of {} (input {}) is only known while running; give it a fixed length", what, i);
+    return fail(ErrorCode::shape_unknown,
+                "the number of entries of {} (input {}) is only known while running; give it a fixed length", what, i);
   return *length;
 }
 
@@ -89,7 +88,7 @@ void move_elements(InferContext& context, size_t num_data) {
   if (!op_info(attributes.kind()).eval(eval)) return;  // the run itself will report it
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::vector<Expr> elements;
-    for (int64_t number : integers(outputs[i])) elements.push_back(numbered[static_cast<size_t>(number)]);
+    for (int64_t number : to_ints(outputs[i])) elements.push_back(numbered[static_cast<size_t>(number)]);
     context.set_elements(i, std::move(elements));
   }
 }

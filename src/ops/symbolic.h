@@ -9,10 +9,9 @@ namespace lathe {
 // min and max, decided where the ranges of the context's symbols allow it.
 Expr smaller(const InferContext& context, const Expr& a, const Expr& b);
 Expr larger(const InferContext& context, const Expr& a, const Expr& b);
-inline bool proven_at_least(const InferContext& context, const Expr& e, int64_t bound) { return context.range(e).min >= bound; }
-
-// The values of a small tensor of integers, for evaluations.
-Ints integers(const Tensor& tensor);
+inline bool proven_at_least(const InferContext& context, const Expr& e, int64_t bound) {
+  return context.range(e).min >= bound;
+}
 
 // How many entries the 1-D input `i` (a shape, axes, pads...) holds; an error when it is not 1-D or its length is
 // only known while running.

@@ -17,7 +17,8 @@ Result<Ints> permutation(const TransposeAttrs& attrs, size_t rank) {
     valid = perm[i] >= 0 && perm[i] < static_cast<int64_t>(rank) && !seen[static_cast<size_t>(perm[i])];
     if (valid) seen[static_cast<size_t>(perm[i])] = true;
   }
-  if (!valid) return fail(ErrorCode::attribute_invalid, "transpose: perm is not a permutation of the {} axes of its input", rank);
+  if (!valid)
+    return fail(ErrorCode::attribute_invalid, "transpose: perm is not a permutation of the {} axes of its input", rank);
   return perm;
 }
 
@@ -40,7 +41,8 @@ Result<> eval_transpose(EvalContext& context) {
   const Dims strides = row_major_strides(input.dims());
   Dims source;
   for (int64_t axis : perm) source.push_back(strides[static_cast<size_t>(axis)]);
-  copy_box(size_of(input.dtype()), output.dims(), input.data(), source, output.mutable_data(), row_major_strides(output.dims()));
+  copy_box(size_of(input.dtype()), output.dims(), input.data(), source, output.mutable_data(),
+           row_major_strides(output.dims()));
   return {};
 }
 

@@ -10,7 +10,6 @@ Result<> infer_unsqueeze(InferContext& context) {
   if (!given) return fail(ErrorCode::shape_unknown, "unsqueeze: the axes (input 1) must be known while building");
   const int64_t rank = context.rank(0) + static_cast<int64_t>(given->size());
   LATHE_ASSIGN(const Ints axes, normalize_axes(*given, rank, "unsqueeze: axes"));
-  if (axes.size() != given->size()) return fail(ErrorCode::shape_mismatch, "unsqueeze: an axis is listed twice");
   Shape output = context.shape(0);
   for (int64_t axis : axes) output.insert(output.begin() + axis, Expr(1));  // sorted, so each lands at its final place
   context.set(0, context.dtype(0), std::move(output));
