@@ -55,11 +55,12 @@ Result<> infer_reshape(InferContext& context) {
   std::optional<size_t> inferred;
   const std::vector<Expr>* elements = context.elements(1);
   for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
-    if (!elements) {
-      output.push_back(context.new_symbol("reshape_dim"));
-      continue;
+    std::optional<Expr> dim;
+    if (elements) {
+      LATHE_ASSIGN(dim, target_dim(context, i, (*elements)[i]));
+    } else {
+      dim = context.new_symbol("reshape_dim");
     }
-    LATHE_ASSIGN(const std::optional<Expr> dim, target_dim(context, i, (*elements)[i]));
     if (!dim && inferred) return fail(ErrorCode::shape_mismatch, "reshape: the shape has more than one -1");
     if (!dim) inferred = i;
     output.push_back(dim.value_or(Expr(1)));
