@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/import.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "onnx/checker.h"
+#include "onnx/importer.h"
+
+namespace lathe::onnx {
+namespace {
+
+constexpr size_t kMaxNodes = 4'000'000;  // after inlining: functions that call functions can grow without bound
+constexpr int kMaxCallDepth = 128;
+
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
+
+// What a name stands for. A function may be called with an input left out; a blocked value comes from a faulty node.
+struct Slot {
+  ir::Value* value = nullptr;
+  bool blocked = false;
+};
+
+// Names of one graph or function body, and the operator sets it imports.
+struct Scope {
+  std::unordered_map<std::string_view, Slot> values;
+  std::unordered_map<std::string_view, const TensorData*> initializers;
+  std::unordered_map<std::string_view, int64_t> versions;
+  const CallAttributes* call = nullptr;
+  std::string prefix;  // of node names
+  int depth = 0;
+};
+
+class Importer {
+ public:
+  Importer(const Model& model, ir::Graph& graph, const ImportOptions& options)
+      : model_(model), graph_(graph), options_(options) {
+    for (const Function& function : model.functions)
+      functions_[{normal_domain(function.domain), function.name, function.overload}] = &function;
+  }
+
+  void run();
+  ImportReport& report() { return report_; }
+  std::vector<Error>& problems() { return problems_; }
+
+ private:
+  void import_inputs(Scope& scope);
+  void import_outputs(Scope& scope);
+  Result<ir::Value*> import_input(const ValueInfo& input);
+  // False when the node failed or was blocked; then its outputs are blocked.
+  bool import_node(const Node& node, size_t index, Scope& scope);
+  bool import_call(const Node& node, const std::string& name, const Function& function, std::vector<Slot> inputs,
+                   Scope& scope);
+  bool import_operator(const Node& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
+                       Scope& scope);
+  const Function* find_function(const Node& node) const;
+  Slot resolve(std::string_view name, Scope& scope);
+  static void block_outputs(const Node& node, Scope& scope);
+  void blame(const Node& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs, Error error);
+  void problem(Error error);
+
+  const Model& model_;
+  ir::Graph& graph_;
+  const ImportOptions& options_;
+  std::map<FunctionKey, const Function*> functions_;
+  ImportReport report_;
+  std::vector<Error> problems_;
+  NodeSupport* support_ = nullptr;  // of the main graph's node in work
+  size_t num_nodes_ = 0;
+};
+
+void Importer::problem(Error error) {
+  if (support_) {
+    support_->support = Support::unsupported;
+    if (support_->reason.empty()) support_->reason = error.message;
+  }
+  problems_.push_back(std::move(error));
+}
+
+Result<ir::Value*> Importer::import_input(const ValueInfo& input) {
+  const TypeInfo& type = input.type;
+  if (type.kind != TypeKind::tensor)
+    return fail(ErrorCode::dtype_unsupported,
+                "input '{}' is not a tensor; sequences, maps and optionals are not supported", input.name);
+  const std::optional<DType> dtype = to_dtype(type.element);
+  if (!dtype)
+    return fail(ErrorCode::dtype_unsupported, "input '{}' has element type {}, which Lathe cannot compute with",
+                input.name, name_of(type.element));
+  const std::string name(input.name);
+  const auto given = std::find_if(options_.input_dims.begin(), options_.input_dims.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  const Dims* dims = given == options_.input_dims.end() ? nullptr : &given->second;
+  if (!type.has_shape && !dims)
+    return fail(ErrorCode::shape_unknown,
+                "input '{}' has no shape in the model; state its rank, with symbolic dimensions if need be",
+                input.name);
+  const size_t rank = dims ? dims->size() : type.dims.size();
+  if (type.has_shape && rank != type.dims.size())
+    return fail(ErrorCode::invalid_argument, "input '{}' was given {} dimensions, but has {}", input.name, rank,
+                type.dims.size());
+  Shape shape;
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim dim = type.has_shape ? type.dims[i] : Dim{};
+    if (dims && (*dims)[i] >= 0)
+      shape.push_back((*dims)[i]);
+    else if (dim.value && *dim.value >= 0)
+      shape.push_back(*dim.value);
+    else
+      shape.push_back(graph_.dim_symbol(dim.param.empty() ? fmt::format("{}.{}", name, i) : std::string(dim.param)));
+  }
+  return graph_.add_input(name, *dtype, std::move(shape));
+}
+
+void Importer::import_inputs(Scope& scope) {
+  for (const TensorData& tensor : model_.graph.initializers) scope.initializers[tensor.name] = &tensor;
+  for (const ValueInfo& input : model_.graph.inputs) {
+    if (scope.initializers.contains(input.name)) continue;  // a default value: imported as a constant
+    Result<ir::Value*> value = import_input(input);
+    if (value) {
+      scope.values[input.name] = {*value, false};
+    } else {
+      scope.values[input.name] = {nullptr, true};
+      problem(std::move(value).error());
+    }
+  }
+  for (const SparseTensorData& tensor : model_.graph.sparse_initializers) {
+    scope.values[tensor.values.name] = {nullptr, true};
+    problem(Error{ErrorCode::dtype_unsupported,
+                  fmt::format("initializer '{}' is sparse, which is not supported", tensor.values.name),
+                  {}});
+  }
+}
+
+void Importer::import_outputs(Scope& scope) {
+  for (const ValueInfo& output : model_.graph.outputs) {
+    const Slot slot = resolve(output.name, scope);
+    if (slot.blocked || !slot.value) continue;  // the fault is reported where it arose
+    const std::optional<DType> declared = to_dtype(output.type.element);
+    if (declared && *declared != slot.value->dtype())
+      problem(Error{ErrorCode::type_mismatch,
+                    fmt::format("output '{}' is declared {}, but its node yields {}", output.name, name_of(*declared),
+                                name_of(slot.value->dtype())),
+                    {}});
+    graph_.add_output(slot.value, std::string(output.name));
+  }
+}
+
+Slot Importer::resolve(std::string_view name, Scope& scope) {
+  if (const auto known = scope.values.find(name); known != scope.values.end()) return known->second;
+  const auto initializer = scope.initializers.find(name);
+  if (initializer == scope.initializers.end()) return {nullptr, true};
+  Result<Tensor> tensor = to_tensor(*initializer->second);
+  Result<ir::Value*> value = tensor ? graph_.add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
+  if (!value) problem(std::move(value).error());
+  return scope.values[name] = value ? Slot{*value, false} : Slot{nullptr, true};
+}
+
+void Importer::block_outputs(const Node& node, Scope& scope) {
+  for (const std::string_view output : node.outputs)
+    if (!output.empty()) scope.values[output] = {nullptr, true};
+}
+
+const Function* Importer::find_function(const Node& node) const {
+  const auto found = functions_.find({node.domain, node.op_type, node.overload});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+void Importer::blame(const Node& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
+                     Error error) {
+  std::string operands;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    operands += fmt::format("{}{}: {}", i ? ", " : "", i < node.inputs.size() ? node.inputs[i] : "",
+                            inputs[i] ? ir::to_string(inputs[i]->type(), graph_) : "(left out)");
+  const auto version = scope.versions.find(node.domain);
+  error.message =
+      fmt::format("{}{}, operator set {} {}: {}{}", scope.prefix, describe(node, index),
+                  node.domain.empty() ? "ai.onnx" : node.domain, version == scope.versions.end() ? 0 : version->second,
+                  error.message, operands.empty() ? "" : fmt::format(" [inputs: {}]", operands));
+  problem(std::move(error));
+}
+
+bool Importer::import_operator(const Node& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
+                               Scope& scope) {
+  const auto imported = scope.versions.find(node.domain);
+  const int64_t version = imported == scope.versions.end() ? 0 : imported->second;
+  const ImporterRow* other = nullptr;
+  const ImporterRow* row = find_importer(node.domain, node.op_type, version, &other);
+  if (!row) {
+    Error error{
+        ErrorCode::op_unsupported,
+        "Lathe has no importer for this operator; rewrite it with supported operators or define it as a model function",
+        {}};
+    if (other && version > other->last_version)
+      error =
+          Error{ErrorCode::opset_unsupported,
+                fmt::format("the operator was removed from the operator set after version {}; export the model again",
+                            other->last_version),
+                {}};
+    else if (other)
+      error =
+          Error{ErrorCode::opset_unsupported,
+                fmt::format("the operator exists from version {} on; export the model again with a newer operator set",
+                            other->first_version),
+                {}};
+    blame(node, index, scope, inputs, std::move(error));
+    return false;
+  }
+  NodeContext context(node, name, version, graph_, inputs, scope.call);
+  row->run(context);
+  if (const auto unread = context.unread_attributes(); !context.failed() && !unread.empty())
+    context.invalid("attribute '{}' is unknown; it does not exist at this version of the operator", unread[0]);
+  for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
+    if (context.wants(i) && !context.outputs()[i])
+      context.unsupported("its output {} ('{}') is not supported", i, node.outputs[i]);
+  if (context.failed()) {
+    blame(node, index, scope, inputs, *context.error());
+    return false;
+  }
+  if (context.num_added() > 1 && support_ && support_->support == Support::native) support_->support = Support::generic;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!context.wants(i)) continue;
+    ir::Value* value = context.outputs()[i];
+    const bool fresh = value->producer() && std::find(inputs.begin(), inputs.end(), value) == inputs.end();
+    if (fresh) graph_.rename(value, scope.prefix + std::string(node.outputs[i]));
+    scope.values[node.outputs[i]] = {value, false};
+  }
+  return true;
+}
+
+bool Importer::import_call(const Node& node, const std::string& name, const Function& function,
+                           std::vector<Slot> inputs, Scope& scope) {
+  if (support_ && support_->support == Support::native) support_->support = Support::generic;
+  CallAttributes call;
+  for (const Attribute& attribute : function.attribute_defaults) call[attribute.name] = &attribute;
+  for (const Attribute& attribute : node.attributes) {
+    const Attribute* value = &attribute;
+    if (!attribute.reference.empty()) {
+      const auto bound = scope.call ? scope.call->find(attribute.reference) : CallAttributes::const_iterator();
+      value = scope.call && bound != scope.call->end() ? bound->second : nullptr;
+    }
+    if (value) call[attribute.name] = value;
+  }
+  Scope body;
+  body.call = &call;
+  body.prefix = name + "/";
+  body.depth = scope.depth + 1;
+  for (const OpsetImport& import : function.opset_imports) body.versions[import.domain] = import.version;
+  for (size_t i = 0; i < function.inputs.size(); ++i)
+    body.values[function.inputs[i]] = i < inputs.size() ? inputs[i] : Slot{};
+  bool good = true;
+  for (size_t i = 0; i < function.nodes.size(); ++i) good &= import_node(function.nodes[i], i, body);
+  for (size_t i = 0; i < std::min(node.outputs.size(), function.outputs.size()); ++i)
+    if (!node.outputs[i].empty()) scope.values[node.outputs[i]] = resolve(function.outputs[i], body);
+  return good;
+}
+
+bool Importer::import_node(const Node& node, size_t index, Scope& scope) {
+  block_outputs(node, scope);
+  const std::string name =
+      scope.prefix + (node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name));
+  if (++num_nodes_ > kMaxNodes || scope.depth > kMaxCallDepth) {
+    if (num_nodes_ == kMaxNodes + 1 || scope.depth > kMaxCallDepth)
+      blame(node, index, scope, {},
+            Error{ErrorCode::model_limit, "the model's functions call each other too deeply or too often", {}});
+    num_nodes_ = kMaxNodes + 1;
+    return false;
+  }
+  const auto version = scope.versions.find(node.domain);
+  const bool known = version != scope.versions.end() && is_operator_known(node.domain, node.op_type, version->second);
+  const Function* function = known ? nullptr : find_function(node);
+  std::vector<Slot> inputs;
+  bool blocked = false;
+  for (const std::string_view input : node.inputs) {
+    inputs.push_back(input.empty() ? Slot{} : resolve(input, scope));
+    blocked |= inputs.back().blocked;
+  }
+  if (blocked && (known || function)) {
+    if (support_ && support_->support != Support::unsupported) support_->support = Support::blocked;
+    return false;
+  }
+  if (function) return import_call(node, name, *function, std::move(inputs), scope);
+  std::vector<ir::Value*> values;
+  for (const Slot& slot : inputs) values.push_back(slot.value);
+  return import_operator(node, name, index, std::move(values), scope);
+}
+
+void Importer::run() {
+  Scope scope;
+  for (const OpsetImport& import : model_.opset_imports) scope.versions[import.domain] = import.version;
+  import_inputs(scope);
+  report_.nodes.reserve(model_.graph.nodes.size());
+  for (size_t i = 0; i < model_.graph.nodes.size(); ++i) {
+    const Node& node = model_.graph.nodes[i];
+    support_ = &report_.nodes.emplace_back(NodeSupport{
+        i, std::string(node.name), std::string(node.op_type), std::string(node.domain), Support::native, {}});
+    import_node(node, i, scope);
+  }
+  support_ = nullptr;
+  import_outputs(scope);
+}
+
+}  // namespace
+
+Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const ImportOptions& options) {
+  LATHE_TRY(check_model(model));
+  if (!model.graph.name.empty()) graph.set_name(std::string(model.graph.name));
+  Importer importer(model, graph, options);
+  importer.run();
+  std::vector<Error>& problems = importer.problems();
+  if (problems.empty()) return std::move(importer.report());
+  if (problems.size() == 1) return fail(std::move(problems.front()));
+  Error error{problems.front().code, fmt::format("the model has {} problems", problems.size()), std::move(problems)};
+  return fail(std::move(error));
+}
+
+Result<ImportReport> query_support(const Model& model, const ImportOptions& options) {
+  LATHE_TRY(check_model(model));
+  ir::Graph graph;
+  Importer importer(model, graph, options);
+  importer.run();
+  return std::move(importer.report());
+}
+
+}  // namespace lathe::onnx

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns an ONNX model into the graph IR.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "onnx/model.h"
+
+namespace lathe::onnx {
+
+struct ImportOptions {
+  // Inputs whose dims are fixed here rather than by the model; -1 keeps the model's symbol.
+  std::vector<std::pair<std::string, Dims>> input_dims;
+};
+
+enum class Support {
+  native,       // one IR op
+  generic,      // composed of several IR ops, or a model function
+  unsupported,  // see reason
+  blocked,      // could not be judged in full: it reads the output of an unsupported node
+};
+
+struct NodeSupport {
+  size_t index = 0;  // in the main graph
+  std::string name;  // of the node, may be empty
+  std::string op_type;
+  std::string domain;
+  Support support = Support::native;
+  std::string reason;  // when unsupported: the error's message
+};
+
+struct ImportReport {
+  std::vector<NodeSupport> nodes;
+  std::vector<std::string> warnings;
+};
+
+// Checks the model and adds its inputs, nodes and outputs to the (empty) graph. Every problem of every node is found
+// and listed in the error's notes: node, operator, tensors with types and shapes, reason, remedy. After an error the
+// graph is of no use.
+Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const ImportOptions& options = {});
+
+// What import_model would say, for each node; fails only when the model itself is invalid.
+Result<ImportReport> query_support(const Model& model, const ImportOptions& options = {});
+
+// Is there an importer for the operator at this operator-set version?
+bool is_operator_known(std::string_view domain, std::string_view op_type, int64_t version);
+
+}  // namespace lathe::onnx

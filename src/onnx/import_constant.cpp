@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that make values rather than compute them.
+#include "onnx/importer.h"
+
+namespace lathe::onnx {
+
+void import_constant(NodeContext& c) {
+  if (const TensorData* tensor = c.tensor("value")) return c.set_output(0, c.constant(*tensor));
+  if (c.has_attribute("value_float"))
+    return c.set_output(0, c.constant(Tensor::of<float>({}, {static_cast<float>(c.real("value_float", 0))})));
+  if (c.has_attribute("value_int")) return c.set_output(0, c.integer_scalar(c.integer("value_int", 0)));
+  if (c.has_attribute("value_ints")) return c.set_output(0, c.ints(c.integers("value_ints")));
+  if (c.has_attribute("value_floats")) {
+    const std::vector<double> values = c.reals("value_floats");
+    const std::vector<float> floats(values.begin(), values.end());
+    return c.set_output(0, c.constant(Tensor::from<float>({static_cast<int64_t>(floats.size())}, floats)));
+  }
+  if (c.has_attribute("value_string") || c.has_attribute("value_strings"))
+    return c.unsupported("strings are not supported");
+  if (c.has_attribute("sparse_value")) return c.unsupported("sparse tensors are not supported");
+  c.invalid("no attribute gives its value");
+}
+
+void import_constant_of_shape(NodeContext& c) {
+  const TensorData* data = c.tensor("value");
+  Tensor value = Tensor::of<float>({1}, {0});
+  if (data) {
+    Result<Tensor> given = to_tensor(*data);
+    if (!given) return c.set_error(std::move(given).error());
+    value = std::move(*given);
+  }
+  c.set_output(0, c.fill(c.require(0), std::move(value)));
+}
+
+void import_identity(NodeContext& c) { c.set_output(0, c.identity(c.require(0))); }
+
+void import_range(NodeContext& c) { c.set_output(0, c.add(RangeAttrs{}, {c.require(0), c.require(1), c.require(2)})); }
+
+void import_eye_like(NodeContext& c) {
+  EyeLikeAttrs attributes;
+  ir::Value* x = c.require(0);
+  const auto type = static_cast<ElementType>(c.integer("dtype", static_cast<int64_t>(from_dtype(x->dtype()))));
+  if (!to_dtype(type)) return c.unsupported("its type {} is not supported", name_of(type));
+  attributes.dtype = *to_dtype(type);
+  attributes.k = c.integer("k", 0);
+  c.set_output(0, c.add(attributes, {x}));
+}
+
+void import_shape(NodeContext& c) {
+  ir::Value* x = c.require(0);
+  c.set_output(0, c.shape_of(x, c.integer("start", 0), c.integer("end", INT64_MAX)));
+}
+
+void import_size(NodeContext& c) { c.set_output(0, c.add(SizeAttrs{}, {c.require(0)})); }
+
+// Inference passes its input through and keeps every element.
+void import_dropout(NodeContext& c) {
+  c.ignore({"consumed_inputs", "ratio", "seed", "is_test"});
+  ir::Value* x = c.require(0);
+  if (c.version() >= 12 && c.has(2)) {
+    const std::optional<double> training = c.constant_scalar(c.input(2));
+    const std::optional<double> ratio = c.has(1) ? c.constant_scalar(c.input(1)) : 0.5;
+    if (!training) return c.unsupported("training_mode must be a constant; freeze it to false");
+    if (*training != 0 && !(ratio && *ratio == 0))
+      return c.unsupported("training mode is not supported; set training_mode to false");
+  }
+  c.set_output(0, c.identity(x));
+  if (!c.wants(1)) return;
+  const Tensor mask = Tensor::of<bool>({1}, {true});
+  ir::Value* kept = c.fill(c.shape_of(x), mask);
+  c.set_output(1, c.version() < 10 ? c.cast(kept, x->dtype()) : kept);
+}
+
+}  // namespace lathe::onnx

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes that convolutions and poolings share.
+#pragma once
+
+#include "onnx/node_context.h"
+
+namespace lathe::onnx {
+
+struct WindowAttributes {
+  Ints stride, dilation, pads_begin, pads_end;
+  PaddingMode mode = PaddingMode::explicit_round_down;
+};
+
+// Reads strides, dilations, pads, auto_pad and ceil_mode for `spatial` axes; lists come back complete.
+WindowAttributes read_window(NodeContext& c, int64_t spatial);
+
+}  // namespace lathe::onnx
