@@ -11,7 +11,6 @@
 namespace lathe::onnx {
 namespace {
 
-constexpr size_t kMaxNodes = 4'000'000;  // after inlining: functions that call functions can grow without bound
 constexpr int kMaxCallDepth = 128;
 
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
@@ -36,8 +35,11 @@ class Importer {
  public:
   Importer(const Model& model, ir::Graph& graph, const ImportOptions& options)
       : model_(model), graph_(graph), options_(options) {
-    for (const Function& function : model.functions)
+    max_nodes_ += 100 * model.graph.nodes.size();
+    for (const Function& function : model.functions) {
       functions_[{normal_domain(function.domain), function.name, function.overload}] = &function;
+      max_nodes_ += 100 * function.nodes.size();
+    }
   }
 
   void run();
@@ -67,7 +69,9 @@ class Importer {
   ImportReport report_;
   std::vector<Error> problems_;
   NodeSupport* support_ = nullptr;  // of the main graph's node in work
+  // Functions that call functions can grow without bound when inlined.
   size_t num_nodes_ = 0;
+  size_t max_nodes_ = 50'000;
 };
 
 void Importer::problem(Error error) {
@@ -259,11 +263,11 @@ bool Importer::import_node(const Node& node, size_t index, Scope& scope) {
   block_outputs(node, scope);
   const std::string name =
       scope.prefix + (node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name));
-  if (++num_nodes_ > kMaxNodes || scope.depth > kMaxCallDepth) {
-    if (num_nodes_ == kMaxNodes + 1 || scope.depth > kMaxCallDepth)
+  if (++num_nodes_ > max_nodes_ || scope.depth > kMaxCallDepth) {
+    if (num_nodes_ == max_nodes_ + 1 || scope.depth > kMaxCallDepth)
       blame(node, index, scope, {},
             Error{ErrorCode::model_limit, "the model's functions call each other too deeply or too often", {}});
-    num_nodes_ = kMaxNodes + 1;
+    num_nodes_ = max_nodes_ + 1;
     return false;
   }
   const auto version = scope.versions.find(node.domain);
@@ -308,7 +312,10 @@ Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const Im
   Importer importer(model, graph, options);
   importer.run();
   std::vector<Error>& problems = importer.problems();
-  if (problems.empty()) return std::move(importer.report());
+  if (problems.empty()) {
+    graph.erase_dead_nodes();  // constants that importers looked into and did not need, too
+    return std::move(importer.report());
+  }
   if (problems.size() == 1) return fail(std::move(problems.front()));
   Error error{problems.front().code, fmt::format("the model has {} problems", problems.size()), std::move(problems)};
   return fail(std::move(error));

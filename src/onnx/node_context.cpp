@@ -112,7 +112,10 @@ std::vector<std::string_view> NodeContext::unread_attributes() const {
 
 ir::Node* NodeContext::add_node(const Attributes& attributes, std::vector<ir::Value*> inputs, size_t num_outputs) {
   if (error_) return nullptr;
-  Result<ir::Node*> node = graph_.add(attributes, std::move(inputs), next_name(), num_outputs);
+  // Helper constants leave the plain name to the op that does the work.
+  const bool helper = attributes.kind() == OpKind::constant && op() != "Constant";
+  ir::NodeName name{helper ? name_ + ".constant" : name_, {name_}, {}};
+  Result<ir::Node*> node = graph_.add(attributes, std::move(inputs), std::move(name), num_outputs);
   if (!node) {
     error_ = std::move(node).error();
     return nullptr;

@@ -122,7 +122,6 @@ class NodeContext {
  private:
   const Attribute* find(std::string_view name, AttributeKind kind);
   ir::Value* failed_value();
-  ir::NodeName next_name() const { return {name_, {name_}, {}}; }
 
   const Node& node_;
   std::string name_;
