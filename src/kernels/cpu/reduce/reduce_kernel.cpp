@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/reduce/reduce.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/cpu/accumulate.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/loop_nest.h"
+#include "kernels/cpu/program_block.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kMinTaskElements = 40000;  // about 5 us of reading
+constexpr int64_t kColumnPiece = 256;        // columns whose totals one task keeps
+constexpr int64_t kGather = 512;             // elements of a strided row that are copied together at a time
+
+Accumulation accumulation_of(Reduction op) {
+  switch (op) {
+    case Reduction::max:
+      return Accumulation::maximum;
+    case Reduction::min:
+      return Accumulation::minimum;
+    case Reduction::product:
+      return Accumulation::product;
+    case Reduction::l1:
+      return Accumulation::sum_abs;
+    case Reduction::l2:
+    case Reduction::sum_squares:
+      return Accumulation::sum_squares;
+    case Reduction::log_sum_exp:
+      return Accumulation::sum_exp;
+    default:
+      return Accumulation::sum;
+  }
+}
+
+// The output with the input's rank, so that reduced dimensions are broadcast ones.
+TensorArg keep_dims(const TensorArg& output, const TensorArg& input, uint32_t axes) {
+  if (output.rank == input.rank) return output;
+  TensorArg kept = output;
+  kept.rank = input.rank;
+  for (int d = 0, own = 0; d < input.rank; ++d) {
+    const bool reduced = axes >> d & 1;
+    kept.dims[d] = reduced ? 1 : output.dims[own];
+    kept.strides[d] = reduced ? 0 : output.strides[own];
+    own += !reduced;
+  }
+  return kept;
+}
+
+// The loops of a reduction: those over results, and those over the elements of one result.
+struct Loops {
+  int kept_rank = 0, reduced_rank = 0;
+  int64_t kept[kMaxRank], kept_in[kMaxRank], kept_out[kMaxRank];
+  int64_t reduced[kMaxRank], reduced_in[kMaxRank];
+  bool columns;  // the innermost loop is one over results, and contiguous in the input
+
+  Loops(const TensorArg& input, const TensorArg& kept_output, uint32_t axes);
+  int64_t results() const { return product(kept, kept_rank); }
+  int64_t elements() const { return product(reduced, reduced_rank); }
+  static int64_t product(const int64_t* dims, int rank) {
+    int64_t p = 1;
+    for (int d = 0; d < rank; ++d) p *= dims[d];
+    return p;
+  }
+};
+
+Loops::Loops(const TensorArg& input, const TensorArg& kept_output, uint32_t axes) {
+  // A stride of 1 marks results, 0 reduced elements: loops of the two kinds must not be merged.
+  TensorArg marks = kept_output;
+  for (int d = 0; d < input.rank; ++d) marks.strides[d] = axes >> d & 1 ? 0 : kept_output.strides[d];
+  const LoopNest nest = make_loop_nest({&input, 1}, {&marks, 1});
+  for (int d = 0; d < nest.rank; ++d) {
+    const bool is_kept = nest.strides[1][d] != 0;
+    int& rank = is_kept ? kept_rank : reduced_rank;
+    (is_kept ? kept : reduced)[rank] = nest.dims[d];
+    (is_kept ? kept_in : reduced_in)[rank] = nest.strides[0][d];
+    if (is_kept) kept_out[rank] = nest.strides[1][d];
+    ++rank;
+  }
+  columns = nest.strides[1][nest.rank - 1] != 0 && nest.strides[0][nest.rank - 1] == 1 && nest.dims[nest.rank - 1] > 1;
+}
+
+// Calls f(offset) for each index of the loops.
+template <class F>
+void for_each_offset(const int64_t* dims, const int64_t* strides, int rank, F&& f) {
+  const int64_t count = Loops::product(dims, rank);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t offset = 0, rest = i;
+    for (int d = rank - 1; d >= 0; --d) {
+      offset += rest % dims[d] * strides[d];
+      rest /= dims[d];
+    }
+    f(offset);
+  }
+}
+
+class ReduceKernel final : public Kernel {
+ public:
+  ReduceKernel(Reduction op, uint32_t axes, const Program* program)
+      : op_(op), axes_(axes), epilogue_(program ? BlockProgram(*program) : BlockProgram()) {}
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int threads) const override {
+    return epilogue_.scratch_bytes();
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  double finish(double total, double maximum, int64_t count) const;
+  float reduce_one(const Loops& loops, const float* data) const;
+  void reduce_columns(const Loops& loops, const float* data, int64_t columns, float* totals) const;
+  void run_rows(const Launch& launch, const Loops& loops, float* out) const;
+  void run_columns(const Launch& launch, const Loops& loops, float* out) const;
+  void run_epilogue(const Launch& launch) const;
+
+  const Reduction op_;
+  const uint32_t axes_;
+  const BlockProgram epilogue_;
+};
+
+Result<> ReduceKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() != static_cast<size_t>(epilogue_.num_inputs()) || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "reduce: {} inputs and {} outputs given, {} and 1 expected", inputs.size(),
+                outputs.size(), epilogue_.num_inputs());
+  for (const std::span<const TensorArg> tensors : {inputs, outputs})
+    for (const TensorArg& tensor : tensors)
+      if (tensor.dtype != DType::f32)
+        return fail(ErrorCode::dtype_unsupported, "reduce: an operand is {}; only f32 is supported",
+                    name_of(tensor.dtype));
+  const TensorArg &in = inputs[0], &out = outputs[0];
+  const int reduced = std::popcount(axes_);
+  if (axes_ >> in.rank != 0 || (out.rank != in.rank && out.rank != in.rank - reduced))
+    return fail(ErrorCode::shape_mismatch, "reduce: input of rank {}, output of rank {}, axes {:#x}", in.rank, out.rank,
+                axes_);
+  const TensorArg kept = keep_dims(out, in, axes_);
+  for (int d = 0; d < in.rank; ++d)
+    if (kept.dims[d] != (axes_ >> d & 1 ? 1 : in.dims[d]) ||
+        (kept.dims[d] > 1 && kept.strides[d] == 0 && kept.volume() > 0))
+      return fail(ErrorCode::shape_mismatch, "reduce: the output's dimensions do not fit the input's and the axes");
+  for (const TensorArg& operand : inputs.subspan(1))
+    if (!broadcasts_to(operand, out))
+      return fail(ErrorCode::shape_mismatch, "reduce: an operand of the epilogue does not broadcast to the output");
+  return {};
+}
+
+double ReduceKernel::finish(double total, double maximum, int64_t count) const {
+  switch (op_) {
+    case Reduction::mean:
+      return total / static_cast<double>(count);
+    case Reduction::l2:
+      return std::sqrt(total);
+    case Reduction::log_sum:
+      return std::log(total);
+    case Reduction::log_sum_exp:
+      return std::log(total) + maximum;
+    default:
+      return total;
+  }
+}
+
+// The shift of a sum of exponentials: inf - inf would be NaN.
+float finite_shift(double maximum) { return std::isfinite(maximum) ? static_cast<float>(maximum) : 0.0f; }
+
+float ReduceKernel::reduce_one(const Loops& loops, const float* data) const {
+  static const auto accumulate = LATHE_ISA_SELECT(accumulate_row);
+  const int outer = loops.reduced_rank - 1;
+  const int64_t n = outer < 0 ? 1 : loops.reduced[outer], step = outer < 0 ? 1 : loops.reduced_in[outer];
+  const auto pass = [&](Accumulation kind, float shift) {
+    double total = start_of(kind);
+    for_each_offset(loops.reduced, loops.reduced_in, std::max(outer, 0), [&](int64_t offset) {
+      if (step == 1) {
+        total = accumulate(kind, total, data + offset, n, shift);
+        return;
+      }
+      float gathered[kGather];
+      for (int64_t i = 0; i < n; i += kGather) {
+        const int64_t count = std::min(kGather, n - i);
+        for (int64_t k = 0; k < count; ++k) gathered[k] = data[offset + (i + k) * step];
+        total = accumulate(kind, total, gathered, count, shift);
+      }
+    });
+    return total;
+  };
+  const double maximum = op_ == Reduction::log_sum_exp ? finite_shift(pass(Accumulation::maximum, 0)) : 0;
+  return static_cast<float>(finish(pass(accumulation_of(op_), static_cast<float>(maximum)), maximum, loops.elements()));
+}
+
+// Results that lie side by side; columns <= kColumnPiece.
+void ReduceKernel::reduce_columns(const Loops& loops, const float* data, int64_t columns, float* totals) const {
+  static const auto accumulate = LATHE_ISA_SELECT(accumulate_columns);
+  const int outer = loops.reduced_rank - 1;
+  const int64_t rows = outer < 0 ? 1 : loops.reduced[outer], stride = outer < 0 ? 0 : loops.reduced_in[outer];
+  const auto pass = [&](Accumulation kind, const float* shifts) {
+    std::fill_n(totals, columns, start_of(kind));
+    for_each_offset(loops.reduced, loops.reduced_in, std::max(outer, 0),
+                    [&](int64_t offset) { accumulate(kind, totals, shifts, data + offset, rows, stride, columns); });
+  };
+  float maxima[kColumnPiece] = {};
+  if (op_ == Reduction::log_sum_exp) {
+    pass(Accumulation::maximum, nullptr);
+    for (int64_t c = 0; c < columns; ++c) maxima[c] = finite_shift(totals[c]);
+  }
+  pass(accumulation_of(op_), maxima);
+  for (int64_t c = 0; c < columns; ++c) totals[c] = static_cast<float>(finish(totals[c], maxima[c], loops.elements()));
+}
+
+void ReduceKernel::run_rows(const Launch& launch, const Loops& loops, float* out) const {
+  const float* in = launch.inputs[0].as<float>();
+  const int64_t grain = std::max<int64_t>(1, kMinTaskElements / std::max<int64_t>(1, loops.elements()));
+  launch.pool.parallel_for(loops.results(), grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t from = 0, to = 0, rest = i;
+      for (int d = loops.kept_rank - 1; d >= 0; --d) {
+        from += rest % loops.kept[d] * loops.kept_in[d];
+        to += rest % loops.kept[d] * loops.kept_out[d];
+        rest /= loops.kept[d];
+      }
+      out[to] = reduce_one(loops, in + from);
+    }
+  });
+}
+
+void ReduceKernel::run_columns(const Launch& launch, const Loops& loops, float* out) const {
+  const float* in = launch.inputs[0].as<float>();
+  const int inner = loops.kept_rank - 1;
+  const int64_t columns = loops.kept[inner], rows = loops.results() / columns;
+  // Wide pieces when there are enough of them, else pieces of a few cache lines.
+  const int64_t width = rows * columns >= 4 * kColumnPiece * launch.pool.size() ? kColumnPiece : kColumnPiece / 4;
+  const int64_t pieces = (columns + width - 1) / width;
+  const int64_t work = std::max<int64_t>(1, loops.elements()) * std::min(width, columns);
+  launch.pool.parallel_for(rows * pieces, std::max<int64_t>(1, kMinTaskElements / work),
+                           [&](int64_t begin, int64_t end, int) {
+                             for (int64_t unit = begin; unit < end; ++unit) {
+                               const int64_t first = unit % pieces * width, count = std::min(width, columns - first);
+                               int64_t from = first, to = first * loops.kept_out[inner], rest = unit / pieces;
+                               for (int d = inner - 1; d >= 0; --d) {
+                                 from += rest % loops.kept[d] * loops.kept_in[d];
+                                 to += rest % loops.kept[d] * loops.kept_out[d];
+                                 rest /= loops.kept[d];
+                               }
+                               float totals[kColumnPiece];
+                               reduce_columns(loops, in + from, count, totals);
+                               for (int64_t c = 0; c < count; ++c) out[to + c * loops.kept_out[inner]] = totals[c];
+                             }
+                           });
+}
+
+// The results are few; one thread applies the program to them in place.
+void ReduceKernel::run_epilogue(const Launch& launch) const {
+  static const auto run_block = LATHE_ISA_SELECT(run_program_block);
+  const LoopNest nest = make_loop_nest(launch.outputs, launch.inputs.subspan(1));
+  const int inner = nest.rank - 1;
+  for (int64_t row = 0; row < launch.outputs[0].volume() / nest.dims[inner]; ++row) {
+    int64_t offsets[kMaxNestOperands];
+    nest.offsets(inner, row, offsets);
+    float* data = launch.outputs[0].as<float>() + offsets[0];
+    BlockInput inputs[kMaxProgramInputs];
+    inputs[0] = {data, 0, nest.strides[0][inner]};
+    for (size_t i = 1; i < launch.inputs.size(); ++i)
+      inputs[i] = {launch.inputs[i].as<float>() + offsets[i], 0, nest.strides[i][inner]};
+    const BlockOutput output{data, 0, nest.strides[0][inner]};
+    run_block(epilogue_, 1, nest.dims[inner], inputs, &output, reinterpret_cast<float*>(launch.workspace));
+  }
+}
+
+void ReduceKernel::run(const Launch& launch) const {
+  const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
+  if (out.volume() == 0) return;
+  const Loops loops(in, keep_dims(out, in, axes_), axes_);
+  loops.columns ? run_columns(launch, loops, out.as<float>()) : run_rows(launch, loops, out.as<float>());
+  if (!epilogue_.is_identity()) run_epilogue(launch);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_reduce(const Record& record) {
+  const std::span<const int64_t> p = record.params;
+  if (p.size() != 2 || p[0] < 0 || p[0] > static_cast<int64_t>(Reduction::log_sum_exp) || p[1] < 0 ||
+      p[1] >= 1 << kMaxRank)
+    return fail(ErrorCode::plan_malformed, "reduce: the parameters of the record are not valid");
+  if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
+    return fail(ErrorCode::plan_malformed, "reduce: the epilogue must have an input and one output");
+  return std::make_unique<ReduceKernel>(static_cast<Reduction>(p[0]), static_cast<uint32_t>(p[1]), record.program);
+}
+
+}  // namespace lathe::cpu
