@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes what depends on constants alone, and shape arithmetic whose result the shape rules already know.
+#include "ops/rules.h"
+#include "passes/rewrite.h"
+
+namespace lathe {
+namespace {
+
+// The integers that the shape rule found, as a tensor; nullopt when some are symbolic.
+Result<std::optional<Tensor>> known_contents(const ir::Value& value) {
+  const std::optional<Dims> dims = as_constant(value.shape());
+  if (!value.elements() || !dims) return std::optional<Tensor>();
+  Ints values;
+  for (const Expr& element : *value.elements()) {
+    if (!element.is_constant()) return std::optional<Tensor>();
+    values.push_back(*element.as_constant());
+  }
+  if (checked_volume(*dims) != static_cast<int64_t>(values.size())) return std::optional<Tensor>();
+  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(value.dtype(), *dims));
+  from_ints(values, tensor);
+  return std::optional<Tensor>(std::move(tensor));
+}
+
+bool is_used(const ir::Value& value) { return !value.uses().empty() || value.is_graph_output(); }
+
+// The bytes that the node's results have beyond those of its inputs stay within the limit.
+bool may_grow(const ir::Node& node, const PassContext& context) {
+  int64_t growth = 0;
+  for (ir::Value* input : node.inputs())
+    if (input) growth -= static_cast<int64_t>(input->constant()->bytes());
+  for (size_t i = 0; i < node.num_outputs(); ++i) {
+    const std::optional<int64_t> count = volume(node.output(i)->shape()).as_constant();
+    int64_t bytes = 0;
+    if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(node.output(i)->dtype())), &bytes) ||
+        __builtin_add_overflow(growth, bytes, &growth))
+      return node.has_trait(kDataDependent);  // those select from their inputs
+  }
+  return growth <= context.max_folded_bytes;
+}
+
+bool has_constant_inputs(const ir::Node& node) {
+  for (ir::Value* input : node.inputs())
+    if (input && !input->constant()) return false;
+  return true;
+}
+
+Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* value, Tensor content) {
+  ConstantAttrs attrs;
+  attrs.value = std::move(content);
+  LATHE_ASSIGN(ir::Value * constant, graph.add_value(attrs, {}, {{}, node->origin(), {}}, node));
+  LATHE_TRY(graph.replace_uses(value, constant));
+  return true;
+}
+
+Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) {
+  std::vector<Tensor> results;
+  if (has_constant_inputs(*node) && may_grow(*node, context)) {
+    std::vector<Tensor> inputs;
+    for (ir::Value* input : node->inputs()) inputs.push_back(input ? *input->constant() : Tensor());
+    Result<std::vector<Tensor>> computed = run_op(node->attributes(), inputs, node->num_outputs());
+    // An operation that fails on its values (an index out of range) fails when it is run, if it is run.
+    if (computed) results = *std::move(computed);
+  }
+  bool changed = false;
+  for (size_t i = 0; i < node->num_outputs(); ++i) {
+    ir::Value* output = node->output(i);
+    if (!is_used(*output)) continue;
+    std::optional<Tensor> content;
+    if (!results.empty()) {
+      content = results[i];
+    } else {
+      LATHE_ASSIGN(content, known_contents(*output));
+    }
+    if (!content) continue;
+    LATHE_ASSIGN(const bool replaced, replace_by_constant(graph, node, output, *std::move(content)));
+    changed |= replaced;
+  }
+  if (changed) erase_unused(graph, node);
+  return changed;
+}
+
+}  // namespace
+
+Result<bool> fold_constants(ir::Graph& graph, PassContext& context) {
+  bool changed = false;
+  for (auto it = graph.nodes().begin(); it != graph.nodes().end();) {
+    ir::Node* node = it->get();
+    ++it;
+    if (node->is(OpKind::constant)) continue;
+    LATHE_ASSIGN(const bool folded, fold(graph, node, context));
+    changed |= folded;
+  }
+  return changed;
+}
+
+}  // namespace lathe

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/match.h"
+
+#include <cmath>
+
+#include "ops/rules.h"
+
+namespace lathe {
+namespace {
+
+template <class A, class Op>
+bool has_op(const ir::Node* node, OpKind kind, Op op) {
+  return node && node->is(kind) && node->attrs<A>().op == op;
+}
+
+// Multiplies the factors of `value` into the product; the root's own reader does not matter.
+void flatten(ir::Value* value, Product& product, bool root) {
+  const ir::Node* node = value->producer();
+  const bool inner = node && (root || value->has_single_use()) && product.nodes.size() < 8;
+  if (const std::optional<double> c = scalar_of(value); c && !root) {
+    product.factor *= *c;
+  } else if (inner && is(node, ElementwiseOp::mul)) {
+    product.nodes.push_back(node);
+    flatten(node->input(0), product, false);
+    flatten(node->input(1), product, false);
+  } else if (inner && is(node, ElementwiseOp::div) && scalar_of(node->input(1))) {
+    product.nodes.push_back(node);
+    product.factor /= *scalar_of(node->input(1));
+    flatten(node->input(0), product, false);
+  } else if (inner && is(node, ElementwiseOp::pow) &&
+             (scalar_of(node->input(1)) == 2 || scalar_of(node->input(1)) == 3)) {
+    product.nodes.push_back(node);
+    product.leaves.insert(product.leaves.end(), static_cast<size_t>(*scalar_of(node->input(1))), node->input(0));
+  } else {
+    product.leaves.push_back(value);
+  }
+}
+
+}  // namespace
+
+bool is(const ir::Node* node, UnaryOp op) { return has_op<UnaryAttrs>(node, OpKind::unary, op); }
+bool is(const ir::Node* node, ActivationOp op) { return has_op<ActivationAttrs>(node, OpKind::activation, op); }
+bool is(const ir::Node* node, ElementwiseOp op) { return has_op<ElementwiseAttrs>(node, OpKind::elementwise, op); }
+
+const ir::Node* made_by(const ir::Value* value, OpKind kind) {
+  return value && value->producer() && value->producer()->is(kind) ? value->producer() : nullptr;
+}
+const ir::Node* made_by(const ir::Value* value, UnaryOp op) {
+  return value && is(value->producer(), op) ? value->producer() : nullptr;
+}
+const ir::Node* made_by(const ir::Value* value, ActivationOp op) {
+  return value && is(value->producer(), op) ? value->producer() : nullptr;
+}
+const ir::Node* made_by(const ir::Value* value, ElementwiseOp op) {
+  return value && is(value->producer(), op) ? value->producer() : nullptr;
+}
+
+std::optional<double> scalar_of(const ir::Value* value) {
+  const Tensor* constant = value ? value->constant() : nullptr;
+  if (!constant || constant->volume() != 1) return std::nullopt;
+  return constant->at_double(0);
+}
+
+bool all_equal(const ir::Value* value, double number) {
+  const Tensor* constant = value ? value->constant() : nullptr;
+  if (!constant) return false;
+  for (int64_t i = 0; i < constant->volume(); ++i)
+    if (constant->at_double(i) != number) return false;
+  return true;
+}
+
+std::optional<Ints> ints_of(const ir::Value* value) {
+  if (!value) return std::nullopt;
+  if (value->constant()) return to_ints(*value->constant());
+  if (!value->elements()) return std::nullopt;
+  Ints out;
+  for (const Expr& element : *value->elements()) {
+    if (!element.is_constant()) return std::nullopt;
+    out.push_back(*element.as_constant());
+  }
+  return out;
+}
+
+bool near(double a, double b) { return std::fabs(a - b) <= 1e-3 * std::fabs(b); }
+
+bool same_shape(const ir::Value* a, const ir::Value* b) { return a->shape() == b->shape(); }
+
+bool commutes(ElementwiseOp op) {
+  switch (op) {
+    case ElementwiseOp::add:
+    case ElementwiseOp::mul:
+    case ElementwiseOp::max:
+    case ElementwiseOp::min:
+    case ElementwiseOp::logical_and:
+    case ElementwiseOp::logical_or:
+    case ElementwiseOp::logical_xor:
+    case ElementwiseOp::equal:
+    case ElementwiseOp::bitwise_and:
+    case ElementwiseOp::bitwise_or:
+    case ElementwiseOp::bitwise_xor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<WithScalar> match_scalar(const ir::Value* value, ElementwiseOp op) {
+  const ir::Node* node = made_by(value, op);
+  if (!node) return std::nullopt;
+  for (size_t i : {1, 0}) {
+    if (i == 0 && !commutes(op)) break;
+    const std::optional<double> c = scalar_of(node->input(i));
+    if (c && same_shape(node->input(1 - i), value)) return WithScalar{node->input(1 - i), *c};
+  }
+  return std::nullopt;
+}
+
+std::optional<WithScalar> match_scaled(const ir::Value* value) {
+  if (auto scaled = match_scalar(value, ElementwiseOp::mul)) return scaled;
+  auto divided = match_scalar(value, ElementwiseOp::div);
+  if (!divided || !is_floating(value->dtype())) return std::nullopt;
+  return WithScalar{divided->x, 1 / divided->c};
+}
+
+std::optional<WithScalar> match_shifted(const ir::Value* value) {
+  if (auto shifted = match_scalar(value, ElementwiseOp::add)) return shifted;
+  auto lowered = match_scalar(value, ElementwiseOp::sub);
+  if (!lowered) return std::nullopt;
+  return WithScalar{lowered->x, -lowered->c};
+}
+
+Product product_of(const ir::Node* root) {
+  Product product;
+  flatten(root->output(), product, true);
+  return product;
+}
+
+}  // namespace lathe

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rules ask about values and nodes.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace lathe {
+
+// The producer, when it is of that kind; else null. Null values are fine.
+const ir::Node* made_by(const ir::Value* value, OpKind kind);
+const ir::Node* made_by(const ir::Value* value, UnaryOp op);
+const ir::Node* made_by(const ir::Value* value, ActivationOp op);
+const ir::Node* made_by(const ir::Value* value, ElementwiseOp op);
+bool is(const ir::Node* node, UnaryOp op);
+bool is(const ir::Node* node, ActivationOp op);
+bool is(const ir::Node* node, ElementwiseOp op);
+
+// Constants: the one value of a one-element constant; whether every element equals a number.
+std::optional<double> scalar_of(const ir::Value* value);
+bool all_equal(const ir::Value* value, double number);
+// The integers of a constant or of a value whose contents are known.
+std::optional<Ints> ints_of(const ir::Value* value);
+
+// Numbers in exported models are rounded, to 16 bits even: sqrt(2) comes as 1.4142135, 1.4142 or 1.414.
+bool near(double a, double b);
+
+// x op c with a one-element constant c that does not change the shape of x. Either operand may be the constant when the
+// op commutes; else it is the second.
+struct WithScalar {
+  ir::Value* x = nullptr;
+  double c = 0;
+};
+std::optional<WithScalar> match_scalar(const ir::Value* value, ElementwiseOp op);
+std::optional<WithScalar> match_scaled(const ir::Value* value);   // x * c or x / (1 / c)
+std::optional<WithScalar> match_shifted(const ir::Value* value);  // x + c or x - (-c)
+
+bool same_shape(const ir::Value* a, const ir::Value* b);
+bool commutes(ElementwiseOp op);
+
+// A product flattened: factor * leaves[0] * leaves[1] * ... Inner multiplications must have no other reader. Powers
+// with exponents 2 and 3, and divisions by constants, take part.
+struct Product {
+  double factor = 1;
+  std::vector<ir::Value*> leaves;
+  std::vector<const ir::Node*> nodes;  // those flattened, the root first
+};
+Product product_of(const ir::Node* root);
+
+// For a product of two leaves of which one is x: finds (x, other) for either order.
+inline std::optional<std::pair<ir::Value*, ir::Value*>> pair_of(const Product& product, size_t first) {
+  if (product.leaves.size() != 2) return std::nullopt;
+  return std::pair(product.leaves[first], product.leaves[1 - first]);
+}
+
+}  // namespace lathe
