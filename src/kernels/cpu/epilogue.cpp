@@ -64,7 +64,14 @@ Result<Epilogue> compile_epilogue(const Program* program) {
     current = program->num_inputs + static_cast<int>(i);
   }
   epilogue.is_chain = epilogue.is_chain && program->outputs[0] == current;
-  if (!epilogue.is_chain) epilogue.chain.clear();
+  if (!epilogue.is_chain) {
+    epilogue.chain.clear();
+    epilogue.block = BlockProgram(*program);
+    // Kept small enough for the stack of any thread; a validated program cannot need more.
+    if (epilogue.block.scratch_bytes() > kMaxProgramScratch)
+      return fail(ErrorCode::plan_malformed, "epilogue program needs {} bytes of scratch, at most {} are supported",
+                  epilogue.block.scratch_bytes(), kMaxProgramScratch);
+  }
   return epilogue;
 }
 

@@ -9,6 +9,7 @@
 
 #include "device/cpu/kernel.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/program_block.h"
 
 namespace lathe::cpu {
 
@@ -23,11 +24,14 @@ struct EpilogueStep {
   float x = 0, y = 0;
 };
 
+inline constexpr size_t kMaxProgramScratch = 192 << 10;
+
 // What is known of the program before shapes are.
 struct Epilogue {
   Program program;
   bool is_chain = false;  // every step of `chain` is one that finish_tile() runs itself
   std::vector<EpilogueStep> chain;
+  BlockProgram block;               // what runs when it is no chain
   int operands() const { return program.num_inputs > 0 ? program.num_inputs - 1 : 0; }
 };
 // nullptr = identity. Refuses a program with more than one output or without an accumulator.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/simd_math.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -74,29 +75,27 @@ void store_row(float* out, const float* sums, int columns) {
 
 void run_program(const BoundEpilogue& bound, const TileRows& where, float* sums, int64_t row_stride, int rows,
                  int64_t column, int columns) {
-  float inputs[kMaxProgramInputs];
-  for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < columns; ++c) {
-      inputs[0] = sums[r * row_stride + c];
-      for (int i = 0; i < bound.count; ++i) {
-        const EpilogueOperand& operand = bound.operands[i];
-        const float* row = operand.varies_by_row ? where.operand[i][r] : operand.data;
-        inputs[i + 1] = row[(column + c) * operand.column_stride];
-      }
-      evaluate(bound.epilogue->program, {inputs, static_cast<size_t>(bound.count + 1)}, {sums + r * row_stride + c, 1});
+  alignas(64) float scratch[kMaxProgramScratch / sizeof(float)];
+  BlockInput inputs[kMaxProgramInputs];
+  for (int r = 0; r < rows; ++r) {
+    inputs[0] = {sums + r * row_stride, 0, 1};
+    for (int i = 0; i < bound.count; ++i) {
+      const EpilogueOperand& operand = bound.operands[i];
+      const float* row = operand.varies_by_row ? where.operand[i][r] : operand.data;
+      inputs[i + 1] = {row + column * operand.column_stride, 0, operand.column_stride};
     }
+    const BlockOutput output{where.out[r] + column, 0};
+    run_program_block(bound.epilogue->block, 1, columns, inputs, &output, scratch);
+  }
 }
 
 }  // namespace
 
 void finish_tile(const BoundEpilogue& bound, const TileRows& where, float* sums, int64_t row_stride, int rows,
                  int64_t column, int columns) {
-  if (bound.epilogue->is_chain) {
-    for (const EpilogueStep& step : bound.epilogue->chain)
-      run_step(step, bound, where, sums, row_stride, rows, column, columns);
-  } else {
-    run_program(bound, where, sums, row_stride, rows, column, columns);
-  }
+  if (!bound.epilogue->is_chain) return run_program(bound, where, sums, row_stride, rows, column, columns);
+  for (const EpilogueStep& step : bound.epilogue->chain)
+    run_step(step, bound, where, sums, row_stride, rows, column, columns);
   for (int r = 0; r < rows; ++r) store_row(where.out[r] + column, sums + r * row_stride, columns);
 }
 
