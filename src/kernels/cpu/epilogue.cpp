@@ -20,6 +20,12 @@ bool runs_on_tile(Opcode op) {
     case Opcode::leaky_relu:
     case Opcode::hard_sigmoid:
     case Opcode::hard_swish:
+    case Opcode::sigmoid:
+    case Opcode::silu:
+    case Opcode::tanh:
+    case Opcode::gelu_erf:
+    case Opcode::gelu_tanh:
+    case Opcode::mish:
       return true;
     default:
       return false;

@@ -31,7 +31,7 @@ struct Epilogue {
   Program program;
   bool is_chain = false;  // every step of `chain` is one that finish_tile() runs itself
   std::vector<EpilogueStep> chain;
-  BlockProgram block;               // what runs when it is no chain
+  BlockProgram block;  // what runs when it is no chain
   int operands() const { return program.num_inputs > 0 ? program.num_inputs - 1 : 0; }
 };
 // nullptr = identity. Refuses a program with more than one output or without an accumulator.

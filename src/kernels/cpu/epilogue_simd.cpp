@@ -62,6 +62,18 @@ void run_step(const EpilogueStep& step, const BoundEpilogue& bound, const TileRo
       return map([=](Vec a) { return min_or_second(one, max_or_second(none, a * x + y)); });
     case Opcode::hard_swish:
       return map([=](Vec a) { return a * min_or_second(one, max_or_second(none, a * (1.0f / 6) + 0.5f)); });
+    case Opcode::sigmoid:
+      return map([](Vec a) { return sigmoid(a); });
+    case Opcode::silu:
+      return map([](Vec a) { return silu(a); });
+    case Opcode::tanh:
+      return map([](Vec a) { return tanh(a); });
+    case Opcode::gelu_erf:
+      return map([](Vec a) { return gelu_erf(a); });
+    case Opcode::gelu_tanh:
+      return map([](Vec a) { return gelu_tanh(a); });
+    case Opcode::mish:
+      return map([](Vec a) { return mish(a); });
     default:
       return;
   }
