@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/loop_nest.h"
+#include "kernels/cpu/softmax/softmax.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kMinTaskElements = 8000;  // about 5 us
+constexpr int64_t kColumnPiece = 64;
+
+class SoftmaxKernel final : public Kernel {
+ public:
+  SoftmaxKernel(int axis, bool log) : axis_(axis), log_(log) {}
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
+    return row_bytes(inputs[0]) * static_cast<size_t>(threads);
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  // One row for each thread, for rows that are not contiguous.
+  size_t row_bytes(const TensorArg& in) const {
+    return (static_cast<size_t>(in.dims[axis_]) * sizeof(float) + 63) / 64 * 64;
+  }
+  void run_columns(const Launch& launch, const LoopNest& nest) const;
+  void run_rows(const Launch& launch, const LoopNest& nest) const;
+
+  const int axis_;
+  const bool log_;
+};
+
+Result<> SoftmaxKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() != 1 || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "softmax: {} inputs and {} outputs given, 1 and 1 expected", inputs.size(),
+                outputs.size());
+  const TensorArg &in = inputs[0], &out = outputs[0];
+  if (in.dtype != DType::f32 || out.dtype != DType::f32)
+    return fail(ErrorCode::dtype_unsupported, "softmax: {} to {}; only f32 is supported", name_of(in.dtype),
+                name_of(out.dtype));
+  if (in.rank != out.rank || axis_ >= in.rank || !std::equal(in.dims, in.dims + in.rank, out.dims))
+    return fail(ErrorCode::shape_mismatch, "softmax: shapes differ, or lack axis {}", axis_);
+  return {};
+}
+
+void SoftmaxKernel::run_columns(const Launch& launch, const LoopNest& nest) const {
+  static const auto softmax = LATHE_ISA_SELECT(softmax_columns);
+  const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
+  const int inner = nest.rank - 1;
+  const int64_t n = in.dims[axis_], columns = nest.dims[inner], pieces = (columns + kColumnPiece - 1) / kColumnPiece;
+  int64_t rows = 1;
+  for (int d = 0; d < inner; ++d) rows *= nest.dims[d];
+  const int64_t grain = std::max<int64_t>(1, kMinTaskElements / (n * kColumnPiece));
+  launch.pool.parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      int64_t offsets[2];
+      nest.offsets(inner, unit / pieces, offsets);
+      const int64_t first = unit % pieces * kColumnPiece;
+      softmax(in.as<float>() + offsets[1] + first, in.strides[axis_], out.as<float>() + offsets[0] + first,
+              out.strides[axis_], n, std::min(kColumnPiece, columns - first), log_);
+    }
+  });
+}
+
+void SoftmaxKernel::run_rows(const Launch& launch, const LoopNest& nest) const {
+  static const auto softmax = LATHE_ISA_SELECT(softmax_row);
+  const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
+  const int64_t n = in.dims[axis_], in_stride = in.strides[axis_], out_stride = out.strides[axis_];
+  const int64_t grain = std::max<int64_t>(1, kMinTaskElements / n);
+  launch.pool.parallel_for(in.volume() / n, grain, [&](int64_t begin, int64_t end, int worker) {
+    auto* row = reinterpret_cast<float*>(launch.workspace + row_bytes(in) * static_cast<size_t>(worker));
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t offsets[2];
+      nest.offsets(nest.rank, i, offsets);
+      const float* source = in.as<float>() + offsets[1];
+      float* target = out.as<float>() + offsets[0];
+      if (in_stride == 1 && out_stride == 1) {
+        softmax(source, target, n, log_);
+        continue;
+      }
+      for (int64_t k = 0; k < n; ++k) row[k] = source[k * in_stride];
+      softmax(row, row, n, log_);
+      for (int64_t k = 0; k < n; ++k) target[k * out_stride] = row[k];
+    }
+  });
+}
+
+void SoftmaxKernel::run(const Launch& launch) const {
+  const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
+  if (in.volume() == 0) return;
+  // The loops over all rows: the tensors without the axis.
+  TensorArg heads[2] = {out, in};
+  for (TensorArg& head : heads) head.dims[axis_] = 1;
+  const LoopNest nest = make_loop_nest({heads, 1}, {heads + 1, 1});
+  const int inner = nest.rank - 1;
+  const bool rows = in.strides[axis_] == 1 && out.strides[axis_] == 1;
+  const bool columns = nest.strides[0][inner] == 1 && nest.strides[1][inner] == 1 && nest.dims[inner] > 1;
+  !rows&& columns ? run_columns(launch, nest) : run_rows(launch, nest);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_softmax(const Record& record) {
+  const std::span<const int64_t> p = record.params;
+  if (record.program || p.size() != 2 || p[0] < 0 || p[0] >= kMaxRank || (p[1] != 0 && p[1] != 1))
+    return fail(ErrorCode::plan_malformed, "softmax: the parameters of the record are not valid");
+  return std::make_unique<SoftmaxKernel>(static_cast<int>(p[0]), p[1] == 1);
+}
+
+}  // namespace lathe::cpu
