@@ -110,6 +110,11 @@ int64_t wrap_to(DType dtype, int64_t value) {
   });
 }
 
+void order_bits(DType dtype, std::span<int64_t> values) {
+  if (dtype != DType::u64) return;
+  for (int64_t& value : values) value ^= INT64_MIN;
+}
+
 std::vector<double> to_doubles(const Tensor& tensor) {
   std::vector<double> values(static_cast<size_t>(tensor.volume()));
   read_doubles(tensor, 0, values);

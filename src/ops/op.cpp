@@ -83,6 +83,8 @@ Result<std::vector<Tensor>> run_op(const Attributes& attributes, std::span<const
   for (size_t i = 0; i < num_outputs; ++i) {
     output_types.push_back(infer.outputs()[i].type);
     const std::optional<Dims> dims = as_constant(output_types[i].shape);
+    if (!dims && !(info.traits & kDataDependent))
+      return fail(ErrorCode::shape_mismatch, "{}: a dimension of output {} overflows", info.name, i);
     if (!dims) continue;
     if (place) {
       LATHE_ASSIGN(outputs[i], place(i, output_types[i].dtype, *dims));

@@ -76,6 +76,13 @@ Dims broadcast_strides(std::span<const int64_t> dims, std::span<const int64_t> r
   return strides;
 }
 
+AxisSplit split_at(std::span<const int64_t> dims, int64_t axis) {
+  const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis);
+  AxisSplit split;
+  for (size_t i = 0; i < dims.size(); ++i) (i < at ? split.outer : i == at ? split.extent : split.inner) *= dims[i];
+  return split;
+}
+
 Runs::Runs(const Dims& result, std::span<const Dims> operands) : steps_(operands.size()) {
   std::vector<Dims> strides;
   for (const Dims& dims : operands) strides.push_back(broadcast_strides(dims, result));

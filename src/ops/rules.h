@@ -45,6 +45,12 @@ class Walk {
   std::vector<int64_t> offsets_;
 };
 
+// Dims seen from one axis: element (o, i, r) stands at (o * extent + i) * inner + r.
+struct AxisSplit {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+AxisSplit split_at(std::span<const int64_t> dims, int64_t axis);  // a negative axis counts from the end
+
 // A broadcast index space cut into runs of consecutive result elements, in order: during a run of `count` elements
 // operand k starts at offset(k) and advances by step(k), which is 0 or 1. Neighbouring dims are merged where possible.
 class Runs {
@@ -71,6 +77,8 @@ void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor
 void read_ints(const Tensor& tensor, int64_t begin, std::span<int64_t> values);
 void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor);
 int64_t wrap_to(DType dtype, int64_t value);  // one element's way through an integer type
+// u64 contents as int64 that compare alike, and back: flips the top bit. Does nothing for other types.
+void order_bits(DType dtype, std::span<int64_t> values);
 // Whole tensors.
 std::vector<double> to_doubles(const Tensor& tensor);
 void from_doubles(std::span<const double> values, Tensor& tensor);
