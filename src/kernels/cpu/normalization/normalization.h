@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel `normalization`: layer, instance and RMS normalization, and group normalization of a view with the groups as a
+// dimension of their own: y = (x - mean) / sqrt(variance + epsilon) * scale + bias.
+//   program  optional epilogue; input 0 is the normalized value, the others are the kernel's inputs after the bias
+//   params   {kind, axes, epsilon, scale, bias}
+//            kind 0 subtracts the mean; 1 (RMS) takes the mean as 0
+//            axes: bit set of the dimensions that mean and variance run over; epsilon: the bits of an f32
+//            scale, bias: 1 if that input is present, else 0
+//   inputs   0: x, f32; [scale]; [bias]; the epilogue's operands: f32, broadcast to the shape of x; any strides
+//   outputs  0: y, f32, of the shape of x, any strides; may be x itself
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/isa.h"
+
+namespace lathe::cpu {
+
+// One value for a row (step 0), or one for each element (step 1).
+struct RowOperand {
+  const float* data;
+  int step;
+};
+
+// y[i] = (x[i] - mean[i]) * rstd[i] * scale[i] + bias[i]
+LATHE_ISA_DECLARE(void normalize_row(const float* x, float* y, int64_t n, RowOperand mean, RowOperand rstd,
+                                     RowOperand scale, RowOperand bias))
+
+}  // namespace lathe::cpu

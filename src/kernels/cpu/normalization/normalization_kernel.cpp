@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/normalization/normalization.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/cpu/accumulate.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/loop_nest.h"
+#include "kernels/cpu/program_block.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kMinTaskElements = 10000;  // about 5 us
+constexpr int64_t kColumnPiece = 128;        // columns that one task normalizes side by side
+constexpr int64_t kGather = 256;             // elements of a strided row that are copied together at a time
+
+// Operands of the loop nest.
+enum Operand { kX, kMark, kY, kScale, kBias, kFirstExtra };
+
+struct Params {
+  bool subtract_mean;
+  uint32_t axes;
+  float epsilon;
+  bool has_scale, has_bias;
+};
+
+// The walk over one task: a statistic belongs to all elements of the reduced loops, for each column if the innermost
+// loop is not reduced.
+struct Walk {
+  LoopNest nest;
+  bool columns_kept;  // each column has a mean of its own
+  int column_dim;
+  int row_dim = -1;     // the innermost other reduced loop
+  int outer[kMaxRank];  // the further reduced loops
+  int outer_count = 0;
+  int kept[kMaxRank];  // loops over tasks, but for the columns
+  int kept_count = 0;
+  int64_t rows = 1, columns, outer_total = 1, kept_total = 1;
+
+  explicit Walk(const LoopNest& loops);
+  int64_t statistic_elements() const { return outer_total * rows * (columns_kept ? 1 : columns); }
+  int64_t row_stride(int k) const { return row_dim < 0 ? 0 : nest.strides[k][row_dim]; }
+  int64_t column_stride(int k) const { return nest.strides[k][column_dim]; }
+  // Adds the offsets of operand k at flat index i of the given loops.
+  int64_t offset(const int* dims, int count, int64_t i, int k) const {
+    int64_t sum = 0;
+    for (int d = count - 1; d >= 0; --d) {
+      sum += i % nest.dims[dims[d]] * nest.strides[k][dims[d]];
+      i /= nest.dims[dims[d]];
+    }
+    return sum;
+  }
+};
+
+Walk::Walk(const LoopNest& loops) : nest(loops), column_dim(nest.rank - 1), columns(nest.dims[column_dim]) {
+  columns_kept = nest.strides[kMark][column_dim] != 0;
+  for (int d = nest.rank - 2; d >= 0; --d) {
+    if (nest.strides[kMark][d] != 0)
+      kept[kept_count++] = d, kept_total *= nest.dims[d];
+    else if (row_dim < 0)
+      row_dim = d, rows = nest.dims[d];
+    else
+      outer[outer_count++] = d, outer_total *= nest.dims[d];
+  }
+  std::reverse(kept, kept + kept_count);
+  std::reverse(outer, outer + outer_count);
+}
+
+class NormalizationKernel final : public Kernel {
+ public:
+  NormalizationKernel(const Params& params, const Program* program)
+      : params_(params), epilogue_(program ? BlockProgram(*program) : BlockProgram()) {}
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int threads) const override {
+    return scratch_stride() * static_cast<size_t>(threads);
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  // A task: pointers to its first elements, and the columns it covers.
+  struct Task {
+    float* data[kMaxNestOperands];
+    int64_t columns;
+    float* scratch;
+  };
+  size_t scratch_stride() const { return (epilogue_.scratch_bytes() + 63) / 64 * 64; }
+  size_t first_extra_input() const { return 1u + params_.has_scale + params_.has_bias; }
+  void accumulate(const Walk& walk, const Task& task, Accumulation kind, const float* shifts, double* totals) const;
+  void statistics(const Walk& walk, const Task& task, float* mean, float* rstd) const;
+  void normalize(const Walk& walk, const Task& task, const float* mean, const float* rstd) const;
+  void run_epilogue(const Walk& walk, const Task& task) const;
+  LoopNest make_nest(const Launch& launch, float** data) const;
+
+  const Params params_;
+  const BlockProgram epilogue_;
+};
+
+Result<> NormalizationKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  const size_t expected = first_extra_input() + static_cast<size_t>(epilogue_.num_inputs()) - 1;
+  if (inputs.size() != expected || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "normalization: {} inputs and {} outputs given, {} and 1 expected",
+                inputs.size(), outputs.size(), expected);
+  const TensorArg &x = inputs[0], &y = outputs[0];
+  for (const std::span<const TensorArg> tensors : {inputs, outputs})
+    for (const TensorArg& tensor : tensors)
+      if (tensor.dtype != DType::f32)
+        return fail(ErrorCode::dtype_unsupported, "normalization: an operand is {}; only f32 is supported",
+                    name_of(tensor.dtype));
+  if (x.rank != y.rank || !std::equal(x.dims, x.dims + x.rank, y.dims) || params_.axes >> x.rank != 0)
+    return fail(ErrorCode::shape_mismatch, "normalization: input and output differ in shape, or lack an axis");
+  for (const TensorArg& operand : inputs.subspan(1))
+    if (!broadcasts_to(operand, x))
+      return fail(ErrorCode::shape_mismatch, "normalization: an operand does not broadcast to the input's shape");
+  return {};
+}
+
+constexpr float kOne = 1, kZero = 0;
+
+// Loops over x in its memory order. The mark is a dense tensor over the dimensions that have a statistic each.
+LoopNest NormalizationKernel::make_nest(const Launch& launch, float** data) const {
+  const TensorArg& x = launch.inputs[0];
+  TensorArg tensors[kMaxNestOperands];
+  TensorArg &mark = tensors[kMark - 1], &y = tensors[kY - 1], &scale = tensors[kScale - 1], &bias = tensors[kBias - 1];
+  mark = x;
+  int64_t stride = 1;
+  for (int d = x.rank - 1; d >= 0; --d) {
+    const bool reduced = params_.axes >> d & 1;
+    mark.strides[d] = reduced ? 0 : stride;
+    if (!reduced) stride *= x.dims[d];
+  }
+  y = launch.outputs[0];
+  scale.data = const_cast<float*>(&kOne);
+  bias.data = const_cast<float*>(&kZero);
+  if (params_.has_scale) scale = launch.inputs[1];
+  if (params_.has_bias) bias = launch.inputs[1u + params_.has_scale];
+  size_t count = kFirstExtra - 1;
+  for (const TensorArg& extra : launch.inputs.subspan(first_extra_input())) tensors[count++] = extra;
+  data[0] = x.as<float>();
+  for (size_t i = 0; i < count; ++i) data[i + 1] = tensors[i].as<float>();
+  return make_loop_nest({&x, 1}, {tensors, count});
+}
+
+// Down the columns when each has a statistic, else over everything into totals[0].
+void NormalizationKernel::accumulate(const Walk& walk, const Task& task, Accumulation kind, const float* shifts,
+                                     double* totals) const {
+  static const auto along_row = LATHE_ISA_SELECT(accumulate_row);
+  static const auto down_columns = LATHE_ISA_SELECT(accumulate_columns);
+  const int64_t step = walk.column_stride(kX);
+  if (walk.columns_kept && step == 1) {
+    float sums[kColumnPiece] = {};
+    for (int64_t i = 0; i < walk.outer_total; ++i)
+      down_columns(kind, sums, shifts, task.data[kX] + walk.offset(walk.outer, walk.outer_count, i, kX), walk.rows,
+                   walk.row_stride(kX), task.columns);
+    for (int64_t c = 0; c < task.columns; ++c) totals[c] = sums[c];
+    return;
+  }
+  std::fill_n(totals, walk.columns_kept ? task.columns : 1, 0.0);
+  for (int64_t i = 0; i < walk.outer_total * walk.rows; ++i) {
+    const float* row = task.data[kX] + walk.offset(walk.outer, walk.outer_count, i / walk.rows, kX) +
+                       i % walk.rows * walk.row_stride(kX);
+    if (walk.columns_kept) {
+      for (int64_t c = 0; c < task.columns; ++c) totals[c] = along_row(kind, totals[c], row + c * step, 1, shifts[c]);
+    } else if (step == 1) {
+      totals[0] = along_row(kind, totals[0], row, task.columns, shifts[0]);
+    } else {
+      float gathered[kGather];
+      for (int64_t c = 0; c < task.columns; c += kGather) {
+        const int64_t count = std::min(kGather, task.columns - c);
+        for (int64_t k = 0; k < count; ++k) gathered[k] = row[(c + k) * step];
+        totals[0] = along_row(kind, totals[0], gathered, count, shifts[0]);
+      }
+    }
+  }
+}
+
+void NormalizationKernel::statistics(const Walk& walk, const Task& task, float* mean, float* rstd) const {
+  const int64_t count = walk.columns_kept ? task.columns : 1;
+  const auto n = static_cast<double>(walk.statistic_elements());
+  double totals[kColumnPiece];
+  std::fill_n(mean, count, 0.0f);
+  if (params_.subtract_mean) {
+    accumulate(walk, task, Accumulation::sum, mean, totals);
+    for (int64_t c = 0; c < count; ++c) mean[c] = static_cast<float>(totals[c] / n);
+  }
+  accumulate(walk, task, Accumulation::sum_squares, mean, totals);
+  for (int64_t c = 0; c < count; ++c)
+    rstd[c] = static_cast<float>(1 / std::sqrt(totals[c] / n + static_cast<double>(params_.epsilon)));
+}
+
+void NormalizationKernel::normalize(const Walk& walk, const Task& task, const float* mean, const float* rstd) const {
+  static const auto row_function = LATHE_ISA_SELECT(normalize_row);
+  const int64_t xs = walk.column_stride(kX), ys = walk.column_stride(kY);
+  const int64_t ss = walk.column_stride(kScale), bs = walk.column_stride(kBias);
+  const bool contiguous = xs == 1 && ys == 1 && (ss == 0 || ss == 1) && (bs == 0 || bs == 1);
+  const int step = walk.columns_kept ? 1 : 0;
+  for (int64_t i = 0; i < walk.outer_total * walk.rows; ++i) {
+    const auto at = [&](int k) {
+      return task.data[k] + walk.offset(walk.outer, walk.outer_count, i / walk.rows, k) +
+             i % walk.rows * walk.row_stride(k);
+    };
+    const float *x = at(kX), *scale = at(kScale), *bias = at(kBias);
+    float* y = at(kY);
+    if (contiguous) {
+      row_function(x, y, task.columns, {mean, step}, {rstd, step}, {scale, static_cast<int>(ss)},
+                   {bias, static_cast<int>(bs)});
+    } else {
+      for (int64_t c = 0; c < task.columns; ++c)
+        y[c * ys] = (x[c * xs] - mean[c * step]) * rstd[c * step] * scale[c * ss] + bias[c * bs];
+    }
+  }
+}
+
+void NormalizationKernel::run_epilogue(const Walk& walk, const Task& task) const {
+  static const auto run_block = LATHE_ISA_SELECT(run_program_block);
+  for (int64_t i = 0; i < walk.outer_total; ++i) {
+    BlockInput inputs[kMaxProgramInputs];
+    for (int k = 0; k < epilogue_.num_inputs(); ++k) {
+      const int operand = k == 0 ? kY : kFirstExtra + k - 1;
+      inputs[k] = {task.data[operand] + walk.offset(walk.outer, walk.outer_count, i, operand), walk.row_stride(operand),
+                   walk.column_stride(operand)};
+    }
+    const BlockOutput output{const_cast<float*>(inputs[0].data), inputs[0].row_stride, inputs[0].column_stride};
+    run_block(epilogue_, walk.rows, task.columns, inputs, &output, task.scratch);
+  }
+}
+
+void NormalizationKernel::run(const Launch& launch) const {
+  if (launch.outputs[0].volume() == 0) return;
+  float* data[kMaxNestOperands];
+  const Walk walk(make_nest(launch, data));
+  const int64_t pieces = walk.columns_kept ? (walk.columns + kColumnPiece - 1) / kColumnPiece : 1;
+  const int64_t work = walk.statistic_elements() * (walk.columns_kept ? std::min(kColumnPiece, walk.columns) : 1);
+  const int64_t grain = std::max<int64_t>(1, kMinTaskElements / work);
+  launch.pool.parallel_for(walk.kept_total * pieces, grain, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = walk.columns * (unit % pieces) / pieces, last = walk.columns * (unit % pieces + 1) / pieces;
+      Task task;
+      task.columns = last - first;
+      task.scratch = reinterpret_cast<float*>(launch.workspace + scratch_stride() * static_cast<size_t>(worker));
+      for (int k = 0; k < walk.nest.operands; ++k)
+        task.data[k] =
+            data[k] + walk.offset(walk.kept, walk.kept_count, unit / pieces, k) + first * walk.column_stride(k);
+      float mean[kColumnPiece], rstd[kColumnPiece];
+      statistics(walk, task, mean, rstd);
+      normalize(walk, task, mean, rstd);
+      if (!epilogue_.is_identity()) run_epilogue(walk, task);
+    }
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_normalization(const Record& record) {
+  const std::span<const int64_t> p = record.params;
+  const auto is_flag = [](int64_t x) { return x == 0 || x == 1; };
+  if (p.size() != 5 || !is_flag(p[0]) || p[1] < 0 || p[1] >= 1 << kMaxRank || p[2] < 0 || p[2] > 0xffffffff ||
+      !is_flag(p[3]) || !is_flag(p[4]))
+    return fail(ErrorCode::plan_malformed, "normalization: the parameters of the record are not valid");
+  if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
+    return fail(ErrorCode::plan_malformed, "normalization: the epilogue must have an input and one output");
+  const Params params{p[0] == 0, static_cast<uint32_t>(p[1]), std::bit_cast<float>(static_cast<uint32_t>(p[2])),
+                      p[3] == 1, p[4] == 1};
+  return std::make_unique<NormalizationKernel>(params, record.program);
+}
+
+}  // namespace lathe::cpu
