@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Layers, file sizes, clang-format on every C++ file, and clang-tidy on as many as fit into --tidy-seconds.
+"""Layers, file sizes, clang-format on every C++ file, and clang-tidy on the sources of src/ and tools/
+that fit into --tidy-seconds.
 
 clang-tidy takes seconds per file, so files whose own text, or that of any file they include, is unchanged since they
 last passed are not checked again (build/lint.json), and changed files come first.
@@ -18,6 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FORMATTED = (".h", ".cpp", ".cuh", ".cu")
+TIDIED = ("src", "tools")
 
 
 def tracked(suffixes):
@@ -38,7 +40,7 @@ def commands_by_file(build):
     commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if file.is_relative_to(ROOT) and not file.is_relative_to(build):
+        if any(file.is_relative_to(ROOT / top) for top in TIDIED):
             commands[file.relative_to(ROOT).as_posix()] = entry
     return commands
 

@@ -98,7 +98,8 @@ void Graph::remove_input(Value* value) {
 
 void Graph::add_output(Value* value, std::string name) {
   ++value->output_count_;
-  outputs_.push_back({name.empty() ? value->name() : std::move(name), value});
+  if (name.empty()) name = value->name();
+  outputs_.push_back({std::move(name), value});
 }
 
 void Graph::remove_output(size_t i) {

@@ -144,8 +144,9 @@ class Reader final : public FieldVisitor {
     read(name, [&] {
       if (accept(text_, "none")) return value = Tensor(), true;
       Result<Tensor> tensor = parse_tensor(text_);
-      if (tensor) value = *std::move(tensor);
-      return tensor.has_value();
+      if (!tensor) return false;
+      value = *std::move(tensor);
+      return true;
     });
   }
   void enumeration(std::string_view name, int& value, const EnumInfo& info) override {

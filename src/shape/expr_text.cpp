@@ -72,7 +72,7 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Result<Expr> parse() {
-    const Expr e = sum();
+    Expr e = sum();
     skip_blanks();
     if (!failed_ && position_ != text_.size()) set_error("expected an operator");
     if (!failed_ && !e.is_valid()) set_error("the expression overflows or divides by 0");
@@ -137,7 +137,7 @@ class Parser {
 
   Expr parenthesis() {
     expect('(', "expected '('");
-    const Expr e = sum();
+    Expr e = sum();
     if (e.is_valid()) expect(')', "expected ')'");
     return e;
   }
@@ -178,10 +178,10 @@ class Parser {
 
   Expr call(ExprKind kind) {
     expect('(', "expected '('");
-    const Expr a = sum();
+    Expr a = sum();
     if (failed_ || !a.is_valid()) return a;
     expect(',', "expected ','");
-    const Expr b = sum();
+    Expr b = sum();
     if (failed_ || !b.is_valid()) return b;
     expect(')', "expected ')'");
     switch (kind) {
