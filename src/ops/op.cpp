@@ -4,7 +4,7 @@
 namespace lathe {
 
 #define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
-  __attribute__((weak)) Result<> infer_##name(InferContext& context);              \
+  Result<> infer_##name(InferContext& context);                                    \
   Result<> eval_##name(EvalContext& context);
 #include "ops/ops.def"
 #undef LATHE_OP
