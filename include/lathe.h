@@ -18,6 +18,13 @@ extern "C" TENSORRTAPI const char* latheVersion() noexcept;
 // thread's next call that fails.
 TENSORRTAPI const char* lastError() noexcept;
 
+// Element types that nvinfer1::DataType lacks. They occur as network inputs, outputs and values of ONNX models.
+inline constexpr nvinfer1::DataType kDOUBLE = static_cast<nvinfer1::DataType>(64);
+inline constexpr nvinfer1::DataType kINT16 = static_cast<nvinfer1::DataType>(65);
+inline constexpr nvinfer1::DataType kUINT16 = static_cast<nvinfer1::DataType>(66);
+inline constexpr nvinfer1::DataType kUINT32 = static_cast<nvinfer1::DataType>(67);
+inline constexpr nvinfer1::DataType kUINT64 = static_cast<nvinfer1::DataType>(68);
+
 // ---- How to build --------------------------------------------------------------------------------------------------
 
 // Wall-clock limit, in seconds, for the search for fast implementations. Every budget yields an engine. Negative: the
@@ -61,7 +68,7 @@ TENSORRTAPI nvinfer1::IHostMemory* doctorJson() noexcept;
 // ---- Plain evaluation ----------------------------------------------------------------------------------------------
 
 // A named tensor in host memory, row-major. `data` is not owned.
-struct Tensor {
+struct NamedTensor {
   const char* name;
   nvinfer1::DataType type;
   nvinfer1::Dims dims;
@@ -73,18 +80,18 @@ class ITensorList {
  public:
   virtual ~ITensorList() noexcept = default;
   virtual int32_t size() const noexcept = 0;
-  virtual const Tensor* get(int32_t index) const noexcept = 0;  // nullptr when out of range
+  virtual const NamedTensor* get(int32_t index) const noexcept = 0;  // nullptr when out of range
 };
 
 // Evaluates an ONNX model op by op, with no optimization: slow, obvious, and what built engines are compared with.
 // Gives all outputs of the model; with `allValues`, also every named value inside.
-TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const Tensor* inputs, int32_t nbInputs,
+TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                                   bool allValues = false) noexcept;
 
 // Builds the model, runs it, and compares with evaluate(). `optionsJson` may be nullptr, or hold {"rtol": 1e-3, "atol":
 // 1e-5, "threads": 0, "target": "cpu", "level": 3}. Gives {"passed", "outputs": [{"name", "passed", "max_abs",
 // "max_rel", "mismatches", "elements"}]}.
-TENSORRTAPI nvinfer1::IHostMemory* compareJson(const char* onnxPath, const Tensor* inputs, int32_t nbInputs,
+TENSORRTAPI nvinfer1::IHostMemory* compareJson(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                                                const char* optionsJson) noexcept;
 
 }  // namespace lathe
