@@ -324,8 +324,7 @@ Result<> Graph::set_attributes(Node* node, const Attributes& attributes) {
   return inferred;
 }
 
-Result<> Graph::replace_uses(Value* from, Value* to) {
-  const bool same_type = from->dtype() == to->dtype() && from->shape() == to->shape();
+void Graph::redirect_uses(Value* from, Value* to) {
   const std::vector<Use> uses = std::exchange(from->uses_, {});
   for (const Use& use : uses) {
     use.node->inputs_[use.index] = to;
@@ -337,7 +336,47 @@ Result<> Graph::replace_uses(Value* from, Value* to) {
     --from->output_count_;
     ++to->output_count_;
   }
+}
+
+Result<> Graph::replace_uses(Value* from, Value* to) {
+  const bool same_type = from->dtype() == to->dtype() && from->shape() == to->shape();
+  redirect_uses(from, to);
   return same_type ? Result<>() : infer_all();
+}
+
+Result<> Graph::sort() {
+  // Each node goes after its producers: depth first, producers on the stack that are not placed yet come first.
+  std::list<std::unique_ptr<Node>> sorted;
+  std::unordered_set<const Node*> placed, open;
+  std::vector<Node*> stack;
+  std::vector<Node*> order;
+  for (const auto& node : nodes_) order.push_back(node.get());
+  for (Node* root : order) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      const size_t depth = stack.size();
+      if (!placed.contains(node)) {
+        for (const Value* input : node->inputs_) {
+          Node* producer = input ? input->producer_ : nullptr;
+          if (!producer || placed.contains(producer)) continue;
+          if (open.contains(producer) || producer == node) {
+            nodes_.splice(nodes_.begin(), sorted);
+            return fail(ErrorCode::graph_invalid, "node '{}' depends on its own output", producer->name());
+          }
+          stack.push_back(producer);
+        }
+        open.insert(node);
+        if (stack.size() > depth) continue;
+        placed.insert(node);
+        sorted.splice(sorted.end(), nodes_, node->position_);
+      }
+      open.erase(node);
+      stack.pop_back();
+    }
+  }
+  nodes_ = std::move(sorted);
+  return {};
 }
 
 uint64_t Graph::hash() const {

@@ -151,6 +151,9 @@ class Graph {
   void add_origin(Node* node, const std::vector<std::string>& names);  // what a rewrite absorbs, its nodes inherit
   // Readers (and graph outputs) of `from` take `to`; shape rules downstream run when the types differ.
   Result<> replace_uses(Value* from, Value* to);
+  // The same without running shape rules; `to` may come later than readers of `from` until sort() is called.
+  void redirect_uses(Value* from, Value* to);
+  Result<> sort();  // restores the order of nodes, moving as few as it can; fails on a cycle
   Result<> infer(Node* node);  // this node's shape rule
   Result<> infer_all();        // every node's, in order
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a builder shares with what it makes, and what therefore outlives it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "api/optimization_profile.h"
+#include "api/report.h"
+#include "plugin/registry.h"
+
+namespace lathe::api {
+
+struct BuilderCore {
+  explicit BuilderCore(nv::ILogger* logger) : reporter(std::make_shared<Reporter>(logger)) {}
+
+  std::shared_ptr<Reporter> reporter;
+  plugin::Registry registry{&plugin::global_registry()};
+  nv::IBuilder* builder = nullptr;  // null once the application deleted it
+  nv::IGpuAllocator* allocator = nullptr;
+  int32_t max_threads = 1;
+  std::vector<std::unique_ptr<OptimizationProfile>> profiles;
+  std::string last_report;  // JSON of the last build
+};
+
+}  // namespace lathe::api

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/convert.h"
+
+#include <cstring>
+
+#include "lathe.h"
+
+namespace lathe::api {
+namespace {
+
+struct Pair {
+  nv::DataType theirs;
+  DType ours;
+};
+constexpr Pair kTypes[] = {
+    {nv::DataType::kFLOAT, DType::f32}, {nv::DataType::kHALF, DType::f16},     {nv::DataType::kINT8, DType::i8},
+    {nv::DataType::kINT32, DType::i32}, {nv::DataType::kBOOL, DType::boolean}, {nv::DataType::kUINT8, DType::u8},
+    {nv::DataType::kBF16, DType::bf16}, {nv::DataType::kINT64, DType::i64},    {lathe::kDOUBLE, DType::f64},
+    {lathe::kINT16, DType::i16},        {lathe::kUINT16, DType::u16},          {lathe::kUINT32, DType::u32},
+    {lathe::kUINT64, DType::u64},
+};
+
+}  // namespace
+
+Result<DType> to_dtype(nv::DataType type) {
+  for (const Pair& pair : kTypes)
+    if (pair.theirs == type) return pair.ours;
+  return fail(ErrorCode::dtype_unsupported, "element type {} is not supported", static_cast<int>(type));
+}
+
+nv::DataType to_nv(DType type) {
+  for (const Pair& pair : kTypes)
+    if (pair.ours == type) return pair.theirs;
+  return nv::DataType::kFLOAT;
+}
+
+nv::Dims invalid_dims() { return nv::Dims{-1, {}}; }
+
+bool is_valid(const nv::Dims& dims) {
+  if (dims.nbDims < 0 || dims.nbDims > nv::Dims::MAX_DIMS) return false;
+  for (int32_t i = 0; i < dims.nbDims; ++i)
+    if (dims.d[i] < -1) return false;
+  return true;
+}
+
+Result<Dims> to_dims(const nv::Dims& dims) {
+  if (dims.nbDims < 0 || dims.nbDims > nv::Dims::MAX_DIMS)
+    return fail(ErrorCode::invalid_argument, "dims have rank {}; 0 to {} is allowed", dims.nbDims,
+                nv::Dims::MAX_DIMS + 0);
+  return Dims(dims.d, dims.d + dims.nbDims);
+}
+
+nv::Dims to_nv(const Dims& dims) {
+  nv::Dims result = invalid_dims();
+  if (dims.size() > nv::Dims::MAX_DIMS) return result;
+  result.nbDims = static_cast<int32_t>(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) result.d[i] = dims[i];
+  return result;
+}
+
+nv::Dims to_nv(const Shape& shape) {
+  Dims dims;
+  for (const Expr& dim : shape) dims.push_back(dim.as_constant().value_or(-1));
+  return to_nv(dims);
+}
+
+Result<std::string> to_string(const char* text, const char* what, size_t limit) {
+  if (!text) return fail(ErrorCode::invalid_argument, "{} is null", what);
+  const size_t length = strnlen(text, limit);
+  if (length == limit)
+    return fail(ErrorCode::invalid_argument, "{} is longer than {} bytes; shorten it", what, limit - 1);
+  return std::string(text, length);
+}
+
+Result<std::vector<int64_t>> axes_of(uint32_t mask, int rank) {
+  std::vector<int64_t> axes;
+  for (int i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1)) continue;
+    if (i >= rank)
+      return fail(ErrorCode::invalid_argument, "axes {:#x} name dimension {}, but the tensor has rank {}", mask, i,
+                  rank);
+    axes.push_back(i);
+  }
+  return axes;
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that programs find by name.
+#include <atomic>
+
+#include "NvInferPlugin.h"
+#include "api/builder.h"
+#include "plugin/registry.h"
+
+namespace {
+
+namespace nv = nvinfer1;
+using lathe::Error;
+using lathe::ErrorCode;
+using lathe::Result;
+using lathe::api::Reporter;
+
+std::atomic<nv::ILogger*> g_first_logger{nullptr};
+
+// Programs compiled for another generation lay their classes out differently.
+Result<nv::ILogger*> check_caller(void* logger, int32_t version) {
+  auto* typed = static_cast<nv::ILogger*>(logger);
+  if (!typed) return lathe::fail(ErrorCode::invalid_argument, "the logger is null");
+  if (version / 10000 != NV_TENSORRT_MAJOR)
+    return lathe::fail(ErrorCode::invalid_argument,
+                       "the program was compiled for interface version {}, this library has {}; compile it anew",
+                       version, NV_TENSORRT_VERSION);
+  nv::ILogger* none = nullptr;
+  g_first_logger.compare_exchange_strong(none, typed);
+  return typed;
+}
+
+// Runs `make` with the checked logger; on failure one report to that logger.
+template <class Make>
+void* create(const char* where, void* logger, int32_t version, Make&& make) noexcept {
+  const Reporter reporter(static_cast<nv::ILogger*>(logger));
+  return lathe::api::guarded(reporter, where, static_cast<void*>(nullptr), [&]() -> Result<void*> {
+    LATHE_ASSIGN(nv::ILogger * typed, check_caller(logger, version));
+    return make(typed);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+TENSORRTAPI void* createInferBuilder_INTERNAL(void* logger, int32_t version) noexcept {
+  return create("createInferBuilder", logger, version, [](nv::ILogger* typed) -> Result<void*> {
+    auto core = std::make_shared<lathe::api::BuilderCore>(typed);
+    nv::IBuilder* builder = new lathe::api::Builder(core);
+    core->builder = builder;
+    return builder;
+  });
+}
+
+TENSORRTAPI nv::IPluginRegistry* getPluginRegistry() noexcept { return &lathe::plugin::global_registry(); }
+
+TENSORRTAPI nv::ILogger* getLogger() noexcept { return g_first_logger.load(); }
+
+TENSORRTAPI int32_t getInferLibVersion() noexcept { return NV_TENSORRT_VERSION; }
+TENSORRTAPI int32_t getInferLibMajorVersion() noexcept { return NV_TENSORRT_MAJOR; }
+TENSORRTAPI int32_t getInferLibMinorVersion() noexcept { return NV_TENSORRT_MINOR; }
+TENSORRTAPI int32_t getInferLibPatchVersion() noexcept { return NV_TENSORRT_PATCH; }
+TENSORRTAPI int32_t getInferLibBuildVersion() noexcept { return NV_TENSORRT_BUILD; }
+
+TENSORRTAPI bool initLibNvInferPlugins(void*, const char*) { return true; }
+
+}  // extern "C"
+
+namespace nvinfer1 {
+
+extern "C" IPluginRegistry* getBuilderPluginRegistry(EngineCapability capability) noexcept {
+  return capability == EngineCapability::kSTANDARD ? ::getPluginRegistry() : nullptr;
+}
+
+extern "C" safe::IPluginRegistry* getBuilderSafePluginRegistry(EngineCapability) noexcept { return nullptr; }
+
+extern "C" bool setInternalLibraryPath(const AsciiChar*) noexcept { return true; }
+
+}  // namespace nvinfer1

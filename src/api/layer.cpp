@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/layer.h"
+
+#include <algorithm>
+
+#include "api/network.h"
+
+namespace lathe::api {
+
+Layer::Layer(NetworkDefinition& network, nv::LayerType type, const char* kind, std::vector<TensorView*> inputs)
+    : network_(network), type_(type), inputs_(std::move(inputs)) {
+  name_ = fmt::format("(Unnamed Layer* {}) [{}]", network.num_layers(), kind);
+}
+
+Layer::~Layer() noexcept = default;
+
+const Reporter& Layer::reporter() const { return network_.reporter(); }
+
+bool Layer::uses(const TensorView* tensor) const {
+  return std::find(inputs_.begin(), inputs_.end(), tensor) != inputs_.end();
+}
+
+// The outputs that lower() gives, none of them a value that somebody else made.
+Result<std::vector<ir::Value*>> Layer::run(Lowering& lowering) {
+  Result<std::vector<ir::Value*>> values = lower(lowering);
+  for (size_t i = 0; values && i < values->size(); ++i) {
+    ir::Value*& value = (*values)[i];
+    const bool repeated = std::find(values->begin(), values->begin() + static_cast<ptrdiff_t>(i), value) !=
+                          values->begin() + static_cast<ptrdiff_t>(i);
+    if (lowering.made(value) && !repeated) continue;
+    Result<ir::Value*> copy = lowering.add(IdentityAttrs(), {value});
+    if (!copy) return fail(std::move(copy).error());
+    value = *copy;
+  }
+  if (!values) return fail(with_context(std::move(values).error(), fmt::format("layer '{}'", name_)));
+  return values;
+}
+
+Result<> Layer::create() {
+  for (TensorView* input : inputs_)
+    if (input) LATHE_TRY(input->resolve());
+  Lowering lowering(network_.graph(), name_);
+  Result<std::vector<ir::Value*>> values = run(lowering);
+  if (!values) {
+    lowering.undo();
+    return fail(std::move(values).error());
+  }
+  for (size_t i = 0; i < values->size(); ++i) {
+    std::string name = fmt::format("{}_output{}", name_, i == 0 ? std::string() : fmt::format("_{}", i));
+    outputs_.push_back(std::make_unique<TensorView>(network_, (*values)[i], this, std::move(name)));
+  }
+  name_values(*values, "");
+  nodes_ = lowering.take_nodes();
+  if (!nodes_.empty()) nodes_.back()->metadata = metadata_;
+  return {};
+}
+
+void Layer::adopt(ir::Node* node) {
+  name_ = node->name();
+  metadata_ = node->metadata;
+  nodes_ = {node};
+  inputs_.clear();
+  for (ir::Value* value : node->inputs()) inputs_.push_back(value ? network_.view_of(value) : nullptr);
+  for (size_t i = 0; i < node->num_outputs(); ++i)
+    outputs_.push_back(
+        std::make_unique<TensorView>(network_, node->output(i), this, network_.public_name(node->output(i))));
+}
+
+void Layer::name_values(const std::vector<ir::Value*>& values, const char* suffix) {
+  for (size_t i = 0; i < outputs_.size(); ++i) network_.graph().rename(values[i], outputs_[i]->name() + suffix);
+}
+
+Result<> Layer::resolve() {
+  if (!dirty_) return error_ ? Result<>(fail(*error_)) : Result<>();
+  if (resolving_) return fail(ErrorCode::graph_invalid, "layer '{}' depends on its own output", name_);
+  resolving_ = true;
+  const auto done = [this](Result<> result) {
+    resolving_ = dirty_ = false;
+    error_.reset();
+    if (!result) error_ = result.error();
+    return result;
+  };
+  for (TensorView* input : inputs_)
+    if (input)
+      if (Result<> result = input->resolve(); !result) return done(std::move(result));
+
+  std::vector<ir::Value*> old;
+  for (const auto& output : outputs_) old.push_back(output->value());
+  name_values(old, "~");
+  Lowering lowering(network_.graph(), name_);
+  Result<std::vector<ir::Value*>> values = run(lowering);
+  if (values && values->size() != outputs_.size())
+    values = fail(ErrorCode::invalid_state, "layer '{}': its number of outputs cannot change", name_);
+  if (!values) {
+    lowering.undo();
+    name_values(old, "");
+    return done(fail(std::move(values).error()));
+  }
+  return done(replace(lowering, *values));
+}
+
+Result<> Layer::replace(Lowering& lowering, const std::vector<ir::Value*>& values) {
+  ir::Graph& graph = network_.graph();
+  bool read = false;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    ir::Value* old = outputs_[i]->value();
+    read |= !old->uses().empty();
+    graph.redirect_uses(old, values[i]);
+    outputs_[i]->set_value(values[i]);
+  }
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) graph.erase(*node);
+  nodes_ = lowering.take_nodes();
+  if (!nodes_.empty()) nodes_.back()->metadata = metadata_;
+  name_values(values, "");
+  if (!read) return {};
+  LATHE_TRY(graph.sort());
+  return graph.infer_all();
+}
+
+void Layer::setName(const char* name) noexcept {
+  guarded(reporter(), "ILayer::setName", [&]() -> Result<> {
+    LATHE_ASSIGN(name_, to_string(name, "layer name"));
+    touch();
+    return {};
+  });
+}
+
+nv::ITensor* Layer::getInput(int32_t index) const noexcept {
+  return index >= 0 && has(static_cast<size_t>(index)) ? inputs_[static_cast<size_t>(index)] : nullptr;
+}
+
+nv::ITensor* Layer::getOutput(int32_t index) const noexcept {
+  return index >= 0 ? output(static_cast<size_t>(index)) : nullptr;
+}
+
+void Layer::setInput(int32_t index, nv::ITensor& tensor) noexcept {
+  guarded(reporter(), "ILayer::setInput", [&]() -> Result<> {
+    if (index < 0 || index >= max_inputs())
+      return fail(ErrorCode::invalid_argument, "layer '{}' has no input {}; the largest is {}", name_, index,
+                  max_inputs() - 1);
+    LATHE_ASSIGN(TensorView * view, network_.own(&tensor));
+    const auto i = static_cast<size_t>(index);
+    if (i >= inputs_.size()) inputs_.resize(i + 1);
+    inputs_[i] = view;
+    touch();
+    return {};
+  });
+}
+
+nv::DataType Layer::getOutputType(int32_t index) const noexcept {
+  TensorView* view = index >= 0 ? output(static_cast<size_t>(index)) : nullptr;
+  return view ? static_cast<const nv::ITensor*>(view)->getType() : nv::DataType::kFLOAT;
+}
+
+void Layer::setMetadata(const char* metadata) noexcept {
+  guarded(reporter(), "ILayer::setMetadata", [&]() -> Result<> {
+    LATHE_ASSIGN(metadata_, to_string(metadata, "metadata"));
+    if (!nodes_.empty()) nodes_.back()->metadata = metadata_;
+    return {};
+  });
+}
+
+bool Layer::setNbRanks(int32_t nbRanks) noexcept {
+  return guarded(reporter(), "ILayer::setNbRanks", [&]() -> Result<> {
+    if (nbRanks < 1) return fail(ErrorCode::invalid_argument, "number of ranks is {}; at least 1 is needed", nbRanks);
+    nb_ranks_ = nbRanks;
+    return {};
+  });
+}
+
+}  // namespace lathe::api

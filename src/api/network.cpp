@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network.h"
+
+#include <algorithm>
+
+#include "api/builder.h"
+#include "api/imported_layer.h"
+
+namespace lathe::api {
+
+NetworkDefinition::NetworkDefinition(std::shared_ptr<BuilderCore> core, nv::NetworkDefinitionCreationFlags flags)
+    : core_(std::move(core)),
+      reporter_(std::make_shared<Reporter>(std::shared_ptr<const Reporter>(core_->reporter))),
+      flags_(flags),
+      graph_("") {
+  mImpl = this;
+}
+
+NetworkDefinition::~NetworkDefinition() noexcept = default;
+
+Result<TensorView*> NetworkDefinition::own(nv::ITensor* tensor) {
+  if (!tensor) return fail(ErrorCode::invalid_argument, "an input tensor is null");
+  auto* view = static_cast<TensorView*>(tensor);
+  if (&view->network() != this)
+    return fail(ErrorCode::invalid_argument, "tensor '{}' belongs to another network", view->name());
+  return view;
+}
+
+TensorView* NetworkDefinition::view_of(const ir::Value* value) const {
+  const auto it = imported_.find(value);
+  return it == imported_.end() ? nullptr : it->second;
+}
+
+std::string NetworkDefinition::public_name(const ir::Value* value) const {
+  for (const ir::Output& output : graph_.outputs())
+    if (output.value == value) return output.name;
+  return value->name();
+}
+
+void NetworkDefinition::adopt_imported_nodes() {
+  std::unordered_set<const ir::Node*> known;
+  imported_.clear();
+  for (const auto& input : inputs_) imported_.emplace(input->value(), input.get());
+  for (const auto& layer : layers_) {
+    known.insert(layer->nodes().begin(), layer->nodes().end());
+    for (size_t i = 0; layer->output(i); ++i) imported_.emplace(layer->output(i)->value(), layer->output(i));
+  }
+  for (ir::Value* value : graph_.inputs()) {
+    if (imported_.contains(value)) continue;
+    inputs_.push_back(std::make_unique<TensorView>(*this, value, nullptr, value->name()));
+    imported_.emplace(value, inputs_.back().get());
+  }
+  for (const auto& node : graph_.nodes()) {
+    if (known.contains(node.get())) continue;
+    layers_.push_back(make_imported_layer(*this, node.get()));
+    Layer& layer = *layers_.back();
+    for (size_t i = 0; layer.output(i); ++i) imported_.emplace(layer.output(i)->value(), layer.output(i));
+  }
+  outputs_.clear();
+  for (const ir::Output& output : graph_.outputs()) {
+    TensorView* view = imported_.at(output.value);
+    view->set_output(true);
+    outputs_.push_back(view);
+  }
+  imported_.clear();
+}
+
+Result<> NetworkDefinition::resolve_all() {
+  for (const auto& layer : layers_) {
+    LATHE_TRY(layer->resolve());
+    LATHE_TRY(layer->complete());
+  }
+  LATHE_TRY(graph_.sort());
+  return graph_.infer_all();
+}
+
+nv::ITensor* NetworkDefinition::addInput(const char* name, nv::DataType type, const nv::Dims& dimensions) noexcept {
+  return guarded(*reporter_, "INetworkDefinition::addInput", static_cast<nv::ITensor*>(nullptr),
+                 [&]() -> Result<nv::ITensor*> {
+                   LATHE_ASSIGN(std::string text, to_string(name, "input name"));
+                   LATHE_ASSIGN(const DType dtype, to_dtype(type));
+                   if (!is_valid(dimensions))
+                     return fail(ErrorCode::invalid_argument, "dims of input '{}' are invalid", text);
+                   LATHE_ASSIGN(const Dims dims, to_dims(dimensions));
+                   LATHE_ASSIGN(ir::Value * value, graph_.add_input(text, dtype, dims));
+                   inputs_.push_back(std::make_unique<TensorView>(*this, value, nullptr, std::move(text)));
+                   return inputs_.back().get();
+                 });
+}
+
+Result<> NetworkDefinition::set_output(TensorView& tensor, bool output) {
+  if (tensor.isNetworkInput() && output)
+    return fail(ErrorCode::invalid_argument,
+                "network input '{}' cannot be an output; add an identity layer and mark its output", tensor.name());
+  if (tensor.is_output() == output) return {};
+  LATHE_TRY(tensor.resolve());
+  tensor.set_output(output);
+  if (output) {
+    outputs_.push_back(&tensor);
+  } else {
+    std::erase(outputs_, &tensor);
+  }
+  refresh_output_names();
+  return {};
+}
+
+void NetworkDefinition::refresh_output_names() {
+  while (!graph_.outputs().empty()) graph_.remove_output(graph_.outputs().size() - 1);
+  for (const TensorView* output : outputs_) graph_.add_output(output->value(), output->name());
+}
+
+void NetworkDefinition::rename_tensor(TensorView& tensor, std::string& name, std::string wanted) {
+  name = std::move(wanted);
+  graph_.rename(tensor.value(), name);
+  if (tensor.is_output()) refresh_output_names();
+}
+
+void NetworkDefinition::markOutput(nv::ITensor& tensor) noexcept {
+  guarded(*reporter_, "INetworkDefinition::markOutput", [&]() -> Result<> {
+    LATHE_ASSIGN(TensorView * view, own(&tensor));
+    return set_output(*view, true);
+  });
+}
+
+void NetworkDefinition::unmarkOutput(nv::ITensor& tensor) noexcept {
+  guarded(*reporter_, "INetworkDefinition::unmarkOutput", [&]() -> Result<> {
+    LATHE_ASSIGN(TensorView * view, own(&tensor));
+    return set_output(*view, false);
+  });
+}
+
+bool NetworkDefinition::markOutputForShapes(nv::ITensor& tensor) noexcept {
+  return guarded(*reporter_, "INetworkDefinition::markOutputForShapes", [&]() -> Result<> {
+    LATHE_ASSIGN(TensorView * view, own(&tensor));
+    return set_output(*view, true);
+  });
+}
+
+bool NetworkDefinition::unmarkOutputForShapes(nv::ITensor& tensor) noexcept {
+  return guarded(*reporter_, "INetworkDefinition::unmarkOutputForShapes", [&]() -> Result<> {
+    LATHE_ASSIGN(TensorView * view, own(&tensor));
+    return set_output(*view, false);
+  });
+}
+
+void NetworkDefinition::removeTensor(nv::ITensor& tensor) noexcept {
+  guarded(*reporter_, "INetworkDefinition::removeTensor", [&]() -> Result<> {
+    LATHE_ASSIGN(TensorView * view, own(&tensor));
+    const bool read = std::any_of(layers_.begin(), layers_.end(), [&](const auto& layer) { return layer->uses(view); });
+    if (read || view->is_output()) return fail(ErrorCode::invalid_state, "tensor '{}' is still in use", view->name());
+    if (!view->isNetworkInput()) return {};  // goes with its layer
+    for (const auto& layer : layers_) LATHE_TRY(layer->resolve());
+    graph_.remove_input(view->value());
+    std::erase_if(inputs_, [&](const auto& input) { return input.get() == view; });
+    return {};
+  });
+}
+
+nv::ILayer* NetworkDefinition::getLayer(int32_t index) const noexcept {
+  const bool there = index >= 0 && static_cast<size_t>(index) < layers_.size();
+  return there ? layers_[static_cast<size_t>(index)]->public_layer() : nullptr;
+}
+
+nv::ITensor* NetworkDefinition::getInput(int32_t index) const noexcept {
+  const bool there = index >= 0 && static_cast<size_t>(index) < inputs_.size();
+  return there ? inputs_[static_cast<size_t>(index)].get() : nullptr;
+}
+
+nv::ITensor* NetworkDefinition::getOutput(int32_t index) const noexcept {
+  const bool there = index >= 0 && static_cast<size_t>(index) < outputs_.size();
+  return there ? outputs_[static_cast<size_t>(index)] : nullptr;
+}
+
+void NetworkDefinition::setName(const char* name) noexcept {
+  guarded(*reporter_, "INetworkDefinition::setName", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string text, to_string(name, "network name"));
+    graph_.set_name(std::move(text));
+    return {};
+  });
+}
+
+bool NetworkDefinition::getFlag(nv::NetworkDefinitionCreationFlag flag) const noexcept {
+  return (flags_ & bit_of(flag)) != 0;
+}
+
+nv::IBuilder& NetworkDefinition::getBuilder() const noexcept {
+  if (core_->builder) return *core_->builder;
+  if (!builder_stand_in_) builder_stand_in_ = std::make_unique<Builder>(core_);
+  return *builder_stand_in_;
+}
+
+bool NetworkDefinition::setWeightsName(nv::Weights weights, const char* name) noexcept {
+  return guarded(*reporter_, "INetworkDefinition::setWeightsName", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
+    const auto [it, fresh] = weights_names_.emplace(std::move(text), weights);
+    if (!fresh && it->second.values != weights.values)
+      return fail(ErrorCode::invalid_argument, "weights name '{}' is taken", it->first);
+    return {};
+  });
+}
+
+bool NetworkDefinition::markWeightsRefittable(const char* name) noexcept {
+  return guarded(*reporter_, "INetworkDefinition::markWeightsRefittable", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
+    if (!weights_names_.contains(text))
+      return fail(ErrorCode::invalid_argument, "no weights are called '{}'; call setWeightsName() first", text);
+    refittable_.insert(std::move(text));
+    return {};
+  });
+}
+
+bool NetworkDefinition::unmarkWeightsRefittable(const char* name) noexcept {
+  return guarded(*reporter_, "INetworkDefinition::unmarkWeightsRefittable", [&]() -> Result<> {
+    LATHE_ASSIGN(const std::string text, to_string(name, "weights name"));
+    if (refittable_.erase(text) == 0) return fail(ErrorCode::invalid_argument, "weights '{}' are not marked", text);
+    return {};
+  });
+}
+
+bool NetworkDefinition::areWeightsMarkedRefittable(const char* name) const noexcept {
+  return guarded(*reporter_, "INetworkDefinition::areWeightsMarkedRefittable", false, [&]() -> Result<bool> {
+    LATHE_ASSIGN(const std::string text, to_string(name, "weights name"));
+    return refittable_.contains(text);
+  });
+}
+
+bool NetworkDefinition::markDebug(nv::ITensor& tensor) noexcept {
+  static_cast<TensorView&>(tensor).set_debug(true);
+  return true;
+}
+
+bool NetworkDefinition::unmarkDebug(nv::ITensor& tensor) noexcept {
+  static_cast<TensorView&>(tensor).set_debug(false);
+  return true;
+}
+
+bool NetworkDefinition::isDebugTensor(const nv::ITensor& tensor) const noexcept {
+  return static_cast<const TensorView&>(tensor).is_debug();
+}
+
+}  // namespace lathe::api

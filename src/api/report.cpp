@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/report.h"
+
+namespace lathe::api {
+namespace {
+
+thread_local std::string t_last_error;
+
+nv::ILogger::Severity severity_for(Severity severity) { return static_cast<nv::ILogger::Severity>(severity); }
+
+}  // namespace
+
+static_assert(static_cast<int>(nv::ILogger::Severity::kINTERNAL_ERROR) == static_cast<int>(Severity::internal_error));
+static_assert(static_cast<int>(nv::ILogger::Severity::kVERBOSE) == static_cast<int>(Severity::verbose));
+
+nv::ErrorCode code_for(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::out_of_memory:
+      return nv::ErrorCode::kFAILED_ALLOCATION;
+    case ErrorCode::internal:
+      return nv::ErrorCode::kINTERNAL_ERROR;
+    case ErrorCode::config_invalid:
+    case ErrorCode::profile_invalid:
+      return nv::ErrorCode::kINVALID_CONFIG;
+    case ErrorCode::invalid_state:
+    case ErrorCode::cancelled:
+      return nv::ErrorCode::kINVALID_STATE;
+    case ErrorCode::execution_failed:
+      return nv::ErrorCode::kFAILED_EXECUTION;
+    case ErrorCode::plan_malformed:
+    case ErrorCode::plan_version:
+    case ErrorCode::plan_target:
+    case ErrorCode::plan_digest:
+      return nv::ErrorCode::kFAILED_INITIALIZATION;
+    default:
+      return kind_of(code) == ErrorKind::unsupported ? nv::ErrorCode::kUNSUPPORTED_STATE
+                                                     : nv::ErrorCode::kINVALID_ARGUMENT;
+  }
+}
+
+const char* last_error() noexcept { return t_last_error.c_str(); }
+
+void set_last_error(const std::string& text) noexcept {
+  try {
+    t_last_error = text;
+  } catch (...) {  // keeping the old text is all that is left
+  }
+}
+
+void LoggerLog::write(Severity severity, std::string_view line) {
+  if (logger_) logger_->log(severity_for(severity), std::string(line).c_str());
+}
+
+void Reporter::set_recorder(nv::IErrorRecorder* recorder) noexcept {
+  if (recorder) recorder->incRefCount();
+  if (nv::IErrorRecorder* old = recorder_.exchange(recorder)) old->decRefCount();
+}
+
+nv::IErrorRecorder* Reporter::recorder() const noexcept {
+  if (nv::IErrorRecorder* own = recorder_.load()) return own;
+  return parent_ ? parent_->recorder() : nullptr;
+}
+
+void Reporter::report(const char* where, const Error& error) const noexcept {
+  try {
+    const std::string text = with_context(error, where).to_string();
+    set_last_error(text);
+    const nv::ErrorCode code = code_for(error.code);
+    if (recorder()) return deliver(code, text.c_str());
+    deliver(code, fmt::format("Error Code {}: {}", static_cast<int>(code), text).c_str());
+  } catch (...) {
+    report_allocation_failure(where);
+  }
+}
+
+void Reporter::report_allocation_failure(const char* where) const noexcept {
+  deliver(nv::ErrorCode::kFAILED_ALLOCATION, "LATHE-9003 out_of_memory: memory allocation failed");
+}
+
+void Reporter::report_exception(const char* where, const char* what) const noexcept {
+  try {
+    report(where, Error{ErrorCode::internal, std::string("unexpected exception: ") + what, {}});
+  } catch (...) {
+    report_allocation_failure(where);
+  }
+}
+
+void Reporter::deliver(nv::ErrorCode code, const char* text) const noexcept {
+  if (nv::IErrorRecorder* recorder = this->recorder()) {
+    recorder->reportError(code, text);
+  } else if (nv::ILogger* logger = this->logger()) {
+    logger->log(
+        code == nv::ErrorCode::kINTERNAL_ERROR ? nv::ILogger::Severity::kINTERNAL_ERROR : nv::ILogger::Severity::kERROR,
+        text);
+  }
+}
+
+}  // namespace lathe::api

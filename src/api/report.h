@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The border: errors become reports, exceptions stop here, the application's logger becomes a Log.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "NvInferRuntime.h"
+#include "base/log.h"
+#include "base/result.h"
+
+namespace lathe::api {
+
+namespace nv = nvinfer1;
+
+nv::ErrorCode code_for(ErrorCode code);
+
+// Text of the calling thread's last reported error; "" when there was none.
+const char* last_error() noexcept;
+void set_last_error(const std::string& text) noexcept;
+
+// Log lines go to an ILogger.
+class LoggerLog final : public Log {
+ public:
+  explicit LoggerLog(nv::ILogger* logger) : logger_(logger) {}
+  void write(Severity severity, std::string_view line) override;
+  nv::ILogger* logger() const { return logger_; }
+
+ private:
+  nv::ILogger* logger_;
+};
+
+// Where an object reports: its own error recorder, else the nearest ancestor's, else the logger. Thread-safe.
+class Reporter {
+ public:
+  explicit Reporter(nv::ILogger* logger) : log_(std::make_shared<LoggerLog>(logger)) {}
+  explicit Reporter(std::shared_ptr<const Reporter> parent) : log_(parent->log_), parent_(std::move(parent)) {}
+  ~Reporter() { set_recorder(nullptr); }
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  void set_recorder(nv::IErrorRecorder* recorder) noexcept;
+  nv::IErrorRecorder* recorder() const noexcept;  // the nearest, or null
+  nv::ILogger* logger() const noexcept { return log_->logger(); }
+  Log& log() const noexcept { return *log_; }
+
+  // Exactly one report. `where` is the function that the application called.
+  void report(const char* where, const Error& error) const noexcept;
+  void report_allocation_failure(const char* where) const noexcept;
+  void report_exception(const char* where, const char* what) const noexcept;
+
+ private:
+  void deliver(nv::ErrorCode code, const char* text) const noexcept;
+
+  std::shared_ptr<LoggerLog> log_;
+  std::shared_ptr<const Reporter> parent_;
+  std::atomic<nv::IErrorRecorder*> recorder_{nullptr};
+};
+
+// Runs the body of an entry point. `body` returns Result<T>; on an error or exception: one report, and `fallback`.
+template <class T, class Body>
+T guarded(const Reporter& reporter, const char* where, T fallback, Body&& body) noexcept {
+  try {
+    Result<T> result = body();
+    if (result) return std::move(*result);
+    reporter.report(where, result.error());
+  } catch (const std::bad_alloc&) {
+    reporter.report_allocation_failure(where);
+  } catch (const std::exception& exception) {
+    reporter.report_exception(where, exception.what());
+  } catch (...) {
+    reporter.report_exception(where, "unknown exception");
+  }
+  return fallback;
+}
+
+// For functions that return nothing, or whether they succeeded: `body` returns Result<>.
+template <class Body>
+bool guarded(const Reporter& reporter, const char* where, Body&& body) noexcept {
+  return guarded(reporter, where, false, [&]() -> Result<bool> {
+    LATHE_TRY(body());
+    return true;
+  });
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensor_view.h"
+
+#include <algorithm>
+
+#include "api/network.h"
+
+namespace lathe::api {
+
+Result<> TensorView::resolve() const { return producer_ ? producer_->resolve() : Result<>(); }
+
+void TensorView::setName(const char* name) noexcept {
+  guarded(network_.reporter(), "ITensor::setName", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string text, to_string(name, "tensor name"));
+    network_.rename_tensor(*this, name_, std::move(text));
+    return {};
+  });
+}
+
+// Dims of an input: numbers stay, each -1 becomes the symbol of its dimension name, or one of its own.
+Result<> TensorView::apply_input_type() {
+  ir::Graph& graph = network_.graph();
+  Shape shape = value_->shape();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i].is_constant()) continue;
+    const std::string& given = i < nv::Dims::MAX_DIMS ? dimension_names_[i] : name_;
+    shape[i] = graph.dim_symbol(given.empty() || i >= nv::Dims::MAX_DIMS ? fmt::format("{}.{}", name_, i) : given);
+  }
+  const DType dtype = value_->dtype();
+  graph.set_input_type(value_, {dtype, std::move(shape)});
+  return value_->uses().empty() ? Result<>() : graph.infer_all();
+}
+
+void TensorView::setDimensions(const nv::Dims& dimensions) noexcept {
+  guarded(network_.reporter(), "ITensor::setDimensions", [&]() -> Result<> {
+    if (!isNetworkInput())
+      return fail(ErrorCode::invalid_argument, "tensor '{}' is no network input; its dims are computed", name_);
+    if (!is_valid(dimensions)) return fail(ErrorCode::invalid_argument, "dims of input '{}' are invalid", name_);
+    LATHE_ASSIGN(const Dims dims, to_dims(dimensions));
+    Shape shape;
+    for (size_t i = 0; i < dims.size(); ++i)
+      shape.push_back(dims[i] >= 0 ? Expr(dims[i]) : network_.graph().dim_symbol(fmt::format("{}.{}", name_, i)));
+    const DType dtype = value_->dtype();
+    network_.graph().set_input_type(value_, {dtype, std::move(shape)});
+    return apply_input_type();
+  });
+}
+
+nv::Dims TensorView::getDimensions() const noexcept {
+  return guarded(network_.reporter(), "ITensor::getDimensions", invalid_dims(), [&]() -> Result<nv::Dims> {
+    LATHE_TRY(resolve());
+    return to_nv(value_->shape());
+  });
+}
+
+nv::DataType TensorView::getType() const noexcept {
+  return guarded(network_.reporter(), "ITensor::getType", nv::DataType::kFLOAT, [&]() -> Result<nv::DataType> {
+    LATHE_TRY(resolve());
+    return to_nv(value_->dtype());
+  });
+}
+
+bool TensorView::isShapeTensor() const noexcept {
+  return guarded(network_.reporter(), "ITensor::isShapeTensor", false, [&]() -> Result<bool> {
+    LATHE_TRY(resolve());
+    if (!value_->elements()) return false;
+    if (producer_) return true;
+    // An input is one when some shape depends on its content.
+    std::vector<SymbolId> used;
+    for (const auto& node : network_.graph().nodes())
+      for (size_t i = 0; i < node->num_outputs(); ++i)
+        for (const Expr& dim : node->output(i)->shape()) dim.collect_symbols(used);
+    return std::any_of(used.begin(), used.end(), [&](SymbolId id) {
+      const Symbol& symbol = network_.graph().symbols()[id];
+      return symbol.source == SymbolSource::input_value && symbol.tensor == value_->index();
+    });
+  });
+}
+
+void TensorView::setDimensionName(int32_t index, const char* name) noexcept {
+  guarded(network_.reporter(), "ITensor::setDimensionName", [&]() -> Result<> {
+    if (!isNetworkInput() || index < 0 || index >= std::min<int32_t>(value_->rank(), nv::Dims::MAX_DIMS))
+      return fail(ErrorCode::invalid_argument, "only dimensions 0 to {} of network inputs can be named, not {}",
+                  value_->rank() - 1, index);
+    std::string text;
+    if (name) {
+      LATHE_ASSIGN(text, to_string(name, "dimension name"));
+    }
+    dimension_names_[index] = std::move(text);
+    return apply_input_type();
+  });
+}
+
+const char* TensorView::getDimensionName(int32_t index) const noexcept {
+  if (!isNetworkInput() || index < 0 || index >= std::min<int32_t>(value_->rank(), nv::Dims::MAX_DIMS)) return nullptr;
+  return dimension_names_[index].empty() ? nullptr : dimension_names_[index].c_str();
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/registry.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace lathe::plugin {
+namespace {
+
+namespace nv = nvinfer1;
+
+constexpr size_t kMaxName = 1024;
+
+struct Identity {
+  const char* name;
+  const char* version;
+};
+
+// Null names for creators of an unknown kind.
+Identity identify(const nv::IPluginCreatorInterface& creator) {
+  const nv::InterfaceInfo info = creator.getInterfaceInfo();
+  if (std::strcmp(info.kind, "PLUGIN CREATOR_V1") == 0) {
+    const auto& v1 = static_cast<const nv::IPluginCreator&>(creator);
+    return {v1.getPluginName(), v1.getPluginVersion()};
+  }
+  if (std::strcmp(info.kind, "PLUGIN CREATOR_V3ONE") == 0) {
+    const auto& v3 = static_cast<const nv::IPluginCreatorV3One&>(creator);
+    return {v3.getPluginName(), v3.getPluginVersion()};
+  }
+  return {nullptr, nullptr};
+}
+
+bool fits(const char* text) { return text && strnlen(text, kMaxName) < kMaxName; }
+
+}  // namespace
+
+Registry& global_registry() {
+  static Registry* registry = new Registry(nullptr);  // never destroyed: static registrars may outlive anything
+  return *registry;
+}
+
+Registry::~Registry() noexcept {
+  setErrorRecorder(nullptr);
+  for (auto& [key, resource] : resources_)
+    if (resource.clone) resource.clone->release();
+}
+
+void Registry::setErrorRecorder(nv::IErrorRecorder* const recorder) noexcept {
+  if (recorder) recorder->incRefCount();
+  if (nv::IErrorRecorder* old = recorder_.exchange(recorder)) old->decRefCount();
+}
+
+nv::IPluginRegistry::PluginLibraryHandle Registry::loadLibrary(const char* pluginPath) noexcept {
+  if (!pluginPath) return nullptr;
+  void* handle = dlopen(pluginPath, RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) return nullptr;
+  using GetCreators = nv::IPluginCreatorInterface* const* (*)(int32_t&);
+  using GetOldCreators = nv::IPluginCreator* const* (*)(int32_t&);
+  Library library{handle, {}};
+  int32_t count = 0;
+  if (auto* get = reinterpret_cast<GetCreators>(dlsym(handle, "getCreators"))) {
+    nv::IPluginCreatorInterface* const* creators = get(count);
+    library.creators.assign(creators, creators + count);
+  } else if (auto* get_old = reinterpret_cast<GetOldCreators>(dlsym(handle, "getPluginCreators"))) {
+    nv::IPluginCreator* const* creators = get_old(count);
+    library.creators.assign(creators, creators + count);
+  } else {
+    dlclose(handle);
+    return nullptr;
+  }
+  for (nv::IPluginCreatorInterface* creator : library.creators) registerCreator(*creator, "");
+  const std::lock_guard lock(mutex_);
+  libraries_.push_back(std::move(library));
+  return handle;
+}
+
+void Registry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
+  std::vector<nv::IPluginCreatorInterface*> creators;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it =
+        std::find_if(libraries_.begin(), libraries_.end(), [&](const Library& l) { return l.handle == handle; });
+    if (it == libraries_.end()) return;
+    creators = std::move(it->creators);
+    libraries_.erase(it);
+  }
+  for (const nv::IPluginCreatorInterface* creator : creators) deregisterCreator(*creator);
+  dlclose(handle);
+}
+
+bool Registry::registerCreator(nv::IPluginCreatorInterface& creator, const char* const pluginNamespace) noexcept {
+  const Identity identity = identify(creator);
+  if (!fits(identity.name) || !fits(identity.version) || !fits(pluginNamespace)) return false;
+  const std::lock_guard lock(mutex_);
+  return creators_.emplace(Key{identity.name, identity.version, pluginNamespace}, &creator).second;
+}
+
+nv::IPluginCreatorInterface* const* Registry::getAllCreators(int32_t* const numCreators) const noexcept {
+  const std::lock_guard lock(mutex_);
+  listed_.clear();
+  for (const auto& [key, creator] : creators_) listed_.push_back(creator);
+  if (numCreators) *numCreators = static_cast<int32_t>(listed_.size());
+  return listed_.data();
+}
+
+nv::IPluginCreatorInterface* Registry::getCreator(const char* const pluginName, const char* const pluginVersion,
+                                                  const char* const pluginNamespace) noexcept {
+  if (!fits(pluginName) || !fits(pluginVersion)) return nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = creators_.find(Key{pluginName, pluginVersion, pluginNamespace ? pluginNamespace : ""});
+    if (it != creators_.end()) return it->second;
+  }
+  return parent_ && search_parent_ ? parent_->getCreator(pluginName, pluginVersion, pluginNamespace) : nullptr;
+}
+
+bool Registry::deregisterCreator(const nv::IPluginCreatorInterface& creator) noexcept {
+  const std::lock_guard lock(mutex_);
+  return std::erase_if(creators_, [&](const auto& entry) { return entry.second == &creator; }) > 0;
+}
+
+nv::IPluginResource* Registry::acquirePluginResource(const char* key, nv::IPluginResource* resource) noexcept {
+  if (!fits(key)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  Resource& entry = resources_[key];
+  if (!entry.clone && resource) entry.clone = resource->clone();
+  if (!entry.clone) {
+    resources_.erase(key);
+    return nullptr;
+  }
+  ++entry.count;
+  return entry.clone;
+}
+
+int32_t Registry::releasePluginResource(const char* key) noexcept {
+  if (!fits(key)) return -1;
+  const std::lock_guard lock(mutex_);
+  const auto it = resources_.find(key);
+  if (it == resources_.end()) return -1;
+  if (--it->second.count > 0) return 0;
+  const int32_t status = it->second.clone->release();
+  delete it->second.clone;
+  resources_.erase(it);
+  return status;
+}
+
+nv::IPluginCreatorInterface* const* Registry::getAllCreatorsRecursive(int32_t* const numCreators) noexcept {
+  std::vector<nv::IPluginCreatorInterface*> all;
+  if (parent_ && search_parent_) {
+    int32_t count = 0;
+    nv::IPluginCreatorInterface* const* inherited = parent_->getAllCreatorsRecursive(&count);
+    all.assign(inherited, inherited + count);
+  }
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, creator] : creators_) all.push_back(creator);
+  listed_recursive_ = std::move(all);
+  if (numCreators) *numCreators = static_cast<int32_t>(listed_recursive_.size());
+  return listed_recursive_.data();
+}
+
+}  // namespace lathe::plugin

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugin creators by name, version and namespace. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "NvInferRuntime.h"
+
+namespace lathe::plugin {
+
+class Registry final : public nvinfer1::IPluginRegistry {
+ public:
+  explicit Registry(nvinfer1::IPluginRegistry* parent) : parent_(parent) {}
+  ~Registry() noexcept override;
+
+  void setErrorRecorder(nvinfer1::IErrorRecorder* const recorder) noexcept override;
+  nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override { return recorder_; }
+  bool isParentSearchEnabled() const override { return search_parent_; }
+  void setParentSearchEnabled(const bool enabled) override { search_parent_ = enabled; }
+  PluginLibraryHandle loadLibrary(const char* pluginPath) noexcept override;
+  void deregisterLibrary(PluginLibraryHandle handle) noexcept override;
+  bool registerCreator(nvinfer1::IPluginCreatorInterface& creator, const char* const pluginNamespace) noexcept override;
+  nvinfer1::IPluginCreatorInterface* const* getAllCreators(int32_t* const numCreators) const noexcept override;
+  nvinfer1::IPluginCreatorInterface* getCreator(const char* const pluginName, const char* const pluginVersion,
+                                                const char* const pluginNamespace) noexcept override;
+  bool deregisterCreator(const nvinfer1::IPluginCreatorInterface& creator) noexcept override;
+  nvinfer1::IPluginResource* acquirePluginResource(const char* key,
+                                                   nvinfer1::IPluginResource* resource) noexcept override;
+  int32_t releasePluginResource(const char* key) noexcept override;
+  nvinfer1::IPluginCreatorInterface* const* getAllCreatorsRecursive(int32_t* const numCreators) noexcept override;
+
+ private:
+  struct Key {
+    std::string name, version, space;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Resource {
+    nvinfer1::IPluginResource* clone = nullptr;
+    int32_t count = 0;
+  };
+  struct Library {
+    void* handle = nullptr;
+    std::vector<nvinfer1::IPluginCreatorInterface*> creators;
+  };
+
+  nvinfer1::IPluginRegistry* parent_;
+  std::atomic<bool> search_parent_{true};
+  std::atomic<nvinfer1::IErrorRecorder*> recorder_{nullptr};
+  mutable std::mutex mutex_;
+  std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
+  std::map<std::string, Resource> resources_;
+  std::vector<Library> libraries_;
+  // What the last getAllCreators() handed out; valid until creators change.
+  mutable std::vector<nvinfer1::IPluginCreatorInterface*> listed_;
+  std::vector<nvinfer1::IPluginCreatorInterface*> listed_recursive_;
+};
+
+// The registry of the process.
+Registry& global_registry();
+
+}  // namespace lathe::plugin
