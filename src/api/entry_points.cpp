@@ -3,7 +3,9 @@
 #include <atomic>
 
 #include "NvInferPlugin.h"
+#include "NvOnnxParser.h"
 #include "api/builder.h"
+#include "api/parser.h"
 #include "plugin/registry.h"
 
 namespace {
@@ -51,6 +53,21 @@ TENSORRTAPI void* createInferBuilder_INTERNAL(void* logger, int32_t version) noe
     return builder;
   });
 }
+
+TENSORRTAPI void* createNvOnnxParser_INTERNAL(void* network, void* logger, int version) noexcept {
+  return create("createParser", logger, NV_TENSORRT_VERSION, [&](nv::ILogger* typed) -> Result<void*> {
+    if (!network) return lathe::fail(ErrorCode::invalid_argument, "the network is null");
+    if (version != NV_ONNX_PARSER_VERSION)
+      return lathe::fail(ErrorCode::invalid_argument,
+                         "the program was compiled for parser version {}, this library has {}", version,
+                         NV_ONNX_PARSER_VERSION);
+    auto* definition = static_cast<lathe::api::NetworkDefinition*>(static_cast<nv::INetworkDefinition*>(network));
+    nvonnxparser::IParser* parser = new lathe::api::Parser(*definition, typed);
+    return parser;
+  });
+}
+
+TENSORRTAPI int getNvOnnxParserVersion() noexcept { return NV_ONNX_PARSER_VERSION; }
 
 TENSORRTAPI nv::IPluginRegistry* getPluginRegistry() noexcept { return &lathe::plugin::global_registry(); }
 

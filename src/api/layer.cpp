@@ -37,8 +37,6 @@ Result<std::vector<ir::Value*>> Layer::run(Lowering& lowering) {
 }
 
 Result<> Layer::create() {
-  for (TensorView* input : inputs_)
-    if (input) LATHE_TRY(input->resolve());
   Lowering lowering(network_.graph(), name_);
   Result<std::vector<ir::Value*>> values = run(lowering);
   if (!values) {
@@ -70,20 +68,28 @@ void Layer::name_values(const std::vector<ir::Value*>& values, const char* suffi
   for (size_t i = 0; i < outputs_.size(); ++i) network_.graph().rename(values[i], outputs_[i]->name() + suffix);
 }
 
-Result<> Layer::resolve() {
-  if (!dirty_) return error_ ? Result<>(fail(*error_)) : Result<>();
-  if (resolving_) return fail(ErrorCode::graph_invalid, "layer '{}' depends on its own output", name_);
-  resolving_ = true;
-  const auto done = [this](Result<> result) {
-    resolving_ = dirty_ = false;
-    error_.reset();
-    if (!result) error_ = result.error();
-    return result;
-  };
-  for (TensorView* input : inputs_)
-    if (input)
-      if (Result<> result = input->resolve(); !result) return done(std::move(result));
+void Layer::touch() {
+  dirty_ = true;
+  network_.unsettle();
+}
 
+void Layer::update() {
+  if (!dirty_ || updating_) return;
+  updating_ = true;
+  const Result<> result = relower();
+  error_.reset();
+  if (!result) error_ = result.error();
+  updating_ = dirty_ = false;
+}
+
+Result<> Layer::relower() {
+  for (TensorView* input : inputs_) {
+    Layer* producer = input ? input->producer() : nullptr;
+    if (!producer) continue;
+    if (producer->updating_) return fail(ErrorCode::graph_invalid, "layer '{}' depends on its own output", name_);
+    producer->update();
+    if (producer->error_) return fail(*producer->error_);
+  }
   std::vector<ir::Value*> old;
   for (const auto& output : outputs_) old.push_back(output->value());
   name_values(old, "~");
@@ -94,17 +100,20 @@ Result<> Layer::resolve() {
   if (!values) {
     lowering.undo();
     name_values(old, "");
-    return done(fail(std::move(values).error()));
+    return fail(std::move(values).error());
   }
-  return done(replace(lowering, *values));
+  replace(lowering, *values);
+  return {};
 }
 
-Result<> Layer::replace(Lowering& lowering, const std::vector<ir::Value*>& values) {
+void Layer::replace(Lowering& lowering, const std::vector<ir::Value*>& values) {
   ir::Graph& graph = network_.graph();
-  bool read = false;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     ir::Value* old = outputs_[i]->value();
-    read |= !old->uses().empty();
+    // Readers may depend on the type, or on elements that are known.
+    const bool changed = old->dtype() != values[i]->dtype() || old->shape() != values[i]->shape() || old->elements() ||
+                         values[i]->elements();
+    if (!old->uses().empty()) network_.moved(outputs_[i].get(), changed);
     graph.redirect_uses(old, values[i]);
     outputs_[i]->set_value(values[i]);
   }
@@ -112,9 +121,6 @@ Result<> Layer::replace(Lowering& lowering, const std::vector<ir::Value*>& value
   nodes_ = lowering.take_nodes();
   if (!nodes_.empty()) nodes_.back()->metadata = metadata_;
   name_values(values, "");
-  if (!read) return {};
-  LATHE_TRY(graph.sort());
-  return graph.infer_all();
 }
 
 void Layer::setName(const char* name) noexcept {

@@ -11,8 +11,8 @@
 namespace lathe::api {
 
 // What all layers share. A layer is a record of settings that stands for one or more nodes of the graph. Setters only
-// change the record; the nodes follow at the next look at them (resolve), so that several setters in a row may pass
-// through combinations that make no sense.
+// change the record; the nodes follow when somebody looks (NetworkDefinition::settle), so that several setters in a row
+// may pass through combinations that make no sense.
 class Layer : public nv::apiv::VLayer {
  public:
   Layer(NetworkDefinition& network, nv::LayerType type, const char* kind, std::vector<TensorView*> inputs);
@@ -20,9 +20,11 @@ class Layer : public nv::apiv::VLayer {
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  // First lowering, at creation; afterwards resolve(). An error of resolve() stays until a setter is called.
+  // First lowering, at creation. Afterwards the network calls update() for layers that touch() marked; an error of
+  // update() stays until a setter is called.
   Result<> create();
-  Result<> resolve();
+  void update();
+  const std::optional<Error>& error() const { return error_; }
   // Adopts a node that exists already (from an importer) instead of create().
   void adopt(ir::Node* node);
   void set_public(nv::ILayer* layer) { public_ = layer; }
@@ -30,6 +32,7 @@ class Layer : public nv::apiv::VLayer {
   const std::string& name() const { return name_; }
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
   bool uses(const TensorView* tensor) const;
+  void touch();
   TensorView* output(size_t i) const { return i < outputs_.size() ? outputs_[i].get() : nullptr; }
 
   nv::LayerType getType() const noexcept override { return type_; }
@@ -57,14 +60,14 @@ class Layer : public nv::apiv::VLayer {
 
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i]; }
   ir::Value* in(size_t i) const { return has(i) ? inputs_[i]->value() : nullptr; }
-  void touch() { dirty_ = true; }
   const Reporter& reporter() const;
 
   NetworkDefinition& network_;
 
  private:
   Result<std::vector<ir::Value*>> run(Lowering& lowering);
-  Result<> replace(Lowering& lowering, const std::vector<ir::Value*>& values);
+  Result<> relower();
+  void replace(Lowering& lowering, const std::vector<ir::Value*>& values);
   void name_values(const std::vector<ir::Value*>& values, const char* suffix);
 
   nv::LayerType type_;
@@ -76,7 +79,7 @@ class Layer : public nv::apiv::VLayer {
   std::vector<std::unique_ptr<TensorView>> outputs_;
   std::vector<ir::Node*> nodes_;
   bool dirty_ = false;
-  bool resolving_ = false;
+  bool updating_ = false;
   std::optional<Error> error_;
 };
 

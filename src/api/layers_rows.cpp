@@ -134,12 +134,12 @@ bool EinsumLayer::setEquation(const char* equation) noexcept {
     LATHE_ASSIGN(std::string text, to_string(equation, "equation"));
     std::swap(equation_, text);
     touch();
-    Result<> resolved = resolve();
-    if (!resolved) {  // malformed: back to what worked
-      std::swap(equation_, text);
-      touch();
-    }
-    return resolved;
+    LATHE_TRY(network_.settle());
+    if (!error()) return {};
+    Error problem = *error();
+    std::swap(equation_, text);  // malformed: back to what worked
+    touch();
+    return fail(std::move(problem));
   });
 }
 

@@ -65,12 +65,30 @@ void NetworkDefinition::adopt_imported_nodes() {
   imported_.clear();
 }
 
+Result<> NetworkDefinition::settle() {
+  while (!settled_) {
+    settled_ = true;
+    for (const auto& layer : layers_) layer->update();
+  }
+  if (sorted_) return {};
+  LATHE_TRY(graph_.sort());
+  sorted_ = true;
+  return {};
+}
+
+void NetworkDefinition::moved(const TensorView* tensor, bool changed) {
+  sorted_ = false;
+  if (!changed) return;
+  for (const auto& layer : layers_)
+    if (layer->uses(tensor)) layer->touch();
+}
+
 Result<> NetworkDefinition::resolve_all() {
+  LATHE_TRY(settle());
   for (const auto& layer : layers_) {
-    LATHE_TRY(layer->resolve());
+    if (layer->error()) return fail(*layer->error());
     LATHE_TRY(layer->complete());
   }
-  LATHE_TRY(graph_.sort());
   return graph_.infer_all();
 }
 
@@ -149,7 +167,7 @@ void NetworkDefinition::removeTensor(nv::ITensor& tensor) noexcept {
     const bool read = std::any_of(layers_.begin(), layers_.end(), [&](const auto& layer) { return layer->uses(view); });
     if (read || view->is_output()) return fail(ErrorCode::invalid_state, "tensor '{}' is still in use", view->name());
     if (!view->isNetworkInput()) return {};  // goes with its layer
-    for (const auto& layer : layers_) LATHE_TRY(layer->resolve());
+    LATHE_TRY(settle());
     graph_.remove_input(view->value());
     std::erase_if(inputs_, [&](const auto& input) { return input.get() == view; });
     return {};

@@ -32,7 +32,12 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   void adopt_imported_nodes();
   // Keeps `owner` (a parsed model's memory) alive as long as the network.
   void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
-  // Brings every layer up to date and checks the whole graph.
+  // Brings the nodes of layers whose settings changed up to date.
+  Result<> settle();
+  void unsettle() noexcept { settled_ = false; }
+  // A tensor's value was replaced by one made later; if it also `changed`, its readers must follow.
+  void moved(const TensorView* tensor, bool changed);
+  // settle(), and checks that the whole network is complete.
   Result<> resolve_all();
 
   size_t num_layers() const { return layers_.size(); }
@@ -178,6 +183,8 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   std::vector<TensorView*> outputs_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::unordered_map<const ir::Value*, TensorView*> imported_;  // while adopting only
+  bool settled_ = true;
+  bool sorted_ = true;
   std::unordered_map<std::string, nv::Weights> weights_names_;
   std::unordered_set<std::string> refittable_;
   mutable std::unique_ptr<nv::IBuilder> builder_stand_in_;  // for getBuilder() once the builder is gone

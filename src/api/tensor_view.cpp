@@ -7,7 +7,10 @@
 
 namespace lathe::api {
 
-Result<> TensorView::resolve() const { return producer_ ? producer_->resolve() : Result<>(); }
+Result<> TensorView::resolve() const {
+  LATHE_TRY(network_.settle());
+  return producer_ && producer_->error() ? Result<>(fail(*producer_->error())) : Result<>();
+}
 
 void TensorView::setName(const char* name) noexcept {
   guarded(network_.reporter(), "ITensor::setName", [&]() -> Result<> {
@@ -28,7 +31,8 @@ Result<> TensorView::apply_input_type() {
   }
   const DType dtype = value_->dtype();
   graph.set_input_type(value_, {dtype, std::move(shape)});
-  return value_->uses().empty() ? Result<>() : graph.infer_all();
+  if (!value_->uses().empty()) network_.moved(this, true);
+  return {};
 }
 
 void TensorView::setDimensions(const nv::Dims& dimensions) noexcept {

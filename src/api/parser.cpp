@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/parser.h"
+
+#include <cstring>
+
+#include "onnx/checker.h"
+#include "onnx/reader.h"
+
+namespace lathe::api {
+namespace {
+
+using OnnxCode = nvonnxparser::ErrorCode;
+
+OnnxCode onnx_code_for(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::model_malformed:
+    case ErrorCode::file_not_found:
+    case ErrorCode::file_read:
+    case ErrorCode::model_external_data:
+      return OnnxCode::kMODEL_DESERIALIZE_FAILED;
+    case ErrorCode::out_of_memory:
+      return OnnxCode::kMEM_ALLOC_FAILED;
+    case ErrorCode::op_unsupported:
+      return OnnxCode::kUNSUPPORTED_NODE;
+    case ErrorCode::op_mode_unsupported:
+      return OnnxCode::kUNSUPPORTED_NODE_ATTR;
+    case ErrorCode::dtype_unsupported:
+      return OnnxCode::kUNSUPPORTED_NODE_DATATYPE;
+    case ErrorCode::shape_unknown:
+      return OnnxCode::kUNSUPPORTED_NODE_DYNAMIC;
+    case ErrorCode::shape_mismatch:
+    case ErrorCode::type_mismatch:
+    case ErrorCode::attribute_invalid:
+      return OnnxCode::kINVALID_NODE;
+    case ErrorCode::invalid_argument:
+    case ErrorCode::invalid_state:
+      return OnnxCode::kINVALID_VALUE;
+    case ErrorCode::internal:
+      return OnnxCode::kINTERNAL_ERROR;
+    default:
+      return OnnxCode::kINVALID_GRAPH;
+  }
+}
+
+std::string directory_of(const char* path) {
+  const std::string text = path ? path : "";
+  const size_t slash = text.rfind('/');
+  return slash == std::string::npos ? (text.empty() ? "" : ".") : text.substr(0, slash + 1);
+}
+
+}  // namespace
+
+ParserError::ParserError(OnnxCode code, std::string text, const onnx::NodeSupport* node)
+    : code_(code), text_(std::move(text)) {
+  if (!node) return;
+  node_ = static_cast<int>(node->index);
+  node_name_ = node->name;
+  node_operator_ = node->op_type;
+}
+
+template <class Body>
+bool Parser::attempt(const char* where, Body&& body) noexcept {
+  return guarded(*reporter_, where, [&]() -> Result<> {
+    const size_t before = errors_.size();
+    Result<> result = body();
+    if (!result && errors_.size() == before)
+      errors_.push_back(
+          std::make_unique<ParserError>(onnx_code_for(result.error().code), result.error().to_string(), nullptr));
+    return result;
+  });
+}
+
+Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path) {
+  if (!model || size == 0) return fail(ErrorCode::invalid_argument, "the model is empty");
+  onnx::ReadOptions options;
+  options.directory = directory_of(path);
+  return onnx::read_model({static_cast<const std::byte*>(model), size}, options);
+}
+
+Result<> Parser::import(const onnx::Model& model) {
+  if (!network_.graph().nodes().empty() || !network_.graph().inputs().empty())
+    return fail(ErrorCode::invalid_state, "the network is not empty; parse each model into a network of its own");
+  Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph());
+  if (!report) {
+    // The same check node by node, for the error list.
+    const Result<onnx::ImportReport> support = onnx::query_support(model);
+    if (support)
+      for (const onnx::NodeSupport& node : support->nodes)
+        if (node.support == onnx::Support::unsupported)
+          errors_.push_back(std::make_unique<ParserError>(OnnxCode::kUNSUPPORTED_NODE, node.reason, &node));
+    return fail(std::move(report).error());
+  }
+  for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
+  network_.adopt_imported_nodes();
+  return {};
+}
+
+bool Parser::parse(const void* model, size_t size, const char* model_path) noexcept {
+  return attempt("IParser::parse", [&]() -> Result<> {
+    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, model_path));
+    return import(parsed);
+  });
+}
+
+bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
+  return attempt("IParser::parseFromFile", [&]() -> Result<> {
+    LATHE_ASSIGN(const std::string path, to_string(onnxModelFile, "model path"));
+    LATHE_ASSIGN(const onnx::Model parsed, onnx::read_model_file(path));
+    return import(parsed);
+  });
+}
+
+bool Parser::supportsOperator(const char* op_name) const noexcept {
+  return op_name && onnx::is_operator_known("", op_name, onnx::kNewestOpset);
+}
+
+const nvonnxparser::IParserError* Parser::getError(int index) const noexcept {
+  const bool there = index >= 0 && static_cast<size_t>(index) < errors_.size();
+  return there ? errors_[static_cast<size_t>(index)].get() : nullptr;
+}
+
+const char* const* Parser::getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept {
+  nbPluginLibs = 0;
+  return nullptr;
+}
+
+const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noexcept {
+  if (!name || i < 0 || i > INT32_MAX) return nullptr;
+  const nv::INetworkDefinition& network = network_;
+  for (int32_t l = 0; l < network.getNbLayers(); ++l) {
+    const nv::ILayer* layer = network.getLayer(l);
+    if (std::strcmp(layer->getName(), name) == 0) return layer->getOutput(static_cast<int32_t>(i));
+  }
+  return nullptr;
+}
+
+bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPath) noexcept {
+  subgraphs_.clear();
+  bool all = false;
+  const bool judged = attempt("IParser::supportsModelV2", [&]() -> Result<> {
+    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, modelPath));
+    LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed));
+    all = true;
+    for (const onnx::NodeSupport& node : report.nodes) {
+      const bool supported = node.support == onnx::Support::native || node.support == onnx::Support::generic;
+      if (!supported) all = false;
+      if (node.support == onnx::Support::unsupported)
+        errors_.push_back(std::make_unique<ParserError>(OnnxCode::kUNSUPPORTED_NODE, node.reason, &node));
+      if (subgraphs_.empty() || subgraphs_.back().supported != supported) subgraphs_.push_back({supported, {}});
+      subgraphs_.back().nodes.push_back(static_cast<int64_t>(node.index));
+    }
+    return {};
+  });
+  return judged && all;
+}
+
+bool Parser::isSubgraphSupported(const int64_t index) noexcept {
+  return index >= 0 && index < getNbSubgraphs() && subgraphs_[static_cast<size_t>(index)].supported;
+}
+
+int64_t* Parser::getSubgraphNodes(const int64_t index, int64_t& subgraphLength) noexcept {
+  subgraphLength = 0;
+  if (index < 0 || index >= getNbSubgraphs()) return nullptr;
+  std::vector<int64_t>& nodes = subgraphs_[static_cast<size_t>(index)].nodes;
+  subgraphLength = static_cast<int64_t>(nodes.size());
+  return nodes.data();
+}
+
+bool Parser::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {
+  return attempt("IParser::loadModelProto", [&]() -> Result<> {
+    LATHE_ASSIGN(onnx::Model parsed, read(model, size, modelPath));
+    loaded_ = std::make_unique<onnx::Model>(std::move(parsed));
+    return {};
+  });
+}
+
+bool Parser::loadInitializer(const char* name, const void* data, size_t size) noexcept {
+  return attempt("IParser::loadInitializer", [&]() -> Result<> {
+    if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    LATHE_ASSIGN(const std::string text, to_string(name, "initializer name"));
+    for (onnx::TensorData& initializer : loaded_->graph.initializers) {
+      if (initializer.name != text) continue;
+      const std::optional<uint64_t> needed = onnx::storage_bytes(initializer.type, initializer.dims);
+      if (!data || !needed || *needed != size)
+        return fail(ErrorCode::invalid_argument, "initializer '{}' has {} bytes, but {} were given", text,
+                    needed.value_or(0), size);
+      initializer.bytes = {static_cast<const std::byte*>(data), size};
+      initializer.owner = nullptr;  // the application's, until the build is done
+      return {};
+    }
+    return fail(ErrorCode::invalid_argument, "the model has no initializer '{}'", text);
+  });
+}
+
+bool Parser::parseModelProto() noexcept {
+  return attempt("IParser::parseModelProto", [&]() -> Result<> {
+    if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    const std::unique_ptr<onnx::Model> model = std::move(loaded_);
+    return import(*model);
+  });
+}
+
+}  // namespace lathe::api
