@@ -5,6 +5,7 @@
 Every line that starts with $ is a command that you can type yourself.
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -16,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples/digits"))
 import train  # noqa: E402
 
-LATHE = ROOT / "build/bin/lathe"
+LATHE = pathlib.Path(os.environ.get("LATHE_BUILD_DIR", ROOT / "build"), "bin/lathe")
 WORK = ROOT / "data/demo"
 INK = " .:-=+*#%@"
 
