@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel `resize`: separable interpolation along some axes: nearest, linear, cubic, antialiased, or any other that can
+// be stated as tables. Element j of a resized axis is the sum over taps t of weight[j][t] * x[index[j][t]].
+//   program  none
+//   params   {axes}: bit set of the dimensions to resize
+//   inputs   0: x, f32, any strides; then for each resized dimension, in ascending order:
+//            index, i32, dense, [extent of y, taps] (values are clamped to x), and weight, f32, dense, of the same
+//            shape
+//   outputs  0: y, f32, of the extents of x in the other dimensions, any strides
+// Fast where a dimension that is not resized (the channels) is contiguous in x and y.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/isa.h"
+
+namespace lathe::cpu {
+
+// y[c] = sum over t of weights[t] * taps[t][c]
+LATHE_ISA_DECLARE(void blend_rows(const float* const* taps, const float* weights, int count, int64_t n, float* y))
+
+}  // namespace lathe::cpu

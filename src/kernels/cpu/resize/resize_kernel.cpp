@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/resize/resize.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "kernels/cpu/kernel_table.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kMinTaskLoads = 20000;  // elements read, about 5 us
+constexpr int kMaxBlend = 256;            // taps of one output element, over all axes, that are blended at once
+
+// One dimension of the output; a dimension that is not resized has one tap of its own index.
+struct Axis {
+  int64_t extent, y_stride;
+  int64_t x_extent, x_stride;
+  const int32_t* index = nullptr;
+  const float* weight = nullptr;
+  int64_t taps = 1;
+
+  int64_t offset(int64_t j, int64_t tap) const {
+    const int64_t source = index ? std::clamp<int64_t>(index[j * taps + tap], 0, x_extent - 1) : j;
+    return source * x_stride;
+  }
+  float weight_at(int64_t j, int64_t tap) const { return weight ? weight[j * taps + tap] : 1.0f; }
+};
+
+// The dimensions in the order of the walk: others, the row, and the contiguous channels.
+struct Walk {
+  Axis axes[kMaxRank + 2];
+  int others = 0;
+  Axis row{1, 0, 1, 0}, channels{1, 1, 1, 1};
+  int64_t total = 1;       // of all but the channels
+  int64_t outer_taps = 1;  // product over the others
+
+  Walk(std::span<const TensorArg> inputs, const TensorArg& y, uint32_t resized);
+  // Whether the row is best interpolated as a whole: first across the other dimensions, then along itself.
+  bool by_rows() const { return channels.extent == 1 && row.x_stride == 1; }
+};
+
+Walk::Walk(std::span<const TensorArg> inputs, const TensorArg& y, uint32_t resized) {
+  const TensorArg& x = inputs[0];
+  Axis all[kMaxRank];
+  size_t table = 1;
+  int channel_dim = -1, row_dim = -1;
+  for (int d = 0; d < y.rank; ++d) {
+    all[d] = {y.dims[d], y.strides[d], x.dims[d], x.strides[d]};
+    if (resized >> d & 1) {
+      all[d].index = inputs[table].as<int32_t>();
+      all[d].weight = inputs[table + 1].as<float>();
+      all[d].taps = inputs[table].dims[1];
+      table += 2;
+    } else if (y.strides[d] == 1 && x.strides[d] == 1 && (channel_dim < 0 || y.dims[d] > y.dims[channel_dim])) {
+      channel_dim = d;
+    }
+  }
+  int64_t all_taps = 1;
+  for (int d = 0; d < y.rank; ++d) all_taps *= all[d].taps;
+  // The row is the innermost dimension, or the one of most taps where there are many: its taps are not listed ahead.
+  const auto precedes = [&](int d, int e) {
+    return all_taps > kMaxBlend ? all[d].taps > all[e].taps : std::abs(y.strides[d]) <= std::abs(y.strides[e]);
+  };
+  for (int d = 0; d < y.rank; ++d)
+    if (d != channel_dim && (row_dim < 0 || precedes(d, row_dim))) row_dim = d;
+  for (int d = 0; d < y.rank; ++d) {
+    if (d == channel_dim) {
+      channels = all[d];
+      continue;
+    }
+    total *= all[d].extent;
+    if (d == row_dim) {
+      row = all[d];
+    } else {
+      outer_taps *= all[d].taps;
+      axes[others++] = all[d];
+    }
+  }
+}
+
+class ResizeKernel final : public Kernel {
+ public:
+  explicit ResizeKernel(uint32_t axes) : axes_(axes) {}
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
+                         int threads) const override {
+    return row_bytes(Walk(inputs, outputs[0], axes_)) * static_cast<size_t>(threads);
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  static size_t row_bytes(const Walk& walk) {
+    return walk.by_rows() ? (static_cast<size_t>(walk.row.x_extent) * sizeof(float) + 63) / 64 * 64 : 0;
+  }
+  const uint32_t axes_;
+};
+
+Result<> check_table(const TensorArg& index, const TensorArg& weight, int64_t extent) {
+  for (const TensorArg* table : {&index, &weight})
+    if (table->rank != 2 || table->dims[0] != extent || table->dims[1] < 1 || table->dims[1] > kMaxBlend ||
+        table->dims[1] != index.dims[1] || table->strides[1] != 1 || table->strides[0] != table->dims[1])
+      return fail(ErrorCode::shape_mismatch, "resize: a table must be dense, of {} rows and 1 to {} taps", extent,
+                  kMaxBlend);
+  if (index.dtype != DType::i32 || weight.dtype != DType::f32)
+    return fail(ErrorCode::dtype_unsupported, "resize: tables must be i32 and f32, not {} and {}", name_of(index.dtype),
+                name_of(weight.dtype));
+  return {};
+}
+
+Result<> ResizeKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  const size_t expected = 1 + 2 * static_cast<size_t>(std::popcount(axes_));
+  if (inputs.size() != expected || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "resize: {} inputs and {} outputs given, {} and 1 expected", inputs.size(),
+                outputs.size(), expected);
+  const TensorArg &x = inputs[0], &y = outputs[0];
+  if (x.dtype != DType::f32 || y.dtype != DType::f32)
+    return fail(ErrorCode::dtype_unsupported, "resize: {} to {}; only f32 is supported", name_of(x.dtype),
+                name_of(y.dtype));
+  if (x.rank != y.rank || axes_ >> x.rank != 0)
+    return fail(ErrorCode::shape_mismatch, "resize: input of rank {}, output of rank {}, axes {:#x}", x.rank, y.rank,
+                axes_);
+  size_t table = 1;
+  for (int d = 0; d < x.rank; ++d) {
+    if (axes_ >> d & 1) {
+      if (x.dims[d] < 1 && y.dims[d] > 0) return fail(ErrorCode::shape_mismatch, "resize: dimension {} is empty", d);
+      LATHE_TRY(check_table(inputs[table], inputs[table + 1], y.dims[d]));
+      table += 2;
+    } else if (x.dims[d] != y.dims[d]) {
+      return fail(ErrorCode::shape_mismatch, "resize: dimension {} changes, but is not among the axes", d);
+    }
+  }
+  if (Walk(inputs, y, axes_).outer_taps > kMaxBlend)
+    return fail(ErrorCode::attribute_invalid, "resize: more than {} taps for one element", kMaxBlend);
+  return {};
+}
+
+// The taps of all dimensions but the row, for one row.
+struct RowTaps {
+  int64_t count = 1;
+  int64_t offsets[kMaxBlend] = {0};
+  float weights[kMaxBlend] = {1};
+};
+
+// Returns the offset of the row in y.
+int64_t collect(const Walk& walk, int64_t row, RowTaps& taps) {
+  int64_t target = 0;
+  taps.count = 1;
+  taps.offsets[0] = 0;
+  taps.weights[0] = 1;
+  for (int d = walk.others - 1; d >= 0; --d) {
+    const Axis& axis = walk.axes[d];
+    const int64_t j = row % axis.extent;
+    row /= axis.extent;
+    target += j * axis.y_stride;
+    for (int64_t t = axis.taps - 1; t >= 0; --t)  // the first tap last: it overwrites what the others start from
+      for (int64_t i = 0; i < taps.count; ++i) {
+        taps.offsets[t * taps.count + i] = taps.offsets[i] + axis.offset(j, t);
+        taps.weights[t * taps.count + i] = taps.weights[i] * axis.weight_at(j, t);
+      }
+    taps.count *= axis.taps;
+  }
+  return target;
+}
+
+// One output pixel: all channels. Taps are blended in portions, so that any number of them fits.
+void blend_pixel(const Walk& walk, const RowTaps& outer, const float* x, int64_t j, float* y) {
+  static const auto blend = LATHE_ISA_SELECT(blend_rows);
+  const float* rows[kMaxBlend];
+  float weights[kMaxBlend];
+  int count = 0;
+  for (int64_t t = 0; t < walk.row.taps; ++t)
+    for (int64_t i = 0; i < outer.count; ++i) {
+      if (count == kMaxBlend) {
+        blend(rows, weights, count, walk.channels.extent, y);
+        rows[0] = y;
+        weights[0] = 1;
+        count = 1;
+      }
+      rows[count] = x + outer.offsets[i] + walk.row.offset(j, t);
+      weights[count++] = outer.weights[i] * walk.row.weight_at(j, t);
+    }
+  blend(rows, weights, count, walk.channels.extent, y);
+}
+
+// Output elements [begin, end) of one row of single channels.
+void resize_row(const Walk& walk, const RowTaps& outer, const float* x, int64_t begin, int64_t end, float* y,
+                float* blended) {
+  static const auto blend = LATHE_ISA_SELECT(blend_rows);
+  const float* rows[kMaxBlend];
+  for (int64_t i = 0; i < outer.count; ++i) rows[i] = x + outer.offsets[i];
+  blend(rows, outer.weights, static_cast<int>(outer.count), walk.row.x_extent, blended);
+  for (int64_t j = begin; j < end; ++j) {
+    float sum = 0;
+    for (int64_t t = 0; t < walk.row.taps; ++t) sum += walk.row.weight_at(j, t) * blended[walk.row.offset(j, t)];
+    y[j * walk.row.y_stride] = sum;
+  }
+}
+
+void ResizeKernel::run(const Launch& launch) const {
+  if (launch.outputs[0].volume() == 0) return;
+  const Walk walk(launch.inputs, launch.outputs[0], axes_);
+  const float* x = launch.inputs[0].as<float>();
+  float* y = launch.outputs[0].as<float>();
+  const int64_t work = walk.outer_taps * walk.row.taps * walk.channels.extent;
+  const int64_t grain = std::max<int64_t>(1, kMinTaskLoads / work);
+  launch.pool.parallel_for(walk.total, grain, [&](int64_t begin, int64_t end, int worker) {
+    auto* blended = reinterpret_cast<float*>(launch.workspace + row_bytes(walk) * static_cast<size_t>(worker));
+    RowTaps taps;
+    for (int64_t unit = begin; unit < end;) {
+      const int64_t first = unit % walk.row.extent, last = std::min(walk.row.extent, first + end - unit);
+      float* target = y + collect(walk, unit / walk.row.extent, taps);
+      if (walk.by_rows())
+        resize_row(walk, taps, x, first, last, target, blended);
+      else
+        for (int64_t j = first; j < last; ++j) blend_pixel(walk, taps, x, j, target + j * walk.row.y_stride);
+      unit += last - first;
+    }
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_resize(const Record& record) {
+  const std::span<const int64_t> p = record.params;
+  if (record.program || p.size() != 1 || p[0] < 0 || p[0] >= 1 << kMaxRank)
+    return fail(ErrorCode::plan_malformed, "resize: the parameters of the record are not valid");
+  return std::make_unique<ResizeKernel>(static_cast<uint32_t>(p[0]));
+}
+
+}  // namespace lathe::cpu
