@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain evaluation of ONNX models; see lathe.h.
+#include <deque>
+
+#include "api/convert.h"
+#include "api/report.h"
+#include "ir/interpret.h"
+#include "lathe.h"
+#include "onnx/import.h"
+#include "onnx/reader.h"
+
+namespace lathe {
+namespace {
+
+namespace nv = nvinfer1;
+using api::Reporter;
+
+class TensorList final : public ITensorList {
+ public:
+  void add(std::string name, Tensor tensor) {
+    names_.push_back(std::move(name));
+    tensors_.push_back(std::move(tensor));
+    const Tensor& kept = tensors_.back();
+    views_.push_back({names_.back().c_str(), api::to_nv(kept.dtype()), api::to_nv(kept.dims()), kept.data()});
+  }
+  int32_t size() const noexcept override { return static_cast<int32_t>(views_.size()); }
+  const NamedTensor* get(int32_t index) const noexcept override {
+    return index >= 0 && index < size() ? &views_[static_cast<size_t>(index)] : nullptr;
+  }
+
+ private:
+  std::deque<std::string> names_;
+  std::vector<Tensor> tensors_;
+  std::vector<NamedTensor> views_;
+};
+
+// The application's tensors in the order of the graph's inputs. They are viewed, not copied.
+Result<std::vector<Tensor>> arrange(const ir::Graph& graph, const NamedTensor* inputs, int32_t count) {
+  std::vector<Tensor> tensors;
+  for (const ir::Value* value : graph.inputs()) {
+    const NamedTensor* found = nullptr;
+    for (int32_t i = 0; i < count; ++i)
+      if (inputs[i].name && value->name() == inputs[i].name) found = &inputs[i];
+    if (!found) return fail(ErrorCode::binding_missing, "input '{}' is not given", value->name());
+    LATHE_ASSIGN(const DType dtype, api::to_dtype(found->type));
+    LATHE_ASSIGN(Dims dims, api::to_dims(found->dims));
+    const std::optional<int64_t> volume = checked_volume(dims);
+    if (!volume || (*volume > 0 && !found->data))
+      return fail(ErrorCode::binding_invalid, "input '{}' has no data, or a negative dim", value->name());
+    if (*volume == 0) {
+      LATHE_ASSIGN(Tensor empty, Tensor::allocate(dtype, std::move(dims)));
+      tensors.push_back(std::move(empty));
+    } else {
+      tensors.push_back(Tensor::view(dtype, std::move(dims), found->data, nullptr));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs, bool allValues) noexcept {
+  static const Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+  return api::guarded(reporter, "evaluate", static_cast<ITensorList*>(nullptr), [&]() -> Result<ITensorList*> {
+    LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
+    if (nbInputs < 0 || (nbInputs > 0 && !inputs)) return fail(ErrorCode::invalid_argument, "inputs are null");
+    LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
+    ir::Graph graph;
+    LATHE_TRY(onnx::import_model(model, graph));
+    LATHE_ASSIGN(const std::vector<Tensor> tensors, arrange(graph, inputs, nbInputs));
+    auto list = std::make_unique<TensorList>();
+    ir::Observer observer;
+    std::vector<std::pair<std::string, Tensor>> inner;
+    if (allValues)
+      observer = [&](const ir::Value& value, const Tensor& tensor) -> Result<> {
+        if (value.producer() && !value.constant() && !value.is_graph_output()) inner.emplace_back(value.name(), tensor);
+        return {};
+      };
+    LATHE_ASSIGN(std::vector<Tensor> outputs, ir::interpret(graph, tensors, observer));
+    for (size_t i = 0; i < outputs.size(); ++i) list->add(graph.outputs()[i].name, std::move(outputs[i]));
+    for (auto& [name, tensor] : inner) list->add(std::move(name), std::move(tensor));
+    return list.release();
+  });
+}
+
+}  // namespace lathe

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports as JSON; see lathe.h.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "api/builder.h"
+#include "api/host_memory.h"
+#include "api/network.h"
+#include "device/cpu/thread_pool.h"
+#include "kernels/cpu/isa.h"
+#include "lathe.h"
+#include "onnx/import.h"
+#include "onnx/reader.h"
+
+namespace lathe {
+namespace {
+
+namespace nv = nvinfer1;
+using api::HostMemory;
+using api::Reporter;
+using Json = nlohmann::ordered_json;
+
+// Runs `make`, which gives the text of a report.
+template <class Make>
+nv::IHostMemory* report(const char* where, Make&& make) noexcept {
+  static const Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+  return api::guarded(reporter, where, static_cast<nv::IHostMemory*>(nullptr), [&]() -> Result<nv::IHostMemory*> {
+    LATHE_ASSIGN(const std::string text, make());
+    return HostMemory::of_text(text);
+  });
+}
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+const char* name_of(onnx::Support support) {
+  switch (support) {
+    case onnx::Support::native:
+      return "native";
+    case onnx::Support::generic:
+      return "generic";
+    case onnx::Support::unsupported:
+      return "unsupported";
+    case onnx::Support::blocked:
+      return "blocked";
+  }
+  return "";
+}
+
+struct OperatorCount {
+  int64_t count = 0;
+  bool supported = true;
+};
+
+Json support_of(const onnx::ImportReport& report) {
+  bool all = true;
+  std::map<std::pair<std::string, std::string>, OperatorCount> operators;
+  Json problems = Json::array();
+  for (const onnx::NodeSupport& node : report.nodes) {
+    OperatorCount& entry = operators[{node.domain, node.op_type}];
+    ++entry.count;
+    if (node.support == onnx::Support::native || node.support == onnx::Support::generic) continue;
+    all = false;
+    if (node.support == onnx::Support::unsupported) entry.supported = false;
+    problems.push_back({{"node", node.index},
+                        {"name", node.name},
+                        {"op", node.op_type},
+                        {"domain", node.domain},
+                        {"support", name_of(node.support)},
+                        {"message", node.reason}});
+  }
+  Json counts = Json::array();
+  for (const auto& [key, entry] : operators)
+    counts.push_back({{"op", key.second}, {"domain", key.first}, {"count", entry.count}, {"supported", entry.supported}});
+  return {{"supported", all},
+          {"nodes", report.nodes.size()},
+          {"operators", std::move(counts)},
+          {"problems", std::move(problems)},
+          {"warnings", report.warnings}};
+}
+
+std::string cpu_name() {
+  FILE* file = std::fopen("/proc/cpuinfo", "r");
+  std::string name = "unknown";
+  char line[512];
+  while (file && std::fgets(line, sizeof(line), file)) {
+    const std::string_view text(line);
+    const size_t colon = text.find(": ");
+    if (!text.starts_with("model name") || colon == std::string_view::npos) continue;
+    name = std::string(text.substr(colon + 2, text.size() - colon - 3));
+    break;
+  }
+  if (file) std::fclose(file);
+  return name;
+}
+
+// A network of one layer, evaluated: parser, graph and evaluation are there.
+Json check_evaluation() {
+  ir::Graph graph("doctor");
+  const auto run = [&]() -> Result<> {
+    LATHE_ASSIGN(ir::Value * x, graph.add_input("x", DType::f32, Dims{2}));
+    LATHE_ASSIGN(ir::Value * y, graph.add_value(IdentityAttrs(), {x}));
+    graph.add_output(y, "y");
+    return ir::verify(graph);
+  };
+  const Result<> result = run();
+  return {{"name", "graph"}, {"ok", result.has_value()}, {"detail", result ? "" : result.error().to_string()}};
+}
+
+}  // namespace
+
+nv::IHostMemory* networkText(const nv::INetworkDefinition& network) noexcept {
+  return report("networkText", [&]() -> Result<std::string> {
+    auto& definition = const_cast<api::NetworkDefinition&>(static_cast<const api::NetworkDefinition&>(network));
+    LATHE_TRY(definition.settle());
+    return ir::to_text(definition.graph(), 64);
+  });
+}
+
+nv::IHostMemory* buildReportJson(const nv::IBuilder& builder) noexcept {
+  return report("buildReportJson", [&]() -> Result<std::string> {
+    const std::string& text = static_cast<const api::Builder&>(builder).core().last_report;
+    if (text.empty()) return fail(ErrorCode::invalid_state, "this builder has not built anything yet");
+    return text;
+  });
+}
+
+nv::IHostMemory* supportJson(const char* onnxPath) noexcept {
+  return report("supportJson", [&]() -> Result<std::string> {
+    LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
+    LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
+    LATHE_ASSIGN(const onnx::ImportReport support, onnx::query_support(model));
+    return dump(support_of(support));
+  });
+}
+
+nv::IHostMemory* doctorJson() noexcept {
+  return report("doctorJson", [&]() -> Result<std::string> {
+    utsname system{};
+    uname(&system);
+    const auto pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    const std::string isa(cpu::name_of(cpu::isa_level()));
+    return dump({{"version", latheVersion()},
+                 {"os", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
+                 {"cpu", {{"name", cpu_name()}, {"isa", isa}, {"cores", cpu::allowed_cpus()}}},
+                 {"memory_bytes", static_cast<int64_t>(pages) * page_size},
+                 {"targets", Json::array({"cpu"})},
+                 {"checks", Json::array({check_evaluation()})}});
+  });
+}
+
+}  // namespace lathe

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lathe's own settings; see lathe.h.
+#include "api/builder_config.h"
+#include "lathe.h"
+
+namespace lathe {
+namespace {
+
+namespace nv = nvinfer1;
+using api::BuilderConfig;
+using api::Reporter;
+
+const Reporter& silent() {
+  static const Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+  return reporter;
+}
+
+constexpr const char* kTargets[] = {"cpu",           "cpu-x86_64",      "cpu-x86_64-avx2",
+                                    "cpu-x86_64-avx512", "cpu-x86_64-vnni", "cpu-arm64"};
+
+}  // namespace
+
+const char* latheVersion() noexcept { return LATHE_VERSION; }
+
+const char* lastError() noexcept { return api::last_error(); }
+
+bool setBuildBudget(nv::IBuilderConfig& config, double seconds) noexcept {
+  static_cast<BuilderConfig&>(config).budget_seconds = seconds;
+  return true;
+}
+
+double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
+  return static_cast<const BuilderConfig&>(config).budget_seconds;
+}
+
+bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
+  return api::guarded(silent(), "setTarget", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string wanted, api::to_string(target, "target"));
+    for (const char* known : kTargets) {
+      if (wanted != known) continue;
+      static_cast<BuilderConfig&>(config).target = std::move(wanted);
+      return {};
+    }
+    return fail(ErrorCode::config_invalid, "target '{}' is not known; see setTarget() in lathe.h", wanted);
+  });
+}
+
+const char* getTarget(const nv::IBuilderConfig& config) noexcept {
+  return static_cast<const BuilderConfig&>(config).target.c_str();
+}
+
+bool setCpuThreads(nv::IBuilderConfig& config, int32_t threads) noexcept {
+  return api::guarded(silent(), "setCpuThreads", [&]() -> Result<> {
+    if (threads < 0) return fail(ErrorCode::config_invalid, "{} threads; 0 means all", threads);
+    static_cast<BuilderConfig&>(config).cpu_threads = threads;
+    return {};
+  });
+}
+
+}  // namespace lathe
