@@ -73,7 +73,8 @@ Json support_of(const onnx::ImportReport& report) {
   }
   Json counts = Json::array();
   for (const auto& [key, entry] : operators)
-    counts.push_back({{"op", key.second}, {"domain", key.first}, {"count", entry.count}, {"supported", entry.supported}});
+    counts.push_back(
+        {{"op", key.second}, {"domain", key.first}, {"count", entry.count}, {"supported", entry.supported}});
   return {{"supported", all},
           {"nodes", report.nodes.size()},
           {"operators", std::move(counts)},

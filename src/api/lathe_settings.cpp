@@ -15,8 +15,8 @@ const Reporter& silent() {
   return reporter;
 }
 
-constexpr const char* kTargets[] = {"cpu",           "cpu-x86_64",      "cpu-x86_64-avx2",
-                                    "cpu-x86_64-avx512", "cpu-x86_64-vnni", "cpu-arm64"};
+constexpr const char* kTargets[] = {"cpu",      "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni",
+                                    "cpu-arm64"};
 
 }  // namespace
 

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lathe's own additions, used as a program would.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "NvOnnxParser.h"
+#include "lathe.h"
+
+namespace {
+
+const std::string kDigits = std::string(LATHE_SOURCE_DIR) + "/examples/digits/digits.onnx";
+
+struct Silent : nvinfer1::ILogger {
+  void log(Severity, const char*) noexcept override {}
+};
+
+std::string text_of(nvinfer1::IHostMemory* memory) {
+  const std::unique_ptr<nvinfer1::IHostMemory> owned(memory);
+  return owned ? std::string(static_cast<const char*>(owned->data()), owned->size()) : std::string();
+}
+
+TEST(Lathe, DoctorAndSupport) {
+  const std::string doctor = text_of(lathe::doctorJson());
+  EXPECT_NE(doctor.find("\"isa\""), std::string::npos);
+  EXPECT_EQ(doctor.find("\"ok\": false"), std::string::npos) << doctor;
+  const std::string support = text_of(lathe::supportJson(kDigits.c_str()));
+  EXPECT_NE(support.find("\"supported\": true"), std::string::npos) << lathe::lastError() << support;
+  EXPECT_EQ(lathe::supportJson("/nowhere/model.onnx"), nullptr);
+  EXPECT_NE(std::string(lathe::lastError()).find("LATHE-1001"), std::string::npos) << lathe::lastError();
+  EXPECT_EQ(lathe::supportJson(nullptr), nullptr);
+}
+
+TEST(Lathe, Settings) {
+  Silent logger;
+  std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
+  std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+  EXPECT_LT(lathe::getBuildBudget(*config), 0);
+  EXPECT_TRUE(lathe::setBuildBudget(*config, 1.5));
+  EXPECT_EQ(lathe::getBuildBudget(*config), 1.5);
+  EXPECT_FALSE(lathe::setTarget(*config, "cpu-z80"));
+  EXPECT_TRUE(lathe::setTarget(*config, "cpu-x86_64-avx2"));
+  EXPECT_STREQ(lathe::getTarget(*config), "cpu-x86_64-avx2");
+  EXPECT_FALSE(lathe::setCpuThreads(*config, -1));
+  EXPECT_TRUE(lathe::setCpuThreads(*config, 2));
+  EXPECT_EQ(lathe::buildReportJson(*builder), nullptr);
+}
+
+TEST(Lathe, ParsedNetworkCanBeWalkedAndEvaluated) {
+  Silent logger;
+  std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
+  std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+  std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
+  ASSERT_TRUE(parser->parseFromFile(kDigits.c_str(), 2)) << parser->getError(0)->desc();
+  builder.reset();
+  parser.reset();
+  ASSERT_EQ(network->getNbInputs(), 1);
+  ASSERT_GE(network->getNbOutputs(), 1);
+  EXPECT_GT(network->getNbLayers(), 3);
+  for (int32_t i = 0; i < network->getNbLayers(); ++i) {
+    const nvinfer1::ILayer* layer = network->getLayer(i);
+    ASSERT_NE(layer, nullptr);
+    EXPECT_STRNE(layer->getName(), "");
+    EXPECT_NE(layer->getOutput(0), nullptr);
+  }
+  EXPECT_NE(text_of(lathe::networkText(*network)), "");
+
+  nvinfer1::Dims dims = network->getInput(0)->getDimensions();
+  int64_t volume = 1;
+  for (int32_t i = 0; i < dims.nbDims; ++i) volume *= dims.d[i] = dims.d[i] < 0 ? 1 : dims.d[i];
+  const std::vector<float> pixels(static_cast<size_t>(volume), 0.25f);
+  const lathe::NamedTensor input{network->getInput(0)->getName(), nvinfer1::DataType::kFLOAT, dims, pixels.data()};
+  const std::unique_ptr<lathe::ITensorList> outputs(lathe::evaluate(kDigits.c_str(), &input, 1));
+  ASSERT_NE(outputs, nullptr) << lathe::lastError();
+  ASSERT_EQ(outputs->size(), network->getNbOutputs());
+  EXPECT_STREQ(outputs->get(0)->name, network->getOutput(0)->getName());
+  EXPECT_EQ(outputs->get(1), nullptr);
+  const std::unique_ptr<lathe::ITensorList> all(lathe::evaluate(kDigits.c_str(), &input, 1, true));
+  EXPECT_GT(all->size(), outputs->size());
+  EXPECT_EQ(lathe::evaluate(kDigits.c_str(), nullptr, 0), nullptr);
+  EXPECT_NE(std::string(lathe::lastError()).find("LATHE-5001"), std::string::npos) << lathe::lastError();
+}
+
+TEST(Lathe, ParserErrorsAreListed) {
+  Silent logger;
+  std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
+  std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+  std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
+  EXPECT_FALSE(parser->parse("not a model", 11));
+  ASSERT_EQ(parser->getNbErrors(), 1);
+  EXPECT_EQ(parser->getError(0)->code(), nvonnxparser::ErrorCode::kMODEL_DESERIALIZE_FAILED);
+  EXPECT_EQ(parser->getError(0)->node(), -1);
+  EXPECT_EQ(parser->getError(1), nullptr);
+  parser->clearErrors();
+  EXPECT_EQ(parser->getNbErrors(), 0);
+  EXPECT_TRUE(parser->supportsOperator("Conv"));
+  EXPECT_FALSE(parser->supportsOperator("NoSuchOperator"));
+  EXPECT_TRUE(parser->getFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));
+}
+
+}  // namespace
