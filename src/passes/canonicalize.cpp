@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// One spelling for each thing, so that later passes look for one: constants come second, subtraction and division of
+// constants become addition and multiplication, powers become products and roots.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/rules.h"
+#include "passes/match.h"
+#include "passes/rewrite.h"
+
+namespace lathe {
+namespace {
+
+using Op = ElementwiseOp;
+
+Op op_of(const Rewrite& r) { return r.node->attrs<ElementwiseAttrs>().op; }
+
+Result<bool> constant_second(Rewrite& r) {
+  if (!commutes(op_of(r)) || !r.input(0)->constant() || r.input(1)->constant()) return false;
+  LATHE_TRY(r.graph.set_inputs(r.node, {r.input(1), r.input(0)}));
+  return true;
+}
+
+Result<bool> sub_to_add(Rewrite& r) {
+  if (op_of(r) != Op::sub || !r.input(1)->constant() || r.input(0)->constant()) return false;
+  const Tensor& c = *r.input(1)->constant();
+  LATHE_ASSIGN(Tensor negative, Tensor::allocate(c.dtype(), c.dims()));
+  if (is_floating(c.dtype())) {
+    std::vector<double> values = to_doubles(c);
+    for (double& v : values) v = -v;
+    from_doubles(values, negative);
+  } else {
+    std::vector<int64_t> values = to_ints(c);
+    for (int64_t& v : values) v = static_cast<int64_t>(0 - static_cast<uint64_t>(v));  // wraps as subtraction does
+    from_ints(values, negative);
+  }
+  LATHE_ASSIGN(ir::Value * operand, r.constant(std::move(negative)));
+  LATHE_ASSIGN(ir::Value * result, r.elementwise(Op::add, r.input(0), operand));
+  return r.finish(result);
+}
+
+// Whether 1 / v loses nothing (or may), and stays a normal number.
+bool has_reciprocal(double v, bool exact) {
+  int exponent = 0;
+  return v != 0 && std::isfinite(v) && (!exact || std::fabs(std::frexp(v, &exponent)) == 0.5);
+}
+
+Result<bool> div_to_mul(Rewrite& r) {
+  if (op_of(r) != Op::div || !r.input(1)->constant() || r.input(0)->constant() || !is_floating(r.output()->dtype()))
+    return false;
+  const Tensor& c = *r.input(1)->constant();
+  std::vector<double> values = to_doubles(c);
+  for (double& v : values) {
+    if (!has_reciprocal(v, !r.context.fast_math)) return false;
+    v = 1 / v;
+  }
+  LATHE_ASSIGN(Tensor inverse, Tensor::allocate(c.dtype(), c.dims()));
+  from_doubles(values, inverse);
+  const double smallest = c.dtype() == DType::f16 ? 0x1p-14 : c.dtype() == DType::f64 ? 0x1p-1022 : 0x1p-126;
+  for (double v : to_doubles(inverse))
+    if (!std::isfinite(v) || std::fabs(v) < smallest) return false;
+  LATHE_ASSIGN(ir::Value * operand, r.constant(std::move(inverse)));
+  LATHE_ASSIGN(ir::Value * result, r.elementwise(Op::mul, r.input(0), operand));
+  return r.finish(result);
+}
+
+Result<bool> one_over(Rewrite& r) {
+  if (op_of(r) != Op::div || !is_floating(r.output()->dtype()) || scalar_of(r.input(0)) != 1) return false;
+  LATHE_ASSIGN(ir::Value * result, r.unary(UnaryOp::recip, r.input(1)));
+  return r.finish(result);
+}
+
+Result<bool> power(Rewrite& r) {
+  if (op_of(r) != Op::pow) return false;
+  const std::optional<double> exponent = scalar_of(r.input(1));
+  const bool root = is_floating(r.output()->dtype()) && r.context.fast_math;
+  ir::Value *x = r.input(0), *result = nullptr;
+  if (exponent == 2) {
+    LATHE_ASSIGN(result, r.elementwise(Op::mul, x, x));
+  } else if (exponent == 0.5 && root) {
+    LATHE_ASSIGN(result, r.unary(UnaryOp::sqrt, x));
+  } else if (exponent == -1 && root) {
+    LATHE_ASSIGN(result, r.unary(UnaryOp::recip, x));
+  } else if (exponent == -0.5 && root) {
+    LATHE_ASSIGN(ir::Value * sqrt, r.unary(UnaryOp::sqrt, x));
+    LATHE_ASSIGN(result, r.unary(UnaryOp::recip, sqrt));
+  }
+  return result ? r.finish(result) : false;
+}
+
+// The two constants meet in a node of their own, which folding computes.
+Result<bool> merge_constants(Rewrite& r) {
+  const Op op = op_of(r);
+  if ((op != Op::add && op != Op::mul) || !r.input(1)->constant() || !r.input(0)->has_single_use()) return false;
+  if (is_floating(r.output()->dtype()) && !r.context.fast_math) return false;
+  const ir::Node* inner = made_by(r.input(0), op);
+  if (!inner || !inner->input(1)->constant() || inner->input(0)->constant()) return false;
+  LATHE_ASSIGN(ir::Value * merged, r.elementwise(op, inner->input(1), r.input(1)));
+  const auto volume_of = [](const ir::Value* v) { return v->constant()->volume(); };
+  if (volume(merged->shape()).as_constant().value_or(INT64_MAX) >
+      std::max(volume_of(inner->input(1)), volume_of(r.input(1)))) {
+    r.graph.erase(merged->producer());
+    return false;
+  }
+  r.absorb(inner);
+  LATHE_ASSIGN(ir::Value * result, r.elementwise(op, inner->input(0), merged));
+  return r.finish(result);
+}
+
+Result<bool> add_negative(Rewrite& r) {
+  if (op_of(r) != Op::add || r.input(1)->constant()) return false;
+  for (size_t i : {1, 0})
+    if (const ir::Node* negative = made_by(r.input(i), UnaryOp::neg)) {
+      LATHE_ASSIGN(ir::Value * result, r.elementwise(Op::sub, r.input(1 - i), negative->input(0)));
+      return r.finish(result);
+    }
+  return false;
+}
+
+// Whether every value of `from` is a value of `to`.
+bool lossless(DType from, DType to) {
+  if (from == to || from == DType::boolean) return true;
+  const auto digits = [](DType t) { return t == DType::f64 ? 53 : t == DType::f32 ? 24 : t == DType::f16 ? 11 : 8; };
+  const int from_bits = static_cast<int>(8 * size_of(from)), to_bits = static_cast<int>(8 * size_of(to));
+  if (is_floating(from)) return is_floating(to) && to_bits > from_bits;
+  if (is_floating(to)) return digits(to) >= from_bits;
+  if (to == DType::boolean || (class_of(from) == DTypeClass::signed_int && class_of(to) == DTypeClass::unsigned_int))
+    return false;
+  return class_of(from) == class_of(to) ? to_bits >= from_bits : to_bits > from_bits;
+}
+
+Result<bool> cast_of_cast(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::cast);
+  if (!inner || !lossless(inner->input(0)->dtype(), inner->output()->dtype())) return false;
+  r.absorb(inner);
+  LATHE_ASSIGN(ir::Value * result, r.add(r.node->attributes(), {inner->input(0)}));
+  return r.finish(result);
+}
+
+Result<bool> reduce_axes(Rewrite& r) {
+  if (!r.input(1) || !r.input(1)->constant() || r.input(1)->constant()->volume() == 0) return false;
+  ReduceAttrs attrs = r.node->attrs<ReduceAttrs>();
+  LATHE_ASSIGN(attrs.axes, normalize_axes(to_ints(*r.input(1)->constant()), r.input(0)->rank(), "reduce: axes"));
+  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {r.input(0)}));
+  return r.finish(result);
+}
+
+constexpr Rule kRules[] = {
+    {"c + x = x + c, and for every op that commutes", OpKind::elementwise, constant_second},
+    {"x - c = x + (-c)", OpKind::elementwise, sub_to_add},
+    {"x / c = x * (1 / c)", OpKind::elementwise, div_to_mul},
+    {"1 / x = recip(x)", OpKind::elementwise, one_over},
+    {"x ^ 2 = x * x; x ^ 0.5 = sqrt(x); x ^ -1 = recip(x); x ^ -0.5 = recip(sqrt(x))", OpKind::elementwise, power},
+    {"(x + a) + b = x + (a + b); (x * a) * b = x * (a * b)", OpKind::elementwise, merge_constants},
+    {"x + (-y) = x - y", OpKind::elementwise, add_negative},
+    {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
+    {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
+};
+
+}  // namespace
+
+Result<bool> canonicalize(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+
+}  // namespace lathe

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algebra of transposes and reshapes. Transposes move towards the outputs through pointwise ops, where they meet
+// and cancel; matrix products take them as flags.
+#include <algorithm>
+
+#include "passes/match.h"
+#include "passes/reshape_target.h"
+#include "passes/rewrite.h"
+
+namespace lathe {
+namespace {
+
+// Output axis i is input axis result[i], all non-negative.
+Ints permutation_of(const ir::Node* transpose) {
+  const int64_t rank = transpose->output()->rank();
+  Ints perm = transpose->attrs<TransposeAttrs>().perm;
+  if (perm.empty())
+    for (int64_t i = rank; i-- > 0;) perm.push_back(i);
+  for (int64_t& axis : perm)
+    if (axis < 0) axis += rank;
+  return perm;
+}
+
+Ints inverse(const Ints& perm) {
+  Ints out(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) out[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  return out;
+}
+
+Result<ir::Value*> add_transpose(Rewrite& r, ir::Value* x, Ints perm) {
+  TransposeAttrs attrs;
+  attrs.perm = std::move(perm);
+  return r.add(attrs, {x});
+}
+
+Result<bool> transpose_of_transpose(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::transpose);
+  if (!inner) return false;
+  const Ints first = permutation_of(inner);
+  Ints perm = permutation_of(r.node);
+  for (int64_t& axis : perm) axis = first[static_cast<size_t>(axis)];
+  r.absorb(inner);
+  if (std::is_sorted(perm.begin(), perm.end()) && may_stand_for(inner->input(0), r.output()))
+    return r.finish(inner->input(0));
+  LATHE_ASSIGN(ir::Value * result, add_transpose(r, inner->input(0), std::move(perm)));
+  return r.finish(result);
+}
+
+Result<bool> finish_as_reshape(Rewrite& r, ir::Value* x) {
+  const std::optional<Ints> target = reshape_target(x->shape(), r.output()->shape());
+  if (!target) return false;
+  LATHE_ASSIGN(ir::Value * shape, r.ints(*target));
+  LATHE_ASSIGN(ir::Value * result, r.add(ReshapeAttrs(), {x, shape}));
+  return r.finish(result);
+}
+
+// Axes longer than 1 keep their order.
+Result<bool> transpose_to_reshape(Rewrite& r) {
+  const Shape& shape = r.input(0)->shape();
+  int64_t last = -1;
+  bool moves = false;
+  const Ints perm = permutation_of(r.node);
+  for (int64_t axis : perm) {
+    if (shape[static_cast<size_t>(axis)] == Expr(1)) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  moves = !std::is_sorted(perm.begin(), perm.end());
+  return moves ? finish_as_reshape(r, r.input(0)) : false;
+}
+
+Result<bool> view_of_view(Rewrite& r) {
+  const ir::Node* inner = r.input(0)->producer();
+  if (!inner || !inner->has_trait(kView)) return false;
+  r.absorb(inner);
+  return finish_as_reshape(r, inner->input(0));
+}
+
+// f(transpose(x)) = transpose(f(x)).
+Result<bool> sink_through_one(Rewrite& r) {
+  const ir::Node* transpose = made_by(r.input(0), OpKind::transpose);
+  if (!transpose || !r.input(0)->has_single_use()) return false;
+  LATHE_ASSIGN(ir::Value * inner, r.add(r.node->attributes(), {transpose->input(0)}));
+  r.absorb(transpose);
+  LATHE_ASSIGN(ir::Value * result, add_transpose(r, inner, permutation_of(transpose)));
+  return r.finish(result);
+}
+
+// The operand that, transposed by perm, is `value`: what a transpose of that perm reads, or a constant turned back.
+Result<ir::Value*> before_transpose(Rewrite& r, ir::Value* value, const Ints& perm) {
+  ir::Value* const none = nullptr;
+  if (const ir::Node* transpose = made_by(value, OpKind::transpose))
+    return permutation_of(transpose) == perm ? transpose->input(0) : none;
+  if (!value->constant() || value->rank() > static_cast<int>(perm.size())) return none;
+  if (value->constant()->volume() == 1) return value;
+  Dims dims(perm.size() - value->constant()->dims().size(), 1);
+  dims.insert(dims.end(), value->constant()->dims().begin(), value->constant()->dims().end());
+  LATHE_ASSIGN(ir::Value * wide, r.constant(value->constant()->reshaped(dims)));
+  return add_transpose(r, wide, inverse(perm));
+}
+
+bool is_sole_transpose(const ir::Value* value, const ir::Node* reader) {
+  if (!made_by(value, OpKind::transpose) || value->is_graph_output()) return false;
+  return std::all_of(value->uses().begin(), value->uses().end(),
+                     [&](const ir::Use& use) { return use.node == reader; });
+}
+
+// f(transpose(x), transpose(y)) = transpose(f(x, y)), where y may be a constant.
+Result<bool> sink_through_two(Rewrite& r) {
+  const size_t lead = made_by(r.input(0), OpKind::transpose) ? 0 : 1;
+  const ir::Node* transpose = made_by(r.input(lead), OpKind::transpose);
+  if (!transpose || !is_sole_transpose(r.input(lead), r.node)) return false;
+  ir::Value* other = r.input(1 - lead);
+  if (!other->constant() && !is_sole_transpose(other, r.node)) return false;
+  if (r.input(lead)->rank() != r.output()->rank()) return false;
+  const Ints perm = permutation_of(transpose);
+  LATHE_ASSIGN(ir::Value * mate, before_transpose(r, other, perm));
+  if (!mate) return false;
+  std::vector<ir::Value*> operands = {transpose->input(0), mate};
+  if (lead == 1) std::swap(operands[0], operands[1]);
+  LATHE_ASSIGN(ir::Value * inner, r.add(r.node->attributes(), std::move(operands)));
+  r.absorb(transpose);
+  LATHE_ASSIGN(ir::Value * result, add_transpose(r, inner, perm));
+  return r.finish(result);
+}
+
+bool swaps_last_two(const ir::Node* transpose) {
+  const Ints perm = permutation_of(transpose);
+  const int64_t rank = static_cast<int64_t>(perm.size());
+  for (int64_t i = 0; i + 2 < rank; ++i)
+    if (perm[static_cast<size_t>(i)] != i) return false;
+  return rank >= 2 && perm[perm.size() - 1] == rank - 2;
+}
+
+Result<bool> matmul_takes_transpose(Rewrite& r) {
+  MatmulAttrs attrs = r.node->attrs<MatmulAttrs>();
+  std::vector<ir::Value*> operands = r.node->inputs();
+  bool found = false;
+  for (size_t i = 0; i < 2; ++i) {
+    const ir::Node* transpose = made_by(operands[i], OpKind::transpose);
+    if (!transpose || !swaps_last_two(transpose)) continue;
+    bool& flag = i == 0 ? attrs.transpose_a : attrs.transpose_b;
+    flag = !flag;
+    operands[i] = transpose->input(0);
+    r.absorb(transpose);
+    found = true;
+  }
+  if (!found) return false;
+  LATHE_ASSIGN(ir::Value * result, r.add(attrs, std::move(operands)));
+  return r.finish(result);
+}
+
+constexpr Rule kRules[] = {
+    {"transpose(transpose(x)) = transpose(x)", OpKind::transpose, transpose_of_transpose},
+    {"transpose(x) = reshape(x) when only axes of extent 1 move", OpKind::transpose, transpose_to_reshape},
+    {"reshape(view(x)) = reshape(x)", OpKind::reshape, view_of_view},
+    {"flatten(view(x)) = reshape(x)", OpKind::flatten, view_of_view},
+    {"squeeze(view(x)) = reshape(x)", OpKind::squeeze, view_of_view},
+    {"unsqueeze(view(x)) = reshape(x)", OpKind::unsqueeze, view_of_view},
+    {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
+    {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},
+    {"activation(transpose(x)) = transpose(activation(x))", OpKind::activation, sink_through_one},
+    {"cast(transpose(x)) = transpose(cast(x))", OpKind::cast, sink_through_one},
+    {"f(transpose(x), transpose(y) or c) = transpose(f(x, y or c))", OpKind::elementwise, sink_through_two},
+};
+
+}  // namespace
+
+Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+
+}  // namespace lathe

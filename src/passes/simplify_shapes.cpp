@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Uses what is known about the contents of shape tensors: operands become constants, and equal contents one value.
+#include "ops/rules.h"
+#include "passes/match.h"
+#include "passes/reshape_target.h"
+#include "passes/rewrite.h"
+
+namespace lathe {
+namespace {
+
+Result<bool> constant_reshape(Rewrite& r) {
+  if (r.input(1)->constant()) return false;
+  const std::optional<Ints> target = reshape_target(r.input(0)->shape(), r.output()->shape());
+  if (!target) return false;
+  LATHE_ASSIGN(ir::Value * shape, r.ints(*target));
+  LATHE_ASSIGN(ir::Value * result, r.add(ReshapeAttrs(), {r.input(0), shape}));
+  return r.finish(result);
+}
+
+// Entry i of a slice's bound as a number: a known one, or "to the end" where it is the extent of its axis.
+std::optional<int64_t> bound_number(const Expr& bound, const Expr& extent) {
+  if (bound == extent && !bound.is_constant()) return INT64_MAX;
+  return bound.as_constant();
+}
+
+Result<bool> constant_slice(Rewrite& r) {
+  const ir::Value* ends = r.input(2);
+  if (ends->constant() || !ends->elements()) return false;
+  const std::optional<Ints> axes = r.input(3) ? ints_of(r.input(3)) : Ints(),
+                            steps = r.input(4) ? ints_of(r.input(4)) : Ints();
+  if (!axes || !steps) return false;
+  Ints numbers;
+  for (size_t i = 0; i < ends->elements()->size(); ++i) {
+    int64_t axis = i < axes->size() ? (*axes)[i] : static_cast<int64_t>(i);
+    if (axis < 0) axis += r.input(0)->rank();
+    if (i < steps->size() && (*steps)[i] < 0) return false;
+    const std::optional<int64_t> number =
+        bound_number((*ends->elements())[i], r.input(0)->shape()[static_cast<size_t>(axis)]);
+    if (!number) return false;
+    numbers.push_back(*number);
+  }
+  LATHE_ASSIGN(ir::Value * constant, r.ints(numbers));
+  std::vector<ir::Value*> inputs = r.node->inputs();
+  // The bounds share one type.
+  for (size_t i : {1, 3, 4})
+    if (r.input(i) && r.input(i)->dtype() != DType::i64) return false;
+  inputs[2] = constant;
+  LATHE_ASSIGN(ir::Value * result, r.add(SliceAttrs(), std::move(inputs)));
+  return r.finish(result);
+}
+
+constexpr Rule kRules[] = {
+    {"reshape(x, computed) = reshape(x, constant) when 0 and -1 can say it", OpKind::reshape, constant_reshape},
+    {"slice(x, a, shape(x)[i]) = slice(x, a, end)", OpKind::slice, constant_slice},
+};
+
+// Values whose known contents are equal are equal: later ones give way to the first.
+Result<bool> merge_equal_contents(ir::Graph& graph) {
+  constexpr size_t kMaxElements = 64;
+  std::unordered_map<std::string, ir::Value*> seen;
+  bool changed = false;
+  for (auto it = graph.nodes().begin(); it != graph.nodes().end();) {
+    ir::Node* node = it->get();
+    ++it;
+    if (node->is(OpKind::constant)) continue;
+    for (size_t i = 0; i < node->num_outputs(); ++i) {
+      ir::Value* value = node->output(i);
+      const std::vector<Expr>* elements = value->elements();
+      if (!elements || elements->size() > kMaxElements || (value->uses().empty() && !value->is_graph_output()))
+        continue;
+      std::string key = fmt::format("{} {} ", name_of(value->dtype()), to_string(value->shape()));
+      bool valid = true;
+      for (const Expr& element : *elements) {
+        valid &= element.is_valid();
+        key += element.to_string() + ",";
+      }
+      if (!valid) continue;
+      const auto [first, fresh] = seen.try_emplace(std::move(key), value);
+      if (fresh || !may_stand_for(first->second, value)) continue;
+      LATHE_TRY(graph.replace_uses(value, first->second));
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<bool> simplify_shapes(ir::Graph& graph, PassContext& context) {
+  LATHE_ASSIGN(const bool merged, merge_equal_contents(graph));
+  LATHE_ASSIGN(const bool rewritten, apply_rules(graph, context, kRules));
+  return merged || rewritten;
+}
+
+}  // namespace lathe
