@@ -69,11 +69,17 @@ Result<bool> transpose_to_reshape(Rewrite& r) {
   return moves ? finish_as_reshape(r, r.input(0)) : false;
 }
 
+// The views above, the farthest first: one reshape does what the whole chain did.
 Result<bool> view_of_view(Rewrite& r) {
-  const ir::Node* inner = r.input(0)->producer();
-  if (!inner || !inner->has_trait(kView)) return false;
-  r.absorb(inner);
-  return finish_as_reshape(r, inner->input(0));
+  std::vector<const ir::Node*> chain;
+  for (const ir::Node* view = r.input(0)->producer(); view && view->has_trait(kView); view = view->input(0)->producer())
+    chain.push_back(view);
+  for (; !chain.empty(); chain.pop_back()) {
+    if (!reshape_target(chain.back()->input(0)->shape(), r.output()->shape())) continue;
+    for (const ir::Node* view : chain) r.absorb(view);
+    return finish_as_reshape(r, chain.back()->input(0));
+  }
+  return false;
 }
 
 // f(transpose(x)) = transpose(f(x)).
