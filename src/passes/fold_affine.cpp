@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Per-channel factors and addends after a linear op go into its weights and bias.
+#include "passes/linear.h"
+#include "passes/match.h"
+
+namespace lathe {
+namespace {
+
+Result<bool> fold(Rewrite& r) {
+  const ElementwiseOp op = r.node->attrs<ElementwiseAttrs>().op;
+  const bool product = op == ElementwiseOp::mul;
+  if (!product && op != ElementwiseOp::add) return false;
+  if (product && !r.context.fast_math) return false;
+  const std::optional<Linear> linear = linear_of(r.input(0));
+  if (!linear || !r.input(1)->constant() || !same_shape(r.input(0), r.output())) return false;
+  if (!product && linear->node->is(OpKind::matmul)) return false;  // it has no bias of its own
+  const std::optional<std::vector<double>> values = along_axis(r.input(1), r.output(), linear->axis);
+  if (!values) return false;
+  const std::vector<double> neutral(values->size(), product ? 0 : 1);
+  LATHE_ASSIGN(ir::Value * result,
+               product ? add_scaled(r, *linear, *values, neutral) : add_scaled(r, *linear, neutral, *values));
+  return r.finish(result);
+}
+
+constexpr Rule kRules[] = {
+    {"conv(x, w, b) * s = conv(x, w * s, b * s); conv(x, w, b) + t = conv(x, w, b + t); matmul(x, w) * s = matmul(x, w "
+     "* s)",
+     OpKind::elementwise, fold},
+};
+
+}  // namespace
+
+Result<bool> fold_affine(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+
+}  // namespace lathe

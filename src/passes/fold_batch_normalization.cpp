@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation with constant statistics is a scale and a shift per channel: into the weights of the linear op
+// before it, else one multiplication and one addition.
+#include <cmath>
+
+#include "ops/rules.h"
+#include "passes/linear.h"
+#include "passes/match.h"
+
+namespace lathe {
+namespace {
+
+Result<bool> fold(Rewrite& r) {
+  const auto& attrs = r.node->attrs<BatchNormalizationAttrs>();
+  if (attrs.training || r.node->num_outputs() > 1 || r.output()->rank() < 2) return false;
+  std::vector<double> parameters[4];  // scale, bias, mean, variance
+  for (size_t i = 0; i < 4; ++i) {
+    if (!r.input(i + 1)->constant()) return false;
+    parameters[i] = to_doubles(*r.input(i + 1)->constant());
+  }
+  std::vector<double>&scale = parameters[0], &shift = parameters[1];
+  for (size_t c = 0; c < scale.size(); ++c) {
+    scale[c] /= std::sqrt(parameters[3][c] + attrs.epsilon);
+    shift[c] -= parameters[2][c] * scale[c];
+  }
+  const std::optional<Linear> linear = linear_of(r.input(0));
+  if (linear && linear->axis == 1 && linear->channels == static_cast<int64_t>(scale.size())) {
+    LATHE_ASSIGN(ir::Value * result, add_scaled(r, *linear, scale, shift));
+    return r.finish(result);
+  }
+  const int rank = r.output()->rank();
+  LATHE_ASSIGN(Tensor factors, channel_tensor(r.output()->dtype(), scale, rank, 1));
+  LATHE_ASSIGN(Tensor addends, channel_tensor(r.output()->dtype(), shift, rank, 1));
+  LATHE_ASSIGN(ir::Value * factor, r.constant(std::move(factors)));
+  LATHE_ASSIGN(ir::Value * addend, r.constant(std::move(addends)));
+  LATHE_ASSIGN(ir::Value * product, r.elementwise(ElementwiseOp::mul, r.input(0), factor));
+  LATHE_ASSIGN(ir::Value * result, r.elementwise(ElementwiseOp::add, product, addend));
+  return r.finish(result);
+}
+
+constexpr Rule kRules[] = {
+    {"bn(linear(x, w, b)) = linear(x, w * s, b * s + t); bn(x) = x * s + t; s = scale / sqrt(var + eps), t = bias - "
+     "mean * s",
+     OpKind::batch_normalization, fold},
+};
+
+}  // namespace
+
+Result<bool> fold_batch_normalization(ir::Graph& graph, PassContext& context) {
+  return apply_rules(graph, context, kRules);
+}
+
+}  // namespace lathe

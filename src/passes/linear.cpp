@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/linear.h"
+
+#include <algorithm>
+
+#include "ops/rules.h"
+
+namespace lathe {
+namespace {
+
+// Calls f(first element, count, channel) for each run of weights that belong to one output channel.
+template <class F>
+void for_channels(const Linear& linear, F f) {
+  const Dims& dims = linear.weights->dims();
+  const int64_t total = linear.weights->volume();
+  if (total == 0) return;
+  if (linear.node->is(OpKind::convolution)) {
+    const int64_t run = total / dims[0];
+    for (int64_t c = 0; c < dims[0]; ++c) f(c * run, run, c);
+  } else if (linear.node->is(OpKind::deconvolution)) {
+    const int64_t run = total / (dims[0] * dims[1]);
+    const int64_t group_inputs = dims[0] / linear.node->attrs<DeconvolutionAttrs>().groups;
+    for (int64_t i = 0; i < dims[0]; ++i)
+      for (int64_t o = 0; o < dims[1]; ++o) f((i * dims[1] + o) * run, run, i / group_inputs * dims[1] + o);
+  } else if (linear.node->attrs<MatmulAttrs>().transpose_b) {
+    for (int64_t c = 0; c < dims[0]; ++c) f(c * dims[1], dims[1], c);
+  } else {
+    for (int64_t k = 0; k < dims[0]; ++k)
+      for (int64_t c = 0; c < dims[1]; ++c) f(k * dims[1] + c, 1, c);
+  }
+}
+
+int64_t output_channels(const ir::Node& node, const Dims& weights) {
+  if (node.is(OpKind::convolution)) return weights[0];
+  if (node.is(OpKind::deconvolution)) return weights[1] * node.attrs<DeconvolutionAttrs>().groups;
+  return node.attrs<MatmulAttrs>().transpose_b ? weights[0] : weights[1];
+}
+
+Result<Tensor> scaled_weights(const Linear& linear, std::span<const double> scale) {
+  std::vector<double> values = to_doubles(*linear.weights);
+  for_channels(linear, [&](int64_t first, int64_t count, int64_t channel) {
+    for (int64_t i = first; i < first + count; ++i)
+      values[static_cast<size_t>(i)] *= scale[static_cast<size_t>(channel)];
+  });
+  LATHE_ASSIGN(Tensor weights, Tensor::allocate(linear.weights->dtype(), linear.weights->dims()));
+  from_doubles(values, weights);
+  return weights;
+}
+
+}  // namespace
+
+std::optional<Linear> linear_of(const ir::Value* value) {
+  const ir::Node* node = value->producer();
+  if (!node || !value->has_single_use() || !is_floating(value->dtype())) return std::nullopt;
+  const bool product = node->is(OpKind::matmul);
+  if (!product && !node->is(OpKind::convolution) && !node->is(OpKind::deconvolution)) return std::nullopt;
+  const Tensor* weights = node->input(1)->constant();
+  if (!weights || weights->rank() < 2 || (product && (weights->rank() != 2 || value->rank() < 2))) return std::nullopt;
+  const ir::Value* bias = node->input(2);
+  if (bias && !bias->constant()) return std::nullopt;
+  const size_t axis = product ? static_cast<size_t>(value->rank()) - 1 : 1;
+  return Linear{node, output_channels(*node, weights->dims()), axis, weights, bias ? bias->constant() : nullptr};
+}
+
+Result<ir::Value*> add_scaled(Rewrite& rewrite, const Linear& linear, std::span<const double> scale,
+                              std::span<const double> shift) {
+  rewrite.absorb(linear.node);
+  const DType dtype = linear.weights->dtype();
+  std::vector<ir::Value*> inputs = {linear.node->input(0), linear.node->input(1)};
+  if (std::any_of(scale.begin(), scale.end(), [](double s) { return s != 1; })) {
+    LATHE_ASSIGN(Tensor weights, scaled_weights(linear, scale));
+    LATHE_ASSIGN(inputs[1], rewrite.constant(std::move(weights)));
+  }
+  std::vector<double> bias(shift.begin(), shift.end());
+  if (linear.bias) {
+    const std::vector<double> old = to_doubles(*linear.bias);
+    for (size_t c = 0; c < bias.size(); ++c) bias[c] += old[c] * scale[c];
+  }
+  const bool biased = linear.bias || std::any_of(bias.begin(), bias.end(), [](double b) { return b != 0; });
+  if (!biased) return rewrite.add(linear.node->attributes(), std::move(inputs));
+  LATHE_ASSIGN(Tensor tensor, channel_tensor(dtype, bias, 1, 0));
+  LATHE_ASSIGN(ir::Value * addend, rewrite.constant(std::move(tensor)));
+  if (!linear.node->is(OpKind::matmul)) {
+    inputs.push_back(addend);
+    return rewrite.add(linear.node->attributes(), std::move(inputs));
+  }
+  LATHE_ASSIGN(ir::Value * product, rewrite.add(linear.node->attributes(), std::move(inputs)));
+  return rewrite.elementwise(ElementwiseOp::add, product, addend);
+}
+
+std::optional<std::vector<double>> along_axis(const ir::Value* constant, const ir::Value* value, size_t axis) {
+  const Tensor* tensor = constant->constant();
+  const std::optional<int64_t> extent = value->shape()[axis].as_constant();
+  if (!tensor || !extent || tensor->rank() > value->rank()) return std::nullopt;
+  const size_t lead = static_cast<size_t>(value->rank() - tensor->rank());
+  for (size_t d = 0; d < tensor->dims().size(); ++d)
+    if (tensor->dims()[d] != 1 && (lead + d != axis || tensor->dims()[d] != *extent)) return std::nullopt;
+  std::vector<double> values = to_doubles(*tensor);
+  if (values.size() == 1) values.resize(static_cast<size_t>(*extent), values[0]);
+  return values;
+}
+
+Result<Tensor> channel_tensor(DType dtype, std::span<const double> values, int rank, size_t axis) {
+  Dims dims(static_cast<size_t>(rank) - axis, 1);
+  dims[0] = static_cast<int64_t>(values.size());
+  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(dtype, std::move(dims)));
+  from_doubles(values, tensor);
+  return tensor;
+}
+
+}  // namespace lathe

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisations written out as arithmetic become layer, RMS and group normalisation nodes: first bare, with ones for a
+// scale, then taking in the scale and the bias that follow.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/rules.h"
+#include "passes/linear.h"
+#include "passes/match.h"
+#include "passes/rewrite.h"
+
+namespace lathe {
+namespace {
+
+using Op = ElementwiseOp;
+
+// The first axis of a mean over the last axes that keeps dims; the tensor it averages.
+struct RowMean {
+  ir::Value* x;
+  int64_t axis;
+};
+std::optional<RowMean> row_mean_of(const ir::Value* value) {
+  const ir::Node* reduce = made_by(value, OpKind::reduce);
+  if (!reduce || reduce->num_inputs() > 1) return std::nullopt;
+  const auto& attrs = reduce->attrs<ReduceAttrs>();
+  const int64_t rank = value->rank();
+  if (attrs.op != ReduceOp::mean || !attrs.keepdims || attrs.axes.empty()) return std::nullopt;
+  const Result<Ints> axes = normalize_axes(attrs.axes, rank);
+  if (!axes || axes->back() != rank - 1 || axes->front() != rank - static_cast<int64_t>(axes->size()))
+    return std::nullopt;
+  return RowMean{reduce->input(0), axes->front()};
+}
+
+// y in y / sqrt(mean(y * y) + eps), in any of its spellings.
+struct Normalized {
+  ir::Value* y;
+  int64_t axis;
+  double epsilon;
+};
+std::optional<Normalized> normalized_by(ir::Value* y, const ir::Value* root) {
+  const ir::Node* sqrt = made_by(root, UnaryOp::sqrt);
+  const auto shifted = sqrt ? match_shifted(sqrt->input(0)) : std::nullopt;
+  const auto mean = shifted && shifted->c > 0 ? row_mean_of(shifted->x) : std::nullopt;
+  if (!mean || !mean->x->producer()) return std::nullopt;
+  const ir::Node* square = mean->x->producer();
+  const bool squares = (is(square, Op::mul) && square->input(0) == y && square->input(1) == y) ||
+                       (is(square, Op::pow) && square->input(0) == y && scalar_of(square->input(1)) == 2);
+  return squares ? std::optional(Normalized{y, mean->axis, shifted->c}) : std::nullopt;
+}
+
+std::optional<Normalized> normalized_of(const ir::Node* node) {
+  if (is(node, Op::div)) return normalized_by(node->input(0), node->input(1));
+  if (!is(node, Op::mul)) return std::nullopt;
+  for (size_t i : {0, 1})
+    if (const ir::Node* recip = made_by(node->input(1 - i), UnaryOp::recip))
+      if (auto found = normalized_by(node->input(i), recip->input(0))) return found;
+  return std::nullopt;
+}
+
+Result<Tensor> filled(DType dtype, Dims dims, double value) {
+  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(dtype, std::move(dims)));
+  from_doubles(std::vector<double>(static_cast<size_t>(tensor.volume()), value), tensor);
+  return tensor;
+}
+
+// The number of channels, rows... in dims [axis, rank), when they are all numbers.
+std::optional<Dims> row_dims(const ir::Value* x, int64_t axis) {
+  return as_constant(Shape(x->shape().begin() + axis, x->shape().end()));
+}
+
+Result<bool> to_bare_norm(Rewrite& r) {
+  const std::optional<Normalized> found = normalized_of(r.node);
+  if (!found || !is_floating(r.output()->dtype())) return false;
+  // Without its mean it is a layer normalisation, as it stands an RMS normalisation.
+  const ir::Node* centred = made_by(found->y, Op::sub);
+  const auto mean = centred ? row_mean_of(centred->input(1)) : std::nullopt;
+  const bool layer = mean && mean->x == centred->input(0) && mean->axis == found->axis;
+  ir::Value* x = layer ? mean->x : found->y;
+  const std::optional<Dims> dims = row_dims(x, found->axis);
+  if (!dims || !same_shape(x, r.output())) return false;
+  LATHE_ASSIGN(Tensor ones, filled(x->dtype(), *dims, 1));
+  LATHE_ASSIGN(ir::Value * scale, r.constant(std::move(ones)));
+  if (layer) {
+    LayerNormalizationAttrs attrs;
+    attrs.axis = found->axis - x->rank();
+    attrs.epsilon = found->epsilon;
+    LATHE_ASSIGN(ir::Value * result, r.add(attrs, {x, scale}));
+    return r.finish(result);
+  }
+  RmsNormalizationAttrs attrs;
+  attrs.axis = found->axis - x->rank();
+  attrs.epsilon = found->epsilon;
+  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {x, scale}));
+  return r.finish(result);
+}
+
+// An operand of the shape of a normalised row: as it is, or a constant without its leading ones; null when it is not.
+Result<ir::Value*> row_operand(Rewrite& r, ir::Value* operand, const ir::Value* x, int64_t axis) {
+  ir::Value* const none = nullptr;
+  const Shape row(x->shape().begin() + axis, x->shape().end());
+  if (operand->dtype() != x->dtype()) return none;
+  if (operand->shape() == row) return operand;
+  const Tensor* constant = operand->constant();
+  const std::optional<Dims> dims = as_constant(row);
+  if (!constant || !dims || constant->rank() > x->rank()) return none;
+  if (constant->volume() == 1) {
+    LATHE_ASSIGN(Tensor tensor, filled(x->dtype(), *dims, constant->at_double(0)));
+    return r.constant(std::move(tensor));
+  }
+  Dims tail = constant->dims();
+  while (tail.size() > dims->size() && tail.front() == 1) tail.erase(tail.begin());
+  return tail == *dims ? r.constant(constant->reshaped(*dims)) : Result<ir::Value*>(none);
+}
+
+int64_t axis_of(const ir::Node* norm) {
+  const int64_t axis = norm->is(OpKind::layer_normalization) ? norm->attrs<LayerNormalizationAttrs>().axis
+                                                             : norm->attrs<RmsNormalizationAttrs>().axis;
+  return axis < 0 ? axis + norm->output()->rank() : axis;
+}
+
+// The row normalisation that makes an operand of this node for this node alone, and the other operand.
+struct Follower {
+  const ir::Node* norm = nullptr;
+  ir::Value* operand = nullptr;
+};
+Follower follower_of(const Rewrite& r, std::initializer_list<OpKind> kinds) {
+  for (size_t i : {0, 1})
+    for (OpKind kind : kinds)
+      if (const ir::Node* norm = made_by(r.input(i), kind);
+          norm && r.input(i)->has_single_use() && norm->num_outputs() == 1)
+        return {norm, r.input(1 - i)};
+  return {};
+}
+
+Result<bool> scale_into_norm(Rewrite& r) {
+  if (!is(r.node, Op::mul)) return false;
+  const auto [norm, operand] = follower_of(r, {OpKind::layer_normalization, OpKind::rms_normalization});
+  if (!norm || norm->input(2) || !all_equal(norm->input(1), 1)) return false;
+  LATHE_ASSIGN(ir::Value * scale, row_operand(r, operand, norm->output(), axis_of(norm)));
+  if (!scale) return false;
+  r.absorb(norm);
+  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), {norm->input(0), scale}));
+  return r.finish(result);
+}
+
+Result<bool> bias_into_norm(Rewrite& r) {
+  if (!is(r.node, Op::add)) return false;
+  const auto [norm, operand] = follower_of(r, {OpKind::layer_normalization});
+  if (!norm || norm->input(2)) return false;
+  LATHE_ASSIGN(ir::Value * bias, row_operand(r, operand, norm->output(), axis_of(norm)));
+  if (!bias) return false;
+  r.absorb(norm);
+  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), {norm->input(0), norm->input(1), bias}));
+  return r.finish(result);
+}
+
+// Rows are summed in f32 or better whatever the type, so casts around a norm only cost time.
+Result<bool> casts_around_norm(Rewrite& r) {
+  if (!r.context.fast_math || !r.input(0)->has_single_use()) return false;
+  const ir::Node* norm = r.input(0)->producer();
+  if (!norm || (!norm->is(OpKind::layer_normalization) && !norm->is(OpKind::rms_normalization)) ||
+      norm->num_outputs() > 1)
+    return false;
+  const ir::Node* cast = made_by(norm->input(0), OpKind::cast);
+  if (!cast || cast->input(0)->dtype() != r.output()->dtype() || size_of(norm->input(0)->dtype()) < 4) return false;
+  std::vector<ir::Value*> inputs = {cast->input(0)};
+  for (size_t i = 1; i < norm->num_inputs(); ++i) {
+    if (!norm->input(i)->constant()) return false;
+    LATHE_ASSIGN(inputs.emplace_back(), r.add(r.node->attributes(), {norm->input(i)}));
+  }
+  r.absorb(cast);
+  r.absorb(norm);
+  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), std::move(inputs)));
+  return r.finish(result);
+}
+
+// Group normalisation as exported: instance normalisation of x seen as [n, groups, rest].
+Result<bool> to_group_norm(Rewrite& r) {
+  const ir::Node* norm = made_by(r.input(0), OpKind::instance_normalization);
+  const ir::Node* inner = norm ? made_by(norm->input(0), OpKind::reshape) : nullptr;
+  if (!inner || !all_equal(norm->input(1), 1) || !all_equal(norm->input(2), 0)) return false;
+  ir::Value* x = inner->input(0);
+  if (!same_shape(x, r.output()) || x->rank() < 3 || norm->output()->rank() < 3 ||
+      !(norm->output()->shape()[0] == x->shape()[0]))
+    return false;
+  const std::optional<int64_t> groups = norm->output()->shape()[1].as_constant(),
+                               channels = x->shape()[1].as_constant();
+  if (!groups || !channels || *groups < 1 || *channels % *groups != 0) return false;
+  LATHE_ASSIGN(Tensor ones, filled(x->dtype(), {*channels}, 1));
+  LATHE_ASSIGN(Tensor zeros, filled(x->dtype(), {*channels}, 0));
+  LATHE_ASSIGN(ir::Value * scale, r.constant(std::move(ones)));
+  LATHE_ASSIGN(ir::Value * bias, r.constant(std::move(zeros)));
+  GroupNormalizationAttrs attrs;
+  attrs.groups = *groups;
+  attrs.epsilon = norm->attrs<InstanceNormalizationAttrs>().epsilon;
+  r.absorb(norm);
+  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {x, scale, bias}));
+  return r.finish(result);
+}
+
+// Per-channel factors and addends after group or instance normalisation.
+Result<bool> affine_into_group_norm(Rewrite& r) {
+  const bool product = is(r.node, Op::mul);
+  if (!product && !is(r.node, Op::add)) return false;
+  const auto [norm, operand] = follower_of(r, {OpKind::group_normalization, OpKind::instance_normalization});
+  if (!norm || !norm->input(1)->constant() || !norm->input(2)->constant() || !same_shape(norm->output(), r.output()))
+    return false;
+  const auto values = along_axis(operand, r.output(), 1);
+  if (!values) return false;
+  std::vector<double> scale = to_doubles(*norm->input(1)->constant()), bias = to_doubles(*norm->input(2)->constant());
+  for (size_t c = 0; c < scale.size(); ++c) {
+    scale[c] *= product ? (*values)[c] : 1;
+    bias[c] = product ? bias[c] * (*values)[c] : bias[c] + (*values)[c];
+  }
+  LATHE_ASSIGN(Tensor scales, channel_tensor(norm->input(1)->dtype(), scale, 1, 0));
+  LATHE_ASSIGN(Tensor biases, channel_tensor(norm->input(2)->dtype(), bias, 1, 0));
+  LATHE_ASSIGN(ir::Value * factor, r.constant(std::move(scales)));
+  LATHE_ASSIGN(ir::Value * addend, r.constant(std::move(biases)));
+  r.absorb(norm);
+  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), {norm->input(0), factor, addend}));
+  return r.finish(result);
+}
+
+constexpr Rule kRules[] = {
+    {"(x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) = layer_norm(x); x / sqrt(mean(x^2) + eps) = rms_norm(x)",
+     OpKind::elementwise, to_bare_norm},
+    {"layer_norm(x, 1) * s = layer_norm(x, s); rms_norm(x, 1) * s = rms_norm(x, s)", OpKind::elementwise,
+     scale_into_norm},
+    {"layer_norm(x, s) + b = layer_norm(x, s, b)", OpKind::elementwise, bias_into_norm},
+    {"cast{f16}(norm(cast{f32}(x), s, b)) = norm(x, cast(s), cast(b))", OpKind::cast, casts_around_norm},
+    {"reshape(instance_norm(reshape(x, [n, g, -1]), 1, 0)) = group_norm{g}(x)", OpKind::reshape, to_group_norm},
+    {"group_norm(x, s, b) * f = group_norm(x, s * f, b * f); group_norm(x, s, b) + t = group_norm(x, s, b + t)",
+     OpKind::elementwise, affine_into_group_norm},
+};
+
+}  // namespace
+
+Result<bool> recognize_normalizations(ir::Graph& graph, PassContext& context) {
+  return apply_rules(graph, context, kRules);
+}
+
+}  // namespace lathe
