@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/conv/conv.h"
@@ -29,7 +30,9 @@ class DirectConv final : public Kernel {
  private:
   int64_t depth() const { return shape_.volume() * shape_.group_inputs(); }
   int64_t tap_bytes() const { return round_up(needs_.taps * static_cast<int64_t>(sizeof(gemm::Tap)), 64); }
-  int64_t zero_bytes() const { return round_up(shape_.in_channels * static_cast<int64_t>(sizeof(float)), 64); }
+  int64_t zero_bytes() const {
+    return round_up(std::max(shape_.in_channels, shape_.kernel[2]) * static_cast<int64_t>(sizeof(float)), 64);
+  }
 
   ConvShape shape_;
   Config config_;

@@ -84,126 +84,172 @@ PixelRows::PixelRows(const Geometry& geometry, const Config& config, const Needs
                      std::span<const TensorArg> operands)
     : geometry_(geometry),
       planar_(config.algorithm == Algorithm::planar),
-      padded_(geometry.padded()),
       needs_(needs),
       taps_(taps),
       zeros_(zeros),
       x_(x),
       out_(out.as<float>()),
       epilogue_(epilogue) {
-  for (int d = 0; d < 3; ++d) x_ -= geometry.shape.pad[d] * geometry.in_stride[d];
-  map_.streams = 2 + epilogue.count;
-  map_.add_dim(geometry.batch);
-  map_.set_stride(0, 0, geometry.batch_stride);
+  const ConvShape& shape = geometry.shape;
   for (int d = 0; d < 3; ++d) {
-    map_.add_dim(geometry.out[d]);
-    map_.set_stride(0, 1 + d, geometry.in_stride[d] * geometry.shape.stride[d]);
+    x_ -= shape.pad[d] * geometry.in_stride[d];
+    inner_begin_[d] = (shape.pad[d] + shape.stride[d] - 1) / shape.stride[d];
+    const int64_t last = geometry.in[d] - 1 - (shape.kernel[d] - 1) * shape.dilation[d] + shape.pad[d];
+    inner_end_[d] = last < 0 ? 0 : last / shape.stride[d] + 1;
   }
-  const int missing = 3 - geometry.shape.spatial;
+  x_map_.streams = 1;
+  out_map_.streams = 1 + epilogue.count;
+  x_map_.add_dim(geometry.batch);
+  out_map_.add_dim(geometry.batch);
+  x_map_.set_stride(0, 0, geometry.batch_stride);
+  for (int d = 0; d < 3; ++d) {
+    x_map_.add_dim(geometry.out[d]);
+    out_map_.add_dim(geometry.out[d]);
+    x_map_.set_stride(0, 1 + d, geometry.in_stride[d] * shape.stride[d]);
+  }
+  const int missing = 3 - shape.spatial;
   for (int d = 0; d < out.rank; ++d) {
     if (d == 1) continue;
     const int dim = d == 0 ? 0 : d - 1 + missing;
-    map_.set_stride(1, dim, out.strides[d]);
-    for (int i = 0; i < epilogue.count; ++i) map_.set_stride(2 + i, dim, broadcast_stride(operands[i], d));
+    out_map_.set_stride(0, dim, out.strides[d]);
+    for (int i = 0; i < epilogue.count; ++i) out_map_.set_stride(1 + i, dim, broadcast_stride(operands[i], d));
   }
-  map_.collapse();
+  x_map_.collapse();
+  out_map_.collapse();
+  contiguous_ = x_map_.even() && !geometry.padded();
 }
 
-// True when every tap of every row lies inside of x.
-bool PixelRows::find_corners(int64_t first, int count, Corners& corners) const {
+// True when every tap of every pixel lies inside of x.
+bool PixelRows::find_pixels(int64_t first, Pixels& pixels) const {
   const Geometry& g = geometry_;
   const ConvShape& shape = g.shape;
-  int64_t w = first % g.out[2], h = first / g.out[2] % g.out[1], d = first / (g.out[2] * g.out[1]) % g.out[0];
+  std::array<int64_t, 3> at;
+  at[2] = first % g.out[2];
+  first /= g.out[2];
+  at[1] = first % g.out[1];
+  first /= g.out[1];
+  at[0] = first % g.out[0];
+  int64_t n = first / g.out[0];
   bool all_inside = true;
-  for (int r = 0; r < count; ++r) {
-    corners[r] = {d * shape.stride[0] - shape.pad[0], h * shape.stride[1] - shape.pad[1],
-                  w * shape.stride[2] - shape.pad[2]};
-    for (int i = 0; i < 3; ++i)
-      all_inside =
-          all_inside && corners[r][i] >= 0 && corners[r][i] + (shape.kernel[i] - 1) * shape.dilation[i] < g.in[i];
-    if (++w < g.out[2]) continue;
-    w = 0;
-    if (++h < g.out[1]) continue;
-    h = 0;
-    if (++d == g.out[0]) d = 0;
+  const int64_t step = shape.stride[2] * g.in_stride[2];
+  for (int r = 0; r < pixels.count;) {
+    // The pixels that share an output row.
+    const int run = static_cast<int>(std::min<int64_t>(pixels.count - r, g.out[2] - at[2]));
+    for (int d = 0; d < 3; ++d)
+      all_inside = all_inside && at[d] >= inner_begin_[d] && at[d] + (d == 2 ? run : 1) <= inner_end_[d];
+    const float* base = x_ + n * g.batch_stride;
+    std::array<int64_t, 3> corner;
+    for (int d = 0; d < 3; ++d) {
+      base += at[d] * shape.stride[d] * g.in_stride[d];
+      corner[d] = at[d] * shape.stride[d] - shape.pad[d];
+    }
+    for (int i = 0; i < run; ++i, ++r, base += step, corner[2] += shape.stride[2]) {
+      pixels.base[r] = base;
+      pixels.corner[r] = corner;
+    }
+    at[2] = 0;
+    if (++at[1] < g.out[1]) continue;
+    at[1] = 0;
+    if (++at[0] < g.out[0]) continue;
+    at[0] = 0;
+    ++n;
   }
   return all_inside;
 }
 
 TileTaps PixelRows::fill(int64_t first, int count, TileScratch& scratch) const {
-  const float* base[kMaxTileRows];
-  map_.fill(first, count, [&](int stream, int row, int64_t offset) {
+  out_map_.fill(first, count, [&](int stream, int row, int64_t offset) {
     if (stream == 0)
-      base[row] = x_ + offset;
-    else if (stream == 1)
       scratch.where.out[row] = out_ + offset;
-    else if (epilogue_.operands[stream - 2].varies_by_row)
-      scratch.where.operand[stream - 2][row] = epilogue_.operands[stream - 2].data + offset;
+    else if (epilogue_.operands[stream - 1].varies_by_row)
+      scratch.where.operand[stream - 1][row] = epilogue_.operands[stream - 1].data + offset;
   });
-  Corners corners;
-  std::copy(base, base + count, scratch.a_rows);
-  if (!padded_ || find_corners(first, count, corners)) return {scratch.a_rows, taps_};
-  // The list overwrites a_rows; the first taps of the rows are needed until then.
-  std::copy(base, base + count, scratch.bases);
+  if (contiguous_) {
+    x_map_.fill(first, count, [&](int, int row, int64_t offset) { scratch.a_rows[row] = x_ + offset; });
+    return {scratch.a_rows, taps_};
+  }
+  Pixels pixels;
+  pixels.count = count;
+  if (find_pixels(first, pixels)) {
+    std::copy(pixels.base, pixels.base + count, scratch.a_rows);
+    return {scratch.a_rows, taps_};
+  }
   if (planar_)
-    list_planar(corners, count, scratch);
+    list_planar(pixels, scratch);
   else
-    list_direct(corners, count, scratch);
+    list_direct(pixels, scratch);
   return {scratch.a_rows, scratch.taps};
 }
 
-// Rows of each tap; zeros for taps outside of x. Taps that are outside for all rows are skipped.
-void PixelRows::list_direct(const Corners& corners, int count, TileScratch& scratch) const {
+// Whether the kernel row (d, h) of each pixel lies inside of x; true if any does.
+bool PixelRows::rows_inside(const Pixels& pixels, int64_t d, int64_t h, bool (&result)[kMaxTileRows]) const {
+  const auto& dilation = geometry_.shape.dilation;
+  bool any = false;
+  for (int r = 0; r < pixels.count; ++r) {
+    result[r] = inside(pixels.corner[r][0] + d * dilation[0], geometry_.in[0]) &&
+                inside(pixels.corner[r][1] + h * dilation[1], geometry_.in[1]);
+    any |= result[r];
+  }
+  return any;
+}
+
+// Rows of each tap; zeros for taps outside of x. Taps that are outside for all pixels are skipped.
+void PixelRows::list_direct(const Pixels& pixels, TileScratch& scratch) const {
   const ConvShape& shape = geometry_.shape;
   const int64_t segments = needs_.taps / needs_.lists;
-  for (int64_t p = 0; p < needs_.lists; ++p) {
-    auto at = position(shape, p);
-    for (int d = 0; d < 3; ++d) at[d] *= shape.dilation[d];
-    const int64_t offset = taps_[p * segments].a_offset;
-    bool any = false;
-    for (int r = 0; r < count; ++r) {
-      const auto& corner = corners[r];
-      const bool valid = inside(corner[0] + at[0], geometry_.in[0]) && inside(corner[1] + at[1], geometry_.in[1]) &&
-                         inside(corner[2] + at[2], geometry_.in[2]);
-      scratch.a_rows[p * count + r] = valid ? scratch.bases[r] + offset : zeros_;
-      any = any || valid;
+  const Tap* tap = taps_;
+  Tap* listed = scratch.taps;
+  const float** rows = scratch.a_rows;
+  int32_t list = 0;
+  bool row_inside[kMaxTileRows];
+  for (int64_t d = 0; d < shape.kernel[0]; ++d)
+    for (int64_t h = 0; h < shape.kernel[1]; ++h) {
+      const bool any_row = rows_inside(pixels, d, h, row_inside);
+      for (int64_t w = 0; w < shape.kernel[2]; ++w, rows += pixels.count, ++list) {
+        const int64_t offset = tap->a_offset, reach = w * shape.dilation[2];
+        bool any = false;
+        for (int r = 0; any_row && r < pixels.count; ++r) {
+          const bool valid = row_inside[r] & inside(pixels.corner[r][2] + reach, geometry_.in[2]);
+          rows[r] = valid ? pixels.base[r] + offset : zeros_;
+          any |= valid;
+        }
+        for (int64_t s = 0; s < segments; ++s, ++tap)
+          *listed++ = {tap->a_offset - offset, tap->k, any ? tap->depth : 0, list};
+      }
     }
-    for (int64_t s = 0; s < segments; ++s) {
-      const Tap& tap = taps_[p * segments + s];
-      scratch.taps[p * segments + s] = {tap.a_offset - offset, tap.k, any ? tap.depth : 0, static_cast<int32_t>(p)};
-    }
-  }
 }
 
 // Rows that are partly outside of x are copied, with zeros put in.
-void PixelRows::list_planar(const Corners& corners, int count, TileScratch& scratch) const {
+void PixelRows::list_planar(const Pixels& pixels, TileScratch& scratch) const {
   const ConvShape& shape = geometry_.shape;
-  const int64_t width = shape.kernel[2], in_width = geometry_.in[2];
-  const int64_t per_channel = shape.kernel[0] * shape.kernel[1];
-  float* edge = scratch.edge;
-  for (int64_t t = 0; t < needs_.taps; ++t) {
-    const auto at = position(shape, t % per_channel * width);
-    for (int r = 0; r < count; ++r) {
-      const auto& corner = corners[r];
-      const float*& row = scratch.a_rows[t * count + r];
-      const float* from = scratch.bases[r] + taps_[t].a_offset;
-      const int64_t begin = std::clamp<int64_t>(-corner[2], 0, width);
-      const int64_t end = std::clamp<int64_t>(in_width - corner[2], begin, width);
-      if (!inside(corner[0] + at[0] * shape.dilation[0], geometry_.in[0]) ||
-          !inside(corner[1] + at[1] * shape.dilation[1], geometry_.in[1]) || begin == end) {
-        std::memset(edge, 0, width * sizeof(float));
-        row = edge;
-        edge += width;
-      } else if (end - begin == width) {
-        row = from;
-      } else {
-        for (int64_t i = 0; i < width; ++i) edge[i] = i >= begin && i < end ? from[i] : 0.0f;
-        row = edge;
-        edge += width;
-      }
-    }
-    scratch.taps[t] = {0, taps_[t].k, taps_[t].depth, static_cast<int32_t>(t)};
+  const int64_t width = shape.kernel[2];
+  int64_t begin[kMaxTileRows], end[kMaxTileRows];
+  for (int r = 0; r < pixels.count; ++r) {
+    begin[r] = std::clamp<int64_t>(-pixels.corner[r][2], 0, width);
+    end[r] = std::clamp<int64_t>(geometry_.in[2] - pixels.corner[r][2], begin[r], width);
   }
+  float* edge = scratch.edge;
+  const float** rows = scratch.a_rows;
+  int64_t t = 0;
+  bool row_inside[kMaxTileRows];
+  for (int64_t c = 0; c < shape.in_channels; ++c)
+    for (int64_t d = 0; d < shape.kernel[0]; ++d)
+      for (int64_t h = 0; h < shape.kernel[1]; ++h, ++t, rows += pixels.count) {
+        const bool any = rows_inside(pixels, d, h, row_inside);
+        for (int r = 0; any && r < pixels.count; ++r) {
+          const float* from = pixels.base[r] + taps_[t].a_offset;
+          if (!row_inside[r] || begin[r] == end[r]) {
+            rows[r] = zeros_;
+          } else if (end[r] - begin[r] == width) {
+            rows[r] = from;
+          } else {
+            for (int64_t i = 0; i < width; ++i) edge[i] = i >= begin[r] && i < end[r] ? from[i] : 0.0f;
+            rows[r] = edge;
+            edge += width;
+          }
+        }
+        scratch.taps[t] = {0, taps_[t].k, any ? taps_[t].depth : 0, static_cast<int32_t>(t)};
+      }
 }
 
 }  // namespace lathe::cpu::conv

@@ -27,7 +27,7 @@ void write_taps(const Geometry& geometry, const Config& config, gemm::Tap* taps)
 
 class PixelRows final : public gemm::RowSource {
  public:
-  // `zeros` holds as many zeros as x has channels.
+  // `zeros` holds as many zeros as x has channels, or the kernel columns if that is more.
   PixelRows(const Geometry& geometry, const Config& config, const gemm::Needs& needs, const gemm::Tap* taps,
             const float* zeros, const float* x, const TensorArg& out, const BoundEpilogue& epilogue,
             std::span<const TensorArg> operands);
@@ -35,22 +35,29 @@ class PixelRows final : public gemm::RowSource {
   gemm::TileTaps fill(int64_t first, int count, gemm::TileScratch& scratch) const override;
 
  private:
-  // First tap of each row of a tile, D H W.
-  using Corners = std::array<std::array<int64_t, 3>, kMaxTileRows>;
-  bool find_corners(int64_t first, int count, Corners& corners) const;
-  void list_direct(const Corners& corners, int count, gemm::TileScratch& scratch) const;
-  void list_planar(const Corners& corners, int count, gemm::TileScratch& scratch) const;
+  // The pixels of one tile: the first tap of each, D H W, and its address, which may lie outside of x.
+  struct Pixels {
+    int count;
+    std::array<int64_t, 3> corner[kMaxTileRows];
+    const float* base[kMaxTileRows];
+  };
+  bool find_pixels(int64_t first, Pixels& pixels) const;
+  bool rows_inside(const Pixels& pixels, int64_t d, int64_t h, bool (&inside)[kMaxTileRows]) const;
+  void list_direct(const Pixels& pixels, gemm::TileScratch& scratch) const;
+  void list_planar(const Pixels& pixels, gemm::TileScratch& scratch) const;
 
   const Geometry& geometry_;
   bool planar_;
-  bool padded_;
+  bool contiguous_;                                 // the first taps are evenly spaced and no tap lies outside of x
+  std::array<int64_t, 3> inner_begin_, inner_end_;  // the output pixels whose taps all lie inside of x
   const gemm::Needs needs_;
   const gemm::Tap* taps_;
   const float* zeros_;
-  const float* x_;
+  const float* x_;  // of the first tap of the first pixel
   float* out_;
   const BoundEpilogue& epilogue_;
-  gemm::RowMap<2 + kMaxEpilogueOperands> map_;  // x (of the first tap), out, operands
+  gemm::RowMap<1> x_map_;
+  gemm::RowMap<1 + kMaxEpilogueOperands> out_map_;
 };
 
 }  // namespace lathe::cpu::conv

@@ -26,7 +26,6 @@ struct TileScratch {
   const float** a_rows = nullptr;  // room for lists x kMaxTileRows
   Tap* taps = nullptr;             // room for every tap
   float* edge = nullptr;           // room for copies of input at the edge of an image
-  const float* bases[kMaxTileRows];
   TileRows where;
 };
 struct TileTaps {

@@ -14,6 +14,7 @@ class RowMap {
  public:
   int streams = 0;
 
+  bool even() const { return rank_ <= 1; }  // after collapse(): one stride from row to row
   void add_dim(int64_t size) {
     sizes_[rank_] = size;
     for (auto& stream : strides_) stream[rank_] = 0;
@@ -33,9 +34,14 @@ class RowMap {
     }
     rank_ = rank_ ? kept + 1 : 0;
   }
-  // offsets[s][i] of rows first + i.
+  // store(stream, i, offset of row first + i) for i < count, stream by stream.
   template <class Store>
   void fill(int64_t first, int count, Store&& store) const {
+    if (rank_ <= 1) {
+      for (int s = 0; s < streams; ++s)
+        for (int i = 0; i < count; ++i) store(s, i, (first + i) * strides_[s][0]);
+      return;
+    }
     int64_t index[kMaxRank] = {}, offset[kStreams] = {};
     for (int d = rank_ - 1; d >= 0; --d) {
       index[d] = d ? first % sizes_[d] : first;

@@ -16,7 +16,7 @@ using gemm::TileTable;
 // How many rows a tile of so many vectors may have: accumulators, B and one broadcast fit the registers, and the row
 // pointers fit the general registers.
 constexpr int max_rows(int vectors) {
-  constexpr int by_registers[2][gemm::kMaxTileVectors] = {{8, 6, 4, 2}, {14, 14, 9, 6}};
+  constexpr int by_registers[2][gemm::kMaxTileVectors] = {{8, 6, 4, 2}, {12, 12, 9, 6}};
   return by_registers[kVecRegisters == 32][vectors - 1];
 }
 // The widest tile: always a divisor of 16 columns on narrow machines, so that it divides every panel width.
@@ -40,13 +40,14 @@ LATHE_INLINE void multiply(Vec (&sums)[kRows][kCols], const Tile& tile) {
   const int64_t b_stride = tile.b_stride;
   const char* prefetched = tile.prefetch;
   const int lines = tile.prefetch_lines;
-  for (int64_t t = 0; t < tile.tap_count; ++t) {
-    const Tap& tap = tile.taps[t];
+  for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end; ++tap) {
+    const float* const* rows = tile.a_rows + tap->list * kRows;
+    const int64_t offset = tap->a_offset + tile.a_offset;
     const float* a[kRows];
     LATHE_UNROLL
-    for (int r = 0; r < kRows; ++r) a[r] = tile.a_rows[tap.list * kRows + r] + tap.a_offset + tile.a_offset;
-    const float* b = tile.b + tap.k * b_stride;
-    const int64_t depth = tap.depth;
+    for (int r = 0; r < kRows; ++r) a[r] = rows[r] + offset;
+    const float* b = tile.b + tap->k * b_stride;
+    const int64_t depth = tap->depth;
     int64_t k = 0;
     for (; k + 4 <= depth; k += 4) {
       for (int i = 0; i < lines; ++i, prefetched += 64) prefetch_l2(prefetched);
@@ -55,6 +56,20 @@ LATHE_INLINE void multiply(Vec (&sums)[kRows][kCols], const Tile& tile) {
     }
     for (; k < depth; ++k, b += b_stride) multiply_step<kRows, kCols>(sums, a, k, b);
   }
+}
+
+// The lines that finishing the tile will touch are fetched while it is being summed.
+template <int kRows, int kCols>
+LATHE_INLINE void prefetch_output(const Tile& tile) {
+  const TileRows& where = *tile.where;
+  LATHE_UNROLL
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kCols * kLanes; c += 16) __builtin_prefetch(where.out[r] + tile.column + c, 1, 3);
+  const int residual = tile.epilogue->residual;
+  if (residual < 0) return;
+  LATHE_UNROLL
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kCols * kLanes; c += 16) prefetch(where.operand[residual][r] + tile.column + c);
 }
 
 // clip(sums + bias + residual), straight from registers to the output.
@@ -98,6 +113,7 @@ void run_tile(const Tile& tile) {
     for (int r = 0; r < kRows; ++r) LATHE_UNROLL
     for (int v = 0; v < kCols; ++v) sums[r][v] = zero();
   }
+  if (!tile.store_partial) prefetch_output<kRows, kCols>(tile);
   multiply<kRows, kCols>(sums, tile);
   if (tile.store_partial) {
     LATHE_UNROLL
