@@ -45,6 +45,34 @@ std::optional<EpilogueStep> as_step(const Instruction& instruction, int chain_re
   return step;
 }
 
+// Adds the next step of the chain to the usual form; false when it does not fit there.
+bool take_step(BoundEpilogue& bound, const EpilogueStep& step, bool& clipped) {
+  if (clipped || step.op == Opcode::mul) return false;
+  if (step.op == Opcode::add) {
+    const EpilogueOperand& operand = bound.operands[step.operand];
+    if (operand.column_stride != 1) return false;
+    if (!operand.varies_by_row) {
+      if (bound.bias || bound.has_act) return false;
+      bound.bias = operand.data;
+      return true;
+    }
+    int& residual = bound.has_act ? bound.late_residual : bound.residual;
+    if (residual >= 0) return false;
+    residual = step.operand;
+    return true;
+  }
+  if (step.op == Opcode::relu || step.op == Opcode::clip) {
+    clipped = true;
+    bound.low = step.op == Opcode::relu ? 0 : step.x;
+    if (step.op == Opcode::clip) bound.high = step.y;
+    return true;
+  }
+  if (bound.has_act || bound.late_residual >= 0) return false;
+  bound.has_act = true;
+  bound.act = step;
+  return true;
+}
+
 }  // namespace
 
 Result<Epilogue> compile_epilogue(const Program* program) {
@@ -109,28 +137,10 @@ BoundEpilogue bind_epilogue(const Epilogue& epilogue, std::span<const TensorArg>
   }
   bound.low = -kInfinity;
   bound.high = kInfinity;
-  bound.linear = epilogue.is_chain;
+  bound.fused = epilogue.is_chain;
   bool clipped = false;
-  for (const EpilogueStep& step : epilogue.chain) {
-    if (clipped) bound.linear = false;
-    if (step.op == Opcode::add) {
-      const EpilogueOperand& operand = bound.operands[step.operand];
-      if (operand.column_stride != 1)
-        bound.linear = false;
-      else if (operand.varies_by_row && bound.residual < 0)
-        bound.residual = step.operand;
-      else if (!operand.varies_by_row && !bound.bias)
-        bound.bias = operand.data;
-      else
-        bound.linear = false;
-    } else if (step.op == Opcode::relu || step.op == Opcode::clip) {
-      clipped = true;
-      bound.low = step.op == Opcode::relu ? 0 : step.x;
-      if (step.op == Opcode::clip) bound.high = step.y;
-    } else {
-      bound.linear = false;
-    }
-  }
+  for (const EpilogueStep& step : epilogue.chain) bound.fused = bound.fused && take_step(bound, step, clipped);
+  bound.linear = bound.fused && !bound.has_act && bound.late_residual < 0;
   return bound;
 }
 

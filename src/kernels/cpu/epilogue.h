@@ -56,11 +56,16 @@ struct BoundEpilogue {
   const Epilogue* epilogue = nullptr;
   int count = 0;
   EpilogueOperand operands[kMaxEpilogueOperands];
-  // The register path: clip(acc + bias + residual, low, high). Valid when `linear`.
-  bool linear = false;
+  // The usual form, done in one pass: clip(act(acc + bias + residual) + late_residual, low, high). Valid when `fused`.
+  bool fused = false;
   const float* bias = nullptr;
-  int residual = -1;
+  int residual = -1;  // operands; -1 = none
+  bool has_act = false;
+  EpilogueStep act;
+  int late_residual = -1;
   float low = 0, high = 0;
+  // The same without act and late_residual: tiles do it in registers.
+  bool linear = false;
 };
 // `column_dim` is the output dimension that runs along a tile's columns.
 BoundEpilogue bind_epilogue(const Epilogue& epilogue, std::span<const TensorArg> operands, const TensorArg& output,

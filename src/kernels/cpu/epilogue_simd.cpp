@@ -6,6 +6,40 @@
 namespace lathe::cpu::LATHE_ISA {
 namespace {
 
+// Calls use(f) with the activation f of a step: code that runs it in a loop is compiled once for each.
+template <class Use>
+LATHE_INLINE void with_activation(const EpilogueStep& step, Use&& use) {
+  const Vec x = broadcast(step.x), y = broadcast(step.y), none = zero(), one = broadcast(1.0f);
+  switch (step.op) {
+    case Opcode::relu:
+      return use([=](Vec a) { return max_or_second(none, a); });
+    case Opcode::clip:
+      return use([=](Vec a) { return min_or_second(y, max_or_second(x, a)); });
+    case Opcode::affine:
+      return use([=](Vec a) { return a * x + y; });
+    case Opcode::leaky_relu:
+      return use([=](Vec a) { return select(a < none, a * x, a); });
+    case Opcode::hard_sigmoid:
+      return use([=](Vec a) { return min_or_second(one, max_or_second(none, a * x + y)); });
+    case Opcode::hard_swish:
+      return use([=](Vec a) { return a * min_or_second(one, max_or_second(none, a * (1.0f / 6) + 0.5f)); });
+    case Opcode::sigmoid:
+      return use([](Vec a) { return sigmoid(a); });
+    case Opcode::silu:
+      return use([](Vec a) { return silu_quick(a); });
+    case Opcode::tanh:
+      return use([](Vec a) { return tanh(a); });
+    case Opcode::gelu_erf:
+      return use([](Vec a) { return gelu_erf(a); });
+    case Opcode::gelu_tanh:
+      return use([](Vec a) { return gelu_tanh(a); });
+    case Opcode::mish:
+      return use([](Vec a) { return mish(a); });
+    default:
+      return;
+  }
+}
+
 // f(x) on every vector of the tile. The columns past the end hold zero-padded weights' sums: harmless.
 template <class F>
 LATHE_INLINE void map_tile(float* sums, int64_t row_stride, int rows, int columns, F&& f) {
@@ -14,6 +48,37 @@ LATHE_INLINE void map_tile(float* sums, int64_t row_stride, int rows, int column
       float* p = sums + r * row_stride + c;
       store(p, f(load(p)));
     }
+}
+
+// The usual form, one pass from the sums to the output.
+template <class Act>
+void finish_fused(const BoundEpilogue& bound, const TileRows& where, const float* sums, int64_t row_stride, int rows,
+                  int64_t column, int columns, Act&& act) {
+  const Vec low = broadcast(bound.low), high = broadcast(bound.high);
+  const float* bias = bound.bias ? bound.bias + column : nullptr;
+  for (int r = 0; r < rows; ++r) {
+    const float* early = bound.residual >= 0 ? where.operand[bound.residual][r] + column : nullptr;
+    const float* late = bound.late_residual >= 0 ? where.operand[bound.late_residual][r] + column : nullptr;
+    float* out = where.out[r] + column;
+    const float* row = sums + r * row_stride;
+    int c = 0;
+    for (; c + kLanes <= columns; c += kLanes) {
+      Vec value = load(row + c);
+      if (bias) value += load(bias + c);
+      if (early) value += load(early + c);
+      value = act(value);
+      if (late) value += load(late + c);
+      store(out + c, min_or_second(high, max_or_second(low, value)));
+    }
+    const int rest = columns - c;
+    if (rest == 0) continue;
+    Vec value = load(row + c);
+    if (bias) value += load_tail(bias + c, rest);
+    if (early) value += load_tail(early + c, rest);
+    value = act(value);
+    if (late) value += load_tail(late + c, rest);
+    store_tail(out + c, rest, min_or_second(high, max_or_second(low, value)));
+  }
 }
 
 template <class F>
@@ -40,43 +105,12 @@ void combine_tile(float* sums, int64_t row_stride, int rows, int columns, const 
 
 void run_step(const EpilogueStep& step, const BoundEpilogue& bound, const TileRows& where, float* sums,
               int64_t row_stride, int rows, int64_t column, int columns) {
-  const Vec x = broadcast(step.x), y = broadcast(step.y), none = zero(), one = broadcast(1.0f);
   auto combine = [&](auto&& f) {
     combine_tile(sums, row_stride, rows, columns, bound.operands[step.operand], where.operand[step.operand], column, f);
   };
-  auto map = [&](auto&& f) { map_tile(sums, row_stride, rows, columns, f); };
-  switch (step.op) {
-    case Opcode::add:
-      return combine([](Vec a, Vec b) { return a + b; });
-    case Opcode::mul:
-      return combine([](Vec a, Vec b) { return a * b; });
-    case Opcode::relu:
-      return map([=](Vec a) { return max_or_second(none, a); });
-    case Opcode::clip:
-      return map([=](Vec a) { return min_or_second(y, max_or_second(x, a)); });
-    case Opcode::affine:
-      return map([=](Vec a) { return a * x + y; });
-    case Opcode::leaky_relu:
-      return map([=](Vec a) { return select(a < none, a * x, a); });
-    case Opcode::hard_sigmoid:
-      return map([=](Vec a) { return min_or_second(one, max_or_second(none, a * x + y)); });
-    case Opcode::hard_swish:
-      return map([=](Vec a) { return a * min_or_second(one, max_or_second(none, a * (1.0f / 6) + 0.5f)); });
-    case Opcode::sigmoid:
-      return map([](Vec a) { return sigmoid(a); });
-    case Opcode::silu:
-      return map([](Vec a) { return silu(a); });
-    case Opcode::tanh:
-      return map([](Vec a) { return tanh(a); });
-    case Opcode::gelu_erf:
-      return map([](Vec a) { return gelu_erf(a); });
-    case Opcode::gelu_tanh:
-      return map([](Vec a) { return gelu_tanh(a); });
-    case Opcode::mish:
-      return map([](Vec a) { return mish(a); });
-    default:
-      return;
-  }
+  if (step.op == Opcode::add) return combine([](Vec a, Vec b) { return a + b; });
+  if (step.op == Opcode::mul) return combine([](Vec a, Vec b) { return a * b; });
+  with_activation(step, [&](auto&& act) { map_tile(sums, row_stride, rows, columns, act); });
 }
 
 void store_row(float* out, const float* sums, int columns) {
@@ -106,6 +140,10 @@ void run_program(const BoundEpilogue& bound, const TileRows& where, float* sums,
 void finish_tile(const BoundEpilogue& bound, const TileRows& where, float* sums, int64_t row_stride, int rows,
                  int64_t column, int columns) {
   if (!bound.epilogue->is_chain) return run_program(bound, where, sums, row_stride, rows, column, columns);
+  if (bound.fused && bound.has_act)
+    return with_activation(
+        bound.act, [&](auto&& act) { finish_fused(bound, where, sums, row_stride, rows, column, columns, act); });
+  if (bound.fused) return finish_fused(bound, where, sums, row_stride, rows, column, columns, [](Vec a) { return a; });
   for (const EpilogueStep& step : bound.epilogue->chain)
     run_step(step, bound, where, sums, row_stride, rows, column, columns);
   for (int r = 0; r < rows; ++r) store_row(where.out[r] + column, sums + r * row_stride, columns);
