@@ -8,13 +8,11 @@
 namespace lathe {
 namespace {
 
-// The axes to drop: those of input 1, or every axis of extent 1.
+// The axes to drop: those of input 1, whose content is known, or every axis of extent 1.
 Result<Ints> squeezed_axes(const InferContext& context) {
   const Shape& input = context.shape(0);
   if (context.has(1)) {
-    const std::optional<Ints> axes = context.constant_elements(1);
-    if (!axes) return fail(ErrorCode::shape_unknown, "squeeze: the axes (input 1) must be known while building");
-    return normalize_axes(*axes, context.rank(0), "squeeze: axes");
+    return normalize_axes(*context.constant_elements(1), context.rank(0), "squeeze: axes");
   }
   Ints axes;
   for (size_t i = 0; i < input.size(); ++i) {
@@ -32,6 +30,13 @@ Result<Ints> squeezed_axes(const InferContext& context) {
 
 Result<> infer_squeeze(InferContext& context) {
   const Shape& input = context.shape(0);
+  if (context.has(1) && !context.constant_elements(1)) {  // only running tells which dims go
+    LATHE_ASSIGN(const int64_t count, list_length(context, 1, "squeeze: axes"));
+    Shape kept;
+    for (int64_t i = count; i < context.rank(0); ++i) kept.push_back(context.new_symbol("squeezed"));
+    context.set(0, context.dtype(0), std::move(kept));
+    return {};
+  }
   LATHE_ASSIGN(const Ints axes, squeezed_axes(context));
   Shape output;
   for (size_t i = 0; i < input.size(); ++i) {

@@ -7,7 +7,13 @@ namespace lathe {
 
 Result<> infer_unsqueeze(InferContext& context) {
   const std::optional<Ints> given = context.constant_elements(1);
-  if (!given) return fail(ErrorCode::shape_unknown, "unsqueeze: the axes (input 1) must be known while building");
+  if (!given) {  // only running tells which dims are the new ones
+    LATHE_ASSIGN(const int64_t count, list_length(context, 1, "unsqueeze: axes"));
+    Shape output;
+    for (int64_t i = 0; i < context.rank(0) + count; ++i) output.push_back(context.new_symbol("unsqueezed"));
+    context.set(0, context.dtype(0), std::move(output));
+    return {};
+  }
   const int64_t rank = context.rank(0) + static_cast<int64_t>(given->size());
   LATHE_ASSIGN(const Ints axes, normalize_axes(*given, rank, "unsqueeze: axes"));
   Shape output = context.shape(0);

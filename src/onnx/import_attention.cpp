@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and what goes with it, composed of matrix products and a softmax; passes fuse the pattern again.
+#include <cmath>
+
+#include "onnx/importer.h"
+
+namespace lathe::onnx {
+namespace {
+
+constexpr double kMinusInfinity = -HUGE_VAL;
+
+// [batch, sequence, heads * size] to [batch, heads, sequence, size]; rank 4 is that already.
+ir::Value* split_heads(NodeContext& c, ir::Value* x, int64_t heads) {
+  return x->rank() == 4 ? x : c.transpose(c.reshape(x, {0, 0, heads, -1}), {0, 2, 1, 3});
+}
+
+ir::Value* merge_heads(NodeContext& c, ir::Value* x) { return c.reshape(c.transpose(x, {0, 2, 1, 3}), {0, 0, -1}); }
+
+// 0, 1, ... up to the length, an i64[1].
+ir::Value* count_up(NodeContext& c, ir::Value* length) {
+  return c.add(RangeAttrs{}, {c.integer_scalar(0), c.squeeze(length, {0}), c.integer_scalar(1)});
+}
+
+// Each head of k or v serves as many heads of q as it takes.
+ir::Value* repeat_heads(NodeContext& c, ir::Value* x, const ir::Value* q) {
+  if (c.failed() || c.dim(x, 1) == c.dim(q, 1)) return x;
+  const std::optional<int64_t> have = c.dim(x, 1).as_constant(), need = c.dim(q, 1).as_constant();
+  if (!have || !need || *have == 0 || *need % *have != 0) {
+    c.invalid("the number of heads of Q must be a known multiple of that of K and V");
+    return x;
+  }
+  ir::Value* copies = c.expand(c.unsqueeze(x, {2}), c.ints({1, 1, *need / *have, 1, 1}));
+  return c.reshape(copies, c.concat({c.shape_of(x, 0, 1), c.ints({*need}), c.shape_of(x, 2)}, 0));
+}
+
+// A mask may end before the last key: what is missing is masked.
+ir::Value* pad_mask(NodeContext& c, ir::Value* mask, ir::Value* keys) {
+  if (c.failed() || c.dim(mask, mask->rank() - 1) == c.dim(keys, 2)) return mask;
+  ir::Value* missing = c.minus(c.shape_of(keys, 2, 3), c.shape_of(mask, -1));
+  ir::Value* pads = c.concat({c.ints({0}), missing}, 0);
+  ir::Value* value = c.scalar_like(mask->dtype() == DType::boolean ? 0 : kMinusInfinity, mask);
+  return c.add(PadAttrs{}, {mask, pads, value, c.ints({-1})});
+}
+
+// Which keys a query may see, as booleans that broadcast to the scores; null = all.
+ir::Value* visible_keys(NodeContext& c, ir::Value* q, ir::Value* k, bool causal) {
+  ir::Value* visible = nullptr;
+  const auto restrict = [&](ir::Value* to) {
+    visible = visible ? c.binary(ElementwiseOp::logical_and, visible, to) : to;
+  };
+  ir::Value* keys = causal || c.has(6) ? count_up(c, c.shape_of(k, 2, 3)) : nullptr;
+  if (causal) {
+    ir::Value* queries = count_up(c, c.shape_of(q, 2, 3));
+    if (c.has(4)) queries = c.plus(queries, c.shape_of(c.input(4), 2, 3));
+    restrict(c.binary(ElementwiseOp::less_equal, keys, c.unsqueeze(queries, {1})));
+  }
+  if (c.has(6)) restrict(c.binary(ElementwiseOp::less, keys, c.unsqueeze(c.input(6), {1, 2, 3})));
+  if (c.has(3) && c.input(3)->dtype() == DType::boolean) restrict(pad_mask(c, c.input(3), k));
+  return visible;
+}
+
+// Q times the scale, by default the inverse root of the head size.
+ir::Value* scaled_query(NodeContext& c, ir::Value* q) {
+  if (c.has_attribute("scale")) return c.binary(ElementwiseOp::mul, q, c.real("scale", 1));
+  if (const auto size = c.dim(q, 3).as_constant())
+    return c.binary(ElementwiseOp::mul, q, 1 / std::sqrt(static_cast<double>(*size)));
+  return c.divide(q, c.cast(c.unary(UnaryOp::sqrt, c.cast(c.shape_of(q, 3, 4), DType::f32)), q->dtype()));
+}
+
+}  // namespace
+
+void import_attention(NodeContext& c) {
+  const int64_t q_heads = c.integer("q_num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
+  const bool causal = c.flag("is_causal", false);
+  const double softcap = c.real("softcap", 0);
+  const int64_t mode = c.integer("qk_matmul_output_mode", 0);
+  ir::Value* input = c.require(0);
+  const DType type = input->dtype();
+  const std::optional<DType> precision =
+      to_dtype(static_cast<ElementType>(c.integer("softmax_precision", static_cast<int64_t>(from_dtype(type)))));
+  if (!precision || !is_floating(*precision)) return c.unsupported("softmax_precision must be a floating type");
+  if (input->rank() == 3 && (q_heads < 1 || kv_heads < 1))
+    return c.invalid("inputs of rank 3 need q_num_heads and kv_num_heads");
+  ir::Value* q = split_heads(c, input, q_heads);
+  ir::Value* k = split_heads(c, c.require(1), kv_heads);
+  ir::Value* v = split_heads(c, c.require(2), kv_heads);
+  if (c.has(4)) k = c.concat({c.input(4), k}, 2);
+  if (c.has(5)) v = c.concat({c.input(5), v}, 2);
+  c.set_output(1, k);
+  c.set_output(2, v);
+  ir::Value* visible = visible_keys(c, q, k, causal);
+  ir::Value* scores = c.matmul(scaled_query(c, q), repeat_heads(c, k, q), false, true);
+  if (mode == 0) c.set_output(3, scores);
+  if (softcap > 0)
+    scores = c.binary(ElementwiseOp::mul,
+                      c.activation(ActivationOp::tanh, c.binary(ElementwiseOp::div, scores, softcap)), softcap);
+  if (mode == 1) c.set_output(3, scores);
+  if (c.has(3) && c.input(3)->dtype() != DType::boolean)
+    scores = c.plus(scores, c.cast(pad_mask(c, c.input(3), k), type));
+  if (visible) scores = c.select(visible, scores, c.scalar(kMinusInfinity, type));
+  if (mode == 2) c.set_output(3, scores);
+  ir::Value* weights = c.cast(c.softmax(c.cast(scores, *precision), -1), type);
+  if (mode == 3) c.set_output(3, weights);
+  ir::Value* y = c.matmul(weights, repeat_heads(c, v, q));
+  c.set_output(0, input->rank() == 3 ? merge_heads(c, y) : y);
+}
+
+// Pairs (x1, x2) turn by an angle: (cos x1 - sin x2, sin x1 + cos x2). The pairs are halves of the head, or neighbours.
+void import_rotary_embedding(NodeContext& c) {
+  const bool interleaved = c.flag("interleaved", false);
+  const int64_t heads = c.integer("num_heads", 0);
+  int64_t turned = c.integer("rotary_embedding_dim", 0);
+  ir::Value* input = c.require(0);
+  ir::Value *cosines = c.require(1), *sines = c.require(2);
+  if (input->rank() == 3 && heads < 1) return c.invalid("an input of rank 3 needs num_heads");
+  if (input->rank() != 3 && input->rank() != 4) return c.invalid("the input must have rank 3 or 4");
+  ir::Value* x = split_heads(c, input, heads);  // [batch, heads, sequence, size]
+  if (c.has(3)) cosines = c.gather(cosines, c.input(3), 0), sines = c.gather(sines, c.input(3), 0);
+  cosines = c.unsqueeze(cosines, {1}), sines = c.unsqueeze(sines, {1});
+  const std::optional<int64_t> size = c.dim(x, 3).as_constant();
+  if (turned == 0 && !size) return c.unsupported("the head size must be known");
+  if (turned == 0) turned = *size;
+  ir::Value* part = c.slice(x, 3, 0, turned);
+  ir::Value *x1 = nullptr, *x2 = nullptr;
+  if (interleaved) {
+    const auto every_other = [&](int64_t first) {
+      return c.add(SliceAttrs{}, {part, c.ints({first}), c.ints({turned}), c.ints({3}), c.ints({2})});
+    };
+    x1 = every_other(0), x2 = every_other(1);
+  } else {
+    x1 = c.slice(part, 3, 0, turned / 2), x2 = c.slice(part, 3, turned / 2, turned);
+  }
+  ir::Value* real = c.minus(c.mul(cosines, x1), c.mul(sines, x2));
+  ir::Value* imaginary = c.plus(c.mul(sines, x1), c.mul(cosines, x2));
+  ir::Value* result = interleaved ? c.reshape(c.concat({c.unsqueeze(real, {4}), c.unsqueeze(imaginary, {4})}, 4),
+                                              c.shape_of(part), true)
+                                  : c.concat({real, imaginary}, 3);
+  if (turned != size) result = c.concat({result, c.slice(x, 3, turned, INT64_MAX)}, 3);
+  c.set_output(0, input->rank() == 3 ? merge_heads(c, result) : result);
+}
+
+// Writes the update into the cache at a position of its own for each batch entry.
+void import_tensor_scatter(NodeContext& c) {
+  ir::Value *cache = c.require(0), *update = c.require(1);
+  const int64_t axis = c.axis(c.integer("axis", -2), std::max(cache->rank(), 1));
+  const std::string mode = c.string("mode", "linear");
+  if (mode != "linear" && mode != "circular") return c.invalid("mode '{}' is unknown", mode);
+  if (axis == 0) return c.invalid("the axis cannot be the batch");
+  Ints spread;  // from [batch, update length] to the rank of the cache
+  for (int64_t i = 1; i < cache->rank(); ++i)
+    if (i != axis) spread.push_back(i);
+  ir::Value* positions = c.unsqueeze(count_up(c, c.shape_of(update, axis, axis + 1)), {0});
+  if (c.has(2)) positions = c.plus(positions, c.unsqueeze(c.cast(c.input(2), DType::i64), {1}));
+  if (mode == "circular") positions = c.binary(ElementwiseOp::mod, positions, c.shape_of(cache, axis, axis + 1));
+  if (!spread.empty()) positions = c.unsqueeze(positions, spread);
+  ScatterElementsAttrs attributes;
+  attributes.axis = axis;
+  c.set_output(0, c.add(attributes, {cache, c.expand(positions, c.shape_of(update)), update}));
+}
+
+}  // namespace lathe::onnx
