@@ -14,7 +14,6 @@ uint64_t hash_of(const Atom& atom) { return atom.call ? atom.call->hash : Hasher
 uint32_t size_of(const Atom& atom) { return atom.call ? atom.call->size : 1; }
 uint32_t depth_of(const Atom& atom) { return atom.call ? atom.call->depth : 0; }
 
-uint32_t size_of(const Expr& e) { return ExprAccess::poly(e) ? ExprAccess::poly(e)->size : 1; }
 uint32_t depth_of(const Expr& e) { return ExprAccess::poly(e) ? ExprAccess::poly(e)->depth : 0; }
 
 // Merges two sorted term lists; nullopt on overflow.
@@ -107,7 +106,7 @@ Expr ExprAccess::make(std::vector<Term> terms, int64_t constant) {
 
 Expr ExprAccess::call(ExprKind kind, const Expr& a, const Expr& b) {
   const uint32_t depth = std::max(depth_of(a), depth_of(b)) + 1;
-  const uint32_t size = size_of(a) + size_of(b) + 1;
+  const uint32_t size = a.size() + b.size() + 1;
   if (depth > kMaxExprDepth || size > kMaxExprSize) return Expr::invalid();
   const uint64_t hash =
       Hasher().add(static_cast<uint64_t>(kind) + 1).add(uint64_t{a.hash()}).add(uint64_t{b.hash()}).value();
@@ -263,6 +262,8 @@ void Expr::collect_symbols(std::vector<SymbolId>& out) const {
   std::sort(out.begin() + start, out.end());
   out.erase(std::unique(out.begin() + start, out.end()), out.end());
 }
+
+uint32_t Expr::size() const { return poly_ ? poly_->size : 1; }
 
 size_t Expr::hash() const {
   if (!valid_) return 1;

@@ -72,6 +72,7 @@ class Expr {
   std::string to_string(std::span<const std::string> names = {}) const;
 
   size_t hash() const;
+  uint32_t size() const;  // nodes of the expression, shared ones counted each time; 1 for a number
 
  private:
   struct Poly;

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/limits.h"
+#include "plan/metadata.h"
+#include "plan_generated.h"
+
+namespace lathe::plan {
+namespace {
+
+tl::unexpected<Error> malformed(std::string_view what) {
+  return fail(ErrorCode::plan_malformed, "plan's metadata: {}; the file was damaged or made by hand", what);
+}
+
+// FlatBuffers lets many fields point at one string, so that a small file could ask for any amount of memory.
+class Budget {
+ public:
+  explicit Budget(size_t file_bytes) : left_(16 * file_bytes + (size_t{64} << 10)) {}
+  bool charge(size_t count, size_t bytes_each) {
+    if (count > left_ / bytes_each) return false;
+    left_ -= count * bytes_each;
+    return true;
+  }
+
+ private:
+  size_t left_;
+};
+
+class Decoder {
+ public:
+  Decoder(const fb::Metadata& metadata, size_t file_bytes) : metadata_(metadata), budget_(file_bytes) {}
+
+  Result<Plan> run() {
+    plan_.threads = metadata_.threads();
+    plan_.dynamic_slots = metadata_.dynamic_slots();
+    LATHE_TRY(text(metadata_.name(), plan_.name));
+    LATHE_TRY(parse_expressions());
+    LATHE_TRY(each(metadata_.symbols(), plan_.symbols, [&](const fb::Symbol& f, Symbol& s) { return symbol(f, s); }));
+    LATHE_TRY(
+        each(metadata_.profiles(), plan_.profiles, [&](const fb::Profile& f, Profile& p) { return profile(f, p); }));
+    LATHE_TRY(each(metadata_.tensors(), plan_.tensors, [&](const fb::Tensor& f, Tensor& t) { return tensor(f, t); }));
+    LATHE_TRY(each(metadata_.buffers(), plan_.buffers, [&](const fb::Buffer& f, Buffer& b) -> Result<> {
+      b.first = f.first();
+      b.last = f.last();
+      return expression(f.bytes(), b.bytes);
+    }));
+    LATHE_TRY(each(metadata_.constants(), plan_.constants, [](const fb::Constant& f, Constant& c) -> Result<> {
+      c = {f.offset(), f.bytes()};
+      return {};
+    }));
+    LATHE_TRY(
+        each(metadata_.bindings(), plan_.bindings, [&](const fb::Binding& f, Binding& b) { return binding(f, b); }));
+    LATHE_TRY(each(metadata_.steps(), plan_.steps, [&](const fb::Step& f, Step& s) { return step(f, s); }));
+    LATHE_TRY(each(metadata_.user(), plan_.metadata, [&](const fb::KeyValue& f, auto& pair) -> Result<> {
+      LATHE_TRY(text(f.key(), pair.first));
+      return text(f.value(), pair.second);
+    }));
+    return std::move(plan_);
+  }
+
+ private:
+  template <class Vector, class T, class Read>
+  Result<> each(const Vector* from, std::vector<T>& to, const Read& read) {
+    if (!from) return {};
+    LATHE_TRY(resize(to, from->size(), kMaxEntries));
+    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) LATHE_TRY(read(*from->Get(i), to[i]));
+    return {};
+  }
+
+  template <class T>
+  Result<> resize(std::vector<T>& list, size_t count, size_t limit) {
+    if (count > limit) return malformed("a list is too long");
+    if (!budget_.charge(count, sizeof(T))) return malformed("it claims more than a file of this size can hold");
+    list.resize(count);
+    return {};
+  }
+
+  Result<> text(const flatbuffers::String* from, std::string& to) {
+    if (!from) return {};
+    if (from->size() > kMaxString) return malformed("a string is too long");
+    if (!budget_.charge(from->size(), 1)) return malformed("it claims more than a file of this size can hold");
+    to.assign(from->data(), from->size());
+    return {};
+  }
+
+  template <class T>
+  Result<> numbers(const flatbuffers::Vector<T>* from, std::vector<T>& to) {
+    if (!from) return {};
+    LATHE_TRY(resize(to, from->size(), kMaxOperands));
+    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) to[i] = from->Get(i);
+    return {};
+  }
+
+  Result<> strings(const flatbuffers::Vector<uint32_t>* from, std::vector<std::string>& to) {
+    if (!from) return {};
+    LATHE_TRY(resize(to, from->size(), kMaxEntries));
+    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) {
+      const uint32_t index = from->Get(i);
+      if (!metadata_.strings() || index >= metadata_.strings()->size())
+        return malformed("a string's index is out of range");
+      LATHE_TRY(text(metadata_.strings()->Get(index), to[i]));
+    }
+    return {};
+  }
+
+  Result<> parse_expressions() {
+    const auto* texts = metadata_.expressions();
+    if (metadata_.numbers()) number_count_ = metadata_.numbers()->size();
+    if (!texts) return {};
+    LATHE_TRY(resize(expressions_, texts->size(), kMaxEntries));
+    for (flatbuffers::uoffset_t i = 0; i < texts->size(); ++i) {
+      const std::string_view text(texts->Get(i)->data(), texts->Get(i)->size());
+      if (!budget_.charge(text.size(), 1)) return malformed("it claims more than a file of this size can hold");
+      auto parsed = parse_expr(text);
+      if (!parsed) return malformed(parsed.error().message);
+      if (parsed->is_constant() || parsed->to_string() != text) return malformed("an expression is not in normal form");
+      expressions_[i] = std::move(*parsed);
+    }
+    return {};
+  }
+
+  // Each use is charged by the expression's size, which bounds the work of whoever walks the plan.
+  Result<> expression(uint32_t index, Expr& to) {
+    if (index < number_count_) {
+      to = metadata_.numbers()->Get(index);
+      return {};
+    }
+    if (index - number_count_ >= expressions_.size()) return malformed("an expression's index is out of range");
+    const Expr& e = expressions_[index - number_count_];
+    if (!budget_.charge(e.size(), 16)) return malformed("it claims more than a file of this size can hold");
+    to = e;
+    return {};
+  }
+
+  Result<> shape(const flatbuffers::Vector<uint32_t>* from, Shape& to) {
+    if (!from) return {};
+    LATHE_TRY(resize(to, from->size(), kMaxRank));
+    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) LATHE_TRY(expression(from->Get(i), to[i]));
+    return {};
+  }
+
+  Result<> symbol(const fb::Symbol& from, Symbol& to) {
+    if (from.source() > static_cast<uint8_t>(SymbolSource::computed)) return malformed("unknown symbol source");
+    to.source = static_cast<SymbolSource>(from.source());
+    to.tensor = from.tensor();
+    to.index = from.index();
+    to.range = {from.min(), from.max()};
+    return text(from.name(), to.name);
+  }
+
+  Result<> profile(const fb::Profile& from, Profile& to) {
+    return each(from.symbols(), to.symbols, [](const fb::SymbolProfile& f, SymbolProfile& s) -> Result<> {
+      s = {f.min(), f.opt(), f.max()};
+      return {};
+    });
+  }
+
+  Result<> tensor(const fb::Tensor& from, Tensor& to) {
+    const auto dtype = dtype_from_number(from.dtype());
+    if (!dtype) return malformed("unknown element type");
+    if (from.storage() > static_cast<uint8_t>(StorageKind::dynamic)) return malformed("unknown storage kind");
+    to.dtype = *dtype;
+    to.storage = static_cast<StorageKind>(from.storage());
+    to.index = from.index();
+    LATHE_TRY(text(from.name(), to.name));
+    LATHE_TRY(shape(from.dims(), to.dims));
+    LATHE_TRY(shape(from.strides(), to.strides));
+    return expression(from.offset(), to.offset);
+  }
+
+  Result<> binding(const fb::Binding& from, Binding& to) {
+    to.is_input = from.is_input();
+    to.tensor = from.tensor();
+    to.is_shape_tensor = from.is_shape_tensor();
+    LATHE_TRY(text(from.name(), to.name));
+    return strings(from.dim_names(), to.dim_names);
+  }
+
+  Result<> step(const fb::Step& from, Step& to) {
+    LATHE_TRY(text(from.kernel(), to.kernel));
+    LATHE_TRY(numbers(from.inputs(), to.inputs));
+    LATHE_TRY(numbers(from.outputs(), to.outputs));
+    LATHE_TRY(numbers(from.params(), to.params));
+    LATHE_TRY(text(from.program(), to.program));
+    LATHE_TRY(text(from.op(), to.op));
+    LATHE_TRY(text(from.attributes(), to.attributes));
+    LATHE_TRY(text(from.name(), to.name));
+    LATHE_TRY(strings(from.origin(), to.origin));
+    LATHE_TRY(text(from.tactic(), to.tactic));
+    to.milliseconds = from.milliseconds();
+    return {};
+  }
+
+  const fb::Metadata& metadata_;
+  Budget budget_;
+  size_t number_count_ = 0;
+  std::vector<Expr> expressions_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Result<Plan> decode_metadata(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMaxMetadata) return malformed("it is too large");
+  if (bytes.size() < 16) return malformed("it is too small");
+  LATHE_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % 8 == 0);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), /*max_depth=*/8,
+                                 /*max_tables=*/4 * kMaxEntries);
+  if (!fb::VerifyMetadataBuffer(verifier)) return malformed("it is not a valid FlatBuffer");
+  return Decoder(*fb::GetMetadata(bytes.data()), bytes.size()).run();
+}
+
+}  // namespace lathe::plan

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits of a plan: validate() enforces them when writing and when reading.
+#pragma once
+
+#include <cstddef>
+
+namespace lathe::plan {
+
+inline constexpr size_t kMaxRank = 8;
+inline constexpr size_t kMaxEntries = size_t{1} << 20;  // of each list
+inline constexpr size_t kMaxOperands = 4096;            // of a step; as many parameters
+inline constexpr size_t kMaxString = size_t{16} << 20;
+inline constexpr size_t kMaxTarget = 63;
+inline constexpr size_t kMaxMetadata = size_t{1} << 30;
+inline constexpr size_t kConstantAlignment = 64;
+inline constexpr size_t kWeightsAlignment = 4096;
+
+}  // namespace lathe::plan

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/reader.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "plan/limits.h"
+#include "plan/metadata.h"
+#include "plan/validate.h"
+
+namespace lathe::plan {
+namespace {
+
+std::string_view name_of(SectionKind kind) {
+  switch (kind) {
+    case SectionKind::metadata:
+      return "metadata";
+    case SectionKind::weights:
+      return "weights";
+    case SectionKind::signature:
+      return "signature";
+  }
+  return "unknown";
+}
+
+std::span<const std::byte> bytes_of(std::span<const std::byte> plan, const Section& section) {
+  return plan.subspan(section.offset, section.bytes);
+}
+
+Result<> check_digest(std::span<const std::byte> plan, const Section& section) {
+  if (digest_of(bytes_of(plan, section)) == section.digest) return {};
+  return fail(ErrorCode::plan_digest,
+              "the plan's {} are damaged: their digest does not match; copy or build the plan again",
+              name_of(section.kind));
+}
+
+Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
+  if (header.version != options.version)
+    return fail(ErrorCode::plan_version, "plan was written by Lathe {}, this is Lathe {}; build the engine again",
+                header.version.to_string(), options.version.to_string());
+  if (header.flags != 0 || header.compatibility != 0)
+    return fail(ErrorCode::plan_version,
+                "plan asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have", header.flags,
+                header.compatibility, options.version.to_string());
+  if (options.check_host && (header.os != host_os() || header.architecture != host_architecture()))
+    return fail(ErrorCode::plan_target, "plan is for system {} and architecture {}, this machine is {} and {}",
+                static_cast<uint32_t>(header.os), static_cast<uint32_t>(header.architecture),
+                static_cast<uint32_t>(host_os()), static_cast<uint32_t>(host_architecture()));
+  for (const Section& section : header.sections)
+    if (section.trust != TrustClass::data)
+      return fail(ErrorCode::plan_malformed, "the plan's {} are marked as code", name_of(section.kind));
+  return {};
+}
+
+struct AlignedFree {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+// A copy with the given alignment; the bytes must not be empty.
+Result<std::shared_ptr<const std::byte>> aligned_copy(std::span<const std::byte> bytes, size_t alignment) {
+  const size_t size = (bytes.size() + alignment - 1) / alignment * alignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
+  if (!memory) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes for a plan", bytes.size());
+  std::shared_ptr<const std::byte> copy(memory, AlignedFree());
+  std::memcpy(memory, bytes.data(), bytes.size());
+  return copy;
+}
+
+bool is_aligned(std::span<const std::byte> bytes, size_t alignment) {
+  return reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0;
+}
+
+Result<Plan> decode_aligned(std::span<const std::byte> metadata) {
+  if (metadata.empty() || is_aligned(metadata, 8)) return decode_metadata(metadata);
+  LATHE_ASSIGN(const auto copy, aligned_copy(metadata, 8));
+  return decode_metadata({copy.get(), metadata.size()});
+}
+
+}  // namespace
+
+Result<> check_section_digests(std::span<const std::byte> plan, const PlanHeader& header, bool with_weights) {
+  uint64_t end = kHeaderBytes;
+  for (const Section& section : header.sections) {
+    const auto gap = plan.subspan(end, section.offset - end);
+    if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; }))
+      return fail(ErrorCode::plan_malformed, "the plan is damaged: the gap before its {} is not zero",
+                  name_of(section.kind));
+    end = section.offset + section.bytes;
+    if (with_weights || section.kind != SectionKind::weights) LATHE_TRY(check_digest(plan, section));
+  }
+  return {};
+}
+
+Result<> check_weights(std::span<const std::byte> bytes) {
+  LATHE_ASSIGN(const PlanHeader header, read_header(bytes));
+  const Section* weights = header.find(SectionKind::weights);
+  return weights ? check_digest(bytes.subspan(header.prefix_bytes), *weights) : Result<>();
+}
+
+Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                             const ReadOptions& options) {
+  LATHE_ASSIGN(const PlanHeader header, read_header(bytes));
+  LATHE_TRY(check_usable(header, options));
+  bytes = bytes.subspan(header.prefix_bytes);
+  if (options.require_signature) LATHE_TRY(verify_signature(bytes, header, options.trusted_keys));
+  LATHE_TRY(check_section_digests(bytes, header, options.verify_weights || options.require_signature));
+
+  LoadedPlan loaded;
+  LATHE_ASSIGN(loaded.plan, decode_aligned(bytes_of(bytes, header.sections[0])));
+  loaded.plan.target = header.target;
+  if (const Section* weights = header.find(SectionKind::weights)) loaded.plan.weights = bytes_of(bytes, *weights);
+  LATHE_TRY(validate(loaded.plan));
+  loaded.owner = std::move(owner);
+  if (!loaded.plan.weights.empty() && (!loaded.owner || !is_aligned(loaded.plan.weights, kConstantAlignment))) {
+    LATHE_ASSIGN(const auto copy, aligned_copy(loaded.plan.weights, kWeightsAlignment));
+    loaded.plan.weights = {copy.get(), loaded.plan.weights.size()};
+    loaded.owner = copy;
+  }
+  return loaded;
+}
+
+}  // namespace lathe::plan

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads plans from memory that strangers filled: nothing is used before it has been checked.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/header.h"
+#include "plan/plan.h"
+#include "plan/signature.h"
+
+namespace lathe::plan {
+
+struct ReadOptions {
+  bool verify_weights = true;           // false: the caller calls check_weights later, or trusts the storage
+  bool require_signature = false;       // implies verify_weights
+  std::vector<PublicKey> trusted_keys;  // for require_signature
+  bool check_host = true;               // false: also read plans for other systems, to look at them
+  Version version = library_version();  // what the plan must have been written by
+};
+
+struct LoadedPlan {
+  Plan plan;
+  std::shared_ptr<const void> owner;  // keeps Plan::weights alive
+};
+
+// `owner` keeps `bytes` alive; the weights are then used in place when they are 64-byte aligned. Without an owner, or
+// without that alignment, the weights are copied.
+Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                             const ReadOptions& options = {});
+
+// Compares the digest of the weights with the header's; for plans that were read with verify_weights off.
+Result<> check_weights(std::span<const std::byte> bytes);
+
+// Gaps and the digests of all sections. `plan` starts at the header.
+Result<> check_section_digests(std::span<const std::byte> plan, const PlanHeader& header, bool with_weights = true);
+
+}  // namespace lathe::plan

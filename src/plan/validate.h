@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proof that a Plan is sound, for plans from our builder as well as from files. docs/plan_format.md lists the rules.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "plan/plan.h"
+
+namespace lathe::plan {
+
+// Everything that holds for all shapes. Windows whose bounds depend on symbols are proven here where range arithmetic
+// can; the others are left to check_windows.
+Result<> validate(const Plan& plan);
+
+// Every window lies in its storage for these values of the symbols (parallel to Plan::symbols). Windows that use a
+// symbol whose value is Expr::kUnbound are skipped: call again when the step that computes it has run. The sizes of
+// dynamic slots follow from their windows, so only the sign of those is checked.
+Result<> check_windows(const Plan& plan, std::span<const int64_t> symbol_values);
+
+}  // namespace lathe::plan

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes plans. Equal plans give equal bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/plan.h"
+
+namespace lathe::plan {
+
+// Takes the bytes of a plan in order.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual Result<> write(std::span<const std::byte> bytes) = 0;
+};
+
+// Validates, then writes. The weights are passed to the sink as they lie, without a copy.
+Result<> write_plan(const Plan& plan, Sink& sink);
+Result<std::vector<std::byte>> write_plan(const Plan& plan);
+
+}  // namespace lathe::plan
