@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a graph to a plan: passes, regions, placement, tactics, emission.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "base/log.h"
+#include "passes/pass.h"
+#include "plan/plan.h"
+#include "tuning/tuner.h"
+
+namespace lathe {
+
+// Shapes of one optimization profile, by input name. A shape input's values are given like dims.
+struct ProfileShapes {
+  struct Input {
+    Dims min, opt, max;
+    bool is_values = false;
+  };
+  std::map<std::string, Input> inputs;
+};
+
+// Told of each step of the build; returns false to cancel. `fraction` never decreases.
+using Progress = std::function<bool(std::string_view phase, double fraction)>;
+
+struct BuildOptions {
+  Log* log = nullptr;                   // null = nowhere
+  std::vector<ProfileShapes> profiles;  // empty = one without limits
+  TunerOptions tuner;
+  TacticList tactics;                   // empty = every op by its plain evaluation
+  PassContext passes;
+  bool optimize = true;                 // false: no passes, no fusion: the network as it stands
+  Progress progress;
+};
+
+// What became of the network, for the inspector and the logs.
+struct RegionReport {
+  std::string name;
+  std::string kind;                    // "kernel", "pointwise", "copy", "eval"
+  std::vector<std::string> origin;
+  std::string tactic;                  // "conv: 6x64 kb512"
+  double microseconds = 0;
+  std::vector<std::string> refusals;   // "gemm: input is not f32"
+};
+
+struct BuildReport {
+  std::vector<PassReport> passes;
+  std::vector<RegionReport> regions;
+  double seconds_passes = 0;
+  double seconds_tuning = 0;
+  size_t weights_bytes = 0;
+  int tuned = 0;      // problems measured
+  int from_cache = 0;  // problems answered by the timing cache
+};
+
+struct BuiltPlan {
+  plan::Plan plan;                   // its weights point into `weights`
+  std::vector<std::byte> weights;
+  BuildReport report;
+};
+
+Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options);
+
+}  // namespace lathe

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a plan, one kind of region each.
+#include <algorithm>
+
+#include "build/emitter.h"
+
+namespace lathe {
+
+using ir::Node;
+using ir::Value;
+using plan::TensorId;
+
+namespace {
+
+std::string name_of_region(const Region& region) {
+  std::string name;
+  for (const Node* node : region.nodes) {
+    if (name.size() > 120) return name + " + ...";
+    name += (name.empty() ? "" : " + ") + node->name();
+  }
+  return name;
+}
+
+std::vector<std::string> origin_of(const Region& region) {
+  std::vector<std::string> origin;
+  for (const Node* node : region.nodes)
+    for (const std::string& name : node->origin())
+      if (std::find(origin.begin(), origin.end(), name) == origin.end()) origin.push_back(name);
+  return origin;
+}
+
+}  // namespace
+
+Result<> Emitter::emit(const Region& region) {
+  switch (region.kind) {
+    case RegionKind::kernel:
+    case RegionKind::pointwise: return emit_kernel(region);
+    case RegionKind::movement: return emit_movement(region);
+    case RegionKind::view: return emit_view(region);
+    case RegionKind::eval: return emit_eval(*region.root);
+  }
+  return {};
+}
+
+void Emitter::add_step(plan::Step step, std::string kind, std::vector<std::string> refusals) {
+  out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000, std::move(refusals)});
+  plan_.steps.push_back(std::move(step));
+}
+
+Problem Emitter::problem_of(const Region& region) {
+  Problem problem;
+  const bool kernel = region.kind == RegionKind::kernel;
+  if (kernel) {
+    problem.attributes = &region.root->attributes();
+    const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
+    for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
+      const Value* input = region.root->input(i);
+      problem.inputs.push_back(input ? operand_of(input) : Operand());
+      problem.inputs.back().omitted = !input;
+      if (i == 0 && wants_channels_last(region)) {
+        problem.inputs[0].strides = dense_strides(input->shape(), Layout::channels_last);
+        problem.inputs[0].opt_strides = at_optimum(problem.inputs[0].strides);
+      }
+    }
+  }
+  const Shape& result = region.result()->shape();
+  for (const Value* value : region.operands) {
+    const bool is_bias = kernel && value == region.root->input(2) && value->rank() == 1 && result.size() > 1;
+    if (is_bias) {  // a convolution's bias runs along dimension 1
+      Operand bias = operand_of(value);
+      bias.dims = result;
+      bias.strides.assign(result.size(), 0);
+      bias.strides[1] = 1;
+      bias.opt_dims = at_optimum(bias.dims);
+      bias.opt_strides = at_optimum(bias.strides);
+      problem.operands.push_back(std::move(bias));
+    } else {
+      problem.operands.push_back(operand_of(value, &result));
+    }
+  }
+  for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
+  problem.program = region.program;
+  return problem;
+}
+
+// Input `value` the way a kernel reads it: its placed tensor, or the channels-last copy that problem_of() asked for.
+TensorId Emitter::as_read(const Value* value, const Operand& operand, bool transposed) {
+  const auto copy = channels_last_.find(value);
+  const TensorId id = copy != channels_last_.end() && operand.strides[1] == Expr(1) ? copy->second : tensor_of(value);
+  if (!transposed) return id;
+  plan::Tensor tensor = plan_.tensors[id];
+  if (tensor.strides.empty()) tensor.strides = dense_strides(tensor.dims, Layout::linear);
+  const size_t last = tensor.dims.size() - 1;
+  std::swap(tensor.dims[last], tensor.dims[last - 1]);
+  std::swap(tensor.strides[last], tensor.strides[last - 1]);
+  return add_tensor(std::move(tensor));
+}
+
+// Convolutions read channels-last, but for the few channels of a network's input, which they read as they come.
+bool Emitter::wants_channels_last(const Region& region) const {
+  if (tactics_.empty() || (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution))) return false;
+  const Value* x = region.root->input(0);
+  if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1)) return false;
+  const auto channels = x->shape()[1].as_constant();
+  constexpr int64_t kFewChannels = 4;
+  const bool planar = region.root->is(OpKind::convolution) && region.root->attrs<ConvolutionAttrs>().groups == 1 && channels &&
+                      *channels <= kFewChannels && placement_.is_dense_linear(x);
+  return !planar;
+}
+
+Result<> Emitter::emit_kernel(const Region& region) {
+  if (region.kind == RegionKind::kernel && wants_channels_last(region)) {
+    const Value* x = region.root->input(0);
+    if (!channels_last_.contains(x)) {
+      plan::Tensor copy = plan_.tensors[temporary(x->name(), x->dtype(), x->shape())];
+      plan_.tensors.pop_back();
+      copy.strides = dense_strides(copy.dims, Layout::channels_last);
+      channels_last_[x] = add_tensor(std::move(copy));
+      emit_copy(tensor_of(x), channels_last_[x], "reformat " + x->name(), {});
+    }
+  }
+  const Problem problem = problem_of(region);
+  LATHE_ASSIGN(Choice choice, tuner_.choose(problem, tactics_));
+  if (!choice.tactic) {
+    for (const Node* node : region.nodes) LATHE_TRY(emit_eval(*node));
+    out_.report.regions.back().refusals = std::move(choice.refusals);
+    return {};
+  }
+  LATHE_ASSIGN(Emission emission, choice.tactic->emit(problem, choice.config));
+  plan::Step step;
+  step.kernel = emission.kernel;
+  step.params = emission.params;
+  if (emission.with_program && !(region.kind == RegionKind::kernel && problem.program.is_identity())) step.program = to_text(problem.program);
+  step.name = name_of_region(region);
+  step.origin = origin_of(region);
+  step.tactic = std::string(choice.tactic->name()) + (choice.config.text.empty() ? "" : ": " + choice.config.text);
+  step.milliseconds = static_cast<float>(choice.microseconds / 1000);
+  for (const StepInput& input : emission.inputs) {
+    if (input.kind == StepInput::packed) {
+      step.inputs.push_back(constant_of(emission.packed[input.index]));
+    } else if (input.kind == StepInput::input) {
+      const Value* value = region.root->input(input.index);
+      step.inputs.push_back(value ? as_read(value, problem.inputs[input.index], input.transposed) : plan::kNoTensor);
+    } else {
+      const Value* value = region.operands[input.index];
+      plan::Tensor tensor = plan_.tensors[tensor_of(value)];
+      tensor.dims = problem.operands[input.index].dims;
+      tensor.strides = problem.operands[input.index].strides;
+      step.inputs.push_back(add_tensor(std::move(tensor)));
+    }
+  }
+  for (const Value* output : region.outputs) step.outputs.push_back(tensor_of(output));
+  add_step(std::move(step), region.kind == RegionKind::kernel ? "kernel" : "pointwise", std::move(choice.refusals));
+  return {};
+}
+
+void Emitter::emit_copy(TensorId from, TensorId to, std::string name, const std::vector<std::string>& origin) {
+  plan::Step step;
+  step.kernel = tactics_.empty() ? "eval" : "copy";
+  if (tactics_.empty()) step.op = "identity";  // a plan by plain evaluations keeps every tensor dense
+  step.inputs = {from};
+  step.outputs = {to};
+  step.name = std::move(name);
+  step.origin = origin;
+  add_step(std::move(step), "copy");
+}
+
+// What strided copies can do; the rest is evaluated.
+Result<> Emitter::emit_movement(const Region& region) {
+  if (placement_.is_free(region)) return {};
+  const Node& node = *region.root;
+  if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_eval(node);
+  const std::vector<std::string> origin = origin_of(region);
+  const Shape& result = region.result()->shape();
+  if (node.is(OpKind::concat)) {
+    const int64_t given = node.attrs<ConcatAttrs>().axis;
+    const auto axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(result.size()) : given);
+    Location location = placement_.location(region.result());
+    for (size_t i = 0; i < node.num_inputs(); ++i) {
+      const Value* part = node.input(i);
+      if (!placement_.is_in_place(region, i))
+        emit_copy(tensor_of(part), tensor_at(region.result(), part->shape(), location.strides, location),
+                  fmt::format("{} part {}", node.name(), i), origin);
+      location.offset += part->shape()[axis] * location.strides[axis];
+    }
+    return {};
+  }
+  const Value* input = node.input(0);
+  if (node.is(OpKind::transpose)) {
+    plan::Tensor window = plan_.tensors[tensor_of(input)];
+    const Shape dims = window.dims;
+    const Shape strides = window.strides.empty() ? dense_strides(dims, Layout::linear) : window.strides;
+    const Ints& perm = node.attrs<TransposeAttrs>().perm;
+    window.dims.clear();
+    window.strides.clear();
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const size_t from = perm.empty() ? dims.size() - 1 - d : static_cast<size_t>(perm[d] < 0 ? perm[d] + static_cast<int64_t>(dims.size()) : perm[d]);
+      window.dims.push_back(dims[from]);
+      window.strides.push_back(strides[from]);
+    }
+    emit_copy(add_tensor(std::move(window)), tensor_of(region.result()), node.name(), origin);
+    return {};
+  }
+  const auto broadcasts = [&] {
+    const size_t lead = result.size() - input->shape().size();
+    for (size_t d = 0; d < input->shape().size(); ++d)
+      if (input->shape()[d] != Expr(1) && input->shape()[d] != result[lead + d]) return false;
+    return true;
+  };
+  if (node.is(OpKind::expand) && input->shape().size() <= result.size() && broadcasts()) {
+    emit_copy(broadcast_of(input, result), tensor_of(region.result()), node.name(), origin);
+    return {};
+  }
+  return emit_eval(node);
+}
+
+// Same elements, same order: a copy only when the memory could not be shared.
+Result<> Emitter::emit_view(const Region& region) {
+  if (placement_.is_free(region)) return {};
+  const Value* input = region.root->input(0);
+  const Value* output = region.result();
+  if (tactics_.empty() || introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) || !placement_.is_dense_linear(output))
+    return emit_eval(*region.root);
+  const Location location = placement_.location(output);
+  emit_copy(tensor_of(input), tensor_at(output, input->shape(), {}, location), region.root->name(), origin_of(region));
+  return {};
+}
+
+Result<> Emitter::emit_eval(const Node& node) {
+  plan::Step step;
+  step.kernel = "eval";
+  step.op = node.info().name;
+  step.attributes = to_text(node.attributes());
+  step.name = node.name();
+  step.origin = node.origin();
+  step.tactic = "plain evaluation";
+  for (const Value* input : node.inputs()) {
+    if (!input) {
+      step.inputs.push_back(plan::kNoTensor);
+      continue;
+    }
+    LATHE_ASSIGN(TensorId id, dense_of(input));
+    step.inputs.push_back(id);
+  }
+  std::vector<std::pair<TensorId, const Value*>> moves;
+  for (size_t i = 0; i < node.num_outputs(); ++i) {
+    const Value* output = node.output(i);
+    if (placement_.is_dense_linear(output)) {
+      step.outputs.push_back(tensor_of(output));
+    } else {
+      step.outputs.push_back(temporary(output->name(), output->dtype(), output->shape()));
+      moves.emplace_back(step.outputs.back(), output);
+    }
+  }
+  add_step(std::move(step), "eval");
+  for (const auto& [from, output] : moves) emit_copy(from, tensor_of(output), "reformat " + output->name(), {});
+  return {};
+}
+
+Result<> Emitter::emit_outputs() {
+  const auto inputs = static_cast<uint32_t>(graph_.inputs().size());
+  for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
+    const auto& [name, value] = graph_.outputs()[i];
+    TensorId target;
+    if (outputs_written_[i]) {
+      target = tensor_of(value);
+    } else {
+      target = add_tensor({name, value->dtype(), value->shape(), {}, plan::StorageKind::binding, inputs + i, 0});
+      emit_copy(tensor_of(value), target, "output " + name, {});
+    }
+    plan::Binding binding{name, false, target, false, std::vector<std::string>(value->shape().size())};
+    plan_.bindings.push_back(std::move(binding));
+  }
+  return {};
+}
+
+}  // namespace lathe

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes regions into a plan: tensors, storages, constants, steps.
+#pragma once
+
+#include "build/build.h"
+#include "build/placement.h"
+
+namespace lathe {
+
+class Emitter {
+ public:
+  // All references must outlive the emitter. `profiles` gives each symbol's range and optimum; profile 0 is tuned for.
+  Emitter(const ir::Graph& graph, const Placement& placement, std::vector<plan::Profile> profiles, Tuner& tuner,
+          const TacticList& tactics, BuiltPlan& out);
+
+  Result<> emit_inputs();
+  Result<> emit(const Region& region);
+  Result<> emit_outputs();
+  Result<> finish();
+
+ private:
+  struct Storage {
+    plan::StorageKind kind;
+    uint32_t index;
+  };
+
+  // Storages and tensors
+  Storage storage_of(const ir::Value* root);
+  plan::TensorId tensor_at(const ir::Value* value, Shape dims, Shape strides, const Location& location);
+  plan::TensorId tensor_of(const ir::Value* value);                        // as placed
+  plan::TensorId broadcast_of(const ir::Value* value, const Shape& dims);  // as placed, read as if it had `dims`
+  Result<plan::TensorId> dense_of(const ir::Value* value);                 // row-major, by a copy when it must
+  plan::TensorId constant_of(const Tensor& content);
+  plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
+  plan::TensorId add_tensor(plan::Tensor tensor);
+  bool is_late(const Shape& dims) const;
+
+  // Steps
+  Result<> emit_kernel(const Region& region);
+  Result<> emit_movement(const Region& region);
+  Result<> emit_view(const Region& region);
+  Result<> emit_eval(const ir::Node& node);
+  void emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
+  void add_step(plan::Step step, std::string kind, std::vector<std::string> refusals = {});
+  plan::TensorId as_read(const ir::Value* value, const Operand& operand, bool transposed);
+  bool wants_channels_last(const Region& region) const;
+
+  void drop_unused_symbols();
+
+  // Problems
+  Problem problem_of(const Region& region);
+  Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
+  Dims at_optimum(const Shape& shape) const;
+
+  const ir::Graph& graph_;
+  const Placement& placement_;
+  Tuner& tuner_;
+  const TacticList& tactics_;
+  BuiltPlan& out_;
+  plan::Plan& plan_;
+  std::vector<int64_t> optimum_;                                     // per symbol
+  std::unordered_map<const ir::Value*, Storage> storages_;           // of roots
+  std::unordered_map<const ir::Value*, uint32_t> output_bindings_;   // roots that a graph output's binding holds
+  std::unordered_map<const ir::Value*, plan::TensorId> tensors_;
+  std::unordered_map<const ir::Value*, plan::TensorId> dense_;
+  std::unordered_map<const ir::Value*, plan::TensorId> channels_last_;
+  std::unordered_map<uint64_t, std::vector<plan::TensorId>> constants_;  // by content hash
+  std::vector<bool> outputs_written_;                                // output bindings whose producer writes them directly
+};
+
+}  // namespace lathe

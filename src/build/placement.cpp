@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/placement.h"
+
+#include <algorithm>
+
+namespace lathe {
+namespace {
+
+using ir::Value;
+
+bool is_spatial(const Region& region) {
+  if (region.kind != RegionKind::kernel) return false;
+  switch (region.root->kind()) {
+    case OpKind::convolution:
+    case OpKind::deconvolution:
+    case OpKind::pooling:
+    case OpKind::resize: return true;
+    default: return false;
+  }
+}
+
+bool has_image_rank(const Value* value) { return value->rank() >= 3 && value->rank() <= 5; }
+
+}  // namespace
+
+bool introduces_symbols(const Region& region, const ir::Graph& graph) {
+  std::vector<SymbolId> known, made;
+  for (const ir::Node* node : region.nodes)
+    for (const Value* input : node->inputs())
+      if (input)
+        for (const Expr& dim : input->shape()) dim.collect_symbols(known);
+  for (const Value* output : region.outputs)
+    for (const Expr& dim : output->shape()) dim.collect_symbols(made);
+  return std::any_of(made.begin(), made.end(), [&](SymbolId id) {
+    return graph.symbols()[id].source == SymbolSource::computed && std::find(known.begin(), known.end(), id) == known.end();
+  });
+}
+
+Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain)
+    : graph_(graph), plain_(plain) {
+  for (const Value* input : graph.inputs()) entries_[input];
+  for (const auto& node : graph.nodes())
+    for (size_t i = 0; i < node->num_outputs(); ++i) entries_[node->output(i)];
+  for (const Region& region : regions)
+    for (const Value* output : region.outputs) producer_kinds_[output] = region.kind;
+  if (!plain_) assign_layouts(regions);
+  link_views(regions);
+}
+
+// Convolutions and their kin write channels-last; pointwise, slicing and concatenation keep what they read; the rest is
+// row-major.
+void Placement::assign_layouts(const std::vector<Region>& regions) {
+  const auto any_channels_last = [&](const std::vector<Value*>& values, const Value* like) {
+    return std::any_of(values.begin(), values.end(), [&](const Value* value) {
+      return value && value->rank() == like->rank() && entry(value).layout == Layout::channels_last &&
+             value->shape() == like->shape();
+    });
+  };
+  for (const Region& region : regions) {
+    const Value* result = region.result();
+    if (!has_image_rank(result)) continue;
+    bool last = false;
+    if (is_spatial(region)) {
+      last = true;
+    } else if (region.kind == RegionKind::pointwise) {
+      last = any_channels_last(region.operands, result);
+    } else if (region.kind == RegionKind::kernel) {
+      last = false;
+    } else if (region.kind == RegionKind::movement && !region.root->is(OpKind::transpose) && !region.root->is(OpKind::expand)) {
+      for (const Value* input : region.root->inputs())
+        last |= input && input->rank() == result->rank() && entry(input).layout == Layout::channels_last;
+    }
+    if (last)
+      for (const Value* output : region.outputs) entry(output).layout = Layout::channels_last;
+  }
+}
+
+void Placement::link_views(const std::vector<Region>& regions) {
+  for (const Region& region : regions) {
+    if (introduces_symbols(region, graph_)) continue;  // they are bound by its evaluation
+    if (region.kind == RegionKind::view) {
+      Value* input = region.root->input(0);
+      const Value* output = region.result();
+      if (!is_dense_linear(input) || input->constant() || volume(input->shape()) != volume(output->shape())) continue;
+      entry(output).link = Link::reshape;
+      entry(output).base = input;
+      for (const Value* base = input; base; base = entry(base).base) entry(base).needs_dense = true;
+    } else if (region.kind == RegionKind::movement && !plain_) {
+      if (region.root->is(OpKind::concat)) link_concat(region);
+      if (region.root->is(OpKind::slice) || region.root->is(OpKind::split)) link_slice(region);
+    }
+  }
+}
+
+// A part is written in place when it is a whole tensor of its own that a kernel with strided output makes.
+void Placement::link_concat(const Region& region) {
+  const Value* result = region.result();
+  const auto axis = static_cast<size_t>(region.root->attrs<ConcatAttrs>().axis + (region.root->attrs<ConcatAttrs>().axis < 0 ? result->rank() : 0));
+  Expr position = 0;
+  for (const Value* part : region.root->inputs()) {
+    Entry& mine = entry(part);
+    const auto kind = producer_kinds_.find(part);
+    const bool strided_producer =
+        kind != producer_kinds_.end() && (kind->second == RegionKind::kernel || kind->second == RegionKind::pointwise ||
+                                          kind->second == RegionKind::movement);
+    const bool once = std::count(region.root->inputs().begin(), region.root->inputs().end(), part) == 1;
+    if (strided_producer && once && mine.link == Link::none && !mine.needs_dense && !part->is_graph_output() &&
+        mine.layout == entry(result).layout && has_image_rank(part)) {
+      mine.link = Link::part;
+      mine.base = result;
+      mine.begin.assign(static_cast<size_t>(result->rank()), 0);
+      mine.begin[axis] = position;
+    }
+    position += part->shape()[axis];
+  }
+}
+
+// Slices with step 1 are windows into their input when nothing demands them dense.
+bool Placement::link_slice(const Region& region) {
+  const ir::Node& node = *region.root;
+  const Value* input = node.input(0);
+  if (input->constant()) return false;
+  const auto rank = static_cast<size_t>(input->rank());
+  if (node.is(OpKind::split)) {
+    const int64_t axis = node.attrs<SplitAttrs>().axis;
+    const size_t at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+    Expr position = 0;
+    for (const Value* output : region.outputs) {
+      Entry& mine = entry(output);
+      mine.link = Link::slice;
+      mine.base = input;
+      mine.begin.assign(rank, 0);
+      mine.begin[at] = position;
+      position += output->shape()[at];
+    }
+    return true;
+  }
+  const auto constants = [&](size_t i, Ints fallback) -> std::optional<Ints> {
+    const Value* value = node.input(i);
+    if (!value) return fallback;
+    Ints values;
+    if (!value->elements()) return std::nullopt;
+    for (const Expr& element : *value->elements()) {
+      if (!element.is_constant()) return std::nullopt;
+      values.push_back(*element.as_constant());
+    }
+    return values;
+  };
+  const std::optional<Ints> starts = constants(1, {});
+  if (!starts) return false;
+  Ints all(starts->size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  const std::optional<Ints> axes = constants(3, all);
+  const std::optional<Ints> steps = constants(4, Ints(starts->size(), 1));
+  if (!axes || !steps) return false;
+  Shape begin(rank, 0);
+  for (size_t i = 0; i < starts->size(); ++i) {
+    if ((*steps)[i] != 1) return false;
+    const size_t at = static_cast<size_t>((*axes)[i] < 0 ? (*axes)[i] + static_cast<int64_t>(rank) : (*axes)[i]);
+    const Expr& extent = input->shape()[at];
+    const int64_t start = (*starts)[i];
+    // Clamping must be decidable: a start inside the dimension for every value of its symbols.
+    if (start < 0 && !extent.is_constant()) return false;
+    const int64_t from = start < 0 ? std::max<int64_t>(0, start + *extent.as_constant()) : start;
+    if (extent.is_constant() ? from > *extent.as_constant() : from != 0) return false;
+    begin[at] = from;
+  }
+  Entry& mine = entry(region.result());
+  mine.link = Link::slice;
+  mine.base = input;
+  mine.begin = std::move(begin);
+  return true;
+}
+
+Layout Placement::layout(const Value* value) const { return entry(value).layout; }
+
+Location Placement::location(const Value* value) const {
+  const Entry& mine = entry(value);
+  if (mine.link == Link::none) return {value, 0, dense_strides(value->shape(), mine.layout)};
+  Location base = location(mine.base);
+  if (mine.link == Link::reshape) return {base.root, base.offset, dense_strides(value->shape(), Layout::linear)};
+  for (size_t d = 0; d < mine.begin.size(); ++d) base.offset += mine.begin[d] * base.strides[d];
+  return base;
+}
+
+bool Placement::is_free(const Region& region) const {
+  return std::all_of(region.outputs.begin(), region.outputs.end(), [&](const Value* output) {
+    return entry(output).link == Link::reshape || entry(output).link == Link::slice;
+  });
+}
+
+bool Placement::is_in_place(const Region& concat, size_t i) const {
+  const Entry& part = entry(concat.root->input(i));
+  return part.link == Link::part && part.base == concat.result();
+}
+
+bool Placement::is_dense_linear(const Value* value) const {
+  return is_dense(value->shape(), location(value).strides, Layout::linear);
+}
+
+}  // namespace lathe

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where values live: their layout, and which of them share memory with others so that no copy is needed (views, slices,
+// the parts of a concatenation).
+#pragma once
+
+#include <unordered_map>
+
+#include "build/region.h"
+#include "tuning/problem.h"
+
+namespace lathe {
+
+// A value's final position: a window into the storage of its root value.
+struct Location {
+  const ir::Value* root = nullptr;
+  Expr offset;    // elements from the root's start
+  Shape strides;  // elements
+};
+
+// Whether the region's output dims hold computed symbols that its inputs' do not: its evaluation binds them.
+bool introduces_symbols(const Region& region, const ir::Graph& graph);
+
+class Placement {
+ public:
+  // `plain` keeps everything row-major and apart, for plans without strided kernels.
+  Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain);
+
+  Layout layout(const ir::Value* value) const;
+  Location location(const ir::Value* value) const;
+  // True when the region's result needs no step of its own: its memory is already some other value's.
+  bool is_free(const Region& region) const;
+  // Input `i` of a concatenation that its producer writes in place.
+  bool is_in_place(const Region& concat, size_t i) const;
+  bool is_dense_linear(const ir::Value* value) const;
+
+ private:
+  enum class Link { none, reshape, slice, part };  // how a value hangs on `base`
+  struct Entry {
+    Layout layout = Layout::linear;
+    Link link = Link::none;
+    const ir::Value* base = nullptr;
+    Shape begin;                // slice, part: start index in the base, per dimension
+    bool needs_dense = false;   // some view relies on dense strides: may not be placed in a larger tensor
+  };
+
+  void assign_layouts(const std::vector<Region>& regions);
+  void link_views(const std::vector<Region>& regions);
+  void link_concat(const Region& region);
+  bool link_slice(const Region& region);
+  Entry& entry(const ir::Value* value) { return entries_[value]; }
+  const Entry& entry(const ir::Value* value) const { return entries_.at(value); }
+
+  const ir::Graph& graph_;
+  bool plain_;
+  std::unordered_map<const ir::Value*, Entry> entries_;
+  std::unordered_map<const ir::Value*, RegionKind> producer_kinds_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/program_builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe {
+namespace {
+
+std::optional<Opcode> opcode_of(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::exp: return Opcode::exp;
+    case UnaryOp::log: return Opcode::log;
+    case UnaryOp::sqrt: return Opcode::sqrt;
+    case UnaryOp::recip: return Opcode::recip;
+    case UnaryOp::abs: return Opcode::abs;
+    case UnaryOp::neg: return Opcode::neg;
+    case UnaryOp::sin: return Opcode::sin;
+    case UnaryOp::cos: return Opcode::cos;
+    case UnaryOp::ceil: return Opcode::ceil;
+    case UnaryOp::floor: return Opcode::floor;
+    case UnaryOp::erf: return Opcode::erf;
+    case UnaryOp::sign: return Opcode::sign;
+    case UnaryOp::round: return Opcode::round;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Opcode> opcode_of(ActivationOp op) {
+  switch (op) {
+    case ActivationOp::relu: return Opcode::relu;
+    case ActivationOp::sigmoid: return Opcode::sigmoid;
+    case ActivationOp::tanh: return Opcode::tanh;
+    case ActivationOp::leaky_relu: return Opcode::leaky_relu;
+    case ActivationOp::elu: return Opcode::elu;
+    case ActivationOp::selu: return Opcode::selu;
+    case ActivationOp::softsign: return Opcode::softsign;
+    case ActivationOp::clip: return Opcode::clip;
+    case ActivationOp::hard_sigmoid: return Opcode::hard_sigmoid;
+    case ActivationOp::thresholded_relu: return Opcode::thresholded_relu;
+    case ActivationOp::gelu_erf: return Opcode::gelu_erf;
+    case ActivationOp::gelu_tanh: return Opcode::gelu_tanh;
+    case ActivationOp::celu: return Opcode::celu;
+    case ActivationOp::hard_swish: return Opcode::hard_swish;
+    case ActivationOp::silu: return Opcode::silu;
+    case ActivationOp::mish: return Opcode::mish;
+    default: return std::nullopt;  // softplus and scaled_tanh have parameters that no instruction holds; shrink is rare
+  }
+}
+
+std::optional<Opcode> opcode_of(ElementwiseOp op) {
+  switch (op) {
+    case ElementwiseOp::add: return Opcode::add;
+    case ElementwiseOp::sub: return Opcode::sub;
+    case ElementwiseOp::mul: return Opcode::mul;
+    case ElementwiseOp::div: return Opcode::div;
+    case ElementwiseOp::max: return Opcode::max;
+    case ElementwiseOp::min: return Opcode::min;
+    case ElementwiseOp::pow: return Opcode::pow;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Opcode> opcode_of(const ir::Node& node) {
+  switch (node.kind()) {
+    case OpKind::unary: return opcode_of(node.attrs<UnaryAttrs>().op);
+    case OpKind::activation: return opcode_of(node.attrs<ActivationAttrs>().op);
+    case OpKind::elementwise: return opcode_of(node.attrs<ElementwiseAttrs>().op);
+    case OpKind::prelu: return Opcode::prelu;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool is_programmable(const ir::Node& node) {
+  if (!opcode_of(node) || node.output()->dtype() != DType::f32) return false;
+  return std::all_of(node.inputs().begin(), node.inputs().end(),
+                     [](const ir::Value* input) { return input && input->dtype() == DType::f32; });
+}
+
+ProgramBuilder::ProgramBuilder(const ir::Value* accumulator) : has_accumulator_(accumulator != nullptr) {
+  if (accumulator) sources_[accumulator] = kAccumulator;
+}
+
+bool ProgramBuilder::room(size_t operands, size_t code) const {
+  return operands_.size() + has_accumulator_ + operands <= kMaxProgramInputs && code_.size() + code <= kMaxProgramCode;
+}
+
+int ProgramBuilder::operand(ir::Value* value) {
+  operands_.push_back(value);
+  return ~static_cast<int>(operands_.size() - 1 + has_accumulator_);
+}
+
+int ProgramBuilder::source(ir::Value* value) {
+  const auto it = sources_.find(value);
+  if (it != sources_.end()) return it->second;
+  if (const std::optional<float> x = scalar(value)) {
+    push(Opcode::constant, {}, *x);
+    return sources_[value] = static_cast<int>(code_.size() - 1);
+  }
+  return sources_[value] = operand(value);
+}
+
+std::optional<float> ProgramBuilder::scalar(const ir::Value* value) const {
+  const Tensor* tensor = value->constant();
+  if (!tensor || tensor->volume() != 1) return std::nullopt;
+  return tensor->as<float>()[0];
+}
+
+void ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y) {
+  code_.push_back({op, std::move(sources), {x, y}});
+}
+
+bool ProgramBuilder::add(const ir::Node& node) {
+  const std::optional<Opcode> op = opcode_of(node);
+  if (!op || !room(node.num_inputs(), node.num_inputs() + 1)) return false;
+  ir::Value* a = node.input(0);
+  ir::Value* b = node.input(1);
+  const std::optional<float> x = b ? scalar(b) : std::nullopt;
+  if (node.is(OpKind::activation)) {
+    const auto& attrs = node.attrs<ActivationAttrs>();
+    push(*op, {source(a)}, static_cast<float>(attrs.alpha), static_cast<float>(attrs.beta));
+  } else if (x && *op == Opcode::add) {
+    push(Opcode::affine, {source(a)}, 1, *x);
+  } else if (x && *op == Opcode::sub) {
+    push(Opcode::affine, {source(a)}, 1, -*x);
+  } else if (x && *op == Opcode::mul && std::isfinite(*x)) {
+    push(Opcode::affine, {source(a)}, *x, -0.0f);  // -0 keeps the sign of zero products
+  } else {
+    std::vector<int> sources;
+    for (ir::Value* input : node.inputs()) sources.push_back(source(input));
+    push(*op, std::move(sources));
+  }
+  sources_[node.output()] = static_cast<int>(code_.size() - 1);
+  return true;
+}
+
+bool ProgramBuilder::add_bias(ir::Value* bias) {
+  push(Opcode::add, {kAccumulator, operand(bias)});
+  // What reads the root's result from here on reads the biased one.
+  for (auto& [value, source] : sources_)
+    if (source == kAccumulator) source = static_cast<int>(code_.size() - 1);
+  return true;
+}
+
+void ProgramBuilder::finish(const ir::Value* result, Region& region) {
+  Program& program = region.program;
+  program = {};
+  const size_t inputs = operands_.size() + has_accumulator_;
+  program.num_inputs = static_cast<uint16_t>(inputs);
+  const auto reg = [&](int source) { return static_cast<uint16_t>(source < 0 ? ~source : static_cast<int>(inputs) + source); };
+  for (const Pending& pending : code_) {
+    Instruction instruction{pending.op, {}, pending.immediates};
+    for (size_t i = 0; i < pending.sources.size(); ++i) instruction.operands[i] = reg(pending.sources[i]);
+    program.code.push_back(instruction);
+  }
+  program.outputs = {reg(sources_.at(result))};
+  region.operands = operands_;
+}
+
+}  // namespace lathe

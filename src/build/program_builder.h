@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Translates pointwise IR nodes into a fusion program.
+#pragma once
+
+#include <unordered_map>
+
+#include "build/region.h"
+
+namespace lathe {
+
+class ProgramBuilder {
+ public:
+  // Register 0 is the accumulator, standing for this value; without it the program starts from its operands.
+  explicit ProgramBuilder(const ir::Value* accumulator = nullptr);
+
+  // Adds the node's instructions. False, changing nothing, when the program would exceed the limits of device/program.h.
+  bool add(const ir::Node& node);
+  // Adds `bias[channel]` to the accumulator.
+  bool add_bias(ir::Value* bias);
+
+  void finish(const ir::Value* result, Region& region);
+
+ private:
+  struct Pending {
+    Opcode op;
+    std::vector<int> sources;  // operand index when < 0 (as ~index), else instruction index
+    std::array<float, 2> immediates{};
+  };
+  bool room(size_t operands, size_t code) const;
+  int operand(ir::Value* value);
+  int source(ir::Value* value);
+  std::optional<float> scalar(const ir::Value* value) const;
+  void push(Opcode op, std::vector<int> sources, float x = 0, float y = 0);
+
+  static constexpr int kAccumulator = -1;  // ~0
+  bool has_accumulator_;
+  std::vector<ir::Value*> operands_;
+  std::vector<Pending> code_;
+  std::unordered_map<const ir::Value*, int> sources_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions: the pieces of a graph that become one step each (or none, for views).
+#pragma once
+
+#include <vector>
+
+#include "device/program.h"
+#include "ir/graph.h"
+
+namespace lathe {
+
+enum class RegionKind {
+  kernel,     // a heavy op and its fused epilogue
+  pointwise,  // a pointwise expression
+  movement,   // transpose, slice, expand, concat: strided copies, or nothing when placed for free
+  view,       // the same memory under other dims
+  eval,       // the plain evaluation of one op
+};
+
+struct Region {
+  RegionKind kind = RegionKind::eval;
+  ir::Node* root = nullptr;             // pointwise: the last node
+  std::vector<ir::Node*> nodes;         // in graph order
+  std::vector<ir::Value*> outputs;
+  Program program;                      // kernel: epilogue (register 0 = the root's result); pointwise: the expression
+  std::vector<ir::Value*> operands;     // program inputs; for a kernel they follow the accumulator
+
+  const ir::Value* result() const { return outputs[0]; }
+};
+
+// Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong
+// to none. `fuse` = false keeps every node apart (for comparing against).
+std::vector<Region> group_regions(const ir::Graph& graph, bool fuse);
+
+// Whether a pointwise node can be an instruction of a fusion program.
+bool is_programmable(const ir::Node& node);
+
+}  // namespace lathe

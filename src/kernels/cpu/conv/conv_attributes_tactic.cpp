@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/conv/conv_attributes_tactic.h"
+
+#include "ops/rules.h"
+
+namespace lathe::cpu {
+
+std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) {
+  const auto& attrs = problem.attrs<ConvolutionAttrs>();
+  const Operand& x = problem.inputs[0];
+  const Operand& w = problem.inputs[1];
+  out.spatial = x.rank() - 2;
+  out.groups = attrs.groups;
+  const auto lead = static_cast<size_t>(3 - out.spatial);
+  const auto get = [](const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; };
+  for (size_t i = 0; i < static_cast<size_t>(out.spatial); ++i) {
+    const std::optional<int64_t> extent = w.dims[2 + i].as_constant();
+    if (!extent) return "the kernel's extents are not known while building";
+    out.kernel[lead + i] = *extent;
+    out.stride[lead + i] = get(attrs.stride, i, 1);
+    out.dilation[lead + i] = get(attrs.dilation, i, 1);
+    out.pad[lead + i] = get(attrs.pads_begin, i, 0);
+    if (attrs.padding_mode == PaddingMode::explicit_round_down) continue;
+    const Window window = window_rule(x.dims[2 + i], out.kernel[lead + i], out.stride[lead + i], out.dilation[lead + i],
+                                      out.pad[lead + i], get(attrs.pads_end, i, 0), attrs.padding_mode);
+    const std::optional<int64_t> pad = window.pad_begin.as_constant();
+    if (!pad) return "SAME padding depends on a dynamic dimension";
+    out.pad[lead + i] = *pad;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lathe::cpu

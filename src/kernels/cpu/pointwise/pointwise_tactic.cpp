@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise expressions: kernel "pointwise".
+#include "kernels/cpu/cpu_tactic.h"
+
+namespace lathe::cpu {
+namespace {
+
+class PointwiseTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "pointwise"; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    if (problem.attributes) return "not a pointwise expression";
+    return refuse_non_f32(problem);
+  }
+
+  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+
+  Result<Emission> emit(const Problem& problem, const Config&) const override {
+    Emission emission;
+    emission.kernel = "pointwise";
+    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    return emission;
+  }
+};
+
+}  // namespace
+
+const Tactic& pointwise_tactic() {
+  static const PointwiseTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cpu

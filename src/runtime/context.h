@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// An execution context: the mutable state of running an engine. One thread at a time; make one context per thread.
+#pragma once
+
+#include <functional>
+
+#include "runtime/engine.h"
+#include "runtime/memory.h"
+
+namespace lathe {
+
+// Gives memory for an output whose size is known only while running; null = failure. Called once per run, at the moment
+// the size is known.
+using OutputAllocator = std::function<void*(size_t bytes, const Dims& dims)>;
+
+class Context {
+ public:
+  // With `user_memory` the arena comes from set_memory(), not from the system.
+  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Engine> engine, bool user_memory = false);
+
+  const Engine& engine() const { return *engine_; }
+  size_t profile() const { return profile_; }
+  Result<> set_profile(size_t profile);  // forgets the input shapes
+
+  // Dims of input binding `i`; checked against the profile.
+  Result<> set_input_dims(size_t i, std::span<const int64_t> dims);
+  // Host address of binding `i`. Must hold its tensor, dense and row-major, during run().
+  Result<> set_address(size_t i, void* address);
+  void* address(size_t i) const { return addresses_[i]; }
+  Result<> set_output_allocator(size_t i, OutputAllocator allocator);
+
+  // Names of inputs whose dims are not set (or shape inputs without an address).
+  std::vector<std::string> missing_shapes() const;
+  // Current dims of binding `i`; -1 for what is not known (yet).
+  Dims dims(size_t i) const;
+  size_t bytes(size_t i) const;  // of its tensor under the current shapes; 0 when unknown
+
+  // Arena and workspace bytes that the current shapes need. Sets shapes up if they changed.
+  Result<size_t> memory_bytes();
+  Result<> set_memory(void* memory, size_t bytes);
+
+  // Binds shapes if they changed, then executes every step. Outputs are complete on return.
+  Result<> run();
+  // Sees each step's time. Setting it makes run() time the steps.
+  std::function<void(const plan::Step& step, double milliseconds)> profiler;
+
+ private:
+  struct StepState {
+    std::vector<cpu::TensorArg> inputs;
+    std::vector<cpu::TensorArg> outputs;
+    bool late = false;  // some operand's dims hold computed symbols: set up when the step's turn comes
+  };
+
+  explicit Context(std::shared_ptr<const Engine> engine, bool user_memory);
+  Result<> bind_symbol(SymbolId symbol, int64_t value, std::string_view what);
+  Result<> bind_input_dims();
+  Result<> bind_input_values();
+  Result<> prepare();
+  Result<> place_arena();
+  Result<> prepare_step(size_t step);
+  Result<> resolve(plan::TensorId id, cpu::TensorArg& arg);
+  std::byte* storage_base(const plan::Tensor& tensor) const;
+  bool is_late(plan::TensorId id) const;
+  Result<> run_step(size_t step, cpu::ThreadPool& pool);
+  Result<> run_eval(size_t step);
+  Result<> bind_computed(const plan::Tensor& tensor, const Dims& dims);
+  Result<> provide_late(plan::TensorId id, const Dims& dims);
+  Result<> provide_memory();
+  Result<> check_addresses() const;
+
+  std::shared_ptr<const Engine> engine_;
+  const plan::Plan& plan_;
+  bool user_memory_;
+  size_t profile_ = 0;
+  bool prepared_ = false;
+  std::vector<std::optional<Dims>> input_dims_;  // per binding; outputs stay empty
+  std::vector<void*> addresses_;         // per binding
+  std::vector<OutputAllocator> allocators_;
+  std::vector<int64_t> symbols_;
+  std::vector<int64_t> shape_values_;    // values of shape inputs that prepare() saw, in binding order
+  std::vector<StepState> steps_;
+  std::vector<size_t> offsets_;          // of arena buffers
+  size_t arena_bytes_ = 0;
+  size_t workspace_bytes_ = 0;
+  MemoryBlock own_memory_;
+  std::byte* memory_ = nullptr;
+  size_t memory_size_ = 0;
+  MemoryBlock late_workspace_;
+  std::vector<MemoryBlock> dynamic_;     // per slot
+};
+
+}  // namespace lathe

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/problem.h"
+
+namespace lathe {
+namespace {
+
+// Channels-last keeps dimension 1 innermost: N, spatial..., C.
+std::vector<size_t> memory_order(size_t rank, Layout layout) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < rank; ++i)
+    if (layout == Layout::linear || i != 1) order.push_back(i);
+  if (order.size() < rank) order.push_back(1);
+  return order;
+}
+
+template <class T>
+std::vector<T> strides_in(const std::vector<T>& dims, Layout layout) {
+  if (dims.size() < 3) layout = Layout::linear;
+  std::vector<T> strides(dims.size());
+  T stride = 1;
+  const std::vector<size_t> order = memory_order(dims.size(), layout);
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = stride;
+    stride = stride * dims[order[i]];
+  }
+  return strides;
+}
+
+std::string operand_text(const Operand& operand) {
+  if (operand.omitted) return "_";
+  std::string text(name_of(operand.dtype));
+  text += to_string(to_shape(operand.opt_dims));
+  if (operand.opt_strides != strides_in(operand.opt_dims, Layout::linear)) text += "@" + to_string(to_shape(operand.opt_strides));
+  if (operand.constant) text += "!";
+  return text;
+}
+
+}  // namespace
+
+Shape dense_strides(const Shape& dims, Layout layout) { return strides_in(dims, layout); }
+Dims dense_strides(const Dims& dims, Layout layout) { return strides_in(dims, layout); }
+
+bool is_dense(const Shape& dims, const Shape& strides, Layout layout) {
+  const Shape expected = dense_strides(dims, layout);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] != Expr(1) && strides[i] != expected[i]) return false;
+  return true;
+}
+
+std::string to_text(const Problem& problem) {
+  std::string text = problem.attributes ? std::string(op_info(problem.attributes->kind()).name) + to_text(*problem.attributes) : "pointwise";
+  for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs}) {
+    text += list == &problem.outputs ? " -> " : " (";
+    for (const Operand& operand : *list) text += operand_text(operand) + ",";
+    if (list != &problem.outputs) text += ")";
+  }
+  return text + " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.threads);
+}
+
+}  // namespace lathe

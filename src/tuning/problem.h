@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tactic is asked to solve: one region, with everything that its speed or legality may depend on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/program.h"
+#include "ops/op.h"
+
+namespace lathe {
+
+// A tensor as a kernel will see it. dims are logical; strides, in elements, carry the layout.
+struct Operand {
+  DType dtype = DType::f32;
+  Shape dims;
+  Shape strides;
+  Dims opt_dims;     // under the shapes that the tuner measures
+  Dims opt_strides;
+  const Tensor* constant = nullptr;  // content when it is known
+  bool omitted = false;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+};
+
+enum class Layout : uint8_t { linear, channels_last };
+
+struct Problem {
+  const Attributes* attributes = nullptr;  // of the root op; null = a pure pointwise region
+  std::vector<Operand> inputs;             // the root's, in the op's order, bias excluded (it is part of the program)
+  std::vector<Operand> operands;           // the program's, broadcast to the output: input 1.. of an epilogue, 0.. of a pointwise program
+  std::vector<Operand> outputs;
+  Program program;                         // identity = none
+  int threads = 1;
+
+  template <class A> const A& attrs() const { return static_cast<const A&>(*attributes); }
+  bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
+};
+
+// Canonical text: equal texts are the same problem for tuning. Contents of constants are left out, that they are
+// constant is not. Batch-like dims appear with their optimum.
+std::string to_text(const Problem& problem);
+
+// Dims and strides of a dense tensor in a layout.
+Shape dense_strides(const Shape& dims, Layout layout);
+Dims dense_strides(const Dims& dims, Layout layout);
+// Strides that differ from `layout`'s only in dims of extent 1 are still dense.
+bool is_dense(const Shape& dims, const Shape& strides, Layout layout);
+
+}  // namespace lathe

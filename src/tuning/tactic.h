@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tactic: one way to run a kind of region. It refuses with a reason, or lists configurations, or turns one into a step.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "tuning/problem.h"
+
+namespace lathe {
+
+struct Config {
+  std::string text;             // printable and unique within the tactic: what logs and timing caches show
+  std::vector<int64_t> values;  // the tactic's own
+  double predicted_us = 0;      // by the cost model
+};
+
+// Where a step's input comes from.
+struct StepInput {
+  enum Kind { input, operand, packed } kind = input;  // problem.inputs[index], problem.operands[index], packed[index]
+  size_t index = 0;
+  bool transposed = false;  // read with its last two dimensions swapped
+};
+
+struct Emission {
+  std::string kernel;
+  std::vector<int64_t> params;
+  bool with_program = true;          // the region's program goes into the step
+  std::vector<StepInput> inputs;
+  std::vector<Tensor> packed;        // prepacked weights: stored in the plan
+};
+
+class Tactic {
+ public:
+  virtual ~Tactic() = default;
+  virtual std::string_view name() const = 0;
+  // Why this tactic cannot run the problem, in words for the user; nullopt = it can. Layout-dependent reasons included.
+  virtual std::optional<std::string> refuse(const Problem& problem) const = 0;
+  virtual std::vector<Config> configs(const Problem& problem) const = 0;  // best guess first
+  virtual Result<Emission> emit(const Problem& problem, const Config& config) const = 0;
+};
+
+using TacticList = std::vector<const Tactic*>;
+
+}  // namespace lathe

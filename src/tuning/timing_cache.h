@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timings of past builds. The key covers the problem, the device and the kernels, so that nothing stale can match; a
+// mismatch is a miss, never an error. Equal contents serialise to equal bytes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lathe {
+
+class TimingCache {
+ public:
+  struct Entry {
+    std::string tactic;
+    std::string config;
+    float microseconds = 0;
+  };
+  struct Key {
+    uint64_t high = 0;
+    uint64_t low = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  static Key key_of(std::string_view problem, std::string_view device);
+
+  // Thread-safe.
+  std::optional<Entry> find(const Key& key) const;
+  void insert(const Key& key, Entry entry);
+  void merge(const TimingCache& other);  // entries of this one win
+  size_t size() const;
+  std::vector<Key> keys() const;
+  void clear();
+
+  std::vector<std::byte> serialize() const;
+  // An empty span gives an empty cache. Damaged bytes are refused with timing_cache_invalid.
+  Result<> deserialize(std::span<const std::byte> bytes);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Key, Entry> entries_;
+};
+
+}  // namespace lathe

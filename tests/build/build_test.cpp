@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs become plans that compute what the plain evaluation computes.
+#include "build/engine_fixture.h"
+
+namespace lathe {
+namespace {
+
+// Every graph runs plain (op by op) and native (fused, placed, tuned kernels), twice in one context.
+void check(const std::string& text, const std::vector<Dims>& dims, double tolerance = 2e-5) {
+  Result<ir::Graph> graph = ir::parse_graph(text);
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < dims.size(); ++i)
+    inputs.push_back(random_tensor(graph->inputs()[i]->dtype(), dims[i], static_cast<uint32_t>(i + 1)));
+  Result<std::vector<Tensor>> expected = ir::interpret(*graph, inputs);
+  ASSERT_TRUE(expected) << expected.error().to_string();
+  for (const bool native : {false, true}) {
+    SCOPED_TRACE(native ? "native" : "plain");
+    const auto engine = build_engine(text, native ? native_options() : BuildOptions());
+    ASSERT_TRUE(engine);
+    Result<std::unique_ptr<Context>> context = Context::create(engine);
+    ASSERT_TRUE(context);
+    for (int run = 0; run < 2; ++run) {
+      const std::vector<Tensor> outputs = run_engine(**context, inputs);
+      ASSERT_EQ(outputs.size(), expected->size());
+      for (size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], (*expected)[i], tolerance);
+    }
+  }
+}
+
+TEST(Build, PointwiseChain) {
+  check(R"(graph "g" {
+    input %x: f32[2, 3, 5]
+    %c = constant{value=f32[5]{~1}}()
+    %a = elementwise{op=mul}(%x, %c)
+    %b = activation{op=sigmoid}(%a)
+    %d = elementwise{op=add}(%b, %x)
+    output %d
+  })", {{2, 3, 5}});
+}
+
+TEST(Build, ConvolutionWithEpilogueAndResidual) {
+  check(R"(graph "g" {
+    input %x: f32[1, 16, 9, 11]
+    %w = constant{value=f32[16, 16, 3, 3]{~1}}()
+    %bias = constant{value=f32[16]{~2}}()
+    %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w, %bias)
+    %s = elementwise{op=add}(%y, %x)
+    %r = activation{op=relu}(%s)
+    output %r
+  })", {{1, 16, 9, 11}});
+}
+
+TEST(Build, StemThenDepthwiseThenPool) {
+  check(R"(graph "g" {
+    input %x: f32[1, 3, 17, 19]
+    %w = constant{value=f32[24, 3, 3, 3]{~1}}()
+    %y = convolution{stride=[2, 2], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w)
+    %a = activation{op=clip, alpha=0, beta=6}(%y)
+    %w2 = constant{value=f32[24, 1, 3, 3]{~2}}()
+    %z = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1], groups=24}(%a, %w2)
+    %p = pooling{op=max, window=[3, 3], stride=[2, 2], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%z)
+    %g = reduce{op=mean, axes=[2, 3]}(%p)
+    %f = flatten(%g)
+    output %f
+    output %z
+  })", {{1, 3, 17, 19}});
+}
+
+TEST(Build, ConcatIsWrittenInPlace) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[2, 8, 6, 6]
+    %w = constant{value=f32[8, 8, 1, 1]{~1}}()
+    %a = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %w2 = constant{value=f32[16, 8, 3, 3]{~2}}()
+    %b = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%a, %w2)
+    %c = concat{axis=1}(%a, %b)
+    %s, %t = split{axis=1}(%c)
+    %u = activation{op=relu}(%t)
+    %w3 = constant{value=f32[4, 12, 1, 1]{~3}}()
+    %d = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%s, %w3)
+    output %d
+    output %u
+  })";
+  check(text, {{2, 8, 6, 6}});
+  BuildReport report;
+  build_engine(text, native_options(), 2, &report);
+  for (const RegionReport& region : report.regions) EXPECT_EQ(region.name.find("part"), std::string::npos) << region.name;
+}
+
+TEST(Build, MatmulReshapeTranspose) {
+  check(R"(graph "g" {
+    input %x: f32[2, 6, 8]
+    %w = constant{value=f32[8, 24]{~1}}()
+    %b = constant{value=f32[24]{~2}}()
+    %m = matmul(%x, %w)
+    %a = elementwise{op=add}(%m, %b)
+    %shape = constant{value=i64[4]{2, 6, 3, 8}}()
+    %r = reshape(%a, %shape)
+    %t = transpose{perm=[0, 2, 1, 3]}(%r)
+    %k = transpose{perm=[0, 1, 3, 2]}(%t)
+    %s = matmul(%t, %k)
+    %p = softmax(%s)
+    output %p
+  })", {{2, 6, 8}});
+}
+
+TEST(Build, DynamicBatch) {
+  const std::string text = R"(graph "g" {
+    symbol n in [1, 8]
+    input %x: f32[n, 4, 5, 5]
+    %w = constant{value=f32[8, 4, 3, 3]{~1}}()
+    %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w)
+    %a = activation{op=relu}(%y)
+    %f = flatten(%a)
+    %w2 = constant{value=f32[200, 10]{~2}}()
+    %o = matmul(%f, %w2)
+    output %o
+  })";
+  for (int64_t n : {1, 3, 8}) check(text, {{n, 4, 5, 5}});
+}
+
+TEST(Build, OutputsThatAreInputsConstantsAndTwins) {
+  check(R"(graph "g" {
+    input %x: f32[3, 4]
+    %c = constant{value=f32[2]{1, 2}}()
+    %y = activation{op=relu}(%x)
+    output %x "same"
+    output %c "constant"
+    output %y "a"
+    output %y "b"
+  })", {{3, 4}});
+}
+
+TEST(Build, ShapesComputedFromValues) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[3, 4]
+    input %shape: i64[2]
+    %y = reshape(%x, %shape)
+    %z = activation{op=relu}(%y)
+    %n = nonzero(%z)
+    output %z
+    output %n
+  })";
+  for (const bool native : {false, true}) {
+    const auto engine = build_engine(text, native ? native_options() : BuildOptions());
+    ASSERT_TRUE(engine);
+    const auto context = *Context::create(engine);
+    for (const Dims& dims : {Dims{2, 6}, Dims{12, 1}, Dims{-1, 3}}) {
+      const std::vector<Tensor> inputs = {random_tensor(DType::f32, {3, 4}, 5), Tensor::from<int64_t>({2}, dims)};
+      const auto expected = *ir::interpret(*ir::parse_graph(text), inputs);
+      const auto outputs = run_engine(*context, inputs);
+      for (size_t i = 0; i < 2; ++i) expect_close(outputs[i], expected[i], 0);
+    }
+  }
+}
+
+TEST(Build, RefusesBadShapesAndMissingAddresses) {
+  const auto engine = build_engine(R"(graph "g" {
+    symbol n in [2, 4]
+    input %x: f32[n, 3]
+    %y = activation{op=relu}(%x)
+    output %y
+  })", BuildOptions());
+  ASSERT_TRUE(engine);
+  const auto context = *Context::create(engine);
+  EXPECT_EQ(context->run().error().code, ErrorCode::binding_missing);
+  EXPECT_EQ(context->set_input_dims(0, Dims{5, 3}).error().code, ErrorCode::profile_range);
+  EXPECT_EQ(context->set_input_dims(0, Dims{2, 4}).error().code, ErrorCode::binding_invalid);
+  EXPECT_EQ(context->set_input_dims(0, Dims{2}).error().code, ErrorCode::binding_invalid);
+  ASSERT_TRUE(context->set_input_dims(0, Dims{2, 3}));
+  EXPECT_EQ(context->run().error().code, ErrorCode::binding_missing);
+}
+
+TEST(Build, SameInputsGiveTheSamePlan) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[1, 8, 6, 6]
+    %w = constant{value=f32[8, 8, 3, 3]{~1}}()
+    %a = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w)
+    output %a
+  })";
+  const auto first = build_engine(text, native_options());
+  const auto second = build_engine(text, native_options());
+  ASSERT_EQ(first->bytes().size(), second->bytes().size());
+  for (size_t i = 0; i < first->bytes().size(); ++i) ASSERT_EQ(first->bytes()[i], second->bytes()[i]) << "byte " << i;
+}
+
+}  // namespace
+}  // namespace lathe
