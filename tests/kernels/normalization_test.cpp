@@ -84,19 +84,22 @@ TEST(Normalization, EveryAxesAndLayout) {
 
 TEST(Normalization, GroupsAsADimension) {
   std::mt19937 random(22);
-  for (const bool nhwc : {false, true}) {
-    // N G C/G H W over an image of 12 channels in 3 groups.
-    TestTensor x({2, 3, 4, 6, 5}, nhwc ? std::vector<int>{0, 3, 4, 1, 2} : std::vector<int>{}), scale({1, 3, 4, 1, 1});
-    x.fill(random, 1, 5), scale.fill(random);
-    const std::vector<Normalized> plain = normalized(x, 0b11100, true);
-    const auto kernel = make_kernel("normalization", {0, 0b11100, std::bit_cast<int32_t>(kEpsilon), 1, 0});
-    TestTensor y({2, 3, 4, 6, 5}, nhwc ? std::vector<int>{0, 3, 4, 1, 2} : std::vector<int>{});
-    run_kernel(*kernel, {x.arg, scale.arg}, {y.arg}, 3);
-    size_t i = 0;
-    y.for_each([&](const std::vector<int64_t>& at, float& actual) {
-      ASSERT_NEAR(actual, plain[i++].value * scale.broadcast_at(at), 1e-5);
-    });
-  }
+  // N G C/G H W.
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2, 3, 4, 6, 5}, {1, 32, 10, 9, 9}, {1, 3, 150, 4, 4}, {1, 7, 1, 5, 5}})
+    for (const bool nhwc : {false, true})
+      for (const bool scale_by_group : {false, true}) {
+        const std::vector<int> order = nhwc ? std::vector<int>{0, 3, 4, 1, 2} : std::vector<int>{};
+        TestTensor x(dims, order), y(dims, order), scale({1, dims[1], scale_by_group ? 1 : dims[2], 1, 1});
+        x.fill(random, 1, 5), scale.fill(random);
+        const std::vector<Normalized> plain = normalized(x, 0b11100, true);
+        const auto kernel = make_kernel("normalization", {0, 0b11100, std::bit_cast<int32_t>(kEpsilon), 1, 0});
+        run_kernel(*kernel, {x.arg, scale.arg}, {y.arg}, 3);
+        size_t i = 0;
+        y.for_each([&](const std::vector<int64_t>& at, float& actual) {
+          ASSERT_NEAR(actual, plain[i++].value * scale.broadcast_at(at), 1e-5);
+        });
+      }
 }
 
 TEST(Normalization, InPlaceWithALargeMean) {

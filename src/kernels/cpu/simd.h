@@ -221,18 +221,31 @@ LATHE_INLINE IntVec round_to_int(Vec a) {
 #endif
 }
 
-// Sums by halves, so that the order of additions is the same for every compiler.
-LATHE_INLINE float reduce_add(Vec v) {
-  float lanes[kLanes];
-  store(lanes, v);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  return lanes[0];
+// Folds the upper half of the lanes onto the lower, again and again; the order is the same for every compiler. Lanes
+// beyond the half that is still of interest hold leftovers.
+template <class F>
+LATHE_INLINE float fold_lanes(Vec v, F&& combine) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  v = combine(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
+  v = combine(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7));
+  v = combine(v, __builtin_shufflevector(v, v, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3));
+  v = combine(v, __builtin_shufflevector(v, v, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+#elif defined(LATHE_ISA_LEVEL_avx2)
+  v = combine(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 4, 5, 6, 7));
+  v = combine(v, __builtin_shufflevector(v, v, 2, 3, 2, 3, 2, 3, 2, 3));
+  v = combine(v, __builtin_shufflevector(v, v, 1, 1, 1, 1, 1, 1, 1, 1));
+#else
+  v = combine(v, __builtin_shufflevector(v, v, 2, 3, 2, 3));
+  v = combine(v, __builtin_shufflevector(v, v, 1, 1, 1, 1));
+#endif
+  return v[0];
 }
+LATHE_INLINE float reduce_add(Vec v) {
+  return fold_lanes(v, [](Vec a, Vec b) { return a + b; });
+}
+// NaN if any lane is.
 LATHE_INLINE float reduce_max(Vec v) {
-  float best = v[0];
-  for (int i = 1; i < kLanes; ++i) best = v[i] > best || v[i] != v[i] ? v[i] : best;
-  return best;
+  return fold_lanes(v, [](Vec a, Vec b) { return max_nan(a, b); });
 }
 
 // Hints that the line at p will be read soon: into L1, or into L2 only.

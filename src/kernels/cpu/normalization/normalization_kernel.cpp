@@ -14,7 +14,8 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kMinTaskElements = 10000;  // about 5 us
-constexpr int64_t kColumnPiece = 128;        // columns that one task normalizes side by side
+constexpr int64_t kColumnPiece = 128;        // most columns that one task normalizes side by side
+constexpr int64_t kPieceBytes = 256 << 10;   // of x in one task: it is read three times, and should stay in L2
 constexpr int64_t kGather = 256;             // elements of a strided row that are copied together at a time
 
 // Operands of the loop nest.
@@ -32,6 +33,7 @@ struct Params {
 struct Walk {
   LoopNest nest;
   bool columns_kept;  // each column has a mean of its own
+  int64_t group = 1;  // columns that share a statistic
   int column_dim;
   int row_dim = -1;     // the innermost other reduced loop
   int outer[kMaxRank];  // the further reduced loops
@@ -41,7 +43,10 @@ struct Walk {
   int64_t rows = 1, columns, outer_total = 1, kept_total = 1;
 
   explicit Walk(const LoopNest& loops);
-  int64_t statistic_elements() const { return outer_total * rows * (columns_kept ? 1 : columns); }
+  void merge_groups();
+  int64_t statistic_elements() const { return outer_total * rows * (columns_kept ? group : columns); }
+  // Columns of one task: whole groups.
+  int64_t piece_columns() const;
   int64_t row_stride(int k) const { return row_dim < 0 ? 0 : nest.strides[k][row_dim]; }
   int64_t column_stride(int k) const { return nest.strides[k][column_dim]; }
   // Adds the offsets of operand k at flat index i of the given loops.
@@ -55,7 +60,33 @@ struct Walk {
   }
 };
 
-Walk::Walk(const LoopNest& loops) : nest(loops), column_dim(nest.rank - 1), columns(nest.dims[column_dim]) {
+// Groups of a few contiguous channels, with pixels outside of them, are better taken as columns: short rows are slow.
+void Walk::merge_groups() {
+  const int inner = nest.rank - 1, groups = nest.rank - 2;
+  if (groups < 1 || nest.dims[inner] > kColumnPiece) return;
+  bool pixels = false;
+  for (int d = 0; d < groups; ++d) pixels = pixels || nest.strides[kMark][d] == 0;
+  if (!pixels || nest.strides[kMark][inner] != 0 || nest.strides[kMark][groups] == 0) return;
+  for (int k = 0; k < nest.operands; ++k)
+    if (k != kMark && nest.strides[k][groups] != nest.strides[k][inner] * nest.dims[inner]) return;
+  group = nest.dims[inner];
+  nest.dims[groups] *= group;
+  for (int k = 0; k < nest.operands; ++k)
+    if (k != kMark) nest.strides[k][groups] = nest.strides[k][inner];
+  --nest.rank;
+}
+
+int64_t Walk::piece_columns() const {
+  if (!columns_kept) return columns;
+  const int64_t cached = kPieceBytes / static_cast<int64_t>(sizeof(float)) / (outer_total * rows);
+  const int64_t width = std::clamp<int64_t>(cached, 32, kColumnPiece);
+  return std::max(width / group, int64_t{1}) * group;
+}
+
+Walk::Walk(const LoopNest& loops) : nest(loops) {
+  merge_groups();
+  column_dim = nest.rank - 1;
+  columns = nest.dims[column_dim];
   columns_kept = nest.strides[kMark][column_dim] != 0;
   for (int d = nest.rank - 2; d >= 0; --d) {
     if (nest.strides[kMark][d] != 0)
@@ -176,6 +207,15 @@ void NormalizationKernel::accumulate(const Walk& walk, const Task& task, Accumul
   }
 }
 
+// Gives each column the total of its group.
+void share_in_groups(double* totals, int64_t columns, int64_t group) {
+  for (int64_t first = 0; group > 1 && first < columns; first += group) {
+    double sum = 0;
+    for (int64_t c = first; c < first + group; ++c) sum += totals[c];
+    std::fill_n(totals + first, group, sum);
+  }
+}
+
 void NormalizationKernel::statistics(const Walk& walk, const Task& task, float* mean, float* rstd) const {
   const int64_t count = walk.columns_kept ? task.columns : 1;
   const auto n = static_cast<double>(walk.statistic_elements());
@@ -183,9 +223,11 @@ void NormalizationKernel::statistics(const Walk& walk, const Task& task, float* 
   std::fill_n(mean, count, 0.0f);
   if (params_.subtract_mean) {
     accumulate(walk, task, Accumulation::sum, mean, totals);
+    share_in_groups(totals, count, walk.group);
     for (int64_t c = 0; c < count; ++c) mean[c] = static_cast<float>(totals[c] / n);
   }
   accumulate(walk, task, Accumulation::sum_squares, mean, totals);
+  share_in_groups(totals, count, walk.group);
   for (int64_t c = 0; c < count; ++c)
     rstd[c] = static_cast<float>(1 / std::sqrt(totals[c] / n + static_cast<double>(params_.epsilon)));
 }
@@ -231,12 +273,12 @@ void NormalizationKernel::run(const Launch& launch) const {
   if (launch.outputs[0].volume() == 0) return;
   float* data[kMaxNestOperands];
   const Walk walk(make_nest(launch, data));
-  const int64_t pieces = walk.columns_kept ? (walk.columns + kColumnPiece - 1) / kColumnPiece : 1;
-  const int64_t work = walk.statistic_elements() * (walk.columns_kept ? std::min(kColumnPiece, walk.columns) : 1);
+  const int64_t width = walk.piece_columns(), pieces = (walk.columns + width - 1) / width;
+  const int64_t work = walk.outer_total * walk.rows * std::min(width, walk.columns);
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / work);
   launch.pool.parallel_for(walk.kept_total * pieces, grain, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t first = walk.columns * (unit % pieces) / pieces, last = walk.columns * (unit % pieces + 1) / pieces;
+      const int64_t first = unit % pieces * width, last = std::min(walk.columns, first + width);
       Task task;
       task.columns = last - first;
       task.scratch = reinterpret_cast<float*>(launch.workspace + scratch_stride() * static_cast<size_t>(worker));

@@ -19,4 +19,8 @@ namespace lathe::cpu {
 // y[c] = sum over t of weights[t] * taps[t][c]
 LATHE_ISA_DECLARE(void blend_rows(const float* const* taps, const float* weights, int count, int64_t n, float* y))
 
+// y[j * y_stride] = sum over t of weights[j * taps + t] * row[index[j * taps + t]]
+LATHE_ISA_DECLARE(void gather_row(const float* row, const int32_t* index, const float* weights, int64_t taps, int64_t n,
+                                  float* y, int64_t y_stride))
+
 }  // namespace lathe::cpu

@@ -38,7 +38,7 @@ struct Walk {
 
   Walk(std::span<const TensorArg> inputs, const TensorArg& y, uint32_t resized);
   // Whether the row is best interpolated as a whole: first across the other dimensions, then along itself.
-  bool by_rows() const { return channels.extent == 1 && row.x_stride == 1; }
+  bool by_rows() const { return channels.extent == 1 && row.x_stride == 1 && row.index; }
 };
 
 Walk::Walk(std::span<const TensorArg> inputs, const TensorArg& y, uint32_t resized) {
@@ -86,14 +86,18 @@ class ResizeKernel final : public Kernel {
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
-    return row_bytes(Walk(inputs, outputs[0], axes_)) * static_cast<size_t>(threads);
+    const Walk walk(inputs, outputs[0], axes_);
+    return walk.channels.extent == 1 ? (row_bytes(walk) + index_bytes(walk)) * static_cast<size_t>(threads) : 0;
   }
   void run(const Launch& launch) const override;
 
  private:
-  static size_t row_bytes(const Walk& walk) {
-    return walk.by_rows() ? (static_cast<size_t>(walk.row.x_extent) * sizeof(float) + 63) / 64 * 64 : 0;
+  // A row that is blended across the other dimensions, and the row's clamped index table.
+  static size_t row_bytes(const Walk& walk) { return round_up(static_cast<size_t>(walk.row.x_extent) * sizeof(float)); }
+  static size_t index_bytes(const Walk& walk) {
+    return round_up(static_cast<size_t>(walk.row.extent * walk.row.taps) * sizeof(int32_t));
   }
+  static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
   const uint32_t axes_;
 };
 
@@ -124,7 +128,8 @@ Result<> ResizeKernel::check(std::span<const TensorArg> inputs, std::span<const 
   size_t table = 1;
   for (int d = 0; d < x.rank; ++d) {
     if (axes_ >> d & 1) {
-      if (x.dims[d] < 1 && y.dims[d] > 0) return fail(ErrorCode::shape_mismatch, "resize: dimension {} is empty", d);
+      if ((x.dims[d] < 1 && y.dims[d] > 0) || x.dims[d] > INT32_MAX)
+        return fail(ErrorCode::shape_mismatch, "resize: dimension {} is empty or too long", d);
       LATHE_TRY(check_table(inputs[table], inputs[table + 1], y.dims[d]));
       table += 2;
     } else if (x.dims[d] != y.dims[d]) {
@@ -186,16 +191,15 @@ void blend_pixel(const Walk& walk, const RowTaps& outer, const float* x, int64_t
 
 // Output elements [begin, end) of one row of single channels.
 void resize_row(const Walk& walk, const RowTaps& outer, const float* x, int64_t begin, int64_t end, float* y,
-                float* blended) {
+                float* blended, const int32_t* index) {
   static const auto blend = LATHE_ISA_SELECT(blend_rows);
+  static const auto gather = LATHE_ISA_SELECT(gather_row);
   const float* rows[kMaxBlend];
   for (int64_t i = 0; i < outer.count; ++i) rows[i] = x + outer.offsets[i];
   blend(rows, outer.weights, static_cast<int>(outer.count), walk.row.x_extent, blended);
-  for (int64_t j = begin; j < end; ++j) {
-    float sum = 0;
-    for (int64_t t = 0; t < walk.row.taps; ++t) sum += walk.row.weight_at(j, t) * blended[walk.row.offset(j, t)];
-    y[j * walk.row.y_stride] = sum;
-  }
+  const int64_t taps = walk.row.taps;
+  gather(blended, index + begin * taps, walk.row.weight + begin * taps, taps, end - begin,
+         y + begin * walk.row.y_stride, walk.row.y_stride);
 }
 
 void ResizeKernel::run(const Launch& launch) const {
@@ -206,13 +210,18 @@ void ResizeKernel::run(const Launch& launch) const {
   const int64_t work = walk.outer_taps * walk.row.taps * walk.channels.extent;
   const int64_t grain = std::max<int64_t>(1, kMinTaskLoads / work);
   launch.pool.parallel_for(walk.total, grain, [&](int64_t begin, int64_t end, int worker) {
-    auto* blended = reinterpret_cast<float*>(launch.workspace + row_bytes(walk) * static_cast<size_t>(worker));
+    std::byte* own = launch.workspace + (row_bytes(walk) + index_bytes(walk)) * static_cast<size_t>(worker);
+    auto* blended = reinterpret_cast<float*>(own);
+    auto* index = reinterpret_cast<int32_t*>(own + row_bytes(walk));
+    if (walk.by_rows())
+      for (int64_t i = 0; i < walk.row.extent * walk.row.taps; ++i)
+        index[i] = std::clamp(walk.row.index[i], 0, static_cast<int32_t>(walk.row.x_extent - 1));
     RowTaps taps;
     for (int64_t unit = begin; unit < end;) {
       const int64_t first = unit % walk.row.extent, last = std::min(walk.row.extent, first + end - unit);
       float* target = y + collect(walk, unit / walk.row.extent, taps);
       if (walk.by_rows())
-        resize_row(walk, taps, x, first, last, target, blended);
+        resize_row(walk, taps, x, first, last, target, blended, index);
       else
         for (int64_t j = first; j < last; ++j) blend_pixel(walk, taps, x, j, target + j * walk.row.y_stride);
       unit += last - first;
