@@ -68,11 +68,8 @@ Result<> infer_convolution(InferContext& context) {
   LATHE_TRY(check_channels(context, attrs.groups));
   const size_t spatial_rank = static_cast<size_t>(context.rank(0)) - 2;
   LATHE_ASSIGN(const WindowAttrs window, window_attrs(attrs, spatial_rank));
-  const std::optional<Dims> kernel = as_constant(Shape(context.shape(1).begin() + 2, context.shape(1).end()));
-  if (!kernel)
-    return fail(ErrorCode::shape_unknown, "weights have shape {}, but kernel extents must be known while building",
-                to_string(context.shape(1)));
-  LATHE_ASSIGN(Shape spatial, window_outputs(std::span(context.shape(0)).subspan(2), *kernel, window));
+  LATHE_ASSIGN(Shape spatial,
+               window_outputs(std::span(context.shape(0)).subspan(2), std::span(context.shape(1)).subspan(2), window));
   Shape shape = {context.shape(0)[0], context.shape(1)[0]};
   shape.insert(shape.end(), spatial.begin(), spatial.end());
   context.set(0, context.dtype(0), std::move(shape));

@@ -12,10 +12,11 @@ struct Extent {
   Expr pad;
 };
 
-Extent extent_of(const Expr& input, int64_t kernel, size_t axis, const DeconvolutionAttrs& attrs,
+Extent extent_of(const Expr& input, const Expr& kernel, size_t axis, const DeconvolutionAttrs& attrs,
                  const WindowAttrs& window) {
   const bool same = window.mode == PaddingMode::same_upper || window.mode == PaddingMode::same_lower;
-  const int64_t stride = window.stride[axis], reach = (kernel - 1) * window.dilation[axis] + 1;
+  const int64_t stride = window.stride[axis];
+  const Expr reach = (kernel - 1) * window.dilation[axis] + 1;
   const Expr full = (input - 1) * stride + reach + (attrs.output_padding.empty() ? 0 : attrs.output_padding[axis]);
   if (!same && attrs.output_shape.empty())
     return {full - window.pads_begin[axis] - window.pads_end[axis], window.pads_begin[axis]};
@@ -101,13 +102,9 @@ Result<> infer_deconvolution(InferContext& context) {
   LATHE_TRY(check_output_attrs(attrs, x.size() - 2));
   Shape shape = {x[0], w[1] * attrs.groups};
   for (size_t i = 2; i < x.size(); ++i) {
-    const std::optional<int64_t> kernel = w[i].as_constant();
-    if (!kernel)
-      return fail(ErrorCode::shape_unknown, "weights have shape {}, but kernel extents must be known while building",
-                  to_string(w));
-    Expr dim = extent_of(x[i], *kernel, i - 2, attrs, window).output;
+    Expr dim = extent_of(x[i], w[i], i - 2, attrs, window).output;
     if (x[i] == Expr(0)) dim = 0;
-    if (*kernel < 1 || (dim.is_constant() && *dim.as_constant() < 0))
+    if (w[i] == Expr(0) || (dim.is_constant() && *dim.as_constant() < 0))
       return fail(ErrorCode::shape_mismatch,
                   "spatial axis {} of input {} has no valid output extent ({}); reduce the padding", i - 2,
                   to_string(x), dim.to_string());

@@ -150,16 +150,16 @@ Result<> require_rank(const InferContext& context, size_t input, int at_least, i
               to_string(context.shape(input)), rank, expected);
 }
 
-Window window_rule(const Expr& input, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
+Window window_rule(const Expr& input, const Expr& kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
                    int64_t pad_end, PaddingMode mode) {
-  const int64_t extent = (kernel - 1) * dilation + 1;
+  const Expr extent = (kernel - 1) * dilation + 1;
   if (mode == PaddingMode::same_upper || mode == PaddingMode::same_lower) {
     const Expr output = ceildiv(input, stride);
     const Expr total = max((output - 1) * stride + extent - input, 0);
     const Expr half = floordiv(total, 2);
     return mode == PaddingMode::same_upper ? Window{output, half, total - half} : Window{output, total - half, half};
   }
-  const Expr room = input + (pad_begin + pad_end - extent);
+  const Expr room = input + (pad_begin + pad_end) - extent;
   if (mode == PaddingMode::explicit_round_down) return {floordiv(room, stride) + 1, pad_begin, pad_end};
   // Rounding up must not add a window that lies in the end padding altogether.
   return {min(ceildiv(room, stride), floordiv(input + (pad_begin - 1), stride)) + 1, pad_begin, pad_end};

@@ -106,7 +106,7 @@ struct Window {
   Expr pad_begin;
   Expr pad_end;
 };
-Window window_rule(const Expr& input, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
+Window window_rule(const Expr& input, const Expr& kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
                    int64_t pad_end, PaddingMode mode);
 
 }  // namespace lathe

@@ -27,12 +27,13 @@ Result<> complete(WindowAttrs& attrs, size_t spatial_rank) {
   return complete_one(attrs.pads_end, spatial_rank, 0, -kMaxWindow, "pads_end");
 }
 
-Result<Shape> window_outputs(std::span<const Expr> input, std::span<const int64_t> kernel, const WindowAttrs& attrs) {
+Result<Shape> window_outputs(std::span<const Expr> input, std::span<const Expr> kernel, const WindowAttrs& attrs) {
   Shape out;
   for (size_t i = 0; i < input.size(); ++i) {
-    if (kernel[i] < 1 || kernel[i] > kMaxWindow)
+    const int64_t extent = kernel[i].as_constant().value_or(1);
+    if (extent < 1 || extent > kMaxWindow)
       return fail(ErrorCode::shape_mismatch,
-                  "the window has the extent {} on spatial axis {}, but it must be 1 or more", kernel[i], i);
+                  "the window has the extent {} on spatial axis {}, but it must be 1 or more", extent, i);
     Expr dim = window_rule(input[i], kernel[i], attrs.stride[i], attrs.dilation[i], attrs.pads_begin[i],
                            attrs.pads_end[i], attrs.mode)
                    .output;
@@ -43,7 +44,7 @@ Result<Shape> window_outputs(std::span<const Expr> input, std::span<const int64_
           ErrorCode::shape_mismatch,
           "a window of extent {} and dilation {} does not fit into spatial axis {} of extent {} with padding {} and "
           "{}; enlarge the input or the padding",
-          kernel[i], attrs.dilation[i], i, input[i].to_string(), attrs.pads_begin[i], attrs.pads_end[i]);
+          kernel[i].to_string(), attrs.dilation[i], i, input[i].to_string(), attrs.pads_begin[i], attrs.pads_end[i]);
     out.push_back(std::move(dim));
   }
   return out;

@@ -18,7 +18,7 @@ Result<WindowAttrs> window_attrs(const Attrs& attrs, size_t spatial_rank);
 Result<> complete(WindowAttrs& attrs, size_t spatial_rank);
 
 // The rule of the spatial axes: input dims to output dims.
-Result<Shape> window_outputs(std::span<const Expr> input, std::span<const int64_t> kernel, const WindowAttrs& attrs);
+Result<Shape> window_outputs(std::span<const Expr> input, std::span<const Expr> kernel, const WindowAttrs& attrs);
 
 // One axis while running: tap t of output o reads input o * stride + t * dilation - pad.
 struct WindowAxis {
