@@ -25,6 +25,14 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+class StderrLog final : public Log {
+ public:
+  void write(Severity, std::string_view line) override {
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  }
+  bool accepts(Severity severity) const override { return severity <= Severity::warning; }
+};
+
 Result<std::unique_ptr<cpu::Kernel>> find_kernel(std::string_view name, const cpu::Record& record) {
   const cpu::KernelFactory factory = cpu::find_kernel(name);
   if (!factory) return fail(ErrorCode::plan_target, "no kernel '{}'", name);
@@ -38,15 +46,22 @@ Result<std::vector<std::byte>> build(const char* path, int threads, double budge
   BuildOptions options;
   options.tactics = cpu::cpu_tactics();
   options.tuner.threads = threads;
+  StderrLog log;
+  options.tuner.log = &log;
   options.tuner.find_kernel = find_kernel;
   options.tuner.budget_seconds = budget;
   options.tuner.pool = &pool;
   options.tuner.device = cpu::timing_device();
   const auto start = Clock::now();
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(graph), options));
-  std::printf("build %.0f ms: passes %.0f ms, tuning %.0f ms (%d problems), %zu steps, %.1f MB weights\n", milliseconds_since(start),
-              built->report.seconds_passes * 1e3, built->report.seconds_tuning * 1e3, built->report.tuned, built->plan.steps.size(),
-              static_cast<double>(built->weights.size()) / 1e6);
+  std::printf("build %.0f ms: passes %.0f ms, tuning %.0f ms (%d problems), %zu steps, %.1f MB weights\n",
+              milliseconds_since(start), built->report.seconds_passes * 1e3, built->report.seconds_tuning * 1e3,
+              built->report.tuned, built->plan.steps.size(), static_cast<double>(built->weights.size()) / 1e6);
+  for (const RegionReport& region : built->report.regions) {
+    if (region.kind != "eval") continue;
+    std::printf("  no kernel for %s\n", region.name.c_str());
+    for (const std::string& refusal : region.refusals) std::printf("      %s\n", refusal.c_str());
+  }
   return plan::write_plan(built->plan);
 }
 
@@ -66,7 +81,8 @@ Result<> run(const char* path, int threads, double budget) {
   std::normal_distribution<float> normal;
   for (size_t i = 0; i < engine->plan().bindings.size(); ++i) {
     Dims dims;
-    for (const Expr& dim : engine->plan().tensors[engine->plan().bindings[i].tensor].dims) dims.push_back(dim.as_constant().value_or(1));
+    for (const Expr& dim : engine->plan().tensors[engine->plan().bindings[i].tensor].dims)
+      dims.push_back(dim.as_constant().value_or(1));
     if (engine->plan().bindings[i].is_input) LATHE_TRY(context->set_input_dims(i, dims));
     memory.emplace_back(static_cast<size_t>(checked_volume(dims).value_or(0)) * 2);
     for (float& x : memory.back()) x = normal(generator);
@@ -99,8 +115,8 @@ Result<> run(const char* path, int threads, double budget) {
   for (size_t i = 0; i < std::min<size_t>(order.size(), 25); ++i) {
     const plan::Step& step = *order[i].second;
     const plan::Tensor& out = engine->plan().tensors[step.outputs[0]];
-    std::printf("  %7.3f ms  %-10s %-22s %-40s %s\n", order[i].first, step.kernel.c_str(), to_string(out.dims).c_str(), step.tactic.c_str(),
-                step.name.substr(0, 70).c_str());
+    std::printf("  %7.3f ms  %-10s %-22s %-40s %s\n", order[i].first, step.kernel.c_str(), to_string(out.dims).c_str(),
+                step.tactic.c_str(), step.name.substr(0, 70).c_str());
   }
   return {};
 }

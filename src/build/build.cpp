@@ -16,14 +16,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // The range and optimum of every symbol under one profile.
 class ProfileResolver {
  public:
-  ProfileResolver(const ir::Graph& graph, const ProfileShapes& shapes, size_t index) : graph_(graph), shapes_(shapes), index_(index) {}
+  ProfileResolver(const ir::Graph& graph, const ProfileShapes& shapes, size_t index)
+      : graph_(graph), shapes_(shapes), index_(index) {}
 
   Result<plan::Profile> resolve() {
     plan::Profile profile;
     for (const auto& [name, input] : shapes_.inputs) LATHE_TRY(check(name, input));
     for (const Symbol& symbol : graph_.symbols()) {
       const int64_t fallback = symbol.source == SymbolSource::input_dim ? 1 : 0;
-      plan::SymbolProfile range{symbol.range.min, std::clamp(fallback, symbol.range.min, symbol.range.max), symbol.range.max};
+      plan::SymbolProfile range{symbol.range.min, std::clamp(fallback, symbol.range.min, symbol.range.max),
+                                symbol.range.max};
       if (symbol.source != SymbolSource::computed && symbol.tensor < graph_.inputs().size()) {
         const auto it = shapes_.inputs.find(graph_.inputs()[symbol.tensor]->name());
         if (it != shapes_.inputs.end() && it->second.is_values == (symbol.source == SymbolSource::input_value))
@@ -39,19 +41,24 @@ class ProfileResolver {
     const ir::Value* value = nullptr;
     for (const ir::Value* candidate : graph_.inputs())
       if (candidate->name() == name) value = candidate;
-    if (!value) return fail(ErrorCode::profile_invalid, "profile {} names '{}', which is not an input of the network", index_, name);
+    if (!value)
+      return fail(ErrorCode::profile_invalid, "profile {} names '{}', which is not an input of the network", index_,
+                  name);
     size_t wanted = static_cast<size_t>(value->rank());
     if (input.is_values) wanted = value->elements() ? value->elements()->size() : 0;
     if (input.min.size() != wanted || input.opt.size() != wanted || input.max.size() != wanted)
-      return fail(ErrorCode::profile_invalid, "profile {}: input '{}' needs {} {}, got {}, {} and {} for min, opt and max", index_, name,
-                  wanted, input.is_values ? "values" : "dimensions", input.min.size(), input.opt.size(), input.max.size());
+      return fail(ErrorCode::profile_invalid,
+                  "profile {}: input '{}' needs {} {}, got {}, {} and {} for min, opt and max", index_, name, wanted,
+                  input.is_values ? "values" : "dimensions", input.min.size(), input.opt.size(), input.max.size());
     for (size_t d = 0; d < wanted; ++d) {
       if ((!input.is_values && input.min[d] < 0) || input.min[d] > input.opt[d] || input.opt[d] > input.max[d])
-        return fail(ErrorCode::profile_invalid, "profile {}: input '{}' dimension {} needs 0 <= min <= opt <= max, got {}, {}, {}", index_,
-                    name, d, input.min[d], input.opt[d], input.max[d]);
+        return fail(ErrorCode::profile_invalid,
+                    "profile {}: input '{}' dimension {} needs 0 <= min <= opt <= max, got {}, {}, {}", index_, name, d,
+                    input.min[d], input.opt[d], input.max[d]);
       const std::optional<int64_t> fixed = input.is_values ? std::nullopt : value->shape()[d].as_constant();
       if (fixed && (input.min[d] != *fixed || input.max[d] != *fixed))
-        return fail(ErrorCode::profile_invalid, "profile {}: input '{}' dimension {} is fixed at {} by the network, the profile gives {} to {}",
+        return fail(ErrorCode::profile_invalid,
+                    "profile {}: input '{}' dimension {} is fixed at {} by the network, the profile gives {} to {}",
                     index_, name, d, *fixed, input.min[d], input.max[d]);
     }
     return {};
@@ -86,14 +93,16 @@ void narrow_symbols(ir::Graph& graph, const std::vector<plan::Profile>& profiles
 }
 
 Result<> report_progress(const BuildOptions& options, std::string_view phase, double fraction) {
-  if (options.progress && !options.progress(phase, fraction)) return fail(ErrorCode::cancelled, "the build was cancelled during {}", phase);
+  if (options.progress && !options.progress(phase, fraction))
+    return fail(ErrorCode::cancelled, "the build was cancelled during {}", phase);
   return {};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options) {
-  if (graph.outputs().empty()) return fail(ErrorCode::graph_invalid, "network '{}' has no output: mark one", graph.name());
+  if (graph.outputs().empty())
+    return fail(ErrorCode::graph_invalid, "network '{}' has no output: mark one", graph.name());
   auto built = std::make_unique<BuiltPlan>();
   LATHE_ASSIGN(std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
   narrow_symbols(graph, profiles);
@@ -114,7 +123,8 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   Emitter emitter(graph, placement, std::move(profiles), tuner, options.tactics, *built);
   LATHE_TRY(emitter.emit_inputs());
   for (size_t i = 0; i < regions.size(); ++i) {
-    LATHE_TRY(report_progress(options, "tuning", 0.1 + 0.9 * static_cast<double>(i) / static_cast<double>(regions.size())));
+    LATHE_TRY(
+        report_progress(options, "tuning", 0.1 + 0.9 * static_cast<double>(i) / static_cast<double>(regions.size())));
     LATHE_TRY(emitter.emit(regions[i]));
   }
   LATHE_TRY(emitter.emit_outputs());

@@ -28,20 +28,20 @@ struct BuildOptions {
   Log* log = nullptr;                   // null = nowhere
   std::vector<ProfileShapes> profiles;  // empty = one without limits
   TunerOptions tuner;
-  TacticList tactics;                   // empty = every op by its plain evaluation
+  TacticList tactics;  // empty = every op by its plain evaluation
   PassContext passes;
-  bool optimize = true;                 // false: no passes, no fusion: the network as it stands
+  bool optimize = true;  // false: no passes, no fusion: the network as it stands
   Progress progress;
 };
 
 // What became of the network, for the inspector and the logs.
 struct RegionReport {
   std::string name;
-  std::string kind;                    // "kernel", "pointwise", "copy", "eval"
+  std::string kind;  // "kernel", "pointwise", "copy", "eval"
   std::vector<std::string> origin;
-  std::string tactic;                  // "conv: 6x64 kb512"
+  std::string tactic;  // "conv: 6x64 kb512"
   double microseconds = 0;
-  std::vector<std::string> refusals;   // "gemm: input is not f32"
+  std::vector<std::string> refusals;  // "gemm: input is not f32"
 };
 
 struct BuildReport {
@@ -50,12 +50,12 @@ struct BuildReport {
   double seconds_passes = 0;
   double seconds_tuning = 0;
   size_t weights_bytes = 0;
-  int tuned = 0;      // problems measured
+  int tuned = 0;       // problems measured
   int from_cache = 0;  // problems answered by the timing cache
 };
 
 struct BuiltPlan {
-  plan::Plan plan;                   // its weights point into `weights`
+  plan::Plan plan;  // its weights point into `weights`
   std::vector<std::byte> weights;
   BuildReport report;
 };

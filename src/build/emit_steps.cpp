@@ -34,16 +34,21 @@ std::vector<std::string> origin_of(const Region& region) {
 Result<> Emitter::emit(const Region& region) {
   switch (region.kind) {
     case RegionKind::kernel:
-    case RegionKind::pointwise: return emit_kernel(region);
-    case RegionKind::movement: return emit_movement(region);
-    case RegionKind::view: return emit_view(region);
-    case RegionKind::eval: return emit_eval(*region.root);
+    case RegionKind::pointwise:
+      return emit_kernel(region);
+    case RegionKind::movement:
+      return emit_movement(region);
+    case RegionKind::view:
+      return emit_view(region);
+    case RegionKind::eval:
+      return emit_eval(*region.root);
   }
   return {};
 }
 
 void Emitter::add_step(plan::Step step, std::string kind, std::vector<std::string> refusals) {
-  out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000, std::move(refusals)});
+  out_.report.regions.push_back(
+      {step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000, std::move(refusals)});
   plan_.steps.push_back(std::move(step));
 }
 
@@ -98,13 +103,15 @@ TensorId Emitter::as_read(const Value* value, const Operand& operand, bool trans
 
 // Convolutions read channels-last, but for the few channels of a network's input, which they read as they come.
 bool Emitter::wants_channels_last(const Region& region) const {
-  if (tactics_.empty() || (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution))) return false;
+  if (tactics_.empty() || (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution)))
+    return false;
   const Value* x = region.root->input(0);
-  if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1)) return false;
+  if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
+    return false;
   const auto channels = x->shape()[1].as_constant();
   constexpr int64_t kFewChannels = 4;
-  const bool planar = region.root->is(OpKind::convolution) && region.root->attrs<ConvolutionAttrs>().groups == 1 && channels &&
-                      *channels <= kFewChannels && placement_.is_dense_linear(x);
+  const bool planar = region.root->is(OpKind::convolution) && region.root->attrs<ConvolutionAttrs>().groups == 1 &&
+                      channels && *channels <= kFewChannels && placement_.is_dense_linear(x);
   return !planar;
 }
 
@@ -122,15 +129,18 @@ Result<> Emitter::emit_kernel(const Region& region) {
   const Problem problem = problem_of(region);
   LATHE_ASSIGN(Choice choice, tuner_.choose(problem, tactics_));
   if (!choice.tactic) {
+    const size_t first = out_.report.regions.size();
     for (const Node* node : region.nodes) LATHE_TRY(emit_eval(*node));
-    out_.report.regions.back().refusals = std::move(choice.refusals);
+    for (size_t i = first; i < out_.report.regions.size(); ++i)
+      if (out_.report.regions[i].kind == "eval") out_.report.regions[i].refusals = choice.refusals;
     return {};
   }
   LATHE_ASSIGN(Emission emission, choice.tactic->emit(problem, choice.config));
   plan::Step step;
   step.kernel = emission.kernel;
   step.params = emission.params;
-  if (emission.with_program && !(region.kind == RegionKind::kernel && problem.program.is_identity())) step.program = to_text(problem.program);
+  if (emission.with_program && !(region.kind == RegionKind::kernel && problem.program.is_identity()))
+    step.program = to_text(problem.program);
   step.name = name_of_region(region);
   step.origin = origin_of(region);
   step.tactic = std::string(choice.tactic->name()) + (choice.config.text.empty() ? "" : ": " + choice.config.text);
@@ -194,7 +204,9 @@ Result<> Emitter::emit_movement(const Region& region) {
     window.dims.clear();
     window.strides.clear();
     for (size_t d = 0; d < dims.size(); ++d) {
-      const size_t from = perm.empty() ? dims.size() - 1 - d : static_cast<size_t>(perm[d] < 0 ? perm[d] + static_cast<int64_t>(dims.size()) : perm[d]);
+      const size_t from =
+          perm.empty() ? dims.size() - 1 - d
+                       : static_cast<size_t>(perm[d] < 0 ? perm[d] + static_cast<int64_t>(dims.size()) : perm[d]);
       window.dims.push_back(dims[from]);
       window.strides.push_back(strides[from]);
     }
@@ -219,7 +231,8 @@ Result<> Emitter::emit_view(const Region& region) {
   if (placement_.is_free(region)) return {};
   const Value* input = region.root->input(0);
   const Value* output = region.result();
-  if (tactics_.empty() || introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) || !placement_.is_dense_linear(output))
+  if (tactics_.empty() || introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) ||
+      !placement_.is_dense_linear(output))
     return emit_eval(*region.root);
   const Location location = placement_.location(output);
   emit_copy(tensor_of(input), tensor_at(output, input->shape(), {}, location), region.root->name(), origin_of(region));

@@ -47,8 +47,9 @@ Result<> Emitter::emit_inputs() {
   for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
     const auto& [name, value] = graph_.outputs()[i];
     const Location location = placement_.location(value);
-    const bool own = location.root->producer() && !location.root->constant() && !output_bindings_.contains(location.root) &&
-                     placement_.is_dense_linear(value) && placement_.is_dense_linear(location.root) &&
+    const bool own = location.root->producer() && !location.root->constant() &&
+                     !output_bindings_.contains(location.root) && placement_.is_dense_linear(value) &&
+                     placement_.is_dense_linear(location.root) &&
                      volume(value->shape()) == volume(location.root->shape());
     if (own) {
       output_bindings_[location.root] = inputs + i;
@@ -74,7 +75,8 @@ Emitter::Storage Emitter::storage_of(const Value* root) {
 }
 
 TensorId Emitter::add_tensor(plan::Tensor tensor) {
-  if (is_dense(tensor.dims, tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides, Layout::linear))
+  if (is_dense(tensor.dims, tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides,
+               Layout::linear))
     tensor.strides.clear();
   plan_.tensors.push_back(std::move(tensor));
   return static_cast<TensorId>(plan_.tensors.size() - 1);
@@ -82,7 +84,8 @@ TensorId Emitter::add_tensor(plan::Tensor tensor) {
 
 TensorId Emitter::tensor_at(const Value* value, Shape dims, Shape strides, const Location& location) {
   const Storage storage = storage_of(location.root);
-  return add_tensor({value->name(), value->dtype(), std::move(dims), std::move(strides), storage.kind, storage.index, location.offset});
+  return add_tensor({value->name(), value->dtype(), std::move(dims), std::move(strides), storage.kind, storage.index,
+                     location.offset});
 }
 
 TensorId Emitter::tensor_of(const Value* value) {
@@ -128,7 +131,8 @@ TensorId Emitter::constant_of(const Tensor& content) {
     std::memcpy(out_.weights.data() + offset, content.data(), content.bytes());
     plan_.constants.push_back({offset, content.bytes()});
   }
-  same.push_back(add_tensor({"constant", content.dtype(), to_shape(content.dims()), {}, StorageKind::constant, index, 0}));
+  same.push_back(
+      add_tensor({"constant", content.dtype(), to_shape(content.dims()), {}, StorageKind::constant, index, 0}));
   return same.back();
 }
 

@@ -58,14 +58,14 @@ class Emitter {
   const TacticList& tactics_;
   BuiltPlan& out_;
   plan::Plan& plan_;
-  std::vector<int64_t> optimum_;                                     // per symbol
-  std::unordered_map<const ir::Value*, Storage> storages_;           // of roots
-  std::unordered_map<const ir::Value*, uint32_t> output_bindings_;   // roots that a graph output's binding holds
+  std::vector<int64_t> optimum_;                                    // per symbol
+  std::unordered_map<const ir::Value*, Storage> storages_;          // of roots
+  std::unordered_map<const ir::Value*, uint32_t> output_bindings_;  // roots that a graph output's binding holds
   std::unordered_map<const ir::Value*, plan::TensorId> tensors_;
   std::unordered_map<const ir::Value*, plan::TensorId> dense_;
   std::unordered_map<const ir::Value*, plan::TensorId> channels_last_;
   std::unordered_map<uint64_t, std::vector<plan::TensorId>> constants_;  // by content hash
-  std::vector<bool> outputs_written_;                                // output bindings whose producer writes them directly
+  std::vector<bool> outputs_written_;  // output bindings whose producer writes them directly
 };
 
 }  // namespace lathe

@@ -40,8 +40,10 @@ RegionKind kind_alone(const Node& node) {
     case OpKind::slice:
     case OpKind::split:
     case OpKind::concat:
-    case OpKind::expand: return RegionKind::movement;
-    default: return RegionKind::eval;
+    case OpKind::expand:
+      return RegionKind::movement;
+    default:
+      return RegionKind::eval;
   }
 }
 
@@ -128,7 +130,8 @@ class Grouper {
     return positions_.at(node);
   }
 
-  // A region runs where its last node stood: all that its nodes read is ready there, and nothing reads its inner values.
+  // A region runs where its last node stood: all that its nodes read is ready there, and nothing reads its inner
+  // values.
   std::vector<Region> in_order() {
     std::vector<Region> ordered;
     for (const auto& node : graph_.nodes()) {

@@ -14,8 +14,10 @@ bool is_spatial(const Region& region) {
     case OpKind::convolution:
     case OpKind::deconvolution:
     case OpKind::pooling:
-    case OpKind::resize: return true;
-    default: return false;
+    case OpKind::resize:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -32,7 +34,8 @@ bool introduces_symbols(const Region& region, const ir::Graph& graph) {
   for (const Value* output : region.outputs)
     for (const Expr& dim : output->shape()) dim.collect_symbols(made);
   return std::any_of(made.begin(), made.end(), [&](SymbolId id) {
-    return graph.symbols()[id].source == SymbolSource::computed && std::find(known.begin(), known.end(), id) == known.end();
+    return graph.symbols()[id].source == SymbolSource::computed &&
+           std::find(known.begin(), known.end(), id) == known.end();
   });
 }
 
@@ -66,7 +69,8 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
       last = any_channels_last(region.operands, result);
     } else if (region.kind == RegionKind::kernel) {
       last = false;
-    } else if (region.kind == RegionKind::movement && !region.root->is(OpKind::transpose) && !region.root->is(OpKind::expand)) {
+    } else if (region.kind == RegionKind::movement && !region.root->is(OpKind::transpose) &&
+               !region.root->is(OpKind::expand)) {
       for (const Value* input : region.root->inputs())
         last |= input && input->rank() == result->rank() && entry(input).layout == Layout::channels_last;
     }
@@ -95,7 +99,8 @@ void Placement::link_views(const std::vector<Region>& regions) {
 // A part is written in place when it is a whole tensor of its own that a kernel with strided output makes.
 void Placement::link_concat(const Region& region) {
   const Value* result = region.result();
-  const auto axis = static_cast<size_t>(region.root->attrs<ConcatAttrs>().axis + (region.root->attrs<ConcatAttrs>().axis < 0 ? result->rank() : 0));
+  const auto axis = static_cast<size_t>(region.root->attrs<ConcatAttrs>().axis +
+                                        (region.root->attrs<ConcatAttrs>().axis < 0 ? result->rank() : 0));
   Expr position = 0;
   for (const Value* part : region.root->inputs()) {
     Entry& mine = entry(part);

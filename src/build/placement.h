@@ -39,8 +39,8 @@ class Placement {
     Layout layout = Layout::linear;
     Link link = Link::none;
     const ir::Value* base = nullptr;
-    Shape begin;                // slice, part: start index in the base, per dimension
-    bool needs_dense = false;   // some view relies on dense strides: may not be placed in a larger tensor
+    Shape begin;               // slice, part: start index in the base, per dimension
+    bool needs_dense = false;  // some view relies on dense strides: may not be placed in a larger tensor
   };
 
   void assign_layouts(const std::vector<Region>& regions);

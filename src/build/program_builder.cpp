@@ -9,65 +9,109 @@ namespace {
 
 std::optional<Opcode> opcode_of(UnaryOp op) {
   switch (op) {
-    case UnaryOp::exp: return Opcode::exp;
-    case UnaryOp::log: return Opcode::log;
-    case UnaryOp::sqrt: return Opcode::sqrt;
-    case UnaryOp::recip: return Opcode::recip;
-    case UnaryOp::abs: return Opcode::abs;
-    case UnaryOp::neg: return Opcode::neg;
-    case UnaryOp::sin: return Opcode::sin;
-    case UnaryOp::cos: return Opcode::cos;
-    case UnaryOp::ceil: return Opcode::ceil;
-    case UnaryOp::floor: return Opcode::floor;
-    case UnaryOp::erf: return Opcode::erf;
-    case UnaryOp::sign: return Opcode::sign;
-    case UnaryOp::round: return Opcode::round;
-    default: return std::nullopt;
+    case UnaryOp::exp:
+      return Opcode::exp;
+    case UnaryOp::log:
+      return Opcode::log;
+    case UnaryOp::sqrt:
+      return Opcode::sqrt;
+    case UnaryOp::recip:
+      return Opcode::recip;
+    case UnaryOp::abs:
+      return Opcode::abs;
+    case UnaryOp::neg:
+      return Opcode::neg;
+    case UnaryOp::sin:
+      return Opcode::sin;
+    case UnaryOp::cos:
+      return Opcode::cos;
+    case UnaryOp::ceil:
+      return Opcode::ceil;
+    case UnaryOp::floor:
+      return Opcode::floor;
+    case UnaryOp::erf:
+      return Opcode::erf;
+    case UnaryOp::sign:
+      return Opcode::sign;
+    case UnaryOp::round:
+      return Opcode::round;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<Opcode> opcode_of(ActivationOp op) {
   switch (op) {
-    case ActivationOp::relu: return Opcode::relu;
-    case ActivationOp::sigmoid: return Opcode::sigmoid;
-    case ActivationOp::tanh: return Opcode::tanh;
-    case ActivationOp::leaky_relu: return Opcode::leaky_relu;
-    case ActivationOp::elu: return Opcode::elu;
-    case ActivationOp::selu: return Opcode::selu;
-    case ActivationOp::softsign: return Opcode::softsign;
-    case ActivationOp::clip: return Opcode::clip;
-    case ActivationOp::hard_sigmoid: return Opcode::hard_sigmoid;
-    case ActivationOp::thresholded_relu: return Opcode::thresholded_relu;
-    case ActivationOp::gelu_erf: return Opcode::gelu_erf;
-    case ActivationOp::gelu_tanh: return Opcode::gelu_tanh;
-    case ActivationOp::celu: return Opcode::celu;
-    case ActivationOp::hard_swish: return Opcode::hard_swish;
-    case ActivationOp::silu: return Opcode::silu;
-    case ActivationOp::mish: return Opcode::mish;
-    default: return std::nullopt;  // softplus and scaled_tanh have parameters that no instruction holds; shrink is rare
+    case ActivationOp::relu:
+      return Opcode::relu;
+    case ActivationOp::sigmoid:
+      return Opcode::sigmoid;
+    case ActivationOp::tanh:
+      return Opcode::tanh;
+    case ActivationOp::leaky_relu:
+      return Opcode::leaky_relu;
+    case ActivationOp::elu:
+      return Opcode::elu;
+    case ActivationOp::selu:
+      return Opcode::selu;
+    case ActivationOp::softsign:
+      return Opcode::softsign;
+    case ActivationOp::clip:
+      return Opcode::clip;
+    case ActivationOp::hard_sigmoid:
+      return Opcode::hard_sigmoid;
+    case ActivationOp::thresholded_relu:
+      return Opcode::thresholded_relu;
+    case ActivationOp::gelu_erf:
+      return Opcode::gelu_erf;
+    case ActivationOp::gelu_tanh:
+      return Opcode::gelu_tanh;
+    case ActivationOp::celu:
+      return Opcode::celu;
+    case ActivationOp::hard_swish:
+      return Opcode::hard_swish;
+    case ActivationOp::silu:
+      return Opcode::silu;
+    case ActivationOp::mish:
+      return Opcode::mish;
+    default:
+      return std::nullopt;  // softplus and scaled_tanh have parameters that no instruction holds; shrink is rare
   }
 }
 
 std::optional<Opcode> opcode_of(ElementwiseOp op) {
   switch (op) {
-    case ElementwiseOp::add: return Opcode::add;
-    case ElementwiseOp::sub: return Opcode::sub;
-    case ElementwiseOp::mul: return Opcode::mul;
-    case ElementwiseOp::div: return Opcode::div;
-    case ElementwiseOp::max: return Opcode::max;
-    case ElementwiseOp::min: return Opcode::min;
-    case ElementwiseOp::pow: return Opcode::pow;
-    default: return std::nullopt;
+    case ElementwiseOp::add:
+      return Opcode::add;
+    case ElementwiseOp::sub:
+      return Opcode::sub;
+    case ElementwiseOp::mul:
+      return Opcode::mul;
+    case ElementwiseOp::div:
+      return Opcode::div;
+    case ElementwiseOp::max:
+      return Opcode::max;
+    case ElementwiseOp::min:
+      return Opcode::min;
+    case ElementwiseOp::pow:
+      return Opcode::pow;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<Opcode> opcode_of(const ir::Node& node) {
   switch (node.kind()) {
-    case OpKind::unary: return opcode_of(node.attrs<UnaryAttrs>().op);
-    case OpKind::activation: return opcode_of(node.attrs<ActivationAttrs>().op);
-    case OpKind::elementwise: return opcode_of(node.attrs<ElementwiseAttrs>().op);
-    case OpKind::prelu: return Opcode::prelu;
-    default: return std::nullopt;
+    case OpKind::unary:
+      return opcode_of(node.attrs<UnaryAttrs>().op);
+    case OpKind::activation:
+      return opcode_of(node.attrs<ActivationAttrs>().op);
+    case OpKind::elementwise:
+      return opcode_of(node.attrs<ElementwiseAttrs>().op);
+    case OpKind::prelu:
+      return Opcode::prelu;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -149,7 +193,9 @@ void ProgramBuilder::finish(const ir::Value* result, Region& region) {
   program = {};
   const size_t inputs = operands_.size() + has_accumulator_;
   program.num_inputs = static_cast<uint16_t>(inputs);
-  const auto reg = [&](int source) { return static_cast<uint16_t>(source < 0 ? ~source : static_cast<int>(inputs) + source); };
+  const auto reg = [&](int source) {
+    return static_cast<uint16_t>(source < 0 ? ~source : static_cast<int>(inputs) + source);
+  };
   for (const Pending& pending : code_) {
     Instruction instruction{pending.op, {}, pending.immediates};
     for (size_t i = 0; i < pending.sources.size(); ++i) instruction.operands[i] = reg(pending.sources[i]);

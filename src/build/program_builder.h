@@ -13,7 +13,8 @@ class ProgramBuilder {
   // Register 0 is the accumulator, standing for this value; without it the program starts from its operands.
   explicit ProgramBuilder(const ir::Value* accumulator = nullptr);
 
-  // Adds the node's instructions. False, changing nothing, when the program would exceed the limits of device/program.h.
+  // Adds the node's instructions. False, changing nothing, when the program would exceed the limits of
+  // device/program.h.
   bool add(const ir::Node& node);
   // Adds `bias[channel]` to the accumulator.
   bool add_bias(ir::Value* bias);

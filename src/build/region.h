@@ -19,11 +19,11 @@ enum class RegionKind {
 
 struct Region {
   RegionKind kind = RegionKind::eval;
-  ir::Node* root = nullptr;             // pointwise: the last node
-  std::vector<ir::Node*> nodes;         // in graph order
+  ir::Node* root = nullptr;      // pointwise: the last node
+  std::vector<ir::Node*> nodes;  // in graph order
   std::vector<ir::Value*> outputs;
-  Program program;                      // kernel: epilogue (register 0 = the root's result); pointwise: the expression
-  std::vector<ir::Value*> operands;     // program inputs; for a kernel they follow the accumulator
+  Program program;                   // kernel: epilogue (register 0 = the root's result); pointwise: the expression
+  std::vector<ir::Value*> operands;  // program inputs; for a kernel they follow the accumulator
 
   const ir::Value* result() const { return outputs[0]; }
 };

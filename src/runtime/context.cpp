@@ -58,7 +58,8 @@ bool Context::is_late(plan::TensorId id) const {
 
 Result<> Context::set_profile(size_t profile) {
   if (profile >= plan_.profiles.size())
-    return fail(ErrorCode::invalid_argument, "profile {} does not exist: the engine has {}", profile, plan_.profiles.size());
+    return fail(ErrorCode::invalid_argument, "profile {} does not exist: the engine has {}", profile,
+                plan_.profiles.size());
   if (profile == profile_) return {};
   profile_ = profile;
   prepared_ = false;
@@ -73,7 +74,8 @@ Result<> Context::set_input_dims(size_t i, std::span<const int64_t> dims) {
   const plan::Binding& binding = plan_.bindings[i];
   const Shape& declared = plan_.tensors[binding.tensor].dims;
   if (dims.size() != declared.size())
-    return fail(ErrorCode::binding_invalid, "input '{}' has rank {}, got dims {}", binding.name, declared.size(), dims_text(dims));
+    return fail(ErrorCode::binding_invalid, "input '{}' has rank {}, got dims {}", binding.name, declared.size(),
+                dims_text(dims));
   for (size_t d = 0; d < dims.size(); ++d) {
     const std::optional<int64_t> fixed = declared[d].as_constant();
     if (dims[d] < 0 || (fixed && *fixed != dims[d]))
@@ -83,8 +85,8 @@ Result<> Context::set_input_dims(size_t i, std::span<const int64_t> dims) {
     if (!symbol) continue;
     const plan::SymbolProfile& range = plan_.profiles[profile_].symbols[*symbol];
     if (dims[d] < range.min || dims[d] > range.max)
-      return fail(ErrorCode::profile_range, "input '{}': dimension {} is {}, profile {} allows {} to {}", binding.name, d, dims[d],
-                  profile_, range.min, range.max);
+      return fail(ErrorCode::profile_range, "input '{}': dimension {} is {}, profile {} allows {} to {}", binding.name,
+                  d, dims[d], profile_, range.min, range.max);
   }
   Dims wanted(dims.begin(), dims.end());
   if (input_dims_[i] == wanted) return {};
@@ -110,7 +112,8 @@ std::vector<std::string> Context::missing_shapes() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < plan_.bindings.size(); ++i) {
     const plan::Binding& binding = plan_.bindings[i];
-    if (binding.is_input && (!input_dims_[i] || (binding.is_shape_tensor && !addresses_[i]))) names.push_back(binding.name);
+    if (binding.is_input && (!input_dims_[i] || (binding.is_shape_tensor && !addresses_[i])))
+      names.push_back(binding.name);
   }
   return names;
 }
@@ -136,21 +139,23 @@ Result<> Context::bind_symbol(SymbolId symbol, int64_t value, std::string_view w
   int64_t& bound = symbols_[symbol];
   if (bound == Expr::kUnbound) bound = value;
   if (bound != value)
-    return fail(ErrorCode::binding_invalid, "{} is {}, but dimension '{}' is already {}: equal names mean equal dimensions", what,
-                value, plan_.symbols[symbol].name, bound);
+    return fail(ErrorCode::binding_invalid,
+                "{} is {}, but dimension '{}' is already {}: equal names mean equal dimensions", what, value,
+                plan_.symbols[symbol].name, bound);
   return {};
 }
 
 Result<> Context::bind_input_dims() {
   if (const std::vector<std::string> missing = missing_shapes(); !missing.empty())
-    return fail(ErrorCode::binding_missing, "input '{}' has no shape (or, for a shape input, no address): set it before running",
-                missing[0]);
+    return fail(ErrorCode::binding_missing,
+                "input '{}' has no shape (or, for a shape input, no address): set it before running", missing[0]);
   for (size_t i = 0; i < plan_.bindings.size(); ++i) {
     if (!plan_.bindings[i].is_input) continue;
     const Shape& declared = plan_.tensors[plan_.bindings[i].tensor].dims;
     for (size_t d = 0; d < declared.size(); ++d)
       if (const std::optional<SymbolId> symbol = declared[d].as_symbol())
-        LATHE_TRY(bind_symbol(*symbol, (*input_dims_[i])[d], fmt::format("input '{}' dimension {}", plan_.bindings[i].name, d)));
+        LATHE_TRY(bind_symbol(*symbol, (*input_dims_[i])[d],
+                              fmt::format("input '{}' dimension {}", plan_.bindings[i].name, d)));
   }
   return {};
 }
@@ -170,8 +175,8 @@ Result<> Context::bind_input_values() {
     const int64_t value = content.at(symbol.index);
     const plan::SymbolProfile& range = plan_.profiles[profile_].symbols[id];
     if (value < range.min || value > range.max)
-      return fail(ErrorCode::profile_range, "shape input '{}': element {} is {}, profile {} allows {} to {}", binding.name,
-                  symbol.index, value, profile_, range.min, range.max);
+      return fail(ErrorCode::profile_range, "shape input '{}': element {} is {}, profile {} allows {} to {}",
+                  binding.name, symbol.index, value, profile_, range.min, range.max);
     LATHE_TRY(bind_symbol(id, value, fmt::format("shape input '{}' element {}", binding.name, symbol.index)));
     shape_values_.push_back(value);
   }
@@ -252,7 +257,8 @@ Result<> Context::prepare_step(size_t i) {
   if (!kernel) return {};
   if (Result<> accepted = kernel->check(state.inputs, state.outputs); !accepted)
     return fail(with_context(std::move(accepted).error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
-  workspace_bytes_ = std::max(workspace_bytes_, kernel->workspace_bytes(state.inputs, state.outputs, engine_->workers().size()));
+  workspace_bytes_ =
+      std::max(workspace_bytes_, kernel->workspace_bytes(state.inputs, state.outputs, engine_->workers().size()));
   return {};
 }
 
@@ -263,7 +269,8 @@ Result<size_t> Context::memory_bytes() {
 
 Result<> Context::set_memory(void* memory, size_t bytes) {
   if (!user_memory_)
-    return fail(ErrorCode::invalid_state, "this context owns its memory: create it with user-managed memory to supply some");
+    return fail(ErrorCode::invalid_state,
+                "this context owns its memory: create it with user-managed memory to supply some");
   if (reinterpret_cast<uintptr_t>(memory) % kAlignment != 0)
     return fail(ErrorCode::invalid_argument, "context memory must be aligned to {} bytes", kAlignment);
   memory_ = static_cast<std::byte*>(memory);

@@ -74,19 +74,19 @@ class Context {
   size_t profile_ = 0;
   bool prepared_ = false;
   std::vector<std::optional<Dims>> input_dims_;  // per binding; outputs stay empty
-  std::vector<void*> addresses_;         // per binding
+  std::vector<void*> addresses_;                 // per binding
   std::vector<OutputAllocator> allocators_;
   std::vector<int64_t> symbols_;
-  std::vector<int64_t> shape_values_;    // values of shape inputs that prepare() saw, in binding order
+  std::vector<int64_t> shape_values_;  // values of shape inputs that prepare() saw, in binding order
   std::vector<StepState> steps_;
-  std::vector<size_t> offsets_;          // of arena buffers
+  std::vector<size_t> offsets_;  // of arena buffers
   size_t arena_bytes_ = 0;
   size_t workspace_bytes_ = 0;
   MemoryBlock own_memory_;
   std::byte* memory_ = nullptr;
   size_t memory_size_ = 0;
   MemoryBlock late_workspace_;
-  std::vector<MemoryBlock> dynamic_;     // per slot
+  std::vector<MemoryBlock> dynamic_;  // per slot
 };
 
 }  // namespace lathe

@@ -18,11 +18,14 @@ Tensor dense_view(const cpu::TensorArg& arg) {
 // Where a tensor's storage starts; null when the application has not given (or the run not yet made) the memory.
 std::byte* Context::storage_base(const plan::Tensor& tensor) const {
   switch (tensor.storage) {
-    case plan::StorageKind::arena: return memory_ ? memory_ + offsets_[tensor.index] : nullptr;
+    case plan::StorageKind::arena:
+      return memory_ ? memory_ + offsets_[tensor.index] : nullptr;
     case plan::StorageKind::constant:
       return const_cast<std::byte*>(plan_.weights.data() + plan_.constants[tensor.index].offset);
-    case plan::StorageKind::binding: return static_cast<std::byte*>(addresses_[tensor.index]);
-    case plan::StorageKind::dynamic: return dynamic_[tensor.index].data();
+    case plan::StorageKind::binding:
+      return static_cast<std::byte*>(addresses_[tensor.index]);
+    case plan::StorageKind::dynamic:
+      return dynamic_[tensor.index].data();
   }
   return nullptr;
 }
@@ -62,7 +65,8 @@ Result<> Context::provide_memory() {
   LATHE_ASSIGN(size_t needed, memory_bytes());
   if (needed <= memory_size_) return {};
   if (user_memory_)
-    return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied", needed, memory_size_);
+    return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied", needed,
+                memory_size_);
   own_memory_ = MemoryBlock();  // the old content is not needed: free it first
   LATHE_ASSIGN(own_memory_, MemoryBlock::allocate(needed));
   memory_ = own_memory_.data();
@@ -109,7 +113,8 @@ Result<> Context::provide_late(plan::TensorId id, const Dims& dims) {
   const std::optional<int64_t> count = checked_volume(dims);
   int64_t bytes = 0;
   if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(tensor.dtype)), &bytes))
-    return fail(ErrorCode::shape_mismatch, "tensor '{}' of dims {} has no valid size", tensor.name, to_string(to_shape(dims)));
+    return fail(ErrorCode::shape_mismatch, "tensor '{}' of dims {} has no valid size", tensor.name,
+                to_string(to_shape(dims)));
   if (tensor.storage == plan::StorageKind::dynamic) {
     MemoryBlock& block = dynamic_[tensor.index];
     if (block.size() >= static_cast<size_t>(bytes) && block.data()) return {};
@@ -118,7 +123,8 @@ Result<> Context::provide_late(plan::TensorId id, const Dims& dims) {
   } else if (tensor.storage == plan::StorageKind::binding && allocators_[tensor.index]) {
     addresses_[tensor.index] = allocators_[tensor.index](static_cast<size_t>(bytes), dims);
     if (!addresses_[tensor.index])
-      return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'", plan_.bindings[tensor.index].name);
+      return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'",
+                  plan_.bindings[tensor.index].name);
   }
   return {};
 }
@@ -157,10 +163,10 @@ Result<> Context::run_eval(size_t i) {
     std::byte* base = storage_base(tensor);
     if (!base) return Tensor();  // a zero-size output needs no address
     const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);
-    return placed[k] = Tensor::view(tensor.dtype, dims, base + offset * static_cast<int64_t>(size_of(tensor.dtype)), nullptr);
+    return placed[k] =
+               Tensor::view(tensor.dtype, dims, base + offset * static_cast<int64_t>(size_of(tensor.dtype)), nullptr);
   };
-  Result<std::vector<Tensor>> outputs =
-      run_op(*engine_->code()[i].eval, inputs, step.outputs.size(), place);
+  Result<std::vector<Tensor>> outputs = run_op(*engine_->code()[i].eval, inputs, step.outputs.size(), place);
   if (!outputs) return fail(with_context(std::move(outputs).error(), fmt::format("{} '{}'", step.op, step.name)));
   // Outputs that the evaluation sized by itself move to their place.
   for (size_t k = 0; k < step.outputs.size(); ++k) {

@@ -30,7 +30,8 @@ std::string operand_text(const Operand& operand) {
   if (operand.omitted) return "_";
   std::string text(name_of(operand.dtype));
   text += to_string(to_shape(operand.opt_dims));
-  if (operand.opt_strides != strides_in(operand.opt_dims, Layout::linear)) text += "@" + to_string(to_shape(operand.opt_strides));
+  if (operand.opt_strides != strides_in(operand.opt_dims, Layout::linear))
+    text += "@" + to_string(to_shape(operand.opt_strides));
   if (operand.constant) text += "!";
   return text;
 }
@@ -48,7 +49,9 @@ bool is_dense(const Shape& dims, const Shape& strides, Layout layout) {
 }
 
 std::string to_text(const Problem& problem) {
-  std::string text = problem.attributes ? std::string(op_info(problem.attributes->kind()).name) + to_text(*problem.attributes) : "pointwise";
+  std::string text = problem.attributes
+                         ? std::string(op_info(problem.attributes->kind()).name) + to_text(*problem.attributes)
+                         : "pointwise";
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs}) {
     text += list == &problem.outputs ? " -> " : " (";
     for (const Operand& operand : *list) text += operand_text(operand) + ",";

@@ -16,7 +16,7 @@ struct Operand {
   DType dtype = DType::f32;
   Shape dims;
   Shape strides;
-  Dims opt_dims;     // under the shapes that the tuner measures
+  Dims opt_dims;  // under the shapes that the tuner measures
   Dims opt_strides;
   const Tensor* constant = nullptr;  // content when it is known
   bool omitted = false;
@@ -29,12 +29,16 @@ enum class Layout : uint8_t { linear, channels_last };
 struct Problem {
   const Attributes* attributes = nullptr;  // of the root op; null = a pure pointwise region
   std::vector<Operand> inputs;             // the root's, in the op's order, bias excluded (it is part of the program)
-  std::vector<Operand> operands;           // the program's, broadcast to the output: input 1.. of an epilogue, 0.. of a pointwise program
+  std::vector<Operand>
+      operands;  // the program's, broadcast to the output: input 1.. of an epilogue, 0.. of a pointwise program
   std::vector<Operand> outputs;
-  Program program;                         // identity = none
+  Program program;  // identity = none
   int threads = 1;
 
-  template <class A> const A& attrs() const { return static_cast<const A&>(*attributes); }
+  template <class A>
+  const A& attrs() const {
+    return static_cast<const A&>(*attributes);
+  }
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
 };
 

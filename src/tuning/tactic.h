@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tactic: one way to run a kind of region. It refuses with a reason, or lists configurations, or turns one into a step.
+// A tactic: one way to run a kind of region. It refuses with a reason, or lists configurations, or turns one into a
+// step.
 #pragma once
 
 #include <memory>
@@ -25,9 +26,9 @@ struct StepInput {
 struct Emission {
   std::string kernel;
   std::vector<int64_t> params;
-  bool with_program = true;          // the region's program goes into the step
+  bool with_program = true;  // the region's program goes into the step
   std::vector<StepInput> inputs;
-  std::vector<Tensor> packed;        // prepacked weights: stored in the plan
+  std::vector<Tensor> packed;  // prepacked weights: stored in the plan
 };
 
 class Tactic {

@@ -109,7 +109,8 @@ Result<> TimingCache::deserialize(std::span<const std::byte> bytes) {
   };
   std::map<Key, Entry> entries;
   if (!bytes.empty()) {
-    if (bytes.size() < sizeof kMagic + sizeof(uint64_t) + sizeof(Digest) || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    if (bytes.size() < sizeof kMagic + sizeof(uint64_t) + sizeof(Digest) ||
+        std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
       return invalid("is not a Lathe timing cache");
     const std::span<const std::byte> body = bytes.first(bytes.size() - sizeof(Digest));
     const Digest digest = digest_of(body);
@@ -120,8 +121,8 @@ Result<> TimingCache::deserialize(std::span<const std::byte> bytes) {
     for (uint64_t i = 0; i < count; ++i) {
       Key key;
       Entry entry;
-      if (!reader.get(key.high) || !reader.get(key.low) || !reader.get(entry.microseconds) || !reader.get_text(entry.tactic) ||
-          !reader.get_text(entry.config))
+      if (!reader.get(key.high) || !reader.get(key.low) || !reader.get(entry.microseconds) ||
+          !reader.get_text(entry.tactic) || !reader.get_text(entry.config))
         return invalid("is truncated");
       entries[key] = std::move(entry);
     }

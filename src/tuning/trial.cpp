@@ -26,7 +26,8 @@ void set_dims(Operand& operand, Dims dims) {
   operand.opt_strides = dense_strides(operand.opt_dims, channels_last ? Layout::channels_last : Layout::linear);
   if (channels_last)
     for (size_t d = 0; d < operand.opt_strides.size(); ++d)
-      if (d != 1) operand.opt_strides[d] = operand.opt_strides[d] / operand.opt_dims[1] * std::max(pitch, operand.opt_dims[1]);
+      if (d != 1)
+        operand.opt_strides[d] = operand.opt_strides[d] / operand.opt_dims[1] * std::max(pitch, operand.opt_dims[1]);
 }
 
 // Broadcast operands keep their zero strides.
@@ -86,8 +87,10 @@ void copy_strided(const cpu::TensorArg& arg, Tensor& dense, bool to_memory) {
   auto* memory = static_cast<float*>(arg.data);
   float* values = dense.mutable_as<float>();
   for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next()) {
-    if (to_memory) memory[walk.offset(0)] = values[i];
-    else values[i] = memory[walk.offset(0)];
+    if (to_memory)
+      memory[walk.offset(0)] = values[i];
+    else
+      values[i] = memory[walk.offset(0)];
   }
 }
 
@@ -114,7 +117,8 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
   float* memory = slot.memory.mutable_as<float>();
-  // Repeating a short random sequence is as good as a long one for kernels without data-dependent speed, and much faster.
+  // Repeating a short random sequence is as good as a long one for kernels without data-dependent speed, and much
+  // faster.
   std::vector<float> noise(4099);
   std::generate(noise.begin(), noise.end(), [&] { return normal(generator); });
   for (int64_t i = 0; i < slot.memory.volume(); ++i) memory[i] = noise[static_cast<size_t>(i) % noise.size()];
@@ -197,9 +201,11 @@ Result<std::unique_ptr<Trial>> Trial::make(const TunerOptions& options, const Ta
   auto trial = std::make_unique<Trial>();
   LATHE_ASSIGN(trial->emission_, tactic.emit(data.problem(), config));
   trial->program_ = data.problem().program;
-  const bool with_program = trial->emission_.with_program && !(data.problem().attributes && trial->program_.is_identity());
-  LATHE_ASSIGN(trial->kernel_, options.find_kernel(trial->emission_.kernel,
-                                                   {trial->emission_.params, with_program ? &trial->program_ : nullptr}));
+  const bool with_program =
+      trial->emission_.with_program && !(data.problem().attributes && trial->program_.is_identity());
+  LATHE_ASSIGN(trial->kernel_,
+               options.find_kernel(trial->emission_.kernel,
+                                   {trial->emission_.params, with_program ? &trial->program_ : nullptr}));
   for (const StepInput& input : trial->emission_.inputs) {
     if (input.kind != StepInput::packed) {
       trial->inputs_.push_back(data.arg(input));

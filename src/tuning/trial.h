@@ -25,8 +25,8 @@ class TrialData {
 
  private:
   struct Slot {
-    Tensor dense;    // logical content, row-major
-    Tensor memory;   // as the kernel sees it
+    Tensor dense;   // logical content, row-major
+    Tensor memory;  // as the kernel sees it
     cpu::TensorArg arg;
   };
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, bool random) const;

@@ -61,7 +61,9 @@ Result<Choice> Tuner::choose(const Problem& unthreaded, const TacticList& tactic
 
   const TimingCache::Key key = TimingCache::key_of(text, options_.device);
   const std::optional<TimingCache::Entry> cached = options_.cache ? options_.cache->find(key) : std::nullopt;
-  const auto same = [&](const Finalist& f) { return cached && f.tactic->name() == cached->tactic && f.config.text == cached->config; };
+  const auto same = [&](const Finalist& f) {
+    return cached && f.tactic->name() == cached->tactic && f.config.text == cached->config;
+  };
   if (const auto it = std::find_if(finalists.begin(), finalists.end(), same); it != finalists.end()) {
     ++from_cache_;
     choice.tactic = it->tactic;
@@ -112,7 +114,8 @@ Result<bool> Tuner::measure(const Problem& problem, std::vector<Finalist>& final
       trials.push_back(*std::move(trial));
       ++it;
     } else {
-      options_.log->print(Severity::warning, "{} {} is left out for {}: {}", it->tactic->name(), it->config.text, to_text(problem), failure);
+      options_.log->print(Severity::warning, "{} {} is left out for {}: {}", it->tactic->name(), it->config.text,
+                          to_text(problem), failure);
       it = finalists.erase(it);
     }
   }

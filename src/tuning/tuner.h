@@ -13,9 +13,9 @@ namespace lathe {
 
 struct TunerOptions {
   int threads = 1;
-  double budget_seconds = 60;      // after this, the cost model decides; 0 = never measure
-  TimingCache* cache = nullptr;    // read and extended; may be null
-  std::string device;              // what timings depend on: CPU model, ISA level, library version
+  double budget_seconds = 60;    // after this, the cost model decides; 0 = never measure
+  TimingCache* cache = nullptr;  // read and extended; may be null
+  std::string device;            // what timings depend on: CPU model, ISA level, library version
   Result<std::unique_ptr<cpu::Kernel>> (*find_kernel)(std::string_view name, const cpu::Record& record) = nullptr;
   cpu::ThreadPool* pool = nullptr;  // null = never measure
   Log* log = nullptr;
@@ -24,7 +24,7 @@ struct TunerOptions {
 struct Choice {
   const Tactic* tactic = nullptr;  // null = every tactic refused
   Config config;
-  double microseconds = 0;         // measured (also by an earlier build); 0 = not measured
+  double microseconds = 0;  // measured (also by an earlier build); 0 = not measured
   bool from_cache = false;
   std::vector<std::string> refusals;
 };

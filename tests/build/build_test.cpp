@@ -36,7 +36,8 @@ TEST(Build, PointwiseChain) {
     %b = activation{op=sigmoid}(%a)
     %d = elementwise{op=add}(%b, %x)
     output %d
-  })", {{2, 3, 5}});
+  })",
+        {{2, 3, 5}});
 }
 
 TEST(Build, ConvolutionWithEpilogueAndResidual) {
@@ -48,7 +49,8 @@ TEST(Build, ConvolutionWithEpilogueAndResidual) {
     %s = elementwise{op=add}(%y, %x)
     %r = activation{op=relu}(%s)
     output %r
-  })", {{1, 16, 9, 11}});
+  })",
+        {{1, 16, 9, 11}});
 }
 
 TEST(Build, StemThenDepthwiseThenPool) {
@@ -64,7 +66,8 @@ TEST(Build, StemThenDepthwiseThenPool) {
     %f = flatten(%g)
     output %f
     output %z
-  })", {{1, 3, 17, 19}});
+  })",
+        {{1, 3, 17, 19}});
 }
 
 TEST(Build, ConcatIsWrittenInPlace) {
@@ -85,7 +88,8 @@ TEST(Build, ConcatIsWrittenInPlace) {
   check(text, {{2, 8, 6, 6}});
   BuildReport report;
   build_engine(text, native_options(), 2, &report);
-  for (const RegionReport& region : report.regions) EXPECT_EQ(region.name.find("part"), std::string::npos) << region.name;
+  for (const RegionReport& region : report.regions)
+    EXPECT_EQ(region.name.find("part"), std::string::npos) << region.name;
 }
 
 TEST(Build, MatmulReshapeTranspose) {
@@ -102,7 +106,8 @@ TEST(Build, MatmulReshapeTranspose) {
     %s = matmul(%t, %k)
     %p = softmax(%s)
     output %p
-  })", {{2, 6, 8}});
+  })",
+        {{2, 6, 8}});
 }
 
 TEST(Build, DynamicBatch) {
@@ -129,7 +134,8 @@ TEST(Build, OutputsThatAreInputsConstantsAndTwins) {
     output %c "constant"
     output %y "a"
     output %y "b"
-  })", {{3, 4}});
+  })",
+        {{3, 4}});
 }
 
 TEST(Build, ShapesComputedFromValues) {
@@ -161,7 +167,8 @@ TEST(Build, RefusesBadShapesAndMissingAddresses) {
     input %x: f32[n, 3]
     %y = activation{op=relu}(%x)
     output %y
-  })", BuildOptions());
+  })",
+                                   BuildOptions());
   ASSERT_TRUE(engine);
   const auto context = *Context::create(engine);
   EXPECT_EQ(context->run().error().code, ErrorCode::binding_missing);

@@ -12,7 +12,9 @@ std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) 
   out.spatial = x.rank() - 2;
   out.groups = attrs.groups;
   const auto lead = static_cast<size_t>(3 - out.spatial);
-  const auto get = [](const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; };
+  const auto get = [](const Ints& values, size_t i, int64_t fallback) {
+    return i < values.size() ? values[i] : fallback;
+  };
   for (size_t i = 0; i < static_cast<size_t>(out.spatial); ++i) {
     const std::optional<int64_t> extent = w.dims[2 + i].as_constant();
     if (!extent) return "the kernel's extents are not known while building";

@@ -38,8 +38,9 @@ class ConvTactic final : public Tactic {
       static constexpr std::string_view kAlgorithms[] = {"direct", "planar", "winograd2", "winograd4"};
       Config config;
       config.values = conv::params(shape_of(problem), c);
-      config.text = fmt::format("{} {}x{} rows={} k={} split={}{}", kAlgorithms[static_cast<size_t>(c.algorithm)], b.rows, b.width,
-                                b.row_block, b.k_block, b.split_columns ? "columns" : "rows", c.row_aligned ? " aligned" : "");
+      config.text = fmt::format("{} {}x{} rows={} k={} split={}{}", kAlgorithms[static_cast<size_t>(c.algorithm)],
+                                b.rows, b.width, b.row_block, b.k_block, b.split_columns ? "columns" : "rows",
+                                c.row_aligned ? " aligned" : "");
       config.predicted_us = static_cast<double>(i);  // candidates come best first
       configs.push_back(std::move(config));
     }
@@ -48,25 +49,36 @@ class ConvTactic final : public Tactic {
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     const conv::ConvShape shape = shape_of(problem);
-    for (const conv::Config& candidate : conv::candidates(problem_of(problem), problem.threads)) {
-      if (conv::params(shape, candidate) != config.values) continue;
-      Emission emission;
-      emission.kernel = "conv";
-      emission.params = config.values;
-      emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-      for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-      const int64_t floats = conv::packed_floats(shape, candidate);
-      LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
-      conv::pack_weights(shape, candidate, problem.inputs[1].constant->as<float>(), {packed.mutable_as<float>(), static_cast<size_t>(floats)});
-      emission.packed.push_back(std::move(packed));
-      return emission;
-    }
-    return fail(ErrorCode::internal, "conv: configuration '{}' is not among the candidates", config.text);
+    const conv::Config chosen = decode(config.values);
+    Emission emission;
+    emission.kernel = "conv";
+    emission.params = config.values;
+    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
+    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    const int64_t floats = conv::packed_floats(shape, chosen);
+    LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
+    conv::pack_weights(shape, chosen, problem.inputs[1].constant->as<float>(),
+                       {packed.mutable_as<float>(), static_cast<size_t>(floats)});
+    emission.packed.push_back(std::move(packed));
+    return emission;
   }
 
  private:
   static bool is_planar(const Operand& x) {
     return x.dims[1] != Expr(1) && x.strides[1] != Expr(1) && x.strides.back() == Expr(1);
+  }
+
+  // The configuration part of Record.params, in the order that conv.h states.
+  static conv::Config decode(const std::vector<int64_t>& params) {
+    conv::Config config;
+    config.algorithm = static_cast<conv::Algorithm>(params[16]);
+    config.blocking.width = static_cast<int>(params[17]);
+    config.blocking.rows = static_cast<int>(params[18]);
+    config.blocking.row_block = params[19];
+    config.blocking.k_block = params[20];
+    config.blocking.split_columns = params[21] != 0;
+    config.row_aligned = params[22] != 0;
+    return config;
   }
 
   static conv::ConvShape shape_of(const Problem& problem) {

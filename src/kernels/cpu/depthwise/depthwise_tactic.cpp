@@ -44,7 +44,8 @@ class DepthwiseTactic final : public Tactic {
     for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
     const int64_t floats = depthwise::packed_floats(shape);
     LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
-    depthwise::pack_weights(shape, problem.inputs[1].constant->as<float>(), {packed.mutable_as<float>(), static_cast<size_t>(floats)});
+    depthwise::pack_weights(shape, problem.inputs[1].constant->as<float>(),
+                            {packed.mutable_as<float>(), static_cast<size_t>(floats)});
     emission.packed.push_back(std::move(packed));
     return emission;
   }

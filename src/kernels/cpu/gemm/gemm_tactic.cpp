@@ -18,7 +18,8 @@ class GemmTactic final : public Tactic {
     const Operand& out = problem.outputs[0];
     if (a.rank() < 2 || b.rank() < 2) return "a vector operand";
     if (a.rank() != out.rank()) return "the second operand has more dimensions than the first";
-    if (b.constant && b.rank() > 2 && b.rank() != a.rank()) return "the constant operand has batch dimensions of another rank";
+    if (b.constant && b.rank() > 2 && b.rank() != a.rank())
+      return "the constant operand has batch dimensions of another rank";
     if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1)) return "the output's rows are not contiguous";
     const Expr k = a.dims[a.dims.size() - (problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1)];
     const Expr n = b.dims[b.dims.size() - (problem.attrs<MatmulAttrs>().transpose_b ? 2 : 1)];
@@ -31,8 +32,10 @@ class GemmTactic final : public Tactic {
     std::vector<Config> configs;
     const gemm::GemmShape shape = shape_of(problem);
     for (const gemm::Blocking& b : gemm::candidates(shape, problem.threads))
-      configs.push_back({fmt::format("{}x{} rows={} k={} split={}", b.rows, b.width, b.row_block, b.k_block, b.split_columns ? "columns" : "rows"),
-                         gemm::params(shape.k, shape.n, is_packed(problem), batches(problem), b), static_cast<double>(configs.size())});
+      configs.push_back({fmt::format("{}x{} rows={} k={} split={}", b.rows, b.width, b.row_block, b.k_block,
+                                     b.split_columns ? "columns" : "rows"),
+                         gemm::params(shape.k, shape.n, is_packed(problem), batches(problem), b),
+                         static_cast<double>(configs.size())});
     return configs;
   }
 
@@ -50,8 +53,8 @@ class GemmTactic final : public Tactic {
       LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
       const int64_t k_stride = attrs.transpose_b ? 1 : shape.n;
       const int64_t n_stride = attrs.transpose_b ? shape.k : 1;
-      gemm::pack_weights(b.as<float>(), shape.k, shape.n, k_stride, n_stride, batches(problem), shape.k * shape.n, width,
-                         {packed.mutable_as<float>(), static_cast<size_t>(floats)});
+      gemm::pack_weights(b.as<float>(), shape.k, shape.n, k_stride, n_stride, batches(problem), shape.k * shape.n,
+                         width, {packed.mutable_as<float>(), static_cast<size_t>(floats)});
       emission.packed.push_back(std::move(packed));
       emission.inputs.push_back({StepInput::packed, 0});
     } else {
