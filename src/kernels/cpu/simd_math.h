@@ -100,7 +100,8 @@ LATHE_INLINE Vec silu_quick(Vec x) {
   x = max_or_second(broadcast(-87.0f), x);
   const Vec clamped = min_or_second(broadcast(87.0f), x);
   const Vec n = round_even(clamped * -kLog2E);
-  const Vec r = clamped * -kLog2E - n;
+  // Fused explicitly: the product must not be rounded. The second step makes up for the rounding of log2(e) itself.
+  const Vec r = static_cast<Vec>(_mm512_fmsub_ps(clamped, broadcast(-kLog2E), n)) - clamped * 1.92596303e-8f;
   const Vec p =
       polynomial(r, {1.0f, 0.693147182f, 0.240226462f, 0.0555032842f, 0.00961817801f, 0.00133982347f, 0.000154353139f});
   const Vec d = scale_by_power_of_2(p, n) + 1.0f;
