@@ -168,6 +168,23 @@ TEST(Conv, RandomPlanar) {
   for (int i = 0; i < 300 && !HasFailure(); ++i) run_case(random_case(static_cast<int>(pick(1, 3)), Algorithm::planar));
 }
 
+// The stated bounds: F(2) about twice the error of direct summation, F(4) ten times.
+TEST(Conv, RandomWinograd) {
+  for (int i = 0; i < 300 && !HasFailure(); ++i) {
+    Case c = random_case(2, Algorithm::direct);
+    c.shape.in_channels /= c.shape.groups;
+    c.shape.out_channels /= c.shape.groups;
+    c.shape.groups = 1;
+    c.shape.kernel = {1, 3, 3};
+    c.shape.stride = c.shape.dilation = {1, 1, 1};
+    for (int d = 1; d < 3; ++d) c.in[d] = std::max<int64_t>(c.in[d], 3);
+    c.config.algorithm = pick(0, 1) ? Algorithm::winograd2 : Algorithm::winograd4;
+    c.config.blocking.k_block = 0;
+    c.tolerance = c.config.algorithm == Algorithm::winograd2 ? 2e-6 : 1e-5;
+    run_case(c);
+  }
+}
+
 // Layers of real networks, with the candidates that would be tried for them.
 TEST(Conv, CandidatesOfRealLayers) {
   struct Layer {
@@ -200,7 +217,7 @@ TEST(Conv, CandidatesOfRealLayers) {
       for (const Config& config : configs) {
         c.config = config;
         c.threads = threads;
-        c.tolerance = 2e-6;
+        c.tolerance = config.algorithm == Algorithm::winograd4 ? 1e-5 : 2e-6;
         run_case(c);
         if (HasFailure()) return;
       }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/conv/winograd.h"
+
 namespace lathe::cpu::conv {
 namespace {
 
@@ -13,13 +15,38 @@ Panels panels_of(const ConvShape& shape, const Config& config) {
   return {shape.volume() * shape.group_inputs(), shape.group_outputs(), config.blocking.width};
 }
 
+bool is_winograd(const Config& config) {
+  return config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4;
+}
+
+// Transforms cost as much as some tens of products for each channel, so few channels do not pay; tiles that stick out
+// of a small image are work for nothing.
+void add_winograd(const ConvProblem& problem, int threads, std::vector<Config>& found) {
+  const ConvShape& shape = problem.shape;
+  if (problem.planar_input || !winograd_fits(shape) || shape.in_channels < 16 || shape.out_channels < 16) return;
+  const int width = shape.out_channels % 48 == 0 ? 48 : 64;
+  for (const Algorithm algorithm : {Algorithm::winograd4, Algorithm::winograd2}) {
+    const int64_t m = winograd_outputs(algorithm);
+    const int64_t tiles = problem.batch * ((problem.out[1] + m - 1) / m) * ((problem.out[2] + m - 1) / m);
+    const bool columns = threads > 1 && tiles < 48 * threads;
+    for (int64_t block : {24, 48, 12})
+      if (block == 24 || tiles > block / 2)
+        found.push_back({algorithm, {width, kMaxTileRows, block, 0, columns}, false});
+  }
+}
+
 }  // namespace
 
 int64_t packed_floats(const ConvShape& shape, const Config& config) {
+  if (is_winograd(config)) {
+    const int64_t side = winograd_outputs(config.algorithm) + 2;
+    return Panels{shape.in_channels, shape.out_channels, config.blocking.width}.floats() * side * side;
+  }
   return panels_of(shape, config).floats() * shape.groups;
 }
 
 void pack_weights(const ConvShape& shape, const Config& config, const float* weights, std::span<float> packed) {
+  if (is_winograd(config)) return pack_winograd(shape, config, weights, packed);
   const Panels panels = panels_of(shape, config);
   const int64_t inputs = shape.group_inputs(), volume = shape.volume();
   std::vector<float> reordered;
@@ -62,6 +89,7 @@ std::vector<Config> candidates(const ConvProblem& problem, int threads) {
     const Config config{algorithm, blocking, row_aligned};
     if (std::find(found.begin(), found.end(), config) == found.end() && found.size() < 24) found.push_back(config);
   };
+  add_winograd(problem, threads, found);
   // Few pixels: the weights are the traffic, so threads share them.
   const bool wide = shape.groups * n > rows;
   const int64_t out_width = problem.out[2];

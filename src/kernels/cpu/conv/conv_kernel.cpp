@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/conv/pixel_rows.h"
+#include "kernels/cpu/conv/winograd.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace lathe::cpu {
@@ -18,7 +19,9 @@ class DirectConv final : public Kernel {
   DirectConv(const ConvShape& shape, const Config& config, Epilogue epilogue)
       : shape_(shape), config_(config), needs_(needs_of(shape, config)), epilogue_(std::move(epilogue)) {}
 
-  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
+    return check_conv(shape_, config_, epilogue_, inputs, outputs);
+  }
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
     const int64_t rows = geometry_of(shape_, inputs[0], outputs[0]).rows();
@@ -39,30 +42,6 @@ class DirectConv final : public Kernel {
   gemm::Needs needs_;
   Epilogue epilogue_;
 };
-
-Result<> DirectConv::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() < 2 || outputs.size() != 1)
-    return fail(ErrorCode::plan_malformed,
-                "conv has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
-                outputs.size());
-  const TensorArg &x = inputs[0], &weights = inputs[1], &out = outputs[0];
-  for (const TensorArg* tensor : {&x, &weights, &out})
-    if (tensor->dtype != DType::f32)
-      return fail(ErrorCode::type_mismatch, "conv computes in f32, a tensor is {}", name_of(tensor->dtype));
-  const int rank = 2 + shape_.spatial;
-  if (x.rank != rank || out.rank != rank || x.dims[0] != out.dims[0] || x.dims[1] != shape_.in_channels ||
-      out.dims[1] != shape_.out_channels)
-    return fail(ErrorCode::shape_mismatch, "conv: x and the output do not fit {} input and {} output channels",
-                shape_.in_channels, shape_.out_channels);
-  const bool planar = config_.algorithm == Algorithm::planar;
-  const int dense = planar ? rank - 1 : 1;
-  if ((x.strides[dense] != 1 && x.dims[dense] != 1) || (out.strides[1] != 1 && out.dims[1] != 1))
-    return fail(ErrorCode::shape_mismatch, "conv: {} of x and the channels of the output must be contiguous",
-                planar ? "rows" : "channels");
-  if (weights.rank != 1 || weights.dims[0] < packed_floats(shape_, config_))
-    return fail(ErrorCode::shape_mismatch, "conv: the packed weights are too small");
-  return check_epilogue(epilogue_, inputs.subspan(2), out);
-}
 
 void DirectConv::run(const Launch& launch) const {
   const TensorArg &x = launch.inputs[0], &out = launch.outputs[0];
@@ -113,11 +92,40 @@ Result<> validate(const ConvShape& shape, const Config& config) {
 
 }  // namespace
 
+namespace conv {
+
+Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue& epilogue,
+                    std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) {
+  if (inputs.size() < 2 || outputs.size() != 1)
+    return fail(ErrorCode::plan_malformed,
+                "conv has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
+                outputs.size());
+  const TensorArg &x = inputs[0], &weights = inputs[1], &out = outputs[0];
+  for (const TensorArg* tensor : {&x, &weights, &out})
+    if (tensor->dtype != DType::f32)
+      return fail(ErrorCode::type_mismatch, "conv computes in f32, a tensor is {}", name_of(tensor->dtype));
+  const int rank = 2 + shape.spatial;
+  if (x.rank != rank || out.rank != rank || x.dims[0] != out.dims[0] || x.dims[1] != shape.in_channels ||
+      out.dims[1] != shape.out_channels)
+    return fail(ErrorCode::shape_mismatch, "conv: x and the output do not fit {} input and {} output channels",
+                shape.in_channels, shape.out_channels);
+  const bool planar = config.algorithm == Algorithm::planar;
+  const int dense = planar ? rank - 1 : 1;
+  if ((x.strides[dense] != 1 && x.dims[dense] != 1) || (out.strides[1] != 1 && out.dims[1] != 1))
+    return fail(ErrorCode::shape_mismatch, "conv: {} of x and the channels of the output must be contiguous",
+                planar ? "rows" : "channels");
+  if (weights.rank != 1 || weights.dims[0] < packed_floats(shape, config))
+    return fail(ErrorCode::shape_mismatch, "conv: the packed weights are too small");
+  return check_epilogue(epilogue, inputs.subspan(2), out);
+}
+
+}  // namespace conv
+
 Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
   const auto& p = record.params;
   bool good = p.size() == kParams;
   for (size_t i = 0; good && i < p.size(); ++i) good = p[i] >= 0 && p[i] <= INT32_MAX;
-  if (!good || p[16] > 1 || p[21] > 1 || p[22] > 1)
+  if (!good || p[16] > 3 || p[21] > 1 || p[22] > 1)
     return fail(ErrorCode::plan_malformed, "conv step has invalid parameters; build the plan again");
   ConvShape shape{static_cast<int>(p[0]), p[1], p[2], p[3]};
   for (int d = 0; d < 3; ++d) {
@@ -131,6 +139,8 @@ Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
                       p[22] == 1};
   LATHE_TRY(validate(shape, config));
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
+  if (config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4)
+    return make_winograd(shape, config, std::move(epilogue));
   return std::unique_ptr<Kernel>(new DirectConv(shape, config, std::move(epilogue)));
 }
 

@@ -20,6 +20,10 @@ struct Geometry {
 };
 Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg& out);
 
+// What every algorithm requires of its tensors.
+Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue& epilogue,
+                    std::span<const TensorArg> inputs, std::span<const TensorArg> outputs);
+
 // How the k of a panel is cut into taps. direct: kernel positions x segments of at most k_block channels. planar: one
 // tap for each channel and kernel row, running along the kernel's columns.
 gemm::Needs needs_of(const ConvShape& shape, const Config& config);
