@@ -19,20 +19,36 @@ bool is_winograd(const Config& config) {
   return config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4;
 }
 
-// Transforms cost as much as some tens of products for each channel, so few channels do not pay; tiles that stick out
-// of a small image are work for nothing.
+// Tiles that stick out of a small image are work for nothing, and transforms need some channels to pay: estimate()
+// knows.
 void add_winograd(const ConvProblem& problem, int threads, std::vector<Config>& found) {
   const ConvShape& shape = problem.shape;
-  if (problem.planar_input || !winograd_fits(shape) || shape.in_channels < 16 || shape.out_channels < 16) return;
+  if (problem.planar_input || !winograd_fits(shape) || shape.in_channels < 8 || shape.out_channels < 8) return;
   const int width = shape.out_channels % 48 == 0 ? 48 : 64;
   for (const Algorithm algorithm : {Algorithm::winograd4, Algorithm::winograd2}) {
     const int64_t m = winograd_outputs(algorithm);
     const int64_t tiles = problem.batch * ((problem.out[1] + m - 1) / m) * ((problem.out[2] + m - 1) / m);
     const bool columns = threads > 1 && tiles < 48 * threads;
-    for (int64_t block : {24, 48, 12})
-      if (block == 24 || tiles > block / 2)
-        found.push_back({algorithm, {width, kMaxTileRows, block, 0, columns}, false});
+    for (int64_t block : {48, 24, 12})
+      if (block == 48 || tiles > block) found.push_back({algorithm, {width, kMaxTileRows, block, 0, columns}, false});
   }
+}
+
+// Milliseconds on one thread, roughly, for ordering: arithmetic at a usual rate, weights from memory behind it, and the
+// passes of the transforms.
+double estimate(const ConvProblem& problem, const Config& config) {
+  constexpr double kFlops = 230e6, kMemory = 22e6, kTransforms = 40e6;  // per millisecond
+  const double c = static_cast<double>(problem.shape.group_inputs()),
+               o = static_cast<double>(problem.shape.out_channels);
+  double rows = static_cast<double>(problem.batch * problem.out[0] * problem.out[1] * problem.out[2]);
+  double products = static_cast<double>(problem.shape.volume()), passes = 0;
+  if (is_winograd(config)) {
+    const int64_t m = winograd_outputs(config.algorithm);
+    rows = static_cast<double>(problem.batch * ((problem.out[1] + m - 1) / m) * ((problem.out[2] + m - 1) / m));
+    products = static_cast<double>((m + 2) * (m + 2));
+    passes = rows * products * (c + o) * sizeof(float) / kTransforms;
+  }
+  return std::max(2 * rows * products * c * o / kFlops, products * c * o * sizeof(float) / kMemory) + passes;
 }
 
 }  // namespace
@@ -105,6 +121,8 @@ std::vector<Config> candidates(const ConvProblem& problem, int threads) {
       if (n > width && k <= 576) add({width, kMaxTileRows, 48, 0, split}, false);
     }
   if (found.empty()) add({gemm::kPanelQuantum, kMaxTileRows, 0, 0, false}, false);
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Config& a, const Config& b) { return estimate(problem, a) < estimate(problem, b); });
   return found;
 }
 
