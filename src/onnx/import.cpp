@@ -27,7 +27,8 @@ struct Scope {
   std::unordered_map<std::string_view, const TensorData*> initializers;
   std::unordered_map<std::string_view, int64_t> versions;
   const CallAttributes* call = nullptr;
-  std::string prefix;  // of node names
+  Scope* outer = nullptr;  // of a nested graph: names it may capture
+  std::string prefix;      // of node names
   int depth = 0;
 };
 
@@ -56,6 +57,8 @@ class Importer {
                    Scope& scope);
   bool import_operator(const Node& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
                        Scope& scope);
+  std::optional<std::vector<ir::Value*>> import_body(const Graph& body, const std::vector<ir::Value*>& inputs,
+                                                     std::string prefix, Scope& outer);
   const Function* find_function(const Node& node) const;
   Slot resolve(std::string_view name, Scope& scope);
   static void block_outputs(const Node& node, Scope& scope);
@@ -153,7 +156,7 @@ void Importer::import_outputs(Scope& scope) {
 Slot Importer::resolve(std::string_view name, Scope& scope) {
   if (const auto known = scope.values.find(name); known != scope.values.end()) return known->second;
   const auto initializer = scope.initializers.find(name);
-  if (initializer == scope.initializers.end()) return {nullptr, true};
+  if (initializer == scope.initializers.end()) return scope.outer ? resolve(name, *scope.outer) : Slot{nullptr, true};
   Result<Tensor> tensor = to_tensor(*initializer->second);
   Result<ir::Value*> value = tensor ? graph_.add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
   if (!value) problem(std::move(value).error());
@@ -210,13 +213,17 @@ bool Importer::import_operator(const Node& node, const std::string& name, size_t
     blame(node, index, scope, inputs, std::move(error));
     return false;
   }
-  NodeContext context(node, name, version, graph_, inputs, scope.call);
+  const auto inline_graph = [&](const Graph& body, const std::vector<ir::Value*>& values) {
+    return import_body(body, values, name + "/", scope);
+  };
+  NodeContext context(node, name, version, graph_, inputs, scope.call, inline_graph);
   row->run(context);
   if (const auto unread = context.unread_attributes(); !context.failed() && !unread.empty())
     context.invalid("attribute '{}' is unknown; it does not exist at this version of the operator", unread[0]);
   for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
     if (context.wants(i) && !context.outputs()[i])
       context.unsupported("its output {} ('{}') is not supported", i, node.outputs[i]);
+  if (context.failed_inside()) return false;
   if (context.failed()) {
     blame(node, index, scope, inputs, *context.error());
     return false;
@@ -257,6 +264,24 @@ bool Importer::import_call(const Node& node, const std::string& name, const Func
   for (size_t i = 0; i < std::min(node.outputs.size(), function.outputs.size()); ++i)
     if (!node.outputs[i].empty()) scope.values[node.outputs[i]] = resolve(function.outputs[i], body);
   return good;
+}
+
+std::optional<std::vector<ir::Value*>> Importer::import_body(const Graph& body, const std::vector<ir::Value*>& inputs,
+                                                             std::string prefix, Scope& outer) {
+  Scope scope;
+  scope.versions = outer.versions;
+  scope.call = outer.call;
+  scope.outer = &outer;
+  scope.prefix = std::move(prefix);
+  scope.depth = outer.depth + 1;
+  for (const TensorData& tensor : body.initializers) scope.initializers[tensor.name] = &tensor;
+  for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = {inputs[i], false};
+  bool good = true;
+  for (size_t i = 0; i < body.nodes.size(); ++i) good &= import_node(body.nodes[i], i, scope);
+  std::vector<ir::Value*> outputs;
+  for (const ValueInfo& output : body.outputs) outputs.push_back(resolve(output.name, scope).value);
+  for (const ir::Value* output : outputs) good &= output != nullptr;
+  return good ? std::optional(std::move(outputs)) : std::nullopt;
 }
 
 bool Importer::import_node(const Node& node, size_t index, Scope& scope) {

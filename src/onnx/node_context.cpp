@@ -99,6 +99,28 @@ const TensorData* NodeContext::tensor(std::string_view name) {
   return attribute && !attribute->tensors.empty() ? &attribute->tensors[0] : nullptr;
 }
 
+const Graph* NodeContext::graph(std::string_view name) {
+  const Attribute* attribute = find(name, AttributeKind::graph);
+  if (attribute && !attribute->graphs.empty()) return &attribute->graphs[0];
+  invalid("attribute '{}' is required", name);
+  return nullptr;
+}
+
+std::vector<ir::Value*> NodeContext::run_graph(const Graph* body, const std::vector<ir::Value*>& inputs) {
+  if (!body) return {};
+  if (!failed()) {
+    if (inputs.size() != body->inputs.size()) {
+      invalid("its graph has {} inputs, expected {}", body->inputs.size(), inputs.size());
+    } else if (auto outputs = inline_graph_(*body, inputs)) {
+      ++num_added_;
+      return *outputs;
+    } else {
+      failed_inside_ = true;
+    }
+  }
+  return std::vector<ir::Value*>(body->outputs.size(), failed_value());
+}
+
 void NodeContext::ignore(std::initializer_list<std::string_view> names) { read_.insert(names.begin(), names.end()); }
 
 std::vector<std::string_view> NodeContext::unread_attributes() const {
@@ -111,7 +133,7 @@ std::vector<std::string_view> NodeContext::unread_attributes() const {
 // Builders
 
 ir::Node* NodeContext::add_node(const Attributes& attributes, std::vector<ir::Value*> inputs, size_t num_outputs) {
-  if (error_) return nullptr;
+  if (failed()) return nullptr;
   // Helper constants leave the plain name to the op that does the work.
   const bool helper = attributes.kind() == OpKind::constant && op() != "Constant";
   ir::NodeName name{helper ? name_ + ".constant" : name_, {name_}, {}};
@@ -269,8 +291,58 @@ int64_t NodeContext::axis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+namespace {
+
+constexpr int64_t kMaxFolded = 4096;  // elements: shape arithmetic, not weights
+
+// Content of small values, by evaluating what makes them; each value is visited once.
+class Folder {
+ public:
+  std::optional<Tensor> fold(const ir::Value* value, int depth = 0) {
+    if (const auto done = done_.find(value); done != done_.end()) return done->second;
+    return done_[value] = compute(value, depth);
+  }
+
+ private:
+  std::optional<Tensor> compute(const ir::Value* value, int depth) {
+    if (const Tensor* tensor = value->constant()) return *tensor;
+    const std::optional<Dims> dims = as_constant(value->shape());
+    if (!dims || checked_volume(*dims).value_or(INT64_MAX) > kMaxFolded) return std::nullopt;
+    if (auto tensor = from_elements(value, *dims)) return tensor;
+    const ir::Node* node = value->producer();
+    if (!node || depth > 200) return std::nullopt;
+    std::vector<Tensor> inputs;
+    for (const ir::Value* input : node->inputs()) {
+      std::optional<Tensor> tensor = input ? fold(input, depth + 1) : Tensor();
+      if (!tensor) return std::nullopt;
+      inputs.push_back(std::move(*tensor));
+    }
+    Result<std::vector<Tensor>> outputs = run_op(node->attributes(), inputs, node->num_outputs());
+    return outputs ? std::optional((*outputs)[value->index()]) : std::nullopt;
+  }
+
+  static std::optional<Tensor> from_elements(const ir::Value* value, const Dims& dims) {
+    if (!value->elements() || value->dtype() != DType::i64) return std::nullopt;
+    Ints numbers;
+    for (const Expr& element : *value->elements()) {
+      if (!element.as_constant()) return std::nullopt;
+      numbers.push_back(*element.as_constant());
+    }
+    if (checked_volume(dims) != static_cast<int64_t>(numbers.size())) return std::nullopt;
+    return Tensor::from<int64_t>(dims, numbers);
+  }
+
+  std::map<const ir::Value*, std::optional<Tensor>> done_;
+};
+
+}  // namespace
+
+std::optional<Tensor> NodeContext::known(const ir::Value* value) const {
+  return value && !failed() ? Folder().fold(value) : std::nullopt;
+}
+
 std::optional<Ints> NodeContext::constant_integers(const ir::Value* value) const {
-  const Tensor* tensor = value ? value->constant() : nullptr;
+  const std::optional<Tensor> tensor = known(value);
   if (!tensor || is_floating(tensor->dtype())) return std::nullopt;
   Ints values;
   for (int64_t i = 0; i < tensor->volume(); ++i) values.push_back(tensor->at(i));
@@ -278,7 +350,7 @@ std::optional<Ints> NodeContext::constant_integers(const ir::Value* value) const
 }
 
 std::optional<double> NodeContext::constant_scalar(const ir::Value* value) const {
-  const Tensor* tensor = value ? value->constant() : nullptr;
+  const std::optional<Tensor> tensor = known(value);
   if (!tensor || tensor->volume() != 1) return std::nullopt;
   return tensor->at_double(0);
 }

@@ -5,6 +5,7 @@
 // as a whole. So importers read as the formulas they stand for.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,19 +16,25 @@
 
 namespace lathe::onnx {
 
+// Imports a nested graph into the place of the node that holds it: its inputs take the given values, and the values of
+// its outputs come back; nullopt when it failed, which has been reported then.
+using InlineGraph =
+    std::function<std::optional<std::vector<ir::Value*>>(const Graph& body, const std::vector<ir::Value*>& inputs)>;
+
 using CallAttributes = std::map<std::string_view, const Attribute*>;  // a function call's attributes, by name
 
 class NodeContext {
  public:
   NodeContext(const Node& node, std::string name, int64_t version, ir::Graph& graph, std::vector<ir::Value*> inputs,
-              const CallAttributes* call)
+              const CallAttributes* call, InlineGraph inline_graph)
       : node_(node),
         name_(std::move(name)),
         version_(version),
         graph_(graph),
         inputs_(std::move(inputs)),
         outputs_(node.outputs.size()),
-        call_(call) {}
+        call_(call),
+        inline_graph_(std::move(inline_graph)) {}
 
   std::string_view op() const { return node_.op_type; }
   int64_t version() const { return version_; }  // of the node's operator set, as imported
@@ -54,6 +61,7 @@ class NodeContext {
   Ints integers(std::string_view name, Ints fallback = {});
   std::vector<double> reals(std::string_view name);
   const TensorData* tensor(std::string_view name);
+  const Graph* graph(std::string_view name);  // required
   void ignore(std::initializer_list<std::string_view> names);
   std::vector<std::string_view> unread_attributes() const;
 
@@ -69,7 +77,10 @@ class NodeContext {
   void set_error(Error error) {
     if (!error_) error_ = std::move(error);
   }
-  bool failed() const { return error_.has_value(); }
+  // The outputs of a nested graph that sees these inputs; placeholders after an error.
+  std::vector<ir::Value*> run_graph(const Graph* body, const std::vector<ir::Value*>& inputs);
+  bool failed() const { return error_.has_value() || failed_inside_; }
+  bool failed_inside() const { return failed_inside_; }  // in a nested graph, whose nodes have been reported
   const std::optional<Error>& error() const { return error_; }
 
   // Builders.
@@ -113,6 +124,8 @@ class NodeContext {
   // Helpers that stay in range for placeholders too.
   Expr dim(const ir::Value* value, int64_t axis) const;
   int64_t axis(int64_t axis, int64_t rank);  // non-negative, checked
+  // The value's content, worked out where it depends on nothing that only running tells.
+  std::optional<Tensor> known(const ir::Value* value) const;
   std::optional<Ints> constant_integers(const ir::Value* value) const;
   std::optional<double> constant_scalar(const ir::Value* value) const;
 
@@ -130,6 +143,8 @@ class NodeContext {
   std::vector<ir::Value*> inputs_;
   std::vector<ir::Value*> outputs_;
   const CallAttributes* call_;
+  InlineGraph inline_graph_;
+  bool failed_inside_ = false;
   std::set<std::string_view> read_;
   std::optional<Error> error_;
   size_t num_added_ = 0;
