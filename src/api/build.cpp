@@ -1,19 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
+// From network and configuration to a plan.
+#include "build/build.h"
+
+#include <nlohmann/json.hpp>
+
 #include "api/builder.h"
 #include "api/builder_config.h"
+#include "api/cpu_device.h"
+#include "api/cuda_engine.h"
+#include "api/engine_inspector.h"
 #include "api/network.h"
+#include "kernels/cpu/cpu_tactic.h"
+#include "plan/writer.h"
 
 namespace lathe::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// How long the builder measures at each optimization level, in seconds.
+constexpr double kBudgets[] = {0, 5, 15, 60, 300, 3600};
+
+// Tells an IProgressMonitor of one phase after the other, in percent.
+class ProgressAdapter {
+ public:
+  explicit ProgressAdapter(nv::IProgressMonitor* monitor) : monitor_(monitor) {}
+  ~ProgressAdapter() { finish(); }
+  ProgressAdapter(const ProgressAdapter&) = delete;
+  ProgressAdapter& operator=(const ProgressAdapter&) = delete;
+
+  bool operator()(std::string_view phase, double fraction) {
+    if (!monitor_) return true;
+    if (phase != phase_) {
+      finish();
+      phase_ = phase;
+      monitor_->phaseStart(phase_.c_str(), nullptr, kSteps);
+    }
+    return monitor_->stepComplete(phase_.c_str(), static_cast<int32_t>(fraction * (kSteps - 1)));
+  }
+
+ private:
+  static constexpr int32_t kSteps = 100;
+  void finish() {
+    if (monitor_ && !phase_.empty()) monitor_->phaseFinish(phase_.c_str());
+    phase_.clear();
+  }
+
+  nv::IProgressMonitor* monitor_;
+  std::string phase_;
+};
+
+Result<ProfileShapes> shapes_of(const OptimizationProfile& profile) {
+  ProfileShapes shapes;
+  for (const auto& [name, range] : profile.inputs()) {
+    ProfileShapes::Input input;
+    Dims* wanted[] = {&input.min, &input.opt, &input.max};
+    input.is_values = range.values[0].has_value();
+    for (size_t i = 0; i < 3; ++i) {
+      if (input.is_values) {
+        *wanted[i] = range.values[i].value_or(Dims());
+      } else if (range.dims[i]) {
+        LATHE_ASSIGN(*wanted[i], to_dims(*range.dims[i]));
+      }
+    }
+    shapes.inputs.emplace(name, std::move(input));
+  }
+  return shapes;
+}
+
+Json describe(const RegionReport& region) {
+  return {{"name", region.name},
+          {"kind", region.kind},
+          {"origin", region.origin},
+          {"tactic", region.tactic},
+          {"milliseconds", region.microseconds / 1000},
+          {"refusals", region.refusals}};
+}
+
+std::string describe(const BuildReport& report, const plan::Plan& plan, double seconds) {
+  Json passes = Json::array(), layers = Json::array();
+  for (const PassReport& pass : report.passes)
+    passes.push_back({{"name", pass.name}, {"milliseconds", pass.milliseconds}, {"changed", pass.changes}});
+  for (const RegionReport& region : report.regions) layers.push_back(describe(region));
+  const Json json = {{"seconds", seconds},
+                     {"seconds_passes", report.seconds_passes},
+                     {"seconds_tuning", report.seconds_tuning},
+                     {"target", plan.target},
+                     {"threads", plan.threads},
+                     {"measured", report.tuned},
+                     {"from_cache", report.from_cache},
+                     {"weights_bytes", report.weights_bytes},
+                     {"passes", std::move(passes)},
+                     {"layers", std::move(layers)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
 
 Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config) {
   auto& definition = static_cast<NetworkDefinition&>(network);
+  const auto& settings = static_cast<BuilderConfig&>(config);
+  const auto start = std::chrono::steady_clock::now();
   LATHE_TRY(definition.resolve_all());
-  return fail(ErrorCode::invalid_state, "this library was built without the plan builder");
+  if (definition.graph().outputs().empty())
+    return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
+
+  BuildOptions options;
+  options.log = &definition.reporter().log();
+  for (const OptimizationProfile* profile : settings.profiles()) {
+    LATHE_ASSIGN(ProfileShapes shapes, shapes_of(*profile));
+    options.profiles.push_back(std::move(shapes));
+  }
+  options.tactics = cpu::cpu_tactics();
+  LATHE_ASSIGN(const std::shared_ptr<Workers> workers, shared_workers(settings.cpu_threads));
+  const Workers::Lease lease = workers->lease();
+  options.tuner.threads = workers->size();
+  options.tuner.budget_seconds =
+      settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
+  options.tuner.device = cpu::timing_device();
+  options.tuner.find_kernel = find_cpu_kernel;
+  options.tuner.pool = &lease.pool();
+  options.tuner.log = options.log;
+  options.passes.log = options.log;
+  if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
+    if (const nv::ITimingCache* cache = settings.getTimingCache())
+      options.tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
+  const auto progress = std::make_shared<ProgressAdapter>(settings.getProgressMonitor());
+  options.progress = [progress](std::string_view phase, double fraction) { return (*progress)(phase, fraction); };
+
+  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(definition.graph().clone(), options));
+  if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
+    return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
+  built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  core_->last_report = describe(built->report, built->plan, seconds.count());
+  return plan::write_plan(built->plan);
 }
 
 nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network, nv::IBuilderConfig& config) noexcept {
-  delete buildSerializedNetwork(network, config);
-  return nullptr;
+  const auto& reporter = static_cast<NetworkDefinition&>(network).reporter();
+  return guarded(reporter, "IBuilder::buildEngineWithConfig", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   LATHE_ASSIGN(std::vector<std::byte> bytes, build(network, config));
+                   auto runtime = std::make_shared<RuntimeCore>(core_->reporter);
+                   runtime->allocator = core_->allocator;
+                   runtime->cpu_threads = static_cast<const BuilderConfig&>(config).cpu_threads;
+                   return CudaEngine::load(std::move(runtime), std::move(bytes));
+                 });
 }
 
 }  // namespace lathe::api

@@ -67,7 +67,7 @@ nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob, std::size_t
                  [&]() -> Result<nv::ITimingCache*> {
                    if (size > 0 && !blob) return fail(ErrorCode::invalid_argument, "cache data is null");
                    auto cache = std::make_unique<TimingCache>(core_->reporter);
-                   LATHE_TRY(cache->read({static_cast<const std::byte*>(blob), size}));
+                   LATHE_TRY(cache->entries().deserialize({static_cast<const std::byte*>(blob), size}));
                    return cache.release();
                  });
 }

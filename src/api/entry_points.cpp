@@ -6,6 +6,7 @@
 #include "NvOnnxParser.h"
 #include "api/builder.h"
 #include "api/parser.h"
+#include "api/runtime.h"
 #include "plugin/registry.h"
 
 namespace {
@@ -51,6 +52,26 @@ TENSORRTAPI void* createInferBuilder_INTERNAL(void* logger, int32_t version) noe
     nv::IBuilder* builder = new lathe::api::Builder(core);
     core->builder = builder;
     return builder;
+  });
+}
+
+TENSORRTAPI void* createInferRuntime_INTERNAL(void* logger, int32_t version) noexcept {
+  return create("createInferRuntime", logger, version, [](nv::ILogger* typed) -> Result<void*> {
+    nv::IRuntime* runtime = new lathe::api::Runtime(typed);
+    return runtime;
+  });
+}
+
+TENSORRTAPI void* createInferRefitter_INTERNAL(void* engine, void* logger, int32_t version) noexcept {
+  return create("createInferRefitter", logger, version, [&](nv::ILogger*) -> Result<void*> {
+    if (!engine) return lathe::fail(ErrorCode::invalid_argument, "the engine is null");
+    return lathe::fail(ErrorCode::invalid_state, "this engine cannot be refitted; build the plan anew");
+  });
+}
+
+TENSORRTAPI void* createNvOnnxParserRefitter_INTERNAL(void* refitter, void* logger, int32_t) noexcept {
+  return create("createParserRefitter", logger, NV_TENSORRT_VERSION, [&](nv::ILogger*) -> Result<void*> {
+    return lathe::fail(ErrorCode::invalid_argument, "the refitter is null: engines cannot be refitted");
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lathe's own settings; see lathe.h.
 #include "api/builder_config.h"
+#include "api/runtime.h"
+#include "api/runtime_configs.h"
 #include "lathe.h"
 
 namespace lathe {
@@ -17,6 +19,13 @@ const Reporter& silent() {
 
 constexpr const char* kTargets[] = {"cpu",      "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni",
                                     "cpu-arm64"};
+
+bool check_threads(int32_t threads) noexcept {
+  return api::guarded(silent(), "setCpuThreads", [&]() -> Result<> {
+    if (threads < 0) return fail(ErrorCode::config_invalid, "{} threads; 0 means all", threads);
+    return {};
+  });
+}
 
 }  // namespace
 
@@ -50,11 +59,21 @@ const char* getTarget(const nv::IBuilderConfig& config) noexcept {
 }
 
 bool setCpuThreads(nv::IBuilderConfig& config, int32_t threads) noexcept {
-  return api::guarded(silent(), "setCpuThreads", [&]() -> Result<> {
-    if (threads < 0) return fail(ErrorCode::config_invalid, "{} threads; 0 means all", threads);
-    static_cast<BuilderConfig&>(config).cpu_threads = threads;
-    return {};
-  });
+  if (!check_threads(threads)) return false;
+  static_cast<BuilderConfig&>(config).cpu_threads = threads;
+  return true;
+}
+
+bool setCpuThreads(nv::IRuntime& runtime, int32_t threads) noexcept {
+  if (!check_threads(threads)) return false;
+  static_cast<api::Runtime&>(runtime).core().cpu_threads = threads;
+  return true;
+}
+
+bool setCpuThreads(nv::IRuntimeConfig& config, int32_t threads) noexcept {
+  if (!check_threads(threads)) return false;
+  static_cast<api::RuntimeConfig&>(config).cpu_threads = threads;
+  return true;
 }
 
 }  // namespace lathe

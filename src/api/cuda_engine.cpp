@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/cuda_engine.h"
+
+#include <algorithm>
+
+#include "api/cpu_device.h"
+#include "api/engine_inspector.h"
+#include "api/execution_context.h"
+#include "api/host_memory.h"
+
+namespace lathe::api {
+namespace {
+
+constexpr const char* kRowMajor = "Row-major linear format";
+
+int64_t pick(const plan::SymbolProfile& range, size_t select) {
+  return select == 0 ? range.min : select == 1 ? range.opt : range.max;
+}
+
+}  // namespace
+
+std::vector<std::array<std::vector<int64_t>, 3>> EngineCore::profile_values(size_t profile) const {
+  std::vector<std::array<std::vector<int64_t>, 3>> values(plan().bindings.size());
+  for (SymbolId id = 0; id < plan().symbols.size(); ++id) {
+    const Symbol& symbol = plan().symbols[id];
+    if (symbol.source != SymbolSource::input_value || symbol.tensor >= values.size()) continue;
+    for (size_t select = 0; select < 3; ++select) {
+      std::vector<int64_t>& list = values[symbol.tensor][select];
+      list.resize(std::max<size_t>(list.size(), symbol.index + 1));
+      list[symbol.index] = pick(plan().profiles[profile].symbols[id], select);
+    }
+  }
+  return values;
+}
+
+Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, std::vector<std::byte> bytes) {
+  auto core = std::make_shared<EngineCore>();
+  core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
+  EngineOptions options;
+  options.find_kernel = find_cpu_kernel;
+  LATHE_ASSIGN(options.workers, shared_workers(runtime->cpu_threads));
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  LATHE_ASSIGN(core->engine, Engine::load(*owner, owner, options));
+  core->runtime = std::move(runtime);
+  nv::ICudaEngine* engine = new CudaEngine(core);
+  core->facade = engine;
+  return engine;
+}
+
+CudaEngine::CudaEngine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {
+  mImpl = this;
+  for (size_t i = 0; i < core_->plan().profiles.size(); ++i) profile_values_.push_back(core_->profile_values(i));
+}
+
+CudaEngine::~CudaEngine() noexcept {
+  nv::ICudaEngine* self = this;
+  core_->facade.compare_exchange_strong(self, nullptr);
+}
+
+int CudaEngine::find(const char* where, const char* name) const noexcept {
+  return guarded(*core_->reporter, where, -1, [&]() -> Result<int> {
+    const int index = name ? core_->engine->find_binding(name) : -1;
+    if (index < 0)
+      return fail(ErrorCode::binding_invalid, "the engine has no input or output '{}'", name ? name : "(null)");
+    return index;
+  });
+}
+
+nv::IHostMemory* CudaEngine::serialize() const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::serialize", static_cast<nv::IHostMemory*>(nullptr),
+                 [&]() -> Result<nv::IHostMemory*> { return new HostMemory(core_->engine->bytes()); });
+}
+
+nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig& config) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::serializeWithConfig", static_cast<nv::IHostMemory*>(nullptr),
+                 [&]() -> Result<nv::IHostMemory*> {
+                   if (config.getFlag(nv::SerializationFlag::kEXCLUDE_WEIGHTS))
+                     return fail(ErrorCode::config_invalid, "plans without weights are not supported");
+                   return new HostMemory(core_->engine->bytes());
+                 });
+}
+
+nv::ISerializationConfig* CudaEngine::createSerializationConfig() noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::createSerializationConfig",
+                 static_cast<nv::ISerializationConfig*>(nullptr),
+                 []() -> Result<nv::ISerializationConfig*> { return new SerializationConfig(); });
+}
+
+nv::IRuntimeConfig* CudaEngine::createRuntimeConfig() noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::createRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
+                 []() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(); });
+}
+
+nv::IExecutionContext* CudaEngine::make_context(const char* where, const RuntimeConfig& config) noexcept {
+  return guarded(*core_->reporter, where, static_cast<nv::IExecutionContext*>(nullptr),
+                 [&]() -> Result<nv::IExecutionContext*> { return ExecutionContext::make(core_, config); });
+}
+
+nv::IExecutionContext* CudaEngine::createExecutionContext(nv::ExecutionContextAllocationStrategy strategy) noexcept {
+  RuntimeConfig config;
+  config.RuntimeConfig::setExecutionContextAllocationStrategy(strategy);
+  return make_context("ICudaEngine::createExecutionContext", config);
+}
+
+nv::IExecutionContext* CudaEngine::createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept {
+  const RuntimeConfig standard;
+  return make_context("ICudaEngine::createExecutionContext",
+                      runtimeConfig ? static_cast<const RuntimeConfig&>(*runtimeConfig) : standard);
+}
+
+nv::IEngineInspector* CudaEngine::createEngineInspector() const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::createEngineInspector", static_cast<nv::IEngineInspector*>(nullptr),
+                 [&]() -> Result<nv::IEngineInspector*> { return new EngineInspector(core_); });
+}
+
+nv::IRefitter* CudaEngine::createRefitter(nv::ILogger&) noexcept {
+  return guarded(*core_->reporter, "createInferRefitter", static_cast<nv::IRefitter*>(nullptr),
+                 []() -> Result<nv::IRefitter*> {
+                   return fail(ErrorCode::invalid_state, "this engine cannot be refitted; build the plan anew");
+                 });
+}
+
+nv::TacticSources CudaEngine::getTacticSources() const noexcept {
+  return bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
+}
+
+nv::ProfilingVerbosity CudaEngine::getProfilingVerbosity() const noexcept { return verbosity_of(core_->plan()); }
+
+nv::Dims CudaEngine::getTensorShape(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorShape", tensorName);
+  return i < 0 ? invalid_dims() : to_nv(core_->tensor(i).dims);
+}
+
+nv::DataType CudaEngine::getTensorDataType(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorDataType", tensorName);
+  return i < 0 ? nv::DataType::kFLOAT : to_nv(core_->tensor(i).dtype);
+}
+
+nv::TensorLocation CudaEngine::getTensorLocation(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorLocation", tensorName);
+  return i >= 0 && core_->binding(i).is_shape_tensor ? nv::TensorLocation::kHOST : nv::TensorLocation::kDEVICE;
+}
+
+bool CudaEngine::isShapeInferenceIO(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::isShapeInferenceIO", tensorName);
+  return i >= 0 && core_->binding(i).is_shape_tensor;
+}
+
+nv::TensorIOMode CudaEngine::getTensorIOMode(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorIOMode", tensorName);
+  if (i < 0) return nv::TensorIOMode::kNONE;
+  return core_->binding(i).is_input ? nv::TensorIOMode::kINPUT : nv::TensorIOMode::kOUTPUT;
+}
+
+// All tensors are row-major: none is vectorized.
+int32_t CudaEngine::getTensorBytesPerComponent(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorBytesPerComponent", tensorName);
+  return -1;
+}
+int32_t CudaEngine::getTensorBytesPerComponentV2(const char* tensorName, int32_t) const noexcept {
+  return getTensorBytesPerComponent(tensorName);
+}
+int32_t CudaEngine::getTensorComponentsPerElement(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorComponentsPerElement", tensorName);
+  return -1;
+}
+int32_t CudaEngine::getTensorComponentsPerElementV2(const char* tensorName, int32_t) const noexcept {
+  return getTensorComponentsPerElement(tensorName);
+}
+nv::TensorFormat CudaEngine::getTensorFormat(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorFormat", tensorName);
+  return nv::TensorFormat::kLINEAR;
+}
+nv::TensorFormat CudaEngine::getTensorFormatV2(const char* tensorName, int32_t) const noexcept {
+  return getTensorFormat(tensorName);
+}
+const char* CudaEngine::getTensorFormatDesc(const char* tensorName) const noexcept {
+  return find("ICudaEngine::getTensorFormatDesc", tensorName) < 0 ? "" : kRowMajor;
+}
+const char* CudaEngine::getTensorFormatDescV2(const char* tensorName, int32_t) const noexcept {
+  return getTensorFormatDesc(tensorName);
+}
+int32_t CudaEngine::getTensorVectorizedDim(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorVectorizedDim", tensorName);
+  return -1;
+}
+int32_t CudaEngine::getTensorVectorizedDimV2(const char* tensorName, int32_t) const noexcept {
+  return getTensorVectorizedDim(tensorName);
+}
+
+nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileIndex,
+                                     nv::OptProfileSelector select) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::getProfileShape", invalid_dims(), [&]() -> Result<nv::Dims> {
+    const int i = tensorName ? core_->engine->find_binding(tensorName) : -1;
+    if (i < 0 || !core_->binding(i).is_input)
+      return fail(ErrorCode::binding_invalid, "the engine has no input '{}'", tensorName ? tensorName : "(null)");
+    if (profileIndex < 0 || profileIndex >= getNbOptimizationProfiles() || static_cast<uint32_t>(select) > 2)
+      return fail(ErrorCode::invalid_argument, "profile {} or selector {} does not exist", profileIndex,
+                  static_cast<int>(select));
+    std::vector<int64_t> symbols;
+    for (const plan::SymbolProfile& range : core_->plan().profiles[static_cast<size_t>(profileIndex)].symbols)
+      symbols.push_back(pick(range, static_cast<size_t>(select)));
+    Dims dims;
+    for (const Expr& dim : core_->tensor(i).dims) dims.push_back(dim.evaluate(symbols).value_or(-1));
+    return to_nv(dims);
+  });
+}
+
+const int64_t* CudaEngine::getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
+                                                    nv::OptProfileSelector select) const noexcept {
+  const int i = find("ICudaEngine::getProfileTensorValuesV2", tensorName);
+  const auto selector = static_cast<size_t>(select);
+  if (i < 0 || profileIndex < 0 || profileIndex >= getNbOptimizationProfiles() || selector > 2) return nullptr;
+  const auto& values = profile_values_[static_cast<size_t>(profileIndex)][static_cast<size_t>(i)][selector];
+  return values.empty() ? nullptr : values.data();
+}
+
+const char* CudaEngine::getIOTensorName(int32_t index) const noexcept {
+  return index >= 0 && index < getNbIOTensors() ? core_->binding(index).name.c_str() : nullptr;
+}
+
+bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept { return gpuMemoryBudget == 0; }
+
+int64_t CudaEngine::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {
+  if (profileIndex < 0 || profileIndex >= getNbOptimizationProfiles()) return -1;
+  const std::optional<size_t> bytes = core_->engine->arena_bytes(static_cast<size_t>(profileIndex));
+  return bytes ? static_cast<int64_t>(*bytes) : -1;
+}
+
+int64_t CudaEngine::getDeviceMemorySizeV2() const noexcept {
+  int64_t most = 0;
+  for (int32_t i = 0; i < getNbOptimizationProfiles(); ++i) {
+    const int64_t bytes = getDeviceMemorySizeForProfileV2(i);
+    if (bytes < 0) return -1;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+int64_t CudaEngine::getEngineStat(nv::EngineStat stat) const noexcept {
+  return stat == nv::EngineStat::kTOTAL_WEIGHTS_SIZE ? static_cast<int64_t>(core_->plan().weights.size()) : -1;
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/execution_context.h"
+
+#include <algorithm>
+
+#include "api/cpu_device.h"
+#include "api/engine_inspector.h"
+
+namespace lathe::api {
+namespace {
+
+constexpr uint64_t kOutputAlignment = 256;
+
+}  // namespace
+
+Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore> core, const RuntimeConfig& config) {
+  std::unique_ptr<ExecutionContext> made(new ExecutionContext(std::move(core)));
+  made->strategy_ = config.getExecutionContextAllocationStrategy();
+  made->cpu_threads_ = config.cpu_threads;
+  std::shared_ptr<const Engine> engine = made->core_->engine;
+  if (config.cpu_threads > 0 && config.cpu_threads != engine->workers().size()) {
+    // Threads belong to the engine: this context gets one of its own over the same bytes.
+    EngineOptions options;
+    options.find_kernel = find_cpu_kernel;
+    LATHE_ASSIGN(options.workers, shared_workers(config.cpu_threads));
+    LATHE_ASSIGN(engine, Engine::load(engine->bytes(), made->core_, options));
+  }
+  const bool user_memory = made->strategy_ == nv::ExecutionContextAllocationStrategy::kUSER_MANAGED;
+  LATHE_ASSIGN(made->context_, Context::create(std::move(engine), user_memory));
+  made->allocators_.resize(made->core_->plan().bindings.size());
+  return made.release();
+}
+
+Result<size_t> ExecutionContext::find(const char* name, Role role) const {
+  const int index = name ? core_->engine->find_binding(name) : -1;
+  if (index < 0) return fail(ErrorCode::binding_invalid, "the engine has no tensor '{}'", name ? name : "(null)");
+  if (role != Role::any && core_->binding(index).is_input != (role == Role::input))
+    return fail(ErrorCode::binding_invalid, "tensor '{}' is not an {}", name, role == Role::input ? "input" : "output");
+  return static_cast<size_t>(index);
+}
+
+void ExecutionContext::setName(const char* name) noexcept {
+  guarded(reporter_, "IExecutionContext::setName", [&]() -> Result<> {
+    LATHE_ASSIGN(name_, to_string(name, "context name"));
+    return {};
+  });
+}
+
+const nv::ICudaEngine& ExecutionContext::getEngine() const noexcept {
+  if (const nv::ICudaEngine* engine = core_->facade.load()) return *engine;
+  if (!engine_stand_in_) engine_stand_in_ = std::make_unique<CudaEngine>(core_);
+  return *engine_stand_in_;
+}
+
+nv::IRuntimeConfig* ExecutionContext::getRuntimeConfig() const noexcept {
+  return guarded(reporter_, "IExecutionContext::getRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
+                 [&]() -> Result<nv::IRuntimeConfig*> {
+                   auto config = std::make_unique<RuntimeConfig>();
+                   config->RuntimeConfig::setExecutionContextAllocationStrategy(strategy_);
+                   config->cpu_threads = cpu_threads_;
+                   return config.release();
+                 });
+}
+
+// Shapes
+
+bool ExecutionContext::setInputShape(const char* tensorName, const nv::Dims& dims) noexcept {
+  return guarded(reporter_, "IExecutionContext::setInputShape", [&]() -> Result<> {
+    LATHE_ASSIGN(const size_t i, find(tensorName, Role::input));
+    LATHE_ASSIGN(const Dims sizes, to_dims(dims));
+    return context_->set_input_dims(i, sizes);
+  });
+}
+
+bool ExecutionContext::setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
+  return guarded(reporter_, "IExecutionContext::setOptimizationProfileAsync", [&]() -> Result<> {
+    if (profileIndex < 0) return fail(ErrorCode::invalid_argument, "profile {} does not exist", profileIndex);
+    return context_->set_profile(static_cast<size_t>(profileIndex));
+  });
+}
+
+Result<Dims> ExecutionContext::dims_of(size_t binding) const {
+  Dims dims = context_->dims(binding);
+  const bool unknown = std::find(dims.begin(), dims.end(), -1) != dims.end();
+  if (!unknown || core_->plan().bindings[binding].is_input || !context_->missing_shapes().empty()) return dims;
+  LATHE_TRY(context_->memory_bytes());  // computes all shapes
+  return context_->dims(binding);
+}
+
+nv::Dims ExecutionContext::getTensorShape(const char* tensorName) const noexcept {
+  return guarded(reporter_, "IExecutionContext::getTensorShape", invalid_dims(), [&]() -> Result<nv::Dims> {
+    LATHE_ASSIGN(const size_t i, find(tensorName));
+    LATHE_ASSIGN(const Dims dims, dims_of(i));
+    return to_nv(dims);
+  });
+}
+
+nv::Dims ExecutionContext::getTensorStrides(const char* tensorName) const noexcept {
+  return guarded(reporter_, "IExecutionContext::getTensorStrides", invalid_dims(), [&]() -> Result<nv::Dims> {
+    LATHE_ASSIGN(const size_t i, find(tensorName));
+    LATHE_ASSIGN(const Dims dims, dims_of(i));
+    if (std::find(dims.begin(), dims.end(), -1) != dims.end()) return invalid_dims();
+    return to_nv(row_major_strides(dims));
+  });
+}
+
+bool ExecutionContext::allInputDimensionsSpecified() const noexcept {
+  return guarded(reporter_, "IExecutionContext::allInputDimensionsSpecified", false, [&]() -> Result<bool> {
+    const auto& bindings = core_->plan().bindings;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (!bindings[i].is_input) continue;
+      const Dims dims = context_->dims(i);
+      if (std::find(dims.begin(), dims.end(), -1) != dims.end()) return false;
+    }
+    return true;
+  });
+}
+
+int32_t ExecutionContext::inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept {
+  return guarded(reporter_, "IExecutionContext::inferShapes", -1, [&]() -> Result<int32_t> {
+    if (nbMaxNames < 0 || (nbMaxNames > 0 && !tensorNames))
+      return fail(ErrorCode::invalid_argument, "room for {} names, or it is null", nbMaxNames);
+    const std::vector<std::string> missing = context_->missing_shapes();
+    for (size_t i = 0; i < missing.size() && i < static_cast<size_t>(nbMaxNames); ++i) {
+      LATHE_ASSIGN(const size_t binding, find(missing[i].c_str()));
+      tensorNames[i] = core_->plan().bindings[binding].name.c_str();
+    }
+    if (missing.empty()) LATHE_TRY(context_->memory_bytes());
+    return static_cast<int32_t>(missing.size());
+  });
+}
+
+// Addresses
+
+Result<> ExecutionContext::set_address(const char* name, void* data, Role role) {
+  LATHE_ASSIGN(const size_t i, find(name, role));
+  return context_->set_address(i, data);
+}
+
+bool ExecutionContext::setTensorAddress(const char* tensorName, void* data) noexcept {
+  return guarded(reporter_, "IExecutionContext::setTensorAddress",
+                 [&]() -> Result<> { return set_address(tensorName, data, Role::any); });
+}
+
+bool ExecutionContext::setInputTensorAddress(const char* tensorName, const void* data) noexcept {
+  return guarded(reporter_, "IExecutionContext::setInputTensorAddress",
+                 [&]() -> Result<> { return set_address(tensorName, const_cast<void*>(data), Role::input); });
+}
+
+bool ExecutionContext::setOutputTensorAddress(const char* tensorName, void* data) noexcept {
+  return guarded(reporter_, "IExecutionContext::setOutputTensorAddress",
+                 [&]() -> Result<> { return set_address(tensorName, data, Role::output); });
+}
+
+const void* ExecutionContext::getTensorAddress(const char* tensorName) const noexcept {
+  return guarded(reporter_, "IExecutionContext::getTensorAddress", static_cast<const void*>(nullptr),
+                 [&]() -> Result<const void*> {
+                   LATHE_ASSIGN(const size_t i, find(tensorName));
+                   return context_->address(i);
+                 });
+}
+
+void* ExecutionContext::getOutputTensorAddress(const char* tensorName) const noexcept {
+  return guarded(reporter_, "IExecutionContext::getOutputTensorAddress", static_cast<void*>(nullptr),
+                 [&]() -> Result<void*> {
+                   LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+                   return context_->address(i);
+                 });
+}
+
+bool ExecutionContext::setOutputAllocator(const char* tensorName, nv::IOutputAllocator* outputAllocator) noexcept {
+  return guarded(reporter_, "IExecutionContext::setOutputAllocator", [&]() -> Result<> {
+    LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+    allocators_[i] = outputAllocator;
+    if (!outputAllocator) return context_->set_output_allocator(i, nullptr);
+    return context_->set_output_allocator(i, [this, i](size_t bytes, const Dims& dims) -> void* {
+      const char* name = core_->plan().bindings[i].name.c_str();
+      void* memory = allocators_[i]->reallocateOutputAsync(name, context_->address(i), std::max<size_t>(bytes, 1),
+                                                           kOutputAlignment, stream_);
+      if (memory) allocators_[i]->notifyShape(name, to_nv(dims));
+      return memory;
+    });
+  });
+}
+
+nv::IOutputAllocator* ExecutionContext::getOutputAllocator(const char* tensorName) noexcept {
+  return guarded(reporter_, "IExecutionContext::getOutputAllocator", static_cast<nv::IOutputAllocator*>(nullptr),
+                 [&]() -> Result<nv::IOutputAllocator*> {
+                   LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+                   return allocators_[i];
+                 });
+}
+
+int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcept {
+  return guarded(reporter_, "IExecutionContext::getMaxOutputSize", int64_t{-1}, [&]() -> Result<int64_t> {
+    LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+    LATHE_ASSIGN(Dims dims, dims_of(i));
+    const plan::Tensor& tensor = core_->tensor(static_cast<int>(i));
+    std::vector<Range> ranges;
+    for (const plan::SymbolProfile& symbol : core_->plan().profiles[context_->profile()].symbols)
+      ranges.push_back({symbol.min, symbol.max});
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] >= 0) continue;
+      dims[d] = tensor.dims[d].range(ranges).max;
+      if (dims[d] == Range::kUnbounded) return -1;
+    }
+    const std::optional<int64_t> volume = checked_volume(dims);
+    return volume ? *volume * static_cast<int64_t>(size_of(tensor.dtype)) : -1;
+  });
+}
+
+// Memory
+
+size_t ExecutionContext::updateDeviceMemorySizeForShapes() noexcept {
+  return guarded(reporter_, "IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0},
+                 [&]() -> Result<size_t> { return context_->memory_bytes(); });
+}
+
+void ExecutionContext::setDeviceMemory(void* memory) noexcept {
+  guarded(reporter_, "IExecutionContext::setDeviceMemory",
+          [&]() -> Result<> { return context_->set_memory(memory, SIZE_MAX); });
+}
+
+void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
+  guarded(reporter_, "IExecutionContext::setDeviceMemoryV2", [&]() -> Result<> {
+    if (size < 0) return fail(ErrorCode::invalid_argument, "size {} is negative", size);
+    return context_->set_memory(memory, static_cast<size_t>(size));
+  });
+}
+
+bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator) noexcept {
+  storage_allocator_ = allocator;
+  return true;
+}
+
+// Running
+
+Result<> ExecutionContext::run(cudaStream_t stream) {
+  times_.clear();
+  stream_ = stream;
+  LATHE_TRY(context_->run());
+  if (profiler_ && emits_profile_)
+    for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
+  return {};
+}
+
+bool ExecutionContext::enqueueV3(cudaStream_t stream) noexcept {
+  return guarded(reporter_, "IExecutionContext::enqueueV3", [&]() -> Result<> { return run(stream); });
+}
+
+bool ExecutionContext::executeV2(void* const* bindings) noexcept {
+  return guarded(reporter_, "IExecutionContext::executeV2", [&]() -> Result<> {
+    if (!bindings) return fail(ErrorCode::invalid_argument, "bindings are null");
+    for (size_t i = 0; i < allocators_.size(); ++i) LATHE_TRY(context_->set_address(i, bindings[i]));
+    return run(nullptr);
+  });
+}
+
+void ExecutionContext::setProfiler(nv::IProfiler* profiler) noexcept {
+  guarded(reporter_, "IExecutionContext::setProfiler", [&]() -> Result<> {
+    profiler_ = profiler;
+    context_->profiler = nullptr;
+    if (profiler)
+      context_->profiler = [this](const plan::Step& step, double milliseconds) {
+        times_.emplace_back(&step, static_cast<float>(milliseconds));
+      };
+    return {};
+  });
+}
+
+bool ExecutionContext::reportToProfiler() const noexcept {
+  if (!profiler_ || times_.empty()) return false;
+  for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
+  return true;
+}
+
+bool ExecutionContext::setInputConsumedEvent(cudaEvent_t event) noexcept {
+  consumed_ = event;
+  return true;
+}
+
+bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept {
+  if (verbosity == nv::ProfilingVerbosity::kDETAILED && verbosity_of(core_->plan()) != verbosity) return false;
+  nvtx_ = verbosity;
+  return true;
+}
+
+bool ExecutionContext::setDebugListener(nv::IDebugListener* listener) noexcept {
+  listener_ = listener;
+  return true;
+}
+
+bool ExecutionContext::setTensorDebugState(const char* name, bool) noexcept {
+  return guarded(reporter_, "IExecutionContext::setTensorDebugState", [&]() -> Result<> {
+    return fail(ErrorCode::binding_invalid, "'{}' is not a debug tensor of this engine", name ? name : "(null)");
+  });
+}
+
+bool ExecutionContext::setCommunicator(void* communicator) noexcept {
+  return guarded(reporter_, "IExecutionContext::setCommunicator", [&]() -> Result<> {
+    if (communicator) return fail(ErrorCode::invalid_state, "CPU engines have no collective layers");
+    return {};
+  });
+}
+
+}  // namespace lathe::api

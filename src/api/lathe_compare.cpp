@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine's outputs against the plain evaluation; see lathe.h.
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "NvOnnxParser.h"
+#include "api/convert.h"
+#include "api/host_memory.h"
+#include "api/report.h"
+#include "lathe.h"
+#include "ops/tensor.h"
+
+namespace lathe {
+namespace {
+
+namespace nv = nvinfer1;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  double rtol = 1e-3;
+  double atol = 1e-5;
+  int32_t threads = 0;
+  int32_t level = 3;
+  double budget = -1;
+  std::string target = "cpu";
+};
+
+Result<Options> parse_options(const char* text) {
+  Options options;
+  if (!text || !*text) return options;
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return fail(ErrorCode::invalid_argument, "the options are not a JSON object: {}", text);
+  for (const auto& [key, value] : json.items()) {
+    if (key == "target" && value.is_string()) {
+      options.target = value;
+    } else if (!value.is_number()) {
+      return fail(ErrorCode::invalid_argument, "option '{}' is unknown or not a number", key);
+    } else if (key == "rtol") {
+      options.rtol = value;
+    } else if (key == "atol") {
+      options.atol = value;
+    } else if (key == "threads") {
+      options.threads = value;
+    } else if (key == "level") {
+      options.level = value;
+    } else if (key == "budget") {
+      options.budget = value;
+    } else {
+      return fail(ErrorCode::invalid_argument, "option '{}' is unknown", key);
+    }
+  }
+  return options;
+}
+
+// Keeps errors, so that the report can tell why something failed.
+class ErrorLog final : public nv::ILogger {
+ public:
+  void log(Severity severity, const char* message) noexcept override {
+    if (severity > Severity::kERROR) return;
+    try {
+      text_ = message;
+    } catch (...) {  // an empty reason is all that is left
+    }
+  }
+  tl::unexpected<Error> failure(const char* what) const {
+    return fail(ErrorCode::invalid_state, "{} failed: {}", what, text_);
+  }
+
+ private:
+  std::string text_;
+};
+
+// One output's memory, as large as it turns out to be.
+class OutputMemory final : public nv::IOutputAllocator {
+ public:
+  ~OutputMemory() { std::free(data_); }
+  void* reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t alignment, cudaStream_t) override {
+    std::free(data_);
+    return data_ = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  }
+  void notifyShape(const char*, const nv::Dims& dims) noexcept override { dims_ = dims; }
+  void* data() const { return data_; }
+  const nv::Dims& dims() const { return dims_; }
+
+ private:
+  void* data_ = nullptr;
+  nv::Dims dims_ = api::invalid_dims();
+};
+
+Result<Tensor> view(const NamedTensor& tensor) {
+  LATHE_ASSIGN(const DType dtype, api::to_dtype(tensor.type));
+  LATHE_ASSIGN(Dims dims, api::to_dims(tensor.dims));
+  return Tensor::view(dtype, std::move(dims), tensor.data, nullptr);
+}
+
+bool is_dynamic(const nv::Dims& dims) {
+  for (int32_t i = 0; i < dims.nbDims; ++i)
+    if (dims.d[i] < 0) return true;
+  return false;
+}
+
+// All of min, opt and max are the given inputs.
+Result<> fill_profile(nv::IOptimizationProfile& profile, const nv::INetworkDefinition& network,
+                      const std::map<std::string, const NamedTensor*>& inputs) {
+  for (int32_t i = 0; i < network.getNbInputs(); ++i) {
+    const nv::ITensor* input = network.getInput(i);
+    const auto it = inputs.find(input->getName());
+    if (it == inputs.end()) return fail(ErrorCode::binding_missing, "input '{}' is not given", input->getName());
+    std::vector<int64_t> values;
+    if (input->isShapeTensor()) {
+      LATHE_ASSIGN(const Tensor content, view(*it->second));
+      for (int64_t k = 0; k < content.volume(); ++k) values.push_back(content.at(k));
+    }
+    for (const auto select :
+         {nv::OptProfileSelector::kMIN, nv::OptProfileSelector::kOPT, nv::OptProfileSelector::kMAX}) {
+      if (is_dynamic(input->getDimensions()) && !profile.setDimensions(it->first.c_str(), select, it->second->dims))
+        return fail(ErrorCode::profile_invalid, "dims of input '{}' are not valid", it->first);
+      if (input->isShapeTensor())
+        profile.setShapeValuesV2(it->first.c_str(), select, values.data(), static_cast<int32_t>(values.size()));
+    }
+  }
+  return {};
+}
+
+Result<Json> compare_output(const NamedTensor& wanted, const OutputMemory& got, nv::DataType type,
+                            const Options& options) {
+  LATHE_ASSIGN(const Tensor want, view(wanted));
+  Json json = {{"name", wanted.name}, {"passed", false}, {"elements", want.volume()}};
+  const NamedTensor result{wanted.name, type, got.dims(), got.data()};
+  LATHE_ASSIGN(const Tensor have, view(result));
+  if (have.dims() != want.dims() || have.dtype() != want.dtype()) {
+    json["message"] =
+        fmt::format("type or shape differs: {}{} instead of {}{}", name_of(have.dtype()),
+                    to_string(to_shape(have.dims())), name_of(want.dtype()), to_string(to_shape(want.dims())));
+    return json;
+  }
+  double max_abs = 0, max_rel = 0;
+  int64_t mismatches = 0;
+  for (int64_t i = 0; i < want.volume(); ++i) {
+    const double a = have.at_double(i), b = want.at_double(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    const double difference = std::fabs(a - b);
+    if (!(difference <= options.atol + options.rtol * std::fabs(b))) ++mismatches;
+    max_abs = std::max(max_abs, difference);
+    if (b != 0) max_rel = std::max(max_rel, difference / std::fabs(b));
+  }
+  json["passed"] = mismatches == 0;
+  json["max_abs"] = max_abs;
+  json["max_rel"] = max_rel;
+  json["mismatches"] = mismatches;
+  return json;
+}
+
+// The engine that the options ask for.
+Result<std::unique_ptr<nv::ICudaEngine>> build(const char* path, const Options& options, ErrorLog& log,
+                                               const std::map<std::string, const NamedTensor*>& inputs) {
+  const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(log));
+  if (!builder) return log.failure("making a builder");
+  const std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
+  const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, log));
+  if (!parser->parseFromFile(path, static_cast<int>(nv::ILogger::Severity::kERROR))) return log.failure("parsing");
+  const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
+  config->setBuilderOptimizationLevel(options.level);
+  setBuildBudget(*config, options.budget);
+  if (!setTarget(*config, options.target.c_str()) || !setCpuThreads(*config, options.threads))
+    return fail(ErrorCode::invalid_argument, "{}", lastError());
+  nv::IOptimizationProfile* profile = builder->createOptimizationProfile();
+  LATHE_TRY(fill_profile(*profile, *network, inputs));
+  config->addOptimizationProfile(profile);
+  std::unique_ptr<nv::ICudaEngine> engine(builder->buildEngineWithConfig(*network, *config));
+  if (!engine) return log.failure("building");
+  return engine;
+}
+
+Result<Json> compare(const char* path, const NamedTensor* inputs, int32_t count, const Options& options) {
+  const std::unique_ptr<ITensorList> wanted(evaluate(path, inputs, count));
+  if (!wanted) return fail(ErrorCode::invalid_state, "the plain evaluation failed: {}", std::string(lastError()));
+  std::map<std::string, const NamedTensor*> by_name;
+  for (int32_t i = 0; i < count; ++i) by_name[inputs[i].name] = &inputs[i];
+  ErrorLog log;
+  LATHE_ASSIGN(const std::unique_ptr<nv::ICudaEngine> engine, build(path, options, log, by_name));
+  const std::unique_ptr<nv::IExecutionContext> context(engine->createExecutionContext());
+  if (!context) return log.failure("making a context");
+  std::map<std::string, OutputMemory> outputs;
+  for (int32_t i = 0; i < engine->getNbIOTensors(); ++i) {
+    const char* name = engine->getIOTensorName(i);
+    if (engine->getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT) {
+      context->setOutputAllocator(name, &outputs[name]);
+      continue;
+    }
+    if (!context->setInputShape(name, by_name.at(name)->dims) ||
+        !context->setInputTensorAddress(name, by_name.at(name)->data))
+      return log.failure("setting an input");
+  }
+  if (!context->enqueueV3(nullptr)) return log.failure("running");
+  bool passed = true;
+  Json reports = Json::array();
+  for (int32_t i = 0; i < wanted->size(); ++i) {
+    const NamedTensor& tensor = *wanted->get(i);
+    LATHE_ASSIGN(Json json,
+                 compare_output(tensor, outputs[tensor.name], engine->getTensorDataType(tensor.name), options));
+    passed &= json["passed"].get<bool>();
+    reports.push_back(std::move(json));
+  }
+  return Json{{"passed", passed}, {"outputs", std::move(reports)}};
+}
+
+}  // namespace
+
+nv::IHostMemory* compareJson(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
+                             const char* optionsJson) noexcept {
+  static const api::Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+  return api::guarded(reporter, "compareJson", static_cast<nv::IHostMemory*>(nullptr),
+                      [&]() -> Result<nv::IHostMemory*> {
+                        LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
+                        for (int32_t i = 0; i < nbInputs; ++i)
+                          if (!inputs || !inputs[i].name)
+                            return fail(ErrorCode::invalid_argument, "an input has no name");
+                        LATHE_ASSIGN(const Options options, parse_options(optionsJson));
+                        LATHE_ASSIGN(const Json json, compare(path.c_str(), inputs, nbInputs, options));
+                        return api::HostMemory::of_text(json.dump(2, ' ', false, Json::error_handler_t::replace));
+                      });
+}
+
+}  // namespace lathe

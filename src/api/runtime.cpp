@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/runtime.h"
+
+#include "api/convert.h"
+#include "api/cuda_engine.h"
+
+namespace lathe::api {
+namespace {
+
+constexpr int64_t kReadBytes = int64_t{1} << 20;
+
+// Everything up to the end of the stream.
+Result<std::vector<std::byte>> read_all(nv::IStreamReaderV2& reader) {
+  std::vector<std::byte> bytes;
+  for (;;) {
+    const size_t filled = bytes.size();
+    bytes.resize(filled + static_cast<size_t>(kReadBytes));
+    const int64_t count = reader.read(bytes.data() + filled, kReadBytes, nullptr);
+    if (count < 0 || count > kReadBytes)
+      return fail(ErrorCode::file_read, "the stream reader failed after {} bytes (it returned {})", filled, count);
+    bytes.resize(filled + static_cast<size_t>(count));
+    if (count == 0) return bytes;
+  }
+}
+
+}  // namespace
+
+nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
+  return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   if (!blob) return fail(ErrorCode::invalid_argument, "the plan is null");
+                   const auto* begin = static_cast<const std::byte*>(blob);
+                   return CudaEngine::load(core_, std::vector<std::byte>(begin, begin + size));
+                 });
+}
+
+nv::ICudaEngine* Runtime::deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept {
+  return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   LATHE_ASSIGN(std::vector<std::byte> bytes, read_all(streamReader));
+                   return CudaEngine::load(core_, std::move(bytes));
+                 });
+}
+
+bool Runtime::setMaxThreads(int32_t maxThreads) noexcept {
+  return guarded(*core_->reporter, "IRuntime::setMaxThreads", [&]() -> Result<> {
+    if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
+    max_threads_ = maxThreads;
+    return {};
+  });
+}
+
+void Runtime::setTemporaryDirectory(const char* path) noexcept {
+  guarded(*core_->reporter, "IRuntime::setTemporaryDirectory", [&]() -> Result<> {
+    if (!path) {
+      temporary_directory_.clear();
+      return {};
+    }
+    LATHE_ASSIGN(temporary_directory_, to_string(path, "directory"));
+    return {};
+  });
+}
+
+nv::IRuntime* Runtime::loadRuntime(const char*) noexcept {
+  return guarded(*core_->reporter, "IRuntime::loadRuntime", static_cast<nv::IRuntime*>(nullptr),
+                 [&]() -> Result<nv::IRuntime*> {
+                   return fail(ErrorCode::invalid_state, "loading a runtime of another version is not supported");
+                 });
+}
+
+}  // namespace lathe::api

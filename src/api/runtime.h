@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/report.h"
+#include "plugin/registry.h"
+
+namespace lathe::api {
+
+// What a runtime shares with its engines, and what therefore outlives it.
+struct RuntimeCore {
+  explicit RuntimeCore(std::shared_ptr<Reporter> reporter) : reporter(std::move(reporter)) {}
+
+  std::shared_ptr<Reporter> reporter;
+  plugin::Registry registry{&plugin::global_registry()};
+  nv::IGpuAllocator* allocator = nullptr;
+  int32_t cpu_threads = 0;  // lathe::setCpuThreads
+};
+
+class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
+ public:
+  explicit Runtime(nv::ILogger* logger) : core_(std::make_shared<RuntimeCore>(std::make_shared<Reporter>(logger))) {
+    mImpl = this;
+  }
+  ~Runtime() noexcept override = default;
+
+  RuntimeCore& core() { return *core_; }
+
+  nv::IRuntime* getPImpl() noexcept override { return this; }
+  nv::ICudaEngine* deserializeCudaEngine(const void* blob, std::size_t size) noexcept override;
+  void setDLACore(int32_t dlaCore) noexcept override { dla_core_ = dlaCore; }
+  int32_t getDLACore() const noexcept override { return dla_core_; }
+  int32_t getNbDLACores() const noexcept override { return 0; }
+  void setGpuAllocator(nv::IGpuAllocator* allocator) noexcept override { core_->allocator = allocator; }
+  void setErrorRecorder(nv::IErrorRecorder* recorder) noexcept override { core_->reporter->set_recorder(recorder); }
+  nv::IErrorRecorder* getErrorRecorder() const noexcept override { return core_->reporter->recorder(); }
+  nv::ILogger* getLogger() const noexcept override { return core_->reporter->logger(); }
+  bool setMaxThreads(int32_t maxThreads) noexcept override;
+  int32_t getMaxThreads() const noexcept override { return max_threads_; }
+  void setTemporaryDirectory(const char* path) noexcept override;
+  const char* getTemporaryDirectory() const noexcept override { return temporary_directory_.c_str(); }
+  void setTempfileControlFlags(nv::TempfileControlFlags flags) noexcept override { tempfile_flags_ = flags; }
+  nv::TempfileControlFlags getTempfileControlFlags() const noexcept override { return tempfile_flags_; }
+  nv::IPluginRegistry& getPluginRegistry() noexcept override { return core_->registry; }
+  void setPluginRegistryParent(nv::IPluginRegistry*) noexcept override {}
+  nv::IRuntime* loadRuntime(const char* path) noexcept override;
+  void setEngineHostCodeAllowed(bool allowed) noexcept override { host_code_allowed_ = allowed; }
+  bool getEngineHostCodeAllowed() const noexcept override { return host_code_allowed_; }
+  nv::ICudaEngine* deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept override;
+
+ private:
+  std::shared_ptr<RuntimeCore> core_;
+  std::string temporary_directory_;
+  nv::TempfileControlFlags tempfile_flags_ = 3;
+  int32_t max_threads_ = 1;
+  int32_t dla_core_ = 0;
+  bool host_code_allowed_ = false;
+};
+
+}  // namespace lathe::api
