@@ -121,7 +121,6 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   options.tuner.find_kernel = find_cpu_kernel;
   options.tuner.pool = &lease.pool();
   options.tuner.log = options.log;
-  options.passes.log = options.log;
   if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
     if (const nv::ITimingCache* cache = settings.getTimingCache())
       options.tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
