@@ -140,11 +140,11 @@ nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network,
   const auto& reporter = static_cast<NetworkDefinition&>(network).reporter();
   return guarded(reporter, "IBuilder::buildEngineWithConfig", static_cast<nv::ICudaEngine*>(nullptr),
                  [&]() -> Result<nv::ICudaEngine*> {
-                   LATHE_ASSIGN(std::vector<std::byte> bytes, build(network, config));
+                   LATHE_ASSIGN(const std::vector<std::byte> bytes, build(network, config));
                    auto runtime = std::make_shared<RuntimeCore>(core_->reporter);
                    runtime->allocator = core_->allocator;
                    runtime->cpu_threads = static_cast<const BuilderConfig&>(config).cpu_threads;
-                   return CudaEngine::load(std::move(runtime), std::move(bytes));
+                   return CudaEngine::load(std::move(runtime), bytes);
                  });
 }
 

@@ -7,6 +7,7 @@
 #include "api/engine_inspector.h"
 #include "api/execution_context.h"
 #include "api/host_memory.h"
+#include "runtime/memory.h"
 
 namespace lathe::api {
 namespace {
@@ -33,14 +34,17 @@ std::vector<std::array<std::vector<int64_t>, 3>> EngineCore::profile_values(size
   return values;
 }
 
-Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, std::vector<std::byte> bytes) {
+Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes) {
   auto core = std::make_shared<EngineCore>();
   core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
   EngineOptions options;
   options.find_kernel = find_cpu_kernel;
   LATHE_ASSIGN(options.workers, shared_workers(runtime->cpu_threads));
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  LATHE_ASSIGN(core->engine, Engine::load(*owner, owner, options));
+  // Page-aligned, so that the weights are used where they lie.
+  LATHE_ASSIGN(MemoryBlock block, MemoryBlock::allocate(bytes.size()));
+  std::copy(bytes.begin(), bytes.end(), block.data());
+  const auto owner = std::make_shared<const MemoryBlock>(std::move(block));
+  LATHE_ASSIGN(core->engine, Engine::load({owner->data(), bytes.size()}, owner, options));
   core->runtime = std::move(runtime);
   nv::ICudaEngine* engine = new CudaEngine(core);
   core->facade = engine;

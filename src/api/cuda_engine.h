@@ -26,7 +26,8 @@ struct EngineCore {
 
 class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
  public:
-  static Result<nv::ICudaEngine*> load(std::shared_ptr<RuntimeCore> runtime, std::vector<std::byte> bytes);
+  // The bytes are copied.
+  static Result<nv::ICudaEngine*> load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes);
   explicit CudaEngine(std::shared_ptr<EngineCore> core);
   ~CudaEngine() noexcept override;
 

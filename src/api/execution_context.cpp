@@ -23,7 +23,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
     EngineOptions options;
     options.find_kernel = find_cpu_kernel;
     LATHE_ASSIGN(options.workers, shared_workers(config.cpu_threads));
-    LATHE_ASSIGN(engine, Engine::load(engine->bytes(), made->core_, options));
+    LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
   const bool user_memory = made->strategy_ == nv::ExecutionContextAllocationStrategy::kUSER_MANAGED;
   LATHE_ASSIGN(made->context_, Context::create(std::move(engine), user_memory));

@@ -30,15 +30,15 @@ nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t si
                  [&]() -> Result<nv::ICudaEngine*> {
                    if (!blob) return fail(ErrorCode::invalid_argument, "the plan is null");
                    const auto* begin = static_cast<const std::byte*>(blob);
-                   return CudaEngine::load(core_, std::vector<std::byte>(begin, begin + size));
+                   return CudaEngine::load(core_, {begin, size});
                  });
 }
 
 nv::ICudaEngine* Runtime::deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept {
   return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
                  [&]() -> Result<nv::ICudaEngine*> {
-                   LATHE_ASSIGN(std::vector<std::byte> bytes, read_all(streamReader));
-                   return CudaEngine::load(core_, std::move(bytes));
+                   LATHE_ASSIGN(const std::vector<std::byte> bytes, read_all(streamReader));
+                   return CudaEngine::load(core_, bytes);
                  });
 }
 

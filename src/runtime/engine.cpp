@@ -25,6 +25,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
                                                    const EngineOptions& options) {
   std::shared_ptr<Engine> engine(new Engine);
   engine->bytes_ = bytes;
+  engine->owner_ = owner;
   engine->workers_ = options.workers;
   LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), options.read));
   const plan::Plan& plan = engine->plan();

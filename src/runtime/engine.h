@@ -75,6 +75,7 @@ class Engine {
   plan::LoadedPlan loaded_;
   std::vector<Program> programs_;  // kernels may point to them: never resized after load
   std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;  // of bytes_; the weights may lie elsewhere
   std::shared_ptr<Workers> workers_;
   std::vector<StepCode> code_;
 };
