@@ -45,6 +45,13 @@ TENSORRTAPI bool setCpuThreads(nvinfer1::IBuilderConfig& config, int32_t threads
 TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntime& runtime, int32_t threads) noexcept;
 TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads) noexcept;
 
+// ---- Engines -------------------------------------------------------------------------------------------------------
+
+// Like IRuntime::deserializeCudaEngine for a plan file, which is mapped rather than read: loading takes milliseconds
+// and processes share the weights' memory. The file must not be changed while the engine lives; it may be unlinked.
+// Null and one error report when the file cannot be read or is refused. The caller owns the engine.
+TENSORRTAPI nvinfer1::ICudaEngine* loadEngineFile(nvinfer1::IRuntime& runtime, const char* path) noexcept;
+
 // ---- Reports -------------------------------------------------------------------------------------------------------
 
 // The builder's last build: {"seconds", "target", "passes": [{"name", "milliseconds", "changed"}], "layers": [{"name",

@@ -34,17 +34,22 @@ std::vector<std::array<std::vector<int64_t>, 3>> EngineCore::profile_values(size
   return values;
 }
 
-Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes) {
+Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes,
+                                          std::shared_ptr<const void> owner) {
   auto core = std::make_shared<EngineCore>();
   core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
   EngineOptions options;
   options.find_kernel = find_cpu_kernel;
   LATHE_ASSIGN(options.workers, shared_workers(runtime->cpu_threads));
-  // Page-aligned, so that the weights are used where they lie.
-  LATHE_ASSIGN(MemoryBlock block, MemoryBlock::allocate(bytes.size()));
-  std::copy(bytes.begin(), bytes.end(), block.data());
-  const auto owner = std::make_shared<const MemoryBlock>(std::move(block));
-  LATHE_ASSIGN(core->engine, Engine::load({owner->data(), bytes.size()}, owner, options));
+  if (!owner) {
+    // Page-aligned, so that the weights are used where they lie.
+    LATHE_ASSIGN(MemoryBlock block, MemoryBlock::allocate(bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), block.data());
+    auto copy = std::make_shared<const MemoryBlock>(std::move(block));
+    bytes = {copy->data(), bytes.size()};
+    owner = std::move(copy);
+  }
+  LATHE_ASSIGN(core->engine, Engine::load(bytes, std::move(owner), options));
   core->runtime = std::move(runtime);
   nv::ICudaEngine* engine = new CudaEngine(core);
   core->facade = engine;

@@ -26,8 +26,9 @@ struct EngineCore {
 
 class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
  public:
-  // The bytes are copied.
-  static Result<nv::ICudaEngine*> load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes);
+  // `bytes` are used where they lie while `owner` lives; without an owner they are copied.
+  static Result<nv::ICudaEngine*> load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes,
+                                       std::shared_ptr<const void> owner = {});
   explicit CudaEngine(std::shared_ptr<EngineCore> core);
   ~CudaEngine() noexcept override;
 

@@ -64,6 +64,10 @@ bool setCpuThreads(nv::IBuilderConfig& config, int32_t threads) noexcept {
   return true;
 }
 
+nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcept {
+  return static_cast<api::Runtime&>(runtime).load_file(path);
+}
+
 bool setCpuThreads(nv::IRuntime& runtime, int32_t threads) noexcept {
   if (!check_threads(threads)) return false;
   static_cast<api::Runtime&>(runtime).core().cpu_threads = threads;

@@ -3,6 +3,7 @@
 
 #include "api/convert.h"
 #include "api/cuda_engine.h"
+#include "base/file.h"
 
 namespace lathe::api {
 namespace {
@@ -39,6 +40,15 @@ nv::ICudaEngine* Runtime::deserializeCudaEngineV2(nv::IStreamReaderV2& streamRea
                  [&]() -> Result<nv::ICudaEngine*> {
                    LATHE_ASSIGN(const std::vector<std::byte> bytes, read_all(streamReader));
                    return CudaEngine::load(core_, bytes);
+                 });
+}
+
+nv::ICudaEngine* Runtime::load_file(const char* path) noexcept {
+  return guarded(*core_->reporter, "lathe::loadEngineFile", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   if (!path) return fail(ErrorCode::invalid_argument, "the path is null");
+                   LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+                   return CudaEngine::load(core_, file->bytes(), file);
                  });
 }
 

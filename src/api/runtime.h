@@ -50,6 +50,7 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   void setEngineHostCodeAllowed(bool allowed) noexcept override { host_code_allowed_ = allowed; }
   bool getEngineHostCodeAllowed() const noexcept override { return host_code_allowed_; }
   nv::ICudaEngine* deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept override;
+  nv::ICudaEngine* load_file(const char* path) noexcept;
 
  private:
   std::shared_ptr<RuntimeCore> core_;

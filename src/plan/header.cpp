@@ -91,6 +91,7 @@ Section decode_section(std::span<const std::byte> entry) {
   section.trust = static_cast<TrustClass>(get<uint32_t>(entry, 4));
   section.offset = get<uint64_t>(entry, 8);
   section.bytes = get<uint64_t>(entry, 16);
+  section.checksum = get<uint64_t>(entry, 24);
   std::copy_n(entry.begin() + 32, section.digest.size(), section.digest.begin());
   return section;
 }
@@ -124,6 +125,11 @@ const Section* PlanHeader::find(SectionKind kind) const {
   for (const Section& section : sections)
     if (section.kind == kind) return &section;
   return nullptr;
+}
+
+void seal(Section& section, std::span<const std::byte> content) {
+  section.digest = digest_of(content);
+  section.checksum = Hasher().add(content).value();
 }
 
 OperatingSystem host_os() {
@@ -175,6 +181,7 @@ HeaderBytes encode_header(const PlanHeader& header) {
     put(bytes, entry + 4, static_cast<uint32_t>(section.trust));
     put(bytes, entry + 8, section.offset);
     put(bytes, entry + 16, section.bytes);
+    put(bytes, entry + 24, section.checksum);
     std::memcpy(bytes.data() + entry + 32, section.digest.data(), section.digest.size());
   }
   const Digest digest = digest_of(std::span(bytes).first(kDigestOffset));
@@ -184,7 +191,7 @@ HeaderBytes encode_header(const PlanHeader& header) {
 
 Digest signed_digest(PlanHeader header) {
   for (Section& section : header.sections)
-    if (section.kind == SectionKind::signature) section.digest = {};
+    if (section.kind == SectionKind::signature) section.digest = {}, section.checksum = 0;
   const HeaderBytes bytes = encode_header(header);
   return digest_of(std::span(bytes).first(kDigestOffset));
 }

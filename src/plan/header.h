@@ -28,7 +28,11 @@ struct Section {
   uint64_t offset = 0;  // from the start of the header
   uint64_t bytes = 0;
   Digest digest{};
+  uint64_t checksum = 0;  // against accidents; the digest, ten times as slow, against intent
 };
+
+// Sets digest and checksum from the section's content.
+void seal(Section& section, std::span<const std::byte> content);
 
 inline constexpr size_t kHeaderBytes = 1024;
 inline constexpr size_t kMaxSections = 8;

@@ -28,8 +28,12 @@ std::span<const std::byte> bytes_of(std::span<const std::byte> plan, const Secti
   return plan.subspan(section.offset, section.bytes);
 }
 
-Result<> check_digest(std::span<const std::byte> plan, const Section& section) {
-  if (digest_of(bytes_of(plan, section)) == section.digest) return {};
+Result<> check_content(std::span<const std::byte> plan, const Section& section, WeightsCheck check) {
+  if (check == WeightsCheck::none) return {};
+  const std::span<const std::byte> content = bytes_of(plan, section);
+  if (check == WeightsCheck::checksum ? Hasher().add(content).value() == section.checksum
+                                      : digest_of(content) == section.digest)
+    return {};
   return fail(ErrorCode::plan_digest,
               "the plan's {} are damaged: their digest does not match; copy or build the plan again",
               name_of(section.kind));
@@ -79,7 +83,7 @@ Result<Plan> decode_aligned(std::span<const std::byte> metadata) {
 
 }  // namespace
 
-Result<> check_section_digests(std::span<const std::byte> plan, const PlanHeader& header, bool with_weights) {
+Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, WeightsCheck weights) {
   uint64_t end = kHeaderBytes;
   for (const Section& section : header.sections) {
     const auto gap = plan.subspan(end, section.offset - end);
@@ -87,7 +91,7 @@ Result<> check_section_digests(std::span<const std::byte> plan, const PlanHeader
       return fail(ErrorCode::plan_malformed, "the plan is damaged: the gap before its {} is not zero",
                   name_of(section.kind));
     end = section.offset + section.bytes;
-    if (with_weights || section.kind != SectionKind::weights) LATHE_TRY(check_digest(plan, section));
+    LATHE_TRY(check_content(plan, section, section.kind == SectionKind::weights ? weights : WeightsCheck::digest));
   }
   return {};
 }
@@ -95,7 +99,7 @@ Result<> check_section_digests(std::span<const std::byte> plan, const PlanHeader
 Result<> check_weights(std::span<const std::byte> bytes) {
   LATHE_ASSIGN(const PlanHeader header, read_header(bytes));
   const Section* weights = header.find(SectionKind::weights);
-  return weights ? check_digest(bytes.subspan(header.prefix_bytes), *weights) : Result<>();
+  return weights ? check_content(bytes.subspan(header.prefix_bytes), *weights, WeightsCheck::digest) : Result<>();
 }
 
 Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
@@ -104,7 +108,10 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
   LATHE_TRY(check_usable(header, options));
   bytes = bytes.subspan(header.prefix_bytes);
   if (options.require_signature) LATHE_TRY(verify_signature(bytes, header, options.trusted_keys));
-  LATHE_TRY(check_section_digests(bytes, header, options.verify_weights || options.require_signature));
+  LATHE_TRY(check_sections(bytes, header,
+                           options.require_signature ? WeightsCheck::digest
+                           : options.verify_weights  ? WeightsCheck::checksum
+                                                     : WeightsCheck::none));
 
   LoadedPlan loaded;
   LATHE_ASSIGN(loaded.plan, decode_aligned(bytes_of(bytes, header.sections[0])));

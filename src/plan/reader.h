@@ -16,8 +16,8 @@
 namespace lathe::plan {
 
 struct ReadOptions {
-  bool verify_weights = true;           // false: the caller calls check_weights later, or trusts the storage
-  bool require_signature = false;       // implies verify_weights
+  bool verify_weights = true;      // by checksum; false: the caller calls check_weights later, or trusts the storage
+  bool require_signature = false;  // implies verifying the weights by digest
   std::vector<PublicKey> trusted_keys;  // for require_signature
   bool check_host = true;               // false: also read plans for other systems, to look at them
   Version version = library_version();  // what the plan must have been written by
@@ -36,7 +36,9 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
 // Compares the digest of the weights with the header's; for plans that were read with verify_weights off.
 Result<> check_weights(std::span<const std::byte> bytes);
 
-// Gaps and the digests of all sections. `plan` starts at the header.
-Result<> check_section_digests(std::span<const std::byte> plan, const PlanHeader& header, bool with_weights = true);
+// Gaps and the digests of all sections; weights may be checked by their checksum only, or not at all. `plan` starts at
+// the header.
+enum class WeightsCheck { none, checksum, digest };
+Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, WeightsCheck weights);
 
 }  // namespace lathe::plan

@@ -41,7 +41,7 @@ Result<KeyPair> make_key_pair() {
 Result<std::vector<std::byte>> sign_plan(std::span<const std::byte> plan, const SecretKey& key) {
   LATHE_ASSIGN(const PlanHeader original, read_header(plan));
   plan = plan.subspan(original.prefix_bytes);
-  LATHE_TRY(check_section_digests(plan, original));
+  LATHE_TRY(check_sections(plan, original, WeightsCheck::digest));
   PlanHeader header = with_signature_section(original);
   Section& section = header.sections.back();
 
@@ -51,7 +51,7 @@ Result<std::vector<std::byte>> sign_plan(std::span<const std::byte> plan, const 
   const Digest message = signed_digest(header);
   crypto_sign_ed25519_detached(raw(content.data() + sizeof(PublicKey)), nullptr, raw(message.data()), message.size(),
                                raw(key.data()));
-  section.digest = digest_of(content);
+  seal(section, content);
 
   std::vector<std::byte> result(header.plan_bytes);
   const auto head = encode_header(header);

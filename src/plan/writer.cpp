@@ -18,10 +18,12 @@ PlanHeader header_of(const Plan& plan, std::span<const std::byte> metadata) {
   header.os = host_os();
   header.architecture = host_architecture();
   header.target = plan.target;
-  header.sections.push_back({SectionKind::metadata, TrustClass::data, 0, metadata.size(), digest_of(metadata)});
-  if (!plan.weights.empty())
-    header.sections.push_back(
-        {SectionKind::weights, TrustClass::data, 0, plan.weights.size(), digest_of(plan.weights)});
+  const auto add = [&](SectionKind kind, std::span<const std::byte> content) {
+    header.sections.push_back({kind, TrustClass::data, 0, content.size(), {}, 0});
+    seal(header.sections.back(), content);
+  };
+  add(SectionKind::metadata, metadata);
+  if (!plan.weights.empty()) add(SectionKind::weights, plan.weights);
   place_sections(header);
   return header;
 }
