@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe build
+#include <fmt/core.h>
+
+#include "failure.h"
+#include "session.h"
+
+namespace lathe::cli {
+
+int build(const BuildCommand& command) {
+  ConsoleLogger logger;
+  BuildRequest request{&command.settings, {}, true, nullptr};
+  request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
+  const auto start = Clock::now();
+  const Plan plan = build_plan(command.model, request, logger);
+  write_file(command.output, text_of(*plan));
+  fmt::print("{}: {}, built in {:.1f} s\n", command.output, human_bytes(static_cast<double>(plan->size())),
+             seconds_since(start));
+  return 0;
+}
+
+}  // namespace lathe::cli

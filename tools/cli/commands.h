@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each subcommand can be told, and what does it. All throw Failure or UsageError; their result is the exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lathe::cli {
+
+// How a model becomes an engine.
+struct BuildSettings {
+  std::string min_shapes, opt_shapes, max_shapes;
+  std::string timing_cache;
+  double budget = -1;
+  int threads = 0;
+  int level = -1;
+  bool verbose = false;
+};
+
+struct BuildCommand {
+  std::string model, output;
+  BuildSettings settings;
+};
+int build(const BuildCommand& command);
+
+struct RunCommand {
+  std::string file, inputs, output_directory;
+  BuildSettings settings;
+};
+int run(const RunCommand& command);
+
+struct BenchCommand {
+  std::string file, shapes, inputs, json;
+  double seconds = 3;
+  BuildSettings settings;
+};
+int bench(const BenchCommand& command);
+
+struct InspectCommand {
+  std::string file, json;
+  bool support = false;
+  BuildSettings settings;
+};
+int inspect(const InspectCommand& command);
+
+struct CompareCommand {
+  std::string model, shapes, inputs, json;
+  double rtol = 1e-3, atol = 1e-5;
+  BuildSettings settings;
+};
+int compare(const CompareCommand& command);
+
+struct ConformanceCommand {
+  std::vector<std::string> directories;
+  std::string mode = "runtime", json;
+  int jobs = 0;
+  double timeout = 120;
+  bool quiet = false;
+};
+int conformance(const ConformanceCommand& command);
+
+struct DoctorCommand {
+  std::string json;
+};
+int doctor(const DoctorCommand& command);
+
+}  // namespace lathe::cli

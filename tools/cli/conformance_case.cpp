@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance_case.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "NvOnnxParser.h"
+#include "failure.h"
+#include "model_edit.h"
+#include "session.h"
+
+namespace lathe::cli {
+namespace {
+
+// ONNX's own.
+constexpr double kRelative = 1e-3, kAbsolute = 1e-7;
+
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The library's codes for what it cannot do, as opposed to what went wrong.
+[[noreturn]] void fail_or_refuse(const std::string& message) {
+  for (const char* name : {"_unsupported:", "shape_unknown:", "no_tactic:"})
+    if (message.find(name) != std::string::npos) throw Unsupported(message);
+  throw Failure(message);
+}
+
+Plan build_case(const std::string& model, const std::string& path, ConsoleLogger& logger) {
+  const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
+  if (!builder) throw Failure("no builder: " + logger.take_errors());
+  const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+  const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
+  if (!parser->parse(model.data(), model.size(), path.c_str())) {
+    bool unsupported = parser->getNbErrors() > 0;
+    for (int i = 0; i < parser->getNbErrors(); ++i)
+      unsupported &= parser->getError(i)->code() >= nvonnxparser::ErrorCode::kUNSUPPORTED_GRAPH;
+    const std::string message = parser->getNbErrors() > 0 ? parser->getError(0)->desc() : logger.take_errors();
+    if (unsupported) throw Unsupported(message);
+    throw Failure(message);
+  }
+  const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+  setBuildBudget(*config, 0);
+  setCpuThreads(*config, 1);
+  Plan plan(builder->buildSerializedNetwork(*network, *config));
+  if (!plan) fail_or_refuse("build: " + logger.take_errors());
+  return plan;
+}
+
+// The files <kind>_0.pb, <kind>_1.pb, ... of a data set.
+std::vector<std::string> read_numbered(const std::filesystem::path& folder, const char* kind) {
+  std::vector<std::string> files;
+  for (;;) {
+    const auto path = folder / fmt::format("{}_{}.pb", kind, files.size());
+    if (!std::filesystem::exists(path)) return files;
+    files.push_back(read_file(path.string()));
+  }
+}
+
+// Each with the name it carries, if that is one of `names`, or the one at its place.
+std::vector<HostTensor> parse_all(const std::vector<std::string>& files, const std::vector<std::string>& names) {
+  std::vector<HostTensor> tensors;
+  for (size_t i = 0; i < files.size(); ++i) {
+    tensors.push_back(parse_tensor_proto(files[i]));
+    std::string& name = tensors.back().name;
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (i >= names.size()) throw Failure(fmt::format("the model has {} of what file {} is for", names.size(), i));
+    name = names[i];
+  }
+  return tensors;
+}
+
+void compare(const HostTensor& got, const HostTensor& wanted) {
+  if (got.type != wanted.type || got.dims != wanted.dims)
+    throw Failure(fmt::format("output '{}' is {} {} instead of {} {}", wanted.name, type_name(got.type),
+                              to_text(got.dims), type_name(wanted.type), to_text(wanted.dims)));
+  const int64_t count = volume(wanted.dims);
+  int64_t wrong = 0, first = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double a = element(got, i), b = element(wanted, i);
+    if (a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= kAbsolute + kRelative * std::fabs(b))
+      continue;
+    if (wrong++ == 0) first = i;
+  }
+  if (wrong > 0)
+    throw Failure(fmt::format("output '{}' {} {}: {} of {} elements wrong, first at {}: {:.9g} instead of {:.9g}",
+                              wanted.name, type_name(wanted.type), to_text(wanted.dims), wrong, count, first,
+                              element(got, first), element(wanted, first)));
+}
+
+const HostTensor* find(const std::vector<HostTensor>& tensors, const std::string& name) {
+  for (const HostTensor& tensor : tensors)
+    if (tensor.name == name) return &tensor;
+  return nullptr;
+}
+
+std::vector<HostTensor> run_once(Session& session, const std::vector<HostTensor>& inputs, ConsoleLogger& logger) {
+  try {
+    Inference inference(session, inputs, logger);
+    inference.run();
+    return inference.outputs();
+  } catch (const Failure& failure) {
+    fail_or_refuse(std::string("run: ") + failure.what());
+  }
+}
+
+void check_reload(Session& session, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+                  ConsoleLogger& logger) {
+  const Plan again(session.engine().serialize());
+  if (!again) throw Failure("serialize: " + logger.take_errors());
+  Session copy = Session::load(again->data(), again->size(), 1, logger);
+  const std::vector<HostTensor> others = run_once(copy, inputs, logger);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].data != others.at(i).data || outputs[i].dims != others[i].dims)
+      throw Failure(fmt::format("output '{}' differs after reloading", outputs[i].name));
+}
+
+class Case {
+ public:
+  Case(std::filesystem::path folder, Mode mode)
+      : folder_(std::move(folder)), mode_(mode), path_((folder_ / "model.onnx").string()), model_(read_file(path_)) {
+    names_ = names_of(model_);
+    if (mode == Mode::symbolic) model_ = open_shapes(model_);
+  }
+
+  void run() {
+    if (mode_ != Mode::frozen) load(model_);
+    int sets = 0;
+    for (; std::filesystem::exists(data_set(sets)); ++sets) run_data_set(data_set(sets));
+    if (sets == 0) throw Failure("no test_data_set_0");
+  }
+
+ private:
+  std::filesystem::path data_set(int index) const { return folder_ / fmt::format("test_data_set_{}", index); }
+
+  void load(const std::string& model) {
+    const Plan plan = build_case(model, path_, logger_);
+    session_.emplace(Session::load(plan->data(), plan->size(), 1, logger_));
+  }
+
+  void run_data_set(const std::filesystem::path& data) {
+    const std::vector<std::string> files = read_numbered(data, "input");
+    std::vector<HostTensor> inputs;
+    if (mode_ == Mode::frozen)
+      freeze(files);
+    else
+      inputs = parse_all(files, names_.inputs);
+    const std::vector<HostTensor> outputs = run_once(*session_, inputs, logger_);
+    for (const HostTensor& wanted : parse_all(read_numbered(data, "output"), names_.outputs)) {
+      const HostTensor* got = find(outputs, wanted.name);
+      if (!got) throw Failure(fmt::format("the engine has no output '{}'", wanted.name));
+      compare(*got, wanted);
+    }
+    if (mode_ == Mode::reload) check_reload(*session_, inputs, outputs, logger_);
+  }
+
+  // Strings and sequences cannot be parsed here; the parser tells that the model needs them.
+  void freeze(const std::vector<std::string>& files) {
+    std::map<std::string, std::string> tensors;
+    try {
+      const std::vector<HostTensor> parsed = parse_all(files, names_.inputs);
+      for (size_t i = 0; i < files.size(); ++i) tensors[parsed[i].name] = files[i];
+    } catch (const Failure&) {
+      load(model_);
+      throw;
+    }
+    load(freeze_inputs(model_, tensors));
+  }
+
+  std::filesystem::path folder_;
+  Mode mode_;
+  std::string path_, model_;
+  ModelNames names_;
+  ConsoleLogger logger_{nvinfer1::ILogger::Severity::kERROR};
+  std::optional<Session> session_;
+};
+
+}  // namespace
+
+CaseResult run_case(const std::string& folder, Mode mode) {
+  try {
+    Case(folder, mode).run();
+    return {Verdict::passed, ""};
+  } catch (const Unsupported& reason) {
+    return {Verdict::unsupported, reason.what()};
+  } catch (const std::exception& reason) {
+    return {Verdict::failed, reason.what()};
+  }
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// lathe inspect
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "failure.h"
+#include "session.h"
+
+namespace lathe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dims_text(const Json& dims) { return to_text(dims.get<std::vector<int64_t>>()); }
+
+std::string text_at(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  if (it == json.end() || it->is_null()) return "";
+  return it->is_string() ? it->get<std::string>() : it->dump();
+}
+
+std::string tensors_text(const Json& tensors) {
+  std::string text;
+  for (const Json& tensor : tensors)
+    if (tensor.is_object())
+      text += (text.empty() ? "" : ", ") + text_at(tensor, "Format/Datatype") + " " + dims_text(tensor["Dimensions"]);
+  return text;
+}
+
+void show_engine(const Json& json) {
+  fmt::print("{} for {}, {} threads: {} steps, weights {}, scratch memory {}, file {}\n\n", text_at(json, "file"),
+             text_at(json, "target"), text_at(json, "threads"), json["layers"].size(),
+             human_bytes(json["weights_bytes"].get<double>()),
+             json["scratch_bytes"].get<int64_t>() < 0 ? "depends on the sizes"
+                                                      : human_bytes(json["scratch_bytes"].get<double>()),
+             human_bytes(json["bytes"].get<double>()));
+  std::vector<std::vector<std::string>> rows = {{"tensor", "is", "type", "shape"}};
+  for (const Json& binding : json["bindings"])
+    rows.push_back({text_at(binding, "name"), binding["input"].get<bool>() ? "input" : "output",
+                    text_at(binding, "dtype"), dims_text(binding["dims"])});
+  fmt::print("{}\n", table(rows));
+  rows = {{">step", "kernel", "tactic", "result", ">us", "does the work of"}};
+  for (const Json& layer : json["layers"]) {
+    if (!layer.is_object()) {
+      rows.push_back({std::to_string(rows.size() - 1), "", "", "", "", layer.get<std::string>()});
+      continue;
+    }
+    const double us = layer.value("Milliseconds", 0.0) * 1e3;
+    rows.push_back({std::to_string(rows.size() - 1), text_at(layer, "LayerType"), text_at(layer, "TacticName"),
+                    shorten(tensors_text(layer["Outputs"]), 40), us > 0 ? fmt::format("{:.1f}", us) : "",
+                    shorten(text_at(layer, "Origin"), 70)});
+  }
+  fmt::print("{}", table(rows));
+}
+
+Json describe_engine(const InspectCommand& command, ConsoleLogger& logger) {
+  BuildRequest request{&command.settings, {}, true, nullptr};
+  request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
+  Session session = Session::open(command.file, request, logger);
+  const Plan plan(session.engine().serialize());
+  if (!plan) throw Failure(lastError());
+  Json json = Json::parse(take_text(planJson(plan->data(), plan->size())));
+  const std::unique_ptr<nvinfer1::IEngineInspector> inspector(session.engine().createEngineInspector());
+  if (!inspector) throw Failure(lastError());
+  const Json layers = Json::parse(inspector->getEngineInformation(nvinfer1::LayerInformationFormat::kJSON));
+  json["file"] = command.file;
+  json.erase("steps");
+  json["scratch_bytes"] = session.engine().getDeviceMemorySizeV2();
+  json["layers"] = layers["Layers"];
+  return json;
+}
+
+void show_support(const Json& json) {
+  std::vector<std::vector<std::string>> rows = {{">node", "operator", "name", "support", "reason"}};
+  for (const Json& node : json["list"]) {
+    const std::string domain = text_at(node, "domain");
+    rows.push_back({text_at(node, "node"), (domain.empty() ? "" : domain + ".") + text_at(node, "op"),
+                    shorten(text_at(node, "name"), 40), text_at(node, "support"), text_at(node, "message")});
+  }
+  fmt::print("{}\n{}\n", table(rows),
+             json["supported"].get<bool>() ? fmt::format("all {} nodes are supported", json["list"].size())
+                                           : fmt::format("{} of {} nodes keep this model from being built",
+                                                         json["problems"].size(), json["list"].size()));
+}
+
+}  // namespace
+
+int inspect(const InspectCommand& command) {
+  ConsoleLogger logger;
+  Json json;
+  if (command.support) {
+    if (!is_model_file(command.file))
+      throw UsageError("--support needs a model (.onnx): an engine is supported as a whole");
+    json = Json::parse(take_text(supportJson(command.file.c_str())));
+    show_support(json);
+  } else {
+    json = describe_engine(command, logger);
+    show_engine(json);
+  }
+  if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");
+  return 0;
+}
+
+}  // namespace lathe::cli

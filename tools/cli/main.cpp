@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: what can be said, and what is said back when it cannot.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "commands.h"
+#include "failure.h"
+#include "lathe.h"
+
+namespace {
+
+using namespace lathe::cli;
+
+constexpr const char* kAbout =
+    "Lathe turns ONNX models into engines that are tuned for this machine, and runs them.\n\n"
+    "  lathe build model.onnx -o model.engine              tune once\n"
+    "  lathe run model.engine --loadInputs=x:input.npy     run on real input\n"
+    "  lathe bench model.engine                            measure\n\n"
+    "`lathe COMMAND --help` explains each command with examples.";
+
+void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) {
+  constexpr const char* group = "How to build";
+  if (shapes) {
+    command.add_option("--minShapes", settings.min_shapes, "Least sizes of dynamic inputs: name:1x3x224x224,...")
+        ->group(group);
+    command.add_option("--optShapes", settings.opt_shapes, "Sizes to tune for")->group(group);
+    command.add_option("--maxShapes", settings.max_shapes, "Largest sizes")->group(group);
+  }
+  command.add_option("--timingCacheFile", settings.timing_cache, "Measurements to reuse, and to add to")->group(group);
+  command
+      .add_option("--buildBudget", settings.budget,
+                  "Seconds to spend on measuring; 0 measures nothing and trusts the cost model")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+  command
+      .add_option("--builderOptimizationLevel", settings.level,
+                  "0 (quickest build) to 5 (quickest engine); 3 unless given")
+      ->check(CLI::Range(0, 5))
+      ->group(group);
+  command.add_flag("--verbose", settings.verbose, "Everything the library logs")->group(group);
+}
+
+void add_threads(CLI::App& command, BuildSettings& settings) {
+  command.add_option("--threads", settings.threads, "Threads to run on; all allowed CPUs unless given")
+      ->check(CLI::Range(0, 4096));
+}
+
+void add_build(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("build", "Build an engine from an ONNX model");
+  auto options = std::make_shared<BuildCommand>();
+  command->add_option("MODEL", options->model, "The ONNX model")->required();
+  command->add_option("-o,--output", options->output, "Where the engine goes")->required();
+  add_threads(*command, options->settings);
+  add_build_options(*command, options->settings, true);
+  command->footer(
+      "A model whose inputs have open sizes becomes an engine for any sizes, tuned for size 1, unless you say what it\n"
+      "is for. A timing cache makes later builds quick, and equal.\n\n"
+      "Examples:\n"
+      "  lathe build resnet50.onnx -o resnet50.engine --timingCacheFile=this_machine.cache\n"
+      "  lathe build bert.onnx -o bert.engine --minShapes=ids:1x1 --optShapes=ids:1x128 --maxShapes=ids:8x512\n"
+      "  lathe build model.onnx -o model.engine --buildBudget=10 --threads=1");
+  command->callback([options, &chosen] { chosen = [options] { return build(*options); }; });
+}
+
+void add_run(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("run", "Run an engine, or a model, once on given inputs");
+  auto options = std::make_shared<RunCommand>();
+  command->add_option("FILE", options->file, "An engine, or a model (.onnx), which is built first")->required();
+  command->add_option("--loadInputs", options->inputs, "name:file,... (.npy, .pb, .png, .jpg, or bare bytes)");
+  command->add_option("--exportOutput", options->output_directory, "Folder for the outputs, one .npy file each");
+  add_threads(*command, options->settings);
+  add_build_options(*command, options->settings, true);
+  command->footer(
+      "Each output is shown with type, shape, first values and, where it looks like classes, the best five. A picture\n"
+      "is brought to the input's size; float inputs get 0 to 1, uint8 inputs 0 to 255.\n\n"
+      "Examples:\n"
+      "  lathe run digits.engine --loadInputs=image:digit.png\n"
+      "  lathe run model.onnx --loadInputs=ids:ids.npy,mask:mask.npy --exportOutput out");
+  command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+void add_bench(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("bench", "Measure latency, throughput, load time and memory");
+  auto options = std::make_shared<BenchCommand>();
+  command->add_option("FILE", options->file, "An engine, or a model (.onnx), which is built first")->required();
+  command->add_option("--shapes", options->shapes, "Sizes of dynamic inputs: name:1x3x224x224,...");
+  command->add_option("--loadInputs", options->inputs, "name:file,...; other inputs are made up");
+  command->add_option("--seconds", options->seconds, "How long to measure; 3 unless given")->check(CLI::PositiveNumber);
+  command->add_option("--json", options->json, "File for the numbers as JSON");
+  add_threads(*command, options->settings);
+  add_build_options(*command, options->settings, false);
+  command->footer(
+      "Examples:\n"
+      "  lathe bench resnet50.engine --threads=1\n"
+      "  lathe bench bert.engine --shapes=ids:1x128,mask:1x128 --seconds=10 --json bench.json");
+  command->callback([options, &chosen] { chosen = [options] { return bench(*options); }; });
+}
+
+void add_inspect(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("inspect", "Show what an engine does, or what of a model is supported");
+  auto options = std::make_shared<InspectCommand>();
+  command->add_option("FILE", options->file, "An engine, or a model (.onnx), which is built first")->required();
+  command->add_flag("--support", options->support,
+                    "Of a model: each node with native, generic, or unsupported and why");
+  command->add_option("--json", options->json, "File for all of it as JSON");
+  add_threads(*command, options->settings);
+  add_build_options(*command, options->settings, true);
+  command->footer(
+      "Examples:\n"
+      "  lathe inspect resnet50.engine\n"
+      "  lathe inspect model.onnx --support");
+  command->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
+}
+
+void add_compare(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("compare", "Compare the engine of a model with its plain evaluation");
+  auto options = std::make_shared<CompareCommand>();
+  command->add_option("MODEL", options->model, "The ONNX model")->required();
+  command->add_option("--shapes", options->shapes, "Sizes of dynamic inputs: name:1x3x224x224,...; 1 unless given");
+  command->add_option("--loadInputs", options->inputs, "name:file,...; other inputs are made up");
+  command->add_option("--rtol", options->rtol, "Relative tolerance; 1e-3 unless given");
+  command->add_option("--atol", options->atol, "Absolute tolerance; 1e-5 unless given");
+  command->add_option("--json", options->json, "File for the numbers as JSON");
+  add_threads(*command, options->settings);
+  add_build_options(*command, options->settings, false);
+  command->footer(
+      "Every tensor of the model that the engine still computes is compared. The exit status is 1 when an output\n"
+      "differs by more than the tolerance.\n\n"
+      "Examples:\n"
+      "  lathe compare model.onnx\n"
+      "  lathe compare bert.onnx --shapes=ids:1x16 --loadInputs=ids:ids.npy");
+  command->callback([options, &chosen] { chosen = [options] { return compare(*options); }; });
+}
+
+void add_conformance(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("conformance", "Run ONNX test folders at the official tolerance");
+  auto options = std::make_shared<ConformanceCommand>();
+  command->add_option("DIR", options->directories, "Folders, searched for cases: model.onnx, test_data_set_*")
+      ->required();
+  command
+      ->add_option("--mode", options->mode,
+                   "runtime: inputs at run time; frozen: inputs as constants; symbolic: sizes known at run time only; "
+                   "reload: engine serialized and loaded again")
+      ->check(CLI::IsMember({"runtime", "frozen", "symbolic", "reload"}));
+  command->add_option("--jobs", options->jobs, "Cases at a time; one per allowed CPU unless given")
+      ->check(CLI::Range(0, 256));
+  command->add_option("--timeout", options->timeout, "Seconds for one case; 120 unless given")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--json", options->json, "File for the result of each case as JSON");
+  command->add_flag("--quiet", options->quiet, "Only failures and the summary");
+  command->footer(
+      "Each case runs in a process of its own: a crash is a failed case. The exit status is 1 when a case failed;\n"
+      "unsupported ones are listed with the reason and do not count as failed.\n\n"
+      "Examples:\n"
+      "  lathe conformance data/conformance\n"
+      "  lathe conformance data/conformance/node --mode=symbolic --json result.json");
+  command->callback([options, &chosen] { chosen = [options] { return conformance(*options); }; });
+}
+
+void add_doctor(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("doctor", "Tell what is installed, what is missing, and what to do");
+  auto options = std::make_shared<DoctorCommand>();
+  command->add_option("--json", options->json, "File for all of it as JSON");
+  command->callback([options, &chosen] { chosen = [options] { return doctor(*options); }; });
+}
+
+int report(const char* message, int status, const char* hint = "") {
+  std::fflush(stdout);
+  std::fprintf(stderr, "lathe: %s\n%s", message, hint);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(kAbout, "lathe");
+  app.set_version_flag("--version", lathe::latheVersion());
+  app.require_subcommand(1);
+  std::function<int()> chosen;
+  add_build(app, chosen);
+  add_run(app, chosen);
+  add_bench(app, chosen);
+  add_inspect(app, chosen);
+  add_compare(app, chosen);
+  add_conformance(app, chosen);
+  add_doctor(app, chosen);
+  try {
+    app.parse(argc, argv);
+    return chosen();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const UsageError& error) {
+    return report(error.what(), 2, "`lathe COMMAND --help` shows what it takes.\n");
+  } catch (const std::bad_alloc&) {
+    return report("out of memory", 1);
+  } catch (const std::exception& error) {
+    return report(error.what(), 1);
+  }
+}

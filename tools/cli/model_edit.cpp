@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_edit.h"
+
+#include <functional>
+#include <set>
+
+#include "protobuf.h"
+
+namespace lathe::cli {
+namespace {
+
+// ModelProto, GraphProto, ValueInfoProto, TypeProto, TypeProto.Tensor, TensorShapeProto, Dimension, TensorProto.
+enum Field : uint32_t {
+  kModelGraph = 7,
+  kGraphInitializer = 5,
+  kGraphInput = 11,
+  kGraphOutput = 12,
+  kGraphValueInfo = 13,
+  kInfoName = 1,
+  kInfoType = 2,
+  kTypeTensor = 1,
+  kTensorShape = 2,
+  kShapeDim = 1,
+  kDimParam = 2,
+  kInitializerName = 8,
+};
+
+// Copies a message; `edit` may handle a field itself and then returns true.
+using Edit = std::function<bool(const ProtoField& field, std::string& out)>;
+std::string copy(std::string_view message, const Edit& edit) {
+  std::string out;
+  ProtoReader reader(message);
+  for (ProtoField field; reader.next(field);)
+    if (!edit(field, out)) out += field.whole;
+  return out;
+}
+
+// Copies a message with `edit` applied to each message in field `number`.
+std::string copy_inside(std::string_view message, uint32_t number,
+                        const std::function<std::string(std::string_view)>& edit) {
+  return copy(message, [&](const ProtoField& field, std::string& out) {
+    if (field.number != number) return false;
+    append_bytes(out, number, edit(field.bytes));
+    return true;
+  });
+}
+
+std::string bytes_of(std::string_view message, uint32_t number) {
+  std::string found;
+  ProtoReader reader(message);
+  for (ProtoField field; reader.next(field);)
+    if (field.number == number) found = field.bytes;
+  return found;
+}
+
+// Its shape with parameters as sizes, or, if it is no input, none.
+std::string open_tensor_type(std::string_view tensor, const std::string& name, bool is_input) {
+  return copy(tensor, [&](const ProtoField& field, std::string& out) {
+    if (field.number != kTensorShape) return false;
+    if (!is_input) return true;
+    int dim = 0;
+    append_bytes(out, kTensorShape, copy_inside(field.bytes, kShapeDim, [&](std::string_view) {
+                   std::string param;
+                   append_bytes(param, kDimParam, name + "_" + std::to_string(dim++));
+                   return param;
+                 }));
+    return true;
+  });
+}
+
+std::string open_info(std::string_view info, bool is_input) {
+  const std::string name = bytes_of(info, kInfoName);
+  return copy_inside(info, kInfoType, [&](std::string_view type) {
+    return copy_inside(type, kTypeTensor,
+                       [&](std::string_view tensor) { return open_tensor_type(tensor, name, is_input); });
+  });
+}
+
+std::set<std::string> initializer_names(std::string_view graph) {
+  std::set<std::string> names;
+  ProtoReader reader(graph);
+  for (ProtoField field; reader.next(field);)
+    if (field.number == kGraphInitializer) names.insert(bytes_of(field.bytes, kInitializerName));
+  return names;
+}
+
+}  // namespace
+
+ModelNames names_of(std::string_view model) {
+  ModelNames names;
+  const std::string graph = bytes_of(model, kModelGraph);
+  const std::set<std::string> initializers = initializer_names(graph);
+  ProtoReader reader(graph);
+  for (ProtoField field; reader.next(field);) {
+    if (field.number != kGraphInput && field.number != kGraphOutput) continue;
+    std::string name = bytes_of(field.bytes, kInfoName);
+    if (field.number == kGraphOutput)
+      names.outputs.push_back(std::move(name));
+    else if (!initializers.contains(name))
+      names.inputs.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::string freeze_inputs(std::string_view model, const std::map<std::string, std::string>& tensors) {
+  return copy_inside(model, kModelGraph, [&](std::string_view graph) {
+    std::string out = copy(graph, [&](const ProtoField& field, std::string&) {
+      return field.number == kGraphInput && tensors.contains(bytes_of(field.bytes, kInfoName));
+    });
+    for (const auto& [name, tensor] : tensors) {
+      std::string named = tensor;  // of a field that occurs twice the last one counts
+      append_bytes(named, kInitializerName, name);
+      append_bytes(out, kGraphInitializer, named);
+    }
+    return out;
+  });
+}
+
+std::string open_shapes(std::string_view model) {
+  return copy_inside(model, kModelGraph, [](std::string_view graph) {
+    const std::set<std::string> initializers = initializer_names(graph);
+    return copy(graph, [&](const ProtoField& field, std::string& out) {
+      if (field.number == kGraphValueInfo) return true;
+      if (field.number != kGraphInput && field.number != kGraphOutput) return false;
+      const bool is_input = field.number == kGraphInput;
+      if (is_input && initializers.contains(bytes_of(field.bytes, kInfoName))) return false;
+      append_bytes(out, field.number, open_info(field.bytes, is_input));
+      return true;
+    });
+  });
+}
+
+}  // namespace lathe::cli

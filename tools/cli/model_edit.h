@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes to the inputs of a serialized ONNX model.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lathe::cli {
+
+// Names of the graph's inputs that have no initializer, and of its outputs, in order. Throws Failure.
+struct ModelNames {
+  std::vector<std::string> inputs, outputs;
+};
+ModelNames names_of(std::string_view model);
+
+// The model with these inputs as initializers instead. `tensors`: serialized TensorProto by input name.
+std::string freeze_inputs(std::string_view model, const std::map<std::string, std::string>& tensors);
+
+// The model with each size of its inputs as a parameter of its own, and no claim about other shapes.
+std::string open_shapes(std::string_view model);
+
+}  // namespace lathe::cli

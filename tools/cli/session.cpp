@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "NvOnnxParser.h"
+#include "failure.h"
+
+namespace lathe::cli {
+namespace {
+
+using nvinfer1::TensorIOMode;
+
+// What the library logged, or else what it last said, becomes the failure.
+[[noreturn]] void fail(ConsoleLogger& logger, std::string_view what) {
+  std::string reason = logger.take_errors();
+  if (reason.empty()) reason = lastError();
+  throw Failure(reason.empty() ? std::string(what) : reason);
+}
+
+// The timing cache of a file, which is written back when the build is done.
+class CacheFile {
+ public:
+  CacheFile(const std::string& path, nvinfer1::IBuilderConfig& config) : path_(path) {
+    if (path_.empty()) return;
+    std::string bytes;
+    if (access(path_.c_str(), F_OK) == 0) bytes = read_file(path_);
+    cache_.reset(config.createTimingCache(bytes.data(), bytes.size()));
+    if (!cache_) {
+      fmt::print(stderr, "warning: {} is no timing cache of this version; a new one takes its place\n", path_);
+      cache_.reset(config.createTimingCache(nullptr, 0));
+    }
+    if (cache_ && !config.setTimingCache(*cache_, false)) cache_.reset();
+  }
+  void write() const {
+    const Plan bytes(cache_ ? cache_->serialize() : nullptr);
+    if (bytes) write_file(path_, text_of(*bytes));
+  }
+
+ private:
+  const std::string& path_;
+  std::unique_ptr<nvinfer1::ITimingCache> cache_;
+};
+
+void warn_of_open_shapes(const nvinfer1::INetworkDefinition& network) {
+  for (int32_t i = 0; i < network.getNbInputs(); ++i) {
+    const nvinfer1::ITensor& input = *network.getInput(i);
+    if (!is_dynamic(input.getDimensions())) continue;
+    const std::string dims = to_text(to_vector(input.getDimensions()));
+    fmt::print(stderr,
+               "warning: input '{0}' has shape {1}: the engine will take any sizes, but is tuned for ?=1; say what it "
+               "is for with --minShapes, --optShapes, --maxShapes={0}:...\n",
+               input.getName(), dims);
+  }
+}
+
+}  // namespace
+
+std::string take_text(nvinfer1::IHostMemory* report) {
+  const Plan owned(report);
+  if (!owned) throw Failure(lastError());
+  return std::string(text_of(*owned));
+}
+
+bool is_model_file(const std::string& path) { return path.ends_with(".onnx"); }
+
+Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLogger& logger) {
+  const BuildSettings& settings = *request.settings;
+  const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
+  if (!builder) fail(logger, "the builder could not be made");
+  const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+  const std::unique_ptr<nvonnxparser::IParser> parser(network ? nvonnxparser::createParser(*network, logger) : nullptr);
+  if (!parser) fail(logger, "the parser could not be made");
+  const auto severity =
+      settings.verbose ? nvinfer1::ILogger::Severity::kVERBOSE : nvinfer1::ILogger::Severity::kWARNING;
+  if (!parser->parseFromFile(model.c_str(), static_cast<int>(severity))) fail(logger, "the model could not be parsed");
+
+  const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+  if (!config) fail(logger, "the configuration could not be made");
+  config->setProfilingVerbosity(nvinfer1::ProfilingVerbosity::kDETAILED);
+  if (settings.level >= 0) config->setBuilderOptimizationLevel(settings.level);
+  if (!setBuildBudget(*config, settings.budget) || !setCpuThreads(*config, settings.threads))
+    throw UsageError(lastError());
+  if (!request.shapes.empty()) {
+    nvinfer1::IOptimizationProfile* profile = builder->createOptimizationProfile();
+    if (!profile) fail(logger, "the profile could not be made");
+    fill_profile(*profile, *network, request.shapes);
+    if (config->addOptimizationProfile(profile) < 0) fail(logger, "the shapes are not valid");
+  } else if (request.show_progress) {
+    warn_of_open_shapes(*network);
+  }
+  const CacheFile cache(settings.timing_cache, *config);
+  std::optional<Progress> progress;
+  if (request.show_progress) config->setProgressMonitor(&progress.emplace(settings.budget));
+  Plan plan(builder->buildSerializedNetwork(*network, *config));
+  progress.reset();
+  if (!plan) fail(logger, "the engine could not be built");
+  cache.write();
+  if (request.report) *request.report = take_text(buildReportJson(*builder));
+  return plan;
+}
+
+Session Session::load(const void* plan, size_t size, int threads, ConsoleLogger& logger) {
+  Session session;
+  session.runtime_.reset(nvinfer1::createInferRuntime(logger));
+  if (!session.runtime_) fail(logger, "the runtime could not be made");
+  if (!setCpuThreads(*session.runtime_, threads)) throw UsageError(lastError());
+  session.engine_.reset(session.runtime_->deserializeCudaEngine(plan, size));
+  if (!session.engine_) fail(logger, "the engine could not be loaded");
+  return session;
+}
+
+Session Session::open(const std::string& path, const BuildRequest& request, ConsoleLogger& logger) {
+  if (is_model_file(path)) {
+    const Plan plan = build_plan(path, request, logger);
+    return load(plan->data(), plan->size(), request.settings->threads, logger);
+  }
+  const std::string bytes = read_file(path);
+  try {
+    return load(bytes.data(), bytes.size(), request.settings->threads, logger);
+  } catch (const Failure& failure) {
+    throw Failure(fmt::format("{}: {}", path, failure.what()));
+  }
+}
+
+std::vector<std::string> Session::names(TensorIOMode mode) const {
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < engine_->getNbIOTensors(); ++i)
+    if (engine_->getTensorIOMode(engine_->getIOTensorName(i)) == mode) names.emplace_back(engine_->getIOTensorName(i));
+  return names;
+}
+
+Expected Session::expected(const std::string& input) const {
+  return {input, engine_->getTensorDataType(input.c_str()), to_vector(engine_->getTensorShape(input.c_str()))};
+}
+
+OutputMemory::~OutputMemory() { std::free(data_); }
+
+void* OutputMemory::reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t alignment, cudaStream_t) {
+  if (data_ && size <= size_) return data_;
+  std::free(data_);
+  size_ = (size + alignment - 1) / alignment * alignment;
+  return data_ = std::aligned_alloc(alignment, size_);
+}
+
+Inference::Inference(Session& session, const std::vector<HostTensor>& inputs, ConsoleLogger& logger)
+    : logger_(logger), engine_(session.engine()), context_(session.engine().createExecutionContext()) {
+  if (!context_) fail(logger_, "the context could not be made");
+  static const std::byte nothing{};  // the address of tensors without elements
+  for (const HostTensor& input : inputs) {
+    const void* data = input.data.empty() ? &nothing : input.data.data();
+    if (!context_->setInputShape(input.name.c_str(), to_dims(input.dims)) ||
+        !context_->setInputTensorAddress(input.name.c_str(), data))
+      fail(logger_, "an input was refused");
+  }
+  for (const std::string& name : session.names(TensorIOMode::kOUTPUT))
+    if (!context_->setOutputAllocator(name.c_str(), &memory_[name])) fail(logger_, "an output was refused");
+}
+
+void Inference::run() {
+  if (!context_->enqueueV3(nullptr)) fail(logger_, "the engine could not be run");
+}
+
+std::vector<HostTensor> Inference::outputs() const {
+  std::vector<HostTensor> outputs;
+  for (int32_t i = 0; i < engine_.getNbIOTensors(); ++i) {
+    const char* name = engine_.getIOTensorName(i);
+    const auto it = memory_.find(name);
+    if (it == memory_.end()) continue;
+    HostTensor tensor{name, engine_.getTensorDataType(name), to_vector(it->second.dims()), {}};
+    const size_t bytes = byte_size(tensor.type, tensor.dims);
+    tensor.data.assign(it->second.data(), it->second.data() + bytes);
+    outputs.push_back(std::move(tensor));
+  }
+  return outputs;
+}
+
+std::vector<HostTensor> gather_inputs(Session& session, const std::map<std::string, std::string>& files,
+                                      const ShapeMap& shapes, bool generate) {
+  std::vector<HostTensor> tensors;
+  std::string known;
+  for (const std::string& name : session.names(TensorIOMode::kINPUT)) {
+    Expected expected = session.expected(name);
+    known +=
+        fmt::format("{}{} ({} {})", known.empty() ? "" : ", ", name, type_name(expected.type), to_text(expected.dims));
+    if (const auto file = files.find(name); file != files.end()) {
+      tensors.push_back(read_tensor_file(file->second, expected));
+      continue;
+    }
+    if (!generate)
+      throw UsageError(fmt::format("input '{}' ({}, {}) is not given: add --loadInputs={}:FILE", name,
+                                   type_name(expected.type), to_text(expected.dims), name));
+    if (const auto shape = shapes.find(name); shape != shapes.end()) {
+      expected.dims = shape->second;
+    } else {
+      expected.dims = to_vector(session.engine().getProfileShape(name.c_str(), 0, nvinfer1::OptProfileSelector::kOPT));
+    }
+    tensors.push_back(make_input(name, expected.type, expected.dims, tensors.size() + 1));
+  }
+  const auto check = [&](const std::string& name) {
+    for (const HostTensor& tensor : tensors)
+      if (tensor.name == name) return;
+    throw UsageError(fmt::format("there is no input '{}'; the inputs: {}", name, known.empty() ? "none" : known));
+  };
+  for (const auto& entry : files) check(entry.first);
+  for (const auto& entry : shapes) check(entry.first);
+  return tensors;
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor_file.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "failure.h"
+
+namespace lathe::cli {
+namespace {
+
+using File = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+std::string lower_ending(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  std::string ending = dot == std::string::npos ? "" : path.substr(dot);
+  for (char& c : ending) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return ending;
+}
+
+// Bare bytes have the input's shape; one open size is found from the length of the file.
+HostTensor parse_raw(std::string_view bytes, const Expected& expected) {
+  HostTensor tensor{expected.name, expected.type, expected.dims, {}};
+  int64_t known = static_cast<int64_t>(type_info(expected.type).bytes), open = -1;
+  for (size_t i = 0; i < tensor.dims.size(); ++i) {
+    if (tensor.dims[i] >= 0) {
+      known *= tensor.dims[i];
+    } else if (open >= 0) {
+      throw Failure(fmt::format("a file of bare bytes does not tell the sizes of {}; use .npy", to_text(tensor.dims)));
+    } else {
+      open = static_cast<int64_t>(i);
+    }
+  }
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (open >= 0 && known > 0) tensor.dims[static_cast<size_t>(open)] = size / known;
+  if (open >= 0 ? known == 0 || size % known != 0 : size != known)
+    throw Failure(fmt::format("{} bytes do not make a {} tensor of shape {}", size, type_name(expected.type),
+                              to_text(expected.dims)));
+  tensor.data.resize(bytes.size());
+  if (!bytes.empty()) std::memcpy(tensor.data.data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+void check(const HostTensor& tensor, const Expected& expected) {
+  // numpy has no bfloat16: two bytes are taken as such.
+  const bool same_type = tensor.type == expected.type ||
+                         (expected.type == DataType::kBF16 && (tensor.type == kUINT16 || tensor.type == kINT16));
+  if (!same_type)
+    throw Failure(fmt::format("it holds {}, but input '{}' is {}; convert it (numpy: a.astype('{}'))",
+                              type_name(tensor.type), expected.name, type_name(expected.type),
+                              type_name(expected.type)));
+  bool fits = tensor.dims.size() == expected.dims.size();
+  for (size_t i = 0; fits && i < expected.dims.size(); ++i)
+    fits = expected.dims[i] < 0 || expected.dims[i] == tensor.dims[i];
+  if (!fits)
+    throw Failure(fmt::format("its shape is {}, but input '{}' has shape {}", to_text(tensor.dims), expected.name,
+                              to_text(expected.dims)));
+}
+
+HostTensor parse(const std::string& path, const Expected& expected) {
+  const std::string bytes = read_file(path), ending = lower_ending(path);
+  if (ending == ".npy") return parse_npy(bytes);
+  if (ending == ".pb") return parse_tensor_proto(bytes);
+  if (ending == ".png" || ending == ".jpg" || ending == ".jpeg") return parse_image(bytes, expected);
+  return parse_raw(bytes, expected);
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  const File file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw Failure(fmt::format("{}: {}", path, std::strerror(errno)));
+  std::string bytes;
+  char buffer[1 << 16];
+  while (const size_t count = std::fread(buffer, 1, sizeof(buffer), file.get())) bytes.append(buffer, count);
+  if (std::ferror(file.get())) throw Failure(fmt::format("{}: reading failed: {}", path, std::strerror(errno)));
+  return bytes;
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  // A new name first: whoever reads the file meanwhile sees all of the old or all of the new.
+  const std::string part = path + ".part";
+  FILE* file = std::fopen(part.c_str(), "wb");
+  if (!file) throw Failure(fmt::format("{}: {}", part, std::strerror(errno)));
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  if ((std::fclose(file) != 0) | !written || std::rename(part.c_str(), path.c_str()) != 0) {
+    const int reason = errno;
+    std::remove(part.c_str());
+    throw Failure(fmt::format("{}: writing failed: {}", path, std::strerror(reason)));
+  }
+}
+
+HostTensor read_tensor_file(const std::string& path, const Expected& expected) {
+  try {
+    HostTensor tensor = parse(path, expected);
+    check(tensor, expected);
+    tensor.name = expected.name;
+    tensor.type = expected.type;
+    return tensor;
+  } catch (const Failure& failure) {
+    const std::string_view what = failure.what();
+    throw Failure(what.starts_with(path) ? std::string(what) : fmt::format("{}: {}", path, what));
+  }
+}
+
+}  // namespace lathe::cli

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX's TensorProto: elements as raw bytes or as lists of numbers.
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "failure.h"
+#include "protobuf.h"
+#include "tensor_file.h"
+
+namespace lathe::cli {
+namespace {
+
+enum Field : uint32_t {
+  kDims = 1,
+  kType = 2,
+  kFloats = 4,
+  kInts = 5,
+  kStrings = 6,
+  kLongs = 7,
+  kName = 8,
+  kRaw = 9,
+  kDoubles = 10,
+  kUnsigned = 11,
+  kExternal = 13,
+};
+
+// Numbers are stored wider than the element; the low bytes are the element (little-endian).
+void append_element(std::string& out, uint64_t value, size_t bytes) {
+  out.append(reinterpret_cast<const char*>(&value), bytes);
+}
+
+struct Parsed {
+  std::vector<int64_t> dims;
+  uint64_t type = 0;
+  std::string name;
+  std::string elements;           // fixed-width lists, and raw data
+  std::vector<uint64_t> numbers;  // varint lists
+};
+
+void append_numbers(std::vector<uint64_t>& out, const ProtoField& field) {
+  if (field.wire == 0) {
+    out.push_back(field.value);
+    return;
+  }
+  ProtoReader list(field.bytes);
+  while (const std::optional<uint64_t> value = list.varint()) out.push_back(*value);
+}
+
+Parsed parse_fields(std::string_view bytes) {
+  Parsed parsed;
+  std::vector<uint64_t> dims;
+  ProtoReader reader(bytes);
+  for (ProtoField field; reader.next(field);) {
+    switch (field.number) {
+      case kDims:
+        append_numbers(dims, field);
+        break;
+      case kType:
+        parsed.type = field.value;
+        break;
+      case kName:
+        parsed.name = field.bytes;
+        break;
+      case kFloats:
+      case kDoubles:
+      case kRaw:
+        parsed.elements += field.bytes;
+        break;
+      case kInts:
+      case kLongs:
+      case kUnsigned:
+        append_numbers(parsed.numbers, field);
+        break;
+      case kStrings:
+        throw Failure("tensors of strings are not supported");
+      case kExternal:
+        throw Failure("tensors with external data are not supported here");
+      default:
+        break;
+    }
+  }
+  parsed.dims.assign(dims.begin(), dims.end());
+  return parsed;
+}
+
+}  // namespace
+
+HostTensor parse_tensor_proto(std::string_view bytes) {
+  Parsed parsed = parse_fields(bytes);
+  const TypeInfo* info = find_onnx_type(static_cast<int64_t>(parsed.type));
+  if (!info) throw Failure(fmt::format("tensors of ONNX type {} are not supported", parsed.type));
+  HostTensor tensor{std::move(parsed.name), info->type, std::move(parsed.dims), {}};
+  for (uint64_t number : parsed.numbers) append_element(parsed.elements, number, info->bytes);
+  const size_t wanted = byte_size(tensor.type, tensor.dims);
+  if (parsed.elements.size() != wanted)
+    throw Failure(fmt::format("it holds {} bytes of data, but {} of shape {} has {}", parsed.elements.size(),
+                              info->name, to_text(tensor.dims), wanted));
+  tensor.data.resize(wanted);
+  if (wanted > 0) std::memcpy(tensor.data.data(), parsed.elements.data(), wanted);
+  return tensor;
+}
+
+}  // namespace lathe::cli
