@@ -105,11 +105,16 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   return plan;
 }
 
-Session Session::load(const void* plan, size_t size, int threads, ConsoleLogger& logger) {
+Session Session::make(int threads, ConsoleLogger& logger) {
   Session session;
   session.runtime_.reset(nvinfer1::createInferRuntime(logger));
   if (!session.runtime_) fail(logger, "the runtime could not be made");
   if (!setCpuThreads(*session.runtime_, threads)) throw UsageError(lastError());
+  return session;
+}
+
+Session Session::load(const void* plan, size_t size, int threads, ConsoleLogger& logger) {
+  Session session = make(threads, logger);
   session.engine_.reset(session.runtime_->deserializeCudaEngine(plan, size));
   if (!session.engine_) fail(logger, "the engine could not be loaded");
   return session;
@@ -120,12 +125,10 @@ Session Session::open(const std::string& path, const BuildRequest& request, Cons
     const Plan plan = build_plan(path, request, logger);
     return load(plan->data(), plan->size(), request.settings->threads, logger);
   }
-  const std::string bytes = read_file(path);
-  try {
-    return load(bytes.data(), bytes.size(), request.settings->threads, logger);
-  } catch (const Failure& failure) {
-    throw Failure(fmt::format("{}: {}", path, failure.what()));
-  }
+  Session session = make(request.settings->threads, logger);
+  session.engine_.reset(loadEngineFile(*session.runtime_, path.c_str()));
+  if (!session.engine_) fail(logger, path + ": the engine could not be loaded");
+  return session;
 }
 
 std::vector<std::string> Session::names(TensorIOMode mode) const {

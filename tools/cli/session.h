@@ -49,6 +49,8 @@ class Session {
   Expected expected(const std::string& input) const;
 
  private:
+  static Session make(int threads, ConsoleLogger& logger);
+
   std::unique_ptr<nvinfer1::IRuntime> runtime_;
   Engine engine_;
 };
