@@ -33,6 +33,9 @@ class Networks(unittest.TestCase):
         model, engine = folder / "model.onnx", folder / "model.engine"
         onnx.save(weights.fill(write.build(network, dialect, batch="batch")), model)
         session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        plain = onnxruntime.SessionOptions()
+        plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        unoptimised = onnxruntime.InferenceSession(model, plain, providers=["CPUExecutionProvider"])
         name, shape = session.get_inputs()[0].name, session.get_inputs()[0].shape[1:]
         sizes = {kind: f"{name}:" + "x".join(map(str, [batch, *shape]))
                  for kind, batch in (("min", 1), ("opt", 1), ("max", max(BATCHES)))}
@@ -41,11 +44,15 @@ class Networks(unittest.TestCase):
             data = np.random.default_rng(batch).standard_normal((batch, *shape), np.float32)
             np.save(folder / "input.npy", data)
             lathe("run", engine, f"--loadInputs={name}:{folder / 'input.npy'}", "--exportOutput", folder / "out")
-            for output, expected in zip(session.get_outputs(), session.run(None, {name: data})):
+            results = zip(session.get_outputs(), session.run(None, {name: data}), unoptimised.run(None, {name: data}))
+            for output, expected, other in results:
                 got = np.load(folder / "out" / f"{output.name}.npy")
                 self.assertEqual(got.shape, expected.shape)
                 scale = np.abs(expected).max()
-                self.assertLess(np.abs(got - expected).max() / scale, 2e-4, f"batch {batch}")
+                # Random weights can make a network ill-conditioned: then the peer, merely run without its own graph
+                # optimisations, differs from itself by more than rounding, and so may we.
+                conditioning = np.abs(other - expected).max() / scale
+                self.assertLess(np.abs(got - expected).max() / scale, max(2e-4, 2 * conditioning), f"batch {batch}")
 
     def test_agree_with_onnx_runtime(self):
         for network in write.NETWORKS:
