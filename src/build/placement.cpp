@@ -50,8 +50,8 @@ Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions,
   link_views(regions);
 }
 
-// Convolutions and their kin write channels-last; pointwise, slicing and concatenation keep what they read; the rest is
-// row-major.
+// Convolutions and their kin write channels-last; pointwise, normalisation, slicing and concatenation keep what they
+// read; the rest is row-major.
 void Placement::assign_layouts(const std::vector<Region>& regions) {
   const auto any_channels_last = [&](const std::vector<Value*>& values, const Value* like) {
     return std::any_of(values.begin(), values.end(), [&](const Value* value) {
@@ -68,7 +68,9 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     } else if (region.kind == RegionKind::pointwise) {
       last = any_channels_last(region.operands, result);
     } else if (region.kind == RegionKind::kernel) {
-      last = false;
+      // A softmax or a normalisation gives back the shape it reads.
+      const Value* x = region.root->input(0);
+      last = region.root->has_trait(kReduction) && x->shape() == result->shape() && entry(x).layout == Layout::channels_last;
     } else if (region.kind == RegionKind::movement && !region.root->is(OpKind::transpose) &&
                !region.root->is(OpKind::expand)) {
       for (const Value* input : region.root->inputs())

@@ -110,6 +110,31 @@ TEST(Build, MatmulReshapeTranspose) {
         {{2, 6, 8}});
 }
 
+// After a convolution the channels are contiguous, before it they are not.
+TEST(Build, Normalizations) {
+  check(R"(graph "g" {
+    input %x: f32[2, 12, 5, 7]
+    %scale = constant{value=f32[12]{~1}}()
+    %bias = constant{value=f32[12]{~2}}()
+    %a = instance_normalization{epsilon=1e-3}(%x, %scale, %bias)
+    %w = constant{value=f32[12, 12, 1, 1]{~3}}()
+    %c = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%a, %w)
+    %g = group_normalization{groups=3}(%c, %scale, %bias)
+    %r = activation{op=silu}(%g)
+    %i = instance_normalization(%r, %scale, %bias)
+    %one = group_normalization{groups=1}(%i, %scale, %bias)
+    %w2 = constant{value=f32[12, 12, 1, 1]{~4}}()
+    %d = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%one, %w2)
+    %s = softmax{axis=1}(%d)
+    %ls = constant{value=f32[7]{~5}}()
+    %l = layer_normalization(%s, %ls)
+    %m = rms_normalization{axis=2}(%l, %ls)
+    output %r
+    output %m
+  })",
+        {{2, 12, 5, 7}}, 5e-4);
+}
+
 TEST(Build, DynamicBatch) {
   const std::string text = R"(graph "g" {
     symbol n in [1, 8]

@@ -60,7 +60,7 @@ TEST(Normalization, EveryAxesAndLayout) {
             if (!(axes >> d & 1)) bias_dims[d] = 1;
           TestTensor x(dims, order, 3), y(dims, order, 2), scale(scale_dims), bias(bias_dims), residual(dims, order);
           x.fill(random, 2, 3), scale.fill(random), bias.fill(random), residual.fill(random);
-          const auto kernel = make_kernel("normalization", {rms, axes, std::bit_cast<int32_t>(kEpsilon), 1, !rms},
+          const auto kernel = make_kernel("normalization", {rms, axes, std::bit_cast<int32_t>(kEpsilon), 1, !rms, 1},
                                           fused ? &program : nullptr);
           std::vector<TensorArg> inputs = {x.arg, scale.arg};
           if (!rms) inputs.push_back(bias.arg);
@@ -93,7 +93,7 @@ TEST(Normalization, GroupsAsADimension) {
         TestTensor x(dims, order), y(dims, order), scale({1, dims[1], scale_by_group ? 1 : dims[2], 1, 1});
         x.fill(random, 1, 5), scale.fill(random);
         const std::vector<Normalized> plain = normalized(x, 0b11100, true);
-        const auto kernel = make_kernel("normalization", {0, 0b11100, std::bit_cast<int32_t>(kEpsilon), 1, 0});
+        const auto kernel = make_kernel("normalization", {0, 0b11100, std::bit_cast<int32_t>(kEpsilon), 1, 0, 1});
         run_kernel(*kernel, {x.arg, scale.arg}, {y.arg}, 3);
         size_t i = 0;
         y.for_each([&](const std::vector<int64_t>& at, float& actual) {
@@ -102,26 +102,48 @@ TEST(Normalization, GroupsAsADimension) {
       }
 }
 
+TEST(Normalization, SplitsTheChannelsIntoGroups) {
+  std::mt19937 random(24);
+  const Program program = program_of("in=2; r2=mul r0 r1; out r2");
+  for (const bool nhwc : {false, true}) {
+    const std::vector<int> order = nhwc ? std::vector<int>{0, 2, 3, 1} : std::vector<int>{};
+    TestTensor x({2, 12, 5, 6}, order), y({2, 12, 5, 6}, order), scale({12, 1, 1}), gate({2, 1, 1, 6});
+    x.fill(random, 1, 5), scale.fill(random), gate.fill(random);
+    TestTensor grouped({2, 3, 4, 5, 6});  // as N G C/G H W
+    grouped.for_each([&](const std::vector<int64_t>& at, float& v) {
+      v = x.at({at[0], at[1] * 4 + at[2], at[3], at[4]});
+    });
+    const std::vector<Normalized> plain = normalized(grouped, 0b11100, true);
+    const auto kernel = make_kernel("normalization", {0, 0b11100, std::bit_cast<int32_t>(kEpsilon), 1, 0, 3}, &program);
+    run_kernel(*kernel, {x.arg, scale.arg, gate.arg}, {y.arg}, 3);
+    size_t i = 0;
+    y.for_each([&](const std::vector<int64_t>& at, float& actual) {
+      ASSERT_NEAR(actual, plain[i++].value * scale.broadcast_at(at) * gate.broadcast_at(at), 1e-5);
+    });
+  }
+}
+
 TEST(Normalization, InPlaceWithALargeMean) {
   std::mt19937 random(23);
   TestTensor x({4, 1000});
   x.fill(random, 1, 1000);
   const std::vector<Normalized> plain = normalized(x, 2, true);
-  run_kernel(*make_kernel("normalization", {0, 2, std::bit_cast<int32_t>(kEpsilon), 0, 0}), {x.arg}, {x.arg}, 1);
+  run_kernel(*make_kernel("normalization", {0, 2, std::bit_cast<int32_t>(kEpsilon), 0, 0, 1}), {x.arg}, {x.arg}, 1);
   for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(x.memory[i], plain[i].value, 2e-4);
 }
 
 TEST(Normalization, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("normalization");
   for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{},
-                                                                              {0, 1, 0, 0},
-                                                                              {2, 1, 0, 0, 0},
-                                                                              {0, 256, 0, 0, 0},
-                                                                              {0, -1, 0, 0, 0},
-                                                                              {0, 1, int64_t{1} << 32, 0, 0},
-                                                                              {0, 1, 0, 2, 0}})
+                                                                              {0, 1, 0, 0, 0},
+                                                                              {2, 1, 0, 0, 0, 1},
+                                                                              {0, 256, 0, 0, 0, 1},
+                                                                              {0, -1, 0, 0, 0, 1},
+                                                                              {0, 1, int64_t{1} << 32, 0, 0, 1},
+                                                                              {0, 1, 0, 2, 0, 1},
+                                                                              {0, 1, 0, 0, 0, 0}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
-  const auto kernel = make_kernel("normalization", {0, 2, 0, 1, 0});
+  const auto kernel = make_kernel("normalization", {0, 2, 0, 1, 0, 1});
   TestTensor a({2, 3}), b({2, 4}), scale({3});
   EXPECT_TRUE(kernel->check(std::vector{a.arg, scale.arg}, std::vector{a.arg}));
   EXPECT_FALSE(kernel->check(std::vector{a.arg}, std::vector{a.arg}));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `normalization`: layer, instance and RMS normalization, and group normalization of a view with the groups as a
-// dimension of their own: y = (x - mean) / sqrt(variance + epsilon) * scale + bias.
+// Kernel `normalization`: layer, RMS, instance and group normalization:
+// y = (x - mean) / sqrt(variance + epsilon) * scale + bias.
 //   program  optional epilogue; input 0 is the normalized value, the others are the kernel's inputs after the bias
-//   params   {kind, axes, epsilon, scale, bias}
+//   params   {kind, axes, epsilon, scale, bias, groups}
 //            kind 0 subtracts the mean; 1 (RMS) takes the mean as 0
 //            axes: bit set of the dimensions that mean and variance run over; epsilon: the bits of an f32
 //            scale, bias: 1 if that input is present, else 0
+//            groups: if above 1, dimension 1 counts as two, the groups and the channels of one, also in axes
 //   inputs   0: x, f32; [scale]; [bias]; the epilogue's operands: f32, broadcast to the shape of x; any strides
 //   outputs  0: y, f32, of the shape of x, any strides; may be x itself
 #pragma once

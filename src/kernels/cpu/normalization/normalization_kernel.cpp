@@ -26,7 +26,25 @@ struct Params {
   uint32_t axes;
   float epsilon;
   bool has_scale, has_bias;
+  int64_t groups;
 };
+
+// A tensor of the shape of x, or broadcast to it, with its dimension 1 cut into groups and channels of a group.
+TensorArg split_channels(TensorArg tensor, int rank, int64_t groups) {
+  const int channel = 1 - (rank - tensor.rank);
+  if (groups == 1 || channel < 0 || channel >= tensor.rank) return tensor;
+  for (int d = tensor.rank; d > channel + 1; --d) {
+    tensor.dims[d] = tensor.dims[d - 1];
+    tensor.strides[d] = tensor.strides[d - 1];
+  }
+  ++tensor.rank;
+  const bool whole = tensor.dims[channel] != 1;
+  tensor.dims[channel + 1] = whole ? tensor.dims[channel] / groups : 1;
+  tensor.strides[channel + 1] = tensor.strides[channel];
+  tensor.dims[channel] = whole ? groups : 1;
+  tensor.strides[channel] *= tensor.dims[channel + 1];
+  return tensor;
+}
 
 // The walk over one task: a statistic belongs to all elements of the reduced loops, for each column if the innermost
 // loop is not reduced.
@@ -140,7 +158,10 @@ Result<> NormalizationKernel::check(std::span<const TensorArg> inputs, std::span
       if (tensor.dtype != DType::f32)
         return fail(ErrorCode::dtype_unsupported, "normalization: an operand is {}; only f32 is supported",
                     name_of(tensor.dtype));
-  if (x.rank != y.rank || !std::equal(x.dims, x.dims + x.rank, y.dims) || params_.axes >> x.rank != 0)
+  const int rank = x.rank + (params_.groups > 1);
+  if (params_.groups > 1 && (x.rank < 2 || rank > kMaxRank || x.dims[1] % params_.groups != 0))
+    return fail(ErrorCode::shape_mismatch, "normalization: {} groups do not divide the channels", params_.groups);
+  if (x.rank != y.rank || !std::equal(x.dims, x.dims + x.rank, y.dims) || params_.axes >> rank != 0)
     return fail(ErrorCode::shape_mismatch, "normalization: input and output differ in shape, or lack an axis");
   for (const TensorArg& operand : inputs.subspan(1))
     if (!broadcasts_to(operand, x))
@@ -152,7 +173,8 @@ constexpr float kOne = 1, kZero = 0;
 
 // Loops over x in its memory order. The mark is a dense tensor over the dimensions that have a statistic each.
 LoopNest NormalizationKernel::make_nest(const Launch& launch, float** data) const {
-  const TensorArg& x = launch.inputs[0];
+  const int rank = launch.inputs[0].rank;
+  const TensorArg x = split_channels(launch.inputs[0], rank, params_.groups);
   TensorArg tensors[kMaxNestOperands];
   TensorArg &mark = tensors[kMark - 1], &y = tensors[kY - 1], &scale = tensors[kScale - 1], &bias = tensors[kBias - 1];
   mark = x;
@@ -169,6 +191,8 @@ LoopNest NormalizationKernel::make_nest(const Launch& launch, float** data) cons
   if (params_.has_bias) bias = launch.inputs[1u + params_.has_scale];
   size_t count = kFirstExtra - 1;
   for (const TensorArg& extra : launch.inputs.subspan(first_extra_input())) tensors[count++] = extra;
+  for (TensorArg* tensor = &y; tensor != tensors + count; ++tensor)
+    *tensor = split_channels(*tensor, rank, params_.groups);
   data[0] = x.as<float>();
   for (size_t i = 0; i < count; ++i) data[i + 1] = tensors[i].as<float>();
   return make_loop_nest({&x, 1}, {tensors, count});
@@ -298,13 +322,14 @@ void NormalizationKernel::run(const Launch& launch) const {
 Result<std::unique_ptr<Kernel>> make_normalization(const Record& record) {
   const std::span<const int64_t> p = record.params;
   const auto is_flag = [](int64_t x) { return x == 0 || x == 1; };
-  if (p.size() != 5 || !is_flag(p[0]) || p[1] < 0 || p[1] >= 1 << kMaxRank || p[2] < 0 || p[2] > 0xffffffff ||
-      !is_flag(p[3]) || !is_flag(p[4]))
+  if (p.size() != 6 || !is_flag(p[0]) || p[1] < 0 || p[1] >= 1 << kMaxRank || p[2] < 0 || p[2] > 0xffffffff ||
+      !is_flag(p[3]) || !is_flag(p[4]) || p[5] < 1)
     return fail(ErrorCode::plan_malformed, "normalization: the parameters of the record are not valid");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "normalization: the epilogue must have an input and one output");
-  const Params params{p[0] == 0, static_cast<uint32_t>(p[1]), std::bit_cast<float>(static_cast<uint32_t>(p[2])),
-                      p[3] == 1, p[4] == 1};
+  const Params params{
+      p[0] == 0, static_cast<uint32_t>(p[1]), std::bit_cast<float>(static_cast<uint32_t>(p[2])), p[3] == 1, p[4] == 1,
+      p[5]};
   return std::make_unique<NormalizationKernel>(params, record.program);
 }
 
