@@ -65,7 +65,9 @@ TENSORRTAPI nvinfer1::IHostMemory* networkText(const nvinfer1::INetworkDefinitio
 TENSORRTAPI nvinfer1::IHostMemory* planJson(const void* plan, std::size_t size) noexcept;
 
 // Which parts of an ONNX model are supported: {"supported", "nodes", "operators": [{"op", "domain", "count",
-// "supported"}], "problems": [{"node", "op", "code", "message"}]}. Also for models that cannot be imported.
+// "supported"}], "problems": [...], "list": [{"node", "name", "op", "domain", "support", "message"}]}: `list` has every
+// node, native, generic, unsupported or blocked by another, `problems` those that cannot be built. Also for models that
+// cannot be imported.
 TENSORRTAPI nvinfer1::IHostMemory* supportJson(const char* onnxPath) noexcept;
 
 // This machine: {"version", "os", "cpu": {"name", "isa", "cores"}, "memory_bytes", "targets", "checks": [{"name", "ok",

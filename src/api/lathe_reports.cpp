@@ -58,19 +58,21 @@ struct OperatorCount {
 Json support_of(const onnx::ImportReport& report) {
   bool all = true;
   std::map<std::pair<std::string, std::string>, OperatorCount> operators;
-  Json problems = Json::array();
+  Json problems = Json::array(), list = Json::array();
   for (const onnx::NodeSupport& node : report.nodes) {
     OperatorCount& entry = operators[{node.domain, node.op_type}];
     ++entry.count;
+    Json described = {{"node", node.index},
+                      {"name", node.name},
+                      {"op", node.op_type},
+                      {"domain", node.domain},
+                      {"support", name_of(node.support)},
+                      {"message", node.reason}};
+    list.push_back(described);
     if (node.support == onnx::Support::native || node.support == onnx::Support::generic) continue;
     all = false;
     if (node.support == onnx::Support::unsupported) entry.supported = false;
-    problems.push_back({{"node", node.index},
-                        {"name", node.name},
-                        {"op", node.op_type},
-                        {"domain", node.domain},
-                        {"support", name_of(node.support)},
-                        {"message", node.reason}});
+    problems.push_back(std::move(described));
   }
   Json counts = Json::array();
   for (const auto& [key, entry] : operators)
@@ -80,6 +82,7 @@ Json support_of(const onnx::ImportReport& report) {
           {"nodes", report.nodes.size()},
           {"operators", std::move(counts)},
           {"problems", std::move(problems)},
+          {"list", std::move(list)},
           {"warnings", report.warnings}};
 }
 

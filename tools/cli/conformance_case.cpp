@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
 
 #include "NvOnnxParser.h"
@@ -51,14 +51,17 @@ Plan build_case(const std::string& model, const std::string& path, ConsoleLogger
   return plan;
 }
 
-// The files <kind>_0.pb, <kind>_1.pb, ... of a data set.
-std::vector<std::string> read_numbered(const std::filesystem::path& folder, const char* kind) {
-  std::vector<std::string> files;
-  for (;;) {
-    const auto path = folder / fmt::format("{}_{}.pb", kind, files.size());
-    if (!std::filesystem::exists(path)) return files;
-    files.push_back(read_file(path.string()));
+// The files <kind>_<number>.pb of a data set, by number. Numbers may be left out.
+std::vector<std::string> read_numbered(const std::filesystem::path& folder, const std::string& kind) {
+  std::map<int, std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kind + "_") && name.ends_with(".pb"))
+      paths[std::atoi(name.c_str() + kind.size() + 1)] = entry.path().string();
   }
+  std::vector<std::string> files;
+  for (const auto& numbered : paths) files.push_back(read_file(numbered.second));
+  return files;
 }
 
 // Each with the name it carries, if that is one of `names`, or the one at its place.

@@ -20,6 +20,13 @@ std::string text_at(const Json& json, const char* key) {
   return it->is_string() ? it->get<std::string>() : it->dump();
 }
 
+std::string origin_text(const Json& origin) {
+  if (!origin.is_array()) return origin.is_string() ? origin.get<std::string>() : "";
+  std::string text;
+  for (const Json& node : origin) text += (text.empty() ? "" : " + ") + node.get<std::string>();
+  return text;
+}
+
 std::string tensors_text(const Json& tensors) {
   std::string text;
   for (const Json& tensor : tensors)
@@ -29,9 +36,9 @@ std::string tensors_text(const Json& tensors) {
 }
 
 void show_engine(const Json& json) {
-  fmt::print("{} for {}, {} threads: {} steps, weights {}, scratch memory {}, file {}\n\n", text_at(json, "file"),
-             text_at(json, "target"), text_at(json, "threads"), json["layers"].size(),
-             human_bytes(json["weights_bytes"].get<double>()),
+  fmt::print("{} for {}, {} thread(s): {} steps, weights {}, scratch memory {}, file {}\n\n", text_at(json, "file"),
+             text_at(json, "target").empty() ? "any CPU" : text_at(json, "target"), text_at(json, "threads"),
+             json["layers"].size(), human_bytes(json["weights_bytes"].get<double>()),
              json["scratch_bytes"].get<int64_t>() < 0 ? "depends on the sizes"
                                                       : human_bytes(json["scratch_bytes"].get<double>()),
              human_bytes(json["bytes"].get<double>()));
@@ -49,7 +56,7 @@ void show_engine(const Json& json) {
     const double us = layer.value("Milliseconds", 0.0) * 1e3;
     rows.push_back({std::to_string(rows.size() - 1), text_at(layer, "LayerType"), text_at(layer, "TacticName"),
                     shorten(tensors_text(layer["Outputs"]), 40), us > 0 ? fmt::format("{:.1f}", us) : "",
-                    shorten(text_at(layer, "Origin"), 70)});
+                    shorten(origin_text(layer.value("Origin", Json())), 70)});
   }
   fmt::print("{}", table(rows));
 }

@@ -186,10 +186,14 @@ int main(int argc, char** argv) {
   add_conformance(app, chosen);
   add_doctor(app, chosen);
   try {
+    if (argc == 1) {
+      std::fputs(app.help().c_str(), stdout);
+      return 2;
+    }
     app.parse(argc, argv);
     return chosen();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return app.exit(error) == 0 ? 0 : 2;  // help and version are such errors, too
   } catch (const UsageError& error) {
     return report(error.what(), 2, "`lathe COMMAND --help` shows what it takes.\n");
   } catch (const std::bad_alloc&) {

@@ -11,6 +11,7 @@ namespace {
 
 // ModelProto, GraphProto, ValueInfoProto, TypeProto, TypeProto.Tensor, TensorShapeProto, Dimension, TensorProto.
 enum Field : uint32_t {
+  kModelIrVersion = 1,
   kModelGraph = 7,
   kGraphInitializer = 5,
   kGraphInput = 11,
@@ -19,11 +20,15 @@ enum Field : uint32_t {
   kInfoName = 1,
   kInfoType = 2,
   kTypeTensor = 1,
+  kTensorElement = 1,
   kTensorShape = 2,
   kShapeDim = 1,
   kDimParam = 2,
   kInitializerName = 8,
 };
+
+// TensorProto.DataType
+constexpr uint64_t kInt32 = 6, kInt64 = 7;
 
 // Copies a message; `edit` may handle a field itself and then returns true.
 using Edit = std::function<bool(const ProtoField& field, std::string& out)>;
@@ -53,6 +58,14 @@ std::string bytes_of(std::string_view message, uint32_t number) {
   return found;
 }
 
+uint64_t integer_of(std::string_view message, uint32_t number) {
+  uint64_t found = 0;
+  ProtoReader reader(message);
+  for (ProtoField field; reader.next(field);)
+    if (field.number == number) found = field.value;
+  return found;
+}
+
 // Its shape with parameters as sizes, or, if it is no input, none.
 std::string open_tensor_type(std::string_view tensor, const std::string& name, bool is_input) {
   return copy(tensor, [&](const ProtoField& field, std::string& out) {
@@ -68,8 +81,20 @@ std::string open_tensor_type(std::string_view tensor, const std::string& name, b
   });
 }
 
+// A list of integers may hold a shape: its length is a rank, which no engine leaves open.
+bool may_hold_shape(std::string_view type) {
+  const std::string tensor = bytes_of(type, kTypeTensor);
+  const uint64_t element = integer_of(tensor, kTensorElement);
+  int rank = 0;
+  const std::string shape = bytes_of(tensor, kTensorShape);
+  ProtoReader reader(shape);
+  for (ProtoField field; reader.next(field);) rank += field.number == kShapeDim;
+  return rank == 1 && (element == kInt32 || element == kInt64);
+}
+
 std::string open_info(std::string_view info, bool is_input) {
   const std::string name = bytes_of(info, kInfoName);
+  if (is_input && may_hold_shape(bytes_of(info, kInfoType))) return std::string(info);
   return copy_inside(info, kInfoType, [&](std::string_view type) {
     return copy_inside(type, kTypeTensor,
                        [&](std::string_view tensor) { return open_tensor_type(tensor, name, is_input); });
@@ -103,9 +128,11 @@ ModelNames names_of(std::string_view model) {
 }
 
 std::string freeze_inputs(std::string_view model, const std::map<std::string, std::string>& tensors) {
+  // Before IR version 4 each initializer is an input, too.
+  const bool stays = integer_of(model, kModelIrVersion) < 4;
   return copy_inside(model, kModelGraph, [&](std::string_view graph) {
     std::string out = copy(graph, [&](const ProtoField& field, std::string&) {
-      return field.number == kGraphInput && tensors.contains(bytes_of(field.bytes, kInfoName));
+      return !stays && field.number == kGraphInput && tensors.contains(bytes_of(field.bytes, kInfoName));
     });
     for (const auto& [name, tensor] : tensors) {
       std::string named = tensor;  // of a field that occurs twice the last one counts

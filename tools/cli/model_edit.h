@@ -18,7 +18,8 @@ ModelNames names_of(std::string_view model);
 // The model with these inputs as initializers instead. `tensors`: serialized TensorProto by input name.
 std::string freeze_inputs(std::string_view model, const std::map<std::string, std::string>& tensors);
 
-// The model with each size of its inputs as a parameter of its own, and no claim about other shapes.
+// The model with each size of its inputs as a parameter of its own, and no claim about other shapes. Lists of integers
+// keep their length.
 std::string open_shapes(std::string_view model);
 
 }  // namespace lathe::cli

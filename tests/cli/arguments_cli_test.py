@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is refused and how (status 2: asked wrongly, 1: it cannot be done, message on standard error, never a signal),
+and the tensor files that `lathe run` reads and writes."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
+
+LATHE = pathlib.Path(os.environ["LATHE_BUILD_DIR"], "bin/lathe")
+NUMPY_TYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+               "bool")
+
+
+def lathe(*words):
+    return subprocess.run([LATHE, *map(str, words)], capture_output=True, text=True)
+
+
+def identity(path, dtype=TensorProto.FLOAT, shape=(2, 3), name="x"):
+    """A model that gives its input back."""
+    graph = helper.make_graph([helper.make_node("Identity", [name], ["y"])], "identity",
+                              [helper.make_tensor_value_info(name, dtype, shape)],
+                              [helper.make_tensor_value_info("y", dtype, shape)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
+    return path
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.model = identity(self.folder / "model.onnx")
+
+    def refused(self, status, text, *words):
+        result = lathe(*words)
+        self.assertEqual(result.returncode, status, f"{words}: {result.stdout}{result.stderr}")
+        self.assertIn(text, result.stderr)
+
+    def run_on(self, tensor_file, model=None, name="x"):
+        result = lathe("run", model or self.model, f"--loadInputs={name}:{tensor_file}", "--exportOutput",
+                       self.folder / "out")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return np.load(self.folder / "out/y.npy")
+
+    def test_help_of_every_command(self):
+        for command in ("build", "run", "bench", "inspect", "compare", "conformance", "doctor"):
+            result = lathe(command, "--help")
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("Usage", result.stdout + "Usage" * ("OPTIONS" in result.stdout))
+
+    def test_usage_errors(self):
+        engine = self.folder / "model.engine"
+        self.refused(2, "required", "build", self.model)
+        self.refused(2, "not of the form", "build", self.model, "-o", engine, "--optShapes=x")
+        self.refused(2, "not a shape", "build", self.model, "-o", engine, "--optShapes=x:1xtwo")
+        self.refused(2, "no input 'z'", "build", self.model, "-o", engine, "--optShapes=z:2x3")
+        self.refused(2, "does not fit", "build", self.model, "-o", engine, "--optShapes=x:4x4")
+        self.refused(2, "--loadInputs=x:FILE", "run", self.model)
+        self.refused(2, "not a folder", "conformance", self.folder / "nowhere")
+        self.assertFalse(engine.exists())
+
+    def test_files_that_cannot_be_read(self):
+        self.refused(1, "file_not_found", "build", self.folder / "none.onnx", "-o", self.folder / "e")
+        (self.folder / "bad.onnx").write_bytes(b"\xff" * 100)
+        self.refused(1, "LATHE-", "build", self.folder / "bad.onnx", "-o", self.folder / "e")
+        (self.folder / "bad.engine").write_bytes(b"not an engine")
+        self.refused(1, "LATHE-", "inspect", self.folder / "bad.engine")
+        engine = self.folder / "cut.engine"
+        self.assertEqual(lathe("build", self.model, "-o", engine).returncode, 0)
+        engine.write_bytes(engine.read_bytes()[:-100])
+        self.refused(1, "LATHE-", "bench", engine)
+
+    def test_tensor_files_that_do_not_fit(self):
+        for name, content, text in (("a.npy", b"\x93NUMPY\1\0", "not a .npy"), ("a.pb", b"\x0a\xff", "in the middle"),
+                                    ("a.png", b"no picture", ""), ("a.raw", b"123", "3 bytes")):
+            path = self.folder / name
+            path.write_bytes(content)
+            self.refused(1, text, "run", self.model, f"--loadInputs=x:{path}")
+        np.save(self.folder / "b.npy", np.zeros((2, 3), np.float64))
+        self.refused(1, "astype('float32')", "run", self.model, f"--loadInputs=x:{self.folder / 'b.npy'}")
+        np.save(self.folder / "c.npy", np.zeros((3, 2), np.float32))
+        self.refused(1, "shape 2x3", "run", self.model, f"--loadInputs=x:{self.folder / 'c.npy'}")
+
+    def test_every_type_goes_through(self):
+        for dtype in NUMPY_TYPES:
+            with self.subTest(dtype=dtype):
+                data = (np.random.default_rng(1).integers(0, 100, (2, 3)) % (2 if dtype == "bool" else 100)).astype(dtype)
+                model = identity(self.folder / f"{dtype}.onnx", helper.np_dtype_to_tensor_dtype(data.dtype))
+                np.save(self.folder / "x.npy", data)
+                (self.folder / "x.pb").write_bytes(numpy_helper.from_array(data).SerializeToString())
+                (self.folder / "x.raw").write_bytes(data.tobytes())
+                for file in ("x.npy", "x.pb", "x.raw"):
+                    got = self.run_on(self.folder / file, model)
+                    self.assertEqual(got.dtype, data.dtype)
+                    np.testing.assert_array_equal(got, data)
+
+    def test_shapes_and_orders(self):
+        for shape in ((), (0, 3), (4,), (2, 3, 4)):
+            data = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+            model = identity(self.folder / "shape.onnx", shape=shape)
+            np.save(self.folder / "x.npy", np.array(data, order="F"))
+            np.testing.assert_array_equal(self.run_on(self.folder / "x.npy", model), data)
+
+    def test_pictures(self):
+        pixels = np.random.default_rng(3).integers(0, 256, (5, 7, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(self.folder / "x.png")
+        model = identity(self.folder / "chw.onnx", shape=(1, 3, 5, 7))
+        got = self.run_on(self.folder / "x.png", model)
+        np.testing.assert_allclose(got[0], pixels.transpose(2, 0, 1) / 255, atol=1e-6)
+        model = identity(self.folder / "hwc.onnx", TensorProto.UINT8, (1, 5, 7, 3))
+        np.testing.assert_array_equal(self.run_on(self.folder / "x.png", model)[0], pixels)
+
+    def test_names_with_colons(self):
+        model = identity(self.folder / "colon.onnx", name="scope/x:0")
+        np.save(self.folder / "x.npy", np.ones((2, 3), np.float32))
+        np.testing.assert_array_equal(self.run_on(self.folder / "x.npy", model, "scope/x:0"), np.ones((2, 3)))
+
+    def test_conformance_tells_wrong_answers(self):
+        case = self.folder / "cases/one/test_data_set_0"
+        case.mkdir(parents=True)
+        identity(case.parent / "model.onnx")
+        data = np.arange(6, dtype=np.float32).reshape(2, 3)
+        (case / "input_0.pb").write_bytes(numpy_helper.from_array(data).SerializeToString())
+        for wanted, status, summary in ((data, 0, "passed=1 failed=0 unsupported=0"),
+                                        (data + 1, 1, "passed=0 failed=1 unsupported=0"),
+                                        (data[:1], 1, "passed=0 failed=1 unsupported=0"),
+                                        (data.astype(np.float64), 1, "passed=0 failed=1 unsupported=0")):
+            (case / "output_0.pb").write_bytes(numpy_helper.from_array(wanted).SerializeToString())
+            for mode in ("runtime", "frozen", "symbolic", "reload"):
+                result = lathe("conformance", self.folder / "cases", f"--mode={mode}")
+                self.assertEqual(result.returncode, status, result.stdout + result.stderr)
+                self.assertEqual(result.stdout.strip().splitlines()[-1], summary)
+
+
+if __name__ == "__main__":
+    unittest.main()
