@@ -10,6 +10,9 @@ class ShuffleLayer final : public LayerOf<nv::IShuffleLayer, nv::apiv::VShuffleL
  public:
   ShuffleLayer(NetworkDefinition& network, std::vector<TensorView*> inputs);
 
+  void set_transpose(const nv::Permutation& permutation) { first_ = permutation; }
+  void set_zero_copies(bool copies) { zero_copies_ = copies; }
+
   void setFirstTranspose(const nv::Permutation& permutation) noexcept override { first_ = permutation, touch(); }
   const nv::Permutation& getFirstTranspose() const noexcept override { return first_; }
   void setReshapeDimensions(const nv::Dims& dimensions) noexcept override { reshape_ = dimensions, touch(); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/layers_pointwise.h"
 
+#include <algorithm>
+
 #include "api/network_add.h"
 
 namespace lathe::api {
@@ -44,6 +46,12 @@ Result<std::vector<ir::Value*>> UnaryLayer::lower(Lowering& lowering) {
   attributes.op = static_cast<UnaryOp>(operation_);
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
   return std::vector{y};
+}
+
+std::optional<nv::ElementWiseOperation> ElementWiseLayer::operation_of(ElementwiseOp op) {
+  const auto* found = std::find(std::begin(kElementwise), std::end(kElementwise), op);
+  if (found == std::end(kElementwise)) return std::nullopt;
+  return static_cast<nv::ElementWiseOperation>(found - std::begin(kElementwise));
 }
 
 Result<std::vector<ir::Value*>> ElementWiseLayer::lower(Lowering& lowering) {

@@ -11,6 +11,8 @@ class ActivationLayer final : public LayerOf<nv::IActivationLayer, nv::apiv::VAc
   ActivationLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::ActivationType type)
       : LayerOf(network, nv::LayerType::kACTIVATION, "Activation", std::move(inputs)), type_(type) {}
 
+  void set_parameters(float alpha, float beta) { alpha_ = alpha, beta_ = beta; }
+
   void setActivationType(nv::ActivationType type) noexcept override { type_ = type, touch(); }
   nv::ActivationType getActivationType() const noexcept override { return type_; }
   void setAlpha(float alpha) noexcept override { alpha_ = alpha, touch(); }
@@ -44,6 +46,8 @@ class ElementWiseLayer final : public LayerOf<nv::IElementWiseLayer, nv::apiv::V
  public:
   ElementWiseLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::ElementWiseOperation operation)
       : LayerOf(network, nv::LayerType::kELEMENTWISE, "ElementWise", std::move(inputs)), operation_(operation) {}
+
+  static std::optional<nv::ElementWiseOperation> operation_of(ElementwiseOp op);
 
   void setOperation(nv::ElementWiseOperation op) noexcept override { operation_ = op, touch(); }
   nv::ElementWiseOperation getOperation() const noexcept override { return operation_; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/layers_rows.h"
 
+#include <algorithm>
+
 #include "api/network_add.h"
 
 namespace lathe::api {
@@ -39,6 +41,12 @@ Result<std::vector<ir::Value*>> LRNLayer::lower(Lowering& lowering) {
   attributes.bias = k_;
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
   return std::vector{y};
+}
+
+std::optional<nv::ReduceOperation> ReduceLayer::operation_of(ReduceOp op) {
+  const auto* found = std::find(std::begin(kReduce), std::end(kReduce), op);
+  if (found == std::end(kReduce)) return std::nullopt;
+  return static_cast<nv::ReduceOperation>(found - std::begin(kReduce));
 }
 
 Result<std::vector<ir::Value*>> ReduceLayer::lower(Lowering& lowering) {

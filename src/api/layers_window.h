@@ -81,6 +81,8 @@ class ConvolutionLayer final : public ConvolutionOf<nv::IConvolutionLayer, nv::a
       : ConvolutionOf(network, nv::LayerType::kCONVOLUTION, "Convolution", std::move(inputs), maps, kernel, weights,
                       bias) {}
 
+  void set_window(const WindowSettings& window, int64_t groups) { window_ = window, groups_ = groups; }
+
  private:
   Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
 };
@@ -103,6 +105,8 @@ class PoolingLayer final : public LayerOf<nv::IPoolingLayer, nv::apiv::VPoolingL
       : LayerOf(network, nv::LayerType::kPOOLING, "Pooling", std::move(inputs)), type_(type) {
     window_.window = window;
   }
+
+  void set_window(const WindowSettings& window, bool exclusive) { window_ = window, exclusive_ = exclusive; }
 
   void setPoolingType(nv::PoolingType type) noexcept override { type_ = type, touch(); }
   nv::PoolingType getPoolingType() const noexcept override { return type_; }

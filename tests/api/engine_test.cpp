@@ -258,6 +258,16 @@ TEST_F(EngineTest, ProgressAndCancel) {
   EXPECT_EQ(logger.text.size(), 1u);
 }
 
+TEST_F(EngineTest, ForeignTargetsAreRefused) {
+  EXPECT_TRUE(lathe::setTarget(*config, "cpu-arm64"));
+#if defined(__x86_64__)
+  EXPECT_EQ(builder->buildSerializedNetwork(*network, *config), nullptr);
+  EXPECT_EQ(logger.text.size(), 1u);
+#endif
+  EXPECT_TRUE(lathe::setTarget(*config, "cpu"));
+  EXPECT_NE(build(), nullptr);
+}
+
 TEST_F(EngineTest, DamagedPlansAreRefused) {
   const auto plan = build();
   ASSERT_NE(plan, nullptr);

@@ -67,6 +67,26 @@ TEST(Lathe, ParsedNetworkCanBeWalkedAndEvaluated) {
   }
   EXPECT_NE(text_of(lathe::networkText(*network)), "");
 
+  // Layers of a parsed network are of the class that their type promises, and can be changed.
+  const auto* convolution = static_cast<nvinfer1::IConvolutionLayer*>(nullptr);
+  nvinfer1::IActivationLayer* activation = nullptr;
+  for (int32_t i = 0; i < network->getNbLayers(); ++i) {
+    nvinfer1::ILayer* layer = network->getLayer(i);
+    if (layer->getType() == nvinfer1::LayerType::kCONVOLUTION)
+      convolution = static_cast<nvinfer1::IConvolutionLayer*>(layer);
+    if (layer->getType() == nvinfer1::LayerType::kACTIVATION && !activation)
+      activation = static_cast<nvinfer1::IActivationLayer*>(layer);
+  }
+  ASSERT_NE(convolution, nullptr);
+  ASSERT_NE(activation, nullptr);
+  EXPECT_EQ(convolution->getKernelSizeNd().nbDims, 2);
+  EXPECT_EQ(convolution->getStrideNd().d[0], 1);
+  EXPECT_GT(convolution->getNbOutputMaps(), 0);
+  EXPECT_EQ(activation->getActivationType(), nvinfer1::ActivationType::kRELU);
+  activation->setActivationType(nvinfer1::ActivationType::kTANH);
+  EXPECT_EQ(activation->getOutput(0)->getType(), nvinfer1::DataType::kFLOAT);
+  EXPECT_NE(text_of(lathe::networkText(*network)).find("op=tanh"), std::string::npos);
+
   nvinfer1::Dims dims = network->getInput(0)->getDimensions();
   int64_t volume = 1;
   for (int32_t i = 0; i < dims.nbDims; ++i) volume *= dims.d[i] = dims.d[i] < 0 ? 1 : dims.d[i];
