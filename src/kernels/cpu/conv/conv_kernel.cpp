@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/direct.h"
 #include "kernels/cpu/conv/pixel_rows.h"
 #include "kernels/cpu/conv/winograd.h"
 #include "kernels/cpu/kernel_table.h"
@@ -94,6 +95,10 @@ Result<> validate(const ConvShape& shape, const Config& config) {
 
 namespace conv {
 
+std::unique_ptr<Kernel> make_direct(const ConvShape& shape, const Config& config, Epilogue epilogue) {
+  return std::make_unique<DirectConv>(shape, config, std::move(epilogue));
+}
+
 Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue& epilogue,
                     std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) {
   if (inputs.size() < 2 || outputs.size() != 1)
@@ -141,7 +146,7 @@ Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
   if (config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4)
     return make_winograd(shape, config, std::move(epilogue));
-  return std::unique_ptr<Kernel>(new DirectConv(shape, config, std::move(epilogue)));
+  return make_direct(shape, config, std::move(epilogue));
 }
 
 }  // namespace lathe::cpu

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cpu/conv/direct.h"
+#include "kernels/cpu/deconv/deconv.h"
+#include "kernels/cpu/kernel_table.h"
+
+namespace lathe::cpu {
+namespace {
+
+using namespace deconv;
+
+// The tensors of one phase: views of the launch's.
+struct PhaseTensors {
+  std::array<TensorArg, 2 + kMaxEpilogueOperands> inputs;
+  size_t count = 0;
+  TensorArg output;
+  std::span<const TensorArg> input_span() const { return {inputs.data(), count}; }
+  std::span<const TensorArg> output_span() const { return {&output, 1}; }
+};
+
+class Deconv final : public Kernel {
+ public:
+  Deconv(const ConvShape& shape, const gemm::Blocking& blocking, Epilogue epilogue)
+      : shape_(shape), epilogue_(std::move(epilogue)), floats_(packed_floats(shape, blocking)) {
+    const conv::Config config{conv::Algorithm::direct, blocking, false};
+    int64_t weights = 0;
+    for (int64_t i = 0; i < phase_count(shape); ++i) {
+      const Phase phase = phase_of(shape, i);
+      phases_.push_back({phase.offset, weights, conv::packed_floats(phase.shape, config),
+                         conv::make_direct(phase.shape, config, epilogue_)});
+      weights += phases_.back().floats;
+    }
+  }
+
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
+                         int threads) const override {
+    size_t most = 0;
+    PhaseTensors tensors;
+    for (const Part& part : phases_)
+      if (view(part, inputs, outputs[0], tensors))
+        most = std::max(most, part.kernel->workspace_bytes(tensors.input_span(), tensors.output_span(), threads));
+    return most;
+  }
+  void run(const Launch& launch) const override {
+    PhaseTensors tensors;
+    for (const Part& part : phases_)
+      if (view(part, launch.inputs, launch.outputs[0], tensors))
+        part.kernel->run({tensors.input_span(), tensors.output_span(), launch.workspace, launch.pool});
+  }
+
+ private:
+  struct Part {
+    std::array<int64_t, 3> offset;
+    int64_t weights, floats;
+    std::unique_ptr<Kernel> kernel;
+  };
+  void narrow(const Part& part, const TensorArg& out, TensorArg& tensor) const;
+  bool view(const Part& part, std::span<const TensorArg> inputs, const TensorArg& out, PhaseTensors& tensors) const;
+
+  ConvShape shape_;
+  Epilogue epilogue_;
+  int64_t floats_;
+  std::vector<Part> phases_;
+};
+
+// Every stride-th pixel of a tensor that broadcasts to the output.
+void Deconv::narrow(const Part& part, const TensorArg& out, TensorArg& tensor) const {
+  const int missing = 3 - shape_.spatial;
+  for (int d = missing; d < 3; ++d) {
+    const int dim = 2 + d - missing;
+    if (tensor.dims[dim] != out.dims[dim]) continue;  // broadcast
+    if (tensor.data) tensor.data = tensor.as<float>() + part.offset[d] * tensor.strides[dim];
+    tensor.strides[dim] *= shape_.stride[d];
+    tensor.dims[dim] = (tensor.dims[dim] - part.offset[d] + shape_.stride[d] - 1) / shape_.stride[d];
+  }
+}
+
+// False when the phase has no output pixel.
+bool Deconv::view(const Part& part, std::span<const TensorArg> inputs, const TensorArg& out,
+                  PhaseTensors& tensors) const {
+  const int missing = 3 - shape_.spatial;
+  for (int d = missing; d < 3; ++d)
+    if (part.offset[d] >= out.dims[2 + d - missing]) return false;
+  tensors.count = inputs.size();
+  std::copy(inputs.begin(), inputs.end(), tensors.inputs.begin());
+  TensorArg& weights = tensors.inputs[1];
+  if (weights.data) weights.data = weights.as<float>() + part.weights;
+  weights.dims[0] = part.floats;
+  for (size_t i = 2; i < inputs.size(); ++i) narrow(part, out, tensors.inputs[i]);
+  tensors.output = out;
+  narrow(part, out, tensors.output);
+  return true;
+}
+
+Result<> Deconv::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() < 2 || outputs.size() != 1)
+    return fail(ErrorCode::plan_malformed,
+                "deconv has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
+                outputs.size());
+  const TensorArg &weights = inputs[1], &out = outputs[0];
+  if (out.rank != 2 + shape_.spatial || weights.rank != 1 || weights.dims[0] < floats_)
+    return fail(ErrorCode::shape_mismatch, "deconv: the output's rank or the packed weights do not fit");
+  LATHE_TRY(check_epilogue(epilogue_, inputs.subspan(2), out));
+  PhaseTensors tensors;
+  for (const Part& part : phases_)
+    if (view(part, inputs, out, tensors)) LATHE_TRY(part.kernel->check(tensors.input_span(), tensors.output_span()));
+  return {};
+}
+
+bool valid(const ConvShape& shape, const gemm::Blocking& blocking) {
+  constexpr int64_t kMaxVolume = 1 << 16;
+  constexpr double kMaxWeights = 1e11;
+  bool good = shape.spatial >= 1 && shape.spatial <= 3 && shape.groups >= 1 && shape.in_channels >= 1 &&
+              shape.out_channels >= 1 && shape.in_channels % shape.groups == 0 &&
+              shape.out_channels % shape.groups == 0 && gemm::valid(blocking);
+  for (int d = 0; good && d < 3; ++d) {
+    good = shape.kernel[d] >= 1 && shape.kernel[d] <= kMaxVolume && shape.stride[d] >= 1 &&
+           shape.stride[d] <= kMaxPhases && shape.dilation[d] >= 1;
+    if (d < 3 - shape.spatial)
+      good = good && shape.kernel[d] == 1 && shape.stride[d] == 1 && shape.dilation[d] == 1 && shape.pad[d] == 0;
+  }
+  return good && shape.stride[0] * shape.stride[1] <= kMaxPhases && phase_count(shape) <= kMaxPhases &&
+         shape.kernel[0] * shape.kernel[1] <= kMaxVolume && shape.volume() <= kMaxVolume &&
+         static_cast<double>(shape.volume() + phase_count(shape)) * static_cast<double>(shape.group_inputs()) *
+                 static_cast<double>(shape.out_channels + 16 * shape.groups) <=
+             kMaxWeights;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_deconv(const Record& record) {
+  const auto& p = record.params;
+  const auto bad = [] {
+    return fail(ErrorCode::plan_malformed, "deconv step has invalid parameters; build the plan again");
+  };
+  if (p.size() != kParams) return bad();
+  for (int64_t value : p)
+    if (value < 0 || value > INT32_MAX) return bad();
+  ConvShape shape{static_cast<int>(p[0]), p[1], p[2], p[3]};
+  for (int d = 0; d < 3; ++d) {
+    shape.kernel[d] = p[4 + d];
+    shape.stride[d] = p[7 + d];
+    shape.dilation[d] = p[10 + d];
+    shape.pad[d] = p[13 + d];
+  }
+  const gemm::Blocking blocking{static_cast<int>(p[16]), static_cast<int>(p[17]), p[18], p[19], p[20] == 1};
+  if (p[20] > 1 || !valid(shape, blocking)) return bad();
+  LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
+  return std::unique_ptr<Kernel>(new Deconv(shape, blocking, std::move(epilogue)));
+}
+
+}  // namespace lathe::cpu
