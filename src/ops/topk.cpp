@@ -58,7 +58,7 @@ Result<> infer_topk(InferContext& context) {
   Expr& dim = shape[static_cast<size_t>(axis)];
   const Expr k = elements ? (*elements)[0] : context.new_symbol("k");
   const std::optional<int64_t> too_many = (k - dim).as_constant(), count = k.as_constant();
-  if ((too_many && *too_many > 0) || (count && *count < 0))
+  if (too_many.value_or(0) > 0 || count.value_or(0) < 0)
     return fail(ErrorCode::shape_mismatch, "k is {}, but axis {} of input {} has {} elements; choose k from 0 to that",
                 k.to_string(), axis, to_string(context.shape(0)), dim.to_string());
   dim = k;
