@@ -17,6 +17,12 @@ void remove_use(std::vector<Use>& uses, const Use& use) {
   if (it != uses.end()) uses.erase(it);
 }
 
+// Whether shape rules downstream see the same type and contents.
+bool knows_as_much(const Value& a, const Value& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !a.elements() != !b.elements()) return false;
+  return !a.elements() || *a.elements() == *b.elements();
+}
+
 }  // namespace
 
 const Tensor* Value::constant() const {
@@ -339,9 +345,28 @@ void Graph::redirect_uses(Value* from, Value* to) {
 }
 
 Result<> Graph::replace_uses(Value* from, Value* to) {
-  const bool same_type = from->dtype() == to->dtype() && from->shape() == to->shape();
+  const bool same_knowledge = knows_as_much(*from, *to) && (from->constant() || !to->constant());
   redirect_uses(from, to);
-  return same_type ? Result<>() : infer_all();
+  return same_knowledge ? Result<>() : infer_readers(to);
+}
+
+Result<> Graph::infer_readers(Value* value) {
+  std::unordered_set<const Node*> due;
+  const auto add_readers = [&](const Value& changed) {
+    for (const Use& use : changed.uses()) due.insert(use.node);
+  };
+  add_readers(*value);
+  for (auto it = value->producer_ ? value->producer_->position_ : nodes_.begin(); it != nodes_.end() && !due.empty();
+       ++it) {
+    Node* node = it->get();
+    if (due.erase(node) == 0) continue;
+    std::vector<Value> before;
+    for (const auto& output : node->outputs_) before.push_back(*output);
+    LATHE_TRY(infer(node));
+    for (size_t i = 0; i < before.size(); ++i)
+      if (!knows_as_much(before[i], *node->outputs_[i])) add_readers(*node->outputs_[i]);
+  }
+  return {};
 }
 
 Result<> Graph::sort() {

@@ -149,11 +149,11 @@ class Graph {
   Result<> set_attributes(Node* node, const Attributes& attributes);
   void rename(Node* node, std::string name);
   void add_origin(Node* node, const std::vector<std::string>& names);  // what a rewrite absorbs, its nodes inherit
-  // Readers (and graph outputs) of `from` take `to`; shape rules downstream run when the types differ.
+  // Readers (and graph outputs) of `from` take `to`; shape rules downstream run when more or less is known of it.
   Result<> replace_uses(Value* from, Value* to);
   // The same without running shape rules; `to` may come later than readers of `from` until sort() is called.
   void redirect_uses(Value* from, Value* to);
-  Result<> sort();  // restores the order of nodes, moving as few as it can; fails on a cycle
+  Result<> sort();             // restores the order of nodes, moving as few as it can; fails on a cycle
   Result<> infer(Node* node);  // this node's shape rule
   Result<> infer_all();        // every node's, in order
 
@@ -162,6 +162,7 @@ class Graph {
 
  private:
   Result<std::vector<InferContext::Output>> run_rule(Node* node);
+  Result<> infer_readers(Value* value);  // and theirs, as far as what is known changes
   std::string unique(std::string name, std::unordered_map<std::string, int>& used) const;
   void link(Node* node);
   void unlink(Node* node);
