@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan files. The first byte chooses: the file as it is; with its digests repaired; or the rest as the metadata section
+// of an otherwise correct file, which reaches the decoder and the validator at once.
+#include <array>
+#include <cstdlib>
+
+#include "plan/header.h"
+#include "plan/metadata.h"
+#include "plan/random_plan.h"
+#include "plan/reader.h"
+#include "plan/repair.h"
+#include "plan/validate.h"
+#include "plan/writer.h"
+
+namespace lathe::plan {
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// What is accepted can be used: windows checked for some shapes, written again, read back.
+void use(const LoadedPlan& loaded) {
+  for (const int64_t value : {int64_t{0}, int64_t{1}, int64_t{7}, INT64_MAX, Expr::kUnbound}) {
+    const std::vector<int64_t> values(loaded.plan.symbols.size(), value);
+    (void)check_windows(loaded.plan, values);
+  }
+  const auto again = write_plan(loaded.plan);
+  require(again.has_value());
+  require(read_plan(*again, nullptr).has_value());
+}
+
+std::vector<std::byte> wrap_metadata(std::span<const std::byte> metadata) {
+  PlanHeader header;
+  header.version = library_version();
+  header.os = host_os();
+  header.architecture = host_architecture();
+  header.sections.push_back({SectionKind::metadata, TrustClass::data, 0, metadata.size(), digest_of(metadata)});
+  const std::vector<std::byte> weights(4096);
+  header.sections.push_back({SectionKind::weights, TrustClass::data, 0, weights.size(), digest_of(weights)});
+  place_sections(header);
+  std::vector<std::byte> bytes(header.plan_bytes);
+  const auto head = encode_header(header);
+  std::copy(head.begin(), head.end(), bytes.begin());
+  std::copy(metadata.begin(), metadata.end(), bytes.begin() + kHeaderBytes);
+  return bytes;
+}
+
+}  // namespace
+}  // namespace lathe::plan
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+// Starts from a real plan's metadata when the input is too small to become one.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  using namespace lathe::plan;
+  if (size < 64 && max_size >= 16384) {
+    const auto plan = write_plan(PlanGenerator(seed).make(1 + seed % 4, seed % 40).plan);
+    const bool whole = seed % 5 == 0;
+    const auto header = read_header(*plan);
+    const auto part = whole ? std::span<const std::byte>(*plan)
+                            : std::span<const std::byte>(*plan).subspan(kHeaderBytes, header->sections[0].bytes);
+    if (part.size() + 1 <= max_size) {
+      data[0] = whole ? 1 : 2;
+      std::memcpy(data + 1, part.data(), part.size());
+      return part.size() + 1;
+    }
+  }
+  return LLVMFuzzerMutate(data, size, max_size);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lathe::plan;
+  if (size == 0) return 0;
+  const auto rest = std::as_bytes(std::span(data, size)).subspan(1);
+  std::vector<std::byte> bytes(rest.begin(), rest.end());
+  if (data[0] % 3 == 1) repair_digests(bytes);
+  if (data[0] % 3 == 2) bytes = wrap_metadata(rest);
+  const auto loaded = read_plan(bytes, nullptr);
+  if (loaded) use(*loaded);
+  return 0;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Damaged and hostile plan files are refused, whatever was changed.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "plan/header.h"
+#include "plan/metadata.h"
+#include "plan/random_plan.h"
+#include "plan/reader.h"
+#include "plan/repair.h"
+#include "plan/writer.h"
+#include "plan_generated.h"
+
+namespace lathe::plan {
+namespace {
+
+const std::vector<std::byte>& file_of_64_kib() {
+  static const std::vector<std::byte> bytes = *write_plan(PlanGenerator(21).make(40, 1100).plan);
+  return bytes;
+}
+
+TEST(PlanCorruption, EveryFlippedByteIsRefused) {
+  std::vector<std::byte> bytes = file_of_64_kib();
+  ASSERT_GT(bytes.size(), size_t{56} << 10);
+  ASSERT_TRUE(read_plan(bytes, nullptr));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto bit = static_cast<std::byte>(1u << (i % 8));
+    bytes[i] ^= bit;
+    ASSERT_FALSE(read_plan(bytes, nullptr)) << i;
+    bytes[i] ^= bit;
+  }
+  EXPECT_TRUE(read_plan(bytes, nullptr));
+}
+
+TEST(PlanCorruption, EveryTruncationAndExtensionIsRefused) {
+  const std::vector<std::byte>& bytes = file_of_64_kib();
+  for (size_t size = 0; size < bytes.size(); ++size)
+    ASSERT_FALSE(read_plan(std::span(bytes).first(size), nullptr)) << size;
+  std::vector<std::byte> longer = bytes;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(read_plan(longer, nullptr));
+}
+
+TEST(PlanCorruption, DeferredWeightsAreCheckedLater) {
+  std::vector<std::byte> bytes = file_of_64_kib();
+  ReadOptions defer;
+  defer.verify_weights = false;
+  EXPECT_TRUE(check_weights(bytes));
+  bytes.back() ^= std::byte{1};
+  EXPECT_TRUE(read_plan(bytes, nullptr, defer));
+  EXPECT_EQ(check_weights(bytes).error().code, ErrorCode::plan_digest);
+  EXPECT_EQ(read_plan(bytes, nullptr).error().code, ErrorCode::plan_digest);
+}
+
+// With digests made right again the damage reaches the decoder and the validator: any answer but a crash will do, and a
+// plan that is accepted must be one that can be written again.
+TEST(PlanCorruption, RepairedDigestsDoNotHelp) {
+  std::vector<std::byte> original = *write_plan(PlanGenerator(22).make(5, 40).plan);
+  const uint64_t metadata_bytes = read_header(original)->sections[0].bytes;
+  size_t accepted = 0;
+  for (size_t i = 0; i < metadata_bytes; ++i) {
+    for (const int flip : {0x01, 0x80, 0xff}) {
+      std::vector<std::byte> bytes = original;
+      bytes[kHeaderBytes + i] ^= static_cast<std::byte>(flip);
+      repair_digests(bytes);
+      const auto loaded = read_plan(bytes, nullptr);
+      if (!loaded) continue;
+      ++accepted;
+      ASSERT_TRUE(write_plan(loaded->plan)) << i;
+    }
+  }
+  EXPECT_GT(accepted, 0u);  // names and times may change
+}
+
+TEST(PlanCorruption, HeaderFieldsAreCheckedBehindAGoodDigest) {
+  const std::vector<std::byte> original = file_of_64_kib();
+  for (size_t i = 0; i < 992; ++i) {
+    std::vector<std::byte> bytes = original;
+    bytes[i] ^= std::byte{0x10};
+    if (i >= 64 && i < 64 + 63) continue;  // another target is a fine header
+    // Digests of sections are repaired too, so a change there is undone.
+    if (i >= 128 && i < 256 && (i - 128) % 64 >= 32) continue;
+    repair_digests(bytes);
+    EXPECT_FALSE(read_plan(bytes, nullptr)) << i;
+  }
+}
+
+std::vector<std::byte> bytes_of(const flatbuffers::FlatBufferBuilder& builder) {
+  const auto* data = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
+  return {data, data + builder.GetSize()};
+}
+
+// Many fields that share one large string: decoding must stop before it has copied them all.
+TEST(PlanCorruption, SharedStringsDoNotMultiply) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto text = builder.CreateString(std::string(100000, 'x'));
+  std::vector<flatbuffers::Offset<fb::Step>> steps;
+  for (int i = 0; i < 10000; ++i)
+    steps.push_back(fb::CreateStep(builder, text, 0, 0, 0, text, text, text, text, 0, text));
+  fb::FinishMetadataBuffer(
+      builder, fb::CreateMetadata(builder, text, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, builder.CreateVector(steps)));
+  const auto decoded = decode_metadata(bytes_of(builder));
+  ASSERT_FALSE(decoded);
+  EXPECT_NE(decoded.error().message.find("more than a file of this size"), std::string::npos)
+      << decoded.error().message;
+}
+
+TEST(PlanCorruption, SharedTablesDoNotMultiply) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<fb::SymbolProfile> rows(1000);
+  const auto profile = fb::CreateProfile(builder, builder.CreateVectorOfStructs(rows));
+  const std::vector<flatbuffers::Offset<fb::Profile>> profiles(100000, profile);
+  fb::FinishMetadataBuffer(builder, fb::CreateMetadata(builder, 0, 1, 0, 0, 0, 0, builder.CreateVector(profiles)));
+  EXPECT_FALSE(decode_metadata(bytes_of(builder)));
+}
+
+TEST(PlanCorruption, ExpressionsMustBeInNormalForm) {
+  for (const char* text : {"s0 + s0", "s0+1", "5", " s0", "floordiv(s0, 0)", "s0 +", "(s0)", "s1*s0"}) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto expressions = builder.CreateVectorOfStrings(std::vector<std::string>{text});
+    fb::FinishMetadataBuffer(builder, fb::CreateMetadata(builder, 0, 1, 0, expressions));
+    const auto decoded = decode_metadata(bytes_of(builder));
+    ASSERT_FALSE(decoded) << text;
+    EXPECT_EQ(decoded.error().code, ErrorCode::plan_malformed);
+  }
+}
+
+TEST(PlanCorruption, NonsenseIsNoFlatBuffer) {
+  alignas(8) std::array<std::byte, 64> zeros{};
+  EXPECT_FALSE(decode_metadata(zeros));
+  EXPECT_FALSE(decode_metadata(std::span(zeros).first(0)));
+  std::memset(zeros.data(), 0xff, zeros.size());
+  EXPECT_FALSE(decode_metadata(zeros));
+}
+
+}  // namespace
+}  // namespace lathe::plan

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the digests of a changed plan right again, so that tests and fuzzers reach what lies behind them.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "plan/header.h"
+
+namespace lathe::plan {
+
+inline uint64_t load_le(const std::vector<std::byte>& bytes, size_t offset, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size; ++i) value |= static_cast<uint64_t>(bytes[offset + i]) << (8 * i);
+  return value;
+}
+
+// Sections that lie outside the file keep their digest.
+inline void repair_digests(std::vector<std::byte>& bytes) {
+  if (bytes.size() < kHeaderBytes) return;
+  const uint64_t count = std::min<uint64_t>(load_le(bytes, 52, 4), kMaxSections);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t entry = 128 + 64 * i;
+    const uint64_t offset = load_le(bytes, entry + 8, 8), size = load_le(bytes, entry + 16, 8);
+    if (offset > bytes.size() || size > bytes.size() - offset) continue;
+    const Digest digest = digest_of(std::span(bytes).subspan(offset, size));
+    std::memcpy(bytes.data() + entry + 32, digest.data(), digest.size());
+  }
+  const Digest digest = digest_of(std::span(bytes).first(kHeaderBytes - sizeof(Digest)));
+  std::memcpy(bytes.data() + kHeaderBytes - sizeof(Digest), digest.data(), digest.size());
+}
+
+}  // namespace lathe::plan
