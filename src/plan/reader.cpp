@@ -31,8 +31,8 @@ std::span<const std::byte> bytes_of(std::span<const std::byte> plan, const Secti
 Result<> check_content(std::span<const std::byte> plan, const Section& section, WeightsCheck check) {
   if (check == WeightsCheck::none) return {};
   const std::span<const std::byte> content = bytes_of(plan, section);
-  if (check == WeightsCheck::checksum ? Hasher().add(content).value() == section.checksum
-                                      : digest_of(content) == section.digest)
+  if (Hasher().add(content).value() == section.checksum &&
+      (check == WeightsCheck::checksum || digest_of(content) == section.digest))
     return {};
   return fail(ErrorCode::plan_digest,
               "the plan's {} are damaged: their digest does not match; copy or build the plan again",

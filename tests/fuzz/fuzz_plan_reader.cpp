@@ -35,9 +35,11 @@ std::vector<std::byte> wrap_metadata(std::span<const std::byte> metadata) {
   header.version = library_version();
   header.os = host_os();
   header.architecture = host_architecture();
-  header.sections.push_back({SectionKind::metadata, TrustClass::data, 0, metadata.size(), digest_of(metadata)});
   const std::vector<std::byte> weights(4096);
-  header.sections.push_back({SectionKind::weights, TrustClass::data, 0, weights.size(), digest_of(weights)});
+  for (const auto& [kind, content] : {std::pair(SectionKind::metadata, metadata), {SectionKind::weights, weights}}) {
+    header.sections.push_back({kind, TrustClass::data, 0, content.size(), {}, 0});
+    seal(header.sections.back(), content);
+  }
   place_sections(header);
   std::vector<std::byte> bytes(header.plan_bytes);
   const auto head = encode_header(header);

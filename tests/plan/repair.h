@@ -26,8 +26,10 @@ inline void repair_digests(std::vector<std::byte>& bytes) {
     const size_t entry = 128 + 64 * i;
     const uint64_t offset = load_le(bytes, entry + 8, 8), size = load_le(bytes, entry + 16, 8);
     if (offset > bytes.size() || size > bytes.size() - offset) continue;
-    const Digest digest = digest_of(std::span(bytes).subspan(offset, size));
-    std::memcpy(bytes.data() + entry + 32, digest.data(), digest.size());
+    Section section;
+    seal(section, std::span(bytes).subspan(offset, size));
+    std::memcpy(bytes.data() + entry + 24, &section.checksum, sizeof section.checksum);
+    std::memcpy(bytes.data() + entry + 32, section.digest.data(), section.digest.size());
   }
   const Digest digest = digest_of(std::span(bytes).first(kHeaderBytes - sizeof(Digest)));
   std::memcpy(bytes.data() + kHeaderBytes - sizeof(Digest), digest.data(), digest.size());
