@@ -70,7 +70,8 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     } else if (region.kind == RegionKind::kernel) {
       // A softmax or a normalisation gives back the shape it reads.
       const Value* x = region.root->input(0);
-      last = region.root->has_trait(kReduction) && x->shape() == result->shape() && entry(x).layout == Layout::channels_last;
+      last = region.root->has_trait(kReduction) && x->shape() == result->shape() &&
+             entry(x).layout == Layout::channels_last;
     } else if (region.kind == RegionKind::movement && !region.root->is(OpKind::transpose) &&
                !region.root->is(OpKind::expand)) {
       for (const Value* input : region.root->inputs())

@@ -26,7 +26,10 @@ struct TensorArg {
   int64_t dims[kMaxRank] = {};
   int64_t strides[kMaxRank] = {};
 
-  template <class T> T* as() const { return static_cast<T*>(data); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   int64_t volume() const {
     int64_t product = 1;
     for (int i = 0; i < rank; ++i) product *= dims[i];
@@ -36,14 +39,14 @@ struct TensorArg {
 
 // The immutable part of a step, as the plan holds it. It comes from a file: make() checks every value it relies on.
 struct Record {
-  std::span<const int64_t> params;  // the kernel's own parameters, in the order its header states
+  std::span<const int64_t> params;   // the kernel's own parameters, in the order its header states
   const Program* program = nullptr;  // epilogue or pointwise program, already validated; null = none
 };
 
 struct Launch {
-  std::span<const TensorArg> inputs;   // constants (packed weights too) are inputs like any other
+  std::span<const TensorArg> inputs;  // constants (packed weights too) are inputs like any other
   std::span<const TensorArg> outputs;
-  std::byte* workspace = nullptr;      // 64-byte aligned, of the size that workspace_bytes() asked for
+  std::byte* workspace = nullptr;  // 64-byte aligned, of the size that workspace_bytes() asked for
   ThreadPool& pool;
 };
 

@@ -23,9 +23,12 @@ IsaLevel best_supported() {
 
 std::string_view name_of(IsaLevel level) {
   switch (level) {
-    case IsaLevel::avx512: return "avx512";
-    case IsaLevel::avx2: return "avx2";
-    case IsaLevel::baseline: break;
+    case IsaLevel::avx512:
+      return "avx512";
+    case IsaLevel::avx2:
+      return "avx2";
+    case IsaLevel::baseline:
+      break;
   }
   return "baseline";
 }

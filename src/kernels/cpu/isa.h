@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ISA levels and run-time dispatch. A *_simd.cpp file is compiled once per level with LATHE_ISA set to the level's name;
-// everything in it lives in namespace lathe::cpu::LATHE_ISA, so that no code compiled with wide flags is reachable
-// before the choice is made. Such files define no inline function that another file could also define.
+// ISA levels and run-time dispatch. A *_simd.cpp file is compiled once per level with LATHE_ISA set to the level's
+// name; everything in it lives in namespace lathe::cpu::LATHE_ISA, so that no code compiled with wide flags is
+// reachable before the choice is made. Such files define no inline function that another file could also define.
 #pragma once
 
 #include <string_view>
@@ -20,15 +20,24 @@ std::string_view name_of(IsaLevel level);
 // LATHE_ISA_DECLARE(R f(A)): declares the function in every level's namespace.
 // LATHE_ISA_SELECT(f): the pointer for the running CPU, e.g. static const auto gemm = LATHE_ISA_SELECT(gemm_tile);
 #if defined(__x86_64__)
-#define LATHE_ISA_DECLARE(...)            \
-  namespace baseline { __VA_ARGS__; }     \
-  namespace avx2 { __VA_ARGS__; }         \
-  namespace avx512 { __VA_ARGS__; }
-#define LATHE_ISA_SELECT(f)                                                                  \
-  (::lathe::cpu::isa_level() == ::lathe::cpu::IsaLevel::avx512 ? &::lathe::cpu::avx512::f     \
-   : ::lathe::cpu::isa_level() == ::lathe::cpu::IsaLevel::avx2 ? &::lathe::cpu::avx2::f       \
+#define LATHE_ISA_DECLARE(...) \
+  namespace baseline {         \
+  __VA_ARGS__;                 \
+  }                            \
+  namespace avx2 {             \
+  __VA_ARGS__;                 \
+  }                            \
+  namespace avx512 {           \
+  __VA_ARGS__;                 \
+  }
+#define LATHE_ISA_SELECT(f)                                                               \
+  (::lathe::cpu::isa_level() == ::lathe::cpu::IsaLevel::avx512 ? &::lathe::cpu::avx512::f \
+   : ::lathe::cpu::isa_level() == ::lathe::cpu::IsaLevel::avx2 ? &::lathe::cpu::avx2::f   \
                                                                : &::lathe::cpu::baseline::f)
 #else
-#define LATHE_ISA_DECLARE(...) namespace baseline { __VA_ARGS__; }
+#define LATHE_ISA_DECLARE(...) \
+  namespace baseline {         \
+  __VA_ARGS__;                 \
+  }
 #define LATHE_ISA_SELECT(f) (&::lathe::cpu::baseline::f)
 #endif
