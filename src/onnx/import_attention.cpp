@@ -158,4 +158,44 @@ void import_tensor_scatter(NodeContext& c) {
   c.set_output(0, c.add(attributes, {cache, c.expand(positions, c.shape_of(update)), update}));
 }
 
+// A state of [keys, values] per head that each step decays, corrects, adds to and reads; written out step by step.
+void import_linear_attention(NodeContext& c) {
+  c.ignore({"chunk_size"});  // how it is computed, not what
+  const int64_t q_heads = c.require_integer("q_num_heads"), kv_heads = c.require_integer("kv_num_heads");
+  const std::string rule = c.string("update_rule", "gated_delta");
+  const bool gated = rule == "gated" || rule == "gated_delta", corrected = rule == "delta" || rule == "gated_delta";
+  double scale = c.real("scale", 0);
+  if (!gated && !corrected && rule != "linear") return c.invalid("update_rule '{}' is unknown", rule);
+  if (c.failed() || q_heads < 1 || kv_heads < 1 || q_heads % kv_heads != 0)
+    return c.invalid("the numbers of heads are not valid");
+  ir::Value* input = c.require(0);
+  const DType type = input->dtype();
+  const auto heads = [&](ir::Value* x, int64_t count) { return c.cast(split_heads(c, x, count), DType::f32); };
+  ir::Value *q = heads(input, q_heads), *k = heads(c.require(1), kv_heads), *v = heads(c.require(2), kv_heads);
+  const std::optional<int64_t> steps = c.dim(q, 2).as_constant(), keys = c.dim(q, 3).as_constant(),
+                               values = c.dim(v, 3).as_constant();
+  if (!steps || *steps < 1 || *steps > 1024 || !keys || !values)
+    return c.unsupported("the sequence length must be known and at most 1024, and the head sizes known");
+  // One decay per head, or one per key; one beta per head, or one for all.
+  ir::Value* decay = gated ? c.unary(UnaryOp::exp, heads(c.require(4), kv_heads)) : nullptr;
+  ir::Value* beta = corrected ? heads(c.require(5), c.dim(c.require(5), 2).as_constant().value_or(1)) : nullptr;
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(*keys));
+  ir::Value* state = c.has(3) ? c.cast(c.input(3), DType::f32)
+                              : c.expand(c.scalar(0, DType::f32),
+                                         c.concat({c.shape_of(q, 0, 1), c.ints({kv_heads, *keys, *values})}, 0));
+  std::vector<ir::Value*> outputs;
+  for (int64_t t = 0; t < *steps && !c.failed(); ++t) {
+    const auto at = [&](ir::Value* x) { return c.slice(x, 2, t, t + 1); };  // [batch, heads, 1, size]
+    ir::Value *key = at(k), *value = at(v);
+    if (gated) state = c.mul(state, c.transpose(at(decay), {0, 1, 3, 2}));
+    if (corrected) value = c.mul(at(beta), c.minus(value, c.matmul(key, state)));
+    state = c.plus(state, c.matmul(key, value, true));
+    outputs.push_back(c.matmul(at(q), repeat_heads(c, state, q)));
+  }
+  if (c.failed()) return;
+  ir::Value* y = c.binary(ElementwiseOp::mul, c.concat(outputs, 2), scale);
+  c.set_output(0, c.cast(merge_heads(c, y), type));
+  c.set_output(1, c.cast(state, c.has(3) ? c.input(3)->dtype() : type));
+}
+
 }  // namespace lathe::onnx

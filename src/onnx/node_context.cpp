@@ -94,6 +94,12 @@ std::vector<double> NodeContext::reals(std::string_view name) {
   return attribute ? std::vector<double>(attribute->reals.begin(), attribute->reals.end()) : std::vector<double>();
 }
 
+std::vector<std::string> NodeContext::strings(std::string_view name) {
+  const Attribute* attribute = find(name, AttributeKind::strings);
+  return attribute ? std::vector<std::string>(attribute->strings.begin(), attribute->strings.end())
+                   : std::vector<std::string>();
+}
+
 const TensorData* NodeContext::tensor(std::string_view name) {
   const Attribute* attribute = find(name, AttributeKind::tensor);
   return attribute && !attribute->tensors.empty() ? &attribute->tensors[0] : nullptr;

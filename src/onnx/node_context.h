@@ -60,6 +60,7 @@ class NodeContext {
   std::string string(std::string_view name, std::string_view fallback);
   Ints integers(std::string_view name, Ints fallback = {});
   std::vector<double> reals(std::string_view name);
+  std::vector<std::string> strings(std::string_view name);
   const TensorData* tensor(std::string_view name);
   const Graph* graph(std::string_view name);  // required
   void ignore(std::initializer_list<std::string_view> names);

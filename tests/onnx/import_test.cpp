@@ -165,6 +165,109 @@ TEST(OnnxImport, LegacyDefaults) {
   EXPECT_EQ(clip.graph.num_nodes(), 1u) << ir::to_text(clip.graph);
 }
 
+// One node over x of these dims, at this version of the operator set; the output's declared dims do not matter.
+std::vector<float> run_node(int64_t version, const std::string& node, Dims dims, std::vector<float> x,
+                            std::vector<std::string> initializers = {}) {
+  const std::string input = message([&](Writer& w) {
+    const std::string shape = message([&](Writer& s) {
+      for (const int64_t dim : dims) s.add_message(1, message([&](Writer& d) { d.add_int64(1, dim); }));
+    });
+    const std::string tensor = message([&](Writer& t) { t.add_int32(1, 1), t.add_message(2, shape); });
+    w.add_string(1, "x"), w.add_message(2, message([&](Writer& t) { t.add_message(1, tensor); }));
+  });
+  return evaluate(import(model(graph({{node}, std::move(initializers), {input}, {kY}}), 8, {opset(version)})), dims,
+                  std::move(x));
+}
+
+std::string string_attribute(const char* name, const char* value) {
+  return message([&](Writer& w) { w.add_string(1, name), w.add_string(4, value), w.add_int32(20, 3); });
+}
+
+std::string reals_attribute(const char* name, std::vector<float> values) {
+  return message([&](Writer& w) {
+    w.add_string(1, name), w.add_packed_float(7, values.begin(), values.end()), w.add_int32(20, 6);
+  });
+}
+
+TEST(OnnxImport, LegacyBroadcastLaysTheSecondOperandAlongTheAxis) {
+  const std::string add = node("Add", {"x", "w"}, {"y"}, {int_attribute("broadcast", 1), int_attribute("axis", 0)});
+  EXPECT_EQ(run_node(6, add, {2, 3}, {0, 0, 0, 0, 0, 0}, {raw_tensor<float>("w", 1, {2}, {1, 2})}),
+            (std::vector<float>{1, 1, 1, 2, 2, 2}));
+}
+
+TEST(OnnxImport, LegacySoftmaxSeesAMatrix) {
+  // Axis 1 of [1, 2, 2] spans all four elements before version 13, and two since.
+  const std::vector<float> old =
+      run_node(11, node("Softmax", {"x"}, {"y"}, {int_attribute("axis", 1)}), {1, 2, 2}, {0, 0, 0, 0});
+  EXPECT_EQ(old, std::vector<float>(4, 0.25f));
+  EXPECT_EQ(run_node(11, node("Softmax", {"x"}, {"y"}), {1, 2, 2}, {0, 0, 0, 0}), old);
+  EXPECT_EQ(run_node(13, node("Softmax", {"x"}, {"y"}, {int_attribute("axis", 1)}), {1, 2, 2}, {0, 0, 0, 0}),
+            std::vector<float>(4, 0.5f));
+}
+
+TEST(OnnxImport, ListsThatWereAttributes) {
+  EXPECT_EQ(run_node(9,
+                     node("Slice", {"x"}, {"y"},
+                          {ints_attribute("starts", {1}), ints_attribute("ends", {3}), ints_attribute("axes", {1})}),
+                     {1, 4}, {1, 2, 3, 4}),
+            (std::vector<float>{2, 3}));
+  EXPECT_EQ(
+      run_node(2, node("Pad", {"x"}, {"y"}, {ints_attribute("pads", {1, 0}), real_attribute("value", 7)}), {2}, {1, 2}),
+      (std::vector<float>{7, 1, 2}));
+  EXPECT_EQ(run_node(1, node("Pad", {"x"}, {"y"}, {ints_attribute("paddings", {0, 1})}), {2}, {1, 2}),
+            (std::vector<float>{1, 2, 0}));
+  EXPECT_EQ(run_node(4, node("Reshape", {"x"}, {"y"}, {ints_attribute("shape", {-1})}), {2, 1}, {1, 2}),
+            (std::vector<float>{1, 2}));
+  EXPECT_EQ(run_node(9, node("TopK", {"x"}, {"y", ""}, {int_attribute("k", 1)}), {3}, {1, 3, 2}),
+            (std::vector<float>{3}));
+  EXPECT_EQ(run_node(11, node("ReduceSum", {"x"}, {"y"}, {ints_attribute("axes", {0})}), {2, 2}, {1, 2, 3, 4}),
+            (std::vector<float>{4, 6}));
+  EXPECT_EQ(run_node(7, node("Upsample", {"x"}, {"y"}, {reals_attribute("scales", {2})}), {2}, {1, 2}),
+            (std::vector<float>{1, 1, 2, 2}));
+  EXPECT_EQ(run_node(5, node("Tile", {"x", "n", "a"}, {"y"}), {2}, {1, 2},
+                     {raw_tensor<int64_t>("n", 7, {}, {2}), raw_tensor<int64_t>("a", 7, {}, {0})}),
+            (std::vector<float>{1, 2, 1, 2}));
+  EXPECT_EQ(run_node(5, node("Cast", {"x"}, {"y"}, {string_attribute("to", "FLOAT")}), {2}, {1, 2}),
+            (std::vector<float>{1, 2}));
+}
+
+TEST(OnnxImport, BatchNormalizationPerElement) {
+  const auto vector = [](const char* name, float a, float b) { return raw_tensor<float>(name, 1, {2}, {a, b}); };
+  EXPECT_EQ(run_node(7,
+                     node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"},
+                          {int_attribute("spatial", 0), real_attribute("epsilon", 0)}),
+                     {1, 2}, {3, 5}, {vector("s", 1, 2), vector("b", 0, 1), vector("m", 1, 1), vector("v", 4, 1)}),
+            (std::vector<float>{1, 9}));
+}
+
+TEST(OnnxImport, BranchesAreChosenWhileImportingOrSelected) {
+  const auto branch = [](const char* op) {
+    return graph({{node(op, {"x"}, {"t"})}, {}, {}, {value_info("t", 1, {2, 2})}});
+  };
+  const std::string choose =
+      node("If", {"c"}, {"y"},
+           {graph_attribute("then_branch", branch("Neg")), graph_attribute("else_branch", branch("Abs"))});
+  EXPECT_EQ(run_node(13, choose, {2}, {1, -2}, {raw_tensor<uint8_t>("c", 9, {}, {1})}), (std::vector<float>{-1, 2}));
+  EXPECT_EQ(run_node(13, choose, {2}, {1, -2}, {raw_tensor<uint8_t>("c", 9, {}, {0})}), (std::vector<float>{1, 2}));
+  const Imported both = import(model(graph({{choose}, {}, {kX, value_info("c", 9, {})}, {kY}})));
+  EXPECT_EQ(problems(both), "");
+}
+
+TEST(OnnxImport, BidirectionalRecurrenceHonoursSequenceLengths) {
+  // h' = x + h with Affine(1, 0) as activation: sums from the front, and from the back within the first length.
+  const std::string activations = message([](Writer& w) {
+    w.add_string(1, "activations"), w.add_string(9, "Affine"), w.add_string(9, "Affine"), w.add_int32(20, 8);
+  });
+  const std::string rnn =
+      node("RNN", {"x", "w", "r", "", "l"}, {"y"},
+           {string_attribute("direction", "bidirectional"), int_attribute("hidden_size", 1), activations,
+            reals_attribute("activation_alpha", {1, 1}), reals_attribute("activation_beta", {0, 0})});
+  EXPECT_EQ(run_node(14, rnn, {3, 1, 1}, {1, 10, 100},
+                     {raw_tensor<float>("w", 1, {2, 1, 1}, {1, 1}), raw_tensor<float>("r", 1, {2, 1, 1}, {1, 1}),
+                      raw_tensor<int32_t>("l", 6, {1}, {2})}),
+            (std::vector<float>{1, 11, 11, 10, 0, 0}));
+}
+
 TEST(OnnxImport, UnreadableTypesAreNamed) {
   EXPECT_NE(problems(import(model(graph({{node("Identity", {"s"}, {"y"})}, {}, {value_info("s", 8, {1})}, {kY}}))))
                 .find("input 's' has element type string"),
