@@ -258,7 +258,7 @@ Result<> Emitter::emit_eval(const Node& node) {
   std::vector<std::pair<TensorId, const Value*>> moves;
   for (size_t i = 0; i < node.num_outputs(); ++i) {
     const Value* output = node.output(i);
-    if (placement_.is_dense_linear(output)) {
+    if (placement_.is_dense_linear(output) && !placement_.is_over_operand(output)) {
       step.outputs.push_back(tensor_of(output));
     } else {
       step.outputs.push_back(temporary(output->name(), output->dtype(), output->shape()));

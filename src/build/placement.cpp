@@ -48,6 +48,7 @@ Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions,
     for (const Value* output : region.outputs) producer_kinds_[output] = region.kind;
   if (!plain_) assign_layouts(regions);
   link_views(regions);
+  if (!plain_) link_over_operands(regions);
 }
 
 // Convolutions and their kin write channels-last; pointwise, normalisation, slicing and concatenation keep what they
@@ -180,12 +181,60 @@ bool Placement::link_slice(const Region& region) {
   return true;
 }
 
+bool Placement::may_be_overwritten(const Value* operand, const Region& region) const {
+  const Value* result = region.result();
+  const Entry& theirs = entry(operand);
+  if (operand->constant() || !operand->producer() || operand->is_graph_output() ||
+      (theirs.link != Link::none && theirs.link != Link::over) || theirs.layout != entry(result).layout ||
+      operand->dtype() != result->dtype() || operand->shape() != result->shape())
+    return false;
+  if (region.kind == RegionKind::pointwise) return true;
+  // These run their epilogue on each tile before they write it, other kernels in a second pass. What the root itself
+  // reads must stay: it reads whole neighbourhoods.
+  if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
+  const std::vector<Value*>& inputs = region.root->inputs();
+  return std::none_of(inputs.begin(), inputs.end(), [&](const Value* input) {
+    return input && location(input).root == location(operand).root;
+  });
+}
+
+// The last region that reads any value in a root's memory may write its result over it, element by element.
+void Placement::link_over_operands(const std::vector<Region>& regions) {
+  std::unordered_map<const ir::Node*, size_t> region_of;
+  for (size_t i = 0; i < regions.size(); ++i)
+    for (const ir::Node* node : regions[i].nodes) region_of[node] = i;
+  std::unordered_map<const Value*, size_t> last_reader;
+  std::unordered_map<const Value*, bool> leaves;  // some value in this memory is a graph output
+  for (const auto& [value, mine] : entries_) {
+    const Value* root = location(value).root;
+    size_t& last = last_reader[root];
+    for (const ir::Use& use : value->uses()) last = std::max(last, region_of.at(use.node));
+    leaves[root] = leaves[root] || value->is_graph_output();
+  }
+  for (size_t i = 0; i < regions.size(); ++i) {
+    const Region& region = regions[i];
+    if (region.kind != RegionKind::pointwise && region.kind != RegionKind::kernel) continue;
+    const Value* result = region.result();
+    if (entry(result).link != Link::none || result->is_graph_output() || introduces_symbols(region, graph_)) continue;
+    for (const Value* operand : region.operands) {
+      if (!may_be_overwritten(operand, region)) continue;
+      const Value* root = location(operand).root;
+      if (last_reader[root] != i || leaves[root] || leaves[result]) continue;
+      entry(result).link = Link::over;
+      entry(result).base = operand;
+      last_reader[root] = std::max(i, last_reader[result]);
+      break;
+    }
+  }
+}
+
 Layout Placement::layout(const Value* value) const { return entry(value).layout; }
 
 Location Placement::location(const Value* value) const {
   const Entry& mine = entry(value);
   if (mine.link == Link::none) return {value, 0, dense_strides(value->shape(), mine.layout)};
   Location base = location(mine.base);
+  if (mine.link == Link::over) return base;
   if (mine.link == Link::reshape) return {base.root, base.offset, dense_strides(value->shape(), Layout::linear)};
   for (size_t d = 0; d < mine.begin.size(); ++d) base.offset += mine.begin[d] * base.strides[d];
   return base;

@@ -32,9 +32,11 @@ class Placement {
   // Input `i` of a concatenation that its producer writes in place.
   bool is_in_place(const Region& concat, size_t i) const;
   bool is_dense_linear(const ir::Value* value) const;
+  // Written over an operand that nothing reads afterwards: only for steps that read each element before writing it.
+  bool is_over_operand(const ir::Value* value) const { return entry(value).link == Link::over; }
 
  private:
-  enum class Link { none, reshape, slice, part };  // how a value hangs on `base`
+  enum class Link { none, reshape, slice, part, over };  // how a value hangs on `base`; over: written in its place
   struct Entry {
     Layout layout = Layout::linear;
     Link link = Link::none;
@@ -47,6 +49,8 @@ class Placement {
   void link_views(const std::vector<Region>& regions);
   void link_concat(const Region& region);
   bool link_slice(const Region& region);
+  void link_over_operands(const std::vector<Region>& regions);
+  bool may_be_overwritten(const ir::Value* operand, const Region& region) const;
   Entry& entry(const ir::Value* value) { return entries_[value]; }
   const Entry& entry(const ir::Value* value) const { return entries_.at(value); }
 

@@ -134,7 +134,8 @@ Result<bool> Tuner::measure(const Problem& problem, std::vector<Finalist>& final
       times[i].push_back(microseconds_since(start));
     }
     std::sort(times[i].begin(), times[i].end());
-    finalists[i].microseconds = times[i][times[i].size() / 3];  // low quantile: noise only ever adds
+    // A low quantile, for noise only ever adds; rounded as the timing cache keeps it, so that both give the same plan.
+    finalists[i].microseconds = static_cast<float>(times[i][times[i].size() / 3]);
     options_.log->print(Severity::verbose, "  {} {}: {:.1f} us", finalists[i].tactic->name(), finalists[i].config.text,
                         finalists[i].microseconds);
   }

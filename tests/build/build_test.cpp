@@ -92,6 +92,43 @@ TEST(Build, ConcatIsWrittenInPlace) {
     EXPECT_EQ(region.name.find("part"), std::string::npos) << region.name;
 }
 
+TEST(Build, ResultsAreWrittenOverDeadOperands) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[1, 16, 12, 12]
+    %w = constant{value=f32[16, 16, 1, 1]{~1}}()
+    %a = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %b = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%a, %w)
+    %c = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%b, %w)
+    %s = elementwise{op=add}(%c, %a)
+    %m = reduce{op=mean, axes=[2, 3]}(%s)
+    %g = elementwise{op=mul}(%s, %m)
+    %d = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%g, %w)
+    output %d
+  })";
+  check(text, {{1, 16, 12, 12}});
+  const auto engine = build_engine(text, native_options());
+  const auto context = *Context::create(engine);
+  const size_t image = 16 * 12 * 12 * sizeof(float);
+  size_t arena = 0;
+  for (const plan::Buffer& buffer : engine->plan().buffers)
+    arena += static_cast<size_t>(*buffer.bytes.as_constant()) >= image;
+  EXPECT_EQ(arena, 4u) << "x and d channels-last, a (also the sum, also the product), b";
+}
+
+// Kernels that run their epilogue in a second pass must not write over its operands.
+TEST(Build, VarianceByTwoReductions) {
+  check(R"(graph "g" {
+    input %x: f32[6, 40]
+    %mean = reduce{op=mean, axes=[1]}(%x)
+    %mean2 = elementwise{op=mul}(%mean, %mean)
+    %square = elementwise{op=mul}(%x, %x)
+    %ms = reduce{op=mean, axes=[1]}(%square)
+    %var = elementwise{op=sub}(%ms, %mean2)
+    output %var
+  })",
+        {{6, 40}});
+}
+
 TEST(Build, MatmulReshapeTranspose) {
   check(R"(graph "g" {
     input %x: f32[2, 6, 8]
@@ -215,6 +252,32 @@ TEST(Build, SameInputsGiveTheSamePlan) {
   const auto second = build_engine(text, native_options());
   ASSERT_EQ(first->bytes().size(), second->bytes().size());
   for (size_t i = 0; i < first->bytes().size(); ++i) ASSERT_EQ(first->bytes()[i], second->bytes()[i]) << "byte " << i;
+}
+
+TEST(Build, ATimingCacheReproducesThePlan) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[1, 32, 14, 14]
+    %w = constant{value=f32[48, 32, 3, 3]{~1}}()
+    %a = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w)
+    output %a
+  })";
+  const auto pool = *cpu::ThreadPool::create({.threads = 1});
+  TimingCache cache;
+  BuildOptions options = native_options(1);
+  options.tuner.budget_seconds = 5;
+  options.tuner.pool = pool.get();
+  options.tuner.cache = &cache;
+  BuildReport first, second;
+  const auto measured = build_engine(text, options, 1, &first);
+  const auto cached = build_engine(text, options, 1, &second);
+  EXPECT_GT(first.tuned, 0);
+  EXPECT_EQ(second.tuned, 0);
+  EXPECT_GT(second.from_cache, 0);
+  EXPECT_TRUE(std::ranges::equal(measured->bytes(), cached->bytes()));
+  options.tuner.device = "another machine";  // nothing stale may match
+  BuildReport other;
+  build_engine(text, options, 1, &other);
+  EXPECT_EQ(other.from_cache, 0);
 }
 
 }  // namespace
