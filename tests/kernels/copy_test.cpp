@@ -25,7 +25,7 @@ struct Elements {
     return memory[static_cast<size_t>(&shape.at(index) - shape.memory.data())];
   }
   TestTensor shape;
-  std::vector<T> memory;
+  GuardedVector<T> memory;
 };
 
 template <class T>

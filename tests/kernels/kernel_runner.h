@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/guarded_memory.h"
 
 namespace lathe::cpu {
 
@@ -71,12 +72,12 @@ struct TestTensor {
   }
   // Whether nothing but the tensor's own elements was written.
   bool gaps_untouched() {
-    std::vector<float> copy = memory;
+    std::vector<float> copy(memory.begin(), memory.end());
     for_each([&](const std::vector<int64_t>&, float& x) { copy[static_cast<size_t>(&x - memory.data())] = 777.0f; });
     return std::all_of(copy.begin(), copy.end(), [](float x) { return x == 777.0f; });
   }
 
-  std::vector<float> memory;
+  GuardedVector<float> memory;
   TensorArg arg;
 };
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "kernels/guarded_memory.h"
 #include "kernels/isa_levels.h"
 
 namespace lathe::cpu {
@@ -65,9 +66,10 @@ struct Accuracy {
 };
 
 TEST(ProgramBlock, UnaryInstructionsAreAccurate) {
-  const std::vector<float> values = many_values();
+  const std::vector<float> plain = many_values();
+  const GuardedVector<float> values(plain.begin(), plain.end());
   const auto n = static_cast<int64_t>(values.size());
-  std::vector<float> out(values.size());
+  GuardedVector<float> out(values.size());
   for (const Accuracy& test : {Accuracy{"neg r0", 0},
                                {"abs r0", 0},
                                {"sqrt r0", 0},
@@ -179,8 +181,8 @@ TEST(ProgramBlock, RewritesKeepTheMeaning) {
     std::mt19937 random(3);
     std::normal_distribution<float> normal(0, 2);
     constexpr int n = 1203;
-    std::vector<std::vector<float>> in(program.num_inputs, std::vector<float>(n)),
-        out(program.outputs.size(), std::vector<float>(n));
+    std::vector<GuardedVector<float>> in(program.num_inputs, GuardedVector<float>(n)),
+        out(program.outputs.size(), GuardedVector<float>(n));
     std::vector<BlockInput> inputs;
     std::vector<BlockOutput> outputs;
     for (auto& v : in) {
@@ -305,8 +307,8 @@ TEST(ProgramBlock, RandomPrograms) {
     ASSERT_TRUE(validate(program));
     const BlockProgram block(program);
     Scratch scratch(block);
-    std::vector<std::vector<float>> in(program.num_inputs, std::vector<float>(n)),
-        out(outputs_count, std::vector<float>(n));
+    std::vector<GuardedVector<float>> in(program.num_inputs, GuardedVector<float>(n)),
+        out(outputs_count, GuardedVector<float>(n));
     std::vector<BlockInput> inputs;
     std::vector<BlockOutput> outputs;
     for (auto& v : in) {
