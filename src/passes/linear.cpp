@@ -37,12 +37,20 @@ int64_t output_channels(const ir::Node& node, const Dims& weights) {
 }
 
 Result<Tensor> scaled_weights(const Linear& linear, std::span<const double> scale) {
-  std::vector<double> values = to_doubles(*linear.weights);
-  for_channels(linear, [&](int64_t first, int64_t count, int64_t channel) {
-    for (int64_t i = first; i < first + count; ++i)
-      values[static_cast<size_t>(i)] *= scale[static_cast<size_t>(channel)];
-  });
   LATHE_ASSIGN(Tensor weights, Tensor::allocate(linear.weights->dtype(), linear.weights->dims()));
+  const auto scale_into = [&](const auto* from, auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    for_channels(linear, [&](int64_t first, int64_t count, int64_t channel) {
+      const double factor = scale[static_cast<size_t>(channel)];
+      for (int64_t i = first; i < first + count; ++i) to[i] = static_cast<T>(from[i] * factor);
+    });
+  };
+  if (weights.dtype() == DType::f32) {  // the common case, without a copy in double
+    scale_into(linear.weights->as<float>(), weights.mutable_as<float>());
+    return weights;
+  }
+  std::vector<double> values = to_doubles(*linear.weights);
+  scale_into(values.data(), values.data());
   from_doubles(values, weights);
   return weights;
 }
