@@ -115,6 +115,16 @@ TEST(Build, ResultsAreWrittenOverDeadOperands) {
   EXPECT_EQ(arena, 4u) << "x and d channels-last, a (also the sum, also the product), b";
 }
 
+TEST(Build, MatmulOfOperandsOfDifferentRank) {
+  check(R"(graph "g" {
+    input %a: f32[2, 3, 4]
+    input %b: f32[4, 5]
+    %m = matmul(%a, %b)
+    output %m
+  })",
+        {{2, 3, 4}, {4, 5}});
+}
+
 // Kernels that run their epilogue in a second pass must not write over its operands.
 TEST(Build, VarianceByTwoReductions) {
   check(R"(graph "g" {

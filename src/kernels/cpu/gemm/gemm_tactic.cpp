@@ -18,8 +18,7 @@ class GemmTactic final : public Tactic {
     const Operand& out = problem.outputs[0];
     if (a.rank() < 2 || b.rank() < 2) return "a vector operand";
     if (a.rank() != out.rank()) return "the second operand has more dimensions than the first";
-    if (b.constant && b.rank() > 2 && b.rank() != a.rank())
-      return "the constant operand has batch dimensions of another rank";
+    if (!is_packed(problem) && b.rank() != a.rank()) return "the computed operand has batch dimensions of another rank";
     if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1)) return "the output's rows are not contiguous";
     const Expr k = a.dims[a.dims.size() - (problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1)];
     const Expr n = b.dims[b.dims.size() - (problem.attrs<MatmulAttrs>().transpose_b ? 2 : 1)];
