@@ -98,8 +98,9 @@ TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const NamedTensor* input
                                   bool allValues = false) noexcept;
 
 // Builds the model, runs it, and compares with evaluate(). `optionsJson` may be nullptr, or hold {"rtol": 1e-3, "atol":
-// 1e-5, "threads": 0, "target": "cpu", "level": 3}. Gives {"passed", "outputs": [{"name", "passed", "max_abs",
-// "max_rel", "mismatches", "elements"}]}.
+// 1e-5, "threads": 0, "target": "cpu", "level": 3, "budget": -1}. Gives {"passed", "tensors": [...], "outputs":
+// [{"name", "passed", "max_abs", "max_rel", "mismatches", "elements"}]}: "tensors" are the values inside that the
+// engine still computes, in its order; "passed" speaks of the outputs alone.
 TENSORRTAPI nvinfer1::IHostMemory* compareJson(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                                                const char* optionsJson) noexcept;
 

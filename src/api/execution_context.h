@@ -16,6 +16,8 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   static Result<nv::IExecutionContext*> make(std::shared_ptr<EngineCore> core, const RuntimeConfig& config);
   ~ExecutionContext() noexcept override = default;
 
+  Context& inner() { return *context_; }
+
   nv::IExecutionContext* getPImpl() noexcept override { return this; }
   void setDebugSync(bool sync) noexcept override { debug_sync_ = sync; }
   bool getDebugSync() const noexcept override { return debug_sync_; }

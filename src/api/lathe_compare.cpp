@@ -2,11 +2,13 @@
 // An engine's outputs against the plain evaluation; see lathe.h.
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "NvOnnxParser.h"
 #include "api/convert.h"
+#include "api/execution_context.h"
 #include "api/host_memory.h"
 #include "api/report.h"
 #include "lathe.h"
@@ -124,12 +126,24 @@ Result<> fill_profile(nv::IOptimizationProfile& profile, const nv::INetworkDefin
   return {};
 }
 
-Result<Json> compare_output(const NamedTensor& wanted, const OutputMemory& got, nv::DataType type,
-                            const Options& options) {
-  LATHE_ASSIGN(const Tensor want, view(wanted));
-  Json json = {{"name", wanted.name}, {"passed", false}, {"elements", want.volume()}};
-  const NamedTensor result{wanted.name, type, got.dims(), got.data()};
-  LATHE_ASSIGN(const Tensor have, view(result));
+// The elements one after the other, whatever the layout.
+Result<Tensor> dense_copy(const cpu::TensorArg& arg) {
+  LATHE_ASSIGN(Tensor copy, Tensor::allocate(arg.dtype, Dims(arg.dims, arg.dims + arg.rank)));
+  const auto size = static_cast<int64_t>(size_of(arg.dtype));
+  auto* to = static_cast<std::byte*>(copy.mutable_data());
+  std::vector<int64_t> index(static_cast<size_t>(arg.rank), 0);
+  for (int64_t i = 0; i < copy.volume(); ++i, to += size) {
+    int64_t from = 0;
+    for (int d = 0; d < arg.rank; ++d) from += index[static_cast<size_t>(d)] * arg.strides[d];
+    std::memcpy(to, static_cast<const std::byte*>(arg.data) + from * size, static_cast<size_t>(size));
+    for (int d = arg.rank; d-- > 0 && ++index[static_cast<size_t>(d)] == arg.dims[d];)
+      index[static_cast<size_t>(d)] = 0;
+  }
+  return copy;
+}
+
+Json compare_tensor(const std::string& name, const Tensor& want, const Tensor& have, const Options& options) {
+  Json json = {{"name", name}, {"passed", false}, {"elements", want.volume()}};
   if (have.dims() != want.dims() || have.dtype() != want.dtype()) {
     json["message"] =
         fmt::format("type or shape differs: {}{} instead of {}{}", name_of(have.dtype()),
@@ -153,6 +167,35 @@ Result<Json> compare_output(const NamedTensor& wanted, const OutputMemory& got, 
   return json;
 }
 
+// Compares what an engine computes on its way, each under the name that it has in the model.
+class InnerTensors {
+ public:
+  InnerTensors(const ITensorList& wanted, const Options& options) : options_(options) {
+    for (int32_t i = 0; i < wanted.size(); ++i) wanted_[wanted.get(i)->name] = wanted.get(i);
+  }
+
+  void see(const plan::Tensor& tensor, const cpu::TensorArg& content) {
+    const auto it = wanted_.find(tensor.name);
+    if (it == wanted_.end()) return;
+    const Result<Json> json = compare(*it->second, content);
+    if (json) reports_.push_back(*json);
+  }
+  Json take_reports() { return std::move(reports_); }
+
+ private:
+  Result<Json> compare(const NamedTensor& wanted, const cpu::TensorArg& content) const {
+    LATHE_ASSIGN(const Tensor want, view(wanted));
+    LATHE_ASSIGN(Tensor have, dense_copy(content));
+    // Steps may see another shape of the same elements, such as the one before a flattening.
+    if (have.volume() == want.volume()) have = have.reshaped(want.dims());
+    return compare_tensor(wanted.name, want, have, options_);
+  }
+
+  const Options& options_;
+  std::map<std::string, const NamedTensor*> wanted_;
+  Json reports_ = Json::array();
+};
+
 // The engine that the options ask for.
 Result<std::unique_ptr<nv::ICudaEngine>> build(const char* path, const Options& options, ErrorLog& log,
                                                const std::map<std::string, const NamedTensor*>& inputs) {
@@ -175,7 +218,7 @@ Result<std::unique_ptr<nv::ICudaEngine>> build(const char* path, const Options& 
 }
 
 Result<Json> compare(const char* path, const NamedTensor* inputs, int32_t count, const Options& options) {
-  const std::unique_ptr<ITensorList> wanted(evaluate(path, inputs, count));
+  const std::unique_ptr<ITensorList> wanted(evaluate(path, inputs, count, true));
   if (!wanted) return fail(ErrorCode::invalid_state, "the plain evaluation failed: {}", std::string(lastError()));
   std::map<std::string, const NamedTensor*> by_name;
   for (int32_t i = 0; i < count; ++i) by_name[inputs[i].name] = &inputs[i];
@@ -194,17 +237,26 @@ Result<Json> compare(const char* path, const NamedTensor* inputs, int32_t count,
         !context->setInputTensorAddress(name, by_name.at(name)->data))
       return log.failure("setting an input");
   }
+  InnerTensors inner(*wanted, options);
+  static_cast<api::ExecutionContext&>(*context).inner().observer = [&](const plan::Tensor& tensor,
+                                                                       const cpu::TensorArg& content) {
+    if (!outputs.contains(tensor.name)) inner.see(tensor, content);
+  };
   if (!context->enqueueV3(nullptr)) return log.failure("running");
   bool passed = true;
   Json reports = Json::array();
   for (int32_t i = 0; i < wanted->size(); ++i) {
     const NamedTensor& tensor = *wanted->get(i);
-    LATHE_ASSIGN(Json json,
-                 compare_output(tensor, outputs[tensor.name], engine->getTensorDataType(tensor.name), options));
-    passed &= json["passed"].get<bool>();
-    reports.push_back(std::move(json));
+    const auto output = outputs.find(tensor.name);
+    if (output == outputs.end()) continue;
+    const NamedTensor got{tensor.name, engine->getTensorDataType(tensor.name), output->second.dims(),
+                          output->second.data()};
+    LATHE_ASSIGN(const Tensor want, view(tensor));
+    LATHE_ASSIGN(const Tensor have, view(got));
+    reports.push_back(compare_tensor(tensor.name, want, have, options));
+    passed &= reports.back()["passed"].get<bool>();
   }
-  return Json{{"passed", passed}, {"outputs", std::move(reports)}};
+  return Json{{"passed", passed}, {"tensors", inner.take_reports()}, {"outputs", std::move(reports)}};
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ class Context {
   Result<> run();
   // Sees each step's time. Setting it makes run() time the steps.
   std::function<void(const plan::Step& step, double milliseconds)> profiler;
+  // Sees each result of each step, in the layout that the next steps read, before memory is used again.
+  std::function<void(const plan::Tensor& tensor, const cpu::TensorArg& content)> observer;
 
  private:
   struct StepState {
@@ -63,6 +65,7 @@ class Context {
   bool is_late(plan::TensorId id) const;
   Result<> run_step(size_t step, cpu::ThreadPool& pool);
   Result<> run_eval(size_t step);
+  Result<> show_results(const plan::Step& step);
   Result<> bind_computed(const plan::Tensor& tensor, const Dims& dims);
   Result<> provide_late(plan::TensorId id, const Dims& dims);
   Result<> provide_memory();

@@ -49,6 +49,20 @@ Result<> Context::run() {
     if (profiler)
       profiler(plan_.steps[i],
                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    if (observer) LATHE_TRY(show_results(plan_.steps[i]));
+  }
+  return {};
+}
+
+Result<> Context::show_results(const plan::Step& step) {
+  for (const plan::TensorId id : step.outputs) {
+    if (id == plan::kNoTensor) continue;
+    const plan::Tensor& tensor = plan_.tensors[id];
+    cpu::TensorArg content;
+    LATHE_TRY(resolve(id, content));
+    const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);
+    content.data = storage_base(tensor) + offset * static_cast<int64_t>(size_of(tensor.dtype));
+    observer(tensor, content);
   }
   return {};
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is refused and how (status 2: asked wrongly, 1: it cannot be done, message on standard error, never a signal),
 and the tensor files that `lathe run` reads and writes."""
+import json
 import os
 import pathlib
 import subprocess
@@ -13,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 LATHE = pathlib.Path(os.environ["LATHE_BUILD_DIR"], "bin/lathe")
 NUMPY_TYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
                "bool")
@@ -121,6 +123,24 @@ class CommandLine(unittest.TestCase):
         model = identity(self.folder / "colon.onnx", name="scope/x:0")
         np.save(self.folder / "x.npy", np.ones((2, 3), np.float32))
         np.testing.assert_array_equal(self.run_on(self.folder / "x.npy", model, "scope/x:0"), np.ones((2, 3)))
+
+    def test_compare_and_inspect(self):
+        report = self.folder / "report.json"
+        result = lathe("compare", ROOT / "examples/digits/digits.onnx", "--shapes=image:3x1x8x8", "--buildBudget=0",
+                       f"--json={report}")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        compared = json.loads(report.read_text())
+        self.assertGreater(len(compared["tensors"]), 5)
+        for tensor in compared["tensors"] + compared["outputs"]:
+            self.assertTrue(tensor["passed"], tensor)
+        result = lathe("inspect", ROOT / "examples/digits/digits.onnx", "--support", f"--json={report}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        listed = json.loads(report.read_text())["list"]
+        self.assertGreater(len(listed), 10)
+        self.assertLessEqual({node["support"] for node in listed}, {"native", "generic"})
+        result = lathe("inspect", ROOT / "examples/digits/digits.onnx", "--buildBudget=0", f"--json={report}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("conv1", report.read_text())
 
     def test_conformance_tells_wrong_answers(self):
         case = self.folder / "cases/one/test_data_set_0"
