@@ -24,8 +24,8 @@ __attribute__((always_inline)) inline double rate(long turns) {
   asm volatile("" : "+x"(v));
       LATHE_CHAIN(a0)
       LATHE_CHAIN(a1)
-      LATHE_CHAIN(a2) LATHE_CHAIN(a3) LATHE_CHAIN(a4) LATHE_CHAIN(a5) LATHE_CHAIN(a6) LATHE_CHAIN(a7) LATHE_CHAIN(a8)
-          LATHE_CHAIN(a9)
+      LATHE_CHAIN(a2)
+      LATHE_CHAIN(a3) LATHE_CHAIN(a4) LATHE_CHAIN(a5) LATHE_CHAIN(a6) LATHE_CHAIN(a7) LATHE_CHAIN(a8) LATHE_CHAIN(a9)
 #undef LATHE_CHAIN
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -77,7 +77,7 @@ class ErrorLog final : public nv::ILogger {
 // One output's memory, as large as it turns out to be.
 class OutputMemory final : public nv::IOutputAllocator {
  public:
-  ~OutputMemory() { std::free(data_); }
+  ~OutputMemory() override { std::free(data_); }
   void* reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t alignment, cudaStream_t) override {
     std::free(data_);
     return data_ = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);

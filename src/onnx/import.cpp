@@ -159,8 +159,9 @@ Slot Importer::resolve(std::string_view name, Scope& scope) {
   if (initializer == scope.initializers.end()) return scope.outer ? resolve(name, *scope.outer) : Slot{nullptr, true};
   Result<Tensor> tensor = to_tensor(*initializer->second);
   Result<ir::Value*> value = tensor ? graph_.add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
-  if (!value) problem(std::move(value).error());
-  return scope.values[name] = value ? Slot{*value, false} : Slot{nullptr, true};
+  if (value) return scope.values[name] = Slot{*value, false};
+  problem(std::move(value).error());
+  return scope.values[name] = Slot{nullptr, true};
 }
 
 void Importer::block_outputs(const Node& node, Scope& scope) {

@@ -86,7 +86,7 @@ Result<> apply_sizes(InferContext& context, const Ints& axes, Shape& shape) {
     if (stretch && sizes)
       dim = (*sizes)[i];
     else if (!stretch && computable)
-      dim = static_cast<int64_t>(scale * static_cast<double>(dims[i]) + 0.5);
+      dim = static_cast<int64_t>(std::floor(scale * static_cast<double>(dims[i]) + 0.5));
     else
       dim = context.new_symbol("resized");
     if (dim.is_constant() && *dim.as_constant() < 0)

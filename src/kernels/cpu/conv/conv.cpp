@@ -44,7 +44,8 @@ double estimate(const ConvProblem& problem, const Config& config) {
   double products = static_cast<double>(problem.shape.volume()), passes = 0;
   if (is_winograd(config)) {
     const int64_t m = winograd_outputs(config.algorithm);
-    rows = static_cast<double>(problem.batch * ((problem.out[1] + m - 1) / m) * ((problem.out[2] + m - 1) / m));
+    const int64_t tiles = ((problem.out[1] + m - 1) / m) * ((problem.out[2] + m - 1) / m);
+    rows = static_cast<double>(problem.batch * tiles);
     products = static_cast<double>((m + 2) * (m + 2));
     passes = rows * products * (c + o) * sizeof(float) / kTransforms;
   }
