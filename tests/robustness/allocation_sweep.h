@@ -61,12 +61,13 @@ inline void* lathe_test_allocate(std::size_t size, std::size_t alignment) {
   if (!lathe::allocation_counter.allow()) return nullptr;
   return alignment <= alignof(std::max_align_t) ? std::malloc(size ? size : 1) : memalign(alignment, size ? size : 1);
 }
-inline void* lathe_test_new(std::size_t size, std::size_t alignment) noexcept {
+[[gnu::noinline]] inline void* lathe_test_new(std::size_t size, std::size_t alignment) noexcept {
   void* memory = lathe_test_allocate(size, alignment);
   if (memory) ++lathe::allocation_counter.live;
   return memory;
 }
-inline void lathe_test_delete(void* memory) noexcept {
+// Kept out of line: inlined into a replaced operator delete, g++ takes the call for a mismatch with operator new.
+[[gnu::noinline]] inline void lathe_test_delete(void* memory) noexcept {
   if (memory) --lathe::allocation_counter.live;
   std::free(memory);
 }
