@@ -193,9 +193,8 @@ bool Placement::may_be_overwritten(const Value* operand, const Region& region) c
   // reads must stay: it reads whole neighbourhoods.
   if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
   const std::vector<Value*>& inputs = region.root->inputs();
-  return std::none_of(inputs.begin(), inputs.end(), [&](const Value* input) {
-    return input && location(input).root == location(operand).root;
-  });
+  return std::none_of(inputs.begin(), inputs.end(),
+                      [&](const Value* input) { return input && location(input).root == location(operand).root; });
 }
 
 // The last region that reads any value in a root's memory may write its result over it, element by element.
