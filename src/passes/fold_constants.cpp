@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes what depends on constants alone, and shape arithmetic whose result the shape rules already know.
+#include <algorithm>
+
 #include "ops/rules.h"
 #include "passes/rewrite.h"
 
@@ -38,6 +40,22 @@ bool may_grow(const ir::Node& node, const PassContext& context) {
   return growth <= context.max_folded_bytes;
 }
 
+// Contractions and windows are left to the engine's kernels when the plain evaluation would take long: each output
+// element costs about as many products as one output channel has weights.
+bool is_cheap(const ir::Node& node, const PassContext& context) {
+  if (!node.has_trait(kHeavy)) return true;
+  const std::optional<int64_t> outputs = volume(node.output()->shape()).as_constant();
+  int64_t depth = 64;  // of a pooling window
+  if (node.num_inputs() > 1) {
+    const Tensor& weights = *node.input(1)->constant();
+    const int64_t columns =
+        node.is(OpKind::matmul) ? weights.dims().empty() ? 1 : weights.dims().back() : weights.dims().at(0);
+    depth = weights.volume() / std::max<int64_t>(columns, 1);
+  }
+  int64_t products = 0;
+  return outputs && !__builtin_mul_overflow(*outputs, depth, &products) && products <= context.max_folded_products;
+}
+
 bool has_constant_inputs(const ir::Node& node) {
   for (ir::Value* input : node.inputs())
     if (input && !input->constant()) return false;
@@ -54,7 +72,7 @@ Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* va
 
 Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) {
   std::vector<Tensor> results;
-  if (has_constant_inputs(*node) && may_grow(*node, context)) {
+  if (has_constant_inputs(*node) && may_grow(*node, context) && is_cheap(*node, context)) {
     std::vector<Tensor> inputs;
     for (ir::Value* input : node->inputs()) inputs.push_back(input ? *input->constant() : Tensor());
     Result<std::vector<Tensor>> computed = run_op(node->attributes(), inputs, node->num_outputs());

@@ -16,9 +16,10 @@ struct PassContext {
   Log& log = null_log();
   bool fast_math = true;                  // rewrites that change rounding in the last bits (reciprocals, reassociation)
   int64_t max_folded_bytes = 64ll << 20;  // folding may not grow the network's constants by more than this per node
-  std::vector<std::string> skip;          // names of passes to leave out
-  std::string dump_path;                  // where the graph is saved when a pass fails; empty = nowhere
-  bool verify = false;                    // verify after each change, not only at the end
+  int64_t max_folded_products = int64_t{1} << 26;  // nor spend longer than about 0.1 s on one by plain evaluation
+  std::vector<std::string> skip;                   // names of passes to leave out
+  std::string dump_path;                           // where the graph is saved when a pass fails; empty = nowhere
+  bool verify = false;                             // verify after each change, not only at the end
 };
 
 struct PassReport {
