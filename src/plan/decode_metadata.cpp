@@ -10,6 +10,12 @@ tl::unexpected<Error> malformed(std::string_view what) {
   return fail(ErrorCode::plan_malformed, "plan's metadata: {}; the file was damaged or made by hand", what);
 }
 
+// The verifier checks the alignment of a vector's length, not that of its 8-byte elements.
+template <class T, class Vector>
+bool is_aligned(const Vector* vector) {
+  return reinterpret_cast<uintptr_t>(vector->Data()) % alignof(T) == 0;
+}
+
 // FlatBuffers lets many fields point at one string, so that a small file could ask for any amount of memory.
 class Budget {
  public:
@@ -57,9 +63,19 @@ class Decoder {
   }
 
  private:
+  template <class T>
+  static constexpr bool holds_wide_structs(const flatbuffers::Vector<const T*>*) {
+    return alignof(T) == 8;
+  }
+  template <class T>
+  static constexpr bool holds_wide_structs(const flatbuffers::Vector<flatbuffers::Offset<T>>*) {
+    return false;
+  }
+
   template <class Vector, class T, class Read>
   Result<> each(const Vector* from, std::vector<T>& to, const Read& read) {
     if (!from) return {};
+    if (!is_aligned<uint64_t>(from) && holds_wide_structs(from)) return malformed("a list is not aligned");
     LATHE_TRY(resize(to, from->size(), kMaxEntries));
     for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) LATHE_TRY(read(*from->Get(i), to[i]));
     return {};
@@ -84,6 +100,7 @@ class Decoder {
   template <class T>
   Result<> numbers(const flatbuffers::Vector<T>* from, std::vector<T>& to) {
     if (!from) return {};
+    if (!is_aligned<T>(from)) return malformed("a list is not aligned");
     LATHE_TRY(resize(to, from->size(), kMaxOperands));
     for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) to[i] = from->Get(i);
     return {};
@@ -103,6 +120,7 @@ class Decoder {
 
   Result<> parse_expressions() {
     const auto* texts = metadata_.expressions();
+    if (metadata_.numbers() && !is_aligned<int64_t>(metadata_.numbers())) return malformed("a list is not aligned");
     if (metadata_.numbers()) number_count_ = metadata_.numbers()->size();
     if (!texts) return {};
     LATHE_TRY(resize(expressions_, texts->size(), kMaxEntries));
