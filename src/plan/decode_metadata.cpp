@@ -10,10 +10,11 @@ tl::unexpected<Error> malformed(std::string_view what) {
   return fail(ErrorCode::plan_malformed, "plan's metadata: {}; the file was damaged or made by hand", what);
 }
 
-// The verifier checks the alignment of a vector's length, not that of its 8-byte elements.
+// The verifier checks the alignment of a vector's length, not that of its 8-byte elements. Empty vectors may lie
+// anywhere.
 template <class T, class Vector>
 bool is_aligned(const Vector* vector) {
-  return reinterpret_cast<uintptr_t>(vector->Data()) % alignof(T) == 0;
+  return vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % alignof(T) == 0;
 }
 
 // FlatBuffers lets many fields point at one string, so that a small file could ask for any amount of memory.
