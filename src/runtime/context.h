@@ -62,6 +62,7 @@ class Context {
   Result<> prepare_step(size_t step);
   Result<> resolve(plan::TensorId id, cpu::TensorArg& arg);
   std::byte* storage_base(const plan::Tensor& tensor) const;
+  std::byte* address_of(const plan::Tensor& tensor) const;
   bool is_late(plan::TensorId id) const;
   Result<> run_step(size_t step, cpu::ThreadPool& pool);
   Result<> run_eval(size_t step);

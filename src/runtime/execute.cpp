@@ -30,6 +30,14 @@ std::byte* Context::storage_base(const plan::Tensor& tensor) const {
   return nullptr;
 }
 
+// Where a tensor starts within its storage; null while the storage is.
+std::byte* Context::address_of(const plan::Tensor& tensor) const {
+  std::byte* base = storage_base(tensor);
+  if (!base) return nullptr;
+  const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);  // check_windows() proved it
+  return base + offset * static_cast<int64_t>(size_of(tensor.dtype));
+}
+
 Result<> Context::run() {
   LATHE_TRY(prepare());
   LATHE_TRY(check_addresses());
@@ -60,8 +68,7 @@ Result<> Context::show_results(const plan::Step& step) {
     const plan::Tensor& tensor = plan_.tensors[id];
     cpu::TensorArg content;
     LATHE_TRY(resolve(id, content));
-    const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);
-    content.data = storage_base(tensor) + offset * static_cast<int64_t>(size_of(tensor.dtype));
+    content.data = address_of(tensor);
     observer(tensor, content);
   }
   return {};
@@ -111,8 +118,7 @@ Result<> Context::run_step(size_t i, cpu::ThreadPool& pool) {
   const auto address = [&](plan::TensorId id, cpu::TensorArg& arg) {
     if (id == plan::kNoTensor) return;
     const plan::Tensor& tensor = plan_.tensors[id];
-    const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);  // check_windows() proved it
-    arg.data = storage_base(tensor) + offset * static_cast<int64_t>(size_of(tensor.dtype));
+    arg.data = address_of(tensor);
   };
   for (size_t k = 0; k < step.inputs.size(); ++k) address(step.inputs[k], state.inputs[k]);
   for (size_t k = 0; k < step.outputs.size(); ++k) address(step.outputs[k], state.outputs[k]);
@@ -164,8 +170,7 @@ Result<> Context::run_eval(size_t i) {
     if (step.inputs[k] == plan::kNoTensor) continue;
     const plan::Tensor& tensor = plan_.tensors[step.inputs[k]];
     if (state.late) LATHE_TRY(resolve(step.inputs[k], state.inputs[k]));
-    const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);
-    state.inputs[k].data = storage_base(tensor) + offset * static_cast<int64_t>(size_of(tensor.dtype));
+    state.inputs[k].data = address_of(tensor);
     inputs[k] = dense_view(state.inputs[k]);
   }
   std::vector<Tensor> placed(step.outputs.size());
@@ -174,11 +179,9 @@ Result<> Context::run_eval(size_t i) {
     const plan::Tensor& tensor = plan_.tensors[step.outputs[k]];
     LATHE_TRY(bind_computed(tensor, dims));
     LATHE_TRY(provide_late(step.outputs[k], dims));
-    std::byte* base = storage_base(tensor);
-    if (!base) return Tensor();  // a zero-size output needs no address
-    const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);
-    return placed[k] =
-               Tensor::view(tensor.dtype, dims, base + offset * static_cast<int64_t>(size_of(tensor.dtype)), nullptr);
+    std::byte* address = address_of(tensor);
+    if (!address) return Tensor();  // a zero-size output needs no address
+    return placed[k] = Tensor::view(tensor.dtype, dims, address, nullptr);
   };
   Result<std::vector<Tensor>> outputs = run_op(*engine_->code()[i].eval, inputs, step.outputs.size(), place);
   if (!outputs) return fail(with_context(std::move(outputs).error(), fmt::format("{} '{}'", step.op, step.name)));
