@@ -127,7 +127,7 @@ Result<> fill_profile(nv::IOptimizationProfile& profile, const nv::INetworkDefin
 }
 
 // The elements one after the other, whatever the layout.
-Result<Tensor> dense_copy(const cpu::TensorArg& arg) {
+Result<Tensor> dense_copy(const TensorArg& arg) {
   LATHE_ASSIGN(Tensor copy, Tensor::allocate(arg.dtype, Dims(arg.dims, arg.dims + arg.rank)));
   const auto size = static_cast<int64_t>(size_of(arg.dtype));
   auto* to = static_cast<std::byte*>(copy.mutable_data());
@@ -174,7 +174,7 @@ class InnerTensors {
     for (int32_t i = 0; i < wanted.size(); ++i) wanted_[wanted.get(i)->name] = wanted.get(i);
   }
 
-  void see(const plan::Tensor& tensor, const cpu::TensorArg& content) {
+  void see(const plan::Tensor& tensor, const TensorArg& content) {
     const auto it = wanted_.find(tensor.name);
     if (it == wanted_.end()) return;
     const Result<Json> json = compare(*it->second, content);
@@ -183,7 +183,7 @@ class InnerTensors {
   Json take_reports() { return std::move(reports_); }
 
  private:
-  Result<Json> compare(const NamedTensor& wanted, const cpu::TensorArg& content) const {
+  Result<Json> compare(const NamedTensor& wanted, const TensorArg& content) const {
     LATHE_ASSIGN(const Tensor want, view(wanted));
     LATHE_ASSIGN(Tensor have, dense_copy(content));
     // Steps may see another shape of the same elements, such as the one before a flattening.
@@ -239,7 +239,7 @@ Result<Json> compare(const char* path, const NamedTensor* inputs, int32_t count,
   }
   InnerTensors inner(*wanted, options);
   static_cast<api::ExecutionContext&>(*context).inner().observer = [&](const plan::Tensor& tensor,
-                                                                       const cpu::TensorArg& content) {
+                                                                       const TensorArg& content) {
     if (!outputs.contains(tensor.name)) inner.see(tensor, content);
   };
   if (!context->enqueueV3(nullptr)) return log.failure("running");

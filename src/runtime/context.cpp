@@ -220,7 +220,7 @@ Result<> Context::place_arena() {
   return {};
 }
 
-Result<> Context::resolve(plan::TensorId id, cpu::TensorArg& arg) {
+Result<> Context::resolve(plan::TensorId id, TensorArg& arg) {
   arg = {};
   if (id == plan::kNoTensor) return {};
   const plan::Tensor& tensor = plan_.tensors[id];

@@ -44,12 +44,12 @@ class Context {
   // Sees each step's time. Setting it makes run() time the steps.
   std::function<void(const plan::Step& step, double milliseconds)> profiler;
   // Sees each result of each step, in the layout that the next steps read, before memory is used again.
-  std::function<void(const plan::Tensor& tensor, const cpu::TensorArg& content)> observer;
+  std::function<void(const plan::Tensor& tensor, const TensorArg& content)> observer;
 
  private:
   struct StepState {
-    std::vector<cpu::TensorArg> inputs;
-    std::vector<cpu::TensorArg> outputs;
+    std::vector<TensorArg> inputs;
+    std::vector<TensorArg> outputs;
     bool late = false;  // some operand's dims hold computed symbols: set up when the step's turn comes
   };
 
@@ -60,7 +60,7 @@ class Context {
   Result<> prepare();
   Result<> place_arena();
   Result<> prepare_step(size_t step);
-  Result<> resolve(plan::TensorId id, cpu::TensorArg& arg);
+  Result<> resolve(plan::TensorId id, TensorArg& arg);
   std::byte* storage_base(const plan::Tensor& tensor) const;
   std::byte* address_of(const plan::Tensor& tensor) const;
   bool is_late(plan::TensorId id) const;

@@ -9,7 +9,7 @@
 namespace lathe {
 namespace {
 
-Tensor dense_view(const cpu::TensorArg& arg) {
+Tensor dense_view(const TensorArg& arg) {
   return Tensor::view(arg.dtype, Dims(arg.dims, arg.dims + arg.rank), arg.data, nullptr);
 }
 
@@ -66,7 +66,7 @@ Result<> Context::show_results(const plan::Step& step) {
   for (const plan::TensorId id : step.outputs) {
     if (id == plan::kNoTensor) continue;
     const plan::Tensor& tensor = plan_.tensors[id];
-    cpu::TensorArg content;
+    TensorArg content;
     LATHE_TRY(resolve(id, content));
     content.data = address_of(tensor);
     observer(tensor, content);
@@ -115,7 +115,7 @@ Result<> Context::run_step(size_t i, cpu::ThreadPool& pool) {
       LATHE_TRY(provide_late(step.outputs[k], dims));
     }
   }
-  const auto address = [&](plan::TensorId id, cpu::TensorArg& arg) {
+  const auto address = [&](plan::TensorId id, TensorArg& arg) {
     if (id == plan::kNoTensor) return;
     const plan::Tensor& tensor = plan_.tensors[id];
     arg.data = address_of(tensor);

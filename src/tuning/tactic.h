@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "device/launch.h"
 #include "tuning/problem.h"
 
 namespace lathe {
@@ -23,12 +24,20 @@ struct StepInput {
   bool transposed = false;  // read with its last two dimensions swapped
 };
 
+// One launch of device code and the source text that it runs.
+struct SourceLaunch {
+  std::string source;
+  Launch launch;  // its code index is filled in once the source is compiled
+};
+
 struct Emission {
   std::string kernel;
   std::vector<int64_t> params;
   bool with_program = true;  // the region's program goes into the step
   std::vector<StepInput> inputs;
-  std::vector<Tensor> packed;  // prepacked weights: stored in the plan
+  std::vector<Tensor> packed;          // prepacked weights: stored in the plan
+  std::vector<SourceLaunch> launches;  // device code, in order; their args refer to `inputs` and the problem's outputs
+  Expr workspace;                      // bytes that the launches share
 };
 
 class Tactic {

@@ -82,7 +82,7 @@ Result<> shrink(Problem& problem) {
   return {};
 }
 
-void copy_strided(const cpu::TensorArg& arg, Tensor& dense, bool to_memory) {
+void copy_strided(const TensorArg& arg, Tensor& dense, bool to_memory) {
   Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
   auto* memory = static_cast<float*>(arg.data);
   float* values = dense.mutable_as<float>();
@@ -178,8 +178,8 @@ Result<Tensor> TrialData::expected() const {
   return result;
 }
 
-cpu::TensorArg TrialData::arg(const StepInput& input) const {
-  cpu::TensorArg arg = input.kind == StepInput::operand ? operands_[input.index].arg : inputs_[input.index].arg;
+TensorArg TrialData::arg(const StepInput& input) const {
+  TensorArg arg = input.kind == StepInput::operand ? operands_[input.index].arg : inputs_[input.index].arg;
   if (input.transposed) {
     std::swap(arg.dims[arg.rank - 1], arg.dims[arg.rank - 2]);
     std::swap(arg.strides[arg.rank - 1], arg.strides[arg.rank - 2]);
@@ -187,7 +187,7 @@ cpu::TensorArg TrialData::arg(const StepInput& input) const {
   return arg;
 }
 
-cpu::TensorArg TrialData::output() const { return output_.arg; }
+TensorArg TrialData::output() const { return output_.arg; }
 
 Tensor TrialData::gather_output() const {
   Result<Tensor> dense = Tensor::allocate(DType::f32, problem_.outputs[0].opt_dims);
@@ -212,7 +212,7 @@ Result<std::unique_ptr<Trial>> Trial::make(const TunerOptions& options, const Ta
       continue;
     }
     const Tensor& packed = trial->emission_.packed[input.index];
-    cpu::TensorArg arg;
+    TensorArg arg;
     arg.data = const_cast<void*>(packed.data());
     arg.dtype = packed.dtype();
     arg.rank = packed.rank();

@@ -19,15 +19,15 @@ class TrialData {
   const Problem& problem() const { return problem_; }
   // The region's result by the plain evaluation, dense row-major.
   Result<Tensor> expected() const;
-  cpu::TensorArg arg(const StepInput& input) const;
-  cpu::TensorArg output() const;
+  TensorArg arg(const StepInput& input) const;
+  TensorArg output() const;
   Tensor gather_output() const;  // the output's memory, dense row-major
 
  private:
   struct Slot {
     Tensor dense;   // logical content, row-major
     Tensor memory;  // as the kernel sees it
-    cpu::TensorArg arg;
+    TensorArg arg;
   };
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, bool random) const;
 
@@ -47,8 +47,8 @@ class Trial {
   Emission emission_;
   Program program_;
   std::unique_ptr<cpu::Kernel> kernel_;
-  std::vector<cpu::TensorArg> inputs_;
-  std::vector<cpu::TensorArg> outputs_;
+  std::vector<TensorArg> inputs_;
+  std::vector<TensorArg> outputs_;
   Tensor workspace_;
 };
 

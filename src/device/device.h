@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device: memory, queues of work, kernels. Thread-safe. The runtime, the tuner and the builder know devices through
+// this interface alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "device/kernel.h"
+
+namespace lathe {
+
+// Memory of a device, freed with the object.
+class DeviceMemory {
+ public:
+  using Free = void (*)(void* owner, std::byte* data, size_t size);
+  DeviceMemory() = default;
+  // `keeps` lives as long as the memory; `free` gets its address.
+  DeviceMemory(std::byte* data, size_t size, std::shared_ptr<void> keeps, Free free)
+      : data_(data), size_(size), keeps_(std::move(keeps)), free_(free) {}
+  DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DeviceMemory() {
+    if (data_) free_(keeps_.get(), data_, size_);
+  }
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  void swap(DeviceMemory& other) {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(keeps_, other.keeps_);
+    std::swap(free_, other.free_);
+  }
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  std::shared_ptr<void> keeps_;
+  Free free_ = nullptr;
+};
+
+// Work that was recorded once and is replayed without the host's cost of each launch (a CUDA graph).
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual Result<> replay(Queue& queue) = 0;
+  // Takes up the work anew, at less cost than a new recording where the device can.
+  virtual Result<> update(const std::function<Result<>(Queue&)>& work) = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;   // "cpu", "cuda:0"
+  virtual std::string target() const = 0;      // what plans for it are tuned for: "cpu-x86_64-avx512", "cuda-sm_90"
+  virtual std::string timing_key() const = 0;  // what timings depend on besides the problem
+  virtual Result<> check_target(std::string_view target) const = 0;  // whether plans for `target` run here
+  // Whether its memory is the host's, and enqueue() returns when the work is done.
+  virtual bool is_host() const = 0;
+  virtual int threads() const { return 1; }  // that queues work with (CPU)
+
+  virtual Result<DeviceMemory> allocate(size_t bytes) = 0;  // 256-byte aligned; 0 gives an empty block
+  // A queue of its own (`stream` null), or the caller's stream, which must outlive it.
+  virtual Result<std::unique_ptr<Queue>> make_queue(void* stream) = 0;
+  // Ordered with the queue's work. download() is complete on return; upload() has read `from` on return.
+  virtual Result<> upload(void* to, const void* from, size_t bytes, Queue& queue) = 0;
+  virtual Result<> download(void* to, const void* from, size_t bytes, Queue& queue) = 0;
+  virtual Result<> wait(Queue& queue) = 0;  // until its work is done; reports what failed in it
+  // Whether kernels can read and write at this address (of the application).
+  virtual bool is_accessible(const void* address) const = 0;
+
+  virtual Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) = 0;
+  // Weights where kernels read them: the same bytes are made resident once per device. `owner` keeps `bytes` alive.
+  virtual Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
+                                                                 std::shared_ptr<const void> owner) = 0;
+  // Null when this device gains nothing by recordings. `work` enqueues on the queue it is given.
+  virtual Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>& work) = 0;
+  // Microseconds of `work` on the device, measured `repeats` times on a warm queue: each one's time.
+  virtual Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) = 0;
+};
+
+// Device code from source text. Thread-safe.
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  // The module's bytes. Refuses code that spills registers, saying so.
+  virtual Result<std::vector<std::byte>> compile(std::string_view source) = 0;
+};
+
+}  // namespace lathe
