@@ -65,8 +65,9 @@ class Device {
   virtual int threads() const { return 1; }  // that queues work with (CPU)
 
   virtual Result<DeviceMemory> allocate(size_t bytes) = 0;  // 256-byte aligned; 0 gives an empty block
-  // A queue of its own (`stream` null), or the caller's stream, which must outlive it.
-  virtual Result<std::unique_ptr<Queue>> make_queue(void* stream) = 0;
+  virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
+  // A queue on the caller's stream (CUDA: null is the default stream), which must outlive it. CPU: as make_queue().
+  virtual Result<std::unique_ptr<Queue>> make_stream_queue(void* stream) = 0;
   // Ordered with the queue's work. download() is complete on return; upload() has read `from` on return.
   virtual Result<> upload(void* to, const void* from, size_t bytes, Queue& queue) = 0;
   virtual Result<> download(void* to, const void* from, size_t bytes, Queue& queue) = 0;

@@ -18,6 +18,8 @@ class Queue {
   virtual ~Queue() = default;
   virtual Result<> begin() = 0;
   virtual void end() = 0;
+  // Whether the application records what is given to it (a stream being captured): recordings cannot be replayed then.
+  virtual bool is_captured() const { return false; }
 };
 
 // begin() and end() of a queue for a scope.
