@@ -14,6 +14,7 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 SOURCES = {".h", ".cpp", ".cuh", ".cu", ".def", ".inc"}
 OUTSIDE = ("tools", "serve", "python", "examples")
+DEVICE_HEADERS = "kernels/cuda/"  # *.cuh name each other from here
 FORBIDDEN_NAMES = {"common", "utils", "util", "helpers", "misc"}
 TACTIC_ROW = "kernels/*_tactic"
 
@@ -73,6 +74,9 @@ def check_inside(root, rows, problems):
             if (public / target).is_file():
                 if "include" not in rows[row]:
                     problems.append(f"src/{path}: '{row}' may not include the public header {target}")
+            elif file.suffix == ".cuh":
+                if not (src / DEVICE_HEADERS / target).is_file() and target != "emulator.h":
+                    problems.append(f"src/{path}: a device header may include device headers only, not {target}")
             elif quoted and "/" in target:
                 if row_of(target, rows) != row and not any(under(target, allowed) for allowed in rows[row]):
                     problems.append(f"src/{path}: '{row}' may not include {target}")

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hardware: thread coordinates, shared memory, barriers, warp exchange, matrix units, asynchronous copies, atomics.
+// Kernels touch it through these functions only. Blocks are one-dimensional; warp operations need all 32 lanes.
+#pragma once
+
+#include "lib/types.cuh"
+
+#ifndef LATHE_EMULATED
+
+// ---- where am I
+
+LATHE_DEVICE int thread_x() { return static_cast<int>(threadIdx.x); }
+LATHE_DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
+LATHE_DEVICE int block_x() { return static_cast<int>(blockIdx.x); }
+LATHE_DEVICE int block_y() { return static_cast<int>(blockIdx.y); }
+LATHE_DEVICE int block_z() { return static_cast<int>(blockIdx.z); }
+LATHE_DEVICE int grid_x() { return static_cast<int>(gridDim.x); }
+LATHE_DEVICE int grid_y() { return static_cast<int>(gridDim.y); }
+LATHE_DEVICE int grid_z() { return static_cast<int>(gridDim.z); }
+
+extern __shared__ __align__(1024) unsigned char lathe_dynamic_shared[];
+LATHE_DEVICE unsigned char* dynamic_shared() { return lathe_dynamic_shared; }
+LATHE_DEVICE unsigned shared_address(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+LATHE_DEVICE long clock_now() { return clock64(); }
+
+// ---- synchronisation
+
+LATHE_DEVICE void barrier() { __syncthreads(); }
+LATHE_DEVICE void warp_barrier() { __syncwarp(); }
+LATHE_DEVICE void memory_fence() { __threadfence(); }
+// Programmatic dependent launch: waits for the launches before this one; lets the next one start.
+LATHE_DEVICE void dependency_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+LATHE_DEVICE void dependency_release() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// ---- warp exchange
+
+template <class T>
+LATHE_DEVICE T shuffle_xor(T value, int lane_mask) {
+  return __shfl_xor_sync(0xffffffffu, value, lane_mask);
+}
+template <class T>
+LATHE_DEVICE T shuffle_down(T value, int delta) {
+  return __shfl_down_sync(0xffffffffu, value, static_cast<unsigned>(delta));
+}
+template <class T>
+LATHE_DEVICE T shuffle_up(T value, int delta) {
+  return __shfl_up_sync(0xffffffffu, value, static_cast<unsigned>(delta));
+}
+template <class T>
+LATHE_DEVICE T shuffle_idx(T value, int lane) {
+  return __shfl_sync(0xffffffffu, value, lane);
+}
+LATHE_DEVICE unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
+
+// ---- matrix units: d += a * b, fragments as PTX states them for mma.sync row.col
+
+#define LATHE_MMA_16816(type)                                               \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type       \
+               ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])             \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f16) {
+  LATHE_MMA_16816("f16");
+}
+LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], bf16) {
+  LATHE_MMA_16816("bf16");
+}
+#undef LATHE_MMA_16816
+LATHE_DEVICE void mma_m16n8k8(float (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1], f16) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// 8x8 matrices of 16-bit elements from shared memory; lane 8*i+j gives the address of row j of matrix i.
+#define LATHE_LDMATRIX_X4(modifier)                                                        \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4" modifier ".shared.b16 {%0,%1,%2,%3}, [%4];" \
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                            \
+               : "r"(shared_address(row))                                                  \
+               : "memory")
+#define LATHE_LDMATRIX_X2(modifier)                                                  \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2" modifier ".shared.b16 {%0,%1}, [%2];" \
+               : "=r"(r[0]), "=r"(r[1])                                              \
+               : "r"(shared_address(row))                                            \
+               : "memory")
+LATHE_DEVICE void ldmatrix_x4(unsigned (&r)[4], const void* row) { LATHE_LDMATRIX_X4(""); }
+LATHE_DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void* row) { LATHE_LDMATRIX_X4(".trans"); }
+LATHE_DEVICE void ldmatrix_x2(unsigned (&r)[2], const void* row) { LATHE_LDMATRIX_X2(""); }
+LATHE_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) { LATHE_LDMATRIX_X2(".trans"); }
+#undef LATHE_LDMATRIX_X4
+#undef LATHE_LDMATRIX_X2
+
+// ---- asynchronous copies from global to shared memory (sm_80; before that they are plain copies). bytes_valid bytes
+// are read, the rest is filled with zeros. Both addresses are aligned to the size.
+
+LATHE_DEVICE void copy_async16(void* shared, const void* global, int bytes_valid) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+               "r"(bytes_valid)
+               : "memory");
+#else
+  Vec<uint8, 16> value{};
+  if (bytes_valid == 16)
+    value = *static_cast<const Vec<uint8, 16>*>(global);
+  else
+    for (int i = 0; i < bytes_valid; ++i) value.at[i] = static_cast<const uint8*>(global)[i];
+  *static_cast<Vec<uint8, 16>*>(shared) = value;
+#endif
+}
+template <int kBytes>
+LATHE_DEVICE void copy_async_small(void* shared, const void* global, int bytes_valid) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(shared)), "l"(global), "n"(kBytes),
+               "r"(bytes_valid)
+               : "memory");
+#else
+  Vec<uint8, kBytes> value{};
+  if (bytes_valid == kBytes)
+    value = *static_cast<const Vec<uint8, kBytes>*>(global);
+  else
+    for (int i = 0; i < bytes_valid; ++i) value.at[i] = static_cast<const uint8*>(global)[i];
+  *static_cast<Vec<uint8, kBytes>*>(shared) = value;
+#endif
+}
+LATHE_DEVICE void copy_async8(void* shared, const void* global, int bytes_valid) {
+  copy_async_small<8>(shared, global, bytes_valid);
+}
+LATHE_DEVICE void copy_async4(void* shared, const void* global, int bytes_valid) {
+  copy_async_small<4>(shared, global, bytes_valid);
+}
+LATHE_DEVICE void copy_async_commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int kPending>
+LATHE_DEVICE void copy_async_wait() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+#endif
+}
+
+// ---- atomics on global or shared memory; the value before
+
+template <class T>
+LATHE_DEVICE T atomic_add(T* address, T value) {
+  return atomicAdd(address, value);
+}
+template <class T>
+LATHE_DEVICE T atomic_cas(T* address, T expected, T desired) {
+  return atomicCAS(address, expected, desired);
+}
+template <class T>
+LATHE_DEVICE T atomic_max(T* address, T value) {
+  return atomicMax(address, value);
+}
+
+// ---- loads with a hint: read once (streaming), or through the read-only path
+
+template <class T, int N>
+LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
+  if constexpr (sizeof(Vec<T, N>) == 16) {
+    uint32 r[4];
+    asm volatile("ld.global.L1::no_allocate.v4.b32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "l"(global));
+    return bit_cast<Vec<T, N>>(r);
+  } else {
+    return *global;
+  }
+}
+
+#endif  // LATHE_EMULATED
+
+LATHE_DEVICE int lane() { return thread_x() & 31; }
+LATHE_DEVICE int warp() { return thread_x() >> 5; }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing tensors by their descriptors. A descriptor is a struct that the host writes for each tensor:
+//   Type, kRank, kUnit (the dimension with stride 1; -1 = none), kVector (every run of kVector elements along kUnit
+//   that starts at a multiple of kVector is one aligned vector), data, dim(i), stride(i).
+// W elements at c, c + 1, ... along dimension D: W is a power of two and c[D] a multiple of W.
+#pragma once
+
+#include "lib/intrinsics.cuh"
+
+template <class Tensor, int N>
+LATHE_DEVICE long offset_of(const Tensor& tensor, const long (&c)[N]) {
+  static_assert(N >= Tensor::kRank, "one coordinate per dimension");
+  long offset = 0;
+  LATHE_UNROLL
+  for (int i = 0; i < Tensor::kRank; ++i) offset += c[i] * tensor.stride(i);
+  return offset;
+}
+
+template <class Tensor>
+LATHE_DEVICE long volume_of(const Tensor& tensor) {
+  long volume = 1;
+  LATHE_UNROLL
+  for (int i = 0; i < Tensor::kRank; ++i) volume *= tensor.dim(i);
+  return volume;
+}
+
+// Coordinates of flat index `index` in the tensor's dimensions, row-major.
+template <class Tensor>
+LATHE_DEVICE void unflatten(const Tensor& tensor, long index, long (&c)[Tensor::kRank > 0 ? Tensor::kRank : 1]) {
+  if constexpr (Tensor::kRank == 0) {
+    c[0] = 0;
+  } else {
+    LATHE_UNROLL
+    for (int i = Tensor::kRank - 1; i > 0; --i) {
+      const long dim = tensor.dim(i);
+      c[i] = index % dim;
+      index /= dim;
+    }
+    c[0] = index;
+  }
+}
+
+// How many elements of a group of W go into one access.
+template <class Tensor, int D, int W>
+inline constexpr int kAccess = Tensor::kUnit != D    ? 1
+                               : Tensor::kVector < W ? Tensor::kVector
+                                                     : W;
+
+// The first `count` of W elements, as float; the others are 0.
+template <int D, int W, class Tensor, int N>
+LATHE_DEVICE void load(const Tensor& tensor, const long (&c)[N], float (&v)[W], int count) {
+  using T = typename Tensor::Type;
+  const T* from = tensor.data + offset_of(tensor, c);
+  const long step = D < Tensor::kRank ? tensor.stride(D) : 0;
+  if (D >= Tensor::kRank || step == 0) {
+    const float value = to_float(*from);
+    LATHE_UNROLL
+    for (int i = 0; i < W; ++i) v[i] = value;
+    return;
+  }
+  constexpr int kWidth = kAccess<Tensor, D, W>;
+  if (count >= W) {
+    LATHE_UNROLL
+    for (int i = 0; i < W; i += kWidth) {
+      const Vec<T, kWidth> part = *reinterpret_cast<const Vec<T, kWidth>*>(from + i * step);
+      LATHE_UNROLL
+      for (int j = 0; j < kWidth; ++j) v[i + j] = to_float(part.at[j]);
+    }
+    return;
+  }
+  LATHE_UNROLL
+  for (int i = 0; i < W; ++i) v[i] = i < count ? to_float(from[i * step]) : 0.0f;
+}
+
+// Converts and writes the first `count` of W elements.
+template <int D, int W, class Tensor, int N>
+LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
+  using T = typename Tensor::Type;
+  T* to = tensor.data + offset_of(tensor, c);
+  const long step = D < Tensor::kRank ? tensor.stride(D) : 0;
+  constexpr int kWidth = kAccess<Tensor, D, W>;
+  if (count >= W) {
+    LATHE_UNROLL
+    for (int i = 0; i < W; i += kWidth) {
+      Vec<T, kWidth> part;
+      LATHE_UNROLL
+      for (int j = 0; j < kWidth; ++j) part.at[j] = from_float<T>(v[i + j]);
+      *reinterpret_cast<Vec<T, kWidth>*>(to + i * step) = part;
+    }
+    return;
+  }
+  LATHE_UNROLL
+  for (int i = 0; i < W; ++i)
+    if (i < count) to[i * step] = from_float<T>(v[i]);
+}

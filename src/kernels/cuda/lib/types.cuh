@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types, conversions and vectors. Conversions to 16-bit floats round to nearest even; to integers they truncate
+// and saturate, NaN gives 0.
+#pragma once
+
+#ifdef LATHE_EMULATED
+#include "emulator.h"
+#define LATHE_DEVICE static inline
+#define LATHE_DEVICE_MEMBER inline
+#define LATHE_KERNEL(threads, min_blocks) extern "C" __attribute__((visibility("default")))
+#define LATHE_PARAMETERS(count) \
+  extern "C" __attribute__((visibility("default"))) const unsigned lathe_kernel_parameters = count;
+#define LATHE_UNROLL
+#else
+#define LATHE_DEVICE static __forceinline__ __device__
+#define LATHE_DEVICE_MEMBER __forceinline__ __device__
+#define LATHE_KERNEL(threads, min_blocks) extern "C" __global__ __launch_bounds__(threads, min_blocks)
+#define LATHE_PARAMETERS(count)
+#define LATHE_UNROLL _Pragma("unroll")
+#endif
+
+using int8 = signed char;
+using int16 = short;
+using int32 = int;
+using int64 = long;
+using uint8 = unsigned char;
+using uint16 = unsigned short;
+using uint32 = unsigned;
+using uint64 = unsigned long;
+
+struct f16 {
+  uint16 bits;
+};
+struct bf16 {
+  uint16 bits;
+};
+
+template <class To, class From>
+LATHE_DEVICE To bit_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
+  To to;
+  memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+template <class A, class B>
+inline constexpr bool is_same = false;
+template <class A>
+inline constexpr bool is_same<A, A> = true;
+
+template <class T>
+inline constexpr bool is_float = is_same<T, float> || is_same<T, double> || is_same<T, f16> || is_same<T, bf16>;
+template <class T>
+inline constexpr bool is_signed_int = is_same<T, int8> || is_same<T, int16> || is_same<T, int32> || is_same<T, int64>;
+
+// ---- 16-bit floats
+
+LATHE_DEVICE float f16_to_float(uint16 bits) {
+#ifdef LATHE_EMULATED
+  const uint32 sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, mantissa = bits & 1023u;
+  if (exponent == 31) return bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent != 0) return bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+  return sign ? -magnitude : magnitude;
+#else
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#endif
+}
+
+LATHE_DEVICE uint16 f16_bits(float value) {
+#ifdef LATHE_EMULATED
+  const uint32 bits = bit_cast<uint32>(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16>(0x7fffu);
+  if (magnitude >= 0x477ff000u) return static_cast<uint16>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u)  // subnormal: adding 0.5 leaves the rounded multiple of 2^-24 in the low bits
+    return static_cast<uint16>(sign | (bit_cast<uint32>(bit_cast<float>(magnitude) + 0.5f) & 0xffffu));
+  return static_cast<uint16>(sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13));
+#else
+  uint16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+#endif
+}
+
+LATHE_DEVICE float bf16_to_float(uint16 bits) { return bit_cast<float>(static_cast<uint32>(bits) << 16); }
+
+LATHE_DEVICE uint16 bf16_bits(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint16 bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+#else
+  const uint32 bits = bit_cast<uint32>(value);
+  if (value != value) return 0x7fff;
+  return static_cast<uint16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
+}
+
+// f32 rounded to the 10 mantissa bits of tf32 (half away from zero, as the hardware does), as a register.
+LATHE_DEVICE uint32 tf32_bits(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32 bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+  return bits;
+#else
+  const uint32 bits = bit_cast<uint32>(value);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return bits;
+  return (bits + 0x1000u) & 0xffffe000u;
+#endif
+}
+
+// ---- conversions
+
+LATHE_DEVICE float to_float(float value) { return value; }
+LATHE_DEVICE float to_float(double value) { return static_cast<float>(value); }
+LATHE_DEVICE float to_float(f16 value) { return f16_to_float(value.bits); }
+LATHE_DEVICE float to_float(bf16 value) { return bf16_to_float(value.bits); }
+template <class T>
+LATHE_DEVICE float to_float(T value) {
+  return static_cast<float>(value);
+}
+
+template <class T>
+LATHE_DEVICE double to_double(T value) {
+  if constexpr (is_same<T, f16> || is_same<T, bf16>)
+    return to_float(value);
+  else
+    return static_cast<double>(value);
+}
+
+template <class T>
+struct Limits {  // of integers
+  static constexpr bool kSigned = is_signed_int<T>;
+  static constexpr int kBits = static_cast<int>(sizeof(T)) * 8 - (kSigned ? 1 : 0);
+  static constexpr T kMax = static_cast<T>(~uint64{0} >> (64 - kBits));
+  static constexpr T kMin = kSigned ? static_cast<T>(-static_cast<int64>(kMax) - 1) : T{0};
+};
+
+// Truncates and saturates; NaN gives 0.
+template <class T, class Float>
+LATHE_DEVICE T saturate(Float value) {
+  // 2^kBits is exact in every floating type, kMax need not be.
+  constexpr Float kEnd = static_cast<Float>(uint64{1} << (Limits<T>::kBits - 1)) * Float{2};
+  if (value != value) return T{0};
+  if (value >= kEnd) return Limits<T>::kMax;
+  if (value <= static_cast<Float>(Limits<T>::kMin)) return Limits<T>::kMin;
+  return static_cast<T>(value);
+}
+
+template <class T>
+LATHE_DEVICE T from_float(float value) {
+  if constexpr (is_same<T, float> || is_same<T, double>)
+    return value;
+  else if constexpr (is_same<T, f16>)
+    return f16{f16_bits(value)};
+  else if constexpr (is_same<T, bf16>)
+    return bf16{bf16_bits(value)};
+  else if constexpr (is_same<T, bool>)
+    return value != 0;
+  else
+    return saturate<T>(value);
+}
+
+// ---- vectors: N elements (a power of two, 16 bytes at most) that are loaded and stored as one
+
+template <class T, int N>
+struct alignas(sizeof(T) * N) Vec {
+  T at[N];
+};

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/source.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe::cuda {
+namespace {
+
+constexpr int64_t kVectorBytes = 16;
+
+std::string literal(int64_t value) {
+  return value == INT64_MIN ? "(-9223372036854775807L - 1)" : fmt::format("{}L", value);
+}
+
+std::string literal(float value) {
+  if (std::isnan(value)) return "not_a_number()";
+  if (std::isinf(value)) return value < 0 ? "-infinity()" : "infinity()";
+  return fmt::format("{:a}f", value);
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (const std::string& part : parts) text.append(text.empty() ? "" : separator).append(part);
+  return text;
+}
+
+// One line per instruction; register i is the variable r<i>.
+std::string program_lines(const Program& program, std::string_view indent) {
+  std::string text;
+  size_t target = program.num_inputs;
+  for (const Instruction& instruction : program.code) {
+    const OpcodeInfo* info = opcode_info(static_cast<int>(instruction.op));
+    std::vector<std::string> arguments;
+    for (int i = 0; i < info->operands; ++i)
+      arguments.push_back(fmt::format("r{}", instruction.operands[static_cast<size_t>(i)]));
+    for (int i = 0; i < info->immediates; ++i)
+      arguments.push_back(literal(instruction.immediates[static_cast<size_t>(i)]));
+    text +=
+        fmt::format("{}const float r{} = instruction::{}({});\n", indent, target++, info->name, join(arguments, ", "));
+  }
+  return text;
+}
+
+// The function that loads the operands of W elements and runs the program on each.
+std::string program_function(const Program& program, bool has_accumulator, size_t num_operands) {
+  std::string text = "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
+  text += has_accumulator ? "apply(float (&v)[W]" : "evaluate(float (&v)[kOutputs][W]";
+  text += ", const long (&c)[kCoordinates], int count) const {\n";
+  for (size_t k = 0; k < num_operands; ++k)
+    text += fmt::format("    float o{0}[W];\n    load<D>(op{0}, c, o{0}, count);\n", k);
+  text += "    LATHE_UNROLL\n    for (int i = 0; i < W; ++i) {\n";
+  if (has_accumulator) text += "      const float r0 = v[i];\n";
+  for (size_t k = 0; k < num_operands; ++k)
+    text += fmt::format("      const float r{} = o{}[i];\n", k + (has_accumulator ? 1 : 0), k);
+  text += program_lines(program, "      ");
+  for (size_t k = 0; k < program.outputs.size(); ++k)
+    text += has_accumulator ? fmt::format("      v[i] = r{};\n", program.outputs[k])
+                            : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
+  return text + "    }\n  }\n";
+}
+
+}  // namespace
+
+int unit_dim(const Operand& operand) {
+  for (int d = operand.rank(); d-- > 0;)
+    if (operand.strides[static_cast<size_t>(d)] == Expr(1) && operand.dims[static_cast<size_t>(d)] != Expr(1)) return d;
+  return -1;
+}
+
+int vector_width(const Operand& operand) {
+  const int unit = unit_dim(operand);
+  if (unit < 0) return 1;
+  int64_t width = kVectorBytes / static_cast<int64_t>(size_of(operand.dtype));
+  for (int d = 0; d < operand.rank(); ++d) {
+    const size_t i = static_cast<size_t>(d);
+    if (d == unit || operand.dims[i] == Expr(1)) continue;
+    while (width > 1 && mod(operand.strides[i], width) != Expr(0)) width /= 2;
+  }
+  return static_cast<int>(width);
+}
+
+Operand broadcast(const Operand& operand, const Shape& dims) {
+  Operand result = operand;
+  result.dims = dims;
+  result.strides.assign(dims.size(), Expr(0));
+  result.opt_strides.assign(dims.size(), 0);
+  const size_t lead = dims.size() - operand.dims.size();
+  for (size_t d = 0; d < operand.dims.size(); ++d) {
+    if (operand.dims[d] == Expr(1) && dims[lead + d] != Expr(1)) continue;
+    result.strides[lead + d] = operand.strides[d];
+    if (d < operand.opt_strides.size()) result.opt_strides[lead + d] = operand.opt_strides[d];
+  }
+  return result;
+}
+
+std::string_view device_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "float";
+    case DType::f64:
+      return "double";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
+    case DType::i8:
+      return "int8";
+    case DType::i16:
+      return "int16";
+    case DType::i32:
+      return "int32";
+    case DType::i64:
+      return "int64";
+    case DType::u8:
+      return "uint8";
+    case DType::u16:
+      return "uint16";
+    case DType::u32:
+      return "uint32";
+    case DType::u64:
+      return "uint64";
+    case DType::boolean:
+      break;
+  }
+  return "bool";
+}
+
+Source::Source(std::string_view header) : header_(header) {}
+
+std::string Source::number(const Expr& expr) {
+  if (const auto value = expr.as_constant()) return literal(*value);
+  const auto known = std::find(numbers_.begin(), numbers_.end(), expr);
+  if (known == numbers_.end()) {
+    numbers_.push_back(expr);
+    return fmt::format("n{}", numbers_.size() - 1);
+  }
+  return fmt::format("n{}", known - numbers_.begin());
+}
+
+// "long name(int i) const": values[i]. Arguments that it needs are added to the descriptor's members.
+std::string Source::index_function(std::string_view name, const Shape& values, std::vector<std::string>& members) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string value = number(values[i]);
+    if (!values[i].is_constant() && std::find(members.begin(), members.end(), value) == members.end())
+      members.push_back(value);
+    text += i + 1 < values.size() ? fmt::format("i == {} ? {} : ", i, value) : value;
+  }
+  return fmt::format("  LATHE_DEVICE_MEMBER long {}(int i) const {{ return {}; }}\n", name, text.empty() ? "1L" : text);
+}
+
+void Source::tensor(LaunchArg arg, const Operand& operand, std::string_view name) {
+  std::vector<std::string> members;
+  const std::string dims = index_function("dim", operand.dims, members);
+  const std::string strides = index_function("stride", operand.strides, members);
+  declarations_ += fmt::format("struct {} {{\n  using Type = {};\n", name, device_type(operand.dtype));
+  declarations_ += fmt::format("  static constexpr int kRank = {}, kUnit = {}, kVector = {};\n  Type* data;\n",
+                               operand.rank(), unit_dim(operand), vector_width(operand));
+  if (!members.empty()) declarations_ += fmt::format("  long {};\n", join(members, ", "));
+  declarations_ += dims + strides + "};\n";
+  parameters_ += fmt::format("{}{}::Type* {}_data", parameters_.empty() ? "" : ", ", name, name);
+  members.insert(members.begin(), fmt::format("{}_data", name));
+  objects_ += fmt::format("  const {} {}_{{{}}};\n", name, name, join(members, ", "));
+  args_.push_back(std::move(arg));
+}
+
+void Source::input(size_t index, const Operand& operand, std::string_view name) {
+  tensor({LaunchArg::input, static_cast<uint32_t>(index), {}}, operand, name);
+}
+
+void Source::output(size_t index, const Operand& operand, std::string_view name) {
+  tensor({LaunchArg::output, static_cast<uint32_t>(index), {}}, operand, name);
+}
+
+void Source::fusion(const Problem& problem, size_t first_input) {
+  const Shape& dims = problem.outputs[0].dims;
+  const bool has_accumulator = problem.attributes != nullptr;
+  std::string members;
+  std::vector<std::string> objects;
+  for (size_t k = 0; k < problem.operands.size(); ++k) {
+    const std::string name = fmt::format("Op{}", k);
+    input(first_input + k, broadcast(problem.operands[k], dims), name);
+    members += fmt::format("  {} op{};\n", name, k);
+    objects.push_back(name + "_");
+  }
+  Program program = problem.program;
+  if (program.outputs.empty()) {
+    program.num_inputs = 1;
+    program.outputs = {0};
+  }
+  declarations_ += "struct Fusion {\n";
+  declarations_ += fmt::format("  static constexpr int kCoordinates = {}, kOutputs = {};\n",
+                               std::max<size_t>(dims.size(), 1), program.outputs.size());
+  declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
+  declarations_ += members + program_function(program, has_accumulator, problem.operands.size()) + "};\n";
+  objects_ += fmt::format("  const Fusion fusion_{{{}}};\n", join(objects, ", "));
+}
+
+void Source::workspace(std::string_view name, Expr byte_offset, std::string_view type) {
+  parameters_ += fmt::format("{}{}* {}", parameters_.empty() ? "" : ", ", type, name);
+  args_.push_back({LaunchArg::workspace, 0, std::move(byte_offset)});
+}
+
+void Source::define(std::string_view name, int64_t value) {
+  declarations_ += fmt::format("constexpr long {} = {};\n", name, literal(value));
+}
+
+void Source::declare(std::string_view text) {
+  declarations_ += text;
+  declarations_ += '\n';
+}
+
+SourceLaunch Source::finish(std::string_view call, std::array<Expr, 3> grid, uint32_t block, uint32_t shared_bytes,
+                            int min_blocks) {
+  SourceLaunch result;
+  std::string parameters = parameters_;
+  for (size_t i = 0; i < numbers_.size(); ++i)
+    parameters += fmt::format("{}long n{}", parameters.empty() ? "" : ", ", i);
+  result.source = "#include \"lib/math.cuh\"\n#include \"lib/tensor.cuh\"\n";
+  result.source += fmt::format("#include \"{}\"\n", header_);
+  result.source += declarations_;
+  result.source += fmt::format("LATHE_PARAMETERS({})\n", args_.size() + numbers_.size());
+  result.source += fmt::format("LATHE_KERNEL({}, {}) void lathe_kernel({}) {{\n", block, min_blocks, parameters);
+  result.source += objects_;
+  result.source += fmt::format("  {}\n}}\n", call);
+  result.launch.entry = "lathe_kernel";
+  result.launch.grid = std::move(grid);
+  result.launch.block = block;
+  result.launch.shared_bytes = shared_bytes;
+  result.launch.overlaps = true;
+  result.launch.args = args_;
+  for (const Expr& expr : numbers_) result.launch.args.push_back({LaunchArg::number, 0, expr});
+  return result;
+}
+
+}  // namespace lathe::cuda

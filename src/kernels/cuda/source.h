@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the text of one kernel: descriptors of its tensors, its fusion program, its constants, and the entry that
+// calls a template of a device header. What depends on shapes only known later becomes int64 arguments of the launch.
+//
+//   Source source("gemm/gemm.cuh");
+//   source.input(0, problem.inputs[0], "A");    // declares type A (lib/tensor.cuh says what is in it) and object A_
+//   source.output(0, problem.outputs[0], "C");
+//   source.fusion(problem, 2);                  // type Fusion, object fusion_; its operands are the inputs from 2 on
+//   return source.finish("gemm<64, 64>(A_, C_, fusion_);", grid, 128, shared_bytes);
+//
+// Equal problems give equal text: it is the key of caches.
+#pragma once
+
+#include "tuning/tactic.h"
+
+namespace lathe::cuda {
+
+// The dimension along which neighbours lie side by side; -1 = none. Dimensions of extent 1 do not count.
+int unit_dim(const Operand& operand);
+// Elements of the longest vector (a power of two, 16 bytes at most) that can be accessed at every multiple of its
+// length along unit_dim(): by the strides, for a first element at a multiple of 16 bytes.
+int vector_width(const Operand& operand);
+// `operand` as one of `rank` dimensions, aligned at the last, with stride 0 where it has extent 1 or no dimension.
+Operand broadcast(const Operand& operand, const Shape& dims);
+std::string_view device_type(DType dtype);  // its name in lib/types.cuh
+
+class Source {
+ public:
+  explicit Source(std::string_view header);
+
+  void input(size_t index, const Operand& operand, std::string_view name);  // `index` of the emission's inputs
+  void output(size_t index, const Operand& operand, std::string_view name);
+  // For an epilogue: fusion_.apply<D, W>(v, c, count). For a pure pointwise program, which has no accumulator:
+  // fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
+  void fusion(const Problem& problem, size_t first_input);
+  // A pointer `name` to elements of `type` that many bytes into the workspace.
+  void workspace(std::string_view name, Expr byte_offset, std::string_view type);
+  // The expression in device code: a literal, or the name of an argument.
+  std::string number(const Expr& expr);
+  void define(std::string_view name, int64_t value);  // constexpr long
+  void declare(std::string_view text);                // anything else at namespace scope, after what is there by now
+
+  // `call` is the kernel's body. Registers are limited so that min_blocks blocks fit a multiprocessor.
+  SourceLaunch finish(std::string_view call, std::array<Expr, 3> grid, uint32_t block, uint32_t shared_bytes,
+                      int min_blocks = 1);
+
+ private:
+  void tensor(LaunchArg arg, const Operand& operand, std::string_view name);
+  std::string index_function(std::string_view name, const Shape& values, std::vector<std::string>& members);
+
+  std::string header_;
+  std::string declarations_;
+  std::string parameters_;  // of the entry, comma-separated: pointers
+  std::string objects_;     // first lines of the entry
+  std::vector<LaunchArg> args_;
+  std::vector<Expr> numbers_;
+};
+
+}  // namespace lathe::cuda
