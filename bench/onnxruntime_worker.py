@@ -27,13 +27,18 @@ def open_session(model, threads):
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def bind(session):
-    """Random inputs (symbolic dimensions 1) and outputs that are allocated once."""
-    binding, rng = session.io_binding(), np.random.default_rng(1)
-    for entry in session.get_inputs():
-        shape = [d if isinstance(d, int) else 1 for d in entry.shape]
-        data = rng.random(shape, np.float32)
-        binding.bind_ortvalue_input(entry.name, onnxruntime.OrtValue.ortvalue_from_numpy(data))
+def random_inputs(session):
+    """One array per input; symbolic dimensions are 1."""
+    rng = np.random.default_rng(1)
+    return {entry.name: rng.random([d if isinstance(d, int) else 1 for d in entry.shape], np.float32)
+            for entry in session.get_inputs()}
+
+
+def bind(session, inputs):
+    """Bound inputs, and outputs that are allocated once."""
+    binding = session.io_binding()
+    for name, data in inputs.items():
+        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(data))
     for entry in session.get_outputs():
         binding.bind_output(entry.name)
     return binding
@@ -50,7 +55,9 @@ def main():
     start = time.perf_counter()
     session = open_session(arguments.model, arguments.threads)
     loaded = time.perf_counter()
-    binding = bind(session)
+    inputs = random_inputs(session)
+    given = time.perf_counter()
+    binding = bind(session, inputs)
     session.run_with_iobinding(binding)
     first = time.perf_counter()
     binding.bind_ortvalue_output(session.get_outputs()[0].name, binding.get_outputs()[0])
@@ -66,7 +73,7 @@ def main():
     print(json.dumps({
         "version": onnxruntime.__version__, "runs": len(times), "median_ms": float(np.median(times)),
         "min_ms": min(times), "p90_ms": float(np.percentile(times, 90)), "p99_ms": float(np.percentile(times, 99)),
-        "load_ms": (loaded - start) * 1e3, "first_ms": (first - start) * 1e3, "peak_kb": status_kb("VmHWM"),
+        "load_ms": (loaded - start) * 1e3, "first_ms": (loaded - start + first - given) * 1e3, "peak_kb": status_kb("VmHWM"),
         "before_kb": before_kb}))
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large blocks of zeroed memory straight from the system, advised to use 2 MiB pages.
+// Large blocks of zeroed memory straight from the system; the largest are advised to use 2 MiB pages.
 #pragma once
 
 #include <cstddef>

@@ -60,10 +60,11 @@ int bench(const BenchCommand& command) {
   const auto start = Clock::now();
   Session session = Session::open(command.file, request, logger);
   const double load_ms = seconds_since(start) * 1e3;
-  const std::vector<HostTensor> inputs = gather_inputs(session, files, shapes, true);
+  const std::vector<HostTensor> inputs = gather_inputs(session, files, shapes, true);  // not part of the first result
+  const auto given = Clock::now();
   Inference inference(session, inputs, logger);
   inference.run();
-  const double first_ms = seconds_since(start) * 1e3;
+  const double first_ms = load_ms + seconds_since(given) * 1e3;
   const std::vector<double> times = measure(inference, command.seconds);
   double total = 0;
   for (double time : times) total += time;
