@@ -17,10 +17,10 @@ bool is_aligned(const Vector* vector) {
   return vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % alignof(T) == 0;
 }
 
-// FlatBuffers lets many fields point at one string, so that a small file could ask for any amount of memory.
+// FlatBuffers lets many fields point at one string, so that a small file could ask for any amount of memory. The budget
+// does not depend on the file's size: the same plan may be written in more or fewer bytes.
 class Budget {
  public:
-  explicit Budget(size_t file_bytes) : left_(16 * file_bytes + (size_t{64} << 10)) {}
   bool charge(size_t count, size_t bytes_each) {
     if (count > left_ / bytes_each) return false;
     left_ -= count * bytes_each;
@@ -28,12 +28,12 @@ class Budget {
   }
 
  private:
-  size_t left_;
+  size_t left_ = kMaxDecoded;
 };
 
 class Decoder {
  public:
-  Decoder(const fb::Metadata& metadata, size_t file_bytes) : metadata_(metadata), budget_(file_bytes) {}
+  explicit Decoder(const fb::Metadata& metadata) : metadata_(metadata) {}
 
   Result<Plan> run() {
     plan_.threads = metadata_.threads();
@@ -85,7 +85,7 @@ class Decoder {
   template <class T>
   Result<> resize(std::vector<T>& list, size_t count, size_t limit) {
     if (count > limit) return malformed("a list is too long");
-    if (!budget_.charge(count, sizeof(T))) return malformed("it claims more than a file of this size can hold");
+    if (!budget_.charge(count, sizeof(T))) return malformed("it takes more memory than a plan may");
     list.resize(count);
     return {};
   }
@@ -93,7 +93,7 @@ class Decoder {
   Result<> text(const flatbuffers::String* from, std::string& to) {
     if (!from) return {};
     if (from->size() > kMaxString) return malformed("a string is too long");
-    if (!budget_.charge(from->size(), 1)) return malformed("it claims more than a file of this size can hold");
+    if (!budget_.charge(from->size(), 1)) return malformed("it takes more memory than a plan may");
     to.assign(from->data(), from->size());
     return {};
   }
@@ -127,7 +127,7 @@ class Decoder {
     LATHE_TRY(resize(expressions_, texts->size(), kMaxEntries));
     for (flatbuffers::uoffset_t i = 0; i < texts->size(); ++i) {
       const std::string_view text(texts->Get(i)->data(), texts->Get(i)->size());
-      if (!budget_.charge(text.size(), 1)) return malformed("it claims more than a file of this size can hold");
+      if (!budget_.charge(text.size(), 1)) return malformed("it takes more memory than a plan may");
       auto parsed = parse_expr(text);
       if (!parsed) return malformed(parsed.error().message);
       if (parsed->is_constant() || parsed->to_string() != text) return malformed("an expression is not in normal form");
@@ -144,7 +144,7 @@ class Decoder {
     }
     if (index - number_count_ >= expressions_.size()) return malformed("an expression's index is out of range");
     const Expr& e = expressions_[index - number_count_];
-    if (!budget_.charge(e.size(), 16)) return malformed("it claims more than a file of this size can hold");
+    if (!budget_.charge(e.size(), 16)) return malformed("it takes more memory than a plan may");
     to = e;
     return {};
   }
@@ -224,7 +224,7 @@ Result<Plan> decode_metadata(std::span<const std::byte> bytes) {
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), /*max_depth=*/8,
                                  /*max_tables=*/4 * kMaxEntries);
   if (!fb::VerifyMetadataBuffer(verifier)) return malformed("it is not a valid FlatBuffer");
-  return Decoder(*fb::GetMetadata(bytes.data()), bytes.size()).run();
+  return Decoder(*fb::GetMetadata(bytes.data())).run();
 }
 
 }  // namespace lathe::plan

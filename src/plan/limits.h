@@ -12,6 +12,7 @@ inline constexpr size_t kMaxOperands = 4096;            // of a step; as many pa
 inline constexpr size_t kMaxString = size_t{16} << 20;
 inline constexpr size_t kMaxTarget = 63;
 inline constexpr size_t kMaxMetadata = size_t{1} << 30;
+inline constexpr size_t kMaxDecoded = size_t{256} << 20;  // in memory, and 16 bytes per node of each used expression
 inline constexpr size_t kConstantAlignment = 64;
 inline constexpr size_t kWeightsAlignment = 4096;
 

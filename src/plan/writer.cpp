@@ -52,17 +52,24 @@ Result<> write_parts(const PlanHeader& header, std::span<const std::byte> metada
   return sink.write(weights);
 }
 
+// The metadata of a plan that can be read back. The decoder is asked, for it alone knows all its limits.
+Result<std::vector<std::byte>> readable_metadata(const Plan& plan) {
+  LATHE_TRY(validate(plan));
+  LATHE_ASSIGN(std::vector<std::byte> metadata, encode_metadata(plan));
+  if (const Result<Plan> back = decode_metadata(metadata); !back)
+    return fail(ErrorCode::invalid_argument, "the plan exceeds the limits of its format: {}", back.error().message);
+  return metadata;
+}
+
 }  // namespace
 
 Result<> write_plan(const Plan& plan, Sink& sink) {
-  LATHE_TRY(validate(plan));
-  LATHE_ASSIGN(const std::vector<std::byte> metadata, encode_metadata(plan));
+  LATHE_ASSIGN(const std::vector<std::byte> metadata, readable_metadata(plan));
   return write_parts(header_of(plan, metadata), metadata, plan.weights, sink);
 }
 
 Result<std::vector<std::byte>> write_plan(const Plan& plan) {
-  LATHE_TRY(validate(plan));
-  LATHE_ASSIGN(const std::vector<std::byte> metadata, encode_metadata(plan));
+  LATHE_ASSIGN(const std::vector<std::byte> metadata, readable_metadata(plan));
   const PlanHeader header = header_of(plan, metadata);
   VectorSink sink;
   sink.bytes.reserve(header.plan_bytes);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "plan/limits.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"
 #include "plan/validate.h"
@@ -107,6 +108,34 @@ TEST(PlanRoundTrip, RandomPlans) {
     ASSERT_TRUE(again);
     ASSERT_EQ(*bytes, *again) << seed;
   }
+}
+
+// Equal strings and expressions are stored once, so that the file is much smaller than the plan.
+TEST(PlanRoundTrip, ManyUsesOfLargeTextsAndExpressions) {
+  OwnedPlan owned = PlanGenerator(5).make(100, 0);
+  Expr sum;
+  for (int i = 0; i < 50; ++i) sum += floordiv(Expr::symbol(0) + i, 7 + i);
+  for (Step& step : owned.plan.steps) step.origin.assign(4, std::string(10000, 'x'));
+  for (Buffer& buffer : owned.plan.buffers) buffer.bytes += 64 * sum;
+  const auto bytes = write_plan(owned.plan);
+  ASSERT_TRUE(bytes) << text_of(bytes);
+  EXPECT_LT(bytes->size(), 100u * 4 * 10000 / 32);
+  const auto loaded = read_plan(*bytes, nullptr);
+  ASSERT_TRUE(loaded) << text_of(loaded);
+  expect_same(owned.plan, loaded->plan);
+}
+
+TEST(PlanRoundTrip, WriterRefusesWhatTheReaderWould) {
+  OwnedPlan owned = PlanGenerator(5).make(3, 0);
+  Expr sum;
+  for (int i = 0; i < 100; ++i) sum += floordiv(Expr::symbol(0) + i, 7 + i);
+  Tensor tensor{"t", DType::f32, Shape(kMaxRank, sum), Shape(kMaxRank, sum), StorageKind::arena, 0, sum};
+  const size_t each = 16 * sum.size() * (2 * kMaxRank + 1);
+  owned.plan.tensors.insert(owned.plan.tensors.end(), kMaxDecoded / each + 1, tensor);
+  const auto bytes = write_plan(owned.plan);
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().code, ErrorCode::invalid_argument) << text_of(bytes);
+  EXPECT_NE(bytes.error().message.find("limits of its format"), std::string::npos) << text_of(bytes);
 }
 
 TEST(PlanRoundTrip, StreamingGivesTheSameBytes) {
