@@ -5,7 +5,9 @@
 
 #include "lib/types.cuh"
 
-#ifndef LATHE_EMULATED
+#ifdef LATHE_EMULATED
+#include "emulator.h"
+#else
 
 // ---- where am I
 
@@ -185,7 +187,7 @@ LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
     asm volatile("ld.global.L1::no_allocate.v4.b32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "l"(global));
-    return bit_cast<Vec<T, N>>(r);
+    return bit_cast<Vec<T, N> >(r);
   } else {
     return *global;
   }

@@ -4,7 +4,8 @@
 #pragma once
 
 #ifdef LATHE_EMULATED
-#include "emulator.h"
+#include <math.h>
+#include <string.h>
 #define LATHE_DEVICE static inline
 #define LATHE_DEVICE_MEMBER inline
 #define LATHE_KERNEL(threads, min_blocks) extern "C" __attribute__((visibility("default")))

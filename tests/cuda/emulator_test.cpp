@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulator itself: what it computes, and what it catches.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "cuda/emulated_module.h"
+
+namespace lathe::cuda {
+namespace {
+
+// Runs `body` on one block with `data` as its parameter `int* x`.
+Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32, uint32_t shared_bytes = 0) {
+  const std::string source = fmt::format(
+      "#include \"lib/tensor.cuh\"\n#include \"lib/math.cuh\"\nLATHE_PARAMETERS(1)\n"
+      "LATHE_KERNEL({}, 1) void lathe_kernel(int* x) {{\n  dependency_wait();\n{}\n}}\n",
+      block, body);
+  LATHE_ASSIGN(const std::vector<std::byte> object, compile_for_emulator(source));
+  LATHE_ASSIGN(const auto module, EmulatedModule::load(object));
+  const uint64_t argument = reinterpret_cast<uint64_t>(data.data());
+  return module->launch({1, 1, 1}, block, shared_bytes, std::span(&argument, 1));
+}
+
+void expect_failure(std::string_view body, std::string_view message, uint32_t block = 32, uint32_t shared_bytes = 0) {
+  std::vector<int> data(4096);
+  const Result<> result = run(body, data, block, shared_bytes);
+  ASSERT_FALSE(result) << "expected: " << message;
+  EXPECT_NE(result.error().message.find(message), std::string::npos) << result.error().message;
+}
+
+TEST(Emulator, BarrierSeparatesWritesFromReads) {
+  std::vector<int> data(256);
+  const Result<> result = run(R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    for (int round = 0; round < 10; ++round) {
+      shared[thread_x()] = thread_x() + round;
+      barrier();
+      x[thread_x()] += shared[(thread_x() + 37) % 256];
+      barrier();
+    })",
+                              data, 256, 1024);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int i = 0; i < 256; ++i) EXPECT_EQ(data[static_cast<size_t>(i)], 10 * ((i + 37) % 256) + 45);
+}
+
+TEST(Emulator, ShufflesMoveValuesBetweenLanes) {
+  std::vector<int> data(64 * 5);
+  const Result<> result = run(R"(
+    const int t = thread_x();
+    x[t] = shuffle_xor(t, 5);
+    x[64 + t] = shuffle_down(t, 3);
+    x[128 + t] = shuffle_up(t, 3);
+    x[192 + t] = shuffle_idx(t, 9);
+    x[256 + t] = static_cast<int>(ballot(t % 3 == 0));)",
+                              data, 64);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int t = 0; t < 64; ++t) {
+    const int lane = t % 32, base = t - lane;
+    const auto at = [&](int i) { return data[static_cast<size_t>(i + t)]; };
+    EXPECT_EQ(at(0), base + (lane ^ 5));
+    EXPECT_EQ(at(64), lane + 3 < 32 ? t + 3 : t);
+    EXPECT_EQ(at(128), lane >= 3 ? t - 3 : t);
+    EXPECT_EQ(at(192), base + 9);
+    unsigned mask = 0;
+    for (int i = 0; i < 32; ++i) mask |= ((base + i) % 3 == 0 ? 1u : 0u) << i;
+    EXPECT_EQ(static_cast<unsigned>(at(256)), mask);
+  }
+}
+
+// A and B are loaded by ldmatrix from row-major tiles, so layouts are checked against each other and the definition.
+TEST(Emulator, MatrixUnitMultipliesWhatLdmatrixLoads) {
+  std::vector<int> data(16 * 8);
+  const Result<> result = run(R"(
+    f16* a = reinterpret_cast<f16*>(dynamic_shared());  // 16 x 16
+    f16* b = a + 256;                                   // 16 x 8, k rows
+    for (int i = thread_x(); i < 256; i += 32) a[i] = from_float<f16>(static_cast<float>(i % 7 - 3));
+    for (int i = thread_x(); i < 128; i += 32) b[i] = from_float<f16>(static_cast<float>(i % 5 - 2));
+    barrier();
+    unsigned fa[4], fb[2];
+    ldmatrix_x4(fa, a + lane() % 16 * 16 + lane() / 16 * 8);
+    ldmatrix_x2_trans(fb, b + lane() % 16 * 8);
+    float d[4] = {1, 1, 1, 1};
+    mma_m16n8k16(d, fa, fb, f16{});
+    for (int i = 0; i < 4; ++i) x[(lane() / 4 + i / 2 * 8) * 8 + lane() % 4 * 2 + i % 2] = static_cast<int>(d[i]);
+  )",
+                              data, 32, 1024);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 8; ++n) {
+      int sum = 1;
+      for (int k = 0; k < 16; ++k) sum += ((m * 16 + k) % 7 - 3) * ((k * 8 + n) % 5 - 2);
+      EXPECT_EQ(data[static_cast<size_t>(m * 8 + n)], sum) << m << " " << n;
+    }
+}
+
+TEST(Emulator, Int8MatrixUnit) {
+  std::vector<int> data(16 * 8);
+  const Result<> result = run(R"(
+    const auto pack = [](int first, int step) {
+      unsigned r = 0;
+      for (int i = 0; i < 4; ++i) r |= static_cast<unsigned>((first + i * step) % 11 - 5 & 255) << 8 * i;
+      return r;
+    };
+    const int g = lane() / 4, t = lane() % 4;  // A[m][k] = (32m + k) % 11 - 5, B[k][n] = (8k + n) % 11 - 5
+    unsigned a[4], b[2];
+    for (int i = 0; i < 4; ++i) a[i] = pack((g + i % 2 * 8) * 32 + 4 * t + i / 2 * 16, 1);
+    for (int i = 0; i < 2; ++i) b[i] = pack((4 * t + 16 * i) * 8 + g, 8);
+    int d[4] = {};
+    mma_m16n8k32_s8(d, a, b);
+    for (int i = 0; i < 4; ++i) x[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
+  )",
+                              data);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 8; ++n) {
+      int sum = 0;
+      for (int k = 0; k < 32; ++k) sum += ((m * 32 + k) % 11 - 5) * ((k * 8 + n) % 11 - 5);
+      EXPECT_EQ(data[static_cast<size_t>(m * 8 + n)], sum) << m << " " << n;
+    }
+}
+
+constexpr std::string_view kCopy = R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    copy_async16(shared + 4 * thread_x(), x + 4 * thread_x(), 12);
+    copy_async_commit();
+    copy_async16(shared + 128 + 4 * thread_x(), x + 128 + 4 * thread_x(), 16);
+    copy_async_commit();
+    copy_async_wait<{}>();
+    barrier();
+    for (int i = 0; i < 4; ++i) x[256 + 4 * thread_x() + i] = shared[4 * thread_x() + i];
+    for (int i = 0; i < 4; ++i) x[384 + 4 * thread_x() + i] = shared[128 + 4 * thread_x() + i];)";
+
+TEST(Emulator, AsynchronousCopiesArriveAtTheWait) {
+  for (const int pending : {0, 1, 2}) {
+    std::vector<int> data(512);
+    std::iota(data.begin(), data.end(), 0);
+    const Result<> result = run(fmt::format(fmt::runtime(kCopy), pending), data, 32, 1024);
+    ASSERT_TRUE(result) << result.error().message;
+    for (int i = 0; i < 128; ++i) {
+      EXPECT_EQ(data[static_cast<size_t>(256 + i)], pending > 1 ? -1 : i % 4 == 3 ? 0 : i);
+      EXPECT_EQ(data[static_cast<size_t>(384 + i)], pending > 0 ? -1 : 128 + i);
+    }
+  }
+}
+
+TEST(Emulator, ReportsBarrierDivergence) {
+  expect_failure("if (thread_x() < 40) barrier();", "from thread 0 on in barrier; from thread 40 on at the end", 64);
+}
+
+TEST(Emulator, ReportsDivergentWarpOperations) {
+  expect_failure("x[0] = thread_x() < 4 ? shuffle_xor(1, 1) : shuffle_down(1, 1);", "different operations");
+  expect_failure("if (thread_x() != 7) warp_barrier();", "at the end");
+}
+
+TEST(Emulator, ReportsAccessOutsideOfSharedMemory) {
+  expect_failure("reinterpret_cast<int*>(dynamic_shared())[256 * thread_x()] = 1;", "access at 1024 of 1024 bytes", 32,
+                 1024);
+  expect_failure("dynamic_shared()[100] = 1;", "a thread wrote 100 bytes into the 100 bytes of shared memory", 32, 100);
+  expect_failure("unsigned r[4]; ldmatrix_x4(r, dynamic_shared() + 64 * thread_x()); x[0] = r[0];",
+                 "row outside of shared memory", 32, 1024);
+}
+
+TEST(Emulator, ReportsInvalidAddresses) {
+  expect_failure("*reinterpret_cast<int*>(0x10) = 1;", "access to an invalid address");
+}
+
+TEST(Emulator, ReportsCompilerErrors) { expect_failure("undefined_function();", "undefined_function"); }
+
+TEST(Emulator, ReportsThatTheDependencyWasNotAwaited) {
+  const Result<std::vector<std::byte>> object = compile_for_emulator(
+      "#include \"lib/types.cuh\"\nLATHE_PARAMETERS(0)\nLATHE_KERNEL(32, 1) void lathe_kernel() {}\n");
+  ASSERT_TRUE(object) << object.error().message;
+  const auto module = EmulatedModule::load(*object);
+  ASSERT_TRUE(module) << module.error().message;
+  const Result<> result = (*module)->launch({1, 1, 1}, 32, 0, {});
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("dependency_wait"), std::string::npos) << result.error().message;
+}
+
+}  // namespace
+}  // namespace lathe::cuda

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface of the emulator library: what device code calls (emulator.h), and the launch.
+#include <signal.h>
+
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "block_run.h"
+#include "warp_units.h"
+
+namespace emulator {
+namespace {
+
+constexpr size_t kSignalStackBytes = 64 << 10;
+
+// Of a host thread. `active` while it runs a launch.
+struct Host {
+  BlockRun run;
+  bool active = false;
+  std::string error;
+  unsigned char signal_stack[kSignalStackBytes];
+};
+thread_local std::unique_ptr<Host> host;
+
+struct sigaction previous[2];
+constexpr int kSignals[] = {SIGSEGV, SIGBUS};
+
+// A fault of device code ends its launch; any other goes where it would have gone.
+void on_fault(int signal, siginfo_t* info, void*) {
+  if (host && host->active) host->run.fault(info->si_addr);
+  sigaction(signal, &previous[signal == SIGBUS], nullptr);
+}
+
+void install_handler() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &previous[i]);
+  });
+}
+
+int launch(const Launch& what) {
+  if (!host) host = std::make_unique<Host>();
+  install_handler();
+  stack_t stack = {}, before = {};
+  stack.ss_sp = host->signal_stack;
+  stack.ss_size = kSignalStackBytes;
+  sigaltstack(&stack, &before);
+  host->active = true;
+  host->error = host->run.run(what);
+  host->active = false;
+  sigaltstack(&before, nullptr);
+  return host->error.empty() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace emulator
+
+using emulator::host;
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT int lathe_emulate_launch(void* function, const unsigned grid[3], unsigned block, unsigned shared_bytes,
+                                void** params, unsigned nparams, unsigned /*cluster*/) {
+  emulator::Launch launch{function, {grid[0], grid[1], grid[2]}, block, shared_bytes, {}};
+  for (unsigned i = 0; i < nparams; ++i) {
+    uint64_t value;
+    std::memcpy(&value, params[i], sizeof value);
+    launch.arguments.push_back(value);
+  }
+  return emulator::launch(launch);
+}
+// Why the last launch of this host thread failed; "" when it did not.
+EXPORT const char* lathe_emulate_error() { return host ? host->error.c_str() : ""; }
+
+EXPORT const lathe_emulated_thread* lathe_emulated_self() { return &host->run.self(); }
+EXPORT void lathe_emulated_barrier() { host->run.barrier(); }
+EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes) {
+  return host->run.collect(what, value, bytes, nullptr).values;
+}
+EXPORT void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b) {
+  emulator::mma(host->run, shape, d, a, b);
+}
+EXPORT void lathe_emulated_ldmatrix(unsigned* r, int count, bool transposed, const void* row) {
+  emulator::ldmatrix(host->run, r, count, transposed, row);
+}
+EXPORT void lathe_emulated_copy_async(void* shared, const void* global, int bytes, int bytes_valid) {
+  host->run.copy_async(shared, global, bytes, bytes_valid);
+}
+EXPORT void lathe_emulated_copy_async_commit() { host->run.copy_async_commit(); }
+EXPORT void lathe_emulated_copy_async_wait(int pending) { host->run.copy_async_wait(pending); }
+EXPORT void lathe_emulated_dependency_wait() { host->run.dependency_wait(); }
+EXPORT long lathe_emulated_clock() { return std::chrono::steady_clock::now().time_since_epoch().count(); }

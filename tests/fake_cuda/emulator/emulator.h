@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// lib/intrinsics.cuh on a CPU: the same functions, for device code compiled by the host's compiler with LATHE_EMULATED.
+// The emulator library runs the threads of a block as fibers, which take turns at barriers and warp operations.
+// Included by lib/intrinsics.cuh, after lib/types.cuh.
+#pragma once
+
+extern "C" {
+
+struct lathe_emulated_thread {
+  int thread, block_threads;
+  int block[3], grid[3];
+  unsigned char* shared;
+};
+
+const lathe_emulated_thread* lathe_emulated_self();
+void lathe_emulated_barrier();
+// Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
+const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
+void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b);
+void lathe_emulated_ldmatrix(unsigned* r, int count, bool transposed, const void* row);
+void lathe_emulated_copy_async(void* shared, const void* global, int bytes, int bytes_valid);
+void lathe_emulated_copy_async_commit();
+void lathe_emulated_copy_async_wait(int pending);
+void lathe_emulated_dependency_wait();
+long lathe_emulated_clock();
+
+}  // extern "C"
+
+LATHE_DEVICE int thread_x() { return lathe_emulated_self()->thread; }
+LATHE_DEVICE int block_threads() { return lathe_emulated_self()->block_threads; }
+LATHE_DEVICE int block_x() { return lathe_emulated_self()->block[0]; }
+LATHE_DEVICE int block_y() { return lathe_emulated_self()->block[1]; }
+LATHE_DEVICE int block_z() { return lathe_emulated_self()->block[2]; }
+LATHE_DEVICE int grid_x() { return lathe_emulated_self()->grid[0]; }
+LATHE_DEVICE int grid_y() { return lathe_emulated_self()->grid[1]; }
+LATHE_DEVICE int grid_z() { return lathe_emulated_self()->grid[2]; }
+LATHE_DEVICE unsigned char* dynamic_shared() { return lathe_emulated_self()->shared; }
+LATHE_DEVICE unsigned shared_address(const void* shared) {
+  return static_cast<unsigned>(static_cast<const unsigned char*>(shared) - dynamic_shared());
+}
+LATHE_DEVICE long clock_now() { return lathe_emulated_clock(); }
+
+LATHE_DEVICE void barrier() { lathe_emulated_barrier(); }
+LATHE_DEVICE void warp_barrier() { lathe_emulated_collect("warp_barrier", nullptr, 0); }
+LATHE_DEVICE void memory_fence() {}
+LATHE_DEVICE void dependency_wait() { lathe_emulated_dependency_wait(); }
+LATHE_DEVICE void dependency_release() {}
+
+// The value that lane `from` gave; lanes outside the warp give one's own.
+template <class T>
+LATHE_DEVICE T lathe_emulated_shuffle(const char* what, T value, int from) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
+  const unsigned char* all = lathe_emulated_collect(what, &value, sizeof(T));
+  if (from < 0 || from > 31) return value;
+  T result;
+  memcpy(&result, all + 64 * from, sizeof(T));
+  return result;
+}
+template <class T>
+LATHE_DEVICE T shuffle_xor(T value, int lane_mask) {
+  return lathe_emulated_shuffle("shuffle_xor", value, (thread_x() & 31) ^ lane_mask);
+}
+template <class T>
+LATHE_DEVICE T shuffle_down(T value, int delta) {
+  return lathe_emulated_shuffle("shuffle_down", value, (thread_x() & 31) + delta);
+}
+template <class T>
+LATHE_DEVICE T shuffle_up(T value, int delta) {
+  return lathe_emulated_shuffle("shuffle_up", value, (thread_x() & 31) - delta);
+}
+template <class T>
+LATHE_DEVICE T shuffle_idx(T value, int lane) {
+  return lathe_emulated_shuffle("shuffle_idx", value, lane & 31);
+}
+LATHE_DEVICE unsigned ballot(bool predicate) {
+  const unsigned char* all = lathe_emulated_collect("ballot", &predicate, 1);
+  unsigned mask = 0;
+  for (int i = 0; i < 32; ++i) mask |= static_cast<unsigned>(all[64 * i]) << i;
+  return mask;
+}
+
+LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f16) {
+  lathe_emulated_mma("m16n8k16 f16", d, a, b);
+}
+LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], bf16) {
+  lathe_emulated_mma("m16n8k16 bf16", d, a, b);
+}
+LATHE_DEVICE void mma_m16n8k8(float (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1], f16) {
+  lathe_emulated_mma("m16n8k8 f16", d, a, b);
+}
+LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  lathe_emulated_mma("m16n8k8 tf32", d, a, b);
+}
+LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  lathe_emulated_mma("m16n8k32 s8", d, a, b);
+}
+LATHE_DEVICE void ldmatrix_x4(unsigned (&r)[4], const void* row) { lathe_emulated_ldmatrix(r, 4, false, row); }
+LATHE_DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void* row) { lathe_emulated_ldmatrix(r, 4, true, row); }
+LATHE_DEVICE void ldmatrix_x2(unsigned (&r)[2], const void* row) { lathe_emulated_ldmatrix(r, 2, false, row); }
+LATHE_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) { lathe_emulated_ldmatrix(r, 2, true, row); }
+
+LATHE_DEVICE void copy_async16(void* shared, const void* global, int bytes_valid) {
+  lathe_emulated_copy_async(shared, global, 16, bytes_valid);
+}
+LATHE_DEVICE void copy_async8(void* shared, const void* global, int bytes_valid) {
+  lathe_emulated_copy_async(shared, global, 8, bytes_valid);
+}
+LATHE_DEVICE void copy_async4(void* shared, const void* global, int bytes_valid) {
+  lathe_emulated_copy_async(shared, global, 4, bytes_valid);
+}
+LATHE_DEVICE void copy_async_commit() { lathe_emulated_copy_async_commit(); }
+template <int kPending>
+LATHE_DEVICE void copy_async_wait() {
+  lathe_emulated_copy_async_wait(kPending);
+}
+
+// Fibers of a launch share one host thread.
+template <class T>
+LATHE_DEVICE T atomic_add(T* address, T value) {
+  const T before = *address;
+  *address = before + value;
+  return before;
+}
+template <class T>
+LATHE_DEVICE T atomic_cas(T* address, T expected, T desired) {
+  const T before = *address;
+  if (before == expected) *address = desired;
+  return before;
+}
+template <class T>
+LATHE_DEVICE T atomic_max(T* address, T value) {
+  const T before = *address;
+  if (value > before) *address = value;
+  return before;
+}
+
+template <class T, int N>
+LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
+  return *global;
+}

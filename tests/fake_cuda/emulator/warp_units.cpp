@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "warp_units.h"
+
+#include <cstring>
+
+#include "lib/types.cuh"
+
+namespace emulator {
+namespace {
+
+constexpr int kM = 16, kN = 8;
+
+float decode(f16 value) { return f16_to_float(value.bits); }
+float decode(bf16 value) { return bf16_to_float(value.bits); }
+int decode(int8 value) { return value; }
+struct tf32 {
+  uint32 bits;
+};
+float decode(tf32 value) { return bit_cast<float>(value.bits & 0xffffe000u); }
+
+// What a lane gives: up to four registers of a, then up to two of b.
+struct Fragments {
+  unsigned a[4], b[2];
+};
+
+// D[16][8] = A[16][K] * B[K][8]. A register holds kPack elements that are neighbours along K; a lane's group (lane / 4)
+// is its row of A and column of B, its place in the group (lane % 4) says which K. Registers of A alternate between row
+// and row + 8, then go on along K.
+template <class Element, class Sum, int K>
+void multiply(WarpExchange& exchange) {
+  constexpr int kPack = 4 / sizeof(Element);
+  Sum a[kM][K], b[K][kN];
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    Fragments given;
+    std::memcpy(&given, exchange.values + static_cast<size_t>(lane) * kSlotBytes, sizeof given);
+    const int group = lane / 4, place = lane % 4;
+    for (int half = 0; half < K / (4 * kPack); ++half) {
+      Element packed[3][kPack];
+      std::memcpy(packed[0], &given.a[2 * half], 4);
+      std::memcpy(packed[1], &given.a[2 * half + 1], 4);
+      std::memcpy(packed[2], &given.b[half], 4);
+      for (int i = 0; i < kPack; ++i) {
+        const int k = half * 4 * kPack + place * kPack + i;
+        a[group][k] = decode(packed[0][i]);
+        a[group + 8][k] = decode(packed[1][i]);
+        b[k][group] = decode(packed[2][i]);
+      }
+    }
+  }
+  Sum d[kM][kN] = {};
+  for (int m = 0; m < kM; ++m)
+    for (int k = 0; k < K; ++k)
+      for (int n = 0; n < kN; ++n) d[m][n] += a[m][k] * b[k][n];
+  static_assert(sizeof d <= sizeof exchange.result);
+  std::memcpy(exchange.result, d, sizeof d);
+}
+
+struct Shape {
+  const char* name;
+  int a_registers, b_registers;
+  Complete complete;
+};
+constexpr Shape kShapes[] = {
+    {"m16n8k16 f16", 4, 2, multiply<f16, float, 16>}, {"m16n8k16 bf16", 4, 2, multiply<bf16, float, 16>},
+    {"m16n8k8 f16", 2, 1, multiply<f16, float, 8>},   {"m16n8k8 tf32", 4, 2, multiply<tf32, float, 8>},
+    {"m16n8k32 s8", 4, 2, multiply<int8, int, 32>},
+};
+
+template <class Sum>
+void accumulate(Sum* d, const WarpExchange& exchange, int lane) {
+  Sum product[kM][kN];
+  std::memcpy(product, exchange.result, sizeof product);
+  const int row = lane / 4, column = lane % 4 * 2;
+  for (int i = 0; i < 4; ++i) d[i] += product[row + i / 2 * 8][column + i % 2];
+}
+
+constexpr size_t kRowBytes = 16;  // of an 8x8 matrix
+
+void read_rows(WarpExchange& exchange) {
+  for (size_t lane = 0; lane < kWarpSize; ++lane) {
+    const void* row;
+    std::memcpy(&row, exchange.values + lane * kSlotBytes, sizeof row);
+    if (row) std::memcpy(exchange.result + lane * kRowBytes, row, kRowBytes);
+  }
+}
+
+}  // namespace
+
+void mma(BlockRun& run, const char* shape, void* d, const unsigned* a, const unsigned* b) {
+  const Shape* known = kShapes;
+  while (std::strcmp(known->name, shape) != 0) ++known;
+  Fragments fragments = {};
+  std::memcpy(fragments.a, a, static_cast<size_t>(known->a_registers) * 4);
+  std::memcpy(fragments.b, b, static_cast<size_t>(known->b_registers) * 4);
+  const WarpExchange& exchange = run.collect(shape, &fragments, sizeof fragments, known->complete);
+  const int lane = run.self().thread % kWarpSize;
+  if (known->complete == static_cast<Complete>(multiply<int8, int, 32>))
+    accumulate(static_cast<int*>(d), exchange, lane);
+  else
+    accumulate(static_cast<float*>(d), exchange, lane);
+}
+
+void ldmatrix(BlockRun& run, unsigned* r, int count, bool transposed, const void* row) {
+  const int lane = run.self().thread % kWarpSize;
+  if (lane >= 8 * count)
+    row = nullptr;
+  else if (!run.is_shared(row, kRowBytes))
+    run.fail("ldmatrix of a row outside of shared memory");
+  else if (reinterpret_cast<uintptr_t>(row) % kRowBytes != 0)
+    run.fail("ldmatrix of a misaligned row");
+  const char* what = transposed ? "ldmatrix.trans" : "ldmatrix";
+  const WarpExchange& exchange = run.collect(what, &row, sizeof row, read_rows);
+  const auto element = [&](int matrix, int i, int j) {
+    uint16_t value;
+    std::memcpy(&value, exchange.result + static_cast<size_t>(8 * matrix + i) * kRowBytes + static_cast<size_t>(2 * j),
+                sizeof value);
+    return static_cast<unsigned>(value);
+  };
+  const int major = lane / 4, minor = lane % 4 * 2;
+  for (int m = 0; m < count; ++m)
+    r[m] = transposed ? element(m, minor, major) | element(m, minor + 1, major) << 16
+                      : element(m, major, minor) | element(m, major, minor + 1) << 16;
+}
+
+}  // namespace emulator

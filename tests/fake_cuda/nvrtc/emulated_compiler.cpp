@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulated_compiler.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+extern char** environ;
+
+namespace emulator {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// The headers that `text` includes, with all that these include.
+void collect_includes(const std::string& text, const std::map<std::string, std::string>& headers,
+                      std::set<std::string>& found) {
+  constexpr std::string_view kInclude = "#include \"";
+  for (size_t at = text.find(kInclude); at != std::string::npos; at = text.find(kInclude, at)) {
+    at += kInclude.size();
+    const std::string name = text.substr(at, text.find('"', at) - at);
+    const auto header = headers.find(name);
+    if (header != headers.end() && found.insert(name).second) collect_includes(header->second, headers, found);
+  }
+}
+
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// -O1 is where compiling takes least: below it the compiler writes more code than it saves.
+std::vector<std::string> command_line(const fs::path& folder) {
+  const std::string libraries = LATHE_EMULATOR_LIBRARIES;
+  return {LATHE_HOST_COMPILER,
+          "-std=c++17",
+          "-O1",
+          "-fno-strict-aliasing",
+          "-fPIC",
+          "-shared",
+          "-w",
+          "-DLATHE_EMULATED",
+          "-I" + folder.string(),
+          "-I" LATHE_EMULATOR_INCLUDE,
+          "-x",
+          "c++",
+          (folder / "kernel.cu").string(),
+          "-o",
+          (folder / "kernel.so").string(),
+          "-L" + libraries,
+          "-Wl,-rpath," + libraries,
+          "-Wl,--no-undefined,--no-as-needed",
+          "-llathe_emulator"};
+}
+
+// Its exit status; what it says goes to the file `log`.
+int run(const std::vector<std::string>& command, const fs::path& log) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = -1;
+  if (error != 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}
+
+fs::path working_folder() {
+  static std::atomic<unsigned> counter{0};
+  return fs::path(LATHE_EMULATED_CACHE) / ("work-" + std::to_string(getpid()) + "-" + std::to_string(counter++));
+}
+
+}  // namespace
+
+Compiled compile(const std::string& source, const std::map<std::string, std::string>& headers) {
+  std::set<std::string> used;
+  collect_includes(source, headers, used);
+  std::string key = source + read_file(LATHE_EMULATOR_INCLUDE "/emulator.h");
+  for (const std::string& name : used) key += "\n// " + name + "\n" + headers.at(name);
+  for (const std::string& word : command_line("")) key += "\n// " + word;
+
+  char name[20];
+  std::snprintf(name, sizeof name, "%016lx", static_cast<unsigned long>(hash_of(key)));
+  const fs::path kept = fs::path(LATHE_EMULATED_CACHE) / name;
+  Compiled result;
+  if (!fs::exists(kept) || read_file(kept / "key") != key) {
+    const fs::path folder = working_folder();
+    write_file(folder / "kernel.cu", source);
+    for (const std::string& header : used) write_file(folder / header, headers.at(header));
+    write_file(folder / "key", key);
+    const int status = run(command_line(folder), folder / "log");
+    result.log = read_file(folder / "log");
+    std::error_code ignored;
+    if (status == 0) {
+      fs::remove_all(kept, ignored);
+      fs::rename(folder, kept, ignored);  // another process may have been faster
+    }
+    fs::remove_all(folder, ignored);
+    if (status != 0) return result;
+  }
+  const std::string object = read_file(kept / "kernel.so");
+  result.object.assign(object.begin(), object.end());
+  result.ok = !result.object.empty();
+  return result;
+}
+
+}  // namespace emulator
