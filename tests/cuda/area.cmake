@@ -1,3 +1,5 @@
-target_sources(test_cuda PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/cuda/emulated_module.cpp)
+file(GLOB cuda_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cpp)
+list(FILTER cuda_test_sources EXCLUDE REGEX "_test\\.cpp$")
+target_sources(test_cuda PRIVATE ${cuda_test_sources})
 target_link_libraries(test_cuda PRIVATE lathe_emulated_compiler ${CMAKE_DL_LIBS})
 add_dependencies(test_cuda lathe_emulator fake_nvrtc)

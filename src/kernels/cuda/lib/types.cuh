@@ -4,8 +4,6 @@
 #pragma once
 
 #ifdef LATHE_EMULATED
-#include <math.h>
-#include <string.h>
 #define LATHE_DEVICE static inline
 #define LATHE_DEVICE_MEMBER inline
 #define LATHE_KERNEL(threads, min_blocks) extern "C" __attribute__((visibility("default")))

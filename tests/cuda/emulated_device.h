@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulator as a device and a compiler, without a driver between: for tests of kernels. Blocks of memory end at a
+// page that faults, so that kernels that leave their tensors are found out.
+#pragma once
+
+#include "device/device.h"
+
+namespace lathe::cuda {
+
+std::unique_ptr<Device> make_emulated_device();
+std::unique_ptr<Compiler> make_emulated_compiler();
+
+}  // namespace lathe::cuda

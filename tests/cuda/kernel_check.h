@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a tactic's kernel on a device and compares it with the op's plain evaluation and the program's. The same checks
+// run on the emulator and on a GPU.
+//
+//   Problem problem = pointwise_problem("in=2; r2=add r0 r1; out r2", {operand(DType::f16, {8, 64}), ...}, {...});
+//   const Result<> checked = check_kernel(backend, pointwise_tactic(), problem, config, {});
+#pragma once
+
+#include "device/device.h"
+#include "tuning/tactic.h"
+
+namespace lathe::cuda {
+
+struct Backend {
+  Device& device;
+  Compiler& compiler;
+};
+
+struct CheckOptions {
+  // |got - want| <= tolerance * (1 + |want|); negative = some rounding errors of the output's type. Integers are equal.
+  double tolerance = -1;
+  uint32_t seed = 1;
+  // Contents of inputs, by index; undefined ones are random: normal floats, integers from -8 to 8 (or 0 to 8).
+  std::vector<Tensor> inputs;
+  std::vector<int64_t> symbols;  // values of the problem's symbols: operands have these dims
+  // Run the plain evaluation in the types given, so that its roundings are expected too. Otherwise 16-bit floats are
+  // evaluated in f32.
+  bool evaluate_as_typed = false;
+};
+
+Operand operand(DType dtype, Dims dims, Layout layout = Layout::linear);
+Operand strided_operand(DType dtype, Dims dims, Dims strides);
+// Dims may hold symbols, whose values are `symbols`; dense.
+Operand symbolic_operand(DType dtype, Shape dims, std::span<const int64_t> symbols, Layout layout = Layout::linear);
+Problem pointwise_problem(std::string_view program, std::vector<Operand> operands, std::vector<Operand> outputs);
+// `attributes` must outlive the problem; `program` "" = none.
+Problem op_problem(const Attributes& attributes, std::vector<Operand> inputs, std::vector<Operand> outputs,
+                   std::string_view program = "", std::vector<Operand> operands = {});
+
+// Emits, compiles and runs. The tensors are the problem's outputs, dense. What lies between the elements of strided
+// outputs must be left alone.
+Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem,
+                                       const Config& config, const std::vector<Tensor>& inputs,
+                                       const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols);
+Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
+                      const CheckOptions& options);
+// All configurations; a tactic that refuses is an error.
+Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
+                      const CheckOptions& options = {});
+
+}  // namespace lathe::cuda
