@@ -10,7 +10,7 @@
 
 #include "build/build.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/open_device.h"
 #include "onnx/import.h"
 #include "onnx/reader.h"
 #include "plan/writer.h"
@@ -33,25 +33,19 @@ class StderrLog final : public Log {
   bool accepts(Severity severity) const override { return severity <= Severity::warning; }
 };
 
-Result<std::unique_ptr<cpu::Kernel>> find_kernel(std::string_view name, const cpu::Record& record) {
-  const cpu::KernelFactory factory = cpu::find_kernel(name);
-  if (!factory) return fail(ErrorCode::plan_target, "no kernel '{}'", name);
-  return factory(record);
-}
-
-Result<std::vector<std::byte>> build(const char* path, int threads, double budget, cpu::ThreadPool& pool) {
+Result<std::vector<std::byte>> build(const char* path, double budget, std::shared_ptr<Device> device) {
   LATHE_ASSIGN(onnx::Model model, onnx::read_model_file(path));
   ir::Graph graph;
   LATHE_TRY(onnx::import_model(model, graph));
   BuildOptions options;
   options.tactics = cpu::cpu_tactics();
-  options.tuner.threads = threads;
+  options.target = device->target();
+  options.tuner.threads = device->threads();
   StderrLog log;
   options.tuner.log = &log;
-  options.tuner.find_kernel = find_kernel;
   options.tuner.budget_seconds = budget;
-  options.tuner.pool = &pool;
-  options.tuner.device = cpu::timing_device();
+  options.tuner.timing_key = device->timing_key();
+  options.tuner.device = std::move(device);
   const auto start = Clock::now();
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(graph), options));
   std::printf("build %.0f ms: passes %.0f ms, tuning %.0f ms (%d problems), %zu steps, %.1f MB weights\n",
@@ -66,15 +60,11 @@ Result<std::vector<std::byte>> build(const char* path, int threads, double budge
 }
 
 Result<> run(const char* path, int threads, double budget) {
-  LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create({.threads = threads}));
-  std::vector<std::byte> bytes;
-  {
-    Workers::Lease lease = workers->lease();
-    LATHE_ASSIGN(bytes, build(path, threads, budget, lease.pool()));
-  }
+  LATHE_ASSIGN(const std::shared_ptr<Device> device, cpu::open_device({.threads = threads}));
+  LATHE_ASSIGN(std::vector<std::byte> bytes, build(path, budget, device));
   const auto load = Clock::now();
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-  LATHE_ASSIGN(std::shared_ptr<const Engine> engine, Engine::load(*owner, owner, {find_kernel, workers, {}}));
+  LATHE_ASSIGN(std::shared_ptr<const Engine> engine, Engine::load(*owner, owner, {device, {}}));
   LATHE_ASSIGN(std::unique_ptr<Context> context, Context::create(engine));
   std::vector<std::vector<float>> memory;
   std::mt19937 generator(1);

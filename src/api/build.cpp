@@ -6,11 +6,10 @@
 
 #include "api/builder.h"
 #include "api/builder_config.h"
-#include "api/cpu_device.h"
 #include "api/cuda_engine.h"
+#include "api/devices.h"
 #include "api/engine_inspector.h"
 #include "api/network.h"
-#include "kernels/cpu/cpu_tactic.h"
 #include "plan/writer.h"
 
 namespace lathe::api {
@@ -97,9 +96,6 @@ std::string describe(const BuildReport& report, const plan::Plan& plan, double s
 
 // Settings that a plan for this machine's CPU cannot honour: an error, or a warning where the result is right anyway.
 Result<> check_settings(const BuilderConfig& settings, Log& log) {
-  if (!cpu::target_name().starts_with(settings.target))
-    return fail(ErrorCode::config_invalid, "plans for '{}' cannot be built on this machine, which is '{}'",
-                settings.target, cpu::target_name());
   constexpr std::pair<nv::BuilderFlag, const char*> kIgnored[] = {
       {nv::BuilderFlag::kREFIT, "kREFIT"},
       {nv::BuilderFlag::kREFIT_IDENTICAL, "kREFIT_IDENTICAL"},
@@ -129,15 +125,9 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     LATHE_ASSIGN(ProfileShapes shapes, shapes_of(*profile));
     options.profiles.push_back(std::move(shapes));
   }
-  options.tactics = cpu::cpu_tactics();
-  LATHE_ASSIGN(const std::shared_ptr<Workers> workers, shared_workers(settings.cpu_threads));
-  const Workers::Lease lease = workers->lease();
-  options.tuner.threads = workers->size();
+  LATHE_TRY(target_build(settings.target, settings.cpu_threads, options));
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
-  options.tuner.device = cpu::timing_device();
-  options.tuner.find_kernel = find_cpu_kernel;
-  options.tuner.pool = &lease.pool();
   options.tuner.log = options.log;
   if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
     if (const nv::ITimingCache* cache = settings.getTimingCache())

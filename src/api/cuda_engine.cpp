@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "api/cpu_device.h"
+#include "api/devices.h"
 #include "api/engine_inspector.h"
 #include "api/execution_context.h"
 #include "api/host_memory.h"
-#include "runtime/memory.h"
+#include "kernels/cpu/open_device.h"
 
 namespace lathe::api {
 namespace {
@@ -39,13 +39,13 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   auto core = std::make_shared<EngineCore>();
   core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
   EngineOptions options;
-  options.find_kernel = find_cpu_kernel;
-  LATHE_ASSIGN(options.workers, shared_workers(runtime->cpu_threads));
+  LATHE_ASSIGN(options.device, device_of_plan(bytes, runtime->cpu_threads));
   if (!owner) {
     // Page-aligned, so that the weights are used where they lie.
-    LATHE_ASSIGN(MemoryBlock block, MemoryBlock::allocate(bytes.size()));
+    LATHE_ASSIGN(const std::shared_ptr<Device> host, cpu::shared_device(1));
+    LATHE_ASSIGN(DeviceMemory block, host->allocate(bytes.size()));
     std::copy(bytes.begin(), bytes.end(), block.data());
-    auto copy = std::make_shared<const MemoryBlock>(std::move(block));
+    auto copy = std::make_shared<const DeviceMemory>(std::move(block));
     bytes = {copy->data(), bytes.size()};
     owner = std::move(copy);
   }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "api/cpu_device.h"
+#include "api/devices.h"
 #include "api/engine_inspector.h"
 
 namespace lathe::api {
@@ -18,11 +18,10 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   made->strategy_ = config.getExecutionContextAllocationStrategy();
   made->cpu_threads_ = config.cpu_threads;
   std::shared_ptr<const Engine> engine = made->core_->engine;
-  if (config.cpu_threads > 0 && config.cpu_threads != engine->workers().size()) {
+  if (config.cpu_threads > 0 && engine->device().is_host() && config.cpu_threads != engine->device().threads()) {
     // Threads belong to the engine: this context gets one of its own over the same bytes.
     EngineOptions options;
-    options.find_kernel = find_cpu_kernel;
-    LATHE_ASSIGN(options.workers, shared_workers(config.cpu_threads));
+    LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), config.cpu_threads));
     LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
   const bool user_memory = made->strategy_ == nv::ExecutionContextAllocationStrategy::kUSER_MANAGED;
@@ -235,24 +234,24 @@ bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator
 
 // Running
 
-Result<> ExecutionContext::run(cudaStream_t stream) {
+Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
   times_.clear();
   stream_ = stream;
-  LATHE_TRY(context_->run());
+  LATHE_TRY(wait ? context_->run() : context_->enqueue(stream));
   if (profiler_ && emits_profile_)
     for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
   return {};
 }
 
 bool ExecutionContext::enqueueV3(cudaStream_t stream) noexcept {
-  return guarded(reporter_, "IExecutionContext::enqueueV3", [&]() -> Result<> { return run(stream); });
+  return guarded(reporter_, "IExecutionContext::enqueueV3", [&]() -> Result<> { return run(stream, /*wait=*/false); });
 }
 
 bool ExecutionContext::executeV2(void* const* bindings) noexcept {
   return guarded(reporter_, "IExecutionContext::executeV2", [&]() -> Result<> {
     if (!bindings) return fail(ErrorCode::invalid_argument, "bindings are null");
     for (size_t i = 0; i < allocators_.size(); ++i) LATHE_TRY(context_->set_address(i, bindings[i]));
-    return run(nullptr);
+    return run(nullptr, /*wait=*/true);
   });
 }
 

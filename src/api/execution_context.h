@@ -81,7 +81,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   Result<> set_address(const char* name, void* data, Role role);
   // The dims of a tensor, outputs' computed from the inputs' when those are all known.
   Result<Dims> dims_of(size_t binding) const;
-  Result<> run(cudaStream_t stream);
+  Result<> run(cudaStream_t stream, bool wait);
 
   std::shared_ptr<EngineCore> core_;
   Reporter reporter_;

@@ -117,7 +117,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   built->report.seconds_passes = seconds_since(start);
   LATHE_ASSIGN(profiles, resolve_profiles(graph, options));  // passes may have made symbols
 
-  std::vector<Region> regions = group_regions(graph, options.optimize);
+  std::vector<Region> regions = group_regions(graph, {options.optimize, options.fuse_narrow_floats});
   const Placement placement(graph, regions, options.tactics.empty());
   Tuner tuner(options.tuner);
   Emitter emitter(graph, placement, std::move(profiles), tuner, options.tactics, *built);
@@ -129,6 +129,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   }
   LATHE_TRY(emitter.emit_outputs());
   LATHE_TRY(emitter.finish());
+  built->plan.target = options.target;
   built->plan.threads = static_cast<uint32_t>(options.tuner.threads);
   built->report.seconds_tuning = tuner.seconds();
   built->report.tuned = tuner.measured();

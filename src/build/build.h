@@ -28,7 +28,9 @@ struct BuildOptions {
   Log* log = nullptr;                   // null = nowhere
   std::vector<ProfileShapes> profiles;  // empty = one without limits
   TunerOptions tuner;
-  TacticList tactics;  // empty = every op by its plain evaluation
+  TacticList tactics;               // empty = every op by its plain evaluation
+  std::string target;               // Device::target() of what the plan will run on
+  bool fuse_narrow_floats = false;  // f16 and bf16 belong into regions as f32 does
   PassContext passes;
   bool optimize = true;  // false: no passes, no fusion: the network as it stands
   Progress progress;
@@ -57,6 +59,7 @@ struct BuildReport {
 struct BuiltPlan {
   plan::Plan plan;  // its weights point into `weights`
   std::vector<std::byte> weights;
+  std::vector<Modules::Module> modules;  // the plan's codes point into them
   BuildReport report;
 };
 

@@ -41,7 +41,7 @@ Result<> Emitter::emit(const Region& region) {
     case RegionKind::view:
       return emit_view(region);
     case RegionKind::eval:
-      return emit_eval(*region.root);
+      return emit_alone(*region.root);
   }
   return {};
 }
@@ -54,7 +54,7 @@ void Emitter::add_step(plan::Step step, std::string kind, std::vector<std::strin
 
 Problem Emitter::problem_of(const Region& region) {
   Problem problem;
-  const bool kernel = region.kind == RegionKind::kernel;
+  const bool kernel = region.kind != RegionKind::pointwise;
   if (kernel) {
     problem.attributes = &region.root->attributes();
     const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
@@ -85,6 +85,7 @@ Problem Emitter::problem_of(const Region& region) {
   }
   for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
   problem.program = region.program;
+  problem.symbols = optimum_;
   return problem;
 }
 
@@ -123,28 +124,37 @@ Result<> Emitter::emit_kernel(const Region& region) {
       plan_.tensors.pop_back();
       copy.strides = dense_strides(copy.dims, Layout::channels_last);
       channels_last_[x] = add_tensor(std::move(copy));
-      emit_copy(tensor_of(x), channels_last_[x], "reformat " + x->name(), {});
+      LATHE_TRY(emit_copy(tensor_of(x), channels_last_[x], "reformat " + x->name(), {}));
     }
   }
+  LATHE_ASSIGN(Choice choice, emit_choice(region));
+  if (choice.tactic) return {};
+  const size_t first = out_.report.regions.size();
+  for (Node* node : region.nodes) LATHE_TRY(emit_alone(*node));
+  for (size_t i = first; i < out_.report.regions.size(); ++i)
+    if (out_.report.regions[i].kind == "eval") out_.report.regions[i].refusals = choice.refusals;
+  return {};
+}
+
+// One node by a tactic that takes it, or by its plain evaluation.
+Result<> Emitter::emit_alone(Node& node) {
+  const Region region = region_alone(node);
+  if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_eval(node);
+  LATHE_ASSIGN(Choice choice, emit_choice(region));
+  if (choice.tactic) return {};
+  return emit_eval(node);
+}
+
+// The step of the tactic that the tuner chooses, if any takes the region.
+Result<Choice> Emitter::emit_choice(const Region& region) {
   const Problem problem = problem_of(region);
   LATHE_ASSIGN(Choice choice, tuner_.choose(problem, tactics_));
-  if (!choice.tactic) {
-    const size_t first = out_.report.regions.size();
-    for (const Node* node : region.nodes) LATHE_TRY(emit_eval(*node));
-    for (size_t i = first; i < out_.report.regions.size(); ++i)
-      if (out_.report.regions[i].kind == "eval") out_.report.regions[i].refusals = choice.refusals;
-    return {};
-  }
+  if (!choice.tactic) return choice;
   LATHE_ASSIGN(Emission emission, choice.tactic->emit(problem, choice.config));
   plan::Step step;
-  step.kernel = emission.kernel;
-  step.params = emission.params;
-  if (emission.with_program && !(region.kind == RegionKind::kernel && problem.program.is_identity()))
-    step.program = to_text(problem.program);
+  LATHE_TRY(describe_kernel(problem, choice, emission, step));
   step.name = name_of_region(region);
   step.origin = origin_of(region);
-  step.tactic = std::string(choice.tactic->name()) + (choice.config.text.empty() ? "" : ": " + choice.config.text);
-  step.milliseconds = static_cast<float>(choice.microseconds / 1000);
   for (const StepInput& input : emission.inputs) {
     if (input.kind == StepInput::packed) {
       step.inputs.push_back(constant_of(emission.packed[input.index]));
@@ -160,25 +170,74 @@ Result<> Emitter::emit_kernel(const Region& region) {
     }
   }
   for (const Value* output : region.outputs) step.outputs.push_back(tensor_of(output));
-  add_step(std::move(step), region.kind == RegionKind::kernel ? "kernel" : "pointwise", std::move(choice.refusals));
+  add_step(std::move(step), region.kind == RegionKind::pointwise ? "pointwise" : "kernel", choice.refusals);
+  return choice;
+}
+
+// What a chosen tactic says of its step: kernel, parameters, program, device code.
+Result<> Emitter::describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission,
+                                  plan::Step& step) {
+  step.kernel = emission.kernel;
+  step.params = emission.params;
+  if (emission.with_program && !(problem.attributes && problem.program.is_identity()))
+    step.program = to_text(problem.program);
+  step.tactic = std::string(choice.tactic->name()) + (choice.config.text.empty() ? "" : ": " + choice.config.text);
+  step.milliseconds = static_cast<float>(choice.microseconds / 1000);
+  step.workspace = emission.workspace;
+  LATHE_ASSIGN(StepModules modules, modules_of(emission, tuner_.modules()));
+  for (Launch& launch : modules.launches) {
+    const Modules::Module& module = modules.modules[launch.code];
+    const auto it = std::find(out_.modules.begin(), out_.modules.end(), module);
+    launch.code = static_cast<uint32_t>(it - out_.modules.begin());
+    if (it == out_.modules.end()) {
+      out_.modules.push_back(module);
+      plan_.codes.emplace_back(*module);
+    }
+    step.launches.push_back(std::move(launch));
+  }
   return {};
 }
 
-void Emitter::emit_copy(TensorId from, TensorId to, std::string name, const std::vector<std::string>& origin) {
+Operand Emitter::operand_at(const plan::Tensor& tensor) const {
+  Operand operand;
+  operand.dtype = tensor.dtype;
+  operand.dims = tensor.dims;
+  operand.strides = tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides;
+  operand.opt_dims = at_optimum(operand.dims);
+  operand.opt_strides = at_optimum(operand.strides);
+  return operand;
+}
+
+// A copy is the pointwise region that computes nothing.
+Result<> Emitter::emit_copy(TensorId from, TensorId to, std::string name, const std::vector<std::string>& origin) {
   plan::Step step;
-  step.kernel = tactics_.empty() ? "eval" : "copy";
-  if (tactics_.empty()) step.op = "identity";  // a plan by plain evaluations keeps every tensor dense
-  step.inputs = {from};
-  step.outputs = {to};
   step.name = std::move(name);
   step.origin = origin;
+  step.inputs = {from};
+  step.outputs = {to};
+  if (tactics_.empty()) {  // a plan by plain evaluations keeps every tensor dense
+    step.kernel = "eval";
+    step.op = "identity";
+  } else {
+    Problem problem;
+    problem.operands = {operand_at(plan_.tensors[from])};
+    problem.outputs = {operand_at(plan_.tensors[to])};
+    problem.program = {1, {}, {0}};
+    problem.symbols = optimum_;
+    LATHE_ASSIGN(const Choice choice, tuner_.choose(problem, tactics_));
+    if (!choice.tactic)
+      return fail(ErrorCode::internal, "no kernel does the copy '{}' ({})", step.name, to_text(problem));
+    LATHE_ASSIGN(const Emission emission, choice.tactic->emit(problem, choice.config));
+    LATHE_TRY(describe_kernel(problem, choice, emission, step));
+  }
   add_step(std::move(step), "copy");
+  return {};
 }
 
 // What strided copies can do; the rest is evaluated.
 Result<> Emitter::emit_movement(const Region& region) {
   if (placement_.is_free(region)) return {};
-  const Node& node = *region.root;
+  Node& node = *region.root;
   if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_eval(node);
   const std::vector<std::string> origin = origin_of(region);
   const Shape& result = region.result()->shape();
@@ -189,8 +248,8 @@ Result<> Emitter::emit_movement(const Region& region) {
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* part = node.input(i);
       if (!placement_.is_in_place(region, i))
-        emit_copy(tensor_of(part), tensor_at(region.result(), part->shape(), location.strides, location),
-                  fmt::format("{} part {}", node.name(), i), origin);
+        LATHE_TRY(emit_copy(tensor_of(part), tensor_at(region.result(), part->shape(), location.strides, location),
+                            fmt::format("{} part {}", node.name(), i), origin));
       location.offset += part->shape()[axis] * location.strides[axis];
     }
     return {};
@@ -210,8 +269,7 @@ Result<> Emitter::emit_movement(const Region& region) {
       window.dims.push_back(dims[from]);
       window.strides.push_back(strides[from]);
     }
-    emit_copy(add_tensor(std::move(window)), tensor_of(region.result()), node.name(), origin);
-    return {};
+    return emit_copy(add_tensor(std::move(window)), tensor_of(region.result()), node.name(), origin);
   }
   const auto broadcasts = [&] {
     const size_t lead = result.size() - input->shape().size();
@@ -220,10 +278,9 @@ Result<> Emitter::emit_movement(const Region& region) {
     return true;
   };
   if (node.is(OpKind::expand) && input->shape().size() <= result.size() && broadcasts()) {
-    emit_copy(broadcast_of(input, result), tensor_of(region.result()), node.name(), origin);
-    return {};
+    return emit_copy(broadcast_of(input, result), tensor_of(region.result()), node.name(), origin);
   }
-  return emit_eval(node);
+  return emit_alone(node);
 }
 
 // Same elements, same order: a copy only when the memory could not be shared.
@@ -233,10 +290,10 @@ Result<> Emitter::emit_view(const Region& region) {
   const Value* output = region.result();
   if (tactics_.empty() || introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) ||
       !placement_.is_dense_linear(output))
-    return emit_eval(*region.root);
+    return emit_alone(*region.root);
   const Location location = placement_.location(output);
-  emit_copy(tensor_of(input), tensor_at(output, input->shape(), {}, location), region.root->name(), origin_of(region));
-  return {};
+  return emit_copy(tensor_of(input), tensor_at(output, input->shape(), {}, location), region.root->name(),
+                   origin_of(region));
 }
 
 Result<> Emitter::emit_eval(const Node& node) {
@@ -266,7 +323,8 @@ Result<> Emitter::emit_eval(const Node& node) {
     }
   }
   add_step(std::move(step), "eval");
-  for (const auto& [from, output] : moves) emit_copy(from, tensor_of(output), "reformat " + output->name(), {});
+  for (const auto& [from, output] : moves)
+    LATHE_TRY(emit_copy(from, tensor_of(output), "reformat " + output->name(), {}));
   return {};
 }
 
@@ -279,7 +337,7 @@ Result<> Emitter::emit_outputs() {
       target = tensor_of(value);
     } else {
       target = add_tensor({name, value->dtype(), value->shape(), {}, plan::StorageKind::binding, inputs + i, 0});
-      emit_copy(tensor_of(value), target, "output " + name, {});
+      LATHE_TRY(emit_copy(tensor_of(value), target, "output " + name, {}));
     }
     plan::Binding binding{name, false, target, false, std::vector<std::string>(value->shape().size())};
     plan_.bindings.push_back(std::move(binding));

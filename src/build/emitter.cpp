@@ -153,7 +153,7 @@ Result<TensorId> Emitter::dense_of(const Value* value) {
   const auto it = dense_.find(value);
   if (it != dense_.end()) return it->second;
   const TensorId copy = temporary(value->name(), value->dtype(), value->shape());
-  emit_copy(tensor_of(value), copy, "reformat " + value->name(), {});
+  LATHE_TRY(emit_copy(tensor_of(value), copy, "reformat " + value->name(), {}));
   return dense_[value] = copy;
 }
 
@@ -192,6 +192,13 @@ void Emitter::drop_unused_symbols() {
       visit(tensor.offset);
     }
     for (plan::Buffer& buffer : plan_.buffers) visit(buffer.bytes);
+    for (plan::Step& step : plan_.steps) {
+      visit(step.workspace);
+      for (Launch& launch : step.launches) {
+        std::for_each(launch.grid.begin(), launch.grid.end(), visit);
+        for (LaunchArg& arg : launch.args) visit(arg.value);
+      }
+    }
   };
   each_expr([&](Expr& expr) { expr.collect_symbols(used); });
   std::sort(used.begin(), used.end());

@@ -39,8 +39,11 @@ class Emitter {
   Result<> emit_kernel(const Region& region);
   Result<> emit_movement(const Region& region);
   Result<> emit_view(const Region& region);
+  Result<> emit_alone(ir::Node& node);
   Result<> emit_eval(const ir::Node& node);
-  void emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
+  Result<Choice> emit_choice(const Region& region);
+  Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
+  Result<> emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
   void add_step(plan::Step step, std::string kind, std::vector<std::string> refusals = {});
   plan::TensorId as_read(const ir::Value* value, const Operand& operand, bool transposed);
   bool wants_channels_last(const Region& region) const;
@@ -50,6 +53,7 @@ class Emitter {
   // Problems
   Problem problem_of(const Region& region);
   Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
+  Operand operand_at(const plan::Tensor& tensor) const;
   Dims at_optimum(const Shape& shape) const;
 
   const ir::Graph& graph_;

@@ -28,9 +28,10 @@ bool all_broadcast(const Node& node) {
                      [&](const Value* input) { return broadcasts_to(input->shape(), node.output()->shape()); });
 }
 
-bool is_heavy_candidate(const Node& node) {
-  if (!node.has_trait(kHeavy | kReduction) && !node.is(OpKind::resize)) return false;
-  return node.output()->dtype() == DType::f32 && node.input(0)->dtype() == DType::f32 && node.num_outputs() == 1;
+bool is_heavy(const Node& node) { return node.has_trait(kHeavy | kReduction) || node.is(OpKind::resize); }
+
+Value* bias_of(const Node& node) {
+  return node.is(OpKind::convolution) || node.is(OpKind::deconvolution) ? node.input(2) : nullptr;
 }
 
 RegionKind kind_alone(const Node& node) {
@@ -49,17 +50,25 @@ RegionKind kind_alone(const Node& node) {
 
 class Grouper {
  public:
-  Grouper(const ir::Graph& graph, bool fuse) : graph_(graph), fuse_(fuse) {}
+  Grouper(const ir::Graph& graph, const GroupingOptions& options)
+      : graph_(graph), fuse_(options.fuse), narrow_floats_(options.narrow_floats) {}
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
-      if (is_heavy_candidate(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
+      if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
-      if (is_programmable(**it) && all_broadcast(**it) && !owner_.contains(it->get())) take_expression(it->get());
+      if (is_programmable(**it, narrow_floats_) && all_broadcast(**it) && !owner_.contains(it->get()))
+        take_expression(it->get());
     return in_order();
   }
 
  private:
+  bool takes_epilogue(const Node& node) const {
+    const DType dtype = node.output()->dtype();
+    return is_heavy(node) && node.num_outputs() == 1 && node.input(0)->dtype() == dtype &&
+           (dtype == DType::f32 || (narrow_floats_ && (dtype == DType::f16 || dtype == DType::bf16)));
+  }
+
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
   void take_epilogue(Node* root) {
     Region region{RegionKind::kernel, root, {root}, {}, {}, {}};
@@ -68,8 +77,8 @@ class Grouper {
     Value* result = root->output();
     while (fuse_ && result->has_single_use()) {
       Node* next = result->uses()[0].node;
-      if (!is_programmable(*next) || owner_.contains(next) || next->output()->shape() != result->shape() ||
-          !all_broadcast(*next) || !program.add(*next))
+      if (!is_programmable(*next, narrow_floats_) || owner_.contains(next) ||
+          next->output()->shape() != result->shape() || !all_broadcast(*next) || !program.add(*next))
         break;
       region.nodes.push_back(next);
       result = next->output();
@@ -83,8 +92,9 @@ class Grouper {
     std::vector<Node*> nodes = {last};
     std::unordered_set<const Node*> inside = {last};
     const auto joins = [&](const Node* node) {
-      if (!node || owner_.contains(node) || inside.contains(node) || !is_programmable(*node) || !all_broadcast(*node) ||
-          node->output()->is_graph_output() || node->output()->shape() != last->output()->shape())
+      if (!node || owner_.contains(node) || inside.contains(node) || !is_programmable(*node, narrow_floats_) ||
+          !all_broadcast(*node) || node->output()->is_graph_output() ||
+          node->output()->shape() != last->output()->shape())
         return false;
       return std::all_of(node->output()->uses().begin(), node->output()->uses().end(),
                          [&](const ir::Use& use) { return inside.contains(use.node); });
@@ -112,10 +122,6 @@ class Grouper {
     program.finish(last->output(), region);
     add(std::move(region), last->output());
     return true;
-  }
-
-  static Value* bias_of(const Node& node) {
-    return node.is(OpKind::convolution) || node.is(OpKind::deconvolution) ? node.input(2) : nullptr;
   }
 
   void add(Region region, Value* result) {
@@ -150,6 +156,7 @@ class Grouper {
 
   const ir::Graph& graph_;
   bool fuse_;
+  bool narrow_floats_;
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
   std::unordered_map<const Node*, size_t> positions_;
@@ -157,6 +164,21 @@ class Grouper {
 
 }  // namespace
 
-std::vector<Region> group_regions(const ir::Graph& graph, bool fuse) { return Grouper(graph, fuse).run(); }
+std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options) {
+  return Grouper(graph, options).run();
+}
+
+Region region_alone(Node& node) {
+  Region region{is_heavy(node) ? RegionKind::kernel : RegionKind::eval, &node, {&node}, {}, {}, {}};
+  if (region.kind == RegionKind::kernel) {
+    ProgramBuilder program(node.output());
+    if (Value* bias = bias_of(node)) program.add_bias(bias);
+    program.finish(node.output(), region);
+  } else {
+    region.program = {1, {}, {0}};
+  }
+  for (size_t i = 0; i < node.num_outputs(); ++i) region.outputs.push_back(node.output(i));
+  return region;
+}
 
 }  // namespace lathe

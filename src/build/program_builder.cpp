@@ -117,10 +117,13 @@ std::optional<Opcode> opcode_of(const ir::Node& node) {
 
 }  // namespace
 
-bool is_programmable(const ir::Node& node) {
-  if (!opcode_of(node) || node.output()->dtype() != DType::f32) return false;
-  return std::all_of(node.inputs().begin(), node.inputs().end(),
-                     [](const ir::Value* input) { return input && input->dtype() == DType::f32; });
+bool is_programmable(const ir::Node& node, bool narrow_floats) {
+  const auto fits = [&](const ir::Value* value) {
+    return value && (value->dtype() == DType::f32 ||
+                     (narrow_floats && (value->dtype() == DType::f16 || value->dtype() == DType::bf16)));
+  };
+  const bool known = opcode_of(node) || (narrow_floats && node.is(OpKind::cast));
+  return known && fits(node.output()) && std::all_of(node.inputs().begin(), node.inputs().end(), fits);
 }
 
 ProgramBuilder::ProgramBuilder(const ir::Value* accumulator) : has_accumulator_(accumulator != nullptr) {
@@ -149,7 +152,7 @@ int ProgramBuilder::source(ir::Value* value) {
 std::optional<float> ProgramBuilder::scalar(const ir::Value* value) const {
   const Tensor* tensor = value->constant();
   if (!tensor || tensor->volume() != 1) return std::nullopt;
-  return tensor->as<float>()[0];
+  return static_cast<float>(tensor->at_double(0));
 }
 
 void ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y) {
@@ -157,6 +160,12 @@ void ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y)
 }
 
 bool ProgramBuilder::add(const ir::Node& node) {
+  if (node.is(OpKind::cast)) {
+    if (!room(1, 1)) return false;
+    const int from = source(node.input(0));  // may grow sources_
+    sources_[node.output()] = from;
+    return true;
+  }
   const std::optional<Opcode> op = opcode_of(node);
   if (!op || !room(node.num_inputs(), node.num_inputs() + 1)) return false;
   ir::Value* a = node.input(0);

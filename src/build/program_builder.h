@@ -8,6 +8,10 @@
 
 namespace lathe {
 
+// Whether a pointwise node can be part of a fusion program: its types are f32 or, when allowed, other floats that f32
+// holds. Instructions compute in f32; a cast between such types is none.
+bool is_programmable(const ir::Node& node, bool narrow_floats);
+
 class ProgramBuilder {
  public:
   // Register 0 is the accumulator, standing for this value; without it the program starts from its operands.

@@ -28,11 +28,16 @@ struct Region {
   const ir::Value* result() const { return outputs[0]; }
 };
 
-// Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong
-// to none. `fuse` = false keeps every node apart (for comparing against).
-std::vector<Region> group_regions(const ir::Graph& graph, bool fuse);
+struct GroupingOptions {
+  bool fuse = true;            // false keeps every node apart (for comparing against)
+  bool narrow_floats = false;  // f16 and bf16 may be operands and results of regions, which compute in f32
+};
 
-// Whether a pointwise node can be an instruction of a fusion program.
-bool is_programmable(const ir::Node& node);
+// Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong
+// to none.
+std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options);
+
+// A region of this node alone: a kernel when it is heavy (its bias, if any, is the program), else an evaluation.
+Region region_alone(ir::Node& node);
 
 }  // namespace lathe

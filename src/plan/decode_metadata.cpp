@@ -33,7 +33,7 @@ class Budget {
 
 class Decoder {
  public:
-  explicit Decoder(const fb::Metadata& metadata) : metadata_(metadata) {}
+  Decoder(const fb::Metadata& metadata, std::span<const std::byte> code) : metadata_(metadata), code_(code) {}
 
   Result<Plan> run() {
     plan_.threads = metadata_.threads();
@@ -56,6 +56,8 @@ class Decoder {
     LATHE_TRY(
         each(metadata_.bindings(), plan_.bindings, [&](const fb::Binding& f, Binding& b) { return binding(f, b); }));
     LATHE_TRY(each(metadata_.steps(), plan_.steps, [&](const fb::Step& f, Step& s) { return step(f, s); }));
+    LATHE_TRY(launches());
+    LATHE_TRY(codes());
     LATHE_TRY(each(metadata_.user(), plan_.metadata, [&](const fb::KeyValue& f, auto& pair) -> Result<> {
       LATHE_TRY(text(f.key(), pair.first));
       return text(f.value(), pair.second);
@@ -205,11 +207,60 @@ class Decoder {
     LATHE_TRY(strings(from.origin(), to.origin));
     LATHE_TRY(text(from.tactic(), to.tactic));
     to.milliseconds = from.milliseconds();
+    return from.workspace() == 0 ? Result<>() : expression(from.workspace() - 1, to.workspace);
+  }
+
+  // The list is in the order of the steps, so that it has one form.
+  Result<> launches() {
+    if (!metadata_.launches()) return {};
+    uint32_t last = 0;
+    for (const fb::Launch* from : *metadata_.launches()) {
+      if (from->step() < last || from->step() >= plan_.steps.size()) return malformed("a launch belongs to no step");
+      last = from->step();
+      std::vector<Launch>& to = plan_.steps[last].launches;
+      LATHE_TRY(resize(to, to.size() + 1, kMaxLaunches));
+      LATHE_TRY(launch(*from, to.back()));
+    }
     return {};
+  }
+
+  Result<> launch(const fb::Launch& from, Launch& to) {
+    to.code = from.code();
+    LATHE_TRY(text(from.entry(), to.entry));
+    if (!from.grid() || from.grid()->size() != to.grid.size()) return malformed("a launch has no grid");
+    for (flatbuffers::uoffset_t i = 0; i < to.grid.size(); ++i) LATHE_TRY(expression(from.grid()->Get(i), to.grid[i]));
+    to.block = from.block();
+    to.shared_bytes = from.shared_bytes();
+    to.cluster = from.cluster();
+    to.overlaps = from.overlaps();
+    return each(from.args(), to.args, [&](const fb::LaunchArg& f, LaunchArg& a) -> Result<> {
+      a.kind = static_cast<LaunchArg::Kind>(f.kind());
+      a.index = f.index();
+      return expression(f.value(), a.value);
+    });
+  }
+
+  Result<> codes() {
+    std::vector<CodePlace> places;
+    LATHE_TRY(each(metadata_.codes(), places, [](const fb::Code& f, CodePlace& place) -> Result<> {
+      place = {f.offset(), f.bytes()};
+      return {};
+    }));
+    for (const CodePlace& place : places) {
+      if (place.offset > code_.size() || place.bytes > code_.size() - place.offset)
+        return malformed("a code module lies outside the code section");
+      plan_.codes.push_back(code_.subspan(place.offset, place.bytes));
+    }
+    const std::vector<CodePlace> wanted = place_codes(plan_);
+    for (size_t i = 0; i < places.size(); ++i)
+      if (wanted[i].offset != places[i].offset) return malformed("a code module is not where it belongs");
+    const uint64_t end = wanted.empty() ? 0 : wanted.back().offset + wanted.back().bytes;
+    return end == code_.size() ? Result<>() : malformed("the code section holds more than the modules");
   }
 
   const fb::Metadata& metadata_;
   Budget budget_;
+  std::span<const std::byte> code_;
   size_t number_count_ = 0;
   std::vector<Expr> expressions_;
   Plan plan_;
@@ -217,14 +268,14 @@ class Decoder {
 
 }  // namespace
 
-Result<Plan> decode_metadata(std::span<const std::byte> bytes) {
+Result<Plan> decode_metadata(std::span<const std::byte> bytes, std::span<const std::byte> code) {
   if (bytes.size() > kMaxMetadata) return malformed("it is too large");
   if (bytes.size() < 16) return malformed("it is too small");
   LATHE_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % 8 == 0);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), /*max_depth=*/8,
                                  /*max_tables=*/4 * kMaxEntries);
   if (!fb::VerifyMetadataBuffer(verifier)) return malformed("it is not a valid FlatBuffer");
-  return Decoder(*fb::GetMetadata(bytes.data())).run();
+  return Decoder(*fb::GetMetadata(bytes.data()), code).run();
 }
 
 }  // namespace lathe::plan

@@ -40,6 +40,8 @@ class Encoder {
     number_expressions();
     const auto user = user_pairs();
     const auto steps = vector_of<fb::Step>(plan_.steps, [&](const Step& s) { return step(s); });
+    const auto launches = all_launches();
+    const auto codes = code_structs();
     const auto bindings = vector_of<fb::Binding>(plan_.bindings, [&](const Binding& b) { return binding(b); });
     const auto tensors = vector_of<fb::Tensor>(plan_.tensors, [&](const Tensor& t) { return tensor(t); });
     const auto profiles = vector_of<fb::Profile>(plan_.profiles, [&](const Profile& p) { return profile(p); });
@@ -51,6 +53,8 @@ class Encoder {
     const auto numbers = builder_.CreateVector(numbers_.values());
     const auto name = text(plan_.name);
     fb::MetadataBuilder metadata(builder_);
+    metadata.add_codes(codes);
+    metadata.add_launches(launches);
     metadata.add_user(user);
     metadata.add_steps(steps);
     metadata.add_bindings(bindings);
@@ -80,6 +84,13 @@ class Encoder {
       note(t.offset);
     }
     for (const Buffer& b : plan_.buffers) note(b.bytes);
+    for (const Step& s : plan_.steps) {
+      note(s.workspace);
+      for (const Launch& l : s.launches) {
+        for (const Expr& e : l.grid) note(e);
+        for (const LaunchArg& a : l.args) note(a.value);
+      }
+    }
   }
 
   uint32_t expression(const Expr& e) {
@@ -161,8 +172,32 @@ class Encoder {
     const auto inputs = list(s.inputs), outputs = list(s.outputs);
     const auto params = list(s.params);
     const auto origin = string_indices(s.origin);
+    const uint32_t workspace = s.launches.empty() ? 0 : expression(s.workspace) + 1;
     return fb::CreateStep(builder_, kernel, inputs, outputs, params, program, op, attributes, name, origin, tactic,
-                          s.milliseconds);
+                          s.milliseconds, workspace);
+  }
+
+  Offset<fb::Launch> launch(uint32_t step, const Launch& l) {
+    const Text entry = text(l.entry);
+    const auto grid = shape({l.grid.begin(), l.grid.end()});
+    std::vector<fb::LaunchArg> args;
+    for (const LaunchArg& a : l.args) args.emplace_back(static_cast<uint8_t>(a.kind), a.index, expression(a.value));
+    const auto arg_structs = builder_.CreateVectorOfStructs(args);
+    return fb::CreateLaunch(builder_, step, l.code, entry, grid, l.block, l.shared_bytes, l.cluster, l.overlaps,
+                            arg_structs);
+  }
+
+  Offset<flatbuffers::Vector<Offset<fb::Launch>>> all_launches() {
+    std::vector<Offset<fb::Launch>> offsets;
+    for (uint32_t i = 0; i < plan_.steps.size(); ++i)
+      for (const Launch& l : plan_.steps[i].launches) offsets.push_back(launch(i, l));
+    return builder_.CreateVector(offsets);
+  }
+
+  Offset<flatbuffers::Vector<const fb::Code*>> code_structs() {
+    std::vector<fb::Code> structs;
+    for (const CodePlace& place : place_codes(plan_)) structs.emplace_back(place.offset, place.bytes);
+    return builder_.CreateVectorOfStructs(structs);
   }
 
   Offset<flatbuffers::Vector<const fb::Buffer*>> buffer_structs() {
@@ -219,12 +254,28 @@ size_t estimate(const Plan& plan) {
     bytes += 192 + 4 * (s.inputs.size() + s.outputs.size()) + 8 * s.params.size();
     bytes += s.kernel.size() + s.program.size() + s.op.size() + s.attributes.size() + s.name.size() + s.tactic.size();
     strings(s.origin);
+    for (const Launch& l : s.launches) {
+      bytes += 192 + l.entry.size() + l.args.size() * (sizeof(fb::LaunchArg) + 16) + 16;
+      for (const Expr& e : l.grid) bytes += size_t{32} * e.size();
+      for (const LaunchArg& a : l.args) bytes += size_t{32} * a.value.size();
+    }
   }
+  bytes += plan.codes.size() * sizeof(fb::Code);
   for (const auto& [key, value] : plan.metadata) bytes += 64 + key.size() + value.size();
   return bytes;
 }
 
 }  // namespace
+
+std::vector<CodePlace> place_codes(const Plan& plan) {
+  std::vector<CodePlace> places;
+  uint64_t end = 0;
+  for (const CodeModule& code : plan.codes) {
+    places.push_back({(end + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment, code.size()});
+    end = places.back().offset + places.back().bytes;
+  }
+  return places;
+}
 
 Result<std::vector<std::byte>> encode_metadata(const Plan& plan) {
   if (const size_t bytes = estimate(plan); bytes > kMaxMetadata)

@@ -30,7 +30,10 @@ T get(std::span<const std::byte> bytes, size_t offset) {
   return value;
 }
 
-uint64_t alignment_of(SectionKind kind) { return kind == SectionKind::weights ? kWeightsAlignment : 8; }
+uint64_t alignment_of(SectionKind kind) {
+  if (kind == SectionKind::weights) return kWeightsAlignment;
+  return kind == SectionKind::code ? kCodeAlignment : 8;
+}
 
 // Where a section starts that follows bytes [0, end).
 uint64_t place_after(uint64_t end, SectionKind kind) {
@@ -39,7 +42,8 @@ uint64_t place_after(uint64_t end, SectionKind kind) {
 }
 
 bool known(SectionKind kind) {
-  return kind == SectionKind::metadata || kind == SectionKind::weights || kind == SectionKind::signature;
+  return kind == SectionKind::metadata || kind == SectionKind::weights || kind == SectionKind::signature ||
+         kind == SectionKind::code;
 }
 
 // Says what the bytes are when they are no plan.

@@ -17,7 +17,7 @@
 namespace lathe::plan {
 
 // Numbers are part of the format.
-enum class SectionKind : uint32_t { metadata = 1, weights = 2, signature = 3 };
+enum class SectionKind : uint32_t { metadata = 1, weights = 2, signature = 3, code = 4 };
 enum class TrustClass : uint32_t { data = 0, device_code = 1, host_code = 2 };
 enum class OperatingSystem : uint32_t { other = 0, linux_os = 1 };
 enum class Architecture : uint32_t { other = 0, x86_64 = 1, arm64 = 2 };

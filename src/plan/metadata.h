@@ -11,9 +11,18 @@
 
 namespace lathe::plan {
 
+// Where a code module lies in the code section.
+struct CodePlace {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+// One after the other, each aligned; what the writer does and the reader demands.
+std::vector<CodePlace> place_codes(const Plan& plan);
+
 Result<std::vector<std::byte>> encode_metadata(const Plan& plan);
 
-// `bytes` must be 8-byte aligned in memory. Checks the form (verifier, budget, limits); validate() checks the meaning.
-Result<Plan> decode_metadata(std::span<const std::byte> bytes);
+// The plan's code modules are windows into `code`. `bytes` must be 8-byte aligned in memory. Checks the form (verifier,
+// budget, limits); validate() checks the meaning.
+Result<Plan> decode_metadata(std::span<const std::byte> bytes, std::span<const std::byte> code);
 
 }  // namespace lathe::plan

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "device/launch.h"
 #include "shape/expr.h"
 
 namespace lathe::plan {
@@ -59,6 +60,9 @@ struct Binding {
   std::vector<std::string> dim_names;  // "" = unnamed
 };
 
+// A module of device code: bytes of the code section, 64-byte aligned.
+using CodeModule = std::span<const std::byte>;
+
 // One profile: for each symbol of Plan::symbols that comes from an input, its range and the value it was tuned for.
 struct SymbolProfile {
   int64_t min = 0;
@@ -76,10 +80,12 @@ struct Step {
   std::string kernel;
   std::vector<TensorId> inputs;  // kNoTensor = omitted
   std::vector<TensorId> outputs;
-  std::vector<int64_t> params;  // see the kernel's header
-  std::string program;          // fusion program, text form; empty = none
-  std::string op;               // for "eval"
-  std::string attributes;       // for "eval"
+  std::vector<int64_t> params;   // see the kernel's header
+  std::string program;           // fusion program, text form; empty = none
+  std::string op;                // for "eval"
+  std::string attributes;        // for "eval"
+  std::vector<Launch> launches;  // device code that the step runs, in order; the kernel's name is then for people
+  Expr workspace;                // bytes that the launches share
 
   // What the inspector shows.
   std::string name;                 // "conv1 + relu1"
@@ -103,6 +109,7 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> metadata;
 
   std::span<const std::byte> weights;  // the weights section; not owned
+  std::vector<CodeModule> codes;       // not owned
 };
 
 }  // namespace lathe::plan

@@ -20,6 +20,8 @@ std::string_view name_of(SectionKind kind) {
       return "weights";
     case SectionKind::signature:
       return "signature";
+    case SectionKind::code:
+      return "code";
   }
   return "unknown";
 }
@@ -52,8 +54,9 @@ Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
                 static_cast<uint32_t>(header.os), static_cast<uint32_t>(header.architecture),
                 static_cast<uint32_t>(host_os()), static_cast<uint32_t>(host_architecture()));
   for (const Section& section : header.sections)
-    if (section.trust != TrustClass::data)
-      return fail(ErrorCode::plan_malformed, "the plan's {} are marked as code", name_of(section.kind));
+    if (section.trust != (section.kind == SectionKind::code ? TrustClass::device_code : TrustClass::data))
+      return fail(ErrorCode::plan_malformed, "the plan's {} are of trust class {}", name_of(section.kind),
+                  static_cast<uint32_t>(section.trust));
   return {};
 }
 
@@ -75,10 +78,10 @@ bool is_aligned(std::span<const std::byte> bytes, size_t alignment) {
   return reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0;
 }
 
-Result<Plan> decode_aligned(std::span<const std::byte> metadata) {
-  if (metadata.empty() || is_aligned(metadata, 8)) return decode_metadata(metadata);
+Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const std::byte> code) {
+  if (metadata.empty() || is_aligned(metadata, 8)) return decode_metadata(metadata, code);
   LATHE_ASSIGN(const auto copy, aligned_copy(metadata, 8));
-  return decode_metadata({copy.get(), metadata.size()});
+  return decode_metadata({copy.get(), metadata.size()}, code);
 }
 
 }  // namespace
@@ -114,7 +117,9 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
                                                      : WeightsCheck::none));
 
   LoadedPlan loaded;
-  LATHE_ASSIGN(loaded.plan, decode_aligned(bytes_of(bytes, header.sections[0])));
+  const Section* code = header.find(SectionKind::code);
+  LATHE_ASSIGN(loaded.plan, decode_aligned(bytes_of(bytes, header.sections[0]),
+                                           code ? bytes_of(bytes, *code) : std::span<const std::byte>()));
   loaded.plan.target = header.target;
   if (const Section* weights = header.find(SectionKind::weights)) loaded.plan.weights = bytes_of(bytes, *weights);
   LATHE_TRY(validate(loaded.plan));

@@ -48,8 +48,8 @@ class Validator {
     if (plan_.target.size() > kMaxTarget || plan_.target.find('\0') != std::string::npos)
       return malformed("plan: the target's name is longer than {} bytes or holds a zero", kMaxTarget);
     for (const size_t count : {plan_.symbols.size(), plan_.profiles.size(), plan_.tensors.size(), plan_.buffers.size(),
-                               plan_.constants.size(), plan_.bindings.size(), plan_.steps.size(), plan_.metadata.size(),
-                               size_t{plan_.dynamic_slots}})
+                               plan_.constants.size(), plan_.codes.size(), plan_.bindings.size(), plan_.steps.size(),
+                               plan_.metadata.size(), size_t{plan_.dynamic_slots}})
       if (count > kMaxEntries) return malformed("plan: a list has {} entries; the limit is {}", count, kMaxEntries);
     LATHE_TRY(check_string(plan_.name, "the network's name"));
     for (const auto& [key, value] : plan_.metadata) {
@@ -249,7 +249,30 @@ class Validator {
     if (!(s.milliseconds >= 0) || std::isinf(s.milliseconds)) return malformed("its time is not a number");
     for (const TensorId id : s.inputs) LATHE_TRY(check_operand(i, id, /*writes=*/false));
     for (const TensorId id : s.outputs) LATHE_TRY(check_operand(i, id, /*writes=*/true));
+    if (s.launches.empty() && !(s.workspace == Expr(0))) return malformed("it has a workspace and launches nothing");
+    if (s.launches.size() > kMaxLaunches || (s.kernel == "eval" && !s.launches.empty()))
+      return malformed("it has {} launches", s.launches.size());
+    LATHE_TRY(check_expr(s.workspace, Symbols::any, "its workspace"));
+    for (const Launch& launch : s.launches) LATHE_TRY(check_launch(s, launch));
     return check_program(s);
+  }
+
+  // What devices limit further (grid, threads, shared memory), they check.
+  Result<> check_launch(const Step& s, const Launch& launch) {
+    LATHE_TRY(check_string(launch.entry, "an entry's name"));
+    if (launch.code >= plan_.codes.size())
+      return malformed("it runs code module {} of {}", launch.code, plan_.codes.size());
+    if (launch.entry.empty() || launch.entry.find('\0') != std::string::npos) return malformed("a launch has no entry");
+    if (launch.block == 0 || launch.cluster == 0) return malformed("a launch has no threads");
+    if (launch.args.size() > kMaxLaunchArgs) return malformed("a launch has {} arguments", launch.args.size());
+    for (const Expr& e : launch.grid) LATHE_TRY(check_expr(e, Symbols::any, "a launch's grid"));
+    for (const LaunchArg& arg : launch.args) {
+      LATHE_TRY(check_expr(arg.value, Symbols::any, "a launch's argument"));
+      if (arg.kind > LaunchArg::number || (arg.kind == LaunchArg::input && arg.index >= s.inputs.size()) ||
+          (arg.kind == LaunchArg::output && arg.index >= s.outputs.size()))
+        return malformed("a launch's argument refers to nothing");
+    }
+    return {};
   }
 
   Result<> check_operand(size_t step, TensorId id, bool writes) {

@@ -26,6 +26,10 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> e
   return context;
 }
 
+Context::~Context() {
+  if (last_queue_) (void)engine_->device().wait(*last_queue_);  // its memory goes now
+}
+
 Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
     : engine_(std::move(engine)),
       plan_(engine_->plan()),
@@ -35,7 +39,8 @@ Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
       allocators_(plan_.bindings.size()),
       symbols_(plan_.symbols.size(), Expr::kUnbound),
       steps_(plan_.steps.size()),
-      dynamic_(plan_.dynamic_slots) {
+      dynamic_(plan_.dynamic_slots),
+      staging_(plan_.bindings.size()) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].inputs.resize(plan_.steps[i].inputs.size());
     steps_[i].outputs.resize(plan_.steps[i].outputs.size());
@@ -203,6 +208,8 @@ Result<> Context::prepare() {
   workspace_bytes_ = 0;
   for (size_t i = 0; i < steps_.size(); ++i)
     if (!steps_[i].late) LATHE_TRY(prepare_step(i));
+  recorded_.clear();  // a recording holds other sizes
+  seen_.clear();
   prepared_ = true;
   return {};
 }
@@ -253,12 +260,12 @@ Result<> Context::prepare_step(size_t i) {
   StepState& state = steps_[i];
   for (size_t k = 0; k < step.inputs.size(); ++k) LATHE_TRY(resolve(step.inputs[k], state.inputs[k]));
   for (size_t k = 0; k < step.outputs.size(); ++k) LATHE_TRY(resolve(step.outputs[k], state.outputs[k]));
-  const cpu::Kernel* kernel = engine_->code()[i].kernel.get();
+  const Kernel* kernel = engine_->code()[i].kernel.get();
   if (!kernel) return {};
-  if (Result<> accepted = kernel->check(state.inputs, state.outputs); !accepted)
-    return fail(with_context(std::move(accepted).error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
-  workspace_bytes_ =
-      std::max(workspace_bytes_, kernel->workspace_bytes(state.inputs, state.outputs, engine_->workers().size()));
+  Result<size_t> workspace = kernel->prepare({state.inputs, state.outputs, symbols_}, engine_->device().threads());
+  if (!workspace)
+    return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+  workspace_bytes_ = std::max(workspace_bytes_, *workspace);
   return {};
 }
 
@@ -273,6 +280,9 @@ Result<> Context::set_memory(void* memory, size_t bytes) {
                 "this context owns its memory: create it with user-managed memory to supply some");
   if (reinterpret_cast<uintptr_t>(memory) % kAlignment != 0)
     return fail(ErrorCode::invalid_argument, "context memory must be aligned to {} bytes", kAlignment);
+  if (memory && !engine_->device().is_accessible(memory))
+    return fail(ErrorCode::invalid_argument, "context memory at {} is not memory of device {}", memory,
+                engine_->device().name());
   memory_ = static_cast<std::byte*>(memory);
   memory_size_ = bytes;
   return {};

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "runtime/engine.h"
-#include "runtime/memory.h"
 
 namespace lathe {
 
@@ -17,6 +16,7 @@ class Context {
  public:
   // With `user_memory` the arena comes from set_memory(), not from the system.
   static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Engine> engine, bool user_memory = false);
+  ~Context();  // waits for the work that it has given to streams
 
   const Engine& engine() const { return *engine_; }
   size_t profile() const { return profile_; }
@@ -24,7 +24,8 @@ class Context {
 
   // Dims of input binding `i`; checked against the profile.
   Result<> set_input_dims(size_t i, std::span<const int64_t> dims);
-  // Host address of binding `i`. Must hold its tensor, dense and row-major, during run().
+  // Address of binding `i`, of the device or of the host (then it is copied). Must hold its tensor, dense and
+  // row-major, until the work is done. Shape inputs are read on the host, when shapes are set.
   Result<> set_address(size_t i, void* address);
   void* address(size_t i) const { return addresses_[i]; }
   Result<> set_output_allocator(size_t i, OutputAllocator allocator);
@@ -41,9 +42,12 @@ class Context {
 
   // Binds shapes if they changed, then executes every step. Outputs are complete on return.
   Result<> run();
+  // The same on a stream of the application (CUDA), on which the outputs become complete; on a CPU, run(). Returns
+  // before the work is done unless some tensor lies in host memory or some step runs on the host.
+  Result<> enqueue(void* stream);
   // Sees each step's time. Setting it makes run() time the steps.
   std::function<void(const plan::Step& step, double milliseconds)> profiler;
-  // Sees each result of each step, in the layout that the next steps read, before memory is used again.
+  // Sees each result of each step, in the layout that the next steps read, before memory is used again. In host memory.
   std::function<void(const plan::Tensor& tensor, const TensorArg& content)> observer;
 
  private:
@@ -64,13 +68,23 @@ class Context {
   std::byte* storage_base(const plan::Tensor& tensor) const;
   std::byte* address_of(const plan::Tensor& tensor) const;
   bool is_late(plan::TensorId id) const;
-  Result<> run_step(size_t step, cpu::ThreadPool& pool);
-  Result<> run_eval(size_t step);
-  Result<> show_results(const plan::Step& step);
+  Result<> execute(Queue& queue, bool wait);
+  Result<> run_steps(Queue& queue);
+  Result<> run_each_step(Queue& queue);
+  Result<> run_step(size_t step, Queue& queue);
+  Result<> run_late_step(size_t step, std::byte** workspace, Queue& queue);
+  Result<> run_eval(size_t step, Queue& queue);
+  Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;
+  Result<> show_results(const plan::Step& step, Queue& queue);
   Result<> bind_computed(const plan::Tensor& tensor, const Dims& dims);
   Result<> provide_late(plan::TensorId id, const Dims& dims);
   Result<> provide_memory();
+  Result<> provide_outputs();
   Result<> check_addresses() const;
+  Result<> stage_bindings(Queue& queue);
+  Result<> stage(size_t binding, size_t bytes);
+  Result<> fetch_staged(Queue& queue);
+  std::vector<const void*> current_addresses() const;
 
   std::shared_ptr<const Engine> engine_;
   const plan::Plan& plan_;
@@ -86,11 +100,24 @@ class Context {
   std::vector<size_t> offsets_;  // of arena buffers
   size_t arena_bytes_ = 0;
   size_t workspace_bytes_ = 0;
-  MemoryBlock own_memory_;
+  DeviceMemory own_memory_;
   std::byte* memory_ = nullptr;
   size_t memory_size_ = 0;
-  MemoryBlock late_workspace_;
-  std::vector<MemoryBlock> dynamic_;  // per slot
+  DeviceMemory late_workspace_;
+  std::vector<DeviceMemory> dynamic_;  // per slot
+  std::unique_ptr<Queue> own_queue_;
+  std::unique_ptr<Queue> stream_queue_;  // of stream_, the application's
+  void* stream_ = nullptr;
+  Queue* last_queue_ = nullptr;
+  // Bindings in host memory have a twin in the device's.
+  struct Staging {
+    DeviceMemory memory;
+    bool active = false;
+  };
+  std::vector<Staging> staging_;  // per binding
+  std::unique_ptr<Recording> recording_;
+  std::vector<const void*> recorded_;  // addresses that the recording holds
+  std::vector<const void*> seen_;      // of the last run
 };
 
 }  // namespace lathe

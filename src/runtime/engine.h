@@ -3,49 +3,19 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "base/log.h"
-#include "device/cpu/kernel.h"
-#include "device/cpu/thread_pool.h"
+#include "device/device.h"
 #include "ops/op.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
 
 namespace lathe {
 
-// Finds a device's kernels by name; the caller that links the kernels supplies it (runtime/ does not see them).
-using KernelFinder = Result<std::unique_ptr<cpu::Kernel>> (*)(std::string_view name, const cpu::Record& record);
-
-// The threads of a runtime. Contexts that run at the same time take turns: the first gets the pool, the others run on
-// their own thread alone. Results do not depend on which.
-class Workers {
- public:
-  static Result<std::shared_ptr<Workers>> create(const cpu::ThreadPoolOptions& options);
-
-  class Lease {
-   public:
-    cpu::ThreadPool& pool() const { return *pool_; }
-
-   private:
-    friend class Workers;
-    std::unique_lock<std::mutex> lock_;
-    cpu::ThreadPool* pool_ = nullptr;
-  };
-  Lease lease();
-  int size() const { return pool_->size(); }
-
- private:
-  std::mutex mutex_;
-  std::unique_ptr<cpu::ThreadPool> pool_;
-  std::unique_ptr<cpu::ThreadPool> alone_;  // a pool of the caller only; run() on it is reentrant
-};
-
 struct EngineOptions {
-  KernelFinder find_kernel = nullptr;
-  std::shared_ptr<Workers> workers;
+  std::shared_ptr<Device> device;
   plan::ReadOptions read;
 };
 
@@ -57,14 +27,17 @@ class Engine {
 
   const plan::Plan& plan() const { return loaded_.plan; }
   std::span<const std::byte> bytes() const { return bytes_; }  // the plan as given
-  Workers& workers() const { return *workers_; }
+  Device& device() const { return *device_; }
+  const std::byte* weights() const { return weights_.get(); }  // as kernels read them
 
-  // One per plan step: a kernel, or the attributes of the op that an "eval" step evaluates.
+  // One per plan step: a kernel, or the attributes of the op that an "eval" step evaluates on the host.
   struct StepCode {
-    std::unique_ptr<cpu::Kernel> kernel;
+    std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Attributes> eval;
   };
   const std::vector<StepCode>& code() const { return code_; }
+  // Whether the device runs every step, knowing all shapes beforehand: what a recording can hold.
+  bool is_recordable() const { return recordable_; }
 
   int find_binding(std::string_view name) const;  // -1 = no such tensor
   // Arena bytes that any shape of a profile needs at most; nullopt when some dimension is unbounded.
@@ -72,12 +45,15 @@ class Engine {
 
  private:
   Engine() = default;
+  Result<StepCode> make_step(size_t i);
   plan::LoadedPlan loaded_;
   std::vector<Program> programs_;  // kernels may point to them: never resized after load
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;  // of bytes_; the weights may lie elsewhere
-  std::shared_ptr<Workers> workers_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<const std::byte> weights_;
   std::vector<StepCode> code_;
+  bool recordable_ = true;
 };
 
 }  // namespace lathe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a prepared context, step by step.
+// Running a prepared context, step by step or from a recording.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -9,8 +9,16 @@
 namespace lathe {
 namespace {
 
-Tensor dense_view(const TensorArg& arg) {
-  return Tensor::view(arg.dtype, Dims(arg.dims, arg.dims + arg.rank), arg.data, nullptr);
+Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
+
+// Elements from the first to the last that the strides reach.
+int64_t extent_of(const TensorArg& arg) {
+  int64_t last = 0;
+  for (int d = 0; d < arg.rank; ++d) {
+    if (arg.dims[d] == 0) return 0;
+    last += (arg.dims[d] - 1) * arg.strides[d];
+  }
+  return last + 1;
 }
 
 }  // namespace
@@ -21,8 +29,9 @@ std::byte* Context::storage_base(const plan::Tensor& tensor) const {
     case plan::StorageKind::arena:
       return memory_ ? memory_ + offsets_[tensor.index] : nullptr;
     case plan::StorageKind::constant:
-      return const_cast<std::byte*>(plan_.weights.data() + plan_.constants[tensor.index].offset);
+      return const_cast<std::byte*>(engine_->weights() + plan_.constants[tensor.index].offset);
     case plan::StorageKind::binding:
+      if (staging_[tensor.index].active) return staging_[tensor.index].memory.data();
       return static_cast<std::byte*>(addresses_[tensor.index]);
     case plan::StorageKind::dynamic:
       return dynamic_[tensor.index].data();
@@ -39,36 +48,134 @@ std::byte* Context::address_of(const plan::Tensor& tensor) const {
 }
 
 Result<> Context::run() {
+  if (!own_queue_) {
+    LATHE_ASSIGN(own_queue_, engine_->device().make_queue());
+  }
+  return execute(*own_queue_, /*wait=*/true);
+}
+
+Result<> Context::enqueue(void* stream) {
+  if (engine_->device().is_host()) return run();
+  if (!stream_queue_ || stream_ != stream) {
+    if (last_queue_) LATHE_TRY(engine_->device().wait(*last_queue_));  // the streams do not know of each other
+    last_queue_ = nullptr;
+    LATHE_ASSIGN(stream_queue_, engine_->device().make_stream_queue(stream));
+    stream_ = stream;
+  }
+  return execute(*stream_queue_, /*wait=*/false);
+}
+
+Result<> Context::execute(Queue& queue, bool wait) {
   LATHE_TRY(prepare());
   LATHE_TRY(check_addresses());
   LATHE_TRY(provide_memory());
   for (SymbolId id = 0; id < plan_.symbols.size(); ++id)
     if (plan_.symbols[id].source == SymbolSource::computed) symbols_[id] = Expr::kUnbound;
+  LATHE_TRY(provide_outputs());
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(queue));
+  last_queue_ = &queue;
+  if (engine_->device().is_host()) return run_each_step(queue);
+  LATHE_TRY(stage_bindings(queue));
+  LATHE_TRY(run_steps(queue));
+  LATHE_TRY(fetch_staged(queue));
+  return wait ? engine_->device().wait(queue) : Result<>();
+}
+
+// Outputs of known size that the application gives memory for.
+Result<> Context::provide_outputs() {
   for (size_t i = 0; i < plan_.bindings.size(); ++i)
     if (allocators_[i] && !is_late(plan_.bindings[i].tensor)) {
       addresses_[i] = allocators_[i](bytes(i), dims(i));
       if (!addresses_[i])
         return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'", plan_.bindings[i].name);
     }
-  Workers::Lease lease = engine_->workers().lease();
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    const auto start = profiler ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-    LATHE_TRY(run_step(i, lease.pool()));
-    if (profiler)
-      profiler(plan_.steps[i],
-               std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    if (observer) LATHE_TRY(show_results(plan_.steps[i]));
+  return {};
+}
+
+// Gives a binding whose address is the host's its twin.
+Result<> Context::stage(size_t i, size_t bytes) {
+  Device& device = engine_->device();
+  Staging& staging = staging_[i];
+  staging.active = addresses_[i] && !device.is_accessible(addresses_[i]);
+  if (!staging.active || staging.memory.size() >= bytes) return {};
+  LATHE_TRY(device.wait(*last_queue_));  // the memory it grows out of may be in use
+  staging.memory = DeviceMemory();
+  LATHE_ASSIGN(staging.memory, device.allocate(bytes));
+  return {};
+}
+
+Result<> Context::stage_bindings(Queue& queue) {
+  for (size_t i = 0; i < staging_.size(); ++i) {
+    LATHE_TRY(stage(i, bytes(i)));
+    if (staging_[i].active && plan_.bindings[i].is_input)
+      LATHE_TRY(engine_->device().upload(staging_[i].memory.data(), addresses_[i], bytes(i), queue));
   }
   return {};
 }
 
-Result<> Context::show_results(const plan::Step& step) {
+Result<> Context::fetch_staged(Queue& queue) {
+  for (size_t i = 0; i < staging_.size(); ++i)
+    if (staging_[i].active && !plan_.bindings[i].is_input)
+      LATHE_TRY(engine_->device().download(addresses_[i], staging_[i].memory.data(), bytes(i), queue));
+  return {};
+}
+
+std::vector<const void*> Context::current_addresses() const {
+  std::vector<const void*> addresses = {memory_};
+  for (size_t i = 0; i < plan_.bindings.size(); ++i)
+    addresses.push_back(storage_base(plan_.tensors[plan_.bindings[i].tensor]));
+  return addresses;
+}
+
+// Work that comes again with the same sizes and addresses is recorded at its second time, and replayed from then on.
+Result<> Context::run_steps(Queue& queue) {
+  if (!engine_->is_recordable() || profiler || observer || queue.is_captured()) return run_each_step(queue);
+  std::vector<const void*> addresses = current_addresses();
+  if (addresses != recorded_) {
+    if (addresses != seen_) {
+      seen_ = std::move(addresses);
+      return run_each_step(queue);
+    }
+    const auto work = [this](Queue& recorder) { return run_each_step(recorder); };
+    recorded_.clear();
+    if (recording_) {
+      LATHE_TRY(recording_->update(work));
+    } else {
+      LATHE_ASSIGN(recording_, engine_->device().record(work));
+      if (!recording_) return run_each_step(queue);
+    }
+    recorded_ = std::move(addresses);
+  }
+  return recording_->replay(queue);
+}
+
+Result<> Context::run_each_step(Queue& queue) {
+  using Clock = std::chrono::steady_clock;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Clock::time_point start = profiler ? Clock::now() : Clock::time_point();
+    LATHE_TRY(run_step(i, queue));
+    if (profiler) {
+      LATHE_TRY(engine_->device().wait(queue));
+      profiler(plan_.steps[i], std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    }
+    if (observer) LATHE_TRY(show_results(plan_.steps[i], queue));
+  }
+  return {};
+}
+
+Result<> Context::show_results(const plan::Step& step, Queue& queue) {
   for (const plan::TensorId id : step.outputs) {
     if (id == plan::kNoTensor) continue;
     const plan::Tensor& tensor = plan_.tensors[id];
     TensorArg content;
     LATHE_TRY(resolve(id, content));
     content.data = address_of(tensor);
+    std::vector<std::byte> copy;
+    if (!engine_->device().is_host()) {
+      copy.resize(static_cast<size_t>(extent_of(content)) * size_of(content.dtype));
+      LATHE_TRY(engine_->device().download(copy.data(), content.data, copy.size(), queue));
+      content.data = copy.data();
+    }
     observer(tensor, content);
   }
   return {};
@@ -88,41 +195,45 @@ Result<> Context::provide_memory() {
   if (user_memory_)
     return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied", needed,
                 memory_size_);
-  own_memory_ = MemoryBlock();  // the old content is not needed: free it first
-  LATHE_ASSIGN(own_memory_, MemoryBlock::allocate(needed));
+  if (last_queue_) LATHE_TRY(engine_->device().wait(*last_queue_));  // it may still use the old memory
+  own_memory_ = DeviceMemory();                                      // the old content is not needed: free it first
+  LATHE_ASSIGN(own_memory_, engine_->device().allocate(needed));
   memory_ = own_memory_.data();
   memory_size_ = own_memory_.size();
   return {};
 }
 
-Result<> Context::run_step(size_t i, cpu::ThreadPool& pool) {
+Result<> Context::run_step(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   StepState& state = steps_[i];
-  const cpu::Kernel* kernel = engine_->code()[i].kernel.get();
-  if (!kernel) return run_eval(i);
+  const Kernel* kernel = engine_->code()[i].kernel.get();
+  if (!kernel) return run_eval(i, queue);
   std::byte* workspace = memory_ + arena_bytes_;
-  if (state.late) {
-    const size_t planned = workspace_bytes_;
-    workspace_bytes_ = 0;
-    LATHE_TRY(prepare_step(i));
-    const size_t needed = std::exchange(workspace_bytes_, planned);
-    if (needed > planned && needed > late_workspace_.size()) {
-      LATHE_ASSIGN(late_workspace_, MemoryBlock::allocate(needed));
-    }
-    if (needed > planned) workspace = late_workspace_.data();
-    for (size_t k = 0; k < step.outputs.size(); ++k) {
-      const Dims dims(state.outputs[k].dims, state.outputs[k].dims + state.outputs[k].rank);
-      LATHE_TRY(provide_late(step.outputs[k], dims));
-    }
-  }
+  if (state.late) LATHE_TRY(run_late_step(i, &workspace, queue));
   const auto address = [&](plan::TensorId id, TensorArg& arg) {
-    if (id == plan::kNoTensor) return;
-    const plan::Tensor& tensor = plan_.tensors[id];
-    arg.data = address_of(tensor);
+    if (id != plan::kNoTensor) arg.data = address_of(plan_.tensors[id]);
   };
   for (size_t k = 0; k < step.inputs.size(); ++k) address(step.inputs[k], state.inputs[k]);
   for (size_t k = 0; k < step.outputs.size(); ++k) address(step.outputs[k], state.outputs[k]);
-  kernel->run({state.inputs, state.outputs, workspace, pool});
+  const Result<> enqueued = kernel->enqueue({state.inputs, state.outputs, symbols_}, workspace, queue);
+  if (enqueued) return {};
+  return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+}
+
+// What could not be prepared before the steps ahead had run: sizes, workspace, the outputs' memory.
+Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
+  const plan::Step& step = plan_.steps[i];
+  StepState& state = steps_[i];
+  const size_t planned = workspace_bytes_;
+  workspace_bytes_ = 0;
+  LATHE_TRY(prepare_step(i));
+  const size_t needed = std::exchange(workspace_bytes_, planned);
+  if (needed > planned && needed > late_workspace_.size()) {
+    LATHE_TRY(engine_->device().wait(queue));
+    LATHE_ASSIGN(late_workspace_, engine_->device().allocate(needed));
+  }
+  if (needed > planned) *workspace = late_workspace_.data();
+  for (size_t k = 0; k < step.outputs.size(); ++k) LATHE_TRY(provide_late(step.outputs[k], dims_of(state.outputs[k])));
   return {};
 }
 
@@ -136,15 +247,17 @@ Result<> Context::provide_late(plan::TensorId id, const Dims& dims) {
     return fail(ErrorCode::shape_mismatch, "tensor '{}' of dims {} has no valid size", tensor.name,
                 to_string(to_shape(dims)));
   if (tensor.storage == plan::StorageKind::dynamic) {
-    MemoryBlock& block = dynamic_[tensor.index];
+    DeviceMemory& block = dynamic_[tensor.index];
     if (block.size() >= static_cast<size_t>(bytes) && block.data()) return {};
-    block = MemoryBlock();
-    LATHE_ASSIGN(block, MemoryBlock::allocate(std::max<size_t>(static_cast<size_t>(bytes), 64)));
+    LATHE_TRY(engine_->device().wait(*last_queue_));  // the memory it grows out of may be in use
+    block = DeviceMemory();
+    LATHE_ASSIGN(block, engine_->device().allocate(std::max<size_t>(static_cast<size_t>(bytes), 64)));
   } else if (tensor.storage == plan::StorageKind::binding && allocators_[tensor.index]) {
     addresses_[tensor.index] = allocators_[tensor.index](static_cast<size_t>(bytes), dims);
     if (!addresses_[tensor.index])
       return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'",
                   plan_.bindings[tensor.index].name);
+    return stage(tensor.index, static_cast<size_t>(bytes));
   }
   return {};
 }
@@ -161,36 +274,49 @@ Result<> Context::bind_computed(const plan::Tensor& tensor, const Dims& dims) {
   return {};
 }
 
-// The plain evaluation of one op on dense operands.
-Result<> Context::run_eval(size_t i) {
+// A step's operand on the host: itself, or a copy of what lies in the device's memory.
+Result<Tensor> Context::host_copy(const TensorArg& arg, Queue& queue) const {
+  if (engine_->device().is_host()) return Tensor::view(arg.dtype, dims_of(arg), arg.data, nullptr);
+  LATHE_ASSIGN(Tensor copy, Tensor::allocate(arg.dtype, dims_of(arg)));
+  LATHE_TRY(engine_->device().download(copy.mutable_data(), arg.data, copy.bytes(), queue));
+  return copy;
+}
+
+// The plain evaluation of one op on dense operands, on the host.
+Result<> Context::run_eval(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   StepState& state = steps_[i];
+  const bool on_host = engine_->device().is_host();
   std::vector<Tensor> inputs(step.inputs.size());
   for (size_t k = 0; k < step.inputs.size(); ++k) {
     if (step.inputs[k] == plan::kNoTensor) continue;
-    const plan::Tensor& tensor = plan_.tensors[step.inputs[k]];
     if (state.late) LATHE_TRY(resolve(step.inputs[k], state.inputs[k]));
-    state.inputs[k].data = address_of(tensor);
-    inputs[k] = dense_view(state.inputs[k]);
+    state.inputs[k].data = address_of(plan_.tensors[step.inputs[k]]);
+    LATHE_ASSIGN(inputs[k], host_copy(state.inputs[k], queue));
   }
-  std::vector<Tensor> placed(step.outputs.size());
-  const auto place = [&](size_t k, DType, const Dims& dims) -> Result<Tensor> {
-    if (step.outputs[k] == plan::kNoTensor) return Tensor();
+  // Gives the output's place in device memory; null for one of size zero.
+  const auto address = [&](size_t k, const Dims& dims) -> Result<std::byte*> {
     const plan::Tensor& tensor = plan_.tensors[step.outputs[k]];
     LATHE_TRY(bind_computed(tensor, dims));
     LATHE_TRY(provide_late(step.outputs[k], dims));
-    std::byte* address = address_of(tensor);
-    if (!address) return Tensor();  // a zero-size output needs no address
-    return placed[k] = Tensor::view(tensor.dtype, dims, address, nullptr);
+    return address_of(tensor);
+  };
+  std::vector<bool> placed(step.outputs.size());
+  const auto place = [&](size_t k, DType dtype, const Dims& dims) -> Result<Tensor> {
+    if (step.outputs[k] == plan::kNoTensor || !on_host) return Tensor();
+    LATHE_ASSIGN(std::byte * at, address(k, dims));
+    if (!at) return Tensor();
+    placed[k] = true;
+    return Tensor::view(dtype, dims, at, nullptr);
   };
   Result<std::vector<Tensor>> outputs = run_op(*engine_->code()[i].eval, inputs, step.outputs.size(), place);
   if (!outputs) return fail(with_context(std::move(outputs).error(), fmt::format("{} '{}'", step.op, step.name)));
-  // Outputs that the evaluation sized by itself move to their place.
+  // Outputs that the evaluation made elsewhere move to their place.
   for (size_t k = 0; k < step.outputs.size(); ++k) {
-    if (placed[k].defined()) continue;
+    if (placed[k] || step.outputs[k] == plan::kNoTensor) continue;
     const Tensor& output = (*outputs)[k];
-    LATHE_ASSIGN(Tensor target, place(k, output.dtype(), output.dims()));
-    if (target.defined()) std::memcpy(target.mutable_data(), output.data(), output.bytes());
+    LATHE_ASSIGN(std::byte * at, address(k, output.dims()));
+    if (at) LATHE_TRY(engine_->device().upload(at, output.data(), output.bytes(), queue));
   }
   return {};
 }

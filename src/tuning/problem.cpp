@@ -57,7 +57,8 @@ std::string to_text(const Problem& problem) {
     for (const Operand& operand : *list) text += operand_text(operand) + ",";
     if (list != &problem.outputs) text += ")";
   }
-  return text + " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.threads);
+  text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.threads);
+  return problem.tf32 ? text + " tf32" : text;
 }
 
 }  // namespace lathe

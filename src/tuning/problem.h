@@ -34,11 +34,15 @@ struct Problem {
   std::vector<Operand> outputs;
   Program program;  // identity = none
   int threads = 1;
+  std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
+  bool tf32 = false;             // products of f32 may round their operands to TF32
 
   template <class A>
   const A& attrs() const {
     return static_cast<const A&>(*attributes);
   }
+  // Whether it moves one operand to the output and computes nothing.
+  bool is_copy() const { return !attributes && operands.size() == 1 && program.is_identity(); }
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
 };
 

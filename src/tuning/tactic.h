@@ -46,6 +46,8 @@ class Tactic {
   virtual std::string_view name() const = 0;
   // Why this tactic cannot run the problem, in words for the user; nullopt = it can. Layout-dependent reasons included.
   virtual std::optional<std::string> refuse(const Problem& problem) const = 0;
+  // Whether it also takes ops of several results; others are not asked.
+  virtual bool makes_several_results() const { return false; }
   virtual std::vector<Config> configs(const Problem& problem) const = 0;  // best guess first
   virtual Result<Emission> emit(const Problem& problem, const Config& config) const = 0;
 };

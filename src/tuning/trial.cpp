@@ -28,6 +28,8 @@ void set_dims(Operand& operand, Dims dims) {
     for (size_t d = 0; d < operand.opt_strides.size(); ++d)
       if (d != 1)
         operand.opt_strides[d] = operand.opt_strides[d] / operand.opt_dims[1] * std::max(pitch, operand.opt_dims[1]);
+  operand.dims = to_shape(operand.opt_dims);
+  operand.strides = to_shape(operand.opt_strides);
 }
 
 // Broadcast operands keep their zero strides.
@@ -50,24 +52,41 @@ void set_operand_dims(Operand& operand, const Operand& output) {
     operand.opt_strides[order[i]] = volume;
     volume *= operand.opt_dims[order[i]];
   }
+  operand.dims = to_shape(operand.opt_dims);
+  operand.strides = to_shape(operand.opt_strides);
 }
 
 constexpr int64_t kSmallExtent = 14;  // covers Winograd tiles, tails and every padding of common windows
 
-bool has_image(const Problem& problem) {
-  return problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling);
+constexpr int64_t kSmallRows = 67;  // more than one tile of most matrix kernels, and a tail
+
+// Cuts an input's dims so that the plain evaluation is quick; false = it is left as it is.
+bool cut_dims(const Problem& problem, Dims& dims) {
+  if (problem.is(OpKind::matmul)) {
+    const auto& attrs = problem.attrs<MatmulAttrs>();
+    const size_t rank = dims.size();
+    if (rank < 2 || problem.inputs[1].rank() < 2 || attrs.transpose_a) return false;
+    dims[rank - 2] = std::min(dims[rank - 2], kSmallRows);
+    return true;
+  }
+  if (!problem.is(OpKind::convolution) && !problem.is(OpKind::deconvolution) && !problem.is(OpKind::pooling))
+    return false;
+  dims[0] = std::min<int64_t>(dims[0], 2);
+  for (size_t d = 2; d < dims.size(); ++d) {
+    int64_t window = 1;
+    if (problem.inputs.size() > 1 && problem.inputs[1].rank() == problem.inputs[0].rank())
+      window = problem.inputs[1].opt_dims[d];
+    dims[d] = std::min(dims[d], std::max(kSmallExtent, 2 * window));
+  }
+  return true;
 }
 
 // Runs the root's shape rule on the cut-down input and carries its result dims to outputs and operands.
 Result<> shrink(Problem& problem) {
+  if (!problem.attributes || problem.inputs.empty()) return {};
   Operand& x = problem.inputs[0];
   Dims dims = x.opt_dims;
-  dims[0] = std::min<int64_t>(dims[0], 2);
-  for (size_t d = 2; d < dims.size(); ++d) {
-    int64_t window = 1;
-    if (problem.inputs.size() > 1 && problem.inputs[1].rank() == x.rank()) window = problem.inputs[1].opt_dims[d];
-    dims[d] = std::min(dims[d], std::max(kSmallExtent, 2 * window));
-  }
+  if (!cut_dims(problem, dims)) return {};
   set_dims(x, dims);
   std::vector<ValueType> types;
   std::vector<InferContext::Input> inputs;
@@ -82,97 +101,110 @@ Result<> shrink(Problem& problem) {
   return {};
 }
 
-void copy_strided(const TensorArg& arg, Tensor& dense, bool to_memory) {
+float element(const Tensor& tensor, int64_t i) {
+  if (tensor.dtype() == DType::f32) return tensor.as<float>()[i];
+  return static_cast<float>(tensor.at_double(i));
+}
+
+// The window's elements, dense and row-major, in f32.
+Result<Tensor> gather(const Tensor& memory, const TensorArg& arg) {
+  LATHE_ASSIGN(Tensor dense, Tensor::allocate(DType::f32, Dims(arg.dims, arg.dims + arg.rank)));
   Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
-  auto* memory = static_cast<float*>(arg.data);
   float* values = dense.mutable_as<float>();
-  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next()) {
-    if (to_memory)
-      memory[walk.offset(0)] = values[i];
-    else
-      values[i] = memory[walk.offset(0)];
-  }
+  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next()) values[i] = element(memory, walk.offset(0));
+  return dense;
+}
+
+void set_arg_dims(TensorArg& arg, const Dims& dims, const Dims& strides) {
+  arg.rank = static_cast<int>(dims.size());
+  std::copy(dims.begin(), dims.end(), arg.dims);
+  std::copy(strides.begin(), strides.end(), arg.strides);
+}
+
+// Repeating a short random sequence is as good as a long one for kernels without data-dependent speed, and much faster.
+void fill_randomly(Tensor& tensor, uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> noise(4099);
+  std::generate(noise.begin(), noise.end(), [&] { return normal(generator); });
+  dispatch(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* values = tensor.mutable_as<T>();
+    for (int64_t i = 0; i < tensor.volume(); ++i) values[i] = T(noise[static_cast<size_t>(i) % noise.size()]);
+  });
+}
+
+Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& device, Queue& queue) {
+  if (device.is_host()) return static_cast<std::byte*>(const_cast<void*>(content.data()));
+  LATHE_ASSIGN(memory, device.allocate(content.bytes()));
+  LATHE_TRY(device.upload(memory.data(), content.data(), content.bytes(), queue));
+  return memory.data();
 }
 
 }  // namespace
 
-Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, bool random) const {
+Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Device& device,
+                                             Queue& queue) const {
   Slot slot;
   if (operand.omitted) return slot;
   slot.arg.dtype = operand.dtype;
-  slot.arg.rank = operand.rank();
-  std::copy(operand.opt_dims.begin(), operand.opt_dims.end(), slot.arg.dims);
-  std::copy(operand.opt_strides.begin(), operand.opt_strides.end(), slot.arg.strides);
+  set_arg_dims(slot.arg, operand.opt_dims, operand.opt_strides);
   if (operand.constant && operand.constant->dims() == operand.opt_dims) {
-    slot.dense = slot.memory = *operand.constant;
-    slot.arg.data = slot.memory.mutable_data();
-    return slot;
+    slot.memory = *operand.constant;
+  } else {
+    if (!is_floating(operand.dtype))
+      return fail(ErrorCode::dtype_unsupported, "trials are made for float operands and constants only");
+    LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {extent_of(operand.opt_dims, operand.opt_strides)}));
+    fill_randomly(slot.memory, seed);
   }
-  if (operand.dtype != DType::f32)
-    return fail(ErrorCode::dtype_unsupported, "trials are made for f32 operands and constants only");
-  LATHE_ASSIGN(slot.memory, Tensor::allocate(DType::f32, {extent_of(operand.opt_dims, operand.opt_strides)}));
-  std::memset(slot.memory.mutable_data(), 0, slot.memory.bytes());
-  slot.arg.data = slot.memory.mutable_data();
-  if (!random) return slot;
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  float* memory = slot.memory.mutable_as<float>();
-  // Repeating a short random sequence is as good as a long one for kernels without data-dependent speed, and much
-  // faster.
-  std::vector<float> noise(4099);
-  std::generate(noise.begin(), noise.end(), [&] { return normal(generator); });
-  for (int64_t i = 0; i < slot.memory.volume(); ++i) memory[i] = noise[static_cast<size_t>(i) % noise.size()];
+  LATHE_ASSIGN(slot.arg.data, place(slot.memory, slot.on_device, device, queue));
   return slot;
 }
 
-Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, bool small) {
+Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, bool small, Device& device, Queue& queue) {
   auto data = std::make_unique<TrialData>();
   data->problem_ = problem;
-  if (small && has_image(problem)) LATHE_TRY(shrink(data->problem_));
+  if (problem.outputs.size() != 1)
+    return fail(ErrorCode::dtype_unsupported, "trials are made for regions of one result");
+  if (small) LATHE_TRY(shrink(data->problem_));
   uint32_t seed = 1;
   for (const Operand& operand : data->problem_.inputs) {
-    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, true));
+    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));
     data->inputs_.push_back(std::move(slot));
   }
   for (const Operand& operand : data->problem_.operands) {
-    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, true));
+    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));
     data->operands_.push_back(std::move(slot));
   }
-  LATHE_ASSIGN(data->output_, data->make_slot(data->problem_.outputs[0], 0, false));
+  LATHE_ASSIGN(data->output_, data->make_slot(data->problem_.outputs[0], 0, device, queue));
   return data;
 }
 
 Result<Tensor> TrialData::expected() const {
-  const auto gather = [](const Slot& slot) -> Result<Tensor> {
-    if (slot.dense.defined()) return slot.dense;
-    LATHE_ASSIGN(Tensor dense, Tensor::allocate(DType::f32, Dims(slot.arg.dims, slot.arg.dims + slot.arg.rank)));
-    copy_strided(slot.arg, dense, false);
-    return dense;
-  };
-  Tensor result;
   std::vector<Tensor> registers;
   if (problem_.attributes) {
     std::vector<Tensor> inputs;
     for (const Slot& slot : inputs_) {
       if (!slot.arg.data) {
         inputs.emplace_back();
-        continue;
+      } else if (!is_floating(slot.arg.dtype)) {
+        inputs.push_back(slot.memory);  // a constant: dense
+      } else {
+        LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
+        inputs.push_back(std::move(dense));
       }
-      LATHE_ASSIGN(Tensor dense, gather(slot));
-      inputs.push_back(std::move(dense));
     }
     LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
     registers.push_back(outputs[0]);
   }
   for (const Slot& slot : operands_) {
-    LATHE_ASSIGN(Tensor dense, Tensor::allocate(DType::f32, Dims(slot.arg.dims, slot.arg.dims + slot.arg.rank)));
-    copy_strided(slot.arg, dense, false);
+    LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
     registers.push_back(std::move(dense));
   }
-  LATHE_ASSIGN(result, Tensor::allocate(DType::f32, problem_.outputs[0].opt_dims));
+  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, problem_.outputs[0].opt_dims));
   std::vector<float> in(registers.size());
   for (int64_t i = 0, n = result.volume(); i < n; ++i) {
-    for (size_t k = 0; k < registers.size(); ++k) in[k] = registers[k].as<float>()[i];
+    for (size_t k = 0; k < registers.size(); ++k) in[k] = element(registers[k], i);
     evaluate(problem_.program, in, {result.mutable_as<float>() + i, 1});
   }
   return result;
@@ -187,50 +219,51 @@ TensorArg TrialData::arg(const StepInput& input) const {
   return arg;
 }
 
-TensorArg TrialData::output() const { return output_.arg; }
-
-Tensor TrialData::gather_output() const {
-  Result<Tensor> dense = Tensor::allocate(DType::f32, problem_.outputs[0].opt_dims);
-  if (!dense) return {};
-  copy_strided(output_.arg, *dense, false);
-  return *std::move(dense);
+Result<Tensor> TrialData::gather_output(Device& device, Queue& queue) const {
+  if (device.is_host()) return gather(output_.memory, output_.arg);
+  LATHE_ASSIGN(Tensor memory, Tensor::allocate(output_.memory.dtype(), output_.memory.dims()));
+  LATHE_TRY(device.download(memory.mutable_data(), output_.arg.data, memory.bytes(), queue));
+  return gather(memory, output_.arg);
 }
 
-Result<std::unique_ptr<Trial>> Trial::make(const TunerOptions& options, const Tactic& tactic, const Config& config,
-                                           const TrialData& data) {
+Result<> TrialData::poison_output(Device& device, Queue& queue) const {
+  LATHE_ASSIGN(Tensor poison, Tensor::allocate(output_.memory.dtype(), output_.memory.dims()));
+  std::memset(poison.mutable_data(), 0xff, poison.bytes());  // NaN in every float type
+  return device.upload(output_.arg.data, poison.data(), poison.bytes(), queue);
+}
+
+Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, const Emission& emission,
+                                           const TrialData& data, Queue& queue) {
   auto trial = std::make_unique<Trial>();
-  LATHE_ASSIGN(trial->emission_, tactic.emit(data.problem(), config));
   trial->program_ = data.problem().program;
-  const bool with_program =
-      trial->emission_.with_program && !(data.problem().attributes && trial->program_.is_identity());
+  const bool with_program = emission.with_program && !(data.problem().attributes && trial->program_.is_identity());
+  LATHE_ASSIGN(trial->modules_, modules_of(emission, modules));
+  const std::vector<std::span<const std::byte>> code = trial->modules_.code();
   LATHE_ASSIGN(trial->kernel_,
-               options.find_kernel(trial->emission_.kernel,
-                                   {trial->emission_.params, with_program ? &trial->program_ : nullptr}));
-  for (const StepInput& input : trial->emission_.inputs) {
+               device.make_kernel({emission.kernel, emission.params, with_program ? &trial->program_ : nullptr,
+                                   trial->modules_.launches, &emission.workspace, code}));
+  for (const StepInput& input : emission.inputs) {
     if (input.kind != StepInput::packed) {
       trial->inputs_.push_back(data.arg(input));
       continue;
     }
-    const Tensor& packed = trial->emission_.packed[input.index];
+    const Tensor& packed = emission.packed[input.index];
     TensorArg arg;
-    arg.data = const_cast<void*>(packed.data());
     arg.dtype = packed.dtype();
-    arg.rank = packed.rank();
-    std::copy(packed.dims().begin(), packed.dims().end(), arg.dims);
-    const Dims strides = row_major_strides(packed.dims());
-    std::copy(strides.begin(), strides.end(), arg.strides);
+    set_arg_dims(arg, packed.dims(), row_major_strides(packed.dims()));
+    LATHE_ASSIGN(arg.data, place(packed, trial->packed_.emplace_back(), device, queue));
     trial->inputs_.push_back(arg);
   }
   trial->outputs_.push_back(data.output());
-  LATHE_TRY(trial->kernel_->check(trial->inputs_, trial->outputs_));
-  const size_t bytes = trial->kernel_->workspace_bytes(trial->inputs_, trial->outputs_, options.threads);
-  LATHE_ASSIGN(trial->workspace_, Tensor::allocate(DType::u8, {static_cast<int64_t>(bytes)}));
+  trial->symbols_ = data.problem().symbols;
+  const Operands operands{trial->inputs_, trial->outputs_, trial->symbols_};
+  LATHE_ASSIGN(const size_t bytes, trial->kernel_->prepare(operands, device.threads()));
+  LATHE_ASSIGN(trial->workspace_, device.allocate(bytes));
   return trial;
 }
 
-void Trial::run(cpu::ThreadPool& pool) const {
-  auto* workspace = static_cast<std::byte*>(const_cast<void*>(workspace_.data()));
-  kernel_->run({inputs_, outputs_, workspace, pool});
+Result<> Trial::run(Queue& queue) const {
+  return kernel_->enqueue({inputs_, outputs_, symbols_}, workspace_.data(), queue);
 }
 
 }  // namespace lathe

@@ -4,32 +4,34 @@
 
 #include <memory>
 
-#include "device/cpu/kernel.h"
+#include "device/device.h"
+#include "tuning/modules.h"
 #include "tuning/tactic.h"
-#include "tuning/tuner.h"
 
 namespace lathe {
 
-// Random operands of a problem at concrete dims, shared by the trials of one problem.
+// Random operands of a problem at concrete dims, on a device, shared by the trials of one problem.
 class TrialData {
  public:
-  // With `small`, image extents are cut down so that the plain evaluation is quick; channels and weights stay.
-  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, bool small);
+  // With `small`, image extents and rows are cut down so that the plain evaluation is quick; channels and weights stay.
+  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, bool small, Device& device, Queue& queue);
 
   const Problem& problem() const { return problem_; }
-  // The region's result by the plain evaluation, dense row-major.
+  // The region's result by the plain evaluation, dense row-major, in f32.
   Result<Tensor> expected() const;
   TensorArg arg(const StepInput& input) const;
-  TensorArg output() const;
-  Tensor gather_output() const;  // the output's memory, dense row-major
+  TensorArg output() const { return output_.arg; }
+  // The output's memory, dense row-major, in f32.
+  Result<Tensor> gather_output(Device& device, Queue& queue) const;
+  Result<> poison_output(Device& device, Queue& queue) const;  // so that what is not written shows
 
  private:
   struct Slot {
-    Tensor dense;   // logical content, row-major
-    Tensor memory;  // as the kernel sees it
+    Tensor memory;  // its content on the host, as the strides say
+    DeviceMemory on_device;
     TensorArg arg;
   };
-  Result<Slot> make_slot(const Operand& operand, uint32_t seed, bool random) const;
+  Result<Slot> make_slot(const Operand& operand, uint32_t seed, Device& device, Queue& queue) const;
 
   Problem problem_;
   std::vector<Slot> inputs_;
@@ -39,17 +41,19 @@ class TrialData {
 
 class Trial {
  public:
-  static Result<std::unique_ptr<Trial>> make(const TunerOptions& options, const Tactic& tactic, const Config& config,
-                                             const TrialData& data);
-  void run(cpu::ThreadPool& pool) const;
+  static Result<std::unique_ptr<Trial>> make(Device& device, Modules& modules, const Emission& emission,
+                                             const TrialData& data, Queue& queue);
+  Result<> run(Queue& queue) const;
 
  private:
-  Emission emission_;
   Program program_;
-  std::unique_ptr<cpu::Kernel> kernel_;
+  StepModules modules_;
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<DeviceMemory> packed_;
   std::vector<TensorArg> inputs_;
   std::vector<TensorArg> outputs_;
-  Tensor workspace_;
+  std::vector<int64_t> symbols_;
+  DeviceMemory workspace_;
 };
 
 }  // namespace lathe

@@ -12,17 +12,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr size_t kMaxFinalists = 12;
 constexpr int kRounds = 5;
 
 // A wrong kernel errs by the size of the values; rounding, Winograd's included, stays far below this.
-constexpr double kTolerance = 5e-4;
+double tolerance(const Problem& problem) {
+  double tolerance = problem.tf32 ? 4e-3 : 5e-4;
+  for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
+    for (const Operand& operand : *list) {
+      if (operand.dtype == DType::f16) tolerance = std::max(tolerance, 4e-3);
+      if (operand.dtype == DType::bf16) tolerance = std::max(tolerance, 3e-2);
+    }
+  return tolerance;
+}
 
-bool agrees(const Tensor& got, const Tensor& expected) {
+bool agrees(const Tensor& got, const Tensor& expected, double tolerance) {
   double largest = 0;
   for (int64_t i = 0; i < expected.volume(); ++i)
     if (std::isfinite(expected.as<float>()[i])) largest = std::max<double>(largest, std::fabs(expected.as<float>()[i]));
@@ -31,27 +37,31 @@ bool agrees(const Tensor& got, const Tensor& expected) {
     const float have = got.as<float>()[i];
     if (std::isnan(want) && std::isnan(have)) continue;
     if (want == have) continue;
-    if (!(std::fabs(have - want) <= kTolerance * largest)) return false;
+    if (!(std::fabs(have - want) <= tolerance * largest)) return false;
   }
   return true;
 }
 
 }  // namespace
 
-Tuner::Tuner(const TunerOptions& options) : options_(options) {
+Tuner::Tuner(const TunerOptions& options) : options_(options), modules_(options.compiler) {
   if (!options_.log) options_.log = &null_log();
 }
+
+Tuner::~Tuner() = default;
 
 Result<Choice> Tuner::choose(const Problem& unthreaded, const TacticList& tactics) {
   Problem problem = unthreaded;
   problem.threads = options_.threads;
+  problem.tf32 = options_.tf32;
   const std::string text = to_text(problem);
   if (const auto it = known_.find(text); it != known_.end()) return it->second;
 
   Choice choice;
   std::vector<Finalist> finalists;
   for (const Tactic* tactic : tactics) {
-    if (const std::optional<std::string> reason = tactic->refuse(problem)) {
+    const bool too_many = problem.outputs.size() > 1 && !tactic->makes_several_results();
+    if (const std::optional<std::string> reason = too_many ? std::string("several results") : tactic->refuse(problem)) {
       choice.refusals.push_back(fmt::format("{}: {}", tactic->name(), *reason));
       continue;
     }
@@ -59,7 +69,7 @@ Result<Choice> Tuner::choose(const Problem& unthreaded, const TacticList& tactic
   }
   if (finalists.empty()) return known_[text] = choice;
 
-  const TimingCache::Key key = TimingCache::key_of(text, options_.device);
+  const TimingCache::Key key = TimingCache::key_of(text, options_.timing_key);
   const std::optional<TimingCache::Entry> cached = options_.cache ? options_.cache->find(key) : std::nullopt;
   const auto same = [&](const Finalist& f) {
     return cached && f.tactic->name() == cached->tactic && f.config.text == cached->config;
@@ -77,14 +87,14 @@ Result<Choice> Tuner::choose(const Problem& unthreaded, const TacticList& tactic
                    [](const Finalist& a, const Finalist& b) { return a.config.predicted_us < b.config.predicted_us; });
   if (finalists.size() > kMaxFinalists) finalists.resize(kMaxFinalists);
   const auto start = Clock::now();
-  if (options_.pool && seconds_ < options_.budget_seconds) {
+  if (options_.device && seconds_ < options_.budget_seconds) {
     LATHE_ASSIGN(bool measured, measure(problem, finalists));
     if (measured && options_.cache)
       options_.cache->insert(key, {std::string(finalists[0].tactic->name()), finalists[0].config.text,
                                    static_cast<float>(finalists[0].microseconds)});
     measured_ += measured;
   }
-  seconds_ += microseconds_since(start) / 1e6;
+  seconds_ += seconds_since(start);
   if (finalists.empty()) return known_[text] = choice;  // every candidate failed its check
   choice.tactic = finalists[0].tactic;
   choice.config = finalists[0].config;
@@ -92,56 +102,83 @@ Result<Choice> Tuner::choose(const Problem& unthreaded, const TacticList& tactic
   return known_[text] = choice;
 }
 
-// Times the finalists, interleaved, and sorts them; drops those that fail to run or disagree with the plain evaluation.
+// Drops the finalists that fail to compile or run, or disagree with the plain evaluation; times and sorts the others.
 Result<bool> Tuner::measure(const Problem& problem, std::vector<Finalist>& finalists) {
-  Result<std::unique_ptr<TrialData>> data = TrialData::make(problem, false);
-  Result<std::unique_ptr<TrialData>> small = TrialData::make(problem, true);
+  Device& device = *options_.device;
+  if (!queue_) {
+    LATHE_ASSIGN(queue_, device.make_queue());
+  }
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
+  Result<std::unique_ptr<TrialData>> data = TrialData::make(problem, false, device, *queue_);
+  Result<std::unique_ptr<TrialData>> small = TrialData::make(problem, true, device, *queue_);
   if (!data || !small) return false;  // operands that trials cannot make: the cost model decides
-  LATHE_ASSIGN(Tensor expected, (*small)->expected());
+  LATHE_ASSIGN(const Tensor expected, (*small)->expected());
+  compile(finalists, problem, (*small)->problem());
 
   std::vector<std::unique_ptr<Trial>> trials;
   for (auto it = finalists.begin(); it != finalists.end();) {
-    Result<std::unique_ptr<Trial>> check = Trial::make(options_, *it->tactic, it->config, **small);
-    Result<std::unique_ptr<Trial>> trial = Trial::make(options_, *it->tactic, it->config, **data);
-    std::string failure;
-    if (!check || !trial) {
-      failure = (check ? trial : check).error().message;
-    } else {
-      (*check)->run(*options_.pool);
-      if (!agrees((*small)->gather_output(), expected)) failure = "its result differs from the plain evaluation";
-    }
-    if (failure.empty()) {
+    Result<std::unique_ptr<Trial>> trial = try_finalist(*it, **data, **small, expected);
+    if (trial) {
       trials.push_back(*std::move(trial));
       ++it;
     } else {
       options_.log->print(Severity::warning, "{} {} is left out for {}: {}", it->tactic->name(), it->config.text,
-                          to_text(problem), failure);
+                          to_text(problem), trial.error().message);
       it = finalists.erase(it);
     }
   }
+  if (trials.empty()) return false;
+  LATHE_TRY(time(trials, finalists));
+  std::stable_sort(finalists.begin(), finalists.end(),
+                   [](const Finalist& a, const Finalist& b) { return a.microseconds < b.microseconds; });
+  return true;
+}
+
+// Device code of all finalists, on all cores.
+void Tuner::compile(const std::vector<Finalist>& finalists, const Problem& problem, const Problem& small) {
+  std::vector<std::string> sources;
+  for (const Finalist& finalist : finalists)
+    for (const Problem* each : {&problem, &small})
+      if (Result<Emission> emission = finalist.tactic->emit(*each, finalist.config))
+        for (SourceLaunch& launch : emission->launches) sources.push_back(std::move(launch.source));
+  if (!sources.empty()) modules_.compile(sources);
+}
+
+// The finalist, ready to be timed, once its result on the small problem is right.
+Result<std::unique_ptr<Trial>> Tuner::try_finalist(const Finalist& finalist, const TrialData& data,
+                                                   const TrialData& small, const Tensor& expected) {
+  Device& device = *options_.device;
+  LATHE_ASSIGN(const Emission small_emission, finalist.tactic->emit(small.problem(), finalist.config));
+  LATHE_ASSIGN(const auto check, Trial::make(device, modules_, small_emission, small, *queue_));
+  LATHE_TRY(small.poison_output(device, *queue_));
+  LATHE_TRY(check->run(*queue_));
+  LATHE_TRY(device.wait(*queue_));
+  LATHE_ASSIGN(const Tensor got, small.gather_output(device, *queue_));
+  if (!agrees(got, expected, tolerance(small.problem())))
+    return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
+  LATHE_ASSIGN(const Emission emission, finalist.tactic->emit(data.problem(), finalist.config));
+  return Trial::make(device, modules_, emission, data, *queue_);
+}
+
+Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Finalist>& finalists) {
   std::vector<std::vector<double>> times(trials.size());
-  for (const auto& trial : trials) trial->run(*options_.pool);  // warm-up
-  for (int round = 0; round < kRounds && trials.size() > 1; ++round)
+  for (const auto& trial : trials) LATHE_TRY(trial->run(*queue_));  // warm-up
+  const int rounds = trials.size() > 1 ? kRounds : 1;
+  for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < trials.size(); ++i) {
-      const auto start = Clock::now();
-      trials[i]->run(*options_.pool);
-      times[i].push_back(microseconds_since(start));
+      LATHE_ASSIGN(const std::vector<double> sample,
+                   options_.device->time(
+                       *queue_, [&](Queue& queue) { return trials[i]->run(queue); }, 1));
+      times[i].insert(times[i].end(), sample.begin(), sample.end());
     }
   for (size_t i = 0; i < trials.size(); ++i) {
-    if (times[i].empty()) {
-      const auto start = Clock::now();
-      trials[i]->run(*options_.pool);
-      times[i].push_back(microseconds_since(start));
-    }
     std::sort(times[i].begin(), times[i].end());
     // A low quantile, for noise only ever adds; rounded as the timing cache keeps it, so that both give the same plan.
     finalists[i].microseconds = static_cast<float>(times[i][times[i].size() / 3]);
     options_.log->print(Severity::verbose, "  {} {}: {:.1f} us", finalists[i].tactic->name(), finalists[i].config.text,
                         finalists[i].microseconds);
   }
-  std::stable_sort(finalists.begin(), finalists.end(),
-                   [](const Finalist& a, const Finalist& b) { return a.microseconds < b.microseconds; });
-  return !finalists.empty();
+  return {};
 }
 
 }  // namespace lathe

@@ -5,19 +5,20 @@
 #include <unordered_map>
 
 #include "base/log.h"
-#include "device/cpu/kernel.h"
+#include "tuning/modules.h"
 #include "tuning/tactic.h"
 #include "tuning/timing_cache.h"
 
 namespace lathe {
 
 struct TunerOptions {
+  std::shared_ptr<Device> device;  // where finalists are measured; null = nowhere: the cost model decides
+  Compiler* compiler = nullptr;    // of device code; null for devices whose kernels the library holds
   int threads = 1;
   double budget_seconds = 60;    // after this, the cost model decides; 0 = never measure
+  bool tf32 = false;             // see Problem
   TimingCache* cache = nullptr;  // read and extended; may be null
-  std::string device;            // what timings depend on: CPU model, ISA level, library version
-  Result<std::unique_ptr<cpu::Kernel>> (*find_kernel)(std::string_view name, const cpu::Record& record) = nullptr;
-  cpu::ThreadPool* pool = nullptr;  // null = never measure
+  std::string timing_key;        // what timings depend on besides the problem: Device::timing_key()
   Log* log = nullptr;
 };
 
@@ -29,10 +30,15 @@ struct Choice {
   std::vector<std::string> refusals;
 };
 
+class Trial;
+class TrialData;
+
 class Tuner {
  public:
   explicit Tuner(const TunerOptions& options);
+  ~Tuner();
   Result<Choice> choose(const Problem& problem, const TacticList& tactics);
+  Modules& modules() { return modules_; }
   int measured() const { return measured_; }
   int from_cache() const { return from_cache_; }
   double seconds() const { return seconds_; }
@@ -44,8 +50,14 @@ class Tuner {
     double microseconds = 0;
   };
   Result<bool> measure(const Problem& problem, std::vector<Finalist>& finalists);
+  void compile(const std::vector<Finalist>& finalists, const Problem& problem, const Problem& small);
+  Result<std::unique_ptr<Trial>> try_finalist(const Finalist& finalist, const TrialData& data, const TrialData& small,
+                                              const Tensor& expected);
+  Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Finalist>& finalists);
 
   TunerOptions options_;
+  Modules modules_;
+  std::unique_ptr<Queue> queue_;
   std::unordered_map<std::string, Choice> known_;  // problems met in this build
   int measured_ = 0;
   int from_cache_ = 0;

@@ -16,7 +16,7 @@ void check(const std::string& text, const std::vector<Dims>& dims, double tolera
   ASSERT_TRUE(expected) << expected.error().to_string();
   for (const bool native : {false, true}) {
     SCOPED_TRACE(native ? "native" : "plain");
-    const auto engine = build_engine(text, native ? native_options() : BuildOptions());
+    const auto engine = build_engine(text, native ? native_options() : plain_options());
     ASSERT_TRUE(engine);
     Result<std::unique_ptr<Context>> context = Context::create(engine);
     ASSERT_TRUE(context);
@@ -221,7 +221,7 @@ TEST(Build, ShapesComputedFromValues) {
     output %n
   })";
   for (const bool native : {false, true}) {
-    const auto engine = build_engine(text, native ? native_options() : BuildOptions());
+    const auto engine = build_engine(text, native ? native_options() : plain_options());
     ASSERT_TRUE(engine);
     const auto context = *Context::create(engine);
     for (const Dims& dims : {Dims{2, 6}, Dims{12, 1}, Dims{-1, 3}}) {
@@ -240,7 +240,7 @@ TEST(Build, RefusesBadShapesAndMissingAddresses) {
     %y = activation{op=relu}(%x)
     output %y
   })",
-                                   BuildOptions());
+                                   plain_options());
   ASSERT_TRUE(engine);
   const auto context = *Context::create(engine);
   EXPECT_EQ(context->run().error().code, ErrorCode::binding_missing);
@@ -271,11 +271,10 @@ TEST(Build, ATimingCacheReproducesThePlan) {
     %a = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w)
     output %a
   })";
-  const auto pool = *cpu::ThreadPool::create({.threads = 1});
   TimingCache cache;
   BuildOptions options = native_options(1);
   options.tuner.budget_seconds = 5;
-  options.tuner.pool = pool.get();
+  options.tuner.device = test_device(1);
   options.tuner.cache = &cache;
   BuildReport first, second;
   const auto measured = build_engine(text, options, 1, &first);
@@ -284,7 +283,7 @@ TEST(Build, ATimingCacheReproducesThePlan) {
   EXPECT_EQ(second.tuned, 0);
   EXPECT_GT(second.from_cache, 0);
   EXPECT_TRUE(std::ranges::equal(measured->bytes(), cached->bytes()));
-  options.tuner.device = "another machine";  // nothing stale may match
+  options.tuner.timing_key = "another machine";  // nothing stale may match
   BuildReport other;
   build_engine(text, options, 1, &other);
   EXPECT_EQ(other.from_cache, 0);

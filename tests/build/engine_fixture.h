@@ -10,34 +10,34 @@
 #include "build/build.h"
 #include "ir/interpret.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/open_device.h"
+#include "kernels/cpu/target.h"
 #include "plan/writer.h"
 #include "runtime/context.h"
 
 namespace lathe {
 
-inline Result<std::unique_ptr<cpu::Kernel>> find_cpu_kernel(std::string_view name, const cpu::Record& record) {
-  const cpu::KernelFactory factory = cpu::find_kernel(name);
-  if (!factory) return fail(ErrorCode::plan_target, "no kernel '{}'", name);
-  return factory(record);
+inline std::shared_ptr<Device> test_device(int threads = 2) {
+  return *cpu::open_device({.threads = threads, .pin = false, .spin_us = 10});
 }
 
-inline std::shared_ptr<Workers> test_workers(int threads = 2) {
-  return *Workers::create({.threads = threads, .pin = false, .spin_us = 10});
-}
-
-inline std::shared_ptr<const Engine> load_engine(std::vector<std::byte> bytes, std::shared_ptr<Workers> workers) {
+inline std::shared_ptr<const Engine> load_engine(std::vector<std::byte> bytes, std::shared_ptr<Device> device) {
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-  Result<std::shared_ptr<const Engine>> engine = Engine::load(*owner, owner, {find_cpu_kernel, std::move(workers), {}});
+  Result<std::shared_ptr<const Engine>> engine = Engine::load(*owner, owner, {std::move(device), {}});
   EXPECT_TRUE(engine) << engine.error().to_string();
   return engine ? *engine : nullptr;
 }
 
-inline BuildOptions native_options(int threads = 2) {
+inline BuildOptions plain_options() {
   BuildOptions options;
+  options.target = cpu::target_name();
+  return options;
+}
+
+inline BuildOptions native_options(int threads = 2) {
+  BuildOptions options = plain_options();
   options.tactics = cpu::cpu_tactics();
   options.tuner.threads = threads;
-  options.tuner.find_kernel = find_cpu_kernel;
   options.tuner.budget_seconds = 0;
   return options;
 }
@@ -54,7 +54,7 @@ inline std::shared_ptr<const Engine> build_engine(const std::string& text, const
   Result<std::vector<std::byte>> bytes = plan::write_plan((*built)->plan);
   EXPECT_TRUE(bytes) << bytes.error().to_string();
   if (!bytes) return nullptr;
-  return load_engine(*std::move(bytes), test_workers(threads));
+  return load_engine(*std::move(bytes), test_device(threads));
 }
 
 inline Tensor random_tensor(DType dtype, const Dims& dims, uint32_t seed) {

@@ -76,12 +76,12 @@ TEST(AllocationFailure, LoadAndRun) {
   const auto built = build_plan(*ir::parse_graph(kGraph), native_options(1));
   ASSERT_TRUE(built) << built.error().to_string();
   const auto bytes = std::make_shared<const std::vector<std::byte>>(*plan::write_plan((*built)->plan));
-  const auto workers = test_workers(1);
+  const auto device = test_device(1);
   const Tensor input = random_tensor(DType::f32, {1, 4, 6, 6}, 1);
   std::vector<float> output(size_t{1} * 8 * 6 * 6);
   EXPECT_GT(sweep_allocations(
                 [&] {
-                  const auto engine = Engine::load(*bytes, bytes, {find_cpu_kernel, workers, {}});
+                  const auto engine = Engine::load(*bytes, bytes, {device, {}});
                   if (!engine) return false;
                   const auto context = Context::create(*engine);
                   return context && (*context)->set_input_dims(0, input.dims()) &&

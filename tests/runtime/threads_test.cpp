@@ -46,8 +46,8 @@ void expect_same(Context& context, const Tensor& input, const Tensor& expected) 
 
 TEST(Threads, LoadCreateAndRunAtOnce) {
   const std::vector<std::byte> bytes = plan_bytes();
-  const std::shared_ptr<Workers> workers = test_workers(2);
-  const auto shared = load_engine(bytes, workers);
+  const std::shared_ptr<Device> device = test_device(2);
+  const auto shared = load_engine(bytes, device);
   ASSERT_TRUE(shared);
   std::vector<Tensor> inputs, expected;
   for (int64_t n = 1; n <= 4; ++n) {
@@ -58,7 +58,7 @@ TEST(Threads, LoadCreateAndRunAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      const auto engine = t % 2 ? shared : load_engine(bytes, workers);
+      const auto engine = t % 2 ? shared : load_engine(bytes, device);
       const auto context = *Context::create(engine);
       const auto i = static_cast<size_t>(t % 4);
       expect_same(*context, inputs[i], expected[i]);
@@ -71,7 +71,7 @@ TEST(Threads, OneThreadAndManyGiveTheSameBits) {
   const Tensor input = random_tensor(DType::f32, {3, 3, 12, 12}, 9);
   Tensor first;
   for (int threads : {1, 2, 3, 5}) {
-    const auto context = *Context::create(load_engine(bytes, test_workers(threads)));
+    const auto context = *Context::create(load_engine(bytes, test_device(threads)));
     const Tensor output = run_engine(*context, {&input, 1})[0];
     if (!first.defined()) first = output;
     EXPECT_TRUE(identical(output, first)) << threads << " threads";
@@ -79,7 +79,7 @@ TEST(Threads, OneThreadAndManyGiveTheSameBits) {
 }
 
 TEST(Threads, AContextOutlivesEveryOtherHandleToItsEngine) {
-  auto engine = load_engine(plan_bytes(), test_workers(2));
+  auto engine = load_engine(plan_bytes(), test_device(2));
   auto context = *Context::create(engine);
   engine.reset();
   const Tensor input = random_tensor(DType::f32, {1, 3, 12, 12}, 9);
@@ -87,7 +87,7 @@ TEST(Threads, AContextOutlivesEveryOtherHandleToItsEngine) {
 }
 
 TEST(Context, RefusesTooLittleAndMisalignedUserMemory) {
-  const auto engine = load_engine(plan_bytes(), test_workers(1));
+  const auto engine = load_engine(plan_bytes(), test_device(1));
   const auto context = *Context::create(engine, true);
   const Tensor input = random_tensor(DType::f32, {2, 3, 12, 12}, 9);
   ASSERT_TRUE(context->set_input_dims(0, input.dims()));

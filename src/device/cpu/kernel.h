@@ -10,7 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/result.h"
-#include "device/cpu/thread_pool.h"
+#include "device/cpu/cpu_device.h"
 #include "device/program.h"
 #include "device/tensor_arg.h"
 
@@ -29,9 +29,8 @@ struct Launch {
   ThreadPool& pool;
 };
 
-class Kernel {
+class Kernel : public lathe::Kernel {
  public:
-  virtual ~Kernel() = default;
   // Refuses shapes, strides or types that run() could not handle; called when shapes are set, before any run().
   virtual Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const = 0;
   // Scratch bytes for these shapes (data pointers are not valid yet).
@@ -41,6 +40,15 @@ class Kernel {
   }
   // Thread-safe and const; may not allocate, fail or throw.
   virtual void run(const Launch& launch) const = 0;
+
+  Result<size_t> prepare(const Operands& operands, int threads) const final {
+    LATHE_TRY(check(operands.inputs, operands.outputs));
+    return workspace_bytes(operands.inputs, operands.outputs, threads);
+  }
+  Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const final {
+    run({operands.inputs, operands.outputs, workspace, static_cast<CpuQueue&>(queue).pool()});
+    return {};
+  }
 };
 
 }  // namespace lathe::cpu

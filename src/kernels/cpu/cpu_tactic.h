@@ -9,10 +9,6 @@ namespace lathe::cpu {
 
 const TacticList& cpu_tactics();
 
-// What a timing depends on besides the problem: CPU model, ISA level, library version. Names the plan's target too.
-std::string timing_device();
-std::string target_name();  // "cpu-x86_64-avx512"
-
 // Pieces of refusals that several tactics share; nullopt when all is well.
 std::optional<std::string> refuse_non_f32(const Problem& problem);
 std::optional<std::string> refuse_layout(const Operand& operand, std::string_view what);  // channel stride must be 1

@@ -11,6 +11,7 @@ class PointwiseTactic final : public Tactic {
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (problem.attributes) return "not a pointwise expression";
+    if (problem.is_copy()) return "a plain copy";
     return refuse_non_f32(problem);
   }
 

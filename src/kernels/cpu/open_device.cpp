@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/open_device.h"
+
+#include <map>
+#include <mutex>
+
+#include "device/cpu/cpu_limits.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/target.h"
+
+namespace lathe::cpu {
+namespace {
+
+Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
+  const KernelFactory factory = find_kernel(record.kernel);
+  if (!factory || !record.launches.empty())
+    return fail(ErrorCode::plan_target, "this library has no kernel '{}'; build the plan anew with this version",
+                record.kernel);
+  LATHE_ASSIGN(std::unique_ptr<lathe::Kernel> kernel, factory({record.params, record.program}));
+  return kernel;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
+  LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create(options));
+  return std::make_shared<CpuDevice>(CpuDeviceOptions{std::move(workers), make_kernel, target_name(), timing_device()});
+}
+
+Result<std::shared_ptr<Device>> shared_device(int threads) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<Device>> devices;
+  const int count = threads > 0 ? threads : allowed_cpus();
+  const std::lock_guard lock(mutex);
+  if (std::shared_ptr<Device> device = devices[count].lock()) return device;
+  ThreadPoolOptions options;
+  options.threads = count;
+  LATHE_ASSIGN(std::shared_ptr<Device> device, open_device(options));
+  devices[count] = device;
+  return device;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this machine's CPU is to plans and timings.
+#pragma once
+
+#include <string>
+
+namespace lathe::cpu {
+
+std::string target_name();  // "cpu-x86_64-avx512"
+// What a timing depends on besides the problem: CPU model, ISA level, library version.
+std::string timing_device();
+
+}  // namespace lathe::cpu

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled device code by source text: what the tuner tried and the builder then emits is compiled once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "tuning/tactic.h"
+
+namespace lathe {
+
+// Thread-safe.
+class Modules {
+ public:
+  using Module = std::shared_ptr<const std::vector<std::byte>>;
+  // Without a compiler every request fails.
+  explicit Modules(Compiler* compiler) : compiler_(compiler) {}
+
+  Result<Module> find(const std::string& source);
+  // Compiles on all cores what is not there yet; failures are found again by find().
+  void compile(const std::vector<std::string>& sources);
+
+ private:
+  Compiler* compiler_;
+  std::mutex mutex_;
+  std::map<std::string, Result<Module>> modules_;
+};
+
+// An emission's launches with their modules, as a step's record needs them.
+struct StepModules {
+  std::vector<Launch> launches;
+  std::vector<Modules::Module> modules;  // by Launch::code
+  std::vector<std::span<const std::byte>> code() const;
+};
+Result<StepModules> modules_of(const Emission& emission, Modules& modules);
+
+}  // namespace lathe
