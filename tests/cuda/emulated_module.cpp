@@ -25,7 +25,7 @@ Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std
     return fail(ErrorCode::internal, "no memory file for a kernel");
   auto module = std::make_unique<EmulatedModule>();
   module->library_ = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
+  module->file_ = file;  // stays open: the loader knows libraries by their path, which holds its number
   if (!module->library_) return fail(ErrorCode::internal, "dlopen: {}", dlerror());
   module->function_ = dlsym(module->library_, "lathe_kernel");
   const void* parameters = dlsym(module->library_, "lathe_kernel_parameters");
@@ -36,6 +36,7 @@ Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std
 
 EmulatedModule::~EmulatedModule() {
   if (library_) dlclose(library_);
+  if (file_ >= 0) close(file_);
 }
 
 Result<> EmulatedModule::launch(std::array<int64_t, 3> grid, uint32_t block, uint32_t shared_bytes,
