@@ -126,6 +126,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     options.profiles.push_back(std::move(shapes));
   }
   LATHE_TRY(target_build(settings.target, settings.cpu_threads, options));
+  options.passes.precision = settings.precision;
+  options.tuner.tf32 = settings.has(nv::BuilderFlag::kTF32);
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   options.tuner.log = options.log;
