@@ -62,7 +62,7 @@ LATHE_DEVICE void load(const Tensor& tensor, const long (&c)[N], float (&v)[W], 
   if (count >= W) {
     LATHE_UNROLL
     for (int i = 0; i < W; i += kWidth) {
-      const Vec<T, kWidth> part = *reinterpret_cast<const Vec<T, kWidth>*>(from + i * step);
+      const Vec<T, kWidth> part = load_vector<kWidth>(from + i * step);
       LATHE_UNROLL
       for (int j = 0; j < kWidth; ++j) v[i + j] = to_float(part.at[j]);
     }
@@ -85,7 +85,7 @@ LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&
       Vec<T, kWidth> part;
       LATHE_UNROLL
       for (int j = 0; j < kWidth; ++j) part.at[j] = from_float<T>(v[i + j]);
-      *reinterpret_cast<Vec<T, kWidth>*>(to + i * step) = part;
+      store_vector(to + i * step, part);
     }
     return;
   }

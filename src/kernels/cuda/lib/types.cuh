@@ -10,12 +10,14 @@
 #define LATHE_PARAMETERS(count) \
   extern "C" __attribute__((visibility("default"))) const unsigned lathe_kernel_parameters = count;
 #define LATHE_UNROLL
+#define LATHE_NO_UNROLL
 #else
 #define LATHE_DEVICE static __forceinline__ __device__
 #define LATHE_DEVICE_MEMBER __forceinline__ __device__
 #define LATHE_KERNEL(threads, min_blocks) extern "C" __global__ __launch_bounds__(threads, min_blocks)
 #define LATHE_PARAMETERS(count)
 #define LATHE_UNROLL _Pragma("unroll")
+#define LATHE_NO_UNROLL _Pragma("unroll 1")
 #endif
 
 using int8 = signed char;
@@ -168,3 +170,32 @@ template <class T, int N>
 struct alignas(sizeof(T) * N) Vec {
   T at[N];
 };
+
+// A vector from global memory, or to it, in one access. (The compiler takes copies of a Vec apart and does not always
+// join the elements again.)
+template <int N, class T>
+LATHE_DEVICE Vec<T, N> load_vector(const T* from) {
+#ifndef LATHE_EMULATED
+  if constexpr (sizeof(Vec<T, N>) == 16) return bit_cast<Vec<T, N>>(*reinterpret_cast<const uint4*>(from));
+  if constexpr (sizeof(Vec<T, N>) == 8) return bit_cast<Vec<T, N>>(*reinterpret_cast<const uint2*>(from));
+#endif
+  return *reinterpret_cast<const Vec<T, N>*>(from);
+}
+
+template <class T, int N>
+LATHE_DEVICE void store_vector(T* to, const Vec<T, N>& value) {
+#ifndef LATHE_EMULATED
+  if constexpr (sizeof(Vec<T, N>) == 16) {
+    const uint4 v = bit_cast<uint4>(value);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+    return;
+  }
+  if constexpr (sizeof(Vec<T, N>) == 8) {
+    const uint2 v = bit_cast<uint2>(value);
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
+    return;
+  }
+#endif
+  *reinterpret_cast<Vec<T, N>*>(to) = value;
+}

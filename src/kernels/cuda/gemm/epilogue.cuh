@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// From accumulators to the output: staged through shared memory, so that the fused program runs on vectors of
+// neighbouring elements and exists once in the code.
+#pragma once
+
+#include "gemm/dense_loader.cuh"
+#include "gemm/main_loop.cuh"
+#include "lib/tensor.cuh"
+
+namespace gemm {
+
+// Coordinates of row `row` of the product: its index among all dimensions of the output but D, row-major.
+template <int D, class Out, int N>
+LATHE_DEVICE void row_coordinates(const Out& out, long row, long (&c)[N]) {
+  unsigned rest = static_cast<unsigned>(row);
+  LATHE_UNROLL
+  for (int i = Out::kRank - 1; i >= 0; --i) {
+    if (i == D) continue;
+    if (i == (D == 0 ? 1 : 0)) {
+      c[i] = rest;
+    } else {
+      const auto dim = static_cast<unsigned>(out.dim(i));
+      c[i] = rest % dim;
+      rest /= dim;
+    }
+  }
+}
+
+// Writes the result of the fused program. D is the output's dimension of the product's columns, Element the type of the
+// op's own result. `first_row` and `first_column` are where the matrix lies in the output.
+template <int D, class Element, class Out, class Fusion>
+struct FusedSink {
+  Out out;
+  Fusion fusion;
+  long first_row;
+  long first_column;
+
+  template <int W>
+  LATHE_DEVICE_MEMBER void put(float (&v)[W], long row, long column, int count) const {
+    long c[Out::kRank];
+    row_coordinates<D>(out, first_row + row, c);
+    c[D] = first_column + column;
+    fusion.template apply<D, W>(v, c, count);
+    store<D, W>(out, c, v, count);
+  }
+
+  // Sums that floats cannot hold: f64, and integers, which wrap to their type.
+  template <int W, class Accumulator>
+  LATHE_DEVICE_MEMBER void put(Accumulator (&v)[W], long row, long column, int count) const {
+    if constexpr (Fusion::kIdentity && is_same<Element, typename Out::Type>) {
+      long c[Out::kRank];
+      row_coordinates<D>(out, first_row + row, c);
+      LATHE_UNROLL
+      for (int i = 0; i < W; ++i) {
+        c[D] = first_column + column + i;
+        if (i < count) out.data[offset_of(out, c)] = static_cast<Element>(v[i]);
+      }
+    } else {
+      float f[W];
+      LATHE_UNROLL
+      for (int i = 0; i < W; ++i) f[i] = static_cast<float>(static_cast<Element>(v[i]));
+      put(f, row, column, count);
+    }
+  }
+};
+
+// Keeps a split's sums for the launch that adds them up. Rows are whole vectors: `pitch` is a multiple of them.
+template <class Accumulator>
+struct PartialSink {
+  Accumulator* sums;
+  long pitch;
+
+  template <int W>
+  LATHE_DEVICE_MEMBER void put(const Accumulator (&v)[W], long row, long column, int) const {
+    constexpr int kPart = W * sizeof(Accumulator) > 16 ? 16 / static_cast<int>(sizeof(Accumulator)) : W;
+    LATHE_UNROLL
+    for (int i = 0; i < W; i += kPart) {
+      Vec<Accumulator, kPart> part;
+      LATHE_UNROLL
+      for (int j = 0; j < kPart; ++j) part.at[j] = v[i + j];
+      store_vector(sums + row * pitch + column + i, part);
+    }
+  }
+};
+
+// How a warp stages its tile, kSlabs pieces after each other when the whole does not fit.
+template <class Tile, int kSlabs>
+struct Staging {
+  using Accumulator = typename Tile::Accumulator;
+  static constexpr int kRows = Tile::kWarpM / kSlabs;
+  static constexpr int kPitch = Tile::kWarpN + 8;  // eight words: pairs of accumulators hit each bank once
+  static constexpr int kWarpBytes = kRows * kPitch * static_cast<int>(sizeof(Accumulator));
+  static constexpr int kBytes = kWarpBytes * Tile::kWarpsM * Tile::kWarpsN;
+};
+
+template <class Accumulator, int W>
+LATHE_DEVICE void read_staged(const Accumulator* from, Accumulator (&v)[W]) {
+  constexpr int kPart = W * sizeof(Accumulator) > 16 ? 16 / static_cast<int>(sizeof(Accumulator)) : W;
+  LATHE_UNROLL
+  for (int i = 0; i < W; i += kPart) {
+    const auto part = *reinterpret_cast<const Vec<Accumulator, kPart>*>(from + i);
+    LATHE_UNROLL
+    for (int j = 0; j < kPart; ++j) v[i + j] = part.at[j];
+  }
+}
+
+// Gives a tile's sums to the sink, W columns at once. kDownColumns: neighbouring threads take neighbouring rows (for
+// outputs that are contiguous along them); W is 1 then. kWhole: the number of columns is a multiple of W.
+template <int W, int kSlabs, bool kDownColumns, bool kWhole, class Tile, class Sink>
+LATHE_DEVICE void store_tile(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns,
+                             char* shared) {
+  using Stage = Staging<Tile, kSlabs>;
+  using Accumulator = typename Tile::Accumulator;
+  constexpr int kVectors = Tile::kWarpN / W;
+  static_assert(!kDownColumns || W == 1, "single elements down a column");
+  auto* stage = reinterpret_cast<Accumulator*>(shared + warp() * Stage::kWarpBytes);
+  row += Tile::warp_row();
+  column += Tile::warp_column();
+  LATHE_UNROLL
+  for (int slab = 0; slab < kSlabs; ++slab) {
+    if (slab > 0) warp_barrier();
+    tile.stage(stage, Stage::kPitch, slab * Stage::kRows, Stage::kRows);
+    warp_barrier();
+    LATHE_NO_UNROLL
+    for (int i = lane(); i < Stage::kRows * kVectors; i += 32) {
+      const int r = kDownColumns ? i % Stage::kRows : i / kVectors;
+      const int v = kDownColumns ? i / Stage::kRows : i % kVectors;
+      const long m = row + slab * Stage::kRows + r, n = column + v * W;
+      if (m >= rows || n >= columns) continue;
+      Accumulator values[W];
+      read_staged(stage + r * Stage::kPitch + v * W, values);
+      sink.put(values, m, n, kWhole ? W : min_of(columns - n, W));
+    }
+  }
+}
+
+}  // namespace gemm

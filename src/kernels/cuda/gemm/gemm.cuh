@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products: which block computes what, and the two passes of a product whose K is split.
+#pragma once
+
+#include "gemm/dense_loader.cuh"
+#include "gemm/epilogue.cuh"
+#include "gemm/mma_tile.cuh"
+#include "gemm/simt_tile.cuh"
+
+namespace gemm {
+
+// The part of the product that a block computes.
+struct Block {
+  long row, column;  // of the tile's first element
+  long batch;
+  int split;
+  long k;      // the first of its K
+  int blocks;  // of K
+};
+
+// Tiles are numbered in bands of kBand tile rows, down the rows first, so that blocks that run together share operands
+// in L2; after them come the splits of K, then the batch.
+template <class Tile>
+LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
+  constexpr unsigned kBand = 8;
+  const auto rows = static_cast<unsigned>((m + Tile::kM - 1) / Tile::kM);
+  const auto columns = static_cast<unsigned>((n + Tile::kN - 1) / Tile::kN);
+  const auto index = static_cast<unsigned>(block_x());
+  const unsigned tile = index % (rows * columns), rest = index / (rows * columns);
+  const unsigned band = tile / (kBand * columns), inside = tile % (kBand * columns);
+  const unsigned height = rows - band * kBand < kBand ? rows - band * kBand : kBand;
+  const auto total = static_cast<int>((k + Tile::kK - 1) / Tile::kK);
+  const int share = (total + splits - 1) / splits;
+  Block block;
+  block.row = static_cast<long>(band * kBand + inside % height) * Tile::kM;
+  block.column = static_cast<long>(inside / height) * Tile::kN;
+  block.batch = rest / static_cast<unsigned>(splits);
+  block.split = static_cast<int>(rest % static_cast<unsigned>(splits));
+  block.k = static_cast<long>(block.split) * share * Tile::kK;
+  block.blocks = clamp(total - block.split * share, share);
+  return block;
+}
+
+// A dense operand's loader at the block's first panel. `data` is the batch's matrix, contiguous along K or across it.
+template <bool kAcross, class Loader, class T>
+LATHE_DEVICE void start_dense(Loader& loader, const T* data, long pitch, long first, long extent, const Block& block,
+                              long k) {
+  if constexpr (kAcross)
+    loader.start(data, pitch, block.k, k, first, extent);
+  else
+    loader.start(data, pitch, first, extent, block.k, k);
+}
+
+// Adds up the sums of the splits, [batch][split][row][pitch], and finishes them. One thread for W columns.
+template <int W, class Accumulator, class MakeSink>
+LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns, long pitch, int splits, long batches,
+                                const MakeSink& sink_of) {
+  dependency_wait();
+  const long vectors = (columns + W - 1) / W;
+  const long index = static_cast<long>(block_x()) * block_threads() + thread_x();
+  if (index >= batches * rows * vectors) return;
+  const long column = index % vectors * W, row = index / vectors % rows, batch = index / vectors / rows;
+  const Accumulator* from = sums + (batch * splits * rows + row) * pitch + column;
+  Accumulator total[W];
+  read_staged(from, total);
+  for (int split = 1; split < splits; ++split) {
+    Accumulator part[W];
+    read_staged(from + split * rows * pitch, part);
+    LATHE_UNROLL
+    for (int i = 0; i < W; ++i) total[i] += part[i];
+  }
+  sink_of(batch).put(total, row, column, min_of(columns - column, W));
+}
+
+}  // namespace gemm

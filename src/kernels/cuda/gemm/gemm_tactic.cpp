@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products by tiles, on tensor cores where the type allows.
+#include "kernels/cuda/gemm/epilogue_tactic.h"
+#include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemm/tile_tactic.h"
+#include "kernels/cuda/source.h"
+
+namespace lathe::cuda {
+namespace {
+
+using gemm::Product;
+using gemm::Tile;
+
+// The element at the batch's first row and column, as text.
+std::string batch_offset(Source& source, const Product& p, const gemm::Matrix& matrix) {
+  std::string text;
+  for (size_t d = 0; d < p.batch.size(); ++d) {
+    if (matrix.batch_strides[d] == Expr(0)) continue;
+    Expr inner = 1;
+    for (size_t i = d + 1; i < p.batch.size(); ++i) inner *= p.batch[i];
+    text += fmt::format(" + batch / {} % {} * {}", source.number(inner), source.number(p.batch[d]),
+                        source.number(matrix.batch_strides[d]));
+  }
+  return text;
+}
+
+std::string loader(Source& source, const Product& p, const gemm::Matrix& matrix, std::string_view name,
+                   std::string_view type, const Expr& outer, int64_t outer_tile, int64_t k_tile, std::string_view at) {
+  const bool whole_outer = mod(outer, outer_tile) == Expr(0), whole_k = mod(p.k, k_tile) == Expr(0);
+  return fmt::format(
+      "gemm::DenseLoader<{0}::Type, Tile::Panel{0}, Tile::kThreads, {1}, {2}, {3}, {4}> {5};\n"
+      "  gemm::start_dense<{2}>({5}, {0}_.data{6}, {7}, {8}, {9}, block, k);\n  ",
+      type, matrix.width, matrix.across, matrix.across ? whole_k : whole_outer, matrix.across ? whole_outer : whole_k,
+      name, batch_offset(source, p, matrix), source.number(matrix.pitch), at, source.number(outer));
+}
+
+Operand packed_operand(const Tensor& packed) {
+  Operand operand;
+  operand.dtype = packed.dtype();
+  operand.dims = to_shape(packed.dims());
+  operand.strides = dense_strides(operand.dims, Layout::linear);
+  return operand;
+}
+
+class GemmTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "gemm"; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    if (!problem.is(OpKind::matmul)) return "not a matrix product";
+    if (problem.outputs.size() != 1) return "several outputs";
+    Product product;
+    return gemm::describe(problem, product);
+  }
+
+  std::vector<Config> configs(const Problem& problem) const override { return gemm::configs(extent_of(problem)); }
+
+  Result<Emission> emit(const Problem& problem, const Config& config) const override {
+    Product p;
+    if (const auto refusal = gemm::describe(problem, p)) return fail(ErrorCode::internal, "gemm: {}", *refusal);
+    const Tile tile = gemm::decode(config);
+    Emission emission;
+    emission.with_program = false;
+    emission.inputs = {{StepInput::input, 0}, {p.weights ? StepInput::packed : StepInput::input, p.weights ? 0u : 1u}};
+    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    Operand b = problem.inputs[1];
+    if (p.weights) {
+      LATHE_ASSIGN(Tensor packed, gemm::pack_weights(problem));
+      b = packed_operand(packed);
+      emission.packed.push_back(std::move(packed));
+    }
+    Source source("gemm/gemm.cuh");
+    source.input(0, problem.inputs[0], "A");
+    source.input(1, b, "B");
+    std::string body = fmt::format("using Tile = {};\n  const long m = {}, n = {}, k = {};\n  ",
+                                   gemm::tile_type(tile, problem.inputs[0].dtype, p.a.across, p.b.across),
+                                   source.number(p.m), source.number(p.n), source.number(p.k));
+    body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
+    body += "const long batch = block.batch;\n  ";
+    body += loader(source, p, p.a, "a", "A", p.m, tile.m, tile.k, "block.row");
+    body += loader(source, p, p.b, "b", "B", p.n, tile.n, tile.k, "block.column");
+    gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch)};
+    ending.weights_first = p.weights;
+    gemm::finish(source, body, tile, ending, emission);
+    return emission;
+  }
+
+ private:
+  static gemm::Extent extent_of(const Problem& problem) {
+    Product p;
+    gemm::describe(problem, p);  // refuse() has seen to it that this works
+    gemm::Extent e;
+    e.dtype = problem.inputs[0].dtype;
+    e.output = problem.outputs[0].dtype;
+    e.across_a = p.a.across, e.across_b = p.b.across;
+    e.tensor_core = gemm::has_tensor_core(problem, p.a.across || p.b.across);
+    const Dims &out = p.problem.outputs[0].opt_dims, &a = problem.inputs[0].opt_dims;
+    const bool transposed = problem.attrs<MatmulAttrs>().transpose_a && a.size() > 1;
+    e.n = out.back();
+    e.k = a[a.size() - (transposed ? 2 : 1)];
+    int64_t rows = 1;
+    for (size_t d = 0; d + 1 < out.size(); ++d) rows *= out[d];
+    for (size_t d = 0; d < p.batch.size(); ++d) e.batch *= out[d];
+    e.m = e.batch == 0 ? 0 : rows / e.batch;
+    return e;
+  }
+};
+
+}  // namespace
+
+const Tactic& gemm_tactic() {
+  static const GemmTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cuda

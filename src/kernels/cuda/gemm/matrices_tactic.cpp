@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/matrices_tactic.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cuda/source.h"
+
+namespace lathe::cuda::gemm {
+namespace {
+
+constexpr int64_t kVectorBytes = 16;
+
+// Dims and strides of an operand as a stack of matrices; strides of dimensions that broadcast are 0.
+struct Stack {
+  Shape batch, batch_strides;
+  Expr rows = 1, columns = 1, row_stride, column_stride;
+};
+
+Stack as_stack(const Operand& operand, bool left, bool transpose, const Shape& batch) {
+  Stack stack;
+  const size_t rank = operand.dims.size();
+  stack.batch_strides.assign(batch.size(), Expr(0));
+  if (rank == 1) {
+    (left ? stack.columns : stack.rows) = operand.dims[0];
+    (left ? stack.column_stride : stack.row_stride) = operand.strides[0];
+    return stack;
+  }
+  const size_t row = rank - (transpose ? 1 : 2), column = rank - (transpose ? 2 : 1);
+  stack.rows = operand.dims[row], stack.row_stride = operand.strides[row];
+  stack.columns = operand.dims[column], stack.column_stride = operand.strides[column];
+  for (size_t d = 0; d + 2 < rank; ++d)
+    if (operand.dims[d] != Expr(1)) stack.batch_strides[batch.size() - (rank - 2) + d] = operand.strides[d];
+  return stack;
+}
+
+int copy_width(DType dtype, const Expr& pitch, const Shape& batch_strides) {
+  int64_t width = kVectorBytes / static_cast<int64_t>(size_of(dtype));
+  const auto fits = [&](const Expr& stride) { return mod(stride, width) == Expr(0); };
+  while (width > 1 && (!fits(pitch) || !std::all_of(batch_strides.begin(), batch_strides.end(), fits))) width /= 2;
+  // Asynchronous copies are of 4 bytes or more; narrower ones of single elements.
+  return width * static_cast<int64_t>(size_of(dtype)) < 4 ? 1 : static_cast<int>(width);
+}
+
+// Of an operand whose matrices run `outer` (M or N) by K. False when neither is contiguous.
+bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
+              const Shape& batch_strides, Matrix& out) {
+  out.batch_strides = batch_strides;
+  out.across = false;
+  if (k_stride == Expr(1) || k == Expr(1)) {
+    out.pitch = outer == Expr(1) ? Expr(0) : outer_stride;
+  } else if (outer_stride == Expr(1) || outer == Expr(1)) {
+    out.across = true;
+    out.pitch = k_stride;
+  } else {
+    return false;
+  }
+  out.width = copy_width(dtype, out.pitch, batch_strides);
+  return true;
+}
+
+// Gives the output and the operands a dimension of 1 where a vector operand left one out.
+void add_vector_dims(const Problem& problem, Problem& out) {
+  const auto insert = [](Operand& operand, size_t from_end) {
+    const auto at = static_cast<std::ptrdiff_t>(operand.dims.size() - from_end);
+    operand.dims.insert(operand.dims.begin() + at, Expr(1));
+    operand.strides.insert(operand.strides.begin() + at, Expr(0));
+    operand.opt_dims.insert(operand.opt_dims.begin() + at, 1);
+    operand.opt_strides.insert(operand.opt_strides.begin() + at, 0);
+  };
+  const bool no_n = problem.inputs[1].rank() == 1, no_m = problem.inputs[0].rank() == 1;
+  if (!no_n && !no_m) return;
+  for (Operand& operand : out.operands) operand = broadcast(operand, problem.outputs[0]);
+  const auto complete = [&](Operand& operand) {
+    if (no_n) insert(operand, 0);
+    if (no_m) insert(operand, 1);
+  };
+  for (Operand& operand : out.operands) complete(operand);
+  complete(out.outputs[0]);
+}
+
+// Batch dimensions that A merely continues its rows with, and B does not have, are rows.
+void fold_batch(Product& p, Stack& a, const Stack& b) {
+  while (!p.batch.empty() && b.batch_strides[p.batch.size() - 1] == Expr(0)) {
+    const Expr &extent = p.batch.back(), &stride = a.batch_strides.back();
+    if (extent != Expr(1)) {
+      if (stride == Expr(0) || (p.m != Expr(1) && stride != a.row_stride * p.m)) return;
+      if (p.m == Expr(1)) a.row_stride = stride;
+    }
+    p.m *= extent;
+    p.batch.pop_back();
+    a.batch_strides.pop_back();
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> describe(const Problem& problem, Product& out) {
+  const auto& attrs = problem.attrs<MatmulAttrs>();
+  const Operand &a = problem.inputs[0], &b = problem.inputs[1];
+  out.problem = problem;
+  add_vector_dims(problem, out.problem);
+  const Shape& dims = out.problem.outputs[0].dims;
+  if (dims.size() > 8) return "more than 8 dimensions";
+  out.batch.assign(dims.begin(), dims.end() - 2);
+  Stack left = as_stack(a, true, attrs.transpose_a && a.rank() > 1, out.batch);
+  Stack right = as_stack(b, false, attrs.transpose_b && b.rank() > 1, out.batch);
+  out.m = left.rows, out.k = left.columns, out.n = right.columns;
+  out.weights = b.constant != nullptr;
+  if (out.weights) {
+    if (!out.n.is_constant() || !out.k.is_constant()) return "constant weights of dynamic extents";
+    const int64_t vector = kVectorBytes / static_cast<int64_t>(size_of(b.dtype));
+    right.row_stride = 1;
+    right.column_stride = ceildiv(out.k, vector) * vector;
+    Expr stride = right.column_stride * out.n;
+    for (size_t d = b.dims.size() > 2 ? b.dims.size() - 2 : 0, i = out.batch.size(); d-- > 0;) {
+      right.batch_strides[--i] = b.dims[d] == Expr(1) ? Expr(0) : stride;
+      stride *= b.dims[d];
+    }
+  }
+  fold_batch(out, left, right);
+  right.batch_strides.resize(out.batch.size());
+  if (!describe(a.dtype, out.m, left.row_stride, out.k, left.column_stride, left.batch_strides, out.a))
+    return "neither dimension of the first operand's matrices is contiguous";
+  if (!describe(b.dtype, out.n, right.column_stride, out.k, right.row_stride, right.batch_strides, out.b))
+    return "neither dimension of the second operand's matrices is contiguous";
+  return std::nullopt;
+}
+
+Result<Tensor> pack_weights(const Problem& problem) {
+  const Tensor& b = *problem.inputs[1].constant;
+  const auto rank = b.dims().size();
+  const bool transposed = problem.attrs<MatmulAttrs>().transpose_b && rank > 1;
+  const int64_t k = rank == 1 ? b.dims()[0] : b.dims()[rank - (transposed ? 1 : 2)];
+  const int64_t n = rank == 1 ? 1 : b.dims()[rank - (transposed ? 2 : 1)];
+  const size_t size = size_of(b.dtype());
+  const int64_t vector = kVectorBytes / static_cast<int64_t>(size), pitch = (k + vector - 1) / vector * vector;
+  const int64_t batch = k * n == 0 ? 0 : b.volume() / (k * n);
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(b.dtype(), {batch, n, pitch}));
+  const auto* from = static_cast<const std::byte*>(b.data());
+  auto* to = static_cast<std::byte*>(packed.mutable_data());
+  std::memset(to, 0, packed.bytes());
+  const int64_t k_stride = transposed ? 1 : n, n_stride = transposed ? k : 1;
+  for (int64_t i = 0; i < batch; ++i, from += static_cast<size_t>(k * n) * size)
+    for (int64_t row = 0; row < n; ++row, to += static_cast<size_t>(pitch) * size)
+      for (int64_t l = 0; l < k; ++l)
+        std::memcpy(to + static_cast<size_t>(l) * size,
+                    from + static_cast<size_t>(row * n_stride + l * k_stride) * size, size);
+  return packed;
+}
+
+}  // namespace lathe::cuda::gemm

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matmul problem as stacks of matrices: vectors became matrices, transpositions strides, and batch dimensions that
+// only lengthen M are part of it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tuning/problem.h"
+
+namespace lathe::cuda::gemm {
+
+struct Matrix {
+  bool across = false;  // M or N is contiguous, not K
+  Expr pitch;           // elements between rows of the contiguous dimension
+  int width = 1;        // elements that may be copied at once, from every multiple of it
+  Shape batch_strides;  // for each of Product::batch
+};
+
+struct Product {
+  Expr m, n, k;
+  Shape batch;
+  Matrix a, b;
+  bool weights = false;  // B is constant: packed K-major, rows padded to 16 bytes
+  Problem problem;       // output and operands with a dimension for M and for N
+};
+
+// A reason in words when the problem is none that tiles can compute.
+std::optional<std::string> describe(const Problem& problem, Product& out);
+
+// Constant B as `weights` describes it.
+Result<Tensor> pack_weights(const Problem& problem);
+
+}  // namespace lathe::cuda::gemm

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/tile_tactic.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cuda/source.h"
+
+namespace lathe::cuda::gemm {
+namespace {
+
+// What the cost model assumes of the device: one H200.
+constexpr int64_t kMultiprocessors = 132;
+constexpr double kClocksPerMicrosecond = 1700;
+constexpr double kMemoryBytesPerMicrosecond = 4.2e6;
+constexpr double kLaunchMicroseconds = 2;
+constexpr int64_t kSharedLimit = 99 * 1024;  // of a block: what sm_86 and sm_120 have too
+constexpr int64_t kSharedPerMultiprocessor = 227 * 1024;
+constexpr int64_t kRegistersPerMultiprocessor = 65536;
+constexpr size_t kMaxConfigs = 10;
+
+// K in bytes, so that one list serves all types.
+struct Shape {
+  int64_t m, n, k_bytes, warp_m, warp_n, stages;
+};
+
+constexpr auto kTensorCoreShapes = std::to_array<Shape>({
+    {128, 256, 64, 64, 64, 4},
+    {256, 128, 64, 64, 64, 4},
+    {128, 128, 64, 64, 64, 4},
+    {128, 128, 128, 64, 32, 3},
+    {128, 64, 128, 64, 32, 4},
+    {64, 128, 128, 32, 64, 4},
+    {64, 64, 128, 32, 32, 5},
+    {128, 32, 128, 32, 32, 4},
+    {32, 128, 128, 32, 32, 4},
+    {32, 64, 128, 16, 32, 6},
+    {64, 32, 128, 32, 16, 6},
+    {16, 128, 128, 16, 32, 5},
+    {16, 64, 256, 16, 16, 4},
+});
+
+// A warp of 4 x 8 threads: warp_m / 4 x warp_n / 8 elements each.
+constexpr auto kScalarShapes = std::to_array<Shape>({
+    {128, 128, 64, 32, 64, 4},
+    {64, 128, 64, 32, 64, 4},
+    {128, 64, 64, 32, 32, 4},
+    {64, 64, 64, 32, 32, 5},
+    {32, 64, 64, 16, 32, 5},
+    {64, 32, 64, 16, 32, 5},
+    {16, 64, 128, 16, 32, 4},
+});
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Multiplications and additions per clock of a multiprocessor.
+double rate(const Tile& tile, DType dtype) {
+  if (tile.unit == Tile::scalar) return dtype == DType::f64 ? 50 : 110;
+  return dtype == DType::i8 ? 2600 : dtype == DType::f32 ? 650 : 1300;
+}
+
+int64_t registers(const Tile& tile, DType dtype) {
+  const auto words = static_cast<int64_t>(std::max<size_t>(accumulator_size(dtype), 4) / 4);
+  const int64_t fragments =
+      tile.unit == Tile::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;
+  return tile.warp_m * tile.warp_n / 32 * words + fragments + 48;
+}
+
+// Clocks that a block keeps a multiprocessor busy: the slowest of multiplying, reading fragments and filling panels.
+double busy_clocks(const Tile& tile, DType dtype) {
+  const auto size = static_cast<double>(size_of(dtype));
+  const double warps = static_cast<double>(threads(tile)) / 32;
+  const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / rate(tile, dtype);
+  const double read = warps * static_cast<double>((tile.warp_m + tile.warp_n) * tile.k) * size / 128;
+  const double fill = static_cast<double>((tile.m + tile.n) * tile.k) * size / 40;
+  return std::max({multiply, read * (tile.unit == Tile::scalar ? 1.5 : 1), fill});
+}
+
+double predict(const Tile& tile, const Extent& e) {
+  const auto size = static_cast<double>(size_of(e.dtype));
+  const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
+  const int64_t blocks = ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * tile.splits * e.batch;
+  const int64_t each = ceil_div(blocks, kMultiprocessors);
+  const int64_t resident =
+      std::max<int64_t>(1, std::min(kSharedPerMultiprocessor / shared_bytes(tile, e.dtype),
+                                    kRegistersPerMultiprocessor / (registers(tile, e.dtype) * threads(tile))));
+  const double panel = busy_clocks(tile, e.dtype), count = static_cast<double>(panels);
+  // Alone, a block waits for memory between panels, and at both ends.
+  const double alone = 2500 + count * std::max(panel * 1.1, 900.0 / static_cast<double>(tile.stages - 1));
+  const double clocks = std::max(static_cast<double>(each) * (panel * count + 300),
+                                 static_cast<double>(ceil_div(each, resident)) * alone);
+  const auto outputs = static_cast<double>(e.m * e.n * e.batch);
+  const double bytes =
+      static_cast<double>((e.m + e.n) * e.k * e.batch) * size + outputs * static_cast<double>(size_of(e.output));
+  double time = std::max(clocks / kClocksPerMicrosecond, bytes / kMemoryBytesPerMicrosecond) + kLaunchMicroseconds;
+  if (tile.splits > 1)  // sums are written, read again and added in a launch of its own
+    time += kLaunchMicroseconds + outputs * 4 * static_cast<double>(tile.splits + 1) / kMemoryBytesPerMicrosecond;
+  return time;
+}
+
+bool fits(const Tile& tile, const Extent& e) {
+  if (shared_bytes(tile, e.dtype) > kSharedLimit) return false;
+  if (registers(tile, e.dtype) > 255 || registers(tile, e.dtype) * threads(tile) > kRegistersPerMultiprocessor)
+    return false;
+  // 32-bit panels across K are permuted within 128 bytes.
+  if (tile.unit == Tile::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
+    return false;
+  return true;
+}
+
+std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
+  std::vector<int64_t> counts = {1};
+  const int64_t tiles = ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * e.batch, panels = ceil_div(e.k, tile.k);
+  for (int64_t splits : {2, 3, 4, 6, 8, 12, 16})
+    if (tiles * splits <= 2 * kMultiprocessors && panels >= 4 * splits)
+      counts.push_back(ceil_div(panels, ceil_div(panels, splits)));  // none is without work
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+Config encode(const Tile& t, double predicted_us) {
+  return {fmt::format("{} {}x{}x{} warp={}x{} stages={} splits={}", t.unit == Tile::scalar ? "fma" : "mma", t.m, t.n,
+                      t.k, t.warp_m, t.warp_n, t.stages, t.splits),
+          {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.stages, t.splits},
+          predicted_us};
+}
+
+}  // namespace
+
+std::vector<Config> every_config(const Extent& e) {
+  // Scalar code reads 8-bit elements four at a time, unrolled.
+  const auto size = std::max<int64_t>(static_cast<int64_t>(size_of(e.dtype)), e.tensor_core ? 1 : 4);
+  const std::span<const Shape> shapes = e.tensor_core ? std::span<const Shape>(kTensorCoreShapes) : kScalarShapes;
+  std::vector<Config> configs;
+  for (const Shape& s : shapes) {
+    Tile tile{
+        e.tensor_core ? Tile::tensor_core : Tile::scalar, s.m, s.n, s.k_bytes / size, s.warp_m, s.warp_n, s.stages, 1};
+    if (!fits(tile, e)) continue;
+    for (int64_t splits : split_counts(tile, e)) {
+      tile.splits = splits;
+      configs.push_back(encode(tile, predict(tile, e)));
+    }
+  }
+  return configs;
+}
+
+std::vector<Config> configs(const Extent& e) {
+  std::vector<Config> configs = every_config(e);
+  std::stable_sort(configs.begin(), configs.end(),
+                   [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
+  if (configs.size() > kMaxConfigs) configs.resize(kMaxConfigs);
+  return configs;
+}
+
+Tile decode(const Config& config) {
+  const std::vector<int64_t>& v = config.values;
+  return {static_cast<Tile::Unit>(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+}
+
+int64_t threads(const Tile& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * 32; }
+
+namespace {
+
+int64_t ring_bytes(const Tile& tile, DType dtype) {
+  return tile.stages * (tile.m + tile.n) * tile.k * static_cast<int64_t>(size_of(dtype));
+}
+
+// As Staging in gemm/epilogue.cuh has it.
+int64_t staging_bytes(const Tile& tile, DType dtype, int64_t slabs) {
+  const int64_t warps = threads(tile) / 32;
+  return warps * (tile.warp_m / slabs) * (tile.warp_n + 8) * static_cast<int64_t>(accumulator_size(dtype));
+}
+
+}  // namespace
+
+int64_t slabs(const Tile& tile, DType dtype) {
+  int64_t slabs = 1;
+  while (tile.warp_m / slabs > 16 && staging_bytes(tile, dtype, slabs) > ring_bytes(tile, dtype)) slabs *= 2;
+  return slabs;
+}
+
+int64_t shared_bytes(const Tile& tile, DType dtype) {
+  return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
+}
+
+std::string accumulator_type(DType dtype) {
+  if (is_floating(dtype)) return dtype == DType::f64 ? "double" : "float";
+  return size_of(dtype) == 8 ? "int64" : "int32";
+}
+
+size_t accumulator_size(DType dtype) { return size_of(dtype) == 8 ? 8 : 4; }
+
+std::string tile_type(const Tile& t, DType dtype, bool across_a, bool across_b) {
+  if (t.unit == Tile::tensor_core)
+    return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k, t.warp_m,
+                       t.warp_n, t.stages, across_a, across_b);
+  return fmt::format("gemm::SimtTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype),
+                     accumulator_type(dtype), t.m, t.n, t.k, t.warp_m / 4, t.warp_n / 8, t.m / t.warp_m, t.n / t.warp_n,
+                     t.stages, across_a, across_b);
+}
+
+}  // namespace lathe::cuda::gemm

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a matrix product is cut into tiles: the candidates for a problem, and the device code's type for one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuning/tactic.h"
+
+namespace lathe::cuda::gemm {
+
+struct Tile {
+  enum Unit : int64_t { tensor_core, scalar } unit = tensor_core;
+  int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
+  int64_t warp_m = 0, warp_n = 0;  // of a warp's
+  int64_t stages = 0;              // panels in the ring
+  int64_t splits = 1;              // of K
+  bool operator==(const Tile&) const = default;
+};
+
+// A product as the cost model sees it.
+struct Extent {
+  DType dtype = DType::f32;
+  DType output = DType::f32;
+  bool tensor_core = true;                  // allowed for the dtype
+  bool across_a = false, across_b = false;  // M, or N, is contiguous
+  int64_t m = 1, n = 1, k = 1, batch = 1;
+};
+
+// Best first by the cost model; never empty.
+std::vector<Config> configs(const Extent& extent);
+std::vector<Config> every_config(const Extent& extent);  // all that are legal
+Tile decode(const Config& config);
+
+int64_t threads(const Tile& tile);
+int64_t slabs(const Tile& tile, DType dtype);         // pieces in which a warp's tile is staged
+int64_t shared_bytes(const Tile& tile, DType dtype);  // of the ring and of the staging, which share memory
+std::string accumulator_type(DType dtype);
+size_t accumulator_size(DType dtype);
+std::string tile_type(const Tile& tile, DType dtype, bool across_a, bool across_b);
+
+}  // namespace lathe::cuda::gemm

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "cuda/emulated_device.h"
+#include "cuda/kernel_check.h"
+#include "kernels/cuda/gemm/tile_tactic.h"
+
+namespace lathe::cuda {
+
+const Tactic& gemm_tactic();
+
+namespace {
+
+struct Emulated {
+  std::unique_ptr<Device> device = make_emulated_device();
+  std::unique_ptr<Compiler> compiler = make_emulated_compiler();
+  Backend backend{*device, *compiler};
+};
+
+const Backend& backend() {
+  static Emulated emulated;
+  return emulated.backend;
+}
+
+void check(const Problem& problem, const Config& config, const CheckOptions& options = {}) {
+  const Result<> result = check_kernel(backend(), gemm_tactic(), problem, config, options);
+  EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+}
+
+void check_first(const Problem& problem, const CheckOptions& options = {}) {
+  const std::optional<std::string> refusal = gemm_tactic().refuse(problem);
+  ASSERT_FALSE(refusal) << *refusal;
+  check(problem, gemm_tactic().configs(problem).front(), options);
+}
+
+Problem product(const MatmulAttrs& attrs, DType type, Dims a, Dims b, Dims c) {
+  return op_problem(attrs, {operand(type, std::move(a)), operand(type, std::move(b))}, {operand(type, std::move(c))});
+}
+
+// No extent is a multiple of a tile's.
+TEST(CudaGemm, MultipliesEveryType) {
+  const MatmulAttrs attrs;
+  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64})
+    check_first(product(attrs, type, {21, 40}, {40, 24}, {21, 24}));
+}
+
+TEST(CudaGemm, EveryTileMultiplies) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (DType type : {DType::f16, DType::f32}) {
+    gemm::Extent extent;
+    extent.dtype = extent.output = type;
+    extent.tensor_core = type == DType::f16;
+    extent.m = 37, extent.n = 72, extent.k = 136;
+    for (const Config& config : gemm::every_config(extent))
+      if (gemm::decode(config).splits == 1) check(product(attrs, type, {37, 136}, {72, 136}, {37, 72}), config);
+  }
+}
+
+TEST(CudaGemm, OperandsMayBeTransposed) {
+  MatmulAttrs attrs;
+  for (bool a : {false, true})
+    for (bool b : {false, true}) {
+      attrs.transpose_a = a, attrs.transpose_b = b;
+      for (DType type : {DType::f16, DType::f32})
+        check_first(product(attrs, type, a ? Dims{80, 40} : Dims{40, 80}, b ? Dims{24, 80} : Dims{80, 24}, {40, 24}));
+    }
+}
+
+// Rows that no vector fits, and rows that half of one does.
+TEST(CudaGemm, RowsNeedNotBeAligned) {
+  const MatmulAttrs attrs;
+  for (int64_t k : {1, 7, 34, 100}) check_first(product(attrs, DType::f16, {5, k}, {k, 13}, {5, 13}));
+}
+
+TEST(CudaGemm, VectorsAreOperands) {
+  const MatmulAttrs attrs;
+  check_first(product(attrs, DType::f16, {40}, {40}, {}));
+  check_first(product(attrs, DType::f16, {40}, {40, 24}, {24}));
+  check_first(product(attrs, DType::f16, {9, 40}, {40}, {9}));
+  check_first(product(attrs, DType::f32, {3, 9, 40}, {40}, {3, 9}));
+  check_first(product(attrs, DType::f32, {40}, {3, 40, 8}, {3, 8}));
+}
+
+TEST(CudaGemm, BatchesBroadcast) {
+  const MatmulAttrs attrs;
+  check_first(product(attrs, DType::f16, {2, 3, 20, 32}, {2, 3, 32, 16}, {2, 3, 20, 16}));
+  check_first(product(attrs, DType::f16, {2, 1, 20, 32}, {3, 32, 16}, {2, 3, 20, 16}));
+  check_first(product(attrs, DType::f16, {20, 32}, {3, 32, 16}, {3, 20, 16}));
+  check_first(product(attrs, DType::f16, {2, 3, 20, 32}, {32, 16}, {2, 3, 20, 16}));
+}
+
+TEST(CudaGemm, EmptyInnerDimensionGivesZeros) {
+  const MatmulAttrs attrs;
+  check_first(product(attrs, DType::f16, {4, 0}, {0, 8}, {4, 8}));
+}
+
+TEST(CudaGemm, SplitsAddUp) {
+  const MatmulAttrs attrs;
+  for (DType type : {DType::f16, DType::i8}) {
+    Problem problem = product(attrs, type, {20, 1030}, {1030, 24}, {20, 24});
+    problem.operands = {operand(DType::f32, {24})};
+    problem.program = *parse_program("in=2; r2=add r0 r1; r3=relu r2; out r3");
+    problem.outputs[0].dtype = DType::f32;
+    CheckOptions loose;
+    loose.tolerance = 1e-4;  // of sums of a thousand products
+    bool found = false;
+    for (const Config& config : gemm_tactic().configs(problem))
+      if (gemm::decode(config).splits > 1 && !std::exchange(found, true)) check(problem, config, loose);
+    EXPECT_TRUE(found);
+  }
+}
+
+TEST(CudaGemm, ConstantWeightsArePacked) {
+  std::vector<Half> values(3 * 21 * 10);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = Half(static_cast<float>(i % 11) - 5);
+  MatmulAttrs attrs;
+  for (bool transposed : {false, true}) {
+    attrs.transpose_b = transposed;
+    const Tensor b = Tensor::from<Half>(transposed ? Dims{3, 10, 21} : Dims{3, 21, 10}, values);
+    Problem problem = product(attrs, DType::f16, {2, 3, 6, 21}, b.dims(), {2, 3, 6, 10});
+    problem.inputs[1].constant = &b;
+    check_first(problem);
+  }
+}
+
+TEST(CudaGemm, ProgramRunsOnTheSums) {
+  const MatmulAttrs attrs;
+  Problem problem = product(attrs, DType::f16, {2, 20, 32}, {32, 44}, {2, 20, 44});
+  problem.operands = {operand(DType::f16, {44}), operand(DType::f16, {2, 20, 44}), operand(DType::f32, {2, 1, 1})};
+  problem.program = *parse_program("in=4; r4=add r0 r1; r5=silu r4; r6=fma r5 r3 r2; out r6");
+  check_first(problem);
+}
+
+TEST(CudaGemm, OutputMayBeTransposedOrStrided) {
+  const MatmulAttrs attrs;
+  Problem problem = product(attrs, DType::f16, {20, 32}, {32, 24}, {20, 24});
+  problem.outputs[0] = strided_operand(DType::f16, {20, 24}, {1, 20});
+  check_first(problem);
+  problem.outputs[0] = strided_operand(DType::f16, {20, 24}, {40, 1});
+  check_first(problem);
+}
+
+TEST(CudaGemm, RowsMayBeSymbolic) {
+  const MatmulAttrs attrs;
+  const std::vector<int64_t> symbols = {3, 11};
+  const Expr batch = Expr::symbol(0), length = Expr::symbol(1);
+  const Problem problem =
+      op_problem(attrs, {symbolic_operand(DType::f16, {batch, length, 32}, symbols), operand(DType::f16, {32, 24})},
+                 {symbolic_operand(DType::f16, {batch, length, 24}, symbols)});
+  CheckOptions options;
+  options.symbols = symbols;
+  check_first(problem, options);
+}
+
+TEST(CudaGemm, StatesWhyItRefuses) {
+  const MatmulAttrs attrs;
+  Problem problem = product(attrs, DType::f16, {20, 32}, {32, 24}, {20, 24});
+  problem.inputs[0] = strided_operand(DType::f16, {20, 32}, {64, 2});
+  EXPECT_NE(gemm_tactic().refuse(problem).value_or("").find("contiguous"), std::string::npos);
+  EXPECT_TRUE(gemm_tactic().refuse(pointwise_problem("in=1; out r0", {operand(DType::f16, {4})}, {})));
+}
+
+}  // namespace
+}  // namespace lathe::cuda
