@@ -30,24 +30,6 @@ void use(const LoadedPlan& loaded) {
   require(read_plan(*again, nullptr).has_value());
 }
 
-std::vector<std::byte> wrap_metadata(std::span<const std::byte> metadata) {
-  PlanHeader header;
-  header.version = library_version();
-  header.os = host_os();
-  header.architecture = host_architecture();
-  const std::vector<std::byte> weights(4096);
-  for (const auto& [kind, content] : {std::pair(SectionKind::metadata, metadata), {SectionKind::weights, weights}}) {
-    header.sections.push_back({kind, TrustClass::data, 0, content.size(), {}, 0});
-    seal(header.sections.back(), content);
-  }
-  place_sections(header);
-  std::vector<std::byte> bytes(header.plan_bytes);
-  const auto head = encode_header(header);
-  std::copy(head.begin(), head.end(), bytes.begin());
-  std::copy(metadata.begin(), metadata.end(), bytes.begin() + kHeaderBytes);
-  return bytes;
-}
-
 }  // namespace
 }  // namespace lathe::plan
 

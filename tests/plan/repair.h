@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the digests of a changed plan right again, so that tests and fuzzers reach what lies behind them.
+// Makes changed plans whole again, so that tests and fuzzers reach what lies behind header and digests.
 #pragma once
 
 #include <algorithm>
@@ -33,6 +33,25 @@ inline void repair_digests(std::vector<std::byte>& bytes) {
   }
   const Digest digest = digest_of(std::span(bytes).first(kHeaderBytes - sizeof(Digest)));
   std::memcpy(bytes.data() + kHeaderBytes - sizeof(Digest), digest.data(), digest.size());
+}
+
+// A correct file around any metadata, with a page of weights.
+inline std::vector<std::byte> wrap_metadata(std::span<const std::byte> metadata) {
+  PlanHeader header;
+  header.version = library_version();
+  header.os = host_os();
+  header.architecture = host_architecture();
+  const std::vector<std::byte> weights(4096);
+  for (const auto& [kind, content] : {std::pair(SectionKind::metadata, metadata), {SectionKind::weights, weights}}) {
+    header.sections.push_back({kind, TrustClass::data, 0, content.size(), {}, 0});
+    seal(header.sections.back(), content);
+  }
+  place_sections(header);
+  std::vector<std::byte> bytes(header.plan_bytes);
+  const auto head = encode_header(header);
+  std::copy(head.begin(), head.end(), bytes.begin());
+  std::copy(metadata.begin(), metadata.end(), bytes.begin() + kHeaderBytes);
+  return bytes;
 }
 
 }  // namespace lathe::plan
