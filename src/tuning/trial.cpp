@@ -232,9 +232,11 @@ Result<> TrialData::poison_output(Device& device, Queue& queue) const {
   return device.upload(output_.arg.data, poison.data(), poison.bytes(), queue);
 }
 
-Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, const Emission& emission,
-                                           const TrialData& data, Queue& queue) {
+Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emission emitted, const TrialData& data,
+                                           Queue& queue) {
   auto trial = std::make_unique<Trial>();
+  trial->emission_ = std::move(emitted);
+  const Emission& emission = trial->emission_;
   trial->program_ = data.problem().program;
   const bool with_program = emission.with_program && !(data.problem().attributes && trial->program_.is_identity());
   LATHE_ASSIGN(trial->modules_, modules_of(emission, modules));

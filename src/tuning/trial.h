@@ -41,14 +41,15 @@ class TrialData {
 
 class Trial {
  public:
-  static Result<std::unique_ptr<Trial>> make(Device& device, Modules& modules, const Emission& emission,
-                                             const TrialData& data, Queue& queue);
+  static Result<std::unique_ptr<Trial>> make(Device& device, Modules& modules, Emission emission, const TrialData& data,
+                                             Queue& queue);
   Result<> run(Queue& queue) const;
 
  private:
   Program program_;
   StepModules modules_;
   std::unique_ptr<Kernel> kernel_;
+  Emission emission_;  // kernels of the host read its packed weights in place
   std::vector<DeviceMemory> packed_;
   std::vector<TensorArg> inputs_;
   std::vector<TensorArg> outputs_;

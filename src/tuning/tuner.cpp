@@ -148,16 +148,16 @@ void Tuner::compile(const std::vector<Finalist>& finalists, const Problem& probl
 Result<std::unique_ptr<Trial>> Tuner::try_finalist(const Finalist& finalist, const TrialData& data,
                                                    const TrialData& small, const Tensor& expected) {
   Device& device = *options_.device;
-  LATHE_ASSIGN(const Emission small_emission, finalist.tactic->emit(small.problem(), finalist.config));
-  LATHE_ASSIGN(const auto check, Trial::make(device, modules_, small_emission, small, *queue_));
+  LATHE_ASSIGN(Emission small_emission, finalist.tactic->emit(small.problem(), finalist.config));
+  LATHE_ASSIGN(const auto check, Trial::make(device, modules_, std::move(small_emission), small, *queue_));
   LATHE_TRY(small.poison_output(device, *queue_));
   LATHE_TRY(check->run(*queue_));
   LATHE_TRY(device.wait(*queue_));
   LATHE_ASSIGN(const Tensor got, small.gather_output(device, *queue_));
   if (!agrees(got, expected, tolerance(small.problem())))
     return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
-  LATHE_ASSIGN(const Emission emission, finalist.tactic->emit(data.problem(), finalist.config));
-  return Trial::make(device, modules_, emission, data, *queue_);
+  LATHE_ASSIGN(Emission emission, finalist.tactic->emit(data.problem(), finalist.config));
+  return Trial::make(device, modules_, std::move(emission), data, *queue_);
 }
 
 Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Finalist>& finalists) {
