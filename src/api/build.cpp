@@ -2,20 +2,17 @@
 // From network and configuration to a plan.
 #include "build/build.h"
 
-#include <nlohmann/json.hpp>
-
 #include "api/builder.h"
 #include "api/builder_config.h"
 #include "api/cuda_engine.h"
 #include "api/devices.h"
 #include "api/engine_inspector.h"
+#include "api/json.h"
 #include "api/network.h"
 #include "plan/writer.h"
 
 namespace lathe::api {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // How long the builder measures at each optimization level, in seconds.
 constexpr double kBudgets[] = {0, 5, 15, 60, 300, 3600};
@@ -68,30 +65,31 @@ Result<ProfileShapes> shapes_of(const OptimizationProfile& profile) {
 }
 
 Json describe(const RegionReport& region) {
-  return {{"name", region.name},
-          {"kind", region.kind},
-          {"origin", region.origin},
-          {"tactic", region.tactic},
-          {"milliseconds", region.microseconds / 1000},
-          {"refusals", region.refusals}};
+  return json_object({{"name", region.name},
+                      {"kind", region.kind},
+                      {"origin", region.origin},
+                      {"tactic", region.tactic},
+                      {"milliseconds", region.microseconds / 1000},
+                      {"refusals", region.refusals}});
 }
 
 std::string describe(const BuildReport& report, const plan::Plan& plan, double seconds) {
   Json passes = Json::array(), layers = Json::array();
   for (const PassReport& pass : report.passes)
-    passes.push_back({{"name", pass.name}, {"milliseconds", pass.milliseconds}, {"changed", pass.changes}});
+    passes.push_back(
+        json_object({{"name", pass.name}, {"milliseconds", pass.milliseconds}, {"changed", pass.changes}}));
   for (const RegionReport& region : report.regions) layers.push_back(describe(region));
-  const Json json = {{"seconds", seconds},
-                     {"seconds_passes", report.seconds_passes},
-                     {"seconds_tuning", report.seconds_tuning},
-                     {"target", plan.target},
-                     {"threads", plan.threads},
-                     {"measured", report.tuned},
-                     {"from_cache", report.from_cache},
-                     {"weights_bytes", report.weights_bytes},
-                     {"passes", std::move(passes)},
-                     {"layers", std::move(layers)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  const Json json = json_object({{"seconds", seconds},
+                                 {"seconds_passes", report.seconds_passes},
+                                 {"seconds_tuning", report.seconds_tuning},
+                                 {"target", plan.target},
+                                 {"threads", plan.threads},
+                                 {"measured", report.tuned},
+                                 {"from_cache", report.from_cache},
+                                 {"weights_bytes", report.weights_bytes},
+                                 {"passes", std::move(passes)},
+                                 {"layers", std::move(layers)}});
+  return json.indented();
 }
 
 // Settings that a plan for this machine's CPU cannot honour: an error, or a warning where the result is right anyway.

@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/engine_inspector.h"
 
-#include <nlohmann/json.hpp>
+#include "api/json.h"
 
 namespace lathe::api {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json describe(const plan::Plan& plan, plan::TensorId id) {
   if (id == plan::kNoTensor) return nullptr;
   const plan::Tensor& tensor = plan.tensors[id];
   Json dims = Json::array();
   for (const Expr& dim : tensor.dims) dims.push_back(dim.as_constant().value_or(-1));
-  return {{"Name", tensor.name},
-          {"Location", "Host"},
-          {"Dimensions", std::move(dims)},
-          {"Format/Datatype", std::string(name_of(tensor.dtype))}};
+  return json_object({{"Name", tensor.name},
+                      {"Location", "Host"},
+                      {"Dimensions", std::move(dims)},
+                      {"Format/Datatype", std::string(name_of(tensor.dtype))}});
 }
 
 Json describe(const plan::Plan& plan, const plan::Step& step) {
   Json inputs = Json::array(), outputs = Json::array();
   for (plan::TensorId id : step.inputs) inputs.push_back(describe(plan, id));
   for (plan::TensorId id : step.outputs) outputs.push_back(describe(plan, id));
-  return {{"Name", step.name},
-          {"LayerType", step.kernel == "eval" ? step.op : step.kernel},
-          {"Inputs", std::move(inputs)},
-          {"Outputs", std::move(outputs)},
-          {"TacticName", step.tactic},
-          {"Origin", step.origin},
-          {"Program", step.program},
-          {"Milliseconds", step.milliseconds},
-          {"Metadata", ""}};
+  return json_object({{"Name", step.name},
+                      {"LayerType", step.kernel == "eval" ? step.op : step.kernel},
+                      {"Inputs", std::move(inputs)},
+                      {"Outputs", std::move(outputs)},
+                      {"TacticName", step.tactic},
+                      {"Origin", step.origin},
+                      {"Program", step.program},
+                      {"Milliseconds", step.milliseconds},
+                      {"Metadata", ""}});
 }
 
 Json layer(const plan::Plan& plan, const plan::Step& step) {
@@ -43,8 +41,6 @@ std::string one_line(const plan::Plan& plan, const plan::Step& step) {
   if (verbosity_of(plan) != nv::ProfilingVerbosity::kDETAILED) return step.name + "\n";
   return fmt::format("[{}] {} {}\n", step.kernel == "eval" ? step.op : step.kernel, step.name, step.tactic);
 }
-
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
 
@@ -81,7 +77,7 @@ const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerIn
                   plan.steps.size());
     const plan::Step& step = plan.steps[static_cast<size_t>(layerIndex)];
     if (verbosity_of(plan) == nv::ProfilingVerbosity::kNONE) return "";
-    text_ = format == nv::LayerInformationFormat::kJSON ? dump(layer(plan, step)) : one_line(plan, step);
+    text_ = format == nv::LayerInformationFormat::kJSON ? layer(plan, step).indented() : one_line(plan, step);
     return text_.c_str();
   });
 }
@@ -95,7 +91,7 @@ const char* EngineInspector::getEngineInformation(nv::LayerInformationFormat for
       if (shown)
         for (const plan::Step& step : plan.steps) layers.push_back(layer(plan, step));
       for (const plan::Binding& binding : plan.bindings) bindings.push_back(binding.name);
-      text_ = dump({{"Layers", std::move(layers)}, {"Bindings", std::move(bindings)}});
+      text_ = json_object({{"Layers", std::move(layers)}, {"Bindings", std::move(bindings)}}).indented();
     } else {
       text_ = "Layers:\n";
       if (shown)

@@ -10,6 +10,7 @@
 #include "api/convert.h"
 #include "api/execution_context.h"
 #include "api/host_memory.h"
+#include "api/json.h"
 #include "api/report.h"
 #include "lathe.h"
 #include "ops/tensor.h"
@@ -18,7 +19,8 @@ namespace lathe {
 namespace {
 
 namespace nv = nvinfer1;
-using Json = nlohmann::ordered_json;
+using api::Json;
+using api::json_object;
 
 struct Options {
   double rtol = 1e-3;
@@ -32,7 +34,7 @@ struct Options {
 Result<Options> parse_options(const char* text) {
   Options options;
   if (!text || !*text) return options;
-  const Json json = Json::parse(text, nullptr, false);
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return fail(ErrorCode::invalid_argument, "the options are not a JSON object: {}", text);
   for (const auto& [key, value] : json.items()) {
     if (key == "target" && value.is_string()) {
@@ -142,13 +144,17 @@ Result<Tensor> dense_copy(const TensorArg& arg) {
   return copy;
 }
 
-Json compare_tensor(const std::string& name, const Tensor& want, const Tensor& have, const Options& options) {
-  Json json = {{"name", name}, {"passed", false}, {"elements", want.volume()}};
+struct Comparison {
+  bool passed = false;
+  Json json = nullptr;
+};
+
+Comparison compare_tensor(const std::string& name, const Tensor& want, const Tensor& have, const Options& options) {
   if (have.dims() != want.dims() || have.dtype() != want.dtype()) {
-    json["message"] =
+    const std::string message =
         fmt::format("type or shape differs: {}{} instead of {}{}", name_of(have.dtype()),
                     to_string(to_shape(have.dims())), name_of(want.dtype()), to_string(to_shape(want.dims())));
-    return json;
+    return {false, json_object({{"name", name}, {"passed", false}, {"elements", want.volume()}, {"message", message}})};
   }
   double max_abs = 0, max_rel = 0;
   int64_t mismatches = 0;
@@ -160,11 +166,13 @@ Json compare_tensor(const std::string& name, const Tensor& want, const Tensor& h
     max_abs = std::max(max_abs, difference);
     if (b != 0) max_rel = std::max(max_rel, difference / std::fabs(b));
   }
-  json["passed"] = mismatches == 0;
-  json["max_abs"] = max_abs;
-  json["max_rel"] = max_rel;
-  json["mismatches"] = mismatches;
-  return json;
+  const bool passed = mismatches == 0;
+  return {passed, json_object({{"name", name},
+                               {"passed", passed},
+                               {"elements", want.volume()},
+                               {"max_abs", max_abs},
+                               {"max_rel", max_rel},
+                               {"mismatches", mismatches}})};
 }
 
 // Compares what an engine computes on its way, each under the name that it has in the model.
@@ -177,13 +185,13 @@ class InnerTensors {
   void see(const plan::Tensor& tensor, const TensorArg& content) {
     const auto it = wanted_.find(tensor.name);
     if (it == wanted_.end()) return;
-    const Result<Json> json = compare(*it->second, content);
-    if (json) reports_.push_back(*json);
+    const Result<Comparison> compared = compare(*it->second, content);
+    if (compared) reports_.push_back(compared->json);
   }
   Json take_reports() { return std::move(reports_); }
 
  private:
-  Result<Json> compare(const NamedTensor& wanted, const TensorArg& content) const {
+  Result<Comparison> compare(const NamedTensor& wanted, const TensorArg& content) const {
     LATHE_ASSIGN(const Tensor want, view(wanted));
     LATHE_ASSIGN(Tensor have, dense_copy(content));
     // Steps may see another shape of the same elements, such as the one before a flattening.
@@ -253,10 +261,11 @@ Result<Json> compare(const char* path, const NamedTensor* inputs, int32_t count,
                           output->second.data()};
     LATHE_ASSIGN(const Tensor want, view(tensor));
     LATHE_ASSIGN(const Tensor have, view(got));
-    reports.push_back(compare_tensor(tensor.name, want, have, options));
-    passed &= reports.back()["passed"].get<bool>();
+    const Comparison compared = compare_tensor(tensor.name, want, have, options);
+    reports.push_back(compared.json);
+    passed &= compared.passed;
   }
-  return Json{{"passed", passed}, {"tensors", inner.take_reports()}, {"outputs", std::move(reports)}};
+  return json_object({{"passed", passed}, {"tensors", inner.take_reports()}, {"outputs", std::move(reports)}});
 }
 
 }  // namespace
@@ -272,7 +281,7 @@ nv::IHostMemory* compareJson(const char* onnxPath, const NamedTensor* inputs, in
                             return fail(ErrorCode::invalid_argument, "an input has no name");
                         LATHE_ASSIGN(const Options options, parse_options(optionsJson));
                         LATHE_ASSIGN(const Json json, compare(path.c_str(), inputs, nbInputs, options));
-                        return api::HostMemory::of_text(json.dump(2, ' ', false, Json::error_handler_t::replace));
+                        return api::HostMemory::of_text(json.indented());
                       });
 }
 

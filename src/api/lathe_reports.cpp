@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "api/builder.h"
 #include "api/host_memory.h"
+#include "api/json.h"
 #include "api/network.h"
 #include "device/cpu/thread_pool.h"
 #include "kernels/cpu/isa.h"
@@ -21,8 +21,9 @@ namespace {
 
 namespace nv = nvinfer1;
 using api::HostMemory;
+using api::Json;
+using api::json_object;
 using api::Reporter;
-using Json = nlohmann::ordered_json;
 
 // Runs `make`, which gives the text of a report.
 template <class Make>
@@ -33,8 +34,6 @@ nv::IHostMemory* report(const char* where, Make&& make) noexcept {
     return HostMemory::of_text(text);
   });
 }
-
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 const char* name_of(onnx::Support support) {
   switch (support) {
@@ -62,12 +61,12 @@ Json support_of(const onnx::ImportReport& report) {
   for (const onnx::NodeSupport& node : report.nodes) {
     OperatorCount& entry = operators[{node.domain, node.op_type}];
     ++entry.count;
-    Json described = {{"node", node.index},
-                      {"name", node.name},
-                      {"op", node.op_type},
-                      {"domain", node.domain},
-                      {"support", name_of(node.support)},
-                      {"message", node.reason}};
+    Json described = json_object({{"node", node.index},
+                                  {"name", node.name},
+                                  {"op", node.op_type},
+                                  {"domain", node.domain},
+                                  {"support", name_of(node.support)},
+                                  {"message", node.reason}});
     list.push_back(described);
     if (node.support == onnx::Support::native || node.support == onnx::Support::generic) continue;
     all = false;
@@ -76,14 +75,14 @@ Json support_of(const onnx::ImportReport& report) {
   }
   Json counts = Json::array();
   for (const auto& [key, entry] : operators)
-    counts.push_back(
-        {{"op", key.second}, {"domain", key.first}, {"count", entry.count}, {"supported", entry.supported}});
-  return {{"supported", all},
-          {"nodes", report.nodes.size()},
-          {"operators", std::move(counts)},
-          {"problems", std::move(problems)},
-          {"list", std::move(list)},
-          {"warnings", report.warnings}};
+    counts.push_back(json_object(
+        {{"op", key.second}, {"domain", key.first}, {"count", entry.count}, {"supported", entry.supported}}));
+  return json_object({{"supported", all},
+                      {"nodes", report.nodes.size()},
+                      {"operators", std::move(counts)},
+                      {"problems", std::move(problems)},
+                      {"list", std::move(list)},
+                      {"warnings", report.warnings}});
 }
 
 std::string cpu_name() {
@@ -111,27 +110,28 @@ Json describe(const plan::PlanHeader& header, const plan::Plan& plan) {
   Json bindings = Json::array(), steps = Json::array(), metadata = Json::object();
   for (const plan::Binding& binding : plan.bindings) {
     const plan::Tensor& tensor = plan.tensors[binding.tensor];
-    bindings.push_back({{"name", binding.name},
-                        {"input", binding.is_input},
-                        {"dtype", std::string(name_of(tensor.dtype))},
-                        {"dims", dims_of(tensor.dims)},
-                        {"shape_tensor", binding.is_shape_tensor}});
+    bindings.push_back(json_object({{"name", binding.name},
+                                    {"input", binding.is_input},
+                                    {"dtype", std::string(name_of(tensor.dtype))},
+                                    {"dims", dims_of(tensor.dims)},
+                                    {"shape_tensor", binding.is_shape_tensor}}));
   }
   for (const plan::Step& step : plan.steps)
-    steps.push_back({{"name", step.name}, {"kernel", step.kernel}, {"op", step.op}, {"tactic", step.tactic}});
-  for (const auto& [key, value] : plan.metadata) metadata[key] = value;
-  return {{"name", plan.name},
-          {"version", fmt::format("{}.{}.{}.{}", header.version.major, header.version.minor, header.version.patch,
-                                  header.version.build)},
-          {"target", plan.target},
-          {"threads", plan.threads},
-          {"bytes", header.plan_bytes},
-          {"prefix_bytes", header.prefix_bytes},
-          {"weights_bytes", plan.weights.size()},
-          {"profiles", plan.profiles.size()},
-          {"bindings", std::move(bindings)},
-          {"steps", std::move(steps)},
-          {"metadata", std::move(metadata)}};
+    steps.push_back(
+        json_object({{"name", step.name}, {"kernel", step.kernel}, {"op", step.op}, {"tactic", step.tactic}}));
+  for (const auto& [key, value] : plan.metadata) metadata.add(key, value);
+  return json_object({{"name", plan.name},
+                      {"version", fmt::format("{}.{}.{}.{}", header.version.major, header.version.minor,
+                                              header.version.patch, header.version.build)},
+                      {"target", plan.target},
+                      {"threads", plan.threads},
+                      {"bytes", header.plan_bytes},
+                      {"prefix_bytes", header.prefix_bytes},
+                      {"weights_bytes", plan.weights.size()},
+                      {"profiles", plan.profiles.size()},
+                      {"bindings", std::move(bindings)},
+                      {"steps", std::move(steps)},
+                      {"metadata", std::move(metadata)}});
 }
 
 // A network of one layer, evaluated: parser, graph and evaluation are there.
@@ -144,7 +144,8 @@ Json check_evaluation() {
     return ir::verify(graph);
   };
   const Result<> result = run();
-  return {{"name", "graph"}, {"ok", result.has_value()}, {"detail", result ? "" : result.error().to_string()}};
+  return json_object(
+      {{"name", "graph"}, {"ok", result.has_value()}, {"detail", result ? "" : result.error().to_string()}});
 }
 
 }  // namespace
@@ -174,7 +175,7 @@ nv::IHostMemory* planJson(const void* plan, std::size_t size) noexcept {
     options.check_host = false;
     options.version = header.version;
     LATHE_ASSIGN(const plan::LoadedPlan loaded, plan::read_plan(bytes, nullptr, options));
-    return dump(describe(header, loaded.plan));
+    return describe(header, loaded.plan).indented();
   });
 }
 
@@ -183,7 +184,7 @@ nv::IHostMemory* supportJson(const char* onnxPath) noexcept {
     LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
     LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
     LATHE_ASSIGN(const onnx::ImportReport support, onnx::query_support(model));
-    return dump(support_of(support));
+    return support_of(support).indented();
   });
 }
 
@@ -193,12 +194,16 @@ nv::IHostMemory* doctorJson() noexcept {
     uname(&system);
     const auto pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
     const std::string isa(cpu::name_of(cpu::isa_level()));
-    return dump({{"version", latheVersion()},
-                 {"os", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
-                 {"cpu", {{"name", cpu_name()}, {"isa", isa}, {"cores", cpu::allowed_cpus()}}},
-                 {"memory_bytes", static_cast<int64_t>(pages) * page_size},
-                 {"targets", Json::array({"cpu"})},
-                 {"checks", Json::array({check_evaluation()})}});
+    Json targets = Json::array(), checks = Json::array();
+    targets.push_back("cpu");
+    checks.push_back(check_evaluation());
+    return json_object({{"version", latheVersion()},
+                        {"os", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
+                        {"cpu", json_object({{"name", cpu_name()}, {"isa", isa}, {"cores", cpu::allowed_cpus()}})},
+                        {"memory_bytes", static_cast<int64_t>(pages) * page_size},
+                        {"targets", std::move(targets)},
+                        {"checks", std::move(checks)}})
+        .indented();
   });
 }
 

@@ -35,16 +35,17 @@ class LoggerLog final : public Log {
 // Where an object reports: its own error recorder, else the nearest ancestor's, else the logger. Thread-safe.
 class Reporter {
  public:
-  explicit Reporter(nv::ILogger* logger) : log_(std::make_shared<LoggerLog>(logger)) {}
-  explicit Reporter(std::shared_ptr<const Reporter> parent) : log_(parent->log_), parent_(std::move(parent)) {}
+  explicit Reporter(nv::ILogger* logger) noexcept : log_(logger) {}  // allocates nothing: it reports failed allocations
+  explicit Reporter(std::shared_ptr<const Reporter> parent) noexcept
+      : log_(parent->logger()), parent_(std::move(parent)) {}
   ~Reporter() { set_recorder(nullptr); }
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
   void set_recorder(nv::IErrorRecorder* recorder) noexcept;
   nv::IErrorRecorder* recorder() const noexcept;  // the nearest, or null
-  nv::ILogger* logger() const noexcept { return log_->logger(); }
-  Log& log() const noexcept { return *log_; }
+  nv::ILogger* logger() const noexcept { return log_.logger(); }
+  Log& log() const noexcept { return log_; }
 
   // Exactly one report. `where` is the function that the application called.
   void report(const char* where, const Error& error) const noexcept;
@@ -54,7 +55,7 @@ class Reporter {
  private:
   void deliver(nv::ErrorCode code, const char* text) const noexcept;
 
-  std::shared_ptr<LoggerLog> log_;
+  mutable LoggerLog log_;
   std::shared_ptr<const Reporter> parent_;
   std::atomic<nv::IErrorRecorder*> recorder_{nullptr};
 };

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every allocation behind the public interface may fail, from the model's bytes to the result: a call that fails
+// returns null or false and reports exactly once; nothing is thrown (its functions are noexcept, so that would end the
+// test).
+#include <memory>
+
+#include "NvOnnxParser.h"
+#include "lathe.h"
+#include "onnx/model_bytes.h"
+#include "robustness/allocation_sweep.h"
+
+namespace nvinfer1 {
+namespace {
+
+using lathe::onnx::graph;
+using lathe::onnx::ints_attribute;
+using lathe::onnx::model;
+using lathe::onnx::node;
+using lathe::onnx::value_info;
+
+class CountErrors final : public ILogger {
+ public:
+  void log(Severity severity, const char*) noexcept override { errors += severity <= Severity::kERROR; }
+  int errors = 0;
+};
+
+std::string convolution_model() {
+  const std::vector<float> weights(size_t{8} * 4 * 3 * 3, 0.25f), scale(36 * 2, 0.5f);
+  return model(
+      graph({{node("Conv", {"x", "w"}, {"c"}, {ints_attribute("pads", {1, 1, 1, 1})}), node("Relu", {"c"}, {"r"}),
+              node("Reshape", {"r", "shape"}, {"m"}), node("MatMul", {"m", "v"}, {"p"}), node("Softmax", {"p"}, {"y"})},
+             {lathe::onnx::raw_tensor<float>("w", 1, {8, 4, 3, 3}, weights),
+              lathe::onnx::raw_tensor<float>("v", 1, {36, 2}, scale),
+              lathe::onnx::raw_tensor<int64_t>("shape", 7, {2}, {8, 36})},
+             {value_info("x", 1, {1, 4, 6, 6})},
+             {value_info("y", 1, {8, 2})}}));
+}
+
+std::unique_ptr<IHostMemory> build(ILogger& logger, const std::string& bytes) {
+  const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
+  if (!builder) return nullptr;
+  const std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(0));
+  if (!network) return nullptr;
+  const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
+  if (!parser || !parser->parse(bytes.data(), bytes.size())) return nullptr;
+  const std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
+  // Without measurements the same allocations are made every time.
+  if (!config || !lathe::setBuildBudget(*config, 0) || !lathe::setCpuThreads(*config, 1)) return nullptr;
+  return std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config));
+}
+
+bool run(ILogger& logger, const IHostMemory& plan, const float* x, float* y) {
+  const std::unique_ptr<IRuntime> runtime(createInferRuntime(logger));
+  if (!runtime || !lathe::setCpuThreads(*runtime, 1)) return false;
+  const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan.data(), plan.size()));
+  if (!engine) return false;
+  const std::unique_ptr<IHostMemory> again(engine->serialize());
+  if (!again) return false;
+  const std::unique_ptr<IExecutionContext> context(engine->createExecutionContext());
+  return context && context->setInputShape("x", Dims4(1, 4, 6, 6)) && context->setInputTensorAddress("x", x) &&
+         context->setOutputTensorAddress("y", y) && context->enqueueV3(nullptr);
+}
+
+// What the calling thread keeps for good: the text of its last error.
+void keep_a_long_error(CountErrors& logger) {
+  const std::unique_ptr<IRuntime> runtime(createInferRuntime(logger));
+  const std::string nonsense(64, 'x');
+  EXPECT_EQ(runtime->deserializeCudaEngine(nonsense.data(), nonsense.size()), nullptr);
+}
+
+TEST(ApiAllocationFailure, FromModelToPlan) {
+  CountErrors logger;
+  keep_a_long_error(logger);
+  const std::string bytes = convolution_model();
+  EXPECT_GT(lathe::sweep_allocations([&] {
+              logger.errors = 0;
+              const bool done = build(logger, bytes) != nullptr;
+              EXPECT_EQ(logger.errors, done ? 0 : 1);
+              return done;
+            }),
+            1000);
+}
+
+TEST(ApiAllocationFailure, FromPlanToResult) {
+  CountErrors logger;
+  keep_a_long_error(logger);
+  const std::unique_ptr<IHostMemory> plan = build(logger, convolution_model());
+  ASSERT_NE(plan, nullptr);
+  const std::vector<float> x(size_t{4} * 6 * 6, 1.0f);
+  std::vector<float> y(size_t{8} * 2), expected;
+  EXPECT_GT(lathe::sweep_allocations([&] {
+              logger.errors = 0;
+              const bool done = run(logger, *plan, x.data(), y.data());
+              EXPECT_EQ(logger.errors, done ? 0 : 1);
+              if (done && expected.empty()) expected = y;
+              EXPECT_TRUE(!done || y == expected);
+              return done;
+            }),
+            100);
+}
+
+}  // namespace
+}  // namespace nvinfer1

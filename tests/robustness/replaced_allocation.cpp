@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything through which Lathe gets memory, able to fail and counted: operator new, aligned_alloc, mmap. The last two
+// are wrapped by the linker (area.cmake), so that other libraries keep theirs.
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+#include "robustness/allocation_sweep.h"
+
+extern "C" {
+void* __real_aligned_alloc(std::size_t alignment, std::size_t size) noexcept;  // NOLINT
+void __real_free(void* memory) noexcept;                                       // NOLINT
+void* __real_mmap(void* address, std::size_t size, int protection, int flags, int file,
+                  off_t offset) noexcept;                     // NOLINT
+int __real_munmap(void* address, std::size_t size) noexcept;  // NOLINT
+}
+
+namespace {
+
+using lathe::allocation_counter;
+
+void* counted(void* memory) {
+  if (memory) ++allocation_counter.live;
+  return memory;
+}
+
+// The blocks of aligned_alloc that live on this thread: free() also gets what other libraries allocated.
+class AlignedBlocks {
+ public:
+  void add(void* block) {
+    if (count_ == blocks_.size()) std::abort();
+    blocks_[count_++] = block;
+  }
+  bool remove(const void* block) {
+    for (std::size_t i = count_; i-- > 0;)
+      if (blocks_[i] == block) {
+        blocks_[i] = blocks_[--count_];
+        return true;
+      }
+    return false;
+  }
+
+ private:
+  std::array<void*, 1 << 14> blocks_{};
+  std::size_t count_ = 0;
+};
+thread_local AlignedBlocks aligned_blocks;
+
+}  // namespace
+
+[[gnu::noinline]] static void* allocate(std::size_t size, std::size_t alignment) noexcept {
+  if (!allocation_counter.allow()) return nullptr;
+  if (size == 0) size = 1;
+  return counted(alignment <= alignof(std::max_align_t) ? std::malloc(size) : memalign(alignment, size));
+}
+// Kept out of line: inlined into a replaced operator delete, g++ takes the call for a mismatch with operator new.
+[[gnu::noinline]] static void release(void* memory) noexcept {
+  if (memory) --allocation_counter.live;
+  __real_free(memory);
+}
+
+void* operator new(std::size_t size) {
+  if (void* memory = allocate(size, 1)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  if (void* memory = allocate(size, static_cast<std::size_t>(alignment))) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 1); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { release(memory); }
+
+extern "C" {
+
+void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) noexcept {  // NOLINT
+  if (!allocation_counter.allow()) return nullptr;
+  void* memory = counted(__real_aligned_alloc(alignment, size));
+  if (memory) aligned_blocks.add(memory);
+  return memory;
+}
+
+void __wrap_free(void* memory) noexcept {  // NOLINT
+  if (memory && aligned_blocks.remove(memory)) --allocation_counter.live;
+  __real_free(memory);
+}
+
+void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int file,
+                  off_t offset) noexcept {  // NOLINT
+  if (!allocation_counter.allow()) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* memory = __real_mmap(address, size, protection, flags, file, offset);
+  if (memory != MAP_FAILED) ++allocation_counter.live;
+  return memory;
+}
+
+int __wrap_munmap(void* address, std::size_t size) noexcept {  // NOLINT
+  const int result = __real_munmap(address, size);
+  if (result == 0) --allocation_counter.live;
+  return result;
+}
+}
