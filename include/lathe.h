@@ -33,9 +33,14 @@ TENSORRTAPI bool setBuildBudget(nvinfer1::IBuilderConfig& config, double seconds
 TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexcept;
 
 // What to build for: "cpu" (default: this machine's best), "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512",
-// "cpu-x86_64-vnni", "cpu-arm64". False when unknown.
+// "cpu-x86_64-vnni", "cpu-arm64"; "cuda" (the current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" (GPUs of
+// that architecture, whether one is there or not: without one the cost model chooses kernels). False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
+
+// What computation in float32 may be narrowed to, where that pays: kHALF, kBF16, or kFLOAT, the default: nothing. Sums
+// stay in float32. The network's inputs and outputs keep their types. False for other types.
+TENSORRTAPI bool setPrecision(nvinfer1::IBuilderConfig& config, nvinfer1::DataType type) noexcept;
 
 // Threads that CPU engines are tuned for. 0: all cores this process may use (default). False when negative.
 TENSORRTAPI bool setCpuThreads(nvinfer1::IBuilderConfig& config, int32_t threads) noexcept;

@@ -123,7 +123,10 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     LATHE_ASSIGN(ProfileShapes shapes, shapes_of(*profile));
     options.profiles.push_back(std::move(shapes));
   }
-  LATHE_TRY(target_build(settings.target, settings.cpu_threads, options));
+  TargetBuild target;
+  LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options));
+  options.passes.precision = settings.precision;
+  options.tuner.tf32 = settings.has(nv::BuilderFlag::kTF32);
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   options.tuner.log = options.log;

@@ -23,6 +23,7 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   double budget_seconds = -1;
   std::string target = "cpu";
   int32_t cpu_threads = 0;
+  DType precision = DType::f32;  // what f32 may be narrowed to
 
   void setAvgTimingIterations(int32_t avgTiming) noexcept override;
   int32_t getAvgTimingIterations() const noexcept override { return avg_timing_; }

@@ -14,7 +14,11 @@ Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, 
   return fail(ErrorCode::plan_target, "the plan is for '{}', which this library does not know", header.target);
 }
 
-Result<> target_build(std::string_view target, int cpu_threads, BuildOptions& options) {
+Result<> TargetBuild::prepare(std::string_view target, int cpu_threads, BuildOptions& options) {
+  return prepare_cpu(target, cpu_threads, options);
+}
+
+Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, BuildOptions& options) {
   if (!cpu::target_name().starts_with(target))
     return fail(ErrorCode::config_invalid, "plans for '{}' cannot be built on this machine, which is '{}'", target,
                 cpu::target_name());

@@ -11,7 +11,16 @@ namespace lathe::api {
 // The device that runs a plan: what its header's target names. `cpu_threads` as in setCpuThreads().
 Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, int cpu_threads);
 
-// Fills in what depends on the target: tactics, device to measure on, keys. "" is this machine's default.
-Result<> target_build(std::string_view target, int cpu_threads, BuildOptions& options);
+// What building for a target takes. Owns what it puts into the options: keep it until the plan is built.
+class TargetBuild {
+ public:
+  // Fills in tactics, the device to measure on, the compiler, keys. `target` as in setTarget().
+  Result<> prepare(std::string_view target, int cpu_threads, BuildOptions& options);
+
+ private:
+  Result<> prepare_cpu(std::string_view target, int threads, BuildOptions& options);
+
+  std::unique_ptr<Compiler> compiler_;
+};
 
 }  // namespace lathe::api

@@ -46,11 +46,22 @@ bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
   return api::guarded(silent(), "setTarget", [&]() -> Result<> {
     LATHE_ASSIGN(std::string wanted, api::to_string(target, "target"));
     for (const char* known : kTargets) {
-      if (wanted != known) continue;
+      if (wanted != known && !wanted.starts_with("cuda")) continue;
       static_cast<BuilderConfig&>(config).target = std::move(wanted);
       return {};
     }
     return fail(ErrorCode::config_invalid, "target '{}' is not known; see setTarget() in lathe.h", wanted);
+  });
+}
+
+bool setPrecision(nv::IBuilderConfig& config, nv::DataType type) noexcept {
+  return api::guarded(silent(), "setPrecision", [&]() -> Result<> {
+    LATHE_ASSIGN(const DType dtype, api::to_dtype(type));
+    if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
+      return fail(ErrorCode::config_invalid, "{} is no type that float32 is narrowed to: take kHALF or kBF16",
+                  name_of(dtype));
+    static_cast<BuilderConfig&>(config).precision = dtype;
+    return {};
   });
 }
 

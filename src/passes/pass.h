@@ -15,6 +15,7 @@ namespace lathe {
 struct PassContext {
   Log& log = null_log();
   bool fast_math = true;                  // rewrites that change rounding in the last bits (reciprocals, reassociation)
+  DType precision = DType::f32;           // f16 or bf16: what f32 may be narrowed to
   int64_t max_folded_bytes = 64ll << 20;  // folding may not grow the network's constants by more than this per node
   int64_t max_folded_products = int64_t{1} << 26;  // nor spend longer than about 0.1 s on one by plain evaluation
   std::vector<std::string> skip;                   // names of passes to leave out

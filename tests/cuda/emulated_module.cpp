@@ -24,8 +24,8 @@ Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std
   if (file < 0 || write(file, object.data(), object.size()) != static_cast<ssize_t>(object.size()))
     return fail(ErrorCode::internal, "no memory file for a kernel");
   auto module = std::make_unique<EmulatedModule>();
-  module->file_ = file;  // stays open: dlopen() knows libraries by their names
   module->library_ = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  module->file_ = file;  // stays open: the loader knows libraries by their path, which holds its number
   if (!module->library_) return fail(ErrorCode::internal, "dlopen: {}", dlerror());
   module->function_ = dlsym(module->library_, "lathe_kernel");
   const void* parameters = dlsym(module->library_, "lathe_kernel_parameters");

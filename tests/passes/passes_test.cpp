@@ -2,6 +2,7 @@
 // Runs every tests/passes/<pass>.graph file: a list of blocks
 //   # comment
 //   strict                (optional: without fast_math)
+//   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
 //   before graph g { ... }
 //   after graph g { ... } (or: unchanged)
 // The pass must turn the first graph into the second (value names and the order of independent nodes do not matter),
@@ -25,6 +26,7 @@ struct Block {
   int line = 0;
   bool strict = false;
   bool unchanged = false;
+  DType precision = DType::f32;
   std::string before, after;
 };
 
@@ -33,6 +35,7 @@ std::vector<Block> read_blocks(const std::string& path) {
   std::vector<Block> blocks;
   std::string* target = nullptr;
   bool strict = false;
+  DType precision = DType::f32;
   std::string text;
   for (int number = 1; std::getline(file, text); ++number) {
     if (text.starts_with('#') || text.empty()) continue;
@@ -41,8 +44,12 @@ std::vector<Block> read_blocks(const std::string& path) {
     words >> word;
     if (word == "strict") {
       strict = true;
+    } else if (word == "precision") {
+      words >> word;
+      precision = *dtype_from_name(word);
     } else if (word == "before") {
-      blocks.push_back({number, std::exchange(strict, false), false, text.substr(6) + "\n", ""});
+      blocks.push_back({number, std::exchange(strict, false), false, std::exchange(precision, DType::f32),
+                        text.substr(6) + "\n", ""});
       target = &blocks.back().before;
     } else if (word == "after") {
       blocks.back().after = text.substr(5) + "\n";
@@ -124,10 +131,12 @@ std::vector<Tensor> random_inputs(const ir::Graph& graph, std::mt19937& generato
   return inputs;
 }
 
-void expect_near(const Tensor& got, const Tensor& want, const std::string& name) {
+double tolerance_of(DType type) { return type == DType::f16 ? 4e-3 : type == DType::bf16 ? 3e-2 : 2e-4; }
+
+void expect_near(const Tensor& got, const Tensor& want, DType precision, const std::string& name) {
   ASSERT_EQ(got.dtype(), want.dtype()) << name;
   ASSERT_EQ(got.dims(), want.dims()) << name;
-  const double tolerance = want.dtype() == DType::f16 ? 4e-3 : want.dtype() == DType::bf16 ? 3e-2 : 2e-4;
+  const double tolerance = std::max(tolerance_of(want.dtype()), tolerance_of(precision));
   for (int64_t i = 0; i < got.volume(); ++i) {
     const double g = got.at_double(i), w = want.at_double(i);
     if (std::isnan(w) ? std::isnan(g) : g == w || std::fabs(g - w) <= tolerance * (1 + std::fabs(w))) continue;
@@ -135,14 +144,14 @@ void expect_near(const Tensor& got, const Tensor& want, const std::string& name)
   }
 }
 
-void expect_equivalent(const ir::Graph& before, const ir::Graph& after) {
+void expect_equivalent(const ir::Graph& before, const ir::Graph& after, DType precision) {
   std::mt19937 generator(7);
   for (int round = 0; round < 2; ++round) {
     const std::vector<Tensor> inputs = random_inputs(before, generator);
     const auto want = ir::interpret(before, inputs), got = ir::interpret(after, inputs);
     ASSERT_TRUE(want) << want.error().message;
     ASSERT_TRUE(got) << got.error().message;
-    for (size_t i = 0; i < want->size(); ++i) expect_near((*got)[i], (*want)[i], before.outputs()[i].name);
+    for (size_t i = 0; i < want->size(); ++i) expect_near((*got)[i], (*want)[i], precision, before.outputs()[i].name);
   }
 }
 
@@ -152,10 +161,11 @@ void run_block(const std::string& pass, const Block& block) {
   const ir::Graph before = graph->clone();
   PassContext context;
   context.fast_math = !block.strict;
+  context.precision = block.precision;
   const Result<bool> changed = run_pass(pass, *graph, context);
   ASSERT_TRUE(changed) << changed.error().message;
   EXPECT_EQ(*changed, !block.unchanged) << ir::to_text(*graph, 16);
-  expect_equivalent(before, *graph);
+  expect_equivalent(before, *graph, block.precision);
   if (block.unchanged) return;
   const Result<ir::Graph> after = ir::parse_graph(block.after);
   ASSERT_TRUE(after) << after.error().message << "\ngot\n" << ir::to_text(*graph, 16);
@@ -200,7 +210,7 @@ TEST(Recipe, KeepsEveryGraph) {
         EXPECT_EQ(graph->inputs()[i]->name(), before.inputs()[i]->name());
       for (size_t i = 0; i < before.outputs().size(); ++i)
         EXPECT_EQ(graph->outputs()[i].name, before.outputs()[i].name);
-      expect_equivalent(before, *graph);
+      expect_equivalent(before, *graph, block.precision);
       for (std::string_view pass : pass_names()) {
         const Result<bool> again = run_pass(pass, *graph, context);
         ASSERT_TRUE(again) << again.error().message;

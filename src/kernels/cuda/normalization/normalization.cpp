@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/normalization/normalization.h"
+
+#include "kernels/cuda/row_shapes.h"
+#include "kernels/cuda/source.h"
+
+namespace lathe::cuda {
+namespace {
+
+// Writes the launches of one normalisation.
+class Writer {
+ public:
+  Writer(const Normalization& normalization, const Problem& problem, const RowShape& shape)
+      : n_(normalization), space_(normalization.space), problem_(problem), shape_(shape) {
+    columns_ = shape.kind == RowShape::columns || shape.kind == RowShape::strips;
+    header_ = columns_ ? "normalization/columns.cuh" : "normalization/rows.cuh";
+  }
+
+  SourceLaunch whole() const {
+    const bool resident = shape_.kind == RowShape::resident;
+    const std::string call = columns_   ? fmt::format("normalize_columns<{}, {}, {}, {}, {}>", kept(), shape_.tx(),
+                                                      shape_.ty, width(), shape_.unroll)
+                             : resident ? fmt::format("normalize_resident<{}, {}, {}, {}, {}>", kept(), shape_.lanes,
+                                                      shape_.rows_per_block, shape_.chunks, width())
+                                        : fmt::format("normalize_twice<{}, {}, {}, {}, {}>", kept(), shape_.lanes,
+                                                      shape_.rows_per_block, width(), shape_.unroll);
+    return normalize(call, false);
+  }
+
+  // In parts: the states go to the workspace.
+  std::vector<SourceLaunch> in_parts() const {
+    std::vector<SourceLaunch> launches{summarize()};
+    if (columns_) launches.push_back(merge());
+    const std::string call =
+        fmt::format("{}<{}, {}>", columns_ ? "normalize_strips" : "normalize_parts", block_arguments(), shape_.splits);
+    launches.push_back(normalize(call, true));
+    return launches;
+  }
+  Expr workspace() const { return space_.rows() * (shape_.splits + columns_) * n_.state_bytes; }
+
+ private:
+  int kept() const { return space_.kept(); }
+  int width() const { return chunk_width(space_); }
+  std::string block_arguments() const {
+    return columns_ ? fmt::format("{}, {}, {}, {}, {}", kept(), shape_.tx(), shape_.ty, width(), shape_.unroll)
+                    : fmt::format("{}, {}, {}, {}", kept(), shape_.lanes, width(), shape_.unroll);
+  }
+  std::string statistic() const { return fmt::format("{}{{{}}}", n_.statistic, n_.members); }
+  std::array<Expr, 3> grid() const { return {row_blocks(space_, shape_), shape_.splits, 1}; }
+  uint32_t shared_bytes() const { return row_shared_bytes(space_, shape_, n_.state_bytes); }
+
+  SourceLaunch summarize() const {
+    Source source(header_);
+    source.input(0, space_.view(0), "X");
+    source.workspace("states", 0, n_.statistic + "::State");
+    const std::string call =
+        fmt::format("{}<{}, {}>(X_, states, {});", columns_ ? "summarize_strips" : "summarize_parts", block_arguments(),
+                    shape_.splits, statistic());
+    return source.finish(call, grid(), static_cast<uint32_t>(shape_.threads()), shared_bytes());
+  }
+
+  SourceLaunch merge() const {
+    constexpr int64_t kThreads = 128;
+    Source source(header_);
+    source.workspace("states", 0, n_.statistic + "::State");
+    const std::string call = fmt::format("merge_strips<{}, {}>(states, {}, {});", kThreads, shape_.splits,
+                                         source.number(space_.rows()), statistic());
+    return source.finish(call, {ceildiv(space_.rows(), kThreads / 32), 1, 1}, kThreads, 0);
+  }
+
+  SourceLaunch normalize(std::string_view call, bool from_states) const {
+    Source source(header_);
+    source.input(0, space_.view(0), "X");
+    size_t tensor = 2;
+    if (n_.has_scale) source.input(1, space_.view(tensor++), "Scale");
+    if (n_.has_bias) source.input(tensor - 1, space_.view(tensor), "Bias"), ++tensor;
+    source.output(0, space_.view(1), "Y");
+    Problem view;
+    view.attributes = problem_.attributes;
+    view.program = problem_.program;
+    view.outputs = {space_.view(1)};
+    for (size_t i = 0; i < problem_.operands.size(); ++i) view.operands.push_back(space_.view(tensor + i));
+    source.fusion(view, tensor - 1);
+    if (from_states) source.workspace("states", 0, n_.statistic + "::State");
+    const std::string affine =
+        fmt::format("Affine<{}, {}>{{{}, {}}}", n_.has_scale ? "Scale" : "Absent", n_.has_bias ? "Bias" : "Absent",
+                    n_.has_scale ? "Scale_" : "{}", n_.has_bias ? "Bias_" : "{}");
+    return source.finish(
+        fmt::format("{}(X_, Y_, {}{}, {}, fusion_);", call, from_states ? "states, " : "", statistic(), affine), grid(),
+        static_cast<uint32_t>(shape_.threads()), shared_bytes());
+  }
+
+  const Normalization& n_;
+  const IndexSpace& space_;
+  const Problem& problem_;
+  RowShape shape_;
+  bool columns_ = false;
+  std::string header_;
+};
+
+}  // namespace
+
+std::vector<Config> configs_of(const Normalization& normalization) {
+  return row_configs(normalization.space, true, normalization.state_bytes);
+}
+
+Emission emit(const Normalization& normalization, const Problem& problem, const Config& config,
+              std::vector<StepInput> inputs) {
+  const RowShape shape = RowShape::of(config);
+  const Writer writer(normalization, problem, shape);
+  Emission emission;
+  emission.inputs = std::move(inputs);
+  for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+  if (shape.splits == 1) {
+    emission.launches.push_back(writer.whole());
+  } else {
+    emission.launches = writer.in_parts();
+    emission.workspace = writer.workspace();
+  }
+  return emission;
+}
+
+std::optional<std::string> refuse_types(const Problem& problem) {
+  const auto is_handled = [](DType dtype) {
+    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  };
+  for (const auto* list : {&problem.inputs, &problem.outputs})
+    for (const Operand& operand : *list)
+      if (!operand.omitted && !is_handled(operand.dtype)) return fmt::format("a tensor is {}", name_of(operand.dtype));
+  return std::nullopt;
+}
+
+}  // namespace lathe::cuda

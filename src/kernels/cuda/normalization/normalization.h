@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that are normalised by a statistic of their own: what the tactics of normalisation and softmax share.
+#pragma once
+
+#include "kernels/cuda/index_space.h"
+#include "tuning/tactic.h"
+
+namespace lathe::cuda {
+
+struct Normalization {
+  // Tensor 0 is x, 1 is y; then come the scale and the bias, where there are any, and the program's operands.
+  IndexSpace space;
+  std::string statistic;  // type in normalization/statistics.cuh
+  std::string members;    // the initializers of its members
+  uint32_t state_bytes = 0;
+  bool has_scale = false, has_bias = false;
+};
+
+std::vector<Config> configs_of(const Normalization& normalization);
+// `inputs`: of the step, in the order of the tensors.
+Emission emit(const Normalization& normalization, const Problem& problem, const Config& config,
+              std::vector<StepInput> inputs);
+
+// Why no kernel here takes the types; nullopt = all are floats of 32 or 16 bits.
+std::optional<std::string> refuse_types(const Problem& problem);
+
+}  // namespace lathe::cuda

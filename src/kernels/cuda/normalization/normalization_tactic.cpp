@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer, RMS, instance, group and p-norm normalisation.
+#include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/normalization/normalization.h"
+
+namespace lathe::cuda {
+namespace {
+
+// What a row is, and what becomes of it.
+struct Kind {
+  std::vector<size_t> reduced;  // dims of x
+  int64_t groups = 0;           // dim 1 is split into as many, when not 0
+  std::string statistic, members;
+  uint32_t state_bytes = 4;
+  bool by_channel = false;  // scale and bias have one value for each channel
+};
+
+std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
+
+std::vector<size_t> dims_from(int64_t axis, int rank) {
+  std::vector<size_t> dims;
+  for (int64_t d = axis < 0 ? axis + rank : axis; d < rank; ++d) dims.push_back(static_cast<size_t>(d));
+  return dims;
+}
+
+std::optional<Kind> kind_of(const Problem& problem) {
+  if (!problem.attributes) return std::nullopt;
+  const int rank = problem.inputs[0].rank();
+  if (problem.is(OpKind::layer_normalization)) {
+    const auto& attrs = problem.attrs<LayerNormalizationAttrs>();
+    return Kind{dims_from(attrs.axis, rank), 0, "Moments", literal(attrs.epsilon), 12};
+  }
+  if (problem.is(OpKind::rms_normalization)) {
+    const auto& attrs = problem.attrs<RmsNormalizationAttrs>();
+    return Kind{dims_from(attrs.axis, rank), 0, "MeanSquare", literal(attrs.epsilon)};
+  }
+  if (problem.is(OpKind::instance_normalization)) {
+    const auto& attrs = problem.attrs<InstanceNormalizationAttrs>();
+    return Kind{dims_from(2, rank), 0, "Moments", literal(attrs.epsilon), 12, true};
+  }
+  if (problem.is(OpKind::group_normalization)) {
+    const auto& attrs = problem.attrs<GroupNormalizationAttrs>();
+    return Kind{dims_from(2, rank), attrs.groups, "Moments", literal(attrs.epsilon), 12, true};
+  }
+  if (problem.is(OpKind::lp_normalization)) {
+    const auto& attrs = problem.attrs<LpNormalizationAttrs>();
+    const int64_t axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
+    return Kind{{static_cast<size_t>(axis)}, 0, fmt::format("Norm<{}>", attrs.p), ""};
+  }
+  return std::nullopt;
+}
+
+bool has(const Problem& problem, size_t input) {
+  return input < problem.inputs.size() && !problem.inputs[input].omitted;
+}
+
+// One value for each channel as a tensor that broadcasts to [N, C, ...].
+Operand channel_column(Operand operand, int rank) {
+  for (int i = 2; i < rank; ++i) {
+    operand.dims.push_back(1);
+    operand.opt_dims.push_back(1);
+    operand.strides.push_back(0);
+    operand.opt_strides.push_back(0);
+  }
+  return operand;
+}
+
+Normalization normalization_of(const Problem& problem) {
+  const Kind kind = *kind_of(problem);
+  const int rank = problem.inputs[0].rank();
+  Normalization normalization{
+      IndexSpace(problem.inputs[0]), kind.statistic, kind.members, kind.state_bytes, has(problem, 1), has(problem, 2)};
+  IndexSpace& space = normalization.space;
+  space.add(problem.outputs[0]);
+  for (const size_t i : {1, 2})
+    if (has(problem, i)) space.add(kind.by_channel ? channel_column(problem.inputs[i], rank) : problem.inputs[i]);
+  for (const Operand& operand : problem.operands) space.add(operand);
+  for (const size_t dim : kind.reduced) space.reduce(dim);
+  if (kind.groups) space.split(1, kind.groups);
+  space.simplify();
+  return normalization;
+}
+
+class NormalizationTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "normalization"; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    if (!kind_of(problem)) return "not a normalization";
+    if (problem.outputs.size() > 1) return "it gives the mean and the deviation too";
+    if (problem.inputs[0].rank() == 0) return "a scalar";
+    return refuse_types(problem);
+  }
+
+  std::vector<Config> configs(const Problem& problem) const override { return configs_of(normalization_of(problem)); }
+
+  Result<Emission> emit(const Problem& problem, const Config& config) const override {
+    std::vector<StepInput> inputs{{StepInput::input, 0}};
+    for (const size_t i : {1, 2})
+      if (has(problem, i)) inputs.push_back({StepInput::input, i});
+    return cuda::emit(normalization_of(problem), problem, config, std::move(inputs));
+  }
+};
+
+}  // namespace
+
+const Tactic& normalization_tactic() {
+  static const NormalizationTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings f32 computation down to f16 or bf16 where the context allows it. Kernels accumulate in f32 all the same; what
+// is narrowed are the tensors between them. The network's inputs and outputs keep their types.
+#include <cmath>
+#include <unordered_set>
+
+#include "passes/pass.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+// follow: nothing is computed, so the op is narrow when what it moves is.
+enum class Rule { keep, lower, follow };
+
+Rule rule_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::matmul:
+    case OpKind::convolution:
+    case OpKind::deconvolution:
+    case OpKind::einsum:
+    case OpKind::pooling:
+    case OpKind::activation:
+    case OpKind::unary:
+    case OpKind::elementwise:
+    case OpKind::prelu:
+    case OpKind::softmax:
+    case OpKind::batch_normalization:
+    case OpKind::instance_normalization:
+    case OpKind::layer_normalization:
+    case OpKind::group_normalization:
+    case OpKind::rms_normalization:
+    case OpKind::reduce:
+    case OpKind::resize:
+    case OpKind::lrn:
+      return Rule::lower;
+    case OpKind::select:
+    case OpKind::concat:
+    case OpKind::split:
+    case OpKind::slice:
+    case OpKind::reshape:
+    case OpKind::squeeze:
+    case OpKind::unsqueeze:
+    case OpKind::flatten:
+    case OpKind::identity:
+    case OpKind::transpose:
+    case OpKind::expand:
+    case OpKind::pad:
+    case OpKind::tile:
+    case OpKind::gather:
+    case OpKind::gather_elements:
+    case OpKind::gather_nd:
+    case OpKind::depth_to_space:
+    case OpKind::space_to_depth:
+      return Rule::follow;
+    default:
+      return Rule::keep;
+  }
+}
+
+// Inputs of other meaning than data keep their type: a resize's scales, say.
+bool is_data(const Node& node, size_t i) { return !node.is(OpKind::resize) || i == 0; }
+
+// Single numbers cost nothing in f32, and shapes may hang on them.
+bool is_single(const Value& value) { return volume(value.shape()) == Expr(1); }
+
+bool fits(const Tensor& constant, DType narrow) {
+  if (narrow != DType::f16) return true;
+  constexpr float kLargestHalf = 65504;
+  const float* values = constant.as<float>();
+  for (int64_t i = 0; i < constant.volume(); ++i)
+    if (std::isfinite(values[i]) && std::fabs(values[i]) > kLargestHalf) return false;
+  return true;
+}
+
+class Lowering {
+ public:
+  Lowering(ir::Graph& graph, DType narrow) : graph_(graph), narrow_(narrow) {}
+
+  Result<bool> run() {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
+    for (Node* node : nodes) {
+      if (should_lower(*node))
+        LATHE_TRY(lower(*node));
+      else
+        LATHE_TRY(widen_inputs(*node));
+    }
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      Value* value = graph_.outputs()[i].value;
+      if (!lowered_.contains(value)) continue;
+      LATHE_ASSIGN(Value * wide, cast(value, DType::f32, nullptr));
+      graph_.set_output(i, wide);
+    }
+    return !lowered_.empty();
+  }
+
+ private:
+  bool should_lower(const Node& node) const {
+    const Rule rule = rule_of(node.kind());
+    if (rule == Rule::keep || node.output()->dtype() != DType::f32 || is_single(*node.output())) return false;
+    if (rule == Rule::follow && !moves_lowered(node)) return false;
+    for (size_t i = 0; i < node.num_inputs(); ++i) {
+      const Value* input = node.input(i);
+      if (!input || !is_data(node, i) || lowered_.contains(input)) continue;
+      if (input->dtype() == DType::f32 && input->constant() && !fits(*input->constant(), narrow_)) return false;
+    }
+    return true;
+  }
+
+  bool moves_lowered(const Node& node) const {
+    for (size_t i = 0; i < node.num_inputs(); ++i)
+      if (node.input(i) && lowered_.contains(node.input(i))) return true;
+    return false;
+  }
+
+  Result<> lower(Node& node) {
+    std::vector<Value*> inputs = node.inputs();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i] && is_data(node, i) && inputs[i]->dtype() == DType::f32) {
+        LATHE_ASSIGN(inputs[i], cast(inputs[i], narrow_, &node));
+      } else if (inputs[i] && !is_data(node, i) && lowered_.contains(inputs[i])) {
+        LATHE_ASSIGN(inputs[i], cast(inputs[i], DType::f32, &node));
+      }
+    LATHE_TRY(graph_.set_inputs(&node, std::move(inputs)));
+    for (size_t i = 0; i < node.num_outputs(); ++i)
+      if (node.output(i)->dtype() == narrow_) lowered_.insert(node.output(i));
+    return {};
+  }
+
+  Result<> widen_inputs(Node& node) {
+    std::vector<Value*> inputs = node.inputs();
+    bool changed = false;
+    for (Value*& input : inputs) {
+      if (!input || !lowered_.contains(input)) continue;
+      LATHE_ASSIGN(input, cast(input, DType::f32, &node));
+      changed = true;
+    }
+    return changed ? graph_.set_inputs(&node, std::move(inputs)) : Result<>();
+  }
+
+  // One cast of each value serves all readers that come later.
+  Result<Value*> cast(Value* value, DType to, Node* before) {
+    Value*& made = casts_[value];
+    if (!made) {
+      CastAttrs attrs;
+      attrs.to = to;
+      LATHE_ASSIGN(made,
+                   graph_.add_value(attrs, {value}, {value->name() + "_" + std::string(name_of(to)), {}, {}}, before));
+    }
+    return made;
+  }
+
+  ir::Graph& graph_;
+  DType narrow_;
+  std::unordered_set<const Value*> lowered_;  // f32 before
+  std::unordered_map<const Value*, Value*> casts_;
+};
+
+}  // namespace
+
+Result<bool> lower_precision(ir::Graph& graph, PassContext& context) {
+  if (context.precision == DType::f32) return false;
+  return Lowering(graph, context.precision).run();
+}
+
+}  // namespace lathe
