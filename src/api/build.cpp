@@ -125,8 +125,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   }
   TargetBuild target;
   LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options));
-  options.passes.precision = settings.precision;
-  options.tuner.tf32 = settings.has(nv::BuilderFlag::kTF32);
+  if (options.fuse_narrow_floats) options.passes.precision = settings.precision;  // elsewhere it does not pay
+  options.tuner.tf32 = options.fuse_narrow_floats && settings.has(nv::BuilderFlag::kTF32);
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   options.tuner.log = options.log;

@@ -14,6 +14,8 @@ struct BuildSettings {
   double budget = -1;
   int threads = 0;
   int level = -1;
+  std::string target;  // empty: the library's default
+  bool fp16 = false, bf16 = false, int8 = false, best = false, no_tf32 = false, strongly_typed = false;
   bool verbose = false;
 };
 
@@ -52,7 +54,8 @@ int compare(const CompareCommand& command);
 
 struct ConformanceCommand {
   std::vector<std::string> directories;
-  std::string mode = "runtime", json;
+  std::string mode = "runtime", json, target;
+  bool no_tf32 = false;
   int jobs = 0;
   double timeout = 120;
   bool quiet = false;

@@ -70,7 +70,9 @@ bool read_all(int file, void* data, size_t size) {
 // A process that runs cases: gets their index, answers with verdict, length and reason.
 class Worker {
  public:
-  Worker(const std::vector<std::string>& cases, Mode mode) : cases_(cases), mode_(mode) { start(); }
+  Worker(const std::vector<std::string>& cases, CaseOptions options) : cases_(cases), options_(std::move(options)) {
+    start();
+  }
   ~Worker() {
     kill(process_, SIGKILL);  // it may hold ends of other workers' pipes, which therefore do not end it
     stop();
@@ -132,7 +134,7 @@ class Worker {
 
   [[noreturn]] void serve(int orders, int answers) const {
     for (int index; read_all(orders, &index, sizeof(index));) {
-      const CaseResult result = run_case(cases_[static_cast<size_t>(index)], mode_);
+      const CaseResult result = run_case(cases_[static_cast<size_t>(index)], options_);
       const int32_t head[2] = {static_cast<int32_t>(result.verdict), static_cast<int32_t>(result.reason.size())};
       if (!write_all(answers, head, sizeof(head)) || !write_all(answers, result.reason.data(), result.reason.size()))
         break;
@@ -150,7 +152,7 @@ class Worker {
   }
 
   const std::vector<std::string>& cases_;
-  Mode mode_;
+  CaseOptions options_;
   pid_t process_ = -1;
   int orders_ = -1, answers_ = -1;
   int current_ = kNoCase;
@@ -172,7 +174,8 @@ class Conformance {
     const size_t jobs = static_cast<size_t>(command_.jobs > 0 ? command_.jobs : allowed_cpus());
     std::vector<std::unique_ptr<Worker>> workers;
     for (size_t i = 0; i < std::min(jobs, cases_.size()); ++i)
-      workers.push_back(std::make_unique<Worker>(cases_, parse_mode(command_.mode)));
+      workers.push_back(
+          std::make_unique<Worker>(cases_, CaseOptions{parse_mode(command_.mode), command_.target, !command_.no_tf32}));
     size_t next = 0, done = 0;
     while (done < cases_.size()) {
       std::vector<pollfd> files;

@@ -30,7 +30,7 @@ struct Unsupported : std::runtime_error {
   throw Failure(message);
 }
 
-Plan build_case(const std::string& model, const std::string& path, ConsoleLogger& logger) {
+Plan build_case(const std::string& model, const std::string& path, const CaseOptions& options, ConsoleLogger& logger) {
   const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
   if (!builder) throw Failure("no builder: " + logger.take_errors());
   const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
@@ -46,6 +46,8 @@ Plan build_case(const std::string& model, const std::string& path, ConsoleLogger
   const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
   setBuildBudget(*config, 0);
   setCpuThreads(*config, 1);
+  if (!options.target.empty() && !setTarget(*config, options.target.c_str())) throw Failure(lastError());
+  if (!options.tf32) config->clearFlag(nvinfer1::BuilderFlag::kTF32);
   Plan plan(builder->buildSerializedNetwork(*network, *config));
   if (!plan) fail_or_refuse("build: " + logger.take_errors());
   return plan;
@@ -124,14 +126,17 @@ void check_reload(Session& session, const std::vector<HostTensor>& inputs, const
 
 class Case {
  public:
-  Case(std::filesystem::path folder, Mode mode)
-      : folder_(std::move(folder)), mode_(mode), path_((folder_ / "model.onnx").string()), model_(read_file(path_)) {
+  Case(std::filesystem::path folder, const CaseOptions& options)
+      : folder_(std::move(folder)),
+        options_(options),
+        path_((folder_ / "model.onnx").string()),
+        model_(read_file(path_)) {
     names_ = names_of(model_);
-    if (mode == Mode::symbolic) model_ = open_shapes(model_);
+    if (options.mode == Mode::symbolic) model_ = open_shapes(model_);
   }
 
   void run() {
-    if (mode_ != Mode::frozen) load(model_);
+    if (options_.mode != Mode::frozen) load(model_);
     int sets = 0;
     for (; std::filesystem::exists(data_set(sets)); ++sets) run_data_set(data_set(sets));
     if (sets == 0) throw Failure("no test_data_set_0");
@@ -141,14 +146,14 @@ class Case {
   std::filesystem::path data_set(int index) const { return folder_ / fmt::format("test_data_set_{}", index); }
 
   void load(const std::string& model) {
-    const Plan plan = build_case(model, path_, logger_);
+    const Plan plan = build_case(model, path_, options_, logger_);
     session_.emplace(Session::load(plan->data(), plan->size(), 1, logger_));
   }
 
   void run_data_set(const std::filesystem::path& data) {
     const std::vector<std::string> files = read_numbered(data, "input");
     std::vector<HostTensor> inputs;
-    if (mode_ == Mode::frozen)
+    if (options_.mode == Mode::frozen)
       freeze(files);
     else
       inputs = parse_all(files, names_.inputs);
@@ -158,7 +163,7 @@ class Case {
       if (!got) throw Failure(fmt::format("the engine has no output '{}'", wanted.name));
       compare(*got, wanted);
     }
-    if (mode_ == Mode::reload) check_reload(*session_, inputs, outputs, logger_);
+    if (options_.mode == Mode::reload) check_reload(*session_, inputs, outputs, logger_);
   }
 
   // Strings and sequences cannot be parsed here; the parser tells that the model needs them.
@@ -175,7 +180,7 @@ class Case {
   }
 
   std::filesystem::path folder_;
-  Mode mode_;
+  CaseOptions options_;
   std::string path_, model_;
   ModelNames names_;
   ConsoleLogger logger_{nvinfer1::ILogger::Severity::kERROR};
@@ -184,9 +189,9 @@ class Case {
 
 }  // namespace
 
-CaseResult run_case(const std::string& folder, Mode mode) {
+CaseResult run_case(const std::string& folder, const CaseOptions& options) {
   try {
-    Case(folder, mode).run();
+    Case(folder, options).run();
     return {Verdict::passed, ""};
   } catch (const Unsupported& reason) {
     return {Verdict::unsupported, reason.what()};

@@ -8,6 +8,13 @@ namespace lathe::cli {
 
 enum class Mode { runtime, frozen, symbolic, reload };
 
+// How each case becomes an engine.
+struct CaseOptions {
+  Mode mode = Mode::runtime;
+  std::string target;  // empty: the library's default
+  bool tf32 = true;
+};
+
 enum class Verdict { passed, failed, unsupported };
 
 struct CaseResult {
@@ -16,6 +23,6 @@ struct CaseResult {
 };
 
 // Never throws but for lack of memory.
-CaseResult run_case(const std::string& folder, Mode mode);
+CaseResult run_case(const std::string& folder, const CaseOptions& options);
 
 }  // namespace lathe::cli

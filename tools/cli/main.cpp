@@ -19,6 +19,21 @@ constexpr const char* kAbout =
     "  lathe bench model.engine                            measure\n\n"
     "`lathe COMMAND --help` explains each command with examples.";
 
+void add_precisions(CLI::App& command, BuildSettings& settings) {
+  constexpr const char* group = "Precision";
+  auto* fp16 = command.add_flag("--fp16", settings.fp16, "Float32 computation may be narrowed to float16");
+  auto* bf16 = command.add_flag("--bf16", settings.bf16, "... or to bfloat16");
+  auto* int8 = command.add_flag("--int8", settings.int8, "Quantised parts of the network may run in int8");
+  auto* best = command.add_flag("--best", settings.best, "Whatever is fastest: as --fp16 --int8");
+  command.add_flag("--noTF32", settings.no_tf32, "Products of float32 do not round their operands to TF32")
+      ->group(group);
+  auto* typed = command.add_flag("--stronglyTyped", settings.strongly_typed, "Exactly the types that the network says");
+  for (CLI::Option* option : {fp16, bf16, int8, best}) option->group(group)->excludes(typed);
+  fp16->excludes(bf16);
+  best->excludes(bf16);
+  typed->group(group);
+}
+
 void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) {
   constexpr const char* group = "How to build";
   if (shapes) {
@@ -38,6 +53,12 @@ void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) 
                   "0 (quickest build) to 5 (quickest engine); 3 unless given")
       ->check(CLI::Range(0, 5))
       ->group(group);
+  command
+      .add_option("--target", settings.target,
+                  "What to build for: cpu (unless given), cuda (the current GPU), cuda:1, cuda-sm_90 (any GPU of that "
+                  "architecture)")
+      ->group(group);
+  add_precisions(command, settings);
   command.add_flag("--verbose", settings.verbose, "Everything the library logs")->group(group);
 }
 
@@ -145,6 +166,8 @@ void add_conformance(CLI::App& app, std::function<int()>& chosen) {
       ->check(CLI::IsMember({"runtime", "frozen", "symbolic", "reload"}));
   command->add_option("--jobs", options->jobs, "Cases at a time; one per allowed CPU unless given")
       ->check(CLI::Range(0, 256));
+  command->add_option("--target", options->target, "What to build for: cpu unless given, cuda");
+  command->add_flag("--noTF32", options->no_tf32, "Products of float32 do not round their operands to TF32");
   command->add_option("--timeout", options->timeout, "Seconds for one case; 120 unless given")
       ->check(CLI::PositiveNumber);
   command->add_option("--json", options->json, "File for the result of each case as JSON");

@@ -59,6 +59,16 @@ void warn_of_open_shapes(const nvinfer1::INetworkDefinition& network) {
   }
 }
 
+void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings) {
+  using nvinfer1::DataType;
+  if (!settings.target.empty() && !setTarget(config, settings.target.c_str())) throw UsageError(lastError());
+  const DataType narrow = settings.fp16 || settings.best ? DataType::kHALF
+                          : settings.bf16                ? DataType::kBF16
+                                                         : DataType::kFLOAT;
+  if (!setPrecision(config, narrow)) throw UsageError(lastError());
+  if (settings.no_tf32 || settings.strongly_typed) config.clearFlag(nvinfer1::BuilderFlag::kTF32);
+}
+
 }  // namespace
 
 std::string take_text(nvinfer1::IHostMemory* report) {
@@ -86,6 +96,7 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   if (settings.level >= 0) config->setBuilderOptimizationLevel(settings.level);
   if (!setBuildBudget(*config, settings.budget) || !setCpuThreads(*config, settings.threads))
     throw UsageError(lastError());
+  set_target(*config, settings);
   if (!request.shapes.empty()) {
     nvinfer1::IOptimizationProfile* profile = builder->createOptimizationProfile();
     if (!profile) fail(logger, "the profile could not be made");
