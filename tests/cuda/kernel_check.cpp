@@ -228,6 +228,14 @@ Result<Placed> place_input(const Backend& backend, const Problem& problem, const
   return placed;
 }
 
+// An error names the problem.
+Result<> check_named(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
+                     const CheckOptions& options) {
+  const Result<> checked = check_kernel(backend, tactic, problem, config, options);
+  if (checked) return {};
+  return fail(with_context(checked.error(), fmt::format("{} {}, {}", tactic.name(), config.text, to_text(problem))));
+}
+
 }  // namespace
 
 Operand strided_operand(DType dtype, Dims dims, Dims strides) {
@@ -320,10 +328,15 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
       LATHE_ASSIGN(inputs[i], random_tensor(input, generator));
     }
   }
-  for (Operand operand : problem.operands) {
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    Operand operand = problem.operands[i];
+    operands.emplace_back();
+    if (i < options.operands.size()) operands[i] = options.operands[i];
+    if (operand.constant) operands[i] = *operand.constant;
+    if (operands[i].defined()) continue;
     for (size_t d = 0; d < operand.opt_dims.size(); ++d)
       if (operand.opt_strides[d] == 0) operand.opt_dims[d] = std::min<int64_t>(operand.opt_dims[d], 1);
-    LATHE_ASSIGN(operands.emplace_back(), operand.constant ? *operand.constant : random_tensor(operand, generator));
+    LATHE_ASSIGN(operands[i], random_tensor(operand, generator));
   }
   LATHE_ASSIGN(const std::vector<Tensor> got,
                run_kernel(backend, tactic, problem, config, inputs, operands, options.symbols));
@@ -332,16 +345,18 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
   return {};
 }
 
-Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
-                      const CheckOptions& options) {
+Result<> check_first(const Backend& backend, const Tactic& tactic, const Problem& problem,
+                     const CheckOptions& options) {
   if (const std::optional<std::string> refusal = tactic.refuse(problem))
     return fail(ErrorCode::invalid_argument, "{} refuses: {}", tactic.name(), *refusal);
-  for (const Config& config : tactic.configs(problem)) {
-    const Result<> checked = check_kernel(backend, tactic, problem, config, options);
-    if (!checked)
-      return fail(
-          with_context(checked.error(), fmt::format("{} {}, {}", tactic.name(), config.text, to_text(problem))));
-  }
+  return check_named(backend, tactic, problem, tactic.configs(problem).at(0), options);
+}
+
+Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
+                      const CheckOptions& options) {
+  LATHE_TRY(check_first(backend, tactic, problem, options));
+  const std::vector<Config> configs = tactic.configs(problem);
+  for (size_t i = 1; i < configs.size(); ++i) LATHE_TRY(check_named(backend, tactic, problem, configs[i], options));
   return {};
 }
 

@@ -20,8 +20,8 @@ struct CheckOptions {
   // |got - want| <= tolerance * (1 + |want|); negative = some rounding errors of the output's type. Integers are equal.
   double tolerance = -1;
   uint32_t seed = 1;
-  // Contents of inputs, by index; undefined ones are random: normal floats, integers from -8 to 8 (or 0 to 8).
-  std::vector<Tensor> inputs;
+  // Contents, by index; undefined ones are random: normal floats, integers from -8 to 8 (or 0 to 8).
+  std::vector<Tensor> inputs, operands;
   std::vector<int64_t> symbols;  // values of the problem's symbols: operands have these dims
   // Run the plain evaluation in the types given, so that its roundings are expected too. Otherwise 16-bit floats are
   // evaluated in f32.
@@ -44,7 +44,9 @@ Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tac
                                        const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols);
 Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
                       const CheckOptions& options);
-// All configurations; a tactic that refuses is an error.
+// The first configuration, or all. A tactic that refuses is an error.
+Result<> check_first(const Backend& backend, const Tactic& tactic, const Problem& problem,
+                     const CheckOptions& options = {});
 Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
                       const CheckOptions& options = {});
 

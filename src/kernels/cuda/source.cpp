@@ -80,16 +80,17 @@ int vector_width(const Operand& operand) {
   return static_cast<int>(width);
 }
 
-Operand broadcast(const Operand& operand, const Shape& dims) {
+Operand broadcast(const Operand& operand, const Operand& to) {
   Operand result = operand;
-  result.dims = dims;
-  result.strides.assign(dims.size(), Expr(0));
-  result.opt_strides.assign(dims.size(), 0);
-  const size_t lead = dims.size() - operand.dims.size();
+  result.dims = to.dims;
+  result.opt_dims = to.opt_dims;
+  result.strides.assign(to.dims.size(), Expr(0));
+  result.opt_strides.assign(to.dims.size(), 0);
+  const size_t lead = to.dims.size() - operand.dims.size();
   for (size_t d = 0; d < operand.dims.size(); ++d) {
-    if (operand.dims[d] == Expr(1) && dims[lead + d] != Expr(1)) continue;
+    if (operand.dims[d] == Expr(1) && to.dims[lead + d] != Expr(1)) continue;
     result.strides[lead + d] = operand.strides[d];
-    if (d < operand.opt_strides.size()) result.opt_strides[lead + d] = operand.opt_strides[d];
+    result.opt_strides[lead + d] = operand.opt_strides[d];
   }
   return result;
 }
@@ -180,7 +181,7 @@ void Source::fusion(const Problem& problem, size_t first_input) {
   std::vector<std::string> objects;
   for (size_t k = 0; k < problem.operands.size(); ++k) {
     const std::string name = fmt::format("Op{}", k);
-    input(first_input + k, broadcast(problem.operands[k], dims), name);
+    input(first_input + k, broadcast(problem.operands[k], problem.outputs[0]), name);
     members += fmt::format("  {} op{};\n", name, k);
     objects.push_back(name + "_");
   }

@@ -20,8 +20,8 @@ int unit_dim(const Operand& operand);
 // Elements of the longest vector (a power of two, 16 bytes at most) that can be accessed at every multiple of its
 // length along unit_dim(): by the strides, for a first element at a multiple of 16 bytes.
 int vector_width(const Operand& operand);
-// `operand` as one of `rank` dimensions, aligned at the last, with stride 0 where it has extent 1 or no dimension.
-Operand broadcast(const Operand& operand, const Shape& dims);
+// `operand` with the dims of `to`, aligned at the last, with stride 0 where it has extent 1 or no dimension.
+Operand broadcast(const Operand& operand, const Operand& to);
 std::string_view device_type(DType dtype);  // its name in lib/types.cuh
 
 class Source {

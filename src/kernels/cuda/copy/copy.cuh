@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strided copies, collapsed by the host, with conversion where the element types differ.
+#pragma once
+
+#include "lib/vectors.cuh"
+
+template <class To, class From>
+LATHE_DEVICE To convert_element(From value) {
+  if constexpr (is_same<To, From>)
+    return value;
+  else if constexpr (is_same<To, double>)
+    return to_double(value);
+  else
+    return from_float<To>(to_float(value));
+}
+
+// Rows along the last dimension, which both tensors walk with small steps.
+template <int W, int kUnroll, class Index, class In, class Out>
+LATHE_DEVICE void copy_rows(const In& in, const Out& out) {
+  using From = typename In::Type;
+  using To = typename Out::Type;
+  constexpr int D = Out::kRank - 1;
+  // A vector of either tensor is one access if its elements lie side by side.
+  constexpr int kRead = In::kUnit == D ? W : 1, kWrite = Out::kUnit == D ? W : 1;
+  const Index total = count_vectors<W, Index>(out);
+  const Index threads = static_cast<Index>(block_threads());
+  const Index first = static_cast<Index>(block_x()) * threads * kUnroll + static_cast<Index>(thread_x());
+  dependency_wait();
+  From v[kUnroll][W];
+  long to[kUnroll];
+  int count[kUnroll];
+  LATHE_UNROLL
+  for (int u = 0; u < kUnroll; ++u) {
+    const Index vector = first + static_cast<Index>(u) * threads;
+    long c[Out::kRank];
+    count[u] = vector < total ? vector_coordinates<W>(out, vector, c) : 0;
+    if (count[u] <= 0) continue;
+    to[u] = offset_of(out, c);
+    const From* from = in.data + offset_of(in, c);
+    if (count[u] == W) {
+      LATHE_UNROLL
+      for (int i = 0; i < W; i += kRead) {
+        const auto part = *reinterpret_cast<const Vec<From, kRead>*>(from + i * in.stride(D));
+        LATHE_UNROLL
+        for (int j = 0; j < kRead; ++j) v[u][i + j] = part.at[j];
+      }
+    } else {
+      LATHE_UNROLL
+      for (int i = 0; i < W; ++i)
+        if (i < count[u]) v[u][i] = from[i * in.stride(D)];
+    }
+  }
+  dependency_release();
+  LATHE_UNROLL
+  for (int u = 0; u < kUnroll; ++u) {
+    if (count[u] == W) {
+      LATHE_UNROLL
+      for (int i = 0; i < W; i += kWrite) {
+        Vec<To, kWrite> part;
+        LATHE_UNROLL
+        for (int j = 0; j < kWrite; ++j) part.at[j] = convert_element<To>(v[u][i + j]);
+        *reinterpret_cast<Vec<To, kWrite>*>(out.data + to[u] + i * out.stride(D)) = part;
+      }
+    } else {
+      LATHE_UNROLL
+      for (int i = 0; i < W; ++i)
+        if (i < count[u]) out.data[to[u] + i * out.stride(D)] = convert_element<To>(v[u][i]);
+    }
+  }
+}
+
+// The last dimension is the output's fast one, kFast the input's. A block moves a tile of kTile x kTile through shared
+// memory, so that both sides access runs of kTile elements. Block x counts tiles, y the other dimensions.
+template <int kTile, int kFast, class In, class Out>
+LATHE_DEVICE void copy_tiles(const In& in, const Out& out) {
+  using T = typename In::Type;
+  constexpr int kRank = Out::kRank, kLast = kRank - 1, kPitch = kTile + 1;
+  T* tile = reinterpret_cast<T*>(dynamic_shared());
+  const long tiles_across = (out.dim(kLast) + kTile - 1) / kTile;
+  const long last = block_x() % tiles_across * kTile, fast = block_x() / tiles_across * kTile;
+  long c[kRank];
+  long rest = block_y();
+  LATHE_UNROLL
+  for (int i = kRank - 1; i >= 0; --i) {
+    c[i] = 0;
+    if (i == kLast || i == kFast) continue;
+    c[i] = rest % out.dim(i);
+    rest /= out.dim(i);
+  }
+  c[kLast] = last;
+  c[kFast] = fast;
+  const T* from = in.data + offset_of(in, c);
+  typename Out::Type* to = out.data + offset_of(out, c);
+  const long lasts = out.dim(kLast) - last, fasts = out.dim(kFast) - fast;
+  dependency_wait();
+  for (int i = thread_x(); i < kTile * kTile; i += block_threads()) {
+    const int x = i % kTile, y = i / kTile;
+    if (x < fasts && y < lasts) tile[y * kPitch + x] = from[x * in.stride(kFast) + y * in.stride(kLast)];
+  }
+  barrier();
+  dependency_release();
+  for (int i = thread_x(); i < kTile * kTile; i += block_threads()) {
+    const int x = i % kTile, y = i / kTile;
+    if (x < lasts && y < fasts)
+      to[x * out.stride(kLast) + y * out.stride(kFast)] = convert_element<typename Out::Type>(tile[x * kPitch + y]);
+  }
+}

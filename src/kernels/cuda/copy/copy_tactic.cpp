@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between tensors of any strides: changes of layout, parts of concatenations, slices, expansions. As a problem:
+// a pointwise one with one operand and the identity program. Floats are converted when the types differ.
+#include <algorithm>
+
+#include "kernels/cuda/collapse.h"
+#include "kernels/cuda/source.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr uint32_t kThreads = 256;
+constexpr int64_t kMaxBlocksY = 65535;
+
+// Bits are moved as they are when there is nothing to convert.
+DType raw_type(DType dtype) {
+  switch (size_of(dtype)) {
+    case 1:
+      return DType::u8;
+    case 2:
+      return DType::u16;
+    case 4:
+      return DType::u32;
+    default:
+      return DType::u64;
+  }
+}
+
+struct Plan {
+  Operand in, out;  // collapsed; the output's dims are ordered by its strides
+  bool tiled = false;
+  int fast = 0;  // the input's fast dimension, when tiled
+  int tile = 32;
+  int width = 1;  // of vectors, when not
+};
+
+int access_width(const Operand& operand, int dim) { return unit_dim(operand) == dim ? vector_width(operand) : 1; }
+
+Plan make_plan(const Problem& problem) {
+  Operand in = broadcast(problem.operands[0], problem.outputs[0]), out = problem.outputs[0];
+  if (in.dtype == out.dtype) in.dtype = out.dtype = raw_type(in.dtype);
+  std::vector<Operand> tensors = collapse({out, in});
+  Plan plan{tensors[1], tensors[0]};
+  const int last = plan.out.rank() - 1, in_unit = unit_dim(plan.in), out_unit = unit_dim(plan.out);
+  // Tiles pay when both sides have long runs.
+  constexpr int64_t kMinRun = 8;
+  const auto opt_dim = [&](int d) { return plan.out.opt_dims[static_cast<size_t>(d)]; };
+  const bool has_runs = in_unit >= 0 && in_unit != last && out_unit == last && opt_dim(in_unit) >= kMinRun &&
+                        opt_dim(last) >= kMinRun && plan.in.strides[static_cast<size_t>(last)] != Expr(0);
+  int64_t others = opt_volume(plan.out);
+  if (has_runs && others > 0) others /= opt_dim(in_unit) * opt_dim(last);
+  bool constant = true;  // the grid's limit cannot be proven for symbolic dims
+  for (int d = 0; d < plan.out.rank(); ++d)
+    if (d != in_unit && d != last) constant &= plan.out.dims[static_cast<size_t>(d)].is_constant();
+  plan.tiled = has_runs && constant && others <= kMaxBlocksY;
+  plan.fast = in_unit;
+  plan.tile = size_of(plan.in.dtype) <= 2 ? 64 : 32;
+  const int in_width = access_width(plan.in, last), out_width = access_width(plan.out, last);
+  const bool is_broadcast = plan.in.strides[static_cast<size_t>(last)] == Expr(0);
+  plan.width = is_broadcast ? out_width : std::min(in_width, out_width);
+  return plan;
+}
+
+class CopyTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "copy"; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    if (problem.attributes || problem.operands.size() != 1 || problem.outputs.size() != 1 ||
+        !problem.program.is_identity())
+      return "not a copy";
+    const DType from = problem.operands[0].dtype, to = problem.outputs[0].dtype;
+    if (from != to && (!is_floating(from) || !is_floating(to)))
+      return fmt::format("does not convert {} to {}", name_of(from), name_of(to));
+    return std::nullopt;
+  }
+
+  std::vector<Config> configs(const Problem& problem) const override {
+    const double us = memory_bound_us(opt_bytes(problem.operands[0]) + opt_bytes(problem.outputs[0]));
+    if (make_plan(problem).tiled) return {{"tiles", {1}, us}};
+    std::vector<Config> configs;
+    for (const int64_t unroll : {1, 2, 4}) configs.push_back({fmt::format("unroll={}", unroll), {unroll}, us});
+    return configs;
+  }
+
+  Result<Emission> emit(const Problem& problem, const Config& config) const override {
+    const Plan plan = make_plan(problem);
+    Emission emission;
+    emission.inputs.push_back({StepInput::operand, 0});
+    Source source("copy/copy.cuh");
+    source.input(0, plan.in, "In");
+    source.output(0, plan.out, "Out");
+    emission.launches.push_back(plan.tiled ? tiles(source, plan) : rows(source, plan, config));
+    return emission;
+  }
+
+ private:
+  static SourceLaunch tiles(Source& source, const Plan& plan) {
+    const size_t last = static_cast<size_t>(plan.out.rank()) - 1, fast = static_cast<size_t>(plan.fast);
+    Expr others = 1;
+    for (size_t d = 0; d < last; ++d)
+      if (d != fast) others *= plan.out.dims[d];
+    const Expr tiles = ceildiv(plan.out.dims[last], plan.tile) * ceildiv(plan.out.dims[fast], plan.tile);
+    const auto shared =
+        static_cast<uint32_t>(plan.tile * (plan.tile + 1)) * static_cast<uint32_t>(size_of(plan.in.dtype));
+    return source.finish(fmt::format("copy_tiles<{}, {}>(In_, Out_);", plan.tile, plan.fast), {tiles, others, 1},
+                         kThreads, shared);
+  }
+
+  static SourceLaunch rows(Source& source, const Plan& plan, const Config& config) {
+    const int64_t unroll = config.values.empty() ? 1 : config.values[0];
+    Expr vectors = ceildiv(plan.out.dims.back(), plan.width);
+    for (size_t d = 0; d + 1 < plan.out.dims.size(); ++d) vectors *= plan.out.dims[d];
+    const std::string call = fmt::format("copy_rows<{}, {}, {}>(In_, Out_);", plan.width, unroll,
+                                         fits_32_bits({plan.in, plan.out}) ? "unsigned" : "unsigned long");
+    return source.finish(call, {ceildiv(vectors, static_cast<int64_t>(kThreads) * unroll), 1, 1}, kThreads, 0);
+  }
+};
+
+}  // namespace
+
+const Tactic& copy_tactic() {
+  static const CopyTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "cuda/emulated_device.h"
+#include "cuda/kernel_check.h"
+
+namespace lathe::cuda {
+
+const Tactic& pointwise_tactic();
+
+namespace {
+
+class Pointwise : public testing::Test {
+ protected:
+  void expect(std::string_view program, std::vector<Operand> operands, std::vector<Operand> outputs,
+              const CheckOptions& options = {}) {
+    const Problem problem = pointwise_problem(program, std::move(operands), std::move(outputs));
+    const Result<> result = check_first({*device_, *compiler_}, pointwise_tactic(), problem, options);
+    EXPECT_TRUE(result) << result.error().message;
+  }
+
+  std::unique_ptr<Device> device_ = make_emulated_device();
+  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
+};
+
+constexpr std::string_view kAdd = "in=2; r2=add r0 r1; out r2";
+
+TEST_F(Pointwise, MixesTypes) {
+  for (const DType a : {DType::f32, DType::f16, DType::bf16})
+    for (const DType b : {DType::f32, DType::f16})
+      expect(kAdd, {operand(a, {5, 67}), operand(b, {5, 67})}, {operand(DType::f16, {5, 67})});
+  expect("in=2; r2=less r0 r1; out r2", {operand(DType::f16, {40}), operand(DType::i8, {40})},
+         {operand(DType::boolean, {40})});
+}
+
+TEST_F(Pointwise, Broadcasts) {
+  const Dims dims = {3, 8, 5, 7};
+  expect(kAdd, {operand(DType::f32, dims), operand(DType::f32, {8, 1, 1})}, {operand(DType::f32, dims)});
+  expect(kAdd, {operand(DType::f32, {5, 1}), operand(DType::f16, {3, 1, 1, 7})}, {operand(DType::f32, dims)});
+  expect(kAdd, {operand(DType::f32, {}), operand(DType::f32, dims)}, {operand(DType::f32, dims)});
+  expect(kAdd, {operand(DType::f16, dims, Layout::channels_last), strided_operand(DType::f32, dims, {0, 1, 0, 0})},
+         {operand(DType::f16, dims, Layout::channels_last)});
+}
+
+TEST_F(Pointwise, MixesLayouts) {
+  const Dims dims = {2, 6, 5, 7};
+  expect(kAdd, {operand(DType::f32, dims), operand(DType::f32, dims, Layout::channels_last)},
+         {operand(DType::f32, dims, Layout::channels_last)});
+  expect(kAdd, {strided_operand(DType::f32, {9, 16}, {20, 1}), operand(DType::f32, {9, 16})},
+         {strided_operand(DType::f32, {9, 16}, {17, 1})});
+}
+
+TEST_F(Pointwise, WritesSeveralOutputs) {
+  expect("in=2; r2=mul r0 r1; r3=relu r2; r4=neg r0; out r3 r4 r2",
+         {operand(DType::f32, {4, 33}), operand(DType::f32, {33})},
+         {operand(DType::f32, {4, 33}), operand(DType::f16, {4, 33}), operand(DType::bf16, {4, 33})});
+}
+
+TEST_F(Pointwise, ScalarsAndNothing) {
+  expect(kAdd, {operand(DType::f32, {}), operand(DType::f32, {})}, {operand(DType::f32, {})});
+  expect(kAdd, {operand(DType::f32, {0, 4}), operand(DType::f32, {4})}, {operand(DType::f32, {0, 4})});
+  expect("in=0; r0=constant 2.5; out r0", {}, {operand(DType::f16, {3, 5})});
+}
+
+TEST_F(Pointwise, SymbolicDims) {
+  CheckOptions options;
+  options.symbols = {3, 21};
+  const Shape dims = {Expr::symbol(0), 16, Expr::symbol(1)};
+  const auto make = [&](const Shape& shape, Layout layout = Layout::linear) {
+    return symbolic_operand(DType::f32, shape, options.symbols, layout);
+  };
+  expect(kAdd, {make(dims), make({16, 1})}, {make(dims)}, options);
+  expect(kAdd, {make(dims, Layout::channels_last), make({16, 1})}, {make(dims, Layout::channels_last)}, options);
+}
+
+TEST_F(Pointwise, EveryConfiguration) {
+  const Problem problem = pointwise_problem(kAdd, {operand(DType::f16, {2, 3000}), operand(DType::f32, {2, 1})},
+                                            {operand(DType::f16, {2, 3000})});
+  const Result<> result = check_tactic({*device_, *compiler_}, pointwise_tactic(), problem);
+  EXPECT_TRUE(result) << result.error().message;
+}
+
+// Every instruction, on random values and all pairs of special ones. A program has room for eight.
+TEST_F(Pointwise, EveryInstruction) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kSpecial[] = {0.0f,   -0.0f, 1.0f,      -1.0f,      0.5f,
+                                -2.5f,  88.0f, -88.0f,    200.0f,     -200.0f,
+                                1e-30f, 1e30f, kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()};
+  constexpr size_t kCount = std::size(kSpecial);
+  std::vector<float> a, b;
+  for (size_t i = 0; i < kCount * kCount; ++i) {
+    a.push_back(kSpecial[i / kCount]);
+    b.push_back(kSpecial[i % kCount]);
+  }
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal(0, 4);
+  for (int i = 0; i < 2000; ++i)
+    for (auto* list : {&a, &b}) list->push_back(normal(generator));
+  const Dims dims = {static_cast<int64_t>(a.size())};
+  CheckOptions options;
+  options.tolerance = 2e-6;
+  options.operands = {Tensor::from<float>(dims, a), Tensor::from<float>(dims, b)};
+  std::string code, outputs;
+  int instructions = 0;
+  const auto flush = [&] {
+    const std::string program = "in=3; " + code + "out" + outputs;
+    SCOPED_TRACE(program);
+    expect(program, std::vector<Operand>(3, operand(DType::f32, dims)),
+           std::vector<Operand>(static_cast<size_t>(instructions), operand(DType::f32, dims)), options);
+    code = outputs = "";
+    instructions = 0;
+  };
+  for (int number = 0; number < 256; ++number) {
+    const OpcodeInfo* info = opcode_info(number);
+    if (!info) continue;
+    code += fmt::format("r{}={}", 3 + instructions, info->name);
+    outputs += fmt::format(" r{}", 3 + instructions);
+    for (int i = 0; i < info->operands; ++i) code += fmt::format(" r{}", i);
+    for (int i = 0; i < info->immediates; ++i) code += i == 0 ? " 0.3" : " 0.7";
+    code += "; ";
+    if (++instructions == kMaxProgramOutputs) flush();
+  }
+  if (instructions > 0) flush();
+}
+
+TEST_F(Pointwise, RefusesWhatF32CannotHold) {
+  const auto refusal = [](DType in, DType out) {
+    return pointwise_tactic().refuse(
+        pointwise_problem(kAdd, {operand(in, {2}), operand(in, {2})}, {operand(out, {2})}));
+  };
+  EXPECT_FALSE(refusal(DType::f32, DType::f32));
+  EXPECT_TRUE(refusal(DType::f64, DType::f32));
+  EXPECT_TRUE(refusal(DType::i64, DType::f32));
+  EXPECT_TRUE(refusal(DType::f32, DType::i8));
+}
+
+}  // namespace
+}  // namespace lathe::cuda
