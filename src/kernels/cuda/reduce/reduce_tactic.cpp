@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over known axes.
-#include <algorithm>
+// Reductions over known axes, and pooling by one window over everything.
+#include <numeric>
 
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/row_shapes.h"
@@ -35,10 +35,34 @@ std::string_view device_name(ReduceOp op) {
   return "SquareSum";
 }
 
+// Pooling by one window over everything is a reduction.
+bool is_global_pooling(const Problem& problem) {
+  if (!problem.is(OpKind::pooling) || problem.outputs.size() > 1) return false;
+  const auto& attrs = problem.attrs<PoolingAttrs>();
+  const Operand& x = problem.inputs[0];
+  const size_t lead = x.dims.size() - attrs.window.size();
+  if (attrs.op == PoolingOp::lp && attrs.p > 2) return false;
+  for (const int64_t pad : attrs.pads_begin)
+    if (pad != 0) return false;
+  for (size_t i = 0; i < attrs.window.size(); ++i) {
+    if (x.dims[lead + i] != Expr(attrs.window[i]) || problem.outputs[0].dims[lead + i] != Expr(1)) return false;
+    if (i < attrs.dilation.size() && attrs.dilation[i] != 1) return false;
+    if (i < attrs.pads_end.size() && attrs.pads_end[i] != 0) return false;
+  }
+  return true;
+}
+
+ReduceOp op_of(const Problem& problem) {
+  if (problem.is(OpKind::reduce)) return problem.attrs<ReduceAttrs>().op;
+  const auto& attrs = problem.attrs<PoolingAttrs>();
+  if (attrs.op == PoolingOp::lp) return attrs.p == 1 ? ReduceOp::l1 : ReduceOp::l2;
+  return attrs.op == PoolingOp::max ? ReduceOp::max : ReduceOp::mean;
+}
+
 // The type that is computed with.
 std::string_view value_type(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
-  const ReduceOp op = problem.attrs<ReduceAttrs>().op;
+  const ReduceOp op = op_of(problem);
   if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return "float";
   if (dtype == DType::f64 || op == ReduceOp::l2 || op == ReduceOp::log_sum || op == ReduceOp::log_sum_exp)
     return "double";
@@ -47,6 +71,11 @@ std::string_view value_type(const Problem& problem) {
 
 // The reduced dims; nothing when the input stays as it is.
 std::vector<size_t> reduced_dims(const Problem& problem) {
+  if (problem.is(OpKind::pooling)) {
+    std::vector<size_t> dims(problem.attrs<PoolingAttrs>().window.size());
+    std::iota(dims.begin(), dims.end(), problem.inputs[0].dims.size() - dims.size());
+    return dims;
+  }
   const auto& attrs = problem.attrs<ReduceAttrs>();
   const int64_t rank = problem.inputs[0].rank();
   Ints axes = attrs.axes;
@@ -66,7 +95,7 @@ std::vector<size_t> reduced_dims(const Problem& problem) {
 IndexSpace space_of(const Problem& problem) {
   IndexSpace space(problem.inputs[0]);
   for (const size_t dim : reduced_dims(problem)) space.reduce(dim);
-  const bool keeps = problem.attrs<ReduceAttrs>().keepdims;
+  const bool keeps = problem.is(OpKind::pooling) || problem.attrs<ReduceAttrs>().keepdims;
   const auto add = [&](const Operand& operand) { keeps ? space.add(operand) : space.add_kept(operand); };
   add(problem.outputs[0]);
   for (const Operand& operand : problem.operands) add(operand);
@@ -81,7 +110,7 @@ class Writer {
       : problem_(problem), space_(space), shape_(shape) {
     columns_ = shape.kind == RowShape::columns || shape.kind == RowShape::strips;
     const std::string_view value = value_type(problem);
-    const ReduceOp op = problem.attrs<ReduceAttrs>().op;
+    const ReduceOp op = op_of(problem);
     type_ = fmt::format("{}<{}>", device_name(op), value);
     state_bytes_ = (value == "float" ? 4 : 8) * (op == ReduceOp::log_sum_exp ? 2 : 1);
   }
@@ -178,7 +207,7 @@ class ReduceTactic final : public Tactic {
   std::string_view name() const override { return "reduce"; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::reduce)) return "not a reduction";
+    if (!problem.is(OpKind::reduce) && !is_global_pooling(problem)) return "not a reduction";
     if (problem.inputs[0].rank() == 0) return "a scalar";
     if (problem.inputs.size() > 1 && !problem.inputs[1].omitted && !problem.inputs[1].constant)
       return "its axes are not constant";
