@@ -40,7 +40,7 @@ Problem permuted_epilogue(const Problem& problem, const std::vector<size_t>& ord
   result.program = problem.program;
   result.outputs = {permuted(problem.outputs[0], order)};
   for (const Operand& operand : problem.operands)
-    result.operands.push_back(permuted(broadcast(operand, problem.outputs[0].dims), order));
+    result.operands.push_back(permuted(broadcast(operand, problem.outputs[0]), order));
   return result;
 }
 
