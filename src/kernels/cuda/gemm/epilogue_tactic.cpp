@@ -52,6 +52,33 @@ SourceLaunch reduction(const Tile& tile, const Ending& e, const Expr& pitch) {
 
 }  // namespace
 
+std::string dense_loader(Source& source, const DenseOperand& o, const Tile& tile) {
+  const bool first = o.loader == "a";
+  const bool whole_outer = mod(o.outer, first ? tile.m : tile.n) == Expr(0), whole_k = mod(o.k, tile.k) == Expr(0);
+  return fmt::format(
+      "gemm::DenseLoader<{0}::Type, Tile::Panel{1}, Tile::kThreads, {2}, {3}, {4}, {5}> {6};\n"
+      "  gemm::start_dense<{3}>({6}, {0}_.data{7}, {8}, {9}, {10}, block, k);\n  ",
+      o.tensor, first ? "A" : "B", o.width, o.across, o.across ? whole_k : whole_outer,
+      o.across ? whole_outer : whole_k, o.loader, o.offset, source.number(o.pitch),
+      first ? "block.row" : "block.column", source.number(o.outer));
+}
+
+int copy_width(DType dtype, std::span<const Expr> strides) {
+  const auto size = static_cast<int64_t>(size_of(dtype));
+  int64_t width = 16 / size;
+  const auto fits = [&](const Expr& stride) { return mod(stride, width) == Expr(0); };
+  while (width > 1 && !std::all_of(strides.begin(), strides.end(), fits)) width /= 2;
+  return width * size < 4 ? 1 : static_cast<int>(width);
+}
+
+Operand packed_operand(const Tensor& packed) {
+  Operand operand;
+  operand.dtype = packed.dtype();
+  operand.dims = to_shape(packed.dims());
+  operand.strides = dense_strides(operand.dims, Layout::linear);
+  return operand;
+}
+
 void finish(Source& source, std::string body, const Tile& tile, const Ending& e, Emission& emission) {
   const Store store = store_of(e);
   const Expr pitch = ceildiv(e.n, kPartialVector) * kPartialVector;

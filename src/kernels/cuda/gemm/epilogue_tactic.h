@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text that follows the loaders in every kernel of tiles: main loop, epilogue, and the launch that adds up splits.
+// The text of kernels of tiles: loaders of dense operands, main loop, epilogue, and the launch that adds up splits.
 #pragma once
 
 #include <string>
@@ -8,6 +8,24 @@
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda::gemm {
+
+// An operand of the product, `outer` (M or N) by k.
+struct DenseOperand {
+  std::string_view loader;  // the object that the text declares: a or b
+  std::string_view tensor;  // A or B
+  std::string offset;       // of the batch's matrix, as text: "" or " + ..."
+  Expr pitch;
+  int width = 1;        // elements copied at once
+  bool across = false;  // `outer` is contiguous
+  Expr outer, k;
+};
+std::string dense_loader(Source& source, const DenseOperand& operand, const Tile& tile);
+
+// Elements that can be copied at once when rows and matrices begin at multiples of `strides`; 1 when that is less than
+// the 4 bytes of an asynchronous copy.
+int copy_width(DType dtype, std::span<const Expr> strides);
+
+Operand packed_operand(const Tensor& packed);  // what a source declares for prepacked weights
 
 struct Ending {
   const Problem& problem;         // its output and program

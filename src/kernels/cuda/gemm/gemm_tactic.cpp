@@ -24,22 +24,12 @@ std::string batch_offset(Source& source, const Product& p, const gemm::Matrix& m
   return text;
 }
 
-std::string loader(Source& source, const Product& p, const gemm::Matrix& matrix, std::string_view name,
-                   std::string_view type, const Expr& outer, int64_t outer_tile, int64_t k_tile, std::string_view at) {
-  const bool whole_outer = mod(outer, outer_tile) == Expr(0), whole_k = mod(p.k, k_tile) == Expr(0);
-  return fmt::format(
-      "gemm::DenseLoader<{0}::Type, Tile::Panel{0}, Tile::kThreads, {1}, {2}, {3}, {4}> {5};\n"
-      "  gemm::start_dense<{2}>({5}, {0}_.data{6}, {7}, {8}, {9}, block, k);\n  ",
-      type, matrix.width, matrix.across, matrix.across ? whole_k : whole_outer, matrix.across ? whole_outer : whole_k,
-      name, batch_offset(source, p, matrix), source.number(matrix.pitch), at, source.number(outer));
-}
-
-Operand packed_operand(const Tensor& packed) {
-  Operand operand;
-  operand.dtype = packed.dtype();
-  operand.dims = to_shape(packed.dims());
-  operand.strides = dense_strides(operand.dims, Layout::linear);
-  return operand;
+std::string loader(Source& source, const Product& p, bool first, const Tile& tile) {
+  const gemm::Matrix& matrix = first ? p.a : p.b;
+  return gemm::dense_loader(source,
+                            {first ? "a" : "b", first ? "A" : "B", batch_offset(source, p, matrix), matrix.pitch,
+                             matrix.width, matrix.across, first ? p.m : p.n, p.k},
+                            tile);
 }
 
 class GemmTactic final : public Tactic {
@@ -66,7 +56,7 @@ class GemmTactic final : public Tactic {
     Operand b = problem.inputs[1];
     if (p.weights) {
       LATHE_ASSIGN(Tensor packed, gemm::pack_weights(problem));
-      b = packed_operand(packed);
+      b = gemm::packed_operand(packed);
       emission.packed.push_back(std::move(packed));
     }
     Source source("gemm/gemm.cuh");
@@ -77,8 +67,7 @@ class GemmTactic final : public Tactic {
                                    source.number(p.m), source.number(p.n), source.number(p.k));
     body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
     body += "const long batch = block.batch;\n  ";
-    body += loader(source, p, p.a, "a", "A", p.m, tile.m, tile.k, "block.row");
-    body += loader(source, p, p.b, "b", "B", p.n, tile.n, tile.k, "block.column");
+    body += loader(source, p, true, tile) + loader(source, p, false, tile);
     gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch)};
     ending.weights_first = p.weights;
     gemm::finish(source, body, tile, ending, emission);

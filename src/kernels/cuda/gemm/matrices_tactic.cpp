@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cuda/source.h"
+#include "kernels/cuda/gemm/epilogue_tactic.h"
 
 namespace lathe::cuda::gemm {
 namespace {
@@ -34,14 +34,6 @@ Stack as_stack(const Operand& operand, bool left, bool transpose, const Shape& b
   return stack;
 }
 
-int copy_width(DType dtype, const Expr& pitch, const Shape& batch_strides) {
-  int64_t width = kVectorBytes / static_cast<int64_t>(size_of(dtype));
-  const auto fits = [&](const Expr& stride) { return mod(stride, width) == Expr(0); };
-  while (width > 1 && (!fits(pitch) || !std::all_of(batch_strides.begin(), batch_strides.end(), fits))) width /= 2;
-  // Asynchronous copies are of 4 bytes or more; narrower ones of single elements.
-  return width * static_cast<int64_t>(size_of(dtype)) < 4 ? 1 : static_cast<int>(width);
-}
-
 // Of an operand whose matrices run `outer` (M or N) by K. False when neither is contiguous.
 bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
               const Shape& batch_strides, Matrix& out) {
@@ -55,7 +47,9 @@ bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Ex
   } else {
     return false;
   }
-  out.width = copy_width(dtype, out.pitch, batch_strides);
+  Shape strides = batch_strides;
+  strides.push_back(out.pitch);
+  out.width = copy_width(dtype, strides);
   return true;
 }
 

@@ -51,6 +51,15 @@ constexpr auto kScalarShapes = std::to_array<Shape>({
     {16, 64, 128, 16, 32, 4},
 });
 
+// For operands that are read element by element: what a thread holds of a panel must fit its registers.
+constexpr auto kGatheredShapes = std::to_array<Shape>({
+    {128, 64, 64, 64, 32, 3},
+    {128, 64, 64, 32, 32, 3},
+    {128, 128, 64, 64, 32, 3},
+    {128, 32, 64, 32, 32, 3},
+    {64, 64, 64, 32, 32, 3},
+});
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Multiplications and additions per clock of a multiprocessor.
@@ -63,7 +72,7 @@ int64_t registers(const Tile& tile, DType dtype) {
   const auto words = static_cast<int64_t>(std::max<size_t>(accumulator_size(dtype), 4) / 4);
   const int64_t fragments =
       tile.unit == Tile::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;
-  return tile.warp_m * tile.warp_n / 32 * words + fragments + 48;
+  return tile.warp_m * tile.warp_n / 32 * words + fragments + (words == 2 ? 72 : 48);
 }
 
 // Clocks that a block keeps a multiprocessor busy: the slowest of multiplying, reading fragments and filling panels.
@@ -71,9 +80,12 @@ double busy_clocks(const Tile& tile, DType dtype) {
   const auto size = static_cast<double>(size_of(dtype));
   const double warps = static_cast<double>(threads(tile)) / 32;
   const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / rate(tile, dtype);
-  const double read = warps * static_cast<double>((tile.warp_m + tile.warp_n) * tile.k) * size / 128;
+  // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
+  const double read = tile.unit == Tile::scalar
+                          ? warps * static_cast<double>((tile.warp_m / 4 + tile.warp_n / 8) * tile.k) * size / 4 * 0.75
+                          : warps * static_cast<double>((tile.warp_m + tile.warp_n) * tile.k) * size / 128;
   const double fill = static_cast<double>((tile.m + tile.n) * tile.k) * size / 40;
-  return std::max({multiply, read * (tile.unit == Tile::scalar ? 1.5 : 1), fill});
+  return std::max({multiply, read, fill});
 }
 
 double predict(const Tile& tile, const Extent& e) {
@@ -105,7 +117,12 @@ bool fits(const Tile& tile, const Extent& e) {
   // 32-bit panels across K are permuted within 128 bytes.
   if (tile.unit == Tile::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
     return false;
-  return true;
+  if (e.gathered) {  // threads are spread over the rows, then over the chunks of 16 bytes
+    const int64_t chunks = tile.k * static_cast<int64_t>(size_of(e.dtype)) / 16;
+    return threads(tile) < tile.m || chunks % (threads(tile) / tile.m) == 0;
+  }
+  // A thread's column repeats in every row that it copies.
+  return e.copy_width == 0 || threads(tile) % (tile.k / e.copy_width) == 0;
 }
 
 std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
@@ -130,7 +147,9 @@ Config encode(const Tile& t, double predicted_us) {
 std::vector<Config> every_config(const Extent& e) {
   // Scalar code reads 8-bit elements four at a time, unrolled.
   const auto size = std::max<int64_t>(static_cast<int64_t>(size_of(e.dtype)), e.tensor_core ? 1 : 4);
-  const std::span<const Shape> shapes = e.tensor_core ? std::span<const Shape>(kTensorCoreShapes) : kScalarShapes;
+  const std::span<const Shape> shapes = e.gathered      ? std::span<const Shape>(kGatheredShapes)
+                                        : e.tensor_core ? std::span<const Shape>(kTensorCoreShapes)
+                                                        : kScalarShapes;
   std::vector<Config> configs;
   for (const Shape& s : shapes) {
     Tile tile{

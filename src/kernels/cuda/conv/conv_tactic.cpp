@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution as an implicit matrix product: output pixels by output channels.
+#include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/cuda/conv/weights_tactic.h"
+#include "kernels/cuda/gemm/epilogue_tactic.h"
+
+namespace lathe::cuda {
+namespace {
+
+using cpu::ConvAttributes;
+using gemm::Tile;
+
+// How the input's pixels are read.
+enum class Reading {
+  dense,   // as a matrix of pixels by channels: every output pixel reads the input pixel at its place
+  window,  // vectors of channels
+  gather,  // element by element
+};
+
+struct Plan {
+  ConvAttributes attributes;
+  Reading reading = Reading::gather;
+  int width = 1;         // channels copied at once
+  int64_t channels = 0;  // of a group
+  int64_t padded = 0;    // as K counts them
+  int64_t outputs = 0;   // channels of a group
+  int64_t taps = 1;
+  Expr pixels;  // of the output, over the whole batch
+  int64_t k() const { return taps * padded; }
+};
+
+// Whether the pixels of all images follow each other at one distance.
+bool has_one_pitch(const Operand& x) {
+  Expr stride = 0;
+  for (size_t d = x.dims.size(); d-- > 0;) {
+    if (d == 1 || x.dims[d] == Expr(1)) continue;
+    if (stride != Expr(0) && x.strides[d] != stride) return false;
+    stride = x.strides[d] * x.dims[d];
+  }
+  return true;
+}
+
+Expr pixel_pitch(const Operand& x) {
+  for (size_t d = x.dims.size(); d-- > 0;)
+    if (d != 1 && x.dims[d] != Expr(1)) return x.strides[d];
+  return 0;
+}
+
+Reading reading_of(const Operand& x, const ConvAttributes& a, int width) {
+  const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
+  const bool channels_last = x.strides[1] == Expr(1) || x.dims[1] == Expr(1);
+  if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return Reading::gather;
+  if (a.kernel == ones && a.stride == ones && a.pad == zeros && has_one_pitch(x)) return Reading::dense;
+  return Reading::window;
+}
+
+std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
+  if (!problem.is(OpKind::convolution)) return "not a convolution";
+  const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = problem.outputs[0];
+  if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
+  if (!w.constant) return "the weights are not constant";
+  if (auto reason = cpu::resolve(problem, plan.attributes)) return reason;
+  const ConvAttributes& a = plan.attributes;
+  const Dims& dims = w.constant->dims();
+  plan.channels = dims[1];
+  plan.outputs = dims[0] / a.groups;
+  plan.taps = a.kernel[0] * a.kernel[1] * a.kernel[2];
+  if (plan.channels == 0 || plan.outputs == 0 || plan.taps == 0) return "an empty dimension";
+  if (plan.taps * plan.channels > (1 << 24)) return "more than 16 million weights for an output channel";
+  Shape strides;  // of the beginnings of pixels
+  for (size_t d = 0; d < x.dims.size(); ++d)
+    if (d != 1 && x.dims[d] != Expr(1)) strides.push_back(x.strides[d]);
+  if (a.groups > 1) strides.push_back(plan.channels);
+  plan.width = gemm::copy_width(x.dtype, strides);
+  plan.reading = reading_of(x, a, plan.width);
+  const int64_t unit = plan.reading == Reading::window ? plan.width : 1;
+  plan.padded = (plan.channels + unit - 1) / unit * unit;
+  plan.pixels = y.dims[0];
+  for (size_t d = 2; d < y.dims.size(); ++d) plan.pixels *= y.dims[d];
+  return std::nullopt;
+}
+
+std::string window_type(const ConvAttributes& a) {
+  std::string text;
+  for (const auto* values : {&a.kernel, &a.stride, &a.dilation, &a.pad})
+    for (int64_t value : *values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
+  return fmt::format("conv::Window<{}>", text);
+}
+
+// Declares the loader `a`.
+std::string input_loader(Source& source, const Problem& problem, const Plan& plan, const Tile& tile) {
+  if (plan.reading == Reading::dense) {
+    const std::string group = fmt::format(" + batch * {}L", plan.channels);
+    return gemm::dense_loader(source,
+                              {"a", "A", plan.attributes.groups > 1 ? group : "", pixel_pitch(problem.inputs[0]),
+                               plan.width, false, plan.pixels, plan.k()},
+                              tile);
+  }
+  const Operand& y = problem.outputs[0];
+  std::string extents;
+  for (int d = y.rank() - 3; d < y.rank(); ++d)
+    extents +=
+        fmt::format("{}{}", extents.empty() ? "" : ", ", d < 2 ? "1L" : source.number(y.dims[static_cast<size_t>(d)]));
+  std::string text = fmt::format("using Window = {};\n  ", window_type(plan.attributes));
+  text += plan.reading == Reading::window
+              ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, Window, {}, {}> a;\n  ",
+                            plan.width, plan.channels, plan.padded)
+              : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, Window, {}> a;\n  ", plan.channels);
+  return text + fmt::format("a.start(A_, conv::Pixels{{{{{}}}}}, batch * {}, block, m);\n  ", extents, plan.channels);
+}
+
+class ConvTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "conv"; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    Plan plan;
+    return make_plan(problem, plan);
+  }
+
+  std::vector<Config> configs(const Problem& problem) const override {
+    Plan plan;
+    make_plan(problem, plan);  // refuse() has seen to it that this works
+    gemm::Extent e;
+    e.dtype = problem.inputs[0].dtype;
+    e.output = problem.outputs[0].dtype;
+    e.tensor_core = gemm::has_tensor_core(problem, false);
+    e.gathered = plan.reading == Reading::gather;
+    e.copy_width = plan.reading == Reading::window ? plan.width : 0;
+    const Dims& y = problem.outputs[0].opt_dims;
+    e.m = 1;
+    for (size_t d = 0; d < y.size(); ++d) e.m *= d == 1 ? 1 : y[d];
+    e.n = plan.outputs, e.k = plan.k(), e.batch = plan.attributes.groups;
+    return gemm::configs(e);
+  }
+
+  Result<Emission> emit(const Problem& problem, const Config& config) const override {
+    Plan plan;
+    if (const auto refusal = make_plan(problem, plan)) return fail(ErrorCode::internal, "conv: {}", *refusal);
+    const Tile tile = gemm::decode(config);
+    const DType dtype = problem.inputs[0].dtype;
+    Emission emission;
+    emission.with_program = false;
+    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
+    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    LATHE_ASSIGN(Tensor packed, conv::pack_weights(*problem.inputs[1].constant, plan.padded));
+    const int64_t pitch = packed.dims()[1];
+    Source source("conv/conv.cuh");
+    source.input(0, problem.inputs[0], "A");
+    source.input(1, gemm::packed_operand(packed), "B");
+    emission.packed.push_back(std::move(packed));
+    std::string body =
+        fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
+                    gemm::tile_type(tile, dtype, false, false), source.number(plan.pixels), plan.outputs, plan.k());
+    body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
+    body += "const long batch = block.batch;\n  ";
+    body += input_loader(source, problem, plan, tile);
+    body += gemm::dense_loader(source,
+                               {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,
+                                static_cast<int>(16 / size_of(dtype)), false, plan.outputs, plan.k()},
+                               tile);
+    gemm::Ending ending{problem, dtype, 1, plan.pixels, plan.outputs, plan.attributes.groups};
+    ending.batch_is_columns = true;
+    ending.weights_first = true;
+    gemm::finish(source, std::move(body), tile, ending, emission);
+    return emission;
+  }
+};
+
+}  // namespace
+
+const Tactic& conv_tactic() {
+  static const ConvTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The input of a convolution as the left operand of a product: a row for each output pixel, K runs over the window's
+// taps and, innermost, over the channels. Channels lie side by side in memory.
+#pragma once
+
+#include "conv/window.cuh"
+#include "gemm/dense_loader.cuh"
+#include "gemm/gemm.cuh"
+
+namespace conv {
+
+// kChannels are read of each pixel; K counts kPadded, a multiple of kWidth. A thread copies one column of some rows, so
+// it keeps one place in K and the corners of its rows.
+template <class X, class Panel, int kThreads, int kWidth, class Window, int kChannels, int kPadded>
+class WindowLoader {
+ public:
+  LATHE_DEVICE_MEMBER void start(const X& x, const Pixels& pixels, long first_channel, const gemm::Block& block,
+                                 long rows) {
+    x_ = &x;
+    const long k = block.k + thread_x() % kPerRow * kWidth;
+    channel_ = static_cast<int>(k % kPadded);
+    tap_.start(static_cast<int>(k / kPadded));
+    rows_left_ = gemm::min_of(rows - block.row, Panel::kRows);
+    const long first_image = corner_of<Window>(pixels, block.row).image;
+    base_ = x.data + first_image * x.stride(0) + first_channel;
+    LATHE_UNROLL
+    for (int i = 0; i < kPasses; ++i) {
+      const Corner corner = corner_of<Window>(pixels, block.row + row_of(i));
+      long offset = (corner.image - first_image) * x.stride(0);
+      LATHE_UNROLL
+      for (int axis = 0; axis < 3; ++axis) {
+        offset += corner.at[axis] * axis_stride(x, axis);
+        rows_[i].corner[axis] = corner.at[axis];
+      }
+      rows_[i].offset = static_cast<int>(offset);
+    }
+  }
+
+  LATHE_DEVICE_MEMBER void fetch(char* panel) {
+    panel += Panel::offset(row_of(0), thread_x() % kPerRow * kWidth);
+    const T* at = base_ + tap_.offset(*x_) + channel_;
+    const int width = kChannels % kWidth == 0 ? kWidth : gemm::clamp(kChannels - channel_, kWidth);
+    const int valid = tap_.exists() ? width : 0;
+    LATHE_UNROLL
+    for (int i = 0; i < kPasses; ++i) {
+      if (kUneven && row_of(i) >= Panel::kRows) break;
+      const bool inside = row_of(i) < rows_left_ && is_inside(*x_, rows_[i].corner, tap_);
+      gemm::copy_elements<T, kWidth>(panel + bytes_ahead(i), at + rows_[i].offset, inside ? valid : 0);
+    }
+    channel_ += Panel::kColumns;
+    while (channel_ >= kPadded) {
+      channel_ -= kPadded;
+      tap_.next();
+    }
+  }
+
+  LATHE_DEVICE_MEMBER void place(char*) {}
+
+ private:
+  using T = typename X::Type;
+  static constexpr int kPerRow = Panel::kColumns / kWidth;
+  static constexpr int kRowsPerPass = kThreads / kPerRow;
+  static constexpr int kPasses = (Panel::kRows + kRowsPerPass - 1) / kRowsPerPass;
+  static constexpr bool kUneven = Panel::kRows % kRowsPerPass != 0;
+  static_assert(kThreads % kPerRow == 0, "a thread stays in its column");
+
+  struct Row {
+    int offset;  // of the corner's pixel, from base_
+    int corner[3];
+  };
+
+  LATHE_DEVICE_MEMBER static int row_of(int i) { return thread_x() / kPerRow + i * kRowsPerPass; }
+  LATHE_DEVICE_MEMBER static int bytes_ahead(int i) {
+    if constexpr (kRowsPerPass % 8 == 0) return i * kRowsPerPass * Panel::kRowBytes;
+    const int column = thread_x() % kPerRow * kWidth;
+    return Panel::offset(row_of(i), column) - Panel::offset(row_of(0), column);
+  }
+
+  const X* x_;
+  const T* base_;
+  Tap<Window> tap_;
+  int channel_;
+  int rows_left_;
+  Row rows_[kPasses];
+};
+
+}  // namespace conv

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "cuda/emulated_device.h"
+#include "cuda/kernel_check.h"
+#include "kernels/cuda/gemm/tile_tactic.h"
+
+namespace lathe::cuda {
+
+const Tactic& conv_tactic();
+
+namespace {
+
+const Backend& backend() {
+  static const std::unique_ptr<Device> device = make_emulated_device();
+  static const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
+  static const Backend backend{*device, *compiler};
+  return backend;
+}
+
+// Small integers, whose sums are exact.
+Tensor weights(DType type, Dims dims) {
+  Tensor tensor = *Tensor::allocate(type, std::move(dims));
+  dispatch(type, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < tensor.volume(); ++i)
+      tensor.mutable_as<T>()[i] = static_cast<T>(static_cast<float>(i * 7 % 5));
+  });
+  return tensor;
+}
+
+void check(const Problem& problem, const Config& config, const CheckOptions& options = {}) {
+  const Result<> result = check_kernel(backend(), conv_tactic(), problem, config, options);
+  EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+}
+
+void check_first(const Problem& problem, const CheckOptions& options = {}) {
+  const std::optional<std::string> refusal = conv_tactic().refuse(problem);
+  ASSERT_FALSE(refusal) << *refusal;
+  const std::vector<Config> configs = conv_tactic().configs(problem);
+  ASSERT_FALSE(configs.empty());
+  check(problem, configs.front(), options);
+}
+
+// The output's shape follows from the op's rule.
+Problem convolution(const ConvolutionAttrs& attrs, Operand x, const Tensor& w) {
+  Problem problem = op_problem(attrs, {std::move(x), operand(w.dtype(), w.dims())}, {});
+  problem.inputs[1].constant = &w;
+  Dims y = {problem.inputs[0].opt_dims[0], w.dims()[0]};
+  for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
+    const auto get = [i](const Ints& values, int64_t fallback) { return i < values.size() ? values[i] : fallback; };
+    const int64_t reach = (w.dims()[2 + i] - 1) * get(attrs.dilation, 1) + 1;
+    y.push_back((problem.inputs[0].opt_dims[2 + i] + get(attrs.pads_begin, 0) + get(attrs.pads_end, 0) - reach) /
+                    get(attrs.stride, 1) +
+                1);
+  }
+  problem.outputs = {operand(w.dtype(), std::move(y), Layout::channels_last)};
+  return problem;
+}
+
+TEST(CudaConv, ConvolvesEveryType) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8, DType::i32}) {
+    const Tensor w = weights(type, {20, 16, 3, 3});
+    check_first(convolution(attrs, operand(type, {2, 16, 7, 6}, Layout::channels_last), w));
+  }
+}
+
+TEST(CudaConv, StridesDilationsAndUnequalPads) {
+  ConvolutionAttrs attrs;
+  attrs.stride = {2, 1}, attrs.dilation = {1, 2}, attrs.pads_begin = {0, 3}, attrs.pads_end = {2, 1};
+  const Tensor w = weights(DType::f16, {24, 8, 2, 3});
+  check_first(convolution(attrs, operand(DType::f16, {1, 8, 9, 11}, Layout::channels_last), w));
+  attrs = {};
+  attrs.stride = {3, 2};
+  const Tensor pointwise = weights(DType::f16, {24, 40, 1, 1});
+  check_first(convolution(attrs, operand(DType::f16, {2, 40, 9, 11}, Layout::channels_last), pointwise));
+  check_first(convolution({}, operand(DType::f16, {2, 40, 5, 7}, Layout::channels_last), pointwise));
+}
+
+TEST(CudaConv, OneAndThreeDimensions) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = {2}, attrs.pads_end = {2};
+  const Tensor line = weights(DType::f16, {16, 8, 5});
+  check_first(convolution(attrs, operand(DType::f16, {3, 8, 21}, Layout::channels_last), line));
+  attrs.pads_begin = {1, 1, 0}, attrs.pads_end = {1, 0, 1}, attrs.stride = {1, 2, 1};
+  const Tensor cube = weights(DType::f32, {12, 4, 3, 2, 2});
+  check_first(convolution(attrs, operand(DType::f32, {2, 4, 4, 5, 6}, Layout::channels_last), cube));
+}
+
+// Vectors of fewer than eight channels, a last vector in part, and pixels further apart than their channels.
+TEST(CudaConv, ChannelsNeedNotFillVectors) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (int64_t channels : {4, 6, 12}) {
+    const Tensor w = weights(DType::f16, {10, channels, 3, 3});
+    check_first(convolution(attrs, operand(DType::f16, {1, channels, 6, 5}, Layout::channels_last), w));
+  }
+  const Tensor w = weights(DType::f16, {10, 10, 3, 3});
+  check_first(convolution(attrs, strided_operand(DType::f16, {2, 10, 6, 5}, {480, 1, 80, 16}), w));
+}
+
+TEST(CudaConv, PlanarImagesAndOddChannelsAreGathered) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {3, 3};
+  attrs.stride = {2, 2};
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor w = weights(type, {24, 3, 7, 7});
+    check_first(convolution(attrs, operand(type, {2, 3, 13, 12}), w));
+    check_first(convolution(attrs, operand(type, {2, 3, 13, 12}, Layout::channels_last), w));
+  }
+}
+
+TEST(CudaConv, GroupsAreABatch) {
+  ConvolutionAttrs attrs;
+  attrs.groups = 3;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (int64_t outputs : {24, 15}) {
+    const Tensor w = weights(DType::f16, {outputs, 8, 3, 3});
+    check_first(convolution(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), w));
+  }
+  const Tensor pointwise = weights(DType::f16, {24, 8, 1, 1});
+  attrs.pads_begin = attrs.pads_end = {};
+  check_first(convolution(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), pointwise));
+}
+
+TEST(CudaConv, EveryTileReadsWindows) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor w = weights(type, {72, 16, 3, 3});
+    const Problem problem = convolution(attrs, operand(type, {1, 16, 9, 9}, Layout::channels_last), w);
+    gemm::Extent extent;
+    extent.dtype = extent.output = type;
+    extent.tensor_core = type == DType::f16;
+    extent.copy_width = type == DType::f16 ? 8 : 4;
+    extent.m = 81, extent.n = 72, extent.k = 144;
+    for (const Config& config : gemm::every_config(extent))
+      if (gemm::decode(config).splits == 1) check(problem, config);
+  }
+}
+
+TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  const Tensor w = weights(DType::f16, {24, 64, 3, 3});
+  Problem problem = convolution(attrs, operand(DType::f16, {1, 64, 5, 5}, Layout::channels_last), w);
+  problem.operands = {strided_operand(DType::f32, {1, 24, 5, 5}, {0, 1, 0, 0}),
+                      operand(DType::f16, {1, 24, 5, 5}, Layout::channels_last)};
+  problem.program = *parse_program("in=3; r3=add r0 r1; r4=add r3 r2; r5=relu r4; out r5");
+  problem.outputs[0].strides[3] = 40, problem.outputs[0].strides[2] = 200, problem.outputs[0].strides[0] = 1000;
+  problem.outputs[0].opt_strides = {1000, 1, 200, 40};
+  size_t splits = 0;
+  for (const Config& config : conv_tactic().configs(problem)) {
+    const bool split = gemm::decode(config).splits > 1;
+    if ((split ? splits++ : 0) < 1) check(problem, config);
+    if (splits == 1) break;
+  }
+  EXPECT_EQ(splits, 1u);
+}
+
+TEST(CudaConv, BatchMayBeSymbolic) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  const Tensor w = weights(DType::f16, {16, 8, 3, 3});
+  const std::vector<int64_t> symbols = {3};
+  Problem problem = convolution(attrs, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
+  const Expr batch = Expr::symbol(0);
+  problem.inputs[0] = symbolic_operand(DType::f16, {batch, 8, 5, 5}, symbols, Layout::channels_last);
+  problem.outputs[0] = symbolic_operand(DType::f16, {batch, 16, 5, 5}, symbols, Layout::channels_last);
+  CheckOptions options;
+  options.symbols = symbols;
+  check_first(problem, options);
+}
+
+TEST(CudaConv, StatesWhyItRefuses) {
+  const Tensor w = weights(DType::f16, {16, 8, 3, 3});
+  Problem problem = convolution({}, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
+  problem.inputs[1].constant = nullptr;
+  EXPECT_EQ(conv_tactic().refuse(problem).value_or(""), "the weights are not constant");
+}
+
+}  // namespace
+}  // namespace lathe::cuda
