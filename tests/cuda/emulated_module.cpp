@@ -5,30 +5,94 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+
 #include "emulated_compiler.h"
 #include "kernels/cuda/headers.h"
 
 namespace lathe::cuda {
 
-Result<std::vector<std::byte>> compile_for_emulator(std::string_view source) {
+namespace {
+
+std::map<std::string, std::string> header_texts() {
   std::map<std::string, std::string> texts;
   for (const Header& header : headers()) texts[header.name] = header.text;
-  const emulator::Compiled compiled = emulator::compile(std::string(source), texts);
-  if (!compiled.ok) return fail(ErrorCode::internal, "device code does not compile:\n{}\n{}", compiled.log, source);
-  const auto* bytes = reinterpret_cast<const std::byte*>(compiled.object.data());
-  return std::vector<std::byte>(bytes, bytes + compiled.object.size());
+  return texts;
 }
 
-Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std::byte> object) {
+std::vector<std::byte> to_bytes(const std::vector<char>& object) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(object.data());
+  return {bytes, bytes + object.size()};
+}
+
+// An ELF object as a file in memory, which stays open: the loader knows libraries by their path, which holds its
+// number.
+Result<int> memory_file(std::span<const std::byte> object) {
   const int file = memfd_create("emulated kernel", MFD_CLOEXEC);
   if (file < 0 || write(file, object.data(), object.size()) != static_cast<ssize_t>(object.size()))
     return fail(ErrorCode::internal, "no memory file for a kernel");
+  return file;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> compile_for_emulator(std::string_view source) {
+  const emulator::Compiled compiled = emulator::compile(std::string(source), header_texts());
+  if (!compiled.ok) return fail(ErrorCode::internal, "device code does not compile:\n{}\n{}", compiled.log, source);
+  return to_bytes(compiled.object);
+}
+
+Result<> EmulatedBatch::compile(const std::vector<std::string>& sources) {
+  constexpr size_t kTogether = 24;  // more take the compiler longer than their share
+  std::vector<std::vector<std::string>> parts;
+  for (const std::string& source : std::set<std::string>(sources.begin(), sources.end())) {
+    if (objects_.contains(source)) continue;
+    if (parts.empty() || parts.back().size() == kTogether) parts.emplace_back();
+    parts.back().push_back(source);
+  }
+  const std::map<std::string, std::string> texts = header_texts();
+  std::vector<std::vector<emulator::Compiled>> results(parts.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i; (i = next++) < parts.size();) results[i] = emulator::compile_together(parts[i], texts);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), parts.size()); ++i)
+      threads.emplace_back(work);
+    work();
+  }
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (size_t k = 0; k < parts[i].size(); ++k) {
+      if (!results[i][k].ok) return fail(ErrorCode::internal, "device code does not compile:\n{}", results[i][k].log);
+      objects_[parts[i][k]] = to_bytes(results[i][k].object);
+    }
+  return {};
+}
+
+const std::vector<std::byte>* EmulatedBatch::find(const std::string& source) const {
+  const auto it = objects_.find(source);
+  return it == objects_.end() ? nullptr : &it->second;
+}
+
+Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std::byte> object) {
   auto module = std::make_unique<EmulatedModule>();
-  module->library_ = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  module->file_ = file;  // stays open: the loader knows libraries by their path, which holds its number
+  const std::string_view text(reinterpret_cast<const char*>(object.data()), object.size());
+  std::string path, suffix;
+  if (text.starts_with("\x7f")) {  // ELF
+    LATHE_ASSIGN(module->file_, memory_file(object));
+    path = fmt::format("/proc/self/fd/{}", module->file_);
+  } else {  // the place of one of a batch
+    path = text.substr(0, text.rfind(' '));
+    suffix = text.substr(path.size() + 1);
+  }
+  module->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!module->library_) return fail(ErrorCode::internal, "dlopen: {}", dlerror());
-  module->function_ = dlsym(module->library_, "lathe_kernel");
-  const void* parameters = dlsym(module->library_, "lathe_kernel_parameters");
+  module->function_ = dlsym(module->library_, ("lathe_kernel" + suffix).c_str());
+  const void* parameters = dlsym(module->library_, ("lathe_kernel" + suffix + "_parameters").c_str());
   if (!module->function_ || !parameters) return fail(ErrorCode::internal, "the object holds no kernel");
   module->parameters_ = *static_cast<const unsigned*>(parameters);
   return module;

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +17,16 @@ namespace lathe::cuda {
 
 // The emulator's form of a cubin. The library's own device headers can be included.
 Result<std::vector<std::byte>> compile_for_emulator(std::string_view source);
+
+// Sources that are compiled at once, on all cores; each one's form is found by its text.
+class EmulatedBatch {
+ public:
+  Result<> compile(const std::vector<std::string>& sources);
+  const std::vector<std::byte>* find(const std::string& source) const;
+
+ private:
+  std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
+};
 
 class EmulatedModule {
  public:

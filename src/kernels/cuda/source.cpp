@@ -25,8 +25,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return text;
 }
 
-// One line per instruction; register i is the variable r<i>.
-std::string program_lines(const Program& program, std::string_view indent) {
+}  // namespace
+
+std::string program_lines(const Program& program, std::string_view type, std::string_view indent) {
   std::string text;
   size_t target = program.num_inputs;
   for (const Instruction& instruction : program.code) {
@@ -35,12 +36,14 @@ std::string program_lines(const Program& program, std::string_view indent) {
     for (int i = 0; i < info->operands; ++i)
       arguments.push_back(fmt::format("r{}", instruction.operands[static_cast<size_t>(i)]));
     for (int i = 0; i < info->immediates; ++i)
-      arguments.push_back(literal(instruction.immediates[static_cast<size_t>(i)]));
-    text +=
-        fmt::format("{}const float r{} = instruction::{}({});\n", indent, target++, info->name, join(arguments, ", "));
+      arguments.push_back(fmt::format("{}({})", type, literal(instruction.immediates[static_cast<size_t>(i)])));
+    text += fmt::format("{}const {} r{} = instruction::{}({});\n", indent, type, target++, info->name,
+                        join(arguments, ", "));
   }
   return text;
 }
+
+namespace {
 
 // The function that loads the operands of W elements and runs the program on each.
 std::string program_function(const Program& program, bool has_accumulator, size_t num_operands) {
@@ -53,7 +56,7 @@ std::string program_function(const Program& program, bool has_accumulator, size_
   if (has_accumulator) text += "      const float r0 = v[i];\n";
   for (size_t k = 0; k < num_operands; ++k)
     text += fmt::format("      const float r{} = o{}[i];\n", k + (has_accumulator ? 1 : 0), k);
-  text += program_lines(program, "      ");
+  text += program_lines(program, "float", "      ");
   for (size_t k = 0; k < program.outputs.size(); ++k)
     text += has_accumulator ? fmt::format("      v[i] = r{};\n", program.outputs[k])
                             : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
@@ -127,6 +130,19 @@ std::string_view device_type(DType dtype) {
   return "bool";
 }
 
+DType raw_type(DType dtype) {
+  switch (size_of(dtype)) {
+    case 1:
+      return DType::u8;
+    case 2:
+      return DType::u16;
+    case 4:
+      return DType::u32;
+    default:
+      return DType::u64;
+  }
+}
+
 Source::Source(std::string_view header) : header_(header) {}
 
 std::string Source::number(const Expr& expr) {
@@ -164,6 +180,15 @@ void Source::tensor(LaunchArg arg, const Operand& operand, std::string_view name
   members.insert(members.begin(), fmt::format("{}_data", name));
   objects_ += fmt::format("  const {} {}_{{{}}};\n", name, name, join(members, ", "));
   args_.push_back(std::move(arg));
+}
+
+void Source::list(std::string_view name, const Shape& values) {
+  std::vector<std::string> members;
+  const std::string function = index_function("operator()", values, members);
+  declarations_ += fmt::format("struct {} {{\n", name);
+  if (!members.empty()) declarations_ += fmt::format("  long {};\n", join(members, ", "));
+  declarations_ += function + "};\n";
+  objects_ += fmt::format("  const {} {}_{{{}}};\n", name, name, join(members, ", "));
 }
 
 void Source::input(size_t index, const Operand& operand, std::string_view name) {

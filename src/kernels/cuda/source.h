@@ -23,6 +23,10 @@ int vector_width(const Operand& operand);
 // `operand` with the dims of `to`, aligned at the last, with stride 0 where it has extent 1 or no dimension.
 Operand broadcast(const Operand& operand, const Operand& to);
 std::string_view device_type(DType dtype);  // its name in lib/types.cuh
+DType raw_type(DType dtype);                // the unsigned integer of its size: bits that are moved as they are
+
+// One line per instruction of the program; register i is the variable r<i> of `type` (float or double).
+std::string program_lines(const Program& program, std::string_view type, std::string_view indent);
 
 class Source {
  public:
@@ -33,6 +37,8 @@ class Source {
   // For an epilogue: fusion_.apply<D, W>(v, c, count). For a pure pointwise program, which has no accumulator:
   // fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
   void fusion(const Problem& problem, size_t first_input);
+  // Integers by index: type `name`, object name##_, read as name##_(i).
+  void list(std::string_view name, const Shape& values);
   // A pointer `name` to elements of `type` that many bytes into the workspace.
   void workspace(std::string_view name, Expr byte_offset, std::string_view type);
   // The expression in device code: a literal, or the name of an argument.

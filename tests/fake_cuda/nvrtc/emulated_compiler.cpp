@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 
 extern char** environ;
 
@@ -100,7 +101,11 @@ fs::path working_folder() {
 
 }  // namespace
 
-Compiled compile(const std::string& source, const std::map<std::string, std::string>& headers) {
+namespace {
+
+// Compiles `source` unless it is there already. Where the shared object lies, or "" and the compiler's words.
+fs::path compile_to_file(const std::string& source, const std::map<std::string, std::string>& headers,
+                         std::string& log) {
   std::set<std::string> used;
   collect_includes(source, headers, used);
   std::string key = source + read_file(LATHE_EMULATOR_INCLUDE "/emulator.h");
@@ -110,26 +115,58 @@ Compiled compile(const std::string& source, const std::map<std::string, std::str
   char name[20];
   std::snprintf(name, sizeof name, "%016lx", static_cast<unsigned long>(hash_of(key)));
   const fs::path kept = fs::path(LATHE_EMULATED_CACHE) / name;
-  Compiled result;
-  if (!fs::exists(kept) || read_file(kept / "key") != key) {
-    const fs::path folder = working_folder();
-    write_file(folder / "kernel.cu", source);
-    for (const std::string& header : used) write_file(folder / header, headers.at(header));
-    write_file(folder / "key", key);
-    const int status = run(command_line(folder), folder / "log");
-    result.log = read_file(folder / "log");
-    std::error_code ignored;
-    if (status == 0) {
-      fs::remove_all(kept, ignored);
-      fs::rename(folder, kept, ignored);  // another process may have been faster
-    }
-    fs::remove_all(folder, ignored);
-    if (status != 0) return result;
+  if (fs::exists(kept) && read_file(kept / "key") == key) return kept / "kernel.so";
+  const fs::path folder = working_folder();
+  write_file(folder / "kernel.cu", source);
+  for (const std::string& header : used) write_file(folder / header, headers.at(header));
+  write_file(folder / "key", key);
+  const int status = run(command_line(folder), folder / "log");
+  log = read_file(folder / "log");
+  std::error_code ignored;
+  if (status == 0) {
+    fs::remove_all(kept, ignored);
+    fs::rename(folder, kept, ignored);  // another process may have been faster
   }
-  const std::string object = read_file(kept / "kernel.so");
+  fs::remove_all(folder, ignored);
+  return status == 0 ? kept / "kernel.so" : fs::path();
+}
+
+// The kernel in a namespace of its own; its includes go to the front.
+void append_renamed(const std::string& source, const std::string& suffix, std::string& includes, std::string& text) {
+  text += "#define lathe_kernel lathe_kernel" + suffix + "\n";
+  text += "#define lathe_kernel_parameters lathe_kernel" + suffix + "_parameters\n";
+  text += "namespace kernel" + suffix + " {\n";
+  std::istringstream lines(source);
+  for (std::string line; std::getline(lines, line);) (line.starts_with("#include") ? includes : text) += line + "\n";
+  text += "}\n#undef lathe_kernel\n#undef lathe_kernel_parameters\n";
+}
+
+}  // namespace
+
+Compiled compile(const std::string& source, const std::map<std::string, std::string>& headers) {
+  Compiled result;
+  const fs::path file = compile_to_file(source, headers, result.log);
+  if (file.empty()) return result;
+  const std::string object = read_file(file);
   result.object.assign(object.begin(), object.end());
   result.ok = !result.object.empty();
   return result;
+}
+
+std::vector<Compiled> compile_together(const std::vector<std::string>& sources,
+                                       const std::map<std::string, std::string>& headers) {
+  std::string includes, text;
+  for (size_t i = 0; i < sources.size(); ++i) append_renamed(sources[i], "_" + std::to_string(i), includes, text);
+  std::string log;
+  const fs::path file = compile_to_file(includes + text, headers, log);
+  std::vector<Compiled> results(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    results[i].log = log;
+    results[i].ok = !file.empty();
+    const std::string line = file.string() + " _" + std::to_string(i);
+    results[i].object.assign(line.begin(), line.end());
+  }
+  return results;
 }
 
 }  // namespace emulator

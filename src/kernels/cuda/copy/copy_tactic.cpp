@@ -12,20 +12,6 @@ namespace {
 constexpr uint32_t kThreads = 256;
 constexpr int64_t kMaxBlocksY = 65535;
 
-// Bits are moved as they are when there is nothing to convert.
-DType raw_type(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return DType::u8;
-    case 2:
-      return DType::u16;
-    case 4:
-      return DType::u32;
-    default:
-      return DType::u64;
-  }
-}
-
 struct Plan {
   Operand in, out;  // collapsed; the output's dims are ordered by its strides
   bool tiled = false;
