@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "cuda/convolution_problem.h"
 #include "cuda/emulated_device.h"
-#include "cuda/kernel_check.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 
 namespace lathe::cuda {
@@ -18,17 +18,6 @@ const Backend& backend() {
   return backend;
 }
 
-// Small integers, whose sums are exact.
-Tensor weights(DType type, Dims dims) {
-  Tensor tensor = *Tensor::allocate(type, std::move(dims));
-  dispatch(type, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t i = 0; i < tensor.volume(); ++i)
-      tensor.mutable_as<T>()[i] = static_cast<T>(static_cast<float>(i * 7 % 5));
-  });
-  return tensor;
-}
-
 void check(const Problem& problem, const Config& config, const CheckOptions& options = {}) {
   const Result<> result = check_kernel(backend(), conv_tactic(), problem, config, options);
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
@@ -42,51 +31,35 @@ void check_first(const Problem& problem, const CheckOptions& options = {}) {
   check(problem, configs.front(), options);
 }
 
-// The output's shape follows from the op's rule.
-Problem convolution(const ConvolutionAttrs& attrs, Operand x, const Tensor& w) {
-  Problem problem = op_problem(attrs, {std::move(x), operand(w.dtype(), w.dims())}, {});
-  problem.inputs[1].constant = &w;
-  Dims y = {problem.inputs[0].opt_dims[0], w.dims()[0]};
-  for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
-    const auto get = [i](const Ints& values, int64_t fallback) { return i < values.size() ? values[i] : fallback; };
-    const int64_t reach = (w.dims()[2 + i] - 1) * get(attrs.dilation, 1) + 1;
-    y.push_back((problem.inputs[0].opt_dims[2 + i] + get(attrs.pads_begin, 0) + get(attrs.pads_end, 0) - reach) /
-                    get(attrs.stride, 1) +
-                1);
-  }
-  problem.outputs = {operand(w.dtype(), std::move(y), Layout::channels_last)};
-  return problem;
-}
-
 TEST(CudaConv, ConvolvesEveryType) {
   ConvolutionAttrs attrs;
   attrs.pads_begin = attrs.pads_end = {1, 1};
   for (DType type : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8, DType::i32}) {
-    const Tensor w = weights(type, {20, 16, 3, 3});
-    check_first(convolution(attrs, operand(type, {2, 16, 7, 6}, Layout::channels_last), w));
+    const Tensor w = small_weights(type, {20, 16, 3, 3});
+    check_first(convolution_problem(attrs, operand(type, {2, 16, 7, 6}, Layout::channels_last), w));
   }
 }
 
 TEST(CudaConv, StridesDilationsAndUnequalPads) {
   ConvolutionAttrs attrs;
   attrs.stride = {2, 1}, attrs.dilation = {1, 2}, attrs.pads_begin = {0, 3}, attrs.pads_end = {2, 1};
-  const Tensor w = weights(DType::f16, {24, 8, 2, 3});
-  check_first(convolution(attrs, operand(DType::f16, {1, 8, 9, 11}, Layout::channels_last), w));
+  const Tensor w = small_weights(DType::f16, {24, 8, 2, 3});
+  check_first(convolution_problem(attrs, operand(DType::f16, {1, 8, 9, 11}, Layout::channels_last), w));
   attrs = {};
   attrs.stride = {3, 2};
-  const Tensor pointwise = weights(DType::f16, {24, 40, 1, 1});
-  check_first(convolution(attrs, operand(DType::f16, {2, 40, 9, 11}, Layout::channels_last), pointwise));
-  check_first(convolution({}, operand(DType::f16, {2, 40, 5, 7}, Layout::channels_last), pointwise));
+  const Tensor pointwise = small_weights(DType::f16, {24, 40, 1, 1});
+  check_first(convolution_problem(attrs, operand(DType::f16, {2, 40, 9, 11}, Layout::channels_last), pointwise));
+  check_first(convolution_problem({}, operand(DType::f16, {2, 40, 5, 7}, Layout::channels_last), pointwise));
 }
 
 TEST(CudaConv, OneAndThreeDimensions) {
   ConvolutionAttrs attrs;
   attrs.pads_begin = {2}, attrs.pads_end = {2};
-  const Tensor line = weights(DType::f16, {16, 8, 5});
-  check_first(convolution(attrs, operand(DType::f16, {3, 8, 21}, Layout::channels_last), line));
+  const Tensor line = small_weights(DType::f16, {16, 8, 5});
+  check_first(convolution_problem(attrs, operand(DType::f16, {3, 8, 21}, Layout::channels_last), line));
   attrs.pads_begin = {1, 1, 0}, attrs.pads_end = {1, 0, 1}, attrs.stride = {1, 2, 1};
-  const Tensor cube = weights(DType::f32, {12, 4, 3, 2, 2});
-  check_first(convolution(attrs, operand(DType::f32, {2, 4, 4, 5, 6}, Layout::channels_last), cube));
+  const Tensor cube = small_weights(DType::f32, {12, 4, 3, 2, 2});
+  check_first(convolution_problem(attrs, operand(DType::f32, {2, 4, 4, 5, 6}, Layout::channels_last), cube));
 }
 
 // Vectors of fewer than eight channels, a last vector in part, and pixels further apart than their channels.
@@ -94,11 +67,11 @@ TEST(CudaConv, ChannelsNeedNotFillVectors) {
   ConvolutionAttrs attrs;
   attrs.pads_begin = attrs.pads_end = {1, 1};
   for (int64_t channels : {4, 6, 12}) {
-    const Tensor w = weights(DType::f16, {10, channels, 3, 3});
-    check_first(convolution(attrs, operand(DType::f16, {1, channels, 6, 5}, Layout::channels_last), w));
+    const Tensor w = small_weights(DType::f16, {10, channels, 3, 3});
+    check_first(convolution_problem(attrs, operand(DType::f16, {1, channels, 6, 5}, Layout::channels_last), w));
   }
-  const Tensor w = weights(DType::f16, {10, 10, 3, 3});
-  check_first(convolution(attrs, strided_operand(DType::f16, {2, 10, 6, 5}, {480, 1, 80, 16}), w));
+  const Tensor w = small_weights(DType::f16, {10, 10, 3, 3});
+  check_first(convolution_problem(attrs, strided_operand(DType::f16, {2, 10, 6, 5}, {480, 1, 80, 16}), w));
 }
 
 TEST(CudaConv, PlanarImagesAndOddChannelsAreGathered) {
@@ -106,9 +79,9 @@ TEST(CudaConv, PlanarImagesAndOddChannelsAreGathered) {
   attrs.pads_begin = attrs.pads_end = {3, 3};
   attrs.stride = {2, 2};
   for (DType type : {DType::f16, DType::f32}) {
-    const Tensor w = weights(type, {24, 3, 7, 7});
-    check_first(convolution(attrs, operand(type, {2, 3, 13, 12}), w));
-    check_first(convolution(attrs, operand(type, {2, 3, 13, 12}, Layout::channels_last), w));
+    const Tensor w = small_weights(type, {24, 3, 7, 7});
+    check_first(convolution_problem(attrs, operand(type, {2, 3, 13, 12}), w));
+    check_first(convolution_problem(attrs, operand(type, {2, 3, 13, 12}, Layout::channels_last), w));
   }
 }
 
@@ -117,20 +90,20 @@ TEST(CudaConv, GroupsAreABatch) {
   attrs.groups = 3;
   attrs.pads_begin = attrs.pads_end = {1, 1};
   for (int64_t outputs : {24, 15}) {
-    const Tensor w = weights(DType::f16, {outputs, 8, 3, 3});
-    check_first(convolution(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), w));
+    const Tensor w = small_weights(DType::f16, {outputs, 8, 3, 3});
+    check_first(convolution_problem(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), w));
   }
-  const Tensor pointwise = weights(DType::f16, {24, 8, 1, 1});
+  const Tensor pointwise = small_weights(DType::f16, {24, 8, 1, 1});
   attrs.pads_begin = attrs.pads_end = {};
-  check_first(convolution(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), pointwise));
+  check_first(convolution_problem(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), pointwise));
 }
 
 TEST(CudaConv, EveryTileReadsWindows) {
   ConvolutionAttrs attrs;
   attrs.pads_begin = attrs.pads_end = {1, 1};
   for (DType type : {DType::f16, DType::f32}) {
-    const Tensor w = weights(type, {72, 16, 3, 3});
-    const Problem problem = convolution(attrs, operand(type, {1, 16, 9, 9}, Layout::channels_last), w);
+    const Tensor w = small_weights(type, {72, 16, 3, 3});
+    const Problem problem = convolution_problem(attrs, operand(type, {1, 16, 9, 9}, Layout::channels_last), w);
     gemm::Extent extent;
     extent.dtype = extent.output = type;
     extent.tensor_core = type == DType::f16;
@@ -144,8 +117,8 @@ TEST(CudaConv, EveryTileReadsWindows) {
 TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {
   ConvolutionAttrs attrs;
   attrs.pads_begin = attrs.pads_end = {1, 1};
-  const Tensor w = weights(DType::f16, {24, 64, 3, 3});
-  Problem problem = convolution(attrs, operand(DType::f16, {1, 64, 5, 5}, Layout::channels_last), w);
+  const Tensor w = small_weights(DType::f16, {24, 64, 3, 3});
+  Problem problem = convolution_problem(attrs, operand(DType::f16, {1, 64, 5, 5}, Layout::channels_last), w);
   problem.operands = {strided_operand(DType::f32, {1, 24, 5, 5}, {0, 1, 0, 0}),
                       operand(DType::f16, {1, 24, 5, 5}, Layout::channels_last)};
   problem.program = *parse_program("in=3; r3=add r0 r1; r4=add r3 r2; r5=relu r4; out r5");
@@ -163,9 +136,9 @@ TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {
 TEST(CudaConv, BatchMayBeSymbolic) {
   ConvolutionAttrs attrs;
   attrs.pads_begin = attrs.pads_end = {1, 1};
-  const Tensor w = weights(DType::f16, {16, 8, 3, 3});
+  const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
   const std::vector<int64_t> symbols = {3};
-  Problem problem = convolution(attrs, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
+  Problem problem = convolution_problem(attrs, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
   const Expr batch = Expr::symbol(0);
   problem.inputs[0] = symbolic_operand(DType::f16, {batch, 8, 5, 5}, symbols, Layout::channels_last);
   problem.outputs[0] = symbolic_operand(DType::f16, {batch, 16, 5, 5}, symbols, Layout::channels_last);
@@ -175,8 +148,8 @@ TEST(CudaConv, BatchMayBeSymbolic) {
 }
 
 TEST(CudaConv, StatesWhyItRefuses) {
-  const Tensor w = weights(DType::f16, {16, 8, 3, 3});
-  Problem problem = convolution({}, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
+  const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
+  Problem problem = convolution_problem({}, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
   problem.inputs[1].constant = nullptr;
   EXPECT_EQ(conv_tactic().refuse(problem).value_or(""), "the weights are not constant");
 }

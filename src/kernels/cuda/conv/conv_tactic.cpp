@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution as an implicit matrix product: output pixels by output channels.
-#include "kernels/cpu/conv/conv_attributes_tactic.h"
 #include "kernels/cuda/conv/weights_tactic.h"
+#include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 
 namespace lathe::cuda {
@@ -80,13 +80,6 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   return std::nullopt;
 }
 
-std::string window_type(const ConvAttributes& a) {
-  std::string text;
-  for (const auto* values : {&a.kernel, &a.stride, &a.dilation, &a.pad})
-    for (int64_t value : *values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
-  return fmt::format("conv::Window<{}>", text);
-}
-
 // Declares the loader `a`.
 std::string input_loader(Source& source, const Problem& problem, const Plan& plan, const Tile& tile) {
   if (plan.reading == Reading::dense) {
@@ -96,17 +89,13 @@ std::string input_loader(Source& source, const Problem& problem, const Plan& pla
                                plan.width, false, plan.pixels, plan.k()},
                               tile);
   }
-  const Operand& y = problem.outputs[0];
-  std::string extents;
-  for (int d = y.rank() - 3; d < y.rank(); ++d)
-    extents +=
-        fmt::format("{}{}", extents.empty() ? "" : ", ", d < 2 ? "1L" : source.number(y.dims[static_cast<size_t>(d)]));
-  std::string text = fmt::format("using Window = {};\n  ", window_type(plan.attributes));
+  std::string text = fmt::format("using Window = {};\n  ", conv::window_type(plan.attributes));
   text += plan.reading == Reading::window
               ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, Window, {}, {}> a;\n  ",
                             plan.width, plan.channels, plan.padded)
               : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, Window, {}> a;\n  ", plan.channels);
-  return text + fmt::format("a.start(A_, conv::Pixels{{{{{}}}}}, batch * {}, block, m);\n  ", extents, plan.channels);
+  return text + fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, problem.outputs[0]),
+                            plan.channels);
 }
 
 class ConvTactic final : public Tactic {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/conv/window_tactic.h"
+
+namespace lathe::cuda::conv {
+
+std::string window_type(const cpu::ConvAttributes& a) {
+  std::string text;
+  for (const auto* values : {&a.kernel, &a.stride, &a.dilation, &a.pad})
+    for (int64_t value : *values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
+  return fmt::format("conv::Window<{}>", text);
+}
+
+std::string pixels(Source& source, const Operand& output) {
+  std::string extents;
+  for (int d = output.rank() - 3; d < output.rank(); ++d)
+    extents += fmt::format("{}{}", extents.empty() ? "" : ", ",
+                           d < 2 ? "1L" : source.number(output.dims[static_cast<size_t>(d)]));
+  return fmt::format("conv::Pixels{{{{{}}}}}", extents);
+}
+
+}  // namespace lathe::cuda::conv

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/convolution_problem.h"
+
+namespace lathe::cuda {
+
+Tensor small_weights(DType type, Dims dims) {
+  Tensor tensor = *Tensor::allocate(type, std::move(dims));
+  dispatch(type, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < tensor.volume(); ++i)
+      tensor.mutable_as<T>()[i] = static_cast<T>(static_cast<float>(i * 7 % 5));
+  });
+  return tensor;
+}
+
+Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tensor& w) {
+  Problem problem = op_problem(attrs, {std::move(x), operand(w.dtype(), w.dims())}, {});
+  problem.inputs[1].constant = &w;
+  Dims y = {problem.inputs[0].opt_dims[0], w.dims()[0]};
+  for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
+    const auto get = [i](const Ints& values, int64_t fallback) { return i < values.size() ? values[i] : fallback; };
+    const int64_t reach = (w.dims()[2 + i] - 1) * get(attrs.dilation, 1) + 1;
+    y.push_back((problem.inputs[0].opt_dims[2 + i] + get(attrs.pads_begin, 0) + get(attrs.pads_end, 0) - reach) /
+                    get(attrs.stride, 1) +
+                1);
+  }
+  problem.outputs = {operand(w.dtype(), std::move(y), Layout::channels_last)};
+  return problem;
+}
+
+}  // namespace lathe::cuda
