@@ -17,12 +17,12 @@ const Backend& backend() {
   return backend;
 }
 
-// With strips of at least two lengths.
+// With strips of two lengths.
 void check(const Problem& problem) {
   const std::optional<std::string> refusal = depthwise_tactic().refuse(problem);
   ASSERT_FALSE(refusal) << *refusal;
   const std::vector<Config> configs = depthwise_tactic().configs(problem);
-  for (size_t i = 0; i < configs.size(); i += 3) {
+  for (size_t i = 0; i < std::min<size_t>(configs.size(), 2); ++i) {
     const Result<> result = check_kernel(backend(), depthwise_tactic(), problem, configs[i], {});
     EXPECT_TRUE(result) << configs[i].text << ", " << to_text(problem) << ": " << result.error().to_string();
   }

@@ -13,6 +13,7 @@ constexpr double kMemoryBytesPerMicrosecond = 4.2e6;  // of the device that the 
 constexpr double kCachedBytesPerMicrosecond = 15e6;
 constexpr double kThreadsAtOnce = 132 * 1024;
 constexpr double kLaunchMicroseconds = 2;
+constexpr uint32_t kThreads = 128;
 constexpr int64_t kMostUnrolledTaps = 11;
 
 // Channels of a thread: 16 bytes of them.
@@ -65,6 +66,8 @@ class DepthwiseTactic final : public Tactic {
     std::vector<Config> configs;
     for (int64_t strip : {4, 2, 8, 1}) {
       if (strip > 1 && strip / 2 >= y.back()) continue;
+      // The program stands in the code once for each pixel of a strip.
+      if (strip > 4 && (problem.program.code.size() > 4 || a.stride[2] > 1)) continue;
       const int64_t strips = (y.back() + strip - 1) / strip;
       const auto threads = static_cast<double>(rows * strips * vectors);
       // Each thread reads its filter and its pixels, mostly from caches.
@@ -75,8 +78,7 @@ class DepthwiseTactic final : public Tactic {
       const double fill = std::min(1.0, threads / kThreadsAtOnce);  // few threads leave the device idle
       const double time = kLaunchMicroseconds + std::max(memory / kMemoryBytesPerMicrosecond,
                                                          cached / kCachedBytesPerMicrosecond / std::max(fill, 0.05));
-      for (int64_t block : {128, 256})
-        configs.push_back({fmt::format("strip={} threads={}", strip, block), {strip, block}, time});
+      configs.push_back({fmt::format("strip={}", strip), {strip}, time});
     }
     std::stable_sort(configs.begin(), configs.end(),
                      [](const Config& l, const Config& r) { return l.predicted_us < r.predicted_us; });
@@ -86,7 +88,7 @@ class DepthwiseTactic final : public Tactic {
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     cpu::ConvAttributes a;
     if (const auto refusal = cpu::resolve(problem, a)) return fail(ErrorCode::internal, "depthwise: {}", *refusal);
-    const int64_t strip = config.values[0], threads = config.values[1];
+    const int64_t strip = config.values[0];
     const Operand &x = problem.inputs[0], &y = problem.outputs[0];
     const int64_t width = width_of(x.dtype);
     Emission emission;
@@ -105,7 +107,7 @@ class DepthwiseTactic final : public Tactic {
                     a.kernel[2] > kMostUnrolledTaps, mod(x.dims[1], width) == Expr(0), conv::pixels(source, y));
     Expr work = y.dims[0] * ceildiv(y.dims[1], width) * ceildiv(y.dims.back(), strip);
     for (size_t d = 2; d + 1 < y.dims.size(); ++d) work *= y.dims[d];
-    emission.launches.push_back(source.finish(call, {ceildiv(work, threads), 1, 1}, static_cast<uint32_t>(threads), 0));
+    emission.launches.push_back(source.finish(call, {ceildiv(work, kThreads), 1, 1}, kThreads, 0));
     return emission;
   }
 };

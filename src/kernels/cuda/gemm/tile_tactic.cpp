@@ -117,6 +117,8 @@ bool fits(const Tile& tile, const Extent& e) {
   // 32-bit panels across K are permuted within 128 bytes.
   if (tile.unit == Tile::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
     return false;
+  // Elements on their way into panels need registers too.
+  if (e.gathered && tile.unit == Tile::scalar && tile.warp_m > 32) return false;
   if (e.gathered) {  // threads are spread over the rows, then over the chunks of 16 bytes
     const int64_t chunks = tile.k * static_cast<int64_t>(size_of(e.dtype)) / 16;
     return threads(tile) < tile.m || chunks % (threads(tile) / tile.m) == 0;
