@@ -99,5 +99,26 @@ TEST(ApiAllocationFailure, FromPlanToResult) {
             100);
 }
 
+TEST(ApiAllocationFailure, Reports) {
+  CountErrors logger;
+  keep_a_long_error(logger);
+  const std::unique_ptr<IHostMemory> plan = build(logger, convolution_model());
+  ASSERT_NE(plan, nullptr);
+  const std::unique_ptr<IRuntime> runtime(createInferRuntime(logger));
+  const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
+  ASSERT_NE(engine, nullptr);
+  const auto given = [](IHostMemory* text) { return std::unique_ptr<IHostMemory>(text) != nullptr; };
+  EXPECT_GT(lathe::sweep_allocations([&] { return given(lathe::planJson(plan->data(), plan->size())); }), 100);
+  EXPECT_GT(lathe::sweep_allocations([&] { return given(lathe::doctorJson()); }), 20);
+  EXPECT_GT(lathe::sweep_allocations([&] {
+              logger.errors = 0;
+              const std::unique_ptr<IEngineInspector> inspector(engine->createEngineInspector());
+              const bool done = inspector && *inspector->getEngineInformation(LayerInformationFormat::kJSON) != 0;
+              EXPECT_EQ(logger.errors, done ? 0 : 1);
+              return done;
+            }),
+            5);
+}
+
 }  // namespace
 }  // namespace nvinfer1
