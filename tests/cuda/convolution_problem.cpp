@@ -28,4 +28,18 @@ Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tens
   return problem;
 }
 
+Problem deconvolution_problem(const DeconvolutionAttrs& attrs, Operand x, const Tensor& w) {
+  Problem problem = op_problem(attrs, {std::move(x), operand(w.dtype(), w.dims())}, {});
+  problem.inputs[1].constant = &w;
+  Dims y = {problem.inputs[0].opt_dims[0], w.dims()[1] * attrs.groups};
+  for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
+    const auto get = [i](const Ints& values, int64_t fallback) { return i < values.size() ? values[i] : fallback; };
+    const int64_t reach = (w.dims()[2 + i] - 1) * get(attrs.dilation, 1) + 1;
+    y.push_back((problem.inputs[0].opt_dims[2 + i] - 1) * get(attrs.stride, 1) + reach + get(attrs.output_padding, 0) -
+                get(attrs.pads_begin, 0) - get(attrs.pads_end, 0));
+  }
+  problem.outputs = {operand(w.dtype(), std::move(y), Layout::channels_last)};
+  return problem;
+}
+
 }  // namespace lathe::cuda

@@ -148,8 +148,9 @@ class ConvTactic final : public Tactic {
                                {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,
                                 static_cast<int>(16 / size_of(dtype)), false, plan.outputs, plan.k()},
                                tile);
-    gemm::Ending ending{problem, dtype, 1, plan.pixels, plan.outputs, plan.attributes.groups};
-    ending.batch_is_columns = true;
+    gemm::Ending ending{problem, dtype, 1, plan.pixels, plan.outputs, plan.attributes.groups, {}};
+    ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
+    if (plan.attributes.groups > 1) ending.column = "batch * n";
     ending.weights_first = true;
     gemm::finish(source, std::move(body), tile, ending, emission);
     return emission;

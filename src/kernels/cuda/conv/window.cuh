@@ -35,9 +35,10 @@ LATHE_DEVICE long axis_stride(const Tensor& tensor, int axis) {
   return d < 2 ? 0 : tensor.stride(d);
 }
 
-// Extents of the output's axes.
+// Extents of the output's axes. `origin` is added to all input pixels.
 struct Pixels {
   long extent[3];
+  int origin[3];
 };
 
 // Where the window of an output pixel begins: the image, and the input pixel of its first tap (may be outside).
@@ -53,7 +54,7 @@ LATHE_DEVICE Corner corner_of(const Pixels& pixels, long row) {
   LATHE_UNROLL
   for (int axis = 2; axis >= 0; --axis) {
     const auto extent = static_cast<unsigned>(pixels.extent[axis]);
-    corner.at[axis] = static_cast<int>(rest % extent) * Window::stride(axis) - Window::pad(axis);
+    corner.at[axis] = static_cast<int>(rest % extent) * Window::stride(axis) - Window::pad(axis) + pixels.origin[axis];
     rest /= extent;
   }
   corner.image = rest;

@@ -15,7 +15,7 @@ std::string pixels(Source& source, const Operand& output) {
   for (int d = output.rank() - 3; d < output.rank(); ++d)
     extents += fmt::format("{}{}", extents.empty() ? "" : ", ",
                            d < 2 ? "1L" : source.number(output.dims[static_cast<size_t>(d)]));
-  return fmt::format("conv::Pixels{{{{{}}}}}", extents);
+  return fmt::format("conv::Pixels{{{{{}}}, {{}}}}", extents);
 }
 
 }  // namespace lathe::cuda::conv

@@ -26,19 +26,31 @@ LATHE_DEVICE void row_coordinates(const Out& out, long row, long (&c)[N]) {
   }
 }
 
+// All dimensions of the output but D, row-major, from row `first` on.
+template <int D>
+struct AllRows {
+  long first;
+
+  template <class Out, int N>
+  LATHE_DEVICE_MEMBER bool coordinates(const Out& out, long row, long (&c)[N]) const {
+    row_coordinates<D>(out, first + row, c);
+    return true;
+  }
+};
+
 // Writes the result of the fused program. D is the output's dimension of the product's columns, Element the type of the
-// op's own result. `first_row` and `first_column` are where the matrix lies in the output.
-template <int D, class Element, class Out, class Fusion>
+// op's own result. Rows says where a row lies in the output, and whether it does.
+template <int D, class Element, class Out, class Fusion, class Rows>
 struct FusedSink {
   Out out;
   Fusion fusion;
-  long first_row;
+  Rows rows;
   long first_column;
 
   template <int W>
   LATHE_DEVICE_MEMBER void put(float (&v)[W], long row, long column, int count) const {
     long c[Out::kRank];
-    row_coordinates<D>(out, first_row + row, c);
+    if (!rows.coordinates(out, row, c)) return;
     c[D] = first_column + column;
     fusion.template apply<D, W>(v, c, count);
     store<D, W>(out, c, v, count);
@@ -49,7 +61,7 @@ struct FusedSink {
   LATHE_DEVICE_MEMBER void put(Accumulator (&v)[W], long row, long column, int count) const {
     if constexpr (Fusion::kIdentity && is_same<Element, typename Out::Type>) {
       long c[Out::kRank];
-      row_coordinates<D>(out, first_row + row, c);
+      if (!rows.coordinates(out, row, c)) return;
       LATHE_UNROLL
       for (int i = 0; i < W; ++i) {
         c[D] = first_column + column + i;
@@ -63,6 +75,12 @@ struct FusedSink {
     }
   }
 };
+
+template <int D, class Element, class Out, class Fusion, class Rows>
+LATHE_DEVICE FusedSink<D, Element, Out, Fusion, Rows> fused_sink(const Out& out, const Fusion& fusion, const Rows& rows,
+                                                                 long first_column) {
+  return {out, fusion, rows, first_column};
+}
 
 // Keeps a split's sums for the launch that adds them up. Rows are whole vectors: `pitch` is a multiple of them.
 template <class Accumulator>

@@ -9,48 +9,53 @@ namespace {
 constexpr int64_t kPartialVector = 8;  // rows of partial sums are whole multiples of it
 constexpr uint32_t kReduceThreads = 128;
 
-struct Store {
-  int64_t vector;  // columns at once
-  bool down;       // neighbouring threads take neighbouring rows
-  bool whole;      // the columns are a multiple of the vector
-};
+Expr partial_pitch(const Ending& e) { return ceildiv(e.n, kPartialVector) * kPartialVector; }
 
-Store store_of(const Ending& e) {
+// Declares the output and the program.
+Sink fused_sink(Source& source, const Ending& e) {
   const Operand& out = e.problem.outputs[0];
-  if (unit_dim(out) != e.dimension) return {1, true, true};
-  int64_t vector = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(out.dtype)));
-  while (e.batch_is_columns && vector > 1 && mod(e.n, vector) != Expr(0)) vector /= 2;  // each begins with a vector
-  return {vector, false, mod(e.n, vector) == Expr(0)};
-}
-
-// The sink of the matrix `batch`; declares what it names.
-std::string fused_sink(const Ending& e) {
-  const std::string_view along = e.batch_is_columns ? "0L, batch * n" : "batch * m, 0L";
-  return fmt::format("gemm::FusedSink<{}, {}, C, Fusion>{{C_, fusion_, {}}}", e.dimension, device_type(e.dtype), along);
-}
-
-void add_output(Source& source, const Ending& e) {
-  source.output(0, e.problem.outputs[0], "C");
+  source.output(0, out, "C");
   source.fusion(e.problem, 2);
+  const std::string rows = e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}>{{batch * m}}", e.dimension);
+  Sink sink{
+      fmt::format("gemm::fused_sink<{}, {}>(C_, fusion_, {}, {})", e.dimension, device_type(e.dtype), rows, e.column),
+      1, true, true};
+  if (unit_dim(out) != e.dimension) return sink;
+  sink.down = false;
+  sink.vector = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(out.dtype)));
+  // Each matrix begins with a whole vector.
+  while (e.column != "0L" && sink.vector > 1 && mod(e.n, sink.vector) != Expr(0)) sink.vector /= 2;
+  sink.whole = mod(e.n, sink.vector) == Expr(0);
+  return sink;
 }
 
-SourceLaunch reduction(const Tile& tile, const Ending& e, const Expr& pitch) {
-  const Store store = store_of(e);
-  Source source("gemm/gemm.cuh");
-  add_output(source, e);
+}  // namespace
+
+Sink declare_sink(Source& source, const Ending& e, int64_t splits, Emission& emission) {
+  if (splits == 1) return fused_sink(source, e);
+  const Expr pitch = partial_pitch(e);
+  source.workspace("partials", 0, accumulator_type(e.dtype));
+  emission.workspace = e.batch * splits * e.m * pitch * static_cast<int64_t>(accumulator_size(e.dtype));
+  return {fmt::format("gemm::PartialSink<{0}>{{partials + (batch * {1} + block.split) * m * {2}, {2}}}",
+                      accumulator_type(e.dtype), splits, source.number(pitch)),
+          4, false, true};
+}
+
+void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
+  if (splits == 1) return;
+  Source source(e.header);
+  const Sink sink = fused_sink(source, e);
   source.workspace("partials", 0, accumulator_type(e.dtype));
   const std::string call = fmt::format(
       "const long m = {0}, n = {1};\n"
       "  gemm::reduce_splits<{2}>(partials, m, n, {3}, {4}, {5}, [&](long batch) {{\n"
       "    return {6};\n"
       "  }});",
-      source.number(e.m), source.number(e.n), store.vector, source.number(pitch), tile.splits, source.number(e.batch),
-      fused_sink(e));
-  const Expr vectors = e.batch * e.m * ceildiv(e.n, store.vector);
-  return source.finish(call, {ceildiv(vectors, kReduceThreads), 1, 1}, kReduceThreads, 0);
+      source.number(e.m), source.number(e.n), sink.vector, source.number(partial_pitch(e)), splits,
+      source.number(e.batch), sink.text);
+  const Expr vectors = e.batch * e.m * ceildiv(e.n, sink.vector);
+  emission.launches.push_back(source.finish(call, {ceildiv(vectors, kReduceThreads), 1, 1}, kReduceThreads, 0));
 }
-
-}  // namespace
 
 std::string dense_loader(Source& source, const DenseOperand& o, const Tile& tile) {
   const bool first = o.loader == "a";
@@ -80,32 +85,19 @@ Operand packed_operand(const Tensor& packed) {
 }
 
 void finish(Source& source, std::string body, const Tile& tile, const Ending& e, Emission& emission) {
-  const Store store = store_of(e);
-  const Expr pitch = ceildiv(e.n, kPartialVector) * kPartialVector;
-  std::string sink, options;
-  if (tile.splits == 1) {
-    add_output(source, e);
-    sink = fused_sink(e);
-    options = fmt::format("{}, {}, {}, {}", store.vector, slabs(tile, e.dtype), store.down, store.whole);
-  } else {
-    source.workspace("partials", 0, accumulator_type(e.dtype));
-    sink = fmt::format("gemm::PartialSink<{0}>{{partials + (batch * {1} + block.split) * m * {2}, {2}}}",
-                       accumulator_type(e.dtype), tile.splits, source.number(pitch));
-    options = fmt::format("4, {}, false, true", slabs(tile, e.dtype));
-    emission.workspace = e.batch * tile.splits * e.m * pitch * static_cast<int64_t>(accumulator_size(e.dtype));
-  }
+  const Sink sink = declare_sink(source, e, tile.splits, emission);
   body += fmt::format(
       "char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
       "  Tile tile;\n"
       "  tile.clear();\n"
       "  gemm::main_loop<{}>(tile, a, b, block.blocks, shared);\n"
       "  dependency_release();\n"
-      "  gemm::store_tile<{}>(tile, {}, block.row, m, block.column, n, shared);",
-      e.weights_first, options, sink);
+      "  gemm::store_tile<{}, {}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
+      e.weights_first, sink.vector, slabs(tile, e.dtype), sink.down, sink.whole, sink.text);
   const Expr blocks = ceildiv(e.m, tile.m) * ceildiv(e.n, tile.n) * tile.splits * e.batch;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, e.dtype))));
-  if (tile.splits > 1) emission.launches.push_back(reduction(tile, e, pitch));
+  add_reduction(e, tile.splits, emission);
 }
 
 bool has_tensor_core(const Problem& problem, bool across) {

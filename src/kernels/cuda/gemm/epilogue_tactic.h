@@ -2,6 +2,7 @@
 // The text of kernels of tiles: loaders of dense operands, main loop, epilogue, and the launch that adds up splits.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "kernels/cuda/gemm/tile_tactic.h"
@@ -28,13 +29,29 @@ int copy_width(DType dtype, std::span<const Expr> strides);
 Operand packed_operand(const Tensor& packed);  // what a source declares for prepacked weights
 
 struct Ending {
-  const Problem& problem;         // its output and program
-  DType dtype;                    // of what is multiplied
-  int dimension;                  // of the output: the product's columns
-  Expr m, n, batch;               // of each matrix; how many of them
-  bool batch_is_columns = false;  // the matrices lie side by side in the output (groups), not below each other
-  bool weights_first = false;     // B is constant
+  const Problem& problem;  // its output and program
+  DType dtype;             // of what is multiplied
+  int dimension;           // of the output: the product's columns
+  Expr m, n, batch;        // of each matrix; how many of them
+  // Where the matrix `batch` lies in the output, as text: its rows (below those of the matrix before, unless stated)
+  // and its first column.
+  std::function<std::string(Source&)> rows;
+  std::string column = "0L";
+  std::string_view header = "gemm/gemm.cuh";  // declares what `rows` names
+  bool weights_first = false;                 // B is constant
 };
+
+// Where the sums go: into the output, or, when K is split, to the workspace.
+struct Sink {
+  std::string text;
+  int64_t vector;  // columns at once
+  bool down;       // neighbouring threads take neighbouring rows
+  bool whole;      // the columns are a multiple of the vector
+};
+// The text names block and batch. Declares what else it names.
+Sink declare_sink(Source& source, const Ending& ending, int64_t splits, Emission& emission);
+// The launch that adds up the splits, if there are any.
+void add_reduction(const Ending& ending, int64_t splits, Emission& emission);
 
 // `body` declares Tile, block, batch (of the block) and the loaders a and b. Adds one launch or two to the emission,
 // whose operands start at input 2.

@@ -68,7 +68,8 @@ class GemmTactic final : public Tactic {
     body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
     body += "const long batch = block.batch;\n  ";
     body += loader(source, p, true, tile) + loader(source, p, false, tile);
-    gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch)};
+    gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch),
+                        {}};
     ending.weights_first = p.weights;
     gemm::finish(source, body, tile, ending, emission);
     return emission;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of few rows by constant weights, at the speed of memory.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cuda/gemm/epilogue_tactic.h"
+#include "kernels/cuda/gemm/matrices_tactic.h"
+
+namespace lathe::cuda {
+namespace {
+
+using gemm::Product;
+
+// What the cost model assumes of the device: one H200.
+constexpr int64_t kMultiprocessors = 132;
+constexpr double kMemoryBytesPerMicrosecond = 4.2e6;
+constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
+constexpr double kLaunchMicroseconds = 2;
+
+// As StreamTile and DotTile in gemv.cuh have them.
+constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;
+constexpr int64_t kDotColumns = 4, kDotPanel = 128;
+
+struct Plan {
+  Product product;
+  bool stream = false;  // 16-bit elements on tensor cores; otherwise f32
+  int64_t m = 0, n = 0, k = 0;
+  int64_t rows() const {  // of a tile
+    if (stream) return (m + 7) / 8 * 8;
+    return m <= 2 ? m : (m + 3) / 4 * 4;
+  }
+  int64_t columns() const { return stream ? kStreamColumns : kDotColumns; }
+  int64_t panel() const { return stream ? kStreamPanel : kDotPanel; }
+};
+
+std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
+  if (!problem.is(OpKind::matmul)) return "not a matrix product";
+  const Operand& a = problem.inputs[0];
+  plan.stream = a.dtype == DType::f16 || a.dtype == DType::bf16;
+  if (!plan.stream && a.dtype != DType::f32) return fmt::format("elements of type {}", name_of(a.dtype));
+  if (auto reason = gemm::describe(problem, plan.product)) return reason;
+  const Product& p = plan.product;
+  if (!p.weights) return "the weights are not constant";
+  if (!p.batch.empty()) return "a batch of weights";
+  const auto m = p.m.as_constant();
+  const int64_t most = plan.stream ? 16 : 8;
+  if (!m || *m < 1 || *m > most) return fmt::format("the rows are not 1 to {}", most);
+  plan.m = *m, plan.n = *p.n.as_constant(), plan.k = *p.k.as_constant();
+  if (plan.n == 0 || plan.k == 0) return "an empty dimension";
+  const auto vector = static_cast<int64_t>(16 / size_of(a.dtype));
+  if (p.a.across || p.a.width != vector || plan.k % vector != 0) return "the rows are not whole vectors";
+  return std::nullopt;
+}
+
+// B as StreamTile reads it: what each lane multiplies in each step lies together.
+Result<Tensor> pack_stream(const Problem& problem, const Plan& plan) {
+  LATHE_ASSIGN(const Tensor rows, gemm::pack_weights(problem));  // [1][n][pitch]
+  const int64_t pitch = rows.dims()[2];
+  const int64_t columns = (plan.n + kStreamColumns - 1) / kStreamColumns,
+                panels = (plan.k + kStreamPanel - 1) / kStreamPanel;
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(rows.dtype(), {columns, panels, 4, 32, 8}));
+  std::memset(packed.mutable_data(), 0, packed.bytes());
+  const auto* from = static_cast<const uint16_t*>(rows.data());
+  auto* to = static_cast<uint16_t*>(packed.mutable_data());
+  for (int64_t i = 0; i < packed.volume(); ++i) {
+    const int64_t e = i % 8, lane = i / 8 % 32, step = i / 256 % 4, panel = i / 1024 % panels,
+                  column = i / 1024 / panels;
+    const int64_t n = column * kStreamColumns + lane / 4 + e / 2 % 2 * 8;
+    const int64_t k = panel * kStreamPanel + lane % 4 * 16 + step * 4 + e / 4 * 2 + e % 2;
+    if (n < plan.n && k < plan.k) to[i] = from[n * pitch + k];
+  }
+  return packed;
+}
+
+class GemvTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "gemv"; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    Plan plan;
+    return make_plan(problem, plan);
+  }
+
+  std::vector<Config> configs(const Problem& problem) const override {
+    Plan plan;
+    make_plan(problem, plan);  // refuse() has seen to it that this works
+    const int64_t panels = (plan.k + plan.panel() - 1) / plan.panel();
+    const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns();
+    const double bytes = static_cast<double>(plan.n * plan.k) * static_cast<double>(size_of(problem.inputs[0].dtype));
+    std::vector<Config> configs;
+    for (int64_t splits : {1, 2, 4})
+      for (int64_t warps : {4, 8, 16}) {
+        if (splits > 1 && (tiles * splits > 4 * kMultiprocessors || panels < 2 * splits)) continue;
+        const int64_t share = (panels + splits - 1) / splits;
+        const double resident =
+            std::min(static_cast<double>(tiles * splits) / kMultiprocessors, 32.0 / static_cast<double>(warps));
+        const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
+        double time =
+            kLaunchMicroseconds + bytes / (kMemoryBytesPerMicrosecond * std::min(1.0, flight / kBytesInFlight));
+        if (splits > 1) time += kLaunchMicroseconds;
+        configs.push_back({fmt::format("warps={} splits={}", warps, splits), {warps, splits}, time});
+      }
+    std::stable_sort(configs.begin(), configs.end(),
+                     [](const Config& l, const Config& r) { return l.predicted_us < r.predicted_us; });
+    return configs;
+  }
+
+  Result<Emission> emit(const Problem& problem, const Config& config) const override {
+    Plan plan;
+    if (const auto refusal = make_plan(problem, plan)) return fail(ErrorCode::internal, "gemv: {}", *refusal);
+    const int64_t warps = config.values[0], splits = config.values[1];
+    const DType dtype = problem.inputs[0].dtype;
+    Emission emission;
+    emission.with_program = false;
+    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
+    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    LATHE_ASSIGN(Tensor packed, plan.stream ? pack_stream(problem, plan) : gemm::pack_weights(problem));
+    const int64_t pitch = packed.dims()[2];
+    Source source("gemv/gemv.cuh");
+    source.input(0, problem.inputs[0], "A");
+    source.input(1, gemm::packed_operand(packed), "B");
+    emission.packed.push_back(std::move(packed));
+    gemm::Ending ending{plan.product.problem, dtype, plan.product.problem.outputs[0].rank() - 1, plan.m, plan.n, 1, {}};
+    const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
+    const std::string type =
+        plan.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, plan.rows() / 8)
+                    : fmt::format("gemv::DotTile<{}, {}>", warps, plan.rows());
+    const std::string run =
+        plan.stream
+            ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(plan.product.a.pitch))
+            : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(plan.product.a.pitch));
+    const std::string call = fmt::format(
+        "using Tile = {0};\n"
+        "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
+        "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, {4});\n"
+        "  Tile tile;\n"
+        "  tile.run({5});\n"
+        "  dependency_release();\n"
+        "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
+        type, plan.m, plan.n, plan.k, splits, run, std::min<int64_t>(sink.vector, plan.columns()), warps, sink.text);
+    const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns();
+    emission.launches.push_back(source.finish(call, {tiles * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
+                                              static_cast<uint32_t>(warps * plan.rows() * plan.columns() * 4)));
+    gemm::add_reduction(ending, splits, emission);
+    return emission;
+  }
+};
+
+}  // namespace
+
+const Tactic& gemv_tactic() {
+  static const GemvTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "cuda/convolution_problem.h"
+#include "cuda/emulated_device.h"
+
+namespace lathe::cuda {
+
+const Tactic& gemv_tactic();
+
+namespace {
+
+const Backend& backend() {
+  static const std::unique_ptr<Device> device = make_emulated_device();
+  static const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
+  static const Backend backend{*device, *compiler};
+  return backend;
+}
+
+Problem product(const MatmulAttrs& attrs, Dims a, const Tensor& b, Dims c) {
+  Problem problem = op_problem(attrs, {operand(b.dtype(), std::move(a)), operand(b.dtype(), b.dims())},
+                               {operand(b.dtype(), std::move(c))});
+  problem.inputs[1].constant = &b;
+  return problem;
+}
+
+void check(const Problem& problem, const Config& config) {
+  CheckOptions options;
+  options.tolerance = problem.outputs[0].dtype == DType::bf16 ? 1.6e-2 : 2e-3;
+  const Result<> result = check_kernel(backend(), gemv_tactic(), problem, config, options);
+  EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+}
+
+void check_first(const Problem& problem) {
+  const std::optional<std::string> refusal = gemv_tactic().refuse(problem);
+  ASSERT_FALSE(refusal) << *refusal;
+  check(problem, gemv_tactic().configs(problem).front());
+}
+
+TEST(CudaGemv, EveryTypeAndNumberOfRows) {
+  const MatmulAttrs attrs;
+  for (DType type : {DType::f16, DType::bf16, DType::f32})
+    for (int64_t m : {1, 5, 8, 13}) {
+      if (type == DType::f32 && m > 8) continue;
+      const Tensor b = small_weights(type, {200, 37});
+      check_first(product(attrs, {m, 200}, b, {m, 37}));
+    }
+}
+
+TEST(CudaGemv, EveryConfigurationAndSplit) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor b = small_weights(type, {40, 1032});
+    Problem problem = product(attrs, {2, 1, 1032}, b, {2, 1, 40});
+    problem.operands = {operand(type, {40}), operand(type, {2, 1, 40})};
+    problem.program = *parse_program("in=3; r3=add r0 r1; r4=relu r3; r5=add r4 r2; out r5");
+    for (const Config& config : gemv_tactic().configs(problem)) check(problem, config);
+  }
+}
+
+TEST(CudaGemv, VectorsAndStridedOutputs) {
+  const MatmulAttrs attrs;
+  const Tensor b = small_weights(DType::f16, {64, 24});
+  check_first(product(attrs, {64}, b, {24}));
+  Problem problem = product(attrs, {3, 64}, b, {3, 24});
+  problem.outputs[0] = strided_operand(DType::f16, {3, 24}, {1, 3});
+  check_first(problem);
+}
+
+TEST(CudaGemv, StatesWhyItRefuses) {
+  const MatmulAttrs attrs;
+  const Tensor b = small_weights(DType::f16, {64, 24});
+  EXPECT_EQ(gemv_tactic().refuse(product(attrs, {17, 64}, b, {17, 24})).value_or(""), "the rows are not 1 to 16");
+  const Tensor odd = small_weights(DType::f16, {60, 24});
+  EXPECT_EQ(gemv_tactic().refuse(product(attrs, {1, 60}, odd, {1, 24})).value_or(""), "the rows are not whole vectors");
+  Problem computed = product(attrs, {1, 64}, b, {1, 24});
+  computed.inputs[1].constant = nullptr;
+  EXPECT_EQ(gemv_tactic().refuse(computed).value_or(""), "the weights are not constant");
+}
+
+}  // namespace
+}  // namespace lathe::cuda
