@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "cuda/convolution_problem.h"
 #include "cuda/emulated_device.h"
-#include "cuda/kernel_check.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 
 namespace lathe::cuda {
@@ -151,6 +151,24 @@ TEST(CudaGemm, RowsMayBeSymbolic) {
   CheckOptions options;
   options.symbols = symbols;
   check_first(problem, options);
+}
+
+// Small integers are exact in TF32 and so are their sums.
+TEST(CudaGemm, Tf32IsUsedWhereAllowed) {
+  MatmulAttrs attrs;
+  for (bool a : {false, true})
+    for (bool b : {false, true}) {
+      attrs.transpose_a = a, attrs.transpose_b = b;
+      Problem problem =
+          product(attrs, DType::f32, a ? Dims{72, 40} : Dims{40, 72}, b ? Dims{36, 72} : Dims{72, 36}, {40, 36});
+      problem.tf32 = true;
+      CheckOptions options;
+      options.tolerance = 0;
+      options.inputs = {small_weights(DType::f32, problem.inputs[0].opt_dims),
+                        small_weights(DType::f32, problem.inputs[1].opt_dims)};
+      EXPECT_EQ(gemm::decode(gemm_tactic().configs(problem).front()).unit, gemm::Tile::tensor_core);
+      check_first(problem, options);
+    }
 }
 
 TEST(CudaGemm, StatesWhyItRefuses) {

@@ -31,7 +31,7 @@ class GatherLoader {
     }
   }
 
-  LATHE_DEVICE_MEMBER void fetch(char*) {
+  LATHE_DEVICE_MEMBER void fetch(char*, bool wanted) {
     LATHE_UNROLL
     for (int c = 0; c < kChunksPerThread; ++c) {
       const int k = k_ + chunk_of(c) * kWidth;
@@ -43,7 +43,7 @@ class GatherLoader {
         const long offset = tap.offset(*x_) + channel * x_->stride(1);
         LATHE_UNROLL
         for (int i = 0; i < kRowsPerThread; ++i) {
-          const bool inside = rows_[i].exists && tap.exists() && is_inside(*x_, rows_[i].corner, tap);
+          const bool inside = wanted && rows_[i].exists && tap.exists() && is_inside(*x_, rows_[i].corner, tap);
           elements_[i][c].at[e] = inside ? rows_[i].at[offset] : T{};
         }
         if (++channel == kChannels) {

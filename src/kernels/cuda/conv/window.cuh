@@ -78,6 +78,9 @@ struct Tap {
     at[1] = 0;
     ++at[0];
   }
+  LATHE_DEVICE_MEMBER void advance(int taps) {
+    start((at[0] * Window::kernel(1) + at[1]) * Window::kernel(2) + at[2] + taps);
+  }
   LATHE_DEVICE_MEMBER bool exists() const { return at[0] < Window::kernel(0); }
   // Elements from the first tap's pixel.
   template <class Tensor>

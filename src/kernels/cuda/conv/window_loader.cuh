@@ -17,7 +17,7 @@ class WindowLoader {
   LATHE_DEVICE_MEMBER void start(const X& x, const Pixels& pixels, long first_channel, const gemm::Block& block,
                                  long rows) {
     x_ = &x;
-    const long k = block.k + thread_x() % kPerRow * kWidth;
+    const long k = block.k + (kAligned ? 0 : column());
     channel_ = static_cast<int>(k % kPadded);
     tap_.start(static_cast<int>(k / kPadded));
     rows_left_ = gemm::min_of(rows - block.row, Panel::kRows);
@@ -36,11 +36,12 @@ class WindowLoader {
     }
   }
 
-  LATHE_DEVICE_MEMBER void fetch(char* panel) {
-    panel += Panel::offset(row_of(0), thread_x() % kPerRow * kWidth);
-    const T* at = base_ + tap_.offset(*x_) + channel_;
-    const int width = kChannels % kWidth == 0 ? kWidth : gemm::clamp(kChannels - channel_, kWidth);
-    const int valid = tap_.exists() ? width : 0;
+  LATHE_DEVICE_MEMBER void fetch(char* panel, bool wanted) {
+    panel += Panel::offset(row_of(0), column());
+    const int channel = channel_ + (kAligned ? column() : 0);
+    const T* at = base_ + (tap_.offset(*x_) + channel);
+    const int width = kChannels % kWidth == 0 ? kWidth : gemm::clamp(kChannels - channel, kWidth);
+    const int valid = wanted && tap_.exists() ? width : 0;
     LATHE_UNROLL
     for (int i = 0; i < kPasses; ++i) {
       if (kUneven && row_of(i) >= Panel::kRows) break;
@@ -48,9 +49,14 @@ class WindowLoader {
       gemm::copy_elements<T, kWidth>(panel + bytes_ahead(i), at + rows_[i].offset, inside ? valid : 0);
     }
     channel_ += Panel::kColumns;
-    while (channel_ >= kPadded) {
-      channel_ -= kPadded;
-      tap_.next();
+    if constexpr (kPadded >= Panel::kColumns) {
+      if (channel_ >= kPadded) {
+        channel_ -= kPadded;
+        tap_.next();
+      }
+    } else {
+      tap_.advance(channel_ / kPadded);
+      channel_ %= kPadded;
     }
   }
 
@@ -64,22 +70,25 @@ class WindowLoader {
   static constexpr bool kUneven = Panel::kRows % kRowsPerPass != 0;
   static_assert(kThreads % kPerRow == 0, "a thread stays in its column");
 
+  // Whether a block's columns are all of one tap, which the block's threads share then.
+  static constexpr bool kAligned = kPadded % Panel::kColumns == 0;
+
   struct Row {
     int offset;  // of the corner's pixel, from base_
     int corner[3];
   };
 
+  LATHE_DEVICE_MEMBER static int column() { return thread_x() % kPerRow * kWidth; }
   LATHE_DEVICE_MEMBER static int row_of(int i) { return thread_x() / kPerRow + i * kRowsPerPass; }
   LATHE_DEVICE_MEMBER static int bytes_ahead(int i) {
     if constexpr (kRowsPerPass % 8 == 0) return i * kRowsPerPass * Panel::kRowBytes;
-    const int column = thread_x() % kPerRow * kWidth;
-    return Panel::offset(row_of(i), column) - Panel::offset(row_of(0), column);
+    return Panel::offset(row_of(i), column()) - Panel::offset(row_of(0), column());
   }
 
   const X* x_;
   const T* base_;
   Tap<Window> tap_;
-  int channel_;
+  int channel_;  // of the thread's column, or, aligned, of the block's first
   int rows_left_;
   Row rows_[kPasses];
 };

@@ -38,14 +38,14 @@ class DenseLoader {
     columns_left_ = min_of(columns - column, kMany) - column_of(0);
   }
 
-  LATHE_DEVICE_MEMBER void fetch(char* panel) {
+  LATHE_DEVICE_MEMBER void fetch(char* panel, bool wanted) {
     panel += Panel::offset(row_of(0), column_of(0));
     LATHE_UNROLL
     for (int i = 0; i < kPasses; ++i) {
       const int row = rows_ahead(i), column = columns_ahead(i);
       if (kUneven && row_of(i) >= Panel::kRows) break;
       const int width = kWholeColumns ? kWidth : clamp(columns_left_ - column, kWidth);
-      const int valid = kWholeRows || row < rows_left_ ? width : 0;
+      const int valid = wanted && (kWholeRows || row < rows_left_) ? width : 0;
       copy_elements<T, kWidth>(panel + bytes_ahead(i), at_ + row * pitch_ + column, valid);
     }
     if constexpr (kAcross) {

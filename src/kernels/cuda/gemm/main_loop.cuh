@@ -13,21 +13,19 @@ inline constexpr int kRingBytes = Tile::kStages* kStageBytes<Tile>;
 
 // Adds the product of `blocks` blocks of K. kWeightsFirst: B does not depend on the launches before this one, so that
 // its first blocks are fetched while those still run. The ring is free for other use on return. A tile that reads ahead
-// gets the fragments of step s + 1 while it multiplies step s; its last step reads the next block's first.
+// gets the fragments of step s + 1 while it multiplies step s; its last step reads the next block's first. Loaders are
+// asked for blocks past the last too, and give zeros then: a branch would keep their code out of the multiplications.
 template <bool kWeightsFirst, class Tile, class LoaderA, class LoaderB>
 LATHE_DEVICE void main_loop(Tile& tile, LoaderA& a, LoaderB& b, int blocks, char* ring) {
   constexpr int kStages = Tile::kStages, kSteps = Tile::kSteps, kA = Tile::PanelA::kBytes;
   const auto slot = [&](int stage) { return ring + stage * kStageBytes<Tile>; };
   if constexpr (!kWeightsFirst) dependency_wait();
-  for (int stage = 0; stage < kStages - 1; ++stage)
-    if (stage < blocks) b.fetch(slot(stage) + kA);
+  for (int stage = 0; stage < kStages - 1; ++stage) b.fetch(slot(stage) + kA, stage < blocks);
   if constexpr (kWeightsFirst) dependency_wait();
   for (int stage = 0; stage < kStages - 1; ++stage) {
-    if (stage < blocks) {
-      a.fetch(slot(stage));
-      a.place(slot(stage));
-      b.place(slot(stage) + kA);
-    }
+    a.fetch(slot(stage), stage < blocks);
+    a.place(slot(stage));
+    b.place(slot(stage) + kA);
     copy_async_commit();
   }
   copy_async_wait<kStages - 2>();
@@ -39,10 +37,8 @@ LATHE_DEVICE void main_loop(Tile& tile, LoaderA& a, LoaderB& b, int blocks, char
   for (int block = 0; block < blocks; ++block) {
     const bool more = block + kStages - 1 < blocks;
     const auto turn = [&] {  // to the next block
-      if (more) {
-        a.place(slot(writing));
-        b.place(slot(writing) + kA);
-      }
+      a.place(slot(writing));
+      b.place(slot(writing) + kA);
       writing = reading;
       reading = reading + 1 == kStages ? 0 : reading + 1;
       copy_async_wait<kStages - 2>();
@@ -54,10 +50,8 @@ LATHE_DEVICE void main_loop(Tile& tile, LoaderA& a, LoaderB& b, int blocks, char
       const int next = Tile::kAhead ? step + 1 : step;
       Tile::load(fragments[next % Tile::kBuffers], slot(reading), slot(reading) + kA, next % kSteps);
       if (step == 0) {
-        if (more) {
-          a.fetch(slot(writing));
-          b.fetch(slot(writing) + kA);
-        }
+        a.fetch(slot(writing), more);
+        b.fetch(slot(writing) + kA, more);
         copy_async_commit();
       }
       tile.multiply(fragments[step % Tile::kBuffers]);

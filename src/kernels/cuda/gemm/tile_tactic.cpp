@@ -195,8 +195,10 @@ int64_t staging_bytes(const Tile& tile, DType dtype, int64_t slabs) {
 }  // namespace
 
 int64_t slabs(const Tile& tile, DType dtype) {
+  // The program stands in the code once for each.
+  const int64_t most = std::max<int64_t>(ring_bytes(tile, dtype), 80 * 1024);
   int64_t slabs = 1;
-  while (tile.warp_m / slabs > 16 && staging_bytes(tile, dtype, slabs) > ring_bytes(tile, dtype)) slabs *= 2;
+  while (tile.warp_m / slabs > 16 && staging_bytes(tile, dtype, slabs) > most) slabs *= 2;
   return slabs;
 }
 

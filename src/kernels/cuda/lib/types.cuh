@@ -172,12 +172,22 @@ struct alignas(sizeof(T) * N) Vec {
 };
 
 // A vector from global memory, or to it, in one access. (The compiler takes copies of a Vec apart and does not always
-// join the elements again.)
+// join the elements again; a bit_cast straight from memory becomes bytes.)
 template <int N, class T>
 LATHE_DEVICE Vec<T, N> load_vector(const T* from) {
 #ifndef LATHE_EMULATED
-  if constexpr (sizeof(Vec<T, N>) == 16) return bit_cast<Vec<T, N>>(*reinterpret_cast<const uint4*>(from));
-  if constexpr (sizeof(Vec<T, N>) == 8) return bit_cast<Vec<T, N>>(*reinterpret_cast<const uint2*>(from));
+  if constexpr (sizeof(Vec<T, N>) == 16) {
+    const uint4 v = *reinterpret_cast<const uint4*>(from);
+    return bit_cast<Vec<T, N>>(v);
+  }
+  if constexpr (sizeof(Vec<T, N>) == 8) {
+    const uint2 v = *reinterpret_cast<const uint2*>(from);
+    return bit_cast<Vec<T, N>>(v);
+  }
+  if constexpr (sizeof(Vec<T, N>) == 4) {
+    const uint32 v = *reinterpret_cast<const uint32*>(from);
+    return bit_cast<Vec<T, N>>(v);
+  }
 #endif
   return *reinterpret_cast<const Vec<T, N>*>(from);
 }
@@ -194,6 +204,10 @@ LATHE_DEVICE void store_vector(T* to, const Vec<T, N>& value) {
   if constexpr (sizeof(Vec<T, N>) == 8) {
     const uint2 v = bit_cast<uint2>(value);
     asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
+    return;
+  }
+  if constexpr (sizeof(Vec<T, N>) == 4) {
+    *reinterpret_cast<uint32*>(to) = bit_cast<uint32>(value);
     return;
   }
 #endif
