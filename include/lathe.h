@@ -75,8 +75,9 @@ TENSORRTAPI nvinfer1::IHostMemory* planJson(const void* plan, std::size_t size) 
 // cannot be imported.
 TENSORRTAPI nvinfer1::IHostMemory* supportJson(const char* onnxPath) noexcept;
 
-// This machine: {"version", "os", "cpu": {"name", "isa", "cores"}, "memory_bytes", "targets", "checks": [{"name", "ok",
-// "detail"}]}.
+// This machine: {"version", "os", "cpu": {"name", "isa", "cores"}, "memory_bytes", "cuda": {"driver", "nvrtc",
+// "devices"}, "targets", "checks": [{"name", "ok", "detail", "remedy"}]}. A machine without a GPU has checks that fail,
+// and only building and running for a GPU needs them.
 TENSORRTAPI nvinfer1::IHostMemory* doctorJson() noexcept;
 
 // ---- Plain evaluation ----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "api/builder.h"
@@ -10,6 +11,7 @@
 #include "api/json.h"
 #include "api/network.h"
 #include "device/cpu/thread_pool.h"
+#include "device/cuda/environment.h"
 #include "kernels/cpu/isa.h"
 #include "lathe.h"
 #include "onnx/import.h"
@@ -148,6 +150,29 @@ Json check_evaluation() {
       {{"name", "graph"}, {"ok", result.has_value()}, {"detail", result ? "" : result.error().to_string()}});
 }
 
+Json describe(const cuda::Environment& environment) {
+  Json devices = Json::array();
+  for (const auto& [properties, target] : environment.devices)
+    devices.push_back(json_object({{"name", fmt::format("cuda:{}", properties.ordinal)},
+                                   {"product", properties.name},
+                                   {"compute_capability", fmt::format("{}.{}", properties.major, properties.minor)},
+                                   {"memory_bytes", properties.memory_bytes},
+                                   {"multiprocessors", properties.multiprocessors},
+                                   {"target", target}}));
+  return json_object(
+      {{"driver", json_object({{"path", environment.driver_path}, {"version", environment.driver_version}})},
+       {"nvrtc", json_object({{"path", environment.nvrtc_path}, {"version", environment.nvrtc_version}})},
+       {"devices", std::move(devices)}});
+}
+
+Json targets_of(const cuda::Environment& environment) {
+  std::vector<std::string> targets = {"cpu"};
+  for (const cuda::EnvironmentDevice& device : environment.devices)
+    if (!device.target.empty() && std::find(targets.begin(), targets.end(), device.target) == targets.end())
+      targets.push_back(device.target);
+  return targets;
+}
+
 }  // namespace
 
 nv::IHostMemory* networkText(const nv::INetworkDefinition& network) noexcept {
@@ -194,14 +219,18 @@ nv::IHostMemory* doctorJson() noexcept {
     uname(&system);
     const auto pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
     const std::string isa(cpu::name_of(cpu::isa_level()));
-    Json targets = Json::array(), checks = Json::array();
-    targets.push_back("cpu");
+    const cuda::Environment environment = cuda::survey();
+    Json checks = Json::array();
     checks.push_back(check_evaluation());
+    for (const cuda::EnvironmentCheck& check : environment.checks)
+      checks.push_back(
+          json_object({{"name", check.name}, {"ok", check.good}, {"detail", check.detail}, {"remedy", check.remedy}}));
     return json_object({{"version", latheVersion()},
                         {"os", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
                         {"cpu", json_object({{"name", cpu_name()}, {"isa", isa}, {"cores", cpu::allowed_cpus()}})},
                         {"memory_bytes", static_cast<int64_t>(pages) * page_size},
-                        {"targets", std::move(targets)},
+                        {"cuda", describe(environment)},
+                        {"targets", targets_of(environment)},
                         {"checks", std::move(checks)}})
         .indented();
   });

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -45,7 +46,8 @@ MappedFile::~MappedFile() {
 }
 
 Result<> write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  static std::atomic<unsigned> writes = 0;  // threads may write the same file
+  const std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), ++writes);
   std::FILE* file = std::fopen(temporary.c_str(), "wbe");
   if (!file) return fail(ErrorCode::file_read, "cannot create '{}': {}", temporary, errno_text());
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();

@@ -87,6 +87,10 @@ int doctor(const DoctorCommand& command) {
   fmt::print("CPU      {}: code for {}, {} threads allowed\n", cpu["name"].get<std::string>(),
              cpu["isa"].get<std::string>(), cpu["cores"].dump());
   fmt::print("memory   {}\n", human_bytes(json["memory_bytes"].get<double>()));
+  for (const Json& device : json["cuda"]["devices"])
+    fmt::print("{:<8} {}: compute capability {}, {} multiprocessors, {}\n", device["name"].get<std::string>(),
+               device["product"].get<std::string>(), device["compute_capability"].get<std::string>(),
+               device["multiprocessors"].dump(), human_bytes(device["memory_bytes"].get<double>()));
   fmt::print("targets  {}\n\n", json["targets"].dump());
   std::vector<std::vector<std::string>> rows = {{"check", "", "found", "what to do"}};
   for (const Json& entry : json["checks"])

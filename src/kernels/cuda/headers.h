@@ -5,12 +5,11 @@
 
 #include <span>
 
+#include "device/cuda/source_header.h"
+
 namespace lathe::cuda {
 
-struct Header {
-  const char* name;  // as sources include it: "lib/types.cuh"
-  const char* text;
-};
+using Header = SourceHeader;
 
 std::span<const Header> headers();
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_device.h"
+
+#include <algorithm>
+
+#include "device/cuda/architecture.h"
+#include "device/cuda/graph_recording.h"
+#include "device/cuda/launch_kernel.h"
+#include "device/cuda/memory.h"
+#include "device/cuda/timing.h"
+
+namespace lathe::cuda {
+namespace {
+
+Stream& stream_of(Queue& queue) { return static_cast<Stream&>(queue); }
+
+// Weights on the device, for as long as somebody uses them. `owner` keeps their address on the host from being used
+// for others, for the address is what they are known by.
+struct Resident {
+  DeviceMemory memory;
+  std::shared_ptr<const void> owner;
+};
+
+struct ResidentKey {
+  const void* owner;
+  const std::byte* data;
+  size_t size;
+  auto operator<=>(const ResidentKey&) const = default;
+};
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(std::shared_ptr<Context> context, const Architecture& architecture)
+      : context_(std::move(context)),
+        architecture_(architecture),
+        name_(fmt::format("cuda:{}", context_->properties().ordinal)) {}
+
+  std::string_view name() const override { return name_; }
+  std::string target() const override { return target_name(architecture_); }
+  std::string timing_key() const override;
+  Result<> check_target(std::string_view target) const override;
+  bool is_host() const override { return false; }
+
+  Result<DeviceMemory> allocate(size_t bytes) override { return cuda::allocate(context_, bytes); }
+  Result<std::unique_ptr<Queue>> make_queue() override { return Stream::create(context_); }
+  Result<std::unique_ptr<Queue>> make_stream_queue(void* stream) override;
+  Result<> upload(void* to, const void* from, size_t bytes, Queue& queue) override {
+    return cuda::upload(to, from, bytes, stream_of(queue));
+  }
+  Result<> download(void* to, const void* from, size_t bytes, Queue& queue) override {
+    return cuda::download(to, from, bytes, stream_of(queue));
+  }
+  Result<> wait(Queue& queue) override { return stream_of(queue).wait(); }
+  bool is_accessible(const void* address) const override { return cuda::is_accessible(*context_, address); }
+
+  Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override;
+  Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
+                                                         std::shared_ptr<const void> owner) override;
+  Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>& work) override;
+  Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
+    return time_work(stream_of(queue), work, repeats);
+  }
+  Result<> usable() const { return context_->usable(); }
+
+ private:
+  Result<std::shared_ptr<Resident>> load_resident(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+
+  std::shared_ptr<Context> context_;
+  const Architecture& architecture_;
+  const std::string name_;
+  ModuleTable modules_;
+  SharedTable<ResidentKey, Resident> residents_;
+};
+
+std::string CudaDevice::timing_key() const {
+  const DeviceProperties& p = context_->properties();
+  return fmt::format("{} sm_{} x{} {} kHz, memory {} bytes {} bits {} kHz, L2 {}, driver {}", p.name, p.architecture(),
+                     p.multiprocessors, p.clock_khz, p.memory_bytes, p.memory_bus_bits, p.memory_clock_khz, p.l2_bytes,
+                     version_text(context_->driver().version));
+}
+
+Result<> CudaDevice::check_target(std::string_view target) const {
+  LATHE_ASSIGN(const Architecture* built, parse_target(target));
+  if (runs_on(*built, architecture_)) return {};
+  return fail(ErrorCode::plan_target,
+              "the plan is for '{}' ({}), and {} is a '{}' ({}, {}): build it with --target={}, or on this machine",
+              target, built->family, name_, this->target(), context_->properties().name, architecture_.family,
+              this->target());
+}
+
+Result<std::unique_ptr<Queue>> CudaDevice::make_stream_queue(void* stream) {
+  LATHE_TRY(context_->usable());
+  return Stream::borrow(context_, static_cast<CUstream>(stream));
+}
+
+Result<std::unique_ptr<Kernel>> CudaDevice::make_kernel(const StepRecord& record) {
+  if (record.launches.empty())
+    return fail(ErrorCode::plan_malformed, "the step's kernel '{}' is none of this library's CUDA kernels",
+                record.kernel);
+  return LaunchKernel::create(context_, modules_, record);
+}
+
+Result<std::shared_ptr<Resident>> CudaDevice::load_resident(std::span<const std::byte> bytes,
+                                                            std::shared_ptr<const void> owner) {
+  LATHE_ASSIGN(DeviceMemory memory, allocate(bytes.size()));
+  LATHE_ASSIGN(const std::unique_ptr<Stream> stream, Stream::create(context_));
+  LATHE_TRY(cuda::upload(memory.data(), bytes.data(), bytes.size(), *stream));
+  LATHE_TRY(stream->wait());
+  return std::make_shared<Resident>(Resident{std::move(memory), std::move(owner)});
+}
+
+Result<std::shared_ptr<const std::byte>> CudaDevice::make_resident(std::span<const std::byte> bytes,
+                                                                   std::shared_ptr<const void> owner) {
+  LATHE_TRY(context_->usable());
+  if (bytes.empty()) return std::shared_ptr<const std::byte>();
+  const auto load = [&] { return load_resident(bytes, owner); };
+  const ResidentKey key{owner.get(), bytes.data(), bytes.size()};
+  LATHE_ASSIGN(const std::shared_ptr<Resident> resident, owner ? residents_.get(key, load) : load());
+  return std::shared_ptr<const std::byte>(resident, resident->memory.data());
+}
+
+Result<std::unique_ptr<Recording>> CudaDevice::record(const std::function<Result<>(Queue&)>& work) {
+  if (!context_->driver().has_graphs()) return nullptr;
+  return GraphRecording::record(context_, work);
+}
+
+Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordinal) {
+  LATHE_ASSIGN(const int count, count_devices(driver));
+  if (count == 0) return fail(driver_error(CUDA_ERROR_NO_DEVICE, "looking for CUDA devices"));
+  if (ordinal < 0 || ordinal >= count)
+    return fail(ErrorCode::cuda_no_device, "there is no device cuda:{}: this process sees {}, cuda:0 to cuda:{}",
+                ordinal, count, count - 1);
+  LATHE_ASSIGN(const DeviceProperties properties, read_properties(driver, ordinal));
+  Result<const Architecture*> architecture = find_architecture(properties.architecture());
+  if (!architecture)
+    return fail(with_context(std::move(architecture).error(), fmt::format("cuda:{} ({})", ordinal, properties.name)));
+  LATHE_ASSIGN(std::shared_ptr<Context> context, Context::create(driver, properties));
+  return std::make_shared<CudaDevice>(std::move(context), **architecture);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> open_device(int ordinal) {
+  static auto& devices = *new SharedTable<int, CudaDevice>;  // for engines that outlive main()
+  LATHE_ASSIGN(const Driver* opened, driver());
+  LATHE_ASSIGN(std::shared_ptr<CudaDevice> device,
+               devices.get(ordinal, [&] { return start_device(*opened, ordinal); }));
+  LATHE_TRY(device->usable());
+  return device;
+}
+
+}  // namespace lathe::cuda

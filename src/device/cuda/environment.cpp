@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/environment.h"
+
+#include <link.h>
+
+#include <set>
+
+#include "device/cuda/architecture.h"
+#include "device/cuda/nvrtc.h"
+
+namespace lathe::cuda {
+namespace {
+
+EnvironmentCheck problem(std::string name, const Error& error) {
+  return {std::move(name), false, std::string(title_of(error.code)), error.message};
+}
+
+// Paths of the loaded libraries whose file name begins so.
+std::set<std::string> loaded(std::string_view prefix) {
+  struct Search {
+    std::string_view prefix;
+    std::set<std::string> paths;
+  } search{prefix, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* context) {
+        auto& wanted = *static_cast<Search*>(context);
+        const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+        if (path.substr(path.rfind('/') + 1).starts_with(wanted.prefix)) wanted.paths.emplace(path);
+        return 0;
+      },
+      &search);
+  return search.paths;
+}
+
+void check_copies(std::string_view prefix, Environment& found) {
+  const std::set<std::string> paths = loaded(prefix);
+  if (paths.size() < 2) return;
+  std::string list;
+  for (const std::string& path : paths) list += (list.empty() ? "" : ", ") + path;
+  found.checks.push_back({fmt::format("copies of {}", prefix), false, list,
+                          "several versions in one process can break each other: remove all but one from "
+                          "LD_LIBRARY_PATH"});
+}
+
+void survey_device(const Driver& driver, int ordinal, Environment& found) {
+  const std::string name = fmt::format("cuda:{}", ordinal);
+  Result<DeviceProperties> properties = read_properties(driver, ordinal);
+  if (!properties) return found.checks.push_back(problem(name, properties.error()));
+  const Result<const Architecture*> architecture = find_architecture(properties->architecture());
+  const std::string target = architecture ? target_name(**architecture) : "";
+  found.checks.push_back(architecture
+                             ? EnvironmentCheck{name, true, fmt::format("{}, {}", properties->name, target), ""}
+                             : problem(name, architecture.error()));
+  found.devices.push_back({*std::move(properties), target});
+}
+
+void survey_driver(Environment& found) {
+  const Result<const Driver*> opened = driver();
+  if (!opened) return found.checks.push_back(problem("CUDA driver", opened.error()));
+  const Driver& driver = **opened;
+  found.driver_path = driver.path;
+  found.driver_version = version_text(driver.version);
+  found.checks.push_back(
+      {"CUDA driver", true, fmt::format("supports CUDA {}, {}", found.driver_version, found.driver_path), ""});
+  const Result<int> count = count_devices(driver);
+  if (!count) return found.checks.push_back(problem("CUDA devices", count.error()));
+  if (*count == 0)
+    found.checks.push_back(problem("CUDA devices", driver_error(CUDA_ERROR_NO_DEVICE, "counting the devices")));
+  for (int ordinal = 0; ordinal < *count; ++ordinal) survey_device(driver, ordinal, found);
+}
+
+void check_compiler(const Nvrtc& nvrtc, Environment& found) {
+  EnvironmentCheck check{"NVRTC", true, fmt::format("{}, {}", found.nvrtc_version, found.nvrtc_path), ""};
+  const Result<const Driver*> opened = driver();
+  if (opened && nvrtc.major > (*opened)->version / 1000) {
+    check.good = false;
+    check.remedy = fmt::format("its code needs a driver for CUDA {}: install a newer driver, or NVRTC of CUDA {}",
+                               nvrtc.major, (*opened)->version / 1000);
+  }
+  found.checks.push_back(std::move(check));
+}
+
+void survey_compiler(Environment& found) {
+  const Result<const Nvrtc*> opened = nvrtc();
+  if (!opened) return found.checks.push_back(problem("NVRTC", opened.error()));
+  found.nvrtc_path = (*opened)->path;
+  found.nvrtc_version = fmt::format("{}.{}", (*opened)->major, (*opened)->minor);
+  check_compiler(**opened, found);
+}
+
+}  // namespace
+
+Environment survey() {
+  Environment found;
+  survey_driver(found);
+  survey_compiler(found);
+  check_copies("libcuda.so", found);
+  check_copies("libnvrtc.so", found);
+  return found;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work recorded as a CUDA graph.
+#pragma once
+
+#include "device/cuda/stream.h"
+#include "device/device.h"
+
+namespace lathe::cuda {
+
+class GraphRecording : public Recording {
+ public:
+  static Result<std::unique_ptr<GraphRecording>> record(const std::shared_ptr<Context>& context,
+                                                        const std::function<Result<>(Queue&)>& work);
+  ~GraphRecording() override;
+
+  Result<> replay(Queue& queue) override;
+  Result<> update(const std::function<Result<>(Queue&)>& work) override;
+
+ private:
+  explicit GraphRecording(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  Result<> instantiate(CUgraph graph);
+  void destroy_executable();
+
+  std::shared_ptr<Context> context_;
+  std::unique_ptr<Stream> stream_;  // work is captured on it, never run
+  CUgraphExec executable_ = nullptr;
+};
+
+}  // namespace lathe::cuda

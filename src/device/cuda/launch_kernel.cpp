@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/launch_kernel.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr uint32_t kMaxCluster = 16;
+
+template <class... Args>
+tl::unexpected<Error> refuse(const Launch& launch, fmt::format_string<Args...> format, Args&&... args) {
+  return fail(ErrorCode::launch_refused, "kernel '{}': {}", launch.entry,
+              fmt::format(format, std::forward<Args>(args)...));
+}
+
+Result<> check_launch(const Launch& launch, const DeviceProperties& properties) {
+  if (launch.block == 0 || launch.block > static_cast<uint32_t>(properties.max_threads))
+    return refuse(launch, "{} threads in a block; the device allows 1 to {}", launch.block, properties.max_threads);
+  if (launch.shared_bytes > static_cast<uint32_t>(properties.max_shared_bytes))
+    return refuse(launch, "{} bytes of shared memory; the device allows {}: build the engine for this device",
+                  launch.shared_bytes, properties.max_shared_bytes);
+  if (launch.cluster == 0 || launch.cluster > kMaxCluster)
+    return refuse(launch, "{} blocks in a cluster; 1 to {} are possible", launch.cluster, kMaxCluster);
+  if (launch.cluster > 1 && !properties.clusters)
+    return refuse(launch, "it uses clusters, which the device lacks: build the engine for this device");
+  if (launch.args.size() > kMaxLaunchArgs)
+    return refuse(launch, "{} parameters; at most {} are possible", launch.args.size(), kMaxLaunchArgs);
+  return {};
+}
+
+Result<> check_function(const Launch& launch, const Function& function, const DeviceProperties& properties) {
+  if (launch.block > static_cast<uint32_t>(function.max_threads))
+    return refuse(launch, "{} threads in a block; its registers allow {}", launch.block, function.max_threads);
+  if (function.parameters >= 0 && launch.args.size() != static_cast<size_t>(function.parameters))
+    return refuse(launch, "{} parameters are given, and it has {}", launch.args.size(), function.parameters);
+  const int64_t shared = int64_t{launch.shared_bytes} + function.static_shared_bytes;
+  if (shared > properties.max_shared_bytes)
+    return refuse(launch, "{} bytes of shared memory; the device allows {}", shared, properties.max_shared_bytes);
+  return {};
+}
+
+Result<> check_args(const Launch& launch, const Operands& operands) {
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    const LaunchArg& arg = launch.args[i];
+    const bool is_tensor = arg.kind == LaunchArg::input || arg.kind == LaunchArg::output;
+    const size_t count = arg.kind == LaunchArg::input ? operands.inputs.size() : operands.outputs.size();
+    if (is_tensor && arg.index >= count)
+      return refuse(launch, "parameter {} is {} {}, and the step has {}", i,
+                    arg.kind == LaunchArg::input ? "input" : "output", arg.index, count);
+    if (!is_tensor && !arg.value.evaluate(operands.symbols))
+      return refuse(launch, "parameter {}, {}, has no value for these shapes", i, arg.value.to_string());
+  }
+  return {};
+}
+
+// The 8 bytes of a parameter that check_args() has passed.
+std::optional<uint64_t> value_of(const LaunchArg& arg, const Operands& operands, std::byte* workspace) {
+  switch (arg.kind) {
+    case LaunchArg::input:
+      if (arg.index >= operands.inputs.size()) return std::nullopt;
+      return reinterpret_cast<uint64_t>(operands.inputs[arg.index].data);
+    case LaunchArg::output:
+      if (arg.index >= operands.outputs.size()) return std::nullopt;
+      return reinterpret_cast<uint64_t>(operands.outputs[arg.index].data);
+    case LaunchArg::workspace:
+    case LaunchArg::number: {
+      const std::optional<int64_t> value = arg.value.evaluate(operands.symbols);
+      if (!value) return std::nullopt;
+      const uint64_t base = arg.kind == LaunchArg::workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
+      return base + static_cast<uint64_t>(*value);
+    }
+  }
+  return std::nullopt;
+}
+
+unsigned set_attributes(const Launch& launch, bool overlaps, CUlaunchAttribute* attributes) {
+  unsigned count = 0;
+  if (launch.cluster > 1) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attributes[count++].value.clusterDim = {launch.cluster, 1, 1};
+  }
+  if (overlaps) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[count++].value.programmaticStreamSerializationAllowed = 1;
+  }
+  return count;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Context>& context, ModuleTable& modules,
+                                                     const StepRecord& record) {
+  if (record.launches.size() > kMaxLaunches)
+    return fail(ErrorCode::launch_refused, "the step has {} launches; at most {} are possible", record.launches.size(),
+                kMaxLaunches);
+  std::unique_ptr<LaunchKernel> kernel(new LaunchKernel);
+  const DeviceProperties& properties = context->properties();
+  kernel->max_grid_ = properties.max_grid;
+  if (record.workspace) kernel->workspace_ = *record.workspace;
+  for (const Launch& launch : record.launches) {
+    LATHE_TRY(check_launch(launch, properties));
+    if (launch.code >= record.code.size())
+      return refuse(launch, "it is in code module {}, and the plan has {}", launch.code, record.code.size());
+    const std::span<const std::byte> code = record.code[launch.code];
+    LATHE_ASSIGN(std::shared_ptr<Module> module,
+                 modules.get(digest_of(code), [&] { return Module::load(context, code); }));
+    LATHE_ASSIGN(const Function function, module->function(launch.entry, launch.shared_bytes, launch.cluster));
+    LATHE_TRY(check_function(launch, function, properties));
+    kernel->launches_.push_back({launch, std::move(module), function.handle});
+  }
+  return kernel;
+}
+
+Result<LaunchKernel::Grid> LaunchKernel::grid(const Prepared& prepared, std::span<const int64_t> symbols) const {
+  const Launch& launch = prepared.launch;
+  Grid grid{};
+  for (size_t i = 0; i < grid.size(); ++i) {
+    const std::optional<int64_t> blocks = launch.grid[i].evaluate(symbols);
+    if (!blocks)
+      return refuse(launch, "its grid's extent {}, {}, has no value for these shapes", i, launch.grid[i].to_string());
+    if (*blocks < 0 || *blocks > max_grid_[i])
+      return refuse(launch, "its grid's extent {} is {}; 0 to {} are possible", i, *blocks, max_grid_[i]);
+    grid[i] = *blocks;
+  }
+  if (grid[0] % launch.cluster != 0)
+    return refuse(launch, "its grid of {} blocks does not divide into clusters of {}", grid[0], launch.cluster);
+  return grid;
+}
+
+Result<size_t> LaunchKernel::prepare(const Operands& operands, int) const {
+  for (const Prepared& prepared : launches_) {
+    LATHE_TRY(grid(prepared, operands.symbols));
+    LATHE_TRY(check_args(prepared.launch, operands));
+  }
+  if (!workspace_) return 0;
+  const std::optional<int64_t> bytes = workspace_->evaluate(operands.symbols);
+  if (!bytes || *bytes < 0)
+    return fail(ErrorCode::launch_refused, "the step's workspace, {} bytes, has no value for these shapes",
+                workspace_->to_string());
+  return static_cast<size_t>(*bytes);
+}
+
+Result<> LaunchKernel::enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const {
+  auto& stream = static_cast<Stream&>(queue);
+  LATHE_TRY(stream.context().usable());
+  for (const Prepared& prepared : launches_) LATHE_TRY(enqueue_one(prepared, operands, workspace, stream));
+  return {};
+}
+
+Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace,
+                                   Stream& stream) const {
+  const Launch& launch = prepared.launch;
+  LATHE_ASSIGN(const Grid blocks, grid(prepared, operands.symbols));
+  if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
+  uint64_t values[kMaxLaunchArgs];
+  void* parameters[kMaxLaunchArgs];
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    const std::optional<uint64_t> value = value_of(launch.args[i], operands, workspace);
+    if (!value) return refuse(launch, "parameter {} has no value for these shapes", i);
+    values[i] = *value;
+    parameters[i] = &values[i];
+  }
+  CUlaunchAttribute attributes[2] = {};
+  CUlaunchConfig config{};
+  config.gridDimX = static_cast<unsigned>(blocks[0]);
+  config.gridDimY = static_cast<unsigned>(blocks[1]);
+  config.gridDimZ = static_cast<unsigned>(blocks[2]);
+  config.blockDimX = launch.block;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = launch.shared_bytes;
+  config.hStream = stream.handle();
+  config.attrs = attributes;
+  config.numAttrs = set_attributes(launch, launch.overlaps && stream.overlaps(), attributes);
+  const Context& context = stream.context();
+  const CUresult result = context.driver().cuLaunchKernelEx(&config, prepared.function, parameters, nullptr);
+  if (result == CUDA_SUCCESS) return {};
+  return fail(stream.context().failure(result, fmt::format("starting the kernel '{}'", launch.entry)));
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step that is device code: its launches, with every number evaluated from the input shapes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "device/cuda/module.h"
+#include "device/cuda/stream.h"
+#include "device/kernel.h"
+
+namespace lathe::cuda {
+
+class LaunchKernel : public Kernel {
+ public:
+  // Checks all of `record` that does not depend on shapes, and loads its code.
+  static Result<std::unique_ptr<Kernel>> create(const std::shared_ptr<Context>& context, ModuleTable& modules,
+                                                const StepRecord& record);
+
+  Result<size_t> prepare(const Operands& operands, int threads) const override;
+  Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const override;
+
+ private:
+  struct Prepared {
+    Launch launch;
+    std::shared_ptr<Module> module;
+    CUfunction function = nullptr;
+  };
+  using Grid = std::array<int64_t, 3>;
+
+  LaunchKernel() = default;
+  Result<Grid> grid(const Prepared& prepared, std::span<const int64_t> symbols) const;
+  Result<> enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace, Stream& stream) const;
+
+  std::vector<Prepared> launches_;
+  std::optional<Expr> workspace_;
+  std::array<int, 3> max_grid_{};
+};
+
+}  // namespace lathe::cuda

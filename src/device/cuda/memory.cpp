@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/memory.h"
+
+namespace lathe::cuda {
+namespace {
+
+CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+void free_block(void* owner, std::byte* data, size_t) {
+  auto& context = *static_cast<Context*>(owner);
+  const ContextScope scope(context);
+  context.driver().cuMemFree(address_of(data));  // waits for the device
+}
+
+void free_pooled(void* owner, std::byte* data, size_t) {
+  auto& context = *static_cast<Context*>(owner);
+  const ContextScope scope(context);
+  context.follow_all(context.releases());
+  context.driver().cuMemFreeAsync(address_of(data), context.releases());
+}
+
+CUresult allocate_pooled(Context& context, CUdeviceptr& address, size_t bytes) {
+  const CUresult result = context.driver().cuMemAllocAsync(&address, bytes, context.allocations());
+  if (result != CUDA_SUCCESS) return result;
+  const CUresult waited = context.driver().cuStreamSynchronize(context.allocations());
+  if (waited != CUDA_SUCCESS) context.driver().cuMemFreeAsync(address, context.releases());
+  return waited;
+}
+
+Error allocation_error(Context& context, CUresult result, size_t bytes) {
+  size_t free = 0, total = 0;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && context.driver().cuMemGetInfo(&free, &total) == CUDA_SUCCESS)
+    return context.failure(result, fmt::format("allocating {} bytes ({} of {} are free)", bytes, free, total));
+  return context.failure(result, fmt::format("allocating {} bytes", bytes));
+}
+
+// Of memory that the driver knows; 0 for other memory of the host.
+unsigned memory_type(Context& context, const void* address) {
+  unsigned type = 0;
+  if (context.driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address_of(address)) !=
+      CUDA_SUCCESS)
+    return 0;
+  return type;
+}
+
+}  // namespace
+
+Result<DeviceMemory> allocate(const std::shared_ptr<Context>& context, size_t bytes) {
+  LATHE_TRY(context->usable());
+  if (bytes == 0) return DeviceMemory();
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context));
+  CUdeviceptr address = 0;
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  DeviceMemory::Free free = free_pooled;
+  if (context->properties().memory_pools) result = allocate_pooled(*context, address, bytes);
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {
+    free = free_block;
+    result = context->driver().cuMemAlloc(&address, bytes);
+  }
+  if (result != CUDA_SUCCESS) return fail(allocation_error(*context, result, bytes));
+  return DeviceMemory(reinterpret_cast<std::byte*>(address), bytes, context, free);
+}
+
+Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {
+  if (bytes == 0) return stream.context().usable();
+  Context& context = stream.context();
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(context));
+  const auto doing = [&] { return fmt::format("copying {} bytes to the device", bytes); };
+  const CUresult result = context.driver().cuMemcpyHtoDAsync(address_of(to), from, bytes, stream.handle());
+  if (result != CUDA_SUCCESS) return fail(context.failure(result, doing()));
+  // The driver takes a copy of pageable memory, but reads pinned memory when the stream comes to it.
+  if (memory_type(context, from) == 0) return {};
+  const CUresult waited = context.driver().cuStreamSynchronize(stream.handle());
+  if (waited != CUDA_SUCCESS) return fail(context.failure(waited, doing()));
+  return {};
+}
+
+Result<> download(void* to, const void* from, size_t bytes, Stream& stream) {
+  Context& context = stream.context();
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(context));
+  CUresult result = CUDA_SUCCESS;
+  if (bytes > 0) result = context.driver().cuMemcpyDtoHAsync(to, address_of(from), bytes, stream.handle());
+  if (result == CUDA_SUCCESS) result = context.driver().cuStreamSynchronize(stream.handle());
+  if (result != CUDA_SUCCESS) return fail(context.failure(result, fmt::format("copying {} bytes to the host", bytes)));
+  return {};
+}
+
+bool is_accessible(Context& context, const void* address) {
+  const Result<ContextScope> scope = ContextScope::enter(context);
+  if (!scope) return false;
+  const unsigned type = memory_type(context, address);
+  if (type != CU_MEMORYTYPE_DEVICE) return type != 0;
+  unsigned managed = 0;
+  int ordinal = -1;
+  const Driver& driver = context.driver();
+  if (driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address_of(address)) == CUDA_SUCCESS &&
+      managed != 0)
+    return true;
+  return driver.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address_of(address)) ==
+             CUDA_SUCCESS &&
+         ordinal == context.properties().ordinal;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device code that is loaded on a GPU.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "base/hash.h"
+#include "device/cuda/context.h"
+#include "device/cuda/shared_table.h"
+
+namespace lathe::cuda {
+
+// A kernel of a module.
+struct Function {
+  CUfunction handle = nullptr;
+  int max_threads = 0;          // of a block, by the registers that it uses
+  int static_shared_bytes = 0;  // of a block
+  int parameters = -1;          // -1: the driver cannot tell (before CUDA 12.4)
+};
+
+class Module {
+ public:
+  // `code` is a cubin, or PTX text with a zero at its end.
+  static Result<std::shared_ptr<Module>> load(std::shared_ptr<Context> context, std::span<const std::byte> code);
+  ~Module();
+
+  // The kernel, able to run with so much dynamic shared memory and clusters of so many blocks. Thread-safe.
+  Result<Function> function(const std::string& name, uint32_t shared_bytes, uint32_t cluster);
+
+ private:
+  Module(std::shared_ptr<Context> context, CUmodule handle) : context_(std::move(context)), handle_(handle) {}
+  Result<Function> find(const std::string& name);
+  Result<> set(CUfunction function, CUfunction_attribute attribute, uint32_t value, const std::string& name);
+
+  std::shared_ptr<Context> context_;
+  CUmodule handle_;
+  std::mutex mutex_;
+  struct Entry {
+    Function function;
+    uint32_t shared_bytes = 0, cluster = 0;  // the most that it was set up for
+  };
+  std::map<std::string, Entry> functions_;
+};
+
+// The modules of one GPU: equal code is loaded once.
+using ModuleTable = SharedTable<Digest, Module>;
+
+}  // namespace lathe::cuda

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/nvrtc.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "device/cuda/driver.h"
+#include "device/cuda/shared_library.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr int kMinMajor = 12;
+
+template <class F>
+Result<> resolve(const SharedLibrary& library, const char* symbol, F& function) {
+  function = reinterpret_cast<F>(library.symbol(symbol));
+  if (function) return {};
+  return fail(ErrorCode::cuda_symbol_missing,
+              "'{}' lacks the function {}, which Lathe needs: install NVRTC of CUDA 12 or 13", library.path(), symbol);
+}
+
+Result<> read_version(Nvrtc& nvrtc) {
+  int count = 0;
+  if (nvrtc.nvrtcVersion(&nvrtc.major, &nvrtc.minor) != NVRTC_SUCCESS ||
+      nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count < 0)
+    return fail(ErrorCode::nvrtc_unsuitable, "'{}' does not tell its version: install NVRTC of CUDA 12 or 13",
+                nvrtc.path);
+  if (nvrtc.major < kMinMajor)
+    return fail(ErrorCode::nvrtc_unsuitable, "'{}' is of CUDA {}.{}, and Lathe needs CUDA {} or newer", nvrtc.path,
+                nvrtc.major, nvrtc.minor, kMinMajor);
+  nvrtc.architectures.resize(count);
+  if (nvrtc.nvrtcGetSupportedArchs(nvrtc.architectures.data()) != NVRTC_SUCCESS)
+    return fail(ErrorCode::nvrtc_unsuitable, "'{}' does not tell which architectures it knows", nvrtc.path);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const Nvrtc>> open_nvrtc(std::span<const std::string> names) {
+  Result<SharedLibrary> library = SharedLibrary::open(names, ErrorCode::nvrtc_missing);
+  if (!library)
+    return fail(ErrorCode::nvrtc_missing,
+                "NVRTC, which compiles kernels, cannot be loaded ({}): install it (pip install nvidia-cuda-nvrtc), or "
+                "set LATHE_NVRTC to its path; running engines does not need it",
+                library.error().message);
+  auto nvrtc = std::make_unique<Nvrtc>();
+  nvrtc->path = library->path();
+#define LATHE_NVRTC_FUNCTION(name, parameters) LATHE_TRY(resolve(*library, #name, nvrtc->name));
+#include "device/cuda/nvrtc.def"
+#undef LATHE_NVRTC_FUNCTION
+  LATHE_TRY(read_version(*nvrtc));
+  return nvrtc;
+}
+
+std::vector<std::string> nvrtc_names() {
+  if (const char* path = std::getenv("LATHE_NVRTC"); path && *path) return {path};
+  std::vector<std::string> files = {"libnvrtc.so.13", "libnvrtc.so.12"};
+  // A driver loads what compilers of its own major version make, and of older ones.
+  const Result<const Driver*> running = driver();
+  if (running && (*running)->version / 1000 == 12) std::swap(files[0], files[1]);
+  files.emplace_back("libnvrtc.so");
+  std::vector<std::string> names = files;
+  std::vector<std::string> folders = {"/usr/local/cuda"};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* folder = std::getenv(variable); folder && *folder) folders.insert(folders.begin(), folder);
+  for (const std::string& folder : folders)
+    for (const std::string& file : files) names.push_back(folder + "/lib64/" + file);
+  return names;
+}
+
+Result<const Nvrtc*> nvrtc() {
+  static std::mutex mutex;
+  static const Nvrtc* opened = nullptr;  // lives as long as the process
+  const std::lock_guard lock(mutex);
+  if (opened) return opened;
+  LATHE_ASSIGN(std::unique_ptr<const Nvrtc> nvrtc, open_nvrtc(nvrtc_names()));
+  return opened = nvrtc.release();
+}
+
+}  // namespace lathe::cuda

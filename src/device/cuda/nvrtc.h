@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVRTC, the compiler of device code: a table of its functions, filled when something is first compiled.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lathe::cuda {
+
+enum nvrtcResult : int {
+  NVRTC_SUCCESS = 0,
+  NVRTC_ERROR_OUT_OF_MEMORY = 1,
+  NVRTC_ERROR_PROGRAM_CREATION_FAILURE = 2,
+  NVRTC_ERROR_INVALID_INPUT = 3,
+  NVRTC_ERROR_INVALID_PROGRAM = 4,
+  NVRTC_ERROR_INVALID_OPTION = 5,
+  NVRTC_ERROR_COMPILATION = 6,
+  NVRTC_ERROR_BUILTIN_OPERATION_FAILURE = 7,
+  NVRTC_ERROR_INTERNAL_ERROR = 11,
+};
+using nvrtcProgram = struct _nvrtcProgram*;
+
+struct Nvrtc {
+#define LATHE_NVRTC_FUNCTION(name, parameters) nvrtcResult(*name) parameters = nullptr;
+#include "device/cuda/nvrtc.def"
+#undef LATHE_NVRTC_FUNCTION
+  std::string path;  // of the library
+  int major = 0, minor = 0;
+  std::vector<int> architectures;  // that it compiles for: 75, 80...
+};
+
+// Opens the first of `names` that is there; one that is loaded already comes first.
+Result<std::unique_ptr<const Nvrtc>> open_nvrtc(std::span<const std::string> names);
+
+// The process's NVRTC: what the environment variable LATHE_NVRTC names, or version 13 or 12 of the system's. Opened at
+// the first call that succeeds, never closed.
+Result<const Nvrtc*> nvrtc();
+
+// Where nvrtc() looks, in order.
+std::vector<std::string> nvrtc_names();
+
+}  // namespace lathe::cuda

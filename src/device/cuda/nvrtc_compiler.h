@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device code from CUDA C++ text, for one architecture, through the cache on disk.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/cuda/architecture.h"
+#include "device/cuda/cubin_cache.h"
+#include "device/cuda/include_closure.h"
+#include "device/cuda/nvrtc.h"
+#include "device/device.h"
+
+namespace lathe::cuda {
+
+class NvrtcCompiler : public Compiler {
+ public:
+  // `target` as Device::target() says it: "cuda-sm_90". `headers` outlive the compiler. Fails where no NVRTC is found
+  // that knows it.
+  static Result<std::unique_ptr<NvrtcCompiler>> create(std::string_view target, std::span<const SourceHeader> headers,
+                                                       std::string cache_folder = default_cache_folder());
+
+  // The same with an NVRTC other than the process's.
+  static Result<std::unique_ptr<NvrtcCompiler>> create(const Nvrtc& nvrtc, std::string_view target,
+                                                       std::span<const SourceHeader> headers, std::string cache_folder);
+
+  Result<std::vector<std::byte>> compile(std::string_view source) override;
+
+ private:
+  NvrtcCompiler(const Nvrtc& nvrtc, const Architecture& architecture, std::span<const SourceHeader> headers,
+                std::string cache_folder);
+  Digest key_of(std::string_view source) const;
+  Result<std::vector<std::byte>> compile_anew(std::string_view source) const;
+  Result<> check(nvrtcResult result, nvrtcProgram program) const;
+
+  const Nvrtc& nvrtc_;
+  const Architecture& architecture_;
+  std::span<const SourceHeader> headers_;
+  std::vector<std::string> options_;
+  CubinCache cache_;
+};
+
+}  // namespace lathe::cuda

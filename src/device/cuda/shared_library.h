@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Libraries that are opened at run time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace lathe::cuda {
+
+// Stays loaded until the process ends: drivers do not survive being unloaded.
+class SharedLibrary {
+ public:
+  // The first of `names` that opens; one that is loaded already comes before all others. Fails with what each said.
+  static Result<SharedLibrary> open(std::span<const std::string> names, ErrorCode code);
+
+  void* symbol(const char* name) const;  // null where the library lacks it
+  const std::string& path() const { return path_; }
+
+ private:
+  SharedLibrary(void* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  void* handle_;
+  std::string path_;
+};
+
+}  // namespace lathe::cuda

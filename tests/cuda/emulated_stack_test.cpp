@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of the CUDA layer on the stand-ins: source text is compiled, loaded, launched and replayed, and its numbers are
+// right. The same code runs on a GPU with NVIDIA's libraries.
+#include "cuda/fake_device.h"
+#include "device/cuda/nvrtc_compiler.h"
+#include "kernels/cuda/headers.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr std::string_view kSource = R"(
+#include "lib/intrinsics.cuh"
+LATHE_KERNEL(64, 1) void lathe_kernel(float* in, float* out, long count) {
+  dependency_wait();
+  const long i = (long)block_x() * 64 + thread_x();
+  if (i < count) out[i] = 2 * in[i] + 1;
+}
+)";
+
+class EmulatedStackTest : public FakeDeviceTest {
+ protected:
+  Result<std::vector<std::byte>> compile() {
+    const std::string names[] = {FAKE_NVRTC};
+    LATHE_ASSIGN(nvrtc_, open_nvrtc(names));
+    LATHE_ASSIGN(const auto device, open_device(0));
+    LATHE_ASSIGN(const auto compiler, NvrtcCompiler::create(*nvrtc_, device->target(), headers(), ""));
+    return compiler->compile(kSource);
+  }
+  std::unique_ptr<const Nvrtc> nvrtc_;
+};
+
+TEST_F(EmulatedStackTest, CompilesLoadsRunsAndReplays) {
+  const auto code = compile();
+  ASSERT_OK(code);
+  const auto device = *open_device(0);
+  Launch launch;
+  launch.entry = "lathe_kernel";
+  launch.grid[0] = ceildiv(Expr::symbol(0), Expr(64));
+  launch.block = 64;
+  launch.overlaps = true;
+  launch.args = {{LaunchArg::input, 0, {}}, {LaunchArg::output, 0, {}}, {LaunchArg::number, 0, Expr::symbol(0)}};
+  const std::span<const std::byte> modules[] = {*code};
+  StepRecord record;
+  record.launches = {&launch, 1};
+  record.code = modules;
+  const auto kernel = device->make_kernel(record);
+  ASSERT_OK(kernel);
+
+  constexpr int64_t kCount = 1000;
+  const auto memory = device->allocate(2 * kCount * sizeof(float));
+  ASSERT_OK(memory);
+  TensorArg in, out;
+  in.data = memory->data();
+  out.data = memory->data() + kCount * sizeof(float);
+  const int64_t symbols[] = {kCount};
+  const Operands operands{{&in, 1}, {&out, 1}, symbols};
+  ASSERT_OK((*kernel)->prepare(operands, 1));
+  const auto work = [&](Queue& on) { return (*kernel)->enqueue(operands, nullptr, on); };
+  const auto recording = device->record(work);
+  ASSERT_OK(recording);
+
+  const auto queue = *device->make_queue();
+  for (const bool recorded : {false, true}) {
+    std::vector<float> values(kCount);
+    for (int64_t i = 0; i < kCount; ++i) values[i] = static_cast<float>(i) + (recorded ? 0.5f : 0);
+    ASSERT_OK(device->upload(in.data, values.data(), kCount * sizeof(float), *queue));
+    {
+      const QueueTurn turn = *QueueTurn::take(*queue);
+      ASSERT_OK(recorded ? (*recording)->replay(*queue) : work(*queue));
+    }
+    std::vector<float> results(kCount);
+    ASSERT_OK(device->download(results.data(), out.data, kCount * sizeof(float), *queue));
+    for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(results[i], 2 * values[i] + 1) << i;
+  }
+}
+
+TEST_F(EmulatedStackTest, AFaultOfAKernelLosesTheDevice) {
+  const auto code = compile();
+  ASSERT_OK(code);
+  const auto device = *open_device(0);
+  Launch launch;
+  launch.entry = "lathe_kernel";
+  launch.block = 64;
+  launch.args = {{LaunchArg::input, 0, {}}, {LaunchArg::output, 0, {}}, {LaunchArg::number, 0, Expr(64)}};
+  const std::span<const std::byte> modules[] = {*code};
+  StepRecord record;
+  record.launches = {&launch, 1};
+  record.code = modules;
+  const auto kernel = *device->make_kernel(record);
+  TensorArg nowhere;
+  const auto queue = *device->make_queue();
+  const QueueTurn turn = *QueueTurn::take(*queue);
+  EXPECT_FAILS(kernel->enqueue({{&nowhere, 1}, {&nowhere, 1}, {}}, nullptr, *queue), device_fault);
+  EXPECT_FAILS(device->allocate(1), device_lost);
+}
+
+}  // namespace
+}  // namespace lathe::cuda

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests say to the stand-in for the CUDA driver, and ask of it. Plain C, so that it may be found by dlsym too.
+//
+// Its devices work in the host's memory, and each call is done when it returns. Code modules are
+//  - text: "FAKE_CUBIN sm_90\nkernel NAME PARAMETERS [threads=N] [shared=N]\n..." and a zero: kernels without code,
+//  whose
+//    launches are listed, and for which fake_cuda_set_kernel() may give a function of the host;
+//  - shared libraries of the host, as the emulator's compiler makes them: they run;
+//  - cubins and PTX, which load and do nothing.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+// Back to the beginning: one device, sm_90 with 16 GiB; nothing fails. Only while no context is retained.
+void fake_cuda_reset();
+void fake_cuda_set_driver_version(int version);
+void fake_cuda_set_device_count(int count);
+void fake_cuda_set_device(int ordinal, const char* name, int major, int minor, size_t memory_bytes);
+void fake_cuda_set_device_pools(int ordinal, int supported);
+
+// The nth call from now of `function` (its symbol; null: of any function) gives `code`; calls that give something back
+// do so all the same. A sticky failure ends the context of the call's device: all later calls there give it too.
+void fake_cuda_fail(const char* function, size_t nth, int code, int sticky);
+size_t fake_cuda_calls();                  // since the reset
+const char* fake_cuda_call(size_t index);  // symbol of that call
+size_t fake_cuda_failures();               // that were asked for and have happened
+
+// Live objects of a kind: memory stream event graph executable module context.
+size_t fake_cuda_live(const char* kind);
+size_t fake_cuda_allocated_bytes(int ordinal);
+void fake_cuda_use_memory(int ordinal, size_t bytes);  // by another process
+void* fake_cuda_current_context();                     // of this thread
+int fake_cuda_is_current(int ordinal);                 // whether that is the device's
+
+// Makes an address of the host known to the driver: type as CUmemorytype; managed != 0 for managed memory.
+void fake_cuda_register(const void* address, size_t bytes, unsigned type, int managed, int ordinal);
+
+// What runs in place of the kernel of that name in text modules.
+typedef void (*fake_cuda_kernel)(void** parameters, const unsigned grid[3], void* user);
+void fake_cuda_set_kernel(const char* name, fake_cuda_kernel run, void* user);
+
+struct fake_cuda_launch {
+  const char* name;
+  unsigned grid[3];
+  unsigned block;
+  unsigned shared_bytes;
+  unsigned cluster;
+  int overlaps;
+  unsigned parameters;
+  unsigned long long values[96];
+};
+size_t fake_cuda_launches();  // that have run, in order
+const fake_cuda_launch* fake_cuda_launched(size_t index);
+}

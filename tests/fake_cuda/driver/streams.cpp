@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events and graphs of the stand-in driver.
+#include "fake_cuda/driver/state.h"
+
+namespace lathe::cuda {
+extern "C" {
+
+using fake_cuda::find_stream;
+using fake_cuda::state;
+
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  FAKE_ENTER(Needs::context);
+  auto made = std::make_unique<fake_cuda::Stream>();
+  made->context = fake_cuda::context_stack().back();
+  state().streams.add(std::move(made), stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  FAKE_ENTER_RELEASE(Needs::context);
+  fake_cuda::Stream* found = state().streams.find(stream);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  state().streams.remove(found);
+  return entry.result;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  FAKE_ENTER(Needs::context);
+  fake_cuda::Stream* found = find_stream(stream);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  if (!found->capture) return CUDA_SUCCESS;
+  found->invalidated = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  FAKE_ENTER(Needs::context);
+  return find_stream(stream) && state().events.find(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  FAKE_ENTER(Needs::context);
+  const fake_cuda::Stream* found = find_stream(stream);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  *status = !found->capture      ? CU_STREAM_CAPTURE_STATUS_NONE
+            : found->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                 : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  FAKE_ENTER(Needs::context);
+  fake_cuda::Stream* found = stream ? find_stream(stream) : nullptr;
+  if (!found) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (found->capture) return CUDA_ERROR_ILLEGAL_STATE;
+  found->capture = std::make_unique<fake_cuda::Graph>();
+  found->capture->context = found->context;
+  found->mode = mode;
+  found->capturer = std::this_thread::get_id();
+  found->invalidated = false;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  FAKE_ENTER_RELEASE(Needs::context);
+  *graph = nullptr;
+  fake_cuda::Stream* found = find_stream(stream);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  if (!found->capture) return CUDA_ERROR_ILLEGAL_STATE;
+  if (found->mode != CU_STREAM_CAPTURE_MODE_RELAXED && found->capturer != std::this_thread::get_id())
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  const std::unique_ptr<fake_cuda::Graph> captured = std::move(found->capture);
+  if (entry.result != CUDA_SUCCESS) return entry.result;
+  if (found->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  state().graphs.add(std::make_unique<fake_cuda::Graph>(*captured), graph);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  FAKE_ENTER_RELEASE(Needs::nothing);
+  std::swap(*mode, fake_cuda::capture_mode());
+  return entry.result;
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  FAKE_ENTER(Needs::context);
+  auto made = std::make_unique<fake_cuda::Event>();
+  made->context = fake_cuda::context_stack().back();
+  state().events.add(std::move(made), event);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  FAKE_ENTER_RELEASE(Needs::context);
+  fake_cuda::Event* found = state().events.find(event);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  state().events.remove(found);
+  return entry.result;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  FAKE_ENTER(Needs::context);
+  fake_cuda::Event* found = state().events.find(event);
+  if (!found || !find_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  found->recorded = true;
+  found->time = std::chrono::steady_clock::now();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  FAKE_ENTER(Needs::context);
+  const fake_cuda::Event *first = state().events.find(start), *last = state().events.find(end);
+  if (!first || !last || !first->recorded || !last->recorded) return CUDA_ERROR_INVALID_HANDLE;
+  *milliseconds = std::chrono::duration<float, std::milli>(last->time - first->time).count();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
+  FAKE_ENTER(Needs::context);
+  const fake_cuda::Graph* found = state().graphs.find(graph);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  state().executables.add(std::make_unique<fake_cuda::Graph>(*found), executable);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+  FAKE_ENTER(Needs::context);
+  fake_cuda::Graph* old = state().executables.find(executable);
+  const fake_cuda::Graph* found = state().graphs.find(graph);
+  if (!old || !found) return CUDA_ERROR_INVALID_VALUE;
+  bool equal = old->operations.size() == found->operations.size();
+  for (size_t i = 0; equal && i < found->operations.size(); ++i)
+    equal = old->operations[i].kind == found->operations[i].kind;
+  *info = {equal ? 0 : 2, nullptr, nullptr};
+  if (!equal) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  old->operations = found->operations;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  FAKE_ENTER(Needs::context);
+  const fake_cuda::Graph* found = state().executables.find(executable);
+  const fake_cuda::Stream* on = find_stream(stream);
+  if (!found || !on) return CUDA_ERROR_INVALID_HANDLE;
+  if (on->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const std::vector<fake_cuda::Operation> operations = found->operations;
+  entry.lock.unlock();
+  for (const fake_cuda::Operation& operation : operations)
+    if (const CUresult result = operation.run(); result != CUDA_SUCCESS) return result;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  FAKE_ENTER_RELEASE(Needs::nothing);
+  fake_cuda::Graph* found = state().executables.find(executable);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  state().executables.remove(found);
+  return entry.result;
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  FAKE_ENTER_RELEASE(Needs::nothing);
+  fake_cuda::Graph* found = state().graphs.find(graph);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  state().graphs.remove(found);
+  return entry.result;
+}
+
+}  // extern "C"
+}  // namespace lathe::cuda
