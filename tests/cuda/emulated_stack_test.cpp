@@ -9,7 +9,8 @@ namespace lathe::cuda {
 namespace {
 
 constexpr std::string_view kSource = R"(
-#include "lib/intrinsics.cuh"
+#include "lib/tensor.cuh"
+LATHE_PARAMETERS(3)
 LATHE_KERNEL(64, 1) void lathe_kernel(float* in, float* out, long count) {
   dependency_wait();
   const long i = (long)block_x() * 64 + thread_x();
@@ -86,11 +87,13 @@ TEST_F(EmulatedStackTest, AFaultOfAKernelLosesTheDevice) {
   StepRecord record;
   record.launches = {&launch, 1};
   record.code = modules;
-  const auto kernel = *device->make_kernel(record);
+  const auto made = device->make_kernel(record);
+  ASSERT_OK(made);
+  const Kernel& kernel = **made;
   TensorArg nowhere;
   const auto queue = *device->make_queue();
   const QueueTurn turn = *QueueTurn::take(*queue);
-  EXPECT_FAILS(kernel->enqueue({{&nowhere, 1}, {&nowhere, 1}, {}}, nullptr, *queue), device_fault);
+  EXPECT_FAILS(kernel.enqueue({{&nowhere, 1}, {&nowhere, 1}, {}}, nullptr, *queue), device_fault);
   EXPECT_FAILS(device->allocate(1), device_lost);
 }
 

@@ -100,7 +100,7 @@ TEST_F(FailuresTest, EachCallMayFail) {
         EXPECT_FALSE(value.error().message.empty()) << what;
       }
     }
-  EXPECT_GT(reported, calls);
+  EXPECT_GT(reported, calls / 2);  // the others give something back, or can be done without
   EXPECT_EQ(fake_cuda_failures(), 2 * calls);
   ASSERT_OK(run_engine());
 }
@@ -117,7 +117,9 @@ TEST_F(FailuresTest, EachCallMayEndTheDevice) {
     const std::string what = fmt::format("{} ({})", fake_cuda_call(at + nth - 1), nth);
     expect_nothing_left(what);
     if (HasFatalFailure()) return;
-    if (value) EXPECT_EQ(*value, 42) << what;
+    if (value) {
+      EXPECT_EQ(*value, 42) << what;
+    }
   }
   ASSERT_OK(run_engine());  // all was given back, and the context begins anew
 }

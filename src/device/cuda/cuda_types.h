@@ -102,8 +102,8 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
-// What the tensor memory accelerator reads; opaque.
-struct alignas(64) CUtensorMap {
+// What the tensor memory accelerator reads; opaque. CUDA 12 aligns it to 64 bytes, CUDA 13 to 128.
+struct alignas(128) CUtensorMap {
   uint64_t opaque[16];
 };
 

@@ -31,6 +31,7 @@ Result<std::unique_ptr<GraphRecording>> GraphRecording::record(const std::shared
 }
 
 GraphRecording::~GraphRecording() {
+  if (!executable_) return;
   const ContextScope scope(*context_);
   destroy_executable();
 }

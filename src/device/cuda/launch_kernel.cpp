@@ -103,8 +103,9 @@ Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Conte
     const std::span<const std::byte> code = record.code[launch.code];
     LATHE_ASSIGN(std::shared_ptr<Module> module,
                  modules.get(digest_of(code), [&] { return Module::load(context, code); }));
-    LATHE_ASSIGN(const Function function, module->function(launch.entry, launch.shared_bytes, launch.cluster));
+    LATHE_ASSIGN(const Function function, module->function(launch.entry));
     LATHE_TRY(check_function(launch, function, properties));
+    LATHE_TRY(module->allow(launch.entry, launch.shared_bytes, launch.cluster));
     kernel->launches_.push_back({launch, std::move(module), function.handle});
   }
   return kernel;

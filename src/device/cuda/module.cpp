@@ -74,15 +74,22 @@ Result<> Module::set(CUfunction function, CUfunction_attribute attribute, uint32
                          fmt::format("setting up the kernel '{}'", name));
 }
 
-Result<Function> Module::function(const std::string& name, uint32_t shared_bytes, uint32_t cluster) {
+Result<Function> Module::function(const std::string& name) {
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
   const std::lock_guard lock(mutex_);
-  auto found = functions_.find(name);
-  if (found == functions_.end()) {
-    LATHE_ASSIGN(const Function function, find(name));
-    found = functions_.emplace(name, Entry{function}).first;
-  }
-  Entry& entry = found->second;
+  const auto known = functions_.find(name);
+  if (known != functions_.end()) return known->second.function;
+  LATHE_ASSIGN(const Function function, find(name));
+  functions_.emplace(name, Entry{function});
+  return function;
+}
+
+Result<> Module::allow(const std::string& name, uint32_t shared_bytes, uint32_t cluster) {
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
+  const std::lock_guard lock(mutex_);
+  const auto known = functions_.find(name);
+  LATHE_CHECK(known != functions_.end());
+  Entry& entry = known->second;
   if (shared_bytes > kMaxPlainSharedBytes && shared_bytes > entry.shared_bytes) {
     LATHE_TRY(set(entry.function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes, name));
     entry.shared_bytes = shared_bytes;
@@ -91,7 +98,7 @@ Result<Function> Module::function(const std::string& name, uint32_t shared_bytes
     LATHE_TRY(set(entry.function.handle, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, name));
     entry.cluster = cluster;
   }
-  return entry.function;
+  return {};
 }
 
 }  // namespace lathe::cuda

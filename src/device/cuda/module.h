@@ -26,8 +26,10 @@ class Module {
   static Result<std::shared_ptr<Module>> load(std::shared_ptr<Context> context, std::span<const std::byte> code);
   ~Module();
 
-  // The kernel, able to run with so much dynamic shared memory and clusters of so many blocks. Thread-safe.
-  Result<Function> function(const std::string& name, uint32_t shared_bytes, uint32_t cluster);
+  // Both are thread-safe.
+  Result<Function> function(const std::string& name);
+  // Makes a kernel of function() able to run with so much dynamic shared memory, and clusters of so many blocks.
+  Result<> allow(const std::string& name, uint32_t shared_bytes, uint32_t cluster);
 
  private:
   Module(std::shared_ptr<Context> context, CUmodule handle) : context_(std::move(context)), handle_(handle) {}

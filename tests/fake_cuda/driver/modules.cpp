@@ -35,13 +35,12 @@ size_t elf_size(const char* image) {
 }
 
 CUresult load_library(const char* image, Module& module) {
-  const int file = memfd_create("emulated_kernels", MFD_CLOEXEC);
+  const int file = module.file = memfd_create("emulated_kernels", MFD_CLOEXEC);
   if (file < 0) return CUDA_ERROR_UNKNOWN;
   const size_t size = elf_size(image);
   const bool written = write(file, image, size) == static_cast<ssize_t>(size);
   const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (written) module.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
   return module.library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
@@ -168,6 +167,12 @@ const char* intern(const std::string& name) {
 }
 
 }  // namespace
+
+Module::~Module() {
+  if (library) dlclose(library);
+  if (file >= 0) close(file);
+}
+
 }  // namespace fake_cuda
 
 namespace lathe::cuda {
@@ -189,7 +194,6 @@ CUresult cuModuleUnload(CUmodule module) {
   FAKE_ENTER_RELEASE(Needs::context);
   fake_cuda::Module* found = state().modules.find(module);
   if (!found) return CUDA_ERROR_INVALID_HANDLE;
-  if (found->library) dlclose(found->library);
   state().modules.remove(found);
   return entry.result;
 }

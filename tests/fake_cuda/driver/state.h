@@ -51,8 +51,12 @@ struct HostRange {
 
 struct Function;
 struct Module {
+  Module() = default;
+  Module(const Module&) = delete;
+  ~Module();
   Context* context = nullptr;
   void* library = nullptr;  // of the host
+  int file = -1;            // it lies in; open, because loaded libraries are known by its number
   std::string image;        // of cubins and PTX
   bool text = false;
   std::map<std::string, std::unique_ptr<Function>> functions;
