@@ -33,8 +33,12 @@ void check_first(const Problem& problem, const CheckOptions& options = {}) {
   check(problem, gemm_tactic().configs(problem).front(), options);
 }
 
-Problem product(const MatmulAttrs& attrs, DType type, Dims a, Dims b, Dims c) {
+Problem product_of(const Attributes& attrs, DType type, Dims a, Dims b, Dims c) {
   return op_problem(attrs, {operand(type, std::move(a)), operand(type, std::move(b))}, {operand(type, std::move(c))});
+}
+
+Problem product(const MatmulAttrs& attrs, DType type, Dims a, Dims b, Dims c) {
+  return product_of(attrs, type, std::move(a), std::move(b), std::move(c));
 }
 
 // No extent is a multiple of a tile's.
@@ -169,6 +173,22 @@ TEST(CudaGemm, Tf32IsUsedWhereAllowed) {
       EXPECT_EQ(gemm::decode(gemm_tactic().configs(problem).front()).unit, gemm::Tile::tensor_core);
       check_first(problem, options);
     }
+}
+
+TEST(CudaGemm, EinsumsOfTwoOperandsAreProducts) {
+  EinsumAttrs attrs;
+  const auto check_equation = [&](std::string equation, Dims a, Dims b, Dims c) {
+    attrs.equation = std::move(equation);
+    check_first(product_of(attrs, DType::f16, std::move(a), std::move(b), std::move(c)));
+  };
+  check_equation("bhqd,bhkd->bhqk", {2, 3, 9, 16}, {2, 3, 11, 16}, {2, 3, 9, 11});
+  check_equation("bqhd,bkhd->bhqk", {2, 9, 3, 16}, {2, 11, 3, 16}, {2, 3, 9, 11});
+  check_equation("bhqk,bkhd->bqhd", {2, 3, 9, 16}, {2, 16, 3, 8}, {2, 9, 3, 8});
+  check_equation("abc,cde->abde", {2, 5, 16}, {16, 3, 8}, {2, 5, 3, 8});
+  check_equation("...ij,jk", {2, 5, 16}, {16, 8}, {2, 5, 8});
+  check_equation("abk,abk->ab", {2, 5, 16}, {2, 5, 16}, {2, 5});
+  check_equation("i,j->ji", {7}, {8}, {8, 7});
+  check_equation("akl,bkl->ab", {5, 4, 8}, {6, 4, 8}, {5, 6});
 }
 
 TEST(CudaGemm, StatesWhyItRefuses) {

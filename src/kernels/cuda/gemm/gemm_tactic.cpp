@@ -37,7 +37,6 @@ class GemmTactic final : public Tactic {
   std::string_view name() const override { return "gemm"; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::matmul)) return "not a matrix product";
     if (problem.outputs.size() != 1) return "several outputs";
     Product product;
     return gemm::describe(problem, product);
@@ -84,10 +83,9 @@ class GemmTactic final : public Tactic {
     e.output = problem.outputs[0].dtype;
     e.across_a = p.a.across, e.across_b = p.b.across;
     e.tensor_core = gemm::has_tensor_core(problem, p.a.across || p.b.across);
-    const Dims &out = p.problem.outputs[0].opt_dims, &a = problem.inputs[0].opt_dims;
-    const bool transposed = problem.attrs<MatmulAttrs>().transpose_a && a.size() > 1;
+    const Dims& out = p.problem.outputs[0].opt_dims;
     e.n = out.back();
-    e.k = a[a.size() - (transposed ? 2 : 1)];
+    e.k = p.opt_k;
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < out.size(); ++d) rows *= out[d];
     for (size_t d = 0; d < p.batch.size(); ++d) e.batch *= out[d];

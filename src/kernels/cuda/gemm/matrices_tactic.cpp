@@ -34,25 +34,6 @@ Stack as_stack(const Operand& operand, bool left, bool transpose, const Shape& b
   return stack;
 }
 
-// Of an operand whose matrices run `outer` (M or N) by K. False when neither is contiguous.
-bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
-              const Shape& batch_strides, Matrix& out) {
-  out.batch_strides = batch_strides;
-  out.across = false;
-  if (k_stride == Expr(1) || k == Expr(1)) {
-    out.pitch = outer == Expr(1) ? Expr(0) : outer_stride;
-  } else if (outer_stride == Expr(1) || outer == Expr(1)) {
-    out.across = true;
-    out.pitch = k_stride;
-  } else {
-    return false;
-  }
-  Shape strides = batch_strides;
-  strides.push_back(out.pitch);
-  out.width = copy_width(dtype, strides);
-  return true;
-}
-
 // Gives the output and the operands a dimension of 1 where a vector operand left one out.
 void add_vector_dims(const Problem& problem, Problem& out) {
   const auto insert = [](Operand& operand, size_t from_end) {
@@ -89,7 +70,27 @@ void fold_batch(Product& p, Stack& a, const Stack& b) {
 
 }  // namespace
 
+bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
+              const Shape& batch_strides, Matrix& out) {
+  out.batch_strides = batch_strides;
+  out.across = false;
+  if (k_stride == Expr(1) || k == Expr(1)) {
+    out.pitch = outer == Expr(1) ? Expr(0) : outer_stride;
+  } else if (outer_stride == Expr(1) || outer == Expr(1)) {
+    out.across = true;
+    out.pitch = k_stride;
+  } else {
+    return false;
+  }
+  Shape strides = batch_strides;
+  strides.push_back(out.pitch);
+  out.width = copy_width(dtype, strides);
+  return true;
+}
+
 std::optional<std::string> describe(const Problem& problem, Product& out) {
+  if (problem.is(OpKind::einsum)) return describe_einsum(problem, out);
+  if (!problem.is(OpKind::matmul)) return "not a matrix product";
   const auto& attrs = problem.attrs<MatmulAttrs>();
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
   out.problem = problem;
@@ -99,7 +100,8 @@ std::optional<std::string> describe(const Problem& problem, Product& out) {
   out.batch.assign(dims.begin(), dims.end() - 2);
   Stack left = as_stack(a, true, attrs.transpose_a && a.rank() > 1, out.batch);
   Stack right = as_stack(b, false, attrs.transpose_b && b.rank() > 1, out.batch);
-  out.m = left.rows, out.k = left.columns, out.n = right.columns;
+  out.m = left.rows, out.k = right.rows.is_constant() ? right.rows : left.columns, out.n = right.columns;
+  out.opt_k = a.opt_dims[a.opt_dims.size() - (attrs.transpose_a && a.rank() > 1 ? 2 : 1)];
   out.weights = b.constant != nullptr;
   if (out.weights) {
     if (!out.n.is_constant() || !out.k.is_constant()) return "constant weights of dynamic extents";

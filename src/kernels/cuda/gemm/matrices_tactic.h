@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matmul problem as stacks of matrices: vectors became matrices, transpositions strides, and batch dimensions that
-// only lengthen M are part of it.
+// A matmul or einsum problem as stacks of matrices: vectors became matrices, transpositions strides, and batch
+// dimensions that only lengthen M are part of it.
 #pragma once
 
 #include <optional>
@@ -22,13 +22,19 @@ struct Product {
   Shape batch;
   Matrix a, b;
   bool weights = false;  // B is constant: packed K-major, rows padded to 16 bytes
-  Problem problem;       // output and operands with a dimension for M and for N
+  int64_t opt_k = 0;     // K under the shapes that the tuner measures
+  Problem problem;       // output and operands with dimensions for the batch, M and N, in this order
 };
 
 // A reason in words when the problem is none that tiles can compute.
 std::optional<std::string> describe(const Problem& problem, Product& out);
+std::optional<std::string> describe_einsum(const Problem& problem, Product& out);
 
-// Constant B as `weights` describes it.
+// Of an operand whose matrices run `outer` (M or N) by K. False when neither is contiguous.
+bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
+              const Shape& batch_strides, Matrix& out);
+
+// Constant B of a matmul as `weights` describes it.
 Result<Tensor> pack_weights(const Problem& problem);
 
 }  // namespace lathe::cuda::gemm
