@@ -61,9 +61,7 @@ std::vector<std::string> command_line(const fs::path& folder) {
           "-w",
           "-DLATHE_EMULATED",
           "-include",
-          "math.h",
-          "-include",
-          "string.h",
+          "host_math.h",
           "-I" + folder.string(),
           "-I" LATHE_EMULATOR_INCLUDE,
           "-x",
@@ -108,7 +106,8 @@ fs::path compile_to_file(const std::string& source, const std::map<std::string, 
                          std::string& log) {
   std::set<std::string> used;
   collect_includes(source, headers, used);
-  std::string key = source + read_file(LATHE_EMULATOR_INCLUDE "/emulator.h");
+  std::string key = source;
+  for (const char* header : {"emulator.h", "host_math.h"}) key += read_file(fs::path(LATHE_EMULATOR_INCLUDE) / header);
   for (const std::string& name : used) key += "\n// " + name + "\n" + headers.at(name);
   for (const std::string& word : command_line("")) key += "\n// " + word;
 

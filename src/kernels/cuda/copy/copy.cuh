@@ -70,14 +70,17 @@ LATHE_DEVICE void copy_rows(const In& in, const Out& out) {
 }
 
 // The last dimension is the output's fast one, kFast the input's. A block moves a tile of kTile x kTile through shared
-// memory, so that both sides access runs of kTile elements. Block x counts tiles, y the other dimensions.
-template <int kTile, int kFast, class In, class Out>
+// memory, so that both sides access runs of kTile elements, kPack of them at once. Block x counts tiles, y the other
+// dimensions.
+template <int kTile, int kFast, int kPack, class In, class Out>
 LATHE_DEVICE void copy_tiles(const In& in, const Out& out) {
   using T = typename In::Type;
-  constexpr int kRank = Out::kRank, kLast = kRank - 1, kPitch = kTile + 1;
+  using To = typename Out::Type;
+  // Rows of a tile start one word (of at least four bytes) further on each, so that columns hit different banks.
+  constexpr int kRank = Out::kRank, kLast = kRank - 1, kPitch = kTile + (sizeof(T) < 4 ? 4 / sizeof(T) : 1);
+  constexpr int kRow = kTile / kPack, kAccesses = kTile * kRow;
   T* tile = reinterpret_cast<T*>(dynamic_shared());
   const long tiles_across = (out.dim(kLast) + kTile - 1) / kTile;
-  const long last = block_x() % tiles_across * kTile, fast = block_x() / tiles_across * kTile;
   long c[kRank];
   long rest = block_y();
   LATHE_UNROLL
@@ -87,21 +90,34 @@ LATHE_DEVICE void copy_tiles(const In& in, const Out& out) {
     c[i] = rest % out.dim(i);
     rest /= out.dim(i);
   }
-  c[kLast] = last;
-  c[kFast] = fast;
+  c[kLast] = block_x() % tiles_across * kTile;
+  c[kFast] = block_x() / tiles_across * kTile;
   const T* from = in.data + offset_of(in, c);
-  typename Out::Type* to = out.data + offset_of(out, c);
-  const long lasts = out.dim(kLast) - last, fasts = out.dim(kFast) - fast;
+  To* to = out.data + offset_of(out, c);
+  const long lasts = out.dim(kLast) - c[kLast], fasts = out.dim(kFast) - c[kFast];
   dependency_wait();
-  for (int i = thread_x(); i < kTile * kTile; i += block_threads()) {
-    const int x = i % kTile, y = i / kTile;
-    if (x < fasts && y < lasts) tile[y * kPitch + x] = from[x * in.stride(kFast) + y * in.stride(kLast)];
+  for (int i = thread_x(); i < kAccesses; i += block_threads()) {
+    const int x = i % kRow * kPack, y = i / kRow;
+    if (y >= lasts || x >= fasts) continue;
+    const T* source = from + x + y * in.stride(kLast);
+    if (x + kPack <= fasts)
+      *reinterpret_cast<Vec<T, kPack>*>(tile + y * kPitch + x) = *reinterpret_cast<const Vec<T, kPack>*>(source);
+    else
+      for (int j = 0; x + j < fasts; ++j) tile[y * kPitch + x + j] = source[j];
   }
   barrier();
   dependency_release();
-  for (int i = thread_x(); i < kTile * kTile; i += block_threads()) {
-    const int x = i % kTile, y = i / kTile;
-    if (x < lasts && y < fasts)
-      to[x * out.stride(kLast) + y * out.stride(kFast)] = convert_element<typename Out::Type>(tile[x * kPitch + y]);
+  for (int i = thread_x(); i < kAccesses; i += block_threads()) {
+    const int x = i % kRow * kPack, y = i / kRow;
+    if (y >= fasts || x >= lasts) continue;
+    To* target = to + x + y * out.stride(kFast);
+    if (x + kPack <= lasts) {
+      Vec<To, kPack> part;
+      LATHE_UNROLL
+      for (int j = 0; j < kPack; ++j) part.at[j] = convert_element<To>(tile[(x + j) * kPitch + y]);
+      *reinterpret_cast<Vec<To, kPack>*>(target) = part;
+    } else {
+      for (int j = 0; x + j < lasts; ++j) target[j] = convert_element<To>(tile[(x + j) * kPitch + y]);
+    }
   }
 }

@@ -17,7 +17,7 @@ struct Plan {
   bool tiled = false;
   int fast = 0;  // the input's fast dimension, when tiled
   int tile = 32;
-  int width = 1;  // of vectors, when not
+  int width = 1;  // of vectors
 };
 
 int access_width(const Operand& operand, int dim) { return unit_dim(operand) == dim ? vector_width(operand) : 1; }
@@ -41,6 +41,12 @@ Plan make_plan(const Problem& problem) {
   plan.tiled = has_runs && constant && others <= kMaxBlocksY;
   plan.fast = in_unit;
   plan.tile = size_of(plan.in.dtype) <= 2 ? 64 : 32;
+  if (plan.tiled) {
+    // Four bytes at once: what a lane can take from shared memory without waiting for others.
+    const int pack = std::max(1, 4 / static_cast<int>(size_of(plan.in.dtype)));
+    plan.width = std::min({pack, vector_width(plan.in), vector_width(plan.out)});
+    return plan;
+  }
   const int in_width = access_width(plan.in, last), out_width = access_width(plan.out, last);
   const bool is_broadcast = plan.in.strides[static_cast<size_t>(last)] == Expr(0);
   plan.width = is_broadcast ? out_width : std::min(in_width, out_width);
@@ -87,10 +93,10 @@ class CopyTactic final : public Tactic {
     for (size_t d = 0; d < last; ++d)
       if (d != fast) others *= plan.out.dims[d];
     const Expr tiles = ceildiv(plan.out.dims[last], plan.tile) * ceildiv(plan.out.dims[fast], plan.tile);
-    const auto shared =
-        static_cast<uint32_t>(plan.tile * (plan.tile + 1)) * static_cast<uint32_t>(size_of(plan.in.dtype));
-    return source.finish(fmt::format("copy_tiles<{}, {}>(In_, Out_);", plan.tile, plan.fast), {tiles, others, 1},
-                         kThreads, shared);
+    const size_t size = size_of(plan.in.dtype), tile = static_cast<size_t>(plan.tile);
+    const size_t shared = tile * (tile * size + std::max<size_t>(size, 4));  // rows are padded by a word
+    return source.finish(fmt::format("copy_tiles<{}, {}, {}>(In_, Out_);", plan.tile, plan.fast, plan.width),
+                         {tiles, others, 1}, kThreads, static_cast<uint32_t>(shared));
   }
 
   static SourceLaunch rows(Source& source, const Plan& plan, const Config& config) {
