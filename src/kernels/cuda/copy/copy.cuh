@@ -4,6 +4,8 @@
 
 #include "lib/vectors.cuh"
 
+constexpr int kCopyThreads = 256;
+
 template <class To, class From>
 LATHE_DEVICE To convert_element(From value) {
   if constexpr (is_same<To, From>)
@@ -23,7 +25,7 @@ LATHE_DEVICE void copy_rows(const In& in, const Out& out) {
   // A vector of either tensor is one access if its elements lie side by side.
   constexpr int kRead = In::kUnit == D ? W : 1, kWrite = Out::kUnit == D ? W : 1;
   const Index total = count_vectors<W, Index>(out);
-  const Index threads = static_cast<Index>(block_threads());
+  const Index threads = kCopyThreads;
   const Index first = static_cast<Index>(block_x()) * threads * kUnroll + static_cast<Index>(thread_x());
   dependency_wait();
   From v[kUnroll][W];
@@ -40,7 +42,7 @@ LATHE_DEVICE void copy_rows(const In& in, const Out& out) {
     if (count[u] == W) {
       LATHE_UNROLL
       for (int i = 0; i < W; i += kRead) {
-        const auto part = *reinterpret_cast<const Vec<From, kRead>*>(from + i * in.stride(D));
+        const Vec<From, kRead> part = load_vector<kRead>(from + i * in.stride(D));
         LATHE_UNROLL
         for (int j = 0; j < kRead; ++j) v[u][i + j] = part.at[j];
       }
@@ -59,7 +61,7 @@ LATHE_DEVICE void copy_rows(const In& in, const Out& out) {
         Vec<To, kWrite> part;
         LATHE_UNROLL
         for (int j = 0; j < kWrite; ++j) part.at[j] = convert_element<To>(v[u][i + j]);
-        *reinterpret_cast<Vec<To, kWrite>*>(out.data + to[u] + i * out.stride(D)) = part;
+        store_vector(out.data + to[u] + i * out.stride(D), part);
       }
     } else {
       LATHE_UNROLL
@@ -96,26 +98,28 @@ LATHE_DEVICE void copy_tiles(const In& in, const Out& out) {
   To* to = out.data + offset_of(out, c);
   const long lasts = out.dim(kLast) - c[kLast], fasts = out.dim(kFast) - c[kFast];
   dependency_wait();
-  for (int i = thread_x(); i < kAccesses; i += block_threads()) {
-    const int x = i % kRow * kPack, y = i / kRow;
+  LATHE_UNROLL
+  for (int k = 0; k < kAccesses; k += kCopyThreads) {
+    const int i = k + thread_x(), x = i % kRow * kPack, y = i / kRow;
     if (y >= lasts || x >= fasts) continue;
     const T* source = from + x + y * in.stride(kLast);
     if (x + kPack <= fasts)
-      *reinterpret_cast<Vec<T, kPack>*>(tile + y * kPitch + x) = *reinterpret_cast<const Vec<T, kPack>*>(source);
+      move_vector<kPack>(tile + y * kPitch + x, source);
     else
       for (int j = 0; x + j < fasts; ++j) tile[y * kPitch + x + j] = source[j];
   }
   barrier();
   dependency_release();
-  for (int i = thread_x(); i < kAccesses; i += block_threads()) {
-    const int x = i % kRow * kPack, y = i / kRow;
+  LATHE_UNROLL
+  for (int k = 0; k < kAccesses; k += kCopyThreads) {
+    const int i = k + thread_x(), x = i % kRow * kPack, y = i / kRow;
     if (y >= fasts || x >= lasts) continue;
     To* target = to + x + y * out.stride(kFast);
     if (x + kPack <= lasts) {
       Vec<To, kPack> part;
       LATHE_UNROLL
       for (int j = 0; j < kPack; ++j) part.at[j] = convert_element<To>(tile[(x + j) * kPitch + y]);
-      *reinterpret_cast<Vec<To, kPack>*>(target) = part;
+      store_vector(target, part);
     } else {
       for (int j = 0; x + j < lasts; ++j) target[j] = convert_element<To>(tile[(x + j) * kPitch + y]);
     }

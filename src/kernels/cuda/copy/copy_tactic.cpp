@@ -9,7 +9,7 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr uint32_t kThreads = 256;
+constexpr uint32_t kThreads = 256;  // kCopyThreads of the header
 constexpr int64_t kMaxBlocksY = 65535;
 
 struct Plan {

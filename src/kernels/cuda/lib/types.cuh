@@ -171,27 +171,44 @@ struct alignas(sizeof(T) * N) Vec {
   T at[N];
 };
 
-// A vector from global memory, or to it, in one access. (The compiler takes copies of a Vec apart and does not always
-// join the elements again; a bit_cast straight from memory becomes bytes.)
+// The word that holds a vector. (The compiler copies a Vec by elements, or by bytes where it knows no alignment.)
+#ifndef LATHE_EMULATED
+template <int kBytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using Type = uint8;
+};
+template <>
+struct WordOf<2> {
+  using Type = uint16;
+};
+template <>
+struct WordOf<4> {
+  using Type = uint32;
+};
+template <>
+struct WordOf<8> {
+  using Type = uint2;
+};
+template <>
+struct WordOf<16> {
+  using Type = uint4;
+};
+#endif
+
+// A vector from memory in one access.
 template <int N, class T>
 LATHE_DEVICE Vec<T, N> load_vector(const T* from) {
-#ifndef LATHE_EMULATED
-  if constexpr (sizeof(Vec<T, N>) == 16) {
-    const uint4 v = *reinterpret_cast<const uint4*>(from);
-    return bit_cast<Vec<T, N>>(v);
-  }
-  if constexpr (sizeof(Vec<T, N>) == 8) {
-    const uint2 v = *reinterpret_cast<const uint2*>(from);
-    return bit_cast<Vec<T, N>>(v);
-  }
-  if constexpr (sizeof(Vec<T, N>) == 4) {
-    const uint32 v = *reinterpret_cast<const uint32*>(from);
-    return bit_cast<Vec<T, N>>(v);
-  }
-#endif
+#ifdef LATHE_EMULATED
   return *reinterpret_cast<const Vec<T, N>*>(from);
+#else
+  const auto word = *reinterpret_cast<const typename WordOf<sizeof(Vec<T, N>)>::Type*>(from);
+  return bit_cast<Vec<T, N> >(word);
+#endif
 }
 
+// A vector to global memory in one access.
 template <class T, int N>
 LATHE_DEVICE void store_vector(T* to, const Vec<T, N>& value) {
 #ifndef LATHE_EMULATED
@@ -212,4 +229,15 @@ LATHE_DEVICE void store_vector(T* to, const Vec<T, N>& value) {
   }
 #endif
   *reinterpret_cast<Vec<T, N>*>(to) = value;
+}
+
+// From anywhere to anywhere.
+template <int N, class T>
+LATHE_DEVICE void move_vector(T* to, const T* from) {
+#ifdef LATHE_EMULATED
+  *reinterpret_cast<Vec<T, N>*>(to) = *reinterpret_cast<const Vec<T, N>*>(from);
+#else
+  using Word = typename WordOf<sizeof(Vec<T, N>)>::Type;
+  *reinterpret_cast<Word*>(to) = *reinterpret_cast<const Word*>(from);
+#endif
 }
