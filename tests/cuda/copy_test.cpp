@@ -84,8 +84,10 @@ TEST_F(Copy, SymbolicDims) {
 TEST_F(Copy, EveryConfiguration) {
   const Problem problem =
       pointwise_problem("in=1; out r0", {operand(DType::f32, {3, 3001})}, {operand(DType::f16, {3, 3001})});
-  const Result<> result = check_tactic({*device_, *compiler_}, copy_tactic(), problem);
-  EXPECT_TRUE(result) << result.error().message;
+  for (const int64_t unroll : {1, 2, 4}) {
+    const Result<> result = check_kernel({*device_, *compiler_}, copy_tactic(), problem, Config{"", {unroll}, 0}, {});
+    EXPECT_TRUE(result) << result.error().message;
+  }
 }
 
 TEST_F(Copy, RefusesWhatIsNoCopy) {

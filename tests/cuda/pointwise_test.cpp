@@ -79,8 +79,15 @@ TEST_F(Pointwise, SymbolicDims) {
 TEST_F(Pointwise, EveryConfiguration) {
   const Problem problem = pointwise_problem(kAdd, {operand(DType::f16, {2, 3000}), operand(DType::f32, {2, 1})},
                                             {operand(DType::f16, {2, 3000})});
-  const Result<> result = check_tactic({*device_, *compiler_}, pointwise_tactic(), problem);
-  EXPECT_TRUE(result) << result.error().message;
+  for (const int64_t unroll : {1, 2, 4}) {
+    const Result<> result =
+        check_kernel({*device_, *compiler_}, pointwise_tactic(), problem, Config{"", {unroll}, 0}, {});
+    EXPECT_TRUE(result) << result.error().message;
+  }
+  // Tensors that leave no thread without work have more than one.
+  EXPECT_EQ(pointwise_tactic().configs(problem).size(), 1u);
+  const Operand large = operand(DType::f32, {1024, 1024});
+  EXPECT_GT(pointwise_tactic().configs(pointwise_problem(kAdd, {large, large}, {large})).size(), 1u);
 }
 
 // Every instruction, on random values and all pairs of special ones. A program has room for eight.

@@ -68,10 +68,12 @@ class CopyTactic final : public Tactic {
   }
 
   std::vector<Config> configs(const Problem& problem) const override {
-    const double us = memory_bound_us(opt_bytes(problem.operands[0]) + opt_bytes(problem.outputs[0]));
+    const double bytes = opt_bytes(problem.operands[0]) + opt_bytes(problem.outputs[0]), us = memory_bound_us(bytes);
     if (make_plan(problem).tiled) return {{"tiles", {1}, us}};
     std::vector<Config> configs;
-    for (const int64_t unroll : {1, 2, 4}) configs.push_back({fmt::format("unroll={}", unroll), {unroll}, us});
+    constexpr double kSmallBytes = 2e6;  // there is no work for more than one vector per thread
+    for (const int64_t unroll : {1, 2, 4})
+      if (unroll == 1 || bytes >= kSmallBytes) configs.push_back({fmt::format("unroll={}", unroll), {unroll}, us});
     return configs;
   }
 

@@ -58,8 +58,9 @@ class PointwiseTactic final : public Tactic {
       for (const Operand& operand : *list) bytes += opt_bytes(operand);
     std::vector<Config> configs;
     // A thread with more than one vector has more loads in flight, which pays when there is work for all threads.
-    constexpr double kLargeBytes = 32e6;
+    constexpr double kSmallBytes = 2e6, kLargeBytes = 32e6;
     for (const int64_t unroll : {1, 2, 4}) {
+      if (unroll > 1 && bytes < kSmallBytes) break;
       const double factor = (unroll > 1) == (bytes > kLargeBytes) ? 1.0 : 1.05;
       configs.push_back({fmt::format("unroll={}", unroll), {unroll}, factor * memory_bound_us(bytes)});
     }
