@@ -121,9 +121,11 @@ LATHE_DEVICE void put(const Fusion& fusion, const Out& out, const long (&c)[N], 
 // f(i) for i in [0, count), a thread each.
 template <class F>
 LATHE_DEVICE void for_each(long count, F f) {
-  const long i = static_cast<long>(block_x()) * block_threads() + thread_x();
+  // Unsigned, so that the compiler sees the range and divides in 32 bits where that is enough.
+  const uint64 i = static_cast<uint64>(static_cast<uint32>(block_x())) * static_cast<uint32>(block_threads()) +
+                   static_cast<uint32>(thread_x());
   dependency_wait();
-  if (i < count) f(i);
+  if (i < static_cast<uint64>(count)) f(static_cast<long>(i));
 }
 // f(c) for all coordinates of a tensor.
 template <class Tensor, class F>
@@ -142,9 +144,9 @@ LATHE_DEVICE void line_coordinates(const Tensor& tensor, int axis, long index, l
   for (int i = Tensor::kRank - 1; i >= 0; --i) {
     c[i] = 0;
     if (i == axis) continue;
-    const long dim = tensor.dim(i);
-    c[i] = index % dim;
-    index /= dim;
+    const uint64 dim = static_cast<uint64>(tensor.dim(i)), rest = static_cast<uint64>(index);
+    c[i] = static_cast<long>(rest % dim);
+    index = static_cast<long>(rest / dim);
   }
 }
 template <class Tensor>

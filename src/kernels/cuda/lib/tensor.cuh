@@ -32,9 +32,9 @@ LATHE_DEVICE void unflatten(const Tensor& tensor, long index, long (&c)[Tensor::
   } else {
     LATHE_UNROLL
     for (int i = Tensor::kRank - 1; i > 0; --i) {
-      const long dim = tensor.dim(i);
-      c[i] = index % dim;
-      index /= dim;
+      const uint64 dim = static_cast<uint64>(tensor.dim(i)), rest = static_cast<uint64>(index);
+      c[i] = static_cast<long>(rest % dim);
+      index = static_cast<long>(rest / dim);
     }
     c[0] = index;
   }
