@@ -164,6 +164,11 @@ TEST(Emulator, ReportsInvalidAddresses) {
   expect_failure("*reinterpret_cast<int*>(0x10) = 1;", "access to an invalid address");
 }
 
+TEST(Emulator, ReportsMisalignedVectors) {
+  expect_failure("x[0] = load_vector<4>(x + 1 + thread_x()).at[0];", "access of 16 bytes");
+  expect_failure("store_vector(x + 1 + thread_x(), Vec<int, 2>{});", "access of 8 bytes");
+}
+
 TEST(Emulator, ReportsCompilerErrors) { expect_failure("undefined_function();", "undefined_function"); }
 
 TEST(Emulator, ReportsThatTheDependencyWasNotAwaited) {

@@ -94,4 +94,7 @@ EXPORT void lathe_emulated_copy_async(void* shared, const void* global, int byte
 EXPORT void lathe_emulated_copy_async_commit() { host->run.copy_async_commit(); }
 EXPORT void lathe_emulated_copy_async_wait(int pending) { host->run.copy_async_wait(pending); }
 EXPORT void lathe_emulated_dependency_wait() { host->run.dependency_wait(); }
+EXPORT void lathe_emulated_misaligned(const void*, unsigned bytes) {
+  host->run.fail("access of " + std::to_string(bytes) + " bytes at an address that is no multiple of them");
+}
 EXPORT long lathe_emulated_clock() { return std::chrono::steady_clock::now().time_since_epoch().count(); }

@@ -171,8 +171,14 @@ struct alignas(sizeof(T) * N) Vec {
   T at[N];
 };
 
+#ifdef LATHE_EMULATED
+extern "C" void lathe_emulated_misaligned(const void* address, unsigned bytes);
+template <int kBytes>
+LATHE_DEVICE void check_alignment(const void* address) {
+  if (reinterpret_cast<uint64>(address) % kBytes != 0) lathe_emulated_misaligned(address, kBytes);
+}
+#else
 // The word that holds a vector. (The compiler copies a Vec by elements, or by bytes where it knows no alignment.)
-#ifndef LATHE_EMULATED
 template <int kBytes>
 struct WordOf;
 template <>
@@ -201,6 +207,7 @@ struct WordOf<16> {
 template <int N, class T>
 LATHE_DEVICE Vec<T, N> load_vector(const T* from) {
 #ifdef LATHE_EMULATED
+  check_alignment<sizeof(Vec<T, N>)>(from);
   return *reinterpret_cast<const Vec<T, N>*>(from);
 #else
   const auto word = *reinterpret_cast<const typename WordOf<sizeof(Vec<T, N>)>::Type*>(from);
@@ -211,7 +218,9 @@ LATHE_DEVICE Vec<T, N> load_vector(const T* from) {
 // A vector to global memory in one access.
 template <class T, int N>
 LATHE_DEVICE void store_vector(T* to, const Vec<T, N>& value) {
-#ifndef LATHE_EMULATED
+#ifdef LATHE_EMULATED
+  check_alignment<sizeof(Vec<T, N>)>(to);
+#else
   if constexpr (sizeof(Vec<T, N>) == 16) {
     const uint4 v = bit_cast<uint4>(value);
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
@@ -235,6 +244,8 @@ LATHE_DEVICE void store_vector(T* to, const Vec<T, N>& value) {
 template <int N, class T>
 LATHE_DEVICE void move_vector(T* to, const T* from) {
 #ifdef LATHE_EMULATED
+  check_alignment<sizeof(Vec<T, N>)>(from);
+  check_alignment<sizeof(Vec<T, N>)>(to);
   *reinterpret_cast<Vec<T, N>*>(to) = *reinterpret_cast<const Vec<T, N>*>(from);
 #else
   using Word = typename WordOf<sizeof(Vec<T, N>)>::Type;
