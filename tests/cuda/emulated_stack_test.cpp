@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All of the CUDA layer on the stand-ins: source text is compiled, loaded, launched and replayed, and its numbers are
-// right. The same code runs on a GPU with NVIDIA's libraries.
+// right. With LATHE_TEST_GPU set, the same runs on the machine's GPU with NVIDIA's libraries (choose these tests alone:
+// the driver is opened once per process).
 #include "cuda/fake_device.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/headers.h"
@@ -20,13 +21,21 @@ LATHE_KERNEL(64, 1) void lathe_kernel(float* in, float* out, long count) {
 
 class EmulatedStackTest : public FakeDeviceTest {
  protected:
+  void SetUp() override {
+    if (!on_gpu_) FakeDeviceTest::SetUp();
+  }
+  void TearDown() override {
+    if (!on_gpu_) FakeDeviceTest::TearDown();
+  }
   Result<std::vector<std::byte>> compile() {
-    const std::string names[] = {FAKE_NVRTC};
+    std::vector<std::string> names = {FAKE_NVRTC};
+    if (on_gpu_) names = nvrtc_names();
     LATHE_ASSIGN(nvrtc_, open_nvrtc(names));
     LATHE_ASSIGN(const auto device, open_device(0));
     LATHE_ASSIGN(const auto compiler, NvrtcCompiler::create(*nvrtc_, device->target(), headers(), ""));
     return compiler->compile(kSource);
   }
+  const bool on_gpu_ = std::getenv("LATHE_TEST_GPU") != nullptr;
   std::unique_ptr<const Nvrtc> nvrtc_;
 };
 
@@ -75,6 +84,40 @@ TEST_F(EmulatedStackTest, CompilesLoadsRunsAndReplays) {
   }
 }
 
+TEST_F(EmulatedStackTest, TimesAreOfTheWork) {
+  const auto code = compile();
+  ASSERT_OK(code);
+  const auto device = *open_device(0);
+  Launch launch;
+  launch.entry = "lathe_kernel";
+  launch.block = 64;
+  launch.args = {{LaunchArg::input, 0, {}}, {LaunchArg::input, 0, {}}, {LaunchArg::number, 0, Expr(64)}};
+  const std::span<const std::byte> modules[] = {*code};
+  StepRecord record;
+  record.launches = {&launch, 1};
+  record.code = modules;
+  const auto kernel = device->make_kernel(record);
+  ASSERT_OK(kernel);
+  const auto memory = *device->allocate(64 * sizeof(float));
+  TensorArg data;
+  data.data = memory.data();
+  const auto queue = *device->make_queue();
+  const auto times = device->time(
+      *queue,
+      [&](Queue& on) {
+        return (*kernel)->enqueue({{&data, 1}, {}, {}}, nullptr, on);
+      },
+      5);
+  ASSERT_OK(times);
+  ASSERT_EQ(times->size(), 5u);
+  for (const double time : *times) {
+    EXPECT_GT(time, 0);
+    if (on_gpu_) {
+      EXPECT_LT(time, 100) << "microseconds of one small kernel";
+    }
+  }
+}
+
 TEST_F(EmulatedStackTest, AFaultOfAKernelLosesTheDevice) {
   const auto code = compile();
   ASSERT_OK(code);
@@ -93,7 +136,9 @@ TEST_F(EmulatedStackTest, AFaultOfAKernelLosesTheDevice) {
   TensorArg nowhere;
   const auto queue = *device->make_queue();
   const QueueTurn turn = *QueueTurn::take(*queue);
-  EXPECT_FAILS(kernel.enqueue({{&nowhere, 1}, {&nowhere, 1}, {}}, nullptr, *queue), device_fault);
+  Result<> ran = kernel.enqueue({{&nowhere, 1}, {&nowhere, 1}, {}}, nullptr, *queue);
+  if (ran) ran = device->wait(*queue);
+  EXPECT_FAILS(ran, device_fault);
   EXPECT_FAILS(device->allocate(1), device_lost);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver fails in each of its calls in turn: errors are reported, nothing leaks, nothing hangs, nothing stale is
 // given out; and other devices are not affected.
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "cuda/fake_device.h"
 #include "cuda/launch_case.h"
@@ -167,6 +169,18 @@ TEST_F(FailuresTest, ADeviceComesBackWhenAllIsGivenBack) {
     EXPECT_FAILS(device->wait(*queue), device_fault);
   }
   ASSERT_OK(run_engine());
+}
+
+TEST_F(FailuresTest, ThreadsWorkAtTheSameTime) {
+  std::atomic<int> good = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int n = 0; n < 25; ++n)
+        if (const auto value = run_engine(); value && *value == 42) ++good;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 100);
 }
 
 TEST_F(FailuresTest, ManyCyclesLeaveNothing) {

@@ -90,7 +90,8 @@ Result<> Module::allow(const std::string& name, uint32_t shared_bytes, uint32_t 
   const auto known = functions_.find(name);
   LATHE_CHECK(known != functions_.end());
   Entry& entry = known->second;
-  if (shared_bytes > kMaxPlainSharedBytes && shared_bytes > entry.shared_bytes) {
+  const int64_t all_shared = int64_t{shared_bytes} + entry.function.static_shared_bytes;
+  if (all_shared > kMaxPlainSharedBytes && shared_bytes > entry.shared_bytes) {
     LATHE_TRY(set(entry.function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes, name));
     entry.shared_bytes = shared_bytes;
   }
