@@ -116,6 +116,15 @@ Stream* find_stream(CUstream handle) {
   return stream && stream->context == current ? stream : nullptr;
 }
 
+CUresult run(const Operation& operation) {
+  constexpr double kMicrosecondsPerOperation = 5;
+  {
+    const std::lock_guard lock(state().mutex);
+    state().microseconds += kMicrosecondsPerOperation;
+  }
+  return operation.run();
+}
+
 CUresult submit(CUstream handle, Operation operation, Entry& entry) {
   Stream* stream = find_stream(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
@@ -125,7 +134,7 @@ CUresult submit(CUstream handle, Operation operation, Entry& entry) {
     return CUDA_SUCCESS;
   }
   entry.lock.unlock();  // kernels run for a while
-  return operation.run();
+  return run(operation);
 }
 
 }  // namespace fake_cuda

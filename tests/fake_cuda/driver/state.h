@@ -2,7 +2,6 @@
 // What the stand-in driver knows: devices, contexts, objects, and which calls are to fail.
 #pragma once
 
-#include <chrono>
 #include <deque>
 #include <functional>
 #include <list>
@@ -91,7 +90,7 @@ struct Stream {
 struct Event {
   Context* context = nullptr;
   bool recorded = false;
-  std::chrono::steady_clock::time_point time;
+  double microseconds = 0;
 };
 
 // Handles of one kind: addresses that the driver gave out and that were not given back.
@@ -142,6 +141,7 @@ struct State {
   Objects<Module> modules;
   std::vector<Failure> failures;
   size_t failed = 0;
+  double microseconds = 0;  // that pass with work alone, so that tests see the same each time
   std::vector<const char*> calls;
   std::map<std::string, std::pair<fake_cuda_kernel, void*>> kernels;
   std::deque<fake_cuda_launch> launches;
@@ -163,6 +163,8 @@ CUresult check_capture();
 
 size_t allocated_bytes(const Context* context);
 void destroy_context(DeviceConfig& device);
+// Runs an operation; the clock goes on.
+CUresult run(const Operation& operation);
 // Gives the operation to a stream: captured, or done now.
 CUresult submit(CUstream stream, Operation operation, Entry& entry);
 Stream* default_stream(Context* context);

@@ -103,7 +103,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   fake_cuda::Event* found = state().events.find(event);
   if (!found || !find_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
   found->recorded = true;
-  found->time = std::chrono::steady_clock::now();
+  found->microseconds = state().microseconds;
   return CUDA_SUCCESS;
 }
 
@@ -111,7 +111,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   FAKE_ENTER(Needs::context);
   const fake_cuda::Event *first = state().events.find(start), *last = state().events.find(end);
   if (!first || !last || !first->recorded || !last->recorded) return CUDA_ERROR_INVALID_HANDLE;
-  *milliseconds = std::chrono::duration<float, std::milli>(last->time - first->time).count();
+  *milliseconds = static_cast<float>((last->microseconds - first->microseconds) / 1000);
   return CUDA_SUCCESS;
 }
 
@@ -146,7 +146,7 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   const std::vector<fake_cuda::Operation> operations = found->operations;
   entry.lock.unlock();
   for (const fake_cuda::Operation& operation : operations)
-    if (const CUresult result = operation.run(); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = fake_cuda::run(operation); result != CUDA_SUCCESS) return result;
   return CUDA_SUCCESS;
 }
 
