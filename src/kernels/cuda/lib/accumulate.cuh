@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A statistic (a monoid of lib/reduce.cuh with Value and add()) of parts of rows. Several loads are in flight at once:
-// Unroll is their number.
+// Unroll is their number. add() of a statistic with kPositions is told where in the row each v[i][0] stands; its
+// neighbours are v[i][j].
 #pragma once
 
 #include "lib/reduce.cuh"
@@ -23,6 +24,15 @@ LATHE_DEVICE void load_values(const Tensor& tensor, const long (&c)[R], Value (&
   }
 }
 
+template <class Statistic, int N, int W>
+LATHE_DEVICE void add_values(const Statistic& statistic, typename Statistic::State& state,
+                             const typename Statistic::Value (&v)[N][W], long first, long step) {
+  if constexpr (Statistic::kPositions)
+    statistic.add(state, v, first, step);
+  else
+    statistic.add(state, v);
+}
+
 // Chunks first, first + step, ... below `end` of the row at c.
 template <int Kept, int W, int Unroll, class Statistic, class Tensor, int R>
 LATHE_DEVICE void accumulate_row(const Statistic& statistic, typename Statistic::State& state, const Tensor& x,
@@ -36,25 +46,25 @@ LATHE_DEVICE void accumulate_row(const Statistic& statistic, typename Statistic:
       unflatten_chunk<Kept, W>(x, chunk + i * step, c);
       load_values<R - 1>(x, c, v[i]);
     }
-    statistic.add(state, v);
+    add_values(statistic, state, v, chunk * W, step * W);
   }
   for (; chunk < end; chunk += step) {
     Value v[1][W];
     unflatten_chunk<Kept, W>(x, chunk, c);
     load_values<R - 1>(x, c, v[0]);
-    statistic.add(state, v);
+    add_values(statistic, state, v, chunk * W, step * W);
   }
 }
 
 template <int N, int W, class Statistic>
 LATHE_DEVICE void add_columns(const Statistic& statistic, typename Statistic::State (&states)[W],
-                              const typename Statistic::Value (&v)[N][W]) {
+                              const typename Statistic::Value (&v)[N][W], long first, long step) {
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) {
     typename Statistic::Value column[N][1];
     LATHE_UNROLL
     for (int i = 0; i < N; ++i) column[i][0] = v[i][j];
-    statistic.add(states[j], column);
+    add_values(statistic, states[j], column, first, step);
   }
 }
 
@@ -72,13 +82,13 @@ LATHE_DEVICE void accumulate_columns(const Statistic& statistic, typename Statis
       unflatten_dims<Kept, R - Kept>(x, position + i * step, c);
       load_values<Kept - 1>(x, c, v[i]);
     }
-    add_columns(statistic, states, v);
+    add_columns(statistic, states, v, position, step);
   }
   for (; position < end; position += step) {
     Value v[1][W];
     unflatten_dims<Kept, R - Kept>(x, position, c);
     load_values<Kept - 1>(x, c, v[0]);
-    add_columns(statistic, states, v);
+    add_columns(statistic, states, v, position, step);
   }
 }
 

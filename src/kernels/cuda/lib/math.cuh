@@ -8,9 +8,16 @@
 #ifndef LATHE_EMULATED
 LATHE_DEVICE float infinity() { return __int_as_float(0x7f800000); }
 LATHE_DEVICE float not_a_number() { return __int_as_float(0x7fffffff); }
+// 2 ** x to 2 ulp; results below the smallest normal number are 0.
+LATHE_DEVICE float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #else
 LATHE_DEVICE float infinity() { return __builtin_inff(); }
 LATHE_DEVICE float not_a_number() { return __builtin_nanf(""); }
+LATHE_DEVICE float exp2_fast(float x) { return exp2f(x); }
 #endif
 
 namespace instruction {

@@ -17,6 +17,7 @@
 // (x - mean) / sqrt(variance + epsilon).
 struct Moments {
   using Value = float;
+  static constexpr bool kPositions = false;
   struct State {
     float count, mean, squares;  // squares: of the distances to the mean
   };
@@ -90,6 +91,7 @@ struct Moments {
 template <class Kind>
 struct Powers : Kind {
   using Value = float;
+  static constexpr bool kPositions = false;
   struct State {
     float sum;
   };
@@ -156,6 +158,7 @@ using Norm = Powers<NormKind<P>>;
 template <bool Log>
 struct Exponentials {
   using Value = float;
+  static constexpr bool kPositions = false;
   struct State {
     float largest, sum;
   };

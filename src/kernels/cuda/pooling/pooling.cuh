@@ -5,7 +5,7 @@
 #pragma once
 
 #include "lib/math.cuh"
-#include "lib/runs.cuh"
+#include "lib/vectors.cuh"
 
 struct MaxPool {
   static constexpr bool kPadded = false;
@@ -99,9 +99,10 @@ template <class Kind, class Window, int kTaps, int Threads, int W, class In, cla
 LATHE_DEVICE void pool(const In& x, const Out& y, const Kind& kind, const Fusion& fusion) {
   constexpr int R = Out::kRank, kAtOnce = kTaps < 4 ? kTaps : 4;
   dependency_wait();
+  const long run = static_cast<long>(block_x()) * Threads + thread_x();
+  if (run >= count_vectors<W, long>(y)) return;
   long c[R];
-  const int present = locate_run<Threads, W>(y, c);
-  if (present == 0) return;
+  const int present = vector_coordinates<W, long>(y, run, c);
   float totals[W];
   int counts[W];
   LATHE_UNROLL

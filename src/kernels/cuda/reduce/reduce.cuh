@@ -48,7 +48,7 @@ LATHE_DEVICE void reduce_rows(const In& x, const Out& y, const Reduction& reduct
   dependency_release();
   reduce_row<Lanes>(reduction, state, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
   if (row >= rows || thread_x() % Lanes != 0) return;
-  const typename Reduction::Value results[1] = {reduction.finish(state, chunks * W)};
+  const typename Reduction::Result results[1] = {reduction.finish(state, chunks * W)};
   store_results<Kept, 1>(y, fusion, results, c);
 }
 
@@ -80,7 +80,7 @@ LATHE_DEVICE void reduce_row_states(const In& x, const Out& y, const typename Re
   reduce_row<Threads>(reduction, state, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
   dependency_release();
   if (thread_x() != 0) return;
-  const typename Reduction::Value results[1] = {reduction.finish(state, extent_of<Kept, R - Kept>(x))};
+  const typename Reduction::Result results[1] = {reduction.finish(state, extent_of<Kept, R - Kept>(x))};
   store_results<Kept, 1>(y, fusion, results, c);
 }
 
@@ -106,7 +106,7 @@ LATHE_DEVICE void reduce_columns_whole(const In& x, const Out& y, const Reductio
   typename Reduction::State states[W];
   reduce_strip<Kept, TX, TY, W, Unroll>(x, reduction, states, c, inside, Part{0, length});
   if (!inside || thread_x() >= TX) return;
-  typename Reduction::Value results[W];
+  typename Reduction::Result results[W];
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) results[j] = reduction.finish(states[j], length);
   store_results<Kept, W>(y, fusion, results, c);
@@ -142,6 +142,6 @@ LATHE_DEVICE void reduce_strip_states(const In& x, const Out& y, const typename 
   reduce_columns<TX, TY>(reduction, own, reinterpret_cast<State*>(dynamic_shared()));
   dependency_release();
   if (!inside || thread_x() >= TX) return;
-  const typename Reduction::Value results[1] = {reduction.finish(own[0], extent_of<Kept, R - Kept>(x))};
+  const typename Reduction::Result results[1] = {reduction.finish(own[0], extent_of<Kept, R - Kept>(x))};
   store_results<Kept, 1>(y, fusion, results, c);
 }

@@ -3,8 +3,7 @@
 #include <numeric>
 
 #include "kernels/cuda/cuda_tactics.h"
-#include "kernels/cuda/row_shapes.h"
-#include "kernels/cuda/source.h"
+#include "kernels/cuda/reduce/reduction.h"
 
 namespace lathe::cuda {
 namespace {
@@ -103,104 +102,12 @@ IndexSpace space_of(const Problem& problem) {
   return space;
 }
 
-// Writes the launches of one reduction.
-class Writer {
- public:
-  Writer(const Problem& problem, const IndexSpace& space, const RowShape& shape)
-      : problem_(problem), space_(space), shape_(shape) {
-    columns_ = shape.kind == RowShape::columns || shape.kind == RowShape::strips;
-    const std::string_view value = value_type(problem);
-    const ReduceOp op = op_of(problem);
-    type_ = fmt::format("{}<{}>", device_name(op), value);
-    state_bytes_ = (value == "float" ? 4 : 8) * (op == ReduceOp::log_sum_exp ? 2 : 1);
-  }
-
-  uint32_t state_bytes() const { return state_bytes_; }
-  Expr workspace() const { return shape_.splits == 1 ? Expr(0) : space_.rows() * shape_.splits * state_bytes_; }
-
-  std::vector<SourceLaunch> launches() const {
-    std::vector<SourceLaunch> launches;
-    launches.push_back(columns_ ? strips() : shape_.kind == RowShape::parts ? row_parts() : rows());
-    if (shape_.splits > 1) launches.push_back(columns_ ? strip_states() : row_states());
-    return launches;
-  }
-
- private:
-  int kept() const { return space_.kept(); }
-  int width() const { return chunk_width(space_); }
-  std::array<Expr, 3> grid() const { return {row_blocks(space_, shape_), shape_.splits, 1}; }
-
-  // What the launch that writes the results needs.
-  void add_results(Source& source) const {
-    source.output(0, space_.kept_view(1), "Y");
-    Problem view;
-    view.attributes = problem_.attributes;
-    view.program = problem_.program;
-    view.outputs = {space_.kept_view(1)};
-    for (size_t i = 0; i < problem_.operands.size(); ++i) view.operands.push_back(space_.kept_view(2 + i));
-    source.fusion(view, 1);
-  }
-  Source begin() const {
-    Source source("reduce/reduce.cuh");
-    source.input(0, space_.view(0), "X");
-    return source;
-  }
-  SourceLaunch finish(Source& source, std::string_view call) const {
-    return source.finish(call, grid(), static_cast<uint32_t>(shape_.threads()),
-                         row_shared_bytes(space_, shape_, state_bytes_));
-  }
-
-  SourceLaunch rows() const {
-    Source source = begin();
-    add_results(source);
-    return finish(source, fmt::format("reduce_rows<{}, {}, {}, {}, {}>(X_, Y_, {}{{}}, fusion_);", kept(), shape_.lanes,
-                                      shape_.rows_per_block, width(), shape_.unroll, type_));
-  }
-  SourceLaunch row_parts() const {
-    Source source = begin();
-    source.workspace("states", 0, type_ + "::State");
-    return finish(source, fmt::format("reduce_row_parts<{}, {}, {}, {}, {}>(X_, states, {}{{}});", kept(), shape_.lanes,
-                                      width(), shape_.unroll, shape_.splits, type_));
-  }
-  SourceLaunch row_states() const {
-    constexpr uint32_t kThreads = 128;
-    Source source = begin();
-    source.workspace("states", 0, type_ + "::State");
-    add_results(source);
-    const std::string call = fmt::format("reduce_row_states<{}, {}, {}>(X_, Y_, states, {}{{}}, fusion_);", kept(),
-                                         kThreads, shape_.splits, type_);
-    return source.finish(call, {space_.rows(), 1, 1}, kThreads, kThreads / 32 * state_bytes_);
-  }
-  SourceLaunch strips() const {
-    Source source = begin();
-    if (shape_.splits > 1) source.workspace("states", 0, type_ + "::State");
-    if (shape_.splits == 1) add_results(source);
-    const std::string arguments =
-        fmt::format("{}, {}, {}, {}, {}", kept(), shape_.tx(), shape_.ty, width(), shape_.unroll);
-    return finish(source,
-                  shape_.splits == 1
-                      ? fmt::format("reduce_columns_whole<{}>(X_, Y_, {}{{}}, fusion_);", arguments, type_)
-                      : fmt::format("reduce_strips<{}, {}>(X_, states, {}{{}});", arguments, shape_.splits, type_));
-  }
-  SourceLaunch strip_states() const {
-    constexpr int64_t kColumns = 32, kShares = 8;
-    Source source = begin();
-    source.workspace("states", 0, type_ + "::State");
-    add_results(source);
-    const std::string call = fmt::format("reduce_strip_states<{}, {}, {}, {}>(X_, Y_, states, {}{{}}, fusion_);",
-                                         kept(), kColumns, kShares, shape_.splits, type_);
-    Expr blocks = ceildiv(space_.extent(kept() - 1), kColumns);
-    for (int i = 0; i + 1 < kept(); ++i) blocks *= space_.extent(i);
-    return source.finish(call, {blocks, 1, 1}, kColumns * kShares, kColumns * kShares * state_bytes_);
-  }
-
-  const Problem& problem_;
-  const IndexSpace& space_;
-  RowShape shape_;
-  bool columns_ = false;
-  std::string type_;
-  uint32_t state_bytes_ = 4;
-};
+Reduction reduction_of(const Problem& problem) {
+  const std::string_view value = value_type(problem);
+  const ReduceOp op = op_of(problem);
+  const uint32_t bytes = (value == "float" ? 4 : 8) * (op == ReduceOp::log_sum_exp ? 2 : 1);
+  return {space_of(problem), "reduce/reduce.cuh", fmt::format("{}<{}>", device_name(op), value), bytes};
+}
 
 class ReduceTactic final : public Tactic {
  public:
@@ -218,20 +125,10 @@ class ReduceTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem& problem) const override {
-    const IndexSpace space = space_of(problem);
-    return row_configs(space, false, Writer(problem, space, {}).state_bytes());
-  }
+  std::vector<Config> configs(const Problem& problem) const override { return configs_of(reduction_of(problem)); }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    const IndexSpace space = space_of(problem);
-    const Writer writer(problem, space, RowShape::of(config));
-    Emission emission;
-    emission.inputs = {{StepInput::input, 0}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    emission.launches = writer.launches();
-    emission.workspace = writer.workspace();
-    return emission;
+    return cuda::emit(reduction_of(problem), problem, config);
   }
 };
 

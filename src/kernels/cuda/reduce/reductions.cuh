@@ -2,7 +2,7 @@
 // The reductions, as statistics of lib/accumulate.cuh. Value is what is computed with: float, double, or a 64-bit
 // integer, whose sums wrap around. Beside what a monoid has:
 //   void add(State&, const Value (&v)[N][W])
-//   Value finish(const State&, long count)
+//   Result finish(const State&, long count)
 #pragma once
 
 #include "lib/math.cuh"
@@ -85,6 +85,8 @@ struct SmallestKind : AddKind<V> {
 template <class Kind>
 struct Fold : Kind {
   using Value = typename Kind::Value;
+  using Result = Value;
+  static constexpr bool kPositions = false;
   struct State {
     Value total;
   };
@@ -124,6 +126,8 @@ using Smallest = Fold<reduction::SmallestKind<V>>;
 template <class V>
 struct LogSumExp {
   using Value = V;
+  using Result = V;
+  static constexpr bool kPositions = false;
   struct State {
     V largest, sum;
   };

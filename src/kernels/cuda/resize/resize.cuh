@@ -5,7 +5,7 @@
 // product.
 #pragma once
 
-#include "lib/runs.cuh"
+#include "lib/vectors.cuh"
 
 // The elements of a tap and their weights. One of weight 0 must not count, whatever it is: it is taken as 0.
 template <class Samples, int W, class In, int R>
@@ -55,9 +55,10 @@ template <class Samples, int kTaps, int Threads, int W, class In, class Out, cla
 LATHE_DEVICE void resize(const In& x, const Out& y, const Samples& samples, const Fusion& fusion) {
   constexpr int R = Out::kRank, kAtOnce = kTaps < 4 ? kTaps : 4;
   dependency_wait();
+  const long run = static_cast<long>(block_x()) * Threads + thread_x();
+  if (run >= count_vectors<W, long>(y)) return;
   long c[R];
-  const int present = locate_run<Threads, W>(y, c);
-  if (present == 0) return;
+  const int present = vector_coordinates<W, long>(y, run, c);
   float totals[W];
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) totals[j] = 0.0f;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of the product of a query and a key before the softmax. Logits are in units of log 2, so that 2 ** x
+// gives the weights; hidden keys have minus infinity.
+#pragma once
+
+#include "lib/math.cuh"
+#include "lib/tensor.cuh"
+
+struct Unmasked {};  // stands for a mask that there is none of
+
+inline constexpr float kLog2E = 1.44269504088896340736f;
+
+template <class Mask, bool Causal, bool Capped>
+struct Logits {
+  Mask mask;  // broadcast to [b, h, queries, keys]
+  float scale, cap;
+  long queries, keys;
+
+  // The keys from here on are hidden from `query` and those before it.
+  LATHE_DEVICE_MEMBER long end_of_keys(long query) const {
+    if (!Causal) return keys;
+    const long end = query + keys - queries + 1;
+    return end < keys ? end : keys;
+  }
+  // Products of the query c[2] with the keys c[3], c[3] + 1, ...
+  template <int W>
+  LATHE_DEVICE_MEMBER void transform(float (&v)[W], const long (&c)[4]) const {
+    const long left = end_of_keys(c[2]) - c[3];
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j) v[j] = Capped ? cap * kLog2E * tanhf(v[j] * (scale / cap)) : v[j] * (scale * kLog2E);
+    if constexpr (!is_same<Mask, Unmasked>) {
+      float add[W];
+      const long at[4] = {c[0], c[1], c[2] < queries ? c[2] : queries - 1, c[3]};
+      load<3>(mask, at, add, left < 0 ? 0 : left < W ? static_cast<int>(left) : W);
+      LATHE_UNROLL
+      for (int j = 0; j < W; ++j) {
+        if constexpr (is_same<typename Mask::Type, bool>)
+          v[j] = add[j] != 0.0f ? v[j] : -infinity();
+        else
+          v[j] += add[j] * kLog2E;
+      }
+    }
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j)
+      if (j >= left) v[j] = -infinity();
+  }
+  // Whether plain() does what transform() does, for all keys before `end` and all queries from `query` on.
+  LATHE_DEVICE_MEMBER bool is_plain(long query, long end) const {
+    return is_same<Mask, Unmasked> && end <= end_of_keys(query);
+  }
+  LATHE_DEVICE_MEMBER float plain(float v) const {
+    return Capped ? cap * kLog2E * tanhf(v * (scale / cap)) : v * (scale * kLog2E);
+  }
+};
+
+// The softmax of a row as its keys come in: the largest logit so far, and the sum of 2 ** (logit - largest).
+struct RunningSoftmax {
+  float largest, sum;
+
+  // Takes in a larger maximum; gives the factor for what was summed by now.
+  LATHE_DEVICE_MEMBER float raise(float to) {
+    const float next = to > largest ? to : largest;
+    const float factor = largest == -infinity() ? 0.0f : exp2_fast(largest - next);
+    largest = next;
+    sum *= factor;
+    return factor;
+  }
+  // What logits are relative to: a row without visible keys by now has no maximum.
+  LATHE_DEVICE_MEMBER float base() const { return largest == -infinity() ? 0.0f : largest; }
+};

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that are reduced to one element each: what the tactics of reductions and of the position of an extreme share.
+#pragma once
+
+#include "kernels/cuda/index_space.h"
+#include "tuning/tactic.h"
+
+namespace lathe::cuda {
+
+struct Reduction {
+  IndexSpace space;    // tensor 0 is x, 1 is y; the program's operands follow
+  std::string header;  // that defines the type
+  std::string type;    // as reduce/reductions.cuh has them
+  uint32_t state_bytes = 0;
+};
+
+std::vector<Config> configs_of(const Reduction& reduction);
+Emission emit(const Reduction& reduction, const Problem& problem, const Config& config);
+
+}  // namespace lathe::cuda

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/rules.h"
+
+namespace lathe {
+namespace {
+
+constexpr const char* kNames[] = {"q", "k", "v", "mask"};
+constexpr size_t kMask = 3;
+
+Result<> check_mask(const InferContext& context, const Shape& scores) {
+  if (context.dtype(kMask) != DType::boolean) LATHE_TRY(require_floating(context, kMask));
+  const Shape& mask = context.shape(kMask);
+  bool fits = mask.size() <= scores.size();
+  for (size_t i = 0; fits && i < mask.size(); ++i) {
+    const Expr& dim = mask[mask.size() - 1 - i];
+    fits = may_equal(dim, 1) || may_equal(dim, scores[scores.size() - 1 - i]);
+  }
+  if (fits) return {};
+  return fail(ErrorCode::shape_mismatch,
+              "mask (input 3) has shape {}, which does not broadcast to the scores' shape {}", to_string(mask),
+              to_string(scores));
+}
+
+Result<> check_agreement(const InferContext& context) {
+  const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
+  const auto differ = [&](size_t input, size_t dim, const Expr& want) {
+    return fail(ErrorCode::shape_mismatch, "{} has shape {}, but its dimension {} must be {}", kNames[input],
+                to_string(context.shape(input)), dim, want.to_string());
+  };
+  for (const size_t i : {1, 2})
+    if (!may_equal(context.shape(i)[0], q[0])) return differ(i, 0, q[0]);
+  if (!may_equal(k[3], q[3])) return differ(1, 3, q[3]);
+  for (const size_t dim : {1, 2})
+    if (!may_equal(v[dim], k[dim])) return differ(2, dim, k[dim]);
+  const std::optional<int64_t> heads = q[1].as_constant(), shared = k[1].as_constant();
+  const bool divides = !heads || !shared || (*shared == 0 ? *heads == 0 : *heads % *shared == 0);
+  if (divides) return {};
+  return fail(ErrorCode::shape_mismatch,
+              "q of shape {} has {} heads, which the {} heads of k of shape {} do not divide", to_string(q),
+              q[1].to_string(), k[1].to_string(), to_string(k));
+}
+
+// One query: the weights of the keys from their scores. Taking off the largest first keeps exp from overflowing.
+void to_weights(std::span<double> scores) {
+  double largest = -HUGE_VAL, sum = 0;
+  for (const double score : scores)
+    if (!(score <= largest)) largest = score;
+  for (double& score : scores) sum += score = std::exp(score - largest);
+  for (double& score : scores) score /= sum;
+}
+
+class Evaluation {
+ public:
+  explicit Evaluation(EvalContext& context)
+      : attrs_(context.attrs<AttentionAttrs>()),
+        q_(to_doubles(context.input(0))),
+        k_(to_doubles(context.input(1))),
+        v_(to_doubles(context.input(2))),
+        dims_(context.input(0).dims()),
+        kv_heads_(context.input(1).dims()[1]),
+        keys_(context.input(1).dims()[2]),
+        value_size_(context.input(2).dims()[3]) {
+    if (!context.has(kMask)) return;
+    mask_ = to_doubles(context.input(kMask));
+    hides_ = context.input(kMask).dtype() == DType::boolean;
+    mask_strides_ = broadcast_strides(context.input(kMask).dims(), Dims{dims_[0], dims_[1], dims_[2], keys_});
+  }
+
+  std::vector<double> run() const {
+    std::vector<double> out(static_cast<size_t>(dims_[0] * dims_[1] * dims_[2] * value_size_));
+    std::vector<double> scores(static_cast<size_t>(keys_));
+    double* y = out.data();
+    for (int64_t b = 0; b < dims_[0]; ++b)
+      for (int64_t h = 0; h < dims_[1]; ++h)
+        for (int64_t i = 0; i < dims_[2]; ++i, y += value_size_) {
+          const int64_t head = b * kv_heads_ + h / (dims_[1] / kv_heads_);
+          for (int64_t j = 0; j < keys_; ++j) scores[j] = score(b, h, i, j, head);
+          to_weights(scores);
+          for (int64_t j = 0; j < keys_; ++j)
+            if (scores[j] != 0)
+              for (int64_t c = 0; c < value_size_; ++c) y[c] += scores[j] * v_[(head * keys_ + j) * value_size_ + c];
+        }
+    return out;
+  }
+
+ private:
+  double score(int64_t b, int64_t h, int64_t i, int64_t j, int64_t head) const {
+    if (attrs_.causal && j > i + keys_ - dims_[2]) return -HUGE_VAL;
+    const double* q = q_.data() + ((b * dims_[1] + h) * dims_[2] + i) * dims_[3];
+    const double* k = k_.data() + (head * keys_ + j) * dims_[3];
+    double product = 0;
+    for (int64_t c = 0; c < dims_[3]; ++c) product += q[c] * k[c];
+    product *= attrs_.scale;
+    if (attrs_.softcap != 0) product = attrs_.softcap * std::tanh(product / attrs_.softcap);
+    if (mask_strides_.empty()) return product;
+    const double mask =
+        mask_[b * mask_strides_[0] + h * mask_strides_[1] + i * mask_strides_[2] + j * mask_strides_[3]];
+    if (hides_) return mask != 0 ? product : -HUGE_VAL;
+    return product + mask;
+  }
+
+  const AttentionAttrs& attrs_;
+  std::vector<double> q_, k_, v_, mask_;
+  const Dims& dims_;  // of q
+  int64_t kv_heads_, keys_, value_size_;
+  bool hides_ = false;
+  Dims mask_strides_;  // empty = no mask
+};
+
+}  // namespace
+
+Result<> infer_attention(InferContext& context) {
+  for (size_t i = 0; i < 3; ++i) {
+    LATHE_TRY(require_floating(context, i));
+    LATHE_TRY(require_rank(context, i, 4, 4));
+    LATHE_TRY(require_same_dtype(context, 0, i));
+  }
+  LATHE_TRY(check_agreement(context));
+  const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
+  if (context.has(kMask)) LATHE_TRY(check_mask(context, {q[0], q[1], q[2], k[2]}));
+  context.set(0, context.dtype(0), {q[0], q[1], q[2], v[3]});
+  return {};
+}
+
+Result<> eval_attention(EvalContext& context) {
+  if (context.output(0).volume() == 0) return {};
+  from_doubles(Evaluation(context).run(), context.output(0));
+  return {};
+}
+
+}  // namespace lathe
