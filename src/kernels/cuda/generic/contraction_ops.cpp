@@ -89,12 +89,30 @@ Result<Emission> emit_einsum(const Problem& problem) {
   return emission;
 }
 
+// The mask as if it had one element for each query and key.
+Operand as_scores(const Problem& problem) {
+  Operand scores = problem.inputs[0];
+  scores.dims[3] = problem.inputs[1].dims[2];
+  return broadcast(problem.inputs[3], scores);
+}
+
+Result<Emission> emit_attention(const Problem& problem) {
+  Emission emission;
+  OpSource source("generic/attention.cuh", problem, emission);
+  const std::string fusion = source.fusion(), q = source.input(0), k = source.input(1), v = source.input(2);
+  const std::string mask = source.has(3) ? source.input_as(3, as_scores(problem)) : "Unmasked{}";
+  source.finish(fmt::format("attention<Attributes>({}, {}, {}, {}, {}, {});", fusion, q, k, v, mask, source.output(0)),
+                volume(problem.outputs[0].dims));
+  return emission;
+}
+
 }  // namespace
 
 std::span<const GenericOp> contraction_ops() {
   static constexpr GenericOp kOps[] = {
       {OpKind::matmul, emit_matmul, true},
       {OpKind::einsum, emit_einsum, true},
+      {OpKind::attention, emit_attention, true},
   };
   return kOps;
 }

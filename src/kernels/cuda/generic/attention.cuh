@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention as its plain evaluation has it, a thread per output element.
+#pragma once
+
+#include "generic/element.cuh"
+
+struct Unmasked {};  // stands for a mask that there is none of
+
+// The score of a query and a key before the softmax: c = (batch, head, query, key), `head` of k.
+template <class A, class Q, class K, class Mask>
+LATHE_DEVICE double attention_score(const Q& q, const K& k, const Mask& mask, const long (&c)[4], long head) {
+  if (A::causal && c[3] > c[2] + k.dim(2) - q.dim(2)) return -infinite();
+  if constexpr (!is_same<Mask, Unmasked>) {
+    if (is_same<typename Mask::Type, bool> && !element(mask, c)) return -infinite();
+  }
+  double score = 0;
+  for (long i = 0; i < q.dim(3); ++i) {
+    const long query[4] = {c[0], c[1], c[2], i}, key[4] = {c[0], head, c[3], i};
+    score += widen(element(q, query)) * widen(element(k, key));
+  }
+  score *= A::scale();
+  if (A::softcap() != 0) score = A::softcap() * tanh(score / A::softcap());
+  if constexpr (!is_same<Mask, Unmasked>) {
+    if constexpr (!is_same<typename Mask::Type, bool>) score += widen(element(mask, c));
+  }
+  return score;
+}
+
+template <class A, class Fusion, class Q, class K, class V, class Mask, class Out>
+LATHE_DEVICE void attention(const Fusion& fusion, const Q& q, const K& k, const V& v, const Mask& mask,
+                            const Out& out) {
+  for_each_element(out, [&](const auto& c) {
+    const long head = c[1] / (q.dim(1) / k.dim(1));
+    long at[4] = {c[0], c[1], c[2], 0};
+    double largest = -infinite(), sum = 0, total = 0;
+    for (at[3] = 0; at[3] < k.dim(2); ++at[3]) {
+      const double score = attention_score<A>(q, k, mask, at, head);
+      if (!(score <= largest)) largest = score;
+    }
+    for (at[3] = 0; at[3] < k.dim(2); ++at[3]) {
+      const double weight = exp(attention_score<A>(q, k, mask, at, head) - largest);
+      const long value[4] = {c[0], head, at[3], c[3]};
+      sum += weight;
+      if (weight != 0) total += weight * widen(element(v, value));
+    }
+    put(fusion, out, c, k.dim(2) == 0 ? 0.0 : total / sum);
+  });
+}
