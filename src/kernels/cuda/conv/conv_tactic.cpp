@@ -46,12 +46,12 @@ Expr pixel_pitch(const Operand& x) {
   return 0;
 }
 
-Reading reading_of(const Operand& x, const ConvAttributes& a, int width) {
+Reading reading_of(const Operand& x, const ConvAttributes& a, int width, int64_t pixels) {
   const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
   const bool channels_last = x.strides[1] == Expr(1) || x.dims[1] == Expr(1);
   if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return Reading::gather;
   if (a.kernel == ones && a.stride == ones && a.pad == zeros && has_one_pitch(x)) return Reading::dense;
-  return Reading::window;
+  return conv::fits_window_loader(x, pixels) ? Reading::window : Reading::gather;
 }
 
 std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
@@ -72,7 +72,9 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
     if (d != 1 && x.dims[d] != Expr(1)) strides.push_back(x.strides[d]);
   if (a.groups > 1) strides.push_back(plan.channels);
   plan.width = gemm::copy_width(x.dtype, strides);
-  plan.reading = reading_of(x, a, plan.width);
+  int64_t pixels = 1;  // of an image
+  for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];
+  plan.reading = reading_of(x, a, plan.width, pixels);
   const int64_t unit = plan.reading == Reading::window ? plan.width : 1;
   plan.padded = (plan.channels + unit - 1) / unit * unit;
   plan.pixels = y.dims[0];

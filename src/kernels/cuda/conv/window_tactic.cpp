@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/conv/window_tactic.h"
 
+#include <algorithm>
+
 namespace lathe::cuda::conv {
 
 std::string window_type(const cpu::ConvAttributes& a) {
@@ -16,6 +18,12 @@ std::string pixels(Source& source, const Operand& output) {
     extents += fmt::format("{}{}", extents.empty() ? "" : ", ",
                            d < 2 ? "1L" : source.number(output.dims[static_cast<size_t>(d)]));
   return fmt::format("conv::Pixels{{{{{}}}, {{}}}}", extents);
+}
+
+bool fits_window_loader(const Operand& input, int64_t pixels) {
+  constexpr int64_t kMostRows = 256, kMost = int64_t{1} << 30;  // half of what fits: dims may exceed their optimum
+  const int64_t images = kMostRows / std::max<int64_t>(pixels, 1) + 2;
+  return input.opt_strides[0] < kMost / images;
 }
 
 }  // namespace lathe::cuda::conv

@@ -90,7 +90,10 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   if (plan.whole.groups > 1) strides.push_back(plan.channels);
   const int width = gemm::copy_width(x.dtype, strides);
   const bool vectors = static_cast<size_t>(width) * size_of(x.dtype) >= 4;
-  plan.width = x.strides[1] == Expr(1) && vectors ? width : 0;
+  int64_t pixels = 1;  // of an image, in a phase
+  for (size_t d = 2; d < problem.outputs[0].opt_dims.size(); ++d) pixels *= problem.outputs[0].opt_dims[d];
+  pixels /= plan.phases;
+  plan.width = x.strides[1] == Expr(1) && vectors && conv::fits_window_loader(x, pixels) ? width : 0;
   const int64_t unit = std::max(plan.width, 1);
   plan.padded = (plan.channels + unit - 1) / unit * unit;
   return std::nullopt;

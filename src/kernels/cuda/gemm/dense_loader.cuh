@@ -40,13 +40,16 @@ class DenseLoader {
 
   LATHE_DEVICE_MEMBER void fetch(char* panel, bool wanted) {
     panel += Panel::offset(row_of(0), column_of(0));
-    LATHE_UNROLL
-    for (int i = 0; i < kPasses; ++i) {
-      const int row = rows_ahead(i), column = columns_ahead(i);
-      if (kUneven && row_of(i) >= Panel::kRows) break;
-      const int width = kWholeColumns ? kWidth : clamp(columns_left_ - column, kWidth);
-      const int valid = wanted && (kWholeRows || row < rows_left_) ? width : 0;
-      copy_elements<T, kWidth>(panel + bytes_ahead(i), at_ + row * pitch_ + column, valid);
+    LATHE_NO_UNROLL
+    for (int first = 0; first < kPasses; first += kAtOnce) {
+      LATHE_UNROLL
+      for (int i = first; i < first + kAtOnce && i < kPasses; ++i) {
+        const int row = rows_ahead(i), column = columns_ahead(i);
+        if (kUneven && row_of(i) >= Panel::kRows) break;
+        const int width = kWholeColumns ? kWidth : clamp(columns_left_ - column, kWidth);
+        const int valid = wanted && (kWholeRows || row < rows_left_) ? width : 0;
+        copy_elements<T, kWidth>(panel + bytes_ahead(i), at_ + row * pitch_ + column, valid);
+      }
     }
     if constexpr (kAcross) {
       at_ += Panel::kRows * pitch_;
@@ -63,6 +66,8 @@ class DenseLoader {
   static constexpr int kMany = 1 << 30;
   static constexpr int kPerRow = Panel::kColumns / kWidth;
   static constexpr int kPasses = (Panel::kRows * kPerRow + kThreads - 1) / kThreads;
+  // Copies through registers are few at once, for want of them.
+  static constexpr int kAtOnce = kWidth * sizeof(T) < 4 ? 4 : kPasses;
   static constexpr bool kUneven = Panel::kRows * kPerRow % kThreads != 0;
   static constexpr bool kSteady = kThreads % (kPerRow * 8) == 0;  // all copies of a thread have one column and swizzle
 

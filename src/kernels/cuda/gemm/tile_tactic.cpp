@@ -123,6 +123,10 @@ bool fits(const Tile& tile, const Extent& e) {
     const int64_t chunks = tile.k * static_cast<int64_t>(size_of(e.dtype)) / 16;
     return threads(tile) < tile.m || chunks % (threads(tile) / tile.m) == 0;
   }
+  // Narrow copies are many: their places do not fit beside the largest tiles.
+  if (e.copy_width * static_cast<int64_t>(size_of(e.dtype)) < 16 && e.copy_width > 0 &&
+      tile.warp_m * tile.warp_n > 2048)
+    return false;
   // A thread's column repeats in every row that it copies.
   return e.copy_width == 0 || threads(tile) % (tile.k / e.copy_width) == 0;
 }
