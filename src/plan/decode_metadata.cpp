@@ -234,6 +234,7 @@ class Decoder {
     to.cluster = from.cluster();
     to.overlaps = from.overlaps();
     return each(from.args(), to.args, [&](const fb::LaunchArg& f, LaunchArg& a) -> Result<> {
+      if (f.kind() > LaunchArg::number) return malformed("unknown kind of a launch's argument");
       a.kind = static_cast<LaunchArg::Kind>(f.kind());
       a.index = f.index();
       return expression(f.value(), a.value);

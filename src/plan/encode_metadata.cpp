@@ -251,7 +251,7 @@ size_t estimate(const Plan& plan) {
     strings(b.dim_names);
   }
   for (const Step& s : plan.steps) {
-    bytes += 192 + 4 * (s.inputs.size() + s.outputs.size()) + 8 * s.params.size();
+    bytes += 192 + 4 * (s.inputs.size() + s.outputs.size()) + 8 * s.params.size() + size_t{32} * s.workspace.size();
     bytes += s.kernel.size() + s.program.size() + s.op.size() + s.attributes.size() + s.name.size() + s.tactic.size();
     strings(s.origin);
     for (const Launch& l : s.launches) {

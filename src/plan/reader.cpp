@@ -2,6 +2,7 @@
 #include "plan/reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -78,6 +79,25 @@ bool is_aligned(std::span<const std::byte> bytes, size_t alignment) {
   return reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0;
 }
 
+// Content of a section as the plan will use it, kept alive by `owner`.
+struct Resident {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+Result<Resident> make_resident(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
+                               size_t alignment, size_t copy_alignment) {
+  if (bytes.empty()) return Resident();
+  if (owner && is_aligned(bytes, alignment)) return Resident{bytes, owner};
+  LATHE_ASSIGN(const auto copy, aligned_copy(bytes, copy_alignment));
+  return Resident{{copy.get(), bytes.size()}, copy};
+}
+
+std::span<const std::byte> content_of(std::span<const std::byte> plan, const PlanHeader& header, SectionKind kind) {
+  const Section* section = header.find(kind);
+  return section ? bytes_of(plan, *section) : std::span<const std::byte>();
+}
+
 Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const std::byte> code) {
   if (metadata.empty() || is_aligned(metadata, 8)) return decode_metadata(metadata, code);
   LATHE_ASSIGN(const auto copy, aligned_copy(metadata, 8));
@@ -117,18 +137,15 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
                                                      : WeightsCheck::none));
 
   LoadedPlan loaded;
-  const Section* code = header.find(SectionKind::code);
-  LATHE_ASSIGN(loaded.plan, decode_aligned(bytes_of(bytes, header.sections[0]),
-                                           code ? bytes_of(bytes, *code) : std::span<const std::byte>()));
+  LATHE_ASSIGN(Resident code,
+               make_resident(content_of(bytes, header, SectionKind::code), owner, kCodeAlignment, kCodeAlignment));
+  LATHE_ASSIGN(loaded.plan, decode_aligned(bytes_of(bytes, header.sections[0]), code.bytes));
   loaded.plan.target = header.target;
-  if (const Section* weights = header.find(SectionKind::weights)) loaded.plan.weights = bytes_of(bytes, *weights);
+  loaded.plan.weights = content_of(bytes, header, SectionKind::weights);
   LATHE_TRY(validate(loaded.plan));
-  loaded.owner = std::move(owner);
-  if (!loaded.plan.weights.empty() && (!loaded.owner || !is_aligned(loaded.plan.weights, kConstantAlignment))) {
-    LATHE_ASSIGN(const auto copy, aligned_copy(loaded.plan.weights, kWeightsAlignment));
-    loaded.plan.weights = {copy.get(), loaded.plan.weights.size()};
-    loaded.owner = copy;
-  }
+  LATHE_ASSIGN(Resident weights, make_resident(loaded.plan.weights, owner, kConstantAlignment, kWeightsAlignment));
+  loaded.plan.weights = weights.bytes;
+  loaded.owner = std::make_shared<std::array<Resident, 2>>(std::array{std::move(code), std::move(weights)});
   return loaded;
 }
 

@@ -25,11 +25,11 @@ struct ReadOptions {
 
 struct LoadedPlan {
   Plan plan;
-  std::shared_ptr<const void> owner;  // keeps Plan::weights alive
+  std::shared_ptr<const void> owner;  // keeps Plan::weights and Plan::codes alive
 };
 
-// `owner` keeps `bytes` alive; the weights are then used in place when they are 64-byte aligned. Without an owner, or
-// without that alignment, the weights are copied.
+// `owner` keeps `bytes` alive; weights and code are then used in place when they are 64-byte aligned. Without an owner,
+// or without that alignment, they are copied.
 Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                              const ReadOptions& options = {});
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan files. The first byte chooses: the file as it is; with its digests repaired; or the rest as the metadata section
-// of an otherwise correct file, which reaches the decoder and the validator at once.
+// of an otherwise correct file (whose code section it sizes), which reaches the decoder and the validator at once.
 #include <array>
 #include <cstdlib>
 
@@ -14,6 +14,10 @@
 
 namespace lathe::plan {
 namespace {
+
+// The first byte of an input.
+enum Form : uint8_t { as_it_is, repaired, metadata_only, kForms };
+constexpr size_t kCodeUnit = 8;
 
 void require(bool condition) {
   if (!condition) std::abort();
@@ -39,13 +43,16 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   using namespace lathe::plan;
   if (size < 64 && max_size >= 16384) {
-    const auto plan = write_plan(PlanGenerator(seed).make(1 + seed % 4, seed % 40).plan);
+    const OwnedPlan owned = PlanGenerator(seed).make(1 + seed % 4, seed % 40, seed % 7 % 4);
+    const auto plan = write_plan(owned.plan);
     const bool whole = seed % 5 == 0;
     const auto header = read_header(*plan);
+    const Section* code = header->find(SectionKind::code);
     const auto part = whole ? std::span<const std::byte>(*plan)
                             : std::span<const std::byte>(*plan).subspan(kHeaderBytes, header->sections[0].bytes);
     if (part.size() + 1 <= max_size) {
-      data[0] = whole ? 1 : 2;
+      const size_t code_units = code ? code->bytes / kCodeUnit : 0;
+      data[0] = whole ? repaired : static_cast<uint8_t>(metadata_only + kForms * code_units);
       std::memcpy(data + 1, part.data(), part.size());
       return part.size() + 1;
     }
@@ -58,8 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto rest = std::as_bytes(std::span(data, size)).subspan(1);
   std::vector<std::byte> bytes(rest.begin(), rest.end());
-  if (data[0] % 3 == 1) repair_digests(bytes);
-  if (data[0] % 3 == 2) bytes = wrap_metadata(rest);
+  if (data[0] % kForms == repaired) repair_digests(bytes);
+  if (data[0] % kForms == metadata_only) bytes = wrap_metadata(rest, data[0] / kForms * kCodeUnit);
   const auto loaded = read_plan(bytes, nullptr);
   if (loaded) use(*loaded);
   return 0;

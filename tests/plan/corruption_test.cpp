@@ -2,6 +2,7 @@
 // Damaged and hostile plan files are refused, whatever was changed.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "plan/header.h"
@@ -16,7 +17,7 @@ namespace lathe::plan {
 namespace {
 
 const std::vector<std::byte>& file_of_64_kib() {
-  static const std::vector<std::byte> bytes = *write_plan(PlanGenerator(21).make(40, 1100).plan);
+  static const std::vector<std::byte> bytes = *write_plan(PlanGenerator(21).make(40, 1100, 3).plan);
   return bytes;
 }
 
@@ -56,7 +57,7 @@ TEST(PlanCorruption, DeferredWeightsAreCheckedLater) {
 // With digests made right again the damage reaches the decoder and the validator: any answer but a crash will do, and a
 // plan that is accepted must be one that can be written again.
 TEST(PlanCorruption, RepairedDigestsDoNotHelp) {
-  std::vector<std::byte> original = *write_plan(PlanGenerator(22).make(5, 40).plan);
+  std::vector<std::byte> original = *write_plan(PlanGenerator(22).make(5, 40, 2).plan);
   const uint64_t metadata_bytes = read_header(original)->sections[0].bytes;
   size_t accepted = 0;
   for (size_t i = 0; i < metadata_bytes; ++i) {
@@ -82,7 +83,7 @@ TEST(PlanCorruption, HeaderFieldsAreCheckedBehindAGoodDigest) {
     if (i == 128 + 16 && (original[i] & std::byte{0x10}) == std::byte{0})
       continue;  // zeros after the metadata are fine
     // Checksums and digests of sections are repaired too, so a change there is undone.
-    if (i >= 128 && i < 256 && (i - 128) % 64 >= 24) continue;
+    if (i >= 128 && i < 128 + 3 * 64 && (i - 128) % 64 >= 24) continue;
     repair_digests(bytes);
     EXPECT_FALSE(read_plan(bytes, nullptr)) << i;
   }
@@ -142,6 +143,58 @@ TEST(PlanCorruption, ExpressionsMustBeInNormalForm) {
     ASSERT_FALSE(decoded) << text;
     EXPECT_EQ(decoded.error().code, ErrorCode::plan_malformed);
   }
+}
+
+// Two steps, one launch of an argument each, one module; and what a test changes.
+struct LaunchForm {
+  std::array<uint32_t, 2> steps = {0, 1};
+  std::vector<uint32_t> grid = {0, 0, 0};
+  fb::LaunchArg arg{LaunchArg::number, 0, 0};
+  fb::Code code{0, 40};
+  size_t section = 40;
+};
+
+Result<Plan> decode(const LaunchForm& form) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto numbers = builder.CreateVector(std::vector<int64_t>{1});
+  const std::vector<flatbuffers::Offset<fb::Step>> steps(2, fb::CreateStep(builder, builder.CreateString("k")));
+  std::vector<flatbuffers::Offset<fb::Launch>> launches;
+  for (const uint32_t step : form.steps) {
+    const auto grid = form.grid.empty() ? 0 : builder.CreateVector(form.grid);
+    const auto args = builder.CreateVectorOfStructs(&form.arg, 1);
+    launches.push_back(fb::CreateLaunch(builder, step, 0, builder.CreateString("e"), grid, 32, 0, 1, false, args));
+  }
+  const auto step_list = builder.CreateVector(steps);
+  const auto launch_list = builder.CreateVector(launches);
+  const auto codes = builder.CreateVectorOfStructs(&form.code, 1);
+  fb::MetadataBuilder metadata(builder);
+  metadata.add_numbers(numbers);
+  metadata.add_steps(step_list);
+  metadata.add_launches(launch_list);
+  metadata.add_codes(codes);
+  fb::FinishMetadataBuffer(builder, metadata.Finish());
+  return decode_metadata(bytes_of(builder), std::vector<std::byte>(form.section));
+}
+
+TEST(PlanCorruption, LaunchesHaveOneForm) {
+  const auto expect_refusal = [](const LaunchForm& form, std::string_view cause) {
+    const auto plan = decode(form);
+    ASSERT_FALSE(plan) << cause;
+    EXPECT_NE(plan.error().message.find(cause), std::string::npos) << plan.error().message;
+  };
+  ASSERT_TRUE(decode({}));
+  expect_refusal({.steps = {1, 0}}, "belongs to no step");
+  expect_refusal({.steps = {0, 2}}, "belongs to no step");
+  expect_refusal({.grid = {}}, "no grid");
+  expect_refusal({.grid = {0, 0}}, "no grid");
+  expect_refusal({.grid = {0, 0, 1}}, "out of range");
+  expect_refusal({.arg = {LaunchArg::number + 1, 0, 0}}, "unknown kind");
+  expect_refusal({.arg = {255, 0, 0}}, "unknown kind");
+  expect_refusal({.arg = {LaunchArg::number, 0, 1}}, "out of range");
+  expect_refusal({.code = {0, 41}}, "outside the code section");
+  expect_refusal({.code = {64, UINT64_MAX}}, "outside the code section");
+  expect_refusal({.code = {8, 32}}, "not where it belongs");
+  expect_refusal({.section = 48}, "more than the modules");
 }
 
 TEST(PlanCorruption, NonsenseIsNoFlatBuffer) {

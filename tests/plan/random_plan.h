@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Valid plans for tests: a chain of steps with views, residuals, constants, symbols and programs, from a seed.
+// Valid plans for tests: a chain of steps with views, residuals, constants, symbols, programs and launches, from a
+// seed.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,17 @@
 namespace lathe::plan {
 
 struct OwnedPlan {
-  Plan plan;  // plan.weights points into `weights`
+  Plan plan;  // plan.weights points into `weights`, plan.codes into `codes`
   std::vector<std::byte> weights;
+  std::vector<std::vector<std::byte>> codes;
 };
 
 class PlanGenerator {
  public:
   explicit PlanGenerator(uint32_t seed) : random_(seed) {}
 
-  OwnedPlan make(size_t steps, size_t weight_bytes_each) {
+  // With `modules` of device code, which some steps launch.
+  OwnedPlan make(size_t steps, size_t weight_bytes_each, size_t modules = 0) {
     Plan& plan = owned_.plan;
     plan.name = "net" + std::to_string(pick(1000));
     plan.target = "cpu-x86_64-avx512";
@@ -37,6 +40,7 @@ class PlanGenerator {
     add_profiles();
     plan.metadata = {{"author", "test"}, {"labels", std::string(pick(40), 'x')}};
     plan.weights = owned_.weights;
+    if (modules > 0) add_launches(modules);
     return std::move(owned_);
   }
 
@@ -126,6 +130,44 @@ class PlanGenerator {
       const int64_t low = 1 + pick(4);
       owned_.plan.profiles.push_back({{{low, low + 1, low + 1 + pick(8)}, {16, 224, 1024 + i}, {0, 1000, 1000}}});
     }
+  }
+
+  // Sizes are multiples of 8, as those of object files are.
+  void add_modules(size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<std::byte>& code = owned_.codes.emplace_back(8 * (1 + pick(20)));
+      for (std::byte& b : code) b = static_cast<std::byte>(random_());
+    }
+    owned_.plan.codes.assign(owned_.codes.begin(), owned_.codes.end());
+  }
+
+  // The first step that may launch does.
+  void add_launches(size_t modules) {
+    add_modules(modules);
+    bool is_first = true;
+    for (Step& step : owned_.plan.steps) {
+      if (step.kernel == "eval" || (!is_first && pick(2) == 0)) continue;
+      is_first = false;
+      step.workspace = pick(2) == 0 ? Expr(0) : 4 * batch() * width() + 256;
+      for (uint32_t i = 0; i <= pick(3); ++i) step.launches.push_back(make_launch(step));
+    }
+  }
+
+  Launch make_launch(const Step& step) {
+    Launch launch;
+    launch.code = pick(static_cast<uint32_t>(owned_.codes.size()));
+    launch.entry = "kernel" + std::to_string(pick(5));
+    launch.grid = {ceildiv(batch() * width(), 128), Expr(3), Expr(1 + pick(2))};
+    launch.block = 32 * (1 + pick(8));
+    launch.shared_bytes = 1024 * pick(100);
+    launch.cluster = 1 + pick(2);
+    launch.overlaps = pick(2) == 0;
+    launch.args = {{LaunchArg::output, pick(static_cast<uint32_t>(step.outputs.size())), 0},
+                   {LaunchArg::workspace, 0, 4 * width()},
+                   {LaunchArg::number, 0, batch() * width()},
+                   {LaunchArg::number, 0, static_cast<int64_t>(random_()) - 1000}};
+    for (uint32_t i = 0; i < step.inputs.size(); ++i) launch.args.push_back({LaunchArg::input, i, 0});
+    return launch;
   }
 
   std::mt19937 random_;

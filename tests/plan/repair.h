@@ -35,17 +35,20 @@ inline void repair_digests(std::vector<std::byte>& bytes) {
   std::memcpy(bytes.data() + kHeaderBytes - sizeof(Digest), digest.data(), digest.size());
 }
 
-// A correct file around any metadata, with a page of weights.
-inline std::vector<std::byte> wrap_metadata(std::span<const std::byte> metadata) {
+// A correct file around any metadata, with a page of weights and as much code as wanted.
+inline std::vector<std::byte> wrap_metadata(std::span<const std::byte> metadata, size_t code_bytes = 0) {
   PlanHeader header;
   header.version = library_version();
   header.os = host_os();
   header.architecture = host_architecture();
-  const std::vector<std::byte> weights(4096);
-  for (const auto& [kind, content] : {std::pair(SectionKind::metadata, metadata), {SectionKind::weights, weights}}) {
-    header.sections.push_back({kind, TrustClass::data, 0, content.size(), {}, 0});
+  const std::vector<std::byte> code(code_bytes), weights(4096);
+  const auto add = [&](SectionKind kind, TrustClass trust, std::span<const std::byte> content) {
+    header.sections.push_back({kind, trust, 0, content.size(), {}, 0});
     seal(header.sections.back(), content);
-  }
+  };
+  add(SectionKind::metadata, TrustClass::data, metadata);
+  if (!code.empty()) add(SectionKind::code, TrustClass::device_code, code);
+  add(SectionKind::weights, TrustClass::data, weights);
   place_sections(header);
   std::vector<std::byte> bytes(header.plan_bytes);
   const auto head = encode_header(header);

@@ -23,6 +23,32 @@ void expect_same_shape(const Shape& a, const Shape& b) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i], b[i]);
 }
 
+void expect_same_launches(const Step& a, const Step& b) {
+  EXPECT_EQ(a.workspace, b.workspace);
+  ASSERT_EQ(a.launches.size(), b.launches.size());
+  for (size_t i = 0; i < a.launches.size(); ++i) {
+    const Launch &x = a.launches[i], &y = b.launches[i];
+    EXPECT_EQ(x.code, y.code);
+    EXPECT_EQ(x.entry, y.entry);
+    EXPECT_EQ(x.grid, y.grid);
+    EXPECT_EQ(x.block, y.block);
+    EXPECT_EQ(x.shared_bytes, y.shared_bytes);
+    EXPECT_EQ(x.cluster, y.cluster);
+    EXPECT_EQ(x.overlaps, y.overlaps);
+    ASSERT_EQ(x.args.size(), y.args.size());
+    for (size_t j = 0; j < x.args.size(); ++j) {
+      EXPECT_EQ(x.args[j].kind, y.args[j].kind);
+      EXPECT_EQ(x.args[j].index, y.args[j].index);
+      EXPECT_EQ(x.args[j].value, y.args[j].value);
+    }
+  }
+}
+
+void expect_same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_TRUE(a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
 void expect_same(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.target, b.target);
@@ -82,9 +108,11 @@ void expect_same(const Plan& a, const Plan& b) {
     EXPECT_EQ(x.origin, y.origin);
     EXPECT_EQ(x.tactic, y.tactic);
     EXPECT_EQ(x.milliseconds, y.milliseconds);
+    expect_same_launches(x, y);
   }
-  ASSERT_EQ(a.weights.size(), b.weights.size());
-  EXPECT_TRUE(a.weights.empty() || std::memcmp(a.weights.data(), b.weights.data(), a.weights.size()) == 0);
+  ASSERT_EQ(a.codes.size(), b.codes.size());
+  for (size_t i = 0; i < a.codes.size(); ++i) expect_same_bytes(a.codes[i], b.codes[i]);
+  expect_same_bytes(a.weights, b.weights);
 }
 
 // Page-aligned memory, as a mapped file has it.
@@ -98,7 +126,7 @@ std::shared_ptr<const std::byte> page_aligned(const std::vector<std::byte>& byte
 
 TEST(PlanRoundTrip, RandomPlans) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
-    const OwnedPlan owned = PlanGenerator(seed).make(1 + seed % 30, seed % 5 == 0 ? 0 : seed * 3);
+    const OwnedPlan owned = PlanGenerator(seed).make(1 + seed % 30, seed % 5 == 0 ? 0 : seed * 3, seed % 4);
     const auto bytes = write_plan(owned.plan);
     ASSERT_TRUE(bytes) << seed << text_of(bytes);
     const auto loaded = read_plan(*bytes, nullptr);
@@ -155,6 +183,27 @@ TEST(PlanRoundTrip, StreamingGivesTheSameBytes) {
   ASSERT_TRUE(write_plan(owned.plan, sink));
   EXPECT_EQ(sink.bytes, *write_plan(owned.plan));
   EXPECT_EQ(write_plan(owned.plan, full).error().code, ErrorCode::file_read);
+}
+
+TEST(PlanRoundTrip, CodeIsUsedInPlaceWhenAlignedAndCopiedWhenNot) {
+  const OwnedPlan owned = PlanGenerator(3).make(4, 0, 3);
+  std::vector<std::byte> bytes = *write_plan(owned.plan);
+  const auto mapped = page_aligned(bytes);
+  const auto in_place = read_plan({mapped.get(), bytes.size()}, mapped);
+  ASSERT_TRUE(in_place) << text_of(in_place);
+  EXPECT_GE(in_place->plan.codes[0].data(), mapped.get());
+  EXPECT_LT(in_place->plan.codes[0].data(), mapped.get() + bytes.size());
+  for (size_t shift = 1; shift < 64; shift += 7) {
+    const auto shifted = page_aligned(bytes, shift);
+    const auto copied = read_plan({shifted.get(), bytes.size()}, shifted);
+    ASSERT_TRUE(copied) << text_of(copied);
+    for (const CodeModule& code : copied->plan.codes) EXPECT_EQ(reinterpret_cast<uintptr_t>(code.data()) % 64, 0u);
+    expect_same(owned.plan, copied->plan);
+  }
+  const auto borrowed = read_plan(bytes, nullptr);
+  ASSERT_TRUE(borrowed) << text_of(borrowed);
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  expect_same(owned.plan, borrowed->plan);
 }
 
 TEST(PlanRoundTrip, WeightsAreMappedWhenAlignedAndCopiedWhenNot) {

@@ -24,6 +24,14 @@ Tensor& first_in(Plan& plan, StorageKind kind) {
   return plan.tensors[0];
 }
 
+Step& launching_step(Plan& plan) {
+  for (Step& s : plan.steps)
+    if (!s.launches.empty()) return s;
+  return plan.steps[0];
+}
+
+Launch& first_launch(Plan& plan) { return launching_step(plan).launches[0]; }
+
 // The order of the rules in docs/plan_format.md.
 const std::vector<Damage>& damages() {
   static const std::vector<Damage> all = {
@@ -97,6 +105,29 @@ const std::vector<Damage>& damages() {
       {"program inputs", "program takes", [](Plan& p) { p.steps[0].program = "in=9; r9=add r0 r8; out r9"; }},
       {"time", "time", [](Plan& p) { p.steps[0].milliseconds = -1; }},
       {"time not a number", "time", [](Plan& p) { p.steps[0].milliseconds = std::numeric_limits<float>::quiet_NaN(); }},
+      {"code module", "code module 2 of 2", [](Plan& p) { first_launch(p).code = 2; }},
+      {"no entry", "no entry", [](Plan& p) { first_launch(p).entry.clear(); }},
+      {"entry with zero", "no entry", [](Plan& p) { first_launch(p).entry = std::string("a\0b", 3); }},
+      {"long entry", "limit", [](Plan& p) { first_launch(p).entry.assign((16u << 20) + 1, 'x'); }},
+      {"no threads", "no threads", [](Plan& p) { first_launch(p).block = 0; }},
+      {"no cluster", "no threads", [](Plan& p) { first_launch(p).cluster = 0; }},
+      {"too many arguments", "arguments", [](Plan& p) { first_launch(p).args.resize(kMaxLaunchArgs + 1); }},
+      {"grid's symbol", "symbol 77", [](Plan& p) { first_launch(p).grid[2] = Expr::symbol(77); }},
+      {"argument's expression", "invalid", [](Plan& p) { first_launch(p).args[2].value = Expr::invalid(); }},
+      {"argument's input", "refers to nothing",
+       [](Plan& p) {
+         first_launch(p).args[0] = {LaunchArg::input, static_cast<uint32_t>(launching_step(p).inputs.size()), 0};
+       }},
+      {"argument's output", "refers to nothing",
+       [](Plan& p) {
+         first_launch(p).args[0] = {LaunchArg::output, static_cast<uint32_t>(launching_step(p).outputs.size()), 0};
+       }},
+      {"too many launches", "9 launches",
+       [](Plan& p) { launching_step(p).launches.resize(kMaxLaunches + 1, first_launch(p)); }},
+      {"eval launches", "launches", [](Plan& p) { launching_step(p).kernel = "eval", launching_step(p).op = "relu"; }},
+      {"workspace without launches", "launches nothing",
+       [](Plan& p) { launching_step(p).workspace = 64, launching_step(p).launches.clear(); }},
+      {"workspace's symbol", "symbol 77", [](Plan& p) { launching_step(p).workspace = Expr::symbol(77); }},
       {"long string", "limit", [](Plan& p) { p.metadata[0].second.assign((16u << 20) + 1, 'x'); }},
   };
   return all;
@@ -104,7 +135,7 @@ const std::vector<Damage>& damages() {
 
 TEST(PlanValidate, EachRuleRefuses) {
   for (const Damage& damage : damages()) {
-    OwnedPlan owned = PlanGenerator(11).make(6, 128);
+    OwnedPlan owned = PlanGenerator(11).make(6, 128, 2);
     ASSERT_TRUE(validate(owned.plan)) << validate(owned.plan).error().to_string();
     damage.apply(owned.plan);
     const auto result = validate(owned.plan);
