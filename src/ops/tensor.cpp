@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/tensor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -61,7 +62,7 @@ template <class T>
 Tensor Tensor::from(Dims dims, std::span<const T> values) {
   Result<Tensor> tensor = allocate(dtype_of<T>(), std::move(dims));
   if (!tensor) throw std::bad_alloc();
-  std::memcpy(tensor->mutable_data(), values.data(), values.size_bytes());
+  std::copy(values.begin(), values.end(), static_cast<T*>(tensor->mutable_data()));
   return *std::move(tensor);
 }
 
