@@ -8,11 +8,12 @@ namespace {
 
 using namespace lathe;
 
-Result<> run(const bench::SubjectOptions& options, double seconds, bool steps, const std::string& json) {
+Result<> run(const bench::SubjectOptions& options, double seconds, bool steps, int repeat, const std::string& json) {
   LATHE_ASSIGN(const auto subject, bench::Subject::make(options));
   LATHE_ASSIGN(const bench::Timings timings, subject->time(seconds));
   std::printf("%s\n", subject->describe(timings).c_str());
   if (steps) LATHE_TRY(subject->print_steps());
+  if (repeat > 0) LATHE_TRY(subject->check_repeat(repeat));
   if (json.empty()) return {};
   std::FILE* file = std::fopen(json.c_str(), "we");
   if (!file) return fail(ErrorCode::file_not_found, "cannot write '{}'", json);
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   bench::SubjectOptions options;
   double seconds = 3;
   bool steps = false;
+  int repeat = 0;
   std::string json, precision = "f32";
   app.add_option("MODEL", options.model, "An ONNX model")->required();
   app.add_option("--target", options.target, "As in setTarget(): cpu, cuda, ...");
@@ -40,9 +42,10 @@ int main(int argc, char** argv) {
   app.add_option("--without", options.without, "Tactics to leave out");
   app.add_option("--seconds", seconds, "To measure for");
   app.add_flag("--steps", steps, "Show the steps that take longest");
+  app.add_option("--repeat", repeat, "Runs that must give equal bits");
   app.add_option("--json", json, "File for the numbers");
   CLI11_PARSE(app, argc, argv);
   options.precision = *dtype_from_name(precision);
-  const Result<> result = run(options, seconds, steps, json);
+  const Result<> result = run(options, seconds, steps, repeat, json);
   if (!result) return std::fprintf(stderr, "%s\n", result.error().to_string().c_str()), 1;
 }

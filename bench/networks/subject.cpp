@@ -186,6 +186,31 @@ std::string Subject::to_json(const Timings& timings) const {
   return json.dump();
 }
 
+// All outputs' bytes, one after the other.
+Result<std::vector<std::byte>> Subject::outputs() {
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
+  std::vector<std::byte> all;
+  for (size_t i = 0; i < memory_.size(); ++i) {
+    if (engine_->plan().bindings[i].is_input) continue;
+    const size_t at = all.size();
+    all.resize(at + context_->bytes(i));
+    LATHE_TRY(device_->download(all.data() + at, memory_[i].data(), context_->bytes(i), *queue_));
+  }
+  return all;
+}
+
+Result<> Subject::check_repeat(int runs) {
+  LATHE_TRY(context_->run());
+  LATHE_ASSIGN(const std::vector<std::byte> first, outputs());
+  for (int i = 1; i < runs; ++i) {
+    LATHE_TRY(context_->run());
+    LATHE_ASSIGN(const std::vector<std::byte> again, outputs());
+    if (again != first) return fail(ErrorCode::execution_failed, "run {} of {} gave other bits", i, runs);
+  }
+  std::printf("%d runs gave equal bits\n", runs);
+  return {};
+}
+
 Result<> Subject::print_steps() {
   constexpr int kRuns = 20;
   std::map<const plan::Step*, double> by_step;

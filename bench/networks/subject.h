@@ -38,10 +38,13 @@ class Subject {
   std::string describe(const Timings& timings) const;
   std::string to_json(const Timings& timings) const;
   Result<> print_steps();
+  // Runs so many times and demands the same bits in every output.
+  Result<> check_repeat(int runs);
 
  private:
   Result<> build(const SubjectOptions& options);
   Result<> load();
+  Result<std::vector<std::byte>> outputs();
 
   std::shared_ptr<Device> device_;
   BuildReport report_;
