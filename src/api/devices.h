@@ -19,6 +19,7 @@ class TargetBuild {
 
  private:
   Result<> prepare_cpu(std::string_view target, int threads, BuildOptions& options);
+  Result<> prepare_cuda(std::string_view target, std::shared_ptr<Device> device, BuildOptions& options);
 
   std::unique_ptr<Compiler> compiler_;
 };
