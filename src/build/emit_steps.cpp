@@ -177,7 +177,7 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
 // What a chosen tactic says of its step: kernel, parameters, program, device code.
 Result<> Emitter::describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission,
                                   plan::Step& step) {
-  step.kernel = emission.kernel;
+  step.kernel = emission.kernel.empty() ? std::string(choice.tactic->name()) : emission.kernel;
   step.params = emission.params;
   if (emission.with_program && !(problem.attributes && problem.program.is_identity()))
     step.program = to_text(problem.program);
