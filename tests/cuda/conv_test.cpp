@@ -12,8 +12,8 @@ const Tactic& conv_tactic();
 namespace {
 
 const Backend& backend() {
-  static const std::unique_ptr<Device> device = make_emulated_device();
-  static const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
+  static const std::shared_ptr<Device> device = test_device();
+  static const std::unique_ptr<Compiler> compiler = test_compiler();
   static const Backend backend{*device, *compiler};
   return backend;
 }

@@ -23,8 +23,8 @@ class Copy : public testing::Test {
     return copy_tactic().refuse(pointwise_problem(program, {operand(from, {4})}, {operand(to, {4})}));
   }
 
-  std::unique_ptr<Device> device_ = make_emulated_device();
-  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
+  std::shared_ptr<Device> device_ = test_device();
+  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Copy, MovesEveryType) {

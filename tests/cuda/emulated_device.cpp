@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/emulated_device.h"
 
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "cuda/emulated_module.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/nvrtc_compiler.h"
+#include "kernels/cuda/headers.h"
 
 namespace lathe::cuda {
 namespace {
@@ -81,7 +86,7 @@ class EmulatedKernel final : public Kernel {
 class EmulatedDevice final : public Device {
  public:
   std::string_view name() const override { return "emulator"; }
-  std::string target() const override { return "cuda-emulator"; }
+  std::string target() const override { return kEmulator; }
   std::string timing_key() const override { return "emulator"; }
   Result<> check_target(std::string_view) const override { return {}; }
   bool is_host() const override { return false; }
@@ -134,5 +139,20 @@ class EmulatedCompiler final : public Compiler {
 
 std::unique_ptr<Device> make_emulated_device() { return std::make_unique<EmulatedDevice>(); }
 std::unique_ptr<Compiler> make_emulated_compiler() { return std::make_unique<EmulatedCompiler>(); }
+
+std::shared_ptr<Device> test_device() {
+  const char* name = std::getenv("LATHE_TEST_DEVICE");
+  if (!name) return make_emulated_device();
+  Result<std::shared_ptr<Device>> device = open_device(std::atoi(name + std::strcspn(name, "0123456789")));
+  EXPECT_TRUE(device) << device.error().to_string();
+  return *device;
+}
+
+std::unique_ptr<Compiler> test_compiler() {
+  if (!std::getenv("LATHE_TEST_DEVICE")) return make_emulated_compiler();
+  Result<std::unique_ptr<NvrtcCompiler>> compiler = NvrtcCompiler::create(test_device()->target(), headers());
+  EXPECT_TRUE(compiler) << compiler.error().to_string();
+  return *std::move(compiler);
+}
 
 }  // namespace lathe::cuda

@@ -7,7 +7,13 @@
 
 namespace lathe::cuda {
 
+inline constexpr const char* kEmulator = "cuda-emulator";  // its Device::target()
+
 std::unique_ptr<Device> make_emulated_device();
 std::unique_ptr<Compiler> make_emulated_compiler();
+
+// What kernels are tested on: the emulator, or the GPU that LATHE_TEST_DEVICE names ("cuda:0") with the real compiler.
+std::shared_ptr<Device> test_device();
+std::unique_ptr<Compiler> test_compiler();
 
 }  // namespace lathe::cuda

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "emulated_compiler.h"
+#include "fake_cuda/open_object.h"
 #include "kernels/cuda/headers.h"
 
 namespace lathe::cuda {
@@ -26,15 +27,6 @@ std::map<std::string, std::string> header_texts() {
 std::vector<std::byte> to_bytes(const std::vector<char>& object) {
   const auto* bytes = reinterpret_cast<const std::byte*>(object.data());
   return {bytes, bytes + object.size()};
-}
-
-// An ELF object as a file in memory, which stays open: the loader knows libraries by their path, which holds its
-// number.
-Result<int> memory_file(std::span<const std::byte> object) {
-  const int file = memfd_create("emulated kernel", MFD_CLOEXEC);
-  if (file < 0 || write(file, object.data(), object.size()) != static_cast<ssize_t>(object.size()))
-    return fail(ErrorCode::internal, "no memory file for a kernel");
-  return file;
 }
 
 }  // namespace
@@ -81,15 +73,14 @@ const std::vector<std::byte>* EmulatedBatch::find(const std::string& source) con
 Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std::byte> object) {
   auto module = std::make_unique<EmulatedModule>();
   const std::string_view text(reinterpret_cast<const char*>(object.data()), object.size());
-  std::string path, suffix;
+  std::string suffix;
   if (text.starts_with("\x7f")) {  // ELF
-    LATHE_ASSIGN(module->file_, memory_file(object));
-    path = fmt::format("/proc/self/fd/{}", module->file_);
+    module->library_ = fake_cuda::open_object(object.data(), object.size());
   } else {  // the place of one of a batch
-    path = text.substr(0, text.rfind(' '));
+    const std::string path(text.substr(0, text.rfind(' ')));
     suffix = text.substr(path.size() + 1);
+    module->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
-  module->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!module->library_) return fail(ErrorCode::internal, "dlopen: {}", dlerror());
   module->function_ = dlsym(module->library_, ("lathe_kernel" + suffix).c_str());
   const void* parameters = dlsym(module->library_, ("lathe_kernel" + suffix + "_parameters").c_str());
@@ -100,7 +91,6 @@ Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std
 
 EmulatedModule::~EmulatedModule() {
   if (library_) dlclose(library_);
-  if (file_ >= 0) close(file_);
 }
 
 Result<> EmulatedModule::launch(std::array<int64_t, 3> grid, uint32_t block, uint32_t shared_bytes,

@@ -41,7 +41,6 @@ class EmulatedModule {
                   std::span<const uint64_t> arguments) const;
 
  private:
-  int file_ = -1;
   void* library_ = nullptr;
   void* function_ = nullptr;
   uint32_t parameters_ = 0;

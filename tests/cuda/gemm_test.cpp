@@ -12,8 +12,8 @@ const Tactic& gemm_tactic();
 namespace {
 
 struct Emulated {
-  std::unique_ptr<Device> device = make_emulated_device();
-  std::unique_ptr<Compiler> compiler = make_emulated_compiler();
+  std::shared_ptr<Device> device = test_device();
+  std::unique_ptr<Compiler> compiler = test_compiler();
   Backend backend{*device, *compiler};
 };
 

@@ -6,6 +6,7 @@
 #include "cuda/emulated_module.h"
 #include "cuda/kernel_check.h"
 #include "ops/case_file.h"
+#include "tuning/modules.h"
 
 namespace lathe::cuda {
 
@@ -70,7 +71,8 @@ class GenericCases : public testing::TestWithParam<std::string> {
   }
 
   void execute(const Run& run) {
-    BatchCompiler compiler(batch_);
+    BatchCompiler batch(batch_);
+    Compiler& compiler = device_->target() == kEmulator ? batch : *compiler_;
     const Result<std::vector<Tensor>> got =
         run_kernel({*device_, compiler}, generic_tactic(), run.problem, Config{}, run.test->inputs, {}, {});
     ASSERT_TRUE(got) << got.error().message;
@@ -80,7 +82,15 @@ class GenericCases : public testing::TestWithParam<std::string> {
   std::vector<std::string> sources_;
   std::vector<Run> runs_;
   EmulatedBatch batch_;
-  std::unique_ptr<Device> device_ = make_emulated_device();
+  // Kernels of the emulator are compiled together; those of a GPU on all cores, into the cache on disk.
+  Result<> compile() {
+    if (device_->target() == kEmulator) return batch_.compile(sources_);
+    Modules(compiler_.get()).compile(sources_);
+    return {};
+  }
+
+  std::shared_ptr<Device> device_ = test_device();
+  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_P(GenericCases, Hold) {
@@ -96,7 +106,7 @@ TEST_P(GenericCases, Hold) {
       SCOPED_TRACE(trace(test, constants));
       collect(test, constants);
     }
-  const Result<> compiled = batch_.compile(sources_);
+  const Result<> compiled = compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
   for (const Run& run : runs_) {
     SCOPED_TRACE(trace(*run.test, run.constants));

@@ -28,8 +28,8 @@ class Normalizations : public testing::Test {
     check(op_problem(attributes, std::move(parameters), {x}), options);
   }
 
-  std::unique_ptr<Device> device_ = make_emulated_device();
-  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
+  std::shared_ptr<Device> device_ = test_device();
+  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Normalizations, SoftmaxRowsOfAnyLength) {

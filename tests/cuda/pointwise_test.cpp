@@ -22,8 +22,8 @@ class Pointwise : public testing::Test {
     EXPECT_TRUE(result) << result.error().message;
   }
 
-  std::unique_ptr<Device> device_ = make_emulated_device();
-  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
+  std::shared_ptr<Device> device_ = test_device();
+  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 constexpr std::string_view kAdd = "in=2; r2=add r0 r1; out r2";

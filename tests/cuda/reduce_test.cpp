@@ -42,8 +42,8 @@ class Reductions : public testing::Test {
     return attrs;
   }
 
-  std::unique_ptr<Device> device_ = make_emulated_device();
-  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
+  std::shared_ptr<Device> device_ = test_device();
+  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Reductions, EveryKindAlongRows) {
