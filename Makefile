@@ -3,11 +3,13 @@
 PRESET ?= release
 BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 JOBS ?= $(shell nproc)
+DEVICE ?= cpu
 PYTHON := .venv/bin/python
 
 .PHONY: help format setup build test demo lint bench clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
+	@echo "             (DEVICE=cuda: on a GPU)"
 	@echo "make test    builds and runs every test"
 	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so"
 	@echo "make lint    formatting (make format mends it), layers, file sizes, clang-tidy"
@@ -26,7 +28,7 @@ test: build
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
 demo: build
-	@$(PYTHON) tools/demo.py
+	@$(PYTHON) tools/demo.py --device=$(DEVICE)
 
 lint: build
 	@cmake/setup.sh lint

@@ -4,6 +4,7 @@
 
 Every line that starts with $ is a command that you can type yourself.
 """
+import argparse
 import json
 import os
 import pathlib
@@ -50,12 +51,16 @@ def show(images, labels, guesses, count=6):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", help="what to build for, as --target of lathe build: cpu, cuda")
+    device = parser.parse_args().device
+    on_cpu = device.startswith("cpu")
     images, labels = export_images()
     engine = WORK / "digits.engine"
 
     heading("1. Build: the trained network becomes an engine, for batches of 1 to 512")
     lathe("build", ROOT / "examples/digits/digits.onnx", "-o", engine, "--minShapes=image:1x1x8x8",
-          "--optShapes=image:1x1x8x8", "--maxShapes=image:512x1x8x8")
+          "--optShapes=image:1x1x8x8", "--maxShapes=image:512x1x8x8", *([] if on_cpu else [f"--target={device}"]))
 
     heading("2. Inspect: what was fused, and what it needs")
     lathe("inspect", engine)
@@ -69,14 +74,15 @@ def main():
     picture = int(np.load(WORK / "one/probabilities.npy").argmax())
     print(f"the picture data/demo/digit.png is a {labels[0]}, read as {picture}")
 
-    heading("4. Bench: one image at a time, on one thread")
+    place = "one thread" if on_cpu else device
+    heading(f"4. Bench: one image at a time, on {place}")
     lathe("bench", engine, "--shapes=image:1x1x8x8", "--threads=1", "--json", WORK / "bench.json")
     bench = json.loads((WORK / "bench.json").read_text())
 
     accuracy = (guesses == labels).mean()
     heading("Result")
     print(f"accuracy  {accuracy:.2%} of {len(labels)} held-out images\n"
-          f"latency   {bench['median_ms'] * 1e3:.1f} us per image (median, batch 1, one thread)\n"
+          f"latency   {bench['median_ms'] * 1e3:.1f} us per image (median, batch 1, {place})\n"
           f"memory    {bench['peak_kb'] / 1024:.1f} MB at the most, the whole process")
     if accuracy < 0.97 or picture != guesses[0]:
         sys.exit("demo: the engine does not reach what the trained network does")

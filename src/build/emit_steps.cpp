@@ -139,14 +139,19 @@ Result<> Emitter::emit_kernel(const Region& region) {
 // One node by a tactic that takes it, or by its plain evaluation.
 Result<> Emitter::emit_alone(Node& node) {
   const Region region = region_alone(node);
-  if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_eval(node);
-  LATHE_ASSIGN(Choice choice, emit_choice(region));
-  if (choice.tactic) return {};
-  return emit_eval(node);
+  if (tactics_.empty()) return emit_eval(node);
+  LATHE_ASSIGN(const Choice choice, emit_choice(region));
+  return choice.tactic ? Result<>() : emit_eval(node);
 }
 
-// The step of the tactic that the tuner chooses, if any takes the region.
+// The step of the tactic that the tuner chooses, if any takes the region. Sizes that depend on data are the plain
+// evaluation's to find.
 Result<Choice> Emitter::emit_choice(const Region& region) {
+  if (introduces_symbols(region, graph_)) {
+    Choice none;
+    none.refusals = {"the result's size depends on data"};
+    return none;
+  }
   const Problem problem = problem_of(region);
   LATHE_ASSIGN(Choice choice, tuner_.choose(problem, tactics_));
   if (!choice.tactic) return choice;

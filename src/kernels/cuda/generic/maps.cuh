@@ -2,6 +2,7 @@
 // Pointwise ops on all element types. Operands have the output's dims, stride 0 where they broadcast.
 #pragma once
 
+#include "lib/math_f64.cuh"
 #include "generic/element.cuh"
 
 // A chain of these picks one expression while compiling.
@@ -155,7 +156,7 @@ struct Elementwise {
     LATHE_WHEN(div, a / b)
     LATHE_WHEN(max, larger_of(a, b))
     LATHE_WHEN(min, smaller_of(a, b))
-    LATHE_WHEN(pow, pow(a, b))
+    LATHE_WHEN(pow, instruction::pow(a, b))
     LATHE_WHEN(floor_div, floor(a / b))
     LATHE_WHEN(mod, floored_rest(a, b))
     LATHE_WHEN(fmod, fmod(a, b))

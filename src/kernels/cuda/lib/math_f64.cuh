@@ -14,7 +14,12 @@ LATHE_DEVICE double div(double a, double b) { return a / b; }
 // fmaxf and fminf drop NaN. With a NaN in b the comparison fails and b is the result.
 LATHE_DEVICE double max(double a, double b) { return a >= b || a != a ? a : b; }
 LATHE_DEVICE double min(double a, double b) { return a <= b || a != a ? a : b; }
-LATHE_DEVICE double pow(double a, double b) { return ::pow(a, b); }
+// The hardware library's errs by up to 2 ulp, which shows where a whole number is expected and truncated to.
+LATHE_DEVICE double pow(double a, double b) {
+  if (b == 0.5 && a >= 0) return ::sqrt(a);
+  const double power = ::pow(a, b);
+  return a == ::floor(a) && b == ::floor(b) && ::fabs(power) < 9007199254740992.0 && b >= 0 ? ::rint(power) : power;
+}
 LATHE_DEVICE double fma(double a, double b, double c) { return ::fma(a, b, c); }
 LATHE_DEVICE double affine(double a, double x, double y) { return ::fma(a, x, y); }
 LATHE_DEVICE double less(double a, double b) { return a < b ? 1.0 : 0.0; }
