@@ -65,6 +65,7 @@ Problem Emitter::problem_of(const Region& region) {
       if (i == 0 && wants_channels_last(region)) {
         problem.inputs[0].strides = dense_strides(input->shape(), Layout::channels_last);
         problem.inputs[0].opt_strides = at_optimum(problem.inputs[0].strides);
+        problem.inputs[0].offset = 0;
       }
     }
   }
@@ -210,6 +211,7 @@ Operand Emitter::operand_at(const plan::Tensor& tensor) const {
   operand.strides = tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides;
   operand.opt_dims = at_optimum(operand.dims);
   operand.opt_strides = at_optimum(operand.strides);
+  operand.offset = tensor.offset;
   return operand;
 }
 

@@ -168,7 +168,9 @@ Operand Emitter::operand_of(const Value* value, const Shape* broadcast_to) const
   operand.dtype = value->dtype();
   operand.constant = value->constant();
   operand.dims = value->shape();
-  operand.strides = operand.constant ? dense_strides(operand.dims, Layout::linear) : placement_.location(value).strides;
+  const Location location = operand.constant ? Location() : placement_.location(value);
+  operand.strides = operand.constant ? dense_strides(operand.dims, Layout::linear) : location.strides;
+  operand.offset = location.offset;
   if (broadcast_to) {
     Shape strides(broadcast_to->size(), 0);
     const size_t lead = broadcast_to->size() - operand.dims.size();

@@ -182,10 +182,17 @@ Result<> Context::show_results(const plan::Step& step, Queue& queue) {
 }
 
 Result<> Context::check_addresses() const {
-  for (size_t i = 0; i < plan_.bindings.size(); ++i)
+  constexpr uintptr_t kDeviceAlignment = 16;  // kernels read and write so many bytes at a time
+  for (size_t i = 0; i < plan_.bindings.size(); ++i) {
+    if (!engine_->device().is_host() && reinterpret_cast<uintptr_t>(addresses_[i]) % kDeviceAlignment != 0 &&
+        engine_->device().is_accessible(addresses_[i]))
+      return fail(ErrorCode::binding_invalid,
+                  "'{}' lies at {}, which is not aligned to {} bytes: allocate it by itself", plan_.bindings[i].name,
+                  addresses_[i], kDeviceAlignment);
     if (!addresses_[i] && !allocators_[i] && bytes(i) != 0)
       return fail(ErrorCode::binding_missing, "{} '{}' has no address: set it before running",
                   plan_.bindings[i].is_input ? "input" : "output", plan_.bindings[i].name);
+  }
   return {};
 }
 

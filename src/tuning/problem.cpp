@@ -32,6 +32,8 @@ std::string operand_text(const Operand& operand) {
   text += to_string(to_shape(operand.opt_dims));
   if (operand.opt_strides != strides_in(operand.opt_dims, Layout::linear))
     text += "@" + to_string(to_shape(operand.opt_strides));
+  constexpr int64_t kWidest = 16;  // bytes of an access: what an offset matters to
+  if (mod(operand.offset, kWidest) != Expr(0)) text += "+" + mod(operand.offset, kWidest).to_string();
   if (operand.constant) text += "!";
   return text;
 }

@@ -18,6 +18,7 @@ struct Operand {
   Shape strides;
   Dims opt_dims;  // under the shapes that the tuner measures
   Dims opt_strides;
+  Expr offset;                       // elements from the start of the storage, which is aligned for any access
   const Tensor* constant = nullptr;  // content when it is known
   bool omitted = false;
 

@@ -98,10 +98,12 @@ class Worker {
     if (read_all(answers_, head, sizeof(head))) {
       result.verdict = static_cast<Verdict>(head[0]);
       result.reason.resize(static_cast<size_t>(head[1]));
-      if (read_all(answers_, result.reason.data(), result.reason.size())) return result;
+      if (read_all(answers_, result.reason.data(), result.reason.size())) {
+        if (has_lost_device(result)) restart();
+        return result;
+      }
     }
-    const int status = stop();
-    start();
+    const int status = restart();
     if (WIFSIGNALED(status)) return {Verdict::failed, fmt::format("crash: {}", strsignal(WTERMSIG(status)))};
     return {Verdict::failed, fmt::format("crash: the process ended with status {}", WEXITSTATUS(status))};
   }
@@ -109,12 +111,22 @@ class Worker {
   CaseResult give_up(double seconds) {
     current_ = kNoCase;
     kill(process_, SIGKILL);
-    stop();
-    start();
+    restart();
     return {Verdict::failed, fmt::format("no answer after {:.0f} s", seconds)};
   }
 
  private:
+  // A fault of device code ends the use of the GPU in its process: the next cases need another.
+  static bool has_lost_device(const CaseResult& result) {
+    return result.verdict == Verdict::failed && result.reason.find("LATHE-61") != std::string::npos;
+  }
+
+  int restart() {
+    const int status = stop();
+    start();
+    return status;
+  }
+
   void start() {
     int orders[2], answers[2];
     if (pipe(orders) != 0 || pipe(answers) != 0) throw Failure(fmt::format("pipe: {}", std::strerror(errno)));

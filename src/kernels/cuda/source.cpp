@@ -75,6 +75,7 @@ int vector_width(const Operand& operand) {
   const int unit = unit_dim(operand);
   if (unit < 0) return 1;
   int64_t width = kVectorBytes / static_cast<int64_t>(size_of(operand.dtype));
+  while (width > 1 && mod(operand.offset, width) != Expr(0)) width /= 2;
   for (int d = 0; d < operand.rank(); ++d) {
     const size_t i = static_cast<size_t>(d);
     if (d == unit || operand.dims[i] == Expr(1)) continue;
