@@ -71,6 +71,7 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   for (size_t d = 0; d < x.dims.size(); ++d)
     if (d != 1 && x.dims[d] != Expr(1)) strides.push_back(x.strides[d]);
   if (a.groups > 1) strides.push_back(plan.channels);
+  strides.push_back(x.offset);
   plan.width = gemm::copy_width(x.dtype, strides);
   int64_t pixels = 1;  // of an image
   for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];

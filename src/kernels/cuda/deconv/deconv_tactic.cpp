@@ -88,6 +88,7 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   for (size_t d = 0; d < x.dims.size(); ++d)
     if (d != 1 && x.dims[d] != Expr(1)) strides.push_back(x.strides[d]);
   if (plan.whole.groups > 1) strides.push_back(plan.channels);
+  strides.push_back(x.offset);
   const int width = gemm::copy_width(x.dtype, strides);
   const bool vectors = static_cast<size_t>(width) * size_of(x.dtype) >= 4;
   int64_t pixels = 1;  // of an image, in a phase

@@ -152,9 +152,9 @@ std::optional<std::string> describe_einsum(const Problem& problem, Product& out)
     a_strides.push_back(label.a), b_strides.push_back(label.b);
   }
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
-  if (!describe(a.dtype, out.m, rows.a, out.k, k.a, a_strides, out.a))
+  if (!describe(a, out.m, rows.a, out.k, k.a, a_strides, out.a))
     return "neither dimension of the first operand's matrices is contiguous";
-  if (!describe(b.dtype, out.n, columns.b, out.k, k.b, b_strides, out.b))
+  if (!describe(b, out.n, columns.b, out.k, k.b, b_strides, out.b))
     return "neither dimension of the second operand's matrices is contiguous";
   out.problem = problem;
   for (Operand& operand : out.problem.operands)

@@ -70,7 +70,7 @@ void fold_batch(Product& p, Stack& a, const Stack& b) {
 
 }  // namespace
 
-bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
+bool describe(const Operand& operand, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
               const Shape& batch_strides, Matrix& out) {
   out.batch_strides = batch_strides;
   out.across = false;
@@ -84,7 +84,8 @@ bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Ex
   }
   Shape strides = batch_strides;
   strides.push_back(out.pitch);
-  out.width = copy_width(dtype, strides);
+  strides.push_back(operand.offset);
+  out.width = copy_width(operand.dtype, strides);
   return true;
 }
 
@@ -116,9 +117,9 @@ std::optional<std::string> describe(const Problem& problem, Product& out) {
   }
   fold_batch(out, left, right);
   right.batch_strides.resize(out.batch.size());
-  if (!describe(a.dtype, out.m, left.row_stride, out.k, left.column_stride, left.batch_strides, out.a))
+  if (!describe(a, out.m, left.row_stride, out.k, left.column_stride, left.batch_strides, out.a))
     return "neither dimension of the first operand's matrices is contiguous";
-  if (!describe(b.dtype, out.n, right.column_stride, out.k, right.row_stride, right.batch_strides, out.b))
+  if (!describe(b, out.n, right.column_stride, out.k, right.row_stride, right.batch_strides, out.b))
     return "neither dimension of the second operand's matrices is contiguous";
   return std::nullopt;
 }

@@ -31,7 +31,7 @@ std::optional<std::string> describe(const Problem& problem, Product& out);
 std::optional<std::string> describe_einsum(const Problem& problem, Product& out);
 
 // Of an operand whose matrices run `outer` (M or N) by K. False when neither is contiguous.
-bool describe(DType dtype, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
+bool describe(const Operand& operand, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
               const Shape& batch_strides, Matrix& out);
 
 // Constant B of a matmul as `weights` describes it.
