@@ -12,6 +12,7 @@ import statistics
 import numpy
 import onnx
 import torch
+import torch.fx
 import torch.nn.functional as F
 
 
@@ -62,10 +63,9 @@ class Network(torch.nn.Module):
             if node.op_type == "Constant":
                 continue
             inputs = [get(name) if name else None for name in node.input]
-            outputs = getattr(self, "op_" + node.op_type)(attributes(node), *inputs)
-            if not isinstance(outputs, (list, tuple)) or node.op_type == "Shape":
-                outputs = [outputs]
-            values.update(zip(node.output, outputs))
+            result = getattr(self, "op_" + node.op_type)(attributes(node), *inputs)
+            several = len(node.output) > 1
+            values.update((name, result[i] if several else result) for i, name in enumerate(node.output))
         return [values[output.name] for output in self.graph.output]
 
     def op_Conv(self, a, x, w, b=None):
@@ -168,7 +168,8 @@ def main():
     parser.add_argument("--no-compile", action="store_true")
     arguments = parser.parse_args()
     model = onnx.load(arguments.model)
-    network = Network(model).cuda().half().eval().to(memory_format=torch.channels_last)
+    network = torch.fx.symbolic_trace(Network(model))  # torch.compile need not see the ONNX file
+    network = network.cuda().half().eval().to(memory_format=torch.channels_last)
     shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
     x = torch.randn([arguments.batch, *shape[1:]], device="cuda").half().to(memory_format=torch.channels_last)
     with torch.inference_mode():
