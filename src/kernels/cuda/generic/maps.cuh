@@ -2,8 +2,8 @@
 // Pointwise ops on all element types. Operands have the output's dims, stride 0 where they broadcast.
 #pragma once
 
-#include "lib/math_f64.cuh"
 #include "generic/element.cuh"
+#include "lib/math_f64.cuh"
 
 // A chain of these picks one expression while compiling.
 #define LATHE_WHEN(name, ...) else if constexpr (A::op == A::op_type::name) return __VA_ARGS__;
