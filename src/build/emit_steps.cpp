@@ -96,7 +96,7 @@ TensorId Emitter::as_read(const Value* value, const Operand& operand, bool trans
   const TensorId id = copy != channels_last_.end() && operand.strides[1] == Expr(1) ? copy->second : tensor_of(value);
   if (!transposed) return id;
   plan::Tensor tensor = plan_.tensors[id];
-  if (tensor.strides.empty()) tensor.strides = dense_strides(tensor.dims, Layout::linear);
+  tensor.strides = strides_of(tensor);
   const size_t last = tensor.dims.size() - 1;
   std::swap(tensor.dims[last], tensor.dims[last - 1]);
   std::swap(tensor.strides[last], tensor.strides[last - 1]);
@@ -208,7 +208,7 @@ Operand Emitter::operand_at(const plan::Tensor& tensor) const {
   Operand operand;
   operand.dtype = tensor.dtype;
   operand.dims = tensor.dims;
-  operand.strides = tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides;
+  operand.strides = strides_of(tensor);
   operand.opt_dims = at_optimum(operand.dims);
   operand.opt_strides = at_optimum(operand.strides);
   operand.offset = tensor.offset;
@@ -265,7 +265,7 @@ Result<> Emitter::emit_movement(const Region& region) {
   if (node.is(OpKind::transpose)) {
     plan::Tensor window = plan_.tensors[tensor_of(input)];
     const Shape dims = window.dims;
-    const Shape strides = window.strides.empty() ? dense_strides(dims, Layout::linear) : window.strides;
+    const Shape strides = strides_of(window);
     const Ints& perm = node.attrs<TransposeAttrs>().perm;
     window.dims.clear();
     window.strides.clear();

@@ -74,10 +74,12 @@ Emitter::Storage Emitter::storage_of(const Value* root) {
   return storages_[root] = storage;
 }
 
+Shape Emitter::strides_of(const plan::Tensor& tensor) {
+  return tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides;
+}
+
 TensorId Emitter::add_tensor(plan::Tensor tensor) {
-  if (is_dense(tensor.dims, tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides,
-               Layout::linear))
-    tensor.strides.clear();
+  if (is_dense(tensor.dims, strides_of(tensor), Layout::linear)) tensor.strides.clear();
   plan_.tensors.push_back(std::move(tensor));
   return static_cast<TensorId>(plan_.tensors.size() - 1);
 }
@@ -99,7 +101,7 @@ TensorId Emitter::tensor_of(const Value* value) {
 TensorId Emitter::broadcast_of(const Value* value, const Shape& dims) {
   const plan::Tensor& placed = plan_.tensors[tensor_of(value)];
   plan::Tensor tensor = placed;
-  const Shape strides = placed.strides.empty() ? dense_strides(placed.dims, Layout::linear) : placed.strides;
+  const Shape strides = strides_of(placed);
   const size_t lead = dims.size() - placed.dims.size();
   tensor.dims = dims;
   tensor.strides.assign(dims.size(), 0);

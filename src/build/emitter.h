@@ -25,6 +25,7 @@ class Emitter {
   };
 
   // Storages and tensors
+  static Shape strides_of(const plan::Tensor& tensor);  // row-major where it notes none
   Storage storage_of(const ir::Value* root);
   plan::TensorId tensor_at(const ir::Value* value, Shape dims, Shape strides, const Location& location);
   plan::TensorId tensor_of(const ir::Value* value);                        // as placed

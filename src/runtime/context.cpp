@@ -103,6 +103,8 @@ Result<> Context::set_input_dims(size_t i, std::span<const int64_t> dims) {
 Result<> Context::set_address(size_t i, void* address) {
   if (i >= plan_.bindings.size()) return fail(ErrorCode::binding_invalid, "tensor {} does not exist", i);
   addresses_[i] = address;
+  staging_[i].asked = nullptr;
+  staging_[i].active = false;
   return {};
 }
 

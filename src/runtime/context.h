@@ -84,7 +84,7 @@ class Context {
   Result<> stage_bindings(Queue& queue);
   Result<> stage(size_t binding, size_t bytes);
   Result<> fetch_staged(Queue& queue);
-  std::vector<const void*> current_addresses() const;
+  void note_addresses();
 
   std::shared_ptr<const Engine> engine_;
   const plan::Plan& plan_;
@@ -112,10 +112,12 @@ class Context {
   // Bindings in host memory have a twin in the device's.
   struct Staging {
     DeviceMemory memory;
+    const void* asked = nullptr;  // the address that `active` tells of: the driver is asked once
     bool active = false;
   };
   std::vector<Staging> staging_;  // per binding
   std::unique_ptr<Recording> recording_;
+  std::vector<const void*> current_;   // memory and bindings of this run
   std::vector<const void*> recorded_;  // addresses that the recording holds
   std::vector<const void*> seen_;      // of the last run
 };

@@ -96,7 +96,10 @@ Result<> Context::provide_outputs() {
 Result<> Context::stage(size_t i, size_t bytes) {
   Device& device = engine_->device();
   Staging& staging = staging_[i];
-  staging.active = addresses_[i] && !device.is_accessible(addresses_[i]);
+  if (staging.asked != addresses_[i]) {
+    staging.asked = addresses_[i];
+    staging.active = addresses_[i] && !device.is_accessible(addresses_[i]);
+  }
   if (!staging.active || staging.memory.size() >= bytes) return {};
   LATHE_TRY(device.wait(*last_queue_));  // the memory it grows out of may be in use
   staging.memory = DeviceMemory();
@@ -120,20 +123,20 @@ Result<> Context::fetch_staged(Queue& queue) {
   return {};
 }
 
-std::vector<const void*> Context::current_addresses() const {
-  std::vector<const void*> addresses = {memory_};
-  for (size_t i = 0; i < plan_.bindings.size(); ++i)
-    addresses.push_back(storage_base(plan_.tensors[plan_.bindings[i].tensor]));
-  return addresses;
+// Into a member, for running allocates nothing.
+void Context::note_addresses() {
+  current_.clear();
+  current_.push_back(memory_);
+  for (const plan::Binding& binding : plan_.bindings) current_.push_back(storage_base(plan_.tensors[binding.tensor]));
 }
 
 // Work that comes again with the same sizes and addresses is recorded at its second time, and replayed from then on.
 Result<> Context::run_steps(Queue& queue) {
   if (!engine_->is_recordable() || profiler || observer || queue.is_captured()) return run_each_step(queue);
-  std::vector<const void*> addresses = current_addresses();
-  if (addresses != recorded_) {
-    if (addresses != seen_) {
-      seen_ = std::move(addresses);
+  note_addresses();
+  if (current_ != recorded_) {
+    if (current_ != seen_) {
+      std::swap(current_, seen_);
       return run_each_step(queue);
     }
     const auto work = [this](Queue& recorder) { return run_each_step(recorder); };
@@ -144,7 +147,7 @@ Result<> Context::run_steps(Queue& queue) {
       LATHE_ASSIGN(recording_, engine_->device().record(work));
       if (!recording_) return run_each_step(queue);
     }
-    recorded_ = std::move(addresses);
+    recorded_ = current_;
   }
   return recording_->replay(queue);
 }

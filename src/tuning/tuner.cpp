@@ -113,20 +113,23 @@ Result<bool> Tuner::measure(const Problem& problem, std::vector<Finalist>& final
   Result<std::unique_ptr<TrialData>> small = TrialData::make(problem, true, device, *queue_);
   if (!data || !small) return false;  // operands that trials cannot make: the cost model decides
   LATHE_ASSIGN(const Tensor expected, (*small)->expected());
-  compile(finalists, problem, (*small)->problem());
+  std::vector<Result<Emissions>> emissions;
+  if (options_.compiler) emissions = emit_and_compile(finalists, **data, **small);
 
   std::vector<std::unique_ptr<Trial>> trials;
-  for (auto it = finalists.begin(); it != finalists.end();) {
-    Result<std::unique_ptr<Trial>> trial = try_finalist(*it, **data, **small, expected);
+  std::vector<Finalist> kept;
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    Result<Emissions> emitted = options_.compiler ? std::move(emissions[i]) : emit(finalists[i], **data, **small);
+    Result<std::unique_ptr<Trial>> trial = make_trial(std::move(emitted), **data, **small, expected);
     if (trial) {
       trials.push_back(*std::move(trial));
-      ++it;
+      kept.push_back(std::move(finalists[i]));
     } else {
-      options_.log->print(Severity::warning, "{} {} is left out for {}: {}", it->tactic->name(), it->config.text,
-                          to_text(problem), trial.error().message);
-      it = finalists.erase(it);
+      options_.log->print(Severity::warning, "{} {} is left out for {}: {}", finalists[i].tactic->name(),
+                          finalists[i].config.text, to_text(problem), trial.error().message);
     }
   }
+  finalists = std::move(kept);
   if (trials.empty()) return false;
   LATHE_TRY(time(trials, finalists));
   std::stable_sort(finalists.begin(), finalists.end(),
@@ -134,30 +137,41 @@ Result<bool> Tuner::measure(const Problem& problem, std::vector<Finalist>& final
   return true;
 }
 
-// Device code of all finalists, on all cores.
-void Tuner::compile(const std::vector<Finalist>& finalists, const Problem& problem, const Problem& small) {
-  std::vector<std::string> sources;
-  for (const Finalist& finalist : finalists)
-    for (const Problem* each : {&problem, &small})
-      if (Result<Emission> emission = finalist.tactic->emit(*each, finalist.config))
-        for (SourceLaunch& launch : emission->launches) sources.push_back(std::move(launch.source));
-  if (!sources.empty()) modules_.compile(sources);
+Result<Tuner::Emissions> Tuner::emit(const Finalist& finalist, const TrialData& data, const TrialData& small) {
+  Emissions emissions;
+  LATHE_ASSIGN(emissions.small, finalist.tactic->emit(small.problem(), finalist.config));
+  LATHE_ASSIGN(emissions.full, finalist.tactic->emit(data.problem(), finalist.config));
+  return emissions;
 }
 
-// The finalist, ready to be timed, once its result on the small problem is right.
-Result<std::unique_ptr<Trial>> Tuner::try_finalist(const Finalist& finalist, const TrialData& data,
-                                                   const TrialData& small, const Tensor& expected) {
+// Device code of all finalists is compiled at once, on all cores.
+std::vector<Result<Tuner::Emissions>> Tuner::emit_and_compile(const std::vector<Finalist>& finalists,
+                                                              const TrialData& data, const TrialData& small) {
+  std::vector<Result<Emissions>> emissions;
+  std::vector<std::string> sources;
+  for (const Finalist& finalist : finalists) {
+    emissions.push_back(emit(finalist, data, small));
+    if (!emissions.back()) continue;
+    for (const Emission* emission : {&emissions.back()->small, &emissions.back()->full})
+      for (const SourceLaunch& launch : emission->launches) sources.push_back(launch.source);
+  }
+  modules_.compile(sources);
+  return emissions;
+}
+
+// A finalist, ready to be timed, once its result on the small problem is right.
+Result<std::unique_ptr<Trial>> Tuner::make_trial(Result<Emissions> emitted, const TrialData& data,
+                                                 const TrialData& small, const Tensor& expected) {
+  LATHE_ASSIGN(Emissions emissions, std::move(emitted));
   Device& device = *options_.device;
-  LATHE_ASSIGN(Emission small_emission, finalist.tactic->emit(small.problem(), finalist.config));
-  LATHE_ASSIGN(const auto check, Trial::make(device, modules_, std::move(small_emission), small, *queue_));
+  LATHE_ASSIGN(const auto check, Trial::make(device, modules_, std::move(emissions.small), small, *queue_));
   LATHE_TRY(small.poison_output(device, *queue_));
   LATHE_TRY(check->run(*queue_));
   LATHE_TRY(device.wait(*queue_));
   LATHE_ASSIGN(const Tensor got, small.gather_output(device, *queue_));
   if (!agrees(got, expected, tolerance(small.problem())))
     return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
-  LATHE_ASSIGN(Emission emission, finalist.tactic->emit(data.problem(), finalist.config));
-  return Trial::make(device, modules_, std::move(emission), data, *queue_);
+  return Trial::make(device, modules_, std::move(emissions.full), data, *queue_);
 }
 
 Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Finalist>& finalists) {

@@ -50,9 +50,14 @@ class Tuner {
     double microseconds = 0;
   };
   Result<bool> measure(const Problem& problem, std::vector<Finalist>& finalists);
-  void compile(const std::vector<Finalist>& finalists, const Problem& problem, const Problem& small);
-  Result<std::unique_ptr<Trial>> try_finalist(const Finalist& finalist, const TrialData& data, const TrialData& small,
-                                              const Tensor& expected);
+  struct Emissions {
+    Emission small, full;
+  };
+  static Result<Emissions> emit(const Finalist& finalist, const TrialData& data, const TrialData& small);
+  std::vector<Result<Emissions>> emit_and_compile(const std::vector<Finalist>& finalists, const TrialData& data,
+                                                  const TrialData& small);
+  Result<std::unique_ptr<Trial>> make_trial(Result<Emissions> emitted, const TrialData& data, const TrialData& small,
+                                            const Tensor& expected);
   Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Finalist>& finalists);
 
   TunerOptions options_;

@@ -73,10 +73,7 @@ class Worker {
   Worker(const std::vector<std::string>& cases, CaseOptions options) : cases_(cases), options_(std::move(options)) {
     start();
   }
-  ~Worker() {
-    kill(process_, SIGKILL);  // it may hold ends of other workers' pipes, which therefore do not end it
-    stop();
-  }
+  ~Worker() { stop(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -110,7 +107,6 @@ class Worker {
 
   CaseResult give_up(double seconds) {
     current_ = kNoCase;
-    kill(process_, SIGKILL);
     restart();
     return {Verdict::failed, fmt::format("no answer after {:.0f} s", seconds)};
   }
@@ -154,7 +150,9 @@ class Worker {
     _exit(0);
   }
 
+  // Other workers may hold ends of this one's pipes, so that closing them does not end it.
   int stop() {
+    kill(process_, SIGKILL);
     close(orders_);
     close(answers_);
     int status = 0;

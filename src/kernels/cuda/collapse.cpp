@@ -11,6 +11,7 @@ Operand with_dims(const Operand& operand) {
   Operand result;
   result.dtype = operand.dtype;
   result.constant = operand.constant;
+  result.offset = operand.offset;
   return result;
 }
 

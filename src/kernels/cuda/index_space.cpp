@@ -10,7 +10,7 @@ namespace lathe::cuda {
 IndexSpace::IndexSpace(const Operand& whole) {
   for (size_t i = 0; i < whole.dims.size(); ++i)
     axes_.push_back({whole.dims[i], whole.opt_dims[i], false, {whole.strides[i]}, {whole.opt_strides[i]}});
-  dtypes_.push_back(whole.dtype);
+  starts_.push_back({whole.dtype, whole.offset});
 }
 
 size_t IndexSpace::add(const Operand& operand) {
@@ -20,8 +20,8 @@ size_t IndexSpace::add(const Operand& operand) {
     axes_[i].strides.push_back(steps ? operand.strides[i - missing] : Expr(0));
     axes_[i].opt_strides.push_back(steps ? operand.opt_strides[i - missing] : 0);
   }
-  dtypes_.push_back(operand.dtype);
-  return dtypes_.size() - 1;
+  starts_.push_back({operand.dtype, operand.offset});
+  return starts_.size() - 1;
 }
 
 size_t IndexSpace::add_kept(const Operand& operand) {
@@ -33,8 +33,8 @@ size_t IndexSpace::add_kept(const Operand& operand) {
     axis.strides.push_back(steps ? operand.strides[at - total] : Expr(0));
     axis.opt_strides.push_back(steps ? operand.opt_strides[at - total] : 0);
   }
-  dtypes_.push_back(operand.dtype);
-  return dtypes_.size() - 1;
+  starts_.push_back({operand.dtype, operand.offset});
+  return starts_.size() - 1;
 }
 
 void IndexSpace::split(size_t dim, int64_t groups) {
@@ -45,7 +45,7 @@ void IndexSpace::split(size_t dim, int64_t groups) {
   inner.reduced = true;
   outer.extent = groups;
   outer.opt_extent = groups;
-  for (size_t k = 0; k < dtypes_.size(); ++k) {
+  for (size_t k = 0; k < starts_.size(); ++k) {
     outer.strides[k] = outer.strides[k] * inner.extent;
     outer.opt_strides[k] *= inner.opt_extent;
   }
@@ -56,7 +56,7 @@ int64_t IndexSpace::pace(const Axis& axis) { return axis.opt_strides[0]; }
 
 bool IndexSpace::can_merge(const Axis& outer, const Axis& inner) const {
   if (outer.reduced != inner.reduced) return false;
-  for (size_t k = 0; k < dtypes_.size(); ++k)
+  for (size_t k = 0; k < starts_.size(); ++k)
     if (outer.strides[k] != inner.strides[k] * inner.extent) return false;
   return true;
 }
@@ -72,7 +72,7 @@ void IndexSpace::simplify() {
     axes_.erase(axes_.begin() + static_cast<ptrdiff_t>(i) - 1);
   }
   const auto unit = [&](bool reduced) {
-    return Axis{1, 1, reduced, Shape(dtypes_.size(), Expr(0)), Dims(dtypes_.size(), 0)};
+    return Axis{1, 1, reduced, Shape(starts_.size(), Expr(0)), Dims(starts_.size(), 0)};
   };
   if (kept() == 0) axes_.insert(axes_.begin(), unit(false));
   if (kept() == rank()) axes_.push_back(unit(true));
@@ -96,7 +96,8 @@ int64_t IndexSpace::opt_volume(int begin, int end) const {
 
 Operand IndexSpace::view(size_t index, int rank) const {
   Operand operand;
-  operand.dtype = dtypes_[index];
+  operand.dtype = starts_[index].dtype;
+  operand.offset = starts_[index].offset;
   for (int i = 0; i < rank; ++i) {
     const Axis& axis = axes_[static_cast<size_t>(i)];
     operand.dims.push_back(axis.extent);

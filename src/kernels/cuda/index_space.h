@@ -53,7 +53,11 @@ class IndexSpace {
   static int64_t pace(const Axis& axis);
 
   std::vector<Axis> axes_;
-  std::vector<DType> dtypes_;
+  struct Start {
+    DType dtype;
+    Expr offset;
+  };
+  std::vector<Start> starts_;  // of each tensor
 };
 
 }  // namespace lathe::cuda

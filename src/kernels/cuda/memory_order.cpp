@@ -25,6 +25,7 @@ std::vector<size_t> memory_order(const Operand& operand) {
 Operand permuted(const Operand& operand, const std::vector<size_t>& order) {
   Operand result;
   result.dtype = operand.dtype;
+  result.offset = operand.offset;
   for (const size_t d : order) {
     result.dims.push_back(operand.dims[d]);
     result.strides.push_back(operand.strides[d]);

@@ -85,7 +85,7 @@ Axis take_columns(const Operand& output, Roles& roles) {
   auto chosen = roles.n.end() - 1;
   for (auto it = roles.n.begin(); it != roles.n.end(); ++it)
     if (output.strides[it->output] == Expr(1)) chosen = it;
-  const Axis columns = *chosen;
+  Axis columns = *chosen;
   roles.n.erase(chosen);
   roles.batch.insert(roles.batch.end(), roles.n.begin(), roles.n.end());
   return columns;

@@ -82,7 +82,7 @@ double busy_clocks(const Tile& tile, DType dtype) {
   const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / rate(tile, dtype);
   // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
   const double read = tile.unit == Tile::scalar
-                          ? warps * static_cast<double>((tile.warp_m / 4 + tile.warp_n / 8) * tile.k) * size / 4 * 0.75
+                          ? warps * static_cast<double>((2 * tile.warp_m + tile.warp_n) * tile.k) * size / 32 * 0.75
                           : warps * static_cast<double>((tile.warp_m + tile.warp_n) * tile.k) * size / 128;
   const double fill = static_cast<double>((tile.m + tile.n) * tile.k) * size / 40;
   return std::max({multiply, read, fill});
