@@ -98,6 +98,19 @@ Result<> report_progress(const BuildOptions& options, std::string_view phase, do
   return {};
 }
 
+// Device code takes long to compile, and all cores can do so together once every problem is known: a first walk over
+// the regions only notes problems.
+Result<> decide_all(const ir::Graph& graph, const Placement& placement, const std::vector<Region>& regions,
+                    const std::vector<plan::Profile>& profiles, Tuner& tuner, const BuildOptions& options) {
+  BuiltPlan unused;
+  Emitter survey(graph, placement, profiles, tuner, options.tactics, unused, Emitter::Mode::survey);
+  LATHE_TRY(survey.emit_inputs());
+  for (const Region& region : regions) LATHE_TRY(survey.emit(region));
+  LATHE_TRY(survey.emit_outputs());
+  return tuner.decide_foreseen(
+      [&](std::string_view phase, double fraction) { return report_progress(options, phase, fraction); });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options) {
@@ -120,11 +133,13 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   std::vector<Region> regions = group_regions(graph, {options.optimize, options.fuse_narrow_floats});
   const Placement placement(graph, regions, options.tactics.empty());
   Tuner tuner(options.tuner);
+  if (options.tuner.compiler) LATHE_TRY(decide_all(graph, placement, regions, profiles, tuner, options));
   Emitter emitter(graph, placement, std::move(profiles), tuner, options.tactics, *built);
   LATHE_TRY(emitter.emit_inputs());
+  const double begin = options.tuner.compiler ? 0.95 : 0.1;
   for (size_t i = 0; i < regions.size(); ++i) {
-    LATHE_TRY(
-        report_progress(options, "tuning", 0.1 + 0.9 * static_cast<double>(i) / static_cast<double>(regions.size())));
+    const double part = static_cast<double>(i) / static_cast<double>(regions.size());
+    LATHE_TRY(report_progress(options, "tuning", begin + (1 - begin) * part));
     LATHE_TRY(emitter.emit(regions[i]));
   }
   LATHE_TRY(emitter.emit_outputs());

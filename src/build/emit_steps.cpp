@@ -145,6 +145,11 @@ Result<> Emitter::emit_alone(Node& node) {
   return choice.tactic ? Result<>() : emit_eval(node);
 }
 
+Result<Choice> Emitter::choose(const Problem& problem) {
+  if (mode_ == Mode::survey) return tuner_.foresee(problem, tactics_);
+  return tuner_.choose(problem, tactics_);
+}
+
 // The step of the tactic that the tuner chooses, if any takes the region. Sizes that depend on data are the plain
 // evaluation's to find.
 Result<Choice> Emitter::emit_choice(const Region& region) {
@@ -154,8 +159,8 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
     return none;
   }
   const Problem problem = problem_of(region);
-  LATHE_ASSIGN(Choice choice, tuner_.choose(problem, tactics_));
-  if (!choice.tactic) return choice;
+  LATHE_ASSIGN(Choice choice, choose(problem));
+  if (!choice.tactic || mode_ == Mode::survey) return choice;
   LATHE_ASSIGN(Emission emission, choice.tactic->emit(problem, choice.config));
   plan::Step step;
   LATHE_TRY(describe_kernel(problem, choice, emission, step));
@@ -231,7 +236,8 @@ Result<> Emitter::emit_copy(TensorId from, TensorId to, std::string name, const 
     problem.outputs = {operand_at(plan_.tensors[to])};
     problem.program = {1, {}, {0}};
     problem.symbols = optimum_;
-    LATHE_ASSIGN(const Choice choice, tuner_.choose(problem, tactics_));
+    LATHE_ASSIGN(const Choice choice, choose(problem));
+    if (mode_ == Mode::survey) return {};
     if (!choice.tactic)
       return fail(ErrorCode::internal, "no kernel does the copy '{}' ({})", step.name, to_text(problem));
     LATHE_ASSIGN(const Emission emission, choice.tactic->emit(problem, choice.config));

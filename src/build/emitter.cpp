@@ -14,8 +14,8 @@ using plan::StorageKind;
 using plan::TensorId;
 
 Emitter::Emitter(const ir::Graph& graph, const Placement& placement, std::vector<plan::Profile> profiles, Tuner& tuner,
-                 const TacticList& tactics, BuiltPlan& out)
-    : graph_(graph), placement_(placement), tuner_(tuner), tactics_(tactics), out_(out), plan_(out.plan) {
+                 const TacticList& tactics, BuiltPlan& out, Mode mode)
+    : graph_(graph), placement_(placement), tuner_(tuner), tactics_(tactics), out_(out), mode_(mode), plan_(out.plan) {
   plan_.name = graph.name();
   plan_.symbols = graph.symbols();
   plan_.profiles = std::move(profiles);

@@ -9,9 +9,10 @@ namespace lathe {
 
 class Emitter {
  public:
+  enum class Mode : uint8_t { emit, survey };  // survey: only tells the tuner which problems there are
   // All references must outlive the emitter. `profiles` gives each symbol's range and optimum; profile 0 is tuned for.
   Emitter(const ir::Graph& graph, const Placement& placement, std::vector<plan::Profile> profiles, Tuner& tuner,
-          const TacticList& tactics, BuiltPlan& out);
+          const TacticList& tactics, BuiltPlan& out, Mode mode = Mode::emit);
 
   Result<> emit_inputs();
   Result<> emit(const Region& region);
@@ -42,6 +43,7 @@ class Emitter {
   Result<> emit_view(const Region& region);
   Result<> emit_alone(ir::Node& node);
   Result<> emit_eval(const ir::Node& node);
+  Result<Choice> choose(const Problem& problem);
   Result<Choice> emit_choice(const Region& region);
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
@@ -62,6 +64,7 @@ class Emitter {
   Tuner& tuner_;
   const TacticList& tactics_;
   BuiltPlan& out_;
+  const Mode mode_;
   plan::Plan& plan_;
   std::vector<int64_t> optimum_;                                    // per symbol
   std::unordered_map<const ir::Value*, Storage> storages_;          // of roots

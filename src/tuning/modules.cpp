@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace lathe {
@@ -20,15 +21,25 @@ Result<Modules::Module> Modules::find(const std::string& source) {
   return modules_.emplace(source, std::move(module)).first->second;
 }
 
-void Modules::compile(const std::vector<std::string>& sources) {
+Result<> Modules::compile(size_t count, const std::function<std::vector<std::string>(size_t)>& sources_of,
+                          double seconds, const std::function<Result<>(double)>& progress) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i; (i = next++) < sources.size();) (void)find(sources[i]);
+  std::atomic<bool> stopped{false};
+  const auto work = [&](const auto& after_each) {
+    for (size_t i; !stopped && (i = next++) < count && Clock::now() < end; after_each(i))
+      for (const std::string& source : sources_of(i)) (void)find(source);
   };
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::jthread> threads;
-  for (size_t i = 1; i < std::min(cores, sources.size()); ++i) threads.emplace_back(work);
-  work();
+  for (size_t i = 1; i < std::min(cores, count); ++i) threads.emplace_back([&] { work([](size_t) {}); });
+  Result<> told;
+  work([&](size_t i) {
+    if (told) told = progress(static_cast<double>(i) / static_cast<double>(count));
+    if (!told) stopped = true;
+  });
+  return told;
 }
 
 std::vector<std::span<const std::byte>> StepModules::code() const {

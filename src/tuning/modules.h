@@ -2,6 +2,7 @@
 // Compiled device code by source text: what the tuner tried and the builder then emits is compiled once.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,8 +22,10 @@ class Modules {
   explicit Modules(Compiler* compiler) : compiler_(compiler) {}
 
   Result<Module> find(const std::string& source);
-  // Compiles on all cores what is not there yet; failures are found again by find().
-  void compile(const std::vector<std::string>& sources);
+  // Compiles on all cores what `count` makers of sources give and is not there yet, for so many seconds; failures are
+  // found again by find(). `progress` is called by the calling thread alone; its error ends the work.
+  Result<> compile(size_t count, const std::function<std::vector<std::string>(size_t)>& sources_of, double seconds,
+                   const std::function<Result<>(double)>& progress);
 
  private:
   Compiler* compiler_;

@@ -143,6 +143,12 @@ Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& de
 
 }  // namespace
 
+Result<Problem> cut_down(const Problem& problem) {
+  Problem small = problem;
+  LATHE_TRY(shrink(small));
+  return small;
+}
+
 Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Device& device,
                                              Queue& queue) const {
   Slot slot;
@@ -161,12 +167,11 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   return slot;
 }
 
-Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, bool small, Device& device, Queue& queue) {
+Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Device& device, Queue& queue) {
   auto data = std::make_unique<TrialData>();
   data->problem_ = problem;
   if (problem.outputs.size() != 1)
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions of one result");
-  if (small) LATHE_TRY(shrink(data->problem_));
   uint32_t seed = 1;
   for (const Operand& operand : data->problem_.inputs) {
     LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));

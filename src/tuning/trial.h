@@ -10,11 +10,13 @@
 
 namespace lathe {
 
+// The problem with image extents and rows cut down so that its plain evaluation is quick; channels and weights stay.
+Result<Problem> cut_down(const Problem& problem);
+
 // Random operands of a problem at concrete dims, on a device, shared by the trials of one problem.
 class TrialData {
  public:
-  // With `small`, image extents and rows are cut down so that the plain evaluation is quick; channels and weights stay.
-  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, bool small, Device& device, Queue& queue);
+  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, Device& device, Queue& queue);
 
   const Problem& problem() const { return problem_; }
   // The region's result by the plain evaluation, dense row-major, in f32.

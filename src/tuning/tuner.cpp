@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 
 #include "tuning/trial.h"
 
@@ -15,6 +16,9 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr size_t kMaxFinalists = 12;
+constexpr size_t kMaxCompiled = 8;     // of them, where each is compiled first
+constexpr double kCompileShare = 0.6;  // of the budget's seconds
+constexpr double kUnlimited = 1e9;
 constexpr int kRounds = 5;
 
 // A wrong kernel errs by the size of the values; rounding, Winograd's included, stays far below this.
@@ -50,131 +54,226 @@ Tuner::Tuner(const TunerOptions& options) : options_(options), modules_(options.
 
 Tuner::~Tuner() = default;
 
-Result<Choice> Tuner::choose(const Problem& unthreaded, const TacticList& tactics) {
-  Problem problem = unthreaded;
-  problem.threads = options_.threads;
-  problem.tf32 = options_.tf32;
-  const std::string text = to_text(problem);
-  if (const auto it = known_.find(text); it != known_.end()) return it->second;
-
-  Choice choice;
-  std::vector<Finalist> finalists;
-  for (const Tactic* tactic : tactics) {
-    const bool too_many = problem.outputs.size() > 1 && !tactic->makes_several_results();
-    if (const std::optional<std::string> reason = too_many ? std::string("several results") : tactic->refuse(problem)) {
-      choice.refusals.push_back(fmt::format("{}: {}", tactic->name(), *reason));
-      continue;
-    }
-    for (Config& config : tactic->configs(problem)) finalists.push_back({tactic, std::move(config), 0});
-  }
-  if (finalists.empty()) return known_[text] = choice;
-
-  const TimingCache::Key key = TimingCache::key_of(text, options_.timing_key);
-  const std::optional<TimingCache::Entry> cached = options_.cache ? options_.cache->find(key) : std::nullopt;
-  const auto same = [&](const Finalist& f) {
-    return cached && f.tactic->name() == cached->tactic && f.config.text == cached->config;
-  };
-  if (const auto it = std::find_if(finalists.begin(), finalists.end(), same); it != finalists.end()) {
-    ++from_cache_;
-    choice.tactic = it->tactic;
-    choice.config = it->config;
-    choice.microseconds = cached->microseconds;
-    choice.from_cache = true;
-    return known_[text] = choice;
-  }
-
-  std::stable_sort(finalists.begin(), finalists.end(),
-                   [](const Finalist& a, const Finalist& b) { return a.config.predicted_us < b.config.predicted_us; });
-  if (finalists.size() > kMaxFinalists) finalists.resize(kMaxFinalists);
-  const auto start = Clock::now();
-  if (options_.device && seconds_ < options_.budget_seconds) {
-    LATHE_ASSIGN(bool measured, measure(problem, finalists));
-    if (measured && options_.cache)
-      options_.cache->insert(key, {std::string(finalists[0].tactic->name()), finalists[0].config.text,
-                                   static_cast<float>(finalists[0].microseconds)});
-    measured_ += measured;
-  }
-  seconds_ += seconds_since(start);
-  if (finalists.empty()) return known_[text] = choice;  // every candidate failed its check
-  choice.tactic = finalists[0].tactic;
-  choice.config = finalists[0].config;
-  choice.microseconds = finalists[0].microseconds;
-  return known_[text] = choice;
+Result<Choice> Tuner::choose(const Problem& problem, const TacticList& tactics) {
+  Job job = make_job(problem, tactics);
+  if (const auto it = known_.find(job.text); it != known_.end()) return it->second;
+  look_up(job);
+  const std::string text = job.text;
+  LATHE_TRY(decide({&job, 1}, [](std::string_view, double) { return Result<>(); }));
+  return known_.at(text);
 }
 
-// Drops the finalists that fail to compile or run, or disagree with the plain evaluation; times and sorts the others.
-Result<bool> Tuner::measure(const Problem& problem, std::vector<Finalist>& finalists) {
+Choice Tuner::foresee(const Problem& problem, const TacticList& tactics) {
+  Job job = make_job(problem, tactics);
+  Choice choice = job.choice;
+  if (!job.candidates.empty()) choice.tactic = job.candidates[0].tactic;
+  const bool is_new =
+      std::none_of(foreseen_.begin(), foreseen_.end(), [&](const Job& j) { return j.text == job.text; });
+  if (is_new) foreseen_.push_back(std::move(job));
+  return choice;
+}
+
+Result<> Tuner::decide_foreseen(const Progress& progress) {
+  for (Job& job : foreseen_) look_up(job);
+  // Where time runs out before the end, it went to what matters most.
+  std::stable_sort(foreseen_.begin(), foreseen_.end(), [](const Job& a, const Job& b) {
+    const auto predicted = [](const Job& j) { return j.candidates.empty() ? 0 : j.candidates[0].config.predicted_us; };
+    return predicted(a) > predicted(b);
+  });
+  std::vector<Job> jobs = std::move(foreseen_);
+  foreseen_.clear();
+  return decide(jobs, progress);
+}
+
+// All candidates that do not refuse.
+Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) const {
+  Job job;
+  job.problem = problem;
+  job.problem.threads = options_.threads;
+  job.problem.tf32 = options_.tf32;
+  job.text = to_text(job.problem);
+  for (const Tactic* tactic : tactics) {
+    const bool too_many = problem.outputs.size() > 1 && !tactic->makes_several_results();
+    if (const auto reason = too_many ? std::string("several results") : tactic->refuse(job.problem)) {
+      job.choice.refusals.push_back(fmt::format("{}: {}", tactic->name(), *reason));
+      continue;
+    }
+    for (Config& config : tactic->configs(job.problem)) job.candidates.push_back({tactic, std::move(config)});
+  }
+  std::stable_sort(job.candidates.begin(), job.candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return a.config.predicted_us < b.config.predicted_us;
+  });
+  return job;
+}
+
+// The timing cache's answer becomes the only candidate.
+void Tuner::look_up(Job& job) const {
+  job.key = TimingCache::key_of(job.text, options_.timing_key);
+  const std::optional<TimingCache::Entry> cached = options_.cache ? options_.cache->find(job.key) : std::nullopt;
+  const auto it = std::find_if(job.candidates.begin(), job.candidates.end(), [&](const Candidate& c) {
+    return cached && c.tactic->name() == cached->tactic && c.config.text == cached->config;
+  });
+  if (it != job.candidates.end()) {
+    job.choice.from_cache = true;
+    job.candidates = {*it};
+    job.candidates[0].microseconds = cached->microseconds;
+    return;
+  }
+  const size_t most = options_.compiler ? kMaxCompiled : kMaxFinalists;
+  if (job.candidates.size() > most) job.candidates.resize(most);
+}
+
+Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
+  const auto start = Clock::now();
+  const double before = seconds_;
+  const auto note_time = [&] { seconds_ = before + seconds_since(start); };
+  const bool measures = may_measure();
+  LATHE_TRY(compile(jobs, progress));
+  note_time();
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    LATHE_TRY(progress("tuning", 0.5 + 0.4 * static_cast<double>(i) / static_cast<double>(jobs.size())));
+    if (!jobs[i].choice.from_cache && !jobs[i].candidates.empty() && measures && may_measure()) {
+      LATHE_ASSIGN(jobs[i].measured, measure(jobs[i]));
+    }
+    note_time();
+  }
+  LATHE_TRY(compile_checks(jobs, progress));
+  for (Job& job : jobs) {
+    if (job.measured) LATHE_TRY(check(job));
+    drop_unbuildable(job);
+    settle(job);
+  }
+  note_time();
+  return {};
+}
+
+std::vector<std::string> Tuner::sources_of(const Problem& problem, const Candidate& candidate) const {
+  std::vector<std::string> sources;
+  if (Result<Emission> emission = candidate.tactic->emit(problem, candidate.config))
+    for (SourceLaunch& launch : emission->launches) sources.push_back(std::move(launch.source));
+  return sources;
+}
+
+// Device code of every candidate that will be measured, and of what is chosen already.
+Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
+  if (!options_.compiler) return {};
+  std::vector<std::pair<const Job*, const Candidate*>> wanted;
+  for (const Job& job : jobs)
+    for (const Candidate& candidate : job.candidates) {
+      wanted.emplace_back(&job, &candidate);
+      if (!may_measure()) break;  // the others are wanted only if it does not compile
+    }
+  const double share = may_measure() ? kCompileShare * (options_.budget_seconds - seconds_) : kUnlimited;
+  return modules_.compile(
+      wanted.size(), [&](size_t i) { return sources_of(wanted[i].first->problem, *wanted[i].second); }, share,
+      [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); });
+}
+
+// Device code by which the fastest candidates are checked.
+Result<> Tuner::compile_checks(std::span<Job> jobs, const Progress& progress) {
+  if (!options_.compiler) return {};
+  std::vector<const Job*> wanted;
+  for (const Job& job : jobs)
+    if (job.measured && !job.candidates.empty()) wanted.push_back(&job);
+  const auto sources = [&](size_t i) {
+    const Result<Problem> small = cut_down(wanted[i]->problem);
+    return small ? sources_of(*small, wanted[i]->candidates[0]) : std::vector<std::string>();
+  };
+  return modules_.compile(wanted.size(), sources, kUnlimited,
+                          [&](double fraction) { return progress("checking kernels", 0.9 + 0.05 * fraction); });
+}
+
+void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
+  const auto it = job.candidates.begin() + static_cast<ptrdiff_t>(candidate);
+  options_.log->print(Severity::warning, "{} {} is left out for {}: {}", it->tactic->name(), it->config.text, job.text,
+                      error.message);
+  job.candidates.erase(it);
+}
+
+// Times the candidates that compile and run, and sorts them. False when none does, or the problem's operands are such
+// as trials cannot make: the cost model decides.
+Result<bool> Tuner::measure(Job& job) {
   Device& device = *options_.device;
   if (!queue_) {
     LATHE_ASSIGN(queue_, device.make_queue());
   }
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
-  Result<std::unique_ptr<TrialData>> data = TrialData::make(problem, false, device, *queue_);
-  Result<std::unique_ptr<TrialData>> small = TrialData::make(problem, true, device, *queue_);
-  if (!data || !small) return false;  // operands that trials cannot make: the cost model decides
-  LATHE_ASSIGN(const Tensor expected, (*small)->expected());
-  std::vector<Result<Emissions>> emissions;
-  if (options_.compiler) emissions = emit_and_compile(finalists, **data, **small);
-
+  const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem, device, *queue_);
+  if (!data) return false;
   std::vector<std::unique_ptr<Trial>> trials;
-  std::vector<Finalist> kept;
-  for (size_t i = 0; i < finalists.size(); ++i) {
-    Result<Emissions> emitted = options_.compiler ? std::move(emissions[i]) : emit(finalists[i], **data, **small);
-    Result<std::unique_ptr<Trial>> trial = make_trial(std::move(emitted), **data, **small, expected);
-    if (trial) {
+  const auto make = [&](const Candidate& candidate) -> Result<std::unique_ptr<Trial>> {
+    LATHE_ASSIGN(Emission emission, candidate.tactic->emit(job.problem, candidate.config));
+    return Trial::make(device, modules_, std::move(emission), **data, *queue_);
+  };
+  while (trials.size() < job.candidates.size()) {
+    Result<std::unique_ptr<Trial>> trial = make(job.candidates[trials.size()]);
+    if (trial)
       trials.push_back(*std::move(trial));
-      kept.push_back(std::move(finalists[i]));
-    } else {
-      options_.log->print(Severity::warning, "{} {} is left out for {}: {}", finalists[i].tactic->name(),
-                          finalists[i].config.text, to_text(problem), trial.error().message);
-    }
+    else
+      leave_out(job, trials.size(), trial.error());
   }
-  finalists = std::move(kept);
   if (trials.empty()) return false;
-  LATHE_TRY(time(trials, finalists));
-  std::stable_sort(finalists.begin(), finalists.end(),
-                   [](const Finalist& a, const Finalist& b) { return a.microseconds < b.microseconds; });
+  LATHE_TRY(time(trials, job.candidates));
+  std::stable_sort(job.candidates.begin(), job.candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.microseconds < b.microseconds; });
   return true;
 }
 
-Result<Tuner::Emissions> Tuner::emit(const Finalist& finalist, const TrialData& data, const TrialData& small) {
-  Emissions emissions;
-  LATHE_ASSIGN(emissions.small, finalist.tactic->emit(small.problem(), finalist.config));
-  LATHE_ASSIGN(emissions.full, finalist.tactic->emit(data.problem(), finalist.config));
-  return emissions;
-}
-
-// Device code of all finalists is compiled at once, on all cores.
-std::vector<Result<Tuner::Emissions>> Tuner::emit_and_compile(const std::vector<Finalist>& finalists,
-                                                              const TrialData& data, const TrialData& small) {
-  std::vector<Result<Emissions>> emissions;
-  std::vector<std::string> sources;
-  for (const Finalist& finalist : finalists) {
-    emissions.push_back(emit(finalist, data, small));
-    if (!emissions.back()) continue;
-    for (const Emission* emission : {&emissions.back()->small, &emissions.back()->full})
-      for (const SourceLaunch& launch : emission->launches) sources.push_back(launch.source);
+// Leaves out fast candidates until the first one's result, on a smaller problem, is the plain evaluation's.
+Result<> Tuner::check(Job& job) {
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
+  LATHE_ASSIGN(const Problem small, cut_down(job.problem));
+  LATHE_ASSIGN(const auto data, TrialData::make(small, *options_.device, *queue_));
+  LATHE_ASSIGN(const Tensor expected, data->expected());
+  while (!job.candidates.empty()) {
+    const Result<> checked = check_candidate(job.candidates[0], *data, expected);
+    if (checked) return {};
+    leave_out(job, 0, checked.error());
   }
-  modules_.compile(sources);
-  return emissions;
+  return {};
 }
 
-// A finalist, ready to be timed, once its result on the small problem is right.
-Result<std::unique_ptr<Trial>> Tuner::make_trial(Result<Emissions> emitted, const TrialData& data,
-                                                 const TrialData& small, const Tensor& expected) {
-  LATHE_ASSIGN(Emissions emissions, std::move(emitted));
+Result<> Tuner::check_candidate(const Candidate& candidate, const TrialData& data, const Tensor& expected) {
   Device& device = *options_.device;
-  LATHE_ASSIGN(const auto check, Trial::make(device, modules_, std::move(emissions.small), small, *queue_));
-  LATHE_TRY(small.poison_output(device, *queue_));
-  LATHE_TRY(check->run(*queue_));
+  LATHE_ASSIGN(Emission emission, candidate.tactic->emit(data.problem(), candidate.config));
+  LATHE_ASSIGN(const auto trial, Trial::make(device, modules_, std::move(emission), data, *queue_));
+  LATHE_TRY(data.poison_output(device, *queue_));
+  LATHE_TRY(trial->run(*queue_));
   LATHE_TRY(device.wait(*queue_));
-  LATHE_ASSIGN(const Tensor got, small.gather_output(device, *queue_));
-  if (!agrees(got, expected, tolerance(small.problem())))
-    return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
-  return Trial::make(device, modules_, std::move(emissions.full), data, *queue_);
+  LATHE_ASSIGN(const Tensor got, data.gather_output(device, *queue_));
+  if (agrees(got, expected, tolerance(data.problem()))) return {};
+  return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
 }
 
-Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Finalist>& finalists) {
+// What was not measured may not compile, or only with spills.
+void Tuner::drop_unbuildable(Job& job) {
+  const auto failure = [&](const Candidate& candidate) -> Result<> {
+    for (const std::string& source : sources_of(job.problem, candidate)) LATHE_TRY(modules_.find(source));
+    return {};
+  };
+  while (options_.compiler && !job.measured && !job.candidates.empty()) {
+    const Result<> built = failure(job.candidates[0]);
+    if (built) return;
+    leave_out(job, 0, built.error());
+  }
+}
+
+void Tuner::settle(Job& job) {
+  from_cache_ += job.choice.from_cache;
+  measured_ += job.measured;
+  if (!job.candidates.empty()) {  // every candidate may have failed its check
+    const Candidate& best = job.candidates[0];
+    job.choice.tactic = best.tactic;
+    job.choice.config = best.config;
+    job.choice.microseconds = best.microseconds;
+    if (job.measured && options_.cache)
+      options_.cache->insert(
+          job.key, {std::string(best.tactic->name()), best.config.text, static_cast<float>(best.microseconds)});
+  }
+  known_[job.text] = std::move(job.choice);
+}
+
+Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates) {
   std::vector<std::vector<double>> times(trials.size());
   for (const auto& trial : trials) LATHE_TRY(trial->run(*queue_));  // warm-up
   const int rounds = trials.size() > 1 ? kRounds : 1;
@@ -188,9 +287,9 @@ Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vec
   for (size_t i = 0; i < trials.size(); ++i) {
     std::sort(times[i].begin(), times[i].end());
     // A low quantile, for noise only ever adds; rounded as the timing cache keeps it, so that both give the same plan.
-    finalists[i].microseconds = static_cast<float>(times[i][times[i].size() / 3]);
-    options_.log->print(Severity::verbose, "  {} {}: {:.1f} us", finalists[i].tactic->name(), finalists[i].config.text,
-                        finalists[i].microseconds);
+    candidates[i].microseconds = static_cast<float>(times[i][times[i].size() / 3]);
+    options_.log->print(Severity::verbose, "  {} {}: {:.1f} us", candidates[i].tactic->name(),
+                        candidates[i].config.text, candidates[i].microseconds);
   }
   return {};
 }

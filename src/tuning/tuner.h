@@ -2,6 +2,7 @@
 // Chooses a tactic and configuration for a problem: from the timing cache, by measuring, or by the cost model alone.
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 
 #include "base/log.h"
@@ -12,7 +13,7 @@
 namespace lathe {
 
 struct TunerOptions {
-  std::shared_ptr<Device> device;  // where finalists are measured; null = nowhere: the cost model decides
+  std::shared_ptr<Device> device;  // where candidates are measured; null = nowhere: the cost model decides
   Compiler* compiler = nullptr;    // of device code; null for devices whose kernels the library holds
   int threads = 1;
   double budget_seconds = 60;    // after this, the cost model decides; 0 = never measure
@@ -35,35 +36,55 @@ class TrialData;
 
 class Tuner {
  public:
+  // Told how far a long wait has come; an error ends it.
+  using Progress = std::function<Result<>(std::string_view phase, double fraction)>;
+
   explicit Tuner(const TunerOptions& options);
   ~Tuner();
   Result<Choice> choose(const Problem& problem, const TacticList& tactics);
+  // Notes a problem that choose() will be asked for. The choice told here says whether a tactic takes it, and no more.
+  Choice foresee(const Problem& problem, const TacticList& tactics);
+  // Decides all noted problems together: their device code is compiled on all cores.
+  Result<> decide_foreseen(const Progress& progress);
   Modules& modules() { return modules_; }
   int measured() const { return measured_; }
   int from_cache() const { return from_cache_; }
   double seconds() const { return seconds_; }
 
  private:
-  struct Finalist {
-    const Tactic* tactic;
+  struct Candidate {
+    const Tactic* tactic = nullptr;
     Config config;
     double microseconds = 0;
   };
-  Result<bool> measure(const Problem& problem, std::vector<Finalist>& finalists);
-  struct Emissions {
-    Emission small, full;
+  struct Job {
+    Problem problem;
+    std::string text;
+    TimingCache::Key key;
+    Choice choice;
+    std::vector<Candidate> candidates;  // best guess first
+    bool measured = false;
   };
-  static Result<Emissions> emit(const Finalist& finalist, const TrialData& data, const TrialData& small);
-  std::vector<Result<Emissions>> emit_and_compile(const std::vector<Finalist>& finalists, const TrialData& data,
-                                                  const TrialData& small);
-  Result<std::unique_ptr<Trial>> make_trial(Result<Emissions> emitted, const TrialData& data, const TrialData& small,
-                                            const Tensor& expected);
-  Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Finalist>& finalists);
+  Job make_job(const Problem& problem, const TacticList& tactics) const;
+  void look_up(Job& job) const;
+  Result<> decide(std::span<Job> jobs, const Progress& progress);
+  Result<> compile(std::span<Job> jobs, const Progress& progress);
+  Result<> compile_checks(std::span<Job> jobs, const Progress& progress);
+  std::vector<std::string> sources_of(const Problem& problem, const Candidate& candidate) const;
+  Result<bool> measure(Job& job);
+  Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates);
+  Result<> check(Job& job);
+  Result<> check_candidate(const Candidate& candidate, const TrialData& data, const Tensor& expected);
+  void drop_unbuildable(Job& job);
+  void leave_out(Job& job, size_t candidate, const Error& error) const;
+  void settle(Job& job);
+  bool may_measure() const { return options_.device && seconds_ < options_.budget_seconds; }
 
   TunerOptions options_;
   Modules modules_;
   std::unique_ptr<Queue> queue_;
   std::unordered_map<std::string, Choice> known_;  // problems met in this build
+  std::vector<Job> foreseen_;
   int measured_ = 0;
   int from_cache_ = 0;
   double seconds_ = 0;

@@ -85,8 +85,11 @@ class GenericCases : public testing::TestWithParam<std::string> {
   // Kernels of the emulator are compiled together; those of a GPU on all cores, into the cache on disk.
   Result<> compile() {
     if (device_->target() == kEmulator) return batch_.compile(sources_);
-    Modules(compiler_.get()).compile(sources_);
-    return {};
+    constexpr double kSeconds = 600;
+    return Modules(compiler_.get())
+        .compile(
+            sources_.size(), [&](size_t i) { return std::vector{sources_[i]}; }, kSeconds,
+            [](double) { return Result<>(); });
   }
 
   std::shared_ptr<Device> device_ = test_device();

@@ -44,7 +44,6 @@ LATHE_DEVICE void barrier() { lathe_emulated_barrier(); }
 LATHE_DEVICE void warp_barrier() { lathe_emulated_collect("warp_barrier", nullptr, 0); }
 LATHE_DEVICE void memory_fence() {}
 LATHE_DEVICE void dependency_wait() { lathe_emulated_dependency_wait(); }
-LATHE_DEVICE void dependency_release() {}
 
 // The value that lane `from` gave; lanes outside the warp give one's own.
 template <class T>

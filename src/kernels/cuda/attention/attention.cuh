@@ -191,6 +191,5 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     barrier();
   }
   copy_async_wait<0>();
-  dependency_release();
   work.write(y, fusion, c, query, k.dim(2));
 }

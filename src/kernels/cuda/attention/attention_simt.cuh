@@ -134,6 +134,5 @@ LATHE_DEVICE void attend_simt(const Q& q, const K& k, const V& v, const Out& y, 
     work.add_values(values, weights);
     barrier();
   }
-  dependency_release();
   work.write(y, fusion, c, query, k.dim(2));
 }

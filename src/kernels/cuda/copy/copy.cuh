@@ -52,7 +52,6 @@ LATHE_DEVICE void copy_rows(const In& in, const Out& out) {
         if (i < count[u]) v[u][i] = from[i * in.stride(D)];
     }
   }
-  dependency_release();
   LATHE_UNROLL
   for (int u = 0; u < kUnroll; ++u) {
     if (count[u] == W) {
@@ -109,7 +108,6 @@ LATHE_DEVICE void copy_tiles(const In& in, const Out& out) {
       for (int j = 0; x + j < fasts; ++j) tile[y * kPitch + x + j] = source[j];
   }
   barrier();
-  dependency_release();
   LATHE_UNROLL
   for (int k = 0; k < kAccesses; k += kCopyThreads) {
     const int i = k + thread_x(), x = i % kRow * kPack, y = i / kRow;

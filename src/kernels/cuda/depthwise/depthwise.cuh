@@ -153,7 +153,6 @@ LATHE_DEVICE void run(const X& x, const Filter& filter, const Out& out, const Fu
         add_row<Window, kStrip, kWidth, X, Filter>(x, row, taps, filter_stride, s.corner.at[2], count, sums);
     }
   }
-  dependency_release();
   store_strip(out, fusion, s, count, pixels.extent[2], sums);
 }
 

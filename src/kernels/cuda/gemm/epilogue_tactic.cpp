@@ -91,7 +91,6 @@ void finish(Source& source, std::string body, const Tile& tile, const Ending& e,
       "  Tile tile;\n"
       "  tile.clear();\n"
       "  gemm::main_loop<{}>(tile, a, b, block.blocks, shared);\n"
-      "  dependency_release();\n"
       "  gemm::store_tile<{}, {}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
       e.weights_first, sink.vector, slabs(tile, e.dtype), sink.down, sink.whole, sink.text);
   const Expr blocks = ceildiv(e.m, tile.m) * ceildiv(e.n, tile.n) * tile.splits * e.batch;

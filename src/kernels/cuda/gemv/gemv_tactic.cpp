@@ -135,7 +135,6 @@ class GemvTactic final : public Tactic {
         "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, {4});\n"
         "  Tile tile;\n"
         "  tile.run({5});\n"
-        "  dependency_release();\n"
         "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
         type, plan.m, plan.n, plan.k, splits, run, std::min<int64_t>(sink.vector, plan.columns()), warps, sink.text);
     const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns();

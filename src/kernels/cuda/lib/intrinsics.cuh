@@ -32,14 +32,12 @@ LATHE_DEVICE long clock_now() { return clock64(); }
 LATHE_DEVICE void barrier() { __syncthreads(); }
 LATHE_DEVICE void warp_barrier() { __syncwarp(); }
 LATHE_DEVICE void memory_fence() { __threadfence(); }
-// Programmatic dependent launch: waits for the launches before this one; lets the next one start.
+// Programmatic dependent launch: waits until the launches before this one are done and their results can be seen. The
+// next launch may start once every block has come here, so that it is in place, and has read its weights, when this one
+// ends; it waits likewise.
 LATHE_DEVICE void dependency_wait() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-LATHE_DEVICE void dependency_release() {
-#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }

@@ -56,7 +56,6 @@ LATHE_DEVICE void normalize_columns(const In& x, const Out& y, const Statistic& 
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) factors[j] = statistic.finish(states[j], static_cast<float>(length));
   if (inside) normalize_strip<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, first, length, TY);
-  dependency_release();
 }
 
 // In three launches for few columns: summarize_strips on a grid (column tiles, Splits), states[split][column];
@@ -78,7 +77,6 @@ LATHE_DEVICE void summarize_strips(const In& x, typename Statistic::State* state
     LATHE_UNROLL
     for (int j = 0; j < W; ++j) states[block_y() * extent_of<0, Kept>(x) + index + j] = own[j];
   }
-  dependency_release();
 }
 
 // Threads threads, one warp for each column.
@@ -91,7 +89,6 @@ LATHE_DEVICE void merge_strips(typename Statistic::State* states, long columns, 
     for (int i = thread_x() % 32; i < Splits; i += 32) statistic.merge(state, states[i * columns + column]);
   reduce_lanes<32>(statistic, state);
   if (column < columns && thread_x() % 32 == 0) states[Splits * columns + column] = state;
-  dependency_release();
 }
 
 template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Out, class Statistic, class Affine,
@@ -111,5 +108,4 @@ LATHE_DEVICE void normalize_strips(const In& x, const Out& y, const typename Sta
   if (inside)
     normalize_strip<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, part.begin + thread_x() / TX,
                                      part.end, TY);
-  dependency_release();
 }

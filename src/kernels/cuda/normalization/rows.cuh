@@ -28,7 +28,6 @@ LATHE_DEVICE void normalize_resident(const In& x, const Out& y, const Statistic&
     unflatten_chunk<Kept, W>(x, own + i * Lanes, c);
     load_values<R - 1>(x, c, v[i]);
   }
-  dependency_release();
   typename Statistic::State mine;
   statistic.absorb(mine, v, inside);
   auto all = mine;
@@ -87,7 +86,6 @@ LATHE_DEVICE void normalize_twice(const In& x, const Out& y, const Statistic& st
   reduce_row<Lanes>(statistic, state, reinterpret_cast<typename Statistic::State*>(dynamic_shared()));
   const auto factors = statistic.finish(state, static_cast<float>(chunks * W));
   if (row < rows) normalize_part<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, own, chunks, Lanes);
-  dependency_release();
 }
 
 // Few long rows, in two launches: grid (rows, Splits), the states of a row side by side in `states`.
@@ -101,7 +99,6 @@ LATHE_DEVICE void summarize_parts(const In& x, typename Statistic::State* states
   accumulate_row<Kept, W, Unroll>(statistic, state, x, c, part.begin + thread_x(), part.end, Threads);
   reduce_row<Threads>(statistic, state, reinterpret_cast<typename Statistic::State*>(dynamic_shared()));
   if (thread_x() == 0) states[static_cast<long>(block_x()) * Splits + block_y()] = state;
-  dependency_release();
 }
 
 template <int Kept, int Threads, int W, int Unroll, int Splits, class In, class Out, class Statistic, class Affine,
@@ -120,5 +117,4 @@ LATHE_DEVICE void normalize_parts(const In& x, const Out& y, const typename Stat
   const auto factors = statistic.finish(state, static_cast<float>(chunks * W));
   normalize_part<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, part.begin + thread_x(), part.end,
                                   Threads);
-  dependency_release();
 }

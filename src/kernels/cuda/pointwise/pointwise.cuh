@@ -22,7 +22,6 @@ LATHE_DEVICE void pointwise(const Fusion& fusion, const Space& space, const Out&
     count[u] = vector < total ? vector_coordinates<W>(space, vector, c[u]) : 0;
     if (count[u] > 0) fusion.template evaluate<D>(v[u], c[u], count[u]);
   }
-  dependency_release();
   LATHE_UNROLL
   for (int u = 0; u < kUnroll; ++u) {
     int k = 0;

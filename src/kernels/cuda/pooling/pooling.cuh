@@ -117,7 +117,6 @@ LATHE_DEVICE void pool(const In& x, const Out& y, const Kind& kind, const Fusion
   }
   if constexpr (kTaps % kAtOnce != 0)
     take_taps<Window, kTaps % kAtOnce>(kind, x, c, present, kTaps - kTaps % kAtOnce, totals, counts);
-  dependency_release();
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) totals[j] = kind.finish(totals[j], counts[j]);
   fusion.template apply<R - 1, W>(totals, c, present);

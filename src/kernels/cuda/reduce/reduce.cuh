@@ -45,7 +45,6 @@ LATHE_DEVICE void reduce_rows(const In& x, const Out& y, const Reduction& reduct
   dependency_wait();
   auto state = reduction.start();
   accumulate_row<Kept, W, Unroll>(reduction, state, x, c, thread_x() % Lanes, chunks, Lanes);
-  dependency_release();
   reduce_row<Lanes>(reduction, state, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
   if (row >= rows || thread_x() % Lanes != 0) return;
   const typename Reduction::Result results[1] = {reduction.finish(state, chunks * W)};
@@ -62,7 +61,6 @@ LATHE_DEVICE void reduce_row_parts(const In& x, typename Reduction::State* state
   dependency_wait();
   auto state = reduction.start();
   accumulate_row<Kept, W, Unroll>(reduction, state, x, c, part.begin + thread_x(), part.end, Threads);
-  dependency_release();
   reduce_row<Threads>(reduction, state, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
   if (thread_x() == 0) states[static_cast<long>(block_x()) * Splits + block_y()] = state;
 }
@@ -78,7 +76,6 @@ LATHE_DEVICE void reduce_row_states(const In& x, const Out& y, const typename Re
   for (int i = thread_x(); i < Splits; i += Threads)
     reduction.merge(state, states[static_cast<long>(block_x()) * Splits + i]);
   reduce_row<Threads>(reduction, state, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
-  dependency_release();
   if (thread_x() != 0) return;
   const typename Reduction::Result results[1] = {reduction.finish(state, extent_of<Kept, R - Kept>(x))};
   store_results<Kept, 1>(y, fusion, results, c);
@@ -92,7 +89,6 @@ LATHE_DEVICE void reduce_strip(const In& x, const Reduction& reduction, typename
   for (int j = 0; j < W; ++j) states[j] = reduction.start();
   dependency_wait();
   if (inside) accumulate_columns<Kept, W, Unroll>(reduction, states, x, c, part.begin + thread_x() / TX, part.end, TY);
-  dependency_release();
   reduce_columns<TX, TY>(reduction, states, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
 }
 
@@ -140,7 +136,6 @@ LATHE_DEVICE void reduce_strip_states(const In& x, const Out& y, const typename 
     for (int i = thread_x() / TX; i < Splits; i += TY)
       reduction.merge(own[0], states[i * extent_of<0, Kept>(x) + index]);
   reduce_columns<TX, TY>(reduction, own, reinterpret_cast<State*>(dynamic_shared()));
-  dependency_release();
   if (!inside || thread_x() >= TX) return;
   const typename Reduction::Result results[1] = {reduction.finish(own[0], extent_of<Kept, R - Kept>(x))};
   store_results<Kept, 1>(y, fusion, results, c);

@@ -70,7 +70,6 @@ LATHE_DEVICE void resize(const In& x, const Out& y, const Samples& samples, cons
   }
   if constexpr (kTaps % kAtOnce != 0)
     add_taps<kTaps % kAtOnce>(x, samples, c, present, kTaps - kTaps % kAtOnce, totals);
-  dependency_release();
   fusion.template apply<R - 1, W>(totals, c, present);
   if constexpr (!is_float<typename Out::Type>) {  // integers take the nearest value
     LATHE_UNROLL

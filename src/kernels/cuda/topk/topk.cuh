@@ -124,7 +124,6 @@ LATHE_DEVICE void select_best(const In& x, const Values& values, const Indices& 
   auto best = make_best_keys<Threads, Half, K>();
   take_elements<Kept, Largest>(best, x, c, Part{0, x.dim(Kept)});
   write_best<Kept>(best, x, values, indices, c);
-  dependency_release();
 }
 
 // Few long rows, in two launches: grid (rows, Parts) leaves the best keys of each part, then a block for each row.
@@ -137,7 +136,6 @@ LATHE_DEVICE void select_candidates(const In& x, uint64* candidates) {
   take_elements<Kept, Largest>(best, x, c, part_of(x.dim(Kept), block_y(), Parts));
   for (int i = thread_x(); i < K; i += Threads)
     candidates[(static_cast<long>(block_x()) * Parts + block_y()) * K + i] = best.keys[i];
-  dependency_release();
 }
 
 template <int Kept, int Threads, int Half, int K, int Parts, class In, class Values, class Indices>
@@ -151,5 +149,4 @@ LATHE_DEVICE void select_among(const In& x, const uint64* candidates, const Valu
     best.add(first + thread_x() < Parts * K ? own[first + thread_x()] : 0);
   best.finish();
   write_best<Kept>(best, x, values, indices, c);
-  dependency_release();
 }
