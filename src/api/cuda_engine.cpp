@@ -39,7 +39,9 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   auto core = std::make_shared<EngineCore>();
   core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
   EngineOptions options;
-  LATHE_ASSIGN(options.device, device_of_plan(bytes, runtime->cpu_threads));
+  if (!runtime->inspection_only) {
+    LATHE_ASSIGN(options.device, device_of_plan(bytes, runtime->cpu_threads));
+  }
   if (!owner) {
     // Page-aligned, so that the weights are used where they lie.
     LATHE_ASSIGN(const std::shared_ptr<Device> host, cpu::shared_device(1));

@@ -18,6 +18,9 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   made->strategy_ = config.getExecutionContextAllocationStrategy();
   made->cpu_threads_ = config.cpu_threads;
   std::shared_ptr<const Engine> engine = made->core_->engine;
+  if (!engine->has_device())
+    return fail(ErrorCode::invalid_state,
+                "the engine was loaded for inspection only: load it without setInspectionOnly()");
   if (config.cpu_threads > 0 && engine->device().is_host() && config.cpu_threads != engine->device().threads()) {
     // Threads belong to the engine: this context gets one of its own over the same bytes.
     EngineOptions options;

@@ -79,6 +79,10 @@ nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcep
   return static_cast<api::Runtime&>(runtime).load_file(path);
 }
 
+void setInspectionOnly(nv::IRuntime& runtime, bool only) noexcept {
+  static_cast<api::Runtime&>(runtime).core().inspection_only = only;
+}
+
 bool setCpuThreads(nv::IRuntime& runtime, int32_t threads) noexcept {
   if (!check_threads(threads)) return false;
   static_cast<api::Runtime&>(runtime).core().cpu_threads = threads;

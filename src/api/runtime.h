@@ -17,7 +17,8 @@ struct RuntimeCore {
   std::shared_ptr<Reporter> reporter;
   plugin::Registry registry{&plugin::global_registry()};
   nv::IGpuAllocator* allocator = nullptr;
-  int32_t cpu_threads = 0;  // lathe::setCpuThreads
+  int32_t cpu_threads = 0;       // lathe::setCpuThreads
+  bool inspection_only = false;  // lathe::setInspectionOnly
 };
 
 class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {

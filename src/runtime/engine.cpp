@@ -26,6 +26,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->device_ = options.device;
   LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), options.read));
   const plan::Plan& plan = engine->plan();
+  if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
   LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
   for (const plan::Tensor& tensor : plan.tensors) engine->recordable_ &= !is_computed(plan, tensor.dims);

@@ -15,7 +15,7 @@
 namespace lathe {
 
 struct EngineOptions {
-  std::shared_ptr<Device> device;
+  std::shared_ptr<Device> device;  // null: the engine cannot be run
   plan::ReadOptions read;
 };
 
@@ -27,6 +27,7 @@ class Engine {
 
   const plan::Plan& plan() const { return loaded_.plan; }
   std::span<const std::byte> bytes() const { return bytes_; }  // the plan as given
+  bool has_device() const { return device_ != nullptr; }       // otherwise it is for inspection only
   Device& device() const { return *device_; }
   const std::byte* weights() const { return weights_.get(); }  // as kernels read them
 

@@ -17,6 +17,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 constexpr size_t kMaxFinalists = 12;
 constexpr size_t kMaxCompiled = 8;     // of them, where each is compiled first
+constexpr double kMayBeWrongBy = 8;    // predictions, between tactics
 constexpr double kCompileShare = 0.6;  // of the budget's seconds
 constexpr double kUnlimited = 1e9;
 constexpr int kRounds = 5;
@@ -85,6 +86,10 @@ Result<> Tuner::decide_foreseen(const Progress& progress) {
   return decide(jobs, progress);
 }
 
+bool Tuner::is_predicted_faster(const Candidate& a, const Candidate& b) {
+  return a.config.predicted_us < b.config.predicted_us;
+}
+
 // All candidates that do not refuse.
 Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) const {
   Job job;
@@ -100,9 +105,7 @@ Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) co
     }
     for (Config& config : tactic->configs(job.problem)) job.candidates.push_back({tactic, std::move(config)});
   }
-  std::stable_sort(job.candidates.begin(), job.candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.config.predicted_us < b.config.predicted_us;
-  });
+  std::stable_sort(job.candidates.begin(), job.candidates.end(), is_predicted_faster);
   return job;
 }
 
@@ -119,8 +122,23 @@ void Tuner::look_up(Job& job) const {
     job.candidates[0].microseconds = cached->microseconds;
     return;
   }
-  const size_t most = options_.compiler ? kMaxCompiled : kMaxFinalists;
-  if (job.candidates.size() > most) job.candidates.resize(most);
+  keep_finalists(job.candidates, options_.compiler ? kMaxCompiled : kMaxFinalists);
+}
+
+// The best by prediction; among them, since predictions compare badly across tactics, each tactic's best that may win.
+void Tuner::keep_finalists(std::vector<Candidate>& candidates, size_t most) {
+  if (candidates.size() <= most) return;
+  const double limit = kMayBeWrongBy * candidates[0].config.predicted_us;
+  std::vector<Candidate> kept, others;
+  for (Candidate& candidate : candidates) {
+    const bool is_first =
+        std::none_of(kept.begin(), kept.end(), [&](const Candidate& k) { return k.tactic == candidate.tactic; });
+    const bool keeps = is_first && candidate.config.predicted_us <= limit;
+    (keeps ? kept : others).push_back(std::move(candidate));
+  }
+  for (size_t i = 0; kept.size() < most && i < others.size(); ++i) kept.push_back(std::move(others[i]));
+  std::stable_sort(kept.begin(), kept.end(), is_predicted_faster);
+  candidates = std::move(kept);
 }
 
 Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {

@@ -66,6 +66,8 @@ class Tuner {
     bool measured = false;
   };
   Job make_job(const Problem& problem, const TacticList& tactics) const;
+  static bool is_predicted_faster(const Candidate& a, const Candidate& b);
+  static void keep_finalists(std::vector<Candidate>& candidates, size_t most);
   void look_up(Job& job) const;
   Result<> decide(std::span<Job> jobs, const Progress& progress);
   Result<> compile(std::span<Job> jobs, const Progress& progress);

@@ -211,6 +211,19 @@ TEST_F(EngineTest, UserManagedMemory) {
   EXPECT_EQ(read->getExecutionContextAllocationStrategy(), ExecutionContextAllocationStrategy::kUSER_MANAGED);
 }
 
+TEST_F(EngineTest, InspectionOnly) {
+  const auto plan = build();
+  lathe::setInspectionOnly(*runtime, true);
+  const auto engine = load(*plan);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->getNbLayers() > 0, true);
+  EXPECT_EQ(std::unique_ptr<IHostMemory>(engine->serialize())->size(), plan->size());
+  EXPECT_EQ(engine->createExecutionContext(), nullptr);
+  EXPECT_NE(logger.text.back().find("setInspectionOnly"), std::string::npos) << logger.text.back();
+  lathe::setInspectionOnly(*runtime, false);
+  EXPECT_NE(std::unique_ptr<IExecutionContext>(load(*plan)->createExecutionContext()), nullptr);
+}
+
 TEST_F(EngineTest, ProfilerInspectorReports) {
   config->setProfilingVerbosity(ProfilingVerbosity::kDETAILED);
   const auto plan = build();

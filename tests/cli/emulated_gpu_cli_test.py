@@ -46,6 +46,15 @@ class EmulatedGpu(unittest.TestCase):
         self.assertGreater(len(cpu), 50)
         self.assertEqual(cpu, cuda)
 
+    def test_engines_are_inspected_without_a_gpu(self):
+        engine = pathlib.Path(self.folder.name) / "digits.engine"
+        self.run_checked(LATHE, "build", ROOT / "examples/digits/digits.onnx", "-o", engine, "--target=cuda",
+                         "--buildBudget=0")
+        without = {name: value for name, value in os.environ.items() if not name.startswith("LATHE_")}
+        shown = subprocess.run([LATHE, "inspect", engine], capture_output=True, text=True, env=without)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("cuda-sm_90", shown.stdout)
+
     def test_doctor_sees_the_gpu(self):
         self.assertIn("cuda-sm_90", self.run_checked(LATHE, "doctor"))
 

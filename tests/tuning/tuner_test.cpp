@@ -210,6 +210,18 @@ TEST_F(TunerTest, WithoutTimeThePredictionDecides) {
   EXPECT_EQ(cache_.size(), 0u);
 }
 
+TEST_F(TunerTest, EachTacticMayWin) {
+  Times times{{"other", 1}};
+  std::vector<std::string> many;
+  for (int i = 0; i < 20; ++i) times[many.emplace_back(fmt::format("k{}", i))] = 5;
+  device_ = std::make_shared<ScriptedDevice>(times);
+  const Negate first(many), second({"other"});
+  Tuner tuner(options(false));
+  const Choice choice = *tuner.choose(negation(5), {&first, &second});
+  EXPECT_EQ(choice.tactic, &second);
+  EXPECT_LT(device_->timed, 5 * 20);  // rounds of fewer kernels
+}
+
 TEST_F(TunerTest, RefusalsAreReported) {
   device_ = std::make_shared<ScriptedDevice>(Times());
   const Negate tactic({"right"});

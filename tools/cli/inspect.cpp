@@ -64,7 +64,7 @@ void show_engine(const Json& json) {
 Json describe_engine(const InspectCommand& command, ConsoleLogger& logger) {
   BuildRequest request{&command.settings, {}, true, nullptr};
   request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
-  Session session = Session::open(command.file, request, logger);
+  Session session = Session::open(command.file, request, logger, Session::Use::inspect);
   const Plan plan(session.engine().serialize());
   if (!plan) throw Failure(lastError());
   Json json = Json::parse(take_text(planJson(plan->data(), plan->size())));

@@ -116,27 +116,28 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   return plan;
 }
 
-Session Session::make(int threads, ConsoleLogger& logger) {
+Session Session::make(int threads, ConsoleLogger& logger, Use use) {
   Session session;
   session.runtime_.reset(nvinfer1::createInferRuntime(logger));
   if (!session.runtime_) fail(logger, "the runtime could not be made");
   if (!setCpuThreads(*session.runtime_, threads)) throw UsageError(lastError());
+  setInspectionOnly(*session.runtime_, use == Use::inspect);
   return session;
 }
 
-Session Session::load(const void* plan, size_t size, int threads, ConsoleLogger& logger) {
-  Session session = make(threads, logger);
+Session Session::load(const void* plan, size_t size, int threads, ConsoleLogger& logger, Use use) {
+  Session session = make(threads, logger, use);
   session.engine_.reset(session.runtime_->deserializeCudaEngine(plan, size));
   if (!session.engine_) fail(logger, "the engine could not be loaded");
   return session;
 }
 
-Session Session::open(const std::string& path, const BuildRequest& request, ConsoleLogger& logger) {
+Session Session::open(const std::string& path, const BuildRequest& request, ConsoleLogger& logger, Use use) {
   if (is_model_file(path)) {
     const Plan plan = build_plan(path, request, logger);
-    return load(plan->data(), plan->size(), request.settings->threads, logger);
+    return load(plan->data(), plan->size(), request.settings->threads, logger, use);
   }
-  Session session = make(request.settings->threads, logger);
+  Session session = make(request.settings->threads, logger, use);
   session.engine_.reset(loadEngineFile(*session.runtime_, path.c_str()));
   if (!session.engine_) fail(logger, path + ": the engine could not be loaded");
   return session;

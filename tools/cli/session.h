@@ -41,15 +41,16 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
 class Session {
  public:
   // From an engine file, or a model that is built first.
-  static Session open(const std::string& path, const BuildRequest& request, ConsoleLogger& logger);
-  static Session load(const void* plan, size_t size, int threads, ConsoleLogger& logger);
+  enum class Use : uint8_t { run, inspect };
+  static Session open(const std::string& path, const BuildRequest& request, ConsoleLogger& logger, Use use = Use::run);
+  static Session load(const void* plan, size_t size, int threads, ConsoleLogger& logger, Use use = Use::run);
 
   nvinfer1::ICudaEngine& engine() { return *engine_; }
   std::vector<std::string> names(nvinfer1::TensorIOMode mode) const;
   Expected expected(const std::string& input) const;
 
  private:
-  static Session make(int threads, ConsoleLogger& logger);
+  static Session make(int threads, ConsoleLogger& logger, Use use);
 
   std::unique_ptr<nvinfer1::IRuntime> runtime_;
   Engine engine_;

@@ -29,28 +29,11 @@ struct Plan {
   int64_t k() const { return taps * padded; }
 };
 
-// Whether the pixels of all images follow each other at one distance.
-bool has_one_pitch(const Operand& x) {
-  Expr stride = 0;
-  for (size_t d = x.dims.size(); d-- > 0;) {
-    if (d == 1 || x.dims[d] == Expr(1)) continue;
-    if (stride != Expr(0) && x.strides[d] != stride) return false;
-    stride = x.strides[d] * x.dims[d];
-  }
-  return true;
-}
-
-Expr pixel_pitch(const Operand& x) {
-  for (size_t d = x.dims.size(); d-- > 0;)
-    if (d != 1 && x.dims[d] != Expr(1)) return x.strides[d];
-  return 0;
-}
-
 Reading reading_of(const Operand& x, const ConvAttributes& a, int width, int64_t pixels) {
   const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
   const bool channels_last = x.strides[1] == Expr(1) || x.dims[1] == Expr(1);
   if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return Reading::gather;
-  if (a.kernel == ones && a.stride == ones && a.pad == zeros && has_one_pitch(x)) return Reading::dense;
+  if (a.kernel == ones && a.stride == ones && a.pad == zeros && conv::has_one_pitch(x)) return Reading::dense;
   return conv::fits_window_loader(x, pixels) ? Reading::window : Reading::gather;
 }
 
@@ -88,7 +71,7 @@ std::string input_loader(Source& source, const Problem& problem, const Plan& pla
   if (plan.reading == Reading::dense) {
     const std::string group = fmt::format(" + batch * {}L", plan.channels);
     return gemm::dense_loader(source,
-                              {"a", "A", plan.attributes.groups > 1 ? group : "", pixel_pitch(problem.inputs[0]),
+                              {"a", "A", plan.attributes.groups > 1 ? group : "", conv::pixel_pitch(problem.inputs[0]),
                                plan.width, false, plan.pixels, plan.k()},
                               tile);
   }

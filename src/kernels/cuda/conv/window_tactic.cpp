@@ -26,4 +26,20 @@ bool fits_window_loader(const Operand& input, int64_t pixels) {
   return input.opt_strides[0] < kMost / images;
 }
 
+bool has_one_pitch(const Operand& x) {
+  Expr stride = 0;
+  for (size_t d = x.dims.size(); d-- > 0;) {
+    if (d == 1 || x.dims[d] == Expr(1)) continue;
+    if (stride != Expr(0) && x.strides[d] != stride) return false;
+    stride = x.strides[d] * x.dims[d];
+  }
+  return true;
+}
+
+Expr pixel_pitch(const Operand& x) {
+  for (size_t d = x.dims.size(); d-- > 0;)
+    if (d != 1 && x.dims[d] != Expr(1)) return x.strides[d];
+  return 0;
+}
+
 }  // namespace lathe::cuda::conv

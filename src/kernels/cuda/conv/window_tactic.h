@@ -15,4 +15,8 @@ std::string pixels(Source& source, const Operand& output);  // a conv::Pixels
 // Whether WindowLoader's offsets between the pixels of a panel's rows fit 32 bits. `pixels`: rows of each image.
 bool fits_window_loader(const Operand& input, int64_t pixels);
 
+// Whether the pixels of all images follow each other at one distance, and that distance.
+bool has_one_pitch(const Operand& x);
+Expr pixel_pitch(const Operand& x);
+
 }  // namespace lathe::cuda::conv

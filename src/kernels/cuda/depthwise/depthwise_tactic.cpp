@@ -12,6 +12,7 @@ namespace {
 constexpr double kMemoryBytesPerMicrosecond = 4.2e6;  // of the device that the cost model assumes: one H200
 constexpr double kCachedBytesPerMicrosecond = 15e6;
 constexpr double kThreadsAtOnce = 132 * 1024;
+constexpr double kLeastFill = 0.25;  // a thread's own loads overlap
 constexpr double kLaunchMicroseconds = 2;
 constexpr uint32_t kThreads = 128;
 constexpr int64_t kMostUnrolledTaps = 11;
@@ -76,8 +77,9 @@ class DepthwiseTactic final : public Tactic {
       const double cached = threads * 16 * static_cast<double>(a.kernel[0] * a.kernel[1]) * columns;
       const double memory = static_cast<double>(in + rows * y.back() * y[1]) * size;
       const double fill = std::min(1.0, threads / kThreadsAtOnce);  // few threads leave the device idle
-      const double time = kLaunchMicroseconds + std::max(memory / kMemoryBytesPerMicrosecond,
-                                                         cached / kCachedBytesPerMicrosecond / std::max(fill, 0.05));
+      const double time =
+          kLaunchMicroseconds + std::max(memory / kMemoryBytesPerMicrosecond,
+                                         cached / kCachedBytesPerMicrosecond / std::max(fill, kLeastFill));
       configs.push_back({fmt::format("strip={}", strip), {strip}, time});
     }
     std::stable_sort(configs.begin(), configs.end(),

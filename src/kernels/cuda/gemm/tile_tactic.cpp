@@ -76,7 +76,7 @@ int64_t registers(const Tile& tile, DType dtype) {
 }
 
 // Clocks that a block keeps a multiprocessor busy: the slowest of multiplying, reading fragments and filling panels.
-double busy_clocks(const Tile& tile, DType dtype) {
+double busy_clocks(const Tile& tile, DType dtype, bool gathered) {
   const auto size = static_cast<double>(size_of(dtype));
   const double warps = static_cast<double>(threads(tile)) / 32;
   const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / rate(tile, dtype);
@@ -85,7 +85,9 @@ double busy_clocks(const Tile& tile, DType dtype) {
                           ? warps * static_cast<double>((2 * tile.warp_m + tile.warp_n) * tile.k) * size / 32 * 0.75
                           : warps * static_cast<double>((tile.warp_m + tile.warp_n) * tile.k) * size / 128;
   const double fill = static_cast<double>((tile.m + tile.n) * tile.k) * size / 40;
-  return std::max({multiply, read, fill});
+  constexpr double kInstructions = 12;  // for each element that is gathered, 128 at once
+  const double gather = gathered ? static_cast<double>(tile.m * tile.k) * kInstructions / 128 : 0;
+  return std::max({multiply, read, fill, gather});
 }
 
 double predict(const Tile& tile, const Extent& e) {
@@ -96,7 +98,7 @@ double predict(const Tile& tile, const Extent& e) {
   const int64_t resident =
       std::max<int64_t>(1, std::min(kSharedPerMultiprocessor / shared_bytes(tile, e.dtype),
                                     kRegistersPerMultiprocessor / (registers(tile, e.dtype) * threads(tile))));
-  const double panel = busy_clocks(tile, e.dtype), count = static_cast<double>(panels);
+  const double panel = busy_clocks(tile, e.dtype, e.gathered), count = static_cast<double>(panels);
   // Alone, a block waits for memory between panels, and at both ends.
   const double alone = 2500 + count * std::max(panel * 1.1, 900.0 / static_cast<double>(tile.stages - 1));
   const double clocks = std::max(static_cast<double>(each) * (panel * count + 300),

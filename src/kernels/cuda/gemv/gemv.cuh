@@ -7,6 +7,17 @@
 
 namespace gemv {
 
+// W elements, of which `count` are there; zeros for the others.
+template <int W, class T>
+LATHE_DEVICE Vec<T, W> load_some(const T* from, long count) {
+  if (count >= W) return load_vector<W>(from);
+  Vec<T, W> result = {};
+  LATHE_UNROLL
+  for (int i = 0; i < W; ++i)
+    if (i < count) result.at[i] = from[i];
+  return result;
+}
+
 // 16-bit elements on tensor cores, the weights as left operand: 16 columns of the product by 8 * kTiles rows. Weights
 // are packed as [column / 16][K / 64][4][lane][8]: what a lane multiplies in one step. Within 64 elements of K a lane
 // has 16 neighbours, so that it reads its part of a row as vectors too (any order of K gives the same sums).
@@ -64,14 +75,14 @@ struct StreamTile {
       to[i] = static_cast<unsigned>(from.at[2 * i].bits) | static_cast<unsigned>(from.at[2 * i + 1].bits) << 16;
   }
 
-  // A lane's 16 elements of a row; zeros outside. K is a multiple of 8.
+  // A lane's 16 elements of a row; zeros outside.
   LATHE_DEVICE_MEMBER static void load_row(unsigned (&to)[8], const T* x, long pitch, int row, long m, long k,
                                            long at) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
       unsigned words[4] = {};
       const long from = at + lane() % 4 * 16 + half * 8;
-      if (row < m && from < k) copy_words(words, load_vector<8>(x + row * pitch + from));
+      if (row < m) copy_words(words, load_some<8>(x + row * pitch + from, k - from));
       LATHE_UNROLL
       for (int i = 0; i < 4; ++i) to[half * 4 + i] = words[i];
     }
@@ -119,7 +130,7 @@ struct DotTile {
       LATHE_UNROLL
       for (int r = 0; r < kRows; ++r) {
         if (r >= m) break;
-        const Vec<float, 4> row = load_vector<4>(x + r * pitch + at);
+        const Vec<float, 4> row = load_some<4>(x + r * pitch + at, k - at);
         LATHE_UNROLL
         for (int c = 0; c < kN; ++c) LATHE_UNROLL
         for (int e = 0; e < 4; ++e) sums[r][c] = fmaf(row.at[e], columns[c].at[e], sums[r][c]);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of few rows by constant weights, at the speed of memory.
+// Products of few rows by constant weights, at the speed of memory; convolutions of few pixels by one tap are such.
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cuda/conv/weights_tactic.h"
+#include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
 
 namespace lathe::cuda {
 namespace {
-
-using gemm::Product;
 
 // What the cost model assumes of the device: one H200.
 constexpr int64_t kMultiprocessors = 132;
@@ -22,7 +22,9 @@ constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;
 constexpr int64_t kDotColumns = 4, kDotPanel = 128;
 
 struct Plan {
-  Product product;
+  Problem problem;      // the output and the operands as the epilogue sees them
+  int dimension = 0;    // of the output: the columns
+  Expr pitch;           // elements between rows
   bool stream = false;  // 16-bit elements on tensor cores; otherwise f32
   int64_t m = 0, n = 0, k = 0;
   int64_t rows() const {  // of a tile
@@ -33,28 +35,67 @@ struct Plan {
   int64_t panel() const { return stream ? kStreamPanel : kDotPanel; }
 };
 
+std::optional<std::string> describe_product(const Problem& problem, Plan& plan) {
+  gemm::Product p;
+  if (auto reason = gemm::describe(problem, p)) return reason;
+  if (!p.weights) return "the weights are not constant";
+  if (!p.batch.empty()) return "a batch of weights";
+  plan.m = p.m.as_constant().value_or(0), plan.n = *p.n.as_constant(), plan.k = *p.k.as_constant();
+  if (p.a.across) return "the elements of a row are not neighbours";
+  plan.pitch = p.a.pitch;
+  plan.dimension = p.problem.outputs[0].rank() - 1;
+  plan.problem = std::move(p.problem);
+  return std::nullopt;
+}
+
+std::optional<std::string> describe_convolution(const Problem& problem, Plan& plan) {
+  const Operand &x = problem.inputs[0], &y = problem.outputs[0];
+  if (!problem.inputs[1].constant) return "the weights are not constant";
+  cpu::ConvAttributes attributes;
+  if (auto reason = cpu::resolve(problem, attributes)) return reason;
+  const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
+  bool keeps_pixels = true;
+  for (size_t d = 2; d < x.dims.size(); ++d) keeps_pixels &= x.dims[d] == y.dims[d];
+  if (attributes.groups != 1 || attributes.kernel != ones || attributes.pad != zeros || !keeps_pixels)
+    return "more than one tap, groups or strides";
+  if ((x.strides[1] != Expr(1) && x.dims[1] != Expr(1)) || !conv::has_one_pitch(x))
+    return "the elements of a row are not neighbours";
+  Expr pixels = y.dims[0];
+  for (size_t d = 2; d < y.dims.size(); ++d) pixels *= y.dims[d];
+  const Dims& weights = problem.inputs[1].constant->dims();
+  plan.m = pixels.as_constant().value_or(0), plan.n = weights[0], plan.k = weights[1];
+  plan.pitch = conv::pixel_pitch(x);
+  plan.dimension = 1;
+  plan.problem = problem;
+  return std::nullopt;
+}
+
 std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
-  if (!problem.is(OpKind::matmul)) return "not a matrix product";
+  const bool is_convolution = problem.is(OpKind::convolution);
+  if (!is_convolution && !problem.is(OpKind::matmul)) return "not a matrix product";
   const Operand& a = problem.inputs[0];
   plan.stream = a.dtype == DType::f16 || a.dtype == DType::bf16;
   if (!plan.stream && a.dtype != DType::f32) return fmt::format("elements of type {}", name_of(a.dtype));
-  if (auto reason = gemm::describe(problem, plan.product)) return reason;
-  const Product& p = plan.product;
-  if (!p.weights) return "the weights are not constant";
-  if (!p.batch.empty()) return "a batch of weights";
-  const auto m = p.m.as_constant();
+  if (auto reason = is_convolution ? describe_convolution(problem, plan) : describe_product(problem, plan))
+    return reason;
   const int64_t most = plan.stream ? 16 : 8;
-  if (!m || *m < 1 || *m > most) return fmt::format("the rows are not 1 to {}", most);
-  plan.m = *m, plan.n = *p.n.as_constant(), plan.k = *p.k.as_constant();
+  if (plan.m < 1 || plan.m > most) return fmt::format("the rows are not 1 to {}", most);
   if (plan.n == 0 || plan.k == 0) return "an empty dimension";
   const auto vector = static_cast<int64_t>(16 / size_of(a.dtype));
-  if (p.a.across || p.a.width != vector || plan.k % vector != 0) return "the rows are not whole vectors";
+  if (gemm::copy_width(a.dtype, Shape{plan.pitch, a.offset}) != vector) return "the rows do not begin at vectors";
   return std::nullopt;
+}
+
+// Rows of weights, padded to 16 bytes: [1][n][pitch].
+Result<Tensor> pack_rows(const Problem& problem, const Plan& plan) {
+  if (!problem.is(OpKind::convolution)) return gemm::pack_weights(problem);
+  LATHE_ASSIGN(const Tensor rows, conv::pack_weights(*problem.inputs[1].constant, plan.k));
+  return rows.reshaped({1, plan.n, rows.dims()[1]});
 }
 
 // B as StreamTile reads it: what each lane multiplies in each step lies together.
 Result<Tensor> pack_stream(const Problem& problem, const Plan& plan) {
-  LATHE_ASSIGN(const Tensor rows, gemm::pack_weights(problem));  // [1][n][pitch]
+  LATHE_ASSIGN(const Tensor rows, pack_rows(problem, plan));
   const int64_t pitch = rows.dims()[2];
   const int64_t columns = (plan.n + kStreamColumns - 1) / kStreamColumns,
                 panels = (plan.k + kStreamPanel - 1) / kStreamPanel;
@@ -114,21 +155,21 @@ class GemvTactic final : public Tactic {
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
     for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    LATHE_ASSIGN(Tensor packed, plan.stream ? pack_stream(problem, plan) : gemm::pack_weights(problem));
+    LATHE_ASSIGN(Tensor packed, plan.stream ? pack_stream(problem, plan) : pack_rows(problem, plan));
     const int64_t pitch = packed.dims()[2];
     Source source("gemv/gemv.cuh");
     source.input(0, problem.inputs[0], "A");
     source.input(1, gemm::packed_operand(packed), "B");
     emission.packed.push_back(std::move(packed));
-    gemm::Ending ending{plan.product.problem, dtype, plan.product.problem.outputs[0].rank() - 1, plan.m, plan.n, 1, {}};
+    gemm::Ending ending{plan.problem, dtype, plan.dimension, plan.m, plan.n, 1, {}};
+    if (problem.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
     const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
     const std::string type =
         plan.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, plan.rows() / 8)
                     : fmt::format("gemv::DotTile<{}, {}>", warps, plan.rows());
     const std::string run =
-        plan.stream
-            ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(plan.product.a.pitch))
-            : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(plan.product.a.pitch));
+        plan.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(plan.pitch))
+                    : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(plan.pitch));
     const std::string call = fmt::format(
         "using Tile = {0};\n"
         "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
