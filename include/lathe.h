@@ -57,8 +57,9 @@ TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads
 // Null and one error report when the file cannot be read or is refused. The caller owns the engine.
 TENSORRTAPI nvinfer1::ICudaEngine* loadEngineFile(nvinfer1::IRuntime& runtime, const char* path) noexcept;
 
-// Engines that this runtime loads from now on are only looked at: no device is opened, so that engines for other machines
-// and GPUs can be inspected and serialized here. createExecutionContext() of such an engine fails with one error report.
+// Engines that this runtime loads from now on are only looked at: no device is opened, so that engines for other
+// machines and GPUs can be inspected and serialized here. createExecutionContext() of such an engine fails with one
+// error report.
 TENSORRTAPI void setInspectionOnly(nvinfer1::IRuntime& runtime, bool only) noexcept;
 
 // ---- Reports -------------------------------------------------------------------------------------------------------
