@@ -16,20 +16,20 @@
 namespace lathe::api {
 namespace {
 
-// "cuda" is the first GPU, "cuda:1" that one.
-Result<int> ordinal_of(std::string_view target) {
-  if (target == "cuda") return 0;
+// "cuda" is the current GPU, "cuda:1" that one.
+Result<std::shared_ptr<Device>> open_target(std::string_view target) {
+  if (target == "cuda") return cuda::open_current_device();
   int ordinal = -1;
   const std::string_view digits = target.substr(target.find(':') + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
   if (error != std::errc() || end != digits.data() + digits.size())
     return fail(ErrorCode::config_invalid, "target '{}' names no GPU: say cuda, cuda:0, ...", target);
-  return ordinal;
+  return cuda::open_device(ordinal);
 }
 
 // A GPU here that plans for `target` run on; null when there is none, and the reason does not matter.
 std::shared_ptr<Device> find_device_for(std::string_view target) {
-  Result<std::shared_ptr<Device>> device = cuda::open_device(0);
+  Result<std::shared_ptr<Device>> device = cuda::open_current_device();
   return device && (*device)->target() == target ? *device : nullptr;
 }
 
@@ -40,14 +40,13 @@ Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, 
   if (header.target.starts_with("cpu")) return cpu::shared_device(cpu_threads);
   if (!header.target.starts_with("cuda"))
     return fail(ErrorCode::plan_target, "the plan is for '{}', which this library does not know", header.target);
-  return cuda::open_device(0);
+  return cuda::open_current_device();
 }
 
 Result<> TargetBuild::prepare(std::string_view target, int cpu_threads, BuildOptions& options) {
   if (target.starts_with("cuda-")) return prepare_cuda(target, find_device_for(target), options);
   if (!target.starts_with("cuda")) return prepare_cpu(target, cpu_threads, options);
-  LATHE_ASSIGN(const int ordinal, ordinal_of(target));
-  LATHE_ASSIGN(std::shared_ptr<Device> device, cuda::open_device(ordinal));
+  LATHE_ASSIGN(std::shared_ptr<Device> device, open_target(target));
   return prepare_cuda(device->target(), device, options);
 }
 

@@ -2,6 +2,8 @@
 // Shapes and addresses of a context. Execution is in execute.cpp.
 #include "runtime/context.h"
 
+#include <array>
+
 #include "plan/memory_planner.h"
 #include "plan/validate.h"
 
@@ -125,19 +127,24 @@ std::vector<std::string> Context::missing_shapes() const {
   return names;
 }
 
+int64_t Context::dim(size_t i, size_t d) const {
+  if (input_dims_[i]) return (*input_dims_[i])[d];
+  const Expr& dim = plan_.tensors[plan_.bindings[i].tensor].dims[d];
+  return prepared_ || dim.is_constant() ? dim.evaluate(symbols_).value_or(-1) : -1;
+}
+
 Dims Context::dims(size_t i) const {
-  if (input_dims_[i]) return *input_dims_[i];
-  Dims dims;
-  for (const Expr& dim : plan_.tensors[plan_.bindings[i].tensor].dims) {
-    const std::optional<int64_t> value = prepared_ || dim.is_constant() ? dim.evaluate(symbols_) : std::nullopt;
-    dims.push_back(value.value_or(-1));
-  }
+  Dims dims(plan_.tensors[plan_.bindings[i].tensor].dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) dims[d] = dim(i, d);
   return dims;
 }
 
 size_t Context::bytes(size_t i) const {
-  const std::optional<int64_t> count = checked_volume(dims(i));
-  return count ? static_cast<size_t>(*count) * size_of(plan_.tensors[plan_.bindings[i].tensor].dtype) : 0;
+  const plan::Tensor& tensor = plan_.tensors[plan_.bindings[i].tensor];
+  std::array<int64_t, kMaxRank> dims;
+  for (size_t d = 0; d < tensor.dims.size(); ++d) dims[d] = dim(i, d);
+  const std::optional<int64_t> count = checked_volume({dims.data(), tensor.dims.size()});
+  return count ? static_cast<size_t>(*count) * size_of(tensor.dtype) : 0;
 }
 
 // Binding shapes

@@ -51,6 +51,7 @@ class Context {
   std::function<void(const plan::Tensor& tensor, const TensorArg& content)> observer;
 
  private:
+  int64_t dim(size_t i, size_t d) const;  // -1 when unknown
   struct StepState {
     std::vector<TensorArg> inputs;
     std::vector<TensorArg> outputs;

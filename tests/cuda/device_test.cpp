@@ -22,6 +22,20 @@ TEST_F(DeviceTest, OpensOnceAndTellsWhatItIs) {
   EXPECT_FAILS((*device)->check_target("cpu-x86_64-avx512"), invalid_argument);
 }
 
+TEST_F(DeviceTest, TheCurrentDeviceIsTheCallers) {
+  fake_cuda_set_device_count(2);
+  const auto first = open_current_device();
+  ASSERT_OK(first);
+  EXPECT_EQ((*first)->name(), "cuda:0");
+  const auto second = *open_device(1);
+  const auto queue = *second->make_queue();
+  ASSERT_OK(queue->begin());  // makes the second device's context current
+  const auto current = open_current_device();
+  queue->end();
+  ASSERT_OK(current);
+  EXPECT_EQ(*current, second);
+}
+
 TEST_F(DeviceTest, MissingDevicesAndUnknownArchitectures) {
   EXPECT_FAILS(open_device(1), cuda_no_device);
   EXPECT_FAILS(open_device(-1), cuda_no_device);

@@ -140,6 +140,16 @@ Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordin
 
 }  // namespace
 
+Result<std::shared_ptr<Device>> open_current_device() {
+  LATHE_ASSIGN(const Driver* opened, driver());
+  CUdevice current = -1, device = -1;
+  if (opened->cuCtxGetDevice(&current) != CUDA_SUCCESS) return open_device(0);  // no context is current
+  LATHE_ASSIGN(const int count, count_devices(*opened));
+  for (int ordinal = 0; ordinal < count; ++ordinal)
+    if (opened->cuDeviceGet(&device, ordinal) == CUDA_SUCCESS && device == current) return open_device(ordinal);
+  return open_device(0);
+}
+
 Result<std::shared_ptr<Device>> open_device(int ordinal) {
   static auto& devices = *new SharedTable<int, CudaDevice>;  // for engines that outlive main()
   LATHE_ASSIGN(const Driver* opened, driver());

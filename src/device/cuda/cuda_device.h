@@ -12,4 +12,7 @@ namespace lathe::cuda {
 // long as somebody holds it.
 Result<std::shared_ptr<Device>> open_device(int ordinal);
 
+// The GPU of the context that is current to this thread (cudaSetDevice), or the first.
+Result<std::shared_ptr<Device>> open_current_device();
+
 }  // namespace lathe::cuda

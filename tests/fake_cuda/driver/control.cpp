@@ -99,6 +99,8 @@ FAKE_CONTROL void fake_cuda_use_memory(int ordinal, size_t bytes) {
   state().devices.at(ordinal).used_elsewhere = bytes;
 }
 
+FAKE_CONTROL int fake_cuda_inside() { return fake_cuda::Inside::depth() > 0; }
+
 FAKE_CONTROL void* fake_cuda_current_context() {
   return fake_cuda::context_stack().empty() ? nullptr : fake_cuda::context_stack().back();
 }

@@ -24,6 +24,7 @@ void fake_cuda_set_device_pools(int ordinal, int supported);
 void fake_cuda_fail(const char* function, size_t nth, int code, int sticky);
 size_t fake_cuda_calls();                  // since the reset
 const char* fake_cuda_call(size_t index);  // symbol of that call
+int fake_cuda_inside();                    // whether this thread is in a call: what it does is the stand-in's
 size_t fake_cuda_failures();               // that were asked for and have happened
 
 // Live objects of a kind: memory stream event graph executable module context.

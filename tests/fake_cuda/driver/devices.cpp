@@ -115,6 +115,12 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return entry.result;
 }
 
+CUresult cuCtxGetDevice(CUdevice* device) {
+  FAKE_ENTER(Needs::context);
+  *device = fake_cuda::context_stack().back()->ordinal;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   FAKE_ENTER(Needs::nothing);
   auto* pushed = reinterpret_cast<fake_cuda::Context*>(context);

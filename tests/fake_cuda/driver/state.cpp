@@ -67,6 +67,11 @@ Entry enter(const char* symbol, Needs needs) {
   return entry;
 }
 
+int& Inside::depth() {
+  thread_local int depth = 0;
+  return depth;
+}
+
 CUresult check_capture() {
   CUresult result = CUDA_SUCCESS;
   for (auto& [handle, stream] : state().streams) {

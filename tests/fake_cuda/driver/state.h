@@ -156,6 +156,14 @@ struct Entry {
   std::unique_lock<std::recursive_mutex> lock;
   CUresult result = CUDA_SUCCESS;
 };
+// While it lives, this thread is in a call: fake_cuda_inside().
+struct Inside {
+  Inside() { ++depth(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { --depth(); }
+  static int& depth();
+};
 enum class Needs { nothing, context };
 Entry enter(const char* symbol, Needs needs);
 // For calls that CUDA forbids while streams are captured; spoils the captures that it concerns.
@@ -183,6 +191,9 @@ namespace lathe::cuda {
 // The beginning of each function. FAKE_ENTER returns the failure that was asked for; FAKE_ENTER_RELEASE goes on all the
 // same, for calls that give something back.
 #define FAKE_ENTER(needs)                                    \
+  const fake_cuda::Inside inside;                            \
   auto entry = fake_cuda::enter(__func__, fake_cuda::needs); \
   if (entry.result != CUDA_SUCCESS) return entry.result
-#define FAKE_ENTER_RELEASE(needs) auto entry = fake_cuda::enter(__func__, fake_cuda::needs)
+#define FAKE_ENTER_RELEASE(needs) \
+  const fake_cuda::Inside inside; \
+  auto entry = fake_cuda::enter(__func__, fake_cuda::needs)

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device code compiles for every architecture: each header by itself, and the kernels of a network in each precision.
+// NVRTC is NVIDIA's own; no GPU is needed.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "NvInfer.h"
+#include "NvOnnxParser.h"
+#include "device/cuda/nvrtc.h"
+#include "device/cuda/nvrtc_compiler.h"
+#include "kernels/cuda/headers.h"
+#include "lathe.h"
+
+namespace lathe::cuda {
+namespace {
+
+struct LastError final : nvinfer1::ILogger {
+  void log(Severity severity, const char* message) noexcept override {
+    if (severity <= Severity::kERROR) text = message;
+  }
+  std::string text;
+};
+
+class Architectures : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    const auto found = nvrtc();
+    if (found) return;
+    ASSERT_EQ(std::getenv("CI"), nullptr) << found.error().to_string();
+    GTEST_SKIP() << found.error().to_string();
+  }
+  std::string target() const { return fmt::format("cuda-sm_{}", GetParam()); }
+};
+
+TEST_P(Architectures, EveryHeaderAlone) {
+  const auto compiler = NvrtcCompiler::create(target(), headers(), default_cache_folder());
+  ASSERT_TRUE(compiler) << compiler.error().to_string();
+  for (const Header& header : headers()) {
+    const std::string source =
+        fmt::format("#include \"{}\"\nextern \"C\" __global__ void lathe_kernel() {{}}\n", header.name);
+    const auto code = (*compiler)->compile(source);
+    EXPECT_TRUE(code) << header.name << ": " << code.error().to_string();
+  }
+}
+
+TEST_P(Architectures, EveryPrecisionOfANetwork) {
+  LastError error;
+  const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(error));
+  const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+  const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, error));
+  ASSERT_TRUE(parser->parseFromFile(LATHE_SOURCE_DIR "/examples/digits/digits.onnx", 0)) << error.text;
+  for (const auto precision : {nvinfer1::DataType::kFLOAT, nvinfer1::DataType::kHALF, nvinfer1::DataType::kBF16}) {
+    const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+    ASSERT_TRUE(setTarget(*config, target().c_str())) << lastError();
+    ASSERT_TRUE(setPrecision(*config, precision));
+    setBuildBudget(*config, 0);
+    const std::unique_ptr<nvinfer1::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+    EXPECT_NE(plan, nullptr) << static_cast<int>(precision) << ": " << error.text;
+  }
+}
+
+// One of each family; the others of a family have its instructions.
+INSTANTIATE_TEST_SUITE_P(Each, Architectures, testing::Values(75, 80, 86, 90, 100, 120));
+
+}  // namespace
+}  // namespace lathe::cuda
