@@ -63,17 +63,17 @@ Json support_of(const onnx::ImportReport& report) {
   for (const onnx::NodeSupport& node : report.nodes) {
     OperatorCount& entry = operators[{node.domain, node.op_type}];
     ++entry.count;
-    Json described = json_object({{"node", node.index},
-                                  {"name", node.name},
-                                  {"op", node.op_type},
-                                  {"domain", node.domain},
-                                  {"support", name_of(node.support)},
-                                  {"message", node.reason}});
+    const Json described = json_object({{"node", node.index},
+                                        {"name", node.name},
+                                        {"op", node.op_type},
+                                        {"domain", node.domain},
+                                        {"support", name_of(node.support)},
+                                        {"message", node.reason}});
     list.push_back(described);
     if (node.support == onnx::Support::native || node.support == onnx::Support::generic) continue;
     all = false;
     if (node.support == onnx::Support::unsupported) entry.supported = false;
-    problems.push_back(std::move(described));
+    problems.push_back(described);
   }
   Json counts = Json::array();
   for (const auto& [key, entry] : operators)

@@ -14,7 +14,7 @@ struct Graph {
 Result<CUgraph> capture(Stream& stream, const std::function<Result<>(Queue&)>& work) {
   LATHE_TRY(stream.capture_begin());
   const Result<> worked = work(stream);
-  const Result<CUgraph> graph = stream.capture_end();
+  Result<CUgraph> graph = stream.capture_end();
   if (worked) return graph;
   if (graph) stream.context().driver().cuGraphDestroy(*graph);
   return fail(worked.error());
