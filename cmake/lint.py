@@ -99,7 +99,7 @@ def check_tidy(build, seconds, jobs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--tidy-seconds", type=float, default=300)
+    parser.add_argument("--tidy-seconds", type=float, default=600)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     build = arguments.build.resolve()
