@@ -68,6 +68,7 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
   options.tactics = cuda::cuda_tactics();
   options.target = target;
   options.fuse_narrow_floats = true;
+  options.fuse_prologues = true;
   options.tuner.compiler = compiler_.get();
   options.tuner.timing_key = device ? device->timing_key() : std::string(target);
   options.tuner.device = std::move(device);

@@ -32,7 +32,8 @@ struct BuildOptions {
   std::string target;               // Device::target() of what the plan will run on
   bool fuse_narrow_floats = false;  // f16 and bf16 belong into regions as f32 does
   PassContext passes;
-  bool optimize = true;  // false: no passes, no fusion: the network as it stands
+  bool fuse_prologues = false;  // kernels may compute their input as they read it
+  bool optimize = true;         // false: no passes, no fusion: the network as it stands
   Progress progress;
 };
 

@@ -59,7 +59,7 @@ Problem Emitter::problem_of(const Region& region) {
     problem.attributes = &region.root->attributes();
     const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
     for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
-      const Value* input = region.root->input(i);
+      const Value* input = region.input(i);
       problem.inputs.push_back(input ? operand_of(input) : Operand());
       problem.inputs.back().omitted = !input;
       if (i == 0 && wants_channels_last(region)) {
@@ -84,6 +84,11 @@ Problem Emitter::problem_of(const Region& region) {
       problem.operands.push_back(operand_of(value, &result));
     }
   }
+  if (region.prologue.source) {
+    problem.prologue = region.prologue.program;
+    const Shape& x = region.prologue.source->shape();
+    for (const Value* value : region.prologue.operands) problem.prologue_operands.push_back(operand_of(value, &x));
+  }
   for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
   problem.program = region.program;
   problem.symbols = optimum_;
@@ -107,7 +112,7 @@ TensorId Emitter::as_read(const Value* value, const Operand& operand, bool trans
 bool Emitter::wants_channels_last(const Region& region) const {
   if (tactics_.empty() || (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution)))
     return false;
-  const Value* x = region.root->input(0);
+  const Value* x = region.input(0);
   if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
     return false;
   const auto channels = x->shape()[1].as_constant();
@@ -119,7 +124,7 @@ bool Emitter::wants_channels_last(const Region& region) const {
 
 Result<> Emitter::emit_kernel(const Region& region) {
   if (region.kind == RegionKind::kernel && wants_channels_last(region)) {
-    const Value* x = region.root->input(0);
+    const Value* x = region.input(0);
     if (!channels_last_.contains(x)) {
       plan::Tensor copy = plan_.tensors[temporary(x->name(), x->dtype(), x->shape())];
       plan_.tensors.pop_back();
@@ -170,13 +175,15 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
     if (input.kind == StepInput::packed) {
       step.inputs.push_back(constant_of(emission.packed[input.index]));
     } else if (input.kind == StepInput::input) {
-      const Value* value = region.root->input(input.index);
+      const Value* value = region.input(input.index);
       step.inputs.push_back(value ? as_read(value, problem.inputs[input.index], input.transposed) : plan::kNoTensor);
     } else {
-      const Value* value = region.operands[input.index];
+      const bool before = input.kind == StepInput::prologue;
+      const Value* value = (before ? region.prologue.operands : region.operands)[input.index];
+      const Operand& operand = (before ? problem.prologue_operands : problem.operands)[input.index];
       plan::Tensor tensor = plan_.tensors[tensor_of(value)];
-      tensor.dims = problem.operands[input.index].dims;
-      tensor.strides = problem.operands[input.index].strides;
+      tensor.dims = operand.dims;
+      tensor.strides = operand.strides;
       step.inputs.push_back(add_tensor(std::move(tensor)));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which nodes run together. A heavy op takes the pointwise nodes that follow it; what is left of the pointwise nodes is
-// grouped into expressions; everything else stands alone.
+// grouped into expressions, which the product that alone reads them may compute itself; everything else stands alone.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -48,10 +48,44 @@ RegionKind kind_alone(const Node& node) {
   }
 }
 
+Region region_of(RegionKind kind, Node* root) {
+  Region region;
+  region.kind = kind;
+  region.root = root;
+  region.nodes = {root};
+  return region;
+}
+
+bool is_point_convolution(const Node& node) {
+  const auto& attrs = node.attrs<ConvolutionAttrs>();
+  const Shape &x = node.input(0)->shape(), &w = node.input(1)->shape(), &y = node.output()->shape();
+  for (size_t d = 2; d < w.size(); ++d)
+    if (w[d] != Expr(1) || x[d] != y[d]) return false;
+  return attrs.groups == 1;
+}
+
+// Whether computing an element of its left input costs little beside what is done with it: each column tile of the
+// product computes it anew.
+bool pays_prologue(const Node& node) {
+  constexpr int64_t kFewColumns = 256;
+  const Value* weights = node.input(1);
+  if (!weights || !weights->constant()) return false;
+  if (node.is(OpKind::matmul)) {
+    const auto& attrs = node.attrs<MatmulAttrs>();
+    return node.input(0)->rank() >= 2 && !attrs.transpose_a &&
+           node.output()->shape().back().as_constant() <= kFewColumns;
+  }
+  return node.is(OpKind::convolution) && is_point_convolution(node) &&
+         node.output()->shape()[1].as_constant() <= kFewColumns;
+}
+
 class Grouper {
  public:
   Grouper(const ir::Graph& graph, const GroupingOptions& options)
-      : graph_(graph), fuse_(options.fuse), narrow_floats_(options.narrow_floats) {}
+      : graph_(graph),
+        fuse_(options.fuse),
+        prologues_(options.fuse && options.prologues),
+        narrow_floats_(options.narrow_floats) {}
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
@@ -59,6 +93,7 @@ class Grouper {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (is_programmable(**it, narrow_floats_) && all_broadcast(**it) && !owner_.contains(it->get()))
         take_expression(it->get());
+    if (prologues_) join_prologues();
     return in_order();
   }
 
@@ -71,7 +106,7 @@ class Grouper {
 
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
   void take_epilogue(Node* root) {
-    Region region{RegionKind::kernel, root, {root}, {}, {}, {}};
+    Region region = region_of(RegionKind::kernel, root);
     ProgramBuilder program(root->output());
     if (Value* bias = bias_of(*root)) program.add_bias(bias);
     Value* result = root->output();
@@ -83,7 +118,7 @@ class Grouper {
       region.nodes.push_back(next);
       result = next->output();
     }
-    program.finish(result, region);
+    region.program = program.finish(result, region.operands);
     add(std::move(region), result);
   }
 
@@ -118,10 +153,44 @@ class Grouper {
     ProgramBuilder program;
     for (Node* node : nodes)
       if (!program.add(*node)) return false;
-    Region region{RegionKind::pointwise, last, nodes, {}, {}, {}};
-    program.finish(last->output(), region);
+    Region region = region_of(RegionKind::pointwise, last);
+    region.nodes = nodes;
+    region.program = program.finish(last->output(), region.operands);
     add(std::move(region), last->output());
     return true;
+  }
+
+  // Expressions that only one kernel reads, as its left operand, become part of it.
+  void join_prologues() {
+    for (Region& expression : regions_) {
+      if (expression.kind != RegionKind::pointwise) continue;
+      const Value* result = expression.result();
+      if (!result->has_single_use() || result->uses()[0].index != 0) continue;
+      Node* reader = result->uses()[0].node;
+      const auto owner = owner_.find(reader);
+      if (owner == owner_.end() || regions_[owner->second].root != reader || !pays_prologue(*reader)) continue;
+      join_prologue(expression, regions_[owner->second]);
+    }
+  }
+
+  void join_prologue(Region& expression, Region& kernel) {
+    const Value* result = expression.result();
+    Value* source = nullptr;
+    for (Value* operand : expression.operands) {
+      if (operand->shape() != result->shape()) continue;
+      if (source || operand->constant()) return;  // a second large tensor would be read for each tile too
+      source = operand;
+    }
+    constexpr size_t kCheap = 8;  // instructions
+    if (!source || source->dtype() != result->dtype() || expression.program.code.size() > kCheap) return;
+    ProgramBuilder program(source);
+    for (const Node* node : expression.nodes)
+      if (!program.add(*node)) return;
+    kernel.prologue.source = source;
+    kernel.prologue.program = program.finish(result, kernel.prologue.operands);
+    kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
+    for (const Node* node : expression.nodes) owner_[node] = owner_.at(kernel.root);
+    expression.nodes.clear();
   }
 
   void add(Region region, Value* result) {
@@ -144,9 +213,9 @@ class Grouper {
       const auto it = owner_.find(node.get());
       if (it != owner_.end()) {
         Region& region = regions_[it->second];
-        if (region.nodes.back() == node.get()) ordered.push_back(std::move(region));
+        if (!region.nodes.empty() && region.nodes.back() == node.get()) ordered.push_back(std::move(region));
       } else if (!node->is(OpKind::constant)) {
-        Region region{kind_alone(*node), node.get(), {node.get()}, {}, {}, {}};
+        Region region = region_of(kind_alone(*node), node.get());
         for (size_t i = 0; i < node->num_outputs(); ++i) region.outputs.push_back(node->output(i));
         ordered.push_back(std::move(region));
       }
@@ -156,6 +225,7 @@ class Grouper {
 
   const ir::Graph& graph_;
   bool fuse_;
+  bool prologues_;
   bool narrow_floats_;
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
@@ -169,11 +239,11 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
 }
 
 Region region_alone(Node& node) {
-  Region region{is_heavy(node) ? RegionKind::kernel : RegionKind::eval, &node, {&node}, {}, {}, {}};
+  Region region = region_of(is_heavy(node) ? RegionKind::kernel : RegionKind::eval, &node);
   if (region.kind == RegionKind::kernel) {
     ProgramBuilder program(node.output());
     if (Value* bias = bias_of(node)) program.add_bias(bias);
-    program.finish(node.output(), region);
+    region.program = program.finish(node.output(), region.operands);
   } else {
     region.program = {1, {}, {0}};
   }

@@ -192,9 +192,10 @@ bool Placement::may_be_overwritten(const Value* operand, const Region& region) c
   // These run their epilogue on each tile before they write it, other kernels in a second pass. What the root itself
   // reads must stay: it reads whole neighbourhoods.
   if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
-  const std::vector<Value*>& inputs = region.root->inputs();
-  return std::none_of(inputs.begin(), inputs.end(),
-                      [&](const Value* input) { return input && location(input).root == location(operand).root; });
+  std::vector<Value*> read = region.prologue.operands;
+  for (size_t i = 0; i < region.root->num_inputs(); ++i) read.push_back(region.input(i));
+  return std::none_of(read.begin(), read.end(),
+                      [&](const Value* value) { return value && location(value).root == location(operand).root; });
 }
 
 // The last region that reads any value in a root's memory may write its result over it, element by element.

@@ -197,9 +197,8 @@ bool ProgramBuilder::add_bias(ir::Value* bias) {
   return true;
 }
 
-void ProgramBuilder::finish(const ir::Value* result, Region& region) {
-  Program& program = region.program;
-  program = {};
+Program ProgramBuilder::finish(const ir::Value* result, std::vector<ir::Value*>& operands) const {
+  Program program;
   const size_t inputs = operands_.size() + has_accumulator_;
   program.num_inputs = static_cast<uint16_t>(inputs);
   const auto reg = [&](int source) {
@@ -211,7 +210,8 @@ void ProgramBuilder::finish(const ir::Value* result, Region& region) {
     program.code.push_back(instruction);
   }
   program.outputs = {reg(sources_.at(result))};
-  region.operands = operands_;
+  operands = operands_;
+  return program;
 }
 
 }  // namespace lathe

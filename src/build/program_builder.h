@@ -23,7 +23,8 @@ class ProgramBuilder {
   // Adds `bias[channel]` to the accumulator.
   bool add_bias(ir::Value* bias);
 
-  void finish(const ir::Value* result, Region& region);
+  // The program, and the values that its inputs (after the accumulator) stand for.
+  Program finish(const ir::Value* result, std::vector<ir::Value*>& operands) const;
 
  private:
   struct Pending {

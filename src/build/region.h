@@ -25,11 +25,22 @@ struct Region {
   Program program;                   // kernel: epilogue (register 0 = the root's result); pointwise: the expression
   std::vector<ir::Value*> operands;  // program inputs; for a kernel they follow the accumulator
 
+  // A kernel may compute its root's input 0 as it reads: from `source` (register 0, of the same shape and type) and the
+  // operands after it.
+  struct Prologue {
+    ir::Value* source = nullptr;  // null = there is none
+    Program program;
+    std::vector<ir::Value*> operands;
+  } prologue;
+
   const ir::Value* result() const { return outputs[0]; }
+  // What is in memory of the root's inputs.
+  ir::Value* input(size_t i) const { return i == 0 && prologue.source ? prologue.source : root->input(i); }
 };
 
 struct GroupingOptions {
   bool fuse = true;            // false keeps every node apart (for comparing against)
+  bool prologues = false;      // kernels may compute their input as they read it
   bool narrow_floats = false;  // f16 and bf16 may be operands and results of regions, which compute in f32
 };
 

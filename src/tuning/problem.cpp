@@ -59,6 +59,11 @@ std::string to_text(const Problem& problem) {
     for (const Operand& operand : *list) text += operand_text(operand) + ",";
     if (list != &problem.outputs) text += ")";
   }
+  if (problem.has_prologue()) {
+    text += " after {" + to_text(problem.prologue) + "} (";
+    for (const Operand& operand : problem.prologue_operands) text += operand_text(operand) + ",";
+    text += ")";
+  }
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.threads);
   return problem.tf32 ? text + " tf32" : text;
 }

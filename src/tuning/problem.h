@@ -34,6 +34,9 @@ struct Problem {
       operands;  // the program's, broadcast to the output: input 1.. of an epilogue, 0.. of a pointwise program
   std::vector<Operand> outputs;
   Program program;  // identity = none
+  // What the root reads as input 0, computed from inputs[0] (register 0) and these, broadcast to it; empty = as it is.
+  Program prologue;
+  std::vector<Operand> prologue_operands;
   int threads = 1;
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
   bool tf32 = false;             // products of f32 may round their operands to TF32
@@ -44,6 +47,7 @@ struct Problem {
   }
   // Whether it moves one operand to the output and computes nothing.
   bool is_copy() const { return !attributes && operands.size() == 1 && program.is_identity(); }
+  bool has_prologue() const { return !prologue.outputs.empty(); }
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
 };
 

@@ -19,7 +19,8 @@ struct Config {
 
 // Where a step's input comes from.
 struct StepInput {
-  enum Kind { input, operand, packed } kind = input;  // problem.inputs[index], problem.operands[index], packed[index]
+  // problem.inputs[index], problem.operands[index], packed[index], problem.prologue_operands[index]
+  enum Kind { input, operand, packed, prologue } kind = input;
   size_t index = 0;
   bool transposed = false;  // read with its last two dimensions swapped
 };
@@ -48,6 +49,8 @@ class Tactic {
   virtual std::optional<std::string> refuse(const Problem& problem) const = 0;
   // Whether it also takes ops of several results; others are not asked.
   virtual bool makes_several_results() const { return false; }
+  // Whether it computes input 0 as it reads; tactics that do not are not asked for problems with a prologue.
+  virtual bool takes_prologue() const { return false; }
   virtual std::vector<Config> configs(const Problem& problem) const = 0;  // best guess first
   virtual Result<Emission> emit(const Problem& problem, const Config& config) const = 0;
 };

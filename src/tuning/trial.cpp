@@ -98,6 +98,7 @@ Result<> shrink(Problem& problem) {
   LATHE_CHECK(result.has_value());
   set_dims(problem.outputs[0], *result);
   for (Operand& operand : problem.operands) set_operand_dims(operand, problem.outputs[0]);
+  for (Operand& operand : problem.prologue_operands) set_operand_dims(operand, x);
   return {};
 }
 
@@ -181,8 +182,36 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Devic
     LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));
     data->operands_.push_back(std::move(slot));
   }
+  for (const Operand& operand : data->problem_.prologue_operands) {
+    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));
+    data->prologue_operands_.push_back(std::move(slot));
+  }
   LATHE_ASSIGN(data->output_, data->make_slot(data->problem_.outputs[0], 0, device, queue));
   return data;
+}
+
+namespace {
+
+// The program's result for each element of `dims`; registers of the same dims, dense.
+Result<Tensor> apply(const Program& program, const std::vector<Tensor>& registers, const Dims& dims) {
+  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, dims));
+  std::vector<float> in(registers.size());
+  for (int64_t i = 0, n = result.volume(); i < n; ++i) {
+    for (size_t k = 0; k < registers.size(); ++k) in[k] = element(registers[k], i);
+    evaluate(program, in, {result.mutable_as<float>() + i, 1});
+  }
+  return result;
+}
+
+}  // namespace
+
+// The slots' contents after those already there, dense, in f32.
+Result<> TrialData::append(const std::vector<Slot>& slots, std::vector<Tensor>& to) {
+  for (const Slot& slot : slots) {
+    LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
+    to.push_back(std::move(dense));
+  }
+  return {};
 }
 
 Result<Tensor> TrialData::expected() const {
@@ -199,24 +228,23 @@ Result<Tensor> TrialData::expected() const {
         inputs.push_back(std::move(dense));
       }
     }
+    if (problem_.has_prologue()) {
+      std::vector<Tensor> before = {inputs[0]};
+      LATHE_TRY(append(prologue_operands_, before));
+      LATHE_ASSIGN(inputs[0], apply(problem_.prologue, before, problem_.inputs[0].opt_dims));
+    }
     LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
     registers.push_back(outputs[0]);
   }
-  for (const Slot& slot : operands_) {
-    LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
-    registers.push_back(std::move(dense));
-  }
-  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, problem_.outputs[0].opt_dims));
-  std::vector<float> in(registers.size());
-  for (int64_t i = 0, n = result.volume(); i < n; ++i) {
-    for (size_t k = 0; k < registers.size(); ++k) in[k] = element(registers[k], i);
-    evaluate(problem_.program, in, {result.mutable_as<float>() + i, 1});
-  }
-  return result;
+  LATHE_TRY(append(operands_, registers));
+  return apply(problem_.program, registers, problem_.outputs[0].opt_dims);
 }
 
 TensorArg TrialData::arg(const StepInput& input) const {
-  TensorArg arg = input.kind == StepInput::operand ? operands_[input.index].arg : inputs_[input.index].arg;
+  const std::vector<Slot>& slots = input.kind == StepInput::operand    ? operands_
+                                   : input.kind == StepInput::prologue ? prologue_operands_
+                                                                       : inputs_;
+  TensorArg arg = slots[input.index].arg;
   if (input.transposed) {
     std::swap(arg.dims[arg.rank - 1], arg.dims[arg.rank - 2]);
     std::swap(arg.strides[arg.rank - 1], arg.strides[arg.rank - 2]);

@@ -33,11 +33,13 @@ class TrialData {
     DeviceMemory on_device;
     TensorArg arg;
   };
+  static Result<> append(const std::vector<Slot>& slots, std::vector<Tensor>& to);
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, Device& device, Queue& queue) const;
 
   Problem problem_;
   std::vector<Slot> inputs_;
   std::vector<Slot> operands_;
+  std::vector<Slot> prologue_operands_;
   Slot output_;
 };
 

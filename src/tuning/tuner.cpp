@@ -90,6 +90,12 @@ bool Tuner::is_predicted_faster(const Candidate& a, const Candidate& b) {
   return a.config.predicted_us < b.config.predicted_us;
 }
 
+std::optional<std::string> Tuner::refusal_of(const Tactic& tactic, const Problem& problem) {
+  if (problem.outputs.size() > 1 && !tactic.makes_several_results()) return "several results";
+  if (problem.has_prologue() && !tactic.takes_prologue()) return "a program before it";
+  return tactic.refuse(problem);
+}
+
 // All candidates that do not refuse.
 Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) const {
   Job job;
@@ -98,8 +104,7 @@ Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) co
   job.problem.tf32 = options_.tf32;
   job.text = to_text(job.problem);
   for (const Tactic* tactic : tactics) {
-    const bool too_many = problem.outputs.size() > 1 && !tactic->makes_several_results();
-    if (const auto reason = too_many ? std::string("several results") : tactic->refuse(job.problem)) {
+    if (const auto reason = refusal_of(*tactic, job.problem)) {
       job.choice.refusals.push_back(fmt::format("{}: {}", tactic->name(), *reason));
       continue;
     }

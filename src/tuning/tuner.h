@@ -66,6 +66,7 @@ class Tuner {
     bool measured = false;
   };
   Job make_job(const Problem& problem, const TacticList& tactics) const;
+  static std::optional<std::string> refusal_of(const Tactic& tactic, const Problem& problem);
   static bool is_predicted_faster(const Candidate& a, const Candidate& b);
   static void keep_finalists(std::vector<Candidate>& candidates, size_t most);
   void look_up(Job& job) const;

@@ -213,11 +213,12 @@ Result<> compile(const Backend& backend, const Problem& problem, const Emission&
 
 Result<Placed> place_input(const Backend& backend, const Problem& problem, const Emission& emission,
                            const StepInput& input, const std::vector<Tensor>& inputs,
-                           const std::vector<Tensor>& operands, Queue& queue) {
+                           const std::vector<Tensor>& operands, const std::vector<Tensor>& prologue_operands,
+                           Queue& queue) {
   if (input.kind == StepInput::packed) return place_packed(backend, emission.packed[input.index], queue);
-  const bool is_input = input.kind == StepInput::input;
-  Operand operand = (is_input ? problem.inputs : problem.operands)[input.index];
-  const Tensor& content = (is_input ? inputs : operands)[input.index];
+  const bool is_input = input.kind == StepInput::input, is_before = input.kind == StepInput::prologue;
+  Operand operand = (is_input ? problem.inputs : is_before ? problem.prologue_operands : problem.operands)[input.index];
+  const Tensor& content = (is_input ? inputs : is_before ? prologue_operands : operands)[input.index];
   operand.opt_dims = content.dims();  // of an operand that is broadcast: its own
   if (operand.opt_strides.size() != operand.opt_dims.size()) operand = cuda::operand(operand.dtype, content.dims());
   LATHE_ASSIGN(Placed placed, place(backend, operand, &content, queue));
@@ -226,6 +227,39 @@ Result<Placed> place_input(const Backend& backend, const Problem& problem, const
     std::swap(placed.arg.strides[placed.arg.rank - 1], placed.arg.strides[placed.arg.rank - 2]);
   }
   return placed;
+}
+
+// Contents of operands: given, constant, or random.
+Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, const std::vector<Tensor>& given,
+                                        std::mt19937& generator) {
+  std::vector<Tensor> contents;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Operand operand = operands[i];
+    contents.emplace_back();
+    if (i < given.size()) contents[i] = given[i];
+    if (operand.constant) contents[i] = *operand.constant;
+    if (contents[i].defined()) continue;
+    for (size_t d = 0; d < operand.opt_dims.size(); ++d)
+      if (operand.opt_strides[d] == 0) operand.opt_dims[d] = std::min<int64_t>(operand.opt_dims[d], 1);
+    LATHE_ASSIGN(contents[i], random_tensor(operand, generator));
+  }
+  return contents;
+}
+
+// What the root reads as input 0, in the input's type.
+Result<Tensor> apply_prologue(const Problem& problem, const Tensor& x, const std::vector<Tensor>& operands) {
+  LATHE_ASSIGN(Tensor result, Tensor::allocate(x.dtype(), x.dims()));
+  std::vector<float> in(problem.prologue.num_inputs), out(1);
+  for (int64_t i = 0; i < x.volume(); ++i) {
+    in[0] = static_cast<float>(x.at_double(i));
+    for (size_t k = 0; k < operands.size(); ++k) in[k + 1] = operand_at(operands[k], x.dims(), i);
+    evaluate(problem.prologue, in, out);
+    dispatch(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      result.mutable_as<T>()[i] = static_cast<T>(out[0]);
+    });
+  }
+  return result;
 }
 
 // An error names the problem.
@@ -282,7 +316,8 @@ Problem op_problem(const Attributes& attributes, std::vector<Operand> inputs, st
 
 Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem,
                                        const Config& config, const std::vector<Tensor>& inputs,
-                                       const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols) {
+                                       const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols,
+                                       const std::vector<Tensor>& prologue_operands) {
   LATHE_ASSIGN(const Emission emission, tactic.emit(problem, config));
   Step step;
   LATHE_TRY(compile(backend, problem, emission, step));
@@ -291,7 +326,8 @@ Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tac
   std::vector<Placed> placed_inputs, placed_outputs;
   std::vector<TensorArg> input_args, output_args;
   for (const StepInput& input : emission.inputs) {
-    LATHE_ASSIGN(Placed placed, place_input(backend, problem, emission, input, inputs, operands, *queue));
+    LATHE_ASSIGN(Placed placed,
+                 place_input(backend, problem, emission, input, inputs, operands, prologue_operands, *queue));
     input_args.push_back(placed.arg);
     placed_inputs.push_back(std::move(placed));
   }
@@ -328,18 +364,14 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
       LATHE_ASSIGN(inputs[i], random_tensor(input, generator));
     }
   }
-  for (size_t i = 0; i < problem.operands.size(); ++i) {
-    Operand operand = problem.operands[i];
-    operands.emplace_back();
-    if (i < options.operands.size()) operands[i] = options.operands[i];
-    if (operand.constant) operands[i] = *operand.constant;
-    if (operands[i].defined()) continue;
-    for (size_t d = 0; d < operand.opt_dims.size(); ++d)
-      if (operand.opt_strides[d] == 0) operand.opt_dims[d] = std::min<int64_t>(operand.opt_dims[d], 1);
-    LATHE_ASSIGN(operands[i], random_tensor(operand, generator));
-  }
+  LATHE_ASSIGN(operands, contents_of(problem.operands, options.operands, generator));
+  LATHE_ASSIGN(const std::vector<Tensor> before,
+               contents_of(problem.prologue_operands, options.prologue_operands, generator));
   LATHE_ASSIGN(const std::vector<Tensor> got,
-               run_kernel(backend, tactic, problem, config, inputs, operands, options.symbols));
+               run_kernel(backend, tactic, problem, config, inputs, operands, options.symbols, before));
+  if (problem.has_prologue()) {
+    LATHE_ASSIGN(inputs[0], apply_prologue(problem, inputs[0], before));
+  }
   LATHE_ASSIGN(const std::vector<Tensor> want, expected_outputs(problem, inputs, operands, options.evaluate_as_typed));
   for (size_t i = 0; i < got.size(); ++i) LATHE_TRY(compare(got[i], want[i], options.tolerance, i));
   return {};

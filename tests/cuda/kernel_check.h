@@ -21,7 +21,7 @@ struct CheckOptions {
   double tolerance = -1;
   uint32_t seed = 1;
   // Contents, by index; undefined ones are random: normal floats, integers from -8 to 8 (or 0 to 8).
-  std::vector<Tensor> inputs, operands;
+  std::vector<Tensor> inputs, operands, prologue_operands;
   std::vector<int64_t> symbols;  // values of the problem's symbols: operands have these dims
   // Run the plain evaluation in the types given, so that its roundings are expected too. Otherwise 16-bit floats are
   // evaluated in f32.
@@ -41,7 +41,8 @@ Problem op_problem(const Attributes& attributes, std::vector<Operand> inputs, st
 // outputs must be left alone.
 Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem,
                                        const Config& config, const std::vector<Tensor>& inputs,
-                                       const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols);
+                                       const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols,
+                                       const std::vector<Tensor>& prologue_operands = {});
 Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
                       const CheckOptions& options);
 // The first configuration, or all. A tactic that refuses is an error.

@@ -201,27 +201,38 @@ void Source::output(size_t index, const Operand& operand, std::string_view name)
 }
 
 void Source::fusion(const Problem& problem, size_t first_input) {
-  const Shape& dims = problem.outputs[0].dims;
-  const bool has_accumulator = problem.attributes != nullptr;
-  std::string members;
-  std::vector<std::string> objects;
-  for (size_t k = 0; k < problem.operands.size(); ++k) {
-    const std::string name = fmt::format("Op{}", k);
-    input(first_input + k, broadcast(problem.operands[k], problem.outputs[0]), name);
-    members += fmt::format("  {} op{};\n", name, k);
-    objects.push_back(name + "_");
-  }
   Program program = problem.program;
   if (program.outputs.empty()) {
     program.num_inputs = 1;
     program.outputs = {0};
   }
-  declarations_ += "struct Fusion {\n";
-  declarations_ += fmt::format("  static constexpr int kCoordinates = {}, kOutputs = {};\n",
-                               std::max<size_t>(dims.size(), 1), program.outputs.size());
+  std::vector<Operand> operands;
+  for (const Operand& operand : problem.operands) operands.push_back(broadcast(operand, problem.outputs[0]));
+  declare_program({"Fusion", "fusion_", "Op"}, program, problem.outputs[0].dims.size(), operands, first_input,
+                  problem.attributes != nullptr);
+}
+
+void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input) {
+  declare_program({"Prologue", "prologue_", "Pre"}, program, views[0].dims.size(), std::span(views).subspan(1),
+                  first_input, true);
+}
+
+void Source::declare_program(const ProgramNames& names, const Program& program, size_t rank,
+                             std::span<const Operand> operands, size_t first_input, bool has_accumulator) {
+  std::string members;
+  std::vector<std::string> objects;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const std::string name = fmt::format("{}{}", names.operand, k);
+    input(first_input + k, operands[k], name);
+    members += fmt::format("  {} op{};\n", name, k);
+    objects.push_back(name + "_");
+  }
+  declarations_ += fmt::format("struct {} {{\n", names.type);
+  declarations_ += fmt::format("  static constexpr int kCoordinates = {}, kOutputs = {};\n", std::max<size_t>(rank, 1),
+                               program.outputs.size());
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
-  declarations_ += members + program_function(program, has_accumulator, problem.operands.size()) + "};\n";
-  objects_ += fmt::format("  const Fusion fusion_{{{}}};\n", join(objects, ", "));
+  declarations_ += members + program_function(program, has_accumulator, operands.size()) + "};\n";
+  objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));
 }
 
 void Source::workspace(std::string_view name, Expr byte_offset, std::string_view type) {

@@ -37,6 +37,8 @@ class Source {
   // For an epilogue: fusion_.apply<D, W>(v, c, count). For a pure pointwise program, which has no accumulator:
   // fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
   void fusion(const Problem& problem, size_t first_input);
+  // For a problem's prologue: prologue_.apply<D, W>(v, c, count), in the dims of views[0]; the others are its operands.
+  void prologue(const Program& program, const std::vector<Operand>& views, size_t first_input);
   // Integers by index: type `name`, object name##_, read as name##_(i).
   void list(std::string_view name, const Shape& values);
   // A pointer `name` to elements of `type` that many bytes into the workspace.
@@ -51,6 +53,11 @@ class Source {
                       int min_blocks = 1);
 
  private:
+  struct ProgramNames {
+    std::string_view type, object, operand;
+  };
+  void declare_program(const ProgramNames& names, const Program& program, size_t rank,
+                       std::span<const Operand> operands, size_t first_input, bool has_accumulator);
   void tensor(LaunchArg arg, const Operand& operand, std::string_view name);
   std::string index_function(std::string_view name, const Shape& values, std::vector<std::string>& members);
 

@@ -2,7 +2,7 @@
 // Convolution as an implicit matrix product: output pixels by output channels.
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
-#include "kernels/cuda/gemm/epilogue_tactic.h"
+#include "kernels/cuda/gemm/prologue_tactic.h"
 
 namespace lathe::cuda {
 namespace {
@@ -59,6 +59,9 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   int64_t pixels = 1;  // of an image
   for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];
   plan.reading = reading_of(x, a, plan.width, pixels);
+  if (problem.has_prologue() && (plan.reading != Reading::dense || a.groups > 1))
+    return "a program before a window of several elements";
+  if (auto reason = gemm::refuse_prologue(problem, 1)) return reason;
   const int64_t unit = plan.reading == Reading::window ? plan.width : 1;
   plan.padded = (plan.channels + unit - 1) / unit * unit;
   plan.pixels = y.dims[0];
@@ -67,13 +70,14 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
 }
 
 // Declares the loader `a`.
-std::string input_loader(Source& source, const Problem& problem, const Plan& plan, const Tile& tile) {
+std::string input_loader(Source& source, const Problem& problem, const Plan& plan, const Tile& tile,
+                         Emission& emission) {
   if (plan.reading == Reading::dense) {
     const std::string group = fmt::format(" + batch * {}L", plan.channels);
-    return gemm::dense_loader(source,
-                              {"a", "A", plan.attributes.groups > 1 ? group : "", conv::pixel_pitch(problem.inputs[0]),
-                               plan.width, false, plan.pixels, plan.k()},
-                              tile);
+    return gemm::left_loader(source, problem, 1,
+                             {"a", "A", plan.attributes.groups > 1 ? group : "", conv::pixel_pitch(problem.inputs[0]),
+                              plan.width, false, plan.pixels, plan.k()},
+                             tile, emission);
   }
   std::string text = fmt::format("using Window = {};\n  ", conv::window_type(plan.attributes));
   text += plan.reading == Reading::window
@@ -87,6 +91,7 @@ std::string input_loader(Source& source, const Problem& problem, const Plan& pla
 class ConvTactic final : public Tactic {
  public:
   std::string_view name() const override { return "conv"; }
+  bool takes_prologue() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     Plan plan;
@@ -129,7 +134,7 @@ class ConvTactic final : public Tactic {
                     gemm::tile_type(tile, dtype, false, false), source.number(plan.pixels), plan.outputs, plan.k());
     body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
     body += "const long batch = block.batch;\n  ";
-    body += input_loader(source, problem, plan, tile);
+    body += input_loader(source, problem, plan, tile, emission);
     body += gemm::dense_loader(source,
                                {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,
                                 static_cast<int>(16 / size_of(dtype)), false, plan.outputs, plan.k()},

@@ -63,6 +63,8 @@ class GatherLoader {
         *reinterpret_cast<Chunk*>(panel + Panel::chunk_offset(row_of(i), chunk_of(c))) = elements_[i][c];
   }
 
+  LATHE_DEVICE_MEMBER void finish(char*) {}
+
  private:
   using T = typename X::Type;
   static constexpr int kWidth = 16 / static_cast<int>(sizeof(T));

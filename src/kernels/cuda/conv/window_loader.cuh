@@ -61,6 +61,7 @@ class WindowLoader {
   }
 
   LATHE_DEVICE_MEMBER void place(char*) {}
+  LATHE_DEVICE_MEMBER void finish(char*) {}
 
  private:
   using T = typename X::Type;

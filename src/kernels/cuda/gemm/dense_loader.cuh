@@ -31,6 +31,10 @@ LATHE_DEVICE int clamp(int value, int limit) { return value < 0 ? 0 : value < li
 template <class T, class Panel, int kThreads, int kWidth, bool kAcross, bool kWholeRows, bool kWholeColumns>
 class DenseLoader {
  public:
+  using Element = T;
+  using Block = Panel;
+  static constexpr int kAtOnceInRow = kWidth;
+
   LATHE_DEVICE_MEMBER void start(const T* data, long pitch, long row, long rows, long column, long columns) {
     pitch_ = pitch;
     at_ = data + (row + row_of(0)) * pitch + column + column_of(0);
@@ -61,18 +65,22 @@ class DenseLoader {
   }
 
   LATHE_DEVICE_MEMBER void place(char*) {}
+  LATHE_DEVICE_MEMBER void finish(char*) {}
 
- private:
-  static constexpr int kMany = 1 << 30;
+ protected:
   static constexpr int kPerRow = Panel::kColumns / kWidth;
   static constexpr int kPasses = (Panel::kRows * kPerRow + kThreads - 1) / kThreads;
-  // Copies through registers are few at once, for want of them.
-  static constexpr int kAtOnce = kWidth * sizeof(T) < 4 ? 4 : kPasses;
   static constexpr bool kUneven = Panel::kRows * kPerRow % kThreads != 0;
-  static constexpr bool kSteady = kThreads % (kPerRow * 8) == 0;  // all copies of a thread have one column and swizzle
 
   LATHE_DEVICE_MEMBER static int row_of(int i) { return (thread_x() + i * kThreads) / kPerRow; }
   LATHE_DEVICE_MEMBER static int column_of(int i) { return (thread_x() + i * kThreads) % kPerRow * kWidth; }
+
+ private:
+  static constexpr int kMany = 1 << 30;
+  // Copies through registers are few at once, for want of them.
+  static constexpr int kAtOnce = kWidth * sizeof(T) < 4 ? 4 : kPasses;
+  static constexpr bool kSteady = kThreads % (kPerRow * 8) == 0;  // all copies of a thread have one column and swizzle
+
   // From the thread's first copy to its copy `i`.
   LATHE_DEVICE_MEMBER static int rows_ahead(int i) {
     return kSteady ? i * (kThreads / kPerRow) : row_of(i) - row_of(0);

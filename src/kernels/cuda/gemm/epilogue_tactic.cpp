@@ -57,15 +57,22 @@ void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
   emission.launches.push_back(source.finish(call, {ceildiv(vectors, kReduceThreads), 1, 1}, kReduceThreads, 0));
 }
 
-std::string dense_loader(Source& source, const DenseOperand& o, const Tile& tile) {
+std::string dense_loader_type(const DenseOperand& o, const Tile& tile) {
   const bool first = o.loader == "a";
   const bool whole_outer = mod(o.outer, first ? tile.m : tile.n) == Expr(0), whole_k = mod(o.k, tile.k) == Expr(0);
-  return fmt::format(
-      "gemm::DenseLoader<{0}::Type, Tile::Panel{1}, Tile::kThreads, {2}, {3}, {4}, {5}> {6};\n"
-      "  gemm::start_dense<{3}>({6}, {0}_.data{7}, {8}, {9}, {10}, block, k);\n  ",
-      o.tensor, first ? "A" : "B", o.width, o.across, o.across ? whole_k : whole_outer,
-      o.across ? whole_outer : whole_k, o.loader, o.offset, source.number(o.pitch),
-      first ? "block.row" : "block.column", source.number(o.outer));
+  return fmt::format("gemm::DenseLoader<{}::Type, Tile::Panel{}, Tile::kThreads, {}, {}, {}, {}>", o.tensor,
+                     first ? "A" : "B", o.width, o.across, o.across ? whole_k : whole_outer,
+                     o.across ? whole_outer : whole_k);
+}
+
+std::string dense_loader_start(Source& source, const DenseOperand& o) {
+  return fmt::format("{}_.data{}, {}, {}, {}, block, k", o.tensor, o.offset, source.number(o.pitch),
+                     o.loader == "a" ? "block.row" : "block.column", source.number(o.outer));
+}
+
+std::string dense_loader(Source& source, const DenseOperand& o, const Tile& tile) {
+  return fmt::format("{0} {1};\n  gemm::start_dense<{2}>({1}, {3});\n  ", dense_loader_type(o, tile), o.loader,
+                     o.across, dense_loader_start(source, o));
 }
 
 int copy_width(DType dtype, std::span<const Expr> strides) {

@@ -20,7 +20,10 @@ struct DenseOperand {
   bool across = false;  // `outer` is contiguous
   Expr outer, k;
 };
+// The text that declares its loader and starts it; the loader's type, and what follows it in start_dense().
 std::string dense_loader(Source& source, const DenseOperand& operand, const Tile& tile);
+std::string dense_loader_type(const DenseOperand& operand, const Tile& tile);
+std::string dense_loader_start(Source& source, const DenseOperand& operand);
 
 // Elements that can be copied at once when rows and matrices begin at multiples of `strides`; 1 when that is less than
 // the 4 bytes of an asynchronous copy.

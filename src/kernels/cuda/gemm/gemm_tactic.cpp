@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products by tiles, on tensor cores where the type allows.
-#include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemm/prologue_tactic.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 #include "kernels/cuda/source.h"
 
@@ -24,22 +24,32 @@ std::string batch_offset(Source& source, const Product& p, const gemm::Matrix& m
   return text;
 }
 
-std::string loader(Source& source, const Product& p, bool first, const Tile& tile) {
+gemm::DenseOperand dense_operand(Source& source, const Product& p, bool first) {
   const gemm::Matrix& matrix = first ? p.a : p.b;
-  return gemm::dense_loader(source,
-                            {first ? "a" : "b", first ? "A" : "B", batch_offset(source, p, matrix), matrix.pitch,
-                             matrix.width, matrix.across, first ? p.m : p.n, p.k},
-                            tile);
+  return {first ? "a" : "b",
+          first ? "A" : "B",
+          batch_offset(source, p, matrix),
+          matrix.pitch,
+          matrix.width,
+          matrix.across,
+          first ? p.m : p.n,
+          p.k};
 }
 
 class GemmTactic final : public Tactic {
  public:
   std::string_view name() const override { return "gemm"; }
+  bool takes_prologue() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (problem.outputs.size() != 1) return "several outputs";
     Product product;
-    return gemm::describe(problem, product);
+    if (auto reason = gemm::describe(problem, product)) return reason;
+    if (!problem.has_prologue()) return std::nullopt;
+    const Operand& a = problem.inputs[0];
+    if (product.a.across || !product.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))
+      return "a program before matrices that are not rows of one";
+    return gemm::refuse_prologue(problem, a.dims.size() - 1);
   }
 
   std::vector<Config> configs(const Problem& problem) const override { return gemm::configs(extent_of(problem)); }
@@ -66,7 +76,9 @@ class GemmTactic final : public Tactic {
                                    source.number(p.m), source.number(p.n), source.number(p.k));
     body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
     body += "const long batch = block.batch;\n  ";
-    body += loader(source, p, true, tile) + loader(source, p, false, tile);
+    body += gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1, dense_operand(source, p, true), tile,
+                              emission);
+    body += gemm::dense_loader(source, dense_operand(source, p, false), tile);
     gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch),
                         {}};
     ending.weights_first = p.weights;

@@ -14,7 +14,8 @@ inline constexpr int kRingBytes = Tile::kStages* kStageBytes<Tile>;
 // Adds the product of `blocks` blocks of K. kWeightsFirst: B does not depend on the launches before this one, so that
 // its first blocks are fetched while those still run. The ring is free for other use on return. A tile that reads ahead
 // gets the fragments of step s + 1 while it multiplies step s; its last step reads the next block's first. Loaders are
-// asked for blocks past the last too, and give zeros then: a branch would keep their code out of the multiplications.
+// asked for blocks past the last too, and give zeros then: a branch would keep their code out of the multiplications. A
+// loader may finish what its own thread copied before the other threads see it.
 template <bool kWeightsFirst, class Tile, class LoaderA, class LoaderB>
 LATHE_DEVICE void main_loop(Tile& tile, LoaderA& a, LoaderB& b, int blocks, char* ring) {
   constexpr int kStages = Tile::kStages, kSteps = Tile::kSteps, kA = Tile::PanelA::kBytes;
@@ -29,6 +30,7 @@ LATHE_DEVICE void main_loop(Tile& tile, LoaderA& a, LoaderB& b, int blocks, char
     copy_async_commit();
   }
   copy_async_wait<kStages - 2>();
+  a.finish(slot(0));
   barrier();
 
   typename Tile::Fragments fragments[Tile::kBuffers];
@@ -42,6 +44,7 @@ LATHE_DEVICE void main_loop(Tile& tile, LoaderA& a, LoaderB& b, int blocks, char
       writing = reading;
       reading = reading + 1 == kStages ? 0 : reading + 1;
       copy_async_wait<kStages - 2>();
+      a.finish(slot(reading));
       barrier();
     };
     LATHE_UNROLL

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/prologue_tactic.h"
+
+#include "kernels/cuda/collapse.h"
+
+namespace lathe::cuda::gemm {
+namespace {
+
+template <class T>
+T taken_out(std::vector<T>& values, size_t at) {
+  T value = values[at];
+  values.erase(values.begin() + static_cast<std::ptrdiff_t>(at));
+  return value;
+}
+
+// Input 0 and the prologue's operands with as few dimensions for the rows as possible, and the column.
+std::vector<Operand> row_views(const Problem& problem, size_t column) {
+  std::vector<Operand> tensors = {problem.inputs[0]};
+  for (const Operand& operand : problem.prologue_operands) tensors.push_back(broadcast(operand, problem.inputs[0]));
+  std::vector<Operand> columns(tensors.size());
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    columns[k].dims = {taken_out(tensors[k].dims, column)};
+    columns[k].strides = {taken_out(tensors[k].strides, column)};
+    columns[k].opt_dims = {taken_out(tensors[k].opt_dims, column)};
+    columns[k].opt_strides = {taken_out(tensors[k].opt_strides, column)};
+  }
+  std::vector<Operand> views = collapse(std::move(tensors));
+  for (size_t k = 0; k < views.size(); ++k) {
+    views[k].dims.push_back(columns[k].dims[0]);
+    views[k].strides.push_back(columns[k].strides[0]);
+    views[k].opt_dims.push_back(columns[k].opt_dims[0]);
+    views[k].opt_strides.push_back(columns[k].opt_strides[0]);
+  }
+  return views;
+}
+
+}  // namespace
+
+std::optional<std::string> refuse_prologue(const Problem& problem, size_t column) {
+  if (!problem.has_prologue()) return std::nullopt;
+  const Operand& x = problem.inputs[0];
+  if (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32)
+    return fmt::format("a program on elements of type {}", name_of(x.dtype));
+  if (x.strides[column] != Expr(1)) return "a program on elements that are not neighbours";
+  return std::nullopt;
+}
+
+std::string left_loader(Source& source, const Problem& problem, size_t column, const DenseOperand& operand,
+                        const Tile& tile, Emission& emission) {
+  if (!problem.has_prologue()) return dense_loader(source, operand, tile);
+  const std::vector<Operand> views = row_views(problem, column);
+  const size_t first = emission.inputs.size();
+  for (size_t k = 0; k < problem.prologue_operands.size(); ++k) emission.inputs.push_back({StepInput::prologue, k});
+  source.prologue(problem.prologue, views, first);
+  source.list("PrologueRows", Shape(views[0].dims.begin(), views[0].dims.end() - 1));
+  return fmt::format(
+      "gemm::ProgramLoader<{}, Prologue, PrologueRows> a(prologue_, PrologueRows_);\n"
+      "  a.start_program(block.row, {}, block.k, k);\n"
+      "  gemm::start_dense<false>(a, {});\n  ",
+      dense_loader_type(operand, tile), source.number(operand.outer), dense_loader_start(source, operand));
+}
+
+}  // namespace lathe::cuda::gemm
