@@ -308,11 +308,13 @@ Result<> Emitter::emit_view(const Region& region) {
   if (placement_.is_free(region)) return {};
   const Value* input = region.root->input(0);
   const Value* output = region.result();
-  if (tactics_.empty() || introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) ||
-      !placement_.is_dense_linear(output))
-    return emit_alone(*region.root);
   const Location location = placement_.location(output);
-  return emit_copy(tensor_of(input), tensor_at(output, input->shape(), {}, location), region.root->name(),
+  const bool dense = placement_.is_dense_linear(output);
+  const std::optional<Shape> strides = dense ? Shape() : split_dims(output->shape(), location.strides, input->shape());
+  if (tactics_.empty() || introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) ||
+      !strides)
+    return emit_alone(*region.root);
+  return emit_copy(tensor_of(input), tensor_at(output, input->shape(), *strides, location), region.root->name(),
                    origin_of(region));
 }
 

@@ -39,6 +39,25 @@ bool introduces_symbols(const Region& region, const ir::Graph& graph) {
   });
 }
 
+std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const Shape& wanted) {
+  Shape result(wanted.size(), 1);
+  size_t next = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const size_t first = next;
+    Expr product = 1;
+    while (product != dims[d] && next < wanted.size()) product *= wanted[next++];
+    if (product != dims[d]) return std::nullopt;
+    Expr stride = strides[d];
+    for (size_t i = next; i-- > first;) {
+      result[i] = stride;
+      stride *= wanted[i];
+    }
+  }
+  for (; next < wanted.size(); ++next)
+    if (wanted[next] != Expr(1)) return std::nullopt;
+  return result;
+}
+
 Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain)
     : graph_(graph), plain_(plain) {
   for (const Value* input : graph.inputs()) entries_[input];
@@ -89,7 +108,11 @@ void Placement::link_views(const std::vector<Region>& regions) {
     if (region.kind == RegionKind::view) {
       Value* input = region.root->input(0);
       const Value* output = region.result();
-      if (!is_dense_linear(input) || input->constant() || volume(input->shape()) != volume(output->shape())) continue;
+      if (input->constant() || volume(input->shape()) != volume(output->shape())) continue;
+      if (!is_dense_linear(input)) {
+        copied_views_[output] = input;
+        continue;
+      }
       entry(output).link = Link::reshape;
       entry(output).base = input;
       for (const Value* base = input; base; base = entry(base).base) entry(base).needs_dense = true;
@@ -101,26 +124,62 @@ void Placement::link_views(const std::vector<Region>& regions) {
 }
 
 // A part is written in place when it is a whole tensor of its own that a kernel with strided output makes.
+bool Placement::may_be_part(const Value* value, const Value* whole) const {
+  const Entry& mine = entry(value);
+  if (mine.link != Link::none || mine.needs_dense || value->is_graph_output() || mine.layout != entry(whole).layout ||
+      !has_image_rank(value))
+    return false;
+  const auto view = copied_views_.find(value);
+  if (view != copied_views_.end())
+    return split_dims(value->shape(), dense_strides(value->shape(), Layout::linear), view->second->shape()).has_value();
+  const auto kind = producer_kinds_.find(value);
+  return kind != producer_kinds_.end() &&
+         (kind->second == RegionKind::kernel || kind->second == RegionKind::pointwise ||
+          kind->second == RegionKind::movement);
+}
+
+// How many parts from `first` on are, one after the other, all of one value's slices; 0 when they are not.
+size_t Placement::slices_of_one(const std::vector<Value*>& parts, size_t first, size_t axis) const {
+  const Value* base = entry(parts[first]).base;
+  Expr covered = 0;
+  for (size_t i = first; i < parts.size(); ++i) {
+    const Entry& mine = entry(parts[i]);
+    if (mine.link != Link::slice || mine.base != base) return 0;
+    for (size_t d = 0; d < mine.begin.size(); ++d)
+      if (mine.begin[d] != (d == axis ? covered : Expr(0)) || (d != axis && parts[i]->shape()[d] != base->shape()[d]))
+        return 0;
+    covered += parts[i]->shape()[axis];
+    if (covered == base->shape()[axis]) return i + 1 - first;
+  }
+  return 0;
+}
+
 void Placement::link_concat(const Region& region) {
   const Value* result = region.result();
   const auto axis = static_cast<size_t>(region.root->attrs<ConcatAttrs>().axis +
                                         (region.root->attrs<ConcatAttrs>().axis < 0 ? result->rank() : 0));
+  const std::vector<Value*>& parts = region.root->inputs();
+  std::vector<bool>& in_place = in_place_[result];
+  in_place.resize(parts.size());
   Expr position = 0;
-  for (const Value* part : region.root->inputs()) {
-    Entry& mine = entry(part);
-    const auto kind = producer_kinds_.find(part);
-    const bool strided_producer =
-        kind != producer_kinds_.end() && (kind->second == RegionKind::kernel || kind->second == RegionKind::pointwise ||
-                                          kind->second == RegionKind::movement);
-    const bool once = std::count(region.root->inputs().begin(), region.root->inputs().end(), part) == 1;
-    if (strided_producer && once && mine.link == Link::none && !mine.needs_dense && !part->is_graph_output() &&
-        mine.layout == entry(result).layout && has_image_rank(part)) {
-      mine.link = Link::part;
-      mine.base = result;
-      mine.begin.assign(static_cast<size_t>(result->rank()), 0);
-      mine.begin[axis] = position;
+  const auto place = [&](const Value* value) {
+    Entry& mine = entry(value);
+    mine.link = Link::part;
+    mine.base = result;
+    mine.begin.assign(static_cast<size_t>(result->rank()), 0);
+    mine.begin[axis] = position;
+  };
+  for (size_t i = 0; i < parts.size();) {
+    const bool once = std::count(parts.begin(), parts.end(), parts[i]) == 1;
+    size_t count = once ? slices_of_one(parts, i, axis) : 0;
+    const Value* whole = count > 0 ? entry(parts[i]).base : parts[i];
+    if (once && may_be_part(whole, result)) {
+      place(whole);
+      std::fill_n(in_place.begin() + static_cast<std::ptrdiff_t>(i), std::max<size_t>(count, 1), true);
+    } else {
+      count = 1;
     }
-    position += part->shape()[axis];
+    for (count = std::max<size_t>(count, 1); count > 0; --count) position += parts[i++]->shape()[axis];
   }
 }
 
@@ -244,11 +303,6 @@ bool Placement::is_free(const Region& region) const {
   return std::all_of(region.outputs.begin(), region.outputs.end(), [&](const Value* output) {
     return entry(output).link == Link::reshape || entry(output).link == Link::slice;
   });
-}
-
-bool Placement::is_in_place(const Region& concat, size_t i) const {
-  const Entry& part = entry(concat.root->input(i));
-  return part.link == Link::part && part.base == concat.result();
 }
 
 bool Placement::is_dense_linear(const Value* value) const {

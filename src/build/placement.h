@@ -20,6 +20,10 @@ struct Location {
 // Whether the region's output dims hold computed symbols that its inputs' do not: its evaluation binds them.
 bool introduces_symbols(const Region& region, const ir::Graph& graph);
 
+// The strides by which a tensor is read as if each of its dims were one or several of `wanted`; nullopt when they
+// differ in another way.
+std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const Shape& wanted);
+
 class Placement {
  public:
   // `plain` keeps everything row-major and apart, for plans without strided kernels.
@@ -30,7 +34,7 @@ class Placement {
   // True when the region's result needs no step of its own: its memory is already some other value's.
   bool is_free(const Region& region) const;
   // Input `i` of a concatenation that its producer writes in place.
-  bool is_in_place(const Region& concat, size_t i) const;
+  bool is_in_place(const Region& concat, size_t i) const { return in_place_.at(concat.result())[i]; }
   bool is_dense_linear(const ir::Value* value) const;
   // Written over an operand that nothing reads afterwards: only for steps that read each element before writing it.
   bool is_over_operand(const ir::Value* value) const { return entry(value).link == Link::over; }
@@ -48,6 +52,8 @@ class Placement {
   void assign_layouts(const std::vector<Region>& regions);
   void link_views(const std::vector<Region>& regions);
   void link_concat(const Region& region);
+  bool may_be_part(const ir::Value* value, const ir::Value* whole) const;
+  size_t slices_of_one(const std::vector<ir::Value*>& parts, size_t first, size_t axis) const;
   bool link_slice(const Region& region);
   void link_over_operands(const std::vector<Region>& regions);
   bool may_be_overwritten(const ir::Value* operand, const Region& region) const;
@@ -58,6 +64,8 @@ class Placement {
   bool plain_;
   std::unordered_map<const ir::Value*, Entry> entries_;
   std::unordered_map<const ir::Value*, RegionKind> producer_kinds_;
+  std::unordered_map<const ir::Value*, const ir::Value*> copied_views_;  // results of views that copy: what they read
+  std::unordered_map<const ir::Value*, std::vector<bool>> in_place_;     // of concatenations, by result: each part
 };
 
 }  // namespace lathe

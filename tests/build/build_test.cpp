@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs become plans that compute what the plain evaluation computes.
 #include "build/engine_fixture.h"
+#include "build/placement.h"
 
 namespace lathe {
 namespace {
@@ -90,6 +91,76 @@ TEST(Build, ConcatIsWrittenInPlace) {
   build_engine(text, native_options(), 2, &report);
   for (const RegionReport& region : report.regions)
     EXPECT_EQ(region.name.find("part"), std::string::npos) << region.name;
+}
+
+// A value of which all slices are joined with others lies in the whole from the start.
+TEST(Build, SlicesThatAreJoinedAgainStayInPlace) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[2, 8, 6, 6]
+    %w = constant{value=f32[16, 8, 1, 1]{~1}}()
+    %v = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %s, %t = split{axis=1}(%v)
+    %w2 = constant{value=f32[8, 8, 3, 3]{~2}}()
+    %m = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%t, %w2)
+    %a = elementwise{op=add}(%m, %t)
+    %c = concat{axis=1}(%s, %t, %a)
+    %w3 = constant{value=f32[8, 24, 1, 1]{~3}}()
+    %y = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%c, %w3)
+    output %y
+  })";
+  check(text, {{2, 8, 6, 6}});
+  BuildReport report;
+  build_engine(text, native_options(), 2, &report);
+  for (const RegionReport& region : report.regions)
+    EXPECT_EQ(region.name.find("part"), std::string::npos) << region.name;
+}
+
+// Slices in another order, of a part of the value, or twice, are copied.
+TEST(Build, OtherSlicesAreCopied) {
+  for (const char* parts : {"%t, %s, %x", "%t, %x, %s", "%s, %x, %x", "%s, %t, %v", "%s, %t, %t"}) {
+    SCOPED_TRACE(parts);
+    check(std::string(R"(graph "g" {
+    input %x: f32[2, 8, 6, 6]
+    %w = constant{value=f32[16, 8, 1, 1]{~1}}()
+    %v = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %s, %t = split{axis=1}(%v)
+    %c = concat{axis=1}()") +
+              parts + R"()
+    %r = activation{op=relu}(%c)
+    output %r
+  })",
+          {{2, 8, 6, 6}});
+  }
+}
+
+TEST(Build, ReshapesAreCopiedIntoTheirPlace) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[2, 8, 6, 4]
+    %w = constant{value=f32[12, 8, 1, 1]{~1}}()
+    %a = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %b = convolution{stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %shape = constant{value=i64[3]{2, 12, -1}}()
+    %f = reshape(%a, %shape)
+    %g = reshape(%b, %shape)
+    %c = concat{axis=2}(%f, %g)
+    %r = activation{op=sigmoid}(%c)
+    output %r
+  })";
+  check(text, {{2, 8, 6, 4}});
+  BuildReport report;
+  build_engine(text, native_options(), 2, &report);
+  for (const RegionReport& region : report.regions)
+    EXPECT_EQ(region.name.find("part"), std::string::npos) << region.name;
+}
+
+TEST(Build, SplitDims) {
+  EXPECT_EQ(split_dims({2, 24, 30}, {900, 31, 1}, {2, 24, 5, 6}), (Shape{900, 31, 6, 1}));
+  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {1, 2, 4, 1, 6, 1}), (Shape{100, 50, 12, 12, 2, 1}));
+  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {48}), std::nullopt);
+  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {4, 12}), std::nullopt);
+  EXPECT_EQ(split_dims({2}, {1}, {2, 3}), std::nullopt);
+  const Expr n = Expr::symbol(0);
+  EXPECT_EQ(split_dims({n, 6}, {9, 1}, {n, 2, 3}), (Shape{9, 3, 1}));
 }
 
 TEST(Build, ResultsAreWrittenOverDeadOperands) {
