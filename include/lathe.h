@@ -42,6 +42,13 @@ TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexce
 // stay in float32. The network's inputs and outputs keep their types. False for other types.
 TENSORRTAPI bool setPrecision(nvinfer1::IBuilderConfig& config, nvinfer1::DataType type) noexcept;
 
+// Tactic sources that nvinfer1::TacticSource lacks, for IBuilderConfig::setTacticSources: kernels of NVIDIA's cuBLASLt
+// and cuDNN compete with our own. Off unless asked for: an engine that uses one needs the library wherever it is
+// loaded, and ICudaEngine::getTacticSources() tells which. The libraries are opened at run time; LATHE_CUBLASLT and
+// LATHE_CUDNN in the environment give their paths. One that is missing while building is not used.
+inline constexpr nvinfer1::TacticSource kCUBLAS_LT = static_cast<nvinfer1::TacticSource>(16);
+inline constexpr nvinfer1::TacticSource kCUDNN = static_cast<nvinfer1::TacticSource>(17);
+
 // Threads that CPU engines are tuned for. 0: all cores this process may use (default). False when negative.
 TENSORRTAPI bool setCpuThreads(nvinfer1::IBuilderConfig& config, int32_t threads) noexcept;
 

@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "Value of open dimensions");
   app.add_option("--budget", options.budget, "Seconds of tuning");
   app.add_option("--timingCache", options.timing_cache, "File of measurements to reuse, and to add to");
+  app.add_flag("--libraries", options.libraries, "cuBLASLt's and cuDNN's kernels may be used beside our own");
   app.add_option("--without", options.without, "Tactics to leave out");
   app.add_option("--seconds", seconds, "To measure for");
   app.add_flag("--steps", steps, "Show the steps that take longest");

@@ -73,7 +73,7 @@ Result<> Subject::build(const SubjectOptions& options) {
   if (!options.timing_cache.empty())
     if (const auto file = MappedFile::open(options.timing_cache)) LATHE_TRY(cache.deserialize((*file)->bytes()));
   api::TargetBuild target;
-  LATHE_TRY(target.prepare(options.target, options.threads, build));
+  LATHE_TRY(target.prepare(options.target, options.threads, build, {options.libraries, options.libraries}));
   device_ = build.tuner.device;
   std::erase_if(build.tactics, [&](const Tactic* tactic) {
     return std::find(options.without.begin(), options.without.end(), tactic->name()) != options.without.end();

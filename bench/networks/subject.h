@@ -20,6 +20,7 @@ struct SubjectOptions {
   int64_t batch = 1;
   double budget = 10;
   std::string timing_cache;
+  bool libraries = false;            // cuBLASLt and cuDNN are tactic sources
   std::vector<std::string> without;  // names of tactics
 };
 

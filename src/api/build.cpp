@@ -9,6 +9,7 @@
 #include "api/engine_inspector.h"
 #include "api/json.h"
 #include "api/network.h"
+#include "lathe.h"
 #include "plan/writer.h"
 
 namespace lathe::api {
@@ -124,7 +125,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     options.profiles.push_back(std::move(shapes));
   }
   TargetBuild target;
-  LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options));
+  const LibrarySources libraries{settings.has(kCUBLAS_LT), settings.has(kCUDNN)};
+  LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries));
   if (options.fuse_narrow_floats) options.passes.precision = settings.precision;  // elsewhere it does not pay
   options.tuner.tf32 = options.fuse_narrow_floats && settings.has(nv::BuilderFlag::kTF32);
   options.tuner.budget_seconds =

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lathe.h"
+
 namespace lathe::api {
 
 BuilderConfig::BuilderConfig(std::shared_ptr<BuilderCore> core) : core_(std::move(core)) {
@@ -57,9 +59,15 @@ int32_t BuilderConfig::addOptimizationProfile(const nv::IOptimizationProfile* pr
 }
 
 bool BuilderConfig::setTacticSources(nv::TacticSources tacticSources) noexcept {
-  if (tacticSources >> nv::EnumMax<nv::TacticSource>() != 0) return false;
-  tactic_sources_ = tacticSources;
-  return true;
+  return guarded(reporter(), "IBuilderConfig::setTacticSources", [&]() -> Result<> {
+    const nv::TacticSources known =
+        ((nv::TacticSources{1} << nv::EnumMax<nv::TacticSource>()) - 1) | bit_of(kCUBLAS_LT) | bit_of(kCUDNN);
+    if ((tacticSources & ~known) != 0)
+      return fail(ErrorCode::config_invalid, "tactic sources {:#x} include unknown ones; {:#x} are known",
+                  tacticSources, known);
+    tactic_sources_ = tacticSources;
+    return {};
+  });
 }
 
 nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob, std::size_t size) const noexcept {

@@ -18,6 +18,7 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
 
   const std::vector<const OptimizationProfile*>& profiles() const { return profiles_; }
   bool has(nv::BuilderFlag flag) const { return flags_ & bit_of(flag); }
+  bool has(nv::TacticSource source) const { return tactic_sources_ & bit_of(source); }
 
   // Lathe's own settings; see lathe.h.
   double budget_seconds = -1;

@@ -7,7 +7,10 @@
 #include "api/engine_inspector.h"
 #include "api/execution_context.h"
 #include "api/host_memory.h"
+#include "device/cuda/convolution_call.h"
+#include "device/cuda/matmul_call.h"
 #include "kernels/cpu/open_device.h"
+#include "lathe.h"
 
 namespace lathe::api {
 namespace {
@@ -132,7 +135,14 @@ nv::IRefitter* CudaEngine::createRefitter(nv::ILogger&) noexcept {
 }
 
 nv::TacticSources CudaEngine::getTacticSources() const noexcept {
-  return bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
+  nv::TacticSources sources =
+      bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
+  for (const plan::Step& step : core_->plan().steps)
+    for (const Launch& launch : step.launches) {
+      if (launch.library == cuda::kCublasLtName) sources |= bit_of(kCUBLAS_LT);
+      if (launch.library == cuda::kCudnnName) sources |= bit_of(kCUDNN);
+    }
+  return sources;
 }
 
 nv::ProfilingVerbosity CudaEngine::getProfilingVerbosity() const noexcept { return verbosity_of(core_->plan()); }

@@ -11,6 +11,8 @@
 #include "kernels/cpu/target.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/headers.h"
+#include "kernels/cuda/libraries/cublaslt_tactic.h"
+#include "kernels/cuda/libraries/cudnn_tactic.h"
 #include "plan/header.h"
 
 namespace lathe::api {
@@ -33,6 +35,20 @@ std::shared_ptr<Device> find_device_for(std::string_view target) {
   return device && (*device)->target() == target ? *device : nullptr;
 }
 
+// A library that cannot be used makes its tactic refuse, with the reason. Without a device it is not looked for: the
+// machine that runs the plan has it. What it offers goes into the key of timings.
+template <class LibraryTactic, class Handle>
+std::unique_ptr<Tactic> library_tactic(const char* name,
+                                       const std::optional<Result<std::shared_ptr<const Handle>>>& handle,
+                                       std::string& timing_key) {
+  timing_key += fmt::format(", {}", name);
+  if (!handle) return std::make_unique<LibraryTactic>(nullptr, "");
+  const Result<std::shared_ptr<const Handle>>& made = *handle;
+  if (!made) return std::make_unique<LibraryTactic>(nullptr, made.error().message);
+  timing_key += " " + (*made)->library().version_text();
+  return std::make_unique<LibraryTactic>(*made, "");
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, int cpu_threads) {
@@ -43,11 +59,11 @@ Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, 
   return cuda::open_current_device();
 }
 
-Result<> TargetBuild::prepare(std::string_view target, int cpu_threads, BuildOptions& options) {
-  if (target.starts_with("cuda-")) return prepare_cuda(target, find_device_for(target), options);
+Result<> TargetBuild::prepare(std::string_view target, int cpu_threads, BuildOptions& options, LibrarySources sources) {
+  if (target.starts_with("cuda-")) return prepare_cuda(target, find_device_for(target), options, sources);
   if (!target.starts_with("cuda")) return prepare_cpu(target, cpu_threads, options);
   LATHE_ASSIGN(std::shared_ptr<Device> device, open_target(target));
-  return prepare_cuda(device->target(), device, options);
+  return prepare_cuda(device->target(), device, options, sources);
 }
 
 Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, BuildOptions& options) {
@@ -63,7 +79,8 @@ Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, Buil
   return {};
 }
 
-Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Device> device, BuildOptions& options) {
+Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Device> device, BuildOptions& options,
+                                   LibrarySources sources) {
   LATHE_ASSIGN(compiler_, cuda::NvrtcCompiler::create(target, cuda::headers()));
   options.tactics = cuda::cuda_tactics();
   options.target = target;
@@ -71,6 +88,14 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
   options.fuse_prologues = true;
   options.tuner.compiler = compiler_.get();
   options.tuner.timing_key = device ? device->timing_key() : std::string(target);
+  std::optional<Result<std::shared_ptr<const cuda::CublasLtHandle>>> cublaslt;
+  std::optional<Result<std::shared_ptr<const cuda::CudnnHandle>>> cudnn;
+  if (device && sources.cublaslt) cublaslt = cuda::libraries_of(*device).cublaslt();
+  if (device && sources.cudnn) cudnn = cuda::libraries_of(*device).cudnn();
+  std::string& key = options.tuner.timing_key;
+  if (sources.cublaslt) library_tactics_.push_back(library_tactic<cuda::CublasLtTactic>("cuBLASLt", cublaslt, key));
+  if (sources.cudnn) library_tactics_.push_back(library_tactic<cuda::CudnnTactic>("cuDNN", cudnn, key));
+  for (const auto& tactic : library_tactics_) options.tactics.insert(options.tactics.begin(), tactic.get());
   options.tuner.device = std::move(device);
   return {};
 }

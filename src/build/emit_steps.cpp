@@ -204,6 +204,10 @@ Result<> Emitter::describe_kernel(const Problem& problem, const Choice& choice, 
   step.workspace = emission.workspace;
   LATHE_ASSIGN(StepModules modules, modules_of(emission, tuner_.modules()));
   for (Launch& launch : modules.launches) {
+    if (!launch.library.empty()) {
+      step.launches.push_back(std::move(launch));
+      continue;
+    }
     const Modules::Module& module = modules.modules[launch.code];
     const auto it = std::find(out_.modules.begin(), out_.modules.end(), module);
     launch.code = static_cast<uint32_t>(it - out_.modules.begin());

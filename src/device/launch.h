@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch of device code, as a plan says it: what to run, and every number as an expression of the input shapes.
+// One launch, as a plan says it: what to run, and every number as an expression of the input shapes. It runs device
+// code of the plan, or calls a function of a library that the device has found.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ struct LaunchArg {
 };
 
 struct Launch {
-  uint32_t code = 0;                                    // which of the plan's code modules
+  std::string library;                                  // "" = device code; else `entry` is a function of it
+  uint32_t code = 0;                                    // which of the plan's code modules; 0 for a library
   std::string entry;                                    // the kernel's name in it
   std::array<Expr, 3> grid{Expr(1), Expr(1), Expr(1)};  // blocks; nothing runs when one is 0
   uint32_t block = 1;                                   // threads

@@ -227,6 +227,7 @@ class Decoder {
   Result<> launch(const fb::Launch& from, Launch& to) {
     to.code = from.code();
     LATHE_TRY(text(from.entry(), to.entry));
+    if (from.library()) LATHE_TRY(text(from.library(), to.library));
     if (!from.grid() || from.grid()->size() != to.grid.size()) return malformed("a launch has no grid");
     for (flatbuffers::uoffset_t i = 0; i < to.grid.size(); ++i) LATHE_TRY(expression(from.grid()->Get(i), to.grid[i]));
     to.block = from.block();

@@ -178,13 +178,13 @@ class Encoder {
   }
 
   Offset<fb::Launch> launch(uint32_t step, const Launch& l) {
-    const Text entry = text(l.entry);
+    const Text entry = text(l.entry), library = l.library.empty() ? Text() : text(l.library);
     const auto grid = shape({l.grid.begin(), l.grid.end()});
     std::vector<fb::LaunchArg> args;
     for (const LaunchArg& a : l.args) args.emplace_back(static_cast<uint8_t>(a.kind), a.index, expression(a.value));
     const auto arg_structs = builder_.CreateVectorOfStructs(args);
     return fb::CreateLaunch(builder_, step, l.code, entry, grid, l.block, l.shared_bytes, l.cluster, l.overlaps,
-                            arg_structs);
+                            arg_structs, library);
   }
 
   Offset<flatbuffers::Vector<Offset<fb::Launch>>> all_launches() {
@@ -255,7 +255,7 @@ size_t estimate(const Plan& plan) {
     bytes += s.kernel.size() + s.program.size() + s.op.size() + s.attributes.size() + s.name.size() + s.tactic.size();
     strings(s.origin);
     for (const Launch& l : s.launches) {
-      bytes += 192 + l.entry.size() + l.args.size() * (sizeof(fb::LaunchArg) + 16) + 16;
+      bytes += 208 + l.entry.size() + l.library.size() + l.args.size() * (sizeof(fb::LaunchArg) + 16) + 16;
       for (const Expr& e : l.grid) bytes += size_t{32} * e.size();
       for (const LaunchArg& a : l.args) bytes += size_t{32} * a.value.size();
     }

@@ -260,8 +260,10 @@ class Validator {
   // What devices limit further (grid, threads, shared memory), they check.
   Result<> check_launch(const Step& s, const Launch& launch) {
     LATHE_TRY(check_string(launch.entry, "an entry's name"));
-    if (launch.code >= plan_.codes.size())
-      return malformed("it runs code module {} of {}", launch.code, plan_.codes.size());
+    LATHE_TRY(check_string(launch.library, "a library's name"));
+    const bool calls = !launch.library.empty();
+    if (calls ? launch.code != 0 : launch.code >= plan_.codes.size())
+      return malformed("it runs code module {} of {}", launch.code, calls ? 0 : plan_.codes.size());
     if (launch.entry.empty() || launch.entry.find('\0') != std::string::npos) return malformed("a launch has no entry");
     if (launch.block == 0 || launch.cluster == 0) return malformed("a launch has no threads");
     if (launch.args.size() > kMaxLaunchArgs) return malformed("a launch has {} arguments", launch.args.size());

@@ -51,6 +51,10 @@ std::vector<std::span<const std::byte>> StepModules::code() const {
 Result<StepModules> modules_of(const Emission& emission, Modules& modules) {
   StepModules step;
   for (const SourceLaunch& each : emission.launches) {
+    if (!each.launch.library.empty()) {
+      step.launches.push_back(each.launch);
+      continue;
+    }
     LATHE_ASSIGN(Modules::Module module, modules.find(each.source));
     const auto it = std::find(step.modules.begin(), step.modules.end(), module);
     step.launches.push_back(each.launch);

@@ -25,7 +25,7 @@ struct StepInput {
   bool transposed = false;  // read with its last two dimensions swapped
 };
 
-// One launch of device code and the source text that it runs.
+// One launch and the source text of the device code that it runs; of a library's function none.
 struct SourceLaunch {
   std::string source;
   Launch launch;  // its code index is filled in once the source is compiled

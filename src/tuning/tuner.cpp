@@ -173,7 +173,8 @@ Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
 std::vector<std::string> Tuner::sources_of(const Problem& problem, const Candidate& candidate) const {
   std::vector<std::string> sources;
   if (Result<Emission> emission = candidate.tactic->emit(problem, candidate.config))
-    for (SourceLaunch& launch : emission->launches) sources.push_back(std::move(launch.source));
+    for (SourceLaunch& launch : emission->launches)
+      if (launch.launch.library.empty()) sources.push_back(std::move(launch.source));
   return sources;
 }
 

@@ -64,6 +64,8 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "not a shape", "build", self.model, "-o", engine, "--optShapes=x:1xtwo")
         self.refused(2, "no input 'z'", "build", self.model, "-o", engine, "--optShapes=z:2x3")
         self.refused(2, "does not fit", "build", self.model, "-o", engine, "--optShapes=x:4x4")
+        self.refused(2, "there is no 'CUBLAS'", "build", self.model, "-o", engine, "--tacticSources=+CUBLAS")
+        self.refused(2, "say +NAME or -NAME", "build", self.model, "-o", engine, "--tacticSources=CUDNN")
         self.refused(2, "--loadInputs=x:FILE", "run", self.model)
         self.refused(2, "not a folder", "conformance", self.folder / "nowhere")
         self.assertFalse(engine.exists())

@@ -40,6 +40,23 @@ def squeeze_excitation(path, channels=24, squeezed=6):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
 
 
+def write_network(path):
+    """A convolution with a bias, and a matrix product; the inputs lie beside it."""
+    values = np.random.default_rng(1)
+    weights = {"w": (32, 16, 3, 3), "b": (32,), "m": (64, 64)}
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"]),
+             helper.make_node("MatMul", ["z", "m"], ["v"])]
+    inputs, outputs = {"x": (1, 16, 8, 8), "z": (64, 64)}, {"y": (1, 32, 8, 8), "v": (64, 64)}
+    graph = helper.make_graph(nodes, "network",
+                              *([helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+                                 for name, shape in each.items()] for each in (inputs, outputs)),
+                              [numpy_helper.from_array(values.standard_normal(shape, np.float32), name)
+                               for name, shape in weights.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
+    for name, shape in inputs.items():
+        np.save(path.parent / f"{name}.npy", values.standard_normal(shape, np.float32))
+
+
 class EmulatedGpu(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -47,6 +64,8 @@ class EmulatedGpu(unittest.TestCase):
         self.environment = os.environ | {
             "LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"),
             "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so"),
+            "LATHE_CUBLASLT": str(BUILD / "fake_cuda/libfake_cublaslt.so"),
+            "LATHE_CUDNN": str(BUILD / "fake_cuda/libfake_cudnn.so"),
             "LATHE_CACHE_DIR": self.folder.name}
 
     def run_checked(self, *command):
@@ -98,6 +117,31 @@ class EmulatedGpu(unittest.TestCase):
 
     def test_doctor_sees_the_gpu(self):
         self.assertIn("cuda-sm_90", self.run_checked(LATHE, "doctor"))
+
+    def test_doctor_sees_the_gpu_and_the_libraries(self):
+        output = self.run_checked(LATHE, "doctor")
+        for text in ("cuda-sm_90", "13.1.0", "9.19.0"):
+            self.assertIn(text, output)
+
+    def test_libraries_are_used_where_they_are_allowed_and_needed_then(self):
+        model, engine = (pathlib.Path(self.folder.name) / name for name in ("model.onnx", "model.engine"))
+        write_network(model)
+        build = (LATHE, "build", model, "-o", engine, "--target=cuda-sm_90", "--buildBudget=0")
+        self.run_checked(*build)
+        output = self.run_checked(LATHE, "inspect", engine)
+        self.assertFalse("cudnn" in output or "cublaslt" in output, output)
+        sources = "--tacticSources=+CUBLAS_LT,+CUDNN"
+        self.run_checked(*build, sources)
+        output = self.run_checked(LATHE, "inspect", engine)
+        self.assertIn("cudnn.convolution", output)
+        self.assertIn("cublaslt.matmul", output)
+        self.run_checked(LATHE, "run", engine, f"--loadInputs=x:{model.parent}/x.npy,z:{model.parent}/z.npy")
+        self.environment["LATHE_CUDNN"] = "/nowhere/libcudnn.so.9"
+        self.run_checked(LATHE, "inspect", engine)
+        result = subprocess.run([str(LATHE), "bench", str(engine)], capture_output=True, text=True,
+                                env=self.environment)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("library_missing", result.stderr)
 
 
 if __name__ == "__main__":

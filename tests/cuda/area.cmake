@@ -6,7 +6,8 @@ add_dependencies(test_cuda lathe_emulator fake_nvrtc)
 # The stand-in driver takes the place of libcuda.so.1; its variants are opened by path.
 target_link_libraries(test_cuda PRIVATE fake_cuda_driver)
 target_compile_definitions(test_cuda PRIVATE FAKE_NVRTC="$<TARGET_FILE:fake_nvrtc>")
-foreach(variant IN ITEMS fake_cuda_driver fake_cuda_driver_without_launch fake_cuda_driver_without_options)
+foreach(variant IN ITEMS fake_cuda_driver fake_cuda_driver_without_launch fake_cuda_driver_without_options
+        fake_cublaslt fake_cublaslt_without_check fake_cudnn)
   string(TOUPPER ${variant} macro)
   target_compile_definitions(test_cuda PRIVATE ${macro}="$<TARGET_FILE:${variant}>")
   add_dependencies(test_cuda ${variant})
@@ -16,4 +17,14 @@ find_path(LATHE_CUDA_HEADERS cuda.h PATHS /usr/local/cuda/include)
 if(LATHE_CUDA_HEADERS)
   set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/types_test.cpp PROPERTIES
     INCLUDE_DIRECTORIES ${LATHE_CUDA_HEADERS} COMPILE_DEFINITIONS LATHE_HAS_CUDA_HEADER)
+endif()
+find_path(LATHE_CUDNN_HEADERS cudnn_graph.h PATHS /usr/local/cuda/include /usr/local/include)
+if(LATHE_CUDNN_HEADERS AND LATHE_CUDA_HEADERS)
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/cudnn_types_test.cpp PROPERTIES
+    INCLUDE_DIRECTORIES "${LATHE_CUDNN_HEADERS};${LATHE_CUDA_HEADERS}" COMPILE_DEFINITIONS LATHE_HAS_CUDNN_HEADER)
+endif()
+find_path(LATHE_CUBLASLT_HEADERS cublasLt.h PATHS /usr/local/cuda/include)
+if(LATHE_CUBLASLT_HEADERS)
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/cublaslt_types_test.cpp PROPERTIES
+    INCLUDE_DIRECTORIES ${LATHE_CUBLASLT_HEADERS} COMPILE_DEFINITIONS LATHE_HAS_CUBLASLT_HEADER)
 endif()

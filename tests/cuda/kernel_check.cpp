@@ -197,6 +197,10 @@ struct Step {
 
 Result<> compile(const Backend& backend, const Problem& problem, const Emission& emission, Step& step) {
   for (const SourceLaunch& source : emission.launches) {
+    if (!source.launch.library.empty()) {
+      step.launches.push_back(source.launch);
+      continue;
+    }
     LATHE_ASSIGN(step.objects.emplace_back(), backend.compiler.compile(source.source));
     step.launches.push_back(source.launch);
     step.launches.back().code = static_cast<uint32_t>(step.objects.size() - 1);

@@ -162,6 +162,7 @@ class PlanGenerator {
     launch.shared_bytes = 1024 * pick(100);
     launch.cluster = 1 + pick(2);
     launch.overlaps = pick(2) == 0;
+    if (launch.entry == "kernel4") launch.library = "cublaslt", launch.code = 0;
     launch.args = {{LaunchArg::output, pick(static_cast<uint32_t>(step.outputs.size())), 0},
                    {LaunchArg::workspace, 0, 4 * width()},
                    {LaunchArg::number, 0, batch() * width()},

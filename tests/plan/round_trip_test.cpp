@@ -28,6 +28,7 @@ void expect_same_launches(const Step& a, const Step& b) {
   ASSERT_EQ(a.launches.size(), b.launches.size());
   for (size_t i = 0; i < a.launches.size(); ++i) {
     const Launch &x = a.launches[i], &y = b.launches[i];
+    EXPECT_EQ(x.library, y.library);
     EXPECT_EQ(x.code, y.code);
     EXPECT_EQ(x.entry, y.entry);
     EXPECT_EQ(x.grid, y.grid);

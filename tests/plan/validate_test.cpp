@@ -106,6 +106,8 @@ const std::vector<Damage>& damages() {
       {"time", "time", [](Plan& p) { p.steps[0].milliseconds = -1; }},
       {"time not a number", "time", [](Plan& p) { p.steps[0].milliseconds = std::numeric_limits<float>::quiet_NaN(); }},
       {"code module", "code module 2 of 2", [](Plan& p) { first_launch(p).code = 2; }},
+      {"library's code", "code module", [](Plan& p) { first_launch(p).library = "cudnn", first_launch(p).code = 1; }},
+      {"library's long name", "limit", [](Plan& p) { first_launch(p).library.assign((16u << 20) + 1, 'x'); }},
       {"no entry", "no entry", [](Plan& p) { first_launch(p).entry.clear(); }},
       {"entry with zero", "no entry", [](Plan& p) { first_launch(p).entry = std::string("a\0b", 3); }},
       {"long entry", "limit", [](Plan& p) { first_launch(p).entry.assign((16u << 20) + 1, 'x'); }},

@@ -14,7 +14,8 @@ struct BuildSettings {
   double budget = -1;
   int threads = 0;
   int level = -1;
-  std::string target;  // empty: the library's default
+  std::string target;          // empty: the library's default
+  std::string tactic_sources;  // "+CUBLAS_LT,-CUDNN"; changes to the default
   bool fp16 = false, bf16 = false, int8 = false, best = false, no_tf32 = false, strongly_typed = false;
   bool verbose = false;
 };

@@ -58,6 +58,11 @@ void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) 
                   "What to build for: cpu (unless given), cuda (the current GPU), cuda:1, cuda-sm_90 (any GPU of that "
                   "architecture)")
       ->group(group);
+  command
+      .add_option("--tacticSources", settings.tactic_sources,
+                  "Libraries whose kernels may be used beside Lathe's own: +CUBLAS_LT,+CUDNN; off unless given, for "
+                  "engines that use one need it wherever they are loaded")
+      ->group(group);
   add_precisions(command, settings);
   command.add_flag("--verbose", settings.verbose, "Everything the library logs")->group(group);
 }

@@ -69,6 +69,34 @@ void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings)
   if (settings.no_tf32 || settings.strongly_typed) config.clearFlag(nvinfer1::BuilderFlag::kTF32);
 }
 
+nvinfer1::TacticSource tactic_source(std::string_view name) {
+  using nvinfer1::TacticSource;
+  constexpr std::pair<std::string_view, TacticSource> kSources[] = {
+      {"CUBLAS_LT", kCUBLAS_LT},
+      {"CUDNN", kCUDNN},
+      {"EDGE_MASK_CONVOLUTIONS", TacticSource::kEDGE_MASK_CONVOLUTIONS},
+      {"JIT_CONVOLUTIONS", TacticSource::kJIT_CONVOLUTIONS}};
+  for (const auto& [known, source] : kSources)
+    if (name == known) return source;
+  throw UsageError(fmt::format(
+      "--tacticSources: there is no '{}'; CUBLAS_LT, CUDNN, EDGE_MASK_CONVOLUTIONS and JIT_CONVOLUTIONS are known",
+      name));
+}
+
+// "+A,-B" turns A on and B off.
+void set_tactic_sources(nvinfer1::IBuilderConfig& config, std::string_view text) {
+  nvinfer1::TacticSources sources = config.getTacticSources();
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    if (part.size() < 2 || (part[0] != '+' && part[0] != '-'))
+      throw UsageError(fmt::format("--tacticSources: '{}' is no change: say +NAME or -NAME", part));
+    const nvinfer1::TacticSources bit = 1U << static_cast<uint32_t>(tactic_source(part.substr(1)));
+    sources = part[0] == '+' ? sources | bit : sources & ~bit;
+  }
+  if (!config.setTacticSources(sources)) throw UsageError(lastError());
+}
+
 }  // namespace
 
 std::string take_text(nvinfer1::IHostMemory* report) {
@@ -97,6 +125,7 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   if (!setBuildBudget(*config, settings.budget) || !setCpuThreads(*config, settings.threads))
     throw UsageError(lastError());
   set_target(*config, settings);
+  set_tactic_sources(*config, settings.tactic_sources);
   if (!request.shapes.empty()) {
     nvinfer1::IOptimizationProfile* profile = builder->createOptimizationProfile();
     if (!profile) fail(logger, "the profile could not be made");

@@ -43,6 +43,7 @@ def parse_arguments():
     parser.add_argument("--warm", action="store_true", help="build each network again, with a warm timing cache")
     parser.add_argument("--steps", action="store_true", help="show each network's slowest steps")
     parser.add_argument("--budget", type=float, default=60, help="seconds of tuning for each network")
+    parser.add_argument("--libraries", action="store_true", help="networks: allow kernels of cuBLASLt and cuDNN")
     parser.add_argument("--cases", help="test filter of the kernels stage")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data/conformance")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
@@ -141,6 +142,8 @@ def time_network(arguments, network, batch, folder):
     report = folder / f"{network}-{batch}.json"
     command = [arguments.build / "bin/bench_networks", model, "--target=cuda", "--precision=f16", f"--batch={batch}",
                f"--budget={arguments.budget}", f"--timingCache={folder / 'timings'}", "--seconds=1", "--json", report]
+    if arguments.libraries:
+        command.append("--libraries")
     status, out, err, _ = run(command + (["--steps"] if arguments.steps else []))
     if arguments.steps or status != 0:
         print(out, last_lines(err, 12), sep="\n", flush=True)

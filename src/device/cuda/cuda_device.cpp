@@ -33,7 +33,8 @@ class CudaDevice : public Device {
   CudaDevice(std::shared_ptr<Context> context, const Architecture& architecture)
       : context_(std::move(context)),
         architecture_(architecture),
-        name_(fmt::format("cuda:{}", context_->properties().ordinal)) {}
+        name_(fmt::format("cuda:{}", context_->properties().ordinal)),
+        libraries_(context_) {}
 
   std::string_view name() const override { return name_; }
   std::string target() const override { return target_name(architecture_); }
@@ -61,6 +62,7 @@ class CudaDevice : public Device {
     return time_work(stream_of(queue), work, repeats);
   }
   Result<> usable() const { return context_->usable(); }
+  Libraries& libraries() { return libraries_; }
 
  private:
   Result<std::shared_ptr<Resident>> load_resident(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
@@ -69,6 +71,7 @@ class CudaDevice : public Device {
   const Architecture& architecture_;
   const std::string name_;
   ModuleTable modules_;
+  Libraries libraries_;
   SharedTable<ResidentKey, Resident> residents_;
 };
 
@@ -97,7 +100,7 @@ Result<std::unique_ptr<Kernel>> CudaDevice::make_kernel(const StepRecord& record
   if (record.launches.empty())
     return fail(ErrorCode::plan_malformed, "the step's kernel '{}' is none of this library's CUDA kernels",
                 record.kernel);
-  return LaunchKernel::create(context_, modules_, record);
+  return LaunchKernel::create(context_, modules_, libraries_, record);
 }
 
 Result<std::shared_ptr<Resident>> CudaDevice::load_resident(std::span<const std::byte> bytes,
@@ -139,6 +142,8 @@ Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordin
 }
 
 }  // namespace
+
+Libraries& libraries_of(Device& device) { return static_cast<CudaDevice&>(device).libraries(); }
 
 Result<std::shared_ptr<Device>> open_current_device() {
   LATHE_ASSIGN(const Driver* opened, driver());

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "device/cuda/libraries.h"
 #include "device/device.h"
 
 namespace lathe::cuda {
@@ -14,5 +15,8 @@ Result<std::shared_ptr<Device>> open_device(int ordinal);
 
 // The GPU of the context that is current to this thread (cudaSetDevice), or the first.
 Result<std::shared_ptr<Device>> open_current_device();
+
+// The libraries on a GPU that open_device() gave; as long as the device lives.
+Libraries& libraries_of(Device& device);
 
 }  // namespace lathe::cuda

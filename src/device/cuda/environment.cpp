@@ -6,6 +6,8 @@
 #include <set>
 
 #include "device/cuda/architecture.h"
+#include "device/cuda/cublaslt.h"
+#include "device/cuda/cudnn.h"
 #include "device/cuda/nvrtc.h"
 
 namespace lathe::cuda {
@@ -88,14 +90,22 @@ void survey_compiler(Environment& found) {
   check_compiler(**opened, found);
 }
 
+// Only engines that were built with a library need it.
+template <class Library>
+void survey_library(const char* name, const Result<const Library*>& opened, Environment& found) {
+  if (!opened) return found.checks.push_back(problem(name, opened.error()));
+  found.checks.push_back({name, true, fmt::format("{}, {}", (*opened)->version_text(), (*opened)->path), ""});
+}
+
 }  // namespace
 
 Environment survey() {
   Environment found;
   survey_driver(found);
   survey_compiler(found);
-  check_copies("libcuda.so", found);
-  check_copies("libnvrtc.so", found);
+  survey_library("cuBLASLt", cublaslt(), found);
+  survey_library("cuDNN", cudnn(), found);
+  for (const char* prefix : {"libcuda.so", "libnvrtc.so", "libcublasLt.so", "libcudnn.so"}) check_copies(prefix, found);
   return found;
 }
 

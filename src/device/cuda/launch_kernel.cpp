@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/launch_kernel.h"
 
+#include <algorithm>
+
 namespace lathe::cuda {
 namespace {
 
@@ -87,26 +89,38 @@ unsigned set_attributes(const Launch& launch, bool overlaps, CUlaunchAttribute* 
 
 }  // namespace
 
+Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const std::shared_ptr<Context>& context,
+                                                  ModuleTable& modules,
+                                                  std::span<const std::span<const std::byte>> code) {
+  const DeviceProperties& properties = context->properties();
+  LATHE_TRY(check_launch(launch, properties));
+  if (launch.code >= code.size())
+    return refuse(launch, "it is in code module {}, and the plan has {}", launch.code, code.size());
+  const std::span<const std::byte> bytes = code[launch.code];
+  LATHE_ASSIGN(std::shared_ptr<Module> module,
+               modules.get(digest_of(bytes), [&] { return Module::load(context, bytes); }));
+  LATHE_ASSIGN(const Function function, module->function(launch.entry));
+  LATHE_TRY(check_function(launch, function, properties));
+  LATHE_TRY(module->allow(launch.entry, launch.shared_bytes, launch.cluster));
+  return Prepared{launch, std::move(module), function.handle, nullptr};
+}
+
 Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Context>& context, ModuleTable& modules,
-                                                     const StepRecord& record) {
+                                                     Libraries& libraries, const StepRecord& record) {
   if (record.launches.size() > kMaxLaunches)
     return fail(ErrorCode::launch_refused, "the step has {} launches; at most {} are possible", record.launches.size(),
                 kMaxLaunches);
   std::unique_ptr<LaunchKernel> kernel(new LaunchKernel);
-  const DeviceProperties& properties = context->properties();
-  kernel->max_grid_ = properties.max_grid;
+  kernel->max_grid_ = context->properties().max_grid;
   if (record.workspace) kernel->workspace_ = *record.workspace;
   for (const Launch& launch : record.launches) {
-    LATHE_TRY(check_launch(launch, properties));
-    if (launch.code >= record.code.size())
-      return refuse(launch, "it is in code module {}, and the plan has {}", launch.code, record.code.size());
-    const std::span<const std::byte> code = record.code[launch.code];
-    LATHE_ASSIGN(std::shared_ptr<Module> module,
-                 modules.get(digest_of(code), [&] { return Module::load(context, code); }));
-    LATHE_ASSIGN(const Function function, module->function(launch.entry));
-    LATHE_TRY(check_function(launch, function, properties));
-    LATHE_TRY(module->allow(launch.entry, launch.shared_bytes, launch.cluster));
-    kernel->launches_.push_back({launch, std::move(module), function.handle});
+    if (launch.library.empty()) {
+      LATHE_ASSIGN(Prepared prepared, load(launch, context, modules, record.code));
+      kernel->launches_.push_back(std::move(prepared));
+      continue;
+    }
+    LATHE_ASSIGN(std::unique_ptr<LibraryCall> call, libraries.make_call(launch));
+    kernel->launches_.push_back({launch, nullptr, nullptr, std::move(call)});
   }
   return kernel;
 }
@@ -128,16 +142,35 @@ Result<LaunchKernel::Grid> LaunchKernel::grid(const Prepared& prepared, std::spa
 }
 
 Result<size_t> LaunchKernel::prepare(const Operands& operands, int) const {
+  size_t needed = 0;
   for (const Prepared& prepared : launches_) {
-    LATHE_TRY(grid(prepared, operands.symbols));
     LATHE_TRY(check_args(prepared.launch, operands));
+    if (!prepared.call) {
+      LATHE_TRY(grid(prepared, operands.symbols));
+      continue;
+    }
+    LATHE_ASSIGN(const size_t bytes, prepare_call(prepared, operands));
+    needed = std::max(needed, bytes);
   }
-  if (!workspace_) return 0;
+  if (!workspace_) return needed;
   const std::optional<int64_t> bytes = workspace_->evaluate(operands.symbols);
   if (!bytes || *bytes < 0)
     return fail(ErrorCode::launch_refused, "the step's workspace, {} bytes, has no value for these shapes",
                 workspace_->to_string());
-  return static_cast<size_t>(*bytes);
+  return std::max(needed, static_cast<size_t>(*bytes));
+}
+
+// Bytes of workspace up to the end of what the library needs, which only the library knows.
+Result<size_t> LaunchKernel::prepare_call(const Prepared& prepared, const Operands& operands) {
+  int64_t values[kMaxLaunchArgs], begin = 0;
+  for (size_t i = 0; i < prepared.launch.args.size(); ++i) {
+    const LaunchArg& arg = prepared.launch.args[i];
+    const int64_t value = arg.value.evaluate(operands.symbols).value_or(0);
+    values[i] = arg.kind == LaunchArg::number ? value : 0;
+    if (arg.kind == LaunchArg::workspace) begin = std::max(begin, value);
+  }
+  LATHE_ASSIGN(const size_t bytes, prepared.call->prepare({values, prepared.launch.args.size()}));
+  return bytes == 0 ? 0 : static_cast<size_t>(begin) + bytes;
 }
 
 Result<> LaunchKernel::enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const {
@@ -150,16 +183,17 @@ Result<> LaunchKernel::enqueue(const Operands& operands, std::byte* workspace, Q
 Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace,
                                    Stream& stream) const {
   const Launch& launch = prepared.launch;
-  LATHE_ASSIGN(const Grid blocks, grid(prepared, operands.symbols));
-  if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
-  uint64_t values[kMaxLaunchArgs];
+  int64_t values[kMaxLaunchArgs];
   void* parameters[kMaxLaunchArgs];
   for (size_t i = 0; i < launch.args.size(); ++i) {
     const std::optional<uint64_t> value = value_of(launch.args[i], operands, workspace);
     if (!value) return refuse(launch, "parameter {} has no value for these shapes", i);
-    values[i] = *value;
+    values[i] = static_cast<int64_t>(*value);
     parameters[i] = &values[i];
   }
+  if (prepared.call) return prepared.call->enqueue({values, launch.args.size()}, stream);
+  LATHE_ASSIGN(const Grid blocks, grid(prepared, operands.symbols));
+  if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
   CUlaunchAttribute attributes[2] = {};
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(blocks[0]);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step that is device code: its launches, with every number evaluated from the input shapes.
+// A step's launches of device code and calls of libraries, with every number evaluated from the input shapes.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "device/cuda/libraries.h"
 #include "device/cuda/module.h"
 #include "device/cuda/stream.h"
 #include "device/kernel.h"
@@ -16,7 +17,7 @@ class LaunchKernel : public Kernel {
  public:
   // Checks all of `record` that does not depend on shapes, and loads its code.
   static Result<std::unique_ptr<Kernel>> create(const std::shared_ptr<Context>& context, ModuleTable& modules,
-                                                const StepRecord& record);
+                                                Libraries& libraries, const StepRecord& record);
 
   Result<size_t> prepare(const Operands& operands, int threads) const override;
   Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const override;
@@ -26,11 +27,15 @@ class LaunchKernel : public Kernel {
     Launch launch;
     std::shared_ptr<Module> module;
     CUfunction function = nullptr;
+    std::unique_ptr<LibraryCall> call;  // instead of module and function
   };
   using Grid = std::array<int64_t, 3>;
 
   LaunchKernel() = default;
   Result<Grid> grid(const Prepared& prepared, std::span<const int64_t> symbols) const;
+  static Result<Prepared> load(const Launch& launch, const std::shared_ptr<Context>& context, ModuleTable& modules,
+                               std::span<const std::span<const std::byte>> code);
+  static Result<size_t> prepare_call(const Prepared& prepared, const Operands& operands);
   Result<> enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace, Stream& stream) const;
 
   std::vector<Prepared> launches_;

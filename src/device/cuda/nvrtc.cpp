@@ -54,19 +54,12 @@ Result<std::unique_ptr<const Nvrtc>> open_nvrtc(std::span<const std::string> nam
 }
 
 std::vector<std::string> nvrtc_names() {
-  if (const char* path = std::getenv("LATHE_NVRTC"); path && *path) return {path};
   std::vector<std::string> files = {"libnvrtc.so.13", "libnvrtc.so.12"};
   // A driver loads what compilers of its own major version make, and of older ones.
   const Result<const Driver*> running = driver();
   if (running && (*running)->version / 1000 == 12) std::swap(files[0], files[1]);
   files.emplace_back("libnvrtc.so");
-  std::vector<std::string> names = files;
-  std::vector<std::string> folders = {"/usr/local/cuda"};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* folder = std::getenv(variable); folder && *folder) folders.insert(folders.begin(), folder);
-  for (const std::string& folder : folders)
-    for (const std::string& file : files) names.push_back(folder + "/lib64/" + file);
-  return names;
+  return toolkit_names("LATHE_NVRTC", files);
 }
 
 Result<const Nvrtc*> nvrtc() {

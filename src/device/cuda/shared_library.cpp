@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstdlib>
+
 namespace lathe::cuda {
 namespace {
 
@@ -30,5 +32,16 @@ Result<SharedLibrary> SharedLibrary::open(std::span<const std::string> names, Er
 }
 
 void* SharedLibrary::symbol(const char* name) const { return dlsym(handle_, name); }
+
+std::vector<std::string> toolkit_names(const char* variable, const std::vector<std::string>& files) {
+  if (const char* path = std::getenv(variable); path && *path) return {path};
+  std::vector<std::string> names = files;
+  std::vector<std::string> folders = {"/usr/local/cuda"};
+  for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* folder = std::getenv(home); folder && *folder) folders.insert(folders.begin(), folder);
+  for (const std::string& folder : folders)
+    for (const std::string& file : files) names.push_back(folder + "/lib64/" + file);
+  return names;
+}
 
 }  // namespace lathe::cuda

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -24,5 +25,9 @@ class SharedLibrary {
   void* handle_;
   std::string path_;
 };
+
+// Where a library of the CUDA toolkit is looked for: the path that the environment variable gives, or else `files` as
+// the system finds them, then in CUDA_HOME, CUDA_PATH and /usr/local/cuda.
+std::vector<std::string> toolkit_names(const char* variable, const std::vector<std::string>& files);
 
 }  // namespace lathe::cuda

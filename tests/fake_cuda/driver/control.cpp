@@ -116,6 +116,15 @@ FAKE_CONTROL void fake_cuda_register(const void* address, size_t bytes, unsigned
   state().host[reinterpret_cast<uintptr_t>(address)] = {bytes, type, managed != 0, ordinal};
 }
 
+FAKE_CONTROL int fake_cuda_holds(const void* address, size_t bytes) {
+  const auto lock = locked();
+  const auto at = reinterpret_cast<fake_cuda::CUdeviceptr>(address);
+  auto block = state().memory.upper_bound(at);
+  if (block == state().memory.begin()) return 0;
+  --block;
+  return at - block->first + bytes <= block->second.size;
+}
+
 FAKE_CONTROL void fake_cuda_set_kernel(const char* name, fake_cuda_kernel run, void* user) {
   const auto lock = locked();
   state().kernels[name] = {run, user};

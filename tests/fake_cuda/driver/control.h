@@ -41,6 +41,11 @@ void fake_cuda_register(const void* address, size_t bytes, unsigned type, int ma
 typedef void (*fake_cuda_kernel)(void** parameters, const unsigned grid[3], void* user);
 void fake_cuda_set_kernel(const char* name, fake_cuda_kernel run, void* user);
 
+// Work of a stand-in library on a stream: done now, or captured. `run` gets `user` each time, `release` at the end.
+// Operations of equal `kind` update each other in graphs. Gives a CUresult.
+int fake_cuda_submit(void* stream, const void* kind, void (*run)(void*), void* user, void (*release)(void*));
+int fake_cuda_holds(const void* address, size_t bytes);  // whether memory of a device does
+
 struct fake_cuda_launch {
   const char* name;
   unsigned grid[3];

@@ -168,3 +168,16 @@ CUresult cuGraphDestroy(CUgraph graph) {
 
 }  // extern "C"
 }  // namespace lathe::cuda
+
+extern "C" __attribute__((visibility("default"))) int fake_cuda_submit(void* stream, const void* kind,
+                                                                       void (*run)(void*), void* user,
+                                                                       void (*release)(void*)) {
+  using namespace fake_cuda;  // NOLINT: the driver's own names
+  const std::shared_ptr<void> owned(user, release);
+  FAKE_ENTER(Needs::context);
+  const auto work = [owned, run] {
+    run(owned.get());
+    return CUDA_SUCCESS;
+  };
+  return submit(static_cast<CUstream>(stream), {kind, work}, entry);
+}

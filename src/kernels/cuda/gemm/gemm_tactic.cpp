@@ -52,7 +52,11 @@ class GemmTactic final : public Tactic {
     return gemm::refuse_prologue(problem, a.dims.size() - 1);
   }
 
-  std::vector<Config> configs(const Problem& problem) const override { return gemm::configs(extent_of(problem)); }
+  std::vector<Config> configs(const Problem& problem) const override {
+    Product product;
+    gemm::describe(problem, product);  // refuse() has seen to it that this works
+    return gemm::configs(gemm::extent_of(problem, product));
+  }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     Product p;
@@ -84,25 +88,6 @@ class GemmTactic final : public Tactic {
     ending.weights_first = p.weights;
     gemm::finish(source, body, tile, ending, emission);
     return emission;
-  }
-
- private:
-  static gemm::Extent extent_of(const Problem& problem) {
-    Product p;
-    gemm::describe(problem, p);  // refuse() has seen to it that this works
-    gemm::Extent e;
-    e.dtype = problem.inputs[0].dtype;
-    e.output = problem.outputs[0].dtype;
-    e.across_a = p.a.across, e.across_b = p.b.across;
-    e.tensor_core = gemm::has_tensor_core(problem, p.a.across || p.b.across);
-    const Dims& out = p.problem.outputs[0].opt_dims;
-    e.n = out.back();
-    e.k = p.opt_k;
-    int64_t rows = 1;
-    for (size_t d = 0; d + 1 < out.size(); ++d) rows *= out[d];
-    for (size_t d = 0; d < p.batch.size(); ++d) e.batch *= out[d];
-    e.m = e.batch == 0 ? 0 : rows / e.batch;
-    return e;
   }
 };
 

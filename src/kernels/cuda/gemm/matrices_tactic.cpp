@@ -124,6 +124,22 @@ std::optional<std::string> describe(const Problem& problem, Product& out) {
   return std::nullopt;
 }
 
+Extent extent_of(const Problem& problem, const Product& p) {
+  Extent e;
+  e.dtype = problem.inputs[0].dtype;
+  e.output = problem.outputs[0].dtype;
+  e.across_a = p.a.across, e.across_b = p.b.across;
+  e.tensor_core = has_tensor_core(problem, p.a.across || p.b.across);
+  const Dims& out = p.problem.outputs[0].opt_dims;
+  e.n = out.back();
+  e.k = p.opt_k;
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < out.size(); ++d) rows *= out[d];
+  for (size_t d = 0; d < p.batch.size(); ++d) e.batch *= out[d];
+  e.m = e.batch == 0 ? 0 : rows / e.batch;
+  return e;
+}
+
 Result<Tensor> pack_weights(const Problem& problem) {
   const Tensor& b = *problem.inputs[1].constant;
   const auto rank = b.dims().size();

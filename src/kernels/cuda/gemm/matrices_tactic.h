@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/cuda/gemm/tile_tactic.h"
 #include "tuning/problem.h"
 
 namespace lathe::cuda::gemm {
@@ -33,6 +34,8 @@ std::optional<std::string> describe_einsum(const Problem& problem, Product& out)
 // Of an operand whose matrices run `outer` (M or N) by K. False when neither is contiguous.
 bool describe(const Operand& operand, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
               const Shape& batch_strides, Matrix& out);
+
+Extent extent_of(const Problem& problem, const Product& product);  // as the cost model sees it
 
 // Constant B of a matmul as `weights` describes it.
 Result<Tensor> pack_weights(const Problem& problem);

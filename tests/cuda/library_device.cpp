@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/library_device.h"
+
+#include <dlfcn.h>
+
+#include "cuda/emulated_device.h"
+
+namespace lathe::cuda {
+
+FakeLibrary::FakeLibrary(const char* path) {
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  EXPECT_TRUE(library) << dlerror();
+  if (!library) return;
+  const auto find = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+  };
+  find("fake_library_reset", reset);
+  find("fake_library_set_version", set_version);
+  find("fake_library_fail", fail);
+  find("fake_library_calls", calls);
+  find("fake_library_call", call);
+  find("fake_library_live", live);
+  find("fake_library_offer", offer);
+}
+
+size_t FakeLibrary::count(std::string_view function) const {
+  size_t count = 0;
+  for (size_t i = 0; i < calls(); ++i) count += function == call(i);
+  return count;
+}
+
+void LibraryDeviceTest::SetUp() {
+  if (!on_gpu_) {
+    setenv("LATHE_CUDA_DRIVER", FAKE_CUDA_DRIVER, 1);
+    setenv("LATHE_CUBLASLT", FAKE_CUBLASLT, 1);
+    fake_cuda_reset();
+    fake_.reset();
+  }
+  device_ = on_gpu_ ? test_device() : *open_device(0);
+  compiler_ = test_compiler();
+}
+
+void LibraryDeviceTest::TearDown() {
+  device_.reset();
+  if (on_gpu_) return;
+  for (const char* kind : kLiveKinds) EXPECT_EQ(fake_cuda_live(kind), 0u) << kind << " leaked";
+  EXPECT_EQ(fake_.live(), 0u);
+}
+
+void LibraryDeviceTest::check(const Tactic& tactic, const Problem& problem, const CheckOptions& options) {
+  const Result<> checked = check_tactic({*device_, *compiler_}, tactic, problem, options);
+  EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
+}
+
+size_t LibraryDeviceTest::launches(const Tactic& tactic, const Problem& problem) {
+  const std::vector<Config> configs = tactic.configs(problem);
+  if (configs.empty()) return 0;
+  const Result<Emission> emission = tactic.emit(problem, configs.front());
+  return emission ? emission->launches.size() : 0;
+}
+
+}  // namespace lathe::cuda
