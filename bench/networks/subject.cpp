@@ -75,6 +75,9 @@ Result<> Subject::build(const SubjectOptions& options) {
   api::TargetBuild target;
   LATHE_TRY(target.prepare(options.target, options.threads, build, {options.libraries, options.libraries}));
   device_ = build.tuner.device;
+  if (!device_)
+    return fail(ErrorCode::cuda_no_device, "no device here is a '{}': networks are timed where they run",
+                options.target);
   std::erase_if(build.tactics, [&](const Tactic* tactic) {
     return std::find(options.without.begin(), options.without.end(), tactic->name()) != options.without.end();
   });

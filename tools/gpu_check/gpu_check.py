@@ -7,6 +7,7 @@
 Stages, in this order; --only chooses among them:
   kernels      every kernel's test cases on the GPU, against the plain evaluation
   conformance  the ONNX node tests on the GPU, beside the verdicts of the CPU
+  shapes       single operators, beside cuBLAS, cuDNN and torch's kernels, and the device's peak
   networks     four networks, float16, batch 1 and 32: GPU time with CUDA graph, beside torch.compile and the floor
   repeat       1,000 runs of a network give equal bits
   sanitizer    compute-sanitizer memcheck and racecheck over the kernels' test cases (slow: only when named)
@@ -26,8 +27,10 @@ import sys
 import tempfile
 import time
 
+from shapes import read_shapes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-STAGES = ("kernels", "conformance", "networks", "repeat", "sanitizer")
+STAGES = ("kernels", "conformance", "shapes", "networks", "repeat", "sanitizer")
 NETWORKS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "yolov8n")
 GFLOP = {"resnet50": 8.2, "mobilenet_v2": 0.61, "efficientnet_b0": 0.80, "yolov8n": 8.9}  # multiply and add, batch 1
 PEAK_TFLOPS, PEAK_TBPS, STEP_US = 790.0, 4.28, 0.8  # measured on an H200; a step's floor within a CUDA graph
@@ -132,6 +135,38 @@ def check_conformance(arguments, folder):
     return {"cpu_passed": passed, "agree": agree, "different": different}
 
 
+def check_shapes(arguments, folder):
+    tool, model, engine, report = pathlib.Path(__file__).parent / "shapes.py", *(
+        folder / f"shapes.{suffix}" for suffix in ("onnx", "engine", "json"))
+    for command in ([sys.executable, tool, "write", model],
+                    [arguments.build / "bin/lathe", "build", model, "-o", engine, "--target=cuda",
+                     f"--buildBudget={arguments.budget}"],
+                    [arguments.build / "bin/lathe", "inspect", engine, "--json", report]):
+        status, _, err, seconds = run(command)
+        if status != 0:
+            print(f"shapes: {last_lines(err, 5)}", flush=True)
+            return {"error": last_lines(err, 5)}
+    peers = {}
+    if not arguments.without_torch:
+        status, out, err, _ = run([sys.executable, tool, "torch"])
+        peers = json.loads(out) if status == 0 else {}
+        if status != 0:
+            print(f"shapes: torch: {last_lines(err, 3)}", flush=True)
+    steps = {origin: layer for layer in json.loads(report.read_text())["layers"] for origin in layer["Origin"]}
+    results, rows = {}, []
+    for shape in read_shapes():
+        step, peer = steps.get(shape.name, {}), peers.get(shape.name)
+        us = step.get("Milliseconds", 0) * 1e3
+        results[shape.name] = {"us": us, "tactic": step.get("TacticName"), "torch_us": peer}
+        if us == 0:
+            rows.append((shape.name, "not measured", *[""] * 5))
+            continue
+        rows.append((shape.name, f"{us:.1f}", f"{peer:.1f}" if peer else "-", f"{peer / us:.2f}x" if peer else "-",
+                     f"{shape.flop() / us / 1e6:.0f}", f"{shape.bytes() / us / 1e6:.2f}", step["TacticName"]))
+    table(rows, ("shape", "us", "torch us", "speed", "TFLOP/s", "TB/s", "tactic"))
+    return results
+
+
 def time_network(arguments, network, batch, folder):
     model = folder / f"{network}.onnx"
     if not model.exists():
@@ -219,6 +254,7 @@ def main():
         ENVIRONMENT["LATHE_CACHE_DIR"] = str(folder / "cache")
         stages = {"kernels": lambda: check_kernels(arguments),
                   "conformance": lambda: check_conformance(arguments, folder),
+                  "shapes": lambda: check_shapes(arguments, folder),
                   "networks": lambda: check_networks(arguments, folder),
                   "repeat": lambda: check_repeat(arguments, folder),
                   "sanitizer": lambda: check_sanitizer(arguments)}
