@@ -86,6 +86,7 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
   options.target = target;
   options.fuse_narrow_floats = true;
   options.fuse_prologues = true;
+  options.least_pixel = 4;
   options.tuner.compiler = compiler_.get();
   options.tuner.timing_key = device ? device->timing_key() : std::string(target);
   std::optional<Result<std::shared_ptr<const cuda::CublasLtHandle>>> cublaslt;

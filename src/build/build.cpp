@@ -92,6 +92,25 @@ void narrow_symbols(ir::Graph& graph, const std::vector<plan::Profile>& profiles
   }
 }
 
+// A dimension that every profile fixes is a constant: kernels need not take it from their arguments.
+Result<> fix_symbols(ir::Graph& graph) {
+  std::vector<Expr> values(graph.symbols().size());
+  bool fixes = false;
+  for (SymbolId id = 0; id < values.size(); ++id) {
+    const Symbol& symbol = graph.symbols()[id];
+    const bool fixed = symbol.source == SymbolSource::input_dim && symbol.range.min == symbol.range.max;
+    values[id] = fixed ? Expr(symbol.range.min) : Expr::symbol(id);
+    fixes |= fixed;
+  }
+  if (!fixes) return {};
+  for (ir::Value* input : graph.inputs()) {
+    ValueType type = input->type();
+    for (Expr& dim : type.shape) dim = dim.substitute(values);
+    graph.set_input_type(input, std::move(type));
+  }
+  return graph.infer_all();
+}
+
 Result<> report_progress(const BuildOptions& options, std::string_view phase, double fraction) {
   if (options.progress && !options.progress(phase, fraction))
     return fail(ErrorCode::cancelled, "the build was cancelled during {}", phase);
@@ -103,7 +122,7 @@ Result<> report_progress(const BuildOptions& options, std::string_view phase, do
 Result<> decide_all(const ir::Graph& graph, const Placement& placement, const std::vector<Region>& regions,
                     const std::vector<plan::Profile>& profiles, Tuner& tuner, const BuildOptions& options) {
   BuiltPlan unused;
-  Emitter survey(graph, placement, profiles, tuner, options.tactics, unused, Emitter::Mode::survey);
+  Emitter survey(graph, placement, profiles, tuner, options, unused, Emitter::Mode::survey);
   LATHE_TRY(survey.emit_inputs());
   for (const Region& region : regions) LATHE_TRY(survey.emit(region));
   LATHE_TRY(survey.emit_outputs());
@@ -119,6 +138,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   auto built = std::make_unique<BuiltPlan>();
   LATHE_ASSIGN(std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
   narrow_symbols(graph, profiles);
+  LATHE_TRY(fix_symbols(graph));
 
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
@@ -132,10 +152,10 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
 
   std::vector<Region> regions =
       group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_floats});
-  const Placement placement(graph, regions, options.tactics.empty());
+  const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel);
   Tuner tuner(options.tuner);
   if (options.tuner.compiler) LATHE_TRY(decide_all(graph, placement, regions, profiles, tuner, options));
-  Emitter emitter(graph, placement, std::move(profiles), tuner, options.tactics, *built);
+  Emitter emitter(graph, placement, std::move(profiles), tuner, options, *built);
   LATHE_TRY(emitter.emit_inputs());
   const double begin = options.tuner.compiler ? 0.95 : 0.1;
   for (size_t i = 0; i < regions.size(); ++i) {

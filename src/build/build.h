@@ -32,6 +32,9 @@ struct BuildOptions {
   std::string target;               // Device::target() of what the plan will run on
   bool fuse_narrow_floats = false;  // f16 and bf16 belong into regions as f32 does
   PassContext passes;
+  // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
+  // they come.
+  int64_t least_pixel = 0;
   bool fuse_prologues = false;  // kernels may compute their input as they read it
   bool optimize = true;         // false: no passes, no fusion: the network as it stands
   Progress progress;

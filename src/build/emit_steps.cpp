@@ -63,7 +63,7 @@ Problem Emitter::problem_of(const Region& region) {
       problem.inputs.push_back(input ? operand_of(input) : Operand());
       problem.inputs.back().omitted = !input;
       if (i == 0 && wants_channels_last(region)) {
-        problem.inputs[0].strides = dense_strides(input->shape(), Layout::channels_last);
+        problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);
         problem.inputs[0].opt_strides = at_optimum(problem.inputs[0].strides);
         problem.inputs[0].offset = 0;
       }
@@ -108,7 +108,16 @@ TensorId Emitter::as_read(const Value* value, const Operand& operand, bool trans
   return add_tensor(std::move(tensor));
 }
 
-// Convolutions read channels-last, but for the few channels of a network's input, which they read as they come.
+// The dims that a channels-last copy has room for.
+Shape Emitter::pixel_dims(const Value* x) const {
+  Shape dims = x->shape();
+  const auto channels = dims[1].as_constant();
+  if (channels && *channels < least_pixel_) dims[1] = least_pixel_;
+  return dims;
+}
+
+// Convolutions read channels-last. The few channels of a network's input they read as they come, unless the device
+// would rather have pixels of a certain size.
 bool Emitter::wants_channels_last(const Region& region) const {
   if (tactics_.empty() || (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution)))
     return false;
@@ -119,16 +128,18 @@ bool Emitter::wants_channels_last(const Region& region) const {
   constexpr int64_t kFewChannels = 4;
   const bool planar = region.root->is(OpKind::convolution) && region.root->attrs<ConvolutionAttrs>().groups == 1 &&
                       channels && *channels <= kFewChannels && placement_.is_dense_linear(x);
-  return !planar;
+  return !planar || least_pixel_ > 0;
 }
 
 Result<> Emitter::emit_kernel(const Region& region) {
   if (region.kind == RegionKind::kernel && wants_channels_last(region)) {
     const Value* x = region.input(0);
     if (!channels_last_.contains(x)) {
-      plan::Tensor copy = plan_.tensors[temporary(x->name(), x->dtype(), x->shape())];
+      const Shape room = pixel_dims(x);
+      plan::Tensor copy = plan_.tensors[temporary(x->name(), x->dtype(), room)];
       plan_.tensors.pop_back();
-      copy.strides = dense_strides(copy.dims, Layout::channels_last);
+      copy.dims = x->shape();
+      copy.strides = dense_strides(room, Layout::channels_last);
       channels_last_[x] = add_tensor(std::move(copy));
       LATHE_TRY(emit_copy(tensor_of(x), channels_last_[x], "reformat " + x->name(), {}));
     }

@@ -14,8 +14,15 @@ using plan::StorageKind;
 using plan::TensorId;
 
 Emitter::Emitter(const ir::Graph& graph, const Placement& placement, std::vector<plan::Profile> profiles, Tuner& tuner,
-                 const TacticList& tactics, BuiltPlan& out, Mode mode)
-    : graph_(graph), placement_(placement), tuner_(tuner), tactics_(tactics), out_(out), mode_(mode), plan_(out.plan) {
+                 const BuildOptions& options, BuiltPlan& out, Mode mode)
+    : graph_(graph),
+      placement_(placement),
+      tuner_(tuner),
+      tactics_(options.tactics),
+      least_pixel_(options.least_pixel),
+      out_(out),
+      mode_(mode),
+      plan_(out.plan) {
   plan_.name = graph.name();
   plan_.symbols = graph.symbols();
   plan_.profiles = std::move(profiles);
@@ -69,7 +76,7 @@ Emitter::Storage Emitter::storage_of(const Value* root) {
     storage = {StorageKind::dynamic, plan_.dynamic_slots++};
   } else {
     storage = {StorageKind::arena, static_cast<uint32_t>(plan_.buffers.size())};
-    plan_.buffers.push_back({volume(root->shape()) * static_cast<int64_t>(size_of(root->dtype())), 0, 0});
+    plan_.buffers.push_back({volume(placement_.room(root)) * static_cast<int64_t>(size_of(root->dtype())), 0, 0});
   }
   return storages_[root] = storage;
 }

@@ -12,7 +12,7 @@ class Emitter {
   enum class Mode : uint8_t { emit, survey };  // survey: only tells the tuner which problems there are
   // All references must outlive the emitter. `profiles` gives each symbol's range and optimum; profile 0 is tuned for.
   Emitter(const ir::Graph& graph, const Placement& placement, std::vector<plan::Profile> profiles, Tuner& tuner,
-          const TacticList& tactics, BuiltPlan& out, Mode mode = Mode::emit);
+          const BuildOptions& options, BuiltPlan& out, Mode mode = Mode::emit);
 
   Result<> emit_inputs();
   Result<> emit(const Region& region);
@@ -50,6 +50,7 @@ class Emitter {
   void add_step(plan::Step step, std::string kind, std::vector<std::string> refusals = {});
   plan::TensorId as_read(const ir::Value* value, const Operand& operand, bool transposed);
   bool wants_channels_last(const Region& region) const;
+  Shape pixel_dims(const ir::Value* x) const;
 
   void drop_unused_symbols();
 
@@ -63,6 +64,7 @@ class Emitter {
   const Placement& placement_;
   Tuner& tuner_;
   const TacticList& tactics_;
+  const int64_t least_pixel_;
   BuiltPlan& out_;
   const Mode mode_;
   plan::Plan& plan_;

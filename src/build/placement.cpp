@@ -58,8 +58,8 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
   return result;
 }
 
-Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain)
-    : graph_(graph), plain_(plain) {
+Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, int64_t least_pixel)
+    : graph_(graph), plain_(plain), least_pixel_(least_pixel) {
   for (const Value* input : graph.inputs()) entries_[input];
   for (const auto& node : graph.nodes())
     for (size_t i = 0; i < node->num_outputs(); ++i) entries_[node->output(i)];
@@ -68,6 +68,14 @@ Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions,
   if (!plain_) assign_layouts(regions);
   link_views(regions);
   if (!plain_) link_over_operands(regions);
+}
+
+// An image of few channels, such as a network's input in another type, that only a convolution reads.
+bool Placement::is_image_for_convolution(const Value* value) const {
+  const auto channels = value->shape()[1].as_constant();
+  if (!channels || *channels < 2 || *channels >= least_pixel_ || !value->has_single_use()) return false;
+  const ir::Use& use = value->uses()[0];
+  return use.index == 0 && use.node->is(OpKind::convolution) && use.node->attrs<ConvolutionAttrs>().groups == 1;
 }
 
 // Convolutions and their kin write channels-last; pointwise, normalisation, slicing and concatenation keep what they
@@ -87,6 +95,10 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
       last = true;
     } else if (region.kind == RegionKind::pointwise) {
       last = any_channels_last(region.operands, result);
+      if (!last && is_image_for_convolution(result)) {
+        last = true;
+        entry(result).pixel = least_pixel_;
+      }
     } else if (region.kind == RegionKind::kernel) {
       // A softmax or a normalisation gives back the shape it reads.
       const Value* x = region.root->input(0);
@@ -287,11 +299,17 @@ void Placement::link_over_operands(const std::vector<Region>& regions) {
   }
 }
 
+Shape Placement::room(const Value* root) const {
+  Shape dims = root->shape();
+  if (entry(root).pixel > 0) dims[1] = entry(root).pixel;
+  return dims;
+}
+
 Layout Placement::layout(const Value* value) const { return entry(value).layout; }
 
 Location Placement::location(const Value* value) const {
   const Entry& mine = entry(value);
-  if (mine.link == Link::none) return {value, 0, dense_strides(value->shape(), mine.layout)};
+  if (mine.link == Link::none) return {value, 0, dense_strides(room(value), mine.layout)};
   Location base = location(mine.base);
   if (mine.link == Link::over) return base;
   if (mine.link == Link::reshape) return {base.root, base.offset, dense_strides(value->shape(), Layout::linear)};

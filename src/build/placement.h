@@ -26,11 +26,13 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
 
 class Placement {
  public:
-  // `plain` keeps everything row-major and apart, for plans without strided kernels.
-  Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain);
+  // `plain` keeps everything row-major and apart, for plans without strided kernels. `least_pixel`: see BuildOptions.
+  Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, int64_t least_pixel = 0);
 
   Layout layout(const ir::Value* value) const;
   Location location(const ir::Value* value) const;
+  // The dims that a root's memory has room for.
+  Shape room(const ir::Value* root) const;
   // True when the region's result needs no step of its own: its memory is already some other value's.
   bool is_free(const Region& region) const;
   // Input `i` of a concatenation that its producer writes in place.
@@ -43,12 +45,14 @@ class Placement {
   enum class Link { none, reshape, slice, part, over };  // how a value hangs on `base`; over: written in its place
   struct Entry {
     Layout layout = Layout::linear;
+    int64_t pixel = 0;  // channels that pixels have room for when there are fewer
     Link link = Link::none;
     const ir::Value* base = nullptr;
     Shape begin;               // slice, part: start index in the base, per dimension
     bool needs_dense = false;  // some view relies on dense strides: may not be placed in a larger tensor
   };
 
+  bool is_image_for_convolution(const ir::Value* value) const;
   void assign_layouts(const std::vector<Region>& regions);
   void link_views(const std::vector<Region>& regions);
   void link_concat(const Region& region);
@@ -62,6 +66,7 @@ class Placement {
 
   const ir::Graph& graph_;
   bool plain_;
+  int64_t least_pixel_;
   std::unordered_map<const ir::Value*, Entry> entries_;
   std::unordered_map<const ir::Value*, RegionKind> producer_kinds_;
   std::unordered_map<const ir::Value*, const ir::Value*> copied_views_;  // results of views that copy: what they read

@@ -135,6 +135,17 @@ void fill_randomly(Tensor& tensor, uint32_t seed) {
   });
 }
 
+// The same short piece again and again, for large tensors take long to fill on the host.
+Result<> fill_device(const DeviceMemory& memory, DType dtype, uint32_t seed, Device& device, Queue& queue) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  LATHE_ASSIGN(Tensor piece,
+               Tensor::allocate(dtype, {static_cast<int64_t>(std::min(memory.size(), kPiece) / size_of(dtype))}));
+  fill_randomly(piece, seed);
+  for (size_t at = 0; at < memory.size(); at += piece.bytes())
+    LATHE_TRY(device.upload(memory.data() + at, piece.data(), std::min(piece.bytes(), memory.size() - at), queue));
+  return {};
+}
+
 Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& device, Queue& queue) {
   if (device.is_host()) return static_cast<std::byte*>(const_cast<void*>(content.data()));
   LATHE_ASSIGN(memory, device.allocate(content.bytes()));
@@ -150,43 +161,49 @@ Result<Problem> cut_down(const Problem& problem) {
   return small;
 }
 
-Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Device& device,
-                                             Queue& queue) const {
+Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Use use, Device& device,
+                                             Queue& queue) {
   Slot slot;
   if (operand.omitted) return slot;
   slot.arg.dtype = operand.dtype;
   set_arg_dims(slot.arg, operand.opt_dims, operand.opt_strides);
+  const int64_t extent = extent_of(operand.opt_dims, operand.opt_strides);
   if (operand.constant && operand.constant->dims() == operand.opt_dims) {
     slot.memory = *operand.constant;
+  } else if (!is_floating(operand.dtype)) {
+    return fail(ErrorCode::dtype_unsupported, "trials are made for float operands and constants only");
+  } else if (use == Use::time && !device.is_host()) {
+    LATHE_ASSIGN(slot.on_device, device.allocate(static_cast<size_t>(extent) * size_of(operand.dtype)));
+    slot.arg.data = slot.on_device.data();
+    LATHE_TRY(fill_device(slot.on_device, operand.dtype, seed, device, queue));
+    return slot;
   } else {
-    if (!is_floating(operand.dtype))
-      return fail(ErrorCode::dtype_unsupported, "trials are made for float operands and constants only");
-    LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {extent_of(operand.opt_dims, operand.opt_strides)}));
+    LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {extent}));
     fill_randomly(slot.memory, seed);
   }
   LATHE_ASSIGN(slot.arg.data, place(slot.memory, slot.on_device, device, queue));
   return slot;
 }
 
-Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Device& device, Queue& queue) {
+Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use use, Device& device, Queue& queue) {
   auto data = std::make_unique<TrialData>();
   data->problem_ = problem;
   if (problem.outputs.size() != 1)
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions of one result");
   uint32_t seed = 1;
   for (const Operand& operand : data->problem_.inputs) {
-    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));
+    LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
     data->inputs_.push_back(std::move(slot));
   }
   for (const Operand& operand : data->problem_.operands) {
-    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));
+    LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
     data->operands_.push_back(std::move(slot));
   }
   for (const Operand& operand : data->problem_.prologue_operands) {
-    LATHE_ASSIGN(Slot slot, data->make_slot(operand, seed++, device, queue));
+    LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
     data->prologue_operands_.push_back(std::move(slot));
   }
-  LATHE_ASSIGN(data->output_, data->make_slot(data->problem_.outputs[0], 0, device, queue));
+  LATHE_ASSIGN(data->output_, make_slot(data->problem_.outputs[0], 0, use, device, queue));
   return data;
 }
 

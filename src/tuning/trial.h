@@ -16,7 +16,8 @@ Result<Problem> cut_down(const Problem& problem);
 // Random operands of a problem at concrete dims, on a device, shared by the trials of one problem.
 class TrialData {
  public:
-  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, Device& device, Queue& queue);
+  enum class Use : uint8_t { time, check };  // check: with contents on the host, for expected() and gather_output()
+  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, Use use, Device& device, Queue& queue);
 
   const Problem& problem() const { return problem_; }
   // The region's result by the plain evaluation, dense row-major, in f32.
@@ -29,12 +30,12 @@ class TrialData {
 
  private:
   struct Slot {
-    Tensor memory;  // its content on the host, as the strides say
+    Tensor memory;  // its content on the host, as the strides say; undefined when only kernels see it
     DeviceMemory on_device;
     TensorArg arg;
   };
   static Result<> append(const std::vector<Slot>& slots, std::vector<Tensor>& to);
-  Result<Slot> make_slot(const Operand& operand, uint32_t seed, Device& device, Queue& queue) const;
+  static Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue);
 
   Problem problem_;
   std::vector<Slot> inputs_;

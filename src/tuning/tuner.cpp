@@ -222,7 +222,7 @@ Result<bool> Tuner::measure(Job& job) {
     LATHE_ASSIGN(queue_, device.make_queue());
   }
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
-  const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem, device, *queue_);
+  const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem, TrialData::Use::time, device, *queue_);
   if (!data) return false;
   std::vector<std::unique_ptr<Trial>> trials;
   const auto make = [&](const Candidate& candidate) -> Result<std::unique_ptr<Trial>> {
@@ -247,7 +247,7 @@ Result<bool> Tuner::measure(Job& job) {
 Result<> Tuner::check(Job& job) {
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
   LATHE_ASSIGN(const Problem small, cut_down(job.problem));
-  LATHE_ASSIGN(const auto data, TrialData::make(small, *options_.device, *queue_));
+  LATHE_ASSIGN(const auto data, TrialData::make(small, TrialData::Use::check, *options_.device, *queue_));
   LATHE_ASSIGN(const Tensor expected, data->expected());
   while (!job.candidates.empty()) {
     const Result<> checked = check_candidate(job.candidates[0], *data, expected);

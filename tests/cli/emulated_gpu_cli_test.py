@@ -20,23 +20,25 @@ LATHE = BUILD / "bin/lathe"
 SHARE = 17
 
 
-def squeeze_excitation(path, channels=24, squeezed=6):
-    """Gates of an image's channels, then a 1x1 convolution and a residual."""
+def squeeze_excitation(path, residual, channels=24, squeezed=6):
+    """An image's convolution, gates of its channels, a 1x1 convolution and perhaps a residual."""
     random = np.random.default_rng(3)
 
     def weights(name, *dims):
-        return numpy_helper.from_array(random.normal(0, dims[1] ** -0.5, dims).astype(np.float32), name)
+        return numpy_helper.from_array(random.normal(0, np.prod(dims[1:]) ** -0.5, dims).astype(np.float32), name)
 
+    pads = {"c": [1, 1, 1, 1]}
     nodes = [("Conv", ["x", "w0"], "c"), ("Sigmoid", ["c"], "s"), ("Mul", ["c", "s"], "a"),
              ("GlobalAveragePool", ["a"], "p"), ("Conv", ["p", "w1"], "f"), ("Relu", ["f"], "r"),
              ("Conv", ["r", "w2"], "g"), ("Sigmoid", ["g"], "gate"), ("Mul", ["a", "gate"], "m"),
-             ("Conv", ["m", "w3"], "o"), ("Add", ["o", "x"], "y")]
+             ("Conv", ["m", "w3"], "o"), ("Add", ["o", "x"], "y") if residual else ("Relu", ["o"], "y")]
     graph = helper.make_graph(
-        [helper.make_node(op, inputs, [output], name=output) for op, inputs, output in nodes], "gates",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, 9, 7])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8, 9, 7])],
-        [weights("w0", channels, 8, 1, 1), weights("w1", squeezed, channels, 1, 1),
-         weights("w2", channels, squeezed, 1, 1), weights("w3", 8, channels, 1, 1)])
+        [helper.make_node(op, inputs, [output], name=output, **({"pads": pads[output]} if output in pads else {}))
+         for op, inputs, output in nodes], "gates",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 9, 7])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3, 9, 7])],
+        [weights("w0", channels, 3, 3, 3), weights("w1", squeezed, channels, 1, 1),
+         weights("w2", channels, squeezed, 1, 1), weights("w3", 3, channels, 1, 1)])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
 
 
@@ -98,22 +100,28 @@ class EmulatedGpu(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("cuda-sm_90", shown.stdout)
 
-    def test_gates_are_applied_by_the_convolution_that_reads_them(self):
+    def results(self, model, target, *flags):
+        """Its output for the images of x.npy, and the kinds of its kernels."""
         folder = pathlib.Path(self.folder.name)
-        squeeze_excitation(folder / "gates.onnx")
-        np.save(folder / "x.npy", np.random.default_rng(4).normal(size=(3, 8, 9, 7)).astype(np.float32))
-        shapes = ["--minShapes=x:1x8x9x7", "--optShapes=x:3x8x9x7", "--maxShapes=x:4x8x9x7"]
-        results = {}
-        for target in ("cpu", "cuda"):
-            engine, out = folder / f"{target}.engine", folder / target
-            self.run_checked(LATHE, "build", folder / "gates.onnx", "-o", engine, f"--target={target}", "--noTF32", *shapes)
-            self.run_checked(LATHE, "run", engine, f"--loadInputs=x:{folder}/x.npy", "--exportOutput", out)
-            results[target] = np.load(out / "y.npy")
-        np.testing.assert_allclose(results["cuda"], results["cpu"], rtol=1e-4, atol=1e-5)
-        report = folder / "layers.json"
-        self.run_checked(LATHE, "inspect", folder / "cuda.engine", "--json", report)
-        kernels = [layer["LayerType"] for layer in json.loads(report.read_text())["layers"]]
-        self.assertNotIn("pointwise", kernels)
+        engine, out, report = folder / f"{target}.engine", folder / target, folder / "layers.json"
+        self.run_checked(LATHE, "build", model, "-o", engine, f"--target={target}", "--noTF32", *flags,
+                         "--minShapes=x:1x3x9x7", "--optShapes=x:3x3x9x7", "--maxShapes=x:4x3x9x7")
+        self.run_checked(LATHE, "run", engine, f"--loadInputs=x:{folder}/x.npy", "--exportOutput", out)
+        self.run_checked(LATHE, "inspect", engine, "--json", report)
+        return np.load(out / "y.npy"), [layer["LayerType"] for layer in json.loads(report.read_text())["layers"]]
+
+    def test_images_gates_and_residuals(self):
+        folder = pathlib.Path(self.folder.name)
+        np.save(folder / "x.npy", np.random.default_rng(4).normal(size=(3, 3, 9, 7)).astype(np.float32))
+        for residual in (False, True):
+            squeeze_excitation(folder / "gates.onnx", residual)
+            expected, _ = self.results(folder / "gates.onnx", "cpu")
+            for flags, tolerance in (((), 1e-5), (("--fp16",), 1e-2)):
+                with self.subTest(residual=residual, flags=flags):
+                    got, kernels = self.results(folder / "gates.onnx", "cuda", "--buildBudget=0", *flags)
+                    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+                    # The gates are applied by the convolution that reads them.
+                    self.assertNotIn("pointwise", kernels)
 
     def test_doctor_sees_the_gpu(self):
         self.assertIn("cuda-sm_90", self.run_checked(LATHE, "doctor"))

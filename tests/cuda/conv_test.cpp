@@ -147,6 +147,18 @@ TEST(CudaConv, BatchMayBeSymbolic) {
   check_first(problem, options);
 }
 
+// Pixels with room for a fourth channel, which holds anything.
+TEST(CudaConv, PaddedPixels) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {3, 3}, attrs.stride = {2, 2};
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor w = small_weights(type, {24, 3, 7, 7});
+    Problem problem = convolution_problem(attrs, operand(type, {2, 3, 15, 13}, Layout::channels_last), w);
+    problem.inputs[0] = strided_operand(type, {2, 3, 15, 13}, {15 * 13 * 4, 1, 13 * 4, 4});
+    check_first(problem);
+  }
+}
+
 TEST(CudaConv, StatesWhyItRefuses) {
   const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
   Problem problem = convolution_problem({}, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);

@@ -119,7 +119,7 @@ class Writer:
     def model(self):
         from onnx import helper
         graph = helper.make_graph(self.nodes, "shapes", self.inputs, self.outputs, self.weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
 def write(path):

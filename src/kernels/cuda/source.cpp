@@ -230,6 +230,11 @@ void Source::declare_program(const ProgramNames& names, const Program& program, 
   declarations_ += fmt::format("struct {} {{\n", names.type);
   declarations_ += fmt::format("  static constexpr int kCoordinates = {}, kOutputs = {};\n", std::max<size_t>(rank, 1),
                                program.outputs.size());
+  // Operands of several vectors are loaded together; long programs would stand in the code too often.
+  constexpr size_t kShort = 6;
+  declarations_ += fmt::format("  static constexpr int kAtOnce = {};\n", operands.empty()                ? 1
+                                                                         : program.code.size() <= kShort ? 4
+                                                                                                         : 2);
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
   declarations_ += members + program_function(program, has_accumulator, operands.size()) + "};\n";
   objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));

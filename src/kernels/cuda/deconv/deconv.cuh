@@ -44,6 +44,7 @@ struct Phase {
 // The rows of a phase's product in the output N C [[D] H] W. Phases of fewer outputs leave rows out.
 template <class Whole>
 struct PhaseRows {
+  static constexpr bool kAll = false;
   long extent[3];
   int at[3];
 

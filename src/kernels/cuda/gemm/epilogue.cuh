@@ -29,6 +29,7 @@ LATHE_DEVICE void row_coordinates(const Out& out, long row, long (&c)[N]) {
 // All dimensions of the output but D, row-major, from row `first` on.
 template <int D>
 struct AllRows {
+  static constexpr bool kAll = true;  // every row has a place
   long first;
 
   template <class Out, int N>
@@ -40,12 +41,32 @@ struct AllRows {
 
 // Writes the result of the fused program. D is the output's dimension of the product's columns, Element the type of the
 // op's own result. Rows says where a row lies in the output, and whether it does.
-template <int D, class Element, class Out, class Fusion, class Rows>
+template <int D, class Element, class Accumulator, class Out, class Fusion, class Rows>
 struct FusedSink {
   Out out;
   Fusion fusion;
   Rows rows;
   long first_column;
+
+  // Vectors that are finished together: their operands are on the way at the same time.
+  static constexpr int kAtOnce = Rows::kAll && is_same<Accumulator, float> ? Fusion::kAtOnce : 1;
+
+  // Those that are not `wanted` have a place nonetheless.
+  template <int W, int N>
+  LATHE_DEVICE_MEMBER void put_several(float (&v)[N][W], const long (&row)[N], const long (&column)[N],
+                                       const int (&count)[N], const bool (&wanted)[N]) const {
+    long c[N][Out::kRank];
+    LATHE_UNROLL
+    for (int k = 0; k < N; ++k) {
+      rows.coordinates(out, row[k], c[k]);
+      c[k][D] = first_column + column[k];
+    }
+    LATHE_UNROLL
+    for (int k = 0; k < N; ++k) fusion.template apply<D, W>(v[k], c[k], count[k]);
+    LATHE_UNROLL
+    for (int k = 0; k < N; ++k)
+      if (wanted[k]) store<D, W>(out, c[k], v[k], count[k]);
+  }
 
   template <int W>
   LATHE_DEVICE_MEMBER void put(float (&v)[W], long row, long column, int count) const {
@@ -57,8 +78,8 @@ struct FusedSink {
   }
 
   // Sums that floats cannot hold: f64, and integers, which wrap to their type.
-  template <int W, class Accumulator>
-  LATHE_DEVICE_MEMBER void put(Accumulator (&v)[W], long row, long column, int count) const {
+  template <int W, class Sum>
+  LATHE_DEVICE_MEMBER void put(Sum (&v)[W], long row, long column, int count) const {
     if constexpr (Fusion::kIdentity && is_same<Element, typename Out::Type>) {
       long c[Out::kRank];
       if (!rows.coordinates(out, row, c)) return;
@@ -76,15 +97,16 @@ struct FusedSink {
   }
 };
 
-template <int D, class Element, class Out, class Fusion, class Rows>
-LATHE_DEVICE FusedSink<D, Element, Out, Fusion, Rows> fused_sink(const Out& out, const Fusion& fusion, const Rows& rows,
-                                                                 long first_column) {
+template <int D, class Element, class Accumulator, class Out, class Fusion, class Rows>
+LATHE_DEVICE FusedSink<D, Element, Accumulator, Out, Fusion, Rows> fused_sink(const Out& out, const Fusion& fusion,
+                                                                              const Rows& rows, long first_column) {
   return {out, fusion, rows, first_column};
 }
 
 // Keeps a split's sums for the launch that adds them up. Rows are whole vectors: `pitch` is a multiple of them.
 template <class Accumulator>
 struct PartialSink {
+  static constexpr int kAtOnce = 1;
   Accumulator* sums;
   long pitch;
 
@@ -122,6 +144,33 @@ LATHE_DEVICE void read_staged(const Accumulator* from, Accumulator (&v)[W]) {
   }
 }
 
+// A staged piece of a tile, several vectors at once. What lies outside of the product takes part as its last row or
+// column, so that nothing branches before the stores.
+template <int W, bool kDownColumns, bool kWhole, class Sink>
+LATHE_DEVICE void store_several(const float* stage, int pitch, int height, int vectors, const Sink& sink, long row,
+                                long rows, long column, long columns) {
+  constexpr int kAtOnce = Sink::kAtOnce;
+  LATHE_NO_UNROLL
+  for (int first = lane(); first < height * vectors; first += 32 * kAtOnce) {
+    float values[kAtOnce][W];
+    long m[kAtOnce], n[kAtOnce];
+    int count[kAtOnce];
+    bool wanted[kAtOnce];
+    LATHE_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int i = first + 32 * k < height * vectors ? first + 32 * k : first;
+      const int r = kDownColumns ? i % height : i / vectors, v = kDownColumns ? i / height : i % vectors;
+      m[k] = row + r, n[k] = column + v * W;
+      wanted[k] = i == first + 32 * k && m[k] < rows && n[k] < columns;
+      read_staged(stage + r * pitch + v * W, values[k]);
+      if (m[k] >= rows) m[k] = rows - 1;
+      if (n[k] >= columns) n[k] = (columns - 1) / W * W;
+      count[k] = kWhole ? W : min_of(columns - n[k], W);
+    }
+    sink.put_several(values, m, n, count, wanted);
+  }
+}
+
 // Gives a tile's sums to the sink, W columns at once. kDownColumns: neighbouring threads take neighbouring rows (for
 // outputs that are contiguous along them); W is 1 then. kWhole: the number of columns is a multiple of W.
 template <int W, int kSlabs, bool kDownColumns, bool kWhole, class Tile, class Sink>
@@ -139,6 +188,11 @@ LATHE_DEVICE void store_tile(const Tile& tile, const Sink& sink, long row, long 
     if (slab > 0) warp_barrier();
     tile.stage(stage, Stage::kPitch, slab * Stage::kRows, Stage::kRows);
     warp_barrier();
+    if constexpr (Sink::kAtOnce > 1) {
+      store_several<W, kDownColumns, kWhole>(stage, Stage::kPitch, Stage::kRows, kVectors, sink,
+                                             row + slab * Stage::kRows, rows, column, columns);
+      continue;
+    }
     LATHE_NO_UNROLL
     for (int i = lane(); i < Stage::kRows * kVectors; i += 32) {
       const int r = kDownColumns ? i % Stage::kRows : i / kVectors;

@@ -17,9 +17,9 @@ Sink fused_sink(Source& source, const Ending& e) {
   source.output(0, out, "C");
   source.fusion(e.problem, 2);
   const std::string rows = e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}>{{batch * m}}", e.dimension);
-  Sink sink{
-      fmt::format("gemm::fused_sink<{}, {}>(C_, fusion_, {}, {})", e.dimension, device_type(e.dtype), rows, e.column),
-      1, true, true};
+  Sink sink{fmt::format("gemm::fused_sink<{}, {}, {}>(C_, fusion_, {}, {})", e.dimension, device_type(e.dtype),
+                        accumulator_type(e.dtype), rows, e.column),
+            1, true, true};
   if (unit_dim(out) != e.dimension) return sink;
   sink.down = false;
   sink.vector = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(out.dtype)));
