@@ -42,6 +42,24 @@ TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexce
 // stay in float32. The network's inputs and outputs keep their types. False for other types.
 TENSORRTAPI bool setPrecision(nvinfer1::IBuilderConfig& config, nvinfer1::DataType type) noexcept;
 
+// Expect a quantised network. Explicit quantisation, by quantize and dequantize layers, is always honoured; where the
+// target multiplies 8-bit integers, what they enclose runs on them. With this on, a build that finds nothing quantised
+// says so in a warning: there is no calibration, and no tensor has a dynamic range of its own.
+TENSORRTAPI bool setInt8(nvinfer1::IBuilderConfig& config, bool expected) noexcept;
+
+// Types for single layers, which setPrecision() does not touch. `layer` is a layer's name, or a pattern of names with
+// one '*'; later calls override earlier ones. They count as the constraints say: kNONE, the default, ignores them; with
+// kPREFER a layer that cannot be as asked gets a warning; with kOBEY the build fails, and says which layer and why.
+// False for types that no layer can have.
+enum class PrecisionConstraints : int32_t { kNONE = 0, kPREFER = 1, kOBEY = 2 };
+TENSORRTAPI bool setPrecisionConstraints(nvinfer1::IBuilderConfig& config, PrecisionConstraints constraints) noexcept;
+// In which the layer computes: kFLOAT, kHALF, kBF16, or kINT8 where its operands are quantised.
+TENSORRTAPI bool setLayerPrecision(nvinfer1::IBuilderConfig& config, const char* layer,
+                                   nvinfer1::DataType type) noexcept;
+// To which an output is rounded: kFLOAT, kHALF or kBF16. The types that the network declares stay as they are.
+TENSORRTAPI bool setLayerOutputType(nvinfer1::IBuilderConfig& config, const char* layer, int32_t output,
+                                    nvinfer1::DataType type) noexcept;
+
 // Tactic sources that nvinfer1::TacticSource lacks, for IBuilderConfig::setTacticSources: kernels of NVIDIA's cuBLASLt
 // and cuDNN compete with our own. Off unless asked for: an engine that uses one needs the library wherever it is
 // loaded, and ICudaEngine::getTacticSources() tells which. The libraries are opened at run time; LATHE_CUBLASLT and

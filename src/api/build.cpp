@@ -8,6 +8,7 @@
 #include "api/devices.h"
 #include "api/engine_inspector.h"
 #include "api/json.h"
+#include "api/layer_types.h"
 #include "api/network.h"
 #include "lathe.h"
 #include "plan/writer.h"
@@ -107,6 +108,15 @@ Result<> check_settings(const BuilderConfig& settings, Log& log) {
   return {};
 }
 
+void warn_unless_quantized(const ir::Graph& graph, Log& log) {
+  for (const auto& node : graph.nodes())
+    for (const ir::Value* input : node->inputs())
+      if (node->is(OpKind::quantize) || node->is(OpKind::dequantize) || (input && input->dtype() == DType::i8)) return;
+  log.print(Severity::warning,
+            "int8 is asked for, but the network has no quantize and dequantize layers, so nothing is quantised: export "
+            "it with Q/DQ pairs; calibration and dynamic ranges are not supported");
+}
+
 }  // namespace
 
 Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config) {
@@ -127,8 +137,11 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   TargetBuild target;
   const LibrarySources libraries{settings.has(kCUBLAS_LT), settings.has(kCUDNN)};
   LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries));
-  if (options.fuse_narrow_floats) options.passes.precision = settings.precision;  // elsewhere it does not pay
-  options.tuner.tf32 = options.fuse_narrow_floats && settings.has(nv::BuilderFlag::kTF32);
+  if (options.fuse_narrow_types) options.passes.precision = settings.precision;  // elsewhere it does not pay
+  LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
+  options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;
+  if (settings.int8) warn_unless_quantized(definition.graph(), *options.log);
+  options.tuner.tf32 = options.fuse_narrow_types && settings.has(nv::BuilderFlag::kTF32);
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   options.tuner.log = options.log;

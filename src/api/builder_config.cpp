@@ -38,6 +38,10 @@ void BuilderConfig::reset() noexcept {
   budget_seconds = fresh.budget_seconds;
   target.swap(fresh.target);
   cpu_threads = fresh.cpu_threads;
+  precision = fresh.precision;
+  int8 = fresh.int8;
+  constraints = fresh.constraints;
+  layer_types.clear();
 }
 
 void BuilderConfig::setAvgTimingIterations(int32_t avgTiming) noexcept {

@@ -7,6 +7,8 @@
 
 #include "api/builder_core.h"
 #include "api/timing_cache.h"
+#include "lathe.h"
+#include "passes/pass.h"
 
 namespace lathe::api {
 
@@ -25,6 +27,9 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   std::string target = "cpu";
   int32_t cpu_threads = 0;
   DType precision = DType::f32;  // what f32 may be narrowed to
+  bool int8 = false;             // a quantised network is expected
+  PrecisionConstraints constraints = PrecisionConstraints::kNONE;
+  std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win
 
   void setAvgTimingIterations(int32_t avgTiming) noexcept override;
   int32_t getAvgTimingIterations() const noexcept override { return avg_timing_; }

@@ -72,6 +72,7 @@ Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, Buil
                 cpu::target_name());
   LATHE_ASSIGN(const std::shared_ptr<Device> device, cpu::shared_device(cpu_threads));
   options.tactics = cpu::cpu_tactics();
+  options.passes.narrow_floats = false;
   options.target = device->target();
   options.tuner.device = device;
   options.tuner.threads = device->threads();
@@ -84,9 +85,10 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
   LATHE_ASSIGN(compiler_, cuda::NvrtcCompiler::create(target, cuda::headers()));
   options.tactics = cuda::cuda_tactics();
   options.target = target;
-  options.fuse_narrow_floats = true;
+  options.fuse_narrow_types = true;
   options.fuse_prologues = true;
   options.least_pixel = 4;
+  options.passes.integer_products = true;
   options.tuner.compiler = compiler_.get();
   options.tuner.timing_key = device ? device->timing_key() : std::string(target);
   std::optional<Result<std::shared_ptr<const cuda::CublasLtHandle>>> cublaslt;

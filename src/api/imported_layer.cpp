@@ -6,6 +6,7 @@
 #include "api/layers_index.h"
 #include "api/layers_move.h"
 #include "api/layers_pointwise.h"
+#include "api/layers_quantize.h"
 #include "api/layers_rows.h"
 #include "api/layers_window.h"
 
@@ -61,6 +62,14 @@ Made pointwise(NetworkDefinition& network, const ir::Node& node) {
       return std::make_unique<IdentityLayer>(network, std::vector<TensorView*>());
     case OpKind::cast:
       return std::make_unique<CastLayer>(network, std::vector<TensorView*>(), to_nv(node.attrs<CastAttrs>().to));
+    case OpKind::quantize:  // scales along an axis have the shape that an importer gave them
+      if (node.input(1)->rank() != 0 || (node.input(2) && node.input(2)->rank() != 0)) return nullptr;
+      return std::make_unique<QuantizeLayer>(network, std::vector<TensorView*>(),
+                                             to_nv(node.attrs<QuantizeAttrs>().to));
+    case OpKind::dequantize:
+      if (node.input(1)->rank() != 0 || (node.input(2) && node.input(2)->rank() != 0)) return nullptr;
+      return std::make_unique<DequantizeLayer>(network, std::vector<TensorView*>(),
+                                               to_nv(node.attrs<DequantizeAttrs>().to));
     case OpKind::prelu:
       return std::make_unique<ParametricReLULayer>(network, std::vector<TensorView*>());
     case OpKind::select:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lathe's own settings; see lathe.h.
+#include <algorithm>
+
 #include "api/builder_config.h"
 #include "api/runtime.h"
 #include "api/runtime_configs.h"
@@ -25,6 +27,13 @@ bool check_threads(int32_t threads) noexcept {
     if (threads < 0) return fail(ErrorCode::config_invalid, "{} threads; 0 means all", threads);
     return {};
   });
+}
+
+Result<std::string> layer_pattern(const char* layer) {
+  LATHE_ASSIGN(std::string pattern, api::to_string(layer, "layer name"));
+  if (std::count(pattern.begin(), pattern.end(), '*') > 1)
+    return fail(ErrorCode::config_invalid, "'{}' has more than one '*'", pattern);
+  return pattern;
 }
 
 }  // namespace
@@ -61,6 +70,43 @@ bool setPrecision(nv::IBuilderConfig& config, nv::DataType type) noexcept {
       return fail(ErrorCode::config_invalid, "{} is no type that float32 is narrowed to: take kHALF or kBF16",
                   name_of(dtype));
     static_cast<BuilderConfig&>(config).precision = dtype;
+    return {};
+  });
+}
+
+bool setInt8(nv::IBuilderConfig& config, bool expected) noexcept {
+  static_cast<BuilderConfig&>(config).int8 = expected;
+  return true;
+}
+
+bool setPrecisionConstraints(nv::IBuilderConfig& config, PrecisionConstraints constraints) noexcept {
+  return api::guarded(silent(), "setPrecisionConstraints", [&]() -> Result<> {
+    if (constraints < PrecisionConstraints::kNONE || constraints > PrecisionConstraints::kOBEY)
+      return fail(ErrorCode::config_invalid, "constraints {} do not exist", static_cast<int>(constraints));
+    static_cast<BuilderConfig&>(config).constraints = constraints;
+    return {};
+  });
+}
+
+bool setLayerPrecision(nv::IBuilderConfig& config, const char* layer, nv::DataType type) noexcept {
+  return api::guarded(silent(), "setLayerPrecision", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string pattern, layer_pattern(layer));
+    LATHE_ASSIGN(const DType dtype, api::to_dtype(type));
+    if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::i8)
+      return fail(ErrorCode::config_invalid, "no layer computes in {}: take kFLOAT, kHALF, kBF16 or kINT8",
+                  name_of(dtype));
+    static_cast<BuilderConfig&>(config).layer_types.push_back({std::move(pattern), dtype, {}});
+    return {};
+  });
+}
+
+bool setLayerOutputType(nv::IBuilderConfig& config, const char* layer, int32_t output, nv::DataType type) noexcept {
+  return api::guarded(silent(), "setLayerOutputType", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string pattern, layer_pattern(layer));
+    LATHE_ASSIGN(const DType dtype, api::to_dtype(type));
+    if (output < 0) return fail(ErrorCode::invalid_argument, "output {} does not exist", output);
+    static_cast<BuilderConfig&>(config).layer_types.push_back(
+        {std::move(pattern), std::nullopt, {{static_cast<size_t>(output), dtype}}});
     return {};
   });
 }

@@ -45,14 +45,6 @@ nv::IReverseSequenceLayer* NetworkDefinition::addReverseSequence(nv::ITensor&, n
   return refuse<nv::IReverseSequenceLayer>("INetworkDefinition::addReverseSequence", "reverse sequence");
 }
 
-nv::IQuantizeLayer* NetworkDefinition::addQuantizeV2(nv::ITensor&, nv::ITensor&, nv::DataType) noexcept {
-  return refuse<nv::IQuantizeLayer>("INetworkDefinition::addQuantize", "quantize");
-}
-
-nv::IDequantizeLayer* NetworkDefinition::addDequantizeV2(nv::ITensor&, nv::ITensor&, nv::DataType) noexcept {
-  return refuse<nv::IDequantizeLayer>("INetworkDefinition::addDequantize", "dequantize");
-}
-
 nv::IDynamicQuantizeLayer* NetworkDefinition::addDynamicQuantize(nv::ITensor&, int32_t, int32_t, nv::DataType,
                                                                  nv::DataType) noexcept {
   return refuse<nv::IDynamicQuantizeLayer>("INetworkDefinition::addDynamicQuantize", "dynamic quantize");

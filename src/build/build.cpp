@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "build/duplicate.h"
 #include "build/emitter.h"
+#include "passes/pins.h"
 
 namespace lathe {
 namespace {
@@ -144,14 +146,17 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   const auto start = std::chrono::steady_clock::now();
   if (options.optimize) {
     PassContext context = options.passes;
+    LATHE_TRY(apply_pins(graph, context));
     LATHE_ASSIGN(built->report.passes, run_passes(graph, context));
+    LATHE_TRY(report_unmet_pins(graph, context, options.log ? *options.log : null_log()));
+    if (options.fuse_narrow_types) LATHE_TRY(give_readers_their_own(graph));
   }
   graph.erase_dead_nodes();
   built->report.seconds_passes = seconds_since(start);
   LATHE_ASSIGN(profiles, resolve_profiles(graph, options));  // passes may have made symbols
 
   std::vector<Region> regions =
-      group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_floats});
+      group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types});
   const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel);
   Tuner tuner(options.tuner);
   if (options.tuner.compiler) LATHE_TRY(decide_all(graph, placement, regions, profiles, tuner, options));

@@ -85,13 +85,13 @@ class Grouper {
       : graph_(graph),
         fuse_(options.fuse),
         prologues_(options.fuse && options.prologues),
-        narrow_floats_(options.narrow_floats) {}
+        narrow_types_(options.narrow_types) {}
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
-      if (is_programmable(**it, narrow_floats_) && all_broadcast(**it) && !owner_.contains(it->get()))
+      if (is_programmable(**it, narrow_types_) && all_broadcast(**it) && !owner_.contains(it->get()))
         take_expression(it->get());
     if (prologues_) join_prologues();
     return in_order();
@@ -99,9 +99,13 @@ class Grouper {
 
  private:
   bool takes_epilogue(const Node& node) const {
-    const DType dtype = node.output()->dtype();
-    return is_heavy(node) && node.num_outputs() == 1 && node.input(0)->dtype() == dtype &&
-           (dtype == DType::f32 || (narrow_floats_ && (dtype == DType::f16 || dtype == DType::bf16)));
+    if (!is_heavy(node) || node.num_outputs() != 1) return false;
+    const DType from = node.input(0)->dtype(), to = node.output()->dtype();
+    if (to == DType::f32) return from == to;
+    if (!narrow_types_) return false;
+    const bool sums = node.is(OpKind::matmul) || node.is(OpKind::convolution);  // of 8-bit integers: i32
+    if (size_of(from) == 1) return is_integer(from) && (to == from || (sums && to == DType::i32));
+    return from == to && (to == DType::f16 || to == DType::bf16);
   }
 
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
@@ -112,9 +116,17 @@ class Grouper {
     Value* result = root->output();
     while (fuse_ && result->has_single_use()) {
       Node* next = result->uses()[0].node;
-      if (!is_programmable(*next, narrow_floats_) || owner_.contains(next) ||
-          next->output()->shape() != result->shape() || !all_broadcast(*next) || !program.add(*next))
+      if (!is_programmable(*next, narrow_types_) || owner_.contains(next) ||
+          next->output()->shape() != result->shape() || !all_broadcast(*next))
         break;
+      const ProgramBuilder before = program;
+      Node* side = dequantized_operand(*next, result);
+      if (side && !program.add(*side)) side = nullptr;
+      if (!program.add(*next)) {
+        program = before;
+        break;
+      }
+      if (side) region.nodes.push_back(side);
       region.nodes.push_back(next);
       result = next->output();
     }
@@ -122,12 +134,23 @@ class Grouper {
     add(std::move(region), result);
   }
 
+  // What dequantises the other operand of a node for it alone: a region reads integers in place of floats.
+  Node* dequantized_operand(const Node& node, const Value* result) const {
+    for (Value* input : node.inputs()) {
+      Node* producer = input == result ? nullptr : input->producer();
+      if (producer && producer->is(OpKind::dequantize) && input->has_single_use() && !owner_.contains(producer) &&
+          input->shape() == result->shape() && is_programmable(*producer, narrow_types_) && all_broadcast(*producer))
+        return producer;
+    }
+    return nullptr;
+  }
+
   // The expression that ends at `last`: producers join while all their readers are inside and shapes agree.
   void take_expression(Node* last) {
     std::vector<Node*> nodes = {last};
     std::unordered_set<const Node*> inside = {last};
     const auto joins = [&](const Node* node) {
-      if (!node || owner_.contains(node) || inside.contains(node) || !is_programmable(*node, narrow_floats_) ||
+      if (!node || owner_.contains(node) || inside.contains(node) || !is_programmable(*node, narrow_types_) ||
           !all_broadcast(*node) || node->output()->is_graph_output() ||
           node->output()->shape() != last->output()->shape())
         return false;
@@ -182,7 +205,9 @@ class Grouper {
       source = operand;
     }
     constexpr size_t kCheap = 8;  // instructions
-    if (!source || source->dtype() != result->dtype() || expression.program.code.size() > kCheap) return;
+    if (!source || source->dtype() != result->dtype() || !is_floating(result->dtype()) ||
+        expression.program.code.size() > kCheap)
+      return;
     ProgramBuilder program(source);
     for (const Node* node : expression.nodes)
       if (!program.add(*node)) return;
@@ -226,7 +251,7 @@ class Grouper {
   const ir::Graph& graph_;
   bool fuse_;
   bool prologues_;
-  bool narrow_floats_;
+  bool narrow_types_;
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
   std::unordered_map<const Node*, size_t> positions_;

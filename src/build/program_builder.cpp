@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/quantization.h"
+
 namespace lathe {
 namespace {
 
@@ -117,13 +119,25 @@ std::optional<Opcode> opcode_of(const ir::Node& node) {
 
 }  // namespace
 
-bool is_programmable(const ir::Node& node, bool narrow_floats) {
-  const auto fits = [&](const ir::Value* value) {
+bool is_programmable(const ir::Node& node, bool narrow_types) {
+  const auto is_float = [&](const ir::Value* value) {
     return value && (value->dtype() == DType::f32 ||
-                     (narrow_floats && (value->dtype() == DType::f16 || value->dtype() == DType::bf16)));
+                     (narrow_types && (value->dtype() == DType::f16 || value->dtype() == DType::bf16)));
   };
-  const bool known = opcode_of(node) || (narrow_floats && node.is(OpKind::cast));
-  return known && fits(node.output()) && std::all_of(node.inputs().begin(), node.inputs().end(), fits);
+  // Sums of i32 lose what floats do not hold of them; they are scaled to few digits anyway.
+  const auto is_level = [](const ir::Value* value) {
+    return is_integer(value->dtype()) && (size_of(value->dtype()) <= 2 || value->dtype() == DType::i32);
+  };
+  const ir::Value* x = node.input(0);
+  if (narrow_types) {
+    const ir::Value *scale = node.input(1), *zero_point = node.input(2);
+    const bool small_zero = !zero_point || size_of(zero_point->dtype()) <= 2;
+    if (node.is(OpKind::quantize)) return is_float(x) && is_float(scale);
+    if (node.is(OpKind::dequantize)) return is_level(x) && small_zero && is_float(scale) && is_float(node.output());
+    if (node.is(OpKind::cast)) return (is_float(x) || is_level(x)) && is_float(node.output());
+  }
+  return opcode_of(node) && is_float(node.output()) &&
+         std::all_of(node.inputs().begin(), node.inputs().end(), is_float);
 }
 
 ProgramBuilder::ProgramBuilder(const ir::Value* accumulator) : has_accumulator_(accumulator != nullptr) {
@@ -159,6 +173,42 @@ void ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y)
   code_.push_back({op, std::move(sources), {x, y}});
 }
 
+// The instruction for a op b, as an affine one where b is a number and that loses nothing.
+int ProgramBuilder::binary(Opcode op, int a, ir::Value* b) {
+  const std::optional<float> x = scalar(b);
+  int exponent = 0;
+  if (x && op == Opcode::add) {
+    push(Opcode::affine, {a}, 1, *x);
+  } else if (x && op == Opcode::sub) {
+    push(Opcode::affine, {a}, 1, -*x);
+  } else if (x && op == Opcode::mul && std::isfinite(*x)) {
+    push(Opcode::affine, {a}, *x, -0.0f);  // -0 keeps the sign of zero products
+  } else if (x && op == Opcode::div && std::isnormal(*x) && std::isnormal(1 / *x) &&
+             std::abs(std::frexp(*x, &exponent)) == 0.5f) {
+    push(Opcode::affine, {a}, 1 / *x, -0.0f);
+  } else {
+    const int source_b = source(b);
+    push(op, {a, source_b});
+  }
+  return static_cast<int>(code_.size() - 1);
+}
+
+void ProgramBuilder::add_quantize(const ir::Node& node) {
+  const DType to = node.attrs<QuantizeAttrs>().to;
+  binary(Opcode::div, source(node.input(0)), node.input(1));
+  push(Opcode::round, {static_cast<int>(code_.size() - 1)});
+  if (node.input(2)) binary(Opcode::add, static_cast<int>(code_.size() - 1), node.input(2));
+  const IntegerRange range = *quantized_range(to);
+  push(Opcode::clip, {static_cast<int>(code_.size() - 1)}, static_cast<float>(range.low),
+       static_cast<float>(range.high));
+}
+
+void ProgramBuilder::add_dequantize(const ir::Node& node) {
+  int x = source(node.input(0));
+  if (node.input(2)) x = binary(Opcode::sub, x, node.input(2));
+  binary(Opcode::mul, x, node.input(1));
+}
+
 bool ProgramBuilder::add(const ir::Node& node) {
   if (node.is(OpKind::cast)) {
     if (!room(1, 1)) return false;
@@ -166,24 +216,24 @@ bool ProgramBuilder::add(const ir::Node& node) {
     sources_[node.output()] = from;
     return true;
   }
+  if (node.is(OpKind::quantize) || node.is(OpKind::dequantize)) {
+    constexpr size_t kLongest = 8;  // quotient, rounding, zero point and range, with constants of their own
+    if (!room(node.num_inputs(), kLongest)) return false;
+    node.is(OpKind::quantize) ? add_quantize(node) : add_dequantize(node);
+    sources_[node.output()] = static_cast<int>(code_.size() - 1);
+    return true;
+  }
   const std::optional<Opcode> op = opcode_of(node);
   if (!op || !room(node.num_inputs(), node.num_inputs() + 1)) return false;
   ir::Value* a = node.input(0);
   ir::Value* b = node.input(1);
-  const std::optional<float> x = b ? scalar(b) : std::nullopt;
   if (node.is(OpKind::activation)) {
     const auto& attrs = node.attrs<ActivationAttrs>();
     push(*op, {source(a)}, static_cast<float>(attrs.alpha), static_cast<float>(attrs.beta));
-  } else if (x && *op == Opcode::add) {
-    push(Opcode::affine, {source(a)}, 1, *x);
-  } else if (x && *op == Opcode::sub) {
-    push(Opcode::affine, {source(a)}, 1, -*x);
-  } else if (x && *op == Opcode::mul && std::isfinite(*x)) {
-    push(Opcode::affine, {source(a)}, *x, -0.0f);  // -0 keeps the sign of zero products
+  } else if (b) {
+    binary(*op, source(a), b);
   } else {
-    std::vector<int> sources;
-    for (ir::Value* input : node.inputs()) sources.push_back(source(input));
-    push(*op, std::move(sources));
+    push(*op, {source(a)});
   }
   sources_[node.output()] = static_cast<int>(code_.size() - 1);
   return true;

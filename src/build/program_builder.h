@@ -8,9 +8,10 @@
 
 namespace lathe {
 
-// Whether a pointwise node can be part of a fusion program: its types are f32 or, when allowed, other floats that f32
-// holds. Instructions compute in f32; a cast between such types is none.
-bool is_programmable(const ir::Node& node, bool narrow_floats);
+// Whether a pointwise node can be part of a fusion program: its types are f32 or, when allowed, others that f32 holds:
+// 16-bit floats, and integers where they are quantised, dequantised or cast to floats. Instructions compute in f32; a
+// cast between such types is none.
+bool is_programmable(const ir::Node& node, bool narrow_types);
 
 class ProgramBuilder {
  public:
@@ -33,6 +34,9 @@ class ProgramBuilder {
     std::array<float, 2> immediates{};
   };
   bool room(size_t operands, size_t code) const;
+  void add_quantize(const ir::Node& node);
+  void add_dequantize(const ir::Node& node);
+  int binary(Opcode op, int a, ir::Value* b);  // b may be a number
   int operand(ir::Value* value);
   int source(ir::Value* value);
   std::optional<float> scalar(const ir::Value* value) const;

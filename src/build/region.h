@@ -39,9 +39,9 @@ struct Region {
 };
 
 struct GroupingOptions {
-  bool fuse = true;            // false keeps every node apart (for comparing against)
-  bool prologues = false;      // kernels may compute their input as they read it
-  bool narrow_floats = false;  // f16 and bf16 may be operands and results of regions, which compute in f32
+  bool fuse = true;           // false keeps every node apart (for comparing against)
+  bool prologues = false;     // kernels may compute their input as they read it
+  bool narrow_types = false;  // f16, bf16 and small integers may be operands and results; regions compute in f32
 };
 
 // Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong

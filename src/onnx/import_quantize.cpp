@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation as arithmetic: exact, and recognisable by the passes that look for integer kernels.
-#include <limits>
+// Quantisation. Integer operators whose zero points are 0 become products of integers, the others arithmetic in f64,
+// which is exact too.
+#include <algorithm>
 
 #include "onnx/import_window.h"
 #include "onnx/importer.h"
@@ -31,34 +32,31 @@ ir::Value* beside(NodeContext& c, ir::Value* value, ir::Value* x, int64_t axis, 
   return c.add(SliceAttrs{}, {flat, c.ints({0}), c.shape_of(x, axis, axis + 1), c.ints({axis})});
 }
 
-struct Bounds {
-  double low, high;
-};
-std::optional<Bounds> bounds_of(DType type) {
-  switch (type) {
-    case DType::u8:
-      return Bounds{0, 255};
-    case DType::i8:
-      return Bounds{-128, 127};
-    case DType::u16:
-      return Bounds{0, 65535};
-    case DType::i16:
-      return Bounds{-32768, 32767};
-    default:
-      return std::nullopt;
-  }
+ir::Value* quantize(NodeContext& c, ir::Value* x, ir::Value* scale, ir::Value* zero_point, DType type) {
+  QuantizeAttrs attributes;
+  attributes.to = type;
+  std::vector<ir::Value*> operands{x, scale};
+  if (zero_point) operands.push_back(zero_point);
+  return c.add(attributes, std::move(operands));
 }
 
 // round(x) + zero point, clamped to the type; x holds quotients.
 ir::Value* to_levels(NodeContext& c, ir::Value* quotients, ir::Value* zero_point, DType type) {
-  const std::optional<Bounds> bounds = bounds_of(type);
-  if (!bounds) {
-    c.unsupported("quantisation to {} is not supported", name_of(type));
-    return quotients;
-  }
-  ir::Value* levels = c.unary(UnaryOp::round, c.cast(quotients, DType::f32));
-  if (zero_point) levels = c.plus(levels, c.cast(zero_point, DType::f32));
-  return c.cast(c.activation(ActivationOp::clip, levels, bounds->low, bounds->high), type);
+  return quantize(c, c.cast(quotients, DType::f32), c.scalar(1, DType::f32), zero_point, type);
+}
+
+bool is_zero(NodeContext& c, ir::Value* zero_point) {
+  if (!zero_point) return true;
+  const std::optional<Tensor> known = c.known(zero_point);
+  if (!known) return false;
+  for (int64_t i = 0; i < known->volume(); ++i)
+    if (known->at(i) != 0) return false;
+  return true;
+}
+
+// Whether the product of two operands can be taken as it is: i8 and zero points of 0.
+bool are_plain(NodeContext& c, ir::Value* a, ir::Value* a_zero, ir::Value* b, ir::Value* b_zero) {
+  return a->dtype() == DType::i8 && b->dtype() == DType::i8 && is_zero(c, a_zero) && is_zero(c, b_zero);
 }
 
 // The integers minus their zero point, in 32 bits.
@@ -91,6 +89,22 @@ ConvolutionAttrs convolution(NodeContext& c, const ir::Value* x) {
   return attributes;
 }
 
+// Inputs that hold one value each.
+bool is_scalar(NodeContext& c, std::initializer_list<size_t> inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [&](size_t i) {
+    const ir::Value* value = c.require(i);
+    return value->rank() == 0 || (value->rank() == 1 && c.dim(value, 0) == Expr(1));
+  });
+}
+ir::Value* single(NodeContext& c, ir::Value* value) { return value->rank() == 0 ? value : c.reshape(value, Ints{}); }
+
+// i32 sums, worth `scale` each, in levels of `step`.
+ir::Value* requantize(NodeContext& c, ir::Value* sums, ir::Value* scale, ir::Value* step, ir::Value* zero_point) {
+  DequantizeAttrs attributes;
+  return quantize(c, c.add(attributes, {sums, c.cast(scale, DType::f32)}), c.cast(step, DType::f32), zero_point,
+                  zero_point->dtype());
+}
+
 // Sums of products of 8-bit integers are exact in f64 whatever the length.
 ir::Value* exact(NodeContext& c, ir::Value* integers) { return c.cast(integers, DType::f64); }
 
@@ -112,7 +126,7 @@ void import_quantize_linear(NodeContext& c) {
   if (!precision) return c.unsupported("precision {} is not supported", name_of(asked));
   ir::Value* divisor = c.cast(beside(c, scale, x, axis, block), *precision);
   ir::Value* levels = zero_point ? beside(c, zero_point, x, axis, block) : nullptr;
-  c.set_output(0, to_levels(c, c.divide(c.cast(x, *precision), divisor), levels, *type));
+  c.set_output(0, quantize(c, c.cast(x, *precision), divisor, levels, *type));
 }
 
 void import_dequantize_linear(NodeContext& c) {
@@ -123,10 +137,11 @@ void import_dequantize_linear(NodeContext& c) {
   const auto declared = static_cast<ElementType>(c.integer("output_dtype", 0));
   const std::optional<DType> type = declared == ElementType::undefined ? scale->dtype() : to_dtype(declared);
   if (!type) return c.unsupported("its output type {} is not supported", name_of(declared));
-  const DType work = x->dtype() == DType::i32 ? DType::f64 : DType::f32;  // exact for every integer
-  ir::Value* centred = c.cast(x, work);
-  if (c.has(2)) centred = c.minus(centred, c.cast(beside(c, c.input(2), x, axis, block), work));
-  c.set_output(0, c.cast(c.mul(centred, c.cast(beside(c, scale, x, axis, block), work)), *type));
+  DequantizeAttrs attributes;
+  attributes.to = *type;
+  std::vector<ir::Value*> operands{x, beside(c, scale, x, axis, block)};
+  if (c.has(2)) operands.push_back(beside(c, c.input(2), x, axis, block));
+  c.set_output(0, c.add(attributes, std::move(operands)));
 }
 
 // Chooses scale and zero point so that 0 is representable.
@@ -141,13 +156,14 @@ void import_dynamic_quantize_linear(NodeContext& c) {
   ir::Value* scale = c.binary(ElementwiseOp::div, c.select(flat, c.scalar_like(1, x), range), 255.0);
   ir::Value* zero = c.activation(ActivationOp::clip, c.unary(UnaryOp::neg, c.divide(low, scale)), 0, 255);
   ir::Value* zero_point = c.cast(c.unary(UnaryOp::round, zero), DType::u8);
-  c.set_output(0, to_levels(c, c.divide(x, scale), zero_point, DType::u8));
+  c.set_output(0, quantize(c, x, scale, zero_point, DType::u8));
   c.set_output(1, scale);
   c.set_output(2, zero_point);
 }
 
 void import_matmul_integer(NodeContext& c) {
   ir::Value *a = c.require(0), *b = c.require(1);
+  if (are_plain(c, a, c.input(2), b, c.input(3))) return c.set_output(0, c.matmul(a, b));
   ir::Value* left = centred(c, a, along(c, c.input(2), std::max(a->rank() - 2, 0), a->rank()));
   ir::Value* right = centred(c, b, along(c, c.input(3), std::max(b->rank() - 1, 0), b->rank()));
   c.set_output(0, c.cast(c.matmul(exact(c, left), exact(c, right)), DType::i32));
@@ -156,6 +172,10 @@ void import_matmul_integer(NodeContext& c) {
 void import_qlinear_matmul(NodeContext& c) {
   ir::Value *a = c.require(0), *b = c.require(3), *zero_point = c.require(7);
   const int64_t rows = std::max(a->rank() - 2, 0), columns = std::max(b->rank() - 1, 0);
+  if (are_plain(c, a, c.require(2), b, c.require(5)) && is_scalar(c, {1, 6, 7})) {
+    ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), columns, b->rank()));
+    return c.set_output(0, requantize(c, c.matmul(a, b), scale, single(c, c.require(6)), single(c, zero_point)));
+  }
   ir::Value* left = centred(c, a, along(c, c.require(2), rows, a->rank()));
   ir::Value* right = centred(c, b, along(c, c.require(5), columns, b->rank()));
   ir::Value* product = c.matmul(exact(c, left), exact(c, right));
@@ -170,6 +190,7 @@ void import_qlinear_matmul(NodeContext& c) {
 void import_conv_integer(NodeContext& c) {
   ir::Value *x = c.require(0), *w = c.require(1);
   const ConvolutionAttrs attributes = convolution(c, x);
+  if (are_plain(c, x, c.input(2), w, c.input(3))) return c.set_output(0, c.add(attributes, {x, w}));
   ir::Value* left = centred(c, x, along(c, c.input(2), 1, x->rank()));
   ir::Value* right = centred(c, w, along(c, c.input(3), 0, w->rank()));
   c.set_output(0, c.cast(c.add(attributes, {exact(c, left), exact(c, right)}), DType::i32));
@@ -178,6 +199,13 @@ void import_conv_integer(NodeContext& c) {
 void import_qlinear_conv(NodeContext& c) {
   ir::Value *x = c.require(0), *w = c.require(3), *zero_point = c.require(7);
   const ConvolutionAttrs attributes = convolution(c, x);
+  if (are_plain(c, x, c.require(2), w, c.require(5)) && is_scalar(c, {1, 6, 7})) {
+    std::vector<ir::Value*> operands{x, w};
+    if (c.has(8)) operands.push_back(c.input(8));
+    ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), 1, x->rank()));
+    ir::Value* sums = c.add(attributes, std::move(operands));
+    return c.set_output(0, requantize(c, sums, scale, single(c, c.require(6)), single(c, zero_point)));
+  }
   ir::Value* left = centred(c, x, along(c, c.require(2), 1, x->rank()));
   ir::Value* right = centred(c, w, along(c, c.require(5), 0, w->rank()));
   std::vector<ir::Value*> operands{exact(c, left), exact(c, right)};

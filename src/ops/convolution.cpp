@@ -63,7 +63,10 @@ Result<> infer_convolution(InferContext& context) {
   const ConvolutionAttrs& attrs = context.attrs<ConvolutionAttrs>();
   LATHE_TRY(require_numeric(context, 0));
   LATHE_TRY(require_same_dtype(context, 0, 1));
-  if (context.has(2)) LATHE_TRY(require_same_dtype(context, 0, 2));
+  const DType sums = sum_dtype(context.dtype(0));
+  if (context.has(2) && context.dtype(2) != sums)
+    return fail(ErrorCode::type_mismatch, "bias has type {}, but {} is needed for operands of type {}",
+                name_of(context.dtype(2)), name_of(sums), name_of(context.dtype(0)));
   LATHE_TRY(require_rank(context, 0, 3, kMany));
   LATHE_TRY(check_channels(context, attrs.groups));
   const size_t spatial_rank = static_cast<size_t>(context.rank(0)) - 2;
@@ -72,7 +75,7 @@ Result<> infer_convolution(InferContext& context) {
                window_outputs(std::span(context.shape(0)).subspan(2), std::span(context.shape(1)).subspan(2), window));
   Shape shape = {context.shape(0)[0], context.shape(1)[0]};
   shape.insert(shape.end(), spatial.begin(), spatial.end());
-  context.set(0, context.dtype(0), std::move(shape));
+  context.set(0, sums, std::move(shape));
   return {};
 }
 

@@ -78,7 +78,7 @@ Result<> infer_matmul(InferContext& context) {
   LATHE_ASSIGN(Shape shape, broadcast(left.batch, right.batch));
   if (context.rank(0) > 1) shape.push_back(left.rows);
   if (context.rank(1) > 1) shape.push_back(right.columns);
-  context.set(0, context.dtype(0), std::move(shape));
+  context.set(0, sum_dtype(context.dtype(0)), std::move(shape));
   return {};
 }
 

@@ -91,6 +91,11 @@ void from_ints(std::span<const int64_t> values, Tensor& tensor);
 template <class T>
 T round_to(double value);
 
+// The element type of sums of products: 8-bit integers are summed in i32, other types in their own.
+inline DType sum_dtype(DType operands) {
+  return size_of(operands) == 1 && is_integer(operands) ? DType::i32 : operands;
+}
+
 // Symbolic contents are shape values, which are i32 or i64 and never overflow. Other types have constant contents only.
 inline bool may_hold_symbols(DType dtype) { return dtype == DType::i64 || dtype == DType::i32; }
 

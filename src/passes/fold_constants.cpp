@@ -71,6 +71,8 @@ Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* va
 }
 
 Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) {
+  // Integer kernels want quantised weights as they are; lower_quantization folds what they do not take.
+  if (context.integer_products && node->is(OpKind::dequantize) && size_of(node->input(0)->dtype()) == 1) return false;
   std::vector<Tensor> results;
   if (has_constant_inputs(*node) && may_grow(*node, context) && is_cheap(*node, context)) {
     std::vector<Tensor> inputs;

@@ -2,9 +2,10 @@
 // Brings f32 computation down to f16 or bf16 where the context allows it. Kernels accumulate in f32 all the same; what
 // is narrowed are the tensors between them. The network's inputs and outputs keep their types.
 #include <cmath>
+#include <map>
 #include <unordered_set>
 
-#include "passes/pass.h"
+#include "passes/pins.h"
 
 namespace lathe {
 namespace {
@@ -63,6 +64,11 @@ Rule rule_of(OpKind kind) {
 // Inputs of other meaning than data keep their type: a resize's scales, say.
 bool is_data(const Node& node, size_t i) { return !node.is(OpKind::resize) || i == 0; }
 
+// What a layer has beside its computation.
+bool is_conversion(const Node& node) {
+  return node.is(OpKind::constant) || node.is(OpKind::cast) || node.is(OpKind::dequantize);
+}
+
 // Single numbers cost nothing in f32, and shapes may hang on them.
 bool is_single(const Value& value) { return volume(value.shape()) == Expr(1); }
 
@@ -77,16 +83,17 @@ bool fits(const Tensor& constant, DType narrow) {
 
 class Lowering {
  public:
-  Lowering(ir::Graph& graph, DType narrow) : graph_(graph), narrow_(narrow) {}
+  Lowering(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
 
   Result<bool> run() {
     std::vector<Node*> nodes;
     for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes) {
-      if (should_lower(*node))
-        LATHE_TRY(lower(*node));
-      else
+      const DType type = type_for(*node);
+      if (type == DType::f32)
         LATHE_TRY(widen_inputs(*node));
+      else
+        LATHE_TRY(lower(*node, type));
     }
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       Value* value = graph_.outputs()[i].value;
@@ -98,35 +105,48 @@ class Lowering {
   }
 
  private:
-  bool should_lower(const Node& node) const {
+  // What the node's f32 results become; f32 when they stay.
+  DType type_for(const Node& node) {
     const Rule rule = rule_of(node.kind());
-    if (rule == Rule::keep || node.output()->dtype() != DType::f32 || is_single(*node.output())) return false;
-    if (rule == Rule::follow && !moves_lowered(node)) return false;
+    if (node.output()->dtype() != DType::f32) return DType::f32;
+    const std::optional<DType> pin = rule == Rule::follow ? std::nullopt : pinned_precision(node, context_);
+    const DType narrow = rule == Rule::follow ? type_of_moved(node) : pin.value_or(context_.precision);
+    if (narrow == DType::f32) return DType::f32;
+    const std::string_view obstacle = obstacle_to(node, rule, narrow, pin.has_value());
+    if (obstacle.empty()) return rule == Rule::keep ? DType::f32 : narrow;
+    if (pin) note_unmet(node, obstacle, context_);
+    return DType::f32;
+  }
+
+  std::string_view obstacle_to(const Node& node, Rule rule, DType narrow, bool pinned) const {
+    if (rule == Rule::keep) return is_conversion(node) ? "" : "there is no kernel of that type";
+    if (!context_.narrow_floats) return "the target computes in f32";
+    if (!pinned && is_single(*node.output())) return "a single number";
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* input = node.input(i);
       if (!input || !is_data(node, i) || lowered_.contains(input)) continue;
-      if (input->dtype() == DType::f32 && input->constant() && !fits(*input->constant(), narrow_)) return false;
+      if (input->dtype() == DType::f32 && input->constant() && !fits(*input->constant(), narrow))
+        return "its weights are out of range";
     }
-    return true;
+    return "";
   }
 
-  bool moves_lowered(const Node& node) const {
+  // Of the first operand that became narrow.
+  DType type_of_moved(const Node& node) const {
     for (size_t i = 0; i < node.num_inputs(); ++i)
-      if (node.input(i) && lowered_.contains(node.input(i))) return true;
-    return false;
+      if (node.input(i) && lowered_.contains(node.input(i))) return node.input(i)->dtype();
+    return DType::f32;
   }
 
-  Result<> lower(Node& node) {
+  Result<> lower(Node& node, DType narrow) {
     std::vector<Value*> inputs = node.inputs();
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i] && is_data(node, i) && inputs[i]->dtype() == DType::f32) {
-        LATHE_ASSIGN(inputs[i], cast(inputs[i], narrow_, &node));
-      } else if (inputs[i] && !is_data(node, i) && lowered_.contains(inputs[i])) {
-        LATHE_ASSIGN(inputs[i], cast(inputs[i], DType::f32, &node));
-      }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i] || (inputs[i]->dtype() != DType::f32 && !lowered_.contains(inputs[i]))) continue;
+      LATHE_ASSIGN(inputs[i], cast(inputs[i], is_data(node, i) ? narrow : DType::f32, &node));
+    }
     LATHE_TRY(graph_.set_inputs(&node, std::move(inputs)));
     for (size_t i = 0; i < node.num_outputs(); ++i)
-      if (node.output(i)->dtype() == narrow_) lowered_.insert(node.output(i));
+      if (node.output(i)->dtype() == narrow) lowered_.insert(node.output(i));
     return {};
   }
 
@@ -143,7 +163,8 @@ class Lowering {
 
   // One cast of each value serves all readers that come later.
   Result<Value*> cast(Value* value, DType to, Node* before) {
-    Value*& made = casts_[value];
+    if (value->dtype() == to) return value;
+    Value*& made = casts_[{value, to}];
     if (!made) {
       CastAttrs attrs;
       attrs.to = to;
@@ -154,16 +175,16 @@ class Lowering {
   }
 
   ir::Graph& graph_;
-  DType narrow_;
+  PassContext& context_;
   std::unordered_set<const Value*> lowered_;  // f32 before
-  std::unordered_map<const Value*, Value*> casts_;
+  std::map<std::pair<const Value*, DType>, Value*> casts_;
 };
 
 }  // namespace
 
 Result<bool> lower_precision(ir::Graph& graph, PassContext& context) {
-  if (context.precision == DType::f32) return false;
-  return Lowering(graph, context.precision).run();
+  if (context.precision == DType::f32 && context.pins.empty()) return false;
+  return Lowering(graph, context).run();
 }
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,10 +13,22 @@
 
 namespace lathe {
 
+// What the application fixed for one layer.
+struct PrecisionPin {
+  std::string layer;                              // its name
+  std::optional<DType> precision;                 // in which it computes: f32, f16, bf16 or i8
+  std::vector<std::pair<size_t, DType>> outputs;  // types of its outputs, by index
+};
+
 struct PassContext {
   Log& log = null_log();
   bool fast_math = true;                  // rewrites that change rounding in the last bits (reciprocals, reassociation)
   DType precision = DType::f32;           // f16 or bf16: what f32 may be narrowed to
+  bool narrow_floats = true;              // there are kernels for f16 and bf16
+  bool integer_products = false;          // there are kernels that multiply 8-bit integers
+  std::vector<PrecisionPin> pins;         // layers that compute as the application says
+  bool obey_pins = false;                 // a pin that cannot be honoured is an error, not a warning
+  std::vector<std::string> unmet_pins;    // found so far: what and why
   int64_t max_folded_bytes = 64ll << 20;  // folding may not grow the network's constants by more than this per node
   int64_t max_folded_products = int64_t{1} << 26;  // nor spend longer than about 0.1 s on one by plain evaluation
   std::vector<std::string> skip;                   // names of passes to leave out

@@ -7,6 +7,7 @@
 #include "ops/rules.h"
 #include "passes/linear.h"
 #include "passes/match.h"
+#include "passes/pins.h"
 #include "passes/rewrite.h"
 
 namespace lathe {
@@ -163,6 +164,7 @@ Result<bool> casts_around_norm(Rewrite& r) {
     return false;
   const ir::Node* cast = made_by(norm->input(0), OpKind::cast);
   if (!cast || cast->input(0)->dtype() != r.output()->dtype() || size_of(norm->input(0)->dtype()) < 4) return false;
+  if (keeps_floats(*norm, r.context)) return false;  // f32 is meant
   std::vector<ir::Value*> inputs = {cast->input(0)};
   for (size_t i = 1; i < norm->num_inputs(); ++i) {
     if (!norm->input(i)->constant()) return false;

@@ -56,6 +56,8 @@ void set_operand_dims(Operand& operand, const Operand& output) {
   operand.strides = to_shape(operand.opt_strides);
 }
 
+constexpr uint32_t kOutputSeed = 0;  // whose content does not matter
+
 constexpr int64_t kSmallExtent = 14;  // covers Winograd tiles, tails and every padding of common windows
 
 constexpr int64_t kSmallRows = 67;  // more than one tile of most matrix kernels, and a tail
@@ -116,11 +118,28 @@ Result<Tensor> gather(const Tensor& memory, const TensorArg& arg) {
   return dense;
 }
 
+// The same in the tensor's own type.
+Result<Tensor> gather_as_is(const Tensor& memory, const TensorArg& arg) {
+  LATHE_ASSIGN(Tensor dense, Tensor::allocate(arg.dtype, Dims(arg.dims, arg.dims + arg.rank)));
+  Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
+  const size_t size = size_of(arg.dtype);
+  auto* to = static_cast<std::byte*>(dense.mutable_data());
+  const auto* from = static_cast<const std::byte*>(memory.data());
+  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next(), to += size)
+    std::memcpy(to, from + static_cast<size_t>(walk.offset(0)) * size, size);
+  return dense;
+}
+
 void set_arg_dims(TensorArg& arg, const Dims& dims, const Dims& strides) {
   arg.rank = static_cast<int>(dims.size());
   std::copy(dims.begin(), dims.end(), arg.dims);
   std::copy(strides.begin(), strides.end(), arg.strides);
 }
+
+// Quantised values as networks have them: well inside the range of 8 bits.
+int level(float value) { return static_cast<int>(std::clamp(value, -3.9f, 3.9f) * 32); }
+
+bool is_small_integer(DType dtype) { return is_integer(dtype) && size_of(dtype) <= 2; }
 
 // Repeating a short random sequence is as good as a long one for kernels without data-dependent speed, and much faster.
 void fill_randomly(Tensor& tensor, uint32_t seed) {
@@ -131,7 +150,13 @@ void fill_randomly(Tensor& tensor, uint32_t seed) {
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* values = tensor.mutable_as<T>();
-    for (int64_t i = 0; i < tensor.volume(); ++i) values[i] = T(noise[static_cast<size_t>(i) % noise.size()]);
+    for (int64_t i = 0; i < tensor.volume(); ++i) {
+      const float value = noise[static_cast<size_t>(i) % noise.size()];
+      if constexpr (std::is_integral_v<T>)
+        values[i] = static_cast<T>(std::is_signed_v<T> ? level(value) : std::abs(level(value)));
+      else
+        values[i] = T(value);
+    }
   });
 }
 
@@ -170,8 +195,9 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   const int64_t extent = extent_of(operand.opt_dims, operand.opt_strides);
   if (operand.constant && operand.constant->dims() == operand.opt_dims) {
     slot.memory = *operand.constant;
-  } else if (!is_floating(operand.dtype)) {
-    return fail(ErrorCode::dtype_unsupported, "trials are made for float operands and constants only");
+  } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && seed != kOutputSeed) {
+    // Larger integers are indices and sizes, which no random number can stand for.
+    return fail(ErrorCode::dtype_unsupported, "trials are made for operands of floats and small integers only");
   } else if (use == Use::time && !device.is_host()) {
     LATHE_ASSIGN(slot.on_device, device.allocate(static_cast<size_t>(extent) * size_of(operand.dtype)));
     slot.arg.data = slot.on_device.data();
@@ -203,7 +229,7 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
     LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
     data->prologue_operands_.push_back(std::move(slot));
   }
-  LATHE_ASSIGN(data->output_, make_slot(data->problem_.outputs[0], 0, use, device, queue));
+  LATHE_ASSIGN(data->output_, make_slot(data->problem_.outputs[0], kOutputSeed, use, device, queue));
   return data;
 }
 
@@ -239,7 +265,8 @@ Result<Tensor> TrialData::expected() const {
       if (!slot.arg.data) {
         inputs.emplace_back();
       } else if (!is_floating(slot.arg.dtype)) {
-        inputs.push_back(slot.memory);  // a constant: dense
+        LATHE_ASSIGN(Tensor dense, gather_as_is(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
+        inputs.push_back(std::move(dense));
       } else {
         LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
         inputs.push_back(std::move(dense));

@@ -33,7 +33,8 @@ double tolerance(const Problem& problem) {
   return tolerance;
 }
 
-bool agrees(const Tensor& got, const Tensor& expected, double tolerance) {
+// `levels`: integers may differ by that much where a float before their rounding differs in its last bits.
+bool agrees(const Tensor& got, const Tensor& expected, double tolerance, double levels) {
   double largest = 0;
   for (int64_t i = 0; i < expected.volume(); ++i)
     if (std::isfinite(expected.as<float>()[i])) largest = std::max<double>(largest, std::fabs(expected.as<float>()[i]));
@@ -42,7 +43,7 @@ bool agrees(const Tensor& got, const Tensor& expected, double tolerance) {
     const float have = got.as<float>()[i];
     if (std::isnan(want) && std::isnan(have)) continue;
     if (want == have) continue;
-    if (!(std::fabs(have - want) <= tolerance * largest)) return false;
+    if (!(std::fabs(have - want) <= std::max(tolerance * largest, levels))) return false;
   }
   return true;
 }
@@ -265,7 +266,8 @@ Result<> Tuner::check_candidate(const Candidate& candidate, const TrialData& dat
   LATHE_TRY(trial->run(*queue_));
   LATHE_TRY(device.wait(*queue_));
   LATHE_ASSIGN(const Tensor got, data.gather_output(device, *queue_));
-  if (agrees(got, expected, tolerance(data.problem()))) return {};
+  const double levels = is_integer(data.problem().outputs[0].dtype) ? 1 : 0;
+  if (agrees(got, expected, tolerance(data.problem()), levels)) return {};
   return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
 }
 

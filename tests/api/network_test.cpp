@@ -185,6 +185,47 @@ TEST_F(Network, ScaleSoftMaxReduceTopK) {
   EXPECT_EQ(outputs[2], (V{1, 0}));
 }
 
+TEST_F(Network, QuantizesAndDequantizes) {
+  ITensor& x = input("x", Dims2(2, 4));
+  const float step = 0.5f, steps[] = {0.5f, 2.0f}, blocks[] = {1, 2, 4, 8};
+  ITensor& scale = *network->addConstant(Dims{0, {}}, Weights{DataType::kFLOAT, &step, 1})->getOutput(0);
+  ITensor& rows = *network->addConstant(Dims{1, {2}}, Weights{DataType::kFLOAT, steps, 2})->getOutput(0);
+  ITensor& block = *network->addConstant(Dims2(2, 2), Weights{DataType::kFLOAT, blocks, 4})->getOutput(0);
+  IQuantizeLayer* q = network->addQuantize(x, scale, DataType::kINT8);
+  ASSERT_NE(q, nullptr) << logger.errors[0];
+  EXPECT_EQ(q->getType(), LayerType::kQUANTIZE);
+  EXPECT_EQ(q->getOutput(0)->getType(), DataType::kINT8);
+  IDequantizeLayer* y = network->addDequantize(*q->getOutput(0), scale, DataType::kFLOAT);
+  ASSERT_NE(y, nullptr) << logger.errors[0];
+  EXPECT_EQ(y->getType(), LayerType::kDEQUANTIZE);
+  network->markOutput(*y->getOutput(0));
+  IDequantizeLayer* by_block = network->addDequantize(*q->getOutput(0), block, DataType::kFLOAT);
+  ASSERT_NE(by_block, nullptr) << logger.errors[0];
+  EXPECT_TRUE(by_block->setBlockShape(Dims2(1, 2)));
+  network->markOutput(*by_block->getOutput(0));
+  IDequantizeLayer* by_row = network->addDequantize(*q->getOutput(0), rows, DataType::kFLOAT);
+  ASSERT_NE(by_row, nullptr) << logger.errors[0];
+  auto& definition = static_cast<lathe::api::NetworkDefinition&>(*network);
+  EXPECT_FALSE(definition.resolve_all());  // along which axis?
+  by_row->setAxis(0);
+  network->markOutput(*by_row->getOutput(0));
+  const auto outputs = run({{0.2f, 0.3f, 0.75f, -100, 1, 2, 3, 4}});
+  ASSERT_EQ(outputs.size(), 3u);
+  EXPECT_EQ(outputs[0], (V{0, 0.5f, 1, -64, 1, 2, 3, 4}));
+  EXPECT_EQ(outputs[1], (V{0, 1, 4, -256, 8, 16, 48, 64}));
+  EXPECT_EQ(outputs[2], (V{0, 0.5f, 1, -64, 4, 8, 12, 16}));
+}
+
+TEST_F(Network, RefusesTypesThatItCannotQuantizeTo) {
+  const float one = 1;
+  ITensor& x = input("x", Dims2(2, 4));
+  ITensor& scale = *network->addConstant(Dims{0, {}}, Weights{DataType::kFLOAT, &one, 1})->getOutput(0);
+  for (const DataType type : {DataType::kFP8, DataType::kINT4, DataType::kFP4, DataType::kINT32})
+    EXPECT_EQ(network->addQuantize(x, scale, type), nullptr);
+  EXPECT_EQ(network->addDequantize(x, scale, DataType::kFLOAT), nullptr);
+  EXPECT_EQ(logger.errors.size(), 5u);
+}
+
 TEST_F(Network, MatrixTimesVector) {
   ITensor& m = input("m", Dims2(2, 2));
   ITensor& v = input("v", Dims{1, {2}});

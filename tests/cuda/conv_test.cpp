@@ -114,6 +114,39 @@ TEST(CudaConv, EveryTileReadsWindows) {
   }
 }
 
+// Dense, window and gathered reading; channels that fill no vector, groups, a residual of integers.
+TEST(CudaConv, IntegersAreRequantized) {
+  const auto quantized = [](ConvolutionAttrs attrs, Dims x, Dims w, Layout layout) {
+    const Tensor weights = any_levels(w, 5);
+    Problem problem = convolution_problem(attrs, operand(DType::i8, x, layout), weights);
+    const Dims y = problem.outputs[0].opt_dims;
+    problem.outputs[0] = operand(DType::i8, y, Layout::channels_last);
+    Dims channel_strides(y.size(), 0);
+    channel_strides[1] = 1;
+    problem.operands = {strided_operand(DType::f32, y, channel_strides), operand(DType::i8, y, Layout::channels_last)};
+    problem.program = *parse_program(
+        "in=3; r3=mul r0 r1; r4=affine r2 0.5 -0; r5=add r3 r4; r6=relu r5; r7=constant 0.75; r8=div r6 r7; "
+        "r9=round r8; r10=clip r9 -128 127; out r10");
+    Dims channel(y.size(), 1);
+    channel[1] = y[1];
+    CheckOptions options;
+    options.inputs = {any_levels(x, 6)};
+    options.operands = {small_scales(channel)};
+    check_first(problem, options);
+  };
+  ConvolutionAttrs attrs;
+  quantized(attrs, {2, 32, 5, 7}, {24, 32, 1, 1}, Layout::channels_last);
+  attrs.stride = {2, 1};
+  quantized(attrs, {2, 40, 5, 7}, {24, 40, 1, 1}, Layout::channels_last);
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  quantized(attrs, {1, 16, 7, 6}, {20, 16, 3, 3}, Layout::channels_last);
+  quantized(attrs, {1, 12, 7, 6}, {9, 12, 3, 3}, Layout::channels_last);
+  quantized(attrs, {1, 5, 7, 6}, {9, 5, 3, 3}, Layout::channels_last);
+  quantized(attrs, {2, 3, 9, 8}, {16, 3, 3, 3}, Layout::linear);
+  attrs.groups = 2;
+  quantized(attrs, {1, 32, 6, 5}, {24, 16, 3, 3}, Layout::channels_last);
+}
+
 TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {
   ConvolutionAttrs attrs;
   attrs.pads_begin = attrs.pads_end = {1, 1};

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/convolution_problem.h"
 
+#include <random>
+
+#include "ops/rules.h"
+
 namespace lathe::cuda {
 
 Tensor small_weights(DType type, Dims dims) {
@@ -10,6 +14,21 @@ Tensor small_weights(DType type, Dims dims) {
     for (int64_t i = 0; i < tensor.volume(); ++i)
       tensor.mutable_as<T>()[i] = static_cast<T>(static_cast<float>(i * 7 % 5));
   });
+  return tensor;
+}
+
+Tensor any_levels(Dims dims, uint32_t seed) {
+  Tensor tensor = *Tensor::allocate(DType::i8, std::move(dims));
+  std::mt19937 generator(seed);
+  std::uniform_int_distribution<int> level(-128, 127);
+  for (int64_t i = 0; i < tensor.volume(); ++i) tensor.mutable_as<int8_t>()[i] = static_cast<int8_t>(level(generator));
+  return tensor;
+}
+
+Tensor small_scales(Dims dims) {
+  Tensor tensor = *Tensor::allocate(DType::f32, std::move(dims));
+  for (int64_t i = 0; i < tensor.volume(); ++i)
+    tensor.mutable_as<float>()[i] = static_cast<float>(i % 7 + 1) * 0x1p-12f;
   return tensor;
 }
 
@@ -24,7 +43,7 @@ Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tens
                     get(attrs.stride, 1) +
                 1);
   }
-  problem.outputs = {operand(w.dtype(), std::move(y), Layout::channels_last)};
+  problem.outputs = {operand(sum_dtype(w.dtype()), std::move(y), Layout::channels_last)};
   return problem;
 }
 

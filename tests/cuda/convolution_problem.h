@@ -9,7 +9,13 @@ namespace lathe::cuda {
 // Small integers, whose sums are exact.
 Tensor small_weights(DType type, Dims dims);
 
-// The output is channels-last; its extents follow from the op's rule. `w` must outlive the problem.
+// i8 over its whole range.
+Tensor any_levels(Dims dims, uint32_t seed);
+// Positive numbers around 2^-10, whose products with integers are exact.
+Tensor small_scales(Dims dims);
+
+// The output is channels-last, of the type of the op's result; its extents follow from the op's rule. `w` must outlive
+// the problem.
 Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tensor& w);
 
 // The same for transposed convolutions, [C, O / groups, taps...].

@@ -32,7 +32,7 @@ TEST(CudaDepthwise, ConvolvesEveryType) {
   ConvolutionAttrs attrs;
   attrs.groups = 16;
   attrs.pads_begin = attrs.pads_end = {1, 1};
-  for (DType type : {DType::f16, DType::bf16, DType::f32}) {
+  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::i8}) {
     const Tensor w = small_weights(type, {16, 1, 3, 3});
     check(convolution_problem(attrs, operand(type, {2, 16, 7, 9}, Layout::channels_last), w));
   }

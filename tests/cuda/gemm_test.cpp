@@ -4,6 +4,7 @@
 #include "cuda/convolution_problem.h"
 #include "cuda/emulated_device.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
+#include "ops/rules.h"
 
 namespace lathe::cuda {
 
@@ -34,7 +35,8 @@ void check_first(const Problem& problem, const CheckOptions& options = {}) {
 }
 
 Problem product_of(const Attributes& attrs, DType type, Dims a, Dims b, Dims c) {
-  return op_problem(attrs, {operand(type, std::move(a)), operand(type, std::move(b))}, {operand(type, std::move(c))});
+  const DType sums = attrs.kind() == OpKind::matmul ? sum_dtype(type) : type;
+  return op_problem(attrs, {operand(type, std::move(a)), operand(type, std::move(b))}, {operand(sums, std::move(c))});
 }
 
 Problem product(const MatmulAttrs& attrs, DType type, Dims a, Dims b, Dims c) {
@@ -155,6 +157,54 @@ TEST(CudaGemm, RowsMayBeSymbolic) {
   CheckOptions options;
   options.symbols = symbols;
   check_first(problem, options);
+}
+
+// 8-bit integers over their whole range: both operands K-major on tensor cores, otherwise without.
+TEST(CudaGemm, IntegersAreRequantized) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  const auto quantized = [&](int64_t m, int64_t n, int64_t k, bool constant) {
+    const Tensor a = any_levels({m, k}, 1), b = any_levels({n, k}, 2);
+    Problem problem = product(attrs, DType::i8, {m, k}, {n, k}, {m, n});
+    if (constant) problem.inputs[1].constant = &b;
+    problem.operands = {operand(DType::f32, {n}), operand(DType::i8, {m, n})};
+    // acc * scale + residual * 0.5, relu, / 0.75, rounded and clamped.
+    problem.program = *parse_program(
+        "in=3; r3=mul r0 r1; r4=affine r2 0.5 -0; r5=add r3 r4; r6=relu r5; r7=constant 0.75; r8=div r6 r7; "
+        "r9=round r8; r10=clip r9 -128 127; out r10");
+    problem.outputs[0].dtype = DType::i8;
+    CheckOptions options;
+    options.inputs = {a, b};
+    options.operands = {small_scales({n})};
+    for (const Config& config : gemm_tactic().configs(problem)) {
+      EXPECT_EQ(gemm::decode(config).unit, gemm::Tile::tensor_core);
+      check(problem, config, options);
+      if (gemm::decode(config).splits > 1) break;
+    }
+  };
+  quantized(21, 24, 48, true);
+  quantized(5, 13, 35, true);
+  quantized(37, 40, 64, false);
+  quantized(1, 100, 1040, true);
+  attrs.transpose_b = false;
+  Problem problem = product(attrs, DType::i8, {21, 40}, {40, 24}, {21, 24});
+  problem.outputs[0].dtype = DType::f32;
+  problem.program = *parse_program("in=1; r1=affine r0 0.125 -0; out r1");
+  EXPECT_EQ(gemm::decode(gemm_tactic().configs(problem).front()).unit, gemm::Tile::scalar);
+  check_first(problem);
+}
+
+TEST(CudaGemm, EveryTileMultipliesIntegers) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  gemm::Extent extent;
+  extent.dtype = DType::i8, extent.output = DType::i32;
+  extent.m = 37, extent.n = 72, extent.k = 272;
+  CheckOptions options;
+  options.inputs = {any_levels({37, 272}, 3), any_levels({72, 272}, 4)};
+  for (const Config& config : gemm::every_config(extent))
+    if (gemm::decode(config).splits == 1)
+      check(product(attrs, DType::i8, {37, 272}, {72, 272}, {37, 72}), config, options);
 }
 
 // Small integers are exact in TF32 and so are their sums.

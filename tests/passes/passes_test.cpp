@@ -2,6 +2,8 @@
 // Runs every tests/passes/<pass>.graph file: a list of blocks
 //   # comment
 //   strict                (optional: without fast_math)
+//   integers              (optional: there are kernels that multiply 8-bit integers)
+//   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
 //   before graph g { ... }
 //   after graph g { ... } (or: unchanged)
@@ -26,7 +28,28 @@ struct Block {
   int line = 0;
   bool strict = false;
   bool unchanged = false;
+  bool integers = false;
   DType precision = DType::f32;
+  std::vector<PrecisionPin> pins;
+
+  PassContext context() const {
+    PassContext context;
+    context.fast_math = !strict;
+    context.precision = precision;
+    context.integer_products = integers;
+    context.pins = pins;
+    return context;
+  }
+  // The types whose rounding the result may show.
+  DType coarsest() const {
+    DType coarsest = precision;
+    for (const PrecisionPin& pin : pins)
+      if (pin.precision == DType::f16 && coarsest == DType::f32)
+        coarsest = DType::f16;
+      else if (pin.precision == DType::bf16)
+        coarsest = DType::bf16;
+    return coarsest;
+  }
   std::string before, after;
 };
 
@@ -34,8 +57,7 @@ std::vector<Block> read_blocks(const std::string& path) {
   std::ifstream file(path);
   std::vector<Block> blocks;
   std::string* target = nullptr;
-  bool strict = false;
-  DType precision = DType::f32;
+  Block next;
   std::string text;
   for (int number = 1; std::getline(file, text); ++number) {
     if (text.starts_with('#') || text.empty()) continue;
@@ -43,13 +65,20 @@ std::vector<Block> read_blocks(const std::string& path) {
     std::string word;
     words >> word;
     if (word == "strict") {
-      strict = true;
+      next.strict = true;
+    } else if (word == "integers") {
+      next.integers = true;
+    } else if (word == "pin") {
+      std::string type;
+      words >> word >> type;
+      next.pins.push_back({word, *dtype_from_name(type), {}});
     } else if (word == "precision") {
       words >> word;
-      precision = *dtype_from_name(word);
+      next.precision = *dtype_from_name(word);
     } else if (word == "before") {
-      blocks.push_back({number, std::exchange(strict, false), false, std::exchange(precision, DType::f32),
-                        text.substr(6) + "\n", ""});
+      next.line = number;
+      next.before = text.substr(6) + "\n";
+      blocks.push_back(std::exchange(next, Block()));
       target = &blocks.back().before;
     } else if (word == "after") {
       blocks.back().after = text.substr(5) + "\n";
@@ -159,13 +188,11 @@ void run_block(const std::string& pass, const Block& block) {
   Result<ir::Graph> graph = ir::parse_graph(block.before);
   ASSERT_TRUE(graph) << graph.error().message;
   const ir::Graph before = graph->clone();
-  PassContext context;
-  context.fast_math = !block.strict;
-  context.precision = block.precision;
+  PassContext context = block.context();
   const Result<bool> changed = run_pass(pass, *graph, context);
   ASSERT_TRUE(changed) << changed.error().message;
   EXPECT_EQ(*changed, !block.unchanged) << ir::to_text(*graph, 16);
-  expect_equivalent(before, *graph, block.precision);
+  expect_equivalent(before, *graph, block.coarsest());
   if (block.unchanged) return;
   const Result<ir::Graph> after = ir::parse_graph(block.after);
   ASSERT_TRUE(after) << after.error().message << "\ngot\n" << ir::to_text(*graph, 16);
@@ -204,6 +231,7 @@ TEST(Recipe, KeepsEveryGraph) {
       const ir::Graph before = graph->clone();
       PassContext context;
       context.verify = true;
+      context.integer_products = block.integers;
       const auto reports = run_passes(*graph, context);
       ASSERT_TRUE(reports) << reports.error().message;
       for (size_t i = 0; i < before.inputs().size(); ++i)

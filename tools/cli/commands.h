@@ -17,6 +17,7 @@ struct BuildSettings {
   std::string target;          // empty: the library's default
   std::string tactic_sources;  // "+CUBLAS_LT,-CUDNN"; changes to the default
   bool fp16 = false, bf16 = false, int8 = false, best = false, no_tf32 = false, strongly_typed = false;
+  std::string constraints, layer_precisions, layer_output_types;
   bool verbose = false;
 };
 

@@ -23,11 +23,27 @@ void add_precisions(CLI::App& command, BuildSettings& settings) {
   constexpr const char* group = "Precision";
   auto* fp16 = command.add_flag("--fp16", settings.fp16, "Float32 computation may be narrowed to float16");
   auto* bf16 = command.add_flag("--bf16", settings.bf16, "... or to bfloat16");
-  auto* int8 = command.add_flag("--int8", settings.int8, "Quantised parts of the network may run in int8");
+  auto* int8 = command.add_flag(
+      "--int8", settings.int8,
+      "A quantised network (with Q/DQ) is expected: its quantised parts run in int8 where the target can");
   auto* best = command.add_flag("--best", settings.best, "Whatever is fastest: as --fp16 --int8");
   command.add_flag("--noTF32", settings.no_tf32, "Products of float32 do not round their operands to TF32")
       ->group(group);
   auto* typed = command.add_flag("--stronglyTyped", settings.strongly_typed, "Exactly the types that the network says");
+  command
+      .add_option("--precisionConstraints", settings.constraints,
+                  "What the types set for single layers are: none (unless given: they have no effect), prefer (a layer "
+                  "that cannot have its type gets a warning), obey (the build fails)")
+      ->check(CLI::IsMember({"none", "prefer", "obey"}))
+      ->group(group);
+  command
+      .add_option("--layerPrecisions", settings.layer_precisions,
+                  "What layers compute in: name:fp32,... (fp32, fp16, bf16, int8); names may hold one *")
+      ->group(group);
+  command
+      .add_option("--layerOutputTypes", settings.layer_output_types,
+                  "What their outputs are rounded to: name:fp16,... (name:fp32+fp16 for two outputs)")
+      ->group(group);
   for (CLI::Option* option : {fp16, bf16, int8, best}) option->group(group)->excludes(typed);
   fp16->excludes(bf16);
   best->excludes(bf16);

@@ -10,6 +10,7 @@
 
 #include "NvOnnxParser.h"
 #include "failure.h"
+#include "layer_types.h"
 
 namespace lathe::cli {
 namespace {
@@ -66,6 +67,8 @@ void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings)
                           : settings.bf16                ? DataType::kBF16
                                                          : DataType::kFLOAT;
   if (!setPrecision(config, narrow)) throw UsageError(lastError());
+  setInt8(config, settings.int8);
+  set_layer_types(config, settings);
   if (settings.no_tf32 || settings.strongly_typed) config.clearFlag(nvinfer1::BuilderFlag::kTF32);
 }
 

@@ -16,9 +16,10 @@ constexpr double kLeastFill = 0.25;  // a thread's own loads overlap
 constexpr double kLaunchMicroseconds = 2;
 constexpr uint32_t kThreads = 128;
 constexpr int64_t kMostUnrolledTaps = 11;
+constexpr int64_t kMostExactTaps = 1024;  // products of 8-bit integers that f32 adds up exactly
 
-// Channels of a thread: 16 bytes of them.
-int64_t width_of(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
+// Channels of a thread: 16 bytes of them, but no more than registers have room for.
+int64_t width_of(DType dtype) { return std::min<int64_t>(16 / static_cast<int64_t>(size_of(dtype)), 8); }
 
 Result<Tensor> pack_filter(const Tensor& weights) {
   const int64_t channels = weights.dims()[0], taps = channels == 0 ? 0 : weights.volume() / channels;
@@ -43,9 +44,11 @@ class DepthwiseTactic final : public Tactic {
     if (!problem.is(OpKind::convolution)) return "not a convolution";
     const Operand &x = problem.inputs[0], &w = problem.inputs[1];
     if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
-    if (x.dtype != DType::f32 && x.dtype != DType::f16 && x.dtype != DType::bf16)
+    if (x.dtype != DType::f32 && x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::i8)
       return fmt::format("elements of type {}", name_of(x.dtype));
     if (!w.constant) return "the weights are not constant";
+    if (x.dtype == DType::i8 && w.constant->volume() > kMostExactTaps * w.constant->dims()[0])
+      return "floats do not hold the sums of so many products";
     cpu::ConvAttributes attributes;
     if (auto reason = cpu::resolve(problem, attributes)) return reason;
     const Dims& dims = w.constant->dims();

@@ -3,11 +3,19 @@
 
 #include <algorithm>
 
+#include "ops/rules.h"
+
 namespace lathe::cuda::gemm {
 namespace {
 
 constexpr int64_t kPartialVector = 8;  // rows of partial sums are whole multiples of it
 constexpr uint32_t kReduceThreads = 128;
+
+// The type of the op's own result.
+DType result_dtype(const Ending& e) {
+  const bool widens = e.problem.is(OpKind::matmul) || e.problem.is(OpKind::convolution);
+  return widens ? sum_dtype(e.dtype) : e.dtype;
+}
 
 Expr partial_pitch(const Ending& e) { return ceildiv(e.n, kPartialVector) * kPartialVector; }
 
@@ -17,7 +25,7 @@ Sink fused_sink(Source& source, const Ending& e) {
   source.output(0, out, "C");
   source.fusion(e.problem, 2);
   const std::string rows = e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}>{{batch * m}}", e.dimension);
-  Sink sink{fmt::format("gemm::fused_sink<{}, {}, {}>(C_, fusion_, {}, {})", e.dimension, device_type(e.dtype),
+  Sink sink{fmt::format("gemm::fused_sink<{}, {}, {}>(C_, fusion_, {}, {})", e.dimension, device_type(result_dtype(e)),
                         accumulator_type(e.dtype), rows, e.column),
             1, true, true};
   if (unit_dim(out) != e.dimension) return sink;

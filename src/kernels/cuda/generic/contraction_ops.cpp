@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::string_view kHeader = "generic/contractions.cuh";
 
-std::string_view sum_type(const Problem& problem) { return is_floating(problem.inputs[0].dtype) ? "double" : "uint64"; }
-
 // The operand as a stack of matrices with `batch` dims. A vector is a row (left) or a column.
 Operand as_matrices(const Operand& operand, bool left, bool transpose, const Operand& out, size_t batch) {
   const size_t rank = operand.dims.size();
@@ -43,8 +41,8 @@ Result<Emission> emit_matmul(const Problem& problem) {
   const std::string fusion = source.fusion();
   const std::string left = source.input_as(0, as_matrices(a, true, attrs.transpose_a, out, batch));
   const std::string right = source.input_as(1, as_matrices(b, false, attrs.transpose_b, out, batch));
-  source.finish(fmt::format("matmul<{}, {}, {}>({}, {}, {}, {});", row, column, sum_type(problem), fusion, left, right,
-                            source.output(0)),
+  source.finish(fmt::format("matmul<{}, {}, {}>({}, {}, {}, {});", row, column, sum_type(problem.inputs[0].dtype),
+                            fusion, left, right, source.output(0)),
                 volume(out.dims));
   return emission;
 }
@@ -83,8 +81,8 @@ Result<Emission> emit_einsum(const Problem& problem) {
                             source.list(fmt::format("Strides{}", k),
                                         label_strides(problem.inputs[k], subscripts.operands[k], labels, extents)));
   }
-  source.finish(fmt::format("einsum<{}, {}>({}, {}, {}{});", labels.size(), sum_type(problem), fusion, extent_list, out,
-                            operands),
+  source.finish(fmt::format("einsum<{}, {}>({}, {}, {}{});", labels.size(), sum_type(problem.inputs[0].dtype), fusion,
+                            extent_list, out, operands),
                 volume(problem.outputs[0].dims));
   return emission;
 }

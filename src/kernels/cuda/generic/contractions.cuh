@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products, a thread per output element. W is double, or uint64 for integers, whose sums wrap.
+// Sums of products, a thread per output element. W is double, or an integer type in which sums wrap.
 #pragma once
 
 #include "generic/element.cuh"

@@ -51,6 +51,10 @@ std::string_view wide_type(DType dtype) {
   return is_floating(dtype) ? "double" : dtype == DType::u64 ? "uint64" : "int64";
 }
 
+std::string_view sum_type(DType dtype) {
+  return is_floating(dtype) ? "double" : size_of(dtype) == 1 ? "int32" : "uint64";
+}
+
 std::optional<Ints> known_contents(const Problem& problem, size_t input) {
   if (input >= problem.inputs.size() || !problem.inputs[input].constant) return std::nullopt;
   const Tensor& tensor = *problem.inputs[input].constant;

@@ -41,6 +41,7 @@ std::optional<Ints> known_contents(const Problem& problem, size_t input);
 std::string double_text(double value);  // in device code
 // The type in which an element is computed: "double", "int64", or "uint64" for u64.
 std::string_view wide_type(DType dtype);
+std::string_view sum_type(DType dtype);  // of products: "double", "uint64" (wraps), "int32" for 8-bit integers
 
 // Why generic code cannot run it; the emission otherwise.
 using EmitOp = Result<Emission> (*)(const Problem& problem);

@@ -54,6 +54,27 @@ Result<Emission> emit_prelu(const Problem& problem) {
   return emit_two(problem, "Prelu", wide_type(problem.inputs[0].dtype));
 }
 
+// The zero point, or 0, broadcast to the output.
+Result<Emission> emit_quantization(const Problem& problem, std::string_view op) {
+  Emission emission;
+  OpSource source("generic/quantization.cuh", problem, emission);
+  const Operand& out = problem.outputs[0];
+  const std::string fusion = source.fusion(), x = source.input(0);
+  const std::string scale = source.input_as(1, broadcast(problem.inputs[1], out));
+  const std::string zero = source.has(2) ? source.input_as(2, broadcast(problem.inputs[2], out)) : "NoZeroPoint{}";
+  source.finish(fmt::format("map_quantization<{}>({}, {}, {}, {}, {});", op, fusion, x, scale, zero, source.output(0)),
+                volume(out.dims));
+  return emission;
+}
+
+Result<Emission> emit_quantize(const Problem& problem) {
+  const DType to = problem.attrs<QuantizeAttrs>().to;
+  return emit_quantization(problem,
+                           fmt::format("Quantize<{}, {}>", device_type(to), device_type(problem.inputs[0].dtype)));
+}
+
+Result<Emission> emit_dequantize(const Problem& problem) { return emit_quantization(problem, "Dequantize"); }
+
 Result<Emission> emit_select(const Problem& problem) {
   Emission emission;
   OpSource source("generic/maps.cuh", problem, emission);
@@ -96,6 +117,8 @@ std::span<const GenericOp> pointwise_ops() {
       {OpKind::elementwise, emit_elementwise, true},
       {OpKind::prelu, emit_prelu, true},
       {OpKind::select, emit_select},
+      {OpKind::quantize, emit_quantize, true},
+      {OpKind::dequantize, emit_dequantize, true},
   };
   return kOps;
 }

@@ -68,7 +68,7 @@ Result<Emission> emit_convolutions(const Problem& problem, const WindowAttrs& wi
   const std::string fusion = source.fusion(), in = source.input(0), w = source.input(1), out = source.output(0);
   const std::string bias = source.has(2) ? fmt::format("channel_bias({})", source.input(2)) : "NoChannelBias{}";
   const std::string win = windows(source, last(problem.inputs[1].dims, spatial), window, pads);
-  const std::string_view wide = is_floating(problem.inputs[0].dtype) ? "double" : "uint64";
+  const std::string_view wide = sum_type(problem.inputs[0].dtype);
   source.finish(fmt::format("convolution<{}, {}, {}>({}, {}, {}, {}, {}, {});", back, groups, wide, fusion, win, in, w,
                             bias, out),
                 elements(problem.outputs[0]));

@@ -136,7 +136,7 @@ LATHE_DEVICE ChannelBias<Tensor> channel_bias(const Tensor& tensor) {
   return {tensor};
 }
 
-// W is double, or uint64 for integers, whose sums wrap. kBack: deconvolution, whose weights are [C, O / groups, ...].
+// W is double, or an integer type in which sums wrap. kBack: deconvolution, whose weights are [C, O / groups, ...].
 template <bool kBack, int kGroups, class W, class Fusion, class Win, class X, class Weights, class Bias, class Out>
 LATHE_DEVICE void convolution(const Fusion& fusion, const Win& win, const X& x, const Weights& w, const Bias& bias,
                               const Out& out) {

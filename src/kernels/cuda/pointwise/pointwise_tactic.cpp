@@ -13,6 +13,17 @@ constexpr int kMaxWidth = 8;  // elements of a vector: more would take too many 
 
 bool is_exact_in_f32(DType dtype) { return is_floating(dtype) ? dtype != DType::f64 : size_of(dtype) <= 2; }
 
+// Whether the program's result is an integer of that type already: what quantisation ends with.
+bool is_quantized(const Program& program, uint16_t result, DType dtype) {
+  if (result < program.num_inputs || size_of(dtype) > 2) return false;
+  const Instruction& last = program.code[result - program.num_inputs];
+  if (last.op != Opcode::clip) return false;
+  const bool is_signed = class_of(dtype) == DTypeClass::signed_int;
+  const auto values = static_cast<float>(int64_t{1} << (size_of(dtype) * 8));
+  const float low = is_signed ? -values / 2 : 0, high = (is_signed ? values / 2 : values) - 1;
+  return last.immediates[0] >= low && last.immediates[1] <= high;
+}
+
 // Outputs, then operands, in the same collapsed dims.
 std::vector<Operand> collapsed_tensors(const Problem& problem) {
   std::vector<Operand> tensors = problem.outputs;
@@ -44,9 +55,11 @@ class PointwiseTactic final : public Tactic {
     if (problem.attributes) return "not a pointwise expression";
     for (const Operand& operand : problem.operands)
       if (!is_exact_in_f32(operand.dtype)) return fmt::format("f32 does not hold every {}", name_of(operand.dtype));
-    for (const Operand& output : problem.outputs) {
+    for (size_t i = 0; i < problem.outputs.size(); ++i) {
+      const Operand& output = problem.outputs[i];
       if (output.dims != problem.outputs[0].dims) return "outputs differ in shape";
-      if (!is_exact_in_f32(output.dtype) || is_integer(output.dtype))
+      if (is_integer(output.dtype) ? !is_quantized(problem.program, problem.program.outputs[i], output.dtype)
+                                   : !is_exact_in_f32(output.dtype))
         return fmt::format("{} is no result of f32 arithmetic", name_of(output.dtype));
     }
     return std::nullopt;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What quantize and dequantize share.
+#pragma once
+
+#include "ops/pointwise.h"
+
+namespace lathe {
+
+struct IntegerRange {
+  double low, high;
+};
+// Of a type that quantize gives; nullopt for others.
+std::optional<IntegerRange> quantized_range(DType dtype);
+
+// The types of x's scale and zero point, and that both broadcast to x.
+Result<> check_quantization(const InferContext& context, DType integers);
+
+// y = f(x, scale, zero point) in double, the latter two broadcast; without a zero point it is 0.
+template <class F>
+void map_quantized(EvalContext& context, F f) {
+  const Tensor zero = Tensor::of<float>({}, {0.0f});
+  const Tensor &x = context.input(0), &scale = context.input(1), &zero_point = context.has(2) ? context.input(2) : zero;
+  Tensor& y = context.output(0);
+  const Dims operands[] = {x.dims(), scale.dims(), zero_point.dims()};
+  std::array<double, kPointwiseBlock> values, scales, zeros;
+  Runs runs(y.dims(), operands);
+  int64_t position = 0;
+  for (int64_t run = 0; run < runs.total(); ++run, runs.next()) {
+    for (int64_t begin = 0; begin < runs.count(); begin += kPointwiseBlock) {
+      const auto size = static_cast<size_t>(std::min(kPointwiseBlock, runs.count() - begin));
+      const auto read = [&](const Tensor& tensor, size_t k, std::array<double, kPointwiseBlock>& to) {
+        read_run(tensor, runs.offset(k) + begin * runs.step(k), runs.step(k), std::span(to.data(), size));
+      };
+      read(x, 0, values), read(scale, 1, scales), read(zero_point, 2, zeros);
+      for (size_t i = 0; i < size; ++i) values[i] = f(values[i], scales[i], zeros[i]);
+      write_doubles({values.data(), size}, position, y);
+      position += static_cast<int64_t>(size);
+    }
+  }
+}
+
+}  // namespace lathe

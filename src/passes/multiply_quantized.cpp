@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of dequantised operands become products of their integers; one dequantisation of the sums follows.
+#include "ops/rules.h"
+#include "passes/linear.h"
+#include "passes/pins.h"
+#include "passes/quantization.h"
+
+namespace lathe {
+namespace {
+
+// A bias of a convolution, laid along its channels.
+Result<ir::Value*> channel_bias(Rewrite& r, ir::Value* bias) {
+  const int rank = r.output()->rank();
+  if (const Tensor* content = bias->constant()) {
+    Dims dims(static_cast<size_t>(rank) - 1, 1);
+    dims[0] = content->dims()[0];
+    return r.constant(content->reshaped(dims));
+  }
+  Ints dims(static_cast<size_t>(rank) - 1, 1);
+  dims[0] = -1;
+  LATHE_ASSIGN(ir::Value * shape, r.ints(dims));
+  return r.add(ReshapeAttrs(), {bias, shape});
+}
+
+Result<bool> multiply(Rewrite& r) {
+  if (!r.context.integer_products || keeps_floats(*r.node, r.context)) return false;
+  const std::optional<QuantizedProduct> product = quantized_product(*r.node);
+  if (!product) return false;
+  r.absorb(product->x.node);
+  r.absorb(product->w.node);
+  LATHE_ASSIGN(ir::Value * sums, r.add(r.node->attributes(), {product->x.integers, product->w.integers}));
+  Result<Tensor> scale = product->scale.size() == 1
+                             ? Tensor::of<float>({}, {static_cast<float>(product->scale[0])})
+                             : channel_tensor(DType::f32, product->scale, r.output()->rank(), product->axis);
+  if (!scale) return fail(std::move(scale).error());
+  LATHE_ASSIGN(ir::Value * factor, r.constant(*std::move(scale)));
+  DequantizeAttrs attrs;
+  attrs.to = r.output()->dtype();
+  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {sums, factor}));
+  if (ir::Value* bias = r.node->is(OpKind::convolution) ? r.input(2) : nullptr) {
+    LATHE_ASSIGN(ir::Value * addend, channel_bias(r, bias));
+    LATHE_ASSIGN(result, r.elementwise(ElementwiseOp::add, result, addend));
+  }
+  return r.finish(result);
+}
+
+constexpr Rule kRules[] = {
+    {"conv(dequantize(p, s), dequantize(q, t), b) = dequantize(conv(p, q), s * t) + b", OpKind::convolution, multiply},
+    {"matmul(dequantize(p, s), dequantize(q, t)) = dequantize(matmul(p, q), s * t)", OpKind::matmul, multiply},
+};
+
+}  // namespace
+
+Result<bool> multiply_quantized(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+
+}  // namespace lathe

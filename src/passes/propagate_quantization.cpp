@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integers reach as far as they can: quantisation moves up and its inverse down through what only moves elements, until
+// they meet and cancel.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/rules.h"
+#include "passes/match.h"
+#include "passes/quantization.h"
+
+namespace lathe {
+namespace {
+
+Result<bool> drop_zero_point(Rewrite& r) {
+  if (!r.input(2) || !all_equal(r.input(2), 0)) return false;
+  LATHE_ASSIGN(ir::Value * result, r.add(r.node->attributes(), {r.input(0), r.input(1)}));
+  return r.finish(result);
+}
+
+// q * s / s, rounded twice on the way, is still nearest to q.
+Result<bool> cancel(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::dequantize);
+  if (!inner || !same_contents(r.input(1), inner->input(1)) || !same_contents(r.input(2), inner->input(2)))
+    return false;
+  const ir::Value* integers = inner->input(0);
+  const bool exact =
+      size_of(integers->dtype()) == 1 || (size_of(integers->dtype()) == 2 && r.input(0)->dtype() == DType::f32);
+  if (!exact || integers->dtype() != r.output()->dtype() || !r.input(1)->constant()) return false;
+  for (double scale : to_doubles(*r.input(1)->constant()))
+    if (!std::isfinite(scale) || std::fabs(scale) < 0x1p-100) return false;
+  return r.finish(inner->input(0));
+}
+
+// Ops that give elements of their first operand, wherever it is an integer. (Others read more of it, or add values.)
+bool moves_elements(const ir::Node& node) {
+  if (node.num_outputs() != 1) return false;
+  switch (node.kind()) {
+    case OpKind::reshape:
+    case OpKind::flatten:
+    case OpKind::squeeze:
+    case OpKind::unsqueeze:
+    case OpKind::transpose:
+    case OpKind::slice:
+    case OpKind::expand:
+    case OpKind::tile:
+    case OpKind::gather:
+    case OpKind::depth_to_space:
+    case OpKind::space_to_depth:
+      return true;
+    case OpKind::pooling:
+      return node.attrs<PoolingAttrs>().op == PoolingOp::max;
+    case OpKind::pad:  // with zeros, which are zeros in both worlds
+      return node.attrs<PadAttrs>().mode != PadMode::constant || !node.input(2);
+    default:
+      return false;
+  }
+}
+
+// The scale of a constant's channels, transposed like it.
+Result<ir::Value*> transposed_scale(Rewrite& r, const Dequantized& x) {
+  ir::Value* const none = nullptr;
+  if (x.zero_point || !x.integers->constant()) return none;
+  Dims dims(static_cast<size_t>(x.integers->rank() - x.scale->rank()), 1);
+  dims.insert(dims.end(), x.scale->dims().begin(), x.scale->dims().end());
+  const Tensor scale = x.scale->reshaped(dims);
+  LATHE_ASSIGN(std::vector<Tensor> results, run_op(r.node->attributes(), {&scale, 1}, 1));
+  return r.constant(results[0]);
+}
+
+Result<bool> sink_dequantize(Rewrite& r) {
+  if (!r.context.integer_products || !moves_elements(*r.node)) return false;
+  const std::optional<Dequantized> x = dequantized(r.input(0));
+  if (!x || (size_of(x->integers->dtype()) != 1 && !x->integers->constant())) return false;
+  ir::Value* scale = x->node->input(1);
+  if (!x->is_uniform()) {
+    if (!r.node->is(OpKind::transpose)) return false;
+    LATHE_ASSIGN(scale, transposed_scale(r, *x));
+    if (!scale) return false;
+  } else if (scale->rank() > 0) {
+    LATHE_ASSIGN(scale, r.constant(x->scale->reshaped({})));
+  }
+  std::vector<ir::Value*> operands = r.node->inputs();
+  operands[0] = x->integers;
+  LATHE_ASSIGN(ir::Value * moved, r.add(r.node->attributes(), std::move(operands)));
+  r.absorb(x->node);
+  LATHE_ASSIGN(ir::Value * result, r.add(x->node->attributes(), {moved, scale}));
+  return r.finish(result);
+}
+
+Result<bool> sink_dequantize_of_parts(Rewrite& r) {
+  if (!r.context.integer_products) return false;
+  std::vector<ir::Value*> integers;
+  std::optional<Dequantized> first;
+  for (const ir::Value* input : r.node->inputs()) {
+    const std::optional<Dequantized> x = dequantized(input);
+    if (!x || !x->is_uniform() || size_of(x->integers->dtype()) != 1) return false;
+    if (!first) first = x;
+    if (x->integers->dtype() != first->integers->dtype() || x->scale->at_double(0) != first->scale->at_double(0) ||
+        x->scale->dtype() != first->scale->dtype())
+      return false;
+    integers.push_back(x->integers);
+    r.absorb(x->node);
+  }
+  LATHE_ASSIGN(ir::Value * joined, r.add(r.node->attributes(), std::move(integers)));
+  LATHE_ASSIGN(ir::Value * scale, r.constant(first->scale->reshaped({})));
+  LATHE_ASSIGN(ir::Value * result, r.add(first->node->attributes(), {joined, scale}));
+  return r.finish(result);
+}
+
+// The scale and zero point that all elements share, as operands of rank 0; nothing when they differ.
+Result<std::vector<ir::Value*>> uniform_operands(Rewrite& r) {
+  std::vector<ir::Value*> operands;
+  for (size_t i = 1; i < r.node->num_inputs(); ++i) {
+    const Tensor* constant = r.input(i) ? r.input(i)->constant() : nullptr;
+    if (!r.input(i)) continue;
+    if (!constant || constant->volume() != 1 || (i == 1 && !(constant->at_double(0) > 0)))
+      return std::vector<ir::Value*>();
+    if (constant->rank() == 0) {
+      operands.push_back(r.input(i));
+      continue;
+    }
+    LATHE_ASSIGN(operands.emplace_back(), r.constant(constant->reshaped({})));
+  }
+  return operands;
+}
+
+Result<ir::Value*> quantize_part(Rewrite& r, ir::Value* part, const std::vector<ir::Value*>& operands) {
+  std::vector<ir::Value*> inputs = {part};
+  inputs.insert(inputs.end(), operands.begin(), operands.end());
+  return r.add(r.node->attributes(), std::move(inputs));
+}
+
+// Padding moves with a zero point of 0 only.
+Result<bool> raise_quantize(Rewrite& r) {
+  const ir::Node* inner = r.input(0)->producer();
+  const bool concat = inner && inner->is(OpKind::concat);
+  if (!r.context.integer_products || !inner || (!concat && !moves_elements(*inner)) || !r.input(0)->has_single_use() ||
+      size_of(r.output()->dtype()) != 1 || (inner->is(OpKind::pad) && r.input(2)))
+    return false;
+  LATHE_ASSIGN(const std::vector<ir::Value*> operands, uniform_operands(r));
+  if (operands.empty()) return false;
+  std::vector<ir::Value*> inputs = inner->inputs();
+  for (size_t i = 0; i < (concat ? inputs.size() : 1); ++i) {
+    LATHE_ASSIGN(inputs[i], quantize_part(r, inputs[i], operands));
+  }
+  r.absorb(inner);
+  LATHE_ASSIGN(ir::Value * result, r.add(inner->attributes(), std::move(inputs)));
+  return r.finish(result);
+}
+
+constexpr std::string_view kSink = "move(dequantize(q, s)) = dequantize(move(q), s)";
+
+constexpr Rule kRules[] = {
+    {"quantize(x, s, 0) = quantize(x, s)", OpKind::quantize, drop_zero_point},
+    {"dequantize(q, s, 0) = dequantize(q, s)", OpKind::dequantize, drop_zero_point},
+    {"quantize(dequantize(q, s, z), s, z) = q", OpKind::quantize, cancel},
+    {"quantize(move(x), s) = move(quantize(x, s))", OpKind::quantize, raise_quantize},
+    {kSink, OpKind::reshape, sink_dequantize},
+    {kSink, OpKind::flatten, sink_dequantize},
+    {kSink, OpKind::squeeze, sink_dequantize},
+    {kSink, OpKind::unsqueeze, sink_dequantize},
+    {kSink, OpKind::transpose, sink_dequantize},
+    {kSink, OpKind::slice, sink_dequantize},
+    {kSink, OpKind::expand, sink_dequantize},
+    {kSink, OpKind::tile, sink_dequantize},
+    {kSink, OpKind::gather, sink_dequantize},
+    {kSink, OpKind::depth_to_space, sink_dequantize},
+    {kSink, OpKind::space_to_depth, sink_dequantize},
+    {kSink, OpKind::pooling, sink_dequantize},
+    {kSink, OpKind::pad, sink_dequantize},
+    {"concat(dequantize(p, s), dequantize(q, s)) = dequantize(concat(p, q), s)", OpKind::concat,
+     sink_dequantize_of_parts},
+};
+
+}  // namespace
+
+Result<bool> propagate_quantization(ir::Graph& graph, PassContext& context) {
+  return apply_rules(graph, context, kRules);
+}
+
+}  // namespace lathe

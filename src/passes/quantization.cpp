@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/quantization.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/rules.h"
+#include "passes/linear.h"
+#include "passes/match.h"
+
+namespace lathe {
+namespace {
+
+// Sums of products of i8 that i32 holds whatever the operands are.
+constexpr int64_t kMostProducts = (int64_t{1} << 31) / (128 * 128) - 1;
+
+// Whether the scale runs along one dimension of the weights at most: one number for each of its positions, or one.
+std::optional<std::vector<double>> weight_scales(const Dequantized& w, size_t dimension) {
+  if (w.zero_point) return std::nullopt;
+  if (w.scale->volume() == 1) return to_doubles(*w.scale);
+  return along_axis(w.node->input(1), w.integers, dimension);
+}
+
+std::optional<int64_t> products_of_convolution(const ir::Value* w) {
+  Expr taps = 1;
+  for (size_t d = 1; d < w->shape().size(); ++d) taps *= w->shape()[d];
+  return taps.as_constant();
+}
+
+// Other operands than weights are multiplied by integer kernels only where both run along K in memory.
+std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
+  const auto& attrs = node.attrs<MatmulAttrs>();
+  const int rank = w.integers->rank();
+  if (rank < 2 || x.integers->rank() < 2 || attrs.transpose_a) return std::nullopt;
+  if (!w.integers->constant() && !attrs.transpose_b) return std::nullopt;
+  const Expr& k = x.integers->shape().back();
+  if (!k.is_constant() || *k.as_constant() > kMostProducts) return std::nullopt;
+  return static_cast<size_t>(rank - (attrs.transpose_b ? 2 : 1));
+}
+
+}  // namespace
+
+std::optional<Dequantized> dequantized(const ir::Value* value) {
+  const ir::Node* node = made_by(value, OpKind::dequantize);
+  if (!node) return std::nullopt;
+  Dequantized result{node, node->input(0), node->input(1)->constant(), node->input(2)};
+  if (!result.scale) return std::nullopt;
+  for (double scale : to_doubles(*result.scale))
+    if (!(scale > 0) || !std::isfinite(scale)) return std::nullopt;
+  return result;
+}
+
+std::optional<QuantizedProduct> quantized_product(const ir::Node& node) {
+  const bool convolution = node.is(OpKind::convolution);
+  if (!convolution && !node.is(OpKind::matmul)) return std::nullopt;
+  const std::optional<Dequantized> x = dequantized(node.input(0)), w = dequantized(node.input(1));
+  if (!x || !w || !x->is_uniform() || x->integers->dtype() != DType::i8 || w->integers->dtype() != DType::i8)
+    return std::nullopt;
+  size_t dimension = 0;  // of the weights: output channels
+  if (convolution) {
+    if (products_of_convolution(w->integers).value_or(kMostProducts + 1) > kMostProducts) return std::nullopt;
+  } else {
+    const std::optional<size_t> channels = matmul_channels(node, *x, *w);
+    if (!channels) return std::nullopt;
+    dimension = *channels;
+  }
+  std::optional<std::vector<double>> scale = weight_scales(*w, dimension);
+  if (!scale) return std::nullopt;
+  for (double& each : *scale) each *= x->scale->at_double(0);
+  const size_t axis = convolution ? 1 : static_cast<size_t>(node.output()->rank()) - 1;
+  return QuantizedProduct{*x, *w, *std::move(scale), axis};
+}
+
+bool same_contents(const ir::Value* a, const ir::Value* b) {
+  if (a == b) return true;
+  return a && b && a->constant() && b->constant() && identical(*a->constant(), *b->constant());
+}
+
+}  // namespace lathe

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes over quantised networks ask about values.
+#pragma once
+
+#include "passes/rewrite.h"
+
+namespace lathe {
+
+// value = (integers - zero point) * scale, with a constant scale whose elements are all positive.
+struct Dequantized {
+  const ir::Node* node = nullptr;
+  ir::Value* integers = nullptr;
+  const Tensor* scale = nullptr;
+  ir::Value* zero_point = nullptr;                                         // null = 0
+  bool is_uniform() const { return scale->volume() == 1 && !zero_point; }  // one scale, no zero point
+};
+std::optional<Dequantized> dequantized(const ir::Value* value);
+
+// A convolution or matrix product of dequantised i8 operands, which integer kernels can multiply as they are.
+struct QuantizedProduct {
+  Dequantized x, w;
+  std::vector<double> scale;  // of a sum: one, or one for each output channel
+  size_t axis = 0;            // the output's channels
+};
+std::optional<QuantizedProduct> quantized_product(const ir::Node& node);
+
+// Whether two operands (null = absent) hold the same numbers at all times.
+bool same_contents(const ir::Value* a, const ir::Value* b);
+
+}  // namespace lathe
