@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A network with Q/DQ pairs, on the CPU and on an emulated GPU, beside ONNX's reference; types of single layers."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
+LATHE = BUILD / "bin/lathe"
+random = np.random.default_rng(0)
+
+
+class Model:
+    """Convolutions with a residual, a pooling, a depthwise convolution and a product, all quantised."""
+
+    def __init__(self):
+        self.nodes, self.constants = [], []
+        x = self.qdq("x", 0.03, "input")
+        x = self.qdq(self.op("Relu", [self.conv(x, "stem", 16, 3, 3, stride=2)], "stem_relu"), 0.02, "stem_out")
+        x = self.qdq(self.op("MaxPool", [x], "pool", kernel_shape=[2, 2], strides=[2, 2]), 0.02, "pooled")
+        y = self.qdq(self.op("Relu", [self.conv(x, "first", 16, 16, 3)], "first_relu"), 0.02, "first_out")
+        y = self.op("Add", [self.conv(y, "second", 16, 16, 3), x], "sum")
+        y = self.qdq(self.op("Relu", [y], "sum_relu"), 0.03, "sum_out")
+        y = self.qdq(self.op("Relu", [self.conv(y, "depthwise", 16, 16, 3, group=16)], "relu"), 0.03, "out")
+        y = self.op("Flatten", [self.op("GlobalAveragePool", [self.conv(y, "point", 24, 16, 1)], "mean")], "flat")
+        y = self.qdq(y, 0.02, "flat_out")
+        self.op("Gemm", [y, self.weights("dense", (10, 24)), self.constant("bias", random.normal(0, 0.1, 10))], "y",
+                transB=1)
+
+    def constant(self, name, values, dtype=np.float32):
+        self.constants.append(numpy_helper.from_array(np.asarray(values, dtype), name))
+        return name
+
+    def op(self, kind, inputs, name, **attributes):
+        self.nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+        return name
+
+    def qdq(self, x, scale, name):
+        operands = [self.constant(name + "_scale", scale), self.constant(name + "_zero", 0, np.int8)]
+        q = self.op("QuantizeLinear", [x, *operands], name + "_q")
+        return self.op("DequantizeLinear", [q, *operands], name)
+
+    def weights(self, name, shape):
+        q = self.constant(name + "_q", random.integers(-127, 128, shape), np.int8)
+        spread = 0.02 / np.sqrt(np.prod(shape[1:]))
+        scale = self.constant(name + "_scale", random.uniform(0.5, 1.5, shape[0]) * spread)
+        return self.op("DequantizeLinear", [q, scale, self.constant(name + "_zero", [0] * shape[0], np.int8)],
+                       name + "_w", axis=0)
+
+    def conv(self, x, name, outputs, channels, kernel, stride=1, group=1):
+        w = self.weights(name, (outputs, channels // group, kernel, kernel))
+        bias = self.constant(name + "_bias", random.normal(0, 0.1, outputs))
+        return self.op("Conv", [x, w, bias], name, pads=[kernel // 2] * 4, strides=[stride] * 2, group=group)
+
+    def save(self, path):
+        graph = helper.make_graph(self.nodes, "quantized",
+                                  [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 32, 32])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 10])], self.constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+        onnx.save(model, path)
+        return model
+
+
+class Quantized(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = os.environ | {
+            "LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"),
+            "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so"),
+            "LATHE_CACHE_DIR": str(self.folder / "cache")}
+        self.path = self.folder / "model.onnx"
+        self.model = Model().save(self.path)
+
+    def lathe(self, *words):
+        return subprocess.run([LATHE, *map(str, words)], capture_output=True, text=True, env=self.environment)
+
+    def checked(self, *words):
+        result = self.lathe(*words)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout + result.stderr
+
+    def expect_result(self, target):
+        x = random.normal(0, 1, (2, 3, 32, 32)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        engine = self.folder / f"{target}.engine"
+        self.checked("build", self.path, "-o", engine, f"--target={target}", "--buildBudget=0")
+        self.checked("run", engine, f"--loadInputs=x:{self.folder / 'x.npy'}", "--exportOutput", self.folder / "out")
+        wanted = ReferenceEvaluator(self.model).run(None, {"x": x})[0]
+        got = np.load(self.folder / "out/y.npy")
+        # A level of one activation may differ, where rounding before it does.
+        np.testing.assert_allclose(got, wanted, atol=0.05)
+        self.assertLess(np.median(np.abs(got - wanted)), 1e-4)
+        return self.checked("inspect", engine)
+
+    def test_cpu_computes_in_floats(self):
+        self.assertNotIn(" i8 ", self.expect_result("cpu"))
+
+    def test_gpu_computes_in_integers(self):
+        steps = [line for line in self.expect_result("cuda").splitlines() if line[:4].strip().isdigit()]
+        self.assertEqual(len(steps), 9, "\n".join(steps))  # no layer of Q/DQ is left
+        self.assertEqual(sum(" i8 " in step for step in steps), 7, "\n".join(steps))
+
+    def build(self, *words):
+        return self.lathe("build", self.path, "-o", self.folder / "e.engine", "--buildBudget=0", *words)
+
+    def test_types_of_layers(self):
+        self.assertEqual(self.build("--precisionConstraints=obey", "--layerPrecisions=stem*:fp32").returncode, 0)
+        refusals = {
+            "--layerPrecisions=nowhere:fp32": "which the network does not have",
+            "--layerPrecisions=first:fp16": "'first' cannot compute in f16: the target computes in f32",
+            "--layerOutputTypes=first:int8": "cannot be made i8",
+        }
+        for words, reason in refusals.items():
+            result = self.build("--precisionConstraints=obey", words)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(reason, result.stderr)
+        preferred = self.build("--precisionConstraints=prefer", "--layerPrecisions=first:fp16")
+        self.assertEqual(preferred.returncode, 0, preferred.stderr)
+        self.assertIn("the target computes in f32", preferred.stderr)
+        self.assertIn("no effect", self.build("--layerPrecisions=first:fp16").stderr)
+        for words in ("--layerPrecisions=first", "--layerPrecisions=first:fp12", "--layerPrecisions=*f*:fp16",
+                      "--layerPrecisions=first:int32", "--precisionConstraints=perhaps"):
+            self.assertEqual(self.build(words).returncode, 2, words)
+
+
+    def test_int8_without_quantisation_is_reported(self):
+        self.assertNotIn("nothing is quantised", self.build("--int8").stderr)
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "relu")], "plain",
+                                  [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 10])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 10])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), self.path)
+        self.assertIn("nothing is quantised", self.build("--int8").stderr)
+        result = self.build("--precisionConstraints=obey", "--layerPrecisions=relu:int8")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("its operands are not quantised", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
