@@ -14,10 +14,17 @@ LATHE_DEVICE float exp2_fast(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// 1 / x to 1 ulp, for normal x.
+LATHE_DEVICE float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #else
 LATHE_DEVICE float infinity() { return __builtin_inff(); }
 LATHE_DEVICE float not_a_number() { return __builtin_nanf(""); }
 LATHE_DEVICE float exp2_fast(float x) { return exp2f(x); }
+LATHE_DEVICE float reciprocal_fast(float x) { return 1.0f / x; }
 #endif
 
 namespace instruction {
@@ -54,7 +61,7 @@ LATHE_DEVICE float tanh(float a) { return tanhf(a); }
 // By the exponential of -|a|, which cannot overflow: exact to some ulp on both sides.
 LATHE_DEVICE float sigmoid(float a) {
   const float e = expf(-fabsf(a));
-  return (a < 0 ? e : 1.0f) / (1.0f + e);
+  return (a < 0 ? e : 1.0f) * reciprocal_fast(1.0f + e);
 }
 
 LATHE_DEVICE float relu(float a) { return max(a, 0.0f); }
