@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <thread>
 
 namespace lathe {
@@ -33,12 +34,24 @@ Result<> Modules::compile(size_t count, const std::function<std::vector<std::str
   };
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::jthread> threads;
-  for (size_t i = 1; i < std::min(cores, count); ++i) threads.emplace_back([&] { work([](size_t) {}); });
+  std::exception_ptr failure;  // of a thread, where it would end the program: want of memory
+  const auto help = [&] {
+    try {
+      work([](size_t) {});
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure = std::current_exception();
+      stopped = true;
+    }
+  };
+  for (size_t i = 1; i < std::min(cores, count); ++i) threads.emplace_back(help);
   Result<> told;
   work([&](size_t i) {
     if (told) told = progress(static_cast<double>(i) / static_cast<double>(count));
     if (!told) stopped = true;
   });
+  threads.clear();
+  if (failure) std::rethrow_exception(failure);
   return told;
 }
 
