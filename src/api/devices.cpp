@@ -10,6 +10,7 @@
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/generic/select_ops.h"
 #include "kernels/cuda/headers.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
@@ -84,6 +85,7 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
                                    LibrarySources sources) {
   LATHE_ASSIGN(compiler_, cuda::NvrtcCompiler::create(target, cuda::headers()));
   options.tactics = cuda::cuda_tactics();
+  options.counted = &cuda::select_tactic();
   options.target = target;
   options.fuse_narrow_types = true;
   options.fuse_prologues = true;

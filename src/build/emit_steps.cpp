@@ -157,6 +157,8 @@ Result<> Emitter::emit_kernel(const Region& region) {
 Result<> Emitter::emit_alone(Node& node) {
   const Region region = region_alone(node);
   if (tactics_.empty()) return emit_eval(node);
+  LATHE_ASSIGN(const bool counted, emit_counted(region));
+  if (counted) return {};
   LATHE_ASSIGN(const Choice choice, emit_choice(region));
   return choice.tactic ? Result<>() : emit_eval(node);
 }
@@ -212,6 +214,10 @@ Result<> Emitter::describe_kernel(const Problem& problem, const Choice& choice, 
     step.program = to_text(problem.program);
   step.tactic = std::string(choice.tactic->name()) + (choice.config.text.empty() ? "" : ": " + choice.config.text);
   step.milliseconds = static_cast<float>(choice.microseconds / 1000);
+  return describe_code(emission, step);
+}
+
+Result<> Emitter::describe_code(const Emission& emission, plan::Step& step) {
   step.workspace = emission.workspace;
   LATHE_ASSIGN(StepModules modules, modules_of(emission, tuner_.modules()));
   for (Launch& launch : modules.launches) {

@@ -20,6 +20,7 @@ Emitter::Emitter(const ir::Graph& graph, const Placement& placement, std::vector
       tuner_(tuner),
       tactics_(options.tactics),
       least_pixel_(options.least_pixel),
+      counted_(options.counted),
       out_(out),
       mode_(mode),
       plan_(out.plan) {
@@ -205,6 +206,7 @@ void Emitter::drop_unused_symbols() {
     for (plan::Buffer& buffer : plan_.buffers) visit(buffer.bytes);
     for (plan::Step& step : plan_.steps) {
       visit(step.workspace);
+      for (plan::StepCount& count : step.counts) visit(count.element);
       for (Launch& launch : step.launches) {
         std::for_each(launch.grid.begin(), launch.grid.end(), visit);
         for (LaunchArg& arg : launch.args) visit(arg.value);
@@ -212,6 +214,8 @@ void Emitter::drop_unused_symbols() {
     }
   };
   each_expr([&](Expr& expr) { expr.collect_symbols(used); });
+  for (const plan::Step& step : plan_.steps)
+    for (const plan::StepCount& count : step.counts) used.push_back(count.symbol);
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   std::vector<Expr> renamed(plan_.symbols.size());
@@ -223,6 +227,8 @@ void Emitter::drop_unused_symbols() {
     for (size_t p = 0; p < profiles.size(); ++p) profiles[p].symbols.push_back(plan_.profiles[p].symbols[id]);
   }
   each_expr([&](Expr& expr) { expr = expr.substitute(renamed); });
+  for (plan::Step& step : plan_.steps)
+    for (plan::StepCount& count : step.counts) count.symbol = *renamed[count.symbol].as_symbol();
   plan_.symbols = std::move(symbols);
   plan_.profiles = std::move(profiles);
 }

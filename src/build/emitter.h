@@ -45,6 +45,8 @@ class Emitter {
   Result<> emit_eval(const ir::Node& node);
   Result<Choice> choose(const Problem& problem);
   Result<Choice> emit_choice(const Region& region);
+  Result<bool> emit_counted(const Region& region);
+  Result<> describe_code(const Emission& emission, plan::Step& step);
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
   void add_step(plan::Step step, std::string kind, std::vector<std::string> refusals = {});
@@ -65,6 +67,7 @@ class Emitter {
   Tuner& tuner_;
   const TacticList& tactics_;
   const int64_t least_pixel_;
+  const CountedTactic* const counted_;
   BuiltPlan& out_;
   const Mode mode_;
   plan::Plan& plan_;

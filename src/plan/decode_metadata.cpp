@@ -207,6 +207,11 @@ class Decoder {
     LATHE_TRY(strings(from.origin(), to.origin));
     LATHE_TRY(text(from.tactic(), to.tactic));
     to.milliseconds = from.milliseconds();
+    LATHE_TRY(each(from.counts(), to.counts, [&](const fb::StepCount& f, StepCount& c) -> Result<> {
+      c.symbol = f.symbol();
+      c.input = f.input();
+      return expression(f.element(), c.element);
+    }));
     return from.workspace() == 0 ? Result<>() : expression(from.workspace() - 1, to.workspace);
   }
 

@@ -86,6 +86,7 @@ class Encoder {
     for (const Buffer& b : plan_.buffers) note(b.bytes);
     for (const Step& s : plan_.steps) {
       note(s.workspace);
+      for (const StepCount& c : s.counts) note(c.element);
       for (const Launch& l : s.launches) {
         for (const Expr& e : l.grid) note(e);
         for (const LaunchArg& a : l.args) note(a.value);
@@ -172,9 +173,13 @@ class Encoder {
     const auto inputs = list(s.inputs), outputs = list(s.outputs);
     const auto params = list(s.params);
     const auto origin = string_indices(s.origin);
+    std::vector<fb::StepCount> count_structs;
+    for (const StepCount& c : s.counts) count_structs.emplace_back(c.symbol, c.input, expression(c.element));
+    flatbuffers::Offset<flatbuffers::Vector<const fb::StepCount*>> counts;
+    if (!s.counts.empty()) counts = builder_.CreateVectorOfStructs(count_structs);
     const uint32_t workspace = s.launches.empty() ? 0 : expression(s.workspace) + 1;
     return fb::CreateStep(builder_, kernel, inputs, outputs, params, program, op, attributes, name, origin, tactic,
-                          s.milliseconds, workspace);
+                          s.milliseconds, workspace, counts);
   }
 
   Offset<fb::Launch> launch(uint32_t step, const Launch& l) {
@@ -252,6 +257,7 @@ size_t estimate(const Plan& plan) {
   }
   for (const Step& s : plan.steps) {
     bytes += 192 + 4 * (s.inputs.size() + s.outputs.size()) + 8 * s.params.size() + size_t{32} * s.workspace.size();
+    for (const StepCount& c : s.counts) bytes += sizeof(fb::StepCount) + 16 + size_t{32} * c.element.size();
     bytes += s.kernel.size() + s.program.size() + s.op.size() + s.attributes.size() + s.name.size() + s.tactic.size();
     strings(s.origin);
     for (const Launch& l : s.launches) {

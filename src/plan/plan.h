@@ -74,18 +74,27 @@ struct Profile {
   std::vector<SymbolProfile> symbols;  // parallel to Plan::symbols; computed symbols hold their bounds
 };
 
+// A size that the device has computed: the step is the first to need the symbol, whose value is an element of an int64
+// input of the step.
+struct StepCount {
+  SymbolId symbol = 0;
+  uint32_t input = 0;
+  Expr element;
+};
+
 // One kernel launch. kernel "eval" runs the plain evaluation of op `op` with `attributes` (ops/attributes text form);
 // every other name is looked up in the device's kernel table.
 struct Step {
   std::string kernel;
   std::vector<TensorId> inputs;  // kNoTensor = omitted
   std::vector<TensorId> outputs;
-  std::vector<int64_t> params;   // see the kernel's header
-  std::string program;           // fusion program, text form; empty = none
-  std::string op;                // for "eval"
-  std::string attributes;        // for "eval"
-  std::vector<Launch> launches;  // device code that the step runs, in order; the kernel's name is then for people
-  Expr workspace;                // bytes that the launches share
+  std::vector<int64_t> params;    // see the kernel's header
+  std::string program;            // fusion program, text form; empty = none
+  std::string op;                 // for "eval"
+  std::string attributes;         // for "eval"
+  std::vector<Launch> launches;   // device code that the step runs, in order; the kernel's name is then for people
+  Expr workspace;                 // bytes that the launches share
+  std::vector<StepCount> counts;  // read before the step's sizes are known: the host waits for the steps before it
 
   // What the inspector shows.
   std::string name;                 // "conv1 + relu1"

@@ -253,8 +253,22 @@ class Validator {
     if (s.launches.size() > kMaxLaunches || (s.kernel == "eval" && !s.launches.empty()))
       return malformed("it has {} launches", s.launches.size());
     LATHE_TRY(check_expr(s.workspace, Symbols::any, "its workspace"));
+    if (s.counts.size() > kMaxOperands) return malformed("it reads {} sizes", s.counts.size());
+    for (const StepCount& count : s.counts) LATHE_TRY(check_count(s, count));
     for (const Launch& launch : s.launches) LATHE_TRY(check_launch(s, launch));
     return check_program(s);
+  }
+
+  // The element is checked when it is read: its place may depend on sizes.
+  Result<> check_count(const Step& s, const StepCount& count) {
+    if (count.symbol >= plan_.symbols.size() || plan_.symbols[count.symbol].source != SymbolSource::computed)
+      return malformed("it reads symbol {}, which is none that running computes", count.symbol);
+    if (s.kernel == "eval" || count.input >= s.inputs.size() || s.inputs[count.input] == kNoTensor)
+      return malformed("it reads a size from input {}, which does not exist", count.input);
+    const Tensor& tensor = plan_.tensors[s.inputs[count.input]];
+    if (tensor.dtype != DType::i64 || tensor.dims.size() != 1 || !tensor.strides.empty())
+      return malformed("it reads a size from input {}, which is no dense list of int64", count.input);
+    return check_expr(count.element, Symbols::any, "the place of a size");
   }
 
   // What devices limit further (grid, threads, shared memory), they check.

@@ -73,6 +73,7 @@ class Context {
   Result<> run_steps(Queue& queue);
   Result<> run_each_step(Queue& queue);
   Result<> run_step(size_t step, Queue& queue);
+  Result<> read_counts(const plan::Step& step, Queue& queue);
   Result<> run_late_step(size_t step, std::byte** workspace, Queue& queue);
   Result<> run_eval(size_t step, Queue& queue);
   Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;

@@ -230,10 +230,31 @@ Result<> Context::run_step(size_t i, Queue& queue) {
   return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
 }
 
+// Sizes that the device has computed: the one place where the host waits for them.
+Result<> Context::read_counts(const plan::Step& step, Queue& queue) {
+  for (const plan::StepCount& count : step.counts) {
+    const plan::Tensor& tensor = plan_.tensors[step.inputs[count.input]];
+    TensorArg list;
+    LATHE_TRY(resolve(step.inputs[count.input], list));
+    const std::optional<int64_t> element = count.element.evaluate(symbols_);
+    if (!element || *element < 0 || *element >= list.dims[0])
+      return fail(ErrorCode::execution_failed, "step '{}' reads its size from element {} of {}", step.name,
+                  element.value_or(-1), list.dims[0]);
+    int64_t value = 0;
+    LATHE_TRY(engine_->device().download(&value, address_of(tensor) + static_cast<size_t>(*element) * sizeof(value),
+                                         sizeof(value), queue));
+    if (value < 0 || value > list.dims[0])
+      return fail(ErrorCode::execution_failed, "step '{}': the values select what does not exist", step.name);
+    symbols_[count.symbol] = value;
+  }
+  return {};
+}
+
 // What could not be prepared before the steps ahead had run: sizes, workspace, the outputs' memory.
 Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   StepState& state = steps_[i];
+  LATHE_TRY(read_counts(step, queue));
   const size_t planned = workspace_bytes_;
   workspace_bytes_ = 0;
   LATHE_TRY(prepare_step(i));

@@ -91,6 +91,17 @@ class EmulatedGpu(unittest.TestCase):
         self.assertGreater(len(cpu), 50)
         self.assertEqual(cpu, cuda)
 
+    def test_sizes_that_depend_on_data_are_found_on_the_device(self):
+        subprocess.run([sys.executable, ROOT / "tools/conformance_data.py"], check=True, stdout=subprocess.DEVNULL)
+        folder = ROOT / "data/conformance/node"
+        cases = [*folder.glob("test_nonzero*"), *folder.glob("test_compress*")]
+        cpu, cuda = self.verdicts(cases, "cpu"), self.verdicts(cases, "cuda")
+        self.assertGreater(len(cpu), 3)
+        self.assertEqual(cpu, cuda)
+        shown = self.run_checked(LATHE, "inspect", folder / "test_compress_0/model.onnx", "--target=cuda")
+        self.assertIn("select", shown)
+        self.assertNotIn("eval", shown)
+
     def test_engines_are_inspected_without_a_gpu(self):
         engine = pathlib.Path(self.folder.name) / "digits.engine"
         self.run_checked(LATHE, "build", ROOT / "examples/digits/digits.onnx", "-o", engine, "--target=cuda",

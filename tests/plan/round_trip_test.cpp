@@ -25,6 +25,12 @@ void expect_same_shape(const Shape& a, const Shape& b) {
 
 void expect_same_launches(const Step& a, const Step& b) {
   EXPECT_EQ(a.workspace, b.workspace);
+  ASSERT_EQ(a.counts.size(), b.counts.size());
+  for (size_t i = 0; i < a.counts.size(); ++i) {
+    EXPECT_EQ(a.counts[i].symbol, b.counts[i].symbol);
+    EXPECT_EQ(a.counts[i].input, b.counts[i].input);
+    EXPECT_EQ(a.counts[i].element, b.counts[i].element);
+  }
   ASSERT_EQ(a.launches.size(), b.launches.size());
   for (size_t i = 0; i < a.launches.size(); ++i) {
     const Launch &x = a.launches[i], &y = b.launches[i];

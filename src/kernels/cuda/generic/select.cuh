@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which elements are chosen, and where they go. Flags are functions of a flat position. Three launches list the chosen
+// positions in order, their number at the end of the list: each block counts its part, one block adds up, each block
+// writes its positions.
+#pragma once
+
+#include "generic/element.cuh"
+
+constexpr int kSelectThreads = 256;
+constexpr int kSelectRounds = 16;  // positions of a thread
+
+template <class Tensor>
+struct NonzeroFlags {
+  Tensor tensor;
+  LATHE_DEVICE_MEMBER bool operator()(long position) const {
+    long c[kCoordinates<Tensor>];
+    unflatten(tensor, position, c);
+    const auto value = element(tensor, c);
+    if constexpr (is_float<typename Tensor::Type>)
+      return !(widen(value) == 0);
+    else
+      return value != 0;
+  }
+};
+
+LATHE_DEVICE int count_bits(unsigned mask) {
+  int count = 0;
+  for (; mask != 0; mask &= mask - 1) ++count;
+  return count;
+}
+
+// How many threads of the block before this one have the flag; `total`: how many in all. `warps` holds one int for each
+// warp.
+LATHE_DEVICE int rank_in_block(bool flag, int* warps, int& total) {
+  const unsigned mask = ballot(flag);
+  barrier();  // the last round's counts are read
+  if (lane() == 0) warps[warp()] = count_bits(mask);
+  barrier();
+  int before = count_bits(mask & ((1u << lane()) - 1u));
+  total = 0;
+  for (int i = 0; i < kSelectThreads / 32; ++i) {
+    if (i < warp()) before += warps[i];
+    total += warps[i];
+  }
+  return before;
+}
+
+// Calls visit(position, flag) for the positions of the block, all threads in step.
+template <class Flags, class F>
+LATHE_DEVICE void visit_part(const Flags& flags, long count, F visit) {
+  const long first = static_cast<long>(block_x()) * (kSelectThreads * kSelectRounds);
+  for (int round = 0; round < kSelectRounds; ++round) {
+    const long position = first + round * kSelectThreads + thread_x();
+    visit(position, position < count && flags(position));
+  }
+}
+
+template <class Flags>
+LATHE_DEVICE void select_count(const Flags& flags, long count, long* parts) {
+  dependency_wait();
+  int* const warps = reinterpret_cast<int*>(dynamic_shared());
+  long sum = 0;
+  visit_part(flags, count, [&](long, bool flag) {
+    int total;
+    rank_in_block(flag, warps, total);
+    sum += total;
+  });
+  if (thread_x() == 0) parts[block_x()] = sum;
+}
+
+// Each part's beginning in the list, in place; the number of all at its end, or -1 where a position is `limit` or more:
+// such a one does not exist. One block.
+template <class Flags>
+LATHE_DEVICE void select_add_up(const Flags& flags, long count, long limit, long num_parts, long* parts, long* list) {
+  dependency_wait();
+  bool bad = false;
+  for (long position = limit + thread_x(); position < count; position += kSelectThreads) bad |= flags(position);
+  int* const warps = reinterpret_cast<int*>(dynamic_shared());
+  int num_bad;
+  rank_in_block(bad, warps, num_bad);
+  if (thread_x() != 0) return;
+  long sum = 0;
+  for (long i = 0; i < num_parts; ++i) {
+    const long part = parts[i];
+    parts[i] = sum;
+    sum += part;
+  }
+  list[count] = num_bad > 0 ? -1 : sum;
+}
+
+template <class Flags>
+LATHE_DEVICE void select_list(const Flags& flags, long count, const long* parts, long* list) {
+  dependency_wait();
+  int* const warps = reinterpret_cast<int*>(dynamic_shared());
+  long next = parts[block_x()];
+  visit_part(flags, count, [&](long position, bool flag) {
+    int total;
+    const int rank = rank_in_block(flag, warps, total);
+    if (flag) list[next + rank] = position;
+    next += total;
+  });
+}
+
+// Row d of the result: coordinate d of each position.
+template <class Tensor, class Out>
+LATHE_DEVICE void select_coordinates(const Tensor& tensor, const long* list, const Out& out) {
+  for_each_element(out, [&](const auto& c) {
+    long at[kCoordinates<Tensor>];
+    unflatten(tensor, list[c[1]], at);
+    for (int d = 0; d < Tensor::kRank; ++d)
+      if (d == c[0]) element(out, c) = at[d];
+  });
+}
+
+// Elements at the listed positions along an axis; kAxis -1: of the flat tensor.
+template <int kAxis, class Tensor, class Out>
+LATHE_DEVICE void select_elements(const Tensor& tensor, const long* list, const Out& out) {
+  for_each_element(out, [&](const auto& c) {
+    long at[kCoordinates<Tensor>];
+    if constexpr (kAxis < 0) {
+      unflatten(tensor, list[c[0]], at);
+    } else {
+      for (int d = 0; d < Tensor::kRank; ++d) at[d] = d == kAxis ? list[c[d]] : c[d];
+    }
+    element(out, c) = element(tensor, at);
+  });
+}
