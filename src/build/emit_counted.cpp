@@ -24,7 +24,7 @@ Result<bool> Emitter::emit_counted(const Region& region) {
     step.kernel = std::string(counted_->name());
     step.tactic = step.kernel;
     for (const StepInput& input : part.inputs)
-      step.inputs.push_back(as_read(region.root->input(input.index), problem.inputs[input.index], false));
+      step.inputs.push_back(as_read(region.input(input.index), problem.inputs[input.index], false));
     LATHE_TRY(describe_code(part, step));
     return step;
   };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by cuBLASLt: choice, results, refusals, capture.
+#include <algorithm>
+
 #include "cuda/library_device.h"
 #include "device/cuda/matmul_call.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
@@ -230,35 +232,12 @@ TEST_F(CublasLtTest, EachCallMayFail) {
 
 TEST_F(CublasLtTest, CallsAreCaptured) {
   const Problem problem = product(attrs_, DType::f32, {4, 8}, {8, 4}, {4, 4});
-  const Emission emission = *tactic_->emit(problem, tactic_->configs(problem).front());
-  const std::vector<Launch> launches = {emission.launches[0].launch};
-  StepRecord record;
-  record.launches = launches;
-  const auto kernel = device_->make_kernel(record);
-  ASSERT_OK(kernel);
-  const DeviceMemory memory = *device_->allocate(4096);
-  const auto queue = *device_->make_queue();
-  std::vector<float> ones(1024, 1.0f);
-  ASSERT_OK(device_->upload(memory.data(), ones.data(), 4096, *queue));
-  std::vector<TensorArg> inputs(2), outputs(1);
-  inputs[0].data = memory.data(), inputs[1].data = memory.data() + 1024, outputs[0].data = memory.data() + 2048;
-  const Operands operands{inputs, outputs, {}};
-  const auto bytes = (*kernel)->prepare(operands, 1);
-  ASSERT_OK(bytes);
-  const DeviceMemory workspace = *device_->allocate(*bytes);
-  const auto work = [&](Queue& on) { return (*kernel)->enqueue(operands, workspace.data(), on); };
-  const auto recording = device_->record(work);
-  ASSERT_OK(recording);
-  float result = 0;
-  ASSERT_OK(device_->download(&result, outputs[0].data, 4, *queue));
-  EXPECT_EQ(result, 1.0f) << "recording does not run";
-  {
-    const QueueTurn turn = *QueueTurn::take(*queue);
-    ASSERT_OK((*recording)->replay(*queue));
-  }
-  ASSERT_OK(device_->download(&result, outputs[0].data, 4, *queue));
-  EXPECT_EQ(result, 8.0f);
-  ASSERT_OK((*recording)->update(work));
+  const float one = 1, sum = 8;
+  const auto bytes = [](const auto& value) { return std::as_bytes(std::span(&value, 1)); };
+  const auto replayed = replay(*tactic_, problem, bytes(one));
+  ASSERT_OK(replayed);
+  EXPECT_TRUE(std::ranges::equal(replayed->first, bytes(one))) << "recording does not run";
+  EXPECT_TRUE(std::ranges::equal(replayed->second, bytes(sum)));
 }
 
 TEST_F(CublasLtTest, PlansMayAskForTheImpossible) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions by cuDNN: choice, results, refusals, capture.
+#include <algorithm>
+
 #include "cuda/convolution_problem.h"
 #include "cuda/library_device.h"
 #include "device/cuda/convolution_call.h"
@@ -233,32 +235,12 @@ TEST_F(CudnnTest, EachCallMayFail) {
 TEST_F(CudnnTest, CallsAreCaptured) {
   const Tensor w = small_weights(DType::f16, {8, 8, 1, 1});
   const Problem problem = convolution_problem(attrs_, image(DType::f16, {1, 8, 2, 2}), w);
-  const Emission emission = *tactic_->emit(problem, tactic_->configs(problem).front());
-  const std::vector<Launch> launches = {emission.launches[0].launch};
-  StepRecord record;
-  record.launches = launches;
-  const auto kernel = device_->make_kernel(record);
-  ASSERT_OK(kernel);
-  const DeviceMemory memory = *device_->allocate(4096);
-  const auto queue = *device_->make_queue();
-  const std::vector<Half> ones(2048, Half(1.0f));
-  ASSERT_OK(device_->upload(memory.data(), ones.data(), 4096, *queue));
-  std::vector<TensorArg> inputs(2), outputs(1);
-  inputs[0].data = memory.data(), inputs[1].data = memory.data() + 1024, outputs[0].data = memory.data() + 2048;
-  const Operands operands{inputs, outputs, {}};
-  const auto bytes = (*kernel)->prepare(operands, 1);
-  ASSERT_OK(bytes);
-  const DeviceMemory workspace = *device_->allocate(*bytes);
-  const auto work = [&](Queue& on) { return (*kernel)->enqueue(operands, workspace.data(), on); };
-  const auto recording = device_->record(work);
-  ASSERT_OK(recording);
-  {
-    const QueueTurn turn = *QueueTurn::take(*queue);
-    ASSERT_OK((*recording)->replay(*queue));
-  }
-  Half result(0.0f);
-  ASSERT_OK(device_->download(&result, outputs[0].data, 2, *queue));
-  EXPECT_EQ(static_cast<float>(result), 8.0f);
+  const Half one(1.0f), sum(8.0f);
+  const auto bytes = [](const auto& value) { return std::as_bytes(std::span(&value, 1)); };
+  const auto replayed = replay(*tactic_, problem, bytes(one));
+  ASSERT_OK(replayed);
+  EXPECT_TRUE(std::ranges::equal(replayed->first, bytes(one))) << "recording does not run";
+  EXPECT_TRUE(std::ranges::equal(replayed->second, bytes(sum)));
 }
 
 TEST_F(CudnnTest, PlansMayAskForTheImpossible) {

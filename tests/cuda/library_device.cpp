@@ -52,6 +52,37 @@ void LibraryDeviceTest::check(const Tactic& tactic, const Problem& problem, cons
   EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
 }
 
+Result<std::pair<std::vector<std::byte>, std::vector<std::byte>>> LibraryDeviceTest::replay(
+    const Tactic& tactic, const Problem& problem, std::span<const std::byte> one) {
+  constexpr size_t kBytes = 1024;  // of each operand
+  LATHE_ASSIGN(const Emission emission, tactic.emit(problem, tactic.configs(problem).front()));
+  const std::vector<Launch> launches = {emission.launches[0].launch};
+  StepRecord record;
+  record.launches = launches;
+  LATHE_ASSIGN(const auto kernel, device_->make_kernel(record));
+  LATHE_ASSIGN(const DeviceMemory memory, device_->allocate(3 * kBytes));
+  LATHE_ASSIGN(const auto queue, device_->make_queue());
+  std::vector<std::byte> ones;
+  while (ones.size() < memory.size()) ones.insert(ones.end(), one.begin(), one.end());
+  LATHE_TRY(device_->upload(memory.data(), ones.data(), memory.size(), *queue));
+  std::vector<TensorArg> inputs(2), outputs(1);
+  inputs[0].data = memory.data(), inputs[1].data = memory.data() + kBytes, outputs[0].data = memory.data() + 2 * kBytes;
+  const Operands operands{inputs, outputs, {}};
+  LATHE_ASSIGN(const size_t bytes, kernel->prepare(operands, 1));
+  LATHE_ASSIGN(const DeviceMemory workspace, device_->allocate(bytes));
+  const auto work = [&](Queue& on) { return kernel->enqueue(operands, workspace.data(), on); };
+  LATHE_ASSIGN(const auto recording, device_->record(work));
+  std::vector<std::byte> before(one.size()), after(one.size());
+  LATHE_TRY(device_->download(before.data(), outputs[0].data, before.size(), *queue));
+  LATHE_TRY(recording->update(work));
+  {
+    LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
+    LATHE_TRY(recording->replay(*queue));
+  }
+  LATHE_TRY(device_->download(after.data(), outputs[0].data, after.size(), *queue));
+  return std::pair(before, after);
+}
+
 size_t LibraryDeviceTest::launches(const Tactic& tactic, const Problem& problem) {
   const std::vector<Config> configs = tactic.configs(problem);
   if (configs.empty()) return 0;

@@ -31,6 +31,10 @@ class LibraryDeviceTest : public testing::Test {
 
   // Every configuration of the tactic gives the right result.
   void check(const Tactic& tactic, const Problem& problem, const CheckOptions& options = {});
+  // The library's call, with operands full of ones, as a recording: what stands in the result before it is replayed and
+  // after. `one` is an element.
+  Result<std::pair<std::vector<std::byte>, std::vector<std::byte>>> replay(const Tactic& tactic, const Problem& problem,
+                                                                           std::span<const std::byte> one);
   static size_t launches(const Tactic& tactic, const Problem& problem);  // of its first configuration
 
   const bool on_gpu_ = std::getenv("LATHE_TEST_DEVICE") != nullptr;

@@ -150,7 +150,18 @@ class PlanGenerator {
       is_first = false;
       step.workspace = pick(2) == 0 ? Expr(0) : 4 * batch() * width() + 256;
       for (uint32_t i = 0; i <= pick(3); ++i) step.launches.push_back(make_launch(step));
+      if (step.inputs.size() > 2) add_count(step);
     }
+  }
+
+  // The first bytes of the step's weights, as a size that the device has computed.
+  void add_count(Step& step) {
+    Tensor list = owned_.plan.tensors[step.inputs[2]];
+    if (owned_.plan.constants[list.index].bytes < sizeof(int64_t)) return;
+    list.dtype = DType::i64;
+    list.dims = {1};
+    step.counts = {{2, static_cast<uint32_t>(step.inputs.size()), Expr(0)}};
+    step.inputs.push_back(add_tensor(std::move(list)));
   }
 
   Launch make_launch(const Step& step) {

@@ -129,6 +129,11 @@ const std::vector<Damage>& damages() {
       {"eval launches", "launches", [](Plan& p) { launching_step(p).kernel = "eval", launching_step(p).op = "relu"; }},
       {"workspace without launches", "launches nothing",
        [](Plan& p) { launching_step(p).workspace = 64, launching_step(p).launches.clear(); }},
+      {"count's symbol", "symbol 0", [](Plan& p) { launching_step(p).counts[0].symbol = 0; }},
+      {"count's missing symbol", "symbol 77", [](Plan& p) { launching_step(p).counts[0].symbol = 77; }},
+      {"count's input", "does not exist", [](Plan& p) { launching_step(p).counts[0].input = 99; }},
+      {"count's list", "no dense list", [](Plan& p) { launching_step(p).counts[0].input = 0; }},
+      {"count's element", "invalid", [](Plan& p) { launching_step(p).counts[0].element = Expr::invalid(); }},
       {"workspace's symbol", "symbol 77", [](Plan& p) { launching_step(p).workspace = Expr::symbol(77); }},
       {"long string", "limit", [](Plan& p) { p.metadata[0].second.assign((16u << 20) + 1, 'x'); }},
   };

@@ -9,7 +9,6 @@ namespace lathe::cuda {
 namespace convolution {
 namespace {
 
-constexpr size_t kMaxKept = 32;        // shapes whose plans a call remembers
 constexpr size_t kMaxCandidates = 16;  // engines that are tried for shapes without a stored choice
 constexpr size_t kMaxWorkspace = size_t{256} << 20;
 
@@ -103,37 +102,30 @@ Result<std::vector<Engine>> find_engines(const CudnnHandle& handle, const Values
 
 }  // namespace convolution
 
-Result<std::shared_ptr<const ConvolutionCall::Chosen>> ConvolutionCall::choice(
-    const convolution::Values& values) const {
-  convolution::Values numbers = values;
-  std::fill_n(numbers.begin(), convolution::kNumAddresses, 0);
-  const std::lock_guard lock(mutex_);
-  for (const auto& known : chosen_)
-    if (known->numbers == numbers) return known;
-  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle_->context()));
-  LATHE_ASSIGN(convolution::Plan plan, convolution::choose(*handle_, numbers));
-  if (chosen_.size() == convolution::kMaxKept) chosen_.erase(chosen_.begin());
-  chosen_.push_back(std::make_shared<const Chosen>(Chosen{numbers, std::move(plan)}));
-  return chosen_.back();
+Result<std::shared_ptr<const convolution::Plan>> ConvolutionCall::choice(const convolution::Values& values) const {
+  return chosen_.get(values, [&](const convolution::Values& numbers) -> Result<convolution::Plan> {
+    LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle_->context()));
+    return convolution::choose(*handle_, numbers);
+  });
 }
 
 Result<size_t> ConvolutionCall::prepare(std::span<const int64_t> from) const {
   const convolution::Values values = convolution::to_values(from);
   LATHE_TRY(convolution::check(values));
   if (convolution::is_empty(values)) return 0;
-  LATHE_ASSIGN(const std::shared_ptr<const Chosen> chosen, choice(values));
-  return chosen->plan.workspace_bytes;
+  LATHE_ASSIGN(const std::shared_ptr<const convolution::Plan> chosen, choice(values));
+  return chosen->workspace_bytes;
 }
 
 Result<> ConvolutionCall::enqueue(std::span<const int64_t> from, Stream& stream) const {
   const convolution::Values values = convolution::to_values(from);
   if (convolution::is_empty(values)) return {};
-  LATHE_ASSIGN(const std::shared_ptr<const Chosen> chosen, choice(values));
+  LATHE_ASSIGN(const std::shared_ptr<const convolution::Plan> chosen, choice(values));
   const Cudnn& library = handle_->library();
   const std::lock_guard lock(handle_->mutex());
   LATHE_ASSIGN(const CudnnDescriptor pack, convolution::pack_addresses(*handle_, values));
   LATHE_TRY(handle_->check(library.cudnnSetStream(handle_->get(), stream.handle()), "cudnnSetStream"));
-  return handle_->check(library.cudnnBackendExecute(handle_->get(), chosen->plan.descriptor.get(), pack.get()),
+  return handle_->check(library.cudnnBackendExecute(handle_->get(), chosen->descriptor.get(), pack.get()),
                         "cudnnBackendExecute");
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "device/cuda/cudnn.h"
+#include "device/cuda/latest_shapes.h"
 #include "device/cuda/library_call.h"
 
 namespace lathe::cuda {
@@ -90,15 +91,10 @@ class ConvolutionCall final : public LibraryCall {
   Result<> enqueue(std::span<const int64_t> values, Stream& stream) const override;
 
  private:
-  struct Chosen {
-    convolution::Values numbers{};  // that it was made for; addresses are 0
-    convolution::Plan plan;
-  };
-  Result<std::shared_ptr<const Chosen>> choice(const convolution::Values& values) const;
+  Result<std::shared_ptr<const convolution::Plan>> choice(const convolution::Values& values) const;
 
   std::shared_ptr<const CudnnHandle> handle_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const Chosen>> chosen_;  // the latest shapes, oldest first
+  mutable LatestShapes<convolution::Values, convolution::Plan, convolution::kNumAddresses> chosen_{32};
 };
 
 }  // namespace lathe::cuda

@@ -10,8 +10,6 @@ namespace lathe::cuda {
 namespace matmul {
 namespace {
 
-constexpr size_t kMaxKept = 64;  // shapes whose algorithms a call remembers
-
 struct Matrix {
   int64_t rows, columns, ld, distance;  // column-major
 };
@@ -218,34 +216,28 @@ Result<matmul::Algorithm> MatmulCall::choose(const matmul::Values& values) const
   return matmul::Algorithm{results[0].algo, results[0].workspaceSize, ""};
 }
 
-Result<std::shared_ptr<const MatmulCall::Chosen>> MatmulCall::choice(const matmul::Values& values) const {
-  matmul::Values numbers = values;
-  std::fill_n(numbers.begin(), matmul::kNumAddresses, 0);
-  const std::lock_guard lock(mutex_);
-  for (const auto& known : chosen_)
-    if (known->numbers == numbers) return known;
-  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle_->context()));
-  LATHE_ASSIGN(matmul::Algorithm algorithm, choose(numbers));
-  if (chosen_.size() == matmul::kMaxKept) chosen_.erase(chosen_.begin());
-  chosen_.push_back(std::make_shared<const Chosen>(Chosen{numbers, std::move(algorithm)}));
-  return chosen_.back();
+Result<std::shared_ptr<const matmul::Algorithm>> MatmulCall::choice(const matmul::Values& values) const {
+  return chosen_.get(values, [&](const matmul::Values& numbers) -> Result<matmul::Algorithm> {
+    LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle_->context()));
+    return choose(numbers);
+  });
 }
 
 Result<size_t> MatmulCall::prepare(std::span<const int64_t> from) const {
   const matmul::Values values = to_values(from);
   LATHE_TRY(matmul::check(values));
   if (is_empty(values)) return 0;
-  LATHE_ASSIGN(const std::shared_ptr<const Chosen> chosen, choice(values));
-  return chosen->algorithm.workspace_bytes;
+  LATHE_ASSIGN(const std::shared_ptr<const matmul::Algorithm> chosen, choice(values));
+  return chosen->workspace_bytes;
 }
 
 Result<> MatmulCall::enqueue(std::span<const int64_t> from, Stream& stream) const {
   const matmul::Values values = to_values(from);
   if (is_empty(values)) return {};
-  LATHE_ASSIGN(const std::shared_ptr<const Chosen> chosen, choice(values));
+  LATHE_ASSIGN(const std::shared_ptr<const matmul::Algorithm> chosen, choice(values));
   matmul::Description description(*handle_, values);
   LATHE_TRY(description.make());
-  return description.run(chosen->algorithm, stream.handle());
+  return description.run(*chosen, stream.handle());
 }
 
 }  // namespace lathe::cuda

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "device/cuda/cublaslt.h"
+#include "device/cuda/latest_shapes.h"
 #include "device/cuda/library_call.h"
 
 namespace lathe::cuda {
@@ -74,16 +75,11 @@ class MatmulCall final : public LibraryCall {
   Result<> enqueue(std::span<const int64_t> values, Stream& stream) const override;
 
  private:
-  struct Chosen {
-    matmul::Values numbers{};  // that it was chosen for; addresses are 0
-    matmul::Algorithm algorithm;
-  };
-  Result<std::shared_ptr<const Chosen>> choice(const matmul::Values& values) const;
+  Result<std::shared_ptr<const matmul::Algorithm>> choice(const matmul::Values& values) const;
   Result<matmul::Algorithm> choose(const matmul::Values& values) const;
 
   std::shared_ptr<const CublasLtHandle> handle_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const Chosen>> chosen_;  // the latest shapes, oldest first
+  mutable LatestShapes<matmul::Values, matmul::Algorithm, matmul::kNumAddresses> chosen_{64};
 };
 
 }  // namespace lathe::cuda

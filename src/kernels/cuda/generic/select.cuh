@@ -68,24 +68,39 @@ LATHE_DEVICE void select_count(const Flags& flags, long count, long* parts) {
   if (thread_x() == 0) parts[block_x()] = sum;
 }
 
+// The sum over the threads before this one, and over all. `sums` holds one number for each thread.
+LATHE_DEVICE long sum_before(long value, long* sums, long& total) {
+  const int thread = thread_x();
+  barrier();  // the last round's sums are read
+  sums[thread] = value;
+  for (int distance = 1; distance < kSelectThreads; distance *= 2) {
+    barrier();
+    const long more = thread >= distance ? sums[thread - distance] : 0;
+    barrier();
+    sums[thread] += more;
+  }
+  barrier();
+  total = sums[kSelectThreads - 1];
+  return sums[thread] - value;
+}
+
 // Each part's beginning in the list, in place; the number of all at its end, or -1 where a position is `limit` or more:
 // such a one does not exist. One block.
 template <class Flags>
 LATHE_DEVICE void select_add_up(const Flags& flags, long count, long limit, long num_parts, long* parts, long* list) {
   dependency_wait();
-  bool bad = false;
-  for (long position = limit + thread_x(); position < count; position += kSelectThreads) bad |= flags(position);
-  int* const warps = reinterpret_cast<int*>(dynamic_shared());
-  int num_bad;
-  rank_in_block(bad, warps, num_bad);
-  if (thread_x() != 0) return;
-  long sum = 0;
-  for (long i = 0; i < num_parts; ++i) {
-    const long part = parts[i];
-    parts[i] = sum;
-    sum += part;
+  long* const sums = reinterpret_cast<long*>(dynamic_shared());
+  long bad = 0, num_bad, sum = 0;
+  for (long position = limit + thread_x(); position < count; position += kSelectThreads) bad += flags(position);
+  sum_before(bad, sums, num_bad);
+  for (long first = 0; first < num_parts; first += kSelectThreads) {
+    const long i = first + thread_x();
+    long total;
+    const long before = sum_before(i < num_parts ? parts[i] : 0, sums, total);
+    if (i < num_parts) parts[i] = sum + before;
+    sum += total;
   }
-  list[count] = num_bad > 0 ? -1 : sum;
+  if (thread_x() == 0) list[count] = num_bad > 0 ? -1 : sum;
 }
 
 template <class Flags>

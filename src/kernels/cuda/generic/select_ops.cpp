@@ -8,9 +8,9 @@ namespace lathe::cuda {
 namespace {
 
 constexpr std::string_view kHeader = "generic/select.cuh";
-constexpr uint32_t kThreads = 256;                 // kSelectThreads of the header
-constexpr int64_t kPart = int64_t{kThreads} * 16;  // positions of a block
-constexpr uint32_t kShared = kThreads / 32 * sizeof(int32_t);
+constexpr uint32_t kThreads = 256;                        // kSelectThreads of the header
+constexpr int64_t kPart = int64_t{kThreads} * 16;         // positions of a block
+constexpr uint32_t kShared = kThreads * sizeof(int64_t);  // a sum for each thread
 
 // Which positions are asked: those of `flags`, an input of the op.
 struct Selection {
