@@ -53,6 +53,7 @@ class Importer {
   Result<ir::Value*> import_input(const ValueInfo& input);
   // False when the node failed or was blocked; then its outputs are blocked.
   bool import_node(const Node& node, size_t index, Scope& scope);
+  void name_tensor(ir::Value* value, const std::string& name);
   bool import_call(const Node& node, const std::string& name, const Function& function, std::vector<Slot> inputs,
                    Scope& scope);
   bool import_operator(const Node& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
@@ -234,10 +235,18 @@ bool Importer::import_operator(const Node& node, const std::string& name, size_t
     if (!context.wants(i)) continue;
     ir::Value* value = context.outputs()[i];
     const bool fresh = value->producer() && std::find(inputs.begin(), inputs.end(), value) == inputs.end();
-    if (fresh) graph_.rename(value, scope.prefix + std::string(node.outputs[i]));
+    if (fresh) name_tensor(value, scope.prefix + std::string(node.outputs[i]));
     scope.values[node.outputs[i]] = {value, false};
   }
   return true;
+}
+
+// Names are the model's before they are ours: what an operator is made of may have taken this one from its node.
+void Importer::name_tensor(ir::Value* value, const std::string& name) {
+  graph_.rename(value, name);
+  if (value->name() == name) return;
+  if (ir::Value* part = graph_.find_value(name)) graph_.rename(part, name + ".part");
+  graph_.rename(value, name);
 }
 
 bool Importer::import_call(const Node& node, const std::string& name, const Function& function,

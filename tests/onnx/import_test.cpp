@@ -72,6 +72,20 @@ TEST(OnnxImport, EveryProblemIsReportedOnceWithItsTensors) {
       "node 3 (Mod), operator set ai.onnx 21: floating operands need fmod=1 [inputs: x: f32[2, 2], x: f32[2, 2]]\n");
 }
 
+// A node's name may be its tensor's: the values that the operator is made of do not take it.
+TEST(OnnxImport, TensorsKeepTheirNames) {
+  const std::string named = node("Gemm", {"x", "w", "b"}, {"y"}, {real_attribute("beta", 2)}) +
+                            message([](Writer& w) { w.add_string(3, "y"); });
+  const Imported imported =
+      import(model(graph({{named},
+                          {raw_tensor<float>("w", 1, {2, 2}, {1, 2, 3, 4}), raw_tensor<float>("b", 1, {2}, {5, 6})},
+                          {kX},
+                          {kY}})));
+  ASSERT_EQ(problems(imported), "");
+  EXPECT_EQ(imported.graph.outputs()[0].value->name(), "y");
+  EXPECT_EQ(evaluate(imported, {2, 2}, {1, 0, 0, 1}), (std::vector<float>{11, 14, 13, 16}));
+}
+
 TEST(OnnxImport, SupportIsToldPerNode) {
   const std::string bytes =
       model(graph({{node("Relu", {"x"}, {"a"}), node("Swish", {"a"}, {"b"}, {real_attribute("alpha", 2)}),
