@@ -71,7 +71,8 @@ def check_tidy(build, seconds, jobs):
     store = build / "lint.json"
     passed_before = json.loads(store.read_text()) if store.is_file() else {}
     commands, hashes, deadline = commands_by_file(build), {}, time.monotonic() + seconds
-    prints = {name: fingerprint(entry, hashes) for name, entry in commands.items()}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        prints = dict(zip(commands, pool.map(lambda entry: fingerprint(entry, hashes), commands.values())))
     todo = sorted((name for name in commands if passed_before.get(name) != prints[name]),
                   key=lambda name: -(ROOT / name).stat().st_mtime)
     passed = {name: digest for name, digest in passed_before.items() if prints.get(name) == digest}
