@@ -12,7 +12,7 @@ Json describe(const plan::Plan& plan, plan::TensorId id) {
   Json dims = Json::array();
   for (const Expr& dim : tensor.dims) dims.push_back(dim.as_constant().value_or(-1));
   return json_object({{"Name", tensor.name},
-                      {"Location", "Host"},
+                      {"Location", plan.target.starts_with("cpu") ? "Host" : "Device"},
                       {"Dimensions", std::move(dims)},
                       {"Format/Datatype", std::string(name_of(tensor.dtype))}});
 }

@@ -107,9 +107,12 @@ class EmulatedGpu(unittest.TestCase):
         self.run_checked(LATHE, "build", ROOT / "examples/digits/digits.onnx", "-o", engine, "--target=cuda",
                          "--buildBudget=0")
         without = {name: value for name, value in os.environ.items() if not name.startswith("LATHE_")}
-        shown = subprocess.run([LATHE, "inspect", engine], capture_output=True, text=True, env=without)
+        report = engine.with_suffix(".json")
+        shown = subprocess.run([LATHE, "inspect", engine, "--json", report], capture_output=True, text=True, env=without)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("cuda-sm_90", shown.stdout)
+        for layer in json.loads(report.read_text())["layers"]:
+            self.assertEqual({tensor["Location"] for tensor in layer["Outputs"]}, {"Device"})
 
     def results(self, model, target, *flags):
         """Its output for the images of x.npy, and the kinds of its kernels."""
