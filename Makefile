@@ -32,6 +32,7 @@ demo: build
 
 lint: build
 	@cmake/setup.sh lint
+	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_networks bench_kernels
 	@$(PYTHON) cmake/lint.py --build $(BUILD)
 
 format:

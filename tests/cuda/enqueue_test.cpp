@@ -16,6 +16,8 @@ thread_local int64_t* allocations = nullptr;  // counted while set
   if (allocations && !fake_cuda_inside()) ++*allocations;
   return std::malloc(size ? size : 1);
 }
+// Inlined, g++ takes it for a mismatch with operator new.
+[[gnu::noinline]] void release(void* memory) { std::free(memory); }
 
 }  // namespace
 
@@ -23,8 +25,8 @@ void* operator new(std::size_t size) {
   if (void* memory = counted(size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 
 namespace lathe::cuda {
 namespace {
