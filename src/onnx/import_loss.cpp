@@ -14,7 +14,8 @@ ir::Value* negative_log_likelihood(NodeContext& c, ir::Value* log_probability, i
   const DType type = log_probability->dtype();
   ir::Value *chosen = target, *ignored = nullptr;
   if (ignores) {
-    ignored = c.binary(ElementwiseOp::equal, target, static_cast<double>(ignored_class));
+    // In i64, for the attribute may name a class that the labels' type does not have.
+    ignored = c.binary(ElementwiseOp::equal, c.cast(target, DType::i64), c.integer_scalar(ignored_class));
     chosen = c.select(ignored, c.scalar_like(0, target), target);  // any class that exists
   }
   GatherElementsAttrs pick;

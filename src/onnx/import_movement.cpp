@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that change shapes or move elements.
 #include "onnx/importer.h"
+#include "ops/rules.h"
 
 namespace lathe::onnx {
 namespace {
@@ -94,7 +95,7 @@ void import_tile(NodeContext& c) {
   // Version 1: `tiles` repetitions along `axis`, both scalars.
   const std::optional<double> axis = c.constant_scalar(c.require(2));
   if (!axis) return c.unsupported("its axis (input 2) must be a constant");
-  const int64_t along = c.axis(static_cast<int64_t>(*axis), x->rank());
+  const int64_t along = c.axis(round_to<int64_t>(*axis), x->rank());
   ir::Value* tiles = c.reshape(c.cast(c.require(1), DType::i64), Ints{1});
   std::vector<ir::Value*> repeats;
   for (int64_t i = 0; i < x->rank(); ++i) repeats.push_back(i == along ? tiles : c.ints({1}));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/rules.h"
+
 namespace lathe::onnx {
 
 Result<Tensor> to_tensor(const TensorData& data) {
@@ -182,13 +184,7 @@ ir::Value* NodeContext::scalar(double value, DType dtype) {
     set_error(std::move(tensor).error());
     return failed_value();
   }
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-      *tensor->mutable_as<T>() = T(static_cast<float>(value));
-    else
-      *tensor->mutable_as<T>() = static_cast<T>(value);
-  });
+  from_doubles({&value, 1}, *tensor);
   return constant(std::move(*tensor));
 }
 

@@ -92,7 +92,7 @@ class NodeContext {
   ir::Value* constant(const TensorData& tensor);
   ir::Value* ints(const Ints& values);           // i64[n]
   ir::Value* integer_scalar(int64_t value);      // i64[]
-  ir::Value* scalar(double value, DType dtype);  // of rank 0, in that type
+  ir::Value* scalar(double value, DType dtype);  // of rank 0, converted as from_doubles does
   ir::Value* scalar_like(double value, const ir::Value* like) { return scalar(value, like->dtype()); }
 
   ir::Value* identity(ir::Value* x) { return add(IdentityAttrs{}, {x}); }

@@ -33,6 +33,7 @@ std::optional<Expr> scaled_dim(const Expr& dim, double scale) {
   while (mantissa != std::floor(mantissa)) mantissa *= 2, --exponent;
   if (exponent > 30 || exponent < -62 || mantissa > 0x1p53) return std::nullopt;
   const auto factor = static_cast<int64_t>(mantissa);
+  if (exponent > 0 && factor > INT64_MAX >> exponent) return std::nullopt;
   Expr result = exponent >= 0 ? dim * (factor << exponent) : floordiv(dim * factor, int64_t{1} << -exponent);
   return result.is_valid() ? std::optional(std::move(result)) : std::nullopt;
 }
@@ -86,7 +87,7 @@ Result<> apply_sizes(InferContext& context, const Ints& axes, Shape& shape) {
     if (stretch && sizes)
       dim = (*sizes)[i];
     else if (!stretch && computable)
-      dim = static_cast<int64_t>(std::floor(scale * static_cast<double>(dims[i]) + 0.5));
+      dim = round_to<int64_t>(std::floor(scale * static_cast<double>(dims[i]) + 0.5));  // negative when out of range
     else
       dim = context.new_symbol("resized");
     if (dim.is_constant() && *dim.as_constant() < 0)
@@ -178,7 +179,7 @@ Samples sample_axis(const ResizeAttrs& attrs, const AxisPlan& axis) {
   Samples samples;
   // The filter reaches `radius` input elements to each side; `left` taps stand before the one at floor(position).
   const double shrink = attrs.antialias && attrs.mode != ResizeMode::nearest ? std::min(axis.scale, 1.0) : 1.0;
-  const double reach = (attrs.mode == ResizeMode::cubic ? 2 : 1) / shrink;
+  const double reach = std::min((attrs.mode == ResizeMode::cubic ? 2 : 1) / shrink, 0x1p50);
   const int64_t left = -(static_cast<int64_t>(std::floor(-reach)) + 1);
   samples.taps = 2 * left + 2;
   for (int64_t o = 0; o < axis.output; ++o) {

@@ -288,6 +288,27 @@ TEST(OnnxImport, UnreadableTypesAreNamed) {
             std::string::npos);
 }
 
+TEST(OnnxImport, NumbersOfAttributesNeedNotFitTheTensorsType) {
+  // No label is the ignored class: as an i32 it would be class 1.
+  const std::string loss =
+      node("NegativeLogLikelihoodLoss", {"x", "t"}, {"y"},
+           {int_attribute("ignore_index", (int64_t{1} << 32) + 1), string_attribute("reduction", "none")});
+  EXPECT_EQ(run_node(13, loss, {2, 2}, {1, 2, 3, 4}, {raw_tensor<int32_t>("t", 6, {2}, {1, 0})}),
+            (std::vector<float>{-2, -3}));
+  const Imported gemm = import(model(graph({{node("Gemm", {"a", "b"}, {"y"}, {real_attribute("alpha", 1e30F)})},
+                                            {},
+                                            {value_info("a", 6, {2, 2}), value_info("b", 6, {2, 2})},
+                                            {value_info("y", 6, {2, 2})}})));
+  EXPECT_EQ(problems(gemm), "");
+  const Imported tile =
+      import(model(graph({{node("Tile", {"x", "tiles", "axis"}, {"y"})},
+                          {raw_tensor<float>("tiles", 1, {1}, {2}), raw_tensor<float>("axis", 1, {1}, {1e30F})},
+                          {kX},
+                          {kY}}),
+                   3, {opset(1)}));
+  EXPECT_NE(problems(tile).find("axis"), std::string::npos) << problems(tile);
+}
+
 TEST(OnnxImport, FunctionsThatExplodeAreStopped) {
   std::vector<std::string> functions;
   for (int i = 0; i < 40; ++i)  // two calls each, 40 deep: 2^40 nodes
