@@ -41,13 +41,14 @@ LATHE_INLINE void multiply(Vec (&sums)[kRows][kCols], const Tile& tile) {
   const char* prefetched = tile.prefetch;
   const int lines = tile.prefetch_lines;
   for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end; ++tap) {
+    const int64_t depth = tap->depth;
+    if (depth == 0) continue;  // its rows are not listed
     const float* const* rows = tile.a_rows + tap->list * kRows;
     const int64_t offset = tap->a_offset + tile.a_offset;
     const float* a[kRows];
     LATHE_UNROLL
     for (int r = 0; r < kRows; ++r) a[r] = rows[r] + offset;
     const float* b = tile.b + tap->k * b_stride;
-    const int64_t depth = tap->depth;
     int64_t k = 0;
     for (; k + 4 <= depth; k += 4) {
       for (int i = 0; i < lines; ++i, prefetched += 64) prefetch_l2(prefetched);
