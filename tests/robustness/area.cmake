@@ -1,3 +1,4 @@
 # What the sweep makes fail: operator new is replaced; the C functions that the library calls are wrapped.
 target_sources(test_robustness PRIVATE robustness/replaced_allocation.cpp)
-target_link_options(test_robustness PRIVATE -Wl,--wrap=aligned_alloc,--wrap=free,--wrap=mmap,--wrap=munmap)
+target_link_options(test_robustness PRIVATE -Wl,--wrap=aligned_alloc,--wrap=free,--wrap=mmap,--wrap=munmap
+                    -Wl,--wrap=__sched_cpualloc,--wrap=__sched_cpufree)

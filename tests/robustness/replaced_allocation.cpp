@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything through which Lathe gets memory, able to fail and counted: operator new, aligned_alloc, mmap. The last two
-// are wrapped by the linker (area.cmake), so that other libraries keep theirs.
+// Everything through which Lathe gets memory, able to fail and counted: operator new, aligned_alloc, mmap, CPU_ALLOC.
+// All but the first are wrapped by the linker (area.cmake), so that other libraries keep theirs.
 #include <malloc.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -15,8 +16,10 @@ extern "C" {
 void* __real_aligned_alloc(std::size_t alignment, std::size_t size) noexcept;  // NOLINT
 void __real_free(void* memory) noexcept;                                       // NOLINT
 void* __real_mmap(void* address, std::size_t size, int protection, int flags, int file,
-                  off_t offset) noexcept;                     // NOLINT
-int __real_munmap(void* address, std::size_t size) noexcept;  // NOLINT
+                  off_t offset) noexcept;                        // NOLINT
+int __real_munmap(void* address, std::size_t size) noexcept;     // NOLINT
+cpu_set_t* __real___sched_cpualloc(std::size_t count) noexcept;  // NOLINT
+void __real___sched_cpufree(cpu_set_t* set) noexcept;            // NOLINT
 }
 
 namespace {
@@ -72,11 +75,21 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
   throw std::bad_alloc();
 }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept { release(memory); }
+// Arrays come here by themselves, except where a sanitizer brings its own operators.
+void* operator new[](std::size_t size) { return operator new(size); }
+void* operator new[](std::size_t size, const std::nothrow_t& nothrow) noexcept { return operator new(size, nothrow); }
+void operator delete[](void* memory) noexcept { release(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { release(memory); }
 
 extern "C" {
 
@@ -107,5 +120,16 @@ int __wrap_munmap(void* address, std::size_t size) noexcept {  // NOLINT
   const int result = __real_munmap(address, size);
   if (result == 0) --allocation_counter.live;
   return result;
+}
+
+// CPU_ALLOC and CPU_FREE.
+cpu_set_t* __wrap___sched_cpualloc(std::size_t count) noexcept {  // NOLINT
+  if (!allocation_counter.allow()) return nullptr;
+  return static_cast<cpu_set_t*>(counted(__real___sched_cpualloc(count)));
+}
+
+void __wrap___sched_cpufree(cpu_set_t* set) noexcept {  // NOLINT
+  if (set) --allocation_counter.live;
+  __real___sched_cpufree(set);
 }
 }

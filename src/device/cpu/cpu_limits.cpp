@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -101,20 +102,23 @@ double hierarchy_limit(const std::string& root, bool v2) {
   }
 }
 
+struct FreeCpuSet {
+  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
+};
+
 }  // namespace
 
 std::vector<int> affinity_cpus() {
   std::vector<int> cpus;
   for (size_t capacity = 1024; capacity <= (1u << 20) && cpus.empty(); capacity *= 4) {
-    cpu_set_t* set = CPU_ALLOC(capacity);
+    const std::unique_ptr<cpu_set_t, FreeCpuSet> set(CPU_ALLOC(capacity));
     if (!set) break;
     const size_t bytes = CPU_ALLOC_SIZE(capacity);
-    CPU_ZERO_S(bytes, set);
-    const bool ok = sched_getaffinity(0, bytes, set) == 0;
-    for (size_t cpu = 0; ok && cpu < capacity; ++cpu)
-      if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(static_cast<int>(cpu));
-    CPU_FREE(set);
+    CPU_ZERO_S(bytes, set.get());
+    const bool ok = sched_getaffinity(0, bytes, set.get()) == 0;
     if (!ok && errno != EINVAL) break;  // EINVAL: the kernel's mask is larger than ours
+    for (size_t cpu = 0; ok && cpu < capacity; ++cpu)
+      if (CPU_ISSET_S(cpu, bytes, set.get())) cpus.push_back(static_cast<int>(cpu));
   }
   if (cpus.empty()) cpus.push_back(0);
   return cpus;

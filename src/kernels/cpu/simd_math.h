@@ -72,7 +72,8 @@ LATHE_INLINE Vec log(Vec x) {
   constexpr int32_t kSqrtHalf = 0x3f3504f3;
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
   const IntVec tiny = x < 1.17549435e-38f;
-  const IntVec bits = as_int(select(tiny, x * 8388608.0f, x)) - kSqrtHalf;
+  const Vec normal = select(tiny, x * 8388608.0f, x);  // where it is negative the difference wraps and is not used
+  const auto bits = reinterpret_cast<IntVec>(reinterpret_cast<UintVec>(normal) - static_cast<uint32_t>(kSqrtHalf));
   const Vec e = to_float((bits >> 23) - (tiny & 23));
   const Vec f = as_float((bits & 0x7fffff) + kSqrtHalf) - 1.0f;  // in [sqrt(1/2) - 1, sqrt(2) - 1)
   const Vec p = polynomial(f, {0.333333313f, -0.250008196f, 0.200012267f, -0.166233569f, 0.142017588f, -0.131601825f,
