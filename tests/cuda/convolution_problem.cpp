@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/convolution_problem.h"
 
+#include <deque>
 #include <random>
 
 #include "ops/rules.h"
 
 namespace lathe::cuda {
+namespace {
+
+// Problems point to attributes; tests give temporaries.
+template <class A>
+const A& kept(const A& attributes) {
+  static std::deque<A> all;
+  return all.emplace_back(attributes);
+}
+
+}  // namespace
 
 Tensor small_weights(DType type, Dims dims) {
   Tensor tensor = *Tensor::allocate(type, std::move(dims));
@@ -33,7 +44,7 @@ Tensor small_scales(Dims dims) {
 }
 
 Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tensor& w) {
-  Problem problem = op_problem(attrs, {std::move(x), operand(w.dtype(), w.dims())}, {});
+  Problem problem = op_problem(kept(attrs), {std::move(x), operand(w.dtype(), w.dims())}, {});
   problem.inputs[1].constant = &w;
   Dims y = {problem.inputs[0].opt_dims[0], w.dims()[0]};
   for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
@@ -48,7 +59,7 @@ Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tens
 }
 
 Problem deconvolution_problem(const DeconvolutionAttrs& attrs, Operand x, const Tensor& w) {
-  Problem problem = op_problem(attrs, {std::move(x), operand(w.dtype(), w.dims())}, {});
+  Problem problem = op_problem(kept(attrs), {std::move(x), operand(w.dtype(), w.dims())}, {});
   problem.inputs[1].constant = &w;
   Dims y = {problem.inputs[0].opt_dims[0], w.dims()[1] * attrs.groups};
   for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
