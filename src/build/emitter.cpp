@@ -125,7 +125,8 @@ TensorId Emitter::constant_of(const Tensor& content) {
   const plan::Constant* twin = nullptr;
   for (TensorId id : same) {
     const plan::Tensor& tensor = plan_.tensors[id];
-    if (at(tensor).bytes != content.bytes() ||
+    if (at(tensor).bytes != content.bytes()) continue;
+    if (!content.raw().empty() &&  // there may be no weights yet
         std::memcmp(out_.weights.data() + at(tensor).offset, content.data(), content.bytes()) != 0)
       continue;
     if (tensor.dtype == content.dtype() && as_constant(tensor.dims) == content.dims()) return id;
@@ -138,7 +139,7 @@ TensorId Emitter::constant_of(const Tensor& content) {
     index = static_cast<uint32_t>(plan_.constants.size());
     const size_t offset = (out_.weights.size() + 63) / 64 * 64;
     out_.weights.resize(offset + content.bytes());
-    std::memcpy(out_.weights.data() + offset, content.data(), content.bytes());
+    std::ranges::copy(content.raw(), out_.weights.begin() + static_cast<ptrdiff_t>(offset));
     plan_.constants.push_back({offset, content.bytes()});
   }
   same.push_back(

@@ -280,6 +280,19 @@ TEST(Build, OutputsThatAreInputsConstantsAndTwins) {
         {{3, 4}});
 }
 
+TEST(Build, ConstantsThatHoldNothing) {
+  check(R"(graph "g" {
+    input %x: f32[2]
+    %none = constant{value=i64[0]{}}()
+    %empty = constant{value=f32[3, 0]{}}()
+    %y = activation{op=relu}(%x)
+    output %none
+    output %empty
+    output %y
+  })",
+        {{2}});
+}
+
 TEST(Build, ShapesComputedFromValues) {
   const std::string text = R"(graph "g" {
     input %x: f32[3, 4]
