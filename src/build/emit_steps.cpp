@@ -84,10 +84,10 @@ Problem Emitter::problem_of(const Region& region) {
       problem.operands.push_back(operand_of(value, &result));
     }
   }
-  if (region.prologue.source) {
-    problem.prologue = region.prologue.program;
-    const Shape& x = region.prologue.source->shape();
-    for (const Value* value : region.prologue.operands) problem.prologue_operands.push_back(operand_of(value, &x));
+  for (const Region::Prologue& prologue : region.prologues) {
+    std::vector<Operand> operands;
+    for (const Value* value : prologue.operands) operands.push_back(operand_of(value, &prologue.source->shape()));
+    problem.add_prologue(prologue.input, prologue.program, std::move(operands));
   }
   for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
   problem.program = region.program;
@@ -146,6 +146,10 @@ Result<> Emitter::emit_kernel(const Region& region) {
   }
   LATHE_ASSIGN(Choice choice, emit_choice(region));
   if (choice.tactic) return {};
+  if (!region.absorbed.empty()) {
+    for (const Region& expression : region.absorbed) LATHE_TRY(emit_kernel(expression));
+    return emit_kernel(without_prologues(region));
+  }
   const size_t first = out_.report.regions.size();
   for (Node* node : region.nodes) LATHE_TRY(emit_alone(*node));
   for (size_t i = first; i < out_.report.regions.size(); ++i)
@@ -184,6 +188,9 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
   LATHE_TRY(describe_kernel(problem, choice, emission, step));
   step.name = name_of_region(region);
   step.origin = origin_of(region);
+  std::vector<const Value*> before;
+  for (const Region::Prologue& prologue : region.prologues)
+    before.insert(before.end(), prologue.operands.begin(), prologue.operands.end());
   for (const StepInput& input : emission.inputs) {
     if (input.kind == StepInput::packed) {
       step.inputs.push_back(constant_of(emission.packed[input.index]));
@@ -191,9 +198,9 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
       const Value* value = region.input(input.index);
       step.inputs.push_back(value ? as_read(value, problem.inputs[input.index], input.transposed) : plan::kNoTensor);
     } else {
-      const bool before = input.kind == StepInput::prologue;
-      const Value* value = (before ? region.prologue.operands : region.operands)[input.index];
-      const Operand& operand = (before ? problem.prologue_operands : problem.operands)[input.index];
+      const bool is_before = input.kind == StepInput::prologue;
+      const Value* value = is_before ? before[input.index] : region.operands[input.index];
+      const Operand& operand = (is_before ? problem.prologue_operands : problem.operands)[input.index];
       plan::Tensor tensor = plan_.tensors[tensor_of(value)];
       tensor.dims = operand.dims;
       tensor.strides = operand.strides;

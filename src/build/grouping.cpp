@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which nodes run together. A heavy op takes the pointwise nodes that follow it; what is left of the pointwise nodes is
-// grouped into expressions, which the product that alone reads them may compute itself; everything else stands alone.
+// grouped into expressions, which the kernel that alone reads them may compute itself; everything else stands alone.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "build/program_builder.h"
+#include "build/prologues.h"
 #include "build/region.h"
 
 namespace lathe {
@@ -54,29 +55,6 @@ Region region_of(RegionKind kind, Node* root) {
   region.root = root;
   region.nodes = {root};
   return region;
-}
-
-bool is_point_convolution(const Node& node) {
-  const auto& attrs = node.attrs<ConvolutionAttrs>();
-  const Shape &x = node.input(0)->shape(), &w = node.input(1)->shape(), &y = node.output()->shape();
-  for (size_t d = 2; d < w.size(); ++d)
-    if (w[d] != Expr(1) || x[d] != y[d]) return false;
-  return attrs.groups == 1;
-}
-
-// Whether computing an element of its left input costs little beside what is done with it: each column tile of the
-// product computes it anew.
-bool pays_prologue(const Node& node) {
-  constexpr int64_t kFewColumns = 256;
-  const Value* weights = node.input(1);
-  if (!weights || !weights->constant()) return false;
-  if (node.is(OpKind::matmul)) {
-    const auto& attrs = node.attrs<MatmulAttrs>();
-    return node.input(0)->rank() >= 2 && !attrs.transpose_a &&
-           node.output()->shape().back().as_constant() <= kFewColumns;
-  }
-  return node.is(OpKind::convolution) && is_point_convolution(node) &&
-         node.output()->shape()[1].as_constant() <= kFewColumns;
 }
 
 class Grouper {
@@ -183,39 +161,23 @@ class Grouper {
     return true;
   }
 
-  // Expressions that only one kernel reads, as its left operand, become part of it.
+  // Expressions that only one kernel reads become part of it, where it may compute them.
   void join_prologues() {
     for (Region& expression : regions_) {
-      if (expression.kind != RegionKind::pointwise) continue;
-      const Value* result = expression.result();
-      if (!result->has_single_use() || result->uses()[0].index != 0) continue;
-      Node* reader = result->uses()[0].node;
-      const auto owner = owner_.find(reader);
-      if (owner == owner_.end() || regions_[owner->second].root != reader || !pays_prologue(*reader)) continue;
-      join_prologue(expression, regions_[owner->second]);
+      if (expression.kind != RegionKind::pointwise || !expression.result()->has_single_use()) continue;
+      const ir::Use& use = expression.result()->uses()[0];
+      const auto owner = owner_.find(use.node);
+      if (owner == owner_.end()) continue;
+      Region& kernel = regions_[owner->second];
+      if (kernel.kind != RegionKind::kernel || kernel.root != use.node) continue;
+      std::optional<Region::Prologue> prologue = prologue_for(expression, *use.node, use.index);
+      if (!prologue) continue;
+      kernel.prologues.push_back(*std::move(prologue));
+      kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
+      for (const Node* node : expression.nodes) owner_[node] = owner->second;
+      kernel.absorbed.push_back(std::move(expression));
+      expression.nodes.clear();
     }
-  }
-
-  void join_prologue(Region& expression, Region& kernel) {
-    const Value* result = expression.result();
-    Value* source = nullptr;
-    for (Value* operand : expression.operands) {
-      if (operand->shape() != result->shape()) continue;
-      if (source || operand->constant()) return;  // a second large tensor would be read for each tile too
-      source = operand;
-    }
-    constexpr size_t kCheap = 8;  // instructions
-    if (!source || source->dtype() != result->dtype() || !is_floating(result->dtype()) ||
-        expression.program.code.size() > kCheap)
-      return;
-    ProgramBuilder program(source);
-    for (const Node* node : expression.nodes)
-      if (!program.add(*node)) return;
-    kernel.prologue.source = source;
-    kernel.prologue.program = program.finish(result, kernel.prologue.operands);
-    kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
-    for (const Node* node : expression.nodes) owner_[node] = owner_.at(kernel.root);
-    expression.nodes.clear();
   }
 
   void add(Region region, Value* result) {
@@ -261,6 +223,21 @@ class Grouper {
 
 std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options) {
   return Grouper(graph, options).run();
+}
+
+Value* Region::input(size_t i) const {
+  const auto it = std::find_if(prologues.begin(), prologues.end(), [&](const Prologue& p) { return p.input == i; });
+  return it == prologues.end() ? root->input(i) : it->source;
+}
+
+Region without_prologues(const Region& region) {
+  Region result = region;
+  size_t before = 0;  // the expressions' nodes are the first
+  for (const Region& expression : result.absorbed) before += expression.nodes.size();
+  result.nodes.erase(result.nodes.begin(), result.nodes.begin() + static_cast<ptrdiff_t>(before));
+  result.prologues.clear();
+  result.absorbed.clear();
+  return result;
 }
 
 Region region_alone(Node& node) {

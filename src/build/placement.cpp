@@ -101,7 +101,7 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
       }
     } else if (region.kind == RegionKind::kernel) {
       // A softmax or a normalisation gives back the shape it reads.
-      const Value* x = region.root->input(0);
+      const Value* x = region.input(0);
       last = region.root->has_trait(kReduction) && x->shape() == result->shape() &&
              entry(x).layout == Layout::channels_last;
     } else if (region.kind == RegionKind::movement && !region.root->is(OpKind::transpose) &&
@@ -263,7 +263,9 @@ bool Placement::may_be_overwritten(const Value* operand, const Region& region) c
   // These run their epilogue on each tile before they write it, other kernels in a second pass. What the root itself
   // reads must stay: it reads whole neighbourhoods.
   if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
-  std::vector<Value*> read = region.prologue.operands;
+  std::vector<Value*> read;
+  for (const Region::Prologue& prologue : region.prologues)
+    read.insert(read.end(), prologue.operands.begin(), prologue.operands.end());
   for (size_t i = 0; i < region.root->num_inputs(); ++i) read.push_back(region.input(i));
   return std::none_of(read.begin(), read.end(),
                       [&](const Value* value) { return value && location(value).root == location(operand).root; });

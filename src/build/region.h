@@ -25,17 +25,20 @@ struct Region {
   Program program;                   // kernel: epilogue (register 0 = the root's result); pointwise: the expression
   std::vector<ir::Value*> operands;  // program inputs; for a kernel they follow the accumulator
 
-  // A kernel may compute its root's input 0 as it reads: from `source` (register 0, of the same shape and type) and the
+  // A kernel may compute inputs of its root as it reads them: from `source` (register 0, of the same shape) and the
   // operands after it.
   struct Prologue {
-    ir::Value* source = nullptr;  // null = there is none
+    size_t input = 0;  // of the root
+    ir::Value* source = nullptr;
     Program program;
     std::vector<ir::Value*> operands;
-  } prologue;
+  };
+  std::vector<Prologue> prologues;
+  std::vector<Region> absorbed;  // the expressions that the prologues compute, as regions of their own
 
   const ir::Value* result() const { return outputs[0]; }
   // What is in memory of the root's inputs.
-  ir::Value* input(size_t i) const { return i == 0 && prologue.source ? prologue.source : root->input(i); }
+  ir::Value* input(size_t i) const;
 };
 
 struct GroupingOptions {
@@ -47,6 +50,9 @@ struct GroupingOptions {
 // Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong
 // to none.
 std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options);
+
+// The kernel as it reads what its absorbed expressions have written.
+Region without_prologues(const Region& region);
 
 // A region of this node alone: a kernel when it is heavy (its bias, if any, is the program), else an evaluation.
 Region region_alone(ir::Node& node);

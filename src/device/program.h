@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fusion program: the pointwise expression that a region evaluates, on every device. One program runs as the
-// epilogue of a GEMM, convolution or pooling, and alone as a pointwise kernel.
+// epilogue of a GEMM, convolution or pooling, before the inputs of a kernel that computes what it reads, and alone as a
+// pointwise kernel.
 //
 // Registers: 0 .. num_inputs-1 are the program's inputs; instruction i defines register num_inputs + i. As an epilogue,
-// input 0 is the accumulator and the others are the kernel's extra operands, broadcast to the output's shape.
+// input 0 is the accumulator (as a prologue, an element that was read) and the others are the kernel's extra operands,
+// broadcast to the shape of the output (of what is read).
 #pragma once
 
 #include <array>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuning/problem.h"
 
+#include <algorithm>
+
 namespace lathe {
 namespace {
 
@@ -40,6 +42,16 @@ std::string operand_text(const Operand& operand) {
 
 }  // namespace
 
+const Problem::Prologue* Problem::prologue_of(size_t input) const {
+  const auto it = std::find_if(prologues.begin(), prologues.end(), [&](const Prologue& p) { return p.input == input; });
+  return it == prologues.end() ? nullptr : &*it;
+}
+
+void Problem::add_prologue(size_t input, Program program, std::vector<Operand> its_operands) {
+  prologues.push_back({input, std::move(program), prologue_operands.size()});
+  for (Operand& operand : its_operands) prologue_operands.push_back(std::move(operand));
+}
+
 Shape dense_strides(const Shape& dims, Layout layout) { return strides_in(dims, layout); }
 Dims dense_strides(const Dims& dims, Layout layout) { return strides_in(dims, layout); }
 
@@ -59,9 +71,9 @@ std::string to_text(const Problem& problem) {
     for (const Operand& operand : *list) text += operand_text(operand) + ",";
     if (list != &problem.outputs) text += ")";
   }
-  if (problem.has_prologue()) {
-    text += " after {" + to_text(problem.prologue) + "} (";
-    for (const Operand& operand : problem.prologue_operands) text += operand_text(operand) + ",";
+  for (const Problem::Prologue& prologue : problem.prologues) {
+    text += " after " + std::to_string(prologue.input) + "={" + to_text(prologue.program) + "} (";
+    for (const Operand& operand : problem.operands_of(prologue)) text += operand_text(operand) + ",";
     text += ")";
   }
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.threads);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,14 @@ struct Problem {
       operands;  // the program's, broadcast to the output: input 1.. of an epilogue, 0.. of a pointwise program
   std::vector<Operand> outputs;
   Program program;  // identity = none
-  // What the root reads as input 0, computed from inputs[0] (register 0) and these, broadcast to it; empty = as it is.
-  Program prologue;
-  std::vector<Operand> prologue_operands;
+  // What the root reads as one of its inputs is computed from it (register 0) and operands, which broadcast to it.
+  struct Prologue {
+    size_t input = 0;
+    Program program;
+    size_t first_operand = 0;  // in prologue_operands
+  };
+  std::vector<Prologue> prologues;
+  std::vector<Operand> prologue_operands;  // of all of them, in order
   int threads = 1;
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
   bool tf32 = false;             // products of f32 may round their operands to TF32
@@ -47,7 +53,12 @@ struct Problem {
   }
   // Whether it moves one operand to the output and computes nothing.
   bool is_copy() const { return !attributes && operands.size() == 1 && program.is_identity(); }
-  bool has_prologue() const { return !prologue.outputs.empty(); }
+  bool has_prologue() const { return !prologues.empty(); }
+  const Prologue* prologue_of(size_t input) const;  // nullptr = it is read as it is
+  std::span<const Operand> operands_of(const Prologue& prologue) const {
+    return std::span(prologue_operands).subspan(prologue.first_operand, prologue.program.num_inputs - 1u);
+  }
+  void add_prologue(size_t input, Program program, std::vector<Operand> operands);
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
 };
 

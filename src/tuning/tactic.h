@@ -49,8 +49,8 @@ class Tactic {
   virtual std::optional<std::string> refuse(const Problem& problem) const = 0;
   // Whether it also takes ops of several results; others are not asked.
   virtual bool makes_several_results() const { return false; }
-  // Whether it computes input 0 as it reads; tactics that do not are not asked for problems with a prologue.
-  virtual bool takes_prologue() const { return false; }
+  // Whether it computes that input as it reads; tactics that do not are not asked for problems with such a prologue.
+  virtual bool takes_prologue(size_t /*input*/) const { return false; }
   virtual std::vector<Config> configs(const Problem& problem) const = 0;  // best guess first
   virtual Result<Emission> emit(const Problem& problem, const Config& config) const = 0;
 };

@@ -100,7 +100,7 @@ Result<> shrink(Problem& problem) {
   LATHE_CHECK(result.has_value());
   set_dims(problem.outputs[0], *result);
   for (Operand& operand : problem.operands) set_operand_dims(operand, problem.outputs[0]);
-  for (Operand& operand : problem.prologue_operands) set_operand_dims(operand, x);
+  for (Operand& operand : problem.prologue_operands) set_operand_dims(operand, x);  // such ops have them before input 0
   return {};
 }
 
@@ -249,7 +249,7 @@ Result<Tensor> apply(const Program& program, const std::vector<Tensor>& register
 }  // namespace
 
 // The slots' contents after those already there, dense, in f32.
-Result<> TrialData::append(const std::vector<Slot>& slots, std::vector<Tensor>& to) {
+Result<> TrialData::append(std::span<const Slot> slots, std::vector<Tensor>& to) {
   for (const Slot& slot : slots) {
     LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
     to.push_back(std::move(dense));
@@ -272,10 +272,13 @@ Result<Tensor> TrialData::expected() const {
         inputs.push_back(std::move(dense));
       }
     }
-    if (problem_.has_prologue()) {
-      std::vector<Tensor> before = {inputs[0]};
-      LATHE_TRY(append(prologue_operands_, before));
-      LATHE_ASSIGN(inputs[0], apply(problem_.prologue, before, problem_.inputs[0].opt_dims));
+    for (const Problem::Prologue& prologue : problem_.prologues) {
+      Tensor& input = inputs[prologue.input];
+      const std::span operands =
+          std::span(prologue_operands_).subspan(prologue.first_operand, problem_.operands_of(prologue).size());
+      std::vector<Tensor> before = {input};
+      LATHE_TRY(append(operands, before));
+      LATHE_ASSIGN(input, apply(prologue.program, before, problem_.inputs[prologue.input].opt_dims));
     }
     LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
     registers.push_back(outputs[0]);

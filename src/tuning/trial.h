@@ -34,7 +34,7 @@ class TrialData {
     DeviceMemory on_device;
     TensorArg arg;
   };
-  static Result<> append(const std::vector<Slot>& slots, std::vector<Tensor>& to);
+  static Result<> append(std::span<const Slot> slots, std::vector<Tensor>& to);
   static Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue);
 
   Problem problem_;

@@ -250,18 +250,16 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
   return contents;
 }
 
-// What the root reads as input 0, in the input's type.
-Result<Tensor> apply_prologue(const Problem& problem, const Tensor& x, const std::vector<Tensor>& operands) {
-  LATHE_ASSIGN(Tensor result, Tensor::allocate(x.dtype(), x.dims()));
-  std::vector<float> in(problem.prologue.num_inputs), out(1);
+// What the root reads instead of x, in f32.
+Result<Tensor> apply_prologue(const Program& program, const Tensor& x, std::span<const Tensor> operands, bool round) {
+  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, x.dims()));
+  std::vector<float> in(program.num_inputs);
   for (int64_t i = 0; i < x.volume(); ++i) {
     in[0] = static_cast<float>(x.at_double(i));
     for (size_t k = 0; k < operands.size(); ++k) in[k + 1] = operand_at(operands[k], x.dims(), i);
-    evaluate(problem.prologue, in, out);
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      result.mutable_as<T>()[i] = static_cast<T>(out[0]);
-    });
+    float& element = result.mutable_as<float>()[i];
+    evaluate(program, in, {&element, 1});
+    if (round) element = static_cast<float>(rounded(element, x.dtype()));
   }
   return result;
 }
@@ -373,8 +371,10 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
                contents_of(problem.prologue_operands, options.prologue_operands, generator));
   LATHE_ASSIGN(const std::vector<Tensor> got,
                run_kernel(backend, tactic, problem, config, inputs, operands, options.symbols, before));
-  if (problem.has_prologue()) {
-    LATHE_ASSIGN(inputs[0], apply_prologue(problem, inputs[0], before));
+  for (const Problem::Prologue& prologue : problem.prologues) {
+    const std::span own = std::span(before).subspan(prologue.first_operand, problem.operands_of(prologue).size());
+    LATHE_ASSIGN(inputs[prologue.input],
+                 apply_prologue(prologue.program, inputs[prologue.input], own, options.round_prologues));
   }
   LATHE_ASSIGN(const std::vector<Tensor> want, expected_outputs(problem, inputs, operands, options.evaluate_as_typed));
   for (size_t i = 0; i < got.size(); ++i) LATHE_TRY(compare(got[i], want[i], options.tolerance, i));

@@ -26,6 +26,8 @@ struct CheckOptions {
   // Run the plain evaluation in the types given, so that its roundings are expected too. Otherwise 16-bit floats are
   // evaluated in f32.
   bool evaluate_as_typed = false;
+  // What prologues compute is rounded to the input's type before the root reads it, as kernels of products do.
+  bool round_prologues = false;
 };
 
 Operand operand(DType dtype, Dims dims, Layout layout = Layout::linear);

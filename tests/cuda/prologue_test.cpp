@@ -18,6 +18,7 @@ class Prologues : public testing::Test {
  protected:
   void check(const Tactic& tactic, const Problem& problem, bool all = false) {
     CheckOptions options;
+    options.round_prologues = true;
     options.tolerance = problem.outputs[0].dtype == DType::bf16  ? 1.6e-2
                         : problem.outputs[0].dtype == DType::f16 ? 4e-3
                                                                  : 1e-5;
@@ -27,8 +28,9 @@ class Prologues : public testing::Test {
     EXPECT_TRUE(checked) << checked.error().to_string();
   }
   static void put_before(Problem& problem, std::string_view program, std::vector<Operand> operands) {
-    problem.prologue = *parse_program(program);
-    problem.prologue_operands = std::move(operands);
+    problem.prologues.clear();
+    problem.prologue_operands.clear();
+    problem.add_prologue(0, *parse_program(program), std::move(operands));
   }
   // A gate for each image and channel, as after squeeze-and-excitation.
   static Problem gated(DType type, const Tensor& w, int64_t images = 2) {
@@ -84,6 +86,7 @@ TEST_F(Prologues, SymbolicBatch) {
   put_before(problem, "in=2; r2=mul r0 r1; out r2", {symbolic_operand(DType::f16, {batch, 24, 1, 1}, symbols)});
   CheckOptions options;
   options.symbols = symbols;
+  options.round_prologues = true;
   const Result<> checked = check_first({*device_, *compiler_}, conv_tactic(), problem, options);
   EXPECT_TRUE(checked) << checked.error().to_string();
 }

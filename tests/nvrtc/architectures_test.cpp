@@ -60,6 +60,33 @@ TEST_P(Architectures, EveryPrecisionOfANetwork) {
   }
 }
 
+// Kernels whose templates are instantiated with what they compute as they read.
+TEST_P(Architectures, ProgramsBeforeKernels) {
+  using nvinfer1::ElementWiseOperation;
+  for (const auto type : {nvinfer1::DataType::kFLOAT, nvinfer1::DataType::kHALF}) {
+    LastError error;
+    const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(error));
+    const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+    nvinfer1::ITensor& x = *network->addInput("x", type, nvinfer1::Dims4{2, 8, 16, 24});
+    nvinfer1::ITensor& y = *network->addInput("y", type, nvinfer1::Dims4{2, 1, 16, 24});
+    const auto expression = [&](ElementWiseOperation op) { return network->addElementWise(x, y, op)->getOutput(0); };
+    const auto mark = [&](nvinfer1::ILayer* layer) { network->markOutput(*layer->getOutput(0)); };
+    mark(network->addReduce(*expression(ElementWiseOperation::kPROD), nvinfer1::ReduceOperation::kAVG, 1u << 3, true));
+    mark(network->addReduce(*expression(ElementWiseOperation::kSUM), nvinfer1::ReduceOperation::kMAX, 1u << 0, true));
+    for (const bool rows : {false, true}) {
+      nvinfer1::ISoftMaxLayer* softmax =
+          network->addSoftMax(*expression(rows ? ElementWiseOperation::kMAX : ElementWiseOperation::kMIN));
+      softmax->setAxes(1u << (rows ? 3 : 1));
+      mark(softmax);
+    }
+    const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+    ASSERT_TRUE(setTarget(*config, target().c_str())) << lastError();
+    setBuildBudget(*config, 0);
+    const std::unique_ptr<nvinfer1::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+    EXPECT_NE(plan, nullptr) << static_cast<int>(type) << ": " << error.text;
+  }
+}
+
 // One of each family; the others of a family have its instructions.
 INSTANTIATE_TEST_SUITE_P(Each, Architectures, testing::Values(75, 80, 86, 90, 100, 120));
 

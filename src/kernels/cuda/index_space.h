@@ -24,6 +24,7 @@ class IndexSpace {
   // need be.
   void simplify();
 
+  size_t tensors() const { return starts_.size(); }
   int rank() const { return static_cast<int>(axes_.size()); }
   int kept() const;
   Expr rows() const { return volume(0, kept()); }

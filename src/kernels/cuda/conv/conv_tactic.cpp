@@ -91,7 +91,7 @@ std::string input_loader(Source& source, const Problem& problem, const Plan& pla
 class ConvTactic final : public Tactic {
  public:
   std::string_view name() const override { return "conv"; }
-  bool takes_prologue() const override { return true; }
+  bool takes_prologue(size_t input) const override { return input == 0; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     Plan plan;

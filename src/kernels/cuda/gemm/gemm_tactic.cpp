@@ -39,7 +39,7 @@ gemm::DenseOperand dense_operand(Source& source, const Product& p, bool first) {
 class GemmTactic final : public Tactic {
  public:
   std::string_view name() const override { return "gemm"; }
-  bool takes_prologue() const override { return true; }
+  bool takes_prologue(size_t input) const override { return input == 0; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (problem.outputs.size() != 1) return "several outputs";

@@ -51,7 +51,7 @@ std::string left_loader(Source& source, const Problem& problem, size_t column, c
   const std::vector<Operand> views = row_views(problem, column);
   const size_t first = emission.inputs.size();
   for (size_t k = 0; k < problem.prologue_operands.size(); ++k) emission.inputs.push_back({StepInput::prologue, k});
-  source.prologue(problem.prologue, views, first);
+  source.prologue(problem.prologues[0].program, views, first);
   source.list("PrologueRows", Shape(views[0].dims.begin(), views[0].dims.end() - 1));
   return fmt::format(
       "gemm::ProgramLoader<{}, Prologue, PrologueRows> a(prologue_, PrologueRows_);\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/normalization/normalization.h"
 
+#include "kernels/cuda/row_input.h"
 #include "kernels/cuda/row_shapes.h"
 #include "kernels/cuda/source.h"
 
@@ -51,11 +52,11 @@ class Writer {
 
   SourceLaunch summarize() const {
     Source source(header_);
-    source.input(0, space_.view(0), "X");
+    const std::string x = declare_row_input(source, problem_, space_);
     source.workspace("states", 0, n_.statistic + "::State");
     const std::string call =
-        fmt::format("{}<{}, {}>(X_, states, {});", columns_ ? "summarize_strips" : "summarize_parts", block_arguments(),
-                    shape_.splits, statistic());
+        fmt::format("{}<{}, {}>({}, states, {});", columns_ ? "summarize_strips" : "summarize_parts", block_arguments(),
+                    shape_.splits, x, statistic());
     return source.finish(call, grid(), static_cast<uint32_t>(shape_.threads()), shared_bytes());
   }
 
@@ -70,7 +71,7 @@ class Writer {
 
   SourceLaunch normalize(std::string_view call, bool from_states) const {
     Source source(header_);
-    source.input(0, space_.view(0), "X");
+    const std::string x = declare_row_input(source, problem_, space_);
     size_t tensor = 2;
     if (n_.has_scale) source.input(1, space_.view(tensor++), "Scale");
     if (n_.has_bias) source.input(tensor - 1, space_.view(tensor), "Bias"), ++tensor;
@@ -86,8 +87,8 @@ class Writer {
         fmt::format("Affine<{}, {}>{{{}, {}}}", n_.has_scale ? "Scale" : "Absent", n_.has_bias ? "Bias" : "Absent",
                     n_.has_scale ? "Scale_" : "{}", n_.has_bias ? "Bias_" : "{}");
     return source.finish(
-        fmt::format("{}(X_, Y_, {}{}, {}, fusion_);", call, from_states ? "states, " : "", statistic(), affine), grid(),
-        static_cast<uint32_t>(shape_.threads()), shared_bytes());
+        fmt::format("{}({}, Y_, {}{}, {}, fusion_);", call, x, from_states ? "states, " : "", statistic(), affine),
+        grid(), static_cast<uint32_t>(shape_.threads()), shared_bytes());
   }
 
   const Normalization& n_;
@@ -111,6 +112,7 @@ Emission emit(const Normalization& normalization, const Problem& problem, const 
   Emission emission;
   emission.inputs = std::move(inputs);
   for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+  add_prologue_inputs(problem, emission);
   if (shape.splits == 1) {
     emission.launches.push_back(writer.whole());
   } else {
@@ -125,9 +127,12 @@ std::optional<std::string> refuse_types(const Problem& problem) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   };
   for (const auto* list : {&problem.inputs, &problem.outputs})
-    for (const Operand& operand : *list)
-      if (!operand.omitted && !is_handled(operand.dtype)) return fmt::format("a tensor is {}", name_of(operand.dtype));
-  return std::nullopt;
+    for (const Operand& operand : *list) {
+      const bool computed = problem.has_prologue() && &operand == &problem.inputs[0];
+      if (!operand.omitted && !computed && !is_handled(operand.dtype))
+        return fmt::format("a tensor is {}", name_of(operand.dtype));
+    }
+  return refuse_row_input(problem);
 }
 
 }  // namespace lathe::cuda

@@ -8,7 +8,8 @@
 namespace lathe::cuda {
 
 struct Normalization {
-  // Tensor 0 is x, 1 is y; then come the scale and the bias, where there are any, and the program's operands.
+  // Tensor 0 is x, 1 is y; then come the scale and the bias, where there are any, and the operands of the program and
+  // of the prologue.
   IndexSpace space;
   std::string statistic;  // type in normalization/statistics.cuh
   std::string members;    // the initializers of its members

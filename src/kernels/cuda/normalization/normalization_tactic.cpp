@@ -2,6 +2,7 @@
 // Layer, RMS, instance, group and p-norm normalisation.
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/normalization/normalization.h"
+#include "kernels/cuda/row_input.h"
 
 namespace lathe::cuda {
 namespace {
@@ -75,6 +76,7 @@ Normalization normalization_of(const Problem& problem) {
   for (const size_t i : {1, 2})
     if (has(problem, i)) space.add(kind.by_channel ? channel_column(problem.inputs[i], rank) : problem.inputs[i]);
   for (const Operand& operand : problem.operands) space.add(operand);
+  add_prologue_operands(problem, space);
   for (const size_t dim : kind.reduced) space.reduce(dim);
   if (kind.groups) space.split(1, kind.groups);
   space.simplify();
@@ -84,6 +86,7 @@ Normalization normalization_of(const Problem& problem) {
 class NormalizationTactic final : public Tactic {
  public:
   std::string_view name() const override { return "normalization"; }
+  bool takes_prologue(size_t input) const override { return input == 0; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (!kind_of(problem)) return "not a normalization";

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/reduce/reduction.h"
+#include "kernels/cuda/row_input.h"
 
 namespace lathe::cuda {
 namespace {
@@ -62,6 +63,7 @@ ReduceOp op_of(const Problem& problem) {
 std::string_view value_type(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   const ReduceOp op = op_of(problem);
+  if (problem.has_prologue()) return "float";  // programs compute in it
   if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return "float";
   if (dtype == DType::f64 || op == ReduceOp::l2 || op == ReduceOp::log_sum || op == ReduceOp::log_sum_exp)
     return "double";
@@ -90,7 +92,7 @@ std::vector<size_t> reduced_dims(const Problem& problem) {
   return dims;
 }
 
-// Tensor 0 is x, 1 is y; the program's operands follow.
+// Tensor 0 is x, 1 is y; the operands of the program and of the prologue follow.
 IndexSpace space_of(const Problem& problem) {
   IndexSpace space(problem.inputs[0]);
   for (const size_t dim : reduced_dims(problem)) space.reduce(dim);
@@ -98,6 +100,7 @@ IndexSpace space_of(const Problem& problem) {
   const auto add = [&](const Operand& operand) { keeps ? space.add(operand) : space.add_kept(operand); };
   add(problem.outputs[0]);
   for (const Operand& operand : problem.operands) add(operand);
+  add_prologue_operands(problem, space);
   space.simplify();
   return space;
 }
@@ -112,6 +115,7 @@ Reduction reduction_of(const Problem& problem) {
 class ReduceTactic final : public Tactic {
  public:
   std::string_view name() const override { return "reduce"; }
+  bool takes_prologue(size_t input) const override { return input == 0; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (!problem.is(OpKind::reduce) && !is_global_pooling(problem)) return "not a reduction";
@@ -122,7 +126,7 @@ class ReduceTactic final : public Tactic {
     if (value_type(problem) != "float" && !problem.program.is_identity()) return "a program behind doubles or integers";
     if (value_type(problem) != "float" && problem.inputs[0].dtype != problem.outputs[0].dtype)
       return "its result is of another type";
-    return std::nullopt;
+    return refuse_row_input(problem);
   }
 
   std::vector<Config> configs(const Problem& problem) const override { return configs_of(reduction_of(problem)); }

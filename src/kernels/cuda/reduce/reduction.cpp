@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/reduce/reduction.h"
 
+#include "kernels/cuda/row_input.h"
 #include "kernels/cuda/row_shapes.h"
 #include "kernels/cuda/source.h"
 
@@ -46,9 +47,22 @@ class Writer {
     for (size_t i = 0; i < problem_.operands.size(); ++i) view.operands.push_back(space_.kept_view(2 + i));
     source.fusion(view, 1);
   }
-  Source begin() const {
+  // A launch that reads x.
+  struct Reader {
+    Source source;
+    std::string x;
+  };
+  Reader begin() const {
+    Reader reader{Source(header_), ""};
+    reader.x = declare_row_input(reader.source, problem_, space_);
+    return reader;
+  }
+  // A launch that merges states: of x the dims.
+  Source begin_states() const {
     Source source(header_);
     source.input(0, space_.view(0), "X");
+    source.workspace("states", 0, state_type());
+    add_results(source);
     return source;
   }
   SourceLaunch finish(Source& source, std::string_view call) const {
@@ -57,42 +71,38 @@ class Writer {
   }
 
   SourceLaunch rows() const {
-    Source source = begin();
+    auto [source, x] = begin();
     add_results(source);
-    return finish(source, fmt::format("reduce_rows<{}, {}, {}, {}, {}>(X_, Y_, {}, fusion_);", kept(), shape_.lanes,
-                                      shape_.rows_per_block, width(), shape_.unroll, object()));
+    return finish(source, fmt::format("reduce_rows<{}, {}, {}, {}, {}>({}, Y_, {}, fusion_);", kept(), shape_.lanes,
+                                      shape_.rows_per_block, width(), shape_.unroll, x, object()));
   }
   SourceLaunch row_parts() const {
-    Source source = begin();
+    auto [source, x] = begin();
     source.workspace("states", 0, state_type());
-    return finish(source, fmt::format("reduce_row_parts<{}, {}, {}, {}, {}>(X_, states, {});", kept(), shape_.lanes,
-                                      width(), shape_.unroll, shape_.splits, object()));
+    return finish(source, fmt::format("reduce_row_parts<{}, {}, {}, {}, {}>({}, states, {});", kept(), shape_.lanes,
+                                      width(), shape_.unroll, shape_.splits, x, object()));
   }
   SourceLaunch row_states() const {
     constexpr uint32_t kThreads = 128;
-    Source source = begin();
-    source.workspace("states", 0, state_type());
-    add_results(source);
+    Source source = begin_states();
     const std::string call = fmt::format("reduce_row_states<{}, {}, {}>(X_, Y_, states, {}, fusion_);", kept(),
                                          kThreads, shape_.splits, object());
     return source.finish(call, {space_.rows(), 1, 1}, kThreads, kThreads / 32 * state_bytes_);
   }
   SourceLaunch strips() const {
-    Source source = begin();
+    auto [source, x] = begin();
     if (shape_.splits > 1) source.workspace("states", 0, state_type());
     if (shape_.splits == 1) add_results(source);
     const std::string arguments =
         fmt::format("{}, {}, {}, {}, {}", kept(), shape_.tx(), shape_.ty, width(), shape_.unroll);
     return finish(source,
                   shape_.splits == 1
-                      ? fmt::format("reduce_columns_whole<{}>(X_, Y_, {}, fusion_);", arguments, object())
-                      : fmt::format("reduce_strips<{}, {}>(X_, states, {});", arguments, shape_.splits, object()));
+                      ? fmt::format("reduce_columns_whole<{}>({}, Y_, {}, fusion_);", arguments, x, object())
+                      : fmt::format("reduce_strips<{}, {}>({}, states, {});", arguments, shape_.splits, x, object()));
   }
   SourceLaunch strip_states() const {
     constexpr int64_t kColumns = 32, kShares = 8;
-    Source source = begin();
-    source.workspace("states", 0, state_type());
-    add_results(source);
+    Source source = begin_states();
     const std::string call = fmt::format("reduce_strip_states<{}, {}, {}, {}>(X_, Y_, states, {}, fusion_);", kept(),
                                          kColumns, kShares, shape_.splits, object());
     Expr blocks = ceildiv(space_.extent(kept() - 1), kColumns);
@@ -120,6 +130,7 @@ Emission emit(const Reduction& reduction, const Problem& problem, const Config& 
   Emission emission;
   emission.inputs = {{StepInput::input, 0}};
   for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+  add_prologue_inputs(problem, emission);
   emission.launches = writer.launches();
   emission.workspace = writer.workspace();
   return emission;

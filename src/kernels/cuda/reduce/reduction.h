@@ -8,7 +8,7 @@
 namespace lathe::cuda {
 
 struct Reduction {
-  IndexSpace space;    // tensor 0 is x, 1 is y; the program's operands follow
+  IndexSpace space;    // tensor 0 is x, 1 is y; the operands of the program and of the prologue follow
   std::string header;  // that defines the type
   std::string type;    // as reduce/reductions.cuh has them
   uint32_t state_bytes = 0;

@@ -2,6 +2,7 @@
 // Softmax and log-softmax over any axis.
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/normalization/normalization.h"
+#include "kernels/cuda/row_input.h"
 
 namespace lathe::cuda {
 namespace {
@@ -13,6 +14,7 @@ Normalization normalization_of(const Problem& problem) {
   IndexSpace& space = normalization.space;
   space.add(problem.outputs[0]);
   for (const Operand& operand : problem.operands) space.add(operand);
+  add_prologue_operands(problem, space);
   space.reduce(static_cast<size_t>(attrs.axis < 0 ? attrs.axis + x.rank() : attrs.axis));
   space.simplify();
   return normalization;
@@ -21,6 +23,7 @@ Normalization normalization_of(const Problem& problem) {
 class SoftmaxTactic final : public Tactic {
  public:
   std::string_view name() const override { return "softmax"; }
+  bool takes_prologue(size_t input) const override { return input == 0; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (!problem.is(OpKind::softmax)) return "not a softmax";

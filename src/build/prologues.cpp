@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/prologues.h"
+
+#include <algorithm>
+
+#include "build/program_builder.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+// How often the kernel of an op reads an element of its input.
+enum class Reads : uint8_t {
+  unknown,
+  once,
+  twice,     // at most: for a statistic and for the result
+  by_tiles,  // for each tile of the result that it contributes to
+};
+
+bool is_point_convolution(const Node& node) {
+  const auto& attrs = node.attrs<ConvolutionAttrs>();
+  const Shape &x = node.input(0)->shape(), &w = node.input(1)->shape(), &y = node.output()->shape();
+  for (size_t d = 2; d < w.size(); ++d)
+    if (w[d] != Expr(1) || x[d] != y[d]) return false;
+  return attrs.groups == 1;
+}
+
+// Products of few columns: each column tile computes its operand anew.
+Reads reads_of_product(const Node& node) {
+  constexpr int64_t kFewColumns = 256;
+  const Value* weights = node.input(1);
+  if (!weights || !weights->constant()) return Reads::unknown;
+  const Shape& y = node.output()->shape();
+  if (node.is(OpKind::matmul)) {
+    const bool rows = node.input(0)->rank() >= 2 && !node.attrs<MatmulAttrs>().transpose_a;
+    return rows && y.back().as_constant() <= kFewColumns ? Reads::by_tiles : Reads::unknown;
+  }
+  return is_point_convolution(node) && y[1].as_constant() <= kFewColumns ? Reads::by_tiles : Reads::unknown;
+}
+
+// Pooling by one window over everything reads as a reduction does.
+Reads reads_of_pooling(const Node& node) {
+  const auto& attrs = node.attrs<PoolingAttrs>();
+  const Shape &x = node.input(0)->shape(), &y = node.output()->shape();
+  const size_t lead = x.size() - attrs.window.size();
+  for (size_t i = 0; i < attrs.window.size(); ++i)
+    if (x[lead + i] != Expr(attrs.window[i]) || y[lead + i] != Expr(1)) return Reads::unknown;
+  return Reads::once;
+}
+
+Reads reads_of(const Node& node, size_t input) {
+  if (input != 0) return Reads::unknown;
+  switch (node.kind()) {
+    case OpKind::matmul:
+    case OpKind::convolution:
+      return reads_of_product(node);
+    case OpKind::pooling:
+      return reads_of_pooling(node);
+    case OpKind::softmax:
+    case OpKind::lp_normalization:
+    case OpKind::instance_normalization:
+    case OpKind::layer_normalization:
+    case OpKind::group_normalization:
+    case OpKind::rms_normalization:
+      return Reads::twice;
+    case OpKind::reduce:
+      return !node.input(1) || node.input(1)->constant() ? Reads::once : Reads::unknown;
+    default:
+      return Reads::unknown;
+  }
+}
+
+// What an expression may have for each way to read.
+struct Limits {
+  size_t tensors = 0;  // of the input's size: reading them costs what writing the result once would
+  size_t operands = 0;
+  size_t instructions = 0;
+  bool retypes = false;  // the source may be of another type than the result
+};
+
+Limits limits_for(Reads reads) {
+  switch (reads) {
+    case Reads::once:
+      return {8, 8, kMaxProgramCode, true};
+    case Reads::twice:
+      return {2, 8, 16, true};
+    case Reads::by_tiles:
+      return {1, kMaxProgramInputs, 8, false};
+    default:
+      return {};
+  }
+}
+
+bool can_be_source(const Value& value) {
+  const DType dtype = value.dtype();
+  const bool small = is_integer(dtype) && size_of(dtype) <= 2;
+  return !value.constant() && (small || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
+}
+
+}  // namespace
+
+std::optional<Region::Prologue> prologue_for(const Region& expression, const Node& reader, size_t input) {
+  const Limits limits = limits_for(reads_of(reader, input));
+  const Value* result = expression.result();
+  Region::Prologue prologue;
+  size_t tensors = 0;
+  for (Value* operand : expression.operands) {
+    if (operand->shape() != result->shape()) continue;
+    ++tensors;
+    if (!prologue.source && can_be_source(*operand)) prologue.source = operand;
+  }
+  if (!prologue.source || tensors > limits.tensors || expression.operands.size() > limits.operands ||
+      expression.program.code.size() > limits.instructions || !is_floating(result->dtype()) ||
+      (!limits.retypes && prologue.source->dtype() != result->dtype()))
+    return std::nullopt;
+  ProgramBuilder program(prologue.source);
+  for (const Node* node : expression.nodes)
+    if (!program.add(*node)) return std::nullopt;
+  prologue.input = input;
+  prologue.program = program.finish(result, prologue.operands);
+  return prologue;
+}
+
+}  // namespace lathe

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which expressions become programs before a kernel, and which do not.
+#include <gtest/gtest.h>
+
+#include "build/region.h"
+
+namespace lathe {
+namespace {
+
+// A line for each region: the ops of its nodes, those that a prologue computes in brackets before the op they are for.
+std::vector<std::string> grouped(const std::string& body, bool prologues = true) {
+  const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph) << graph.error().to_string();
+  std::vector<std::string> lines;
+  if (!graph) return lines;
+  for (const Region& region : group_regions(*graph, {true, prologues, true})) {
+    std::string line;
+    for (const Region::Prologue& prologue : region.prologues)
+      line += fmt::format("{}[{}] ", prologue.input, to_text(prologue.program));
+    size_t absorbed = 0;
+    for (const Region& expression : region.absorbed) absorbed += expression.nodes.size();
+    EXPECT_EQ(without_prologues(region).nodes.size() + absorbed, region.nodes.size());
+    for (const ir::Node* node : without_prologues(region).nodes) line += fmt::format("{} ", node->info().name);
+    line.pop_back();
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Grouping, ReductionsComputeWhatTheyRead) {
+  const std::string body = R"(
+    input %x: f32[4, 64]
+    input %y: f32[4, 64]
+    input %b: f32[64]
+    %p = elementwise{op=mul}(%x, %y)
+    %q = elementwise{op=add}(%p, %b)
+    %r = reduce{op=mean, axes=[1]}(%q)
+    %z = activation{op=relu}(%r)
+    output %z)";
+  EXPECT_EQ(grouped(body), Lines({"0[in=3; r3=mul r0 r1; r4=add r3 r2; out r4] reduce activation"}));
+  EXPECT_EQ(grouped(body, false), Lines({"elementwise elementwise", "reduce activation"}));
+}
+
+TEST(Grouping, SquaresAndCasts) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f16[4, 64]
+    %c = cast{to=f32}(%x)
+    %p = elementwise{op=mul}(%c, %c)
+    %r = reduce{op=sum, axes=[1]}(%p)
+    output %r)"),
+            Lines({"0[in=1; r1=mul r0 r0; out r1] reduce"}));
+}
+
+TEST(Grouping, IntegersAreDequantizedBeforeGlobalPooling) {
+  EXPECT_EQ(grouped(R"(
+    input %x: i8[2, 8, 5, 5]
+    %s = constant{value=f32[]{0.5}}()
+    %d = dequantize{to=f32}(%x, %s)
+    %p = pooling{op=average, window=[5, 5], stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%d)
+    output %p)"),
+            Lines({"0[in=1; r1=affine r0 0.5 -0; out r1] pooling"}));
+}
+
+// Windows of pooling overlap or need not be worked on by one block.
+TEST(Grouping, OtherPoolingReadsWhatIsWritten) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[2, 8, 6, 6]
+    %a = activation{op=silu}(%x)
+    %p = pooling{op=max, window=[2, 2], stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%a)
+    output %p)"),
+            Lines({"activation", "pooling"}));
+}
+
+TEST(Grouping, ASecondReaderNeedsTheValue) {
+  const std::string body = R"(
+    input %x: f32[4, 64]
+    input %y: f32[4, 64]
+    %w = constant{value=f32[64]{~1}}()
+    %s = elementwise{op=add}(%x, %y)
+    %n = layer_normalization(%s, %w)
+    output %n)";
+  EXPECT_EQ(grouped(body), Lines({"0[in=2; r2=add r0 r1; out r2] layer_normalization"}));
+  EXPECT_EQ(grouped(body + "\n    output %s"), Lines({"elementwise", "layer_normalization"}));
+}
+
+// What is computed twice reads no more than writing the result once would.
+TEST(Grouping, NormalizationsComputeFromTwoTensors) {
+  const auto body = [](const std::string& op) {
+    return R"(
+    input %x: f32[4, 64]
+    input %y: f32[4, 64]
+    input %z: f32[4, 64]
+    %p = elementwise{op=add}(%x, %y)
+    %q = elementwise{op=add}(%p, %z)
+    %r = )" +
+           op + "(%q)\n    output %r";
+  };
+  EXPECT_EQ(grouped(body("softmax{axis=-1}")), Lines({"elementwise elementwise", "softmax"}));
+  EXPECT_EQ(grouped(body("reduce{op=sum, axes=[1]}")), Lines({"0[in=3; r3=add r0 r1; r4=add r3 r2; out r4] reduce"}));
+}
+
+TEST(Grouping, AxesThatAreComputed) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[4, 64]
+    input %axes: i64[1]
+    %a = activation{op=silu}(%x)
+    %r = reduce{op=sum}(%a, %axes)
+    output %r)"),
+            Lines({"activation", "reduce"}));
+}
+
+// An expression of broadcast operands has no tensor to be computed from.
+TEST(Grouping, OuterProductsAreWritten) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[4, 1]
+    input %y: f32[1, 64]
+    %p = elementwise{op=mul}(%x, %y)
+    %r = reduce{op=max, axes=[1]}(%p)
+    output %r)"),
+            Lines({"elementwise", "reduce"}));
+}
+
+TEST(Grouping, ProductsComputeTheirLeftOperand) {
+  const auto body = [](const std::string& columns, const std::string& before) {
+    return R"(
+    input %x: f32[4, 16]
+    input %y: f32[4, 16]
+    %w = constant{value=f32[16, )" +
+           columns + "]{~1}}()\n    %p = " + before + "\n    %r = matmul(%p, %w)\n    output %r";
+  };
+  EXPECT_EQ(grouped(body("8", "activation{op=silu}(%x)")), Lines({"0[in=1; r1=silu r0; out r1] matmul"}));
+  EXPECT_EQ(grouped(body("512", "activation{op=silu}(%x)")), Lines({"activation", "matmul"}));
+  EXPECT_EQ(grouped(body("8", "elementwise{op=mul}(%x, %y)")), Lines({"elementwise", "matmul"}));
+}
+
+}  // namespace
+}  // namespace lathe
