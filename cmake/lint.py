@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -36,9 +37,11 @@ def check_format():
 
 
 def commands_by_file(build):
-    """The compile command of each of our sources; one is enough for a source that is built several times."""
+    """The compile command of each of our sources; one is enough for a source that is built several times. Without
+    precompiled headers: a source includes what it uses, and clang does not read those of another compiler."""
     commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
+        entry["command"] = re.sub(r"-Winvalid-pch|-include \S*/cmake_pch\.hxx", "", entry["command"])
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if any(file.is_relative_to(ROOT / top) for top in TIDIED):
             commands[file.relative_to(ROOT).as_posix()] = entry
@@ -47,7 +50,8 @@ def commands_by_file(build):
 
 def fingerprint(entry, hashes):
     """Digest of the lint rules, the command, and every file of ours that the source includes, itself among them."""
-    arguments = [a for a in shlex.split(entry["command"]) if not a.endswith("ccache")]
+    words = shlex.split(entry["command"])
+    arguments = words[next((i + 1 for i, word in enumerate(words) if word.endswith("ccache")), 0):]
     output = arguments.index("-o")
     arguments = arguments[:output] + arguments[output + 2:] + ["-MM", "-w"]
     result = subprocess.run(arguments, cwd=entry["directory"], capture_output=True, text=True)
@@ -60,8 +64,8 @@ def fingerprint(entry, hashes):
     return digest.hexdigest()
 
 
-def tidy(build, name):
-    result = subprocess.run(["clang-tidy", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
+def tidy(commands, name):
+    result = subprocess.run(["clang-tidy", "--quiet", "-p", commands, "--extra-arg=-Wno-unknown-warning-option",
                              "--extra-arg=-Wno-unused-command-line-argument", name],
                             cwd=ROOT, capture_output=True, text=True)
     return result.returncode == 0, result.stdout
@@ -75,6 +79,9 @@ def check_tidy(build, seconds, jobs):
         prints = dict(zip(commands, pool.map(lambda entry: fingerprint(entry, hashes), commands.values())))
     todo = sorted((name for name in commands if passed_before.get(name) != prints[name]),
                   key=lambda name: -(ROOT / name).stat().st_mtime)
+    database = build / "lint"
+    database.mkdir(exist_ok=True)
+    (database / "compile_commands.json").write_text(json.dumps(list(commands.values())))
     passed = {name: digest for name, digest in passed_before.items() if prints.get(name) == digest}
     failed, skipped = [], []
 
@@ -82,7 +89,7 @@ def check_tidy(build, seconds, jobs):
         if time.monotonic() > deadline:
             skipped.append(name)
             return
-        clean, output = tidy(build, name)
+        clean, output = tidy(database, name)
         if clean:
             passed[name] = prints[name]
         else:

@@ -4,18 +4,20 @@
 
   python3 tools/gpu_check/gpu_check.py --build build --out results
 
-Stages, in this order; --only chooses among them:
+Stages; --only chooses among them. Checks come first, several at a time, while torch compiles; then, alone on the GPU,
+what is timed:
   kernels      every kernel's test cases on the GPU, against the plain evaluation
   conformance  the ONNX node tests on the GPU, beside the verdicts of the CPU
+  sanitizer    compute-sanitizer memcheck and racecheck over the kernels' test cases (slow: only when named)
   shapes       single operators, beside cuBLAS, cuDNN and torch's kernels, and the device's peak
   networks     four networks, float16, batch 1 and 32: GPU time with CUDA graph, beside torch.compile and the floor
   repeat       1,000 runs of a network give equal bits
-  sanitizer    compute-sanitizer memcheck and racecheck over the kernels' test cases (slow: only when named)
 
 The build folder is one made by `cmake --build build`, on this machine or another: its programs run where there is a
 driver and an NVRTC. Results are written to OUT as JSON.
 """
 import argparse
+import concurrent.futures
 import datetime
 import glob
 import json
@@ -30,7 +32,13 @@ import time
 from shapes import read_shapes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-STAGES = ("kernels", "conformance", "shapes", "networks", "repeat", "sanitizer")
+CHECKS = ("kernels", "conformance", "sanitizer")
+TIMED = ("shapes", "networks", "repeat")
+# Test suites that run kernels: the others have the stand-in driver. The libraries' open the driver themselves.
+KERNEL_SUITES = ("Attentions*:Choices*:CudaConv*:Copy*:CudaDeconv*:CudaDepthwise*:CudaGemm*:CudaGemv*:Generic*:"
+                 "Normalizations*:Pointwise*:Poolings*:Prologues*:Reductions*:Resizes*:Files*")
+LIBRARY_SUITES = ("CublasLtTest*", "CudnnTest*")
+SHARDS = 6  # processes that run test cases at the same time
 NETWORKS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "yolov8n")
 GFLOP = {"resnet50": 8.2, "mobilenet_v2": 0.61, "efficientnet_b0": 0.80, "yolov8n": 8.9}  # multiply and add, batch 1
 PEAK_TFLOPS, PEAK_TBPS, STEP_US = 790.0, 4.28, 0.8  # measured on an H200; a step's floor within a CUDA graph
@@ -39,15 +47,16 @@ PEAK_TFLOPS, PEAK_TBPS, STEP_US = 790.0, 4.28, 0.8  # measured on an H200; a ste
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--only", nargs="+", choices=STAGES, default=STAGES[:-1])
+    parser.add_argument("--only", nargs="+", choices=CHECKS + TIMED, default=CHECKS[:2] + TIMED)
     parser.add_argument("--networks", nargs="+", default=NETWORKS, choices=NETWORKS)
     parser.add_argument("--batches", nargs="+", type=int, default=(1, 32))
     parser.add_argument("--without-torch", action="store_true")
     parser.add_argument("--warm", action="store_true", help="build each network again, with a warm timing cache")
     parser.add_argument("--steps", action="store_true", help="show each network's slowest steps")
     parser.add_argument("--budget", type=float, default=60, help="seconds of tuning for each network")
-    parser.add_argument("--libraries", action="store_true", help="networks: allow kernels of cuBLASLt and cuDNN")
-    parser.add_argument("--cases", help="test filter of the kernels stage")
+    parser.add_argument("--libraries", action="store_true", help="networks: once more with kernels of cuBLASLt and cuDNN")
+    parser.add_argument("--cases", default=KERNEL_SUITES, help="test filter of the kernels and sanitizer stages")
+    parser.add_argument("--seconds", type=float, default=280, help="limit of each check")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data/conformance")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
     return parser.parse_args()
@@ -93,25 +102,39 @@ def last_lines(text, count=15):
     return "\n".join(text.strip().splitlines()[-count:])
 
 
-def check_kernels(arguments):
-    command = [arguments.build / "bin/test_cuda"]
-    if arguments.cases:
-        command.append(f"--gtest_filter={arguments.cases}")
-    status, out, err, seconds = run(command, LATHE_TEST_DEVICE="cuda:0")
-    failed = re.findall(r"^\[  FAILED  \] (\S+) \(", out, re.M)
-    passed = len(re.findall(r"^\[       OK \]", out, re.M))
-    print(f"kernels: {passed} cases passed, {len(failed)} failed, {seconds:.0f} s")
-    if failed or status != 0:
-        blocks = re.findall(r"^(.*Failure\n(?:.*\n){1,6})", out, re.M)
-        print("\n".join(blocks[:25]), last_lines(err, 5), sep="\n", flush=True)
-    return {"passed": passed, "failed": failed, "status": status, "seconds": seconds}
+def run_shards(arguments, count, cases, *tool):
+    """The test program in `count` processes, each with its share of the cases: [(status, out, err, seconds)]."""
+    command = [*tool, arguments.build / "bin/test_cuda", f"--gtest_filter={cases}"]
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda index: run(command, arguments.seconds, LATHE_TEST_DEVICE="cuda:0",
+                                               GTEST_TOTAL_SHARDS=str(count), GTEST_SHARD_INDEX=str(index)), range(count)))
+
+
+def count_passed(shards):
+    return sum(len(re.findall(r"^\[       OK \]", out, re.M)) for _, out, _, _ in shards)
+
+
+def check_kernels(arguments, folder):
+    shards = run_shards(arguments, SHARDS, arguments.cases)
+    if arguments.cases == KERNEL_SUITES:
+        shards += [shard for cases in LIBRARY_SUITES for shard in run_shards(arguments, 1, cases)]
+    failed = [name for _, out, _, _ in shards for name in re.findall(r"^\[  FAILED  \] (\S+) \(", out, re.M)]
+    cut = sum(status != 0 and "tests ran." not in last_lines(out, 30) for status, out, _, _ in shards)
+    print(f"kernels: {count_passed(shards)} cases passed, {len(failed)} failed, {cut} of {len(shards)} processes did not end, "
+          f"{max(seconds for *_, seconds in shards):.0f} s", flush=True)
+    for status, out, err, _ in shards:
+        if status != 0:
+            blocks = re.findall(r"^(.*Failure\n(?:.*\n){1,6})", out, re.M)
+            print(*blocks[:8], last_lines(out, 2), last_lines(err, 3), sep="\n", flush=True)
+    return {"passed": count_passed(shards), "failed": failed, "cut": cut}
 
 
 def verdicts(arguments, target, folder):
     report = folder / f"conformance-{target}.json"
-    jobs = os.cpu_count() if target == "cpu" else 14
+    jobs = os.cpu_count() if target == "cpu" else max(2, os.cpu_count() - 4)
     status, out, err, seconds = run([arguments.build / "bin/lathe", "conformance", arguments.data, "--quiet",
-                                     f"--target={target}", "--noTF32", f"--jobs={jobs}", "--timeout=20", "--json", report], 300)
+                                     f"--target={target}", "--noTF32", f"--jobs={jobs}", "--timeout=20", "--json", report],
+                                    arguments.seconds)
     print(f"conformance on {target}: {last_lines(out, 1)} ({seconds:.0f} s) {last_lines(err, 3)}", flush=True)
     if not report.exists():
         return {}
@@ -167,33 +190,64 @@ def check_shapes(arguments, folder):
     return results
 
 
-def time_network(arguments, network, batch, folder):
-    model = folder / f"{network}.onnx"
-    if not model.exists():
-        status, _, err, _ = run([sys.executable, ROOT / "tools/models/write.py", network, "--batch", "dynamic", "--out",
-                                 model])
-        if status != 0:
-            return {"error": last_lines(err, 3)}
-    report = folder / f"{network}-{batch}.json"
-    command = [arguments.build / "bin/bench_networks", model, "--target=cuda", "--precision=f16", f"--batch={batch}",
-               f"--budget={arguments.budget}", f"--timingCache={folder / 'timings'}", "--seconds=1", "--json", report]
-    if arguments.libraries:
-        command.append("--libraries")
-    status, out, err, _ = run(command + (["--steps"] if arguments.steps else []))
-    if arguments.steps or status != 0:
-        print(out, last_lines(err, 12), sep="\n", flush=True)
+def write_network(network, batch, model):
+    command = [sys.executable, ROOT / "tools/models/write.py", network, f"--batch={batch}", "--out", model]
+    status, _, err, _ = run(command)
     if status != 0:
+        sys.exit(last_lines(err, 3))
+
+
+class TorchPeers:
+    """Compile at once, in the background; each is timed when its turn has come."""
+
+    def __init__(self, arguments, folder):
+        self.processes, self.folder = {}, folder
+        if arguments.without_torch or "networks" not in arguments.only:
+            return
+        for network in arguments.networks:
+            for batch in arguments.batches:
+                model = folder / f"{network}-{batch}.onnx"
+                write_network(network, batch, model)
+                command = [sys.executable, pathlib.Path(__file__).parent / "torch_peer.py", model, f"--batch={batch}",
+                           "--wait"]
+                with open(f"{model}.log", "w", encoding="utf-8") as log:
+                    self.processes[network, batch] = subprocess.Popen(
+                        [str(word) for word in command], env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        stderr=log, text=True)
+
+    def wait_until_compiled(self):
+        for process in self.processes.values():
+            process.stdout.readline()
+
+    def time(self, network, batch):
+        process = self.processes.pop((network, batch), None)
+        if process is None:
+            return {}
+        out, _ = process.communicate("go\n", timeout=120)
+        if process.returncode == 0:
+            return json.loads(out.splitlines()[-1])
+        return {"error": last_lines((self.folder / f"{network}-{batch}.onnx.log").read_text(), 2)}
+
+    def stop(self):
+        for process in self.processes.values():
+            process.kill()
+
+
+def time_network(arguments, network, batch, folder, libraries=False):
+    report = folder / f"{network}-{batch}.json"
+    command = [arguments.build / "bin/bench_networks", folder / f"{network}.onnx", "--target=cuda", "--precision=f16",
+               f"--batch={batch}", f"--budget={arguments.budget}", "--json", report, *(["--libraries"] * libraries),
+               f"--timingCache={folder}/{network}-{batch}.timings", "--seconds=0.5", *(["--steps"] * arguments.steps)]
+    status, out, err, _ = run(command, arguments.budget + 60)
+    if status != 0:
+        print(network, batch, last_lines(err, 12), sep="\n", flush=True)
         return {"error": last_lines(err, 3)}
+    if arguments.steps:
+        (arguments.out / f"steps-{network}-{batch}{'-libraries' * libraries}.txt").write_text(out)
     result = json.loads(report.read_text())
     if arguments.warm:
         status, out, err, _ = run(command)  # again, for the build with a warm timing cache
         result["warm_build_ms"] = json.loads(report.read_text())["build_ms"] if status == 0 else 0
-    if not arguments.without_torch:
-        fixed = folder / f"{network}-{batch}.onnx"
-        run([sys.executable, ROOT / "tools/models/write.py", network, f"--batch={batch}", "--out", fixed])
-        status, out, err, _ = run([sys.executable, pathlib.Path(__file__).parent / "torch_peer.py", fixed,
-                                   f"--batch={batch}"], 300)
-        result["torch"] = json.loads(out.splitlines()[-1]) if status == 0 else {"error": last_lines(err, 2)}
     return result
 
 
@@ -203,44 +257,54 @@ def floor_ms(network, batch, result):
     return max(compute, memory, result["steps"] * STEP_US / 1e3)
 
 
-def check_networks(arguments, folder):
+def network_row(network, batch, result):
+    if "error" in result:
+        return network, batch, result["error"][-100:], *[""] * 10
+    ours, peer, libraries = result["stream_ms"], result["torch"].get("compiled_ms"), result["libraries"].get("stream_ms")
+    floor = floor_ms(network, batch, result)
+    return (network, batch, f"{ours:.3f}", f"{libraries:.3f}" if libraries else "-", f"{result['median_ms']:.3f}",
+            f"{peer:.3f}" if peer else "-", f"{peer / ours:.2f}x" if peer else "-", f"{floor:.3f}",
+            f"{ours / floor:.1f}", result["steps"], result["steps_on_host"],
+            f"{result['build_ms'] / 1e3:.1f} / {result.get('warm_build_ms', 0) / 1e3:.1f}",
+            f"{result['load_ms']:.0f}")
+
+
+def check_networks(arguments, folder, peers):
     results, rows = {}, []
     for network in arguments.networks:
+        write_network(network, "dynamic", folder / f"{network}.onnx")
         for batch in arguments.batches:
             result = results[f"{network} {batch}"] = time_network(arguments, network, batch, folder)
-            if "error" in result:
-                rows.append((network, batch, result["error"][-100:], *[""] * 8))
-                continue
-            peer, floor = result.get("torch", {}).get("compiled_ms"), floor_ms(network, batch, result)
-            rows.append((network, batch, f"{result['stream_ms']:.3f}", f"{result['median_ms']:.3f}",
-                         f"{peer:.3f}" if peer else "-", f"{peer / result['stream_ms']:.2f}x" if peer else "-",
-                         f"{floor:.3f}", f"{result['stream_ms'] / floor:.1f}", result["steps"],
-                         result["steps_on_host"], f"{result['build_ms'] / 1e3:.1f} / "
-                         f"{result.get('warm_build_ms', 0) / 1e3:.1f}"))
-    table(rows, ("network", "batch", "Lathe ms", "with sync", "torch ms", "speed", "floor ms", "of floor", "steps",
-                 "on host", "build s cold / warm"))
+            result["torch"] = peers.time(network, batch)
+            result["libraries"] = time_network(arguments, network, batch, folder, True) if arguments.libraries else {}
+            rows.append(network_row(network, batch, result))
+            print(*rows[-1], flush=True)
+    table(rows, ("network", "batch", "Lathe ms", "libraries ms", "with sync", "torch ms", "speed", "floor ms",
+                 "of floor", "steps", "on host", "build s cold / warm", "load ms"))
     return results
 
 
 def check_repeat(arguments, folder):
-    model = folder / "mobilenet_v2-1.onnx"
-    run([sys.executable, ROOT / "tools/models/write.py", "mobilenet_v2", "--out", model])
+    model = folder / "repeat.onnx"
+    write_network("mobilenet_v2", 1, model)
     status, out, err, seconds = run([arguments.build / "bin/bench_networks", model, "--target=cuda", "--precision=f16",
                                      "--budget=5", "--seconds=0.1", "--repeat=1000"])
     print(f"repeat: {last_lines(out, 1) if status == 0 else last_lines(err, 3)}", flush=True)
     return {"equal": status == 0}
 
 
-def check_sanitizer(arguments):
+def check_sanitizer(arguments, folder):
     results = {}
     for tool in ("memcheck", "racecheck"):
-        status, out, err, seconds = run(["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9",
-                                         arguments.build / "bin/test_cuda",
-                                         f"--gtest_filter={arguments.cases or '*'}"], 560, LATHE_TEST_DEVICE="cuda:0")
-        print(f"sanitizer {tool}: {last_lines(out, 1)} ({seconds:.0f} s)", flush=True)
-        if status == 9:
-            print("\n".join([line for line in out.splitlines() if line.startswith("=====")][:40]))
-        results[tool] = status
+        shards = run_shards(arguments, SHARDS, arguments.cases, "compute-sanitizer", f"--tool={tool}",
+                            "--error-exitcode=9")
+        found = [out for status, out, _, _ in shards if status == 9]
+        cut = sum(status == 124 for status, *_ in shards)
+        print(f"sanitizer {tool}: {count_passed(shards)} cases, findings in {len(found)} of {SHARDS} processes, {cut} did "
+              f"not end, {max(seconds for *_, seconds in shards):.0f} s", flush=True)
+        for out in found[:4]:
+            print("\n".join([line for line in out.splitlines() if line.startswith("=====")][:20]))
+        results[tool] = {"cases": count_passed(shards), "findings": len(found), "cut": cut}
     return results
 
 
@@ -249,19 +313,29 @@ def main():
     machine = describe_machine()
     print(machine, flush=True)
     results = {"machine": machine, "date": datetime.date.today().isoformat()}
-    with tempfile.TemporaryDirectory() as folder:
+    checks = {"kernels": check_kernels, "conformance": check_conformance, "sanitizer": check_sanitizer}
+    arguments.out.mkdir(parents=True, exist_ok=True)
+
+    def keep(stage, result):
+        results[stage] = result
+        (arguments.out / f"{results['date']}-cuda.json").write_text(json.dumps(results, indent=1) + "\n")
+
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         folder = pathlib.Path(folder)
         ENVIRONMENT["LATHE_CACHE_DIR"] = str(folder / "cache")
-        stages = {"kernels": lambda: check_kernels(arguments),
-                  "conformance": lambda: check_conformance(arguments, folder),
-                  "shapes": lambda: check_shapes(arguments, folder),
-                  "networks": lambda: check_networks(arguments, folder),
-                  "repeat": lambda: check_repeat(arguments, folder),
-                  "sanitizer": lambda: check_sanitizer(arguments)}
-        for stage in arguments.only:
-            results[stage] = stages[stage]()
-            arguments.out.mkdir(parents=True, exist_ok=True)
-            (arguments.out / f"{results['date']}-cuda.json").write_text(json.dumps(results, indent=1) + "\n")
+        peers = TorchPeers(arguments, folder)
+        running = {stage: pool.submit(checks[stage], arguments, folder) for stage in CHECKS if stage in arguments.only}
+        for stage, check in running.items():
+            keep(stage, check.result())
+        peers.wait_until_compiled()
+        ENVIRONMENT["LATHE_CACHE_DIR"] = str(folder / "cold")  # builds that are timed find no kernel of the checks'
+        timed = {"shapes": lambda: check_shapes(arguments, folder),
+                 "networks": lambda: check_networks(arguments, folder, peers),
+                 "repeat": lambda: check_repeat(arguments, folder)}
+        for stage in TIMED:
+            if stage in arguments.only:
+                keep(stage, timed[stage]())
+        peers.stop()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ normal input. Only the operators of the networks that tools/models writes are tr
 import argparse
 import json
 import statistics
+import sys
 
 import numpy
 import onnx
@@ -166,6 +167,8 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--wait", action="store_true",
+                        help="after compiling, print a line, and measure when one comes in")
     arguments = parser.parse_args()
     model = onnx.load(arguments.model)
     network = torch.fx.symbolic_trace(Network(model))  # torch.compile need not see the ONNX file
@@ -175,11 +178,16 @@ def main():
     with torch.inference_mode():
         for _ in range(3):
             network(x)
-        result = {"eager_ms": median_ms(lambda: network(x), 10)}
         if not arguments.no_compile:
             compiled = torch.compile(network, mode="reduce-overhead", fullgraph=True)
             for _ in range(5):
                 compiled(x)
+        torch.cuda.synchronize()
+        if arguments.wait:
+            print("compiled", flush=True)
+            sys.stdin.readline()
+        result = {"eager_ms": median_ms(lambda: network(x), 10)}
+        if not arguments.no_compile:
             result["compiled_ms"] = median_ms(lambda: compiled(x))
     print(json.dumps(result))
 
