@@ -69,7 +69,8 @@ std::string encode(const Attributes& attributes) {
 }  // namespace
 
 #define F(type, name, ...) visit_field(visitor, #name, name);
-#define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
+#define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes)                        \
+  std::unique_ptr<Attributes> Name##Attrs::clone() const { return std::make_unique<Name##Attrs>(*this); } \
   void Name##Attrs::visit([[maybe_unused]] FieldVisitor& visitor) { attributes }
 #include "ops/ops.def"
 #undef LATHE_OP

@@ -53,11 +53,11 @@ struct Attributes {
 };
 
 #define F(type, name, ...) type name = __VA_ARGS__;
-#define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes)                      \
-  struct Name##Attrs final : Attributes {                                                               \
-    attributes OpKind kind() const override { return OpKind::name; }                                    \
-    std::unique_ptr<Attributes> clone() const override { return std::make_unique<Name##Attrs>(*this); } \
-    void visit(FieldVisitor& visitor) override;                                                         \
+#define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
+  struct Name##Attrs final : Attributes {                                          \
+    attributes OpKind kind() const override { return OpKind::name; }               \
+    std::unique_ptr<Attributes> clone() const override;                            \
+    void visit(FieldVisitor& visitor) override;                                    \
   };
 #include "ops/ops.def"
 #undef LATHE_OP

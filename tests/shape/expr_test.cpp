@@ -105,7 +105,9 @@ TEST(Expr, TextForm) {
 }
 
 TEST(Expr, ParserRefusesNonsense) {
-  const std::string deep(100000, '('), negations = std::string(100000, '-') + "1";
+  const std::string deep(100000, '(');
+  std::string negations(100001, '-');
+  negations.back() = '1';
   EXPECT_TRUE(parse_expr(negations).has_value());
   for (const std::string& text :
        {std::string(), std::string("1 +"), std::string("s"), std::string("s99999999999"), std::string("1 2"),
