@@ -172,7 +172,9 @@ class Grouper {
       if (kernel.kind != RegionKind::kernel || kernel.root != use.node) continue;
       std::optional<Region::Prologue> prologue = prologue_for(expression, *use.node, use.index);
       if (!prologue) continue;
-      kernel.prologues.push_back(*std::move(prologue));
+      const auto later = std::find_if(kernel.prologues.begin(), kernel.prologues.end(),
+                                      [&](const Region::Prologue& p) { return p.input > use.index; });
+      kernel.prologues.insert(later, *std::move(prologue));
       kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
       for (const Node* node : expression.nodes) owner_[node] = owner->second;
       kernel.absorbed.push_back(std::move(expression));

@@ -50,7 +50,19 @@ Reads reads_of_pooling(const Node& node) {
   return Reads::once;
 }
 
+// Each tile of queries reads all keys and values, and so does each head that shares them.
+Reads reads_of_attention(const Node& node, size_t input) {
+  constexpr int64_t kFewQueries = 256;
+  if (input > 2) return Reads::unknown;
+  if (input == 0) return Reads::once;
+  const Shape &q = node.input(0)->shape(), &k = node.input(1)->shape();
+  const auto queries = q[2].as_constant(), heads = q[1].as_constant(), shared = k[1].as_constant();
+  if (!queries || !heads || !shared || *shared == 0) return Reads::unknown;
+  return *queries * (*heads / *shared) <= kFewQueries ? Reads::by_tiles : Reads::unknown;
+}
+
 Reads reads_of(const Node& node, size_t input) {
+  if (node.is(OpKind::attention)) return reads_of_attention(node, input);
   if (input != 0) return Reads::unknown;
   switch (node.kind()) {
     case OpKind::matmul:
@@ -77,24 +89,26 @@ struct Limits {
   size_t tensors = 0;  // of the input's size: reading them costs what writing the result once would
   size_t operands = 0;
   size_t instructions = 0;
-  bool retypes = false;  // the source may be of another type than the result
 };
 
 Limits limits_for(Reads reads) {
   switch (reads) {
     case Reads::once:
-      return {8, 8, kMaxProgramCode, true};
+      return {8, 8, kMaxProgramCode};
     case Reads::twice:
-      return {2, 8, 16, true};
+      return {2, 8, 16};
     case Reads::by_tiles:
-      return {1, kMaxProgramInputs, 8, false};
+      return {1, 8, 8};
     default:
       return {};
   }
 }
 
-bool can_be_source(const Value& value) {
+// What is copied to shared memory stays in its type; what goes to registers need not.
+bool can_be_source(const Value& value, const Node& reader, DType result) {
   const DType dtype = value.dtype();
+  const bool copied = reader.is(OpKind::matmul) || reader.is(OpKind::convolution) || reader.is(OpKind::attention);
+  if (copied && dtype != result) return false;
   const bool small = is_integer(dtype) && size_of(dtype) <= 2;
   return !value.constant() && (small || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
 }
@@ -109,11 +123,10 @@ std::optional<Region::Prologue> prologue_for(const Region& expression, const Nod
   for (Value* operand : expression.operands) {
     if (operand->shape() != result->shape()) continue;
     ++tensors;
-    if (!prologue.source && can_be_source(*operand)) prologue.source = operand;
+    if (!prologue.source && can_be_source(*operand, reader, result->dtype())) prologue.source = operand;
   }
   if (!prologue.source || tensors > limits.tensors || expression.operands.size() > limits.operands ||
-      expression.program.code.size() > limits.instructions || !is_floating(result->dtype()) ||
-      (!limits.retypes && prologue.source->dtype() != result->dtype()))
+      expression.program.code.size() > limits.instructions || !is_floating(result->dtype()))
     return std::nullopt;
   ProgramBuilder program(prologue.source);
   for (const Node* node : expression.nodes)

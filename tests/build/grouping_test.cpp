@@ -135,5 +135,38 @@ TEST(Grouping, ProductsComputeTheirLeftOperand) {
   EXPECT_EQ(grouped(body("8", "elementwise{op=mul}(%x, %y)")), Lines({"elementwise", "matmul"}));
 }
 
+// Queries are read once, keys and values for each tile of queries.
+TEST(Grouping, AttentionComputesItsOperands) {
+  const auto body = [](const std::string& queries, const std::string& of) {
+    std::string text = "    input %q: f16[2, 4, " + queries + R"(, 32]
+    input %k: f16[2, 2, 512, 32]
+    input %v: f16[2, 2, 512, 32]
+    input %b: f16[32]
+    %p = elementwise{op=add}(%)" +
+                       of + ", %b)\n    %y = attention{scale=0.25}(%q, %k, %v)\n    output %y";
+    const size_t at = text.find("%" + of, text.find("attention"));
+    return text.replace(at, 2, "%p");
+  };
+  EXPECT_EQ(grouped(body("64", "q")), Lines({"0[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("64", "k")), Lines({"1[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("64", "v")), Lines({"2[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("512", "q")), Lines({"0[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("512", "k")), Lines({"elementwise", "attention"}));
+}
+
+TEST(Grouping, AttentionComputesAllThree) {
+  EXPECT_EQ(grouped(R"(
+    input %q: f16[1, 2, 64, 32]
+    input %k: f16[1, 2, 64, 32]
+    input %v: f16[1, 2, 64, 32]
+    input %c: f32[1, 2, 64, 32]
+    %a = activation{op=relu}(%q)
+    %b = activation{op=silu}(%k)
+    %d = cast{to=f16}(%c)
+    %y = attention{scale=0.25}(%a, %b, %d)
+    output %y)"),
+            Lines({"cast", "0[in=1; r1=relu r0; out r1] 1[in=1; r1=silu r0; out r1] attention"}));
+}
+
 }  // namespace
 }  // namespace lathe

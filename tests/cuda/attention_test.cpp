@@ -25,6 +25,7 @@ class Attentions : public testing::Test {
     return op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
   }
   void check(const Problem& problem, CheckOptions options = {}) {
+    options.round_prologues = true;
     // Weights are rounded to the type before they meet the values.
     if (problem.inputs[0].dtype == DType::f16) options.tolerance = 4e-3;
     if (problem.inputs[0].dtype == DType::bf16) options.tolerance = 3e-2;
@@ -105,12 +106,61 @@ TEST_F(Attentions, SequencesKnownLater) {
   check(op_problem(attrs, {tensor(1), tensor(2), tensor(2)}, {tensor(1)}), options);
 }
 
+// Two operands before each of the three; what lies beyond their ends stays out of the sums.
+TEST_F(Attentions, ProgramsBeforeOperands) {
+  const AttentionAttrs attrs = attributes(0.25);
+  const std::string_view program = "in=3; r3=add r0 r1; r4=mul r3 r2; out r4";
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    Problem all = problem(attrs, dtype, {2, 4, 2, 40, 70, 32, 24});
+    all.add_prologue(0, *parse_program(program), {operand(dtype, {4, 1, 32}), all.inputs[0]});
+    all.add_prologue(1, *parse_program(program), {operand(dtype, {2, 1, 32}), operand(DType::f32, {2, 1, 70, 1})});
+    all.add_prologue(2, *parse_program(program), {operand(dtype, {24}), operand(dtype, {2, 1, 70, 24})});
+    check(all);
+  }
+}
+
+TEST_F(Attentions, ProgramsBeforeOneOperand) {
+  const AttentionAttrs attrs = attributes(0.25, true);
+  for (const size_t input : {0, 1, 2}) {
+    Problem tiles = problem(attrs, DType::f16, {1, 4, 2, 70, 70, 16, 16}, {operand(DType::f16, {70, 70})});
+    tiles.add_prologue(input, *parse_program("in=1; r1=affine r0 0.5 1; out r1"), {});
+    check(tiles);
+    Problem odd = problem(attrs, DType::f16, {1, 2, 2, 9, 35, 11, 13});
+    odd.add_prologue(input, *parse_program("in=1; r1=silu r0; out r1"), {});
+    check(odd);
+  }
+}
+
+TEST_F(Attentions, LargeHeadsWithPrograms) {
+  const AttentionAttrs attrs = attributes(0.0625);
+  Problem large = problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256});
+  large.add_prologue(0, *parse_program("in=2; r2=add r0 r1; out r2"), {operand(DType::f16, {256})});
+  check(large);
+}
+
+TEST_F(Attentions, ProgramsInsideRows) {
+  const AttentionAttrs attrs = attributes(0.25);
+  const std::vector<int64_t> symbols = {2, 21};
+  CheckOptions options;
+  options.symbols = symbols;
+  const Expr batch = Expr::symbol(0), length = Expr::symbol(1);
+  Operand x = symbolic_operand(DType::f16, {batch, 3, length, 16}, symbols);
+  x.strides = {length * 48, 16, 48, 1};
+  x.opt_strides = {21 * 48, 16, 48, 1};
+  Problem views = op_problem(attrs, {x, x, x}, {x});
+  views.add_prologue(1, *parse_program("in=3; r3=mul r0 r1; r4=add r3 r2; out r4"),
+                     {operand(DType::f16, {3, 1, 16}), symbolic_operand(DType::f16, {length, 1}, symbols)});
+  check(views, options);
+}
+
 TEST_F(Attentions, WhatIsRefused) {
   const AttentionAttrs attrs = attributes(1);
   EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f64, {})), "its input is f64");
   EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {1, 1, 1, 4, 4, 264, 16})),
             "heads of 264 elements, 256 are handled");
   EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {}, {operand(DType::f64, {16})})), "its mask is f64");
+  EXPECT_TRUE(attention_tactic().takes_prologue(2));
+  EXPECT_FALSE(attention_tactic().takes_prologue(3));  // the mask
 }
 
 }  // namespace

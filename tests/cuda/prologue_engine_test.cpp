@@ -78,6 +78,23 @@ TEST_F(PrologueEngines, NormalizationOfAnImage) {
             Kernels({"copy", "conv", "pointwise", "normalization", "copy", "copy"}));
 }
 
+TEST_F(PrologueEngines, AttentionWithBiases) {
+  EXPECT_EQ(run(R"(
+    symbol n in [1, 4]
+    input %q: f16[n, 2, 20, 16]
+    input %k: f16[n, 2, 37, 16]
+    input %v: f16[n, 2, 37, 16]
+    input %b: f16[2, 1, 16]
+    %p = elementwise{op=add}(%q, %b)
+    %r = elementwise{op=mul}(%k, %b)
+    %s = elementwise{op=sub}(%v, %b)
+    %y = attention{scale=0.25}(%p, %r, %s)
+    %z = elementwise{op=add}(%y, %q)
+    output %z)",
+                {{2, 2, 20, 16}, {2, 2, 37, 16}, {2, 2, 37, 16}, {2, 1, 16}}, 4e-3),
+            Kernels({"attention"}));
+}
+
 // Convolutions gather pixels of three channels one by one: the expression is a step of its own, and a whole one.
 TEST_F(PrologueEngines, ExpressionsThatNoKernelTakes) {
   const Kernels kernels = run(R"(

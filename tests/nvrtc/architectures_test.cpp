@@ -7,8 +7,10 @@
 
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
+#include "api/devices.h"
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/nvrtc_compiler.h"
+#include "ir/graph.h"
 #include "kernels/cuda/headers.h"
 #include "lathe.h"
 
@@ -60,30 +62,43 @@ TEST_P(Architectures, EveryPrecisionOfANetwork) {
   }
 }
 
-// Kernels whose templates are instantiated with what they compute as they read.
+// Kernels that compute what they read: rows, columns, and attention with and without tensor cores.
 TEST_P(Architectures, ProgramsBeforeKernels) {
-  using nvinfer1::ElementWiseOperation;
-  for (const auto type : {nvinfer1::DataType::kFLOAT, nvinfer1::DataType::kHALF}) {
-    LastError error;
-    const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(error));
-    const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
-    nvinfer1::ITensor& x = *network->addInput("x", type, nvinfer1::Dims4{2, 8, 16, 24});
-    nvinfer1::ITensor& y = *network->addInput("y", type, nvinfer1::Dims4{2, 1, 16, 24});
-    const auto expression = [&](ElementWiseOperation op) { return network->addElementWise(x, y, op)->getOutput(0); };
-    const auto mark = [&](nvinfer1::ILayer* layer) { network->markOutput(*layer->getOutput(0)); };
-    mark(network->addReduce(*expression(ElementWiseOperation::kPROD), nvinfer1::ReduceOperation::kAVG, 1u << 3, true));
-    mark(network->addReduce(*expression(ElementWiseOperation::kSUM), nvinfer1::ReduceOperation::kMAX, 1u << 0, true));
-    for (const bool rows : {false, true}) {
-      nvinfer1::ISoftMaxLayer* softmax =
-          network->addSoftMax(*expression(rows ? ElementWiseOperation::kMAX : ElementWiseOperation::kMIN));
-      softmax->setAxes(1u << (rows ? 3 : 1));
-      mark(softmax);
-    }
-    const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
-    ASSERT_TRUE(setTarget(*config, target().c_str())) << lastError();
-    setBuildBudget(*config, 0);
-    const std::unique_ptr<nvinfer1::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    EXPECT_NE(plan, nullptr) << static_cast<int>(type) << ": " << error.text;
+  for (const std::string type : {"f32", "f16"}) {
+    std::string text = R"(graph "g" {
+      input %x: T[2, 8, 16, 24]
+      input %y: T[2, 1, 16, 24]
+      input %bias: T[8, 1, 24]
+      %a = elementwise{op=mul}(%x, %y)
+      %rows = reduce{op=mean, axes=[3]}(%a)
+      %b = elementwise{op=add}(%x, %y)
+      %columns = reduce{op=max, axes=[0]}(%b)
+      %c = elementwise{op=max}(%x, %y)
+      %across = softmax{axis=1}(%c)
+      %d = elementwise{op=min}(%x, %y)
+      %along = softmax{axis=3}(%d)
+      %q = elementwise{op=add}(%x, %bias)
+      %k = elementwise{op=sub}(%x, %bias)
+      %v = elementwise{op=mul}(%x, %bias)
+      %z = attention{scale=0.25}(%q, %k, %v)
+      output %rows
+      output %columns
+      output %across
+      output %along
+      output %z
+    })";
+    for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
+    Result<ir::Graph> graph = ir::parse_graph(text);
+    ASSERT_TRUE(graph) << graph.error().to_string();
+    BuildOptions options;
+    api::TargetBuild build;
+    const Result<> prepared = build.prepare(target(), 1, options);
+    ASSERT_TRUE(prepared) << prepared.error().to_string();
+    options.tuner.budget_seconds = 0;
+    const Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
+    ASSERT_TRUE(built) << built.error().to_string();
+    if (type == "f16" && GetParam() < 80) continue;  // tensor cores of another shape: attention is generic
+    for (const plan::Step& step : (*built)->plan.steps) EXPECT_NE(step.kernel, "pointwise") << step.name;
   }
 }
 

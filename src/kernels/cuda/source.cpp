@@ -212,9 +212,11 @@ void Source::fusion(const Problem& problem, size_t first_input) {
                   problem.attributes != nullptr);
 }
 
-void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input) {
-  declare_program({"Prologue", "prologue_", "Pre"}, program, views[0].dims.size(), std::span(views).subspan(1),
-                  first_input, true);
+void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,
+                      std::string_view tensor) {
+  const std::string type = fmt::format("{}Prologue", tensor), object = tensor.empty() ? "prologue_" : type + "_";
+  declare_program({type, object, fmt::format("{}Pre", tensor)}, program, views[0].dims.size(),
+                  std::span(views).subspan(1), first_input, true);
 }
 
 void Source::declare_program(const ProgramNames& names, const Program& program, size_t rank,

@@ -181,6 +181,9 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     }
     copy_async_commit();
     copy_async_wait<1>();
+    if (tile == 0) Tiles::query_tile().template compute<kThreads>(q, c, first_query);
+    Tiles::key_tile(tile % 2).template compute<kThreads>(k, kv, static_cast<long>(tile) * Keys);
+    Tiles::value_tile(tile % 2).template compute<kThreads>(v, kv, static_cast<long>(tile) * Keys);
     barrier();
     if (tile == 0) work.load_queries();
     float s[Keys / 8][4];

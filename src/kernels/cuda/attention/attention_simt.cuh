@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention/logits.cuh"
+#include "lib/computed.cuh"
 #include "lib/reduce.cuh"
 
 struct LargestOf {

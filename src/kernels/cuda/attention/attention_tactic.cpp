@@ -45,7 +45,8 @@ bool fits_tensor_cores(const Problem& problem) {
   if (dtype != DType::f16 && dtype != DType::bf16) return false;
   for (size_t i = 0; i < 3; ++i) {
     const Operand& operand = problem.inputs[i];
-    if (head_size(problem, i) % 8 != 0 || unit_dim(operand) != 3 || vector_width(operand) < 8) return false;
+    if (operand.dtype != dtype || head_size(problem, i) % 8 != 0 || unit_dim(operand) != 3 || vector_width(operand) < 8)
+      return false;
   }
   return true;
 }
@@ -59,11 +60,27 @@ Operand scores_of(const Problem& problem) {
   return scores;
 }
 
+constexpr std::string_view kNames[] = {"Q", "K", "V"};
+
+// The program before one of the three, whose operands become inputs of the emission; gives what the kernel reads.
+std::string declare_program(Source& source, const Problem& problem, size_t input, Emission& emission) {
+  const std::string_view name = kNames[input];
+  const Problem::Prologue* prologue = problem.prologue_of(input);
+  if (!prologue) return fmt::format("{}_", name);
+  std::vector<Operand> views = {problem.inputs[input]};
+  for (const Operand& operand : problem.operands_of(*prologue)) views.push_back(broadcast(operand, views[0]));
+  source.prologue(prologue->program, views, emission.inputs.size(), name);
+  for (size_t k = 1; k < views.size(); ++k)
+    emission.inputs.push_back({StepInput::prologue, prologue->first_operand + k - 1});
+  return fmt::format("Computed<{0}, {0}Prologue>{{{0}_, {0}Prologue_}}", name);
+}
+
 std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
 
 class AttentionTactic final : public Tactic {
  public:
   std::string_view name() const override { return "attention"; }
+  bool takes_prologue(size_t input) const override { return input < 3; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (!problem.is(OpKind::attention)) return "not an attention";
@@ -99,7 +116,6 @@ class AttentionTactic final : public Tactic {
     const auto& attrs = problem.attrs<AttentionAttrs>();
     Emission emission;
     Source source(shape.tensor_cores ? "attention/attention.cuh" : "attention/attention_simt.cuh");
-    constexpr std::string_view kNames[] = {"Q", "K", "V"};
     for (size_t i = 0; i < 3; ++i) {
       source.input(i, problem.inputs[i], kNames[i]);
       emission.inputs.push_back({StepInput::input, i});
@@ -112,6 +128,8 @@ class AttentionTactic final : public Tactic {
     source.output(0, problem.outputs[0], "Y");
     source.fusion(problem, emission.inputs.size());
     for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    std::string operands;
+    for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem, i, emission) + ", ";
     const std::string logits = fmt::format("Logits<{}, {}, {}>{{{}, {}, {}, Q_.dim(2), K_.dim(2)}}",
                                            masked ? "Mask" : "Unmasked", attrs.causal, attrs.softcap != 0,
                                            masked ? "Mask_" : "{}", literal(attrs.scale), literal(attrs.softcap));
@@ -121,7 +139,7 @@ class AttentionTactic final : public Tactic {
                            : fmt::format("attend_simt<{}, {}, {}, {}>", d, dv, shape.warps, shape.queries);
     const lathe::Shape& q = problem.inputs[0].dims;
     emission.launches.push_back(source.finish(
-        fmt::format("{}(Q_, K_, V_, Y_, {}, fusion_);", kernel, logits), {ceildiv(q[2], shape.rows()), q[0] * q[1], 1},
+        fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits), {ceildiv(q[2], shape.rows()), q[0] * q[1], 1},
         static_cast<uint32_t>(shape.warps * 32), static_cast<uint32_t>(shape.shared_bytes(problem))));
     return emission;
   }

@@ -3,7 +3,7 @@
 // ldmatrix meets no bank twice.
 #pragma once
 
-#include "lib/tensor.cuh"
+#include "lib/computed.cuh"
 
 template <class T, int Rows_, int Columns_>
 struct Tile {
@@ -22,6 +22,29 @@ struct Tile {
       const bool inside = row < rows && column < tensor.dim(3);
       const T* from = inside ? base + (first + row) * tensor.stride(2) + column : base;
       copy_async16(data + row * kPitch + column, from, inside ? 16 : 0);
+    }
+  }
+
+  // Once the thread's own copies of copy_from() with the same arguments have arrived, before others read them: what a
+  // program makes of the elements. Zeros beyond the end stay.
+  template <int Threads, class Tensor>
+  LATHE_DEVICE_MEMBER void compute(const Tensor&, const long (&)[4], long) const {}
+  template <int Threads, class Tensor, class Program>
+  LATHE_DEVICE_MEMBER void compute(const Computed<Tensor, Program>& tensor, const long (&c)[4], long first) const {
+    constexpr int kChunks = kColumns / 8;
+    for (int i = thread_x(); i < kRows * kChunks; i += Threads) {
+      const int row = i / kChunks, column = i % kChunks * 8;
+      const long at[4] = {c[0], c[1], first + row, column};
+      if (at[2] >= tensor.dim(2) || column >= tensor.dim(3)) continue;
+      auto* elements = reinterpret_cast<Vec<T, 8>*>(data + row * kPitch + column);
+      Vec<T, 8> values = *elements;
+      float v[8];
+      LATHE_UNROLL
+      for (int j = 0; j < 8; ++j) v[j] = to_float(values.at[j]);
+      tensor.program.template apply<3, 8>(v, at, 8);
+      LATHE_UNROLL
+      for (int j = 0; j < 8; ++j) values.at[j] = from_float<T>(v[j]);
+      *elements = values;
     }
   }
 

@@ -8,6 +8,23 @@
 #include "lib/reduce.cuh"
 #include "lib/space.cuh"
 
+// W elements at c along dimension D, as float, or as double or a 64-bit integer where those are computed with.
+template <int D, int W, class Tensor, int R>
+LATHE_DEVICE void load_values(const Tensor& tensor, const long (&c)[R], float (&v)[W]) {
+  load<D, W>(tensor, c, v, W);
+}
+template <int D, int W, class Tensor, int R, class Value>
+LATHE_DEVICE void load_values(const Tensor& tensor, const long (&c)[R], Value (&v)[W]) {
+  const auto* from = tensor.data + offset_of(tensor, c);
+  LATHE_UNROLL
+  for (int i = 0; i < W; ++i) {
+    if constexpr (is_same<Value, double>)
+      v[i] = to_double(from[i * tensor.stride(D)]);
+    else
+      v[i] = static_cast<Value>(from[i * tensor.stride(D)]);
+  }
+}
+
 template <class Statistic, int N, int W>
 LATHE_DEVICE void add_values(const Statistic& statistic, typename Statistic::State& state,
                              const typename Statistic::Value (&v)[N][W], long first, long step) {
