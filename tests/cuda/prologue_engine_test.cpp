@@ -10,27 +10,26 @@ namespace {
 
 class PrologueEngines : public testing::Test {
  protected:
-  // The names of the kernels that ran.
+  // The names of the kernels, whether the cost model chose them or measurements, with checks of each result.
   static std::vector<std::string> run(const std::string& body, const std::vector<Dims>& dims, double tolerance = 1e-5) {
-    const std::string text = "graph \"g\" {\n" + body + "\n}";
-    Result<ir::Graph> graph = ir::parse_graph(text);
+    const std::vector<std::string> predicted = run(body, dims, tolerance, false);
+    EXPECT_EQ(run(body, dims, tolerance, true), predicted);
+    return predicted;
+  }
+
+ private:
+  static std::vector<std::string> run(const std::string& body, const std::vector<Dims>& dims, double tolerance,
+                                      bool measured) {
+    Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
     EXPECT_TRUE(graph) << graph.error().to_string();
     if (!graph) return {};
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < dims.size(); ++i)
       inputs.push_back(random_tensor(graph->inputs()[i]->dtype(), dims[i], static_cast<uint32_t>(i + 1)));
     const Result<std::vector<Tensor>> expected = ir::interpret(*graph, inputs);
-    const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
-    BuildOptions options;
-    options.tactics = cuda_tactics();
-    options.target = kEmulator;
-    options.fuse_narrow_types = options.fuse_prologues = true;
-    options.tuner.compiler = compiler.get();
-    options.tuner.budget_seconds = 0;
-    Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
-    EXPECT_TRUE(built) << built.error().to_string();
+    const std::unique_ptr<BuiltPlan> built = build(*std::move(graph), measured);
     if (!built || !expected) return {};
-    Result<std::vector<std::byte>> bytes = plan::write_plan((*built)->plan);
+    Result<std::vector<std::byte>> bytes = plan::write_plan(built->plan);
     EXPECT_TRUE(bytes) << bytes.error().to_string();
     const auto engine = load_engine(*std::move(bytes), make_emulated_device());
     if (!engine) return {};
@@ -39,8 +38,26 @@ class PrologueEngines : public testing::Test {
     const std::vector<Tensor> outputs = run_engine(**context, inputs);
     for (size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], (*expected)[i], tolerance);
     std::vector<std::string> kernels;
-    for (const plan::Step& step : (*built)->plan.steps) kernels.push_back(step.kernel);
+    for (const plan::Step& step : built->plan.steps) kernels.push_back(step.kernel);
     return kernels;
+  }
+  static std::unique_ptr<BuiltPlan> build(ir::Graph graph, bool measured) {
+    const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
+    BuildOptions options;
+    options.tactics = cuda_tactics();
+    options.target = kEmulator;
+    options.fuse_narrow_types = options.fuse_prologues = true;
+    options.tuner.compiler = compiler.get();
+    options.tuner.budget_seconds = measured ? 60 : 0;
+    if (measured) options.tuner.device = make_emulated_device();
+    Result<std::unique_ptr<BuiltPlan>> built = build_plan(std::move(graph), options);
+    EXPECT_TRUE(built) << built.error().to_string();
+    if (!built) return nullptr;
+    EXPECT_EQ((*built)->report.tuned > 0, measured);
+    for (const RegionReport& region : (*built)->report.regions)
+      for (const std::string& refusal : region.refusals)
+        EXPECT_EQ(refusal.find("differs"), std::string::npos) << region.name << ": " << refusal;
+    return *std::move(built);
   }
 };
 
