@@ -2,6 +2,8 @@
 #include "api/devices.h"
 
 #include <charconv>
+#include <mutex>
+#include <set>
 
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
@@ -19,20 +21,43 @@
 namespace lathe::api {
 namespace {
 
+// Starting a GPU takes longer than building a small engine, so those that were used are kept, as CUDA's runtime does,
+// until the process ends. One that a fault has ended is let go: it starts anew once no engine holds it.
+template <class Open>
+Result<std::shared_ptr<Device>> open_and_keep(Open&& open) {
+  static auto& mutex = *new std::mutex;  // for threads that outlive main()
+  static auto& kept = *new std::set<std::shared_ptr<Device>>;
+  Result<std::shared_ptr<Device>> device = open();
+  if (!device && device.error().code == ErrorCode::device_lost) {
+    std::set<std::shared_ptr<Device>> released;
+    {
+      const std::lock_guard lock(mutex);
+      released.swap(kept);
+    }
+    released.clear();
+    device = open();
+  }
+  const std::lock_guard lock(mutex);
+  if (device) kept.insert(*device);
+  return device;
+}
+
+Result<std::shared_ptr<Device>> open_current() { return open_and_keep(cuda::open_current_device); }
+
 // "cuda" is the current GPU, "cuda:1" that one.
 Result<std::shared_ptr<Device>> open_target(std::string_view target) {
-  if (target == "cuda") return cuda::open_current_device();
+  if (target == "cuda") return open_current();
   int ordinal = -1;
   const std::string_view digits = target.substr(target.find(':') + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
   if (error != std::errc() || end != digits.data() + digits.size())
     return fail(ErrorCode::config_invalid, "target '{}' names no GPU: say cuda, cuda:0, ...", target);
-  return cuda::open_device(ordinal);
+  return open_and_keep([&] { return cuda::open_device(ordinal); });
 }
 
 // A GPU here that plans for `target` run on; null when there is none, and the reason does not matter.
 std::shared_ptr<Device> find_device_for(std::string_view target) {
-  Result<std::shared_ptr<Device>> device = cuda::open_current_device();
+  Result<std::shared_ptr<Device>> device = open_current();
   return device && (*device)->target() == target ? *device : nullptr;
 }
 
@@ -57,7 +82,7 @@ Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, 
   if (header.target.starts_with("cpu")) return cpu::shared_device(cpu_threads);
   if (!header.target.starts_with("cuda"))
     return fail(ErrorCode::plan_target, "the plan is for '{}', which this library does not know", header.target);
-  return cuda::open_current_device();
+  return open_current();
 }
 
 Result<> TargetBuild::prepare(std::string_view target, int cpu_threads, BuildOptions& options, LibrarySources sources) {

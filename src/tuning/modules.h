@@ -2,7 +2,6 @@
 // Compiled device code by source text: what the tuner tried and the builder then emits is compiled once.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,11 +20,8 @@ class Modules {
   // Without a compiler every request fails.
   explicit Modules(Compiler* compiler) : compiler_(compiler) {}
 
+  // Compiles what is not there yet; a failure is kept like code.
   Result<Module> find(const std::string& source);
-  // Compiles on all cores what `count` makers of sources give and is not there yet, for so many seconds; failures are
-  // found again by find(). `progress` is called by the calling thread alone; its error ends the work.
-  Result<> compile(size_t count, const std::function<std::vector<std::string>(size_t)>& sources_of, double seconds,
-                   const std::function<Result<>(double)>& progress);
 
  private:
   Compiler* compiler_;

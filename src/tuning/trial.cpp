@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "ops/rules.h"
 
@@ -19,89 +20,112 @@ int64_t extent_of(const Dims& dims, const Dims& strides) {
   return last + 1;
 }
 
+// Strides that keep the old ones' order, broadcasts, and gaps around what is not cut.
 void set_dims(Operand& operand, Dims dims) {
-  const bool channels_last = operand.rank() >= 3 && operand.opt_strides[1] == 1 && operand.opt_dims[1] > 1;
-  const int64_t pitch = channels_last ? operand.opt_strides[static_cast<size_t>(operand.rank()) - 1] : 0;
-  operand.opt_dims = std::move(dims);
-  operand.opt_strides = dense_strides(operand.opt_dims, channels_last ? Layout::channels_last : Layout::linear);
-  if (channels_last)
-    for (size_t d = 0; d < operand.opt_strides.size(); ++d)
-      if (d != 1)
-        operand.opt_strides[d] = operand.opt_strides[d] / operand.opt_dims[1] * std::max(pitch, operand.opt_dims[1]);
-  operand.dims = to_shape(operand.opt_dims);
-  operand.strides = to_shape(operand.opt_strides);
-}
-
-// Broadcast operands keep their zero strides.
-void set_operand_dims(Operand& operand, const Operand& output) {
-  const Dims old = operand.opt_strides;
-  operand.opt_dims = output.opt_dims;
-  operand.opt_strides = output.opt_strides;
-  int64_t volume = 1;
-  for (size_t d = old.size(); d-- > 0;) {
-    if (old[d] == 0) operand.opt_strides[d] = 0;
-  }
-  // A dense walk over what is left keeps the memory small.
-  const bool channels_last = old.size() >= 3 && old[1] == 1;
+  const Dims old_dims = std::exchange(operand.opt_dims, std::move(dims));
+  Dims& strides = operand.opt_strides;
   std::vector<size_t> order;
-  for (size_t d = 0; d < old.size(); ++d)
-    if (!channels_last || d != 1) order.push_back(d);
-  if (channels_last) order.push_back(1);
-  for (size_t i = order.size(); i-- > 0;) {
-    if (old[order[i]] == 0) continue;
-    operand.opt_strides[order[i]] = volume;
-    volume *= operand.opt_dims[order[i]];
+  for (size_t d = 0; d < strides.size(); ++d)
+    if (strides[d] != 0) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(strides[a], old_dims[a]) < std::pair(strides[b], old_dims[b]);
+  });
+  bool cut = false;
+  int64_t next = 1;
+  for (const size_t d : order) {
+    if (cut) strides[d] = next;
+    next = strides[d] * operand.opt_dims[d];
+    cut |= operand.opt_dims[d] != old_dims[d];
   }
   operand.dims = to_shape(operand.opt_dims);
-  operand.strides = to_shape(operand.opt_strides);
+  operand.strides = to_shape(strides);
 }
 
 constexpr uint32_t kOutputSeed = 0;  // whose content does not matter
 
+constexpr int64_t kSmallBatch = 2;
 constexpr int64_t kSmallExtent = 14;  // covers Winograd tiles, tails and every padding of common windows
+constexpr int64_t kSmallRows = 67;    // more than one tile of most matrix kernels, and a tail
 
-constexpr int64_t kSmallRows = 67;  // more than one tile of most matrix kernels, and a tail
+int64_t small_batch(const Dims& dims) { return std::min(dims[0], dims.size() == 2 ? kSmallRows : kSmallBatch); }
 
-// Cuts an input's dims so that the plain evaluation is quick; false = it is left as it is.
-bool cut_dims(const Problem& problem, Dims& dims) {
-  if (problem.is(OpKind::matmul)) {
-    const auto& attrs = problem.attrs<MatmulAttrs>();
-    const size_t rank = dims.size();
-    if (rank < 2 || problem.inputs[1].rank() < 2 || attrs.transpose_a) return false;
-    dims[rank - 2] = std::min(dims[rank - 2], kSmallRows);
-    return true;
+void cut_images(Dims& dims, const Dims& windows) {
+  dims[0] = small_batch(dims);
+  for (size_t d = 2; d < dims.size(); ++d)
+    dims[d] = std::min(dims[d], std::max(kSmallExtent, d < windows.size() ? 2 * windows[d] : 0));
+}
+
+// Of pointwise work: every extent that nobody reads or writes in vectors.
+void cut_pointwise(Problem& problem) {
+  Dims dims = problem.outputs[0].opt_dims;
+  const auto is_unit = [&](const Operand& operand, size_t d) { return operand.opt_strides[d] == 1; };
+  for (size_t d = 0; dims.size() >= 2 && d < dims.size(); ++d) {
+    bool in_vectors = is_unit(problem.outputs[0], d);
+    for (const Operand& operand : problem.operands) in_vectors |= is_unit(operand, d);
+    if (!in_vectors) dims[d] = d == 0 ? small_batch(dims) : std::min(dims[d], kSmallExtent);
   }
-  if (!problem.is(OpKind::convolution) && !problem.is(OpKind::deconvolution) && !problem.is(OpKind::pooling))
-    return false;
-  dims[0] = std::min<int64_t>(dims[0], 2);
-  for (size_t d = 2; d < dims.size(); ++d) {
-    int64_t window = 1;
-    if (problem.inputs.size() > 1 && problem.inputs[1].rank() == problem.inputs[0].rank())
-      window = problem.inputs[1].opt_dims[d];
-    dims[d] = std::min(dims[d], std::max(kSmallExtent, 2 * window));
+  set_dims(problem.outputs[0], dims);
+  for (Operand& operand : problem.operands) set_dims(operand, dims);
+}
+
+// Of any op: the number of images or rows, which all inputs share that have it. False where contents would have to be
+// cut, too.
+bool cut_batch(Problem& problem) {
+  const Dims first = problem.inputs[0].opt_dims;
+  if (first.size() < 2) return false;
+  for (Operand& input : problem.inputs) {
+    if (input.omitted || input.rank() != problem.inputs[0].rank() || input.opt_dims[0] != first[0]) continue;
+    if (input.constant) return false;
+    Dims dims = input.opt_dims;
+    dims[0] = small_batch(first);
+    set_dims(input, std::move(dims));
   }
   return true;
 }
 
-// Runs the root's shape rule on the cut-down input and carries its result dims to outputs and operands.
-Result<> shrink(Problem& problem) {
-  if (!problem.attributes || problem.inputs.empty()) return {};
+bool cut_inputs(Problem& problem) {
   Operand& x = problem.inputs[0];
   Dims dims = x.opt_dims;
-  if (!cut_dims(problem, dims)) return {};
-  set_dims(x, dims);
+  if (problem.is(OpKind::matmul)) {
+    const size_t rank = dims.size();
+    if (rank < 2 || problem.inputs[1].rank() < 2 || problem.attrs<MatmulAttrs>().transpose_a) return false;
+    dims[rank - 2] = std::min(dims[rank - 2], kSmallRows);
+  } else if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling)) {
+    const bool has_window = problem.inputs.size() > 1 && problem.inputs[1].rank() == x.rank();
+    cut_images(dims, has_window ? problem.inputs[1].opt_dims : Dims());
+  } else {
+    return cut_batch(problem);
+  }
+  set_dims(x, std::move(dims));
+  return true;
+}
+
+// Runs the root's shape rule on the inputs. Nothing where it refuses them or the result is not to be known.
+std::optional<Dims> result_dims(const Problem& problem) {
   std::vector<ValueType> types;
   std::vector<InferContext::Input> inputs;
   for (const Operand& input : problem.inputs) types.push_back({input.dtype, to_shape(input.opt_dims)});
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back({&types[i], problem.inputs[i].constant, nullptr});
   InferContext infer(*problem.attributes, inputs, 1, [](std::string_view) { return Expr::invalid(); });
-  LATHE_TRY(op_info(problem.attributes->kind()).infer(infer));
-  const std::optional<Dims> result = as_constant(infer.outputs()[0].type.shape);
-  LATHE_CHECK(result.has_value());
-  set_dims(problem.outputs[0], *result);
-  for (Operand& operand : problem.operands) set_operand_dims(operand, problem.outputs[0]);
-  for (Operand& operand : problem.prologue_operands) set_operand_dims(operand, x);  // such ops have them before input 0
-  return {};
+  if (!op_info(problem.attributes->kind()).infer(infer)) return std::nullopt;
+  return as_constant(infer.outputs()[0].type.shape);
+}
+
+// False = it cannot be cut, and may have been changed in part.
+bool shrink(Problem& problem) {
+  if (!problem.attributes) return cut_pointwise(problem), true;
+  if (problem.inputs.empty() || !cut_inputs(problem)) return false;
+  const std::optional<Dims> dims = result_dims(problem);
+  Operand& output = problem.outputs[0];
+  if (!dims || dims->size() != output.opt_dims.size()) return false;
+  // An extent that the attributes state does not follow the input's, and one that is reduced is kept.
+  if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
+  set_dims(output, *dims);
+  for (Operand& operand : problem.operands) set_dims(operand, *dims);
+  for (const Problem::Prologue& prologue : problem.prologues)
+    for (size_t i = 0; i + 1 < prologue.program.num_inputs; ++i)
+      set_dims(problem.prologue_operands[prologue.first_operand + i], problem.inputs[prologue.input].opt_dims);
+  return true;
 }
 
 float element(const Tensor& tensor, int64_t i) {
@@ -180,10 +204,9 @@ Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& de
 
 }  // namespace
 
-Result<Problem> cut_down(const Problem& problem) {
+Problem cut_down(const Problem& problem) {
   Problem small = problem;
-  LATHE_TRY(shrink(small));
-  return small;
+  return shrink(small) ? small : problem;
 }
 
 Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Use use, Device& device,

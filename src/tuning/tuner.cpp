@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "tuning/all_cores.h"
 #include "tuning/trial.h"
 
 namespace lathe {
@@ -162,7 +163,7 @@ Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
     }
     note_time();
   }
-  LATHE_TRY(compile_checks(jobs, progress));
+  LATHE_TRY(prepare_checks(jobs, progress));
   for (Job& job : jobs) {
     if (job.measured) LATHE_TRY(check(job));
     drop_unbuildable(job);
@@ -180,6 +181,10 @@ std::vector<std::string> Tuner::sources_of(const Problem& problem, const Candida
   return sources;
 }
 
+void Tuner::compile_for(const Problem& problem, const Candidate& candidate) {
+  for (const std::string& source : sources_of(problem, candidate)) (void)modules_.find(source);
+}
+
 // Device code of every candidate that will be measured, and of what is chosen already.
 Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
   if (!options_.compiler) return {};
@@ -190,23 +195,27 @@ Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
       if (!may_measure()) break;  // the others are wanted only if it does not compile
     }
   const double share = may_measure() ? kCompileShare * (options_.budget_seconds - seconds_) : kUnlimited;
-  return modules_.compile(
-      wanted.size(), [&](size_t i) { return sources_of(wanted[i].first->problem, *wanted[i].second); }, share,
+  return on_all_cores(
+      wanted.size(), [&](size_t i) { compile_for(wanted[i].first->problem, *wanted[i].second); }, share,
       [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); });
 }
 
-// Device code by which the fastest candidates are checked.
-Result<> Tuner::compile_checks(std::span<Job> jobs, const Progress& progress) {
-  if (!options_.compiler) return {};
-  std::vector<const Job*> wanted;
-  for (const Job& job : jobs)
-    if (job.measured && !job.candidates.empty()) wanted.push_back(&job);
-  const auto sources = [&](size_t i) {
-    const Result<Problem> small = cut_down(wanted[i]->problem);
-    return small ? sources_of(*small, wanted[i]->candidates[0]) : std::vector<std::string>();
+// What the fastest candidates are checked with: plain evaluations, and their device code for the smaller problems.
+Result<> Tuner::prepare_checks(std::span<Job> jobs, const Progress& progress) {
+  std::vector<Job*> wanted;
+  for (Job& job : jobs) {
+    if (!job.measured) continue;
+    LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
+    LATHE_ASSIGN(job.small, TrialData::make(cut_down(job.problem), TrialData::Use::check, *options_.device, *queue_));
+    wanted.push_back(&job);
+  }
+  const auto prepare = [&](size_t i) {
+    Job& job = *wanted[i];
+    if (options_.compiler && !job.candidates.empty()) compile_for(job.small->problem(), job.candidates[0]);
+    job.expected.emplace(job.small->expected());
   };
-  return modules_.compile(wanted.size(), sources, kUnlimited,
-                          [&](double fraction) { return progress("checking kernels", 0.9 + 0.05 * fraction); });
+  return on_all_cores(wanted.size(), prepare, kUnlimited,
+                      [&](double fraction) { return progress("checking kernels", 0.9 + 0.05 * fraction); });
 }
 
 void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
@@ -248,14 +257,13 @@ Result<bool> Tuner::measure(Job& job) {
 // Leaves out fast candidates until the first one's result, on a smaller problem, is the plain evaluation's.
 Result<> Tuner::check(Job& job) {
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
-  LATHE_ASSIGN(const Problem small, cut_down(job.problem));
-  LATHE_ASSIGN(const auto data, TrialData::make(small, TrialData::Use::check, *options_.device, *queue_));
-  LATHE_ASSIGN(const Tensor expected, data->expected());
+  if (!*job.expected) return fail(job.expected->error());
   while (!job.candidates.empty()) {
-    const Result<> checked = check_candidate(job.candidates[0], *data, expected);
-    if (checked) return {};
+    const Result<> checked = check_candidate(job.candidates[0], *job.small, **job.expected);
+    if (checked) break;
     leave_out(job, 0, checked.error());
   }
+  job.small.reset();
   return {};
 }
 

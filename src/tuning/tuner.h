@@ -64,6 +64,8 @@ class Tuner {
     Choice choice;
     std::vector<Candidate> candidates;  // best guess first
     bool measured = false;
+    std::unique_ptr<TrialData> small;        // of a smaller problem, on which the fastest is checked
+    std::optional<Result<Tensor>> expected;  // its plain evaluation
   };
   Job make_job(const Problem& problem, const TacticList& tactics) const;
   static std::optional<std::string> refusal_of(const Tactic& tactic, const Problem& problem);
@@ -72,8 +74,9 @@ class Tuner {
   void look_up(Job& job) const;
   Result<> decide(std::span<Job> jobs, const Progress& progress);
   Result<> compile(std::span<Job> jobs, const Progress& progress);
-  Result<> compile_checks(std::span<Job> jobs, const Progress& progress);
+  Result<> prepare_checks(std::span<Job> jobs, const Progress& progress);
   std::vector<std::string> sources_of(const Problem& problem, const Candidate& candidate) const;
+  void compile_for(const Problem& problem, const Candidate& candidate);
   Result<bool> measure(Job& job);
   Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates);
   Result<> check(Job& job);

@@ -6,7 +6,7 @@
 #include "cuda/emulated_module.h"
 #include "cuda/kernel_check.h"
 #include "ops/case_file.h"
-#include "tuning/modules.h"
+#include "tuning/all_cores.h"
 
 namespace lathe::cuda {
 
@@ -86,10 +86,8 @@ class GenericCases : public testing::TestWithParam<std::string> {
   Result<> compile() {
     if (device_->target() == kEmulator) return batch_.compile(sources_);
     constexpr double kSeconds = 600;
-    return Modules(compiler_.get())
-        .compile(
-            sources_.size(), [&](size_t i) { return std::vector{sources_[i]}; }, kSeconds,
-            [](double) { return Result<>(); });
+    const auto compile = [&](size_t i) { (void)compiler_->compile(sources_[i]); };
+    return on_all_cores(sources_.size(), compile, kSeconds, [](double) { return Result<>(); });
   }
 
   std::shared_ptr<Device> device_ = test_device();

@@ -85,11 +85,6 @@ struct ScriptedCompiler final : Compiler {
   }
 };
 
-// Memory runs out in any thread that compiles.
-struct StarvingCompiler final : Compiler {
-  Result<std::vector<std::byte>> compile(std::string_view) override { throw std::bad_alloc(); }
-};
-
 // One tactic whose configurations are kernels, in the order of their predicted times.
 class Negate final : public Tactic {
  public:
@@ -268,13 +263,6 @@ TEST_F(TunerTest, ProgressEndsTheWork) {
     ASSERT_FALSE(ended) << last;
     EXPECT_EQ(ended.error().code, ErrorCode::cancelled);
   }
-}
-
-TEST(Modules, WantOfMemoryIsTheCallers) {
-  StarvingCompiler compiler;
-  Modules modules(&compiler);
-  const auto source = [](size_t i) { return std::vector{std::to_string(i)}; };
-  EXPECT_THROW((void)modules.compile(100, source, 60, [](double) { return Result<>(); }), std::bad_alloc);
 }
 
 }  // namespace

@@ -34,13 +34,22 @@ Error allocation_error(Context& context, CUresult result, size_t bytes) {
   return context.failure(result, fmt::format("allocating {} bytes", bytes));
 }
 
-// Of memory that the driver knows; 0 for other memory of the host.
-unsigned memory_type(Context& context, const void* address) {
+// Of memory that the driver knows; nothing is set for other memory of the host.
+struct MemoryInfo {
   unsigned type = 0;
-  if (context.driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address_of(address)) !=
-      CUDA_SUCCESS)
-    return 0;
-  return type;
+  unsigned managed = 0;
+  int ordinal = -1;
+};
+
+MemoryInfo info_of(Context& context, const void* address) {
+  MemoryInfo info;
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void* values[] = {&info.type, &info.managed, &info.ordinal};
+  // Asked for several attributes, the driver takes an address that it does not know for no error.
+  const CUresult result =
+      context.driver().cuPointerGetAttributes(std::size(attributes), attributes, values, address_of(address));
+  return result == CUDA_SUCCESS ? info : MemoryInfo();
 }
 
 }  // namespace
@@ -69,7 +78,7 @@ Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {
   const CUresult result = context.driver().cuMemcpyHtoDAsync(address_of(to), from, bytes, stream.handle());
   if (result != CUDA_SUCCESS) return fail(context.failure(result, doing()));
   // The driver takes a copy of pageable memory, but reads pinned memory when the stream comes to it.
-  if (memory_type(context, from) == 0) return {};
+  if (info_of(context, from).type == 0) return {};
   const CUresult waited = context.driver().cuStreamSynchronize(stream.handle());
   if (waited != CUDA_SUCCESS) return fail(context.failure(waited, doing()));
   return {};
@@ -88,17 +97,9 @@ Result<> download(void* to, const void* from, size_t bytes, Stream& stream) {
 bool is_accessible(Context& context, const void* address) {
   const Result<ContextScope> scope = ContextScope::enter(context);
   if (!scope) return false;
-  const unsigned type = memory_type(context, address);
-  if (type != CU_MEMORYTYPE_DEVICE) return type != 0;
-  unsigned managed = 0;
-  int ordinal = -1;
-  const Driver& driver = context.driver();
-  if (driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address_of(address)) == CUDA_SUCCESS &&
-      managed != 0)
-    return true;
-  return driver.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address_of(address)) ==
-             CUDA_SUCCESS &&
-         ordinal == context.properties().ordinal;
+  const MemoryInfo info = info_of(context, address);
+  if (info.type != CU_MEMORYTYPE_DEVICE) return info.type != 0;
+  return info.managed != 0 || info.ordinal == context.properties().ordinal;
 }
 
 }  // namespace lathe::cuda

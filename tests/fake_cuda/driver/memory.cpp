@@ -115,23 +115,24 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream
   return fake_cuda::copy(stream, to, reinterpret_cast<const void*>(from), bytes, from, entry);
 }
 
-CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address) {
   FAKE_ENTER(Needs::context);
   const fake_cuda::Allocation* allocation = fake_cuda::find_range(address, 1);
   const fake_cuda::HostRange* host = fake_cuda::find_host(address);
-  if (!allocation && !host) return CUDA_ERROR_INVALID_VALUE;
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      *static_cast<unsigned*>(value) = allocation ? unsigned{CU_MEMORYTYPE_DEVICE} : host->type;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      *static_cast<unsigned*>(value) = host && host->managed;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *static_cast<int*>(value) = allocation ? allocation->context->ordinal : host->ordinal;
-      return CUDA_SUCCESS;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < count; ++i) switch (attributes[i]) {
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *static_cast<unsigned*>(values[i]) = allocation ? unsigned{CU_MEMORYTYPE_DEVICE} : host ? host->type : 0;
+        break;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *static_cast<unsigned*>(values[i]) = host && host->managed;
+        break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(values[i]) = allocation ? allocation->context->ordinal : host ? host->ordinal : -2;
+        break;
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+  return CUDA_SUCCESS;
 }
 
 }  // extern "C"

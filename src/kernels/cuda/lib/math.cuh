@@ -58,9 +58,10 @@ LATHE_DEVICE float ceil(float a) { return ceilf(a); }
 LATHE_DEVICE float round(float a) { return rintf(a); }
 LATHE_DEVICE float sign(float a) { return a > 0 ? 1.0f : a < 0 ? -1.0f : a; }
 LATHE_DEVICE float tanh(float a) { return tanhf(a); }
-// By the exponential of -|a|, which cannot overflow: exact to some ulp on both sides.
+// By the exponential of -|a|, which cannot overflow: its relative error is |a| ulp, so the result's is some ulp of 1,
+// and 1e-5 of itself at -87.
 LATHE_DEVICE float sigmoid(float a) {
-  const float e = expf(-fabsf(a));
+  const float e = exp2_fast(-1.44269504088896340736f * fabsf(a));
   return (a < 0 ? e : 1.0f) * reciprocal_fast(1.0f + e);
 }
 
@@ -76,7 +77,22 @@ LATHE_DEVICE float hard_sigmoid(float a, float x, float y) { return min(max(fmaf
 // (a + 3) / 6 keeps its relative precision near -3, where a / 6 + 0.5 loses it.
 LATHE_DEVICE float hard_swish(float a) { return a * min(max((a + 3.0f) * (1.0f / 6.0f), 0.0f), 1.0f); }
 LATHE_DEVICE float silu(float a) { return a * sigmoid(a); }
-LATHE_DEVICE float gelu_erf(float a) { return 0.5f * a * erfcf(a * -0.70710678118654752440f); }
+// max(a, 0) - h with h = x * erfc(x / sqrt(2)) / 2 and x = |a|, whose factor beside exp(-x^2 / 2) is smooth in
+// t = 1 / (1 + 0.425 x): a polynomial that minimises the relative error over 0 <= x <= 20 is exact to 4e-7.
+LATHE_DEVICE float gelu_erf(float a) {
+  const float x = fabsf(a) < 20.0f ? fabsf(a) : 20.0f;
+  const float t = reciprocal_fast(fmaf(0.425f, x, 1.0f));
+  float q = -0.04570606121460752f;
+  q = fmaf(q, t, 0.20414537182176654f);
+  q = fmaf(q, t, -0.3177809159262359f);
+  q = fmaf(q, t, 0.13670261594055158f);
+  q = fmaf(q, t, 0.03868457446274041f);
+  q = fmaf(q, t, 0.14539870847297443f);
+  q = fmaf(q, t, 0.16898538636137198f);
+  q = fmaf(q, t, 0.16957034905156187f);
+  const float h = x * t * q * exp2_fast(-0.72134752044448170368f * x * x);
+  return (a > 0 ? a : 0.0f * a) - h;  // 0 * a: NaN stays, and -infinity has no value
+}
 LATHE_DEVICE float gelu_tanh(float a) { return a * sigmoid(1.59576912160573071176f * fmaf(0.044715f * a * a, a, a)); }
 LATHE_DEVICE float thresholded_relu(float a, float x) { return a > x ? a : 0.0f; }
 LATHE_DEVICE float mish(float a) { return a * tanhf(softplus(a)); }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Independent work of a build on all cores.
+#pragma once
+
+#include <functional>
+
+#include "base/result.h"
+
+namespace lathe {
+
+// Calls work(i) for each i < count, in any order and from several threads; what has not begun after so many seconds is
+// left. `progress` is called by the calling thread alone; its error ends the work and is returned. What work() throws
+// is thrown here once all threads have ended.
+Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, double seconds,
+                      const std::function<Result<>(double)>& progress);
+
+}  // namespace lathe

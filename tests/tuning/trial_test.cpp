@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The smaller problems on which the fastest candidates are checked.
+#include "tuning/trial.h"
+
+#include <gtest/gtest.h>
+
+namespace lathe {
+namespace {
+
+Operand operand(Dims dims, Dims strides) {
+  Operand operand;
+  operand.dims = to_shape(dims);
+  operand.strides = to_shape(strides);
+  operand.opt_dims = std::move(dims);
+  operand.opt_strides = std::move(strides);
+  return operand;
+}
+
+Operand linear(const Dims& dims) { return operand(dims, dense_strides(dims, Layout::linear)); }
+
+Operand channels_last(const Dims& dims) { return operand(dims, dense_strides(dims, Layout::channels_last)); }
+
+Problem copy(Operand from, Operand to) {
+  Problem problem;
+  problem.operands = {std::move(from)};
+  problem.outputs = {std::move(to)};
+  return problem;
+}
+
+TEST(CutDown, ConvolutionsKeepChannelsWeightsAndPitch) {
+  ConvolutionAttrs attrs;
+  attrs.stride = {1, 1};
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  attrs.dilation = {1, 1};
+  Problem problem;
+  problem.attributes = &attrs;
+  // A part of 64 channels of pixels that hold 96.
+  problem.inputs = {operand({32, 64, 112, 112}, {112 * 112 * 96, 1, 112 * 96, 96}), channels_last({64, 64, 3, 3})};
+  problem.outputs = {channels_last({32, 64, 112, 112})};
+  problem.operands = {operand({32, 64, 112, 112}, {0, 1, 0, 0})};
+  const Problem small = cut_down(problem);
+  EXPECT_EQ(small.inputs[0].opt_dims, (Dims{2, 64, 14, 14}));
+  EXPECT_EQ(small.inputs[0].opt_strides, (Dims{14 * 14 * 96, 1, 14 * 96, 96}));
+  EXPECT_EQ(small.inputs[1].opt_dims, problem.inputs[1].opt_dims);
+  EXPECT_EQ(small.outputs[0].opt_dims, (Dims{2, 64, 14, 14}));
+  EXPECT_EQ(small.operands[0].opt_strides, (Dims{0, 1, 0, 0}));
+  EXPECT_EQ(as_constant(small.outputs[0].dims), small.outputs[0].opt_dims);
+  EXPECT_EQ(as_constant(small.outputs[0].strides), small.outputs[0].opt_strides);
+}
+
+TEST(CutDown, PointwiseWorkKeepsWhatIsReadInVectors) {
+  const Problem small = cut_down(copy(linear({32, 3, 640, 600}), channels_last({32, 3, 640, 600})));
+  EXPECT_EQ(small.outputs[0].opt_dims, (Dims{2, 3, 14, 600}));
+  EXPECT_EQ(small.outputs[0].opt_strides, (Dims{3 * 14 * 600, 1, 3 * 600, 3}));
+  EXPECT_EQ(small.operands[0].opt_strides, (Dims{3 * 14 * 600, 14 * 600, 600, 1}));
+  EXPECT_EQ(cut_down(copy(linear({4096, 768}), linear({4096, 768}))).outputs[0].opt_dims, (Dims{67, 768}));
+  EXPECT_EQ(cut_down(copy(linear({100000}), linear({100000}))).outputs[0].opt_dims, (Dims{100000}));
+}
+
+TEST(CutDown, OtherOpsKeepAllButTheirBatch) {
+  SoftmaxAttrs softmax;
+  softmax.axis = 1;
+  Problem problem;
+  problem.attributes = &softmax;
+  problem.inputs = {linear({32768, 1000})};
+  problem.outputs = {linear({32768, 1000})};
+  EXPECT_EQ(cut_down(problem).outputs[0].opt_dims, (Dims{67, 1000}));
+
+  ReduceAttrs reduce;
+  reduce.axes = {0};
+  reduce.keepdims = true;
+  problem.attributes = &reduce;
+  problem.outputs = {linear({1, 1000})};
+  EXPECT_EQ(cut_down(problem).inputs[0].opt_dims, (Dims{32768, 1000})) << "what is reduced is not a batch";
+}
+
+}  // namespace
+}  // namespace lathe
