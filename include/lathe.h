@@ -75,6 +75,11 @@ TENSORRTAPI bool setCpuThreads(nvinfer1::IBuilderConfig& config, int32_t threads
 TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntime& runtime, int32_t threads) noexcept;
 TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads) noexcept;
 
+// Lets go of the GPUs that nothing uses any more. A GPU that was built for or that ran an engine is otherwise kept open
+// until the process ends, since opening it again takes some tenths of a second; meanwhile its context holds some
+// hundred MiB of its memory. No error is possible.
+TENSORRTAPI void releaseIdleDevices() noexcept;
+
 // ---- Engines -------------------------------------------------------------------------------------------------------
 
 // Like IRuntime::deserializeCudaEngine for a plan file, which is mapped rather than read: loading takes milliseconds

@@ -22,23 +22,28 @@ namespace lathe::api {
 namespace {
 
 // Starting a GPU takes longer than building a small engine, so those that were used are kept, as CUDA's runtime does,
-// until the process ends. One that a fault has ended is let go: it starts anew once no engine holds it.
+// until the process ends.
+struct KeptDevices {
+  std::mutex mutex;
+  std::set<std::shared_ptr<Device>> devices;
+};
+
+KeptDevices& kept_devices() {
+  static auto& kept = *new KeptDevices;  // for threads that outlive main()
+  return kept;
+}
+
+// A device that a fault has ended is let go: it starts anew once no engine holds it.
 template <class Open>
 Result<std::shared_ptr<Device>> open_and_keep(Open&& open) {
-  static auto& mutex = *new std::mutex;  // for threads that outlive main()
-  static auto& kept = *new std::set<std::shared_ptr<Device>>;
   Result<std::shared_ptr<Device>> device = open();
   if (!device && device.error().code == ErrorCode::device_lost) {
-    std::set<std::shared_ptr<Device>> released;
-    {
-      const std::lock_guard lock(mutex);
-      released.swap(kept);
-    }
-    released.clear();
+    release_devices();
     device = open();
   }
-  const std::lock_guard lock(mutex);
-  if (device) kept.insert(*device);
+  KeptDevices& kept = kept_devices();
+  const std::lock_guard lock(kept.mutex);
+  if (device) kept.devices.insert(*device);
   return device;
 }
 
@@ -76,6 +81,13 @@ std::unique_ptr<Tactic> library_tactic(const char* name,
 }
 
 }  // namespace
+
+void release_devices() {
+  KeptDevices& kept = kept_devices();
+  std::set<std::shared_ptr<Device>> released;  // destroyed without the lock
+  const std::lock_guard lock(kept.mutex);
+  released.swap(kept.devices);
+}
 
 Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, int cpu_threads) {
   LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(plan));

@@ -11,6 +11,9 @@ namespace lathe::api {
 // The device that runs a plan: what its header's target names. `cpu_threads` as in setCpuThreads().
 Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, int cpu_threads);
 
+// Lets go of the GPUs that are kept open; those that an engine uses stay open for as long.
+void release_devices();
+
 // Libraries whose kernels may be used beside our own, where the target has them.
 struct LibrarySources {
   bool cublaslt = false;

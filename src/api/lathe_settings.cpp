@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/builder_config.h"
+#include "api/devices.h"
 #include "api/runtime.h"
 #include "api/runtime_configs.h"
 #include "lathe.h"
@@ -39,6 +40,8 @@ Result<std::string> layer_pattern(const char* layer) {
 }  // namespace
 
 const char* latheVersion() noexcept { return LATHE_VERSION; }
+
+void releaseIdleDevices() noexcept { api::release_devices(); }
 
 const char* lastError() noexcept { return api::last_error(); }
 

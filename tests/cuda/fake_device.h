@@ -11,6 +11,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "fake_cuda/driver/control.h"
+#include "lathe.h"
 
 namespace lathe::cuda {
 
@@ -37,6 +38,7 @@ class FakeDeviceTest : public testing::Test {
     fake_cuda_reset();
   }
   void TearDown() override {
+    releaseIdleDevices();
     for (const char* kind : kLiveKinds) EXPECT_EQ(fake_cuda_live(kind), 0u) << kind << " leaked";
     EXPECT_EQ(fake_cuda_current_context(), nullptr);
   }
