@@ -164,6 +164,19 @@ TEST(Emulator, ReportsInvalidAddresses) {
   expect_failure("*reinterpret_cast<int*>(0x10) = 1;", "access to an invalid address");
 }
 
+TEST(Emulator, ReportsStackOverflows) {
+  expect_failure(R"(
+    struct Deep {
+      static int sum(int n) {
+        volatile int row[64];
+        row[n % 64] = n;
+        return n == 0 ? 0 : sum(n - 1) + row[n % 64];
+      }
+    };
+    x[0] = Deep::sum(x[0] + (1 << 20));)",
+                 "the stack overflows");
+}
+
 TEST(Emulator, ReportsMisalignedVectors) {
   expect_failure("x[0] = load_vector<4>(x + 1 + thread_x()).at[0];", "access of 16 bytes");
   expect_failure("store_vector(x + 1 + thread_x(), Vec<int, 2>{});", "access of 8 bytes");

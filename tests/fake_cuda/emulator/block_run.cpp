@@ -234,13 +234,20 @@ void BlockRun::fail(const std::string& message) {
   __builtin_unreachable();
 }
 
-void BlockRun::fault(const void* address) {
-  const auto* byte = static_cast<const unsigned char*>(address);
-  if (threads_[current_]->stack.is_guard(address)) fail("the stack overflows");
-  if (byte >= mapping_ && byte < mapping_ + mapping_bytes_)
-    fail("access at " + std::to_string(byte - shared_) + " of " + std::to_string(launch_->shared_bytes) +
-         " bytes of shared memory");
-  fail("access to an invalid address");
+// A handler may not allocate, and sanitizers hold all that follows a handler that never returned to be part of it.
+void BlockRun::fault(const void* address, void* signal_context) {
+  faulted_ = address;
+  threads_[current_]->stack.redirect(signal_context, report_fault);
+}
+
+void BlockRun::report_fault() {
+  BlockRun& run = *running;
+  const auto* byte = static_cast<const unsigned char*>(run.faulted_);
+  if (run.threads_[run.current_]->stack.is_guard(byte)) run.fail("the stack overflows");
+  if (byte >= run.mapping_ && byte < run.mapping_ + run.mapping_bytes_)
+    run.fail("access at " + std::to_string(byte - run.shared_) + " of " + std::to_string(run.launch_->shared_bytes) +
+             " bytes of shared memory");
+  run.fail("access to an invalid address");
 }
 
 }  // namespace emulator

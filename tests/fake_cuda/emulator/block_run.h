@@ -53,7 +53,8 @@ class BlockRun {
   void copy_async_wait(int pending);
   void dependency_wait() { waited_for_dependency_ = true; }
   [[noreturn]] void fail(const std::string& message);
-  [[noreturn]] void fault(const void* address);
+  // For the handler of a signal: the fiber reports the fault in place of going on.
+  void fault(const void* address, void* signal_context);
   bool is_shared(const void* address, size_t bytes) const;
 
  private:
@@ -86,6 +87,7 @@ class BlockRun {
   void wait(const char* what);
   std::string describe_deadlock() const;
   static void entry();
+  static void report_fault();
 
   const Launch* launch_ = nullptr;
   std::vector<std::unique_ptr<Thread>> threads_;
@@ -94,6 +96,7 @@ class BlockRun {
   int barrier_arrived_ = 0;
   bool waited_for_dependency_ = false;
   std::string error_;
+  const void* faulted_ = nullptr;
   Resume scheduler_{};
   unsigned char* mapping_ = nullptr;  // guard page, pages of shared memory, guard page
   size_t mapping_bytes_ = 0;

@@ -28,8 +28,8 @@ struct sigaction previous[2];
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 
 // A fault of device code ends its launch; any other goes where it would have gone.
-void on_fault(int signal, siginfo_t* info, void*) {
-  if (host && host->active) host->run.fault(info->si_addr);
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (host && host->active) return host->run.fault(info->si_addr, context);
   sigaction(signal, &previous[signal == SIGBUS], nullptr);
 }
 
@@ -38,7 +38,7 @@ void install_handler() {
   std::call_once(once, [] {
     struct sigaction action = {};
     action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &previous[i]);
   });
 }

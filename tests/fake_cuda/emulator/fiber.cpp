@@ -2,6 +2,7 @@
 #include "fiber.h"
 
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <cstdint>
 #include <cstring>
@@ -69,6 +70,14 @@ void FiberStack::prepare(Resume& resume, void (*entry)()) {
   resume = words;
 }
 
+void FiberStack::redirect(void* signal_context, void (*entry)()) {
+  auto* top = reinterpret_cast<uint64_t*>(base_ + kStackBytes);
+  *--top = 0;  // the address to return to
+  greg_t* registers = static_cast<ucontext_t*>(signal_context)->uc_mcontext.gregs;
+  registers[REG_RSP] = reinterpret_cast<greg_t>(top);
+  registers[REG_RIP] = reinterpret_cast<greg_t>(entry);
+}
+
 #else
 
 void switch_flow(Resume& from, Resume& to) { swapcontext(&from, &to); }
@@ -80,6 +89,17 @@ void FiberStack::prepare(Resume& resume, void (*entry)()) {
   resume.uc_link = nullptr;
   makecontext(&resume, entry, 0);
 }
+
+#if defined(__aarch64__)
+void FiberStack::redirect(void* signal_context, void (*entry)()) {
+  mcontext_t& registers = static_cast<ucontext_t*>(signal_context)->uc_mcontext;
+  registers.sp = reinterpret_cast<uintptr_t>(base_ + kStackBytes);
+  registers.pc = reinterpret_cast<uintptr_t>(entry);
+  registers.regs[30] = 0;  // the address to return to
+}
+#else
+void FiberStack::redirect(void*, void (*entry)()) { entry(); }
+#endif
 
 #endif
 

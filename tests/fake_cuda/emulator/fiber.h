@@ -30,6 +30,8 @@ class FiberStack {
   bool allocate();  // once; false when there is no memory
   // The start of a flow that calls entry() on this stack. entry must not return.
   void prepare(Resume& resume, void (*entry)());
+  // For the handler of a signal: when it returns, the flow that ran on this stack calls entry() in place of going on.
+  void redirect(void* signal_context, void (*entry)());
   // Whether `address` is in the page below the stack, which overflows touch.
   bool is_guard(const void* address) const;
 
