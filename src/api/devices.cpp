@@ -126,6 +126,7 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
   options.target = target;
   options.fuse_narrow_types = true;
   options.fuse_prologues = true;
+  options.fuse_movement = true;
   options.least_pixel = 4;
   options.passes.integer_products = true;
   options.tuner.compiler = compiler_.get();

@@ -155,9 +155,9 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   built->report.seconds_passes = seconds_since(start);
   LATHE_ASSIGN(profiles, resolve_profiles(graph, options));  // passes may have made symbols
 
-  std::vector<Region> regions =
-      group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types});
-  const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel);
+  std::vector<Region> regions = group_regions(
+      graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types, options.fuse_movement});
+  const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel, options.fuse_movement);
   Tuner tuner(options.tuner);
   if (options.tuner.compiler) LATHE_TRY(decide_all(graph, placement, regions, profiles, tuner, options));
   Emitter emitter(graph, placement, std::move(profiles), tuner, options, *built);

@@ -52,49 +52,6 @@ void Emitter::add_step(plan::Step step, std::string kind, std::vector<std::strin
   plan_.steps.push_back(std::move(step));
 }
 
-Problem Emitter::problem_of(const Region& region) {
-  Problem problem;
-  const bool kernel = region.kind != RegionKind::pointwise;
-  if (kernel) {
-    problem.attributes = &region.root->attributes();
-    const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
-    for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
-      const Value* input = region.input(i);
-      problem.inputs.push_back(input ? operand_of(input) : Operand());
-      problem.inputs.back().omitted = !input;
-      if (i == 0 && wants_channels_last(region)) {
-        problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);
-        problem.inputs[0].opt_strides = at_optimum(problem.inputs[0].strides);
-        problem.inputs[0].offset = 0;
-      }
-    }
-  }
-  const Shape& result = region.result()->shape();
-  for (const Value* value : region.operands) {
-    const bool is_bias = kernel && value == region.root->input(2) && value->rank() == 1 && result.size() > 1;
-    if (is_bias) {  // a convolution's bias runs along dimension 1
-      Operand bias = operand_of(value);
-      bias.dims = result;
-      bias.strides.assign(result.size(), 0);
-      bias.strides[1] = 1;
-      bias.opt_dims = at_optimum(bias.dims);
-      bias.opt_strides = at_optimum(bias.strides);
-      problem.operands.push_back(std::move(bias));
-    } else {
-      problem.operands.push_back(operand_of(value, &result));
-    }
-  }
-  for (const Region::Prologue& prologue : region.prologues) {
-    std::vector<Operand> operands;
-    for (const Value* value : prologue.operands) operands.push_back(operand_of(value, &prologue.source->shape()));
-    problem.add_prologue(prologue.input, prologue.program, std::move(operands));
-  }
-  for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
-  problem.program = region.program;
-  problem.symbols = optimum_;
-  return problem;
-}
-
 // Input `value` the way a kernel reads it: its placed tensor, or the channels-last copy that problem_of() asked for.
 TensorId Emitter::as_read(const Value* value, const Operand& operand, bool transposed) {
   const auto copy = channels_last_.find(value);
@@ -106,29 +63,6 @@ TensorId Emitter::as_read(const Value* value, const Operand& operand, bool trans
   std::swap(tensor.dims[last], tensor.dims[last - 1]);
   std::swap(tensor.strides[last], tensor.strides[last - 1]);
   return add_tensor(std::move(tensor));
-}
-
-// The dims that a channels-last copy has room for.
-Shape Emitter::pixel_dims(const Value* x) const {
-  Shape dims = x->shape();
-  const auto channels = dims[1].as_constant();
-  if (channels && *channels < least_pixel_) dims[1] = least_pixel_;
-  return dims;
-}
-
-// Convolutions read channels-last. The few channels of a network's input they read as they come, unless the device
-// would rather have pixels of a certain size.
-bool Emitter::wants_channels_last(const Region& region) const {
-  if (tactics_.empty() || (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution)))
-    return false;
-  const Value* x = region.input(0);
-  if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
-    return false;
-  const auto channels = x->shape()[1].as_constant();
-  constexpr int64_t kFewChannels = 4;
-  const bool planar = region.root->is(OpKind::convolution) && region.root->attrs<ConvolutionAttrs>().groups == 1 &&
-                      channels && *channels <= kFewChannels && placement_.is_dense_linear(x);
-  return !planar || least_pixel_ > 0;
 }
 
 Result<> Emitter::emit_kernel(const Region& region) {

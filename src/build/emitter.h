@@ -58,6 +58,8 @@ class Emitter {
 
   // Problems
   Problem problem_of(const Region& region);
+  Problem arranged_problem_of(const Region& region);
+  Operand operand_by(const ir::Value* value, const AxisView& view, const Shape& axes) const;
   Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
   Operand operand_at(const plan::Tensor& tensor) const;
   Dims at_optimum(const Shape& shape) const;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "build/expression.h"
 #include "build/program_builder.h"
 #include "build/prologues.h"
 #include "build/region.h"
@@ -63,19 +64,25 @@ class Grouper {
       : graph_(graph),
         fuse_(options.fuse),
         prologues_(options.fuse && options.prologues),
+        movement_(options.fuse && options.movement),
         narrow_types_(options.narrow_types) {}
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
-      if (is_programmable(**it, narrow_types_) && all_broadcast(**it) && !owner_.contains(it->get()))
-        take_expression(it->get());
+      if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
     if (prologues_) join_prologues();
     return in_order();
   }
 
  private:
+  // Expressions are found from their ends.
+  bool starts_expression(const Node& node) const {
+    if (reorders_elements(node)) return movement_;
+    return is_programmable(node, narrow_types_) && all_broadcast(node);
+  }
+
   bool takes_epilogue(const Node& node) const {
     if (!is_heavy(node) || node.num_outputs() != 1) return false;
     const DType from = node.input(0)->dtype(), to = node.output()->dtype();
@@ -123,48 +130,31 @@ class Grouper {
     return nullptr;
   }
 
-  // The expression that ends at `last`: producers join while all their readers are inside and shapes agree.
+  // The expression that ends at `last`: producers join while all their readers are inside and see them alike.
   void take_expression(Node* last) {
-    std::vector<Node*> nodes = {last};
-    std::unordered_set<const Node*> inside = {last};
-    const auto joins = [&](const Node* node) {
-      if (!node || owner_.contains(node) || inside.contains(node) || !is_programmable(*node, narrow_types_) ||
-          !all_broadcast(*node) || node->output()->is_graph_output() ||
-          node->output()->shape() != last->output()->shape())
-        return false;
-      return std::all_of(node->output()->uses().begin(), node->output()->uses().end(),
-                         [&](const ir::Use& use) { return inside.contains(use.node); });
+    Expression expression(last);
+    if (!expression.is_known()) return;
+    const auto may_join = [&](const Node& node) {
+      if (owner_.contains(&node)) return false;
+      if (moves_elements(node)) return movement_;
+      return is_programmable(node, narrow_types_) && all_broadcast(node);
     };
-    for (bool grown = fuse_; grown && nodes.size() < kMaxProgramCode / 4;) {
-      grown = false;
-      for (size_t i = 0; i < nodes.size() && !grown; ++i)
-        for (Value* input : nodes[i]->inputs())
-          if (joins(input->producer())) {
-            nodes.push_back(input->producer());
-            inside.insert(input->producer());
-            grown = true;
-            break;
-          }
+    while (fuse_ && expression.size() < kMaxProgramCode / 4 && expression.grow(may_join)) {
     }
-    while (!build_expression(nodes, last)) nodes.pop_back();  // too many operands: the last to join leaves
-  }
-
-  bool build_expression(std::vector<Node*> nodes, Node* last) {
-    std::sort(nodes.begin(), nodes.end(), [&](Node* a, Node* b) { return position(a) < position(b); });
-    ProgramBuilder program;
-    for (Node* node : nodes)
-      if (!program.add(*node)) return false;
+    expression.trim();
+    // What only moves elements is a copy, as a transposition alone is: several of them are one.
+    if (expression.is_movement_only() && expression.size() == 1 && last->is(OpKind::transpose)) return;
     Region region = region_of(RegionKind::pointwise, last);
-    region.nodes = nodes;
-    region.program = program.finish(last->output(), region.operands);
+    const auto at = [&](const Node* node) { return position(node); };
+    while (!expression.make_region(at, region)) expression.drop_last();  // too many operands or axes
     add(std::move(region), last->output());
-    return true;
   }
 
   // Expressions that only one kernel reads become part of it, where it may compute them.
   void join_prologues() {
     for (Region& expression : regions_) {
-      if (expression.kind != RegionKind::pointwise || !expression.result()->has_single_use()) continue;
+      if (expression.kind != RegionKind::pointwise || expression.arrangement || !expression.result()->has_single_use())
+        continue;
       const ir::Use& use = expression.result()->uses()[0];
       const auto owner = owner_.find(use.node);
       if (owner == owner_.end()) continue;
@@ -215,6 +205,7 @@ class Grouper {
   const ir::Graph& graph_;
   bool fuse_;
   bool prologues_;
+  bool movement_;
   bool narrow_types_;
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;

@@ -58,8 +58,9 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
   return result;
 }
 
-Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, int64_t least_pixel)
-    : graph_(graph), plain_(plain), least_pixel_(least_pixel) {
+Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, int64_t least_pixel,
+                     bool movement)
+    : graph_(graph), plain_(plain), least_pixel_(least_pixel), movement_(movement) {
   for (const Value* input : graph.inputs()) entries_[input];
   for (const auto& node : graph.nodes())
     for (size_t i = 0; i < node->num_outputs(); ++i) entries_[node->output(i)];
@@ -78,6 +79,19 @@ bool Placement::is_image_for_convolution(const Value* value) const {
   return use.index == 0 && use.node->is(OpKind::convolution) && use.node->attrs<ConvolutionAttrs>().groups == 1;
 }
 
+// An expression that changes no more than types copies what it reads: at once into the layout that its readers want.
+std::optional<Layout> Placement::layout_for_readers(const Region& region) const {
+  const Value* value = region.result();
+  if (!movement_ || !region.program.is_identity()) return std::nullopt;
+  if (value->is_graph_output()) return value->uses().empty() ? std::optional(Layout::linear) : std::nullopt;
+  const auto channels = value->shape()[1].as_constant();
+  if (!channels || *channels < std::max<int64_t>(least_pixel_, 2)) return std::nullopt;
+  const bool for_convolutions = std::all_of(value->uses().begin(), value->uses().end(), [](const ir::Use& use) {
+    return use.index == 0 && (use.node->is(OpKind::convolution) || use.node->is(OpKind::deconvolution));
+  });
+  return for_convolutions ? std::optional(Layout::channels_last) : std::nullopt;
+}
+
 // Convolutions and their kin write channels-last; pointwise, normalisation, slicing and concatenation keep what they
 // read; the rest is row-major.
 void Placement::assign_layouts(const std::vector<Region>& regions) {
@@ -94,7 +108,8 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     if (is_spatial(region)) {
       last = true;
     } else if (region.kind == RegionKind::pointwise) {
-      last = any_channels_last(region.operands, result);
+      const std::optional<Layout> wanted = layout_for_readers(region);
+      last = wanted ? *wanted == Layout::channels_last : any_channels_last(region.operands, result);
       if (!last && is_image_for_convolution(result)) {
         last = true;
         entry(result).pixel = least_pixel_;
@@ -287,6 +302,7 @@ void Placement::link_over_operands(const std::vector<Region>& regions) {
   for (size_t i = 0; i < regions.size(); ++i) {
     const Region& region = regions[i];
     if (region.kind != RegionKind::pointwise && region.kind != RegionKind::kernel) continue;
+    if (region.arrangement) continue;  // it reads elements that lie elsewhere than the one it writes
     const Value* result = region.result();
     if (entry(result).link != Link::none || result->is_graph_output() || introduces_symbols(region, graph_)) continue;
     for (const Value* operand : region.operands) {

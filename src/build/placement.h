@@ -26,8 +26,10 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
 
 class Placement {
  public:
-  // `plain` keeps everything row-major and apart, for plans without strided kernels. `least_pixel`: see BuildOptions.
-  Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, int64_t least_pixel = 0);
+  // `plain` keeps everything row-major and apart, for plans without strided kernels. `least_pixel` and `movement`
+  // (fuse_movement): see BuildOptions.
+  Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, int64_t least_pixel = 0,
+            bool movement = false);
 
   Layout layout(const ir::Value* value) const;
   Location location(const ir::Value* value) const;
@@ -53,6 +55,7 @@ class Placement {
   };
 
   bool is_image_for_convolution(const ir::Value* value) const;
+  std::optional<Layout> layout_for_readers(const Region& region) const;
   void assign_layouts(const std::vector<Region>& regions);
   void link_views(const std::vector<Region>& regions);
   void link_concat(const Region& region);
@@ -67,6 +70,7 @@ class Placement {
   const ir::Graph& graph_;
   bool plain_;
   int64_t least_pixel_;
+  bool movement_;
   std::unordered_map<const ir::Value*, Entry> entries_;
   std::unordered_map<const ir::Value*, RegionKind> producer_kinds_;
   std::unordered_map<const ir::Value*, const ir::Value*> copied_views_;  // results of views that copy: what they read

@@ -239,6 +239,13 @@ bool ProgramBuilder::add(const ir::Node& node) {
   return true;
 }
 
+bool ProgramBuilder::add_moved(const ir::Node& node, bool is_added) {
+  if (!is_added && !room(1, 0)) return false;
+  const int from = is_added ? sources_.at(node.input(0)) : operand(node.input(0));
+  sources_[node.output()] = from;
+  return true;
+}
+
 bool ProgramBuilder::add_bias(ir::Value* bias) {
   push(Opcode::add, {kAccumulator, operand(bias)});
   // What reads the root's result from here on reads the biased one.

@@ -21,6 +21,12 @@ class ProgramBuilder {
   // Adds the node's instructions. False, changing nothing, when the program would exceed the limits of
   // device/program.h.
   bool add(const ir::Node& node);
+  // The result of a node that computes nothing is its first input: one that was added, or memory that is read anew,
+  // whether or not that value is an operand already. False, changing nothing, when that is one too many.
+  bool add_moved(const ir::Node& node, bool is_added);
+  // The next node that reads this value, which none that was added made, has it as an operand of its own.
+  void forget(const ir::Value* value) { sources_.erase(value); }
+  size_t num_operands() const { return operands_.size(); }
   // Adds `bias[channel]` to the accumulator.
   bool add_bias(ir::Value* bias);
 

@@ -2,8 +2,10 @@
 // Regions: the pieces of a graph that become one step each (or none, for views).
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "build/axes.h"
 #include "device/program.h"
 #include "ir/graph.h"
 
@@ -34,6 +36,15 @@ struct Region {
     std::vector<ir::Value*> operands;
   };
   std::vector<Prologue> prologues;
+
+  // Where nodes of the region move elements: the axes that it works on, and by which the others are read and written.
+  struct Arrangement {
+    Shape axes;
+    std::vector<AxisView> operands;
+    AxisView result;
+  };
+  std::optional<Arrangement> arrangement;
+
   std::vector<Region> absorbed;  // the expressions that the prologues compute, as regions of their own
 
   const ir::Value* result() const { return outputs[0]; }
@@ -45,6 +56,7 @@ struct GroupingOptions {
   bool fuse = true;           // false keeps every node apart (for comparing against)
   bool prologues = false;     // kernels may compute their input as they read it
   bool narrow_types = false;  // f16, bf16 and small integers may be operands and results; regions compute in f32
+  bool movement = false;      // expressions may read and write in another order
 };
 
 // Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong

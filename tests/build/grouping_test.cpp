@@ -13,7 +13,7 @@ std::vector<std::string> grouped(const std::string& body, bool prologues = true)
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::vector<std::string> lines;
   if (!graph) return lines;
-  for (const Region& region : group_regions(*graph, {true, prologues, true})) {
+  for (const Region& region : group_regions(*graph, {true, prologues, true, prologues})) {
     std::string line;
     for (const Region::Prologue& prologue : region.prologues)
       line += fmt::format("{}[{}] ", prologue.input, to_text(prologue.program));
@@ -166,6 +166,93 @@ TEST(Grouping, AttentionComputesAllThree) {
     %y = attention{scale=0.25}(%a, %b, %d)
     output %y)"),
             Lines({"cast", "0[in=1; r1=relu r0; out r1] 1[in=1; r1=silu r0; out r1] attention"}));
+}
+
+// What a region's operands and result are: the axes that each of their dimensions consists of.
+std::string arranged(const std::string& body) {
+  const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph) << graph.error().to_string();
+  std::string text;
+  if (!graph) return text;
+  const auto describe = [](const AxisView& view) {
+    std::string dims;
+    for (const auto& axes : view.axes) dims += fmt::format("{}", fmt::join(axes, "*")) + " ";
+    return dims;
+  };
+  for (const Region& region : group_regions(*graph, {true, true, true, true})) {
+    if (!region.arrangement) continue;
+    text += to_string(region.arrangement->axes) + ":";
+    for (const AxisView& view : region.arrangement->operands) text += " (" + describe(view) + ")";
+    text += " -> " + describe(region.arrangement->result);
+  }
+  return text;
+}
+
+TEST(Grouping, AxesOfHeads) {
+  EXPECT_EQ(arranged(R"(
+    symbol n in [1, 9]
+    input %x: f32[n, 5, 32]
+    input %b: f32[32]
+    %y = elementwise{op=add}(%x, %b)
+    %s = constant{value=i64[4]{0, 0, 4, 8}}()
+    %r = reshape(%y, %s)
+    %t = transpose{perm=[0, 2, 1, 3]}(%r)
+    output %t)"),
+            "[s0, 4, 5, 8]: (0 2 1*3 ) (0 2 1*3 ) -> 0 1 2 3 ");
+}
+
+TEST(Grouping, AxesOfDimensionsThatDoNotNest) {
+  EXPECT_EQ(arranged(R"(
+    input %x: f32[6, 4]
+    %s = constant{value=i64[2]{4, 6}}()
+    %a = activation{op=relu}(%x)
+    %r = reshape(%a, %s)
+    %t = transpose{perm=[1, 0]}(%r)
+    output %t)"),
+            "");
+  EXPECT_EQ(arranged(R"(
+    input %x: f32[12, 4]
+    %s = constant{value=i64[2]{6, 8}}()
+    %a = activation{op=relu}(%x)
+    %r = reshape(%a, %s)
+    %t = transpose{perm=[1, 0]}(%r)
+    output %t)"),
+            "[2, 4, 6]: (2*0 1 ) -> 0*1 2 ");
+}
+
+TEST(Grouping, MovementThatHasOtherReaders) {
+  const std::string body = R"(
+    input %x: f32[6, 4]
+    input %y: f32[4, 6]
+    %t = transpose{perm=[1, 0]}(%x)
+    %a = elementwise{op=add}(%t, %y)
+    output %a)";
+  EXPECT_EQ(grouped(body), Lines({"transpose elementwise"}));
+  EXPECT_EQ(grouped(body, false), Lines({"transpose", "elementwise"}));
+  EXPECT_EQ(grouped(body + "\n    output %t"), Lines({"transpose", "elementwise"}));
+}
+
+// A reshape of what lies in memory as it is viewed costs nothing: the kernel still computes what it reads.
+TEST(Grouping, ViewsOfMemoryStayViews) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f16[4, 64]
+    %s = constant{value=i64[3]{2, 2, 64}}()
+    %r = reshape(%x, %s)
+    %c = cast{to=f32}(%r)
+    %y = reduce{op=sum, axes=[2]}(%c)
+    output %y)"),
+            Lines({"reshape", "0[in=1; out r0] reduce"}));
+}
+
+TEST(Grouping, ViewsOfImagesAreRead) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[2, 8, 6, 6]
+    %s = constant{value=i64[3]{2, 8, 36}}()
+    %p = pooling{op=max, window=[2, 2], stride=[1, 1], pads_begin=[0, 0], pads_end=[1, 1], dilation=[1, 1]}(%x)
+    %r = reshape(%p, %s)
+    %a = activation{op=silu}(%r)
+    output %a)"),
+            Lines({"pooling", "reshape activation"}));
 }
 
 }  // namespace

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs whose expressions read and write in another order, built for the emulator.
+#include <gtest/gtest.h>
+
+#include "cuda/emulated_engine.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr int64_t kLeastPixel = 4;
+
+TEST(MovementEngines, CastsWriteTheLayoutThatConvolutionsRead) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f32[n, 8, 5, 7]
+    %w = constant{value=f16[8, 8, 3, 3]{~1}}()
+    %c = cast{to=f16}(%x)
+    %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%c, %w)
+    %p = pooling{op=max, window=[2, 2], stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%y)
+    %f = cast{to=f32}(%p)
+    output %f)",
+                            {{3, 8, 5, 7}}, 4e-3, kLeastPixel),
+            Kernels({"copy", "conv", "pooling", "copy"}));
+}
+
+TEST(MovementEngines, TransposedOperandsAndResults) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 9]
+    input %x: f16[n, 6, 33]
+    input %y: f32[33, n, 6]
+    input %b: f32[6, 1]
+    %t = transpose{perm=[1, 2, 0]}(%y)
+    %c = cast{to=f32}(%x)
+    %s = elementwise{op=add}(%c, %t)
+    %a = activation{op=silu}(%s)
+    %m = elementwise{op=mul}(%a, %b)
+    %z = transpose{perm=[2, 0, 1]}(%m)
+    %h = cast{to=f16}(%z)
+    output %h)",
+                            {{5, 6, 33}, {33, 5, 6}, {6, 1}}, 4e-3),
+            Kernels({"pointwise"}));
+}
+
+// One value may be read in its own order and in another.
+TEST(MovementEngines, AValueAndItsTransposition) {
+  EXPECT_EQ(run_on_emulator(R"(
+    input %x: f32[12, 12]
+    %t = transpose{perm=[1, 0]}(%x)
+    %s = elementwise{op=sub}(%x, %t)
+    %u = elementwise{op=mul}(%s, %x)
+    output %u)",
+                            {{12, 12}}),
+            Kernels({"pointwise"}));
+}
+
+TEST(MovementEngines, PixelShuffle) {
+  for (const char* mode : {"dcr", "crd"})
+    EXPECT_EQ(run_on_emulator(fmt::format(R"(
+    symbol n in [1, 3]
+    input %x: f16[n, 8, 5, 7]
+    %w = constant{{value=f16[12, 8, 1, 1]{{~1}}}}()
+    %y = convolution{{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}}(%x, %w)
+    %d = depth_to_space{{block=2, mode={}}}(%y)
+    %r = activation{{op=relu}}(%d)
+    %f = cast{{to=f32}}(%r)
+    output %f)",
+                                          mode),
+                              {{2, 8, 5, 7}}, 4e-3),
+              Kernels({"copy", "conv", "pointwise"}));
+}
+
+TEST(MovementEngines, SpaceToDepth) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 3]
+    input %x: f32[n, 3, 8, 10]
+    %a = elementwise{op=mul}(%x, %x)
+    %d = space_to_depth{block=2}(%a)
+    output %d)",
+                            {{2, 3, 8, 10}}),
+            Kernels({"pointwise"}));
+}
+
+// Channels are shuffled by a copy, not by two.
+TEST(MovementEngines, ShuffledChannels) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 3]
+    input %x: f32[n, 6, 4, 4]
+    %g = constant{value=i64[5]{0, 2, 3, 4, 4}}()
+    %c = constant{value=i64[4]{0, 6, 4, 4}}()
+    %r = reshape(%x, %g)
+    %t = transpose{perm=[0, 2, 1, 3, 4]}(%r)
+    %y = reshape(%t, %c)
+    output %y)",
+                            {{2, 6, 4, 4}}),
+            Kernels({"copy"}));
+}
+
+// What is moved and not computed with may be of any type.
+TEST(MovementEngines, IntegersAreCopied) {
+  EXPECT_EQ(run_on_emulator(R"(
+    input %x: i16[2, 4, 6, 6]
+    %d = depth_to_space{block=2, mode=dcr}(%x)
+    output %d)",
+                            {{2, 4, 6, 6}}),
+            Kernels({"copy"}));
+}
+
+}  // namespace
+}  // namespace lathe::cuda
