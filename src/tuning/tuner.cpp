@@ -22,6 +22,7 @@ constexpr double kMayBeWrongBy = 8;    // predictions, between tactics
 constexpr double kCompileShare = 0.6;  // of the budget's seconds
 constexpr double kUnlimited = 1e9;
 constexpr int kRounds = 5;
+constexpr double kOutOfTheRunning = 1.5;  // times the fastest: no noise makes up for that
 
 // A wrong kernel errs by the size of the values; rounding, Winograd's included, stays far below this.
 double tolerance(const Problem& problem) {
@@ -248,6 +249,7 @@ Result<bool> Tuner::measure(Job& job) {
       leave_out(job, trials.size(), trial.error());
   }
   if (trials.empty()) return false;
+  options_.log->print(Severity::verbose, "timing {}", job.text);
   LATHE_TRY(time(trials, job.candidates));
   std::stable_sort(job.candidates.begin(), job.candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.microseconds < b.microseconds; });
@@ -312,19 +314,22 @@ Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vec
   std::vector<std::vector<double>> times(trials.size());
   for (const auto& trial : trials) LATHE_TRY(trial->run(*queue_));  // warm-up
   const int rounds = trials.size() > 1 ? kRounds : 1;
+  double fastest = kUnlimited;  // of the first round
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < trials.size(); ++i) {
+      if (round > 0 && times[i][0] > kOutOfTheRunning * fastest) continue;
       LATHE_ASSIGN(const std::vector<double> sample,
                    options_.device->time(
                        *queue_, [&](Queue& queue) { return trials[i]->run(queue); }, 1));
       times[i].insert(times[i].end(), sample.begin(), sample.end());
+      if (round == 0) fastest = std::min(fastest, times[i][0]);
     }
   for (size_t i = 0; i < trials.size(); ++i) {
     std::sort(times[i].begin(), times[i].end());
     // A low quantile, for noise only ever adds; rounded as the timing cache keeps it, so that both give the same plan.
     candidates[i].microseconds = static_cast<float>(times[i][times[i].size() / 3]);
-    options_.log->print(Severity::verbose, "  {} {}: {:.1f} us", candidates[i].tactic->name(),
-                        candidates[i].config.text, candidates[i].microseconds);
+    options_.log->print(Severity::verbose, "  {} {}: {:.1f} us, predicted {:.1f}", candidates[i].tactic->name(),
+                        candidates[i].config.text, candidates[i].microseconds, candidates[i].config.predicted_us);
   }
   return {};
 }

@@ -114,11 +114,15 @@ def count_passed(shards):
     return sum(len(re.findall(r"^\[       OK \]", out, re.M)) for _, out, _, _ in shards)
 
 
+def failures(shards):
+    return [name for _, out, _, _ in shards for name in re.findall(r"^\[  FAILED  \] (.+) \(\d+ ms\)", out, re.M)]
+
+
 def check_kernels(arguments, folder):
     shards = run_shards(arguments, SHARDS, arguments.cases)
     if arguments.cases == KERNEL_SUITES:
         shards += [shard for cases in LIBRARY_SUITES for shard in run_shards(arguments, 1, cases)]
-    failed = [name for _, out, _, _ in shards for name in re.findall(r"^\[  FAILED  \] (\S+) \(", out, re.M)]
+    failed = failures(shards)
     cut = sum(status != 0 and "tests ran." not in last_lines(out, 30) for status, out, _, _ in shards)
     print(f"kernels: {count_passed(shards)} cases passed, {len(failed)} failed, {cut} of {len(shards)} processes did not end, "
           f"{max(seconds for *_, seconds in shards):.0f} s", flush=True)
@@ -243,7 +247,8 @@ def time_network(arguments, network, batch, folder, libraries=False):
         print(network, batch, last_lines(err, 12), sep="\n", flush=True)
         return {"error": last_lines(err, 3)}
     if arguments.steps:
-        (arguments.out / f"steps-{network}-{batch}{'-libraries' * libraries}.txt").write_text(out)
+        with (arguments.out / "steps.txt").open("a") as file:
+            file.write(f"==== {network}, batch {batch}{', with libraries' * libraries}\n{out}\n")
     result = json.loads(report.read_text())
     if arguments.warm:
         status, out, err, _ = run(command)  # again, for the build with a warm timing cache
@@ -299,12 +304,14 @@ def check_sanitizer(arguments, folder):
         shards = run_shards(arguments, SHARDS, arguments.cases, "compute-sanitizer", f"--tool={tool}",
                             "--error-exitcode=9")
         found = [out for status, out, _, _ in shards if status == 9]
+        failed = failures(shards)
         cut = sum(status == 124 for status, *_ in shards)
-        print(f"sanitizer {tool}: {count_passed(shards)} cases, findings in {len(found)} of {SHARDS} processes, {cut} did "
-              f"not end, {max(seconds for *_, seconds in shards):.0f} s", flush=True)
+        print(f"sanitizer {tool}: {count_passed(shards)} cases passed, {len(failed)} failed, findings in {len(found)} of "
+              f"{SHARDS} processes, {cut} did not end, {max(seconds for *_, seconds in shards):.0f} s", flush=True)
         for out in found[:4]:
             print("\n".join([line for line in out.splitlines() if line.startswith("=====")][:20]))
-        results[tool] = {"cases": count_passed(shards), "findings": len(found), "cut": cut}
+        print(*failed[:20], sep="\n")
+        results[tool] = {"passed": count_passed(shards), "failed": failed, "findings": len(found), "cut": cut}
     return results
 
 

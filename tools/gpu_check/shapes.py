@@ -5,7 +5,7 @@
   python3 tools/gpu_check/shapes.py write OUT.onnx     the model; node NAME computes line NAME
   python3 tools/gpu_check/shapes.py torch              microseconds by line, as JSON: cuBLAS, cuDNN + separate epilogues
 
-Epilogues: convolutions have a bias, the residual where the line says so, and ReLU; depthwise ones bias and ReLU6.
+Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU.
 """
 import argparse
 import json
@@ -114,6 +114,8 @@ class Writer:
         if "residual" in shape.flags:
             residual = self.input(shape, "r", [batch, k, shape.out(h, r), shape.out(w, s)])
             y = self.node(shape, "Add", [y, residual], ".add")
+        if "silu" in shape.flags:
+            return self.node(shape, "Mul", [y, self.node(shape, "Sigmoid", [y], ".sigmoid")], ".silu")
         return self.node(shape, "Relu", [y], ".relu")
 
     def model(self):
@@ -153,7 +155,7 @@ def torch_work(shape):
             y = F.conv2d(x, weights, bias, stride=n[-2], padding=n[-1], groups=groups)
             if residual is not None:
                 y += residual
-            return y.relu_()
+            return F.silu(y, inplace=True) if "silu" in shape.flags else y.relu_()
         return convolve
     x, scale, bias = tensor(*n), tensor(n[1]), tensor(n[1])
     return {"layernorm": lambda: F.layer_norm(x, (n[1],), scale, bias), "softmax": lambda: F.softmax(x, -1),
