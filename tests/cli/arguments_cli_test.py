@@ -57,6 +57,15 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout + "Usage" * ("OPTIONS" in result.stdout))
 
+    def test_verbose_builds_tell_what_was_timed(self):
+        digits = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
+        words = ("build", digits, "-o", self.folder / "digits.engine", "--buildBudget=5", "--optShapes=image:1x1x8x8")
+        result = lathe(*words, "--verbose")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"timing .*convolution")
+        self.assertRegex(result.stderr, r"us, predicted \d")
+        self.assertNotIn("timing", lathe(*words).stderr)
+
     def test_usage_errors(self):
         engine = self.folder / "model.engine"
         self.refused(2, "required", "build", self.model)

@@ -52,7 +52,7 @@ void show(const Json& json) {
 }  // namespace
 
 int bench(const BenchCommand& command) {
-  ConsoleLogger logger;
+  ConsoleLogger logger(command.settings.least_severity());
   const ShapeMap shapes = parse_shapes(command.shapes, "--shapes");
   const auto files = parse_files(command.inputs, "--loadInputs");
   BuildRequest request{&command.settings, ShapeRanges::exactly(shapes), true, nullptr};

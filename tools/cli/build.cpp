@@ -8,7 +8,7 @@
 namespace lathe::cli {
 
 int build(const BuildCommand& command) {
-  ConsoleLogger logger;
+  ConsoleLogger logger(command.settings.least_severity());
   BuildRequest request{&command.settings, {}, true, nullptr};
   request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
   const auto start = Clock::now();

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "NvInfer.h"
+
 namespace lathe::cli {
 
 // How a model becomes an engine.
@@ -19,6 +21,10 @@ struct BuildSettings {
   bool fp16 = false, bf16 = false, int8 = false, best = false, no_tf32 = false, strongly_typed = false;
   std::string constraints, layer_precisions, layer_output_types;
   bool verbose = false;
+
+  nvinfer1::ILogger::Severity least_severity() const {
+    return verbose ? nvinfer1::ILogger::Severity::kVERBOSE : nvinfer1::ILogger::Severity::kWARNING;
+  }
 };
 
 struct BuildCommand {

@@ -53,7 +53,7 @@ std::vector<std::string> row_of(const Json& tensor) {
 }  // namespace
 
 int compare(const CompareCommand& command) {
-  ConsoleLogger logger;
+  ConsoleLogger logger(command.settings.least_severity());
   const std::vector<HostTensor> inputs = make_inputs(command, logger);
   std::vector<NamedTensor> views;
   for (const HostTensor& input : inputs)

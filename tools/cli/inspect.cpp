@@ -94,7 +94,7 @@ void show_support(const Json& json) {
 }  // namespace
 
 int inspect(const InspectCommand& command) {
-  ConsoleLogger logger;
+  ConsoleLogger logger(command.settings.least_severity());
   Json json;
   if (command.support) {
     if (!is_model_file(command.file))

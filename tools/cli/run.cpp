@@ -67,7 +67,7 @@ std::string file_name(const std::string& name) {
 }  // namespace
 
 int run(const RunCommand& command) {
-  ConsoleLogger logger;
+  ConsoleLogger logger(command.settings.least_severity());
   const auto files = parse_files(command.inputs, "--loadInputs");
   BuildRequest request{&command.settings, {}, true, nullptr};
   request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);

@@ -117,9 +117,8 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
   const std::unique_ptr<nvonnxparser::IParser> parser(network ? nvonnxparser::createParser(*network, logger) : nullptr);
   if (!parser) fail(logger, "the parser could not be made");
-  const auto severity =
-      settings.verbose ? nvinfer1::ILogger::Severity::kVERBOSE : nvinfer1::ILogger::Severity::kWARNING;
-  if (!parser->parseFromFile(model.c_str(), static_cast<int>(severity))) fail(logger, "the model could not be parsed");
+  if (!parser->parseFromFile(model.c_str(), static_cast<int>(settings.least_severity())))
+    fail(logger, "the model could not be parsed");
 
   const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
   if (!config) fail(logger, "the configuration could not be made");

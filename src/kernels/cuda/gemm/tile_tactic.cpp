@@ -19,7 +19,7 @@ constexpr int64_t kSharedPerMultiprocessor = 227 * 1024;
 constexpr int64_t kRegistersPerMultiprocessor = 65536;
 constexpr size_t kMaxConfigs = 10;
 
-// K in bytes, so that one list serves all types.
+// K in bytes, so that one list serves all types. Stages at the most.
 struct Shape {
   int64_t m, n, k_bytes, warp_m, warp_n, stages;
 };
@@ -30,9 +30,11 @@ constexpr auto kTensorCoreShapes = std::to_array<Shape>({
     {128, 128, 64, 64, 64, 4},
     {128, 128, 128, 64, 32, 3},
     {128, 64, 128, 64, 32, 4},
+    {128, 64, 64, 32, 32, 4},
     {64, 128, 128, 32, 64, 4},
     {64, 64, 128, 32, 32, 5},
     {128, 32, 128, 32, 32, 4},
+    {128, 16, 128, 32, 16, 4},
     {32, 128, 128, 32, 32, 4},
     {32, 64, 128, 16, 32, 6},
     {64, 32, 128, 32, 16, 6},
@@ -157,6 +159,14 @@ std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
   return counts;
 }
 
+// A short K does not fill a deep ring, whose memory keeps other blocks out.
+std::vector<int64_t> stage_counts(int64_t most, int64_t panels) {
+  constexpr int64_t kShort = 8;
+  const int64_t deep = std::clamp<int64_t>(panels + 1, 2, most);
+  if (deep > 2 && panels <= kShort) return {deep, 2};
+  return {deep};
+}
+
 Config encode(const Tile& t, double predicted_us) {
   return {fmt::format("{} {}x{}x{} warp={}x{} stages={} splits={}", t.unit == Tile::scalar ? "fma" : "mma", t.m, t.n,
                       t.k, t.warp_m, t.warp_n, t.stages, t.splits),
@@ -176,11 +186,12 @@ std::vector<Config> every_config(const Extent& e) {
   for (const Shape& s : shapes) {
     Tile tile{
         e.tensor_core ? Tile::tensor_core : Tile::scalar, s.m, s.n, s.k_bytes / size, s.warp_m, s.warp_n, s.stages, 1};
-    if (!fits(tile, e)) continue;
-    for (int64_t splits : split_counts(tile, e)) {
-      tile.splits = splits;
-      configs.push_back(encode(tile, predict(tile, e)));
-    }
+    for (const int64_t splits : split_counts(tile, e))
+      for (const int64_t stages : stage_counts(s.stages, ceil_div(ceil_div(e.k, tile.k), splits))) {
+        tile.splits = splits;
+        tile.stages = stages;
+        if (fits(tile, e)) configs.push_back(encode(tile, predict(tile, e)));
+      }
   }
   return configs;
 }
@@ -217,8 +228,8 @@ int64_t staging_bytes(const Tile& tile, DType dtype, int64_t slabs) {
 }  // namespace
 
 int64_t slabs(const Tile& tile, DType dtype) {
-  // The program stands in the code once for each.
-  const int64_t most = std::max<int64_t>(ring_bytes(tile, dtype), 80 * 1024);
+  // The program stands in the code once for each, and what a block stages keeps other blocks out.
+  const int64_t most = std::max<int64_t>(ring_bytes(tile, dtype), 40 * 1024);
   int64_t slabs = 1;
   while (tile.warp_m / slabs > 16 && staging_bytes(tile, dtype, slabs) > most) slabs *= 2;
   return slabs;
