@@ -137,6 +137,31 @@ class EmulatedGpu(unittest.TestCase):
                     # The gates are applied by the convolution that reads them.
                     self.assertNotIn("pointwise", kernels)
 
+    def test_pins_hold_inside_fusions(self):
+        folder = pathlib.Path(self.folder.name)
+        x = np.random.default_rng(4).normal(size=(3, 3, 9, 7)).astype(np.float32)
+        np.save(folder / "x.npy", x)
+        squeeze_excitation(folder / "gates.onnx", residual=True)
+        exact, _ = self.results(folder / "gates.onnx", "cpu")
+        flags = ("--fp16", "--buildBudget=0", "--precisionConstraints=obey")
+
+        def error(*pins):
+            return np.abs(self.results(folder / "gates.onnx", "cuda", *flags, *pins)[0] - exact).max()
+
+        self.assertLess(error("--layerPrecisions=*:fp32"), 1e-5)
+        everything = error()
+        self.assertGreater(everything, 1e-4)
+        # The last convolution alone: its sum is not rounded before the residual is added, but its operands are.
+        last = error("--layerPrecisions=o:fp32,y:fp32")
+        self.assertLess(last, everything)
+        self.assertGreater(last, 1e-5)
+        refused = subprocess.run([LATHE, "build", folder / "gates.onnx", "-o", folder / "no.engine", "--target=cuda",
+                                  *flags, "--layerPrecisions=o:int8"], capture_output=True, text=True,
+                                 env=self.environment)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("'o'", refused.stderr)
+        self.assertIn("not quantised", refused.stderr)
+
     def test_doctor_sees_the_gpu(self):
         self.assertIn("cuda-sm_90", self.run_checked(LATHE, "doctor"))
 

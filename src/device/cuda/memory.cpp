@@ -27,6 +27,9 @@ CUresult allocate_pooled(Context& context, CUdeviceptr& address, size_t bytes) {
   return waited;
 }
 
+// An asynchronous copy of fewer valid bytes may touch all of its 16.
+size_t whole_vectors(size_t bytes) { return bytes > SIZE_MAX - 15 ? bytes : (bytes + 15) / 16 * 16; }
+
 Error allocation_error(Context& context, CUresult result, size_t bytes) {
   size_t free = 0, total = 0;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && context.driver().cuMemGetInfo(&free, &total) == CUDA_SUCCESS)
@@ -58,13 +61,14 @@ Result<DeviceMemory> allocate(const std::shared_ptr<Context>& context, size_t by
   LATHE_TRY(context->usable());
   if (bytes == 0) return DeviceMemory();
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context));
+  const size_t whole = whole_vectors(bytes);
   CUdeviceptr address = 0;
   CUresult result = CUDA_ERROR_NOT_SUPPORTED;
   DeviceMemory::Free free = free_pooled;
-  if (context->properties().memory_pools) result = allocate_pooled(*context, address, bytes);
+  if (context->properties().memory_pools) result = allocate_pooled(*context, address, whole);
   if (result == CUDA_ERROR_NOT_SUPPORTED) {
     free = free_block;
-    result = context->driver().cuMemAlloc(&address, bytes);
+    result = context->driver().cuMemAlloc(&address, whole);
   }
   if (result != CUDA_SUCCESS) return fail(allocation_error(*context, result, bytes));
   return DeviceMemory(reinterpret_cast<std::byte*>(address), bytes, context, free);
