@@ -57,6 +57,7 @@ double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
 bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
   return api::guarded(silent(), "setTarget", [&]() -> Result<> {
     LATHE_ASSIGN(std::string wanted, api::to_string(target, "target"));
+    if (wanted.starts_with("sm_")) wanted.insert(0, "cuda-");
     for (const char* known : kTargets) {
       if (wanted != known && !wanted.starts_with("cuda")) continue;
       static_cast<BuilderConfig&>(config).target = std::move(wanted);

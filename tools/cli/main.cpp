@@ -71,7 +71,7 @@ void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) 
       ->group(group);
   command
       .add_option("--target", settings.target,
-                  "What to build for: cpu (unless given), cuda (the current GPU), cuda:1, cuda-sm_90 (any GPU of that "
+                  "What to build for: cpu (unless given), cuda (the current GPU), cuda:1, sm_90 (any GPU of that "
                   "architecture)")
       ->group(group);
   command
