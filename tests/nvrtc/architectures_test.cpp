@@ -102,6 +102,43 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
   }
 }
 
+// Kernels whose last block merges what all have computed.
+TEST_P(Architectures, Splits) {
+  for (const std::string type : {"f32", "f16"}) {
+    std::string text = R"(graph "g" {
+      input %x: T[48, 4096]
+      input %v: T[1, 16384]
+      input %r: T[2, 90000]
+      input %c: T[9000, 16]
+      %w = constant{value=T[4096, 512]{~1}}()
+      %y = matmul(%x, %w)
+      %few = constant{value=T[16384, 64]{~2}}()
+      %z = matmul(%v, %few)
+      %rows = reduce{op=mean, axes=[1]}(%r)
+      %columns = reduce{op=sum, axes=[0]}(%c)
+      %softmax = softmax{axis=0}(%c)
+      output %y
+      output %z
+      output %rows
+      output %columns
+      output %softmax
+    })";
+    for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
+    Result<ir::Graph> graph = ir::parse_graph(text);
+    ASSERT_TRUE(graph) << graph.error().to_string();
+    BuildOptions options;
+    api::TargetBuild build;
+    const Result<> prepared = build.prepare(target(), 1, options);
+    ASSERT_TRUE(prepared) << prepared.error().to_string();
+    options.tuner.budget_seconds = 0;
+    const Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
+    ASSERT_TRUE(built) << built.error().to_string();
+    if (type == "f16" && GetParam() < 80) continue;  // tensor cores of another shape: products are generic
+    for (const plan::Step& step : (*built)->plan.steps)
+      EXPECT_FALSE(step.counters == Expr(0)) << step.name << ": " << step.tactic;
+  }
+}
+
 // One of each family; the others of a family have its instructions.
 INSTANTIATE_TEST_SUITE_P(Each, Architectures, testing::Values(75, 80, 86, 90, 100, 120));
 
