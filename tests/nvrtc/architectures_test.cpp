@@ -117,11 +117,15 @@ TEST_P(Architectures, Splits) {
       %rows = reduce{op=mean, axes=[1]}(%r)
       %columns = reduce{op=sum, axes=[0]}(%c)
       %softmax = softmax{axis=0}(%c)
+      %k = constant{value=i64[1]{8}}()
+      %best, %where = topk{axis=1}(%r, %k)
       output %y
       output %z
       output %rows
       output %columns
       output %softmax
+      output %best
+      output %where
     })";
     for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
     Result<ir::Graph> graph = ir::parse_graph(text);

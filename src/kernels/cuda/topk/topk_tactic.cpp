@@ -32,6 +32,7 @@ IndexSpace space_of(const Problem& problem) {
 class TopkTactic final : public Tactic {
  public:
   std::string_view name() const override { return "topk"; }
+  bool makes_several_results() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (!problem.is(OpKind::topk)) return "not a choice of the best";
