@@ -14,7 +14,7 @@ LATHE_DEVICE bool comes_last(unsigned* counter, int blocks) {
     const auto before = static_cast<unsigned>(blocks - 1);
     memory_fence();  // seen by all before it is counted
     last = atomic_count(counter, before) == before;
-    if (last) memory_fence();  // and those that were counted, before they are read
+    memory_fence();  // and those that were counted, before they are read
   }
   return barrier_any(last);
 }

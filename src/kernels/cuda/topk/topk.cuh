@@ -4,7 +4,6 @@
 // with the best so far when there is no room for more. NaN is the largest.
 #pragma once
 
-#include "lib/last_block.cuh"
 #include "lib/reduce.cuh"
 #include "lib/space.cuh"
 
@@ -127,22 +126,27 @@ LATHE_DEVICE void select_best(const In& x, const Values& values, const Indices& 
   write_best<Kept>(best, x, values, indices, c);
 }
 
-// Few long rows: grid (rows, Parts), a block for each part of a row. The last of a row chooses among the best of all,
-// left in candidates[row][part][K].
-template <int Kept, bool Largest, int Threads, int Half, int K, int Parts, class In, class Values, class Indices>
-LATHE_DEVICE void select_in_parts(const In& x, uint64* candidates, unsigned* counters, const Values& values,
-                                  const Indices& indices) {
+// Few long rows, in two launches: grid (rows, Parts) leaves the best keys of each part, then a block for each row.
+template <int Kept, bool Largest, int Threads, int Half, int K, int Parts, class In>
+LATHE_DEVICE void select_candidates(const In& x, uint64* candidates) {
   long c[In::kRank];
   unflatten_dims<0, Kept>(x, block_x(), c);
   dependency_wait();
   auto best = make_best_keys<Threads, Half, K>();
   take_elements<Kept, Largest>(best, x, c, part_of(x.dim(Kept), block_y(), Parts));
-  uint64* const row = candidates + static_cast<long>(block_x()) * Parts * K;
-  for (int i = thread_x(); i < K; i += Threads) row[block_y() * K + i] = best.keys[i];
-  if (!comes_last(counters + block_x(), Parts)) return;
-  best.start();
+  for (int i = thread_x(); i < K; i += Threads)
+    candidates[(static_cast<long>(block_x()) * Parts + block_y()) * K + i] = best.keys[i];
+}
+
+template <int Kept, int Threads, int Half, int K, int Parts, class In, class Values, class Indices>
+LATHE_DEVICE void select_among(const In& x, const uint64* candidates, const Values& values, const Indices& indices) {
+  long c[In::kRank];
+  unflatten_dims<0, Kept>(x, block_x(), c);
+  dependency_wait();
+  auto best = make_best_keys<Threads, Half, K>();
+  const uint64* own = candidates + static_cast<long>(block_x()) * Parts * K;
   for (int first = 0; first < Parts * K; first += Threads)
-    best.add(first + thread_x() < Parts * K ? load_l2(row + first + thread_x()) : 0);
+    best.add(first + thread_x() < Parts * K ? own[first + thread_x()] : 0);
   best.finish();
   write_best<Kept>(best, x, values, indices, c);
 }

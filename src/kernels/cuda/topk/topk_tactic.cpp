@@ -59,7 +59,7 @@ class TopkTactic final : public Tactic {
       const double waves =
           std::max(1.0, static_cast<double>(rows * split) * static_cast<double>(threads) / (132 * 1024));
       const double steps = static_cast<double>(length) / static_cast<double>(split * threads) + 20;
-      config.predicted_us = (split > 1 ? 4 : 2) + 0.15 * waves * steps;
+      config.predicted_us = (split > 1 ? 6 : 2) + 0.15 * waves * steps;
       configs.push_back(std::move(config));
     };
     for (const int64_t threads : {128, 256, 1024}) add(threads, 1);
@@ -75,30 +75,38 @@ class TopkTactic final : public Tactic {
     const int64_t half = half_of(problem, threads);
     const auto shared = static_cast<uint32_t>(16 * half + 16);
     const auto block = static_cast<uint32_t>(threads);
-    const std::string sizes =
-        fmt::format("{}, {}, {}, {}, {}", space.kept(), problem.attrs<TopkAttrs>().largest, threads, half, k);
+    const std::string sizes = fmt::format("{}, {}, {}", threads, half, k);
+    const bool largest = problem.attrs<TopkAttrs>().largest;
     Emission emission;
     emission.inputs = {{StepInput::input, 0}};
-    Source source("topk/topk.cuh");
-    source.input(0, space.view(0), "X");
+    Source source = begin(space);
     if (parts > 1) {
+      Source first = begin(space);
+      first.workspace("candidates", 0, "uint64");
       source.workspace("candidates", 0, "uint64");
-      source.counters("counters", 0);
+      const std::string call =
+          fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", space.kept(), largest, sizes, parts);
+      emission.launches.push_back(first.finish(call, {space.rows(), parts, 1}, block, shared));
       emission.workspace = space.rows() * (parts * k * 8);
-      emission.counters = space.rows() * static_cast<int64_t>(sizeof(uint32_t));
     }
     source.output(0, result_view(space, 1, k), "Values");
     source.output(1, result_view(space, 2, k), "Indices");
     const std::string call =
-        parts > 1 ? fmt::format("select_in_parts<{}, {}>(X_, candidates, counters, Values_, Indices_);", sizes, parts)
-                  : fmt::format("select_best<{}>(X_, Values_, Indices_);", sizes);
-    emission.launches.push_back(source.finish(call, {space.rows(), parts, 1}, block, shared));
+        parts > 1
+            ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);", space.kept(), sizes, parts)
+            : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);", space.kept(), largest, sizes);
+    emission.launches.push_back(source.finish(call, {space.rows(), 1, 1}, block, shared));
     return emission;
   }
 
  private:
   static int64_t half_of(const Problem& problem, int64_t threads) {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(k_of(problem), 2 * threads))));
+  }
+  static Source begin(const IndexSpace& space) {
+    Source source("topk/topk.cuh");
+    source.input(0, space.view(0), "X");
+    return source;
   }
   static Operand result_view(const IndexSpace& space, size_t index, int64_t k) {
     Operand view = space.view(index);
