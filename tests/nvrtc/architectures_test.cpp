@@ -102,7 +102,7 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
   }
 }
 
-// Kernels whose last block merges what all have computed.
+// Kernels whose work is split over blocks and added up after that.
 TEST_P(Architectures, Splits) {
   for (const std::string type : {"f32", "f16"}) {
     std::string text = R"(graph "g" {
@@ -137,9 +137,6 @@ TEST_P(Architectures, Splits) {
     options.tuner.budget_seconds = 0;
     const Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
     ASSERT_TRUE(built) << built.error().to_string();
-    if (type == "f16" && GetParam() < 80) continue;  // tensor cores of another shape: products are generic
-    for (const plan::Step& step : (*built)->plan.steps)
-      EXPECT_FALSE(step.counters == Expr(0)) << step.name << ": " << step.tactic;
   }
 }
 

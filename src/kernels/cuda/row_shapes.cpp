@@ -17,7 +17,7 @@ constexpr double kIdealAccess = 128;        // bytes side by side
 constexpr int64_t kWarp = 32, kMaxThreads = 1024;
 constexpr int64_t kThreadsInFlight = kMultiprocessors * 1024;
 constexpr size_t kMaxConfigs = 4;
-constexpr double kLaunchUs = 2.0, kMergeUs = 1.0, kBytesPerUs = 3.0e6;
+constexpr double kLaunchUs = 2.0, kBytesPerUs = 3.0e6;
 
 int64_t ceil_to(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t power_of_2_from(int64_t value) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value))); }
@@ -73,8 +73,7 @@ void add_rows(const IndexSpace& space, int64_t passes, std::vector<Config>& conf
   if (splits < 2) return;
   RowShape shape{RowShape::parts, 256};
   shape.splits = splits;
-  configs.push_back(
-      shape.to_config((passes > 1 ? 2 * kLaunchUs : kLaunchUs + kMergeUs) + static_cast<double>(passes) * ideal));
+  configs.push_back(shape.to_config(2 * kLaunchUs + static_cast<double>(passes) * ideal));
 }
 
 void add_columns(const IndexSpace& space, int64_t passes, uint32_t state_bytes, std::vector<Config>& configs) {
@@ -97,8 +96,7 @@ void add_columns(const IndexSpace& space, int64_t passes, uint32_t state_bytes, 
     if (splits < 2) continue;
     shape.kind = RowShape::strips;
     shape.splits = splits;
-    configs.push_back(
-        shape.to_config((passes > 1 ? 2 : 1) * kLaunchUs + kMergeUs + static_cast<double>(passes) * ideal * waste));
+    configs.push_back(shape.to_config((passes > 1 ? 3 : 2) * kLaunchUs + static_cast<double>(passes) * ideal * waste));
   }
 }
 

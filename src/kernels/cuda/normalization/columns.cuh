@@ -3,7 +3,7 @@
 // thread works on W neighbouring rows ("columns"), a block of TX * TY threads on TX * W of them.
 #pragma once
 
-#include "lib/split_states.cuh"
+#include "lib/accumulate.cuh"
 #include "normalization/affine.cuh"
 #include "normalization/statistics.cuh"
 
@@ -58,28 +58,37 @@ LATHE_DEVICE void normalize_columns(const In& x, const Out& y, const Statistic& 
   if (inside) normalize_strip<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, first, length, TY);
 }
 
-// In two launches for few columns: summarize_strips on a grid (column tiles, Splits), states[split][column] and, by the
-// last block of each tile, the whole columns' behind those; normalize_strips on the same grid.
+// In three launches for few columns: summarize_strips on a grid (column tiles, Splits), states[split][column];
+// merge_strips over the columns, states[column] behind those; normalize_strips on the grid of the first.
 template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Statistic>
-LATHE_DEVICE void summarize_strips(const In& x, typename Statistic::State* states, unsigned* counters,
-                                   const Statistic& statistic) {
+LATHE_DEVICE void summarize_strips(const In& x, typename Statistic::State* states, const Statistic& statistic) {
   constexpr int R = In::kRank;
   using State = typename Statistic::State;
   long c[R], index;
   const bool inside = locate_columns<Kept, TX, W>(x, c, index);
   const Part part = part_of(extent_of<Kept, R - Kept>(x), block_y(), Splits);
-  const long columns = extent_of<0, Kept>(x);
-  auto* const shared = reinterpret_cast<State*>(dynamic_shared());
   State own[W];
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) own[j] = statistic.start();
   dependency_wait();
   if (inside) accumulate_columns<Kept, W, Unroll>(statistic, own, x, c, part.begin + thread_x() / TX, part.end, TY);
-  reduce_columns<TX, TY>(statistic, own, shared);
-  if (!merge_columns<TX, TY, Splits>(statistic, own, states, counters, columns, index, inside, shared)) return;
-  if (!inside || thread_x() >= TX) return;
-  LATHE_UNROLL
-  for (int j = 0; j < W; ++j) states[Splits * columns + index + j] = own[j];
+  reduce_columns<TX, TY>(statistic, own, reinterpret_cast<State*>(dynamic_shared()));
+  if (inside && thread_x() < TX) {
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j) states[block_y() * extent_of<0, Kept>(x) + index + j] = own[j];
+  }
+}
+
+// Threads threads, one warp for each column.
+template <int Threads, int Splits, class Statistic>
+LATHE_DEVICE void merge_strips(typename Statistic::State* states, long columns, const Statistic& statistic) {
+  const long column = static_cast<long>(block_x()) * (Threads / 32) + thread_x() / 32;
+  dependency_wait();
+  auto state = statistic.start();
+  if (column < columns)
+    for (int i = thread_x() % 32; i < Splits; i += 32) statistic.merge(state, states[i * columns + column]);
+  reduce_lanes<32>(statistic, state);
+  if (column < columns && thread_x() % 32 == 0) states[Splits * columns + column] = state;
 }
 
 template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Out, class Statistic, class Affine,

@@ -30,12 +30,12 @@ class Writer {
 
   // In parts: the states go to the workspace.
   std::vector<SourceLaunch> in_parts() const {
+    std::vector<SourceLaunch> launches{summarize()};
+    if (columns_) launches.push_back(merge());
     const std::string call =
         fmt::format("{}<{}, {}>", columns_ ? "normalize_strips" : "normalize_parts", block_arguments(), shape_.splits);
-    return {summarize(), normalize(call, true)};
-  }
-  Expr counters() const {
-    return columns_ ? row_blocks(space_, shape_) * static_cast<int64_t>(sizeof(uint32_t)) : Expr(0);
+    launches.push_back(normalize(call, true));
+    return launches;
   }
   Expr workspace() const { return space_.rows() * (shape_.splits + columns_) * n_.state_bytes; }
 
@@ -54,11 +54,19 @@ class Writer {
     Source source(header_);
     const std::string x = declare_row_input(source, problem_, space_);
     source.workspace("states", 0, n_.statistic + "::State");
-    if (columns_) source.counters("counters", 0);
     const std::string call =
-        fmt::format("{}<{}, {}>({}, states, {}{});", columns_ ? "summarize_strips" : "summarize_parts",
-                    block_arguments(), shape_.splits, x, columns_ ? "counters, " : "", statistic());
+        fmt::format("{}<{}, {}>({}, states, {});", columns_ ? "summarize_strips" : "summarize_parts", block_arguments(),
+                    shape_.splits, x, statistic());
     return source.finish(call, grid(), static_cast<uint32_t>(shape_.threads()), shared_bytes());
+  }
+
+  SourceLaunch merge() const {
+    constexpr int64_t kThreads = 128;
+    Source source(header_);
+    source.workspace("states", 0, n_.statistic + "::State");
+    const std::string call = fmt::format("merge_strips<{}, {}>(states, {}, {});", kThreads, shape_.splits,
+                                         source.number(space_.rows()), statistic());
+    return source.finish(call, {ceildiv(space_.rows(), kThreads / 32), 1, 1}, kThreads, 0);
   }
 
   SourceLaunch normalize(std::string_view call, bool from_states) const {
@@ -110,7 +118,6 @@ Emission emit(const Normalization& normalization, const Problem& problem, const 
   } else {
     emission.launches = writer.in_parts();
     emission.workspace = writer.workspace();
-    emission.counters = writer.counters();
   }
   return emission;
 }

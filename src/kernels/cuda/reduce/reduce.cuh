@@ -4,7 +4,7 @@
 // ("columns"). The result has the first Kept dimensions of the input, its program runs on floats only.
 #pragma once
 
-#include "lib/split_states.cuh"
+#include "lib/accumulate.cuh"
 #include "reduce/reductions.cuh"
 
 // The results of W neighbouring rows, those at c, c + 1, ... along dimension Kept - 1.
@@ -51,21 +51,33 @@ LATHE_DEVICE void reduce_rows(const In& x, const Out& y, const Reduction& reduct
   store_results<Kept, 1>(y, fusion, results, c);
 }
 
-// Few long rows: grid (rows, Splits), a block for each part of a row.
-template <int Kept, int Threads, int W, int Unroll, int Splits, class In, class Out, class Reduction, class Fusion>
-LATHE_DEVICE void reduce_row_parts(const In& x, const Out& y, typename Reduction::State* states, unsigned* counters,
-                                   const Reduction& reduction, const Fusion& fusion) {
+// Few long rows, in two launches: grid (rows, Splits) for the parts, the states of a row side by side in `states`;
+// then a block for each row.
+template <int Kept, int Threads, int W, int Unroll, int Splits, class In, class Reduction>
+LATHE_DEVICE void reduce_row_parts(const In& x, typename Reduction::State* states, const Reduction& reduction) {
   long c[In::kRank];
   unflatten_dims<0, Kept>(x, block_x(), c);
-  const long chunks = chunks_of<Kept, W>(x);
-  const Part part = part_of(chunks, block_y(), Splits);
-  auto* const shared = reinterpret_cast<typename Reduction::State*>(dynamic_shared());
+  const Part part = part_of(chunks_of<Kept, W>(x), block_y(), Splits);
   dependency_wait();
   auto state = reduction.start();
   accumulate_row<Kept, W, Unroll>(reduction, state, x, c, part.begin + thread_x(), part.end, Threads);
-  reduce_row<Threads>(reduction, state, shared);
-  if (!merge_row<Threads, Splits>(reduction, state, states, counters, shared) || thread_x() != 0) return;
-  const typename Reduction::Result results[1] = {reduction.finish(state, chunks * W)};
+  reduce_row<Threads>(reduction, state, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
+  if (thread_x() == 0) states[static_cast<long>(block_x()) * Splits + block_y()] = state;
+}
+
+template <int Kept, int Threads, int Splits, class In, class Out, class Reduction, class Fusion>
+LATHE_DEVICE void reduce_row_states(const In& x, const Out& y, const typename Reduction::State* states,
+                                    const Reduction& reduction, const Fusion& fusion) {
+  constexpr int R = In::kRank;
+  long c[R];
+  unflatten_dims<0, Kept>(x, block_x(), c);
+  dependency_wait();
+  auto state = reduction.start();
+  for (int i = thread_x(); i < Splits; i += Threads)
+    reduction.merge(state, states[static_cast<long>(block_x()) * Splits + i]);
+  reduce_row<Threads>(reduction, state, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
+  if (thread_x() != 0) return;
+  const typename Reduction::Result results[1] = {reduction.finish(state, extent_of<Kept, R - Kept>(x))};
   store_results<Kept, 1>(y, fusion, results, c);
 }
 
@@ -80,19 +92,7 @@ LATHE_DEVICE void reduce_strip(const In& x, const Reduction& reduction, typename
   reduce_columns<TX, TY>(reduction, states, reinterpret_cast<typename Reduction::State*>(dynamic_shared()));
 }
 
-// The results of W columns, by the threads that have them.
-template <int Kept, int TX, int W, class Out, class Reduction, class Fusion, int R>
-LATHE_DEVICE void store_columns(const Out& y, const Reduction& reduction, const Fusion& fusion,
-                                const typename Reduction::State (&states)[W], long length, const long (&c)[R],
-                                bool inside) {
-  if (!inside || thread_x() >= TX) return;
-  typename Reduction::Result results[W];
-  LATHE_UNROLL
-  for (int j = 0; j < W; ++j) results[j] = reduction.finish(states[j], length);
-  store_results<Kept, W>(y, fusion, results, c);
-}
-
-// Columns, each by one block.
+// Columns in one launch.
 template <int Kept, int TX, int TY, int W, int Unroll, class In, class Out, class Reduction, class Fusion>
 LATHE_DEVICE void reduce_columns_whole(const In& x, const Out& y, const Reduction& reduction, const Fusion& fusion) {
   constexpr int R = In::kRank;
@@ -101,21 +101,42 @@ LATHE_DEVICE void reduce_columns_whole(const In& x, const Out& y, const Reductio
   const bool inside = locate_columns<Kept, TX, W>(x, c, index);
   typename Reduction::State states[W];
   reduce_strip<Kept, TX, TY, W, Unroll>(x, reduction, states, c, inside, Part{0, length});
-  store_columns<Kept, TX>(y, reduction, fusion, states, length, c, inside);
+  if (!inside || thread_x() >= TX) return;
+  typename Reduction::Result results[W];
+  LATHE_UNROLL
+  for (int j = 0; j < W; ++j) results[j] = reduction.finish(states[j], length);
+  store_results<Kept, W>(y, fusion, results, c);
 }
 
-// Few columns: grid (column tiles, Splits), a block for each part of a tile.
-template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Out, class Reduction, class Fusion>
-LATHE_DEVICE void reduce_strips(const In& x, const Out& y, typename Reduction::State* states, unsigned* counters,
-                                const Reduction& reduction, const Fusion& fusion) {
+// Few columns, in two launches: grid (column tiles, Splits) for states[split][column], then reduce_strip_states.
+template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Reduction>
+LATHE_DEVICE void reduce_strips(const In& x, typename Reduction::State* states, const Reduction& reduction) {
   constexpr int R = In::kRank;
-  const long length = extent_of<Kept, R - Kept>(x);
   long c[R], index;
   const bool inside = locate_columns<Kept, TX, W>(x, c, index);
   typename Reduction::State own[W];
-  reduce_strip<Kept, TX, TY, W, Unroll>(x, reduction, own, c, inside, part_of(length, block_y(), Splits));
-  auto* const shared = reinterpret_cast<typename Reduction::State*>(dynamic_shared());
-  if (!merge_columns<TX, TY, Splits>(reduction, own, states, counters, extent_of<0, Kept>(x), index, inside, shared))
-    return;
-  store_columns<Kept, TX>(y, reduction, fusion, own, length, c, inside);
+  reduce_strip<Kept, TX, TY, W, Unroll>(x, reduction, own, c, inside,
+                                        part_of(extent_of<Kept, R - Kept>(x), block_y(), Splits));
+  if (!inside || thread_x() >= TX) return;
+  LATHE_UNROLL
+  for (int j = 0; j < W; ++j) states[block_y() * extent_of<0, Kept>(x) + index + j] = own[j];
+}
+
+// The states that reduce_strips left: one thread for each column and TY shares of the splits.
+template <int Kept, int TX, int TY, int Splits, class In, class Out, class Reduction, class Fusion>
+LATHE_DEVICE void reduce_strip_states(const In& x, const Out& y, const typename Reduction::State* states,
+                                      const Reduction& reduction, const Fusion& fusion) {
+  constexpr int R = In::kRank;
+  using State = typename Reduction::State;
+  long c[R], index;
+  const bool inside = locate_columns<Kept, TX, 1>(x, c, index);
+  dependency_wait();
+  State own[1] = {reduction.start()};
+  if (inside)
+    for (int i = thread_x() / TX; i < Splits; i += TY)
+      reduction.merge(own[0], states[i * extent_of<0, Kept>(x) + index]);
+  reduce_columns<TX, TY>(reduction, own, reinterpret_cast<State*>(dynamic_shared()));
+  if (!inside || thread_x() >= TX) return;
+  const typename Reduction::Result results[1] = {reduction.finish(own[0], extent_of<Kept, R - Kept>(x))};
+  store_results<Kept, 1>(y, fusion, results, c);
 }

@@ -8,7 +8,7 @@
 namespace lathe::cuda {
 namespace {
 
-// Writes the launch of one reduction.
+// Writes the launches of one reduction.
 class Writer {
  public:
   Writer(const Reduction& reduction, const Problem& problem, const RowShape& shape)
@@ -23,18 +23,21 @@ class Writer {
 
   Expr workspace() const { return shape_.splits == 1 ? Expr(0) : space_.rows() * shape_.splits * state_bytes_; }
 
-  Expr counters() const {
-    return shape_.splits == 1 ? Expr(0) : row_blocks(space_, shape_) * static_cast<int64_t>(sizeof(uint32_t));
+  std::vector<SourceLaunch> launches() const {
+    std::vector<SourceLaunch> launches;
+    launches.push_back(columns_ ? strips() : shape_.kind == RowShape::parts ? row_parts() : rows());
+    if (shape_.splits > 1) launches.push_back(columns_ ? strip_states() : row_states());
+    return launches;
   }
-
-  SourceLaunch launch() const { return columns_ ? strips() : shape_.kind == RowShape::parts ? row_parts() : rows(); }
 
  private:
   int kept() const { return space_.kept(); }
   int width() const { return chunk_width(space_); }
   std::string state_type() const { return type_ + "::State"; }
+  std::string object() const { return type_ + "{}"; }
   std::array<Expr, 3> grid() const { return {row_blocks(space_, shape_), shape_.splits, 1}; }
 
+  // What the launch that writes the results needs.
   void add_results(Source& source) const {
     source.output(0, space_.kept_view(1), "Y");
     Problem view;
@@ -43,33 +46,68 @@ class Writer {
     view.outputs = {space_.kept_view(1)};
     for (size_t i = 0; i < problem_.operands.size(); ++i) view.operands.push_back(space_.kept_view(2 + i));
     source.fusion(view, 1);
-    if (shape_.splits == 1) return;
-    source.workspace("states", 0, state_type());
-    source.counters("counters", 0);
   }
-  // `call` without its arguments.
-  SourceLaunch finish(std::string_view call) const {
+  // A launch that reads x.
+  struct Reader {
+    Source source;
+    std::string x;
+  };
+  Reader begin() const {
+    Reader reader{Source(header_), ""};
+    reader.x = declare_row_input(reader.source, problem_, space_);
+    return reader;
+  }
+  // A launch that merges states: of x the dims.
+  Source begin_states() const {
     Source source(header_);
-    const std::string x = declare_row_input(source, problem_, space_);
+    source.input(0, space_.view(0), "X");
+    source.workspace("states", 0, state_type());
     add_results(source);
-    const std::string_view parts = shape_.splits > 1 ? "states, counters, " : "";
-    return source.finish(fmt::format("{}({}, Y_, {}{}{{}}, fusion_);", call, x, parts, type_), grid(),
-                         static_cast<uint32_t>(shape_.threads()), row_shared_bytes(space_, shape_, state_bytes_));
+    return source;
+  }
+  SourceLaunch finish(Source& source, std::string_view call) const {
+    return source.finish(call, grid(), static_cast<uint32_t>(shape_.threads()),
+                         row_shared_bytes(space_, shape_, state_bytes_));
   }
 
   SourceLaunch rows() const {
-    return finish(fmt::format("reduce_rows<{}, {}, {}, {}, {}>", kept(), shape_.lanes, shape_.rows_per_block, width(),
-                              shape_.unroll));
+    auto [source, x] = begin();
+    add_results(source);
+    return finish(source, fmt::format("reduce_rows<{}, {}, {}, {}, {}>({}, Y_, {}, fusion_);", kept(), shape_.lanes,
+                                      shape_.rows_per_block, width(), shape_.unroll, x, object()));
   }
   SourceLaunch row_parts() const {
-    return finish(fmt::format("reduce_row_parts<{}, {}, {}, {}, {}>", kept(), shape_.lanes, width(), shape_.unroll,
-                              shape_.splits));
+    auto [source, x] = begin();
+    source.workspace("states", 0, state_type());
+    return finish(source, fmt::format("reduce_row_parts<{}, {}, {}, {}, {}>({}, states, {});", kept(), shape_.lanes,
+                                      width(), shape_.unroll, shape_.splits, x, object()));
+  }
+  SourceLaunch row_states() const {
+    constexpr uint32_t kThreads = 128;
+    Source source = begin_states();
+    const std::string call = fmt::format("reduce_row_states<{}, {}, {}>(X_, Y_, states, {}, fusion_);", kept(),
+                                         kThreads, shape_.splits, object());
+    return source.finish(call, {space_.rows(), 1, 1}, kThreads, kThreads / 32 * state_bytes_);
   }
   SourceLaunch strips() const {
+    auto [source, x] = begin();
+    if (shape_.splits > 1) source.workspace("states", 0, state_type());
+    if (shape_.splits == 1) add_results(source);
     const std::string arguments =
         fmt::format("{}, {}, {}, {}, {}", kept(), shape_.tx(), shape_.ty, width(), shape_.unroll);
-    return finish(shape_.splits == 1 ? fmt::format("reduce_columns_whole<{}>", arguments)
-                                     : fmt::format("reduce_strips<{}, {}>", arguments, shape_.splits));
+    return finish(source,
+                  shape_.splits == 1
+                      ? fmt::format("reduce_columns_whole<{}>({}, Y_, {}, fusion_);", arguments, x, object())
+                      : fmt::format("reduce_strips<{}, {}>({}, states, {});", arguments, shape_.splits, x, object()));
+  }
+  SourceLaunch strip_states() const {
+    constexpr int64_t kColumns = 32, kShares = 8;
+    Source source = begin_states();
+    const std::string call = fmt::format("reduce_strip_states<{}, {}, {}, {}>(X_, Y_, states, {}, fusion_);", kept(),
+                                         kColumns, kShares, shape_.splits, object());
+    Expr blocks = ceildiv(space_.extent(kept() - 1), kColumns);
+    for (int i = 0; i + 1 < kept(); ++i) blocks *= space_.extent(i);
+    return source.finish(call, {blocks, 1, 1}, kColumns * kShares, kColumns * kShares * state_bytes_);
   }
 
   const Problem& problem_;
@@ -93,9 +131,8 @@ Emission emit(const Reduction& reduction, const Problem& problem, const Config& 
   emission.inputs = {{StepInput::input, 0}};
   for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
   add_prologue_inputs(problem, emission);
-  emission.launches.push_back(writer.launch());
+  emission.launches = writer.launches();
   emission.workspace = writer.workspace();
-  emission.counters = writer.counters();
   return emission;
 }
 
