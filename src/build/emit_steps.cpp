@@ -160,7 +160,6 @@ Result<> Emitter::describe_kernel(const Problem& problem, const Choice& choice, 
 
 Result<> Emitter::describe_code(const Emission& emission, plan::Step& step) {
   step.workspace = emission.workspace;
-  step.counters = emission.counters;
   LATHE_ASSIGN(StepModules modules, modules_of(emission, tuner_.modules()));
   for (Launch& launch : modules.launches) {
     if (!launch.library.empty()) {

@@ -207,7 +207,6 @@ void Emitter::drop_unused_symbols() {
     for (plan::Buffer& buffer : plan_.buffers) visit(buffer.bytes);
     for (plan::Step& step : plan_.steps) {
       visit(step.workspace);
-      visit(step.counters);
       for (plan::StepCount& count : step.counts) visit(count.element);
       for (Launch& launch : step.launches) {
         std::for_each(launch.grid.begin(), launch.grid.end(), visit);

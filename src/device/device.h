@@ -65,8 +65,6 @@ class Device {
   virtual int threads() const { return 1; }  // that queues work with (CPU)
 
   virtual Result<DeviceMemory> allocate(size_t bytes) = 0;  // 256-byte aligned; 0 gives an empty block
-  // Zeros, before it returns and whatever queues do: for memory that no work under way uses.
-  virtual Result<> clear(void* memory, size_t bytes) = 0;
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
   // A queue on the caller's stream (CUDA: null is the default stream), which must outlive it. CPU: as make_queue().
   virtual Result<std::unique_ptr<Queue>> make_stream_queue(void* stream) = 0;

@@ -44,7 +44,6 @@ struct Operands {
   std::span<const TensorArg> inputs;  // constants (packed weights too) are inputs like any other
   std::span<const TensorArg> outputs;
   std::span<const int64_t> symbols;  // values of the plan's symbols, for the expressions of launches
-  std::byte* counters = nullptr;     // of the size that counter_bytes() tells; all zero, and left so when it has run
 };
 
 // The immutable part of a step, as the plan holds it. It comes from a file: make_kernel() checks every value.
@@ -55,7 +54,6 @@ struct StepRecord {
   std::span<const Launch> launches;                  // device code; empty for kernels that the library itself holds
   const Expr* workspace = nullptr;                   // bytes that the launches need
   std::span<const std::span<const std::byte>> code;  // the plan's code modules
-  const Expr* counters = nullptr;                    // bytes of counters that the launches need
 };
 
 class Kernel {
@@ -64,8 +62,6 @@ class Kernel {
   // Refuses shapes, strides or types that enqueue() could not handle; gives the workspace's bytes. Called when shapes
   // are set; data pointers are not valid yet. `threads` is the most that the queue will work with (CPU).
   virtual Result<size_t> prepare(const Operands& operands, int threads) const = 0;
-  // Bytes of counters under shapes that prepare() has accepted; docs/decisions/0009-splits-in-one-launch.md.
-  virtual Result<size_t> counter_bytes(const Operands& /*operands*/) const { return size_t{0}; }
   // Thread-safe; allocates nothing and waits for nothing. `workspace` is 256-byte aligned.
   virtual Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const = 0;
 };

@@ -18,7 +18,6 @@ struct LaunchArg {
     output,     // address of the step's output `index`
     workspace,  // `value` bytes into the step's workspace
     number,     // `value`
-    counters,   // `value` bytes into the counters that the step's launches share
   } kind = number;
   uint32_t index = 0;
   Expr value;
@@ -38,7 +37,6 @@ struct Launch {
 
 // Limits that runtimes may rely on; plans that exceed them are refused.
 inline constexpr size_t kMaxLaunchArgs = 96;
-inline constexpr size_t kMaxLaunches = 8;                      // of one step
-inline constexpr int64_t kMaxCounterBytes = int64_t{1} << 30;  // of one step
+inline constexpr size_t kMaxLaunches = 8;  // of one step
 
 }  // namespace lathe

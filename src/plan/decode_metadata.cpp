@@ -212,8 +212,7 @@ class Decoder {
       c.input = f.input();
       return expression(f.element(), c.element);
     }));
-    if (from.workspace() != 0) LATHE_TRY(expression(from.workspace() - 1, to.workspace));
-    return from.counters() == 0 ? Result<>() : expression(from.counters() - 1, to.counters);
+    return from.workspace() == 0 ? Result<>() : expression(from.workspace() - 1, to.workspace);
   }
 
   // The list is in the order of the steps, so that it has one form.
@@ -241,7 +240,7 @@ class Decoder {
     to.cluster = from.cluster();
     to.overlaps = from.overlaps();
     return each(from.args(), to.args, [&](const fb::LaunchArg& f, LaunchArg& a) -> Result<> {
-      if (f.kind() > LaunchArg::counters) return malformed("unknown kind of a launch's argument");
+      if (f.kind() > LaunchArg::number) return malformed("unknown kind of a launch's argument");
       a.kind = static_cast<LaunchArg::Kind>(f.kind());
       a.index = f.index();
       return expression(f.value(), a.value);

@@ -86,7 +86,6 @@ class Encoder {
     for (const Buffer& b : plan_.buffers) note(b.bytes);
     for (const Step& s : plan_.steps) {
       note(s.workspace);
-      note(s.counters);
       for (const StepCount& c : s.counts) note(c.element);
       for (const Launch& l : s.launches) {
         for (const Expr& e : l.grid) note(e);
@@ -179,9 +178,8 @@ class Encoder {
     flatbuffers::Offset<flatbuffers::Vector<const fb::StepCount*>> counts;
     if (!s.counts.empty()) counts = builder_.CreateVectorOfStructs(count_structs);
     const uint32_t workspace = s.launches.empty() ? 0 : expression(s.workspace) + 1;
-    const uint32_t counters = s.counters == Expr(0) ? 0 : expression(s.counters) + 1;
     return fb::CreateStep(builder_, kernel, inputs, outputs, params, program, op, attributes, name, origin, tactic,
-                          s.milliseconds, workspace, counts, counters);
+                          s.milliseconds, workspace, counts);
   }
 
   Offset<fb::Launch> launch(uint32_t step, const Launch& l) {
@@ -258,8 +256,7 @@ size_t estimate(const Plan& plan) {
     strings(b.dim_names);
   }
   for (const Step& s : plan.steps) {
-    bytes += 192 + 4 * (s.inputs.size() + s.outputs.size()) + 8 * s.params.size();
-    bytes += size_t{32} * (s.workspace.size() + s.counters.size());
+    bytes += 192 + 4 * (s.inputs.size() + s.outputs.size()) + 8 * s.params.size() + size_t{32} * s.workspace.size();
     for (const StepCount& c : s.counts) bytes += sizeof(fb::StepCount) + 16 + size_t{32} * c.element.size();
     bytes += s.kernel.size() + s.program.size() + s.op.size() + s.attributes.size() + s.name.size() + s.tactic.size();
     strings(s.origin);

@@ -94,7 +94,6 @@ struct Step {
   std::string attributes;         // for "eval"
   std::vector<Launch> launches;   // device code that the step runs, in order; the kernel's name is then for people
   Expr workspace;                 // bytes that the launches share
-  Expr counters;                  // bytes of counters that they share: zero before the step, and after it
   std::vector<StepCount> counts;  // read before the step's sizes are known: the host waits for the steps before it
 
   // What the inspector shows.

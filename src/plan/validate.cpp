@@ -253,21 +253,10 @@ class Validator {
     if (s.launches.size() > kMaxLaunches || (s.kernel == "eval" && !s.launches.empty()))
       return malformed("it has {} launches", s.launches.size());
     LATHE_TRY(check_expr(s.workspace, Symbols::any, "its workspace"));
-    LATHE_TRY(check_counters(s));
     if (s.counts.size() > kMaxOperands) return malformed("it reads {} sizes", s.counts.size());
     for (const StepCount& count : s.counts) LATHE_TRY(check_count(s, count));
     for (const Launch& launch : s.launches) LATHE_TRY(check_launch(s, launch));
     return check_program(s);
-  }
-
-  // A size that depends on shapes is checked when they are set.
-  Result<> check_counters(const Step& s) {
-    LATHE_TRY(check_expr(s.counters, Symbols::any, "its counters"));
-    const std::optional<int64_t> bytes = s.counters.as_constant();
-    if (bytes && (*bytes < 0 || *bytes > kMaxCounterBytes))
-      return malformed("it has {} bytes of counters; 0 to {} are possible", *bytes, kMaxCounterBytes);
-    if (s.launches.empty() && bytes != 0) return malformed("it has counters and launches nothing");
-    return {};
   }
 
   // The element is checked when it is read: its place may depend on sizes.
@@ -295,8 +284,7 @@ class Validator {
     for (const Expr& e : launch.grid) LATHE_TRY(check_expr(e, Symbols::any, "a launch's grid"));
     for (const LaunchArg& arg : launch.args) {
       LATHE_TRY(check_expr(arg.value, Symbols::any, "a launch's argument"));
-      if (arg.kind > LaunchArg::counters || (arg.kind == LaunchArg::counters && s.counters == Expr(0)) ||
-          (arg.kind == LaunchArg::input && arg.index >= s.inputs.size()) ||
+      if (arg.kind > LaunchArg::number || (arg.kind == LaunchArg::input && arg.index >= s.inputs.size()) ||
           (arg.kind == LaunchArg::output && arg.index >= s.outputs.size()))
         return malformed("a launch's argument refers to nothing");
     }

@@ -214,7 +214,7 @@ Result<> Context::prepare() {
   LATHE_TRY(bind_input_values());
   LATHE_TRY(plan::check_windows(plan_, symbols_));
   LATHE_TRY(place_arena());
-  workspace_bytes_ = counter_bytes_ = 0;
+  workspace_bytes_ = 0;
   for (size_t i = 0; i < steps_.size(); ++i)
     if (!steps_[i].late) LATHE_TRY(prepare_step(i));
   recorded_.clear();  // a recording holds other sizes
@@ -271,17 +271,10 @@ Result<> Context::prepare_step(size_t i) {
   for (size_t k = 0; k < step.outputs.size(); ++k) LATHE_TRY(resolve(step.outputs[k], state.outputs[k]));
   const Kernel* kernel = engine_->code()[i].kernel.get();
   if (!kernel) return {};
-  const Operands operands{state.inputs, state.outputs, symbols_};
-  const auto ask = [&]() -> Result<> {
-    LATHE_ASSIGN(const size_t workspace, kernel->prepare(operands, engine_->device().threads()));
-    LATHE_ASSIGN(const size_t counters, kernel->counter_bytes(operands));
-    workspace_bytes_ = std::max(workspace_bytes_, workspace);
-    counter_bytes_ = std::max(counter_bytes_, counters);
-    return {};
-  };
-  Result<> asked = ask();
-  if (!asked)
-    return fail(with_context(std::move(asked).error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+  Result<size_t> workspace = kernel->prepare({state.inputs, state.outputs, symbols_}, engine_->device().threads());
+  if (!workspace)
+    return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+  workspace_bytes_ = std::max(workspace_bytes_, *workspace);
   return {};
 }
 

@@ -81,9 +81,6 @@ class Context {
   Result<> bind_computed(const plan::Tensor& tensor, const Dims& dims);
   Result<> provide_late(plan::TensorId id, const Dims& dims);
   Result<> provide_memory();
-  Result<> provide_counters();
-  std::byte* counters() const { return counters_.empty() ? nullptr : counters_.back().data(); }
-  void reset_counters(Queue& queue);
   Result<> provide_outputs();
   Result<> check_addresses() const;
   Result<> stage_bindings(Queue& queue);
@@ -105,13 +102,11 @@ class Context {
   std::vector<size_t> offsets_;  // of arena buffers
   size_t arena_bytes_ = 0;
   size_t workspace_bytes_ = 0;
-  size_t counter_bytes_ = 0;
   DeviceMemory own_memory_;
   std::byte* memory_ = nullptr;
   size_t memory_size_ = 0;
   DeviceMemory late_workspace_;
-  std::vector<DeviceMemory> counters_;  // steps use the last; graphs that the application has captured, any
-  std::vector<DeviceMemory> dynamic_;   // per slot
+  std::vector<DeviceMemory> dynamic_;  // per slot
   std::unique_ptr<Queue> own_queue_;
   std::unique_ptr<Queue> stream_queue_;  // of stream_, the application's
   void* stream_ = nullptr;

@@ -48,7 +48,7 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
     LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
     return code;
   }
-  StepRecord record{step.kernel, step.params, nullptr, step.launches, &step.workspace, plan().codes, &step.counters};
+  StepRecord record{step.kernel, step.params, nullptr, step.launches, &step.workspace, plan().codes};
   if (!step.program.empty()) {
     LATHE_ASSIGN(programs_[i], parse_program(step.program));
     record.program = &programs_[i];

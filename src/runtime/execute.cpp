@@ -69,7 +69,6 @@ Result<> Context::execute(Queue& queue, bool wait) {
   LATHE_TRY(prepare());
   LATHE_TRY(check_addresses());
   LATHE_TRY(provide_memory());
-  LATHE_TRY(provide_counters());
   for (SymbolId id = 0; id < plan_.symbols.size(); ++id)
     if (plan_.symbols[id].source == SymbolSource::computed) symbols_[id] = Expr::kUnbound;
   LATHE_TRY(provide_outputs());
@@ -77,10 +76,7 @@ Result<> Context::execute(Queue& queue, bool wait) {
   last_queue_ = &queue;
   if (engine_->device().is_host()) return run_each_step(queue);
   LATHE_TRY(stage_bindings(queue));
-  if (Result<> ran = run_steps(queue); !ran) {
-    reset_counters(queue);
-    return ran;
-  }
+  LATHE_TRY(run_steps(queue));
   LATHE_TRY(fetch_staged(queue));
   return wait ? engine_->device().wait(queue) : Result<>();
 }
@@ -131,7 +127,6 @@ Result<> Context::fetch_staged(Queue& queue) {
 void Context::note_addresses() {
   current_.clear();
   current_.push_back(memory_);
-  current_.push_back(counters());
   for (const plan::Binding& binding : plan_.bindings) current_.push_back(storage_base(plan_.tensors[binding.tensor]));
 }
 
@@ -218,25 +213,6 @@ Result<> Context::provide_memory() {
   return {};
 }
 
-// Of the context's own even where the application supplies the memory, so that it may hold anything: zeros are written
-// once, and every launch leaves zeros behind.
-Result<> Context::provide_counters() {
-  constexpr size_t kLeast = size_t{16} << 10;
-  const size_t have = counters_.empty() ? 0 : counters_.back().size();
-  if (counter_bytes_ <= have) return {};
-  Device& device = engine_->device();
-  LATHE_ASSIGN(DeviceMemory memory, device.allocate(std::max({counter_bytes_, 2 * have, kLeast})));
-  LATHE_TRY(device.clear(memory.data(), memory.size()));
-  counters_.push_back(std::move(memory));
-  return {};
-}
-
-// After a run that ended midway.
-void Context::reset_counters(Queue& queue) {
-  if (counters_.empty() || queue.is_captured()) return;
-  if (engine_->device().wait(queue)) (void)engine_->device().clear(counters(), counters_.back().size());
-}
-
 Result<> Context::run_step(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   StepState& state = steps_[i];
@@ -249,7 +225,7 @@ Result<> Context::run_step(size_t i, Queue& queue) {
   };
   for (size_t k = 0; k < step.inputs.size(); ++k) address(step.inputs[k], state.inputs[k]);
   for (size_t k = 0; k < step.outputs.size(); ++k) address(step.outputs[k], state.outputs[k]);
-  const Result<> enqueued = kernel->enqueue({state.inputs, state.outputs, symbols_, counters()}, workspace, queue);
+  const Result<> enqueued = kernel->enqueue({state.inputs, state.outputs, symbols_}, workspace, queue);
   if (enqueued) return {};
   return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
 }
@@ -288,7 +264,6 @@ Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
     LATHE_ASSIGN(late_workspace_, engine_->device().allocate(needed));
   }
   if (needed > planned) *workspace = late_workspace_.data();
-  LATHE_TRY(provide_counters());
   for (size_t k = 0; k < step.outputs.size(); ++k) LATHE_TRY(provide_late(step.outputs[k], dims_of(state.outputs[k])));
   return {};
 }

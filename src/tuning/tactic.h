@@ -39,7 +39,6 @@ struct Emission {
   std::vector<Tensor> packed;          // prepacked weights: stored in the plan
   std::vector<SourceLaunch> launches;  // device code, in order; their args refer to `inputs` and the problem's outputs
   Expr workspace;                      // bytes that the launches share
-  Expr counters;                       // bytes of counters that they share: zero before and after
 };
 
 class Tactic {

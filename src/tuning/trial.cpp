@@ -346,7 +346,7 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
   const std::vector<std::span<const std::byte>> code = trial->modules_.code();
   LATHE_ASSIGN(trial->kernel_,
                device.make_kernel({emission.kernel, emission.params, with_program ? &trial->program_ : nullptr,
-                                   trial->modules_.launches, &emission.workspace, code, &emission.counters}));
+                                   trial->modules_.launches, &emission.workspace, code}));
   for (const StepInput& input : emission.inputs) {
     if (input.kind != StepInput::packed) {
       trial->inputs_.push_back(data.arg(input));
@@ -364,14 +364,11 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
   const Operands operands{trial->inputs_, trial->outputs_, trial->symbols_};
   LATHE_ASSIGN(const size_t bytes, trial->kernel_->prepare(operands, device.threads()));
   LATHE_ASSIGN(trial->workspace_, device.allocate(bytes));
-  LATHE_ASSIGN(const size_t counter_bytes, trial->kernel_->counter_bytes(operands));
-  LATHE_ASSIGN(trial->counters_, device.allocate(counter_bytes));
-  LATHE_TRY(device.clear(trial->counters_.data(), counter_bytes));
   return trial;
 }
 
 Result<> Trial::run(Queue& queue) const {
-  return kernel_->enqueue({inputs_, outputs_, symbols_, counters_.data()}, workspace_.data(), queue);
+  return kernel_->enqueue({inputs_, outputs_, symbols_}, workspace_.data(), queue);
 }
 
 }  // namespace lathe

@@ -61,7 +61,6 @@ class Trial {
   std::vector<TensorArg> outputs_;
   std::vector<int64_t> symbols_;
   DeviceMemory workspace_;
-  DeviceMemory counters_;
 };
 
 }  // namespace lathe

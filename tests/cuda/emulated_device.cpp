@@ -31,7 +31,6 @@ class EmulatedKernel final : public Kernel {
     auto kernel = std::make_unique<EmulatedKernel>();
     kernel->launches_.assign(record.launches.begin(), record.launches.end());
     if (record.workspace) kernel->workspace_ = *record.workspace;
-    if (record.counters) kernel->counters_ = *record.counters;
     for (const Launch& launch : kernel->launches_) {
       if (launch.code >= record.code.size() || launch.entry != "lathe_kernel")
         return fail(ErrorCode::plan_malformed, "the emulator runs lathe_kernel of a module of the plan only");
@@ -41,8 +40,11 @@ class EmulatedKernel final : public Kernel {
     return kernel;
   }
 
-  Result<size_t> prepare(const Operands& operands, int) const override { return size(workspace_, operands); }
-  Result<size_t> counter_bytes(const Operands& operands) const override { return size(counters_, operands); }
+  Result<size_t> prepare(const Operands& operands, int) const override {
+    const std::optional<int64_t> bytes = workspace_.evaluate(operands.symbols);
+    if (!bytes || *bytes < 0) return fail(ErrorCode::plan_malformed, "the workspace's size has no value");
+    return static_cast<size_t>(*bytes);
+  }
 
   Result<> enqueue(const Operands& operands, std::byte* workspace, Queue&) const override {
     for (size_t i = 0; i < launches_.size(); ++i) {
@@ -58,19 +60,12 @@ class EmulatedKernel final : public Kernel {
       for (const LaunchArg& arg : launch.args) {
         LATHE_ASSIGN(arguments.emplace_back(), value_of(arg, operands, workspace));
       }
-      LATHE_TRY(modules_[i]->launch(grid, launch.block, launch.shared_bytes, arguments, backwards_));
+      LATHE_TRY(modules_[i]->launch(grid, launch.block, launch.shared_bytes, arguments));
     }
-    backwards_ = !backwards_;  // blocks come in any order
     return {};
   }
 
  private:
-  static Result<size_t> size(const Expr& expr, const Operands& operands) {
-    const std::optional<int64_t> bytes = expr.evaluate(operands.symbols);
-    if (!bytes || *bytes < 0) return fail(ErrorCode::plan_malformed, "the size of a step's memory has no value");
-    return static_cast<size_t>(*bytes);
-  }
-
   static Result<uint64_t> value_of(const LaunchArg& arg, const Operands& operands, std::byte* workspace) {
     if (arg.kind == LaunchArg::input || arg.kind == LaunchArg::output) {
       const std::span<const TensorArg> tensors = arg.kind == LaunchArg::input ? operands.inputs : operands.outputs;
@@ -79,16 +74,13 @@ class EmulatedKernel final : public Kernel {
     }
     const std::optional<int64_t> value = arg.value.evaluate(operands.symbols);
     if (!value) return fail(ErrorCode::plan_malformed, "an argument has no value");
-    const std::byte* base = arg.kind == LaunchArg::workspace  ? workspace
-                            : arg.kind == LaunchArg::counters ? operands.counters
-                                                              : nullptr;
-    return reinterpret_cast<uint64_t>(base) + static_cast<uint64_t>(*value);
+    const uint64_t base = arg.kind == LaunchArg::workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
+    return base + static_cast<uint64_t>(*value);
   }
 
   std::vector<Launch> launches_;
   std::vector<std::unique_ptr<EmulatedModule>> modules_;  // of each launch
-  Expr workspace_, counters_;
-  mutable bool backwards_ = false;
+  Expr workspace_;
 };
 
 class EmulatedDevice final : public Device {
@@ -111,10 +103,6 @@ class EmulatedDevice final : public Device {
                           auto* page = reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(data) & ~(kPage - 1));
                           munmap(page, pages_of(size) + kPage);
                         });
-  }
-  Result<> clear(void* memory, size_t bytes) override {
-    if (bytes) std::memset(memory, 0, bytes);
-    return {};
   }
   Result<std::unique_ptr<Queue>> make_queue() override { return std::make_unique<EmulatedQueue>(); }
   Result<std::unique_ptr<Queue>> make_stream_queue(void*) override { return make_queue(); }

@@ -94,24 +94,20 @@ EmulatedModule::~EmulatedModule() {
 }
 
 Result<> EmulatedModule::launch(std::array<int64_t, 3> grid, uint32_t block, uint32_t shared_bytes,
-                                std::span<const uint64_t> arguments, bool backwards) const {
+                                std::span<const uint64_t> arguments) const {
   using Launch = int (*)(void*, const unsigned*, unsigned, unsigned, void**, unsigned, unsigned);
   using Error = const char* (*)();
-  using Backwards = void (*)(int);
   const auto launch = reinterpret_cast<Launch>(dlsym(library_, "lathe_emulate_launch"));
   const auto error = reinterpret_cast<Error>(dlsym(library_, "lathe_emulate_error"));
-  const auto set_backwards = reinterpret_cast<Backwards>(dlsym(library_, "lathe_emulate_backwards"));
-  if (!launch || !error || !set_backwards) return fail(ErrorCode::internal, "the kernel is not linked to the emulator");
+  if (!launch || !error) return fail(ErrorCode::internal, "the kernel is not linked to the emulator");
   if (arguments.size() != parameters_)
     return fail(ErrorCode::internal, "{} arguments given, the kernel takes {}", arguments.size(), parameters_);
   std::vector<void*> pointers;
   for (const uint64_t& argument : arguments) pointers.push_back(const_cast<uint64_t*>(&argument));
   const unsigned blocks[3] = {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]),
                               static_cast<unsigned>(grid[2])};
-  set_backwards(backwards);
-  const int failed = launch(function_, blocks, block, shared_bytes, pointers.data(), parameters_, 1);
-  set_backwards(0);
-  if (failed != 0) return fail(ErrorCode::execution_failed, "emulator: {}", error());
+  if (launch(function_, blocks, block, shared_bytes, pointers.data(), parameters_, 1) != 0)
+    return fail(ErrorCode::execution_failed, "emulator: {}", error());
   return {};
 }
 

@@ -43,37 +43,6 @@ TEST(Emulator, BarrierSeparatesWritesFromReads) {
   for (int i = 0; i < 256; ++i) EXPECT_EQ(data[static_cast<size_t>(i)], 10 * ((i + 37) % 256) + 45);
 }
 
-TEST(Emulator, BarriersTellOfAnyThread) {
-  std::vector<int> data(96);
-  const Result<> result = run(R"(
-    for (int round = 0; round < 40; ++round) x[thread_x()] += barrier_any(thread_x() == 3 * round);)",
-                              data, 96);
-  ASSERT_TRUE(result) << result.error().message;
-  for (const int count : data) EXPECT_EQ(count, 32);  // rounds whose thread exists
-}
-
-TEST(Emulator, TheLastBlockComesLastInAnyOrder) {
-  const std::string source =
-      "#include \"lib/last_block.cuh\"\nLATHE_PARAMETERS(1)\n"
-      "LATHE_KERNEL(32, 1) void lathe_kernel(unsigned* x) {\n  dependency_wait();\n"
-      "  const int block = block_x() + 2 * block_y();\n"
-      "  if (thread_x() == 0) x[1 + block] = block + 100;\n"
-      "  if (!comes_last(x, 6) || thread_x() != 0) return;\n"
-      "  for (int i = 0; i < 6; ++i) x[7] += load_l2(x + 1 + i);\n  x[8] = block;\n}\n";
-  const auto object = compile_for_emulator(source);
-  ASSERT_TRUE(object) << object.error().message;
-  const auto module = EmulatedModule::load(*object);
-  ASSERT_TRUE(module) << module.error().message;
-  for (const bool backwards : {false, true, false}) {
-    std::vector<unsigned> x(9);
-    const uint64_t argument = reinterpret_cast<uint64_t>(x.data());
-    ASSERT_TRUE((*module)->launch({2, 3, 1}, 32, 0, std::span(&argument, 1), backwards));
-    EXPECT_EQ(x[0], 0u);
-    EXPECT_EQ(x[7], 615u);
-    EXPECT_EQ(x[8], backwards ? 0u : 5u);
-  }
-}
-
 TEST(Emulator, ShufflesMoveValuesBetweenLanes) {
   std::vector<int> data(64 * 5);
   const Result<> result = run(R"(

@@ -33,7 +33,6 @@ class FailuresTest : public FakeDeviceTest {
     LATHE_ASSIGN(const auto weights, device->make_resident(*weights_, weights_));
     LATHE_ASSIGN(const DeviceMemory memory, device->allocate(512));
     LATHE_ASSIGN(const DeviceMemory workspace, device->allocate(1024));
-    LATHE_TRY(device->clear(workspace.data(), workspace.size()));
     LATHE_ASSIGN(const auto queue, device->make_queue());
     LaunchCase launch;
     launch.launches[0].shared_bytes = 64 << 10;
@@ -143,7 +142,6 @@ TEST_F(FailuresTest, LostDevicesFailAtOnceAndTellWhy) {
   EXPECT_FAILS(device->wait(*queue), device_lost);
   EXPECT_FAILS(device->allocate(1), device_lost);
   EXPECT_FAILS(device->allocate(0), device_lost);
-  EXPECT_FAILS(device->clear(memory.data(), memory.size()), device_lost);
   EXPECT_FAILS(device->upload(memory.data(), &value, 4, *queue), device_lost);
   EXPECT_FAILS(device->download(&value, memory.data(), 4, *queue), device_lost);
   EXPECT_FAILS(device->make_queue(), device_lost);

@@ -149,7 +149,6 @@ class PlanGenerator {
       if (step.kernel == "eval" || (!is_first && pick(2) == 0)) continue;
       is_first = false;
       step.workspace = pick(2) == 0 ? Expr(0) : 4 * batch() * width() + 256;
-      if (!(step.workspace == Expr(0))) step.counters = 4 * ceildiv(batch(), 3) + 16;
       for (uint32_t i = 0; i <= pick(3); ++i) step.launches.push_back(make_launch(step));
       if (step.inputs.size() > 2) add_count(step);
     }
@@ -179,7 +178,6 @@ class PlanGenerator {
                    {LaunchArg::workspace, 0, 4 * width()},
                    {LaunchArg::number, 0, batch() * width()},
                    {LaunchArg::number, 0, static_cast<int64_t>(random_()) - 1000}};
-    if (!(step.counters == Expr(0))) launch.args.push_back({LaunchArg::counters, 0, 16});
     for (uint32_t i = 0; i < step.inputs.size(); ++i) launch.args.push_back({LaunchArg::input, i, 0});
     return launch;
   }

@@ -129,17 +129,6 @@ const std::vector<Damage>& damages() {
       {"eval launches", "launches", [](Plan& p) { launching_step(p).kernel = "eval", launching_step(p).op = "relu"; }},
       {"workspace without launches", "launches nothing",
        [](Plan& p) { launching_step(p).workspace = 64, launching_step(p).launches.clear(); }},
-      {"counters without launches", "counters and launches nothing",
-       [](Plan& p) {
-         launching_step(p).counters = 64, launching_step(p).workspace = 0, launching_step(p).launches = {};
-       }},
-      {"counters' symbol", "symbol 77", [](Plan& p) { launching_step(p).counters = Expr::symbol(77); }},
-      {"negative counters", "bytes of counters", [](Plan& p) { launching_step(p).counters = -4; }},
-      {"too many counters", "bytes of counters", [](Plan& p) { launching_step(p).counters = (int64_t{1} << 30) + 4; }},
-      {"argument's counters", "refers to nothing",
-       [](Plan& p) {
-         launching_step(p).counters = 0, first_launch(p).args[0] = {LaunchArg::counters, 0, 0};
-       }},
       {"count's symbol", "symbol 0", [](Plan& p) { launching_step(p).counts[0].symbol = 0; }},
       {"count's missing symbol", "symbol 77", [](Plan& p) { launching_step(p).counts[0].symbol = 77; }},
       {"count's input", "does not exist", [](Plan& p) { launching_step(p).counts[0].input = 99; }},

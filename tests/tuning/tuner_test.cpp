@@ -46,7 +46,6 @@ class ScriptedDevice final : public Device {
   Result<> check_target(std::string_view) const override { return {}; }
   bool is_host() const override { return true; }
   Result<DeviceMemory> allocate(size_t) override { return DeviceMemory(); }
-  Result<> clear(void*, size_t) override { return {}; }
   Result<std::unique_ptr<Queue>> make_queue() override { return std::make_unique<IdleQueue>(); }
   Result<std::unique_ptr<Queue>> make_stream_queue(void*) override { return make_queue(); }
   Result<> upload(void* to, const void* from, size_t bytes, Queue&) override {

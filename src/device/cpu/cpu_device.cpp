@@ -33,11 +33,6 @@ Result<DeviceMemory> CpuDevice::allocate(size_t bytes) {
                       [](void*, std::byte* data, size_t size) { ::munmap(data, size); });
 }
 
-Result<> CpuDevice::clear(void* memory, size_t bytes) {
-  if (bytes != 0) std::memset(memory, 0, bytes);
-  return {};
-}
-
 Result<std::unique_ptr<Queue>> CpuDevice::make_queue() { return std::make_unique<CpuQueue>(options_.workers); }
 
 Result<> CpuDevice::upload(void* to, const void* from, size_t bytes, Queue&) {

@@ -45,7 +45,6 @@ class CpuDevice final : public Device {
   int threads() const override { return options_.workers->size(); }
 
   Result<DeviceMemory> allocate(size_t bytes) override;  // zeroed, on 2 MiB pages where very large
-  Result<> clear(void* memory, size_t bytes) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
   Result<std::unique_ptr<Queue>> make_stream_queue(void*) override { return make_queue(); }
   Result<> upload(void* to, const void* from, size_t bytes, Queue& queue) override;

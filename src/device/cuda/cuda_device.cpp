@@ -43,7 +43,6 @@ class CudaDevice : public Device {
   bool is_host() const override { return false; }
 
   Result<DeviceMemory> allocate(size_t bytes) override { return cuda::allocate(context_, bytes); }
-  Result<> clear(void* memory, size_t bytes) override { return cuda::clear(*context_, memory, bytes); }
   Result<std::unique_ptr<Queue>> make_queue() override { return Stream::create(context_); }
   Result<std::unique_ptr<Queue>> make_stream_queue(void* stream) override;
   Result<> upload(void* to, const void* from, size_t bytes, Queue& queue) override {

@@ -64,14 +64,11 @@ std::optional<uint64_t> value_of(const LaunchArg& arg, const Operands& operands,
       if (arg.index >= operands.outputs.size()) return std::nullopt;
       return reinterpret_cast<uint64_t>(operands.outputs[arg.index].data);
     case LaunchArg::workspace:
-    case LaunchArg::counters:
     case LaunchArg::number: {
       const std::optional<int64_t> value = arg.value.evaluate(operands.symbols);
       if (!value) return std::nullopt;
-      const std::byte* base = arg.kind == LaunchArg::workspace  ? workspace
-                              : arg.kind == LaunchArg::counters ? operands.counters
-                                                                : nullptr;
-      return reinterpret_cast<uint64_t>(base) + static_cast<uint64_t>(*value);
+      const uint64_t base = arg.kind == LaunchArg::workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
+      return base + static_cast<uint64_t>(*value);
     }
   }
   return std::nullopt;
@@ -116,7 +113,6 @@ Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Conte
   std::unique_ptr<LaunchKernel> kernel(new LaunchKernel);
   kernel->max_grid_ = context->properties().max_grid;
   if (record.workspace) kernel->workspace_ = *record.workspace;
-  if (record.counters) kernel->counters_ = *record.counters;
   for (const Launch& launch : record.launches) {
     if (launch.library.empty()) {
       LATHE_ASSIGN(Prepared prepared, load(launch, context, modules, record.code));
@@ -162,14 +158,6 @@ Result<size_t> LaunchKernel::prepare(const Operands& operands, int) const {
     return fail(ErrorCode::launch_refused, "the step's workspace, {} bytes, has no value for these shapes",
                 workspace_->to_string());
   return std::max(needed, static_cast<size_t>(*bytes));
-}
-
-Result<size_t> LaunchKernel::counter_bytes(const Operands& operands) const {
-  const std::optional<int64_t> bytes = counters_.evaluate(operands.symbols);
-  if (!bytes || *bytes < 0 || *bytes > kMaxCounterBytes)
-    return fail(ErrorCode::launch_refused, "the step's counters, {} bytes, have no size of 0 to {} for these shapes",
-                counters_.to_string(), kMaxCounterBytes);
-  return static_cast<size_t>(*bytes);
 }
 
 // Bytes of workspace up to the end of what the library needs, which only the library knows.

@@ -20,7 +20,6 @@ class LaunchKernel : public Kernel {
                                                 Libraries& libraries, const StepRecord& record);
 
   Result<size_t> prepare(const Operands& operands, int threads) const override;
-  Result<size_t> counter_bytes(const Operands& operands) const override;
   Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const override;
 
  private:
@@ -41,7 +40,6 @@ class LaunchKernel : public Kernel {
 
   std::vector<Prepared> launches_;
   std::optional<Expr> workspace_;
-  Expr counters_;
   std::array<int, 3> max_grid_{};
 };
 

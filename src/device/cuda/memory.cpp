@@ -74,16 +74,6 @@ Result<DeviceMemory> allocate(const std::shared_ptr<Context>& context, size_t by
   return DeviceMemory(reinterpret_cast<std::byte*>(address), bytes, context, free);
 }
 
-Result<> clear(Context& context, void* memory, size_t bytes) {
-  LATHE_TRY(context.usable());
-  if (bytes == 0) return {};
-  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(context));
-  CUresult result = context.driver().cuMemsetD8Async(address_of(memory), 0, bytes, context.allocations());
-  if (result == CUDA_SUCCESS) result = context.driver().cuStreamSynchronize(context.allocations());
-  if (result != CUDA_SUCCESS) return fail(context.failure(result, fmt::format("clearing {} bytes", bytes)));
-  return {};
-}
-
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {
   if (bytes == 0) return stream.context().usable();
   Context& context = stream.context();

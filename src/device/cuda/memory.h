@@ -12,9 +12,6 @@ namespace lathe::cuda {
 // Usable by every stream on return; given back to the device after the work that streams have when it is freed.
 Result<DeviceMemory> allocate(const std::shared_ptr<Context>& context, size_t bytes);
 
-// Zeros, before it returns; on a stream of the context's own.
-Result<> clear(Context& context, void* memory, size_t bytes);
-
 // upload() has read `from`, and download() has written `to`, on return.
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream);
 Result<> download(void* to, const void* from, size_t bytes, Stream& stream);

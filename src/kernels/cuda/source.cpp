@@ -247,11 +247,6 @@ void Source::workspace(std::string_view name, Expr byte_offset, std::string_view
   args_.push_back({LaunchArg::workspace, 0, std::move(byte_offset)});
 }
 
-void Source::counters(std::string_view name, Expr byte_offset) {
-  parameters_ += fmt::format("{}unsigned* {}", parameters_.empty() ? "" : ", ", name);
-  args_.push_back({LaunchArg::counters, 0, std::move(byte_offset)});
-}
-
 void Source::define(std::string_view name, int64_t value) {
   declarations_ += fmt::format("constexpr long {} = {};\n", name, literal(value));
 }

@@ -45,8 +45,6 @@ class Source {
   void list(std::string_view name, const Shape& values);
   // A pointer `name` to elements of `type` that many bytes into the workspace.
   void workspace(std::string_view name, Expr byte_offset, std::string_view type);
-  // The same of 32-bit counters, zero before the launch, in the memory that holds them.
-  void counters(std::string_view name, Expr byte_offset);
   // The expression in device code: a literal, or the name of an argument.
   std::string number(const Expr& expr);
   void define(std::string_view name, int64_t value);  // constexpr long

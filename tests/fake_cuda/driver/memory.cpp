@@ -115,17 +115,6 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream
   return fake_cuda::copy(stream, to, reinterpret_cast<const void*>(from), bytes, from, entry);
 }
 
-CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream) {
-  FAKE_ENTER(Needs::context);
-  static const char kind = 0;
-  if (!fake_cuda::find_range(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  const auto run = [address, value, bytes] {
-    std::memset(reinterpret_cast<void*>(address), value, bytes);
-    return CUDA_SUCCESS;
-  };
-  return fake_cuda::submit(stream, {&kind, run}, entry);
-}
-
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address) {
   FAKE_ENTER(Needs::context);
   const fake_cuda::Allocation* allocation = fake_cuda::find_range(address, 1);

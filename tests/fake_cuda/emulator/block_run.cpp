@@ -72,15 +72,16 @@ std::string BlockRun::prepare(const Launch& launch) {
 std::string BlockRun::run(const Launch& launch) {
   if (std::string problem = prepare(launch); !problem.empty()) return problem;
   BlockRun* const outer = std::exchange(running, this);
-  const unsigned(&grid)[3] = launch.grid;
-  const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-  for (uint64_t i = 0; i < blocks && error_.empty(); ++i) {
-    const uint64_t at = launch.backwards ? blocks - 1 - i : i;
-    start_block({static_cast<int>(at % grid[0]), static_cast<int>(at / grid[0] % grid[1]),
-                 static_cast<int>(at / grid[0] / grid[1])});
-    run_threads(i % 2 != 0);
-    if (error_.empty()) check_end();
-  }
+  bool descending = false;
+  int block[3];
+  for (block[2] = 0; block[2] < static_cast<int>(launch.grid[2]); ++block[2])
+    for (block[1] = 0; block[1] < static_cast<int>(launch.grid[1]); ++block[1])
+      for (block[0] = 0; block[0] < static_cast<int>(launch.grid[0]) && error_.empty(); ++block[0]) {
+        start_block(block);
+        run_threads(descending);
+        if (error_.empty()) check_end();
+        descending = !descending;
+      }
   running = outer;
   return error_;
 }
@@ -89,7 +90,6 @@ void BlockRun::start_block(const int (&block)[3]) {
   const unsigned(&grid)[3] = launch_->grid;
   std::memset(mapping_ + kPage, kPoison, mapping_bytes_ - 2 * kPage);
   barrier_arrived_ = 0;
-  any_so_far_ = false;
   for (auto& warp : warps_) {
     warp->arrived = 0;
     warp->generation = 0;
@@ -172,13 +172,6 @@ void BlockRun::barrier() {
   if (++barrier_arrived_ < static_cast<int>(launch_->block)) return wait("in barrier");
   barrier_arrived_ = 0;
   for (size_t i = 0; i < launch_->block; ++i) threads_[i]->state = Thread::ready;
-}
-
-bool BlockRun::barrier_any(bool predicate) {
-  any_so_far_ |= predicate;
-  if (barrier_arrived_ + 1 == static_cast<int>(launch_->block)) any_ = std::exchange(any_so_far_, false);
-  barrier();
-  return any_;
 }
 
 WarpExchange& BlockRun::collect(const char* what, const void* value, size_t bytes, Complete complete) {

@@ -29,7 +29,6 @@ struct Launch {
   unsigned block;
   unsigned shared_bytes;
   std::vector<uint64_t> arguments;
-  bool backwards = false;  // the last block first
 };
 
 // What the lanes of a warp give each other, and what the last one to arrive makes of it.
@@ -48,7 +47,6 @@ class BlockRun {
   // Called on the fiber of the thread that runs.
   const lathe_emulated_thread& self() const { return threads_[current_]->self; }
   void barrier();
-  bool barrier_any(bool predicate);  // whether it holds for some thread
   WarpExchange& collect(const char* what, const void* value, size_t bytes, Complete complete);
   void copy_async(void* shared, const void* global, int bytes, int bytes_valid);
   void copy_async_commit();
@@ -96,7 +94,6 @@ class BlockRun {
   std::vector<std::unique_ptr<Warp>> warps_;
   size_t current_ = 0;
   int barrier_arrived_ = 0;
-  bool any_so_far_ = false, any_ = false;  // of the barrier under way, of the last one
   bool waited_for_dependency_ = false;
   std::string error_;
   const void* faulted_ = nullptr;

@@ -23,7 +23,6 @@ struct Host {
   unsigned char signal_stack[kSignalStackBytes];
 };
 thread_local std::unique_ptr<Host> host;
-thread_local bool backwards = false;
 
 struct sigaction previous[2];
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
@@ -61,14 +60,13 @@ int launch(const Launch& what) {
 }  // namespace
 }  // namespace emulator
 
-using emulator::backwards;
 using emulator::host;
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT int lathe_emulate_launch(void* function, const unsigned grid[3], unsigned block, unsigned shared_bytes,
                                 void** params, unsigned nparams, unsigned /*cluster*/) {
-  emulator::Launch launch{function, {grid[0], grid[1], grid[2]}, block, shared_bytes, {}, backwards};
+  emulator::Launch launch{function, {grid[0], grid[1], grid[2]}, block, shared_bytes, {}};
   for (unsigned i = 0; i < nparams; ++i) {
     uint64_t value;
     std::memcpy(&value, params[i], sizeof value);
@@ -76,14 +74,11 @@ EXPORT int lathe_emulate_launch(void* function, const unsigned grid[3], unsigned
   }
   return emulator::launch(launch);
 }
-// The next launches of this host thread run their last block first, or again their first.
-EXPORT void lathe_emulate_backwards(int on) { backwards = on != 0; }
 // Why the last launch of this host thread failed; "" when it did not.
 EXPORT const char* lathe_emulate_error() { return host ? host->error.c_str() : ""; }
 
 EXPORT const lathe_emulated_thread* lathe_emulated_self() { return &host->run.self(); }
 EXPORT void lathe_emulated_barrier() { host->run.barrier(); }
-EXPORT bool lathe_emulated_barrier_any(bool predicate) { return host->run.barrier_any(predicate); }
 EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes) {
   return host->run.collect(what, value, bytes, nullptr).values;
 }

@@ -14,7 +14,6 @@ struct lathe_emulated_thread {
 
 const lathe_emulated_thread* lathe_emulated_self();
 void lathe_emulated_barrier();
-bool lathe_emulated_barrier_any(bool predicate);
 // Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
 const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
 void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b);
@@ -42,7 +41,6 @@ LATHE_DEVICE unsigned shared_address(const void* shared) {
 LATHE_DEVICE long clock_now() { return lathe_emulated_clock(); }
 
 LATHE_DEVICE void barrier() { lathe_emulated_barrier(); }
-LATHE_DEVICE bool barrier_any(bool predicate) { return lathe_emulated_barrier_any(predicate); }
 LATHE_DEVICE void warp_barrier() { lathe_emulated_collect("warp_barrier", nullptr, 0); }
 LATHE_DEVICE void memory_fence() {}
 LATHE_DEVICE void dependency_wait() { lathe_emulated_dependency_wait(); }
@@ -134,17 +132,7 @@ LATHE_DEVICE T atomic_max(T* address, T value) {
   if (value > before) *address = value;
   return before;
 }
-LATHE_DEVICE unsigned atomic_count(unsigned* address, unsigned last) {
-  const unsigned before = *address;
-  *address = before >= last ? 0 : before + 1;
-  return before;
-}
 
-template <class T>
-LATHE_DEVICE T load_l2(const T* global) {
-  check_alignment<alignof(T)>(global);
-  return *global;
-}
 template <class T, int N>
 LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
   return *global;

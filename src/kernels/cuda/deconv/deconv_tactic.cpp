@@ -198,6 +198,7 @@ class DeconvTactic final : public Tactic {
                                 static_cast<int>(16 / size_of(dtype)), false, plan.outputs, plan.k()},
                                tile);
     gemm::Ending ending{problem, dtype, 1, plan.rows, plan.outputs, plan.phases * plan.whole.groups, {}};
+    ending.header = "deconv/deconv.cuh";
     ending.weights_first = true;
     ending.rows = [&plan](Source& to) {
       return fmt::format("deconv::rows_of({}, {})", phase_text(plan), extents(to, plan));

@@ -103,6 +103,26 @@ LATHE_DEVICE FusedSink<D, Element, Accumulator, Out, Fusion, Rows> fused_sink(co
   return {out, fusion, rows, first_column};
 }
 
+// Keeps a split's sums for the launch that adds them up. Rows are whole vectors: `pitch` is a multiple of them.
+template <class Accumulator>
+struct PartialSink {
+  static constexpr int kAtOnce = 1;
+  Accumulator* sums;
+  long pitch;
+
+  template <int W>
+  LATHE_DEVICE_MEMBER void put(const Accumulator (&v)[W], long row, long column, int) const {
+    constexpr int kPart = W * sizeof(Accumulator) > 16 ? 16 / static_cast<int>(sizeof(Accumulator)) : W;
+    LATHE_UNROLL
+    for (int i = 0; i < W; i += kPart) {
+      Vec<Accumulator, kPart> part;
+      LATHE_UNROLL
+      for (int j = 0; j < kPart; ++j) part.at[j] = v[i + j];
+      store_vector(sums + row * pitch + column + i, part);
+    }
+  }
+};
+
 // How a warp stages its tile, kSlabs pieces after each other when the whole does not fit.
 template <class Tile, int kSlabs>
 struct Staging {

@@ -8,15 +8,19 @@
 namespace lathe::cuda::gemm {
 namespace {
 
+constexpr int64_t kPartialVector = 8;  // rows of partial sums are whole multiples of it
+constexpr uint32_t kReduceThreads = 128;
+
 // The type of the op's own result.
 DType result_dtype(const Ending& e) {
   const bool widens = e.problem.is(OpKind::matmul) || e.problem.is(OpKind::convolution);
   return widens ? sum_dtype(e.dtype) : e.dtype;
 }
 
-}  // namespace
+Expr partial_pitch(const Ending& e) { return ceildiv(e.n, kPartialVector) * kPartialVector; }
 
-Sink declare_sink(Source& source, const Ending& e) {
+// Declares the output and the program.
+Sink fused_sink(Source& source, const Ending& e) {
   const Operand& out = e.problem.outputs[0];
   source.output(0, out, "C");
   source.fusion(e.problem, 2);
@@ -33,12 +37,32 @@ Sink declare_sink(Source& source, const Ending& e) {
   return sink;
 }
 
-void declare_splits(Source& source, const Ending& e, const Expr& tiles, int64_t tile_sums, int64_t splits,
-                    Emission& emission) {
+}  // namespace
+
+Sink declare_sink(Source& source, const Ending& e, int64_t splits, Emission& emission) {
+  if (splits == 1) return fused_sink(source, e);
+  const Expr pitch = partial_pitch(e);
   source.workspace("partials", 0, accumulator_type(e.dtype));
-  source.counters("counters", 0);
-  emission.workspace = tiles * splits * tile_sums * static_cast<int64_t>(accumulator_size(e.dtype));
-  emission.counters = tiles * static_cast<int64_t>(sizeof(uint32_t));
+  emission.workspace = e.batch * splits * e.m * pitch * static_cast<int64_t>(accumulator_size(e.dtype));
+  return {fmt::format("gemm::PartialSink<{0}>{{partials + (batch * {1} + block.split) * m * {2}, {2}}}",
+                      accumulator_type(e.dtype), splits, source.number(pitch)),
+          4, false, true};
+}
+
+void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
+  if (splits == 1) return;
+  Source source(e.header);
+  const Sink sink = fused_sink(source, e);
+  source.workspace("partials", 0, accumulator_type(e.dtype));
+  const std::string call = fmt::format(
+      "const long m = {0}, n = {1};\n"
+      "  gemm::reduce_splits<{2}>(partials, m, n, {3}, {4}, {5}, [&](long batch) {{\n"
+      "    return {6};\n"
+      "  }});",
+      source.number(e.m), source.number(e.n), sink.vector, source.number(partial_pitch(e)), splits,
+      source.number(e.batch), sink.text);
+  const Expr vectors = e.batch * e.m * ceildiv(e.n, sink.vector);
+  emission.launches.push_back(source.finish(call, {ceildiv(vectors, kReduceThreads), 1, 1}, kReduceThreads, 0));
 }
 
 std::string dense_loader_type(const DenseOperand& o, const Tile& tile) {
@@ -76,25 +100,18 @@ Operand packed_operand(const Tensor& packed) {
 }
 
 void finish(Source& source, std::string body, const Tile& tile, const Ending& e, Emission& emission) {
-  const Sink sink = declare_sink(source, e);
-  const Expr tiles = ceildiv(e.m, tile.m) * ceildiv(e.n, tile.n) * e.batch;
-  std::string merge;
-  if (tile.splits > 1) {
-    declare_splits(source, e, tiles, tile.m * tile.n, tile.splits, emission);
-    merge = fmt::format(
-        "  if (!gemm::merge_splits<{}>(tile, partials, counters, block.tile, block.split, shared)) return;\n",
-        tile.splits);
-  }
+  const Sink sink = declare_sink(source, e, tile.splits, emission);
   body += fmt::format(
       "char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
       "  Tile tile;\n"
       "  tile.clear();\n"
       "  gemm::main_loop<{}>(tile, a, b, block.blocks, shared);\n"
-      "{}"
       "  gemm::store_tile<{}, {}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
-      e.weights_first, merge, sink.vector, slabs(tile, e.dtype), sink.down, sink.whole, sink.text);
-  emission.launches.push_back(source.finish(body, {tiles * tile.splits, 1, 1}, static_cast<uint32_t>(threads(tile)),
+      e.weights_first, sink.vector, slabs(tile, e.dtype), sink.down, sink.whole, sink.text);
+  const Expr blocks = ceildiv(e.m, tile.m) * ceildiv(e.n, tile.n) * tile.splits * e.batch;
+  emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, e.dtype))));
+  add_reduction(e, tile.splits, emission);
 }
 
 bool has_tensor_core(const Problem& problem, bool across) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of kernels of tiles: loaders of dense operands, main loop, splits, epilogue.
+// The text of kernels of tiles: loaders of dense operands, main loop, epilogue, and the launch that adds up splits.
 #pragma once
 
 #include <functional>
@@ -40,24 +40,24 @@ struct Ending {
   // and its first column.
   std::function<std::string(Source&)> rows;
   std::string column = "0L";
-  bool weights_first = false;  // B is constant
+  std::string_view header = "gemm/gemm.cuh";  // declares what `rows` names
+  bool weights_first = false;                 // B is constant
 };
 
-// What writes the output.
+// Where the sums go: into the output, or, when K is split, to the workspace.
 struct Sink {
   std::string text;
   int64_t vector;  // columns at once
   bool down;       // neighbouring threads take neighbouring rows
   bool whole;      // the columns are a multiple of the vector
 };
-// Declares the output and the program. The text names batch.
-Sink declare_sink(Source& source, const Ending& ending);
-// Declares partials and counters, by which splits of `tile_sums` sums each are merged.
-void declare_splits(Source& source, const Ending& ending, const Expr& tiles, int64_t tile_sums, int64_t splits,
-                    Emission& emission);
+// The text names block and batch. Declares what else it names.
+Sink declare_sink(Source& source, const Ending& ending, int64_t splits, Emission& emission);
+// The launch that adds up the splits, if there are any.
+void add_reduction(const Ending& ending, int64_t splits, Emission& emission);
 
-// `body` declares Tile, block, batch (of the block) and the loaders a and b. Adds the launch to the emission, whose
-// operands start at input 2.
+// `body` declares Tile, block, batch (of the block) and the loaders a and b. Adds one launch or two to the emission,
+// whose operands start at input 2.
 void finish(Source& source, std::string body, const Tile& tile, const Ending& ending, Emission& emission);
 
 // Whether tensor cores multiply the problem's type; panels across K are transposed for 16-bit elements and f32 only.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products: which block computes what.
+// Matrix products: which block computes what, and the two passes of a product whose K is split.
 #pragma once
 
 #include "gemm/dense_loader.cuh"
@@ -7,7 +7,6 @@
 #include "gemm/mma_tile.cuh"
 #include "gemm/program_loader.cuh"
 #include "gemm/simt_tile.cuh"
-#include "gemm/splits.cuh"
 
 namespace gemm {
 
@@ -15,7 +14,6 @@ namespace gemm {
 struct Block {
   long row, column;  // of the tile's first element
   long batch;
-  long tile;  // its index among those of all batches
   int split;
   long k;      // the first of its K
   int blocks;  // of K
@@ -38,7 +36,6 @@ LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
   block.row = static_cast<long>(band * kBand + inside % height) * Tile::kM;
   block.column = static_cast<long>(inside / height) * Tile::kN;
   block.batch = rest / static_cast<unsigned>(splits);
-  block.tile = block.batch * rows * columns + tile;
   block.split = static_cast<int>(rest % static_cast<unsigned>(splits));
   block.k = static_cast<long>(block.split) * share * Tile::kK;
   block.blocks = clamp(total - block.split * share, share);
@@ -53,6 +50,27 @@ LATHE_DEVICE void start_dense(Loader& loader, const T* data, long pitch, long fi
     loader.start(data, pitch, block.k, k, first, extent);
   else
     loader.start(data, pitch, first, extent, block.k, k);
+}
+
+// Adds up the sums of the splits, [batch][split][row][pitch], and finishes them. One thread for W columns.
+template <int W, class Accumulator, class MakeSink>
+LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns, long pitch, int splits, long batches,
+                                const MakeSink& sink_of) {
+  dependency_wait();
+  const long vectors = (columns + W - 1) / W;
+  const long index = static_cast<long>(block_x()) * block_threads() + thread_x();
+  if (index >= batches * rows * vectors) return;
+  const long column = index % vectors * W, row = index / vectors % rows, batch = index / vectors / rows;
+  const Accumulator* from = sums + (batch * splits * rows + row) * pitch + column;
+  Accumulator total[W];
+  read_staged(from, total);
+  for (int split = 1; split < splits; ++split) {
+    Accumulator part[W];
+    read_staged(from + split * rows * pitch, part);
+    LATHE_UNROLL
+    for (int i = 0; i < W; ++i) total[i] += part[i];
+  }
+  sink_of(batch).put(total, row, column, min_of(columns - column, W));
 }
 
 }  // namespace gemm

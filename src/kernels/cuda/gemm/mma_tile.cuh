@@ -69,11 +69,7 @@ struct MmaTile {
     unsigned b[kColumnTiles][2];
   };
 
-  static constexpr int kSums = kRowTiles * kColumnTiles * 4;  // of a thread
-
   Accumulator acc[kRowTiles][kColumnTiles][4];
-
-  LATHE_DEVICE_MEMBER Accumulator& sum(int i) { return acc[i / 4 / kColumnTiles][i / 4 % kColumnTiles][i % 4]; }
 
   LATHE_DEVICE_MEMBER void clear() {
     LATHE_UNROLL

@@ -35,11 +35,7 @@ struct SimtTile {
     T b[kThreadN][kVector];
   };
 
-  static constexpr int kSums = kThreadM * kThreadN;  // of a thread
-
   Accumulator acc[kThreadM][kThreadN];
-
-  LATHE_DEVICE_MEMBER Accumulator& sum(int i) { return acc[i / kThreadN][i % kThreadN]; }
 
   LATHE_DEVICE_MEMBER void clear() {
     LATHE_UNROLL

@@ -92,21 +92,6 @@ double busy_clocks(const Tile& tile, DType dtype, bool gathered) {
   return std::max({multiply, read, fill, gather});
 }
 
-// What splits cost beside their sums: all blocks write them, and the last of each tile reads those of the others, as
-// much at once as its shared memory holds.
-double merge_microseconds(const Tile& tile, const Extent& e) {
-  constexpr double kArrival = 0.5;                  // a fence and an atomic, one after the other
-  constexpr double kLatency = 0.4;                  // of L2
-  constexpr double kL2BytesPerMicrosecond = 5.5e6;  // that all blocks get together
-  const int64_t tiles = ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * e.batch;
-  const int64_t part = tile.m * tile.n * static_cast<int64_t>(accumulator_size(e.dtype));
-  const int64_t rounds = ceil_div(part * tile.splits, shared_bytes(tile, e.dtype));
-  const auto written = static_cast<double>(part * tiles * tile.splits) / kL2BytesPerMicrosecond;
-  const auto read = static_cast<double>(part * (tile.splits - 1)) / (kL2BytesPerMicrosecond / kMultiprocessors);
-  const auto turns = static_cast<double>(ceil_div(tiles, kMultiprocessors));
-  return kArrival + written + turns * (read + static_cast<double>(rounds) * kLatency);
-}
-
 double predict(const Tile& tile, const Extent& e) {
   const auto size = static_cast<double>(size_of(e.dtype));
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
@@ -124,7 +109,8 @@ double predict(const Tile& tile, const Extent& e) {
   const double bytes =
       static_cast<double>((e.m + e.n) * e.k * e.batch) * size + outputs * static_cast<double>(size_of(e.output));
   double time = std::max(clocks / kClocksPerMicrosecond, bytes / kMemoryBytesPerMicrosecond) + kLaunchMicroseconds;
-  if (tile.splits > 1) time += merge_microseconds(tile, e);
+  if (tile.splits > 1)  // sums are written, read again and added in a launch of its own
+    time += kLaunchMicroseconds + outputs * 4 * static_cast<double>(tile.splits + 1) / kMemoryBytesPerMicrosecond;
   return time;
 }
 
@@ -213,8 +199,6 @@ int64_t threads(const Tile& tile) { return tile.m / tile.warp_m * (tile.n / tile
 
 namespace {
 
-constexpr int64_t kMergeVector = 16;  // bytes that a thread holds of each split, at the least
-
 int64_t ring_bytes(const Tile& tile, DType dtype) {
   return tile.stages * (tile.m + tile.n) * tile.k * static_cast<int64_t>(size_of(dtype));
 }
@@ -236,8 +220,7 @@ int64_t slabs(const Tile& tile, DType dtype) {
 }
 
 int64_t shared_bytes(const Tile& tile, DType dtype) {
-  const int64_t merge = tile.splits > 1 ? tile.splits * threads(tile) * kMergeVector : 0;
-  return std::max({ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)), merge});
+  return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
 }
 
 std::string accumulator_type(DType dtype) {

@@ -150,44 +150,18 @@ struct DotTile {
   }
 };
 
-// Adds up the warps' sums of a tile in shared memory, [row][column]; each thread its share of them.
-template <int kWarps, class Tile>
-LATHE_DEVICE void sum_warps(const Tile& tile, float* shared) {
-  constexpr int kSums = Tile::kM * Tile::kN;
-  tile.stage(shared + warp() * kSums);
+// Adds up the warps' sums and gives them to the sink, W columns at once.
+template <int W, int kWarps, class Tile, class Sink>
+LATHE_DEVICE void finish(const Tile& tile, const Sink& sink, const gemm::Block& block, long m, long n, float* shared) {
+  constexpr int kTileSize = Tile::kM * Tile::kN, kVectors = Tile::kN / W;
+  tile.stage(shared + warp() * kTileSize);
   barrier();
-  for (int i = thread_x(); i < kSums; i += Tile::kThreads) {
+  for (int i = thread_x(); i < kTileSize; i += Tile::kThreads) {
     float sum = shared[i];
     LATHE_UNROLL
-    for (int w = 1; w < kWarps; ++w) sum += shared[w * kSums + i];
+    for (int w = 1; w < kWarps; ++w) sum += shared[w * kTileSize + i];
     shared[i] = sum;
   }
-}
-
-// Leaves the block's sums in `parts`, [tile][split][row][column]. True in the last block of the tile, which has the
-// sums of all splits then, added in their order.
-template <int kSplits, class Tile>
-LATHE_DEVICE bool merge_splits(float* shared, float* parts, unsigned* counters, const gemm::Block& block) {
-  constexpr int kSums = Tile::kM * Tile::kN;
-  float* const first = parts + block.tile * kSplits * kSums;
-  for (int i = thread_x(); i < kSums; i += Tile::kThreads) first[block.split * kSums + i] = shared[i];
-  if (!comes_last(counters + block.tile, kSplits)) return false;
-  for (int i = thread_x(); i < kSums; i += Tile::kThreads) {
-    float part[kSplits];
-    LATHE_UNROLL
-    for (int s = 0; s < kSplits; ++s) part[s] = load_l2(first + s * kSums + i);
-    float total = part[0];
-    LATHE_UNROLL
-    for (int s = 1; s < kSplits; ++s) total += part[s];
-    shared[i] = total;
-  }
-  return true;
-}
-
-// Gives a tile's sums to the sink, W columns at once.
-template <int W, class Tile, class Sink>
-LATHE_DEVICE void store_sums(const Sink& sink, const gemm::Block& block, long m, long n, const float* shared) {
-  constexpr int kVectors = Tile::kN / W;
   barrier();
   for (int i = thread_x(); i < Tile::kM * kVectors; i += Tile::kThreads) {
     const int row = i / kVectors, v = i % kVectors * W;

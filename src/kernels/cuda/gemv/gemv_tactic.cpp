@@ -16,7 +16,6 @@ constexpr int64_t kMultiprocessors = 132;
 constexpr double kMemoryBytesPerMicrosecond = 4.2e6;
 constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
 constexpr double kLaunchMicroseconds = 2;
-constexpr double kMergeMicroseconds = 0.7;  // of splits, by the last block of each tile
 
 // As StreamTile and DotTile in gemv.cuh have them.
 constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;
@@ -139,7 +138,7 @@ class GemvTactic final : public Tactic {
         const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
         double time =
             kLaunchMicroseconds + bytes / (kMemoryBytesPerMicrosecond * std::min(1.0, flight / kBytesInFlight));
-        if (splits > 1) time += kMergeMicroseconds;
+        if (splits > 1) time += kLaunchMicroseconds;
         configs.push_back({fmt::format("warps={} splits={}", warps, splits), {warps, splits}, time});
       }
     std::stable_sort(configs.begin(), configs.end(),
@@ -164,13 +163,7 @@ class GemvTactic final : public Tactic {
     emission.packed.push_back(std::move(packed));
     gemm::Ending ending{plan.problem, dtype, plan.dimension, plan.m, plan.n, 1, {}};
     if (problem.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
-    const gemm::Sink sink = gemm::declare_sink(source, ending);
-    const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns(), sums = plan.rows() * plan.columns();
-    std::string merge;
-    if (splits > 1) {
-      gemm::declare_splits(source, ending, tiles, sums, splits, emission);
-      merge = fmt::format("  if (!gemv::merge_splits<{}, Tile>(shared, partials, counters, block)) return;\n", splits);
-    }
+    const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
     const std::string type =
         plan.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, plan.rows() / 8)
                     : fmt::format("gemv::DotTile<{}, {}>", warps, plan.rows());
@@ -183,14 +176,12 @@ class GemvTactic final : public Tactic {
         "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, {4});\n"
         "  Tile tile;\n"
         "  tile.run({5});\n"
-        "  float* const shared = reinterpret_cast<float*>(dynamic_shared());\n"
-        "  gemv::sum_warps<{6}>(tile, shared);\n"
-        "{7}"
-        "  gemv::store_sums<{8}, Tile>({9}, block, m, n, shared);",
-        type, plan.m, plan.n, plan.k, splits, run, warps, merge, std::min<int64_t>(sink.vector, plan.columns()),
-        sink.text);
+        "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
+        type, plan.m, plan.n, plan.k, splits, run, std::min<int64_t>(sink.vector, plan.columns()), warps, sink.text);
+    const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns();
     emission.launches.push_back(source.finish(call, {tiles * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
-                                              static_cast<uint32_t>(warps * sums * 4)));
+                                              static_cast<uint32_t>(warps * plan.rows() * plan.columns() * 4)));
+    gemm::add_reduction(ending, splits, emission);
     return emission;
   }
 };

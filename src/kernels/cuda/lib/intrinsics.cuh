@@ -30,8 +30,6 @@ LATHE_DEVICE long clock_now() { return clock64(); }
 // ---- synchronisation
 
 LATHE_DEVICE void barrier() { __syncthreads(); }
-// A barrier that tells every thread whether the predicate holds for some thread.
-LATHE_DEVICE bool barrier_any(bool predicate) { return __syncthreads_or(predicate) != 0; }
 LATHE_DEVICE void warp_barrier() { __syncwarp(); }
 LATHE_DEVICE void memory_fence() { __threadfence(); }
 // Programmatic dependent launch: waits until the launches before this one are done and their results can be seen. The
@@ -128,25 +126,8 @@ LATHE_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) { LATHE_L
 #undef LATHE_LDMATRIX_X4
 #undef LATHE_LDMATRIX_X2
 
-// ---- loads from L2, which all blocks share: what others have written during this launch; L1 may hold what was there
-// before
-
-template <class T>
-LATHE_DEVICE T load_l2(const T* global) {
-  static_assert(sizeof(T) % 4 == 0, "whole words");
-  struct Words {
-    unsigned at[sizeof(T) / 4];
-  };
-  Words words;
-  const auto* from = reinterpret_cast<const unsigned*>(global);
-  LATHE_UNROLL
-  for (unsigned i = 0; i < sizeof(T) / 4; ++i)
-    asm volatile("ld.global.cg.b32 %0, [%1];" : "=r"(words.at[i]) : "l"(from + i) : "memory");
-  return bit_cast<T>(words);
-}
-
 // ---- asynchronous copies from global to shared memory (sm_80; before that they are plain copies). bytes_valid bytes
-// are read, the rest is filled with zeros. Both addresses are aligned to the size. Those of 16 bytes read L2.
+// are read, the rest is filled with zeros. Both addresses are aligned to the size.
 
 LATHE_DEVICE void copy_async16(void* shared, const void* global, int bytes_valid) {
 #if __CUDA_ARCH__ >= 800
@@ -156,7 +137,7 @@ LATHE_DEVICE void copy_async16(void* shared, const void* global, int bytes_valid
 #else
   Vec<uint8, 16> value{};
   if (bytes_valid == 16)
-    value = load_l2(static_cast<const Vec<uint8, 16>*>(global));
+    value = *static_cast<const Vec<uint8, 16>*>(global);
   else
     for (int i = 0; i < bytes_valid; ++i) value.at[i] = static_cast<const uint8*>(global)[i];
   *static_cast<Vec<uint8, 16>*>(shared) = value;
@@ -209,8 +190,6 @@ template <class T>
 LATHE_DEVICE T atomic_max(T* address, T value) {
   return atomicMax(address, value);
 }
-// Counts from 0 to `last`, then from 0 again.
-LATHE_DEVICE unsigned atomic_count(unsigned* address, unsigned last) { return atomicInc(address, last); }
 
 // ---- loads with a hint: read once (streaming), or through the read-only path
 
