@@ -172,4 +172,10 @@ AxisView AxisSpace::finished(const AxisView& view) const {
   return result;
 }
 
+std::vector<size_t> AxisSpace::parts() const {
+  std::vector<size_t> parts;
+  for (const auto& dim : finished(whole_).axes) parts.push_back(dim.size());
+  return parts;
+}
+
 }  // namespace lathe

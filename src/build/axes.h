@@ -37,6 +37,8 @@ class AxisSpace {
   // a view of them.
   Shape extents() const;
   AxisView finished(const AxisView& view) const;
+  // How many of them each dimension of whole() consists of.
+  std::vector<size_t> parts() const;
 
  private:
   struct Axis {

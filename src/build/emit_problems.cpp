@@ -47,38 +47,20 @@ Operand Emitter::operand_by(const Value* value, const AxisView& view, const Shap
   return operand;
 }
 
-Problem Emitter::arranged_problem_of(const Region& region) {
+// The program's operands and the result of a region that moves elements.
+void Emitter::add_arranged(const Region& region, Problem& problem) const {
   const Region::Arrangement& arrangement = *region.arrangement;
-  Problem problem;
   for (size_t i = 0; i < region.operands.size(); ++i)
     problem.operands.push_back(operand_by(region.operands[i], arrangement.operands[i], arrangement.axes));
   problem.outputs = {operand_by(region.result(), arrangement.result, arrangement.axes)};
-  problem.program = region.program;
-  problem.symbols = optimum_;
-  return problem;
+  problem.outputs[0].parts = arrangement.parts;
 }
 
-Problem Emitter::problem_of(const Region& region) {
-  if (region.arrangement) return arranged_problem_of(region);
-  Problem problem;
-  const bool kernel = region.kind != RegionKind::pointwise;
-  if (kernel) {
-    problem.attributes = &region.root->attributes();
-    const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
-    for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
-      const Value* input = region.input(i);
-      problem.inputs.push_back(input ? operand_of(input) : Operand());
-      problem.inputs.back().omitted = !input;
-      if (i == 0 && wants_channels_last(region)) {
-        problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);
-        problem.inputs[0].opt_strides = at_optimum(problem.inputs[0].strides);
-        problem.inputs[0].offset = 0;
-      }
-    }
-  }
+void Emitter::add_operands(const Region& region, Problem& problem) const {
   const Shape& result = region.result()->shape();
   for (const Value* value : region.operands) {
-    const bool is_bias = kernel && value == region.root->input(2) && value->rank() == 1 && result.size() > 1;
+    const bool is_bias = region.kind != RegionKind::pointwise && value == region.root->input(2) && value->rank() == 1 &&
+                         result.size() > 1;
     if (is_bias) {  // a convolution's bias runs along dimension 1
       Operand bias = operand_of(value);
       bias.dims = result;
@@ -91,12 +73,33 @@ Problem Emitter::problem_of(const Region& region) {
       problem.operands.push_back(operand_of(value, &result));
     }
   }
+  for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
+}
+
+void Emitter::add_inputs(const Region& region, Problem& problem) const {
+  problem.attributes = &region.root->attributes();
+  const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
+  for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
+    const Value* input = region.input(i);
+    problem.inputs.push_back(input ? operand_of(input) : Operand());
+    problem.inputs.back().omitted = !input;
+    if (i == 0 && wants_channels_last(region)) {
+      problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);
+      problem.inputs[0].opt_strides = at_optimum(problem.inputs[0].strides);
+      problem.inputs[0].offset = 0;
+    }
+  }
+}
+
+Problem Emitter::problem_of(const Region& region) const {
+  Problem problem;
+  if (region.kind != RegionKind::pointwise) add_inputs(region, problem);
+  region.arrangement ? add_arranged(region, problem) : add_operands(region, problem);
   for (const Region::Prologue& prologue : region.prologues) {
     std::vector<Operand> operands;
     for (const Value* value : prologue.operands) operands.push_back(operand_of(value, &prologue.source->shape()));
     problem.add_prologue(prologue.input, prologue.program, std::move(operands));
   }
-  for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
   problem.program = region.program;
   problem.symbols = optimum_;
   return problem;

@@ -84,6 +84,10 @@ Result<> Emitter::emit_kernel(const Region& region) {
     for (const Region& expression : region.absorbed) LATHE_TRY(emit_kernel(expression));
     return emit_kernel(without_prologues(region));
   }
+  if (!region.apart.empty()) {
+    for (const Region& part : region.apart) LATHE_TRY(emit_kernel(part));
+    return {};
+  }
   const size_t first = out_.report.regions.size();
   for (Node* node : region.nodes) LATHE_TRY(emit_alone(*node));
   for (size_t i = first; i < out_.report.regions.size(); ++i)

@@ -57,8 +57,10 @@ class Emitter {
   void drop_unused_symbols();
 
   // Problems
-  Problem problem_of(const Region& region);
-  Problem arranged_problem_of(const Region& region);
+  Problem problem_of(const Region& region) const;
+  void add_inputs(const Region& region, Problem& problem) const;
+  void add_operands(const Region& region, Problem& problem) const;
+  void add_arranged(const Region& region, Problem& problem) const;
   Operand operand_by(const ir::Value* value, const AxisView& view, const Shape& axes) const;
   Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
   Operand operand_at(const plan::Tensor& tensor) const;

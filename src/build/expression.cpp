@@ -116,7 +116,7 @@ bool Expression::make_region(const std::function<size_t(const Node*)>& position,
 bool ArrangedProgram::add(const Node& node, const AxisView& view) {
   for (Value* input : node.inputs()) {
     const auto last = last_views_.find(input);
-    if (last != last_views_.end() && !space_.same(last->second, view)) program_.forget(input);
+    if (last != last_views_.end() && !space_->same(last->second, view)) program_.forget(input);
   }
   const size_t before = program_.num_operands();
   if (!program_.add(node)) return false;
@@ -133,8 +133,8 @@ bool ArrangedProgram::add_moved(const Node& node, const AxisView& input) {
 }
 
 Region::Arrangement ArrangedProgram::arrangement(const AxisView& result) const {
-  Region::Arrangement arrangement{space_.extents(), {}, space_.finished(result)};
-  for (const AxisView& view : views_) arrangement.operands.push_back(space_.finished(view));
+  Region::Arrangement arrangement{space_->extents(), {}, space_->finished(result), {}};
+  for (const AxisView& view : views_) arrangement.operands.push_back(space_->finished(view));
   return arrangement;
 }
 

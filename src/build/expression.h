@@ -44,9 +44,10 @@ class Expression {
 // A program whose nodes may move elements: notes how each operand is read.
 class ArrangedProgram {
  public:
-  ArrangedProgram(const AxisSpace& space, const ir::Value* accumulator) : space_(space), program_(accumulator) {}
+  ArrangedProgram(const AxisSpace& space, const ir::Value* accumulator) : space_(&space), program_(accumulator) {}
 
   ProgramBuilder& program() { return program_; }
+  void set_space(const AxisSpace& space) { space_ = &space; }
   // A node whose result, to which its operands broadcast, has that view.
   bool add(const ir::Node& node, const AxisView& view);
   // A node that moves the result of one that was added, or memory that is read by that view.
@@ -58,7 +59,7 @@ class ArrangedProgram {
   Region::Arrangement arrangement(const AxisView& result) const;
 
  private:
-  const AxisSpace& space_;
+  const AxisSpace* space_;
   ProgramBuilder program_;
   std::vector<AxisView> views_;                                // of the operands
   std::unordered_map<const ir::Value*, AxisView> last_views_;  // by which values were read

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "build/arranged_epilogue.h"
 #include "build/expression.h"
 #include "build/program_builder.h"
 #include "build/prologues.h"
@@ -96,18 +97,18 @@ class Grouper {
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
   void take_epilogue(Node* root) {
     Region region = region_of(RegionKind::kernel, root);
-    ProgramBuilder program(root->output());
-    if (Value* bias = bias_of(*root)) program.add_bias(bias);
+    const AxisSpace space(root->output()->shape());
+    ArrangedProgram program(space, root->output());
+    if (Value* bias = bias_of(*root)) program.program().add_bias(bias);
+    program.note_views(space.whole());
     Value* result = root->output();
     while (fuse_ && result->has_single_use()) {
       Node* next = result->uses()[0].node;
-      if (!is_programmable(*next, narrow_types_) || owner_.contains(next) ||
-          next->output()->shape() != result->shape() || !all_broadcast(*next))
-        break;
-      const ProgramBuilder before = program;
+      if (moves_elements(*next) || !may_join(*next) || next->output()->shape() != result->shape()) break;
+      const ArrangedProgram before = program;
       Node* side = dequantized_operand(*next, result);
-      if (side && !program.add(*side)) side = nullptr;
-      if (!program.add(*next)) {
+      if (side && !program.add(*side, space.whole())) side = nullptr;
+      if (!program.add(*next, space.whole())) {
         program = before;
         break;
       }
@@ -115,8 +116,21 @@ class Grouper {
       region.nodes.push_back(next);
       result = next->output();
     }
-    region.program = program.finish(result, region.operands);
+    region.program = program.program().finish(result, region.operands);
+    region.outputs = {result};
+    if (movement_ && root->is(OpKind::matmul)) {
+      std::optional<Region> arranged =
+          with_movement(region, space, program, [&](const Node& node) { return may_join(node); });
+      if (arranged) region = *std::move(arranged);
+    }
+    result = region.outputs[0];
     add(std::move(region), result);
+  }
+
+  bool may_join(const Node& node) const {
+    if (owner_.contains(&node)) return false;
+    if (moves_elements(node)) return movement_;
+    return is_programmable(node, narrow_types_) && all_broadcast(node);
   }
 
   // What dequantises the other operand of a node for it alone: a region reads integers in place of floats.
@@ -134,12 +148,8 @@ class Grouper {
   void take_expression(Node* last) {
     Expression expression(last);
     if (!expression.is_known()) return;
-    const auto may_join = [&](const Node& node) {
-      if (owner_.contains(&node)) return false;
-      if (moves_elements(node)) return movement_;
-      return is_programmable(node, narrow_types_) && all_broadcast(node);
-    };
-    while (fuse_ && expression.size() < kMaxProgramCode / 4 && expression.grow(may_join)) {
+    const auto joins = [&](const Node& node) { return may_join(node); };
+    while (fuse_ && expression.size() < kMaxProgramCode / 4 && expression.grow(joins)) {
     }
     expression.trim();
     // What only moves elements is a copy, as a transposition alone is: several of them are one.

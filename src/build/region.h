@@ -42,8 +42,10 @@ struct Region {
     Shape axes;
     std::vector<AxisView> operands;
     AxisView result;
+    std::vector<size_t> parts;  // kernel: how many axes each dimension of the root's result consists of
   };
   std::optional<Arrangement> arrangement;
+  std::vector<Region> apart;  // kernel: the regions that do the same where no tactic writes in that order
 
   std::vector<Region> absorbed;  // the expressions that the prologues compute, as regions of their own
 

@@ -28,6 +28,19 @@ std::vector<T> strides_in(const std::vector<T>& dims, Layout layout) {
   return strides;
 }
 
+template <class T>
+std::vector<T> merged(const std::vector<T>& dims, const std::vector<size_t>& parts) {
+  if (parts.empty()) return dims;
+  std::vector<T> whole;
+  size_t next = 0;
+  for (const size_t count : parts) {
+    T extent = 1;
+    for (size_t i = 0; i < count; ++i) extent = extent * dims[next++];
+    whole.push_back(extent);
+  }
+  return whole;
+}
+
 std::string operand_text(const Operand& operand) {
   if (operand.omitted) return "_";
   std::string text(name_of(operand.dtype));
@@ -37,10 +50,14 @@ std::string operand_text(const Operand& operand) {
   constexpr int64_t kWidest = 16;  // bytes of an access: what an offset matters to
   if (mod(operand.offset, kWidest) != Expr(0)) text += "+" + mod(operand.offset, kWidest).to_string();
   if (operand.constant) text += "!";
+  for (const size_t count : operand.parts) text += fmt::format("/{}", count);
   return text;
 }
 
 }  // namespace
+
+Shape whole_dims(const Operand& operand) { return merged(operand.dims, operand.parts); }
+Dims opt_whole_dims(const Operand& operand) { return merged(operand.opt_dims, operand.parts); }
 
 const Problem::Prologue* Problem::prologue_of(size_t input) const {
   const auto it = std::find_if(prologues.begin(), prologues.end(), [&](const Prologue& p) { return p.input == input; });

@@ -22,9 +22,16 @@ struct Operand {
   Expr offset;                       // elements from the start of the storage, which is aligned for any access
   const Tensor* constant = nullptr;  // content when it is known
   bool omitted = false;
+  // Of an op's result whose dimensions do not lie at one stride: how many of `dims`, which are in its order, each of them
+  // consists of. Empty = one.
+  std::vector<size_t> parts;
 
   int rank() const { return static_cast<int>(dims.size()); }
 };
+
+// The op's own dimensions, where it says what parts they have.
+Shape whole_dims(const Operand& operand);
+Dims opt_whole_dims(const Operand& operand);
 
 enum class Layout : uint8_t { linear, channels_last };
 

@@ -51,6 +51,8 @@ class Tactic {
   virtual bool makes_several_results() const { return false; }
   // Whether it computes that input as it reads; tactics that do not are not asked for problems with such a prologue.
   virtual bool takes_prologue(size_t /*input*/) const { return false; }
+  // Whether it writes results whose dimensions have parts (Operand::parts); others are not asked.
+  virtual bool writes_parts() const { return false; }
   virtual std::vector<Config> configs(const Problem& problem) const = 0;  // best guess first
   virtual Result<Emission> emit(const Problem& problem, const Config& config) const = 0;
 };

@@ -83,6 +83,17 @@ bool cut_batch(Problem& problem) {
   return true;
 }
 
+// The dims of a product, in the parts that they have, with fewer rows.
+Dims with_fewer_rows(const Operand& output) {
+  Dims dims = output.opt_dims;
+  const std::vector<size_t>& parts = output.parts;
+  const size_t end = dims.size() - parts.back(), begin = end - parts[parts.size() - 2];
+  int64_t room = kSmallRows;
+  for (size_t d = end; d-- > begin; room /= std::max<int64_t>(dims[d], 1))
+    dims[d] = std::min(dims[d], std::max<int64_t>(room, 1));
+  return dims;
+}
+
 bool cut_inputs(Problem& problem) {
   Operand& x = problem.inputs[0];
   Dims dims = x.opt_dims;
@@ -90,6 +101,11 @@ bool cut_inputs(Problem& problem) {
     const size_t rank = dims.size();
     if (rank < 2 || problem.inputs[1].rank() < 2 || problem.attrs<MatmulAttrs>().transpose_a) return false;
     dims[rank - 2] = std::min(dims[rank - 2], kSmallRows);
+    Operand& output = problem.outputs[0];
+    if (!output.parts.empty()) {
+      set_dims(output, with_fewer_rows(output));
+      dims[rank - 2] = opt_whole_dims(output)[output.parts.size() - 2];
+    }
   } else if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling)) {
     const bool has_window = problem.inputs.size() > 1 && problem.inputs[1].rank() == x.rank();
     cut_images(dims, has_window ? problem.inputs[1].opt_dims : Dims());
@@ -117,11 +133,12 @@ bool shrink(Problem& problem) {
   if (problem.inputs.empty() || !cut_inputs(problem)) return false;
   const std::optional<Dims> dims = result_dims(problem);
   Operand& output = problem.outputs[0];
-  if (!dims || dims->size() != output.opt_dims.size()) return false;
+  if (!dims || dims->size() != opt_whole_dims(output).size()) return false;
   // An extent that the attributes state does not follow the input's, and one that is reduced is kept.
   if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
-  set_dims(output, *dims);
-  for (Operand& operand : problem.operands) set_dims(operand, *dims);
+  if (output.parts.empty()) set_dims(output, *dims);
+  if (opt_whole_dims(output) != *dims) return false;
+  for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
   for (const Problem::Prologue& prologue : problem.prologues)
     for (size_t i = 0; i + 1 < prologue.program.num_inputs; ++i)
       set_dims(problem.prologue_operands[prologue.first_operand + i], problem.inputs[prologue.input].opt_dims);

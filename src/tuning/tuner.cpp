@@ -95,6 +95,8 @@ bool Tuner::is_predicted_faster(const Candidate& a, const Candidate& b) {
 
 std::optional<std::string> Tuner::refusal_of(const Tactic& tactic, const Problem& problem) {
   if (problem.outputs.size() > 1 && !tactic.makes_several_results()) return "several results";
+  if (problem.attributes && !problem.outputs[0].parts.empty() && !tactic.writes_parts())
+    return "a result whose dimensions have parts";
   for (const Problem::Prologue& prologue : problem.prologues)
     if (!tactic.takes_prologue(prologue.input)) return "a program before it";
   return tactic.refuse(problem);

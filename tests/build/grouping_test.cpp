@@ -255,5 +255,28 @@ TEST(Grouping, ViewsOfImagesAreRead) {
             Lines({"pooling", "reshape activation"}));
 }
 
+TEST(Grouping, ProductsWriteHeads) {
+  const auto body = [](const std::string& end) {
+    return R"(
+    symbol n in [1, 9]
+    input %x: f32[n, 5, 16]
+    input %b: f32[32]
+    %w = constant{value=f32[16, 32]{~1}}()
+    %s = constant{value=i64[4]{0, 0, 4, 8}}()
+    %y = matmul(%x, %w)
+    %a = elementwise{op=add}(%y, %b)
+    %r = reshape(%a, %s)
+)" + end;
+  };
+  const std::string transposed = "    %t = transpose{perm=[0, 2, 1, 3]}(%r)\n";
+  EXPECT_EQ(grouped(body(transposed + "    output %t")), Lines({"matmul elementwise reshape transpose"}));
+  EXPECT_EQ(arranged(body(transposed + "    output %t")), "[s0, 5, 4, 8]: (0 1 2*3 ) -> 0 2 1 3 ");
+  EXPECT_EQ(grouped(body(transposed + "    %z = activation{op=relu}(%t)\n    output %z")),
+            Lines({"matmul elementwise reshape transpose activation"}));
+  EXPECT_EQ(grouped(body("    output %r")), Lines({"matmul elementwise", "reshape"}));
+  EXPECT_EQ(grouped(body(transposed + "    output %t\n    output %r")),
+            Lines({"matmul elementwise", "reshape", "transpose"}));
+}
+
 }  // namespace
 }  // namespace lathe

@@ -105,5 +105,33 @@ TEST(MovementEngines, IntegersAreCopied) {
             Kernels({"copy"}));
 }
 
+// Heads of a product, with the bias before them and a cast behind.
+std::string heads(int64_t width) {
+  return fmt::format(R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 21, 24]
+    input %p: f32[3, 1, {0}]
+    %w = constant{{value=f16[24, {1}]{{~1}}}}()
+    %b = constant{{value=f16[{1}]{{~2}}}}()
+    %s = constant{{value=i64[4]{{0, 21, 3, {0}}}}}()
+    %m = matmul(%x, %w)
+    %a = elementwise{{op=add}}(%m, %b)
+    %r = reshape(%a, %s)
+    %t = transpose{{perm=[0, 2, 1, 3]}}(%r)
+    %f = cast{{to=f32}}(%t)
+    %y = elementwise{{op=mul}}(%f, %p)
+    output %y)",
+                     width, 3 * width);
+}
+
+TEST(MovementEngines, HeadsAreWrittenInPlace) {
+  EXPECT_EQ(run_on_emulator(heads(16), {{2, 21, 24}, {3, 1, 16}}, 4e-3), Kernels({"gemm"}));
+}
+
+// The result's halves of a vector are no rows of their own.
+TEST(MovementEngines, HeadsThatNoKernelWrites) {
+  EXPECT_EQ(run_on_emulator(heads(7), {{2, 21, 24}, {3, 1, 7}}, 4e-3), Kernels({"gemm", "pointwise"}));
+}
+
 }  // namespace
 }  // namespace lathe::cuda

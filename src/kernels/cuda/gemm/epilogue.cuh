@@ -9,14 +9,26 @@
 
 namespace gemm {
 
-// Coordinates of row `row` of the product: its index among all dimensions of the output but D, row-major.
-template <int D, class Out, int N>
+// The columns of the product are the dimensions D - kParts + 1 to D of the output, row-major; its rows the others.
+template <int D, int kParts, class Out, int N>
+LATHE_DEVICE void column_coordinates(const Out& out, long column, long (&c)[N]) {
+  LATHE_UNROLL
+  for (int i = D; i > D - kParts + 1; --i) {
+    const auto dim = static_cast<unsigned>(out.dim(i)), rest = static_cast<unsigned>(column);
+    c[i] = rest % dim;
+    column = rest / dim;
+  }
+  c[D - kParts + 1] = column;
+}
+
+template <int D, int kParts, class Out, int N>
 LATHE_DEVICE void row_coordinates(const Out& out, long row, long (&c)[N]) {
+  constexpr int kFirst = D - kParts + 1;
   unsigned rest = static_cast<unsigned>(row);
   LATHE_UNROLL
   for (int i = Out::kRank - 1; i >= 0; --i) {
-    if (i == D) continue;
-    if (i == (D == 0 ? 1 : 0)) {
+    if (i >= kFirst && i <= D) continue;
+    if (i == (kFirst == 0 ? D + 1 : 0)) {
       c[i] = rest;
     } else {
       const auto dim = static_cast<unsigned>(out.dim(i));
@@ -26,22 +38,22 @@ LATHE_DEVICE void row_coordinates(const Out& out, long row, long (&c)[N]) {
   }
 }
 
-// All dimensions of the output but D, row-major, from row `first` on.
-template <int D>
+// All rows of the output, from row `first` on.
+template <int D, int kParts = 1>
 struct AllRows {
   static constexpr bool kAll = true;  // every row has a place
   long first;
 
   template <class Out, int N>
   LATHE_DEVICE_MEMBER bool coordinates(const Out& out, long row, long (&c)[N]) const {
-    row_coordinates<D>(out, first + row, c);
+    row_coordinates<D, kParts>(out, first + row, c);
     return true;
   }
 };
 
-// Writes the result of the fused program. D is the output's dimension of the product's columns, Element the type of the
-// op's own result. Rows says where a row lies in the output, and whether it does.
-template <int D, class Element, class Accumulator, class Out, class Fusion, class Rows>
+// Writes the result of the fused program. D is the output's last dimension of the product's columns, Element the type
+// of the op's own result. Rows says where a row lies in the output, and whether it does.
+template <int D, int kParts, class Element, class Accumulator, class Out, class Fusion, class Rows>
 struct FusedSink {
   Out out;
   Fusion fusion;
@@ -59,7 +71,7 @@ struct FusedSink {
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) {
       rows.coordinates(out, row[k], c[k]);
-      c[k][D] = first_column + column[k];
+      column_coordinates<D, kParts>(out, first_column + column[k], c[k]);
     }
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) fusion.template apply<D, W>(v[k], c[k], count[k]);
@@ -72,7 +84,7 @@ struct FusedSink {
   LATHE_DEVICE_MEMBER void put(float (&v)[W], long row, long column, int count) const {
     long c[Out::kRank];
     if (!rows.coordinates(out, row, c)) return;
-    c[D] = first_column + column;
+    column_coordinates<D, kParts>(out, first_column + column, c);
     fusion.template apply<D, W>(v, c, count);
     store<D, W>(out, c, v, count);
   }
@@ -85,7 +97,7 @@ struct FusedSink {
       if (!rows.coordinates(out, row, c)) return;
       LATHE_UNROLL
       for (int i = 0; i < W; ++i) {
-        c[D] = first_column + column + i;
+        column_coordinates<D, kParts>(out, first_column + column + i, c);
         if (i < count) out.data[offset_of(out, c)] = static_cast<Element>(v[i]);
       }
     } else {
@@ -97,9 +109,11 @@ struct FusedSink {
   }
 };
 
-template <int D, class Element, class Accumulator, class Out, class Fusion, class Rows>
-LATHE_DEVICE FusedSink<D, Element, Accumulator, Out, Fusion, Rows> fused_sink(const Out& out, const Fusion& fusion,
-                                                                              const Rows& rows, long first_column) {
+template <int D, int kParts, class Element, class Accumulator, class Out, class Fusion, class Rows>
+LATHE_DEVICE FusedSink<D, kParts, Element, Accumulator, Out, Fusion, Rows> fused_sink(const Out& out,
+                                                                                      const Fusion& fusion,
+                                                                                      const Rows& rows,
+                                                                                      long first_column) {
   return {out, fusion, rows, first_column};
 }
 

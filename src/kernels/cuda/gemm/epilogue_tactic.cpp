@@ -24,13 +24,14 @@ Sink fused_sink(Source& source, const Ending& e) {
   const Operand& out = e.problem.outputs[0];
   source.output(0, out, "C");
   source.fusion(e.problem, 2);
-  const std::string rows = e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}>{{batch * m}}", e.dimension);
-  Sink sink{fmt::format("gemm::fused_sink<{}, {}, {}>(C_, fusion_, {}, {})", e.dimension, device_type(result_dtype(e)),
-                        accumulator_type(e.dtype), rows, e.column),
+  const std::string rows =
+      e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}, {}>{{batch * m}}", e.dimension, e.parts);
+  Sink sink{fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.parts,
+                        device_type(result_dtype(e)), accumulator_type(e.dtype), rows, e.column),
             1, true, true};
   if (unit_dim(out) != e.dimension) return sink;
   sink.down = false;
-  sink.vector = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(out.dtype)));
+  sink.vector = store_width(out, e.dimension, e.parts);
   // Each matrix begins with a whole vector.
   while (e.column != "0L" && sink.vector > 1 && mod(e.n, sink.vector) != Expr(0)) sink.vector /= 2;
   sink.whole = mod(e.n, sink.vector) == Expr(0);
@@ -38,6 +39,24 @@ Sink fused_sink(Source& source, const Ending& e) {
 }
 
 }  // namespace
+
+int64_t store_width(const Operand& output, int dimension, size_t parts) {
+  int64_t width = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(output.dtype)));
+  // No vector crosses from one run of columns to the next.
+  while (parts > 1 && width > 1 && mod(output.dims[static_cast<size_t>(dimension)], width) != Expr(0)) width /= 2;
+  return width;
+}
+
+std::optional<std::string> refuse_parts(const Operand& output) {
+  if (output.parts.empty() || output.parts.back() == 1) return std::nullopt;
+  if (output.parts.back() == 0) return "a result of one column";
+  const int last = output.rank() - 1;
+  constexpr int64_t kLeastBytes = 8;
+  if (unit_dim(output) != last ||
+      store_width(output, last, output.parts.back()) * static_cast<int64_t>(size_of(output.dtype)) < kLeastBytes)
+    return "columns in runs that no vector fits";
+  return std::nullopt;
+}
 
 Sink declare_sink(Source& source, const Ending& e, int64_t splits, Emission& emission) {
   if (splits == 1) return fused_sink(source, e);

@@ -40,6 +40,7 @@ class GemmTactic final : public Tactic {
  public:
   std::string_view name() const override { return "gemm"; }
   bool takes_prologue(size_t input) const override { return input == 0; }
+  bool writes_parts() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (problem.outputs.size() != 1) return "several outputs";
@@ -86,6 +87,7 @@ class GemmTactic final : public Tactic {
     gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch),
                         {}};
     ending.weights_first = p.weights;
+    ending.parts = p.column_parts();
     gemm::finish(source, body, tile, ending, emission);
     return emission;
   }

@@ -90,13 +90,16 @@ bool describe(const Operand& operand, const Expr& outer, const Expr& outer_strid
 }
 
 std::optional<std::string> describe(const Problem& problem, Product& out) {
+  if (problem.is(OpKind::einsum) && !problem.outputs[0].parts.empty()) return "an einsum's result in parts";
   if (problem.is(OpKind::einsum)) return describe_einsum(problem, out);
   if (!problem.is(OpKind::matmul)) return "not a matrix product";
   const auto& attrs = problem.attrs<MatmulAttrs>();
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
+  if (!problem.outputs[0].parts.empty() && (a.rank() == 1 || b.rank() == 1)) return "a result of vectors in parts";
+  if (auto reason = refuse_parts(problem.outputs[0])) return reason;
   out.problem = problem;
   add_vector_dims(problem, out.problem);
-  const Shape& dims = out.problem.outputs[0].dims;
+  const Shape dims = whole_dims(out.problem.outputs[0]);
   if (dims.size() > 8) return "more than 8 dimensions";
   out.batch.assign(dims.begin(), dims.end() - 2);
   Stack left = as_stack(a, true, attrs.transpose_a && a.rank() > 1, out.batch);
@@ -130,7 +133,7 @@ Extent extent_of(const Problem& problem, const Product& p) {
   e.output = problem.outputs[0].dtype;
   e.across_a = p.a.across, e.across_b = p.b.across;
   e.tensor_core = has_tensor_core(problem, p.a.across || p.b.across);
-  const Dims& out = p.problem.outputs[0].opt_dims;
+  const Dims out = opt_whole_dims(p.problem.outputs[0]);
   e.n = out.back();
   e.k = p.opt_k;
   int64_t rows = 1;

@@ -25,6 +25,9 @@ struct Product {
   bool weights = false;  // B is constant: packed K-major, rows padded to 16 bytes
   int64_t opt_k = 0;     // K under the shapes that the tuner measures
   Problem problem;       // output and operands with dimensions for the batch, M and N, in this order
+
+  // Of the output's dimensions: N.
+  size_t column_parts() const { return problem.outputs[0].parts.empty() ? 1 : problem.outputs[0].parts.back(); }
 };
 
 // A reason in words when the problem is none that tiles can compute.

@@ -22,8 +22,9 @@ constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;
 constexpr int64_t kDotColumns = 4, kDotPanel = 128;
 
 struct Plan {
-  Problem problem;      // the output and the operands as the epilogue sees them
-  int dimension = 0;    // of the output: the columns
+  Problem problem;    // the output and the operands as the epilogue sees them
+  int dimension = 0;  // of the output: the columns, or the last part of them
+  size_t parts = 1;
   Expr pitch;           // elements between rows
   bool stream = false;  // 16-bit elements on tensor cores; otherwise f32
   int64_t m = 0, n = 0, k = 0;
@@ -44,6 +45,7 @@ std::optional<std::string> describe_product(const Problem& problem, Plan& plan) 
   if (p.a.across) return "the elements of a row are not neighbours";
   plan.pitch = p.a.pitch;
   plan.dimension = p.problem.outputs[0].rank() - 1;
+  plan.parts = p.column_parts();
   plan.problem = std::move(p.problem);
   return std::nullopt;
 }
@@ -116,6 +118,7 @@ Result<Tensor> pack_stream(const Problem& problem, const Plan& plan) {
 class GemvTactic final : public Tactic {
  public:
   std::string_view name() const override { return "gemv"; }
+  bool writes_parts() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     Plan plan;
@@ -162,6 +165,7 @@ class GemvTactic final : public Tactic {
     source.input(1, gemm::packed_operand(packed), "B");
     emission.packed.push_back(std::move(packed));
     gemm::Ending ending{plan.problem, dtype, plan.dimension, plan.m, plan.n, 1, {}};
+    ending.parts = plan.parts;
     if (problem.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
     const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
     const std::string type =

@@ -108,7 +108,7 @@ std::optional<std::string> describe(const Problem& problem, Call& call) {
       !join(p.batch, p.b.batch_strides, 0, p.batch.size(), call.distance_b))
     return "the matrices of an operand do not lie at one distance";
   call.batch = volume(p.batch);
-  call.fused = match_epilogue(p.problem, call) && place_output(call);
+  call.fused = problem.outputs[0].parts.empty() && match_epilogue(p.problem, call) && place_output(call);
   if (call.fused) return std::nullopt;
   call.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   call.bias.reset();

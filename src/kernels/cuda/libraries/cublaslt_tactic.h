@@ -20,6 +20,7 @@ class CublasLtTactic final : public Tactic {
       : handle_(std::move(handle)), missing_(std::move(missing)) {}
 
   std::string_view name() const override { return kCublasLtName; }
+  bool writes_parts() const override { return true; }
   std::optional<std::string> refuse(const Problem& problem) const override;
   std::vector<Config> configs(const Problem& problem) const override;
   Result<Emission> emit(const Problem& problem, const Config& config) const override;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "build/arranged_epilogue.h"
+
+#include <algorithm>
+
+#include "plan/limits.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+// A chain of nodes, each the only reader of the one before.
+struct Followers {
+  std::vector<Node*> nodes;
+  AxisView view;  // of the last one's result
+};
+
+// The longest chain that ends with a node that reorders elements, or with a pointwise one after such: a reshape at the
+// end is a view of the result.
+std::optional<Followers> followers_of(const Value* result, AxisSpace& space, ArrangedProgram& program,
+                                      const std::function<bool(const Node&)>& may_join) {
+  Followers all{{}, space.whole()};
+  std::optional<Followers> kept;
+  bool reorders = false;
+  while (result->has_single_use() && all.nodes.size() < kMaxProgramCode / 4) {
+    const ir::Use use = result->uses()[0];
+    if (!may_join(*use.node)) break;
+    const bool moves = moves_elements(*use.node);
+    if (moves) {
+      std::optional<AxisView> after = use.index == 0 ? space.after(*use.node, all.view) : std::nullopt;
+      if (!after || !program.add_moved(*use.node)) break;
+      all.view = *std::move(after);
+    } else if (use.node->output()->shape() != result->shape() || !program.add(*use.node, all.view)) {
+      break;
+    }
+    all.nodes.push_back(use.node);
+    result = use.node->output();
+    reorders |= reorders_elements(*use.node);
+    if (reorders && (!moves || reorders_elements(*use.node))) kept = all;
+  }
+  return kept;
+}
+
+// The chain as an expression that reads the kernel's result.
+std::optional<Region> expression_of(const std::vector<Node*>& nodes) {
+  Expression expression(nodes.back());
+  const auto position = [&](const Node* node) {
+    return static_cast<size_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+  };
+  while (expression.grow([&](const Node& node) { return position(&node) < nodes.size(); })) {
+  }
+  Region region;
+  region.kind = RegionKind::pointwise;
+  region.root = nodes.back();
+  region.outputs = {nodes.back()->output()};
+  if (expression.size() != nodes.size() || !expression.is_known() || !expression.make_region(position, region))
+    return std::nullopt;
+  return region;
+}
+
+}  // namespace
+
+std::optional<Region> with_movement(const Region& kernel, AxisSpace space, ArrangedProgram program,
+                                    const std::function<bool(const Node&)>& may_join) {
+  program.set_space(space);
+  const std::optional<Followers> followers = followers_of(kernel.result(), space, program, may_join);
+  if (!followers || space.extents().size() > plan::kMaxRank) return std::nullopt;
+  std::optional<Region> rest = expression_of(followers->nodes);
+  if (!rest) return std::nullopt;
+  Region region = kernel;
+  region.nodes.insert(region.nodes.end(), followers->nodes.begin(), followers->nodes.end());
+  region.outputs = rest->outputs;
+  region.program = program.program().finish(region.result(), region.operands);
+  region.arrangement = program.arrangement(followers->view);
+  region.arrangement->parts = space.parts();
+  region.apart = {kernel, *std::move(rest)};
+  return region;
+}
+
+}  // namespace lathe

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Epilogues that write a kernel's result in another order: heads that are split off, say.
+#pragma once
+
+#include "build/expression.h"
+
+namespace lathe {
+
+// The kernel, whose program is given, with the nodes behind it that reorder its result, and the pointwise ones among
+// them and behind; nullopt where nothing does. What it consists of otherwise is noted in it (Region::apart).
+std::optional<Region> with_movement(const Region& kernel, AxisSpace space, ArrangedProgram program,
+                                    const std::function<bool(const ir::Node&)>& may_join);
+
+}  // namespace lathe
