@@ -79,10 +79,10 @@ bool Placement::is_image_for_convolution(const Value* value) const {
   return use.index == 0 && use.node->is(OpKind::convolution) && use.node->attrs<ConvolutionAttrs>().groups == 1;
 }
 
-// An expression that changes no more than types copies what it reads: at once into the layout that its readers want.
+// An expression writes the layout that its readers want, where they agree.
 std::optional<Layout> Placement::layout_for_readers(const Region& region) const {
   const Value* value = region.result();
-  if (!movement_ || !region.program.is_identity()) return std::nullopt;
+  if (!movement_) return std::nullopt;
   if (value->is_graph_output()) return value->uses().empty() ? std::optional(Layout::linear) : std::nullopt;
   const auto channels = value->shape()[1].as_constant();
   if (!channels || *channels < std::max<int64_t>(least_pixel_, 2)) return std::nullopt;

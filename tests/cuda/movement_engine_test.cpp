@@ -23,6 +23,21 @@ TEST(MovementEngines, CastsWriteTheLayoutThatConvolutionsRead) {
             Kernels({"copy", "conv", "pooling", "copy"}));
 }
 
+TEST(MovementEngines, ExpressionsWriteTheLayoutThatIsRead) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 8, 5, 7]
+    input %g: f16[n, 8, 1, 1]
+    %w = constant{value=f16[8, 8, 3, 3]{~1}}()
+    %c = elementwise{op=mul}(%x, %g)
+    %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%c, %w)
+    %p = pooling{op=max, window=[2, 2], stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%y)
+    %f = activation{op=silu}(%p)
+    output %f)",
+                            {{3, 8, 5, 7}, {3, 8, 1, 1}}, 4e-3, kLeastPixel),
+            Kernels({"pointwise", "conv", "pooling", "copy"}));
+}
+
 TEST(MovementEngines, TransposedOperandsAndResults) {
   EXPECT_EQ(run_on_emulator(R"(
     symbol n in [1, 9]

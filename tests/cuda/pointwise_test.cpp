@@ -53,6 +53,44 @@ TEST_F(Pointwise, MixesLayouts) {
          {strided_operand(DType::f32, {9, 16}, {17, 1})});
 }
 
+// Tensors that are contiguous along another dimension than the output pass through shared memory.
+TEST_F(Pointwise, Tiles) {
+  const Dims dims = {2, 70, 9, 11};
+  constexpr std::string_view kProgram = "in=4; r4=mul r0 r1; r5=add r4 r2; r6=mul r5 r3; out r6";
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    for (const Layout layout : {Layout::linear, Layout::channels_last}) {
+      const Layout other = layout == Layout::linear ? Layout::channels_last : Layout::linear;
+      const Problem problem = pointwise_problem(kProgram,
+                                                {operand(type, dims, other), operand(DType::f32, {70, 1, 1}),
+                                                 operand(DType::f16, dims, layout), operand(DType::i8, dims, other)},
+                                                {operand(type, dims, layout)});
+      EXPECT_EQ(pointwise_tactic().configs(problem).front().text, "tiles");
+      const Result<> checked = check_tactic({*device_, *compiler_}, pointwise_tactic(), problem);
+      EXPECT_TRUE(checked) << checked.error().to_string();
+    }
+}
+
+TEST_F(Pointwise, TilesOfPermutedDims) {
+  expect(kAdd, {strided_operand(DType::f16, {5, 40, 33}, {40, 1, 200}), operand(DType::f16, {5, 40, 33})},
+         {operand(DType::f32, {5, 40, 33})});
+  // Two that cross it along different dimensions.
+  expect(kAdd,
+         {strided_operand(DType::f16, {34, 40, 33}, {40, 1, 34 * 40}),
+          strided_operand(DType::f16, {34, 40, 33}, {1, 34, 34 * 40})},
+         {operand(DType::f16, {34, 40, 33})});
+}
+
+TEST_F(Pointwise, TilesOfSymbolicDims) {
+  CheckOptions options;
+  options.symbols = {3, 21};
+  const Shape dims = {Expr::symbol(0), 16, Expr::symbol(1)};
+  const auto make = [&](Layout layout) { return symbolic_operand(DType::f16, dims, options.symbols, layout); };
+  const Problem problem =
+      pointwise_problem(kAdd, {make(Layout::linear), make(Layout::channels_last)}, {make(Layout::channels_last)});
+  EXPECT_EQ(pointwise_tactic().configs(problem).front().text, "tiles");
+  expect(kAdd, problem.operands, problem.outputs, options);
+}
+
 TEST_F(Pointwise, WritesSeveralOutputs) {
   expect("in=2; r2=mul r0 r1; r3=relu r2; r4=neg r0; out r3 r4 r2",
          {operand(DType::f32, {4, 33}), operand(DType::f32, {33})},

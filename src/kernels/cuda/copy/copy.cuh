@@ -2,6 +2,7 @@
 // Strided copies, collapsed by the host, with conversion where the element types differ.
 #pragma once
 
+#include "lib/tiles.cuh"
 #include "lib/vectors.cuh"
 
 constexpr int kCopyThreads = 256;
@@ -70,56 +71,31 @@ LATHE_DEVICE void copy_rows(const In& in, const Out& out) {
   }
 }
 
-// The last dimension is the output's fast one, kFast the input's. A block moves a tile of kTile x kTile through shared
-// memory, so that both sides access runs of kTile elements, kPack of them at once. Block x counts tiles, y the other
-// dimensions.
+// The last dimension is the output's fast one, kFast the input's: tiles pass through shared memory, kPack elements at
+// once.
 template <int kTile, int kFast, int kPack, class In, class Out>
 LATHE_DEVICE void copy_tiles(const In& in, const Out& out) {
   using T = typename In::Type;
   using To = typename Out::Type;
-  // Rows of a tile start one word (of at least four bytes) further on each, so that columns hit different banks.
-  constexpr int kRank = Out::kRank, kLast = kRank - 1, kPitch = kTile + (sizeof(T) < 4 ? 4 / sizeof(T) : 1);
-  constexpr int kRow = kTile / kPack, kAccesses = kTile * kRow;
+  constexpr int kLast = Out::kRank - 1, kPitch = kTilePitch<T, kTile>, kRow = kTile / kPack;
   T* tile = reinterpret_cast<T*>(dynamic_shared());
-  const long tiles_across = (out.dim(kLast) + kTile - 1) / kTile;
-  long c[kRank];
-  long rest = block_y();
-  LATHE_UNROLL
-  for (int i = kRank - 1; i >= 0; --i) {
-    c[i] = 0;
-    if (i == kLast || i == kFast) continue;
-    c[i] = rest % out.dim(i);
-    rest /= out.dim(i);
-  }
-  c[kLast] = block_x() % tiles_across * kTile;
-  c[kFast] = block_x() / tiles_across * kTile;
-  const T* from = in.data + offset_of(in, c);
-  To* to = out.data + offset_of(out, c);
-  const long lasts = out.dim(kLast) - c[kLast], fasts = out.dim(kFast) - c[kFast];
+  const TilePlace<kTile, kFast, Out::kRank> place(out);
+  To* to = out.data + offset_of(out, place.first);
   dependency_wait();
-  LATHE_UNROLL
-  for (int k = 0; k < kAccesses; k += kCopyThreads) {
-    const int i = k + thread_x(), x = i % kRow * kPack, y = i / kRow;
-    if (y >= lasts || x >= fasts) continue;
-    const T* source = from + x + y * in.stride(kLast);
-    if (x + kPack <= fasts)
-      move_vector<kPack>(tile + y * kPitch + x, source);
-    else
-      for (int j = 0; x + j < fasts; ++j) tile[y * kPitch + x + j] = source[j];
-  }
+  place.template read<kPack>(in, tile);
   barrier();
   LATHE_UNROLL
-  for (int k = 0; k < kAccesses; k += kCopyThreads) {
+  for (int k = 0; k < kTile * kRow; k += kTileThreads) {
     const int i = k + thread_x(), x = i % kRow * kPack, y = i / kRow;
-    if (y >= fasts || x >= lasts) continue;
+    if (y >= place.fasts || x >= place.lasts) continue;
     To* target = to + x + y * out.stride(kFast);
-    if (x + kPack <= lasts) {
+    if (x + kPack <= place.lasts) {
       Vec<To, kPack> part;
       LATHE_UNROLL
       for (int j = 0; j < kPack; ++j) part.at[j] = convert_element<To>(tile[(x + j) * kPitch + y]);
       store_vector(target, part);
     } else {
-      for (int j = 0; x + j < lasts; ++j) target[j] = convert_element<To>(tile[(x + j) * kPitch + y]);
+      for (int j = 0; x + j < place.lasts; ++j) target[j] = convert_element<To>(tile[(x + j) * kPitch + y]);
     }
   }
 }

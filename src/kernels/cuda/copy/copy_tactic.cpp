@@ -5,18 +5,15 @@
 
 #include "kernels/cuda/collapse.h"
 #include "kernels/cuda/source.h"
+#include "kernels/cuda/tiles.h"
 
 namespace lathe::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;  // kCopyThreads of the header
-constexpr int64_t kMaxBlocksY = 65535;
-
 struct Plan {
   Operand in, out;  // collapsed; the output's dims are ordered by its strides
-  bool tiled = false;
-  int fast = 0;  // the input's fast dimension, when tiled
-  int tile = 32;
+  std::optional<Tiles> tiles;
   int width = 1;  // of vectors
 };
 
@@ -26,22 +23,10 @@ Plan make_plan(const Problem& problem) {
   Operand in = broadcast(problem.operands[0], problem.outputs[0]), out = problem.outputs[0];
   if (in.dtype == out.dtype) in.dtype = out.dtype = raw_type(in.dtype);
   std::vector<Operand> tensors = collapse({out, in});
-  Plan plan{tensors[1], tensors[0]};
-  const int last = plan.out.rank() - 1, in_unit = unit_dim(plan.in), out_unit = unit_dim(plan.out);
-  // Tiles pay when both sides have long runs.
-  constexpr int64_t kMinRun = 8;
-  const auto opt_dim = [&](int d) { return plan.out.opt_dims[static_cast<size_t>(d)]; };
-  const bool has_runs = in_unit >= 0 && in_unit != last && out_unit == last && opt_dim(in_unit) >= kMinRun &&
-                        opt_dim(last) >= kMinRun && plan.in.strides[static_cast<size_t>(last)] != Expr(0);
-  int64_t others = opt_volume(plan.out);
-  if (has_runs && others > 0) others /= opt_dim(in_unit) * opt_dim(last);
-  bool constant = true;  // the grid's limit cannot be proven for symbolic dims
-  for (int d = 0; d < plan.out.rank(); ++d)
-    if (d != in_unit && d != last) constant &= plan.out.dims[static_cast<size_t>(d)].is_constant();
-  plan.tiled = has_runs && constant && others <= kMaxBlocksY;
-  plan.fast = in_unit;
-  plan.tile = size_of(plan.in.dtype) <= 2 ? 64 : 32;
-  if (plan.tiled) {
+  Plan plan{tensors[1], tensors[0], {}};
+  const int last = plan.out.rank() - 1;
+  plan.tiles = tiles_for(plan.out, {&plan.in, 1});
+  if (plan.tiles) {
     // Four bytes at once: what a lane can take from shared memory without waiting for others.
     const int pack = std::max(1, 4 / static_cast<int>(size_of(plan.in.dtype)));
     plan.width = std::min({pack, vector_width(plan.in), vector_width(plan.out)});
@@ -69,7 +54,7 @@ class CopyTactic final : public Tactic {
 
   std::vector<Config> configs(const Problem& problem) const override {
     const double bytes = opt_bytes(problem.operands[0]) + opt_bytes(problem.outputs[0]), us = memory_bound_us(bytes);
-    if (make_plan(problem).tiled) return {{"tiles", {1}, us}};
+    if (make_plan(problem).tiles) return {{"tiles", {1}, us}};
     std::vector<Config> configs;
     constexpr double kSmallBytes = 2e6;  // there is no work for more than one vector per thread
     for (const int64_t unroll : {1, 2, 4})
@@ -84,21 +69,15 @@ class CopyTactic final : public Tactic {
     Source source("copy/copy.cuh");
     source.input(0, plan.in, "In");
     source.output(0, plan.out, "Out");
-    emission.launches.push_back(plan.tiled ? tiles(source, plan) : rows(source, plan, config));
+    emission.launches.push_back(plan.tiles ? tiles(source, plan) : rows(source, plan, config));
     return emission;
   }
 
  private:
   static SourceLaunch tiles(Source& source, const Plan& plan) {
-    const size_t last = static_cast<size_t>(plan.out.rank()) - 1, fast = static_cast<size_t>(plan.fast);
-    Expr others = 1;
-    for (size_t d = 0; d < last; ++d)
-      if (d != fast) others *= plan.out.dims[d];
-    const Expr tiles = ceildiv(plan.out.dims[last], plan.tile) * ceildiv(plan.out.dims[fast], plan.tile);
-    const size_t size = size_of(plan.in.dtype), tile = static_cast<size_t>(plan.tile);
-    const size_t shared = tile * (tile * size + std::max<size_t>(size, 4));  // rows are padded by a word
-    return source.finish(fmt::format("copy_tiles<{}, {}, {}>(In_, Out_);", plan.tile, plan.fast, plan.width),
-                         {tiles, others, 1}, kThreads, static_cast<uint32_t>(shared));
+    const Tiles& tiles = *plan.tiles;
+    return source.finish(fmt::format("copy_tiles<{}, {}, {}>(In_, Out_);", tiles.size, tiles.fast, plan.width),
+                         {tiles.blocks, 1, 1}, Tiles::kThreads, tiles.bytes(plan.in.dtype));
   }
 
   static SourceLaunch rows(Source& source, const Plan& plan, const Config& config) {

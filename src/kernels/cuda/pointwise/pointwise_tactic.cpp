@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/collapse.h"
 #include "kernels/cuda/source.h"
+#include "kernels/cuda/tiles.h"
 
 namespace lathe::cuda {
 namespace {
@@ -24,11 +25,17 @@ bool is_quantized(const Program& program, uint16_t result, DType dtype) {
   return last.immediates[0] >= low && last.immediates[1] <= high;
 }
 
-// Outputs, then operands, in the same collapsed dims.
-std::vector<Operand> collapsed_tensors(const Problem& problem) {
+// All tensors in the same collapsed dims.
+Problem collapsed_problem(const Problem& problem) {
   std::vector<Operand> tensors = problem.outputs;
   for (const Operand& operand : problem.operands) tensors.push_back(broadcast(operand, problem.outputs[0]));
-  return collapse(std::move(tensors));
+  tensors = collapse(std::move(tensors));
+  const auto first_operand = tensors.begin() + static_cast<ptrdiff_t>(problem.outputs.size());
+  Problem collapsed;
+  collapsed.program = problem.program;
+  collapsed.outputs.assign(tensors.begin(), first_operand);
+  collapsed.operands.assign(first_operand, tensors.end());
+  return collapsed;
 }
 
 // The longest vector that no tensor has to read in more accesses than its alignment asks for.
@@ -44,6 +51,42 @@ int shared_width(const std::vector<Operand>& tensors) {
     shortest = std::min(shortest, width);
   }
   return full ? std::min(longest, kMaxWidth) : shortest;
+}
+
+// Operands that are contiguous along another dimension than the output, as far as tiles bring them into its order.
+struct TilePlan {
+  Tiles tiles;
+  std::vector<bool> staged;  // of the operands
+  uint32_t shared_bytes = 0;
+};
+
+std::optional<TilePlan> plan_tiles(const Problem& collapsed) {
+  constexpr size_t kMaxStaged = 4;  // for want of shared memory
+  if (collapsed.outputs.size() != 1) return std::nullopt;
+  const Operand& output = collapsed.outputs[0];
+  std::vector<Operand> crossing;
+  TilePlan plan;
+  for (const Operand& operand : collapsed.operands) {
+    const bool staged = crossing.size() < kMaxStaged && crosses(operand, output) &&
+                        (crossing.empty() || unit_dim(operand) == unit_dim(crossing[0]));
+    plan.staged.push_back(staged);
+    if (staged) crossing.push_back(operand);
+  }
+  const std::optional<Tiles> tiles = tiles_for(output, crossing);
+  if (!tiles) return std::nullopt;
+  plan.tiles = *tiles;
+  for (const Operand& operand : crossing) plan.shared_bytes += tiles->bytes(operand.dtype);
+  return plan;
+}
+
+// As it lies in a tile, whose rows are along the output's last dimension.
+Operand staged_view(const Operand& operand, const Tiles& tiles) {
+  Operand view = operand;
+  view.offset = 0;
+  view.strides.assign(view.dims.size(), Expr(0));
+  view.strides.back() = tiles.pitch(operand.dtype);
+  view.strides[static_cast<size_t>(tiles.fast)] = 1;
+  return view;
 }
 
 class PointwiseTactic final : public Tactic {
@@ -70,11 +113,14 @@ class PointwiseTactic final : public Tactic {
     for (const auto* list : {&problem.operands, &problem.outputs})
       for (const Operand& operand : *list) bytes += opt_bytes(operand);
     std::vector<Config> configs;
+    const bool has_tiles = plan_tiles(collapsed_problem(problem)).has_value();
+    if (has_tiles) configs.push_back({"tiles", {kByTiles}, memory_bound_us(bytes)});
+    const double scattered = has_tiles ? 2 : 1;  // single elements are read from as many lines
     // A thread with more than one vector has more loads in flight, which pays when there is work for all threads.
     constexpr double kSmallBytes = 2e6, kLargeBytes = 32e6;
     for (const int64_t unroll : {1, 2, 4}) {
       if (unroll > 1 && bytes < kSmallBytes) break;
-      const double factor = (unroll > 1) == (bytes > kLargeBytes) ? 1.0 : 1.05;
+      const double factor = ((unroll > 1) == (bytes > kLargeBytes) ? 1.0 : 1.05) * scattered;
       configs.push_back({fmt::format("unroll={}", unroll), {unroll}, factor * memory_bound_us(bytes)});
     }
     std::stable_sort(configs.begin(), configs.end(),
@@ -83,32 +129,56 @@ class PointwiseTactic final : public Tactic {
   }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    const std::vector<Operand> tensors = collapsed_tensors(problem);
-    const size_t num_outputs = problem.outputs.size();
-    Problem collapsed;
-    collapsed.program = problem.program;
-    collapsed.outputs.assign(tensors.begin(), tensors.begin() + static_cast<ptrdiff_t>(num_outputs));
-    collapsed.operands.assign(tensors.begin() + static_cast<ptrdiff_t>(num_outputs), tensors.end());
-
+    const Problem collapsed = collapsed_problem(problem);
     Emission emission;
+    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    const int64_t unroll = config.values.empty() ? 1 : config.values[0];
+    const std::optional<TilePlan> tiles = unroll == kByTiles ? plan_tiles(collapsed) : std::nullopt;
+    emission.launches.push_back(tiles ? by_tiles(collapsed, *tiles) : by_rows(collapsed, std::max<int64_t>(unroll, 1)));
+    return emission;
+  }
+
+ private:
+  static constexpr int64_t kByTiles = 0;  // in place of vectors of a thread
+
+  static SourceLaunch by_rows(const Problem& collapsed, int64_t unroll) {
     Source source("pointwise/pointwise.cuh");
     source.fusion(collapsed, 0);
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    std::vector<Operand> tensors = collapsed.outputs;
+    tensors.insert(tensors.end(), collapsed.operands.begin(), collapsed.operands.end());
     std::string outputs;
-    for (size_t i = 0; i < num_outputs; ++i) {
+    for (size_t i = 0; i < collapsed.outputs.size(); ++i) {
       source.output(i, collapsed.outputs[i], fmt::format("Out{}", i));
       outputs += fmt::format(", Out{}_", i);
     }
     const int width = shared_width(tensors);
-    const int64_t unroll = config.values.empty() ? 1 : config.values[0];
     const Operand& space = collapsed.outputs[0];
     Expr vectors = ceildiv(space.dims.back(), width);
     for (int d = 0; d + 1 < space.rank(); ++d) vectors *= space.dims[static_cast<size_t>(d)];
     const std::string call = fmt::format("pointwise<{}, {}, {}>(fusion_, Out0_{});", width, unroll,
                                          fits_32_bits(tensors) ? "unsigned" : "unsigned long", outputs);
-    emission.launches.push_back(
-        source.finish(call, {ceildiv(vectors, static_cast<int64_t>(kThreads) * unroll), 1, 1}, kThreads, 0));
-    return emission;
+    return source.finish(call, {ceildiv(vectors, static_cast<int64_t>(kThreads) * unroll), 1, 1}, kThreads, 0);
+  }
+
+  static SourceLaunch by_tiles(const Problem& collapsed, const TilePlan& plan) {
+    Source source("pointwise/pointwise.cuh");
+    Problem staged = collapsed;
+    std::string reads;
+    for (size_t k = 0; k < plan.staged.size(); ++k) {
+      reads += plan.staged[k] ? fmt::format("reader.stage(fusion.op{0}, In{0}_); ", k)
+                              : fmt::format("reader.shift(fusion.op{}); ", k);
+      if (!plan.staged[k]) continue;
+      source.input(k, collapsed.operands[k], fmt::format("In{}", k));
+      staged.operands[k] = staged_view(collapsed.operands[k], plan.tiles);
+    }
+    source.fusion(staged, 0);
+    source.output(0, collapsed.outputs[0], "Out");
+    const Operand& out = collapsed.outputs[0];
+    const int width = std::min(vector_width(out), std::max(1, 4 / static_cast<int>(size_of(out.dtype))));
+    const std::string call =
+        fmt::format("pointwise_tiles<{}, {}, {}>(fusion_, Out_, [&](auto& reader, auto& fusion) {{ {}}});",
+                    plan.tiles.size, plan.tiles.fast, width, reads);
+    return source.finish(call, {plan.tiles.blocks, 1, 1}, Tiles::kThreads, plan.shared_bytes);
   }
 };
 
