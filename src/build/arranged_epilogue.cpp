@@ -15,13 +15,16 @@ using ir::Value;
 struct Followers {
   std::vector<Node*> nodes;
   AxisView view;  // of the last one's result
+  AxisSpace space;
 };
 
 // The longest chain that ends with a node that reorders elements, or with a pointwise one after such: a reshape at the
 // end is a view of the result.
-std::optional<Followers> followers_of(const Value* result, AxisSpace& space, ArrangedProgram& program,
+std::optional<Followers> followers_of(const Value* result, const AxisSpace& whole, ArrangedProgram& program,
                                       const std::function<bool(const Node&)>& may_join) {
-  Followers all{{}, space.whole()};
+  Followers all{{}, whole.whole(), whole};
+  AxisSpace& space = all.space;
+  program.set_space(space);
   std::optional<Followers> kept;
   bool reorders = false;
   while (result->has_single_use() && all.nodes.size() < kMaxProgramCode / 4) {
@@ -60,13 +63,33 @@ std::optional<Region> expression_of(const std::vector<Node*>& nodes) {
   return region;
 }
 
+// The dimension of a root's result that kernels write in vectors: it stays the last, where it matters.
+std::optional<size_t> contiguous_dim(const Node& root) {
+  if (root.is(OpKind::convolution)) return 1;
+  if (root.is(OpKind::attention)) return 3;
+  return std::nullopt;
+}
+
+// Products write results in parts. Others write their own dimensions, wherever those lie.
+bool can_write(const Node& root, const AxisSpace& space, const AxisView& result) {
+  if (root.is(OpKind::matmul)) return true;
+  const std::optional<size_t> last = contiguous_dim(root);
+  const AxisView view = space.finished(result);
+  return last && !space.is_split() && !view.axes.empty() && !view.axes.back().empty() &&
+         view.axes.back().back() == *last;
+}
+
 }  // namespace
 
-std::optional<Region> with_movement(const Region& kernel, AxisSpace space, ArrangedProgram program,
+bool takes_movement(const Node& root) { return root.is(OpKind::matmul) || contiguous_dim(root).has_value(); }
+
+std::optional<Region> with_movement(const Region& kernel, const AxisSpace& whole, ArrangedProgram program,
                                     const std::function<bool(const Node&)>& may_join) {
+  const std::optional<Followers> followers = followers_of(kernel.result(), whole, program, may_join);
+  if (!followers) return std::nullopt;
+  const AxisSpace& space = followers->space;
   program.set_space(space);
-  const std::optional<Followers> followers = followers_of(kernel.result(), space, program, may_join);
-  if (!followers || space.extents().size() > plan::kMaxRank) return std::nullopt;
+  if (space.extents().size() > plan::kMaxRank || !can_write(*kernel.root, space, followers->view)) return std::nullopt;
   std::optional<Region> rest = expression_of(followers->nodes);
   if (!rest) return std::nullopt;
   Region region = kernel;
@@ -74,7 +97,7 @@ std::optional<Region> with_movement(const Region& kernel, AxisSpace space, Arran
   region.outputs = rest->outputs;
   region.program = program.program().finish(region.result(), region.operands);
   region.arrangement = program.arrangement(followers->view);
-  region.arrangement->parts = space.parts();
+  if (space.is_split()) region.arrangement->parts = space.parts();
   region.apart = {kernel, *std::move(rest)};
   return region;
 }

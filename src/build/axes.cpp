@@ -149,7 +149,7 @@ std::vector<size_t> AxisSpace::order() const {
   std::vector<size_t> order;
   for (const auto& dim : whole_.axes)
     for (const size_t axis : leaves(dim)) order.push_back(axis);
-  std::erase_if(order, [&](size_t axis) { return axes_[axis].extent == Expr(1); });
+  if (is_split()) std::erase_if(order, [&](size_t axis) { return axes_[axis].extent == Expr(1); });
   return order;
 }
 

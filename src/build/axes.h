@@ -33,8 +33,10 @@ class AxisSpace {
   // Views in which the same elements have the same place.
   bool same(const AxisView& a, const AxisView& b) const;
 
-  // The axes that are not split any further and have more than one element: their extents, in the order of whole(), and
-  // a view of them.
+  // Whether axes were split since.
+  bool is_split() const { return axes_.size() > whole_.axes.size(); }
+  // The axes that are not split any further: their extents, in the order of whole(), and a view of them. Without those
+  // of one element, unless they are the dimensions of whole().
   Shape extents() const;
   AxisView finished(const AxisView& view) const;
   // How many of them each dimension of whole() consists of.

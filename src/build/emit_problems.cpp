@@ -29,9 +29,23 @@ bool Emitter::wants_channels_last(const Region& region) const {
   return !planar || least_pixel_ > 0;
 }
 
-// A tensor as it lies along the axes of a region; of those that it does not have, it repeats its elements.
-Operand Emitter::operand_by(const Value* value, const AxisView& view, const Shape& axes) const {
-  Operand operand = operand_of(value, &view.shape);
+// An operand of the region's program, which broadcasts to `dims`.
+Operand Emitter::operand_in(const Region& region, const Value* value, const Shape& dims) const {
+  const bool is_bias =
+      region.kind != RegionKind::pointwise && value == region.root->input(2) && value->rank() == 1 && dims.size() > 1;
+  if (!is_bias) return operand_of(value, &dims);
+  Operand bias = operand_of(value);  // a convolution's bias runs along dimension 1
+  bias.dims = dims;
+  bias.strides.assign(dims.size(), 0);
+  bias.strides[1] = 1;
+  bias.opt_dims = at_optimum(bias.dims);
+  bias.opt_strides = at_optimum(bias.strides);
+  return bias;
+}
+
+// A tensor of the view's dims as it lies along the axes of a region; of those that it does not have, it repeats its
+// elements.
+Operand Emitter::along_axes(Operand operand, const AxisView& view, const Shape& axes) const {
   Shape strides(axes.size(), 0);
   for (size_t d = 0; d < view.axes.size(); ++d) {
     Expr stride = operand.strides[d];
@@ -50,29 +64,23 @@ Operand Emitter::operand_by(const Value* value, const AxisView& view, const Shap
 // The program's operands and the result of a region that moves elements.
 void Emitter::add_arranged(const Region& region, Problem& problem) const {
   const Region::Arrangement& arrangement = *region.arrangement;
-  for (size_t i = 0; i < region.operands.size(); ++i)
-    problem.operands.push_back(operand_by(region.operands[i], arrangement.operands[i], arrangement.axes));
-  problem.outputs = {operand_by(region.result(), arrangement.result, arrangement.axes)};
-  problem.outputs[0].parts = arrangement.parts;
+  for (size_t i = 0; i < region.operands.size(); ++i) {
+    const AxisView& view = arrangement.operands[i];
+    problem.operands.push_back(along_axes(operand_in(region, region.operands[i], view.shape), view, arrangement.axes));
+  }
+  problem.outputs = {along_axes(operand_of(region.result()), arrangement.result, arrangement.axes)};
+  Operand& output = problem.outputs[0];
+  output.parts = arrangement.parts;
+  for (size_t d = 0; d < output.dims.size(); ++d)  // a stride of 0 would repeat
+    if (output.strides[d] == Expr(0)) {
+      output.strides[d] = volume(output.dims);
+      output.opt_strides = at_optimum(output.strides);
+    }
 }
 
 void Emitter::add_operands(const Region& region, Problem& problem) const {
   const Shape& result = region.result()->shape();
-  for (const Value* value : region.operands) {
-    const bool is_bias = region.kind != RegionKind::pointwise && value == region.root->input(2) && value->rank() == 1 &&
-                         result.size() > 1;
-    if (is_bias) {  // a convolution's bias runs along dimension 1
-      Operand bias = operand_of(value);
-      bias.dims = result;
-      bias.strides.assign(result.size(), 0);
-      bias.strides[1] = 1;
-      bias.opt_dims = at_optimum(bias.dims);
-      bias.opt_strides = at_optimum(bias.strides);
-      problem.operands.push_back(std::move(bias));
-    } else {
-      problem.operands.push_back(operand_of(value, &result));
-    }
-  }
+  for (const Value* value : region.operands) problem.operands.push_back(operand_in(region, value, result));
   for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
 }
 

@@ -61,7 +61,8 @@ class Emitter {
   void add_inputs(const Region& region, Problem& problem) const;
   void add_operands(const Region& region, Problem& problem) const;
   void add_arranged(const Region& region, Problem& problem) const;
-  Operand operand_by(const ir::Value* value, const AxisView& view, const Shape& axes) const;
+  Operand operand_in(const Region& region, const ir::Value* value, const Shape& dims) const;
+  Operand along_axes(Operand operand, const AxisView& view, const Shape& axes) const;
   Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
   Operand operand_at(const plan::Tensor& tensor) const;
   Dims at_optimum(const Shape& shape) const;

@@ -118,7 +118,7 @@ class Grouper {
     }
     region.program = program.program().finish(result, region.operands);
     region.outputs = {result};
-    if (movement_ && root->is(OpKind::matmul)) {
+    if (movement_ && takes_movement(*root)) {
       std::optional<Region> arranged =
           with_movement(region, space, program, [&](const Node& node) { return may_join(node); });
       if (arranged) region = *std::move(arranged);

@@ -9,7 +9,7 @@ namespace {
 using ir::Value;
 
 bool is_spatial(const Region& region) {
-  if (region.kind != RegionKind::kernel) return false;
+  if (region.kind != RegionKind::kernel || region.arrangement) return false;
   switch (region.root->kind()) {
     case OpKind::convolution:
     case OpKind::deconvolution:
@@ -102,6 +102,8 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     });
   };
   for (const Region& region : regions) {
+    for (const Region& part : region.apart)
+      if (is_spatial(part) && has_image_rank(part.result())) entry(part.result()).layout = Layout::channels_last;
     const Value* result = region.result();
     if (!has_image_rank(result)) continue;
     bool last = false;

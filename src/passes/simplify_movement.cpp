@@ -130,6 +130,26 @@ Result<bool> sink_through_two(Rewrite& r) {
   return r.finish(result);
 }
 
+// One index that is known picks a slice. Shapes are left to what computes them.
+Result<bool> gather_to_slice(Rewrite& r) {
+  ir::Value *x = r.input(0), *index = r.input(1);
+  if (x->constant() || x->elements() || !index->constant() || index->constant()->volume() != 1 || x->rank() == 0)
+    return false;
+  int64_t axis = r.node->attrs<GatherAttrs>().axis, at = index->constant()->at(0);
+  if (axis < 0) axis += x->rank();
+  const std::optional<int64_t> extent = x->shape()[static_cast<size_t>(axis)].as_constant();
+  if (!extent) return false;
+  if (at < 0) at += *extent;
+  Shape sliced = x->shape();
+  sliced[static_cast<size_t>(axis)] = 1;
+  if (at < 0 || at >= *extent || !reshape_target(sliced, r.output()->shape())) return false;
+  LATHE_ASSIGN(ir::Value * starts, r.ints({at}));
+  LATHE_ASSIGN(ir::Value * ends, r.ints({at + 1}));
+  LATHE_ASSIGN(ir::Value * axes, r.ints({axis}));
+  LATHE_ASSIGN(ir::Value * slice, r.add(SliceAttrs(), {x, starts, ends, axes}));
+  return finish_as_reshape(r, slice);
+}
+
 bool swaps_last_two(const ir::Node* transpose) {
   const Ints perm = permutation_of(transpose);
   const int64_t rank = static_cast<int64_t>(perm.size());
@@ -163,6 +183,7 @@ constexpr Rule kRules[] = {
     {"flatten(view(x)) = reshape(x)", OpKind::flatten, view_of_view},
     {"squeeze(view(x)) = reshape(x)", OpKind::squeeze, view_of_view},
     {"unsqueeze(view(x)) = reshape(x)", OpKind::unsqueeze, view_of_view},
+    {"gather(x, i) = reshape(slice(x, i, i + 1))", OpKind::gather, gather_to_slice},
     {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
     {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},
     {"activation(transpose(x)) = transpose(activation(x))", OpKind::activation, sink_through_one},

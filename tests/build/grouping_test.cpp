@@ -278,5 +278,19 @@ TEST(Grouping, ProductsWriteHeads) {
             Lines({"matmul elementwise", "reshape", "transpose"}));
 }
 
+TEST(Grouping, ConvolutionsKeepTheirChannelsTogether) {
+  const auto body = [](const std::string& perm) {
+    return R"(
+    input %x: f32[1, 8, 6, 6]
+    %w = constant{value=f32[4, 8, 1, 1]{~1}}()
+    %y = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %t = transpose{perm=)" +
+           perm + "}(%y)\n    output %t";
+  };
+  EXPECT_EQ(grouped(body("[0, 3, 2, 1]")), Lines({"convolution transpose"}));
+  EXPECT_EQ(arranged(body("[0, 3, 2, 1]")), "[1, 4, 6, 6]: ->  3 2 1 ");
+  EXPECT_EQ(grouped(body("[0, 1, 3, 2]")), Lines({"convolution", "transpose"}));
+}
+
 }  // namespace
 }  // namespace lathe

@@ -148,5 +148,65 @@ TEST(MovementEngines, HeadsThatNoKernelWrites) {
   EXPECT_EQ(run_on_emulator(heads(7), {{2, 21, 24}, {3, 1, 7}}, 4e-3), Kernels({"gemm", "pointwise"}));
 }
 
+// Patches become rows, with a bias and an embedding of each place: the convolution writes its channels last anyway.
+TEST(MovementEngines, PatchesBecomeRows) {
+  for (const char* images : {"n", "1"})
+    EXPECT_EQ(run_on_emulator(fmt::format(R"(
+    symbol n in [1, 3]
+    input %x: f16[{}, 8, 6, 10]
+    input %e: f16[1, 15, 16]
+    %w = constant{{value=f16[16, 8, 2, 2]{{~1}}}}()
+    %b = constant{{value=f16[16]{{~2}}}}()
+    %s = constant{{value=i64[3]{{0, 0, -1}}}}()
+    %y = convolution{{stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}}(%x, %w, %b)
+    %r = reshape(%y, %s)
+    %t = transpose{{perm=[0, 2, 1]}}(%r)
+    %z = elementwise{{op=add}}(%t, %e)
+    output %z)",
+                                          images),
+                              {{images[0] == 'n' ? 2 : 1, 8, 6, 10}, {1, 15, 16}}, 4e-3, kLeastPixel),
+              Kernels({"copy", "conv"}));
+}
+
+// Heads are put together by what computes them.
+TEST(MovementEngines, AttentionJoinsHeads) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %q: f16[n, 3, 20, 16]
+    input %k: f16[n, 3, 37, 16]
+    input %v: f16[n, 3, 37, 16]
+    %w = constant{value=f16[48, 24]{~1}}()
+    %s = constant{value=i64[3]{0, 0, 48}}()
+    %y = attention{scale=0.25}(%q, %k, %v)
+    %t = transpose{perm=[0, 2, 1, 3]}(%y)
+    %r = reshape(%t, %s)
+    %z = matmul(%r, %w)
+    output %z)",
+                            {{2, 3, 20, 16}, {2, 3, 37, 16}, {2, 3, 37, 16}}, 4e-3),
+            Kernels({"attention", "gemm"}));
+}
+
+// One product makes queries, keys and values, which are slices of its result.
+TEST(MovementEngines, QueriesKeysAndValues) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 20, 24]
+    %w = constant{value=f16[24, 96]{~1}}()
+    %s = constant{value=i64[5]{0, 0, 3, 2, 16}}()
+    %c0 = constant{value=i64[]{0}}()
+    %c1 = constant{value=i64[]{1}}()
+    %c2 = constant{value=i64[]{2}}()
+    %m = matmul(%x, %w)
+    %r = reshape(%m, %s)
+    %t = transpose{perm=[2, 0, 3, 1, 4]}(%r)
+    %q = gather(%t, %c0)
+    %k = gather(%t, %c1)
+    %v = gather(%t, %c2)
+    %y = attention{scale=0.25}(%q, %k, %v)
+    output %y)",
+                            {{2, 20, 24}}, 4e-3),
+            Kernels({"gemm", "attention"}));
+}
+
 }  // namespace
 }  // namespace lathe::cuda
