@@ -35,8 +35,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CHECKS = ("kernels", "conformance", "sanitizer")
 TIMED = ("shapes", "networks", "repeat")
 # Test suites that run kernels: the others have the stand-in driver. The libraries' open the driver themselves.
-KERNEL_SUITES = ("Attentions*:Choices*:CudaConv*:Copy*:CudaDeconv*:CudaDepthwise*:CudaGemm*:CudaGemv*:Generic*:"
-                 "Normalizations*:Pointwise*:Poolings*:Prologues*:Reductions*:Resizes*:Files*")
+KERNEL_SUITES = ("Attentions*:Choices*:CudaConv*:Copy*:CudaDeconv*:CudaDepthwise*:CudaGemm*:CudaGemv*:CudaSplits*:"
+                 "Files*:Generic*:GemmParts*:Normalizations*:Pointwise*:Poolings*:Prologues*:Reductions*:Resizes*:"
+                 "RowPrologues*")
 LIBRARY_SUITES = ("CublasLtTest*", "CudnnTest*")
 SHARDS = 6  # processes that run test cases at the same time
 NETWORKS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "yolov8n")
