@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "build/arranged_epilogue.h"
 #include "build/expression.h"
@@ -177,8 +178,7 @@ class Grouper {
       kernel.prologues.insert(later, *std::move(prologue));
       kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
       for (const Node* node : expression.nodes) owner_[node] = owner->second;
-      kernel.absorbed.push_back(std::move(expression));
-      expression.nodes.clear();
+      kernel.absorbed.push_back(std::exchange(expression, {}));
     }
   }
 
