@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/rules.h"
+
 namespace lathe {
 namespace {
 
@@ -12,23 +14,12 @@ using ir::Node;
 // The input is reshaped to `from`, whose dimension perm[i] becomes dimension i, and that to the output's shape.
 struct Movement {
   Shape from;
-  std::vector<size_t> perm;
+  Ints perm;
 };
-
-std::vector<size_t> permutation_of(const Node& node) {
-  const auto rank = static_cast<size_t>(node.input(0)->rank());
-  const Ints& given = node.attrs<TransposeAttrs>().perm;
-  std::vector<size_t> perm(rank);
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t from = given.empty() ? static_cast<int64_t>(rank - 1 - i) : given[i];
-    perm[i] = static_cast<size_t>(from < 0 ? from + static_cast<int64_t>(rank) : from);
-  }
-  return perm;
-}
 
 Movement movement_of(const Node& node) {
   const Shape &in = node.input(0)->shape(), &out = node.output()->shape();
-  if (node.is(OpKind::transpose)) return {in, permutation_of(node)};
+  if (node.is(OpKind::transpose)) return {in, permutation_of(node.attrs<TransposeAttrs>(), in.size())};
   if (node.is(OpKind::depth_to_space)) {
     const auto& attrs = node.attrs<DepthToSpaceAttrs>();
     const Expr b = attrs.block;
@@ -39,7 +30,7 @@ Movement movement_of(const Node& node) {
     const Expr b = node.attrs<SpaceToDepthAttrs>().block;
     return {{in[0], in[1], out[2], b, out[3], b}, {0, 3, 5, 1, 2, 4}};
   }
-  std::vector<size_t> perm(in.size());
+  Ints perm(in.size());
   std::iota(perm.begin(), perm.end(), 0);
   return {in, perm};
 }
@@ -120,9 +111,9 @@ std::optional<AxisView> AxisSpace::after(const Node& node, const AxisView& input
   const std::optional<AxisView> from = regrouped(input, movement.from);
   if (!from) return std::nullopt;
   AxisView to;
-  for (const size_t d : movement.perm) {
-    to.shape.push_back(from->shape[d]);
-    to.axes.push_back(from->axes[d]);
+  for (const int64_t d : movement.perm) {
+    to.shape.push_back(from->shape[static_cast<size_t>(d)]);
+    to.axes.push_back(from->axes[static_cast<size_t>(d)]);
   }
   return regrouped(to, node.output()->shape());
 }
@@ -130,11 +121,11 @@ std::optional<AxisView> AxisSpace::after(const Node& node, const AxisView& input
 std::optional<AxisView> AxisSpace::before(const Node& node, const AxisView& output) {
   const Movement movement = movement_of(node);
   Shape shape;
-  for (const size_t d : movement.perm) shape.push_back(movement.from[d]);
+  for (const int64_t d : movement.perm) shape.push_back(movement.from[static_cast<size_t>(d)]);
   const std::optional<AxisView> to = regrouped(output, shape);
   if (!to) return std::nullopt;
   AxisView from{movement.from, std::vector<std::vector<size_t>>(shape.size())};
-  for (size_t i = 0; i < shape.size(); ++i) from.axes[movement.perm[i]] = to->axes[i];
+  for (size_t i = 0; i < shape.size(); ++i) from.axes[static_cast<size_t>(movement.perm[i])] = to->axes[i];
   return regrouped(from, node.input(0)->shape());
 }
 

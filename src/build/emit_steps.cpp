@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "build/emitter.h"
+#include "ops/rules.h"
 
 namespace lathe {
 
@@ -245,15 +246,11 @@ Result<> Emitter::emit_movement(const Region& region) {
     plan::Tensor window = plan_.tensors[tensor_of(input)];
     const Shape dims = window.dims;
     const Shape strides = strides_of(window);
-    const Ints& perm = node.attrs<TransposeAttrs>().perm;
     window.dims.clear();
     window.strides.clear();
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const size_t from =
-          perm.empty() ? dims.size() - 1 - d
-                       : static_cast<size_t>(perm[d] < 0 ? perm[d] + static_cast<int64_t>(dims.size()) : perm[d]);
-      window.dims.push_back(dims[from]);
-      window.strides.push_back(strides[from]);
+    for (const int64_t from : permutation_of(node.attrs<TransposeAttrs>(), dims.size())) {
+      window.dims.push_back(dims[static_cast<size_t>(from)]);
+      window.strides.push_back(strides[static_cast<size_t>(from)]);
     }
     return emit_copy(add_tensor(std::move(window)), tensor_of(region.result()), node.name(), origin);
   }

@@ -11,6 +11,9 @@ Result<int64_t> normalize_axis(int64_t axis, int64_t rank, std::string_view what
 Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank,
                             std::string_view what = "axes");  // sorted; a repeat is an error
 
+// Output axis i of a transpose is input axis result[i]: all given, none negative. Checked by its shape rule.
+Ints permutation_of(const TransposeAttrs& attrs, size_t rank);
+
 // False when the two can be proven to differ; what is undecided while building is checked again while running.
 bool may_equal(const Expr& a, const Expr& b);
 

@@ -3,6 +3,7 @@
 // and cancel; matrix products take them as flags.
 #include <algorithm>
 
+#include "ops/rules.h"
 #include "passes/match.h"
 #include "passes/reshape_target.h"
 #include "passes/rewrite.h"
@@ -10,15 +11,8 @@
 namespace lathe {
 namespace {
 
-// Output axis i is input axis result[i], all non-negative.
 Ints permutation_of(const ir::Node* transpose) {
-  const int64_t rank = transpose->output()->rank();
-  Ints perm = transpose->attrs<TransposeAttrs>().perm;
-  if (perm.empty())
-    for (int64_t i = rank; i-- > 0;) perm.push_back(i);
-  for (int64_t& axis : perm)
-    if (axis < 0) axis += rank;
-  return perm;
+  return lathe::permutation_of(transpose->attrs<TransposeAttrs>(), static_cast<size_t>(transpose->output()->rank()));
 }
 
 Ints inverse(const Ints& perm) {

@@ -29,7 +29,7 @@ class Attentions : public testing::Test {
     // Weights are rounded to the type before they meet the values.
     if (problem.inputs[0].dtype == DType::f16) options.tolerance = 4e-3;
     if (problem.inputs[0].dtype == DType::bf16) options.tolerance = 3e-2;
-    const Result<> checked = check_tactic({*device_, *compiler_}, attention_tactic(), problem, options);
+    const Result<> checked = check_tactic(test_backend(), attention_tactic(), problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
   static AttentionAttrs attributes(double scale, bool causal = false, double softcap = 0) {
@@ -39,9 +39,6 @@ class Attentions : public testing::Test {
     attrs.softcap = softcap;
     return attrs;
   }
-
-  std::unique_ptr<Device> device_ = make_emulated_device();
-  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
 };
 
 TEST_F(Attentions, TensorCores) {

@@ -17,7 +17,7 @@ namespace {
 class Choices : public testing::Test {
  protected:
   void check(const Tactic& tactic, const Problem& problem, const CheckOptions& options = {}) {
-    const Result<> checked = check_tactic({*device_, *compiler_}, tactic, problem, options);
+    const Result<> checked = check_tactic(test_backend(), tactic, problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
   void check_topk(const TopkAttrs& attrs, const Operand& x, int64_t k, CheckOptions options = {}) {
@@ -51,9 +51,6 @@ class Choices : public testing::Test {
         out.mutable_as<float>()[i] = tensor.as<float>()[i];
     return out;
   }
-
-  std::unique_ptr<Device> device_ = make_emulated_device();
-  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
 };
 
 TEST_F(Choices, FirstAndLastExtremes) {

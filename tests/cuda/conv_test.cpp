@@ -11,15 +11,8 @@ const Tactic& conv_tactic();
 
 namespace {
 
-const Backend& backend() {
-  static const std::shared_ptr<Device> device = test_device();
-  static const std::unique_ptr<Compiler> compiler = test_compiler();
-  static const Backend backend{*device, *compiler};
-  return backend;
-}
-
 void check(const Problem& problem, const Config& config, const CheckOptions& options = {}) {
-  const Result<> result = check_kernel(backend(), conv_tactic(), problem, config, options);
+  const Result<> result = check_kernel(test_backend(), conv_tactic(), problem, config, options);
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
 }
 

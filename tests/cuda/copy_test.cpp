@@ -16,15 +16,12 @@ class Copy : public testing::Test {
     const Problem problem = pointwise_problem("in=1; out r0", {from}, {to});
     CheckOptions options;
     options.symbols = symbols;
-    const Result<> result = check_first({*device_, *compiler_}, copy_tactic(), problem, options);
+    const Result<> result = check_first(test_backend(), copy_tactic(), problem, options);
     EXPECT_TRUE(result) << result.error().message;
   }
   std::optional<std::string> refusal(std::string_view program, DType from, DType to) {
     return copy_tactic().refuse(pointwise_problem(program, {operand(from, {4})}, {operand(to, {4})}));
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Copy, MovesEveryType) {
@@ -85,7 +82,7 @@ TEST_F(Copy, EveryConfiguration) {
   const Problem problem =
       pointwise_problem("in=1; out r0", {operand(DType::f32, {3, 3001})}, {operand(DType::f16, {3, 3001})});
   for (const int64_t unroll : {1, 2, 4}) {
-    const Result<> result = check_kernel({*device_, *compiler_}, copy_tactic(), problem, Config{"", {unroll}, 0}, {});
+    const Result<> result = check_kernel(test_backend(), copy_tactic(), problem, Config{"", {unroll}, 0}, {});
     EXPECT_TRUE(result) << result.error().message;
   }
 }

@@ -11,15 +11,8 @@ const Tactic& deconv_tactic();
 
 namespace {
 
-const Backend& backend() {
-  static const std::unique_ptr<Device> device = make_emulated_device();
-  static const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
-  static const Backend backend{*device, *compiler};
-  return backend;
-}
-
 void check(const Problem& problem, const Config& config) {
-  const Result<> result = check_kernel(backend(), deconv_tactic(), problem, config, {});
+  const Result<> result = check_kernel(test_backend(), deconv_tactic(), problem, config, {});
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
 }
 

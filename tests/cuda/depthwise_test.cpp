@@ -10,20 +10,13 @@ const Tactic& depthwise_tactic();
 
 namespace {
 
-const Backend& backend() {
-  static const std::unique_ptr<Device> device = make_emulated_device();
-  static const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
-  static const Backend backend{*device, *compiler};
-  return backend;
-}
-
 // With strips of two lengths.
 void check(const Problem& problem) {
   const std::optional<std::string> refusal = depthwise_tactic().refuse(problem);
   ASSERT_FALSE(refusal) << *refusal;
   const std::vector<Config> configs = depthwise_tactic().configs(problem);
   for (size_t i = 0; i < std::min<size_t>(configs.size(), 2); ++i) {
-    const Result<> result = check_kernel(backend(), depthwise_tactic(), problem, configs[i], {});
+    const Result<> result = check_kernel(test_backend(), depthwise_tactic(), problem, configs[i], {});
     EXPECT_TRUE(result) << configs[i].text << ", " << to_text(problem) << ": " << result.error().to_string();
   }
 }

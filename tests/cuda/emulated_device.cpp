@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cuda/emulated_module.h"
+#include "cuda/kernel_check.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/headers.h"
@@ -153,6 +154,13 @@ std::unique_ptr<Compiler> test_compiler() {
   Result<std::unique_ptr<NvrtcCompiler>> compiler = NvrtcCompiler::create(test_device()->target(), headers());
   EXPECT_TRUE(compiler) << compiler.error().to_string();
   return *std::move(compiler);
+}
+
+const Backend& test_backend() {
+  static const std::shared_ptr<Device> device = test_device();
+  static const std::unique_ptr<Compiler> compiler = test_compiler();
+  static const Backend backend{*device, *compiler};
+  return backend;
 }
 
 }  // namespace lathe::cuda

@@ -7,6 +7,8 @@
 
 namespace lathe::cuda {
 
+struct Backend;
+
 inline constexpr const char* kEmulator = "cuda-emulator";  // its Device::target()
 
 std::unique_ptr<Device> make_emulated_device();
@@ -15,5 +17,7 @@ std::unique_ptr<Compiler> make_emulated_compiler();
 // What kernels are tested on: the emulator, or the GPU that LATHE_TEST_DEVICE names ("cuda:0") with the real compiler.
 std::shared_ptr<Device> test_device();
 std::unique_ptr<Compiler> test_compiler();
+// Both, made once for the process.
+const Backend& test_backend();
 
 }  // namespace lathe::cuda

@@ -21,7 +21,7 @@ class GemmParts : public testing::Test {
     CheckOptions options;
     options.symbols = symbols;
     if (problem.outputs[0].dtype == DType::f16) options.tolerance = 4e-3;
-    const Backend backend{*device_, *compiler_};
+    const Backend& backend = test_backend();
     const Result<> checked =
         all ? check_tactic(backend, tactic, problem, options) : check_first(backend, tactic, problem, options);
     EXPECT_TRUE(checked) << checked.error().to_string();
@@ -38,9 +38,6 @@ class GemmParts : public testing::Test {
   static Problem heads(DType type, int64_t rows, int64_t k, int64_t heads, int64_t width) {
     return GemmParts::heads(type, rows, k, heads, width, type);
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(GemmParts, Heads) {

@@ -12,19 +12,8 @@ const Tactic& gemm_tactic();
 
 namespace {
 
-struct Emulated {
-  std::shared_ptr<Device> device = test_device();
-  std::unique_ptr<Compiler> compiler = test_compiler();
-  Backend backend{*device, *compiler};
-};
-
-const Backend& backend() {
-  static Emulated emulated;
-  return emulated.backend;
-}
-
 void check(const Problem& problem, const Config& config, const CheckOptions& options = {}) {
-  const Result<> result = check_kernel(backend(), gemm_tactic(), problem, config, options);
+  const Result<> result = check_kernel(test_backend(), gemm_tactic(), problem, config, options);
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
 }
 

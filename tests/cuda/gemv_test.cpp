@@ -10,13 +10,6 @@ const Tactic& gemv_tactic();
 
 namespace {
 
-const Backend& backend() {
-  static const std::unique_ptr<Device> device = make_emulated_device();
-  static const std::unique_ptr<Compiler> compiler = make_emulated_compiler();
-  static const Backend backend{*device, *compiler};
-  return backend;
-}
-
 Problem product(const MatmulAttrs& attrs, Dims a, const Tensor& b, Dims c) {
   Problem problem = op_problem(attrs, {operand(b.dtype(), std::move(a)), operand(b.dtype(), b.dims())},
                                {operand(b.dtype(), std::move(c))});
@@ -27,7 +20,7 @@ Problem product(const MatmulAttrs& attrs, Dims a, const Tensor& b, Dims c) {
 void check(const Problem& problem, const Config& config) {
   CheckOptions options;
   options.tolerance = problem.outputs[0].dtype == DType::bf16 ? 1.6e-2 : 2e-3;
-  const Result<> result = check_kernel(backend(), gemv_tactic(), problem, config, options);
+  const Result<> result = check_kernel(test_backend(), gemv_tactic(), problem, config, options);
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
 }
 

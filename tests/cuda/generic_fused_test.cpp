@@ -14,12 +14,9 @@ namespace {
 class Generic : public testing::Test {
  protected:
   void expect(const Problem& problem, const CheckOptions& options = {}) {
-    const Result<> result = check_tactic({*device_, *compiler_}, generic_tactic(), problem, options);
+    const Result<> result = check_tactic(test_backend(), generic_tactic(), problem, options);
     EXPECT_TRUE(result) << result.error().message;
   }
-
-  std::unique_ptr<Device> device_ = make_emulated_device();
-  std::unique_ptr<Compiler> compiler_ = make_emulated_compiler();
 };
 
 TEST_F(Generic, ConvolutionWithBiasResidualAndActivation) {

@@ -18,7 +18,7 @@ class Normalizations : public testing::Test {
  protected:
   void check(const Problem& problem, const CheckOptions& options = {}) {
     const Tactic& tactic = problem.is(OpKind::softmax) ? softmax_tactic() : normalization_tactic();
-    const Result<> checked = check_tactic({*device_, *compiler_}, tactic, problem, options);
+    const Result<> checked = check_tactic(test_backend(), tactic, problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
   // x and y alike, with the operands given.
@@ -27,9 +27,6 @@ class Normalizations : public testing::Test {
     parameters.insert(parameters.begin(), x);
     check(op_problem(attributes, std::move(parameters), {x}), options);
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Normalizations, SoftmaxRowsOfAnyLength) {

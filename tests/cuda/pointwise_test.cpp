@@ -18,12 +18,9 @@ class Pointwise : public testing::Test {
   void expect(std::string_view program, std::vector<Operand> operands, std::vector<Operand> outputs,
               const CheckOptions& options = {}) {
     const Problem problem = pointwise_problem(program, std::move(operands), std::move(outputs));
-    const Result<> result = check_first({*device_, *compiler_}, pointwise_tactic(), problem, options);
+    const Result<> result = check_first(test_backend(), pointwise_tactic(), problem, options);
     EXPECT_TRUE(result) << result.error().message;
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 constexpr std::string_view kAdd = "in=2; r2=add r0 r1; out r2";
@@ -65,7 +62,7 @@ TEST_F(Pointwise, Tiles) {
                                                  operand(DType::f16, dims, layout), operand(DType::i8, dims, other)},
                                                 {operand(type, dims, layout)});
       EXPECT_EQ(pointwise_tactic().configs(problem).front().text, "tiles");
-      const Result<> checked = check_tactic({*device_, *compiler_}, pointwise_tactic(), problem);
+      const Result<> checked = check_tactic(test_backend(), pointwise_tactic(), problem);
       EXPECT_TRUE(checked) << checked.error().to_string();
     }
 }
@@ -118,8 +115,7 @@ TEST_F(Pointwise, EveryConfiguration) {
   const Problem problem = pointwise_problem(kAdd, {operand(DType::f16, {2, 3000}), operand(DType::f32, {2, 1})},
                                             {operand(DType::f16, {2, 3000})});
   for (const int64_t unroll : {1, 2, 4}) {
-    const Result<> result =
-        check_kernel({*device_, *compiler_}, pointwise_tactic(), problem, Config{"", {unroll}, 0}, {});
+    const Result<> result = check_kernel(test_backend(), pointwise_tactic(), problem, Config{"", {unroll}, 0}, {});
     EXPECT_TRUE(result) << result.error().message;
   }
   // Tensors that leave no thread without work have more than one.

@@ -17,7 +17,7 @@ namespace {
 class Poolings : public testing::Test {
  protected:
   void check(const Tactic& tactic, const Problem& problem, const CheckOptions& options = {}) {
-    const Result<> checked = check_tactic({*device_, *compiler_}, tactic, problem, options);
+    const Result<> checked = check_tactic(test_backend(), tactic, problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
   static PoolingAttrs attributes(PoolingOp op, Ints window, Ints stride, Ints pads) {
@@ -28,9 +28,6 @@ class Poolings : public testing::Test {
     attrs.pads_begin = attrs.pads_end = std::move(pads);
     return attrs;
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Poolings, MaximumInBothLayouts) {

@@ -22,7 +22,7 @@ class Prologues : public testing::Test {
     options.tolerance = problem.outputs[0].dtype == DType::bf16  ? 1.6e-2
                         : problem.outputs[0].dtype == DType::f16 ? 4e-3
                                                                  : 1e-5;
-    const Backend backend{*device_, *compiler_};
+    const Backend& backend = test_backend();
     const Result<> checked =
         all ? check_tactic(backend, tactic, problem, options) : check_first(backend, tactic, problem, options);
     EXPECT_TRUE(checked) << checked.error().to_string();
@@ -39,9 +39,6 @@ class Prologues : public testing::Test {
     put_before(problem, "in=2; r2=mul r0 r1; out r2", {operand(type, {images, w.dims()[1], 1, 1})});
     return problem;
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Prologues, GatesBeforeConvolutions) {
@@ -87,7 +84,7 @@ TEST_F(Prologues, SymbolicBatch) {
   CheckOptions options;
   options.symbols = symbols;
   options.round_prologues = true;
-  const Result<> checked = check_first({*device_, *compiler_}, conv_tactic(), problem, options);
+  const Result<> checked = check_first(test_backend(), conv_tactic(), problem, options);
   EXPECT_TRUE(checked) << checked.error().to_string();
 }
 

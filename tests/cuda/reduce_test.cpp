@@ -32,12 +32,9 @@ class Reductions : public testing::Test {
     return op_problem(attrs, {std::move(x)}, {std::move(y)}, program, std::move(operands));
   }
   void check(const Problem& problem, const CheckOptions& options = {}) {
-    const Result<> checked = check_tactic({*device_, *compiler_}, reduce_tactic(), problem, options);
+    const Result<> checked = check_tactic(test_backend(), reduce_tactic(), problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Reductions, EveryKindAlongRows) {

@@ -25,13 +25,11 @@ class Resizes : public testing::Test {
     return op_problem(attrs, {x, omitted, omitted, sizes}, {y}, program, std::move(operands));
   }
   void check(const Problem& problem) {
-    const Result<> checked = check_tactic({*device_, *compiler_}, resize_tactic(), problem);
+    const Result<> checked = check_tactic(test_backend(), resize_tactic(), problem);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
 
   Tensor sizes_;
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(Resizes, EveryModeInBothLayouts) {

@@ -25,7 +25,7 @@ class RowPrologues : public testing::Test {
     const Tactic& tactic = problem.is(OpKind::softmax)                                 ? softmax_tactic()
                            : problem.is(OpKind::reduce) || problem.is(OpKind::pooling) ? reduce_tactic()
                                                                                        : normalization_tactic();
-    const Result<> checked = check_tactic({*device_, *compiler_}, tactic, problem, options);
+    const Result<> checked = check_tactic(test_backend(), tactic, problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
   static Problem before(Problem problem, std::string_view program, std::vector<Operand> operands) {
@@ -37,9 +37,6 @@ class RowPrologues : public testing::Test {
                            std::string_view program = kProgram) {
     return before(op_problem(attrs, {x}, {y}), program, std::move(operands));
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(RowPrologues, ReducedRowsOfAnyLength) {

@@ -16,18 +16,11 @@ const Tactic& conv_tactic();
 
 namespace {
 
-const Backend& backend() {
-  static const std::shared_ptr<Device> device = test_device();
-  static const std::unique_ptr<Compiler> compiler = test_compiler();
-  static const Backend backend{*device, *compiler};
-  return backend;
-}
-
 void check(const Tactic& tactic, const Problem& problem, const Config& config, const CheckOptions& options) {
   const auto emission = tactic.emit(problem, config);
   ASSERT_TRUE(emission);
   EXPECT_EQ(emission->launches.size(), 2u);
-  const Result<> result = check_kernel(backend(), tactic, problem, config, options);
+  const Result<> result = check_kernel(test_backend(), tactic, problem, config, options);
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
 }
 

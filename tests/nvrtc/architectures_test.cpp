@@ -33,6 +33,16 @@ class Architectures : public testing::TestWithParam<int> {
     GTEST_SKIP() << found.error().to_string();
   }
   std::string target() const { return fmt::format("cuda-sm_{}", GetParam()); }
+  // By the cost model. T in the text stands for the type.
+  Result<std::unique_ptr<BuiltPlan>> build(std::string text, const std::string& type) const {
+    for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
+    LATHE_ASSIGN(ir::Graph graph, ir::parse_graph(text));
+    BuildOptions options;
+    api::TargetBuild build;
+    LATHE_TRY(build.prepare(target(), 1, options));
+    options.tuner.budget_seconds = 0;
+    return build_plan(std::move(graph), options);
+  }
 };
 
 TEST_P(Architectures, EveryHeaderAlone) {
@@ -65,7 +75,7 @@ TEST_P(Architectures, EveryPrecisionOfANetwork) {
 // Kernels that compute what they read: rows, columns, and attention with and without tensor cores.
 TEST_P(Architectures, ProgramsBeforeKernels) {
   for (const std::string type : {"f32", "f16"}) {
-    std::string text = R"(graph "g" {
+    const std::string text = R"(graph "g" {
       input %x: T[2, 8, 16, 24]
       input %y: T[2, 1, 16, 24]
       input %bias: T[8, 1, 24]
@@ -87,15 +97,7 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
       output %along
       output %z
     })";
-    for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
-    Result<ir::Graph> graph = ir::parse_graph(text);
-    ASSERT_TRUE(graph) << graph.error().to_string();
-    BuildOptions options;
-    api::TargetBuild build;
-    const Result<> prepared = build.prepare(target(), 1, options);
-    ASSERT_TRUE(prepared) << prepared.error().to_string();
-    options.tuner.budget_seconds = 0;
-    const Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
+    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
     ASSERT_TRUE(built) << built.error().to_string();
     if (type == "f16" && GetParam() < 80) continue;  // tensor cores of another shape: attention is generic
     for (const plan::Step& step : (*built)->plan.steps) EXPECT_NE(step.kernel, "pointwise") << step.name;
@@ -105,7 +107,7 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
 // Kernels whose work is split over blocks and added up after that.
 TEST_P(Architectures, Splits) {
   for (const std::string type : {"f32", "f16"}) {
-    std::string text = R"(graph "g" {
+    const std::string text = R"(graph "g" {
       input %x: T[48, 4096]
       input %v: T[1, 16384]
       input %r: T[2, 90000]
@@ -127,15 +129,7 @@ TEST_P(Architectures, Splits) {
       output %best
       output %where
     })";
-    for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
-    Result<ir::Graph> graph = ir::parse_graph(text);
-    ASSERT_TRUE(graph) << graph.error().to_string();
-    BuildOptions options;
-    api::TargetBuild build;
-    const Result<> prepared = build.prepare(target(), 1, options);
-    ASSERT_TRUE(prepared) << prepared.error().to_string();
-    options.tuner.budget_seconds = 0;
-    const Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
+    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
     ASSERT_TRUE(built) << built.error().to_string();
   }
 }

@@ -40,12 +40,10 @@ Result<Emission> emit_expand(const Problem& problem) {
 Result<Emission> emit_transpose(const Problem& problem) {
   const Operand& in = problem.inputs[0];
   Operand view = problem.outputs[0];
-  const Ints& perm = problem.attrs<TransposeAttrs>().perm;
-  for (size_t i = 0; i < view.dims.size(); ++i) {
-    int64_t from = perm.empty() ? in.rank() - 1 - static_cast<int64_t>(i) : perm[i];
-    if (from < 0) from += in.rank();
-    view.strides[i] = in.strides[static_cast<size_t>(from)];
-    view.opt_strides[i] = in.opt_strides[static_cast<size_t>(from)];
+  const Ints perm = permutation_of(problem.attrs<TransposeAttrs>(), view.dims.size());
+  for (size_t i = 0; i < perm.size(); ++i) {
+    view.strides[i] = in.strides[static_cast<size_t>(perm[i])];
+    view.opt_strides[i] = in.opt_strides[static_cast<size_t>(perm[i])];
   }
   return emit_moved(problem, view);
 }
