@@ -70,13 +70,19 @@ std::optional<size_t> contiguous_dim(const Node& root) {
   return std::nullopt;
 }
 
-// Products write results in parts. Others write their own dimensions, wherever those lie.
+// The axis along which neighbours in the result are neighbours in memory.
+std::optional<size_t> last_axis(const AxisView& finished) {
+  for (auto axes = finished.axes.rbegin(); axes != finished.axes.rend(); ++axes)
+    if (!axes->empty()) return axes->back();
+  return std::nullopt;
+}
+
+// Products write results in parts, the columns in runs. Others write their own dimensions, wherever those lie.
 bool can_write(const Node& root, const AxisSpace& space, const AxisView& result) {
-  if (root.is(OpKind::matmul)) return true;
-  const std::optional<size_t> last = contiguous_dim(root);
-  const AxisView view = space.finished(result);
-  return last && !space.is_split() && !view.axes.empty() && !view.axes.back().empty() &&
-         view.axes.back().back() == *last;
+  const std::optional<size_t> last = last_axis(space.finished(result));
+  if (root.is(OpKind::matmul)) return space.parts().back() <= 1 || last == space.extents().size() - 1;
+  const std::optional<size_t> contiguous = contiguous_dim(root);
+  return contiguous && !space.is_split() && last == contiguous;
 }
 
 }  // namespace

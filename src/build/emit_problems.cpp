@@ -91,6 +91,10 @@ void Emitter::add_inputs(const Region& region, Problem& problem) const {
     const Value* input = region.input(i);
     problem.inputs.push_back(input ? operand_of(input) : Operand());
     problem.inputs.back().omitted = !input;
+    if (const Region::Reading* reading = region.reading_of(i)) {
+      problem.inputs[i] = along_axes(problem.inputs[i], reading->view, reading->axes);
+      problem.inputs[i].parts = reading->parts;
+    }
     if (i == 0 && wants_channels_last(region)) {
       problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);
       problem.inputs[0].opt_strides = at_optimum(problem.inputs[0].strides);

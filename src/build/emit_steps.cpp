@@ -53,8 +53,10 @@ void Emitter::add_step(plan::Step step, std::string kind, std::vector<std::strin
   plan_.steps.push_back(std::move(step));
 }
 
-// Input `value` the way a kernel reads it: its placed tensor, or the channels-last copy that problem_of() asked for.
+// Input `value` the way a kernel reads it: its placed tensor, in another order perhaps, or the channels-last copy that
+// problem_of() asked for.
 TensorId Emitter::as_read(const Value* value, const Operand& operand, bool transposed) {
+  if (!operand.parts.empty()) return tensor_along(value, operand);
   const auto copy = channels_last_.find(value);
   const TensorId id = copy != channels_last_.end() && operand.strides[1] == Expr(1) ? copy->second : tensor_of(value);
   if (!transposed) return id;
@@ -63,6 +65,14 @@ TensorId Emitter::as_read(const Value* value, const Operand& operand, bool trans
   const size_t last = tensor.dims.size() - 1;
   std::swap(tensor.dims[last], tensor.dims[last - 1]);
   std::swap(tensor.strides[last], tensor.strides[last - 1]);
+  return add_tensor(std::move(tensor));
+}
+
+// The placed tensor with the operand's dims.
+TensorId Emitter::tensor_along(const Value* value, const Operand& operand) {
+  plan::Tensor tensor = plan_.tensors[tensor_of(value)];
+  tensor.dims = operand.dims;
+  tensor.strides = operand.strides;
   return add_tensor(std::move(tensor));
 }
 
@@ -82,8 +92,8 @@ Result<> Emitter::emit_kernel(const Region& region) {
   LATHE_ASSIGN(Choice choice, emit_choice(region));
   if (choice.tactic) return {};
   if (!region.absorbed.empty()) {
-    for (const Region& expression : region.absorbed) LATHE_TRY(emit_kernel(expression));
-    return emit_kernel(without_prologues(region));
+    LATHE_TRY(emit_kernel(region.absorbed.back()));
+    return emit_kernel(without_last_absorbed(region));
   }
   if (!region.apart.empty()) {
     for (const Region& part : region.apart) LATHE_TRY(emit_kernel(part));
@@ -140,10 +150,7 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
       const bool is_before = input.kind == StepInput::prologue;
       const Value* value = is_before ? before[input.index] : region.operands[input.index];
       const Operand& operand = (is_before ? problem.prologue_operands : problem.operands)[input.index];
-      plan::Tensor tensor = plan_.tensors[tensor_of(value)];
-      tensor.dims = operand.dims;
-      tensor.strides = operand.strides;
-      step.inputs.push_back(add_tensor(std::move(tensor)));
+      step.inputs.push_back(tensor_along(value, operand));
     }
   }
   for (const Value* output : region.outputs) step.outputs.push_back(tensor_of(output));

@@ -51,6 +51,7 @@ class Emitter {
   Result<> emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
   void add_step(plan::Step step, std::string kind, std::vector<std::string> refusals = {});
   plan::TensorId as_read(const ir::Value* value, const Operand& operand, bool transposed);
+  plan::TensorId tensor_along(const ir::Value* value, const Operand& operand);
   bool wants_channels_last(const Region& region) const;
   Shape pixel_dims(const ir::Value* x) const;
 

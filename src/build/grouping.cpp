@@ -10,6 +10,7 @@
 #include "build/expression.h"
 #include "build/program_builder.h"
 #include "build/prologues.h"
+#include "build/readings.h"
 #include "build/region.h"
 
 namespace lathe {
@@ -72,6 +73,7 @@ class Grouper {
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
+    if (movement_) join_readings();
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
     if (prologues_) join_prologues();
@@ -176,10 +178,23 @@ class Grouper {
       const auto later = std::find_if(kernel.prologues.begin(), kernel.prologues.end(),
                                       [&](const Region::Prologue& p) { return p.input > use.index; });
       kernel.prologues.insert(later, *std::move(prologue));
-      kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
       for (const Node* node : expression.nodes) owner_[node] = owner->second;
-      kernel.absorbed.push_back(std::exchange(expression, {}));
+      kernel.absorb(std::exchange(expression, {}), use.index);
     }
+  }
+
+  // What only moves elements before a kernel that alone reads them, where nothing else writes them in that order.
+  void join_readings() {
+    const auto joins = [&](const Node& node) { return may_join(node); };
+    const auto at = [&](const Node* node) { return position(node); };
+    for (size_t i = 0; i < regions_.size(); ++i)
+      for (size_t input = 0; input < regions_[i].root->num_inputs(); ++input) {
+        std::optional<Region> movement = movement_before(*regions_[i].root, input, joins, at);
+        if (!movement) continue;
+        for (const Node* node : movement->nodes) owner_[node] = i;
+        regions_[i].readings.push_back(reading_of(*movement, input));
+        regions_[i].absorb(*std::move(movement), input);
+      }
   }
 
   void add(Region region, Value* result) {
@@ -229,17 +244,30 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
 }
 
 Value* Region::input(size_t i) const {
+  if (const Reading* reading = reading_of(i)) return reading->source;
   const auto it = std::find_if(prologues.begin(), prologues.end(), [&](const Prologue& p) { return p.input == i; });
   return it == prologues.end() ? root->input(i) : it->source;
 }
 
-Region without_prologues(const Region& region) {
+const Region::Reading* Region::reading_of(size_t input) const {
+  const auto it = std::find_if(readings.begin(), readings.end(), [&](const Reading& r) { return r.input == input; });
+  return it == readings.end() ? nullptr : &*it;
+}
+
+void Region::absorb(Region expression, size_t input) {
+  nodes.insert(nodes.begin(), expression.nodes.begin(), expression.nodes.end());
+  expression.absorbed_input = input;
+  absorbed.push_back(std::move(expression));
+}
+
+Region without_last_absorbed(const Region& region) {
   Region result = region;
-  size_t before = 0;  // the expressions' nodes are the first
-  for (const Region& expression : result.absorbed) before += expression.nodes.size();
-  result.nodes.erase(result.nodes.begin(), result.nodes.begin() + static_cast<ptrdiff_t>(before));
-  result.prologues.clear();
-  result.absorbed.clear();
+  const Region& last = region.absorbed.back();
+  result.nodes.erase(result.nodes.begin(), result.nodes.begin() + static_cast<ptrdiff_t>(last.nodes.size()));
+  const auto stands_for_it = [&](const auto& each) { return each.input == last.absorbed_input; };
+  std::erase_if(result.prologues, stands_for_it);
+  std::erase_if(result.readings, stands_for_it);
+  result.absorbed.pop_back();
   return result;
 }
 

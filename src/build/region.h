@@ -37,6 +37,17 @@ struct Region {
   };
   std::vector<Prologue> prologues;
 
+  // A kernel may read an input of its root in another order than it lies in: `source`, by a view of these axes, of
+  // which each dimension of the input consists of so many.
+  struct Reading {
+    size_t input = 0;  // of the root
+    ir::Value* source = nullptr;
+    Shape axes;
+    AxisView view;
+    std::vector<size_t> parts;
+  };
+  std::vector<Reading> readings;
+
   // Where nodes of the region move elements: the axes that it works on, and by which the others are read and written.
   struct Arrangement {
     Shape axes;
@@ -47,11 +58,16 @@ struct Region {
   std::optional<Arrangement> arrangement;
   std::vector<Region> apart;  // kernel: the regions that do the same where no tactic writes in that order
 
-  std::vector<Region> absorbed;  // the expressions that the prologues compute, as regions of their own
+  // The expressions that readings and prologues stand for, as regions of their own. The nodes of the last come first.
+  std::vector<Region> absorbed;
+  size_t absorbed_input = 0;  // of such a region: the input of the kernel's root that it computes
 
   const ir::Value* result() const { return outputs[0]; }
   // What is in memory of the root's inputs.
   ir::Value* input(size_t i) const;
+  const Reading* reading_of(size_t input) const;  // nullptr = it is read as it lies
+  // Takes in an expression that only this kernel reads, as that input.
+  void absorb(Region expression, size_t input);
 };
 
 struct GroupingOptions {
@@ -65,8 +81,8 @@ struct GroupingOptions {
 // to none.
 std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options);
 
-// The kernel as it reads what its absorbed expressions have written.
-Region without_prologues(const Region& region);
+// The kernel as it reads what the expression that it absorbed last has written.
+Region without_last_absorbed(const Region& region);
 
 // A region of this node alone: a kernel when it is heavy (its bias, if any, is the program), else an evaluation.
 Region region_alone(ir::Node& node);

@@ -22,8 +22,8 @@ struct Operand {
   Expr offset;                       // elements from the start of the storage, which is aligned for any access
   const Tensor* constant = nullptr;  // content when it is known
   bool omitted = false;
-  // Of an op's result whose dimensions do not lie at one stride: how many of `dims`, which are in its order, each of
-  // them consists of. Empty = one.
+  // Of what an op reads or writes in another order, so that its dimensions need not lie at one stride: how many of
+  // `dims`, which are in its order, each of them consists of. Empty = one.
   std::vector<size_t> parts;
 
   int rank() const { return static_cast<int>(dims.size()); }

@@ -20,130 +20,7 @@ int64_t extent_of(const Dims& dims, const Dims& strides) {
   return last + 1;
 }
 
-// Strides that keep the old ones' order, broadcasts, and gaps around what is not cut.
-void set_dims(Operand& operand, Dims dims) {
-  const Dims old_dims = std::exchange(operand.opt_dims, std::move(dims));
-  Dims& strides = operand.opt_strides;
-  std::vector<size_t> order;
-  for (size_t d = 0; d < strides.size(); ++d)
-    if (strides[d] != 0) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(strides[a], old_dims[a]) < std::pair(strides[b], old_dims[b]);
-  });
-  bool cut = false;
-  int64_t next = 1;
-  for (const size_t d : order) {
-    if (cut) strides[d] = next;
-    next = strides[d] * operand.opt_dims[d];
-    cut |= operand.opt_dims[d] != old_dims[d];
-  }
-  operand.dims = to_shape(operand.opt_dims);
-  operand.strides = to_shape(strides);
-}
-
 constexpr uint32_t kOutputSeed = 0;  // whose content does not matter
-
-constexpr int64_t kSmallBatch = 2;
-constexpr int64_t kSmallExtent = 14;  // covers Winograd tiles, tails and every padding of common windows
-constexpr int64_t kSmallRows = 67;    // more than one tile of most matrix kernels, and a tail
-
-int64_t small_batch(const Dims& dims) { return std::min(dims[0], dims.size() == 2 ? kSmallRows : kSmallBatch); }
-
-void cut_images(Dims& dims, const Dims& windows) {
-  dims[0] = small_batch(dims);
-  for (size_t d = 2; d < dims.size(); ++d)
-    dims[d] = std::min(dims[d], std::max(kSmallExtent, d < windows.size() ? 2 * windows[d] : 0));
-}
-
-// Of pointwise work: every extent that nobody reads or writes in vectors.
-void cut_pointwise(Problem& problem) {
-  Dims dims = problem.outputs[0].opt_dims;
-  const auto is_unit = [&](const Operand& operand, size_t d) { return operand.opt_strides[d] == 1; };
-  for (size_t d = 0; dims.size() >= 2 && d < dims.size(); ++d) {
-    bool in_vectors = is_unit(problem.outputs[0], d);
-    for (const Operand& operand : problem.operands) in_vectors |= is_unit(operand, d);
-    if (!in_vectors) dims[d] = d == 0 ? small_batch(dims) : std::min(dims[d], kSmallExtent);
-  }
-  set_dims(problem.outputs[0], dims);
-  for (Operand& operand : problem.operands) set_dims(operand, dims);
-}
-
-// Of any op: the number of images or rows, which all inputs share that have it. False where contents would have to be
-// cut, too.
-bool cut_batch(Problem& problem) {
-  const Dims first = problem.inputs[0].opt_dims;
-  if (first.size() < 2) return false;
-  for (Operand& input : problem.inputs) {
-    if (input.omitted || input.rank() != problem.inputs[0].rank() || input.opt_dims[0] != first[0]) continue;
-    if (input.constant) return false;
-    Dims dims = input.opt_dims;
-    dims[0] = small_batch(first);
-    set_dims(input, std::move(dims));
-  }
-  return true;
-}
-
-// The dims of a product, in the parts that they have, with fewer rows.
-Dims with_fewer_rows(const Operand& output) {
-  Dims dims = output.opt_dims;
-  const std::vector<size_t>& parts = output.parts;
-  const size_t end = dims.size() - parts.back(), begin = end - parts[parts.size() - 2];
-  int64_t room = kSmallRows;
-  for (size_t d = end; d-- > begin; room /= std::max<int64_t>(dims[d], 1))
-    dims[d] = std::min(dims[d], std::max<int64_t>(room, 1));
-  return dims;
-}
-
-bool cut_inputs(Problem& problem) {
-  Operand& x = problem.inputs[0];
-  Dims dims = x.opt_dims;
-  if (problem.is(OpKind::matmul)) {
-    const size_t rank = dims.size();
-    if (rank < 2 || problem.inputs[1].rank() < 2 || problem.attrs<MatmulAttrs>().transpose_a) return false;
-    dims[rank - 2] = std::min(dims[rank - 2], kSmallRows);
-    Operand& output = problem.outputs[0];
-    if (!output.parts.empty()) {
-      set_dims(output, with_fewer_rows(output));
-      dims[rank - 2] = opt_whole_dims(output)[output.parts.size() - 2];
-    }
-  } else if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling)) {
-    const bool has_window = problem.inputs.size() > 1 && problem.inputs[1].rank() == x.rank();
-    cut_images(dims, has_window ? problem.inputs[1].opt_dims : Dims());
-  } else {
-    return cut_batch(problem);
-  }
-  set_dims(x, std::move(dims));
-  return true;
-}
-
-// Runs the root's shape rule on the inputs. Nothing where it refuses them or the result is not to be known.
-std::optional<Dims> result_dims(const Problem& problem) {
-  std::vector<ValueType> types;
-  std::vector<InferContext::Input> inputs;
-  for (const Operand& input : problem.inputs) types.push_back({input.dtype, to_shape(input.opt_dims)});
-  for (size_t i = 0; i < types.size(); ++i) inputs.push_back({&types[i], problem.inputs[i].constant, nullptr});
-  InferContext infer(*problem.attributes, inputs, 1, [](std::string_view) { return Expr::invalid(); });
-  if (!op_info(problem.attributes->kind()).infer(infer)) return std::nullopt;
-  return as_constant(infer.outputs()[0].type.shape);
-}
-
-// False = it cannot be cut, and may have been changed in part.
-bool shrink(Problem& problem) {
-  if (!problem.attributes) return cut_pointwise(problem), true;
-  if (problem.inputs.empty() || !cut_inputs(problem)) return false;
-  const std::optional<Dims> dims = result_dims(problem);
-  Operand& output = problem.outputs[0];
-  if (!dims || dims->size() != opt_whole_dims(output).size()) return false;
-  // An extent that the attributes state does not follow the input's, and one that is reduced is kept.
-  if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
-  if (output.parts.empty()) set_dims(output, *dims);
-  if (opt_whole_dims(output) != *dims) return false;
-  for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
-  for (const Problem::Prologue& prologue : problem.prologues)
-    for (size_t i = 0; i + 1 < prologue.program.num_inputs; ++i)
-      set_dims(problem.prologue_operands[prologue.first_operand + i], problem.inputs[prologue.input].opt_dims);
-  return true;
-}
 
 float element(const Tensor& tensor, int64_t i) {
   if (tensor.dtype() == DType::f32) return tensor.as<float>()[i];
@@ -221,11 +98,6 @@ Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& de
 
 }  // namespace
 
-Problem cut_down(const Problem& problem) {
-  Problem small = problem;
-  return shrink(small) ? small : problem;
-}
-
 Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Use use, Device& device,
                                              Queue& queue) {
   Slot slot;
@@ -301,16 +173,15 @@ Result<Tensor> TrialData::expected() const {
   std::vector<Tensor> registers;
   if (problem_.attributes) {
     std::vector<Tensor> inputs;
-    for (const Slot& slot : inputs_) {
-      if (!slot.arg.data) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorArg& arg = inputs_[i].arg;
+      if (!arg.data) {
         inputs.emplace_back();
-      } else if (!is_floating(slot.arg.dtype)) {
-        LATHE_ASSIGN(Tensor dense, gather_as_is(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
-        inputs.push_back(std::move(dense));
-      } else {
-        LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
-        inputs.push_back(std::move(dense));
+        continue;
       }
+      const Tensor memory = inputs_[i].memory.reshaped({inputs_[i].memory.volume()});
+      LATHE_ASSIGN(const Tensor dense, is_floating(arg.dtype) ? gather(memory, arg) : gather_as_is(memory, arg));
+      inputs.push_back(dense.reshaped(opt_whole_dims(problem_.inputs[i])));
     }
     for (const Problem::Prologue& prologue : problem_.prologues) {
       Tensor& input = inputs[prologue.input];

@@ -10,10 +10,6 @@
 
 namespace lathe {
 
-// The problem with its batch, image extents and rows cut down, where it can be, so that its plain evaluation is quick;
-// channels, weights and the order of strides stay.
-Problem cut_down(const Problem& problem);
-
 // Random operands of a problem at concrete dims, on a device, shared by the trials of one problem.
 class TrialData {
  public:

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "tuning/all_cores.h"
+#include "tuning/cut_down.h"
 #include "tuning/trial.h"
 
 namespace lathe {
@@ -97,6 +98,8 @@ std::optional<std::string> Tuner::refusal_of(const Tactic& tactic, const Problem
   if (problem.outputs.size() > 1 && !tactic.makes_several_results()) return "several results";
   if (problem.attributes && !problem.outputs[0].parts.empty() && !tactic.writes_parts())
     return "a result whose dimensions have parts";
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
+    if (!problem.inputs[i].parts.empty() && !tactic.reads_parts(i)) return "an input in another order";
   for (const Problem::Prologue& prologue : problem.prologues)
     if (!tactic.takes_prologue(prologue.input)) return "a program before it";
   return tactic.refuse(problem);

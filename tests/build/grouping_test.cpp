@@ -17,10 +17,15 @@ std::vector<std::string> grouped(const std::string& body, bool prologues = true)
     std::string line;
     for (const Region::Prologue& prologue : region.prologues)
       line += fmt::format("{}[{}] ", prologue.input, to_text(prologue.program));
+    for (const Region::Reading& reading : region.readings)
+      line += fmt::format("{}<{}> ", reading.input, fmt::join(reading.parts, " "));
     size_t absorbed = 0;
     for (const Region& expression : region.absorbed) absorbed += expression.nodes.size();
-    EXPECT_EQ(without_prologues(region).nodes.size() + absorbed, region.nodes.size());
-    for (const ir::Node* node : without_prologues(region).nodes) line += fmt::format("{} ", node->info().name);
+    Region alone = region;
+    while (!alone.absorbed.empty()) alone = without_last_absorbed(alone);
+    EXPECT_TRUE(alone.prologues.empty() && alone.readings.empty());
+    EXPECT_EQ(alone.nodes.size() + absorbed, region.nodes.size());
+    for (const ir::Node* node : alone.nodes) line += fmt::format("{} ", node->info().name);
     line.pop_back();
     lines.push_back(std::move(line));
   }
@@ -276,6 +281,50 @@ TEST(Grouping, ProductsWriteHeads) {
   EXPECT_EQ(grouped(body("    output %r")), Lines({"matmul elementwise", "reshape"}));
   EXPECT_EQ(grouped(body(transposed + "    output %t\n    output %r")),
             Lines({"matmul elementwise", "reshape", "transpose"}));
+}
+
+// What no vectors of columns could be written to is read by the product behind, where there is one.
+TEST(Grouping, ProductsWriteNoTransposedHeads) {
+  const auto body = [](const std::string& end) {
+    return R"(
+    symbol n in [1, 9]
+    input %x: f32[n, 5, 16]
+    input %q: f32[n, 4, 3, 8]
+    %w = constant{value=f32[16, 32]{~1}}()
+    %s = constant{value=i64[4]{0, 0, 4, 8}}()
+    %y = matmul(%x, %w)
+    %r = reshape(%y, %s)
+    %t = transpose{perm=[0, 2, 3, 1]}(%r)
+)" + end;
+  };
+  EXPECT_EQ(grouped(body("    output %t")), Lines({"matmul", "reshape transpose"}));
+  EXPECT_EQ(grouped(body("    %z = matmul(%q, %t)\n    output %z")), Lines({"matmul", "1<1 1 1 1> matmul"}));
+}
+
+TEST(Grouping, ProductsReadHeads) {
+  const auto body = [](const std::string& before, const std::string& end) {
+    return R"(
+    symbol n in [1, 9]
+    input %x: f32[n, 4, 5, 8]
+    %w = constant{value=f32[32, 16]{~1}}()
+    %s = constant{value=i64[3]{0, 0, 32}}()
+)" + before +
+           R"(    %t = transpose{perm=[0, 2, 1, 3]}(%a)
+    %r = reshape(%t, %s)
+    %z = matmul(%r, %w)
+    output %z
+)" + end;
+  };
+  const std::string pointwise = "    %a = activation{op=silu}(%x)\n", softmax = "    %a = softmax{axis=3}(%x)\n";
+  const std::string merged = "0<1 1 2> matmul";
+  EXPECT_EQ(grouped(body(softmax, "")), Lines({"softmax", merged}));
+  EXPECT_EQ(grouped(body(softmax, "    output %a")), Lines({"softmax", merged}));
+  EXPECT_EQ(grouped(body(softmax, ""), false), Lines({"softmax", "transpose", "reshape", "matmul"}));
+  // What computes elements puts them in their places, unless they are wanted elsewhere, too.
+  EXPECT_EQ(grouped(body(pointwise, "")), Lines({"activation transpose", "reshape", "matmul"}));
+  EXPECT_EQ(grouped(body(pointwise, "    output %a")), Lines({"activation", merged}));
+  // Others read what is moved.
+  EXPECT_EQ(grouped(body(softmax, "    output %r")), Lines({"softmax", "transpose", "reshape", "matmul"}));
 }
 
 TEST(Grouping, ConvolutionsKeepTheirChannelsTogether) {

@@ -104,6 +104,39 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
   }
 }
 
+// Kernels that read and write in another order: heads that are split off and joined.
+TEST_P(Architectures, Movement) {
+  for (const std::string type : {"f32", "f16"}) {
+    std::string text = R"(graph "g" {
+      input %x: T[2, 12, 128, 64]
+      input %y: T[2, 128, 768]
+      %w = constant{value=T[768, 768]{~1}}()
+      %s = constant{value=i64[3]{0, 0, 768}}()
+      %h = constant{value=i64[4]{0, 0, 12, 64}}()
+      %t = transpose{perm=[0, 2, 1, 3]}(%x)
+      %r = reshape(%t, %s)
+      %joined = matmul(%r, %w)
+      %m = matmul(%y, %w)
+      %v = reshape(%m, %h)
+      %split = transpose{perm=[0, 2, 1, 3]}(%v)
+      output %joined
+      output %split
+    })";
+    for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
+    Result<ir::Graph> graph = ir::parse_graph(text);
+    ASSERT_TRUE(graph) << graph.error().to_string();
+    BuildOptions options;
+    api::TargetBuild build;
+    const Result<> prepared = build.prepare(target(), 1, options);
+    ASSERT_TRUE(prepared) << prepared.error().to_string();
+    options.tuner.budget_seconds = 0;
+    const Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
+    ASSERT_TRUE(built) << built.error().to_string();
+    if (type == "f16" && GetParam() < 80) continue;  // tensor cores of another shape: products are generic
+    EXPECT_EQ((*built)->plan.steps.size(), 2u);
+  }
+}
+
 // Kernels whose work is split over blocks and added up after that.
 TEST_P(Architectures, Splits) {
   for (const std::string type : {"f32", "f16"}) {

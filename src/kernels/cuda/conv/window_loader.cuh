@@ -4,6 +4,7 @@
 #pragma once
 
 #include "conv/window.cuh"
+#include "gemm/column_copies.cuh"
 #include "gemm/dense_loader.cuh"
 #include "gemm/gemm.cuh"
 
@@ -17,15 +18,15 @@ class WindowLoader {
   LATHE_DEVICE_MEMBER void start(const X& x, const Pixels& pixels, long first_channel, const gemm::Block& block,
                                  long rows) {
     x_ = &x;
-    const long k = block.k + (kAligned ? 0 : column());
+    const long k = block.k + (kAligned ? 0 : Copies::column());
     channel_ = static_cast<int>(k % kPadded);
     tap_.start(static_cast<int>(k / kPadded));
     rows_left_ = gemm::min_of(rows - block.row, Panel::kRows);
     const long first_image = corner_of<Window>(pixels, block.row).image;
     base_ = x.data + first_image * x.stride(0) + first_channel;
     LATHE_UNROLL
-    for (int i = 0; i < kPasses; ++i) {
-      const Corner corner = corner_of<Window>(pixels, block.row + row_of(i));
+    for (int i = 0; i < Copies::kPasses; ++i) {
+      const Corner corner = corner_of<Window>(pixels, block.row + Copies::row_of(i));
       long offset = (corner.image - first_image) * x.stride(0);
       LATHE_UNROLL
       for (int axis = 0; axis < 3; ++axis) {
@@ -37,16 +38,16 @@ class WindowLoader {
   }
 
   LATHE_DEVICE_MEMBER void fetch(char* panel, bool wanted) {
-    panel += Panel::offset(row_of(0), column());
-    const int channel = channel_ + (kAligned ? column() : 0);
+    panel += Panel::offset(Copies::row_of(0), Copies::column());
+    const int channel = channel_ + (kAligned ? Copies::column() : 0);
     const T* at = base_ + (tap_.offset(*x_) + channel);
     const int width = kChannels % kWidth == 0 ? kWidth : gemm::clamp(kChannels - channel, kWidth);
     const int valid = wanted && tap_.exists() ? width : 0;
     LATHE_UNROLL
-    for (int i = 0; i < kPasses; ++i) {
-      if (kUneven && row_of(i) >= Panel::kRows) break;
-      const bool inside = row_of(i) < rows_left_ && is_inside(*x_, rows_[i].corner, tap_);
-      gemm::copy_elements<T, kWidth>(panel + bytes_ahead(i), at + rows_[i].offset, inside ? valid : 0);
+    for (int i = 0; i < Copies::kPasses; ++i) {
+      if (Copies::kUneven && Copies::row_of(i) >= Panel::kRows) break;
+      const bool inside = Copies::row_of(i) < rows_left_ && is_inside(*x_, rows_[i].corner, tap_);
+      gemm::copy_elements<T, kWidth>(panel + Copies::bytes_ahead(i), at + rows_[i].offset, inside ? valid : 0);
     }
     channel_ += Panel::kColumns;
     if constexpr (kPadded >= Panel::kColumns) {
@@ -65,11 +66,7 @@ class WindowLoader {
 
  private:
   using T = typename X::Type;
-  static constexpr int kPerRow = Panel::kColumns / kWidth;
-  static constexpr int kRowsPerPass = kThreads / kPerRow;
-  static constexpr int kPasses = (Panel::kRows + kRowsPerPass - 1) / kRowsPerPass;
-  static constexpr bool kUneven = Panel::kRows % kRowsPerPass != 0;
-  static_assert(kThreads % kPerRow == 0, "a thread stays in its column");
+  using Copies = gemm::ColumnCopies<Panel, kThreads, kWidth>;
 
   // Whether a block's columns are all of one tap, which the block's threads share then.
   static constexpr bool kAligned = kPadded % Panel::kColumns == 0;
@@ -79,19 +76,12 @@ class WindowLoader {
     int corner[3];
   };
 
-  LATHE_DEVICE_MEMBER static int column() { return thread_x() % kPerRow * kWidth; }
-  LATHE_DEVICE_MEMBER static int row_of(int i) { return thread_x() / kPerRow + i * kRowsPerPass; }
-  LATHE_DEVICE_MEMBER static int bytes_ahead(int i) {
-    if constexpr (kRowsPerPass % 8 == 0) return i * kRowsPerPass * Panel::kRowBytes;
-    return Panel::offset(row_of(i), column()) - Panel::offset(row_of(0), column());
-  }
-
   const X* x_;
   const T* base_;
   Tap<Window> tap_;
   int channel_;  // of the thread's column, or, aligned, of the block's first
   int rows_left_;
-  Row rows_[kPasses];
+  Row rows_[Copies::kPasses];
 };
 
 }  // namespace conv

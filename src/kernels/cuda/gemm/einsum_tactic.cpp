@@ -2,7 +2,7 @@
 // An einsum of two operands as stacks of matrices, where their strides allow.
 #include <algorithm>
 
-#include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemm/parts_tactic.h"
 #include "kernels/cuda/source.h"
 #include "ops/subscripts.h"
 
@@ -91,8 +91,8 @@ Axis take_columns(const Operand& output, Roles& roles) {
   return columns;
 }
 
-// All summed labels as one dimension of both operands.
-bool join_k(Roles& roles, Axis& k) {
+// All summed labels as one dimension of the second operand; in the first, `a` says where they lie.
+bool join_k(Roles& roles, Axis& k, PartedDim& a) {
   std::stable_sort(roles.k.begin(), roles.k.end(), [](const Axis& l, const Axis& r) {
     const auto x = l.a.as_constant(), y = r.a.as_constant();
     return x && y && *x > *y;
@@ -101,10 +101,11 @@ bool join_k(Roles& roles, Axis& k) {
     const Axis& label = roles.k[i];
     if (i + 1 == roles.k.size())
       k = label;
-    else if (label.a != k.a * k.extent || label.b != k.b * k.extent)
+    else if (label.b != k.b * k.extent)
       return false;
     else
       k.extent *= label.extent, k.opt_extent *= label.opt_extent;
+    a.put_before({label.extent, label.a});
   }
   if (roles.k.empty()) k.a = k.b = 1;
   return true;
@@ -142,7 +143,8 @@ std::optional<std::string> describe_einsum(const Problem& problem, Product& out)
   const bool has_columns = !roles.n.empty();
   const Axis rows = join_rows(roles), columns = take_columns(problem.outputs[0], roles);
   Axis k;
-  if (!join_k(roles, k)) return "the summed dimensions are not one in both operands";
+  PartedDim k_of_a;
+  if (!join_k(roles, k, k_of_a)) return "the summed dimensions are not one of the second operand";
   if (roles.batch.size() + roles.m.size() + 2 > 8) return "more than 8 dimensions";
   out.m = rows.extent, out.n = columns.extent, out.k = k.extent, out.opt_k = k.opt_extent;
   Shape a_strides, b_strides;
@@ -152,8 +154,13 @@ std::optional<std::string> describe_einsum(const Problem& problem, Product& out)
     a_strides.push_back(label.a), b_strides.push_back(label.b);
   }
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
-  if (!describe(a, out.m, rows.a, out.k, k.a, a_strides, out.a))
+  if (k_of_a.parts.size() > 1) {
+    PartedDim m;
+    m.put_before({out.m, rows.a});
+    if (auto reason = describe_parts(a, m, k_of_a, a_strides, out.a)) return reason;
+  } else if (!describe(a, out.m, rows.a, out.k, k.a, a_strides, out.a)) {
     return "neither dimension of the first operand's matrices is contiguous";
+  }
   if (!describe(b, out.n, columns.b, out.k, k.b, b_strides, out.b))
     return "neither dimension of the second operand's matrices is contiguous";
   out.problem = problem;

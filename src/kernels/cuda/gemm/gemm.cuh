@@ -5,6 +5,7 @@
 #include "gemm/dense_loader.cuh"
 #include "gemm/epilogue.cuh"
 #include "gemm/mma_tile.cuh"
+#include "gemm/parts_loader.cuh"
 #include "gemm/program_loader.cuh"
 #include "gemm/simt_tile.cuh"
 

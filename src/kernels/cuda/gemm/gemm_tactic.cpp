@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products by tiles, on tensor cores where the type allows.
-#include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemm/parts_tactic.h"
 #include "kernels/cuda/gemm/prologue_tactic.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 #include "kernels/cuda/source.h"
@@ -41,6 +41,7 @@ class GemmTactic final : public Tactic {
   std::string_view name() const override { return "gemm"; }
   bool takes_prologue(size_t input) const override { return input == 0; }
   bool writes_parts() const override { return true; }
+  bool reads_parts(size_t input) const override { return input < 2; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (problem.outputs.size() != 1) return "several outputs";
@@ -74,15 +75,16 @@ class GemmTactic final : public Tactic {
       emission.packed.push_back(std::move(packed));
     }
     Source source("gemm/gemm.cuh");
-    source.input(0, problem.inputs[0], "A");
+    if (!p.a.has_parts()) source.input(0, problem.inputs[0], "A");
     source.input(1, b, "B");
     std::string body = fmt::format("using Tile = {};\n  const long m = {}, n = {}, k = {};\n  ",
                                    gemm::tile_type(tile, problem.inputs[0].dtype, p.a.across, p.b.across),
                                    source.number(p.m), source.number(p.n), source.number(p.k));
     body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
     body += "const long batch = block.batch;\n  ";
-    body += gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1, dense_operand(source, p, true), tile,
-                              emission);
+    body += p.a.has_parts() ? gemm::parts_loader(source, problem.inputs[0], p.a, batch_offset(source, p, p.a))
+                            : gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1,
+                                                dense_operand(source, p, true), tile, emission);
     body += gemm::dense_loader(source, dense_operand(source, p, false), tile);
     gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch),
                         {}};

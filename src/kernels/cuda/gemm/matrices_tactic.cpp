@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cuda/gemm/epilogue_tactic.h"
+#include "kernels/cuda/gemm/parts_tactic.h"
 
 namespace lathe::cuda::gemm {
 namespace {
@@ -68,6 +68,41 @@ void fold_batch(Product& p, Stack& a, const Stack& b) {
   }
 }
 
+// The same of rows that have parts: the batch dimensions become further ones.
+void fold_batch(Product& p, Stack& a, const Stack& b, PartedDim& rows) {
+  while (!p.batch.empty() && b.batch_strides[p.batch.size() - 1] == Expr(0)) {
+    const Part part{p.batch.back(), a.batch_strides.back()};
+    if (part.extent != Expr(1) && part.stride == Expr(0)) return;
+    rows.put_before(part);
+    p.m *= part.extent;
+    p.batch.pop_back();
+    a.batch_strides.pop_back();
+  }
+}
+
+// Constant B as it is packed.
+std::optional<std::string> pack_strides(const Operand& b, Stack& right, const Product& p) {
+  if (!p.n.is_constant() || !p.k.is_constant()) return "constant weights of dynamic extents";
+  const int64_t vector = kVectorBytes / static_cast<int64_t>(size_of(b.dtype));
+  right.row_stride = 1;
+  right.column_stride = ceildiv(p.k, vector) * vector;
+  Expr stride = right.column_stride * p.n;
+  for (size_t d = b.dims.size() > 2 ? b.dims.size() - 2 : 0, i = p.batch.size(); d-- > 0;) {
+    right.batch_strides[--i] = b.dims[d] == Expr(1) ? Expr(0) : stride;
+    stride *= b.dims[d];
+  }
+  return std::nullopt;
+}
+
+// A copy that brings neighbours along K together is worth it where tensor cores read no others.
+std::optional<std::string> refuse_across(const Problem& problem, const Product& p) {
+  const bool moved_across =
+      (!problem.inputs[0].parts.empty() && p.a.across) || (!problem.inputs[1].parts.empty() && p.b.across);
+  if (moved_across && has_tensor_core(problem, false) && !has_tensor_core(problem, true))
+    return "operands in another order whose neighbours are not along K";
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool describe(const Operand& operand, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
@@ -89,10 +124,36 @@ bool describe(const Operand& operand, const Expr& outer, const Expr& outer_strid
   return true;
 }
 
-std::optional<std::string> describe(const Problem& problem, Product& out) {
-  if (problem.is(OpKind::einsum) && !problem.outputs[0].parts.empty()) return "an einsum's result in parts";
-  if (problem.is(OpKind::einsum)) return describe_einsum(problem, out);
-  if (!problem.is(OpKind::matmul)) return "not a matrix product";
+namespace {
+
+std::optional<std::string> describe_left(const Problem& problem, const PartedOperand& a, Stack& left, Stack& right,
+                                         Product& out) {
+  if (a.has_parts()) {
+    const size_t rank = a.dims.size();
+    if (rank == 1) return "a joined vector";
+    const bool transposed = problem.attrs<MatmulAttrs>().transpose_a;
+    PartedDim rows = a.dims[rank - (transposed ? 1 : 2)];
+    for (size_t d = 0; d + 2 < rank; ++d)
+      if (a.dims[d].parts.size() > 1) return "joined dimensions of a batch";
+    fold_batch(out, left, right, rows);
+    return describe_parts(a.whole, std::move(rows), a.dims[rank - (transposed ? 2 : 1)], left.batch_strides, out.a);
+  }
+  fold_batch(out, left, right);
+  if (!describe(a.whole, out.m, left.row_stride, out.k, left.column_stride, left.batch_strides, out.a))
+    return "neither dimension of the first operand's matrices is contiguous";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> describe(const Problem& given, Product& out) {
+  if (given.is(OpKind::einsum) && !given.outputs[0].parts.empty()) return "an einsum's result in parts";
+  if (given.is(OpKind::einsum)) return describe_einsum(given, out);
+  if (!given.is(OpKind::matmul)) return "not a matrix product";
+  const PartedOperand left_parts(given.inputs[0]), right_parts(given.inputs[1]);
+  if (right_parts.has_parts()) return "joined dimensions of the second operand";
+  Problem problem = given;
+  problem.inputs[0] = left_parts.whole, problem.inputs[1] = right_parts.whole;
   const auto& attrs = problem.attrs<MatmulAttrs>();
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
   if (!problem.outputs[0].parts.empty() && (a.rank() == 1 || b.rank() == 1)) return "a result of vectors in parts";
@@ -108,23 +169,13 @@ std::optional<std::string> describe(const Problem& problem, Product& out) {
   out.opt_k = a.opt_dims[a.opt_dims.size() - (attrs.transpose_a && a.rank() > 1 ? 2 : 1)];
   out.weights = b.constant != nullptr;
   if (out.weights) {
-    if (!out.n.is_constant() || !out.k.is_constant()) return "constant weights of dynamic extents";
-    const int64_t vector = kVectorBytes / static_cast<int64_t>(size_of(b.dtype));
-    right.row_stride = 1;
-    right.column_stride = ceildiv(out.k, vector) * vector;
-    Expr stride = right.column_stride * out.n;
-    for (size_t d = b.dims.size() > 2 ? b.dims.size() - 2 : 0, i = out.batch.size(); d-- > 0;) {
-      right.batch_strides[--i] = b.dims[d] == Expr(1) ? Expr(0) : stride;
-      stride *= b.dims[d];
-    }
+    if (auto reason = pack_strides(b, right, out)) return reason;
   }
-  fold_batch(out, left, right);
+  if (auto reason = describe_left(problem, left_parts, left, right, out)) return reason;
   right.batch_strides.resize(out.batch.size());
-  if (!describe(a, out.m, left.row_stride, out.k, left.column_stride, left.batch_strides, out.a))
-    return "neither dimension of the first operand's matrices is contiguous";
   if (!describe(b, out.n, right.column_stride, out.k, right.row_stride, right.batch_strides, out.b))
     return "neither dimension of the second operand's matrices is contiguous";
-  return std::nullopt;
+  return refuse_across(given, out);
 }
 
 Extent extent_of(const Problem& problem, const Product& p) {
@@ -136,6 +187,7 @@ Extent extent_of(const Problem& problem, const Product& p) {
   const Dims out = opt_whole_dims(p.problem.outputs[0]);
   e.n = out.back();
   e.k = p.opt_k;
+  e.copy_width = p.a.has_parts() ? p.a.width : 0;
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < out.size(); ++d) rows *= out[d];
   for (size_t d = 0; d < p.batch.size(); ++d) e.batch *= out[d];

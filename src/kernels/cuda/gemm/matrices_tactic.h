@@ -11,11 +11,19 @@
 
 namespace lathe::cuda::gemm {
 
+// Elements at one stride.
+struct Part {
+  Expr extent, stride;
+};
+
 struct Matrix {
   bool across = false;  // M or N is contiguous, not K
   Expr pitch;           // elements between rows of the contiguous dimension
   int width = 1;        // elements that may be copied at once, from every multiple of it
   Shape batch_strides;  // for each of Product::batch
+  // Of a left operand that lies at several strides: what M and K consist of, outermost first. Otherwise empty.
+  std::vector<Part> rows, columns;
+  bool has_parts() const { return !columns.empty(); }
 };
 
 struct Product {

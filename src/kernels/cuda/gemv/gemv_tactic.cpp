@@ -43,6 +43,7 @@ std::optional<std::string> describe_product(const Problem& problem, Plan& plan) 
   if (!p.batch.empty()) return "a batch of weights";
   plan.m = p.m.as_constant().value_or(0), plan.n = *p.n.as_constant(), plan.k = *p.k.as_constant();
   if (p.a.across) return "the elements of a row are not neighbours";
+  if (p.a.has_parts()) return "joined columns";
   plan.pitch = p.a.pitch;
   plan.dimension = p.problem.outputs[0].rank() - 1;
   plan.parts = p.column_parts();
@@ -119,6 +120,7 @@ class GemvTactic final : public Tactic {
  public:
   std::string_view name() const override { return "gemv"; }
   bool writes_parts() const override { return true; }
+  bool reads_parts(size_t input) const override { return input == 0; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     Plan plan;

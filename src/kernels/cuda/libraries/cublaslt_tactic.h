@@ -21,6 +21,7 @@ class CublasLtTactic final : public Tactic {
 
   std::string_view name() const override { return kCublasLtName; }
   bool writes_parts() const override { return true; }
+  bool reads_parts(size_t input) const override { return input < 2; }
   std::optional<std::string> refuse(const Problem& problem) const override;
   std::vector<Config> configs(const Problem& problem) const override;
   Result<Emission> emit(const Problem& problem, const Config& config) const override;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/parts_tactic.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace lathe::cuda::gemm {
+
+void PartedDim::put_before(const Part& part) {
+  if (part.extent == Expr(1)) return;
+  if (!parts.empty() && part.stride == parts.front().stride * parts.front().extent)
+    parts.front().extent *= part.extent;
+  else
+    parts.insert(parts.begin(), part);
+}
+
+PartedOperand::PartedOperand(const Operand& operand) : whole(operand) {
+  if (operand.parts.empty()) return;
+  whole.parts.clear();
+  whole.dims = whole_dims(operand);
+  whole.opt_dims = opt_whole_dims(operand);
+  whole.strides.clear(), whole.opt_strides.clear();
+  size_t first = 0;
+  for (const size_t count : operand.parts) {
+    PartedDim& dim = dims.emplace_back();
+    for (size_t i = first + count; i-- > first;) dim.put_before({operand.dims[i], operand.strides[i]});
+    size_t last = first + count;  // of those that have more than one element
+    while (last > first && operand.dims[last - 1] == Expr(1)) --last;
+    whole.strides.push_back(last > first ? operand.strides[last - 1] : Expr(0));
+    whole.opt_strides.push_back(last > first ? operand.opt_strides[last - 1] : 0);
+    first += count;
+  }
+}
+
+bool PartedOperand::has_parts() const {
+  return std::any_of(dims.begin(), dims.end(), [](const PartedDim& dim) { return dim.parts.size() > 1; });
+}
+
+namespace {
+
+// Loaders count the copies between a tile's rows in 32 bits.
+bool is_within_reach(const std::vector<Part>& rows, int64_t width) {
+  constexpr int64_t kMostRows = 256, kMost = int64_t{1} << 30;
+  int64_t inner = 1;  // rows of the parts behind
+  for (auto part = rows.rbegin(); part != rows.rend(); ++part) {
+    const int64_t extent = part->extent.as_constant().value_or(kMostRows);
+    const int64_t of_tile = std::min(extent, kMostRows / inner + 2);
+    if (std::abs(part->stride.as_constant().value_or(0)) / width > kMost / of_tile) return false;
+    inner = std::min(inner * std::max<int64_t>(extent, 1), kMostRows);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> describe_parts(const Operand& operand, PartedDim rows, PartedDim columns,
+                                          const Shape& batch_strides, Matrix& out) {
+  if (rows.parts.empty()) rows.parts = {{1, 0}};
+  if (columns.parts.empty() || columns.parts.back().stride != Expr(1)) return "joined columns that are no neighbours";
+  Shape multiples = batch_strides;
+  multiples.push_back(operand.offset);
+  for (const Part& part : rows.parts) multiples.push_back(part.stride);
+  for (size_t i = 0; i + 1 < columns.parts.size(); ++i) multiples.push_back(columns.parts[i].stride);
+  // No copy crosses from one run of columns to the next.
+  for (size_t i = 1; i < columns.parts.size(); ++i) multiples.push_back(columns.parts[i].extent);
+  out.across = false;
+  out.batch_strides = batch_strides;
+  out.pitch = rows.parts.back().stride;
+  out.width = copy_width(operand.dtype, multiples);
+  out.rows = std::move(rows.parts), out.columns = std::move(columns.parts);
+  constexpr size_t kLeastBytes = 8;
+  if (static_cast<size_t>(out.width) * size_of(operand.dtype) < kLeastBytes)
+    return "joined columns in runs that no vector fits";
+  if (!is_within_reach(out.rows, out.width)) return "rows that lie too far apart";
+  return std::nullopt;
+}
+
+std::string parts_loader(Source& source, const Operand& operand, const Matrix& matrix, std::string_view offset) {
+  Operand view = operand;
+  view.dims.clear(), view.strides.clear();
+  for (const auto* parts : {&matrix.rows, &matrix.columns})
+    for (const Part& part : *parts) view.dims.push_back(part.extent), view.strides.push_back(part.stride);
+  source.input(0, view, "A");
+  return fmt::format(
+      "gemm::PartsLoader<A, {}, Tile::PanelA, Tile::kThreads, {}> a;\n"
+      "  a.start(A_, A_.data{}, block.row, m, block.k, k);\n  ",
+      matrix.rows.size(), matrix.width, offset);
+}
+
+}  // namespace lathe::cuda::gemm

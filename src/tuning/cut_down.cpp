@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/cut_down.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ops/rules.h"
+
+namespace lathe {
+namespace {
+
+// Strides that keep the old ones' order, broadcasts, and gaps around what is not cut.
+void set_dims(Operand& operand, Dims dims) {
+  const Dims old_dims = std::exchange(operand.opt_dims, std::move(dims));
+  Dims& strides = operand.opt_strides;
+  std::vector<size_t> order;
+  for (size_t d = 0; d < strides.size(); ++d)
+    if (strides[d] != 0) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(strides[a], old_dims[a]) < std::pair(strides[b], old_dims[b]);
+  });
+  bool cut = false;
+  int64_t next = 1;
+  for (const size_t d : order) {
+    if (cut) strides[d] = next;
+    next = strides[d] * operand.opt_dims[d];
+    cut |= operand.opt_dims[d] != old_dims[d];
+  }
+  operand.dims = to_shape(operand.opt_dims);
+  operand.strides = to_shape(strides);
+}
+
+constexpr int64_t kSmallBatch = 2;
+constexpr int64_t kSmallExtent = 14;  // covers Winograd tiles, tails and every padding of common windows
+constexpr int64_t kSmallRows = 67;    // more than one tile of most matrix kernels, and a tail
+
+int64_t small_batch(const Dims& dims) { return std::min(dims[0], dims.size() == 2 ? kSmallRows : kSmallBatch); }
+
+void cut_images(Dims& dims, const Dims& windows) {
+  dims[0] = small_batch(dims);
+  for (size_t d = 2; d < dims.size(); ++d)
+    dims[d] = std::min(dims[d], std::max(kSmallExtent, d < windows.size() ? 2 * windows[d] : 0));
+}
+
+// Of pointwise work: every extent that nobody reads or writes in vectors.
+void cut_pointwise(Problem& problem) {
+  Dims dims = problem.outputs[0].opt_dims;
+  const auto is_unit = [&](const Operand& operand, size_t d) { return operand.opt_strides[d] == 1; };
+  for (size_t d = 0; dims.size() >= 2 && d < dims.size(); ++d) {
+    bool in_vectors = is_unit(problem.outputs[0], d);
+    for (const Operand& operand : problem.operands) in_vectors |= is_unit(operand, d);
+    if (!in_vectors) dims[d] = d == 0 ? small_batch(dims) : std::min(dims[d], kSmallExtent);
+  }
+  set_dims(problem.outputs[0], dims);
+  for (Operand& operand : problem.operands) set_dims(operand, dims);
+}
+
+// Of any op: the number of images or rows, which all inputs share that have it. False where contents would have to be
+// cut, too.
+bool cut_batch(Problem& problem) {
+  const Dims first = problem.inputs[0].opt_dims;
+  if (first.size() < 2) return false;
+  for (Operand& input : problem.inputs) {
+    if (input.omitted || input.rank() != problem.inputs[0].rank() || input.opt_dims[0] != first[0]) continue;
+    if (input.constant) return false;
+    Dims dims = input.opt_dims;
+    dims[0] = small_batch(first);
+    set_dims(input, std::move(dims));
+  }
+  return true;
+}
+
+// Where the parts of the op's dimension `at` begin and end.
+std::pair<size_t, size_t> parts_of(const Operand& operand, size_t at) {
+  if (operand.parts.empty()) return {at, at + 1};
+  const auto first = operand.parts.begin(), last = first + static_cast<ptrdiff_t>(at);
+  const size_t begin = std::accumulate(first, last, size_t{0});
+  return {begin, begin + *last};
+}
+
+// Fewer rows of a product's operand, in the parts that they have; gives how many are left.
+int64_t cut_rows(Operand& operand, int64_t most) {
+  Dims dims = operand.opt_dims;
+  const auto [begin, end] = parts_of(operand, opt_whole_dims(operand).size() - 2);
+  int64_t left = 1;
+  for (size_t d = end; d-- > begin; left *= dims[d]) dims[d] = std::min(dims[d], std::max<int64_t>(most / left, 1));
+  set_dims(operand, std::move(dims));
+  return left;
+}
+
+bool cut_product(Problem& problem) {
+  Operand &x = problem.inputs[0], &output = problem.outputs[0];
+  if (opt_whole_dims(x).size() < 2 || opt_whole_dims(problem.inputs[1]).size() < 2 ||
+      problem.attrs<MatmulAttrs>().transpose_a)
+    return false;
+  const int64_t rows = cut_rows(x, kSmallRows);
+  if (output.parts.empty() || cut_rows(output, rows) == rows) return true;
+  return cut_rows(x, cut_rows(output, rows)) == cut_rows(output, rows);
+}
+
+bool cut_inputs(Problem& problem) {
+  Operand& x = problem.inputs[0];
+  Dims dims = x.opt_dims;
+  if (problem.is(OpKind::matmul)) return cut_product(problem);
+  if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling)) {
+    const bool has_window = problem.inputs.size() > 1 && problem.inputs[1].rank() == x.rank();
+    cut_images(dims, has_window ? problem.inputs[1].opt_dims : Dims());
+  } else {
+    return cut_batch(problem);
+  }
+  set_dims(x, std::move(dims));
+  return true;
+}
+
+// Runs the root's shape rule on the inputs. Nothing where it refuses them or the result is not to be known.
+std::optional<Dims> result_dims(const Problem& problem) {
+  std::vector<ValueType> types;
+  std::vector<InferContext::Input> inputs;
+  for (const Operand& input : problem.inputs) types.push_back({input.dtype, to_shape(opt_whole_dims(input))});
+  for (size_t i = 0; i < types.size(); ++i) inputs.push_back({&types[i], problem.inputs[i].constant, nullptr});
+  InferContext infer(*problem.attributes, inputs, 1, [](std::string_view) { return Expr::invalid(); });
+  if (!op_info(problem.attributes->kind()).infer(infer)) return std::nullopt;
+  return as_constant(infer.outputs()[0].type.shape);
+}
+
+// False where a dimension that has several parts differs.
+bool set_whole_dims(Operand& output, const Dims& whole) {
+  Dims dims = output.opt_dims;
+  for (size_t d = 0; d < whole.size(); ++d) {
+    const auto [begin, end] = parts_of(output, d);
+    if (end == begin + 1) dims[begin] = whole[d];
+  }
+  set_dims(output, std::move(dims));
+  return opt_whole_dims(output) == whole;
+}
+
+// False = it cannot be cut, and may have been changed in part.
+bool shrink(Problem& problem) {
+  if (!problem.attributes) return cut_pointwise(problem), true;
+  if (problem.inputs.empty() || !cut_inputs(problem)) return false;
+  const std::optional<Dims> dims = result_dims(problem);
+  Operand& output = problem.outputs[0];
+  if (!dims || dims->size() != opt_whole_dims(output).size()) return false;
+  // An extent that the attributes state does not follow the input's, and one that is reduced is kept.
+  if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
+  if (!set_whole_dims(output, *dims)) return false;
+  for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
+  for (const Problem::Prologue& prologue : problem.prologues)
+    for (size_t i = 0; i + 1 < prologue.program.num_inputs; ++i)
+      set_dims(problem.prologue_operands[prologue.first_operand + i], problem.inputs[prologue.input].opt_dims);
+  return true;
+}
+
+}  // namespace
+
+Problem cut_down(const Problem& problem) {
+  Problem small = problem;
+  return shrink(small) ? small : problem;
+}
+
+}  // namespace lathe
