@@ -11,6 +11,18 @@ namespace {
 using ir::Node;
 using ir::Value;
 
+// Whether the root's result remains an image: channels, if not all of them, in dimension 1, and pixels behind.
+bool is_image(const AxisSpace& space, const AxisView& result) {
+  const AxisView from = space.finished(space.whole()), to = space.finished(result);
+  if (to.axes.size() < 4 || to.axes.size() != from.axes.size()) return false;
+  const auto holds = [&](size_t d, size_t axis) {
+    return std::find(from.axes[d].begin(), from.axes[d].end(), axis) != from.axes[d].end();
+  };
+  for (size_t d = 1; d < to.axes.size(); ++d)
+    if (to.axes[d].empty() || !holds(d, d == 1 ? to.axes[d].back() : to.axes[d].front())) return false;
+  return true;
+}
+
 // A chain of nodes, each the only reader of the one before.
 struct Followers {
   std::vector<Node*> nodes;
@@ -19,9 +31,9 @@ struct Followers {
 };
 
 // The longest chain that ends with a node that reorders elements, or with a pointwise one after such: a reshape at the
-// end is a view of the result.
-std::optional<Followers> followers_of(const Value* result, const AxisSpace& whole, ArrangedProgram& program,
-                                      const std::function<bool(const Node&)>& may_join) {
+// end is a view of the result, unless it makes an image, which has a layout of its own.
+std::optional<Followers> followers_of(const Node& root, const Value* result, const AxisSpace& whole,
+                                      ArrangedProgram& program, const std::function<bool(const Node&)>& may_join) {
   Followers all{{}, whole.whole(), whole};
   AxisSpace& space = all.space;
   program.set_space(space);
@@ -41,7 +53,8 @@ std::optional<Followers> followers_of(const Value* result, const AxisSpace& whol
     all.nodes.push_back(use.node);
     result = use.node->output();
     reorders |= reorders_elements(*use.node);
-    if (reorders && (!moves || reorders_elements(*use.node))) kept = all;
+    const bool makes_image = moves && root.is(OpKind::convolution) && is_image(space, all.view);
+    if (reorders && (!moves || reorders_elements(*use.node) || makes_image)) kept = all;
   }
   return kept;
 }
@@ -77,12 +90,17 @@ std::optional<size_t> last_axis(const AxisView& finished) {
   return std::nullopt;
 }
 
-// Products write results in parts, the columns in runs. Others write their own dimensions, wherever those lie.
+// Products write results in parts, the columns in runs, and so do convolutions their channels. Others write their own
+// dimensions, wherever those lie.
 bool can_write(const Node& root, const AxisSpace& space, const AxisView& result) {
   const std::optional<size_t> last = last_axis(space.finished(result));
   if (root.is(OpKind::matmul)) return space.parts().back() <= 1 || last == space.extents().size() - 1;
   const std::optional<size_t> contiguous = contiguous_dim(root);
-  return contiguous && !space.is_split() && last == contiguous;
+  if (!contiguous || !last) return false;
+  if (!space.is_split()) return last == contiguous;
+  if (!root.is(OpKind::convolution)) return false;
+  const std::vector<size_t> channels = space.finished(space.whole()).axes[*contiguous];
+  return is_image(space, result) || std::find(channels.begin(), channels.end(), *last) != channels.end();
 }
 
 }  // namespace
@@ -91,7 +109,7 @@ bool takes_movement(const Node& root) { return root.is(OpKind::matmul) || contig
 
 std::optional<Region> with_movement(const Region& kernel, const AxisSpace& whole, ArrangedProgram program,
                                     const std::function<bool(const Node&)>& may_join) {
-  const std::optional<Followers> followers = followers_of(kernel.result(), whole, program, may_join);
+  const std::optional<Followers> followers = followers_of(*kernel.root, kernel.result(), whole, program, may_join);
   if (!followers) return std::nullopt;
   const AxisSpace& space = followers->space;
   program.set_space(space);
@@ -104,6 +122,7 @@ std::optional<Region> with_movement(const Region& kernel, const AxisSpace& whole
   region.program = program.program().finish(region.result(), region.operands);
   region.arrangement = program.arrangement(followers->view);
   if (space.is_split()) region.arrangement->parts = space.parts();
+  region.arrangement->is_image = space.is_split() && is_image(space, followers->view);
   region.apart = {kernel, *std::move(rest)};
   return region;
 }

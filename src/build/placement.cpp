@@ -79,13 +79,18 @@ bool Placement::is_image_for_convolution(const Value* value) const {
   return use.index == 0 && use.node->is(OpKind::convolution) && use.node->attrs<ConvolutionAttrs>().groups == 1;
 }
 
+// As channels-last: kernels read them as they come.
+bool Placement::has_wide_pixels(const Value* value) const {
+  const auto channels = value->shape()[1].as_constant();
+  return channels && *channels >= std::max<int64_t>(least_pixel_, 2);
+}
+
 // An expression writes the layout that its readers want, where they agree.
 std::optional<Layout> Placement::layout_for_readers(const Region& region) const {
   const Value* value = region.result();
   if (!movement_) return std::nullopt;
   if (value->is_graph_output()) return value->uses().empty() ? std::optional(Layout::linear) : std::nullopt;
-  const auto channels = value->shape()[1].as_constant();
-  if (!channels || *channels < std::max<int64_t>(least_pixel_, 2)) return std::nullopt;
+  if (!has_wide_pixels(value)) return std::nullopt;
   const bool for_convolutions = std::all_of(value->uses().begin(), value->uses().end(), [](const ir::Use& use) {
     return use.index == 0 && (use.node->is(OpKind::convolution) || use.node->is(OpKind::deconvolution));
   });
@@ -107,11 +112,13 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     const Value* result = region.result();
     if (!has_image_rank(result)) continue;
     bool last = false;
+    const bool is_arranged_image = region.arrangement && region.arrangement->is_image;
     if (is_spatial(region)) {
       last = true;
-    } else if (region.kind == RegionKind::pointwise) {
+    } else if (region.kind == RegionKind::pointwise || is_arranged_image) {
       const std::optional<Layout> wanted = layout_for_readers(region);
-      last = wanted ? *wanted == Layout::channels_last : any_channels_last(region.operands, result);
+      last = wanted ? *wanted == Layout::channels_last
+                    : (is_arranged_image && has_wide_pixels(result)) || any_channels_last(region.operands, result);
       if (!last && is_image_for_convolution(result)) {
         last = true;
         entry(result).pixel = least_pixel_;

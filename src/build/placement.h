@@ -55,6 +55,7 @@ class Placement {
   };
 
   bool is_image_for_convolution(const ir::Value* value) const;
+  bool has_wide_pixels(const ir::Value* value) const;
   std::optional<Layout> layout_for_readers(const Region& region) const;
   void assign_layouts(const std::vector<Region>& regions);
   void link_views(const std::vector<Region>& regions);

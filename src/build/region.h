@@ -54,6 +54,7 @@ struct Region {
     std::vector<AxisView> operands;
     AxisView result;
     std::vector<size_t> parts;  // kernel: how many axes each dimension of the root's result consists of
+    bool is_image = false;      // kernel: what was channels and pixels of the root's result still is
   };
   std::optional<Arrangement> arrangement;
   std::vector<Region> apart;  // kernel: the regions that do the same where no tactic writes in that order

@@ -105,7 +105,7 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   slot.arg.dtype = operand.dtype;
   set_arg_dims(slot.arg, operand.opt_dims, operand.opt_strides);
   const int64_t extent = extent_of(operand.opt_dims, operand.opt_strides);
-  if (operand.constant && operand.constant->dims() == operand.opt_dims) {
+  if (operand.constant && extent <= operand.constant->volume()) {
     slot.memory = *operand.constant;
   } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && seed != kOutputSeed) {
     // Larger integers are indices and sizes, which no random number can stand for.

@@ -341,5 +341,32 @@ TEST(Grouping, ConvolutionsKeepTheirChannelsTogether) {
   EXPECT_EQ(grouped(body("[0, 1, 3, 2]")), Lines({"convolution", "transpose"}));
 }
 
+// Images stay images; other splits of the channels end with a run of them.
+TEST(Grouping, ConvolutionsSplitTheirChannels) {
+  const auto body = [](const std::string& end) {
+    return R"(
+    input %x: f32[1, 8, 6, 5]
+    %w = constant{value=f32[16, 8, 1, 1]{~1}}()
+    %heads = constant{value=i64[4]{0, 2, 8, 30}}()
+    %s = constant{value=i64[6]{0, 4, 2, 2, 6, 5}}()
+    %u = constant{value=i64[4]{0, 4, 12, 10}}()
+    %y = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %a = activation{op=relu}(%y)
+)" + end + "    output %z";
+  };
+  const std::string crd = "    %z = depth_to_space{block=2, mode=crd}(%a)\n";
+  EXPECT_EQ(grouped(body(crd)), Lines({"convolution activation depth_to_space"}));
+  EXPECT_EQ(arranged(body(crd)), "[4, 2, 2, 6, 5]: ->  0 3*1 4*2 ");
+  EXPECT_EQ(arranged(body("    %z = depth_to_space{block=2, mode=dcr}(%a)\n")), "[2, 2, 4, 6, 5]: ->  2 3*0 4*1 ");
+  EXPECT_EQ(grouped(body("    %r = reshape(%a, %s)\n    %t = transpose{perm=[0, 1, 4, 2, 5, 3]}(%r)\n"
+                         "    %z = reshape(%t, %u)\n")),
+            Lines({"convolution activation reshape transpose reshape"}));
+  const auto heads = [&](const std::string& perm) {
+    return grouped(body("    %r = reshape(%a, %heads)\n    %z = transpose{perm=" + perm + "}(%r)\n"));
+  };
+  EXPECT_EQ(heads("[0, 1, 3, 2]"), Lines({"convolution activation reshape transpose"}));
+  EXPECT_EQ(heads("[0, 2, 1, 3]"), Lines({"convolution activation", "reshape transpose"}));
+}
+
 }  // namespace
 }  // namespace lathe

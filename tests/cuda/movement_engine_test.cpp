@@ -68,7 +68,8 @@ TEST(MovementEngines, AValueAndItsTransposition) {
             Kernels({"pointwise"}));
 }
 
-TEST(MovementEngines, PixelShuffle) {
+// Pixels of few channels are not stored by what computes them.
+TEST(MovementEngines, PixelShuffleOfThreeChannels) {
   for (const char* mode : {"dcr", "crd"})
     EXPECT_EQ(run_on_emulator(fmt::format(R"(
     symbol n in [1, 3]
@@ -82,6 +83,82 @@ TEST(MovementEngines, PixelShuffle) {
                                           mode),
                               {{2, 8, 5, 7}}, 4e-3),
               Kernels({"copy", "conv", "pointwise"}));
+}
+
+// A convolution, its activation, the shuffle in one of its spellings, what follows, and the next convolution.
+std::string upsampled(const std::string& shuffle, const std::string& end) {
+  return R"(
+    symbol n in [1, 3]
+    input %x: f16[n, 8, 5, 7]
+    %w = constant{value=f16[32, 8, 3, 3]{~1}}()
+    %b = constant{value=f16[32]{~2}}()
+    %v = constant{value=f16[8, 8, 1, 1]{~3}}()
+    %c = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w, %b)
+    %y = activation{op=relu}(%c)
+)" + shuffle +
+         R"(    %e = activation{op=silu}(%d)
+)" + end;
+}
+
+constexpr const char* kDcr = "    %d = depth_to_space{block=2, mode=dcr}(%y)\n";
+constexpr const char* kCrd = "    %d = depth_to_space{block=2, mode=crd}(%y)\n";
+constexpr const char* kReshaped = R"(
+    %s = constant{value=i64[6]{0, 8, 2, 2, 5, 7}}()
+    %u = constant{value=i64[4]{0, 8, 10, 14}}()
+    %r = reshape(%y, %s)
+    %t = transpose{perm=[0, 1, 4, 2, 5, 3]}(%r)
+    %d = reshape(%t, %u)
+)";
+constexpr const char* kNext = R"(
+    %z = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%e, %v)
+    %f = cast{to=f32}(%z)
+    output %f)";
+
+TEST(MovementEngines, ConvolutionsShufflePixels) {
+  for (const char* shuffle : {kDcr, kCrd, kReshaped})
+    EXPECT_EQ(run_on_emulator(upsampled(shuffle, kNext), {{2, 8, 5, 7}}, 8e-3, kLeastPixel),
+              Kernels({"copy", "conv", "conv", "copy"}));
+}
+
+// The caller wants planes: one pass makes them of the convolution's result.
+TEST(MovementEngines, ShuffledPixelsThatLeave) {
+  for (const char* shuffle : {kDcr, kCrd, kReshaped})
+    EXPECT_EQ(run_on_emulator(upsampled(shuffle, "    %f = cast{to=f32}(%e)\n    output %f"), {{2, 8, 5, 7}}, 8e-3,
+                              kLeastPixel),
+              Kernels({"copy", "conv", "pointwise"}));
+}
+
+// The channels before they are shuffled are wanted, too.
+TEST(MovementEngines, AShuffleWithASecondReader) {
+  EXPECT_EQ(
+      run_on_emulator(upsampled(kCrd, fmt::format("{}\n    output %y", kNext)), {{2, 8, 5, 7}}, 8e-3, kLeastPixel),
+      Kernels({"copy", "conv", "pointwise", "conv", "copy", "copy"}));
+}
+
+// Whatever else reads an image gets it channels-last.
+TEST(MovementEngines, ShuffledPixelsOfAPool) {
+  EXPECT_EQ(run_on_emulator(upsampled(kCrd, R"(
+    %p = pooling{op=max, window=[2, 2], stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%e)
+    output %p)"),
+                            {{2, 8, 5, 7}}, 8e-3, kLeastPixel),
+            Kernels({"copy", "conv", "pooling", "copy"}));
+}
+
+// Heads of a convolution by one tap, each with its pixels as rows.
+TEST(MovementEngines, ConvolutionsWriteHeads) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 3]
+    input %x: f16[n, 8, 6, 5]
+    input %k: f16[n, 2, 40, 16]
+    %w = constant{value=f16[32, 8, 1, 1]{~1}}()
+    %s = constant{value=i64[4]{0, 2, 16, 30}}()
+    %y = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %r = reshape(%y, %s)
+    %t = transpose{perm=[0, 1, 3, 2]}(%r)
+    %z = attention{scale=0.25}(%t, %k, %k)
+    output %z)",
+                            {{2, 8, 6, 5}, {2, 2, 40, 16}}, 8e-3, kLeastPixel),
+            Kernels({"copy", "conv", "attention"}));
 }
 
 TEST(MovementEngines, SpaceToDepth) {

@@ -104,7 +104,7 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
   }
 }
 
-// Kernels that read and write in another order: heads that are split off and joined.
+// Kernels that read and write in another order: heads that are split off and joined, pixels that are shuffled.
 TEST_P(Architectures, Movement) {
   for (const std::string type : {"f32", "f16"}) {
     std::string text = R"(graph "g" {
@@ -119,8 +119,14 @@ TEST_P(Architectures, Movement) {
       %m = matmul(%y, %w)
       %v = reshape(%m, %h)
       %split = transpose{perm=[0, 2, 1, 3]}(%v)
+      input %image: T[1, 32, 16, 16]
+      %k = constant{value=T[64, 32, 3, 3]{~2}}()
+      %c = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%image, %k)
+      %d = depth_to_space{block=2, mode=crd}(%c)
+      %p = pooling{op=max, window=[2, 2], stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%d)
       output %joined
       output %split
+      output %p
     })";
     for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
     Result<ir::Graph> graph = ir::parse_graph(text);
@@ -133,7 +139,9 @@ TEST_P(Architectures, Movement) {
     const Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
     ASSERT_TRUE(built) << built.error().to_string();
     if (type == "f16" && GetParam() < 80) continue;  // tensor cores of another shape: products are generic
-    EXPECT_EQ((*built)->plan.steps.size(), 2u);
+    std::vector<std::string> kernels;
+    for (const plan::Step& step : (*built)->plan.steps) kernels.push_back(step.kernel);
+    EXPECT_EQ(kernels, (std::vector<std::string>{"gemm", "gemm", "copy", "conv", "pooling", "copy"}));
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution as an implicit matrix product: output pixels by output channels.
+#include "kernels/cuda/conv/shuffle_tactic.h"
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/prologue_tactic.h"
@@ -25,7 +26,9 @@ struct Plan {
   int64_t padded = 0;    // as K counts them
   int64_t outputs = 0;   // channels of a group
   int64_t taps = 1;
-  Expr pixels;  // of the output, over the whole batch
+  Expr pixels;     // of the output, over the whole batch
+  Operand output;  // with the op's own dimensions
+  conv::Shuffle shuffle;
   int64_t k() const { return taps * padded; }
 };
 
@@ -39,7 +42,9 @@ Reading reading_of(const Operand& x, const ConvAttributes& a, int width, int64_t
 
 std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   if (!problem.is(OpKind::convolution)) return "not a convolution";
-  const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = problem.outputs[0];
+  plan.output = problem.outputs[0];
+  plan.output.dims = whole_dims(problem.outputs[0]), plan.output.opt_dims = opt_whole_dims(problem.outputs[0]);
+  const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = plan.output;
   if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   if (!w.constant) return "the weights are not constant";
   if (auto reason = cpu::resolve(problem, plan.attributes)) return reason;
@@ -66,7 +71,7 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   plan.padded = (plan.channels + unit - 1) / unit * unit;
   plan.pixels = y.dims[0];
   for (size_t d = 2; d < y.dims.size(); ++d) plan.pixels *= y.dims[d];
-  return std::nullopt;
+  return conv::describe_shuffle(problem, plan.shuffle);
 }
 
 // Declares the loader `a`.
@@ -84,14 +89,15 @@ std::string input_loader(Source& source, const Problem& problem, const Plan& pla
               ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, Window, {}, {}> a;\n  ",
                             plan.width, plan.channels, plan.padded)
               : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, Window, {}> a;\n  ", plan.channels);
-  return text + fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, problem.outputs[0]),
-                            plan.channels);
+  return text +
+         fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, plan.output), plan.channels);
 }
 
 class ConvTactic final : public Tactic {
  public:
   std::string_view name() const override { return "conv"; }
   bool takes_prologue(size_t input) const override { return input == 0; }
+  bool writes_parts() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     Plan plan;
@@ -107,7 +113,7 @@ class ConvTactic final : public Tactic {
     e.tensor_core = gemm::has_tensor_core(problem, false);
     e.gathered = plan.reading == Reading::gather;
     e.copy_width = plan.reading == Reading::window ? plan.width : 0;
-    const Dims& y = problem.outputs[0].opt_dims;
+    const Dims& y = plan.output.opt_dims;
     e.m = 1;
     for (size_t d = 0; d < y.size(); ++d) e.m *= d == 1 ? 1 : y[d];
     e.n = plan.outputs, e.k = plan.k(), e.batch = plan.attributes.groups;
@@ -122,13 +128,17 @@ class ConvTactic final : public Tactic {
     Emission emission;
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    LATHE_ASSIGN(Tensor packed, conv::pack_weights(*problem.inputs[1].constant, plan.padded));
+    Tensor weights = *problem.inputs[1].constant;
+    if (!plan.shuffle.order.empty()) {
+      LATHE_ASSIGN(weights, conv::in_order(weights, plan.shuffle.order));
+    }
+    LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, plan.padded));
     const int64_t pitch = packed.dims()[1];
     Source source("conv/conv.cuh");
     source.input(0, problem.inputs[0], "A");
     source.input(1, gemm::packed_operand(packed), "B");
     emission.packed.push_back(std::move(packed));
+    LATHE_TRY(conv::add_operands(plan.shuffle, emission));
     std::string body =
         fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
                     gemm::tile_type(tile, dtype, false, false), source.number(plan.pixels), plan.outputs, plan.k());
@@ -139,8 +149,11 @@ class ConvTactic final : public Tactic {
                                {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,
                                 static_cast<int>(16 / size_of(dtype)), false, plan.outputs, plan.k()},
                                tile);
-    gemm::Ending ending{problem, dtype, 1, plan.pixels, plan.outputs, plan.attributes.groups, {}};
-    ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
+    const conv::Shuffle& shuffle = plan.shuffle;
+    gemm::Ending ending{shuffle.problem,        dtype, shuffle.dimension, plan.pixels, plan.outputs,
+                        plan.attributes.groups, {}};
+    ending.parts = shuffle.parts;
+    ending.rows = [&](Source&) { return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.parts); };
     if (plan.attributes.groups > 1) ending.column = "batch * n";
     ending.weights_first = true;
     gemm::finish(source, std::move(body), tile, ending, emission);

@@ -53,6 +53,7 @@ std::optional<std::string> describe_product(const Problem& problem, Plan& plan) 
 
 std::optional<std::string> describe_convolution(const Problem& problem, Plan& plan) {
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
+  if (!y.parts.empty()) return "a convolution's result in parts";
   if (!problem.inputs[1].constant) return "the weights are not constant";
   cpu::ConvAttributes attributes;
   if (auto reason = cpu::resolve(problem, attributes)) return reason;

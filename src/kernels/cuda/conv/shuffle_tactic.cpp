@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/conv/shuffle_tactic.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cuda/gemm/epilogue_tactic.h"
+
+namespace lathe::cuda::conv {
+namespace {
+
+template <class T>
+void move_back(std::vector<T>& values, size_t at, size_t last) {
+  const auto first = values.begin();
+  std::rotate(first + static_cast<ptrdiff_t>(at), first + static_cast<ptrdiff_t>(at + 1),
+              first + static_cast<ptrdiff_t>(last + 1));
+}
+
+// Dimension `at` becomes `last`.
+void move_back(Operand& operand, size_t at, size_t last) {
+  move_back(operand.dims, at, last), move_back(operand.strides, at, last);
+  move_back(operand.opt_dims, at, last), move_back(operand.opt_strides, at, last);
+}
+
+// Of channels that consist of these extents, the one at `unit` going last.
+std::vector<int64_t> order_of(const Dims& extents, size_t unit) {
+  int64_t outer = 1, inner = 1;
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (i != unit) (i < unit ? outer : inner) *= extents[i];
+  std::vector<int64_t> order;
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i)
+      for (int64_t u = 0; u < extents[unit]; ++u) order.push_back((o * extents[unit] + u) * inner + i);
+  return order;
+}
+
+// Whether it has an element for each channel, in their order, that all pixels share.
+bool is_of_channels(const Operand& operand, const Operand& output, size_t first, size_t parts) {
+  Expr stride = 1;
+  for (size_t d = operand.dims.size(); d-- > 0;) {
+    const bool of_channels = d >= first && d < first + parts;
+    if (output.dims[d] != Expr(1) && operand.strides[d] != (of_channels ? stride : Expr(0))) return false;
+    if (of_channels) stride *= output.dims[d];
+  }
+  return operand.constant && Expr(operand.constant->volume()) == stride;
+}
+
+// Makes `unit`, a part of the channels, their last one.
+void put_last(Shuffle& shuffle, size_t first, size_t unit) {
+  const auto last = static_cast<size_t>(shuffle.dimension);
+  Operand& output = shuffle.problem.outputs[0];
+  Dims extents;
+  for (size_t d = first; d <= last; ++d) extents.push_back(output.dims[d].as_constant().value_or(0));
+  shuffle.order = order_of(extents, unit - first);
+  for (size_t i = 0; i < shuffle.problem.operands.size(); ++i) {
+    Operand& operand = shuffle.problem.operands[i];
+    shuffle.packed[i] = is_of_channels(operand, output, first, shuffle.parts);
+    move_back(operand, unit, last);
+  }
+  move_back(output, unit, last);
+  for (size_t i = 0; i < shuffle.problem.operands.size(); ++i) {
+    if (!shuffle.packed[i]) continue;
+    Operand& operand = shuffle.problem.operands[i];
+    int64_t stride = 1;
+    for (size_t d = last + 1; d-- > first; stride *= operand.opt_dims[d])
+      operand.strides[d] = operand.opt_strides[d] = stride;
+  }
+}
+
+// Neighbouring threads store neighbouring channels: scattered stores cost more than a pass over the result.
+bool fills_vectors(const Operand& output, size_t first, size_t last) {
+  constexpr int64_t kLeastBytes = 8, kLeastRun = 16;
+  const auto size = static_cast<int64_t>(size_of(output.dtype));
+  int64_t run = 1;
+  for (size_t d = last + 1; d-- > first && output.strides[d] == Expr(run);) run *= output.opt_dims[d];
+  return gemm::store_width(output, static_cast<int>(last), last + 1 - first) * size >= kLeastBytes &&
+         run * size >= kLeastRun;
+}
+
+}  // namespace
+
+std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out) {
+  out.problem = problem;
+  out.packed.assign(problem.operands.size(), false);
+  Operand& output = out.problem.outputs[0];
+  if (output.parts.empty()) return std::nullopt;
+  if (problem.attrs<ConvolutionAttrs>().groups > 1) return "the channels of groups in parts";
+  const size_t first = output.parts[0];
+  out.parts = output.parts[1];
+  if (out.parts == 0) return "parts of one channel";
+  const size_t last = first + out.parts - 1;
+  out.dimension = static_cast<int>(last);
+  const auto unit = static_cast<size_t>(std::max(unit_dim(output), 0));
+  if (unit < first || unit > last) return "channels that are no neighbours in the result";
+  for (Operand& operand : out.problem.operands) operand = broadcast(operand, output);
+  if (unit != last) put_last(out, first, unit);
+  if (!fills_vectors(output, first, last)) return "channels in runs that no vector fits";
+  return std::nullopt;
+}
+
+Result<Tensor> in_order(const Tensor& weights, const std::vector<int64_t>& order) {
+  LATHE_ASSIGN(Tensor result, Tensor::allocate(weights.dtype(), weights.dims()));
+  const size_t row = weights.bytes() / order.size();
+  const auto* from = static_cast<const std::byte*>(weights.data());
+  auto* to = static_cast<std::byte*>(result.mutable_data());
+  for (size_t i = 0; i < order.size(); ++i) std::memcpy(to + i * row, from + static_cast<size_t>(order[i]) * row, row);
+  return result;
+}
+
+Result<> add_operands(const Shuffle& shuffle, Emission& emission) {
+  for (size_t i = 0; i < shuffle.problem.operands.size(); ++i) {
+    StepInput input{StepInput::operand, i};
+    if (shuffle.packed[i]) {
+      input = {StepInput::packed, emission.packed.size()};
+      LATHE_ASSIGN(emission.packed.emplace_back(), in_order(*shuffle.problem.operands[i].constant, shuffle.order));
+    }
+    emission.inputs.push_back(input);
+  }
+  return {};
+}
+
+}  // namespace lathe::cuda::conv
