@@ -11,8 +11,10 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-// The factors of a product may lie in any order.
-bool takes_movement_before(const Node& root, size_t input) { return root.is(OpKind::matmul) && input < 2; }
+// Factors of products, queries, keys and values may lie in any order.
+bool takes_movement_before(const Node& root, size_t input) {
+  return (root.is(OpKind::matmul) && input < 2) || (root.is(OpKind::attention) && input < 3);
+}
 
 }  // namespace
 

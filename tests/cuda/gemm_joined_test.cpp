@@ -23,7 +23,7 @@ class GemmJoined : public testing::Test {
     if (problem.outputs[0].dtype == DType::f16) options.tolerance = 4e-3;
     if (problem.outputs[0].dtype == DType::bf16) options.tolerance = 3e-2;
     if (problem.tf32) options.tolerance = 8e-3;
-    const Backend backend{*device_, *compiler_};
+    const Backend& backend = test_backend();
     const Result<> checked =
         all ? check_tactic(backend, tactic, problem, options) : check_first(backend, tactic, problem, options);
     EXPECT_TRUE(checked) << checked.error().to_string();
@@ -41,9 +41,6 @@ class GemmJoined : public testing::Test {
     return op_problem(kAttributes, {std::move(a), operand(type, {dims.back(), columns})},
                       {operand(result, {dims[0], dims[1], columns})});
   }
-
-  std::shared_ptr<Device> device_ = test_device();
-  std::unique_ptr<Compiler> compiler_ = test_compiler();
 };
 
 TEST_F(GemmJoined, EveryType) {

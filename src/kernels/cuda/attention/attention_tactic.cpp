@@ -51,6 +51,21 @@ bool fits_tensor_cores(const Problem& problem) {
   return true;
 }
 
+// Heads that lie in another order are read by strides.
+std::optional<std::string> refuse_order(const Problem& problem) {
+  for (size_t i = 0; i < 3; ++i) {
+    const Operand& operand = problem.inputs[i];
+    if (operand.parts.empty()) continue;
+    if (std::any_of(operand.parts.begin(), operand.parts.end(), [](size_t count) { return count != 1; }))
+      return "dimensions of heads in parts";
+    Operand copy = operand;
+    copy.strides = dense_strides(copy.dims, Layout::linear), copy.offset = 0;
+    if (unit_dim(operand) != 3 || vector_width(operand) < vector_width(copy))
+      return "heads in another order whose elements are not in vectors";
+  }
+  return std::nullopt;
+}
+
 // The mask as one of the scores' dimensions.
 Operand scores_of(const Problem& problem) {
   const Operand &q = problem.inputs[0], &k = problem.inputs[1];
@@ -81,6 +96,7 @@ class AttentionTactic final : public Tactic {
  public:
   std::string_view name() const override { return "attention"; }
   bool takes_prologue(size_t input) const override { return input < 3; }
+  bool reads_parts(size_t input) const override { return input < 3; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (!problem.is(OpKind::attention)) return "not an attention";
@@ -93,7 +109,7 @@ class AttentionTactic final : public Tactic {
       if (size == 0) return "the size of a head is not known";
       if (size > kMaxSize) return fmt::format("heads of {} elements, {} are handled", size, kMaxSize);
     }
-    return std::nullopt;
+    return refuse_order(problem);
   }
 
   std::vector<Config> configs(const Problem& problem) const override {
