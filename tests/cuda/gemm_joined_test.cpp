@@ -177,6 +177,9 @@ TEST_F(GemmJoined, WhatIsRefused) {
   Operand across = strided_operand(DType::i8, {2, 8, 32}, {256, 1, 8});
   across.parts = {1, 1, 1};
   EXPECT_EQ(gemm_tactic().refuse(product(across, 16)), "operands in another order whose neighbours are not along K");
+  Operand odd = strided_operand(DType::f16, {2, 7, 32}, {7 * 32, 1, 7});
+  odd.parts = {1, 1, 1};
+  EXPECT_EQ(gemm_tactic().refuse(product(odd, 16)), "operands in another order whose rows no vector fits");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(ReadingEngines, HeadsOfAttentionWithASecondReader) {
             Kernels({"attention", "gemm"}));
 }
 
-// Heads that no vector fits are copied, and so are integers that tensor cores could not read.
+// Heads that no vector fits are copied.
 TEST(ReadingEngines, HeadsThatNoKernelReads) {
   EXPECT_EQ(run_on_emulator(R"(
     input %x: f16[2, 3, 21, 6]

@@ -94,12 +94,20 @@ std::optional<std::string> pack_strides(const Operand& b, Stack& right, const Pr
   return std::nullopt;
 }
 
-// A copy that brings neighbours along K together is worth it where tensor cores read no others.
-std::optional<std::string> refuse_across(const Problem& problem, const Product& p) {
-  const bool moved_across =
-      (!problem.inputs[0].parts.empty() && p.a.across) || (!problem.inputs[1].parts.empty() && p.b.across);
-  if (moved_across && has_tensor_core(problem, false) && !has_tensor_core(problem, true))
-    return "operands in another order whose neighbours are not along K";
+// Operands that had better be copied than read in another order.
+std::optional<std::string> refuse_order(const Problem& problem, const Product& p) {
+  constexpr int64_t kLeastBytes = 8;
+  for (size_t i = 0; i < 2; ++i) {
+    const Operand& operand = problem.inputs[i];
+    const Matrix& matrix = i == 0 ? p.a : p.b;
+    if (operand.parts.empty()) continue;
+    if (matrix.across && has_tensor_core(problem, false) && !has_tensor_core(problem, true))
+      return "operands in another order whose neighbours are not along K";
+    const auto size = static_cast<int64_t>(size_of(operand.dtype));
+    const bool copy_has_vectors = mod(whole_dims(operand).back() * size, kLeastBytes) == Expr(0);
+    if (matrix.width * size < kLeastBytes && copy_has_vectors)
+      return "operands in another order whose rows no vector fits";
+  }
   return std::nullopt;
 }
 
@@ -175,7 +183,7 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
   right.batch_strides.resize(out.batch.size());
   if (!describe(b, out.n, right.column_stride, out.k, right.row_stride, right.batch_strides, out.b))
     return "neither dimension of the second operand's matrices is contiguous";
-  return refuse_across(given, out);
+  return refuse_order(given, out);
 }
 
 Extent extent_of(const Problem& problem, const Product& p) {
