@@ -52,6 +52,7 @@ struct Problem {
   std::vector<Operand> prologue_operands;  // of all of them, in order
   int threads = 1;
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
+  int max_cluster = 1;           // blocks of device code that may work together (Launch::cluster)
   bool tf32 = false;             // products of f32 may round their operands to TF32
 
   template <class A>

@@ -9,6 +9,7 @@
 
 #include "cuda/emulated_module.h"
 #include "cuda/kernel_check.h"
+#include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/headers.h"
@@ -61,7 +62,7 @@ class EmulatedKernel final : public Kernel {
       for (const LaunchArg& arg : launch.args) {
         LATHE_ASSIGN(arguments.emplace_back(), value_of(arg, operands, workspace));
       }
-      LATHE_TRY(modules_[i]->launch(grid, launch.block, launch.shared_bytes, arguments));
+      LATHE_TRY(modules_[i]->launch(grid, launch.block, launch.shared_bytes, arguments, launch.cluster));
     }
     return {};
   }
@@ -161,6 +162,11 @@ const Backend& test_backend() {
   static const std::unique_ptr<Compiler> compiler = test_compiler();
   static const Backend backend{*device, *compiler};
   return backend;
+}
+
+int test_max_cluster() {
+  const Result<const Architecture*> architecture = parse_target(test_backend().device.target());
+  return architecture ? max_cluster(**architecture) : 8;
 }
 
 }  // namespace lathe::cuda

@@ -19,5 +19,6 @@ std::shared_ptr<Device> test_device();
 std::unique_ptr<Compiler> test_compiler();
 // Both, made once for the process.
 const Backend& test_backend();
+int test_max_cluster();  // see Problem::max_cluster
 
 }  // namespace lathe::cuda

@@ -94,7 +94,7 @@ EmulatedModule::~EmulatedModule() {
 }
 
 Result<> EmulatedModule::launch(std::array<int64_t, 3> grid, uint32_t block, uint32_t shared_bytes,
-                                std::span<const uint64_t> arguments) const {
+                                std::span<const uint64_t> arguments, uint32_t cluster) const {
   using Launch = int (*)(void*, const unsigned*, unsigned, unsigned, void**, unsigned, unsigned);
   using Error = const char* (*)();
   const auto launch = reinterpret_cast<Launch>(dlsym(library_, "lathe_emulate_launch"));
@@ -106,7 +106,7 @@ Result<> EmulatedModule::launch(std::array<int64_t, 3> grid, uint32_t block, uin
   for (const uint64_t& argument : arguments) pointers.push_back(const_cast<uint64_t*>(&argument));
   const unsigned blocks[3] = {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]),
                               static_cast<unsigned>(grid[2])};
-  if (launch(function_, blocks, block, shared_bytes, pointers.data(), parameters_, 1) != 0)
+  if (launch(function_, blocks, block, shared_bytes, pointers.data(), parameters_, cluster) != 0)
     return fail(ErrorCode::execution_failed, "emulator: {}", error());
   return {};
 }

@@ -38,7 +38,7 @@ class EmulatedModule {
 
   uint32_t parameters() const { return parameters_; }  // that lathe_kernel takes
   Result<> launch(std::array<int64_t, 3> grid, uint32_t block, uint32_t shared_bytes,
-                  std::span<const uint64_t> arguments) const;
+                  std::span<const uint64_t> arguments, uint32_t cluster = 1) const;
 
  private:
   void* library_ = nullptr;

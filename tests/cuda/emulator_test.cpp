@@ -9,8 +9,9 @@
 namespace lathe::cuda {
 namespace {
 
-// Runs `body` on one block with `data` as its parameter `int* x`.
-Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32, uint32_t shared_bytes = 0) {
+// Runs `body` on one cluster with `data` as its parameter `int* x`.
+Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32, uint32_t shared_bytes = 0,
+             uint32_t cluster = 1) {
   const std::string source = fmt::format(
       "#include \"lib/tensor.cuh\"\n#include \"lib/math.cuh\"\nLATHE_PARAMETERS(1)\n"
       "LATHE_KERNEL({}, 1) void lathe_kernel(int* x) {{\n  dependency_wait();\n{}\n}}\n",
@@ -18,12 +19,13 @@ Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32,
   LATHE_ASSIGN(const std::vector<std::byte> object, compile_for_emulator(source));
   LATHE_ASSIGN(const auto module, EmulatedModule::load(object));
   const uint64_t argument = reinterpret_cast<uint64_t>(data.data());
-  return module->launch({1, 1, 1}, block, shared_bytes, std::span(&argument, 1));
+  return module->launch({cluster, 1, 1}, block, shared_bytes, std::span(&argument, 1), cluster);
 }
 
-void expect_failure(std::string_view body, std::string_view message, uint32_t block = 32, uint32_t shared_bytes = 0) {
+void expect_failure(std::string_view body, std::string_view message, uint32_t block = 32, uint32_t shared_bytes = 0,
+                    uint32_t cluster = 1) {
   std::vector<int> data(4096);
-  const Result<> result = run(body, data, block, shared_bytes);
+  const Result<> result = run(body, data, block, shared_bytes, cluster);
   ASSERT_FALSE(result) << "expected: " << message;
   EXPECT_NE(result.error().message.find(message), std::string::npos) << result.error().message;
 }
@@ -41,6 +43,49 @@ TEST(Emulator, BarrierSeparatesWritesFromReads) {
                               data, 256, 1024);
   ASSERT_TRUE(result) << result.error().message;
   for (int i = 0; i < 256; ++i) EXPECT_EQ(data[static_cast<size_t>(i)], 10 * ((i + 37) % 256) + 45);
+}
+
+TEST(Emulator, BlocksOfAClusterReadEachOther) {
+  std::vector<int> data(4 * 64);
+  const Result<> result = run(R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    for (int round = 0; round < 3; ++round) {
+      shared[thread_x()] = 100 * cluster_rank() + thread_x() + round;
+      cluster_arrive();
+      const int* next = cluster_peer(shared, (cluster_rank() + 1) % 4);
+      cluster_wait();
+      x[block_x() * 64 + thread_x()] += next[63 - thread_x()];
+      cluster_arrive();
+      cluster_wait();
+    })",
+                              data, 64, 256, 4);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int i = 0; i < 256; ++i)
+    EXPECT_EQ(data[static_cast<size_t>(i)], 3 * (100 * ((i / 64 + 1) % 4) + 63 - i % 64) + 3);
+}
+
+TEST(Emulator, SharedMemoryEndsWithItsBlock) {
+  std::vector<int> data(2);
+  const Result<> result = run(R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    shared[thread_x()] = 7;
+    cluster_arrive();
+    cluster_wait();
+    if (cluster_rank() == 0) return;
+    for (int i = 0; i < 3; ++i) barrier();
+    if (thread_x() == 0) x[0] = cluster_peer(shared, 0)[0], x[1] = cluster_peer(shared, 1)[0];)",
+                              data, 32, 128, 2);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(data, (std::vector<int>{-1, 7}));  // poison
+}
+
+TEST(Emulator, MisuseOfClusters) {
+  expect_failure("cluster_arrive(); if (thread_x() < 32) cluster_arrive();", "cluster_arrive() twice", 64, 0, 2);
+  expect_failure("if (cluster_rank() == 0) { cluster_arrive(); cluster_wait(); }", "on in cluster_wait", 32, 0, 2);
+  expect_failure("x[0] = *cluster_peer(reinterpret_cast<int*>(dynamic_shared()), 2);", "no such block", 32, 64, 2);
+  expect_failure("x[0] = *cluster_peer(x, 0);", "is not in shared memory", 32, 64, 2);
+  expect_failure("", "a cluster has 1 to 8 blocks", 32, 0, 9);
+  expect_failure("", "whole warps", 16, 0, 2);
 }
 
 TEST(Emulator, ShufflesMoveValuesBetweenLanes) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions whose K is split over blocks, and added up by a second launch.
+// Products and convolutions whose K is split over blocks, and added up by a second launch or within a cluster.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "cuda/convolution_problem.h"
@@ -19,21 +20,23 @@ namespace {
 void check(const Tactic& tactic, const Problem& problem, const Config& config, const CheckOptions& options) {
   const auto emission = tactic.emit(problem, config);
   ASSERT_TRUE(emission);
-  EXPECT_EQ(emission->launches.size(), 2u);
+  const gemm::Tile tile = gemm::decode(config);
+  EXPECT_EQ(emission->launches.size(), tile.cluster ? 1u : 2u);
+  EXPECT_EQ(emission->launches[0].launch.cluster, tile.cluster ? tile.splits : 1);
   const Result<> result = check_kernel(test_backend(), tactic, problem, config, options);
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
 }
 
-// The configuration with the most splits of each tile.
+// The configurations with the most splits of each tile, by two launches and in a cluster.
 std::vector<Config> most_splits(const std::vector<Config>& configs) {
+  const auto splits = [](const Config& config) { return gemm::decode(config).splits; };
   std::map<std::vector<int64_t>, Config> best;
   for (const Config& config : configs) {
-    std::vector<int64_t> tile = config.values;
-    const int64_t splits = tile.back();
-    tile.pop_back();
-    const auto known = best.find(tile);
-    if (splits > 1 && (known == best.end() || known->second.values.back() < splits)) best[tile] = config;
+    const gemm::Tile t = gemm::decode(config);
+    const auto [known, is_new] = best.try_emplace({t.m, t.n, t.k, t.warp_m, t.warp_n, t.cluster}, config);
+    if (!is_new && splits(known->second) < t.splits) known->second = config;
   }
+  std::erase_if(best, [&](const auto& entry) { return splits(entry.second) == 1; });
   std::vector<Config> result;
   for (auto& [tile, config] : best) result.push_back(std::move(config));
   return result;
@@ -52,6 +55,18 @@ Problem product(const MatmulAttrs& attrs, DType type, Dims a, Dims b, Dims c) {
                     {operand(type == DType::f64 || !is_floating(type) ? sum_dtype(type) : DType::f32, std::move(c))});
 }
 
+// The first configuration of two launches, and the first of a cluster where the device has them.
+void check_both(const Tactic& tactic, Problem problem, const CheckOptions& options) {
+  for (const int most : {1, test_max_cluster()}) {
+    problem.max_cluster = most;
+    const std::vector<Config> configs = most_splits(tactic.configs(problem));
+    const auto found = std::find_if(configs.begin(), configs.end(),
+                                    [&](const Config& config) { return gemm::decode(config).cluster == (most > 1); });
+    ASSERT_NE(found, configs.end()) << to_text(problem);
+    check(tactic, problem, *found, options);
+  }
+}
+
 TEST(CudaSplits, EveryTileMerges) {
   MatmulAttrs attrs;
   attrs.transpose_b = true;
@@ -59,6 +74,7 @@ TEST(CudaSplits, EveryTileMerges) {
     gemm::Extent extent;
     extent.dtype = type, extent.output = DType::f32;
     extent.tensor_core = type == DType::f16;
+    extent.max_cluster = test_max_cluster();
     extent.m = 37, extent.n = 72, extent.k = 1096;
     const Problem problem = product(attrs, type, {37, 1096}, {72, 1096}, {37, 72});
     const std::vector<Config> configs = most_splits(gemm::every_config(extent));
@@ -73,9 +89,7 @@ TEST(CudaSplits, EveryTypeOfSums) {
     attrs.transpose_b = type == DType::i8;
     const Dims b = attrs.transpose_b ? Dims{24, 1040} : Dims{1040, 24};
     const Problem problem = product(attrs, type, {20, 1040}, b, {20, 24});
-    const std::vector<Config> configs = most_splits(gemm_tactic().configs(problem));
-    ASSERT_FALSE(configs.empty()) << name_of(type);
-    check(gemm_tactic(), problem, configs.front(), exact(problem));
+    check_both(gemm_tactic(), problem, exact(problem));
   }
 }
 
@@ -92,9 +106,7 @@ TEST(CudaSplits, ProgramsOfBatchesOfSymbolicRows) {
     CheckOptions options = exact(problem);
     options.symbols = symbols;
     options.operands = {small_weights(DType::f16, {40}), small_weights(DType::f16, {symbols[0], symbols[1], 40})};
-    const std::vector<Config> configs = most_splits(gemm_tactic().configs(problem));
-    ASSERT_FALSE(configs.empty());
-    check(gemm_tactic(), problem, configs.front(), options);
+    check_both(gemm_tactic(), problem, options);
   }
 }
 
@@ -102,9 +114,7 @@ TEST(CudaSplits, OutputMayBeTransposed) {
   const MatmulAttrs attrs;
   Problem problem = product(attrs, DType::f16, {20, 1024}, {1024, 24}, {20, 24});
   problem.outputs[0] = strided_operand(DType::f32, {20, 24}, {1, 20});
-  const std::vector<Config> configs = most_splits(gemm_tactic().configs(problem));
-  ASSERT_FALSE(configs.empty());
-  check(gemm_tactic(), problem, configs.front(), exact(problem));
+  check_both(gemm_tactic(), problem, exact(problem));
 }
 
 TEST(CudaSplits, ConvolutionsAndTheirGroups) {
@@ -119,9 +129,7 @@ TEST(CudaSplits, ConvolutionsAndTheirGroups) {
     problem.program = *parse_program("in=2; r2=add r0 r1; r3=relu r2; out r3");
     CheckOptions options = exact(problem);
     options.operands = {small_weights(DType::f32, {24, 1, 1})};
-    const std::vector<Config> configs = most_splits(conv_tactic().configs(problem));
-    ASSERT_FALSE(configs.empty());
-    check(conv_tactic(), problem, configs.front(), options);
+    check_both(conv_tactic(), problem, options);
   }
 }
 

@@ -46,6 +46,8 @@ Result<const Architecture*> parse_target(std::string_view target) {
 
 std::string target_name(const Architecture& architecture) { return fmt::format("{}{}", kPrefix, architecture.number); }
 
+int max_cluster(const Architecture& architecture) { return architecture.number >= 90 ? 8 : 1; }
+
 bool runs_on(const Architecture& built, const Architecture& device) {
   if (built.exact || device.number < built.number) return built.number == device.number;
   return built.number / 10 == device.number / 10;

@@ -20,6 +20,9 @@ Result<const Architecture*> find_architecture(int number);
 Result<const Architecture*> parse_target(std::string_view target);
 std::string target_name(const Architecture& architecture);
 
+// Blocks of a cluster, at the most, on every device of the architecture; 1 = it has no clusters.
+int max_cluster(const Architecture& architecture);
+
 // Whether code for `built` runs on `device`.
 bool runs_on(const Architecture& built, const Architecture& device);
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "block_run.h"
+#include "cluster_run.h"
 #include "warp_units.h"
 
 namespace emulator {
@@ -17,7 +17,7 @@ constexpr size_t kSignalStackBytes = 64 << 10;
 
 // Of a host thread. `active` while it runs a launch.
 struct Host {
-  BlockRun run;
+  ClusterRun run;
   bool active = false;
   std::string error;
   unsigned char signal_stack[kSignalStackBytes];
@@ -65,8 +65,8 @@ using emulator::host;
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT int lathe_emulate_launch(void* function, const unsigned grid[3], unsigned block, unsigned shared_bytes,
-                                void** params, unsigned nparams, unsigned /*cluster*/) {
-  emulator::Launch launch{function, {grid[0], grid[1], grid[2]}, block, shared_bytes, {}};
+                                void** params, unsigned nparams, unsigned cluster) {
+  emulator::Launch launch{function, {grid[0], grid[1], grid[2]}, block, shared_bytes, cluster, {}};
   for (unsigned i = 0; i < nparams; ++i) {
     uint64_t value;
     std::memcpy(&value, params[i], sizeof value);
@@ -79,6 +79,9 @@ EXPORT const char* lathe_emulate_error() { return host ? host->error.c_str() : "
 
 EXPORT const lathe_emulated_thread* lathe_emulated_self() { return &host->run.self(); }
 EXPORT void lathe_emulated_barrier() { host->run.barrier(); }
+EXPORT void lathe_emulated_cluster_arrive() { host->run.cluster_arrive(); }
+EXPORT void lathe_emulated_cluster_wait() { host->run.cluster_wait(); }
+EXPORT void* lathe_emulated_peer(const void* shared, int rank) { return host->run.peer(shared, rank); }
 EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes) {
   return host->run.collect(what, value, bytes, nullptr).values;
 }

@@ -9,11 +9,15 @@ extern "C" {
 struct lathe_emulated_thread {
   int thread, block_threads;
   int block[3], grid[3];
+  int cluster_rank;
   unsigned char* shared;
 };
 
 const lathe_emulated_thread* lathe_emulated_self();
 void lathe_emulated_barrier();
+void lathe_emulated_cluster_arrive();
+void lathe_emulated_cluster_wait();
+void* lathe_emulated_peer(const void* shared, int rank);
 // Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
 const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
 void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b);
@@ -34,6 +38,7 @@ LATHE_DEVICE int block_z() { return lathe_emulated_self()->block[2]; }
 LATHE_DEVICE int grid_x() { return lathe_emulated_self()->grid[0]; }
 LATHE_DEVICE int grid_y() { return lathe_emulated_self()->grid[1]; }
 LATHE_DEVICE int grid_z() { return lathe_emulated_self()->grid[2]; }
+LATHE_DEVICE int cluster_rank() { return lathe_emulated_self()->cluster_rank; }
 LATHE_DEVICE unsigned char* dynamic_shared() { return lathe_emulated_self()->shared; }
 LATHE_DEVICE unsigned shared_address(const void* shared) {
   return static_cast<unsigned>(static_cast<const unsigned char*>(shared) - dynamic_shared());
@@ -41,6 +46,12 @@ LATHE_DEVICE unsigned shared_address(const void* shared) {
 LATHE_DEVICE long clock_now() { return lathe_emulated_clock(); }
 
 LATHE_DEVICE void barrier() { lathe_emulated_barrier(); }
+LATHE_DEVICE void cluster_arrive() { lathe_emulated_cluster_arrive(); }
+LATHE_DEVICE void cluster_wait() { lathe_emulated_cluster_wait(); }
+template <class T>
+LATHE_DEVICE T* cluster_peer(T* shared, int rank) {
+  return static_cast<T*>(lathe_emulated_peer(shared, rank));
+}
 LATHE_DEVICE void warp_barrier() { lathe_emulated_collect("warp_barrier", nullptr, 0); }
 LATHE_DEVICE void memory_fence() {}
 LATHE_DEVICE void dependency_wait() { lathe_emulated_dependency_wait(); }

@@ -86,7 +86,7 @@ void read_rows(WarpExchange& exchange) {
 
 }  // namespace
 
-void mma(BlockRun& run, const char* shape, void* d, const unsigned* a, const unsigned* b) {
+void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const unsigned* b) {
   const Shape* known = kShapes;
   while (std::strcmp(known->name, shape) != 0) ++known;
   Fragments fragments = {};
@@ -100,7 +100,7 @@ void mma(BlockRun& run, const char* shape, void* d, const unsigned* a, const uns
     accumulate(static_cast<float*>(d), exchange, lane);
 }
 
-void ldmatrix(BlockRun& run, unsigned* r, int count, bool transposed, const void* row) {
+void ldmatrix(ClusterRun& run, unsigned* r, int count, bool transposed, const void* row) {
   const int lane = run.self().thread % kWarpSize;
   if (lane >= 8 * count)
     row = nullptr;

@@ -2,12 +2,12 @@
 // The matrix instructions of a warp, with the fragment layouts of the PTX manual.
 #pragma once
 
-#include "block_run.h"
+#include "cluster_run.h"
 
 namespace emulator {
 
 // `shape` is one of the names in warp_units.cpp: "m16n8k16 f16".
-void mma(BlockRun& run, const char* shape, void* d, const unsigned* a, const unsigned* b);
-void ldmatrix(BlockRun& run, unsigned* r, int count, bool transposed, const void* row);
+void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const unsigned* b);
+void ldmatrix(ClusterRun& run, unsigned* r, int count, bool transposed, const void* row);
 
 }  // namespace emulator

@@ -112,6 +112,7 @@ class ConvTactic final : public Tactic {
     e.output = problem.outputs[0].dtype;
     e.tensor_core = gemm::has_tensor_core(problem, false);
     e.gathered = plan.reading == Reading::gather;
+    e.max_cluster = problem.max_cluster;
     e.copy_width = plan.reading == Reading::window ? plan.width : 0;
     const Dims& y = plan.output.opt_dims;
     e.m = 1;
@@ -142,7 +143,7 @@ class ConvTactic final : public Tactic {
     std::string body =
         fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
                     gemm::tile_type(tile, dtype, false, false), source.number(plan.pixels), plan.outputs, plan.k());
-    body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
+    body += gemm::declare_block(tile);
     body += "const long batch = block.batch;\n  ";
     body += input_loader(source, problem, plan, tile, emission);
     body += gemm::dense_loader(source,

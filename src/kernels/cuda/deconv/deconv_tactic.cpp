@@ -163,6 +163,7 @@ class DeconvTactic final : public Tactic {
     e.output = problem.outputs[0].dtype;
     e.tensor_core = gemm::has_tensor_core(problem, false);
     e.gathered = plan.width == 0;
+    e.max_cluster = problem.max_cluster;
     e.copy_width = plan.width;
     const Dims& y = problem.outputs[0].opt_dims;
     e.m = 1;
@@ -190,7 +191,7 @@ class DeconvTactic final : public Tactic {
     std::string body =
         fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
                     gemm::tile_type(tile, dtype, false, false), source.number(plan.rows), plan.outputs, plan.k());
-    body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
+    body += gemm::declare_block(tile);
     body += "const long batch = block.batch;\n  ";
     body += input_loader(source, plan);
     body += gemm::dense_loader(source,

@@ -185,16 +185,35 @@ LATHE_DEVICE void store_several(const float* stage, int pitch, int height, int v
   }
 }
 
-// Gives a tile's sums to the sink, W columns at once. kDownColumns: neighbouring threads take neighbouring rows (for
-// outputs that are contiguous along them); W is 1 then. kWhole: the number of columns is a multiple of W.
+// Gives staged rows of a warp's tile to the sink, W columns at once. kDownColumns: neighbouring threads take
+// neighbouring rows (for outputs that are contiguous along them); W is 1 then. kWhole: the number of columns is a
+// multiple of W.
+template <int W, int kPitch, int kVectors, bool kDownColumns, bool kWhole, class Accumulator, class Sink>
+LATHE_DEVICE void store_staged(const Accumulator* stage, int height, const Sink& sink, long row, long rows, long column,
+                               long columns) {
+  static_assert(!kDownColumns || W == 1, "single elements down a column");
+  if constexpr (Sink::kAtOnce > 1) {
+    store_several<W, kDownColumns, kWhole>(stage, kPitch, height, kVectors, sink, row, rows, column, columns);
+  } else {
+    LATHE_NO_UNROLL
+    for (int i = lane(); i < height * kVectors; i += 32) {
+      const int r = kDownColumns ? i % height : i / kVectors;
+      const int v = kDownColumns ? i / height : i % kVectors;
+      const long m = row + r, n = column + v * W;
+      if (m >= rows || n >= columns) continue;
+      Accumulator values[W];
+      read_staged(stage + r * kPitch + v * W, values);
+      sink.put(values, m, n, kWhole ? W : min_of(columns - n, W));
+    }
+  }
+}
+
+// Gives a tile's sums to the sink.
 template <int W, int kSlabs, bool kDownColumns, bool kWhole, class Tile, class Sink>
 LATHE_DEVICE void store_tile(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns,
                              char* shared) {
   using Stage = Staging<Tile, kSlabs>;
-  using Accumulator = typename Tile::Accumulator;
-  constexpr int kVectors = Tile::kWarpN / W;
-  static_assert(!kDownColumns || W == 1, "single elements down a column");
-  auto* stage = reinterpret_cast<Accumulator*>(shared + warp() * Stage::kWarpBytes);
+  auto* stage = reinterpret_cast<typename Tile::Accumulator*>(shared + warp() * Stage::kWarpBytes);
   row += Tile::warp_row();
   column += Tile::warp_column();
   LATHE_UNROLL
@@ -202,22 +221,46 @@ LATHE_DEVICE void store_tile(const Tile& tile, const Sink& sink, long row, long 
     if (slab > 0) warp_barrier();
     tile.stage(stage, Stage::kPitch, slab * Stage::kRows, Stage::kRows);
     warp_barrier();
-    if constexpr (Sink::kAtOnce > 1) {
-      store_several<W, kDownColumns, kWhole>(stage, Stage::kPitch, Stage::kRows, kVectors, sink,
-                                             row + slab * Stage::kRows, rows, column, columns);
-      continue;
-    }
-    LATHE_NO_UNROLL
-    for (int i = lane(); i < Stage::kRows * kVectors; i += 32) {
-      const int r = kDownColumns ? i % Stage::kRows : i / kVectors;
-      const int v = kDownColumns ? i / Stage::kRows : i % kVectors;
-      const long m = row + slab * Stage::kRows + r, n = column + v * W;
-      if (m >= rows || n >= columns) continue;
-      Accumulator values[W];
-      read_staged(stage + r * Stage::kPitch + v * W, values);
-      sink.put(values, m, n, kWhole ? W : min_of(columns - n, W));
-    }
+    store_staged<W, Stage::kPitch, Tile::kWarpN / W, kDownColumns, kWhole>(
+        stage, Stage::kRows, sink, row + slab * Stage::kRows, rows, column, columns);
   }
+}
+
+// Gives the sums of the tiles of a cluster's blocks to the sink, added up in their order. Each block sees to a share of
+// the rows, which it reads from the shared memory of all.
+template <int W, int kBlocks, bool kDownColumns, bool kWhole, class Tile, class Sink>
+LATHE_DEVICE void store_cluster(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns,
+                                char* shared) {
+  using Stage = Staging<Tile, 1>;
+  using Accumulator = typename Tile::Accumulator;
+  constexpr int kPart = 16 / static_cast<int>(sizeof(Accumulator)), kParts = Tile::kWarpN / kPart;
+  using Part = Vec<Accumulator, kPart>;
+  auto* stage = reinterpret_cast<Accumulator*>(shared + warp() * Stage::kWarpBytes);
+  tile.stage(stage, Stage::kPitch, 0, Stage::kRows);
+  cluster_arrive();
+  const int rank = cluster_rank();
+  const int first = Stage::kRows * rank / kBlocks, height = Stage::kRows * (rank + 1) / kBlocks - first;
+  stage += first * Stage::kPitch;
+  const Accumulator* peers[kBlocks];
+  LATHE_UNROLL
+  for (int i = 0; i < kBlocks; ++i) peers[i] = cluster_peer(stage, i);
+  cluster_wait();
+  LATHE_NO_UNROLL
+  for (int i = lane(); i < height * kParts; i += 32) {
+    const int at = i / kParts * Stage::kPitch + i % kParts * kPart;
+    Part parts[kBlocks];
+    LATHE_UNROLL
+    for (int k = 0; k < kBlocks; ++k) parts[k] = *reinterpret_cast<const Part*>(peers[k] + at);
+    LATHE_UNROLL
+    for (int k = 1; k < kBlocks; ++k) LATHE_UNROLL
+    for (int j = 0; j < kPart; ++j) parts[0].at[j] += parts[k].at[j];
+    *reinterpret_cast<Part*>(stage + at) = parts[0];
+  }
+  cluster_arrive();
+  warp_barrier();
+  store_staged<W, Stage::kPitch, Tile::kWarpN / W, kDownColumns, kWhole>(
+      stage, height, sink, row + Tile::warp_row() + first, rows, column + Tile::warp_column(), columns);
+  cluster_wait();  // until the others have read what is staged here
 }
 
 }  // namespace gemm

@@ -119,18 +119,22 @@ Operand packed_operand(const Tensor& packed) {
 }
 
 void finish(Source& source, std::string body, const Tile& tile, const Ending& e, Emission& emission) {
-  const Sink sink = declare_sink(source, e, tile.splits, emission);
+  const int64_t kept = tile.cluster ? 1 : tile.splits;
+  const Sink sink = declare_sink(source, e, kept, emission);
+  const std::string store = tile.cluster ? fmt::format("store_cluster<{}, {}", sink.vector, tile.splits)
+                                         : fmt::format("store_tile<{}, {}", sink.vector, slabs(tile, e.dtype));
   body += fmt::format(
       "char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
       "  Tile tile;\n"
       "  tile.clear();\n"
       "  gemm::main_loop<{}>(tile, a, b, block.blocks, shared);\n"
-      "  gemm::store_tile<{}, {}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
-      e.weights_first, sink.vector, slabs(tile, e.dtype), sink.down, sink.whole, sink.text);
+      "  gemm::{}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
+      e.weights_first, store, sink.down, sink.whole, sink.text);
   const Expr blocks = ceildiv(e.m, tile.m) * ceildiv(e.n, tile.n) * tile.splits * e.batch;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, e.dtype))));
-  add_reduction(e, tile.splits, emission);
+  if (tile.cluster) emission.launches.back().launch.cluster = static_cast<uint32_t>(tile.splits);
+  add_reduction(e, kept, emission);
 }
 
 bool has_tensor_core(const Problem& problem, bool across) {

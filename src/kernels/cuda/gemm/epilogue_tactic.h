@@ -57,9 +57,9 @@ struct Sink {
   bool down;       // neighbouring threads take neighbouring rows
   bool whole;      // the columns are a multiple of the vector
 };
-// The text names block and batch. Declares what else it names.
+// The text names block and batch. Declares what else it names. `splits` are those whose sums another launch adds up.
 Sink declare_sink(Source& source, const Ending& ending, int64_t splits, Emission& emission);
-// The launch that adds up the splits, if there are any.
+// That launch, if there are any.
 void add_reduction(const Ending& ending, int64_t splits, Emission& emission);
 
 // `body` declares Tile, block, batch (of the block) and the loaders a and b. Adds one launch or two to the emission,

@@ -21,14 +21,15 @@ struct Block {
 };
 
 // Tiles are numbered in bands of kBand tile rows, down the rows first, so that blocks that run together share operands
-// in L2; after them come the splits of K, then the batch.
-template <class Tile>
+// in L2; after them come the splits of K, then the batch. kCluster: the splits of a tile are neighbours, a cluster.
+template <class Tile, bool kCluster = false>
 LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
   constexpr unsigned kBand = 8;
   const auto rows = static_cast<unsigned>((m + Tile::kM - 1) / Tile::kM);
   const auto columns = static_cast<unsigned>((n + Tile::kN - 1) / Tile::kN);
-  const auto index = static_cast<unsigned>(block_x());
-  const unsigned tile = index % (rows * columns), rest = index / (rows * columns);
+  const auto index = static_cast<unsigned>(block_x()), width = static_cast<unsigned>(splits);
+  const unsigned place = kCluster ? index / width : index;
+  const unsigned tile = place % (rows * columns), rest = place / (rows * columns);
   const unsigned band = tile / (kBand * columns), inside = tile % (kBand * columns);
   const unsigned height = rows - band * kBand < kBand ? rows - band * kBand : kBand;
   const auto total = static_cast<int>((k + Tile::kK - 1) / Tile::kK);
@@ -36,8 +37,8 @@ LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
   Block block;
   block.row = static_cast<long>(band * kBand + inside % height) * Tile::kM;
   block.column = static_cast<long>(inside / height) * Tile::kN;
-  block.batch = rest / static_cast<unsigned>(splits);
-  block.split = static_cast<int>(rest % static_cast<unsigned>(splits));
+  block.batch = kCluster ? rest : rest / width;
+  block.split = static_cast<int>((kCluster ? index : rest) % width);
   block.k = static_cast<long>(block.split) * share * Tile::kK;
   block.blocks = clamp(total - block.split * share, share);
   return block;

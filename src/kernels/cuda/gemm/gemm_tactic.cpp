@@ -80,7 +80,7 @@ class GemmTactic final : public Tactic {
     std::string body = fmt::format("using Tile = {};\n  const long m = {}, n = {}, k = {};\n  ",
                                    gemm::tile_type(tile, problem.inputs[0].dtype, p.a.across, p.b.across),
                                    source.number(p.m), source.number(p.n), source.number(p.k));
-    body += fmt::format("const gemm::Block block = gemm::block_of<Tile>(m, n, k, {});\n  ", tile.splits);
+    body += gemm::declare_block(tile);
     body += "const long batch = block.batch;\n  ";
     body += p.a.has_parts() ? gemm::parts_loader(source, problem.inputs[0], p.a, batch_offset(source, p, p.a))
                             : gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1,

@@ -14,7 +14,9 @@ constexpr int64_t kMultiprocessors = 132;
 constexpr double kClocksPerMicrosecond = 1700;
 constexpr double kMemoryBytesPerMicrosecond = 4.2e6;
 constexpr double kLaunchMicroseconds = 2;
-constexpr int64_t kSharedLimit = 99 * 1024;  // of a block: what sm_86 and sm_120 have too
+constexpr double kClusterMicroseconds = 0.7;         // until the blocks of a cluster have waited for each other
+constexpr double kClusterBytesPerMicrosecond = 4e6;  // that they read of each other's shared memory
+constexpr int64_t kSharedLimit = 99 * 1024;          // of a block: what sm_86 and sm_120 have too
 constexpr int64_t kSharedPerMultiprocessor = 227 * 1024;
 constexpr int64_t kRegistersPerMultiprocessor = 65536;
 constexpr size_t kMaxConfigs = 10;
@@ -110,13 +112,16 @@ double predict(const Tile& tile, const Extent& e) {
   const double bytes =
       static_cast<double>((e.m + e.n) * e.k * e.batch) * size + outputs * static_cast<double>(size_of(e.output));
   double time = std::max(clocks / kClocksPerMicrosecond, bytes / kMemoryBytesPerMicrosecond) + kLaunchMicroseconds;
-  if (tile.splits > 1)  // sums are written, read again and added in a launch of its own
+  if (tile.cluster)
+    time += kClusterMicroseconds + outputs * 4 * static_cast<double>(tile.splits - 1) / kClusterBytesPerMicrosecond;
+  else if (tile.splits > 1)  // sums are written, read again and added in a launch of its own
     time += kLaunchMicroseconds + outputs * 4 * static_cast<double>(tile.splits + 1) / kMemoryBytesPerMicrosecond;
   return time;
 }
 
 bool fits(const Tile& tile, const Extent& e) {
   if (shared_bytes(tile, e.dtype) > kSharedLimit) return false;
+  if (tile.cluster && (tile.splits == 1 || tile.splits > e.max_cluster)) return false;
   if (registers(tile, e.dtype) > 255 || registers(tile, e.dtype) * threads(tile) > kRegistersPerMultiprocessor)
     return false;
   // 32-bit panels across K are permuted within 128 bytes.
@@ -155,9 +160,9 @@ std::vector<int64_t> stage_counts(int64_t most, int64_t panels) {
 }
 
 Config encode(const Tile& t, double predicted_us) {
-  return {fmt::format("{} {}x{}x{} warp={}x{} stages={} splits={}", t.unit == Tile::scalar ? "fma" : "mma", t.m, t.n,
-                      t.k, t.warp_m, t.warp_n, t.stages, t.splits),
-          {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.stages, t.splits},
+  return {fmt::format("{} {}x{}x{} warp={}x{} stages={} {}={}", t.unit == Tile::scalar ? "fma" : "mma", t.m, t.n, t.k,
+                      t.warp_m, t.warp_n, t.stages, t.cluster ? "cluster" : "splits", t.splits),
+          {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.stages, t.splits, t.cluster},
           predicted_us};
 }
 
@@ -177,7 +182,10 @@ std::vector<Config> every_config(const Extent& e) {
       for (const int64_t stages : stage_counts(s.stages, ceil_div(ceil_div(e.k, tile.k), splits))) {
         tile.splits = splits;
         tile.stages = stages;
-        if (fits(tile, e)) configs.push_back(encode(tile, predict(tile, e)));
+        for (const bool cluster : {false, true}) {
+          tile.cluster = cluster;
+          if (fits(tile, e)) configs.push_back(encode(tile, predict(tile, e)));
+        }
       }
   }
   return configs;
@@ -193,7 +201,7 @@ std::vector<Config> configs(const Extent& e) {
 
 Tile decode(const Config& config) {
   const std::vector<int64_t>& v = config.values;
-  return {static_cast<Tile::Unit>(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+  return {static_cast<Tile::Unit>(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8] != 0};
 }
 
 int64_t threads(const Tile& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * 32; }
@@ -213,6 +221,7 @@ int64_t staging_bytes(const Tile& tile, DType dtype, int64_t slabs) {
 }  // namespace
 
 int64_t slabs(const Tile& tile, DType dtype) {
+  if (tile.cluster) return 1;
   // The program stands in the code once for each, and what a block stages keeps other blocks out.
   const int64_t most = std::max<int64_t>(ring_bytes(tile, dtype), 40 * 1024);
   int64_t slabs = 1;
@@ -230,6 +239,10 @@ std::string accumulator_type(DType dtype) {
 }
 
 size_t accumulator_size(DType dtype) { return size_of(dtype) == 8 ? 8 : 4; }
+
+std::string declare_block(const Tile& tile) {
+  return fmt::format("const gemm::Block block = gemm::block_of<Tile, {}>(m, n, k, {});\n  ", tile.cluster, tile.splits);
+}
 
 std::string tile_type(const Tile& t, DType dtype, bool across_a, bool across_b) {
   if (t.unit == Tile::tensor_core)

@@ -15,6 +15,7 @@ struct Tile {
   int64_t warp_m = 0, warp_n = 0;  // of a warp's
   int64_t stages = 0;              // panels in the ring
   int64_t splits = 1;              // of K
+  bool cluster = false;            // the splits are blocks of a cluster, which add up their sums
   bool operator==(const Tile&) const = default;
 };
 
@@ -26,6 +27,7 @@ struct Extent {
   bool across_a = false, across_b = false;  // M, or N, is contiguous
   bool gathered = false;                    // A is read element by element
   int copy_width = 0;                       // of A's loader where a thread stays in its column; 0 = any
+  int max_cluster = 1;                      // see Problem
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 
@@ -39,6 +41,8 @@ int64_t slabs(const Tile& tile, DType dtype);         // pieces in which a warp'
 int64_t shared_bytes(const Tile& tile, DType dtype);  // of the ring and of the staging, which share memory
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
+// The text that declares `block`, of a product whose extents have the names m, n and k.
+std::string declare_block(const Tile& tile);
 std::string tile_type(const Tile& tile, DType dtype, bool across_a, bool across_b);
 
 }  // namespace lathe::cuda::gemm

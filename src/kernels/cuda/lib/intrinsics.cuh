@@ -27,10 +27,44 @@ LATHE_DEVICE unsigned shared_address(const void* shared) {
 }
 LATHE_DEVICE long clock_now() { return clock64(); }
 
+// Blocks of a cluster (sm_90) run at the same time and may read each other's shared memory, as long as its block runs.
+// Before that a block is alone.
+LATHE_DEVICE int cluster_rank() {
+  unsigned rank = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+  return static_cast<int>(rank);
+}
+// The same place in the shared memory of another block.
+template <class T>
+LATHE_DEVICE T* cluster_peer(T* shared, int rank) {
+#if __CUDA_ARCH__ >= 900
+  unsigned long long address;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(shared), "r"(rank));
+  return reinterpret_cast<T*>(address);
+#else
+  return shared;
+#endif
+}
+
 // ---- synchronisation
 
 LATHE_DEVICE void barrier() { __syncthreads(); }
 LATHE_DEVICE void warp_barrier() { __syncwarp(); }
+// A barrier of all threads of the cluster, in two halves: what was written before the first is seen after the second.
+LATHE_DEVICE void cluster_arrive() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+LATHE_DEVICE void cluster_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
+  __syncthreads();
+#endif
+}
 LATHE_DEVICE void memory_fence() { __threadfence(); }
 // Programmatic dependent launch: waits until the launches before this one are done and their results can be seen. The
 // next launch may start once every block has come here, so that it is in place, and has read its weights, when this one

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the blocks of a launch one after the other, the threads of a block as fibers. Threads run until they wait for
-// others; even blocks start them in ascending order, odd ones in descending order, so that a missing barrier shows.
+// Runs the clusters of a launch one after the other, the threads of their blocks as fibers. Threads run until they wait
+// for others; even clusters start them in ascending order, odd ones in descending order, so that a missing barrier
+// shows.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,12 @@
 #include <vector>
 
 #include "fiber.h"
+#include "shared_memory.h"
 
 struct lathe_emulated_thread {
   int thread, block_threads;
   int block[3], grid[3];
+  int cluster_rank;
   unsigned char* shared;
 };
 
@@ -22,12 +25,14 @@ namespace emulator {
 constexpr int kWarpSize = 32;
 constexpr size_t kSlotBytes = 64;  // of a lane's value in a warp operation
 constexpr size_t kMaxThreads = 1024;
+constexpr unsigned kMaxCluster = 8;
 
 struct Launch {
   void* function;
   unsigned grid[3];
   unsigned block;
   unsigned shared_bytes;
+  unsigned cluster;  // blocks, along x
   std::vector<uint64_t> arguments;
 };
 
@@ -38,15 +43,18 @@ struct WarpExchange {
 };
 using Complete = void (*)(WarpExchange&);
 
-class BlockRun {
+class ClusterRun {
  public:
-  ~BlockRun();
   // Empty when all blocks ran to their end.
   std::string run(const Launch& launch);
 
   // Called on the fiber of the thread that runs.
   const lathe_emulated_thread& self() const { return threads_[current_]->self; }
   void barrier();
+  void cluster_arrive();
+  void cluster_wait();
+  // The same place in the shared memory of another block of the cluster.
+  void* peer(const void* shared, int rank);
   WarpExchange& collect(const char* what, const void* value, size_t bytes, Complete complete);
   void copy_async(void* shared, const void* global, int bytes, int bytes_valid);
   void copy_async_commit();
@@ -55,7 +63,7 @@ class BlockRun {
   [[noreturn]] void fail(const std::string& message);
   // For the handler of a signal: the fiber reports the fault in place of going on.
   void fault(const void* address, void* signal_context);
-  bool is_shared(const void* address, size_t bytes) const;
+  bool is_shared(const void* address, size_t bytes) const { return own_block().shared.holds(address, bytes); }
 
  private:
   struct Copy {
@@ -69,8 +77,14 @@ class BlockRun {
     Resume resume{};
     enum State { ready, waiting, done } state = done;
     const char* waits_for = nullptr;
+    unsigned arrived = 0;  // how often at the cluster's barrier
     std::vector<Copy> uncommitted;
     std::deque<std::vector<Copy>> groups;
+  };
+  struct Block {
+    SharedMemory shared;
+    size_t arrived = 0;  // at its barrier
+    size_t done = 0;
   };
   struct Warp {
     int arrived = 0;
@@ -80,27 +94,28 @@ class BlockRun {
   };
 
   std::string prepare(const Launch& launch);
-  bool map_shared(size_t bytes);
-  void start_block(const int (&block)[3]);
+  void start_cluster(const int (&first)[3]);
+  void start_thread(size_t index, const int (&first)[3]);
   void run_threads(bool descending);
-  void check_end();
+  void end_thread();
+  size_t count() const { return size_t{launch_->block} * launch_->cluster; }
+  Block& own_block() const { return *blocks_[current_ / launch_->block]; }
   void wait(const char* what);
   std::string describe_deadlock() const;
   static void entry();
   static void report_fault();
 
   const Launch* launch_ = nullptr;
-  std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<std::unique_ptr<Block>> blocks_;    // of the cluster
+  std::vector<std::unique_ptr<Thread>> threads_;  // of all of them
   std::vector<std::unique_ptr<Warp>> warps_;
   size_t current_ = 0;
-  int barrier_arrived_ = 0;
+  size_t cluster_arrived_ = 0;
+  unsigned cluster_rounds_ = 0;  // how often all have arrived
   bool waited_for_dependency_ = false;
   std::string error_;
   const void* faulted_ = nullptr;
   Resume scheduler_{};
-  unsigned char* mapping_ = nullptr;  // guard page, pages of shared memory, guard page
-  size_t mapping_bytes_ = 0;
-  unsigned char* shared_ = nullptr;
 };
 
 }  // namespace emulator

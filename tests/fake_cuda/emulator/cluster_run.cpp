@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster_run.h"
+
+#include <cstring>
+#include <utility>
+
+namespace emulator {
+namespace {
+
+constexpr size_t kMaxSharedBytes = 227 << 10;
+constexpr size_t kMaxArguments = 96;
+
+constexpr const char* kInClusterWait = "in cluster_wait";
+
+thread_local ClusterRun* running = nullptr;
+
+template <size_t... I>
+void call(void* function, const uint64_t* arguments, std::index_sequence<I...>) {
+  reinterpret_cast<void (*)(decltype(I, uint64_t{})...)>(function)(arguments[I]...);
+}
+using Caller = void (*)(void*, const uint64_t*);
+template <size_t... N>
+constexpr auto callers(std::index_sequence<N...>) {
+  struct Table {
+    Caller at[sizeof...(N)];
+  };
+  return Table{
+      {[](void* function, const uint64_t* arguments) { call(function, arguments, std::make_index_sequence<N>()); }...}};
+}
+
+}  // namespace
+
+std::string ClusterRun::prepare(const Launch& launch) {
+  if (launch.block == 0 || launch.block > kMaxThreads) return "a block has 1 to 1024 threads";
+  if (launch.shared_bytes > kMaxSharedBytes) return "no device has that much shared memory for a block";
+  if (launch.arguments.size() > kMaxArguments) return "too many arguments";
+  if (launch.cluster == 0 || launch.cluster > kMaxCluster) return "a cluster has 1 to 8 blocks";
+  if (launch.grid[0] % launch.cluster != 0) return "the grid does not divide into clusters";
+  if (launch.cluster > 1 && launch.block % kWarpSize != 0) return "blocks of a cluster have whole warps";
+  launch_ = &launch;
+  while (blocks_.size() < launch.cluster) blocks_.push_back(std::make_unique<Block>());
+  for (size_t i = 0; i < launch.cluster; ++i)
+    if (!blocks_[i]->shared.allocate(launch.shared_bytes)) return "no memory for shared memory";
+  while (threads_.size() < count()) threads_.push_back(std::make_unique<Thread>());
+  for (size_t i = 0; i < count(); ++i)
+    if (!threads_[i]->stack.allocate()) return "no memory for stacks";
+  while (warps_.size() * kWarpSize < count()) warps_.push_back(std::make_unique<Warp>());
+  error_.clear();
+  waited_for_dependency_ = false;
+  return {};
+}
+
+std::string ClusterRun::run(const Launch& launch) {
+  if (std::string problem = prepare(launch); !problem.empty()) return problem;
+  ClusterRun* const outer = std::exchange(running, this);
+  bool descending = false;
+  const auto width = static_cast<int>(launch.cluster);
+  int first[3];
+  for (first[2] = 0; first[2] < static_cast<int>(launch.grid[2]); ++first[2])
+    for (first[1] = 0; first[1] < static_cast<int>(launch.grid[1]); ++first[1])
+      for (first[0] = 0; first[0] < static_cast<int>(launch.grid[0]) && error_.empty(); first[0] += width) {
+        start_cluster(first);
+        run_threads(descending);
+        if (error_.empty() && !waited_for_dependency_) error_ = "the kernel never called dependency_wait()";
+        descending = !descending;
+      }
+  running = outer;
+  return error_;
+}
+
+void ClusterRun::start_cluster(const int (&first)[3]) {
+  cluster_arrived_ = cluster_rounds_ = 0;
+  for (size_t i = 0; i < launch_->cluster; ++i) {
+    blocks_[i]->shared.spoil();
+    blocks_[i]->arrived = blocks_[i]->done = 0;
+  }
+  for (auto& warp : warps_) {
+    warp->arrived = 0;
+    warp->generation = 0;
+  }
+  for (size_t i = 0; i < count(); ++i) start_thread(i, first);
+}
+
+void ClusterRun::start_thread(size_t index, const int (&first)[3]) {
+  const unsigned(&grid)[3] = launch_->grid;
+  const auto rank = static_cast<int>(index / launch_->block);
+  Thread& thread = *threads_[index];
+  thread.self = {static_cast<int>(index % launch_->block),
+                 static_cast<int>(launch_->block),
+                 {first[0] + rank, first[1], first[2]},
+                 {static_cast<int>(grid[0]), static_cast<int>(grid[1]), static_cast<int>(grid[2])},
+                 rank,
+                 blocks_[static_cast<size_t>(rank)]->shared.data()};
+  thread.state = Thread::ready;
+  thread.waits_for = nullptr;
+  thread.arrived = 0;
+  thread.uncommitted.clear();
+  thread.groups.clear();
+  thread.stack.prepare(thread.resume, entry);
+}
+
+void ClusterRun::entry() {
+  static constexpr auto kCallers = callers(std::make_index_sequence<kMaxArguments + 1>());
+  ClusterRun& run = *running;
+  kCallers.at[run.launch_->arguments.size()](run.launch_->function, run.launch_->arguments.data());
+  Thread& thread = *run.threads_[run.current_];
+  thread.state = Thread::done;
+  switch_flow(thread.resume, run.scheduler_);
+}
+
+void ClusterRun::run_threads(bool descending) {
+  size_t done = 0;
+  while (done < count()) {
+    bool progress = false;
+    for (size_t i = 0; i < count(); ++i) {
+      current_ = descending ? count() - 1 - i : i;
+      Thread& thread = *threads_[current_];
+      if (thread.state != Thread::ready) continue;
+      progress = true;
+      switch_flow(scheduler_, thread.resume);
+      if (!error_.empty()) return;
+      if (thread.state != Thread::done) continue;
+      ++done;
+      end_thread();
+    }
+    if (!progress) error_ = describe_deadlock();
+    if (!error_.empty()) return;
+  }
+}
+
+// The memory of a block whose threads are all done is gone: other blocks that still read it see NaN.
+void ClusterRun::end_thread() {
+  Block& block = own_block();
+  if (++block.done < launch_->block) return;
+  if (const std::ptrdiff_t at = block.shared.find_overrun(); at >= 0)
+    error_ = "a thread wrote " + std::to_string(at) + " bytes into the " + std::to_string(launch_->shared_bytes) +
+             " bytes of shared memory";
+  block.shared.spoil();
+}
+
+std::string ClusterRun::describe_deadlock() const {
+  std::string text = "threads wait for each other for ever:";
+  const char* last = nullptr;
+  for (size_t i = 0; i < count(); ++i) {
+    const char* what = threads_[i]->state == Thread::done ? "at the end" : threads_[i]->waits_for;
+    if (last && std::strcmp(last, what) == 0) continue;
+    text += " from thread " + std::to_string(i) + " on " + what + ";";
+    last = what;
+  }
+  return text;
+}
+
+void ClusterRun::wait(const char* what) {
+  Thread& thread = *threads_[current_];
+  thread.state = Thread::waiting;
+  thread.waits_for = what;
+  switch_flow(thread.resume, scheduler_);
+  thread.waits_for = nullptr;
+}
+
+void ClusterRun::barrier() {
+  Block& block = own_block();
+  if (++block.arrived < launch_->block) return wait("in barrier");
+  block.arrived = 0;
+  const size_t first = current_ / launch_->block * launch_->block;
+  for (size_t i = 0; i < launch_->block; ++i) threads_[first + i]->state = Thread::ready;
+}
+
+void ClusterRun::cluster_arrive() {
+  Thread& thread = *threads_[current_];
+  if (thread.arrived != cluster_rounds_) fail("cluster_arrive() twice without cluster_wait()");
+  ++thread.arrived;
+  if (++cluster_arrived_ < count()) return;
+  cluster_arrived_ = 0;
+  ++cluster_rounds_;
+  for (size_t i = 0; i < count(); ++i)
+    if (threads_[i]->waits_for == kInClusterWait) threads_[i]->state = Thread::ready;
+}
+
+void ClusterRun::cluster_wait() {
+  if (threads_[current_]->arrived > cluster_rounds_) wait(kInClusterWait);
+}
+
+void* ClusterRun::peer(const void* shared, int rank) {
+  if (!is_shared(shared, 1)) fail("the place of another block's memory is not in shared memory");
+  if (rank < 0 || rank >= static_cast<int>(launch_->cluster)) fail("a cluster has no such block");
+  const std::ptrdiff_t offset = static_cast<const unsigned char*>(shared) - own_block().shared.data();
+  return blocks_[static_cast<size_t>(rank)]->shared.data() + offset;
+}
+
+WarpExchange& ClusterRun::collect(const char* what, const void* value, size_t bytes, Complete complete) {
+  const size_t first = current_ / kWarpSize * kWarpSize;
+  Warp& warp = *warps_[current_ / kWarpSize];
+  WarpExchange& exchange = warp.exchange[warp.generation & 1];
+  if (warp.arrived == 0) warp.what = what;
+  if (std::strcmp(warp.what, what) != 0)
+    fail(std::string("lanes of a warp are in different operations: ") + warp.what + " and " + what);
+  if (bytes) std::memcpy(exchange.values + (current_ - first) * kSlotBytes, value, bytes);
+  if (++warp.arrived < kWarpSize) {
+    wait(what);
+    return exchange;
+  }
+  if (complete) complete(exchange);
+  warp.arrived = 0;
+  ++warp.generation;
+  for (size_t i = 0; i < kWarpSize; ++i) threads_[first + i]->state = Thread::ready;
+  return exchange;
+}
+
+// The destination is spoilt at once and written at the wait: whoever reads too early, and whoever still needed what
+// was there, sees NaN.
+void ClusterRun::copy_async(void* shared, const void* global, int bytes, int bytes_valid) {
+  if (!is_shared(shared, static_cast<size_t>(bytes))) fail("asynchronous copy to outside of shared memory");
+  if (reinterpret_cast<uintptr_t>(shared) % static_cast<size_t>(bytes) != 0 ||
+      (bytes_valid > 0 && reinterpret_cast<uintptr_t>(global) % static_cast<size_t>(bytes) != 0))
+    fail("asynchronous copy of misaligned addresses");
+  if (bytes_valid < 0 || bytes_valid > bytes) fail("asynchronous copy of less than no or more than all bytes");
+  std::memset(shared, kPoison, static_cast<size_t>(bytes));
+  threads_[current_]->uncommitted.push_back({shared, global, bytes, bytes_valid});
+}
+
+void ClusterRun::copy_async_commit() {
+  Thread& thread = *threads_[current_];
+  thread.groups.push_back(std::exchange(thread.uncommitted, {}));
+}
+
+void ClusterRun::copy_async_wait(int pending) {
+  Thread& thread = *threads_[current_];
+  for (; thread.groups.size() > static_cast<size_t>(pending); thread.groups.pop_front())
+    for (const Copy& copy : thread.groups.front()) {
+      std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
+      if (copy.valid) std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.valid));
+    }
+}
+
+// The fibers are left as they are: device code owns nothing.
+void ClusterRun::fail(const std::string& message) {
+  const lathe_emulated_thread& thread = self();
+  error_ = "block (" + std::to_string(thread.block[0]) + ", " + std::to_string(thread.block[1]) + ", " +
+           std::to_string(thread.block[2]) + "), thread " + std::to_string(thread.thread) + ": " + message;
+  Resume abandoned{};
+  switch_flow(abandoned, scheduler_);
+  __builtin_unreachable();
+}
+
+// A handler may not allocate, and sanitizers hold all that follows a handler that never returned to be part of it.
+void ClusterRun::fault(const void* address, void* signal_context) {
+  faulted_ = address;
+  threads_[current_]->stack.redirect(signal_context, report_fault);
+}
+
+void ClusterRun::report_fault() {
+  ClusterRun& run = *running;
+  const auto* byte = static_cast<const unsigned char*>(run.faulted_);
+  if (run.threads_[run.current_]->stack.is_guard(byte)) run.fail("the stack overflows");
+  for (unsigned i = 0; i < run.launch_->cluster; ++i)
+    if (const SharedMemory& shared = run.blocks_[i]->shared; shared.is_near(byte))
+      run.fail("access at " + std::to_string(byte - shared.data()) + " of " +
+               std::to_string(run.launch_->shared_bytes) + " bytes of shared memory");
+  run.fail("access to an invalid address");
+}
+
+}  // namespace emulator
