@@ -35,6 +35,12 @@ Dims opt_whole_dims(const Operand& operand);
 
 enum class Layout : uint8_t { linear, channels_last };
 
+// What device code may use on every device of the target.
+struct KernelLimits {
+  int64_t shared_bytes = 48 << 10;  // of a block
+  int cluster = 1;                  // blocks of a cluster (Launch::cluster)
+};
+
 struct Problem {
   const Attributes* attributes = nullptr;  // of the root op; null = a pure pointwise region
   std::vector<Operand> inputs;             // the root's, in the op's order, bias excluded (it is part of the program)
@@ -52,7 +58,7 @@ struct Problem {
   std::vector<Operand> prologue_operands;  // of all of them, in order
   int threads = 1;
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
-  int max_cluster = 1;           // blocks of device code that may work together (Launch::cluster)
+  KernelLimits limits;
   bool tf32 = false;             // products of f32 may round their operands to TF32
 
   template <class A>

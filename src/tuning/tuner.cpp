@@ -110,7 +110,7 @@ Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) co
   Job job;
   job.problem = problem;
   job.problem.threads = options_.threads;
-  job.problem.max_cluster = options_.max_cluster;
+  job.problem.limits = options_.limits;
   job.problem.tf32 = options_.tf32;
   job.text = to_text(job.problem);
   for (const Tactic* tactic : tactics) {

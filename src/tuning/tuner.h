@@ -17,7 +17,7 @@ struct TunerOptions {
   Compiler* compiler = nullptr;    // of device code; null for devices whose kernels the library holds
   int threads = 1;
   double budget_seconds = 60;    // after this, the cost model decides; 0 = never measure
-  int max_cluster = 1;           // see Problem
+  KernelLimits limits;           // of the target's device code
   bool tf32 = false;             // see Problem
   TimingCache* cache = nullptr;  // read and extended; may be null
   std::string timing_key;        // what timings depend on besides the problem: Device::timing_key()

@@ -17,6 +17,7 @@
 namespace lathe::cuda {
 namespace {
 
+constexpr KernelLimits kEmulatedLimits = {227 << 10, 8};
 constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 16;  // of the start of a block; its end is what matters here
 
@@ -164,9 +165,9 @@ const Backend& test_backend() {
   return backend;
 }
 
-int test_max_cluster() {
+KernelLimits test_limits() {
   const Result<const Architecture*> architecture = parse_target(test_backend().device.target());
-  return architecture ? max_cluster(**architecture) : 8;
+  return architecture ? KernelLimits{(*architecture)->shared_bytes, (*architecture)->cluster} : kEmulatedLimits;
 }
 
 }  // namespace lathe::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "tuning/problem.h"
 
 namespace lathe::cuda {
 
@@ -19,6 +20,6 @@ std::shared_ptr<Device> test_device();
 std::unique_ptr<Compiler> test_compiler();
 // Both, made once for the process.
 const Backend& test_backend();
-int test_max_cluster();  // see Problem::max_cluster
+KernelLimits test_limits();  // of its device
 
 }  // namespace lathe::cuda

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "cuda/emulated_device.h"
 #include "ops/rules.h"
 
 namespace lathe::cuda {
@@ -304,6 +305,7 @@ Problem pointwise_problem(std::string_view program, std::vector<Operand> operand
   Problem problem;
   problem.operands = std::move(operands);
   problem.outputs = std::move(outputs);
+  problem.limits = test_limits();
   if (Result<Program> parsed = parse_program(program)) problem.program = *std::move(parsed);
   return problem;
 }

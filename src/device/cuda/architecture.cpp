@@ -9,7 +9,8 @@ namespace {
 enum class Runs { exact, later };
 
 constexpr Architecture kArchitectures[] = {
-#define LATHE_CUDA_ARCHITECTURE(number, code, runs, family) {number, code, Runs::runs == Runs::exact, family},
+#define LATHE_CUDA_ARCHITECTURE(number, code, runs, family, shared, cluster) \
+  {number, code, Runs::runs == Runs::exact, family, int64_t{shared} << 10, cluster},
 #include "device/cuda/architectures.def"
 #undef LATHE_CUDA_ARCHITECTURE
 };
@@ -45,8 +46,6 @@ Result<const Architecture*> parse_target(std::string_view target) {
 }
 
 std::string target_name(const Architecture& architecture) { return fmt::format("{}{}", kPrefix, architecture.number); }
-
-int max_cluster(const Architecture& architecture) { return architecture.number >= 90 ? 8 : 1; }
 
 bool runs_on(const Architecture& built, const Architecture& device) {
   if (built.exact || device.number < built.number) return built.number == device.number;

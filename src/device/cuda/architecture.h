@@ -14,14 +14,13 @@ struct Architecture {
   std::string_view code;  // "sm_90a": the value of NVRTC's --gpu-architecture
   bool exact;             // its code runs on no other architecture
   std::string_view family;
+  int64_t shared_bytes;  // that a block may have
+  int cluster;           // blocks that a cluster may have on every device; 1 = there are none
 };
 
 Result<const Architecture*> find_architecture(int number);
 Result<const Architecture*> parse_target(std::string_view target);
 std::string target_name(const Architecture& architecture);
-
-// Blocks of a cluster, at the most, on every device of the architecture; 1 = it has no clusters.
-int max_cluster(const Architecture& architecture);
 
 // Whether code for `built` runs on `device`.
 bool runs_on(const Architecture& built, const Architecture& device);

@@ -10,7 +10,6 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMaxSize = 256;            // of a head
-constexpr int64_t kSharedBytes = 99 * 1024;  // that a block of any supported device may have
 constexpr int64_t kMultiprocessors = 132;
 
 bool has_mask(const Problem& problem) { return problem.inputs.size() > 3 && !problem.inputs[3].omitted; }
@@ -163,7 +162,7 @@ class AttentionTactic final : public Tactic {
  private:
   static void add(const Problem& problem, const Blocking& shape, std::vector<Config>& configs) {
     const int64_t size = padded(std::max(head_size(problem, 0), head_size(problem, 2)));
-    if (shape.shared_bytes(problem) > kSharedBytes) return;
+    if (shape.shared_bytes(problem) > problem.limits.shared_bytes) return;
     if (shape.tensor_cores && shape.keys * size > 64 * 128 && shape.keys > 32) return;  // registers
     const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
     const auto heads = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);

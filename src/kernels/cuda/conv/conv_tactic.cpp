@@ -112,7 +112,7 @@ class ConvTactic final : public Tactic {
     e.output = problem.outputs[0].dtype;
     e.tensor_core = gemm::has_tensor_core(problem, false);
     e.gathered = plan.reading == Reading::gather;
-    e.max_cluster = problem.max_cluster;
+    e.limits = problem.limits;
     e.copy_width = plan.reading == Reading::window ? plan.width : 0;
     const Dims& y = plan.output.opt_dims;
     e.m = 1;

@@ -163,7 +163,7 @@ class DeconvTactic final : public Tactic {
     e.output = problem.outputs[0].dtype;
     e.tensor_core = gemm::has_tensor_core(problem, false);
     e.gathered = plan.width == 0;
-    e.max_cluster = problem.max_cluster;
+    e.limits = problem.limits;
     e.copy_width = plan.width;
     const Dims& y = problem.outputs[0].opt_dims;
     e.m = 1;

@@ -190,7 +190,7 @@ Extent extent_of(const Problem& problem, const Product& p) {
   Extent e;
   e.dtype = problem.inputs[0].dtype;
   e.output = problem.outputs[0].dtype;
-  e.max_cluster = problem.max_cluster;
+  e.limits = problem.limits;
   e.across_a = p.a.across, e.across_b = p.b.across;
   e.tensor_core = has_tensor_core(problem, p.a.across || p.b.across);
   const Dims out = opt_whole_dims(p.problem.outputs[0]);

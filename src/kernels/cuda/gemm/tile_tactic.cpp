@@ -16,7 +16,6 @@ constexpr double kMemoryBytesPerMicrosecond = 4.2e6;
 constexpr double kLaunchMicroseconds = 2;
 constexpr double kClusterMicroseconds = 0.7;         // until the blocks of a cluster have waited for each other
 constexpr double kClusterBytesPerMicrosecond = 4e6;  // that they read of each other's shared memory
-constexpr int64_t kSharedLimit = 99 * 1024;          // of a block: what sm_86 and sm_120 have too
 constexpr int64_t kSharedPerMultiprocessor = 227 * 1024;
 constexpr int64_t kRegistersPerMultiprocessor = 65536;
 constexpr size_t kMaxConfigs = 10;
@@ -27,22 +26,11 @@ struct Shape {
 };
 
 constexpr auto kTensorCoreShapes = std::to_array<Shape>({
-    {128, 256, 64, 64, 64, 4},
-    {256, 128, 64, 64, 64, 4},
-    {128, 128, 64, 64, 64, 4},
-    {128, 128, 128, 64, 32, 3},
-    {128, 64, 128, 64, 32, 4},
-    {128, 64, 64, 32, 32, 4},
-    {64, 128, 128, 32, 64, 4},
-    {64, 128, 128, 32, 32, 4},
-    {64, 64, 128, 32, 32, 5},
-    {128, 32, 128, 32, 32, 4},
-    {128, 16, 128, 32, 16, 4},
-    {32, 128, 128, 32, 32, 4},
-    {32, 64, 128, 16, 32, 6},
-    {64, 32, 128, 32, 16, 6},
-    {16, 128, 128, 16, 32, 5},
-    {16, 64, 256, 16, 16, 4},
+    {128, 256, 64, 64, 64, 4}, {256, 128, 64, 64, 64, 4}, {128, 128, 64, 64, 64, 4}, {128, 128, 128, 64, 32, 3},
+    {128, 64, 128, 64, 32, 4}, {128, 64, 64, 32, 32, 4},  {64, 128, 128, 32, 64, 4}, {64, 128, 128, 32, 32, 4},
+    {64, 64, 128, 32, 32, 5},  {128, 32, 128, 32, 32, 4}, {128, 16, 128, 32, 16, 4}, {64, 64, 256, 32, 32, 3},
+    {32, 128, 128, 32, 32, 4}, {32, 64, 128, 16, 32, 6},  {64, 32, 128, 32, 16, 6},  {32, 64, 256, 16, 32, 4},
+    {32, 64, 256, 16, 16, 4},  {64, 32, 256, 32, 16, 4},  {16, 128, 128, 16, 32, 5}, {16, 64, 256, 16, 16, 4},
 });
 
 // A warp of 4 x 8 threads: warp_m / 4 x warp_n / 8 elements each.
@@ -66,6 +54,10 @@ constexpr auto kGatheredShapes = std::to_array<Shape>({
 });
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t blocks(const Tile& tile, const Extent& e) {
+  return ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * tile.splits * e.batch;
+}
 
 // Multiplications and additions per clock of a multiprocessor.
 double rate(const Tile& tile, DType dtype) {
@@ -98,8 +90,7 @@ double busy_clocks(const Tile& tile, DType dtype, bool gathered) {
 double predict(const Tile& tile, const Extent& e) {
   const auto size = static_cast<double>(size_of(e.dtype));
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
-  const int64_t blocks = ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * tile.splits * e.batch;
-  const int64_t each = ceil_div(blocks, kMultiprocessors);
+  const int64_t each = ceil_div(blocks(tile, e), kMultiprocessors);
   const int64_t resident =
       std::max<int64_t>(1, std::min(kSharedPerMultiprocessor / shared_bytes(tile, e.dtype),
                                     kRegistersPerMultiprocessor / (registers(tile, e.dtype) * threads(tile))));
@@ -120,8 +111,8 @@ double predict(const Tile& tile, const Extent& e) {
 }
 
 bool fits(const Tile& tile, const Extent& e) {
-  if (shared_bytes(tile, e.dtype) > kSharedLimit) return false;
-  if (tile.cluster && (tile.splits == 1 || tile.splits > e.max_cluster)) return false;
+  if (shared_bytes(tile, e.dtype) > e.limits.shared_bytes) return false;
+  if (tile.cluster && (tile.splits == 1 || tile.splits > e.limits.cluster)) return false;
   if (registers(tile, e.dtype) > 255 || registers(tile, e.dtype) * threads(tile) > kRegistersPerMultiprocessor)
     return false;
   // 32-bit panels across K are permuted within 128 bytes.
@@ -151,12 +142,18 @@ std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
   return counts;
 }
 
-// A short K does not fill a deep ring, whose memory keeps other blocks out.
-std::vector<int64_t> stage_counts(int64_t most, int64_t panels) {
-  constexpr int64_t kShort = 8;
-  const int64_t deep = std::clamp<int64_t>(panels + 1, 2, most);
-  if (deep > 2 && panels <= kShort) return {deep, 2};
-  return {deep};
+// A short K does not fill a deep ring, whose memory keeps other blocks out; a block that is alone on its multiprocessor
+// may have all of it.
+std::vector<int64_t> stage_counts(const Shape& shape, const Tile& tile, const Extent& e) {
+  constexpr int64_t kShort = 8, kDeepest = 8;
+  const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits), most = std::max<int64_t>(panels + 1, 2);
+  const int64_t room = e.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
+  if (room < 2) return {};
+  const int64_t usual = std::min({shape.stages, most, room}), deep = std::min({kDeepest, most, room});
+  std::vector<int64_t> counts = {usual};
+  if (usual > 2 && panels <= kShort) counts.push_back(2);
+  if (deep > usual && blocks(tile, e) <= kMultiprocessors) counts.insert(counts.begin(), deep);
+  return counts;
 }
 
 Config encode(const Tile& t, double predicted_us) {
@@ -178,15 +175,16 @@ std::vector<Config> every_config(const Extent& e) {
   for (const Shape& s : shapes) {
     Tile tile{
         e.tensor_core ? Tile::tensor_core : Tile::scalar, s.m, s.n, s.k_bytes / size, s.warp_m, s.warp_n, s.stages, 1};
-    for (const int64_t splits : split_counts(tile, e))
-      for (const int64_t stages : stage_counts(s.stages, ceil_div(ceil_div(e.k, tile.k), splits))) {
-        tile.splits = splits;
+    for (const int64_t splits : split_counts(tile, e)) {
+      tile.splits = splits;
+      for (const int64_t stages : stage_counts(s, tile, e)) {
         tile.stages = stages;
         for (const bool cluster : {false, true}) {
           tile.cluster = cluster;
           if (fits(tile, e)) configs.push_back(encode(tile, predict(tile, e)));
         }
       }
+    }
   }
   return configs;
 }

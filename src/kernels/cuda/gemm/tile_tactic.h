@@ -27,7 +27,7 @@ struct Extent {
   bool across_a = false, across_b = false;  // M, or N, is contiguous
   bool gathered = false;                    // A is read element by element
   int copy_width = 0;                       // of A's loader where a thread stays in its column; 0 = any
-  int max_cluster = 1;                      // see Problem
+  KernelLimits limits;
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 
