@@ -79,18 +79,13 @@ struct CUgraphExecUpdateResultInfo {
 
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
-  CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5,
   CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
-};
-enum CUclusterSchedulingPolicy : int {
-  CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
 };
 union CUlaunchAttributeValue {
   char pad[64];
   struct {
     unsigned x, y, z;
   } clusterDim;
-  CUclusterSchedulingPolicy clusterSchedulingPolicyPreference;
   int programmaticStreamSerializationAllowed;
 };
 struct CUlaunchAttribute {

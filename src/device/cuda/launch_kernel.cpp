@@ -79,8 +79,6 @@ unsigned set_attributes(const Launch& launch, bool overlaps, CUlaunchAttribute* 
   if (launch.cluster > 1) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attributes[count++].value.clusterDim = {launch.cluster, 1, 1};
-    attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
-    attributes[count++].value.clusterSchedulingPolicyPreference = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
   }
   if (overlaps) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
@@ -196,7 +194,7 @@ Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& ope
   if (prepared.call) return prepared.call->enqueue({values, launch.args.size()}, stream);
   LATHE_ASSIGN(const Grid blocks, grid(prepared, operands.symbols));
   if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
-  CUlaunchAttribute attributes[3] = {};
+  CUlaunchAttribute attributes[2] = {};
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(blocks[0]);
   config.gridDimY = static_cast<unsigned>(blocks[1]);

@@ -144,7 +144,7 @@ struct Staging {
   static constexpr int kRows = Tile::kWarpM / kSlabs;
   static constexpr int kPitch = Tile::kWarpN + 8;  // eight words: pairs of accumulators hit each bank once
   static constexpr int kWarpBytes = kRows * kPitch * static_cast<int>(sizeof(Accumulator));
-  static constexpr int kBytes = kWarpBytes * Tile::kWarpsM * Tile::kWarpsN;
+  static constexpr int kSliceBytes = kWarpBytes * Tile::kWarpsM * Tile::kWarpsN;
 };
 
 template <class Accumulator, int W>
@@ -226,41 +226,50 @@ LATHE_DEVICE void store_tile(const Tile& tile, const Sink& sink, long row, long 
   }
 }
 
-// Gives the sums of the tiles of a cluster's blocks to the sink, added up in their order. Each block sees to a share of
-// the rows, which it reads from the shared memory of all.
+// Gives the sum of the tiles of a cluster's blocks and, in each, of the warps that share a tile to the sink, added up
+// in their order. Each warp sees to a share of the rows, which it reads from the shared memory of all.
 template <int W, int kBlocks, bool kDownColumns, bool kWhole, class Tile, class Sink>
-LATHE_DEVICE void store_cluster(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns,
-                                char* shared) {
+LATHE_DEVICE void store_sums(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns,
+                             char* shared) {
   using Stage = Staging<Tile, 1>;
   using Accumulator = typename Tile::Accumulator;
-  constexpr int kPart = 16 / static_cast<int>(sizeof(Accumulator)), kParts = Tile::kWarpN / kPart;
-  using Part = Vec<Accumulator, kPart>;
-  auto* stage = reinterpret_cast<Accumulator*>(shared + warp() * Stage::kWarpBytes);
-  tile.stage(stage, Stage::kPitch, 0, Stage::kRows);
-  cluster_arrive();
-  const int rank = cluster_rank();
-  const int first = Stage::kRows * rank / kBlocks, height = Stage::kRows * (rank + 1) / kBlocks - first;
-  stage += first * Stage::kPitch;
-  const Accumulator* peers[kBlocks];
+  constexpr int kSlices = Tile::kWarpsK, kParts = kBlocks * kSlices;
+  constexpr int kWidth = 16 / static_cast<int>(sizeof(Accumulator)), kVectors = Tile::kWarpN / kWidth;
+  using Vector = Vec<Accumulator, kWidth>;
+  const int share = (kBlocks > 1 ? cluster_rank() : 0) * kSlices + Tile::slice();
+  const int first = Stage::kRows * share / kParts, height = Stage::kRows * (share + 1) / kParts - first;
+  char* stage = shared + warp() * Stage::kWarpBytes;
+  tile.stage(reinterpret_cast<Accumulator*>(stage), Stage::kPitch, 0, Stage::kRows);
+  if constexpr (kBlocks > 1) cluster_arrive();
+  stage += first * Stage::kPitch * static_cast<int>(sizeof(Accumulator));
+  const char* parts[kParts];
   LATHE_UNROLL
-  for (int i = 0; i < kBlocks; ++i) peers[i] = cluster_peer(stage, i);
-  cluster_wait();
-  LATHE_NO_UNROLL
-  for (int i = lane(); i < height * kParts; i += 32) {
-    const int at = i / kParts * Stage::kPitch + i % kParts * kPart;
-    Part parts[kBlocks];
-    LATHE_UNROLL
-    for (int k = 0; k < kBlocks; ++k) parts[k] = *reinterpret_cast<const Part*>(peers[k] + at);
-    LATHE_UNROLL
-    for (int k = 1; k < kBlocks; ++k) LATHE_UNROLL
-    for (int j = 0; j < kPart; ++j) parts[0].at[j] += parts[k].at[j];
-    *reinterpret_cast<Part*>(stage + at) = parts[0];
+  for (int i = 0; i < kParts; ++i) {
+    parts[i] = stage + (i % kSlices - Tile::slice()) * Stage::kSliceBytes;
+    if constexpr (kBlocks > 1) parts[i] = cluster_peer(parts[i], i / kSlices);
   }
-  cluster_arrive();
+  if constexpr (kBlocks > 1) {
+    cluster_wait();
+  } else {
+    barrier();
+  }
+  LATHE_NO_UNROLL
+  for (int i = lane(); i < height * kVectors; i += 32) {
+    const int at = (i / kVectors * Stage::kPitch + i % kVectors * kWidth) * static_cast<int>(sizeof(Accumulator));
+    Vector sums[kParts];
+    LATHE_UNROLL
+    for (int k = 0; k < kParts; ++k) sums[k] = *reinterpret_cast<const Vector*>(parts[k] + at);
+    LATHE_UNROLL
+    for (int k = 1; k < kParts; ++k) LATHE_UNROLL
+    for (int j = 0; j < kWidth; ++j) sums[0].at[j] += sums[k].at[j];
+    *reinterpret_cast<Vector*>(stage + at) = sums[0];
+  }
+  if constexpr (kBlocks > 1) cluster_arrive();
   warp_barrier();
-  store_staged<W, Stage::kPitch, Tile::kWarpN / W, kDownColumns, kWhole>(
-      stage, height, sink, row + Tile::warp_row() + first, rows, column + Tile::warp_column(), columns);
-  cluster_wait();  // until the others have read what is staged here
+  store_staged<W, Stage::kPitch, Tile::kWarpN / W, kDownColumns, kWhole>(reinterpret_cast<const Accumulator*>(stage),
+                                                                         height, sink, row + Tile::warp_row() + first,
+                                                                         rows, column + Tile::warp_column(), columns);
+  if constexpr (kBlocks > 1) cluster_wait();  // until the others have read what is staged here
 }
 
 }  // namespace gemm

@@ -121,8 +121,9 @@ Operand packed_operand(const Tensor& packed) {
 void finish(Source& source, std::string body, const Tile& tile, const Ending& e, Emission& emission) {
   const int64_t kept = tile.cluster ? 1 : tile.splits;
   const Sink sink = declare_sink(source, e, kept, emission);
-  const std::string store = tile.cluster ? fmt::format("store_cluster<{}, {}", sink.vector, tile.splits)
-                                         : fmt::format("store_tile<{}, {}", sink.vector, slabs(tile, e.dtype));
+  const std::string store = tile.cluster || tile.slices > 1
+                                ? fmt::format("store_sums<{}, {}", sink.vector, tile.cluster ? tile.splits : 1)
+                                : fmt::format("store_tile<{}, {}", sink.vector, slabs(tile, e.dtype));
   body += fmt::format(
       "char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
       "  Tile tile;\n"

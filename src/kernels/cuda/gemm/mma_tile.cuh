@@ -43,25 +43,27 @@ struct Instruction<int8> {
   }
 };
 
+// kWarpsK warps compute the same tile, each from its part of a panel's K: they read less than warps of smaller tiles.
 // kAcrossA: A's panel has rows along K (M is contiguous in memory); kAcrossB: B's has (N is contiguous). 16-bit
 // elements are transposed by ldmatrix, 32-bit ones read word by word; 8-bit ones must be K-major.
-template <class T, int kM_, int kN_, int kK_, int kWarpM_, int kWarpN_, int kStages_, bool kAcrossA_, bool kAcrossB_>
+template <class T, int kM_, int kN_, int kK_, int kWarpM_, int kWarpN_, int kWarpsK_, int kStages_, bool kAcrossA_,
+          bool kAcrossB_>
 struct MmaTile {
   using Element = T;
   using Accumulator = typename Instruction<T>::Accumulator;
   static constexpr int kM = kM_, kN = kN_, kK = kK_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_;
   static constexpr bool kAcrossA = kAcrossA_, kAcrossB = kAcrossB_;
-  static constexpr int kWarpsM = kM / kWarpM, kWarpsN = kN / kWarpN;
-  static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
+  static constexpr int kWarpsM = kM / kWarpM, kWarpsN = kN / kWarpN, kWarpsK = kWarpsK_;
+  static constexpr int kThreads = 32 * kWarpsM * kWarpsN * kWarpsK;
   static constexpr int kStepK = 32 / static_cast<int>(sizeof(T));
-  static constexpr int kSteps = kK / kStepK;
-  static constexpr bool kAhead = true;  // reads the next step's fragments while it multiplies
+  static constexpr int kSteps = kK / kStepK / kWarpsK;  // of a warp
+  static constexpr bool kAhead = true;                  // reads the next step's fragments while it multiplies
   static constexpr int kBuffers = 2;
   static constexpr int kRowTiles = kWarpM / 16, kColumnTiles = kWarpN / 8;
   using PanelA = Panel<T, kAcrossA ? kK : kM, kAcrossA ? kM : kK, kAcrossA && sizeof(T) == 4>;
   using PanelB = Panel<T, kAcrossB ? kK : kN, kAcrossB ? kN : kK, kAcrossB && sizeof(T) == 4>;
   static_assert(kM % kWarpM == 0 && kN % kWarpN == 0 && kWarpM % 16 == 0 && kWarpN % 16 == 0, "whole warp tiles");
-  static_assert(kK % kStepK == 0 && kSteps % 2 == 0, "steps of a block alternate between two buffers");
+  static_assert(kK % (kStepK * kWarpsK) == 0 && kSteps % 2 == 0, "steps of a block alternate between two buffers");
   static_assert(sizeof(T) > 1 || (!kAcrossA && !kAcrossB), "8-bit panels are K-major");
 
   struct Fragments {
@@ -78,10 +80,12 @@ struct MmaTile {
     for (int e = 0; e < 4; ++e) acc[i][j][e] = 0;
   }
 
-  LATHE_DEVICE_MEMBER static int warp_row() { return warp() / kWarpsN * kWarpM; }
+  LATHE_DEVICE_MEMBER static int slice() { return kWarpsK == 1 ? 0 : warp() / (kWarpsM * kWarpsN); }  // of K
+  LATHE_DEVICE_MEMBER static int warp_row() { return warp() / kWarpsN % kWarpsM * kWarpM; }
   LATHE_DEVICE_MEMBER static int warp_column() { return warp() % kWarpsN * kWarpN; }
 
   LATHE_DEVICE_MEMBER static void load(Fragments& f, const char* a, const char* b, int step) {
+    step += slice() * kSteps;
     LATHE_UNROLL
     for (int i = 0; i < kRowTiles; ++i) load_a(f.a[i], a, i, step);
     LATHE_UNROLL

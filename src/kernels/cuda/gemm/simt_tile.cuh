@@ -17,7 +17,7 @@ struct SimtTile {
   using Accumulator = Accumulator_;
   static constexpr int kM = kM_, kN = kN_, kK = kK_, kStages = kStages_;
   static constexpr int kWarpM = 4 * kThreadM, kWarpN = 8 * kThreadN;
-  static constexpr int kWarpsM = kWarpsM_, kWarpsN = kWarpsN_;
+  static constexpr int kWarpsM = kWarpsM_, kWarpsN = kWarpsN_, kWarpsK = 1;
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr bool kAcrossA = kAcrossA_, kAcrossB = kAcrossB_;
   static constexpr int kVector = sizeof(T) >= 8 ? 2 : 4;
@@ -43,6 +43,7 @@ struct SimtTile {
     for (int j = 0; j < kThreadN; ++j) acc[i][j] = 0;
   }
 
+  LATHE_DEVICE_MEMBER static int slice() { return 0; }
   LATHE_DEVICE_MEMBER static int warp_row() { return warp() / kWarpsN * kWarpM; }
   LATHE_DEVICE_MEMBER static int warp_column() { return warp() % kWarpsN * kWarpN; }
 

@@ -11,6 +11,7 @@ namespace {
 
 // What the cost model assumes of the device: one H200.
 constexpr int64_t kMultiprocessors = 132;
+constexpr int64_t kClusterMultiprocessors = 120;  // in groups of four to eight next to each other
 constexpr double kClocksPerMicrosecond = 1700;
 constexpr double kMemoryBytesPerMicrosecond = 4.2e6;
 constexpr double kLaunchMicroseconds = 2;
@@ -23,6 +24,7 @@ constexpr size_t kMaxConfigs = 10;
 // K in bytes, so that one list serves all types. Stages at the most.
 struct Shape {
   int64_t m, n, k_bytes, warp_m, warp_n, stages;
+  int64_t slices = 1;
 };
 
 constexpr auto kTensorCoreShapes = std::to_array<Shape>({
@@ -75,22 +77,23 @@ int64_t registers(const Tile& tile, DType dtype) {
 // Clocks that a block keeps a multiprocessor busy: the slowest of multiplying, reading fragments and filling panels.
 double busy_clocks(const Tile& tile, DType dtype, bool gathered) {
   const auto size = static_cast<double>(size_of(dtype));
-  const double warps = static_cast<double>(threads(tile)) / 32;
+  const double warps = static_cast<double>(threads(tile) / tile.slices) / 32;  // that read all of K
   const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / rate(tile, dtype);
   // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
   const double read = tile.unit == Tile::scalar
                           ? warps * static_cast<double>((2 * tile.warp_m + tile.warp_n) * tile.k) * size / 32 * 0.75
                           : warps * static_cast<double>((tile.warp_m + tile.warp_n) * tile.k) * size / 128;
-  const double fill = static_cast<double>((tile.m + tile.n) * tile.k) * size / 40;
+  const double filled = static_cast<double>((tile.m + tile.n) * tile.k) * size, fill = filled / 40;
   constexpr double kInstructions = 12;  // for each element that is gathered, 128 at once
   const double gather = gathered ? static_cast<double>(tile.m * tile.k) * kInstructions / 128 : 0;
-  return std::max({multiply, read, fill, gather});
+  return std::max({multiply, read + filled / 128, fill, gather});
 }
 
 double predict(const Tile& tile, const Extent& e) {
   const auto size = static_cast<double>(size_of(e.dtype));
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
-  const int64_t each = ceil_div(blocks(tile, e), kMultiprocessors);
+  const bool scattered = tile.cluster && tile.splits > 2;
+  const int64_t each = ceil_div(blocks(tile, e), scattered ? kClusterMultiprocessors : kMultiprocessors);
   const int64_t resident =
       std::max<int64_t>(1, std::min(kSharedPerMultiprocessor / shared_bytes(tile, e.dtype),
                                     kRegistersPerMultiprocessor / (registers(tile, e.dtype) * threads(tile))));
@@ -142,24 +145,21 @@ std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
   return counts;
 }
 
-// A short K does not fill a deep ring, whose memory keeps other blocks out; a block that is alone on its multiprocessor
-// may have all of it.
+// A short K does not fill a deep ring, whose memory keeps other blocks out.
 std::vector<int64_t> stage_counts(const Shape& shape, const Tile& tile, const Extent& e) {
-  constexpr int64_t kShort = 8, kDeepest = 8;
-  const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits), most = std::max<int64_t>(panels + 1, 2);
+  constexpr int64_t kShort = 8;
+  const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
   const int64_t room = e.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
-  if (room < 2) return {};
-  const int64_t usual = std::min({shape.stages, most, room}), deep = std::min({kDeepest, most, room});
-  std::vector<int64_t> counts = {usual};
-  if (usual > 2 && panels <= kShort) counts.push_back(2);
-  if (deep > usual && blocks(tile, e) <= kMultiprocessors) counts.insert(counts.begin(), deep);
-  return counts;
+  const int64_t deep = std::min({shape.stages, std::max<int64_t>(panels + 1, 2), room});
+  if (deep < 2) return {};
+  if (deep > 2 && panels <= kShort) return {deep, 2};
+  return {deep};
 }
 
 Config encode(const Tile& t, double predicted_us) {
-  return {fmt::format("{} {}x{}x{} warp={}x{} stages={} {}={}", t.unit == Tile::scalar ? "fma" : "mma", t.m, t.n, t.k,
-                      t.warp_m, t.warp_n, t.stages, t.cluster ? "cluster" : "splits", t.splits),
-          {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.stages, t.splits, t.cluster},
+  return {fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", t.unit == Tile::scalar ? "fma" : "mma", t.m, t.n,
+                      t.k, t.warp_m, t.warp_n, t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits),
+          {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.slices, t.stages, t.splits, t.cluster},
           predicted_us};
 }
 
@@ -173,8 +173,14 @@ std::vector<Config> every_config(const Extent& e) {
                                                         : kScalarShapes;
   std::vector<Config> configs;
   for (const Shape& s : shapes) {
-    Tile tile{
-        e.tensor_core ? Tile::tensor_core : Tile::scalar, s.m, s.n, s.k_bytes / size, s.warp_m, s.warp_n, s.stages, 1};
+    Tile tile{e.tensor_core ? Tile::tensor_core : Tile::scalar,
+              s.m,
+              s.n,
+              s.k_bytes / size,
+              s.warp_m,
+              s.warp_n,
+              s.slices,
+              s.stages};
     for (const int64_t splits : split_counts(tile, e)) {
       tile.splits = splits;
       for (const int64_t stages : stage_counts(s, tile, e)) {
@@ -199,10 +205,10 @@ std::vector<Config> configs(const Extent& e) {
 
 Tile decode(const Config& config) {
   const std::vector<int64_t>& v = config.values;
-  return {static_cast<Tile::Unit>(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8] != 0};
+  return {static_cast<Tile::Unit>(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9] != 0};
 }
 
-int64_t threads(const Tile& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * 32; }
+int64_t threads(const Tile& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * tile.slices * 32; }
 
 namespace {
 
@@ -219,7 +225,7 @@ int64_t staging_bytes(const Tile& tile, DType dtype, int64_t slabs) {
 }  // namespace
 
 int64_t slabs(const Tile& tile, DType dtype) {
-  if (tile.cluster) return 1;
+  if (tile.cluster || tile.slices > 1) return 1;
   // The program stands in the code once for each, and what a block stages keeps other blocks out.
   const int64_t most = std::max<int64_t>(ring_bytes(tile, dtype), 40 * 1024);
   int64_t slabs = 1;
@@ -244,8 +250,8 @@ std::string declare_block(const Tile& tile) {
 
 std::string tile_type(const Tile& t, DType dtype, bool across_a, bool across_b) {
   if (t.unit == Tile::tensor_core)
-    return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k, t.warp_m,
-                       t.warp_n, t.stages, across_a, across_b);
+    return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
+                       t.warp_m, t.warp_n, t.slices, t.stages, across_a, across_b);
   return fmt::format("gemm::SimtTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype),
                      accumulator_type(dtype), t.m, t.n, t.k, t.warp_m / 4, t.warp_n / 8, t.m / t.warp_m, t.n / t.warp_n,
                      t.stages, across_a, across_b);

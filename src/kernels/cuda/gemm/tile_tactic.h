@@ -13,6 +13,7 @@ struct Tile {
   enum Unit : int64_t { tensor_core, scalar } unit = tensor_core;
   int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
   int64_t warp_m = 0, warp_n = 0;  // of a warp's
+  int64_t slices = 1;              // warps along K
   int64_t stages = 0;              // panels in the ring
   int64_t splits = 1;              // of K
   bool cluster = false;            // the splits are blocks of a cluster, which add up their sums
