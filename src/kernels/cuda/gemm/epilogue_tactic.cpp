@@ -75,7 +75,7 @@ void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
   source.workspace("partials", 0, accumulator_type(e.dtype));
   const std::string call = fmt::format(
       "const long m = {0}, n = {1};\n"
-      "  gemm::reduce_splits<{2}>(partials, m, n, {3}, {4}, {5}, [&](long batch) {{\n"
+      "  gemm::reduce_splits<{2}, {4}>(partials, m, n, {3}, {5}, [&](long batch) {{\n"
       "    return {6};\n"
       "  }});",
       source.number(e.m), source.number(e.n), sink.vector, source.number(partial_pitch(e)), splits,

@@ -55,22 +55,27 @@ LATHE_DEVICE void start_dense(Loader& loader, const T* data, long pitch, long fi
 }
 
 // Adds up the sums of the splits, [batch][split][row][pitch], and finishes them. One thread for W columns.
-template <int W, class Accumulator, class MakeSink>
-LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns, long pitch, int splits, long batches,
+template <int W, int kSplits, class Accumulator, class MakeSink>
+LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns, long pitch, long batches,
                                 const MakeSink& sink_of) {
+  constexpr int kAtOnce = kSplits < 4 ? kSplits : 4;  // on the way at the same time
   dependency_wait();
   const long vectors = (columns + W - 1) / W;
   const long index = static_cast<long>(block_x()) * block_threads() + thread_x();
   if (index >= batches * rows * vectors) return;
   const long column = index % vectors * W, row = index / vectors % rows, batch = index / vectors / rows;
-  const Accumulator* from = sums + (batch * splits * rows + row) * pitch + column;
-  Accumulator total[W];
-  read_staged(from, total);
-  for (int split = 1; split < splits; ++split) {
-    Accumulator part[W];
-    read_staged(from + split * rows * pitch, part);
+  const Accumulator* from = sums + (batch * kSplits * rows + row) * pitch + column;
+  Accumulator total[W] = {};
+  LATHE_UNROLL
+  for (int first = 0; first < kSplits; first += kAtOnce) {
+    Accumulator parts[kAtOnce][W];
     LATHE_UNROLL
-    for (int i = 0; i < W; ++i) total[i] += part[i];
+    for (int k = 0; k < kAtOnce; ++k)
+      if (first + k < kSplits) read_staged(from + (first + k) * rows * pitch, parts[k]);
+    LATHE_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) LATHE_UNROLL
+    for (int i = 0; i < W; ++i)
+      if (first + k < kSplits) total[i] += parts[k][i];
   }
   sink_of(batch).put(total, row, column, min_of(columns - column, W));
 }
