@@ -87,8 +87,8 @@ TEST(CudaSplits, EveryTypeOfSums) {
   MatmulAttrs attrs;
   for (DType type : {DType::bf16, DType::f64, DType::i8, DType::i32, DType::i64}) {
     attrs.transpose_b = type == DType::i8;
-    const Dims b = attrs.transpose_b ? Dims{24, 1040} : Dims{1040, 24};
-    const Problem problem = product(attrs, type, {20, 1040}, b, {20, 24});
+    const Dims b = attrs.transpose_b ? Dims{24, 4112} : Dims{4112, 24};
+    const Problem problem = product(attrs, type, {20, 4112}, b, {20, 24});
     check_both(gemm_tactic(), problem, exact(problem));
   }
 }
@@ -98,8 +98,8 @@ TEST(CudaSplits, ProgramsOfBatchesOfSymbolicRows) {
   const Expr batch = Expr::symbol(0), rows = Expr::symbol(1);
   for (const std::vector<int64_t>& symbols : {std::vector<int64_t>{3, 21}, {1, 1}, {2, 130}}) {
     Problem problem = op_problem(attrs,
-                                 {symbolic_operand(DType::f16, {batch, rows, 640}, symbols),
-                                  symbolic_operand(DType::f16, {batch, 640, 40}, symbols)},
+                                 {symbolic_operand(DType::f16, {batch, rows, 2560}, symbols),
+                                  symbolic_operand(DType::f16, {batch, 2560, 40}, symbols)},
                                  {symbolic_operand(DType::f16, {batch, rows, 40}, symbols)},
                                  "in=3; r3=add r0 r1; r4=relu r3; r5=add r4 r2; out r5",
                                  {operand(DType::f16, {40}), symbolic_operand(DType::f16, {batch, rows, 40}, symbols)});
@@ -122,8 +122,8 @@ TEST(CudaSplits, ConvolutionsAndTheirGroups) {
   attrs.pads_begin = attrs.pads_end = {1, 1};
   for (int64_t groups : {1, 2}) {
     attrs.groups = groups;
-    const Tensor w = small_weights(DType::f16, {24, 64, 3, 3});
-    Problem problem = convolution_problem(attrs, operand(DType::f16, {1, 64 * groups, 6, 5}, Layout::channels_last), w);
+    const Tensor w = small_weights(DType::f16, {24, 256, 3, 3});
+    Problem problem = convolution_problem(attrs, operand(DType::f16, {1, 256 * groups, 6, 5}, Layout::channels_last), w);
     problem.outputs[0].dtype = DType::f32;
     problem.operands = {operand(DType::f32, {24, 1, 1})};
     problem.program = *parse_program("in=2; r2=add r0 r1; r3=relu r2; out r3");

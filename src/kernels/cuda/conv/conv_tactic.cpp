@@ -117,6 +117,7 @@ class ConvTactic final : public Tactic {
     const Dims& y = plan.output.opt_dims;
     e.m = 1;
     for (size_t d = 0; d < y.size(); ++d) e.m *= d == 1 ? 1 : y[d];
+    e.taps = plan.attributes.kernel[0] * plan.attributes.kernel[1] * plan.attributes.kernel[2];
     e.n = plan.outputs, e.k = plan.k(), e.batch = plan.attributes.groups;
     return gemm::configs(e);
   }

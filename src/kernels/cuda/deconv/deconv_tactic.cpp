@@ -169,6 +169,7 @@ class DeconvTactic final : public Tactic {
     e.m = 1;
     for (size_t d = 0; d < y.size(); ++d) e.m *= d == 1 ? 1 : y[d];
     e.m = (e.m + plan.phases - 1) / plan.phases;
+    e.taps = plan.taps;
     e.n = plan.outputs, e.k = plan.k(), e.batch = plan.phases * plan.whole.groups;
     return gemm::configs(e);
   }
