@@ -59,7 +59,7 @@ struct Problem {
   int threads = 1;
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
   KernelLimits limits;
-  bool tf32 = false;             // products of f32 may round their operands to TF32
+  bool tf32 = false;  // products of f32 may round their operands to TF32
 
   template <class A>
   const A& attrs() const {

@@ -123,7 +123,8 @@ TEST(CudaSplits, ConvolutionsAndTheirGroups) {
   for (int64_t groups : {1, 2}) {
     attrs.groups = groups;
     const Tensor w = small_weights(DType::f16, {24, 256, 3, 3});
-    Problem problem = convolution_problem(attrs, operand(DType::f16, {1, 256 * groups, 6, 5}, Layout::channels_last), w);
+    Problem problem =
+        convolution_problem(attrs, operand(DType::f16, {1, 256 * groups, 6, 5}, Layout::channels_last), w);
     problem.outputs[0].dtype = DType::f32;
     problem.operands = {operand(DType::f32, {24, 1, 1})};
     problem.program = *parse_program("in=2; r2=add r0 r1; r3=relu r2; out r3");

@@ -9,7 +9,7 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr int64_t kMaxSize = 256;            // of a head
+constexpr int64_t kMaxSize = 256;  // of a head
 constexpr int64_t kMultiprocessors = 132;
 
 bool has_mask(const Problem& problem) { return problem.inputs.size() > 3 && !problem.inputs[3].omitted; }

@@ -29,7 +29,7 @@ struct Extent {
   bool gathered = false;                    // A is read element by element
   int copy_width = 0;                       // of A's loader where a thread stays in its column; 0 = any
   KernelLimits limits;
-  int64_t taps = 1;                         // how often A's elements are read, as parts of different rows
+  int64_t taps = 1;  // how often A's elements are read, as parts of different rows
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 
