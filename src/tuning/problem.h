@@ -39,6 +39,7 @@ enum class Layout : uint8_t { linear, channels_last };
 struct KernelLimits {
   int64_t shared_bytes = 48 << 10;  // of a block
   int cluster = 1;                  // blocks of a cluster (Launch::cluster)
+  bool warpgroups = false;          // four warps may multiply together (wgmma)
 };
 
 struct Problem {

@@ -17,7 +17,7 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr KernelLimits kEmulatedLimits = {227 << 10, 8};
+constexpr KernelLimits kEmulatedLimits = {227 << 10, 8, true};
 constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 16;  // of the start of a block; its end is what matters here
 
@@ -167,7 +167,9 @@ const Backend& test_backend() {
 
 KernelLimits test_limits() {
   const Result<const Architecture*> architecture = parse_target(test_backend().device.target());
-  return architecture ? KernelLimits{(*architecture)->shared_bytes, (*architecture)->cluster} : kEmulatedLimits;
+  return architecture
+             ? KernelLimits{(*architecture)->shared_bytes, (*architecture)->cluster, (*architecture)->warpgroups}
+             : kEmulatedLimits;
 }
 
 }  // namespace lathe::cuda

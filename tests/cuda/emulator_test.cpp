@@ -13,7 +13,8 @@ namespace {
 Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32, uint32_t shared_bytes = 0,
              uint32_t cluster = 1) {
   const std::string source = fmt::format(
-      "#include \"lib/tensor.cuh\"\n#include \"lib/math.cuh\"\nLATHE_PARAMETERS(1)\n"
+      "#include \"lib/tensor.cuh\"\n#include \"lib/math.cuh\"\n#include \"gemm/main_loop.cuh\"\n#include "
+      "\"gemm/panel.cuh\"\nLATHE_PARAMETERS(1)\n"
       "LATHE_KERNEL({}, 1) void lathe_kernel(int* x) {{\n  dependency_wait();\n{}\n}}\n",
       block, body);
   LATHE_ASSIGN(const std::vector<std::byte> object, compile_for_emulator(source));
@@ -77,6 +78,66 @@ TEST(Emulator, SharedMemoryEndsWithItsBlock) {
                               data, 32, 128, 2);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(data, (std::vector<int>{-1, 7}));  // poison
+}
+
+// Panels of 64 rows of 64 elements, as asynchronous copies leave them.
+constexpr std::string_view kWarpgroup = R"(
+    using Rows = gemm::Panel<f16, 64, 64>;
+    char* a = reinterpret_cast<char*>(dynamic_shared());
+    char* b = a + Rows::kBytes;
+    for (int i = thread_x(); i < 64 * 64; i += 128) {
+      *reinterpret_cast<f16*>(a + Rows::offset(i / 64, i % 64)) = from_float<f16>(static_cast<float>(i * 7 % 11 - 5));
+      *reinterpret_cast<f16*>(b + Rows::offset(i / 64, i % 64)) = from_float<f16>(static_cast<float>(i * 5 % 13 - 6));
+    }
+    matrix_units_fence();
+    barrier();
+    float d[8][4] = {};
+    wgmma_fence();
+    for (int step = 0; step < 4; ++step) wgmma_k16<64>(d, a + 32 * step, b + 32 * step, f16{});
+    wgmma_commit();
+)";
+
+TEST(Emulator, WarpgroupsMultiplyPanels) {
+  std::vector<int> data(64 * 64);
+  const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
+    wgmma_wait<0>();
+    for (int j = 0; j < 8; ++j)
+      for (int e = 0; e < 4; ++e)
+        x[(warp() * 16 + lane() / 4 + e / 2 * 8) * 64 + j * 8 + lane() % 4 * 2 + e % 2] = static_cast<int>(d[j][e]);)"),
+                              data, 128, 16384);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int m = 0; m < 64; ++m)
+    for (int n = 0; n < 64; ++n) {
+      int sum = 0;
+      for (int k = 0; k < 64; ++k) sum += ((m * 64 + k) * 7 % 11 - 5) * ((n * 64 + k) * 5 % 13 - 6);
+      EXPECT_EQ(data[static_cast<size_t>(m * 64 + n)], sum);
+    }
+}
+
+TEST(Emulator, WarpgroupsReadUntilTheWait) {
+  std::vector<int> data(128);
+  const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
+    copy_async16(a + 16 * thread_x(), x, 0);  // to the first warp's rows, which the products still read
+    barrier();
+    wgmma_wait<0>();
+    x[thread_x()] = d[0][0] != d[0][0];)"),
+                              data, 128, 16384);
+  ASSERT_TRUE(result) << result.error().message;
+  for (size_t i = 0; i < data.size(); ++i) EXPECT_EQ(data[i], i < 32) << i;  // not a number
+}
+
+TEST(Emulator, MisuseOfWarpgroups) {
+  constexpr std::string_view kCopied = R"(
+    char* a = reinterpret_cast<char*>(dynamic_shared());
+    copy_async16(a + 16 * thread_x(), x, 16);
+    copy_async_commit();
+    copy_async_wait<0>();
+    barrier();
+    float d[8][4] = {};
+    wgmma_k16<64>(d, a, a + 8192, f16{});)";
+  expect_failure(kCopied, "without matrix_units_fence()", 128, 16384);
+  expect_failure("float d[8][4] = {}; wgmma_k16<64>(d, dynamic_shared(), dynamic_shared() + 8192, f16{});",
+                 "wgmma of a panel outside", 128, 8192);
 }
 
 TEST(Emulator, MisuseOfClusters) {

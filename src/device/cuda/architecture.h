@@ -16,6 +16,7 @@ struct Architecture {
   std::string_view family;
   int64_t shared_bytes;  // that a block may have
   int cluster;           // blocks that a cluster may have on every device; 1 = there are none
+  bool warpgroups;       // has wgmma
 };
 
 Result<const Architecture*> find_architecture(int number);

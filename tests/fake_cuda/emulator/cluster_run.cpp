@@ -96,6 +96,9 @@ void ClusterRun::start_thread(size_t index, const int (&first)[3]) {
   thread.arrived = 0;
   thread.uncommitted.clear();
   thread.groups.clear();
+  thread.unfenced = false;
+  thread.products.clear();
+  thread.product_groups.clear();
   thread.stack.prepare(thread.resume, entry);
 }
 
@@ -228,9 +231,36 @@ void ClusterRun::copy_async_wait(int pending) {
   Thread& thread = *threads_[current_];
   for (; thread.groups.size() > static_cast<size_t>(pending); thread.groups.pop_front())
     for (const Copy& copy : thread.groups.front()) {
+      thread.unfenced = true;
       std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
       if (copy.valid) std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.valid));
     }
+}
+
+void ClusterRun::multiply_async(const Product& product) {
+  constexpr size_t kRowBytes = 128, kAtom = 1024, kRows = 64;
+  const auto begin = [](const void* panel) {
+    return static_cast<const unsigned char*>(panel) - reinterpret_cast<uintptr_t>(panel) % kAtom;
+  };
+  if (!is_shared(begin(product.a), kRows * kRowBytes) ||
+      !is_shared(begin(product.b), static_cast<size_t>(product.columns) * kRowBytes))
+    fail("wgmma of a panel outside of shared memory");
+  const size_t first = current_ / launch_->block * launch_->block;
+  for (size_t i = first; i < first + launch_->block; ++i)
+    if (threads_[i]->unfenced) fail("wgmma after copies without matrix_units_fence()");
+  threads_[current_]->products.push_back(product);
+  collect("wgmma", nullptr, 0, nullptr);
+}
+
+void ClusterRun::multiply_async_commit() {
+  Thread& thread = *threads_[current_];
+  thread.product_groups.push_back(std::exchange(thread.products, {}));
+}
+
+void ClusterRun::multiply_async_wait(int pending) {
+  Thread& thread = *threads_[current_];
+  for (; thread.product_groups.size() > static_cast<size_t>(pending); thread.product_groups.pop_front())
+    for (const Product& product : thread.product_groups.front()) product.run(product);
 }
 
 // The fibers are left as they are: device code owns nothing.

@@ -43,6 +43,16 @@ struct WarpExchange {
 };
 using Complete = void (*)(WarpExchange&);
 
+// A thread's part of an asynchronous product of a warpgroup.
+struct Product {
+  const char* type;
+  int columns;
+  float* sums;
+  const void *a, *b;
+  int thread;
+  void (*run)(const Product&);
+};
+
 class ClusterRun {
  public:
   // Empty when all blocks ran to their end.
@@ -59,6 +69,11 @@ class ClusterRun {
   void copy_async(void* shared, const void* global, int bytes, int bytes_valid);
   void copy_async_commit();
   void copy_async_wait(int pending);
+  // Products are computed at the wait, from what shared memory holds then.
+  void multiply_async(const Product& product);
+  void multiply_async_commit();
+  void multiply_async_wait(int pending);
+  void matrix_units_fence() { threads_[current_]->unfenced = false; }
   void dependency_wait() { waited_for_dependency_ = true; }
   [[noreturn]] void fail(const std::string& message);
   // For the handler of a signal: the fiber reports the fault in place of going on.
@@ -80,6 +95,9 @@ class ClusterRun {
     unsigned arrived = 0;  // how often at the cluster's barrier
     std::vector<Copy> uncommitted;
     std::deque<std::vector<Copy>> groups;
+    bool unfenced = false;  // wrote copies that the matrix units may not see yet
+    std::vector<Product> products;
+    std::deque<std::vector<Product>> product_groups;
   };
   struct Block {
     SharedMemory shared;

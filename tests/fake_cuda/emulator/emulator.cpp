@@ -88,6 +88,12 @@ EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void*
 EXPORT void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b) {
   emulator::mma(host->run, shape, d, a, b);
 }
+EXPORT void lathe_emulated_wgmma(const char* type, int columns, void* d, const void* a, const void* b) {
+  host->run.multiply_async({type, columns, static_cast<float*>(d), a, b, host->run.self().thread, emulator::wgmma});
+}
+EXPORT void lathe_emulated_wgmma_commit() { host->run.multiply_async_commit(); }
+EXPORT void lathe_emulated_wgmma_wait(int pending) { host->run.multiply_async_wait(pending); }
+EXPORT void lathe_emulated_matrix_units_fence() { host->run.matrix_units_fence(); }
 EXPORT void lathe_emulated_ldmatrix(unsigned* r, int count, bool transposed, const void* row) {
   emulator::ldmatrix(host->run, r, count, transposed, row);
 }

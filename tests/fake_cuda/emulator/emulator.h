@@ -21,6 +21,10 @@ void* lathe_emulated_peer(const void* shared, int rank);
 // Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
 const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
 void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b);
+void lathe_emulated_wgmma(const char* type, int columns, void* d, const void* a, const void* b);
+void lathe_emulated_wgmma_commit();
+void lathe_emulated_wgmma_wait(int pending);
+void lathe_emulated_matrix_units_fence();
 void lathe_emulated_ldmatrix(unsigned* r, int count, bool transposed, const void* row);
 void lathe_emulated_copy_async(void* shared, const void* global, int bytes, int bytes_valid);
 void lathe_emulated_copy_async_commit();
@@ -103,6 +107,21 @@ LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const 
 }
 LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lathe_emulated_mma("m16n8k32 s8", d, a, b);
+}
+LATHE_DEVICE void matrix_units_fence() { lathe_emulated_matrix_units_fence(); }
+LATHE_DEVICE void wgmma_fence() { lathe_emulated_collect("wgmma_fence", nullptr, 0); }
+LATHE_DEVICE void wgmma_commit() { lathe_emulated_wgmma_commit(); }
+template <int kPending>
+LATHE_DEVICE void wgmma_wait() {
+  lathe_emulated_wgmma_wait(kPending);
+}
+template <int N>
+LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* a, const void* b, f16) {
+  lathe_emulated_wgmma("f16", N, d, a, b);
+}
+template <int N>
+LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* a, const void* b, bf16) {
+  lathe_emulated_wgmma("bf16", N, d, a, b);
 }
 LATHE_DEVICE void ldmatrix_x4(unsigned (&r)[4], const void* row) { lathe_emulated_ldmatrix(r, 4, false, row); }
 LATHE_DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void* row) { lathe_emulated_ldmatrix(r, 4, true, row); }

@@ -100,6 +100,28 @@ void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const u
     accumulate(static_cast<float*>(d), exchange, lane);
 }
 
+void wgmma(const Product& product) {
+  // Chunks of 16 bytes are permuted in rows of 128 by the row's number in its group of eight, from a multiple of 1024
+  // on.
+  const auto element = [&](const void* panel, int row, int k) {
+    const auto start = reinterpret_cast<uintptr_t>(panel);
+    const uintptr_t chunk = start % 128 / 16 + static_cast<uintptr_t>(k) / 8;
+    const uintptr_t at = start / 1024 * 1024 + static_cast<uintptr_t>(row) * 128 +
+                         ((chunk ^ static_cast<uintptr_t>(row % 8)) * 16) + static_cast<uintptr_t>(k) % 8 * 2;
+    uint16_t bits;
+    std::memcpy(&bits, reinterpret_cast<const void*>(at), sizeof bits);
+    return product.type[0] == 'b' ? bf16_to_float(bits) : f16_to_float(bits);
+  };
+  const int warp = product.thread / kWarpSize % 4, lane = product.thread % kWarpSize;
+  for (int j = 0; j < product.columns / 8; ++j)
+    for (int e = 0; e < 4; ++e) {
+      const int row = warp * 16 + lane / 4 + e / 2 * 8, column = j * 8 + lane % 4 * 2 + e % 2;
+      float sum = 0;
+      for (int k = 0; k < 16; ++k) sum += element(product.a, row, k) * element(product.b, column, k);
+      product.sums[j * 4 + e] += sum;
+    }
+}
+
 void ldmatrix(ClusterRun& run, unsigned* r, int count, bool transposed, const void* row) {
   const int lane = run.self().thread % kWarpSize;
   if (lane >= 8 * count)

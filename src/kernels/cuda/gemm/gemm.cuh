@@ -8,6 +8,7 @@
 #include "gemm/parts_loader.cuh"
 #include "gemm/program_loader.cuh"
 #include "gemm/simt_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
 
 namespace gemm {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gemm/panel.cuh"
+#include "gemm/staging.cuh"
 #include "lib/intrinsics.cuh"
 
 namespace gemm {
@@ -57,7 +58,8 @@ struct MmaTile {
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN * kWarpsK;
   static constexpr int kStepK = 32 / static_cast<int>(sizeof(T));
   static constexpr int kSteps = kK / kStepK / kWarpsK;  // of a warp
-  static constexpr bool kAhead = true;                  // reads the next step's fragments while it multiplies
+  static constexpr bool kAsynchronous = false;
+  static constexpr bool kAhead = true;  // reads the next step's fragments while it multiplies
   static constexpr int kBuffers = 2;
   static constexpr int kRowTiles = kWarpM / 16, kColumnTiles = kWarpN / 8;
   using PanelA = Panel<T, kAcrossA ? kK : kM, kAcrossA ? kM : kK, kAcrossA && sizeof(T) == 4>;
@@ -73,12 +75,7 @@ struct MmaTile {
 
   Accumulator acc[kRowTiles][kColumnTiles][4];
 
-  LATHE_DEVICE_MEMBER void clear() {
-    LATHE_UNROLL
-    for (int i = 0; i < kRowTiles; ++i) LATHE_UNROLL
-    for (int j = 0; j < kColumnTiles; ++j) LATHE_UNROLL
-    for (int e = 0; e < 4; ++e) acc[i][j][e] = 0;
-  }
+  LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
 
   LATHE_DEVICE_MEMBER static int slice() { return kWarpsK == 1 ? 0 : warp() / (kWarpsM * kWarpsN); }  // of K
   LATHE_DEVICE_MEMBER static int warp_row() { return warp() / kWarpsN % kWarpsM * kWarpM; }
@@ -107,17 +104,7 @@ struct MmaTile {
 
   // Writes the sums of rows [first, first + rows) of the warp's tile.
   LATHE_DEVICE_MEMBER void stage(Accumulator* to, int pitch, int first, int rows) const {
-    using Pair = Vec<Accumulator, 2>;
-    LATHE_UNROLL
-    for (int i = 0; i < kRowTiles; ++i) {
-      if (i * 16 < first || i * 16 >= first + rows) continue;
-      Accumulator* row = to + (i * 16 - first + lane() / 4) * pitch + lane() % 4 * 2;
-      LATHE_UNROLL
-      for (int j = 0; j < kColumnTiles; ++j) {
-        *reinterpret_cast<Pair*>(row + j * 8) = {acc[i][j][0], acc[i][j][1]};
-        *reinterpret_cast<Pair*>(row + j * 8 + 8 * pitch) = {acc[i][j][2], acc[i][j][3]};
-      }
-    }
+    stage_sums(acc, to, pitch, first, rows);
   }
 
  private:

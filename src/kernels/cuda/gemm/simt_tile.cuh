@@ -22,6 +22,7 @@ struct SimtTile {
   static constexpr bool kAcrossA = kAcrossA_, kAcrossB = kAcrossB_;
   static constexpr int kVector = sizeof(T) >= 8 ? 2 : 4;
   static constexpr int kSteps = kK / kVector;
+  static constexpr bool kAsynchronous = false;
   static constexpr bool kAhead = false;  // registers are for the accumulators
   static constexpr int kBuffers = 1;
   using PanelA = Panel<T, kAcrossA ? kK : kM, kAcrossA ? kM : kK>;

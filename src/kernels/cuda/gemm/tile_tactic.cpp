@@ -24,7 +24,7 @@ constexpr double kClusterMicroseconds = 1.1, kClusterBytesPerMicrosecond = 2.7e6
 constexpr double kStartClocks = 1300, kEndClocks = 1000, kSumClocks = 30, kAccessClocks = 490;
 constexpr int64_t kSharedPerMultiprocessor = 227 * 1024;
 constexpr int64_t kRegistersPerMultiprocessor = 65536;
-constexpr size_t kMaxConfigs = 10;
+constexpr size_t kMaxConfigs = 16;
 
 // K in bytes, so that one list serves all types. Stages at the most.
 struct Shape {
@@ -68,6 +68,22 @@ constexpr auto kTensorCoreShapes = std::to_array<Shape>({
 });
 // clang-format on
 
+// Four warps multiply 64 rows together, 16 of which are a warp's.
+// clang-format off
+constexpr auto kWarpgroupShapes = std::to_array<Shape>({
+    {128, 256, 128, 16, 256, 4},
+    {256, 128, 128, 16, 128, 4},
+    {128, 128, 128, 16, 128, 3},
+    {128, 128, 128, 16, 128, 6},
+    {64, 256, 128, 16, 256, 4},
+    {128, 64, 128, 16, 64, 4},
+    {64, 128, 128, 16, 128, 4},
+    {64, 64, 128, 16, 64, 6},
+    {128, 32, 128, 16, 32, 5},
+    {64, 32, 128, 16, 32, 8},
+});
+// clang-format on
+
 // A warp of 4 x 8 threads: warp_m / 4 x warp_n / 8 elements each.
 constexpr auto kScalarShapes = std::to_array<Shape>({
     {128, 128, 64, 32, 64, 4},
@@ -97,10 +113,12 @@ int64_t blocks(const Tile& tile, const Extent& e) {
 // Multiplications and additions per clock of a multiprocessor that are reached.
 double rate(const Tile& tile, DType dtype) {
   if (tile.unit == Tile::scalar) return dtype == DType::f64 ? 50 : 110;
+  if (tile.unit == Tile::warpgroup) return 1900;
   return dtype == DType::i8 ? 1680 : dtype == DType::f32 ? 420 : 840;
 }
 
 int64_t registers(const Tile& tile, DType dtype) {
+  if (tile.unit == Tile::warpgroup) return tile.warp_m * tile.warp_n / 32 + 64;  // operands stay in shared memory
   const auto words = static_cast<int64_t>(std::max<size_t>(accumulator_size(dtype), 4) / 4);
   const int64_t fragments =
       tile.unit == Tile::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;
@@ -110,14 +128,15 @@ int64_t registers(const Tile& tile, DType dtype) {
 // Clocks that a block keeps a multiprocessor busy: the slowest of multiplying, reading fragments and filling panels.
 double busy_clocks(const Tile& tile, DType dtype, bool gathered) {
   constexpr double kSharedBytesPerClock = 110, kFilledBytesPerClock = 41;
-  constexpr double kWarpShare = 0.54;  // of the multiplications, that one warp can do
+  const double kWarpShare = tile.unit == Tile::warpgroup ? 0.25 : 0.54;  // of the multiplications, that one warp can do
   const auto size = static_cast<double>(size_of(dtype)), speed = rate(tile, dtype);
   const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / speed;
   const double of_warp = static_cast<double>(tile.warp_m * tile.warp_n * tile.k / tile.slices) / (speed * kWarpShare);
   const double warps = static_cast<double>(threads(tile) / tile.slices) / 32;  // that read all of K
   // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
-  const double rows = tile.unit == Tile::scalar ? static_cast<double>(2 * tile.warp_m + tile.warp_n) * 3
-                                                : static_cast<double>(tile.warp_m + tile.warp_n);
+  const double rows = tile.unit == Tile::scalar      ? static_cast<double>(2 * tile.warp_m + tile.warp_n) * 3
+                      : tile.unit == Tile::warpgroup ? static_cast<double>(4 * tile.warp_m + tile.warp_n) / 4
+                                                     : static_cast<double>(tile.warp_m + tile.warp_n);
   const double filled = static_cast<double>((tile.m + tile.n) * tile.k) * size;
   const double shared = (warps * rows * static_cast<double>(tile.k) * size + filled) / kSharedBytesPerClock;
   constexpr double kInstructions = 12;  // for each element that is gathered, 128 at once
@@ -192,48 +211,56 @@ std::vector<int64_t> stage_counts(const Shape& shape, const Tile& tile, const Ex
   constexpr int64_t kShort = 8;
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
   const int64_t room = e.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
-  const int64_t deep = std::min({shape.stages, std::max<int64_t>(panels + 1, 2), room});
-  if (deep < 2) return {};
-  if (deep > 2 && panels <= kShort) return {deep, 2};
+  const int64_t deep =
+      std::min({shape.stages, std::max<int64_t>(panels + 1, tile.unit == Tile::warpgroup ? 3 : 2), room});
+  const int64_t least = tile.unit == Tile::warpgroup ? 3 : 2;
+  if (deep < least) return {};
+  if (deep > least && panels <= kShort) return {deep, least};
   return {deep};
 }
 
-Config encode(const Tile& t, double predicted_us) {
-  return {fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", t.unit == Tile::scalar ? "fma" : "mma", t.m, t.n,
-                      t.k, t.warp_m, t.warp_n, t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits),
-          {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.slices, t.stages, t.splits, t.cluster},
-          predicted_us};
+std::string text_of(const Tile& t) {
+  constexpr std::array<std::string_view, 3> kUnits = {"mma", "fma", "wgmma"};
+  return fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", kUnits[t.unit], t.m, t.n, t.k, t.warp_m, t.warp_n,
+                     t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits);
+}
+
+// The tiles of the shapes that fit, with every number of splits and stages.
+void add_tiles(Tile::Unit unit, std::span<const Shape> shapes, const Extent& e, std::vector<Config>& configs) {
+  // Scalar code reads 8-bit elements four at a time, unrolled.
+  const auto size = std::max<int64_t>(static_cast<int64_t>(size_of(e.dtype)), unit == Tile::scalar ? 4 : 1);
+  for (const Shape& s : shapes) {
+    Tile t{unit, s.m, s.n, s.k_bytes / size, s.warp_m, s.warp_n, s.slices};
+    for (const int64_t splits : split_counts(t, e)) {
+      t.splits = splits;
+      for (const int64_t stages : stage_counts(s, t, e))
+        for (const bool cluster : {false, true}) {
+          t.stages = stages, t.cluster = cluster;
+          std::string text = text_of(t);
+          const bool known =
+              std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.text == text; });
+          if (known || !fits(t, e)) continue;  // short rings of different shapes may be the same
+          configs.push_back({std::move(text),
+                             {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.slices, t.stages, t.splits, t.cluster},
+                             predict(t, e)});
+        }
+    }
+  }
 }
 
 }  // namespace
 
 std::vector<Config> every_config(const Extent& e) {
-  // Scalar code reads 8-bit elements four at a time, unrolled.
-  const auto size = std::max<int64_t>(static_cast<int64_t>(size_of(e.dtype)), e.tensor_core ? 1 : 4);
-  const std::span<const Shape> shapes = e.gathered      ? std::span<const Shape>(kGatheredShapes)
-                                        : e.tensor_core ? std::span<const Shape>(kTensorCoreShapes)
-                                                        : kScalarShapes;
   std::vector<Config> configs;
-  for (const Shape& s : shapes) {
-    Tile tile{e.tensor_core ? Tile::tensor_core : Tile::scalar,
-              s.m,
-              s.n,
-              s.k_bytes / size,
-              s.warp_m,
-              s.warp_n,
-              s.slices,
-              s.stages};
-    for (const int64_t splits : split_counts(tile, e)) {
-      tile.splits = splits;
-      for (const int64_t stages : stage_counts(s, tile, e)) {
-        tile.stages = stages;
-        for (const bool cluster : {false, true}) {
-          tile.cluster = cluster;
-          if (fits(tile, e)) configs.push_back(encode(tile, predict(tile, e)));
-        }
-      }
-    }
-  }
+  if (e.gathered)
+    add_tiles(e.tensor_core ? Tile::tensor_core : Tile::scalar, kGatheredShapes, e, configs);
+  else if (e.tensor_core)
+    add_tiles(Tile::tensor_core, kTensorCoreShapes, e, configs);
+  else
+    add_tiles(Tile::scalar, kScalarShapes, e, configs);
+  const bool rows_along_k = !e.gathered && !e.across_a && !e.across_b;
+  if (e.limits.warpgroups && (e.dtype == DType::f16 || e.dtype == DType::bf16) && rows_along_k)
+    add_tiles(Tile::warpgroup, kWarpgroupShapes, e, configs);
   return configs;
 }
 
@@ -291,6 +318,8 @@ std::string declare_block(const Tile& tile) {
 }
 
 std::string tile_type(const Tile& t, DType dtype, bool across_a, bool across_b) {
+  if (t.unit == Tile::warpgroup)
+    return fmt::format("gemm::WgmmaTile<{}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages);
   if (t.unit == Tile::tensor_core)
     return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
                        t.warp_m, t.warp_n, t.slices, t.stages, across_a, across_b);

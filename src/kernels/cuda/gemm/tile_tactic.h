@@ -10,7 +10,7 @@
 namespace lathe::cuda::gemm {
 
 struct Tile {
-  enum Unit : int64_t { tensor_core, scalar } unit = tensor_core;
+  enum Unit : int64_t { tensor_core, scalar, warpgroup } unit = tensor_core;
   int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
   int64_t warp_m = 0, warp_n = 0;  // of a warp's
   int64_t slices = 1;              // warps along K
