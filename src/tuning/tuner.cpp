@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr size_t kMaxFinalists = 12;
-constexpr size_t kMaxCompiled = 16;     // of them, where each is compiled first
+constexpr size_t kMaxCompiled = 8;     // of them, where each is compiled first
 constexpr double kMayBeWrongBy = 8;    // predictions, between tactics
 constexpr double kCompileShare = 0.6;  // of the budget's seconds
 constexpr double kUnlimited = 1e9;

@@ -113,6 +113,7 @@ class ConvTactic final : public Tactic {
     e.tensor_core = gemm::has_tensor_core(problem, false);
     e.gathered = plan.reading == Reading::gather;
     e.limits = problem.limits;
+    e.operands = gemm::whole_operands(problem);
     e.copy_width = plan.reading == Reading::window ? plan.width : 0;
     const Dims& y = plan.output.opt_dims;
     e.m = 1;

@@ -164,6 +164,7 @@ class DeconvTactic final : public Tactic {
     e.tensor_core = gemm::has_tensor_core(problem, false);
     e.gathered = plan.width == 0;
     e.limits = problem.limits;
+    e.operands = gemm::whole_operands(problem);
     e.copy_width = plan.width;
     const Dims& y = problem.outputs[0].opt_dims;
     e.m = 1;

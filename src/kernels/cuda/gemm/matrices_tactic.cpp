@@ -191,6 +191,7 @@ Extent extent_of(const Problem& problem, const Product& p) {
   e.dtype = problem.inputs[0].dtype;
   e.output = problem.outputs[0].dtype;
   e.limits = problem.limits;
+  e.operands = whole_operands(problem);
   e.across_a = p.a.across, e.across_b = p.b.across;
   e.tensor_core = has_tensor_core(problem, p.a.across || p.b.across);
   const Dims out = opt_whole_dims(p.problem.outputs[0]);

@@ -4,27 +4,13 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/cuda/gemm/tile_cost.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda::gemm {
 namespace {
 
-// The cost model is of one H200. Its constants were fitted to 2,100 measured times of 23 products and convolutions in
-// float16, which it meets within 10 % mostly, and orders so that the best is among the first eight.
-constexpr int64_t kMultiprocessors = 132;
-constexpr int64_t kClusterMultiprocessors = 117;  // where clusters of more than two blocks find room
-constexpr double kClocksPerMicrosecond = 1700;
-constexpr double kMemoryBytesPerMicrosecond = 4.2e6, kCacheBytesPerMicrosecond = 10e6;
-constexpr int64_t kCacheBytes = 40'000'000;
-constexpr double kLaunchMicroseconds = 0.7;
-// What it takes to add up splits: in a launch of their own, in a cluster.
-constexpr double kSplitMicroseconds = 1.05, kSplitBytesPerMicrosecond = 2.4e6;
-constexpr double kClusterMicroseconds = 1.1, kClusterBytesPerMicrosecond = 2.7e6;
-// Clocks: of a block until its first panel is there; of its end, alone and for each sum of a thread; of an access.
-constexpr double kStartClocks = 1300, kEndClocks = 1000, kSumClocks = 30, kAccessClocks = 490;
-constexpr int64_t kSharedPerMultiprocessor = 227 * 1024;
-constexpr int64_t kRegistersPerMultiprocessor = 65536;
-constexpr size_t kMaxConfigs = 16;
+constexpr size_t kMaxConfigs = 10;
 
 // K in bytes, so that one list serves all types. Stages at the most.
 struct Shape {
@@ -104,81 +90,10 @@ constexpr auto kGatheredShapes = std::to_array<Shape>({
     {64, 64, 64, 32, 32, 3},
 });
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t blocks(const Tile& tile, const Extent& e) {
-  return ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * tile.splits * e.batch;
-}
-
-// Multiplications and additions per clock of a multiprocessor that are reached.
-double rate(const Tile& tile, DType dtype) {
-  if (tile.unit == Tile::scalar) return dtype == DType::f64 ? 50 : 110;
-  if (tile.unit == Tile::warpgroup) return 1900;
-  return dtype == DType::i8 ? 1680 : dtype == DType::f32 ? 420 : 840;
-}
-
-int64_t registers(const Tile& tile, DType dtype) {
-  if (tile.unit == Tile::warpgroup) return tile.warp_m * tile.warp_n / 32 + 64;  // operands stay in shared memory
-  const auto words = static_cast<int64_t>(std::max<size_t>(accumulator_size(dtype), 4) / 4);
-  const int64_t fragments =
-      tile.unit == Tile::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;
-  return tile.warp_m * tile.warp_n / 32 * words + fragments + (words == 2 ? 72 : 48);
-}
-
-// Clocks that a block keeps a multiprocessor busy: the slowest of multiplying, reading fragments and filling panels.
-double busy_clocks(const Tile& tile, DType dtype, bool gathered) {
-  constexpr double kSharedBytesPerClock = 110, kFilledBytesPerClock = 41;
-  const double kWarpShare = tile.unit == Tile::warpgroup ? 0.25 : 0.54;  // of the multiplications, that one warp can do
-  const auto size = static_cast<double>(size_of(dtype)), speed = rate(tile, dtype);
-  const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / speed;
-  const double of_warp = static_cast<double>(tile.warp_m * tile.warp_n * tile.k / tile.slices) / (speed * kWarpShare);
-  const double warps = static_cast<double>(threads(tile) / tile.slices) / 32;  // that read all of K
-  // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
-  const double rows = tile.unit == Tile::scalar      ? static_cast<double>(2 * tile.warp_m + tile.warp_n) * 3
-                      : tile.unit == Tile::warpgroup ? static_cast<double>(4 * tile.warp_m + tile.warp_n) / 4
-                                                     : static_cast<double>(tile.warp_m + tile.warp_n);
-  const double filled = static_cast<double>((tile.m + tile.n) * tile.k) * size;
-  const double shared = (warps * rows * static_cast<double>(tile.k) * size + filled) / kSharedBytesPerClock;
-  constexpr double kInstructions = 12;  // for each element that is gathered, 128 at once
-  const double gather = gathered ? static_cast<double>(tile.m * tile.k) * kInstructions / 128 : 0;
-  return std::max({multiply, of_warp, shared, filled / kFilledBytesPerClock, gather});
-}
-
-double clocks(const Tile& tile, const Extent& e) {
-  const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
-  const bool scattered = tile.cluster && tile.splits > 2;
-  const int64_t each = ceil_div(blocks(tile, e), scattered ? kClusterMultiprocessors : kMultiprocessors);
-  const int64_t resident =
-      std::max<int64_t>(1, std::min(kSharedPerMultiprocessor / shared_bytes(tile, e.dtype),
-                                    kRegistersPerMultiprocessor / (registers(tile, e.dtype) * threads(tile))));
-  const double panel = busy_clocks(tile, e.dtype, e.gathered);
-  // Alone, a block waits for memory between panels, and at both ends.
-  const double alone = kStartClocks +
-                       panels * std::max(0.91 * panel, kAccessClocks / static_cast<double>(tile.stages - 1)) +
-                       kSumClocks * static_cast<double>(tile.m * tile.n) / static_cast<double>(threads(tile));
-  return std::max(static_cast<double>(each) * (panel * panels + kEndClocks),
-                  static_cast<double>(ceil_div(each, resident)) * alone);
-}
-
-double predict(const Tile& tile, const Extent& e) {
-  const auto size = static_cast<double>(size_of(e.dtype)), outputs = static_cast<double>(e.m * e.n * e.batch);
-  const double bytes = static_cast<double>((e.m / e.taps + e.n) * e.k * e.batch) * size +
-                       outputs * static_cast<double>(size_of(e.output));
-  const double memory =
-      bytes / (bytes > static_cast<double>(kCacheBytes) ? kMemoryBytesPerMicrosecond : kCacheBytesPerMicrosecond);
-  const double time = std::max(clocks(tile, e) / kClocksPerMicrosecond, memory) + kLaunchMicroseconds;
-  if (tile.splits == 1) return time;
-  const double moved = outputs * static_cast<double>(accumulator_size(e.dtype));
-  const auto splits = static_cast<double>(tile.splits);
-  return tile.cluster ? time + kClusterMicroseconds + moved * (splits - 1) / kClusterBytesPerMicrosecond
-                      : time + kSplitMicroseconds + moved * (splits + 1) / kSplitBytesPerMicrosecond;
-}
-
 bool fits(const Tile& tile, const Extent& e) {
   if (shared_bytes(tile, e.dtype) > e.limits.shared_bytes) return false;
   if (tile.cluster && (tile.splits == 1 || tile.splits > e.limits.cluster)) return false;
-  if (registers(tile, e.dtype) > 255 || registers(tile, e.dtype) * threads(tile) > kRegistersPerMultiprocessor)
-    return false;
+  if (!fits_registers(tile, e.dtype)) return false;
   // 32-bit panels across K are permuted within 128 bytes.
   if (tile.unit == Tile::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
     return false;
@@ -249,6 +164,15 @@ void add_tiles(Tile::Unit unit, std::span<const Shape> shapes, const Extent& e, 
 }
 
 }  // namespace
+
+int64_t whole_operands(const Problem& problem) {
+  const Dims& dims = problem.outputs[0].opt_dims;
+  return std::count_if(problem.operands.begin(), problem.operands.end(), [&](const Operand& operand) {
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (dims[d] > 1 && (d >= operand.opt_strides.size() || operand.opt_strides[d] == 0)) return false;
+    return true;
+  });
+}
 
 std::vector<Config> every_config(const Extent& e) {
   std::vector<Config> configs;

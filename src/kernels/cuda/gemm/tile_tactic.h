@@ -29,9 +29,12 @@ struct Extent {
   bool gathered = false;                    // A is read element by element
   int copy_width = 0;                       // of A's loader where a thread stays in its column; 0 = any
   KernelLimits limits;
-  int64_t taps = 1;  // how often A's elements are read, as parts of different rows
+  int64_t taps = 1;      // how often A's elements are read, as parts of different rows
+  int64_t operands = 0;  // of the program, that have an element for each of the output's
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
+
+int64_t whole_operands(const Problem& problem);  // Extent::operands
 
 // Best first by the cost model; never empty.
 std::vector<Config> configs(const Extent& extent);

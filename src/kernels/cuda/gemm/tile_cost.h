@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a product takes in tiles, as far as that can be told without measuring.
+#pragma once
+
+#include "kernels/cuda/gemm/tile_tactic.h"
+
+namespace lathe::cuda::gemm {
+
+inline constexpr int64_t kMultiprocessors = 132;  // of the device that is assumed: one H200
+
+double predict(const Tile& tile, const Extent& extent);  // microseconds
+
+int64_t registers(const Tile& tile, DType dtype);  // of a thread
+int64_t blocks(const Tile& tile, const Extent& extent);
+bool fits_registers(const Tile& tile, DType dtype);
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace lathe::cuda::gemm
