@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/cuda/gemm/tile_cost.h"
+#include "kernels/cuda/gemm/tile_cost_tactic.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda::gemm {

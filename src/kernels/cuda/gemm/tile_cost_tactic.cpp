@@ -2,7 +2,7 @@
 // The constants were fitted to 3,200 measured times of 68 products and convolutions in float16 on one H200. Among the
 // first eight by the prediction is the best of each, or one that is 0.2 % slower on average; predictions are within 13
 // % of each other's proportion mostly.
-#include "kernels/cuda/gemm/tile_cost.h"
+#include "kernels/cuda/gemm/tile_cost_tactic.h"
 
 #include <algorithm>
 
