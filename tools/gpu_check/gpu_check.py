@@ -39,7 +39,7 @@ KERNEL_SUITES = ("Attentions*:Choices*:CudaConv*:Copy*:CudaDeconv*:CudaDepthwise
                  "Files*:Generic*:GemmParts*:Normalizations*:Pointwise*:Poolings*:Prologues*:Reductions*:Resizes*:"
                  "RowPrologues*")
 LIBRARY_SUITES = ("CublasLtTest*", "CudnnTest*")
-SHARDS = 6  # processes that run test cases at the same time
+SHARDS = 8  # processes that run test cases at the same time
 NETWORKS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "yolov8n")
 GFLOP = {"resnet50": 8.2, "mobilenet_v2": 0.61, "efficientnet_b0": 0.80, "yolov8n": 8.9}  # multiply and add, batch 1
 PEAK_TFLOPS, PEAK_TBPS, STEP_US = 790.0, 4.28, 0.8  # measured on an H200; a step's floor within a CUDA graph
@@ -55,12 +55,15 @@ def parse_arguments():
     parser.add_argument("--warm", action="store_true", help="build each network again, with a warm timing cache")
     parser.add_argument("--steps", action="store_true", help="show each network's slowest steps")
     parser.add_argument("--budget", type=float, default=60, help="seconds of tuning for each network")
-    parser.add_argument("--libraries", action="store_true", help="networks: once more with kernels of cuBLASLt and cuDNN")
+    parser.add_argument("--libraries", nargs="*", type=int, metavar="BATCH",
+                        help="networks: once more with kernels of cuBLASLt and cuDNN (at these batches; else at all)")
     parser.add_argument("--cases", default=KERNEL_SUITES, help="test filter of the kernels and sanitizer stages")
     parser.add_argument("--seconds", type=float, default=280, help="limit of each check")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data/conformance")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.libraries = [] if arguments.libraries is None else arguments.libraries or arguments.batches
+    return arguments
 
 
 def environment():
@@ -282,7 +285,7 @@ def check_networks(arguments, folder, peers):
         for batch in arguments.batches:
             result = results[f"{network} {batch}"] = time_network(arguments, network, batch, folder)
             result["torch"] = peers.time(network, batch)
-            result["libraries"] = time_network(arguments, network, batch, folder, True) if arguments.libraries else {}
+            result["libraries"] = time_network(arguments, network, batch, folder, True) if batch in arguments.libraries else {}
             rows.append(network_row(network, batch, result))
             print(*rows[-1], flush=True)
     table(rows, ("network", "batch", "Lathe ms", "libraries ms", "with sync", "torch ms", "speed", "floor ms",
@@ -299,25 +302,28 @@ def check_repeat(arguments, folder):
     return {"equal": status == 0}
 
 
+def sanitize(arguments, tool):
+    # Calls of the driver that fail are ours to handle: some are questions (how many parameters has a kernel?).
+    quiet = ["--report-api-errors=no"] if tool == "memcheck" else []
+    shards = run_shards(arguments, SHARDS, arguments.cases, "compute-sanitizer", f"--tool={tool}", "--error-exitcode=9",
+                        *quiet)
+    found = [out for status, out, _, _ in shards if status == 9]
+    failed = failures(shards)
+    cut = sum(status == 124 for status, *_ in shards)
+    print(f"sanitizer {tool}: {count_passed(shards)} cases passed, {len(failed)} failed, findings in {len(found)} of "
+          f"{SHARDS} processes, {cut} did not end, {max(seconds for *_, seconds in shards):.0f} s", flush=True)
+    for out in found[:4]:
+        print("\n".join([line for line in out.splitlines() if line.startswith("=====")][:20]))
+    for i, (status, out, err, _) in enumerate(shards):
+        if status != 0:
+            (arguments.out / f"{tool}-{i}.log").write_text(out + err)
+    return {"passed": count_passed(shards), "failed": failed, "findings": len(found), "cut": cut}
+
+
 def check_sanitizer(arguments, folder):
-    results = {}
-    for tool in ("memcheck", "racecheck"):
-        # Calls of the driver that fail are ours to handle: some are questions (how many parameters has a kernel?).
-        quiet = ["--report-api-errors=no"] if tool == "memcheck" else []
-        shards = run_shards(arguments, SHARDS, arguments.cases, "compute-sanitizer", f"--tool={tool}",
-                            "--error-exitcode=9", *quiet)
-        found = [out for status, out, _, _ in shards if status == 9]
-        failed = failures(shards)
-        cut = sum(status == 124 for status, *_ in shards)
-        print(f"sanitizer {tool}: {count_passed(shards)} cases passed, {len(failed)} failed, findings in {len(found)} of "
-              f"{SHARDS} processes, {cut} did not end, {max(seconds for *_, seconds in shards):.0f} s", flush=True)
-        for out in found[:4]:
-            print("\n".join([line for line in out.splitlines() if line.startswith("=====")][:20]))
-        for i, (status, out, err, _) in enumerate(shards):
-            if status != 0:
-                (arguments.out / f"{tool}-{i}.log").write_text(out + err)
-        results[tool] = {"passed": count_passed(shards), "failed": failed, "findings": len(found), "cut": cut}
-    return results
+    tools = ("memcheck", "racecheck")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        return dict(zip(tools, pool.map(lambda tool: sanitize(arguments, tool), tools)))
 
 
 def main():
@@ -325,7 +331,7 @@ def main():
     machine = describe_machine()
     print(machine, flush=True)
     results = {"machine": machine, "date": datetime.date.today().isoformat()}
-    checks = {"kernels": check_kernels, "conformance": check_conformance, "sanitizer": check_sanitizer}
+    checks = {"kernels": check_kernels, "conformance": check_conformance}
     arguments.out.mkdir(parents=True, exist_ok=True)
 
     def keep(stage, result):
@@ -336,9 +342,12 @@ def main():
         folder = pathlib.Path(folder)
         ENVIRONMENT["LATHE_CACHE_DIR"] = str(folder / "cache")
         peers = TorchPeers(arguments, folder)
-        running = {stage: pool.submit(checks[stage], arguments, folder) for stage in CHECKS if stage in arguments.only}
+        running = {stage: pool.submit(checks[stage], arguments, folder)
+                   for stage in ("kernels", "conformance") if stage in arguments.only}
         for stage, check in running.items():
             keep(stage, check.result())
+        if "sanitizer" in arguments.only:  # after the others, which have compiled the kernels
+            keep("sanitizer", check_sanitizer(arguments, folder))
         peers.wait_until_compiled()
         ENVIRONMENT["LATHE_CACHE_DIR"] = str(folder / "cold")  # builds that are timed find no kernel of the checks'
         timed = {"shapes": lambda: check_shapes(arguments, folder),
