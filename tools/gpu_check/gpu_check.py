@@ -33,7 +33,7 @@ from shapes import read_shapes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CHECKS = ("kernels", "conformance", "sanitizer")
-TIMED = ("shapes", "networks", "repeat")
+TIMED = ("shapes", "repeat", "networks")
 # Test suites that run kernels: the others have the stand-in driver. The libraries' open the driver themselves.
 KERNEL_SUITES = ("Attentions*:Choices*:CudaConv*:Copy*:CudaDeconv*:CudaDepthwise*:CudaGemm*:CudaGemv*:CudaSplits*:"
                  "Files*:Generic*:GemmParts*:Normalizations*:Pointwise*:Poolings*:Prologues*:Reductions*:Resizes*:"
