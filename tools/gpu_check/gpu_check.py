@@ -34,15 +34,26 @@ from shapes import read_shapes
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CHECKS = ("kernels", "conformance", "sanitizer")
 TIMED = ("shapes", "repeat", "networks")
-# Test suites that run kernels: the others have the stand-in driver. The libraries' open the driver themselves.
-KERNEL_SUITES = ("Attentions*:Choices*:CudaConv*:Copy*:CudaDeconv*:CudaDepthwise*:CudaGemm*:CudaGemv*:CudaSplits*:"
-                 "Files*:Generic*:GemmParts*:Normalizations*:Pointwise*:Poolings*:Prologues*:Reductions*:Resizes*:"
-                 "RowPrologues*")
+# Suites of what calls NVIDIA's libraries: they open the driver themselves.
 LIBRARY_SUITES = ("CublasLtTest*", "CudnnTest*")
 SHARDS = 8  # processes that run test cases at the same time
 NETWORKS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "yolov8n")
 GFLOP = {"resnet50": 8.2, "mobilenet_v2": 0.61, "efficientnet_b0": 0.80, "yolov8n": 8.9}  # multiply and add, batch 1
 PEAK_TFLOPS, PEAK_TBPS, STEP_US = 790.0, 4.28, 0.8  # measured on an H200; a step's floor within a CUDA graph
+
+
+def kernel_suites():
+    """The test suites of files that run kernels on the device of LATHE_TEST_DEVICE; others have the stand-in driver."""
+    suites = set()
+    for path in (ROOT / "tests/cuda").glob("*_test.cpp"):
+        text = path.read_text()
+        if re.search(r"\btest_(backend|device)\(\)", text):
+            suites |= {f"*/{suite}.*" if kind == "_P" else f"{suite}.*"
+                       for kind, suite in re.findall(r"^TEST(_[FP])?\((\w+),", text, re.M)}
+    return ":".join(sorted(suites))
+
+
+KERNEL_SUITES = kernel_suites()
 
 
 def parse_arguments():
@@ -141,7 +152,7 @@ def verdicts(arguments, target, folder):
     report = folder / f"conformance-{target}.json"
     jobs = os.cpu_count() if target == "cpu" else max(2, os.cpu_count() - 4)
     status, out, err, seconds = run([arguments.build / "bin/lathe", "conformance", arguments.data, "--quiet",
-                                     f"--target={target}", "--noTF32", f"--jobs={jobs}", "--timeout=20", "--json", report],
+                                     f"--target={target}", "--noTF32", f"--jobs={jobs}", "--timeout=60", "--json", report],
                                     arguments.seconds)
     print(f"conformance on {target}: {last_lines(out, 1)} ({seconds:.0f} s) {last_lines(err, 3)}", flush=True)
     if not report.exists():
