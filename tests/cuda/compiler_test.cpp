@@ -137,6 +137,42 @@ TEST_F(CacheTest, UnusableFoldersCostNothing) {
   }
 }
 
+TEST_F(CacheTest, WhatWasNotUsedForLongestGoes) {
+  constexpr size_t kCode = 1000;
+  const CubinCache small(folder_.string(), 256 * 5 * kCode);  // four in each folder, with their headers
+  const auto in_one_folder = [](int i) {
+    Digest key{};
+    key[1] = static_cast<std::byte>(i);
+    return key;
+  };
+  const std::vector<std::byte> code(kCode, std::byte{7});
+  const auto now = fs::file_time_type::clock::now();
+  for (int i = 0; i < 4; ++i) {
+    small.store(in_one_folder(i), code);
+    fs::last_write_time(small.path(in_one_folder(i)), now - std::chrono::hours(10 - i));
+  }
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(fs::exists(small.path(in_one_folder(i)))) << i;
+  EXPECT_TRUE(small.find(in_one_folder(0)));  // notes the use
+  small.store(in_one_folder(4), code);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(small.find(in_one_folder(i)).has_value(), i != 1 && i != 2) << i;
+  Digest elsewhere{};
+  elsewhere[0] = std::byte{1};
+  small.store(elsewhere, code);
+  EXPECT_TRUE(small.find(elsewhere));
+  EXPECT_TRUE(small.find(in_one_folder(4)));
+}
+
+TEST(CacheFolder, LimitComesFromTheEnvironment) {
+  unsetenv("LATHE_CACHE_LIMIT");
+  EXPECT_EQ(default_cache_limit(), size_t{1024} << 20);
+  for (const auto& [given, mebibytes] :
+       {std::pair<const char*, size_t>{"64", 64}, {"0", 0}, {"1 GB", 1024}, {"-1", 1024}}) {
+    setenv("LATHE_CACHE_LIMIT", given, 1);
+    EXPECT_EQ(default_cache_limit(), mebibytes << 20) << given;
+  }
+  unsetenv("LATHE_CACHE_LIMIT");
+}
+
 TEST(CacheFolder, ComesFromTheEnvironment) {
   setenv("LATHE_CACHE_DIR", "/tmp/given", 1);
   EXPECT_EQ(default_cache_folder(), "/tmp/given");

@@ -38,7 +38,8 @@ Rate rate(const Tile& tile, DType dtype) {
 // Rows of both panels that all warps together read from shared memory.
 double rows_read(const Tile& tile) {
   const auto m = static_cast<double>(tile.warp_m), n = static_cast<double>(tile.warp_n);
-  const double warps = static_cast<double>(threads(tile) / tile.slices) / 32;  // that read all of K
+  const int64_t of_slice = threads(tile) / tile.slices;  // threads that read all of K
+  const double warps = static_cast<double>(of_slice) / 32;
   // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
   if (tile.unit == Tile::scalar) return warps * (2 * m + n) * 3;
   return tile.unit == Tile::warpgroup ? warps / 4 * (4 * m + n) : warps * (m + n);
@@ -51,7 +52,8 @@ double panel_clocks(const Tile& tile, const Extent& e) {
   const Rate speed = rate(tile, e.dtype);
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
   const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / speed.all;
-  const double of_warp = static_cast<double>(tile.warp_m * tile.warp_n * tile.k / tile.slices) / speed.warp;
+  const int64_t warp_k = tile.k / tile.slices;
+  const double of_warp = static_cast<double>(tile.warp_m * tile.warp_n * warp_k) / speed.warp;
   const double filled = static_cast<double>(tile.m + tile.n) * k_bytes;
   const double shared = (rows_read(tile) * k_bytes + filled) / kSharedBytesPerClock;
   const double gather = e.gathered ? static_cast<double>(tile.m * tile.k) * kGatherClocks : 0;
@@ -85,9 +87,9 @@ double clocks(const Tile& tile, const Extent& e) {
 
 double predict(const Tile& tile, const Extent& e) {
   const auto outputs = static_cast<double>(e.m * e.n * e.batch);
-  const double bytes =
-      static_cast<double>((e.m / e.taps + e.n) * e.k * e.batch) * static_cast<double>(size_of(e.dtype)) +
-      outputs * static_cast<double>(size_of(e.output));
+  const int64_t rows = e.m / e.taps + e.n;  // that are read
+  const double bytes = static_cast<double>(rows * e.k * e.batch) * static_cast<double>(size_of(e.dtype)) +
+                       outputs * static_cast<double>(size_of(e.output));
   const double memory = bytes / (bytes > kCacheBytes ? kMemoryBytesPerMicrosecond : kCacheBytesPerMicrosecond);
   const double time = std::max(clocks(tile, e) / kClocksPerMicrosecond, memory) + kLaunchMicroseconds;
   if (tile.splits == 1) return time;

@@ -103,18 +103,24 @@ LATHE_DEVICE unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu,
                ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])             \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f16) {
-  LATHE_MMA_16816("f16");
-}
-LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], bf16) {
-  LATHE_MMA_16816("bf16");
-}
-#undef LATHE_MMA_16816
 LATHE_DEVICE void mma_m16n8k8(float (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1], f16) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
+LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f16) {
+#if __CUDA_ARCH__ < 800
+  // What sm_75 has: 8 of K at once. Registers alternate between rows, then go on along K.
+  mma_m16n8k8(d, {a[0], a[1]}, {b[0]}, f16{});
+  mma_m16n8k8(d, {a[2], a[3]}, {b[1]}, f16{});
+#else
+  LATHE_MMA_16816("f16");
+#endif
+}
+LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], bf16) {
+  LATHE_MMA_16816("bf16");
+}
+#undef LATHE_MMA_16816
 LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
