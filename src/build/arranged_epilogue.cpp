@@ -67,13 +67,8 @@ std::optional<Region> expression_of(const std::vector<Node*>& nodes) {
   };
   while (expression.grow([&](const Node& node) { return position(&node) < nodes.size(); })) {
   }
-  Region region;
-  region.kind = RegionKind::pointwise;
-  region.root = nodes.back();
-  region.outputs = {nodes.back()->output()};
-  if (expression.size() != nodes.size() || !expression.is_known() || !expression.make_region(position, region))
-    return std::nullopt;
-  return region;
+  if (expression.size() != nodes.size() || !expression.is_known()) return std::nullopt;
+  return expression.region(position);
 }
 
 // The dimension of a root's result that kernels write in vectors: it stays the last, where it matters.

@@ -90,7 +90,12 @@ bool Expression::is_movement_only() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node* node) { return moves_elements(*node); });
 }
 
-bool Expression::make_region(const std::function<size_t(const Node*)>& position, Region& region) const {
+std::optional<Region> Expression::region(const std::function<size_t(const Node*)>& position) const {
+  Node* last = nodes_.front();
+  Region region;
+  region.kind = RegionKind::pointwise;
+  region.root = last;
+  region.outputs = {last->output()};
   region.nodes = nodes_;
   std::sort(region.nodes.begin(), region.nodes.end(), [&](Node* a, Node* b) { return position(a) < position(b); });
   AxisSpace space = space_;
@@ -103,14 +108,13 @@ bool Expression::make_region(const std::function<size_t(const Node*)>& position,
       added = program.add_moved(*node);
     else
       added = program.add_moved(*node, *space.before(*node, views_.at(node)));
-    if (!added) return false;
+    if (!added) return std::nullopt;
   }
-  if (space.extents().size() > plan::kMaxRank) return false;
-  const Node* last = nodes_.front();
-  region.program = program.program().finish(last->output(), region.operands);
+  if (space.extents().size() > plan::kMaxRank) return std::nullopt;
+  region.program = program.program().finish(region.result(), region.operands);
   if (std::any_of(nodes_.begin(), nodes_.end(), [](const Node* node) { return moves_elements(*node); }))
     region.arrangement = program.arrangement(views_.at(last));
-  return true;
+  return region;
 }
 
 bool ArrangedProgram::add(const Node& node, const AxisView& view) {

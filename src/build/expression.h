@@ -27,8 +27,8 @@ class Expression {
   size_t size() const { return nodes_.size(); }
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
 
-  // False when its operands or axes are too many.
-  bool make_region(const std::function<size_t(const ir::Node*)>& position, Region& region) const;
+  // nullopt when its operands or axes are too many.
+  std::optional<Region> region(const std::function<size_t(const ir::Node*)>& position) const;
 
  private:
   std::optional<AxisView> view_through(const ir::Use& use, const ir::Value& value);

@@ -157,10 +157,10 @@ class Grouper {
     expression.trim();
     // What only moves elements is a copy, as a transposition alone is: several of them are one.
     if (expression.is_movement_only() && expression.size() == 1 && last->is(OpKind::transpose)) return;
-    Region region = region_of(RegionKind::pointwise, last);
     const auto at = [&](const Node* node) { return position(node); };
-    while (!expression.make_region(at, region)) expression.drop_last();  // too many operands or axes
-    add(std::move(region), last->output());
+    std::optional<Region> region = expression.region(at);
+    for (; !region; region = expression.region(at)) expression.drop_last();  // too many operands or axes
+    add(*std::move(region), last->output());
   }
 
   // Expressions that only one kernel reads become part of it, where it may compute them.

@@ -29,12 +29,10 @@ std::optional<Region> movement_before(const Node& root, size_t input, const std:
   }
   const std::vector<Node*>& nodes = expression.nodes();
   const bool reorders = std::any_of(nodes.begin(), nodes.end(), [](Node* node) { return reorders_elements(*node); });
-  Region region;
-  region.kind = RegionKind::pointwise;
-  region.root = last;
-  region.outputs = {last->output()};
-  if (!reorders || !expression.is_known() || !expression.make_region(position, region)) return std::nullopt;
-  const Value* source = region.operands[0];
+  if (!reorders || !expression.is_known()) return std::nullopt;
+  std::optional<Region> region = expression.region(position);
+  if (!region) return std::nullopt;
+  const Value* source = region->operands[0];
   const Node* producer = source->producer();
   const bool is_written_so = producer && source->has_single_use() && !moves_elements(*producer) && may_join(*producer);
   if (source->constant() || is_written_so) return std::nullopt;

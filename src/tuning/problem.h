@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "device/kernel_limits.h"
 #include "device/program.h"
 #include "ops/op.h"
 
@@ -34,13 +35,6 @@ Shape whole_dims(const Operand& operand);
 Dims opt_whole_dims(const Operand& operand);
 
 enum class Layout : uint8_t { linear, channels_last };
-
-// What device code may use on every device of the target.
-struct KernelLimits {
-  int64_t shared_bytes = 48 << 10;  // of a block
-  int cluster = 1;                  // blocks of a cluster (Launch::cluster)
-  bool warpgroups = false;          // four warps may multiply together (wgmma)
-};
 
 struct Problem {
   const Attributes* attributes = nullptr;  // of the root op; null = a pure pointwise region

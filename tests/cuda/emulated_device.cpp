@@ -167,9 +167,7 @@ const Backend& test_backend() {
 
 KernelLimits test_limits() {
   const Result<const Architecture*> architecture = parse_target(test_backend().device.target());
-  return architecture
-             ? KernelLimits{(*architecture)->shared_bytes, (*architecture)->cluster, (*architecture)->warpgroups}
-             : kEmulatedLimits;
+  return architecture ? (*architecture)->limits : kEmulatedLimits;
 }
 
 }  // namespace lathe::cuda

@@ -353,8 +353,8 @@ def main():
         folder = pathlib.Path(folder)
         ENVIRONMENT["LATHE_CACHE_DIR"] = str(folder / "cache")
         peers = TorchPeers(arguments, folder)
-        running = {stage: pool.submit(checks[stage], arguments, folder)
-                   for stage in ("kernels", "conformance") if stage in arguments.only}
+        running = {stage: pool.submit(check, arguments, folder)
+                   for stage, check in checks.items() if stage in arguments.only}
         for stage, check in running.items():
             keep(stage, check.result())
         if "sanitizer" in arguments.only:  # after the others, which have compiled the kernels

@@ -10,7 +10,7 @@ enum class Runs { exact, later };
 
 constexpr Architecture kArchitectures[] = {
 #define LATHE_CUDA_ARCHITECTURE(number, code, runs, family, shared, cluster, warpgroups) \
-  {number, code, Runs::runs == Runs::exact, family, int64_t{shared} << 10, cluster, warpgroups},
+  {number, code, Runs::runs == Runs::exact, family, {int64_t{shared} << 10, cluster, warpgroups}},
 #include "device/cuda/architectures.def"
 #undef LATHE_CUDA_ARCHITECTURE
 };

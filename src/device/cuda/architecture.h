@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "device/kernel_limits.h"
 
 namespace lathe::cuda {
 
@@ -14,9 +15,7 @@ struct Architecture {
   std::string_view code;  // "sm_90a": the value of NVRTC's --gpu-architecture
   bool exact;             // its code runs on no other architecture
   std::string_view family;
-  int64_t shared_bytes;  // that a block may have
-  int cluster;           // blocks that a cluster may have on every device; 1 = there are none
-  bool warpgroups;       // has wgmma
+  KernelLimits limits;
 };
 
 Result<const Architecture*> find_architecture(int number);

@@ -67,8 +67,9 @@ std::string CubinCache::path(const Digest& key) const {
 
 std::optional<std::vector<std::byte>> CubinCache::find(const Digest& key) const {
   if (folder_.empty()) return std::nullopt;
+  const std::string name = path(key);
   // Read, not mapped: another process may replace the file at any time.
-  std::FILE* file = std::fopen(path(key).c_str(), "rbe");
+  std::FILE* file = std::fopen(name.c_str(), "rbe");
   if (!file) return std::nullopt;
   std::vector<std::byte> content;
   std::byte block[1 << 16];
@@ -79,7 +80,7 @@ std::optional<std::vector<std::byte>> CubinCache::find(const Digest& key) const 
   const Digest seal = seal_of(key, std::span(content).subspan(kHeader));
   if (std::memcmp(content.data() + kMagic.size(), seal.data(), seal.size()) != 0) return std::nullopt;
   content.erase(content.begin(), content.begin() + kHeader);
-  note_use(path(key));
+  note_use(name);
   return content;
 }
 

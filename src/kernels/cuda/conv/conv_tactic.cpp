@@ -107,18 +107,10 @@ class ConvTactic final : public Tactic {
   std::vector<Config> configs(const Problem& problem) const override {
     Plan plan;
     make_plan(problem, plan);  // refuse() has seen to it that this works
-    gemm::Extent e;
-    e.dtype = problem.inputs[0].dtype;
-    e.output = problem.outputs[0].dtype;
-    e.tensor_core = gemm::has_tensor_core(problem, false);
+    gemm::Extent e = gemm::extent_of(problem, false);
     e.gathered = plan.reading == Reading::gather;
-    e.limits = problem.limits;
-    e.operands = gemm::whole_operands(problem);
     e.copy_width = plan.reading == Reading::window ? plan.width : 0;
-    const Dims& y = plan.output.opt_dims;
-    e.m = 1;
-    for (size_t d = 0; d < y.size(); ++d) e.m *= d == 1 ? 1 : y[d];
-    e.taps = plan.attributes.kernel[0] * plan.attributes.kernel[1] * plan.attributes.kernel[2];
+    e.m = conv::opt_pixels(plan.output), e.taps = plan.taps;
     e.n = plan.outputs, e.k = plan.k(), e.batch = plan.attributes.groups;
     return gemm::configs(e);
   }
@@ -146,7 +138,6 @@ class ConvTactic final : public Tactic {
         fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
                     gemm::tile_type(tile, dtype, false, false), source.number(plan.pixels), plan.outputs, plan.k());
     body += gemm::declare_block(tile);
-    body += "const long batch = block.batch;\n  ";
     body += input_loader(source, problem, plan, tile, emission);
     body += gemm::dense_loader(source,
                                {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,

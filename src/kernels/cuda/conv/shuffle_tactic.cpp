@@ -69,12 +69,11 @@ void put_last(Shuffle& shuffle, size_t first, size_t unit) {
 
 // Neighbouring threads store neighbouring channels: scattered stores cost more than a pass over the result.
 bool fills_vectors(const Operand& output, size_t first, size_t last) {
-  constexpr int64_t kLeastBytes = 8, kLeastRun = 16;
-  const auto size = static_cast<int64_t>(size_of(output.dtype));
+  constexpr int64_t kLeastRun = 16;  // bytes
   int64_t run = 1;
   for (size_t d = last + 1; d-- > first && output.strides[d] == Expr(run);) run *= output.opt_dims[d];
-  return gemm::store_width(output, static_cast<int>(last), last + 1 - first) * size >= kLeastBytes &&
-         run * size >= kLeastRun;
+  return gemm::stores_vectors(output, static_cast<int>(last), last + 1 - first) &&
+         run * static_cast<int64_t>(size_of(output.dtype)) >= kLeastRun;
 }
 
 }  // namespace

@@ -20,6 +20,12 @@ std::string pixels(Source& source, const Operand& output) {
   return fmt::format("conv::Pixels{{{{{}}}, {{}}}}", extents);
 }
 
+int64_t opt_pixels(const Operand& output) {
+  int64_t pixels = 1;
+  for (size_t d = 0; d < output.opt_dims.size(); ++d) pixels *= d == 1 ? 1 : output.opt_dims[d];
+  return pixels;
+}
+
 bool fits_window_loader(const Operand& input, int64_t pixels) {
   constexpr int64_t kMostRows = 256, kMost = int64_t{1} << 30;  // half of what fits: dims may exceed their optimum
   const int64_t images = kMostRows / std::max<int64_t>(pixels, 1) + 2;

@@ -11,6 +11,7 @@ namespace lathe::cuda::conv {
 
 std::string window_type(const cpu::ConvAttributes& attributes);
 std::string pixels(Source& source, const Operand& output);  // a conv::Pixels
+int64_t opt_pixels(const Operand& output);                  // of all images
 
 // Whether WindowLoader's offsets between the pixels of a panel's rows fit 32 bits. `pixels`: rows of each image.
 bool fits_window_loader(const Operand& input, int64_t pixels);

@@ -11,6 +11,7 @@ namespace lathe::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;  // kCopyThreads of the header
+
 struct Plan {
   Operand in, out;  // collapsed; the output's dims are ordered by its strides
   std::optional<Tiles> tiles;

@@ -158,19 +158,10 @@ class DeconvTactic final : public Tactic {
   std::vector<Config> configs(const Problem& problem) const override {
     Plan plan;
     make_plan(problem, plan);  // refuse() has seen to it that this works
-    gemm::Extent e;
-    e.dtype = problem.inputs[0].dtype;
-    e.output = problem.outputs[0].dtype;
-    e.tensor_core = gemm::has_tensor_core(problem, false);
+    gemm::Extent e = gemm::extent_of(problem, false);
     e.gathered = plan.width == 0;
-    e.limits = problem.limits;
-    e.operands = gemm::whole_operands(problem);
     e.copy_width = plan.width;
-    const Dims& y = problem.outputs[0].opt_dims;
-    e.m = 1;
-    for (size_t d = 0; d < y.size(); ++d) e.m *= d == 1 ? 1 : y[d];
-    e.m = (e.m + plan.phases - 1) / plan.phases;
-    e.taps = plan.taps;
+    e.m = (conv::opt_pixels(problem.outputs[0]) + plan.phases - 1) / plan.phases, e.taps = plan.taps;
     e.n = plan.outputs, e.k = plan.k(), e.batch = plan.phases * plan.whole.groups;
     return gemm::configs(e);
   }
@@ -194,7 +185,6 @@ class DeconvTactic final : public Tactic {
         fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
                     gemm::tile_type(tile, dtype, false, false), source.number(plan.rows), plan.outputs, plan.k());
     body += gemm::declare_block(tile);
-    body += "const long batch = block.batch;\n  ";
     body += input_loader(source, plan);
     body += gemm::dense_loader(source,
                                {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,

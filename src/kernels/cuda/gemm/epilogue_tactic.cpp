@@ -47,13 +47,16 @@ int64_t store_width(const Operand& output, int dimension, size_t parts) {
   return width;
 }
 
+bool stores_vectors(const Operand& output, int dimension, size_t parts) {
+  constexpr int64_t kLeastBytes = 8;
+  return store_width(output, dimension, parts) * static_cast<int64_t>(size_of(output.dtype)) >= kLeastBytes;
+}
+
 std::optional<std::string> refuse_parts(const Operand& output) {
   if (output.parts.empty() || output.parts.back() == 1) return std::nullopt;
   if (output.parts.back() == 0) return "a result of one column";
   const int last = output.rank() - 1;
-  constexpr int64_t kLeastBytes = 8;
-  if (unit_dim(output) != last ||
-      store_width(output, last, output.parts.back()) * static_cast<int64_t>(size_of(output.dtype)) < kLeastBytes)
+  if (unit_dim(output) != last || !stores_vectors(output, last, output.parts.back()))
     return "columns in runs that no vector fits";
   return std::nullopt;
 }
@@ -121,7 +124,7 @@ Operand packed_operand(const Tensor& packed) {
 void finish(Source& source, std::string body, const Tile& tile, const Ending& e, Emission& emission) {
   const int64_t kept = tile.cluster ? 1 : tile.splits;
   const Sink sink = declare_sink(source, e, kept, emission);
-  const std::string store = tile.cluster || tile.slices > 1
+  const std::string store = tile.adds_sums()
                                 ? fmt::format("store_sums<{}, {}", sink.vector, tile.cluster ? tile.splits : 1)
                                 : fmt::format("store_tile<{}, {}", sink.vector, slabs(tile, e.dtype));
   body += fmt::format(
@@ -136,6 +139,16 @@ void finish(Source& source, std::string body, const Tile& tile, const Ending& e,
                                             static_cast<uint32_t>(shared_bytes(tile, e.dtype))));
   if (tile.cluster) emission.launches.back().launch.cluster = static_cast<uint32_t>(tile.splits);
   add_reduction(e, kept, emission);
+}
+
+Extent extent_of(const Problem& problem, bool across) {
+  Extent e;
+  e.dtype = problem.inputs[0].dtype;
+  e.output = problem.outputs[0].dtype;
+  e.tensor_core = has_tensor_core(problem, across);
+  e.limits = problem.limits;
+  e.operands = whole_operands(problem);
+  return e;
 }
 
 bool has_tensor_core(const Problem& problem, bool across) {

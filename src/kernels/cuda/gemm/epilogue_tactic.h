@@ -33,6 +33,7 @@ Operand packed_operand(const Tensor& packed);  // what a source declares for pre
 
 // Elements of the output that are written at once; its columns consist of `parts` dimensions, the last is `dimension`.
 int64_t store_width(const Operand& output, int dimension, size_t parts);
+bool stores_vectors(const Operand& output, int dimension, size_t parts);  // of 8 bytes at least
 // Why the columns of a result with parts are not written where they belong.
 std::optional<std::string> refuse_parts(const Operand& output);
 
@@ -68,5 +69,8 @@ void finish(Source& source, std::string body, const Tile& tile, const Ending& en
 
 // Whether tensor cores multiply the problem's type; panels across K are transposed for 16-bit elements and f32 only.
 bool has_tensor_core(const Problem& problem, bool across);
+
+// What of a product's extent does not depend on its sizes.
+Extent extent_of(const Problem& problem, bool across);
 
 }  // namespace lathe::cuda::gemm

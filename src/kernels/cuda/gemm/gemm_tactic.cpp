@@ -81,7 +81,6 @@ class GemmTactic final : public Tactic {
                                    gemm::tile_type(tile, problem.inputs[0].dtype, p.a.across, p.b.across),
                                    source.number(p.m), source.number(p.n), source.number(p.k));
     body += gemm::declare_block(tile);
-    body += "const long batch = block.batch;\n  ";
     body += p.a.has_parts() ? gemm::parts_loader(source, problem.inputs[0], p.a, batch_offset(source, p, p.a))
                             : gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1,
                                                 dense_operand(source, p, true), tile, emission);

@@ -8,8 +8,6 @@ namespace gemm {
 
 template <class Tile>
 inline constexpr int kStageBytes = Tile::PanelA::kBytes + Tile::PanelB::kBytes;
-template <class Tile>
-inline constexpr int kRingBytes = Tile::kStages* kStageBytes<Tile>;
 
 // The panel of the ring's slot for A; B's is behind it.
 template <class Tile>

@@ -187,13 +187,8 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
 }
 
 Extent extent_of(const Problem& problem, const Product& p) {
-  Extent e;
-  e.dtype = problem.inputs[0].dtype;
-  e.output = problem.outputs[0].dtype;
-  e.limits = problem.limits;
-  e.operands = whole_operands(problem);
+  Extent e = extent_of(problem, p.a.across || p.b.across);
   e.across_a = p.a.across, e.across_b = p.b.across;
-  e.tensor_core = has_tensor_core(problem, p.a.across || p.b.across);
   const Dims out = opt_whole_dims(p.problem.outputs[0]);
   e.n = out.back();
   e.k = p.opt_k;

@@ -126,9 +126,8 @@ std::vector<int64_t> stage_counts(const Shape& shape, const Tile& tile, const Ex
   constexpr int64_t kShort = 8;
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
   const int64_t room = e.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
-  const int64_t deep =
-      std::min({shape.stages, std::max<int64_t>(panels + 1, tile.unit == Tile::warpgroup ? 3 : 2), room});
   const int64_t least = tile.unit == Tile::warpgroup ? 3 : 2;
+  const int64_t deep = std::min({shape.stages, std::max(panels + 1, least), room});
   if (deep < least) return {};
   if (deep > least && panels <= kShort) return {deep, least};
   return {deep};
@@ -151,13 +150,13 @@ void add_tiles(Tile::Unit unit, std::span<const Shape> shapes, const Extent& e, 
       for (const int64_t stages : stage_counts(s, t, e))
         for (const bool cluster : {false, true}) {
           t.stages = stages, t.cluster = cluster;
-          std::string text = text_of(t);
-          const bool known =
-              std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.text == text; });
-          if (known || !fits(t, e)) continue;  // short rings of different shapes may be the same
-          configs.push_back({std::move(text),
-                             {t.unit, t.m, t.n, t.k, t.warp_m, t.warp_n, t.slices, t.stages, t.splits, t.cluster},
-                             predict(t, e)});
+          if (!fits(t, e)) continue;
+          std::vector<int64_t> values = {t.unit,   t.m,      t.n,      t.k,      t.warp_m,
+                                         t.warp_n, t.slices, t.stages, t.splits, t.cluster};
+          // Short rings of different shapes may be the same.
+          if (std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.values == values; }))
+            continue;
+          configs.push_back({text_of(t), std::move(values), predict(t, e)});
         }
     }
   }
@@ -218,7 +217,7 @@ int64_t staging_bytes(const Tile& tile, DType dtype, int64_t slabs) {
 }  // namespace
 
 int64_t slabs(const Tile& tile, DType dtype) {
-  if (tile.cluster || tile.slices > 1) return 1;
+  if (tile.adds_sums()) return 1;
   // The program stands in the code once for each, and what a block stages keeps other blocks out.
   const int64_t most = std::max<int64_t>(ring_bytes(tile, dtype), 40 * 1024);
   int64_t slabs = 1;
@@ -238,7 +237,10 @@ std::string accumulator_type(DType dtype) {
 size_t accumulator_size(DType dtype) { return size_of(dtype) == 8 ? 8 : 4; }
 
 std::string declare_block(const Tile& tile) {
-  return fmt::format("const gemm::Block block = gemm::block_of<Tile, {}>(m, n, k, {});\n  ", tile.cluster, tile.splits);
+  return fmt::format(
+      "const gemm::Block block = gemm::block_of<Tile, {}>(m, n, k, {});\n"
+      "  const long batch = block.batch;\n  ",
+      tile.cluster, tile.splits);
 }
 
 std::string tile_type(const Tile& t, DType dtype, bool across_a, bool across_b) {

@@ -17,6 +17,7 @@ struct Tile {
   int64_t stages = 0;              // panels in the ring
   int64_t splits = 1;              // of K
   bool cluster = false;            // the splits are blocks of a cluster, which add up their sums
+  bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
   bool operator==(const Tile&) const = default;
 };
 
@@ -46,7 +47,7 @@ int64_t slabs(const Tile& tile, DType dtype);         // pieces in which a warp'
 int64_t shared_bytes(const Tile& tile, DType dtype);  // of the ring and of the staging, which share memory
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
-// The text that declares `block`, of a product whose extents have the names m, n and k.
+// The text that declares `block` and its `batch`, of a product whose extents have the names m, n and k.
 std::string declare_block(const Tile& tile);
 std::string tile_type(const Tile& tile, DType dtype, bool across_a, bool across_b);
 

@@ -90,21 +90,18 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 
 // d += a * b: 64 rows of a, N rows of b, 16 columns of each; a thread's sums are those of mma_m16n8k16 for its warp's
 // 16 rows and each 8 columns. Every thread of the four warps comes here.
-template <int N>
-LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, f16) {
+template <int N, class T>
+LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
+  static_assert(is_same<T, f16> || is_same<T, bf16>, "16-bit floats");
   const uint64 a = panel_descriptor(panel_a), b = panel_descriptor(panel_b);
-  if constexpr (N == 32) LATHE_WGMMA_32("f16");
-  if constexpr (N == 64) LATHE_WGMMA_64("f16");
-  if constexpr (N == 128) LATHE_WGMMA_128("f16");
-  if constexpr (N == 256) LATHE_WGMMA_256("f16");
-}
-template <int N>
-LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, bf16) {
-  const uint64 a = panel_descriptor(panel_a), b = panel_descriptor(panel_b);
-  if constexpr (N == 32) LATHE_WGMMA_32("bf16");
-  if constexpr (N == 64) LATHE_WGMMA_64("bf16");
-  if constexpr (N == 128) LATHE_WGMMA_128("bf16");
-  if constexpr (N == 256) LATHE_WGMMA_256("bf16");
+#define LATHE_WGMMA(n)                                             \
+  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_##n("f16"); \
+  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_##n("bf16")
+  LATHE_WGMMA(32);
+  LATHE_WGMMA(64);
+  LATHE_WGMMA(128);
+  LATHE_WGMMA(256);
+#undef LATHE_WGMMA
 }
 #undef LATHE_WGMMA_32
 #undef LATHE_WGMMA_64

@@ -151,7 +151,7 @@ double predict(const Problem& problem, const Call& call) {
   for (size_t d = 2; d < y.size(); ++d) e.m *= y[d];
   e.n = y[1] / a.groups;
   e.taps = a.kernel[0] * a.kernel[1] * a.kernel[2];
-  e.k = problem.inputs[1].constant->dims()[1] * a.kernel[0] * a.kernel[1] * a.kernel[2];
+  e.k = problem.inputs[1].constant->dims()[1] * e.taps;
   e.batch = a.groups;
   // Our own tiles reach nine tenths of the library's speed where they do well.
   return 0.9 * gemm::configs(e).front().predicted_us;
