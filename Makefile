@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 DEVICE ?= cpu
 PYTHON := .venv/bin/python
 
-.PHONY: help format setup build test demo lint bench clean
+.PHONY: help format setup build test demo lint bench gpu-check clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -14,6 +14,7 @@ help:
 	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so"
 	@echo "make lint    formatting (make format mends it), layers, file sizes, clang-tidy"
 	@echo "make bench   speed and memory against ONNX Runtime"
+	@echo "make gpu-check   on a GPU: checks every kernel, times kernels and networks, prints tables"
 	@echo "make clean   removes what was built (PRESET=debug|asan|tsan chooses another build)"
 
 setup:
@@ -37,6 +38,10 @@ lint: build
 
 format:
 	@git ls-files "*.h" "*.cpp" | xargs clang-format -i
+
+gpu-check: build
+	@$(PYTHON) tools/conformance_data.py
+	@$(PYTHON) tools/gpu_check/gpu_check.py --build $(BUILD)
 
 bench: build
 	@$(PYTHON) bench/vs_onnxruntime.py

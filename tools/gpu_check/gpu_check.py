@@ -13,17 +13,19 @@ what is timed:
   networks     four networks, float16, batch 1 and 32: GPU time with CUDA graph, beside torch.compile and the floor
   repeat       1,000 runs of a network give equal bits
 
-The build folder is one made by `cmake --build build`, on this machine or another: its programs run where there is a
-driver and an NVRTC. Results are written to OUT as JSON.
+A build tree is brought up to date first. A folder of programs that were built on another machine is taken as it is:
+they run where there is a driver and an NVRTC. Results are written to OUT as JSON.
 """
 import argparse
 import concurrent.futures
 import datetime
 import glob
+import importlib.util
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -73,8 +75,25 @@ def parse_arguments():
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data/conformance")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
     arguments = parser.parse_args()
+    if not (arguments.build / "bin").is_dir():
+        parser.error(f"{arguments.build} holds no programs: `make gpu-check` builds them, and runs this")
+    if importlib.util.find_spec("torch") is None and not arguments.without_torch:
+        print("torch is not installed for this Python: nothing is compared with it", flush=True)
+        arguments.without_torch = True
     arguments.libraries = [] if arguments.libraries is None else arguments.libraries or arguments.batches
     return arguments
+
+
+def build(folder):
+    """Nothing stale is measured: a build tree's programs are built anew, of which the default target lacks one."""
+    if not (folder / "CMakeCache.txt").exists():
+        return
+    started = time.monotonic()
+    result = subprocess.run(["cmake", "--build", folder, "--parallel", "--target", "all", "bench_networks"],
+                            capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{folder} does not build:\n{last_lines(result.stdout + result.stderr, 30)}")
+    print(f"build: up to date, {time.monotonic() - started:.0f} s", flush=True)
 
 
 def environment():
@@ -102,8 +121,10 @@ def run(command, timeout=600, **variables):
 
 
 def describe_machine():
-    status, out, _, _ = run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
-    return out.strip() if status == 0 else "no GPU"
+    if not shutil.which("nvidia-smi"):
+        sys.exit("gpu_check: nvidia-smi is not found: this needs a GPU and NVIDIA's driver; `make test` needs neither")
+    status, out, err, _ = run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
+    return out.strip() if status == 0 else sys.exit(f"gpu_check: nvidia-smi finds no GPU: {last_lines(out + err, 2)}")
 
 
 def table(rows, header):
@@ -182,7 +203,7 @@ def check_shapes(arguments, folder):
         folder / f"shapes.{suffix}" for suffix in ("onnx", "engine", "json"))
     for command in ([sys.executable, tool, "write", model],
                     [arguments.build / "bin/lathe", "build", model, "-o", engine, "--target=cuda",
-                     f"--buildBudget={arguments.budget}"],
+                     f"--buildBudget={2 * arguments.budget}"],  # a hundred operators, twice a network's
                     [arguments.build / "bin/lathe", "inspect", engine, "--json", report]):
         status, _, err, seconds = run(command)
         if status != 0:
@@ -341,6 +362,7 @@ def main():
     arguments = parse_arguments()
     machine = describe_machine()
     print(machine, flush=True)
+    build(arguments.build)
     results = {"machine": machine, "date": datetime.date.today().isoformat()}
     checks = {"kernels": check_kernels, "conformance": check_conformance}
     arguments.out.mkdir(parents=True, exist_ok=True)
