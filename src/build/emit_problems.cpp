@@ -61,12 +61,30 @@ Operand Emitter::along_axes(Operand operand, const AxisView& view, const Shape& 
   return operand;
 }
 
+// The same of what a pad node reads, which has the view.
+Operand Emitter::padded_along(const Value* value, const AxisView& view, const Shape& axes,
+                              const ConstantPadding& padding) const {
+  Operand operand = along_axes(operand_of(value), view, axes);
+  operand.padding = {Shape(axes.size(), 0), static_cast<float>(padding.value)};
+  for (size_t d = 0; d < view.axes.size(); ++d) {
+    if (padding.begin[d] + padding.end[d] == 0) continue;
+    const size_t axis = view.axes[d][0];
+    operand.dims[axis] = value->shape()[d];
+    operand.padding->begin[axis] = padding.begin[d];
+  }
+  operand.opt_dims = at_optimum(operand.dims);
+  return operand;
+}
+
 // The program's operands and the result of a region that moves elements.
 void Emitter::add_arranged(const Region& region, Problem& problem) const {
   const Region::Arrangement& arrangement = *region.arrangement;
   for (size_t i = 0; i < region.operands.size(); ++i) {
     const AxisView& view = arrangement.operands[i];
-    problem.operands.push_back(along_axes(operand_in(region, region.operands[i], view.shape), view, arrangement.axes));
+    const Value* value = region.operands[i];
+    const std::optional<ConstantPadding>& padding = arrangement.paddings[i];
+    problem.operands.push_back(padding ? padded_along(value, view, arrangement.axes, *padding)
+                                       : along_axes(operand_in(region, value, view.shape), view, arrangement.axes));
   }
   problem.outputs = {along_axes(operand_of(region.result()), arrangement.result, arrangement.axes)};
   Operand& output = problem.outputs[0];

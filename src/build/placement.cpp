@@ -106,6 +106,14 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
              value->shape() == like->shape();
     });
   };
+  const auto pads_channels_last = [&](const Region& region) {
+    const Value* result = region.result();
+    for (size_t i = 0; region.arrangement && i < region.operands.size(); ++i)
+      if (region.arrangement->paddings[i] && region.operands[i]->rank() == result->rank() &&
+          entry(region.operands[i]).layout == Layout::channels_last)
+        return true;
+    return false;
+  };
   for (const Region& region : regions) {
     for (const Region& part : region.apart)
       if (is_spatial(part) && has_image_rank(part.result())) entry(part.result()).layout = Layout::channels_last;
@@ -118,7 +126,8 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     } else if (region.kind == RegionKind::pointwise || is_arranged_image) {
       const std::optional<Layout> wanted = layout_for_readers(region);
       last = wanted ? *wanted == Layout::channels_last
-                    : (is_arranged_image && has_wide_pixels(result)) || any_channels_last(region.operands, result);
+                    : (is_arranged_image && has_wide_pixels(result)) || any_channels_last(region.operands, result) ||
+                          pads_channels_last(region);
       if (!last && is_image_for_convolution(result)) {
         last = true;
         entry(result).pixel = least_pixel_;

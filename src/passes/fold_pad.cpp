@@ -3,35 +3,21 @@
 #include <limits>
 
 #include "passes/match.h"
+#include "passes/padding.h"
 #include "passes/rewrite.h"
 
 namespace lathe {
 namespace {
 
-struct Padding {
-  Ints begin, end;  // of the spatial axes
-  double value = 0;
-};
-
-// What a pad node adds when it adds constants around the spatial axes only.
-std::optional<Padding> padding_of(const ir::Node* pad) {
-  if (!pad || pad->attrs<PadAttrs>().mode != PadMode::constant) return std::nullopt;
-  const std::optional<Ints> pads = ints_of(pad->input(1)), given = pad->input(3) ? ints_of(pad->input(3)) : Ints();
-  const std::optional<double> value = pad->input(2) ? scalar_of(pad->input(2)) : 0;
-  const int64_t rank = pad->output()->rank();
-  if (!pads || !given || !value || rank < 3) return std::nullopt;
-  Ints axes = *given;
-  for (int64_t i = 0; !pad->input(3) && i < rank; ++i) axes.push_back(i);
-  Padding out{Ints(static_cast<size_t>(rank - 2)), Ints(static_cast<size_t>(rank - 2)), *value};
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    const int64_t begin = (*pads)[i], end = (*pads)[i + axes.size()];
-    if (begin < 0 || end < 0 || (axis < 2 && begin + end != 0)) return std::nullopt;
-    if (axis < 2) continue;
-    out.begin[static_cast<size_t>(axis - 2)] = begin;
-    out.end[static_cast<size_t>(axis - 2)] = end;
+// What a pad node adds when it adds constants around the spatial axes only, which are those that are left.
+std::optional<ConstantPadding> spatial_padding_of(const ir::Node* pad) {
+  std::optional<ConstantPadding> padding = constant_padding_of(pad);
+  if (!padding || padding->begin.size() < 3) return std::nullopt;
+  for (Ints* pads : {&padding->begin, &padding->end}) {
+    if ((*pads)[0] != 0 || (*pads)[1] != 0) return std::nullopt;
+    pads->erase(pads->begin(), pads->begin() + 2);
   }
-  return out;
+  return padding;
 }
 
 Ints sum(const Ints& pads, const Ints& more) {
@@ -49,7 +35,7 @@ bool all_zero(const Ints& values) {
 Result<bool> into_convolution(Rewrite& r) {
   ConvolutionAttrs attrs = r.node->attrs<ConvolutionAttrs>();
   const ir::Node* pad = made_by(r.input(0), OpKind::pad);
-  const std::optional<Padding> padding = padding_of(pad);
+  const std::optional<ConstantPadding> padding = spatial_padding_of(pad);
   if (!padding || padding->value != 0 || attrs.padding_mode != PaddingMode::explicit_round_down) return false;
   attrs.pads_begin = sum(attrs.pads_begin, padding->begin);
   attrs.pads_end = sum(attrs.pads_end, padding->end);
@@ -68,7 +54,7 @@ bool is_non_negative(const ir::Value* value) {
 }
 
 // Whether max pooling may leave the padding out: it never wins, and no window consists of it alone.
-bool never_wins(const Padding& padding, const PoolingAttrs& attrs, const ir::Value* x) {
+bool never_wins(const ConstantPadding& padding, const PoolingAttrs& attrs, const ir::Value* x) {
   if (padding.value > -std::numeric_limits<float>::max() && !(padding.value == 0 && is_non_negative(x))) return false;
   for (size_t i = 0; i < padding.begin.size(); ++i) {
     const int64_t begin = padding.begin[i] + (attrs.pads_begin.empty() ? 0 : attrs.pads_begin[i]);
@@ -82,7 +68,7 @@ bool never_wins(const Padding& padding, const PoolingAttrs& attrs, const ir::Val
 Result<bool> into_pooling(Rewrite& r) {
   PoolingAttrs attrs = r.node->attrs<PoolingAttrs>();
   const ir::Node* pad = made_by(r.input(0), OpKind::pad);
-  const std::optional<Padding> padding = padding_of(pad);
+  const std::optional<ConstantPadding> padding = spatial_padding_of(pad);
   if (!padding || r.node->num_outputs() > 1 || attrs.padding_mode != PaddingMode::explicit_round_down) return false;
   if (attrs.op == PoolingOp::max) {
     if (!never_wins(*padding, attrs, pad->input(0))) return false;

@@ -49,11 +49,19 @@ void cut_pointwise(Problem& problem) {
   const auto is_unit = [&](const Operand& operand, size_t d) { return operand.opt_strides[d] == 1; };
   for (size_t d = 0; dims.size() >= 2 && d < dims.size(); ++d) {
     bool in_vectors = is_unit(problem.outputs[0], d);
-    for (const Operand& operand : problem.operands) in_vectors |= is_unit(operand, d);
-    if (!in_vectors) dims[d] = d == 0 ? small_batch(dims) : std::min(dims[d], kSmallExtent);
+    bool is_padded = false;
+    for (const Operand& operand : problem.operands) {
+      in_vectors |= is_unit(operand, d);
+      is_padded |= operand.padding && operand.opt_dims[d] != dims[d];
+    }
+    if (!in_vectors && !is_padded) dims[d] = d == 0 ? small_batch(dims) : std::min(dims[d], kSmallExtent);
   }
   set_dims(problem.outputs[0], dims);
-  for (Operand& operand : problem.operands) set_dims(operand, dims);
+  for (Operand& operand : problem.operands) {
+    Dims its_dims = dims;
+    for (size_t d = 0; operand.padding && d < dims.size(); ++d) its_dims[d] = std::min(dims[d], operand.opt_dims[d]);
+    set_dims(operand, std::move(its_dims));
+  }
 }
 
 // Of any op: the number of images or rows, which all inputs share that have it. False where contents would have to be

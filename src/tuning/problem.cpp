@@ -51,6 +51,7 @@ std::string operand_text(const Operand& operand) {
   if (mod(operand.offset, kWidest) != Expr(0)) text += "+" + mod(operand.offset, kWidest).to_string();
   if (operand.constant) text += "!";
   for (const size_t count : operand.parts) text += fmt::format("/{}", count);
+  if (operand.padding) text += fmt::format(" in {} from {}", operand.padding->value, to_string(operand.padding->begin));
   return text;
 }
 

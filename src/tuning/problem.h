@@ -26,6 +26,13 @@ struct Operand {
   // Of what an op reads or writes in another order, so that its dimensions need not lie at one stride: how many of
   // `dims`, which are in its order, each of them consists of. Empty = one.
   std::vector<size_t> parts;
+  // Of a pointwise program's operand: the program sees the number wherever the operand, whose `dims` are those of its
+  // memory, has no element. Its rank is the result's.
+  struct Padding {
+    Shape begin;  // in each dimension, where the operand's first element is
+    float value = 0;
+  };
+  std::optional<Padding> padding;
 
   int rank() const { return static_cast<int>(dims.size()); }
 };

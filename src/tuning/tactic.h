@@ -55,6 +55,8 @@ class Tactic {
   virtual bool writes_parts() const { return false; }
   // Whether it reads that input where it lies, by strides, though its dimensions have parts; others are not asked.
   virtual bool reads_parts(size_t /*input*/) const { return false; }
+  // Whether its program's operands may have padding; others are not asked.
+  virtual bool reads_padding() const { return false; }
   virtual std::vector<Config> configs(const Problem& problem) const = 0;  // best guess first
   virtual Result<Emission> emit(const Problem& problem, const Config& config) const = 0;
 };

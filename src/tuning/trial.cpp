@@ -158,6 +158,19 @@ Result<Tensor> apply(const Program& program, const std::vector<Tensor>& register
   return result;
 }
 
+// The content of an operand with padding as the program sees it.
+Result<Tensor> surrounded(const Tensor& content, const Operand::Padding& padding, const Dims& dims) {
+  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, dims));
+  std::fill_n(result.mutable_as<float>(), result.volume(), padding.value);
+  const Dims strides = row_major_strides(dims);
+  int64_t first = 0;
+  for (size_t d = 0; d < dims.size(); ++d) first += *padding.begin[d].as_constant() * strides[d];
+  Walk walk(content.dims(), {strides});
+  for (int64_t i = 0, n = content.volume(); i < n; ++i, walk.next())
+    result.mutable_as<float>()[first + walk.offset(0)] = content.as<float>()[i];
+  return result;
+}
+
 }  // namespace
 
 // The slots' contents after those already there, dense, in f32.
@@ -194,8 +207,14 @@ Result<Tensor> TrialData::expected() const {
     LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
     registers.push_back(outputs[0]);
   }
+  const size_t first = registers.size();
+  const Dims& dims = problem_.outputs[0].opt_dims;
   LATHE_TRY(append(operands_, registers));
-  return apply(problem_.program, registers, problem_.outputs[0].opt_dims);
+  for (size_t i = 0; i < problem_.operands.size(); ++i)
+    if (const auto& padding = problem_.operands[i].padding) {
+      LATHE_ASSIGN(registers[first + i], surrounded(registers[first + i], *padding, dims));
+    }
+  return apply(problem_.program, registers, dims);
 }
 
 TensorArg TrialData::arg(const StepInput& input) const {

@@ -100,6 +100,8 @@ std::optional<std::string> Tuner::refusal_of(const Tactic& tactic, const Problem
     return "a result whose dimensions have parts";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (!problem.inputs[i].parts.empty() && !tactic.reads_parts(i)) return "an input in another order";
+  for (const Operand& operand : problem.operands)
+    if (operand.padding && !tactic.reads_padding()) return "an operand with padding";
   for (const Problem::Prologue& prologue : problem.prologues)
     if (!tactic.takes_prologue(prologue.input)) return "a program before it";
   return tactic.refuse(problem);

@@ -118,6 +118,19 @@ float operand_at(const Tensor& tensor, const Dims& dims, int64_t index) {
   return static_cast<float>(tensor.at_double(offset));
 }
 
+// The same of one around which there is a number.
+float padded_operand_at(const Tensor& tensor, const Operand::Padding& padding, const Dims& dims, int64_t index) {
+  int64_t offset = 0, stride = 1;
+  for (size_t d = dims.size(); d-- > 0; index /= dims[d]) {
+    const int64_t extent = tensor.dims()[d], at = index % dims[d] - *padding.begin[d].as_constant();
+    const bool is_broadcast = extent == 1 && padding.begin[d] == Expr(0);
+    if (!is_broadcast && (at < 0 || at >= extent)) return padding.value;
+    if (!is_broadcast) offset += at * stride;
+    stride *= extent;
+  }
+  return static_cast<float>(tensor.at_double(offset));
+}
+
 // What the program makes of the root's result (if there is one) and its operands: f32, one tensor per output.
 Result<std::vector<Tensor>> apply_program(const Problem& problem, const Tensor* root,
                                           const std::vector<Tensor>& operands) {
@@ -130,7 +143,10 @@ Result<std::vector<Tensor>> apply_program(const Problem& problem, const Tensor* 
   for (int64_t i = 0; i < results[0].volume(); ++i) {
     size_t k = 0;
     if (root) in[k++] = static_cast<float>(root->at_double(i));
-    for (const Tensor& operand : operands) in[k++] = operand_at(operand, dims, i);
+    for (size_t j = 0; j < operands.size(); ++j) {
+      const auto& padding = problem.operands[j].padding;
+      in[k++] = padding ? padded_operand_at(operands[j], *padding, dims, i) : operand_at(operands[j], dims, i);
+    }
     evaluate(problem.program, in, out);
     for (size_t o = 0; o < results.size(); ++o) results[o].mutable_as<float>()[i] = out[o];
   }
@@ -289,6 +305,11 @@ Operand strided_operand(DType dtype, Dims dims, Dims strides) {
 Operand operand(DType dtype, Dims dims, Layout layout) {
   Dims strides = dense_strides(dims, layout);
   return strided_operand(dtype, std::move(dims), std::move(strides));
+}
+
+Operand padded_operand(Operand operand, const Dims& begin, float value) {
+  operand.padding = {to_shape(begin), value};
+  return operand;
 }
 
 Operand symbolic_operand(DType dtype, Shape dims, std::span<const int64_t> symbols, Layout layout) {

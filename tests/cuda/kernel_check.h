@@ -32,6 +32,8 @@ struct CheckOptions {
 
 Operand operand(DType dtype, Dims dims, Layout layout = Layout::linear);
 Operand strided_operand(DType dtype, Dims dims, Dims strides);
+// An operand of a pointwise program that begins there in a result of as many dimensions.
+Operand padded_operand(Operand operand, const Dims& begin, float value);
 // Dims may hold symbols, whose values are `symbols`; dense.
 Operand symbolic_operand(DType dtype, Shape dims, std::span<const int64_t> symbols, Layout layout = Layout::linear);
 Problem pointwise_problem(std::string_view program, std::vector<Operand> operands, std::vector<Operand> outputs);

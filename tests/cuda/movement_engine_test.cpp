@@ -68,6 +68,59 @@ TEST(MovementEngines, AValueAndItsTransposition) {
             Kernels({"pointwise"}));
 }
 
+// Padding is read by the expression that follows it, in the layout of what it pads.
+TEST(MovementEngines, ExpressionsReadPadded) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 8, 5, 7]
+    input %y: f16[n, 8, 8, 9]
+    %w = constant{value=f16[8, 8, 3, 3]{~1}}()
+    %pads = constant{value=i64[8]{0, 0, 1, 2, 0, 0, 2, 0}}()
+    %half = constant{value=f16[]{0.5}}()
+    %c = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%x, %w)
+    %p = pad(%c, %pads, %half)
+    %s = elementwise{op=add}(%p, %y)
+    %r = activation{op=relu}(%s)
+    %z = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%r, %w)
+    %f = cast{to=f32}(%z)
+    output %f)",
+                            {{3, 8, 5, 7}, {3, 8, 8, 9}}, 4e-3, kLeastPixel),
+            Kernels({"copy", "conv", "pointwise", "conv", "copy"}));
+}
+
+// A value that is padded twice, read as it is, and moved.
+TEST(MovementEngines, PaddingAmongMovements) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f32[n, 6, 8]
+    %left = constant{value=i64[2]{2, 0}}()
+    %right = constant{value=i64[2]{0, 2}}()
+    %axis = constant{value=i64[1]{-1}}()
+    %a = pad(%x, %left, _, %axis)
+    %b = pad(%x, %right, _, %axis)
+    %s = elementwise{op=sub}(%a, %b)
+    %t = transpose{perm=[0, 2, 1]}(%s)
+    %e = unary{op=abs}(%t)
+    output %e)",
+                            {{3, 6, 8}}),
+            Kernels({"pointwise"}));
+}
+
+// Where an axis is padded that a reshape then splits, the padding stands alone.
+TEST(MovementEngines, PaddingThatIsSplit) {
+  EXPECT_EQ(run_on_emulator(R"(
+    input %x: f32[6, 10]
+    %pads = constant{value=i64[4]{0, 2, 0, 0}}()
+    %shape = constant{value=i64[3]{6, 4, 3}}()
+    %p = pad(%x, %pads)
+    %r = reshape(%p, %shape)
+    %t = transpose{perm=[2, 0, 1]}(%r)
+    %e = unary{op=abs}(%t)
+    output %e)",
+                            {{6, 10}}),
+            Kernels({"pointwise", "pointwise"}));
+}
+
 // Pixels of few channels are not stored by what computes them.
 TEST(MovementEngines, PixelShuffleOfThreeChannels) {
   for (const char* mode : {"dcr", "crd"})

@@ -88,6 +88,49 @@ TEST_F(Pointwise, TilesOfSymbolicDims) {
   expect(kAdd, problem.operands, problem.outputs, options);
 }
 
+// A number around what an operand holds, in every dimension, in some, in one where vectors run.
+TEST_F(Pointwise, OperandsWithPadding) {
+  const Dims dims = {2, 16, 9, 11};
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    for (const Layout layout : {Layout::linear, Layout::channels_last}) {
+      const Operand out = operand(type, dims, layout);
+      expect("in=1; out r0", {padded_operand(operand(type, {2, 16, 6, 7}, layout), {0, 0, 2, 3}, -1.5f)}, {out});
+      expect("in=1; r1=silu r0; out r1", {padded_operand(operand(type, {1, 8, 6, 8}, layout), {1, 8, 0, 3}, 0)}, {out});
+      expect(kAdd, {padded_operand(operand(type, {2, 9, 9, 11}, layout), {0, 3, 0, 0}, 2), operand(type, dims, layout)},
+             {out});
+      expect("in=3; r3=mul r0 r1; r4=add r3 r2; out r4",
+             {padded_operand(operand(type, {2, 16, 1, 1}, layout), {0, 0, 4, 10}, 1), operand(DType::f32, {16, 1, 1}),
+              operand(type, dims, layout == Layout::linear ? Layout::channels_last : Layout::linear)},
+             {out});
+    }
+}
+
+TEST_F(Pointwise, PaddingWithWhatIsNoNumber) {
+  for (const float value : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()})
+    expect("in=1; r1=sigmoid r0; out r1", {padded_operand(operand(DType::f32, {3, 5}), {2, 1}, value)},
+           {operand(DType::f32, {6, 40})});
+}
+
+// One operand begins where the other does not, and one repeats its elements along a dimension.
+TEST_F(Pointwise, PaddingThatDiffers) {
+  const Dims dims = {4, 6, 40};
+  Operand repeated = padded_operand(strided_operand(DType::f16, {4, 6, 40}, {0, 40, 1}), {0, 2, 0}, 3);
+  repeated.dims[1] = repeated.opt_dims[1] = 4;
+  expect(kAdd, {padded_operand(operand(DType::f16, {4, 6, 24}), {0, 0, 16}, 1), std::move(repeated)},
+         {operand(DType::f16, dims)});
+}
+
+TEST_F(Pointwise, PaddingOfSymbolicDims) {
+  CheckOptions options;
+  options.symbols = {3, 21};
+  const Expr n = Expr::symbol(0), m = Expr::symbol(1);
+  for (const Layout layout : {Layout::linear, Layout::channels_last})
+    expect(kAdd,
+           {padded_operand(symbolic_operand(DType::f16, {n, 16, m}, options.symbols, layout), {0, 0, 5}, 4),
+            symbolic_operand(DType::f16, {n, 16, m + 8}, options.symbols, layout)},
+           {symbolic_operand(DType::f16, {n, 16, m + 8}, options.symbols, layout)}, options);
+}
+
 TEST_F(Pointwise, WritesSeveralOutputs) {
   expect("in=2; r2=mul r0 r1; r3=relu r2; r4=neg r0; out r3 r4 r2",
          {operand(DType::f32, {4, 33}), operand(DType::f32, {33})},

@@ -57,6 +57,16 @@ TEST(CutDown, PointwiseWorkKeepsWhatIsReadInVectors) {
   EXPECT_EQ(cut_down(copy(linear({100000}), linear({100000}))).outputs[0].opt_dims, (Dims{100000}));
 }
 
+// The borders of what is padded stay where they are.
+TEST(CutDown, PaddedWorkKeepsItsBorders) {
+  Problem problem = copy(linear({32, 100, 55, 60}), linear({32, 100, 58, 64}));
+  problem.operands[0].padding = {{0, 0, 1, 4}, 0};
+  const Problem small = cut_down(problem);
+  EXPECT_EQ(small.outputs[0].opt_dims, (Dims{2, 14, 58, 64}));
+  EXPECT_EQ(small.operands[0].opt_dims, (Dims{2, 14, 55, 60}));
+  EXPECT_EQ(small.operands[0].opt_strides, (Dims{14 * 55 * 60, 55 * 60, 60, 1}));
+}
+
 // Rows and columns of parts: [2, 512, 12, 64], read as [1024, 768] and as [2, 512, 768].
 TEST(CutDown, ProductsKeepThePartsOfTheirOperands) {
   const MatmulAttrs matmul;

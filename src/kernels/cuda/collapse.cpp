@@ -12,6 +12,7 @@ Operand with_dims(const Operand& operand) {
   result.dtype = operand.dtype;
   result.constant = operand.constant;
   result.offset = operand.offset;
+  if (operand.padding) result.padding = {{}, operand.padding->value};
   return result;
 }
 
@@ -20,12 +21,14 @@ void append_dim(Operand& to, const Operand& from, size_t dim) {
   to.strides.push_back(from.strides[dim]);
   to.opt_dims.push_back(from.opt_dims[dim]);
   to.opt_strides.push_back(from.opt_strides[dim]);
+  if (from.padding) to.padding->begin.push_back(from.padding->begin[dim]);
 }
 
 // Whether the last dimension of each result only has to be made longer to take up `dim`.
 bool continues(const std::vector<Operand>& results, const std::vector<Operand>& tensors, size_t dim) {
+  const Expr& extent = tensors[0].dims[dim];
   for (size_t k = 0; k < tensors.size(); ++k)
-    if (results[k].strides.back() != tensors[k].strides[dim] * tensors[k].dims[dim]) return false;
+    if (results[k].strides.back() != tensors[k].strides[dim] * extent || tensors[k].dims[dim] != extent) return false;
   return true;
 }
 
@@ -48,6 +51,7 @@ std::vector<Operand> collapse(std::vector<Operand> tensors) {
         continue;
       }
       results[k].dims.back() *= tensors[k].dims[dim];
+      if (results[k].padding) results[k].padding->begin.back() *= tensors[k].dims[dim];
       results[k].opt_dims.back() *= tensors[k].opt_dims[dim];
       results[k].strides.back() = tensors[k].strides[dim];
       results[k].opt_strides.back() = tensors[k].opt_strides[dim];

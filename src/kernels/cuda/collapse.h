@@ -8,7 +8,8 @@ namespace lathe::cuda {
 
 // The same tensors with as few dimensions as possible, at least 1: extents of 1 are dropped, dimensions ordered by the
 // first tensor's strides (its smallest is last), and neighbours merged where all tensors step over both at once.
-// All have the same dims; stride 0 broadcasts.
+// All have the same dims; stride 0 broadcasts. Operands with padding may follow the first: their dimensions that are
+// padded stay apart.
 std::vector<Operand> collapse(std::vector<Operand> tensors);
 
 // Whether every offset into the tensors surely fits 32 bits.

@@ -76,6 +76,8 @@ int vector_width(const Operand& operand) {
   if (unit < 0) return 1;
   int64_t width = kVectorBytes / static_cast<int64_t>(size_of(operand.dtype));
   while (width > 1 && mod(operand.offset, width) != Expr(0)) width /= 2;
+  if (operand.padding)
+    while (width > 1 && mod(operand.padding->begin[static_cast<size_t>(unit)], width) != Expr(0)) width /= 2;
   for (int d = 0; d < operand.rank(); ++d) {
     const size_t i = static_cast<size_t>(d);
     if (d == unit || operand.dims[i] == Expr(1)) continue;
@@ -85,6 +87,7 @@ int vector_width(const Operand& operand) {
 }
 
 Operand broadcast(const Operand& operand, const Operand& to) {
+  if (operand.padding) return operand;
   Operand result = operand;
   result.dims = to.dims;
   result.opt_dims = to.opt_dims;
@@ -171,12 +174,16 @@ std::string Source::index_function(std::string_view name, const Shape& values, s
 void Source::tensor(LaunchArg arg, const Operand& operand, std::string_view name) {
   std::vector<std::string> members;
   const std::string dims = index_function("dim", operand.dims, members);
-  const std::string strides = index_function("stride", operand.strides, members);
+  std::string functions = dims + index_function("stride", operand.strides, members);
+  if (operand.padding)
+    functions +=
+        index_function("begin", operand.padding->begin, members) +
+        fmt::format("  LATHE_DEVICE_MEMBER float fill() const {{ return {}; }}\n", literal(operand.padding->value));
   declarations_ += fmt::format("struct {} {{\n  using Type = {};\n", name, device_type(operand.dtype));
   declarations_ += fmt::format("  static constexpr int kRank = {}, kUnit = {}, kVector = {};\n  Type* data;\n",
                                operand.rank(), unit_dim(operand), vector_width(operand));
   if (!members.empty()) declarations_ += fmt::format("  long {};\n", join(members, ", "));
-  declarations_ += dims + strides + "};\n";
+  declarations_ += functions + "};\n";
   parameters_ += fmt::format("{}{}::Type* {}_data", parameters_.empty() ? "" : ", ", name, name);
   members.insert(members.begin(), fmt::format("{}_data", name));
   objects_ += fmt::format("  const {} {}_{{{}}};\n", name, name, join(members, ", "));
@@ -226,8 +233,9 @@ void Source::declare_program(const ProgramNames& names, const Program& program, 
   for (size_t k = 0; k < operands.size(); ++k) {
     const std::string name = fmt::format("{}{}", names.operand, k);
     input(first_input + k, operands[k], name);
-    members += fmt::format("  {} op{};\n", name, k);
-    objects.push_back(name + "_");
+    const std::string type = operands[k].padding ? fmt::format("Padded<{}>", name) : name;
+    members += fmt::format("  {} op{};\n", type, k);
+    objects.push_back(operands[k].padding ? fmt::format("{{{}_}}", name) : name + "_");
   }
   declarations_ += fmt::format("struct {} {{\n", names.type);
   declarations_ += fmt::format("  static constexpr int kCoordinates = {}, kOutputs = {};\n", std::max<size_t>(rank, 1),

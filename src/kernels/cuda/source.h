@@ -20,7 +20,8 @@ int unit_dim(const Operand& operand);
 // Elements of the longest vector (a power of two, 16 bytes at most) that can be accessed at every multiple of its
 // length along unit_dim(): by the strides, for a first element at a multiple of 16 bytes.
 int vector_width(const Operand& operand);
-// `operand` with the dims of `to`, aligned at the last, with stride 0 where it has extent 1 or no dimension.
+// `operand` with the dims of `to`, aligned at the last, with stride 0 where it has extent 1 or no dimension. What has
+// padding remains as it is.
 Operand broadcast(const Operand& operand, const Operand& to);
 std::string_view device_type(DType dtype);  // its name in lib/types.cuh
 DType raw_type(DType dtype);                // the unsigned integer of its size: bits that are moved as they are

@@ -34,6 +34,7 @@ class GenericTactic final : public Tactic {
  public:
   std::string_view name() const override { return "generic"; }
   bool makes_several_results() const override { return true; }
+  bool reads_padding() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     const Result<Emission> emission = emit_op(problem);

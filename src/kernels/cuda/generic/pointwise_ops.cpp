@@ -94,7 +94,12 @@ Result<Emission> emit_pointwise_program(const Problem& problem) {
   for (size_t i = 0; i < problem.operands.size(); ++i) {
     emission.inputs.push_back({StepInput::operand, i});
     source.input(i, broadcast(problem.operands[i], problem.outputs[0]), fmt::format("Op{}", i));
-    body += fmt::format("    const double r{0} = widen_to<double>(element(Op{0}_, c));\n", i);
+    body += problem.operands[i].padding
+                ? fmt::format(
+                      "    float v{0}[1];\n    load<0>(Padded<Op{0}>{{Op{0}_}}, c, v{0}, 1);\n"
+                      "    const double r{0} = v{0}[0];\n",
+                      i)
+                : fmt::format("    const double r{0} = widen_to<double>(element(Op{0}_, c));\n", i);
   }
   source.declare("#include \"lib/math_f64.cuh\"");
   body += program_lines(problem.program, "double", "    ");

@@ -72,6 +72,44 @@ LATHE_DEVICE void load(const Tensor& tensor, const long (&c)[N], float (&v)[W], 
   for (int i = 0; i < W; ++i) v[i] = i < count ? to_float(from[i * step]) : 0.0f;
 }
 
+// A tensor that a number surrounds: its first element is at begin(i), the number is fill(). Of what is read so, every
+// run of kVector elements along kUnit that starts at a multiple of kVector is one aligned vector.
+template <class Tensor>
+struct Padded {
+  Tensor tensor;
+};
+
+template <int D, int W, class Tensor, int N>
+LATHE_DEVICE void load(const Padded<Tensor>& padded, const long (&c)[N], float (&v)[W], int count) {
+  static_assert(N == Tensor::kRank && D < N, "it has every dimension");
+  using T = typename Tensor::Type;
+  const Tensor& tensor = padded.tensor;
+  long at[N];
+  bool inside = true;
+  LATHE_UNROLL
+  for (int i = 0; i < N; ++i) {
+    at[i] = c[i] - tensor.begin(i);
+    if (i != D) inside &= at[i] >= 0 && at[i] < tensor.dim(i);
+  }
+  const long first = offset_of(tensor, at), step = tensor.stride(D);
+  constexpr int kWidth = kAccess<Tensor, D, W>;
+  LATHE_UNROLL
+  for (int i = 0; i < W; i += kWidth) {
+    const long begin = at[D] + i, end = begin + kWidth;
+    if (inside && begin >= 0 && end <= tensor.dim(D) && i + kWidth <= count) {
+      const Vec<T, kWidth> part = load_vector<kWidth>(tensor.data + first + i * step);
+      LATHE_UNROLL
+      for (int j = 0; j < kWidth; ++j) v[i + j] = to_float(part.at[j]);
+      continue;
+    }
+    LATHE_UNROLL
+    for (int j = 0; j < kWidth; ++j) {
+      const bool is_held = inside && begin + j >= 0 && begin + j < tensor.dim(D) && i + j < count;
+      v[i + j] = is_held ? to_float(tensor.data[first + (i + j) * step]) : tensor.fill();
+    }
+  }
+}
+
 // Converts and writes the first `count` of W elements.
 template <int D, int W, class Tensor, int N>
 LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {

@@ -62,7 +62,9 @@ struct TilePlan {
 
 std::optional<TilePlan> plan_tiles(const Problem& collapsed) {
   constexpr size_t kMaxStaged = 4;  // for want of shared memory
-  if (collapsed.outputs.size() != 1) return std::nullopt;
+  const auto is_padded = [](const Operand& operand) { return operand.padding.has_value(); };
+  if (collapsed.outputs.size() != 1 || std::any_of(collapsed.operands.begin(), collapsed.operands.end(), is_padded))
+    return std::nullopt;
   const Operand& output = collapsed.outputs[0];
   std::vector<Operand> crossing;
   TilePlan plan;
@@ -93,6 +95,7 @@ class PointwiseTactic final : public Tactic {
  public:
   std::string_view name() const override { return "pointwise"; }
   bool makes_several_results() const override { return true; }
+  bool reads_padding() const override { return true; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (problem.attributes) return "not a pointwise expression";
