@@ -61,16 +61,21 @@ Operand Emitter::along_axes(Operand operand, const AxisView& view, const Shape& 
   return operand;
 }
 
-// The same of what a pad node reads, which has the view.
-Operand Emitter::padded_along(const Value* value, const AxisView& view, const Shape& axes,
-                              const ConstantPadding& padding) const {
-  Operand operand = along_axes(operand_of(value), view, axes);
-  operand.padding = {Shape(axes.size(), 0), static_cast<float>(padding.value)};
+// The same of an excerpt of the value, which has the view.
+Operand Emitter::excerpt_along(const Value* value, const AxisView& view, const Shape& axes,
+                               const Excerpt& excerpt) const {
+  Operand operand = operand_of(value);
   for (size_t d = 0; d < view.axes.size(); ++d) {
-    if (padding.begin[d] + padding.end[d] == 0) continue;
-    const size_t axis = view.axes[d][0];
-    operand.dims[axis] = value->shape()[d];
-    operand.padding->begin[axis] = padding.begin[d];
+    if (!excerpt.value) operand.offset += excerpt.start[d] * operand.strides[d];
+    operand.strides[d] *= excerpt.step[d];
+  }
+  operand = along_axes(std::move(operand), view, axes);
+  if (!excerpt.value) return operand;
+  operand.padding = {Shape(axes.size(), 0), *excerpt.value};
+  for (size_t d = 0; d < view.axes.size(); ++d) {
+    if (excerpt.whole[d]) continue;
+    operand.dims[view.axes[d][0]] = value->shape()[d];
+    operand.padding->begin[view.axes[d][0]] = -excerpt.start[d];
   }
   operand.opt_dims = at_optimum(operand.dims);
   return operand;
@@ -82,8 +87,8 @@ void Emitter::add_arranged(const Region& region, Problem& problem) const {
   for (size_t i = 0; i < region.operands.size(); ++i) {
     const AxisView& view = arrangement.operands[i];
     const Value* value = region.operands[i];
-    const std::optional<ConstantPadding>& padding = arrangement.paddings[i];
-    problem.operands.push_back(padding ? padded_along(value, view, arrangement.axes, *padding)
+    const std::optional<Excerpt>& excerpt = arrangement.excerpts[i];
+    problem.operands.push_back(excerpt ? excerpt_along(value, view, arrangement.axes, *excerpt)
                                        : along_axes(operand_in(region, value, view.shape), view, arrangement.axes));
   }
   problem.outputs = {along_axes(operand_of(region.result()), arrangement.result, arrangement.axes)};

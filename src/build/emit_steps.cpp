@@ -68,11 +68,12 @@ TensorId Emitter::as_read(const Value* value, const Operand& operand, bool trans
   return add_tensor(std::move(tensor));
 }
 
-// The placed tensor with the operand's dims.
+// The placed tensor with the operand's dims, or the excerpt of it that the operand is.
 TensorId Emitter::tensor_along(const Value* value, const Operand& operand) {
   plan::Tensor tensor = plan_.tensors[tensor_of(value)];
   tensor.dims = operand.dims;
   tensor.strides = operand.strides;
+  if (!value->constant()) tensor.offset = operand.offset;
   return add_tensor(std::move(tensor));
 }
 

@@ -11,6 +11,9 @@ namespace {
 using ir::Node;
 using ir::Value;
 
+// Nodes of an expression that read an excerpt of memory.
+bool is_excerpt(const Node& node) { return node.is(OpKind::pad) || node.is(OpKind::slice); }
+
 // Those write channels-last, which no reshape can be a view of.
 bool is_image(const Value& value) {
   const Node* producer = value.producer();
@@ -20,14 +23,6 @@ bool is_image(const Value& value) {
 }
 
 }  // namespace
-
-bool pads_elements(const Node& node) {
-  const std::optional<ConstantPadding> padding = constant_padding_of(&node);
-  const Shape& to = node.output()->shape();
-  for (size_t d = 0; padding && d < to.size(); ++d)
-    if (padding->begin[d] + padding->end[d] > 0 && to[d] == Expr(1)) return false;  // there is no element to pad
-  return padding.has_value();
-}
 
 Expression::Expression(Node* last) : space_(last->output()->shape()), nodes_{last} {
   views_.emplace(last, space_.whole());
@@ -41,7 +36,7 @@ bool Expression::is_known() {
 // How the reader sees the value: only where it does not broadcast it.
 std::optional<AxisView> Expression::view_through(const ir::Use& use, const Value& value) {
   const AxisView output = views_.at(use.node);
-  if (use.node->is(OpKind::pad)) return std::nullopt;
+  if (is_excerpt(*use.node)) return std::nullopt;
   if (moves_elements(*use.node)) return use.index == 0 ? space_.before(*use.node, output) : std::nullopt;
   return value.shape() == output.shape ? std::optional(output) : std::nullopt;
 }
@@ -111,8 +106,8 @@ std::optional<Region> Expression::region(const std::function<size_t(const Node*)
   ArrangedProgram program(space, nullptr);
   for (const Node* node : region.nodes) {
     bool added = true;
-    if (node->is(OpKind::pad))
-      added = program.add_padded(*node, views_.at(node));
+    if (is_excerpt(*node))
+      added = program.add_excerpt(*node, views_.at(node));
     else if (!moves_elements(*node))
       added = program.add(*node, views_.at(node));
     else if (contains(node->input(0)->producer()))
@@ -121,10 +116,10 @@ std::optional<Region> Expression::region(const std::function<size_t(const Node*)
       added = program.add_moved(*node, *space.before(*node, views_.at(node)));
     if (!added) return std::nullopt;
   }
-  if (!program.knows_paddings() || space.extents().size() > plan::kMaxRank) return std::nullopt;
+  if (!program.knows_excerpts() || space.extents().size() > plan::kMaxRank) return std::nullopt;
   region.program = program.program().finish(region.result(), region.operands);
   if (std::any_of(nodes_.begin(), nodes_.end(),
-                  [](const Node* node) { return moves_elements(*node) || node->is(OpKind::pad); }))
+                  [](const Node* node) { return moves_elements(*node) || is_excerpt(*node); }))
     region.arrangement = program.arrangement(views_.at(last));
   return region;
 }
@@ -148,27 +143,27 @@ bool ArrangedProgram::add_moved(const Node& node, const AxisView& input) {
   return true;
 }
 
-bool ArrangedProgram::add_padded(const Node& node, const AxisView& view) {
+bool ArrangedProgram::add_excerpt(const Node& node, const AxisView& view) {
   if (!program_.add_moved(node, false)) return false;
   note_views(view);
-  paddings_.resize(views_.size());
-  paddings_.back() = constant_padding_of(&node);
+  excerpts_.resize(views_.size());
+  excerpts_.back() = excerpt_of(node);
   return true;
 }
 
-bool ArrangedProgram::knows_paddings() const {
-  for (size_t i = 0; i < paddings_.size(); ++i) {
+bool ArrangedProgram::knows_excerpts() const {
+  for (size_t i = 0; i < excerpts_.size(); ++i) {
     const AxisView view = space_->finished(views_[i]);
-    for (size_t d = 0; paddings_[i] && d < view.axes.size(); ++d)
-      if (paddings_[i]->begin[d] + paddings_[i]->end[d] > 0 && view.axes[d].size() != 1) return false;
+    for (size_t d = 0; excerpts_[i] && d < view.axes.size(); ++d)
+      if (!excerpts_[i]->whole[d] && view.axes[d].size() != 1) return false;
   }
   return true;
 }
 
 Region::Arrangement ArrangedProgram::arrangement(const AxisView& result) const {
-  Region::Arrangement arrangement{space_->extents(), {}, paddings_, space_->finished(result), {}};
+  Region::Arrangement arrangement{space_->extents(), {}, excerpts_, space_->finished(result), {}};
   for (const AxisView& view : views_) arrangement.operands.push_back(space_->finished(view));
-  arrangement.paddings.resize(views_.size());
+  arrangement.excerpts.resize(views_.size());
   return arrangement;
 }
 

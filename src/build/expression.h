@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pointwise expression as it grows from its last node towards what it reads. Where it may, it takes in nodes that
-// move elements: what it reads beyond them is read in another order. Nodes that pad it takes in where they read memory.
+// move elements: what it reads beyond them is read in another order. So are excerpts of memory.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,6 @@
 #include "build/program_builder.h"
 
 namespace lathe {
-
-// Whether the node surrounds elements with a number that is known.
-bool pads_elements(const ir::Node& node);
 
 class Expression {
  public:
@@ -57,20 +54,20 @@ class ArrangedProgram {
   // A node that moves the result of one that was added, or memory that is read by that view.
   bool add_moved(const ir::Node& node) { return program_.add_moved(node, true); }
   bool add_moved(const ir::Node& node, const AxisView& input);
-  // A node that pads memory: its result has that view.
-  bool add_padded(const ir::Node& node, const AxisView& view);
+  // An excerpt of memory, which has that view.
+  bool add_excerpt(const ir::Node& node, const AxisView& view);
   // The operands that the program itself has added are read by that view.
   void note_views(const AxisView& view) { views_.resize(program_.num_operands(), view); }
 
   Region::Arrangement arrangement(const AxisView& result) const;
-  // Whether each padded dimension is an axis of its own.
-  bool knows_paddings() const;
+  // Whether the dimensions that excerpts cut are axes of their own.
+  bool knows_excerpts() const;
 
  private:
   const AxisSpace* space_;
   ProgramBuilder program_;
   std::vector<AxisView> views_;                                // of the operands
-  std::vector<std::optional<ConstantPadding>> paddings_;       // of them
+  std::vector<std::optional<Excerpt>> excerpts_;               // of them
   std::unordered_map<const ir::Value*, AxisView> last_views_;  // by which values were read
 };
 

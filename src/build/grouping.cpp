@@ -84,7 +84,7 @@ class Grouper {
   // Expressions are found from their ends.
   bool starts_expression(const Node& node) const {
     if (reorders_elements(node)) return movement_;
-    if (node.is(OpKind::pad)) return may_pad(node);
+    if (node.is(OpKind::pad) || node.is(OpKind::slice)) return is_read_as_excerpt(node);
     return is_programmable(node, narrow_types_) && all_broadcast(node);
   }
 
@@ -134,15 +134,15 @@ class Grouper {
   bool may_join(const Node& node) const {
     if (owner_.contains(&node)) return false;
     if (moves_elements(node)) return movement_;
-    if (node.is(OpKind::pad)) return may_pad(node);
+    if (node.is(OpKind::pad) || node.is(OpKind::slice)) return is_read_as_excerpt(node);
     return is_programmable(node, narrow_types_) && all_broadcast(node);
   }
 
-  // Expressions read padded what they have in f32.
-  bool may_pad(const Node& node) const {
+  // What is padded passes through f32.
+  bool is_read_as_excerpt(const Node& node) const {
     const DType dtype = node.output()->dtype();
     const bool is_held = dtype == DType::f32 || (narrow_types_ && (dtype == DType::f16 || dtype == DType::bf16));
-    return movement_ && is_held && pads_elements(node);
+    return movement_ && (is_held || !node.is(OpKind::pad)) && excerpt_of(node);
   }
 
   // What dequantises the other operand of a node for it alone: a region reads integers in place of floats.

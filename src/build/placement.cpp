@@ -106,10 +106,10 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
              value->shape() == like->shape();
     });
   };
-  const auto pads_channels_last = [&](const Region& region) {
+  const auto excerpts_channels_last = [&](const Region& region) {
     const Value* result = region.result();
     for (size_t i = 0; region.arrangement && i < region.operands.size(); ++i)
-      if (region.arrangement->paddings[i] && region.operands[i]->rank() == result->rank() &&
+      if (region.arrangement->excerpts[i] && region.operands[i]->rank() == result->rank() &&
           entry(region.operands[i]).layout == Layout::channels_last)
         return true;
     return false;
@@ -127,7 +127,7 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
       const std::optional<Layout> wanted = layout_for_readers(region);
       last = wanted ? *wanted == Layout::channels_last
                     : (is_arranged_image && has_wide_pixels(result)) || any_channels_last(region.operands, result) ||
-                          pads_channels_last(region);
+                          excerpts_channels_last(region);
       if (!last && is_image_for_convolution(result)) {
         last = true;
         entry(result).pixel = least_pixel_;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "build/axes.h"
+#include "build/excerpt.h"
 #include "device/program.h"
 #include "ir/graph.h"
-#include "passes/padding.h"
 
 namespace lathe {
 
@@ -53,7 +53,7 @@ struct Region {
   struct Arrangement {
     Shape axes;
     std::vector<AxisView> operands;
-    std::vector<std::optional<ConstantPadding>> paddings;  // of the operands, whose views are those of padded results
+    std::vector<std::optional<Excerpt>> excerpts;  // of the operands, whose views are then those of the excerpts
     AxisView result;
     std::vector<size_t> parts;  // kernel: how many axes each dimension of the root's result consists of
     bool is_image = false;      // kernel: what was channels and pixels of the root's result still is

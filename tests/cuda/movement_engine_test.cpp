@@ -121,6 +121,66 @@ TEST(MovementEngines, PaddingThatIsSplit) {
             Kernels({"pointwise", "pointwise"}));
 }
 
+// Every second pixel in each direction, as channels: a copy for each, to where it belongs.
+TEST(MovementEngines, StridedSlicesAreJoined) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 3, 8, 10]
+    %w = constant{value=f16[8, 12, 3, 3]{~1}}()
+    %a = constant{value=i64[2]{0, 0}}()
+    %b = constant{value=i64[2]{1, 0}}()
+    %c = constant{value=i64[2]{0, -9}}()
+    %d = constant{value=i64[2]{-7, 1}}()
+    %far = constant{value=i64[2]{9223372036854775807, 9223372036854775807}}()
+    %axes = constant{value=i64[2]{2, -1}}()
+    %steps = constant{value=i64[2]{2, 2}}()
+    %p = slice(%x, %a, %far, %axes, %steps)
+    %q = slice(%x, %b, %far, %axes, %steps)
+    %r = slice(%x, %c, %far, %axes, %steps)
+    %s = slice(%x, %d, %far, %axes, %steps)
+    %t = concat{axis=1}(%p, %q, %r, %s)
+    %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%t, %w)
+    %f = cast{to=f32}(%y)
+    output %f)",
+                            {{3, 3, 8, 10}}, 4e-3, kLeastPixel),
+            Kernels({"copy", "copy", "copy", "copy", "copy", "conv", "copy"}));
+}
+
+// An expression reads parts of memory with steps, and the same memory as it is.
+TEST(MovementEngines, ExpressionsReadWithSteps) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f32[n, 12, 9]
+    input %y: f32[n, 4, 9]
+    %start = constant{value=i64[1]{2}}()
+    %end = constant{value=i64[1]{12}}()
+    %axis = constant{value=i64[1]{1}}()
+    %step = constant{value=i64[1]{3}}()
+    %s = slice(%x, %start, %end, %axis, %step)
+    %a = activation{op=silu}(%s)
+    %b = elementwise{op=mul}(%a, %y)
+    %t = transpose{perm=[0, 2, 1]}(%b)
+    output %t
+    %e = unary{op=abs}(%x)
+    output %e)",
+                            {{3, 12, 9}, {3, 4, 9}}),
+            Kernels({"pointwise", "pointwise"}));
+}
+
+TEST(MovementEngines, BackwardsIsNoView) {
+  EXPECT_EQ(run_on_emulator(R"(
+    input %x: f32[4, 9]
+    %start = constant{value=i64[1]{-1}}()
+    %end = constant{value=i64[1]{-100}}()
+    %axis = constant{value=i64[1]{1}}()
+    %step = constant{value=i64[1]{-1}}()
+    %s = slice(%x, %start, %end, %axis, %step)
+    %a = activation{op=silu}(%s)
+    output %a)",
+                            {{4, 9}}),
+            Kernels({"generic", "pointwise"}));
+}
+
 // Pixels of few channels are not stored by what computes them.
 TEST(MovementEngines, PixelShuffleOfThreeChannels) {
   for (const char* mode : {"dcr", "crd"})
