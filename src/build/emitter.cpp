@@ -37,8 +37,8 @@ bool Emitter::is_late(const Shape& dims) const {
                      [&](SymbolId id) { return plan_.symbols[id].source == SymbolSource::computed; });
 }
 
-// A graph output's memory is written directly by its producer when the value, or the dense tensor that it is a view of,
-// has a storage of its own. Other outputs are copied at the end.
+// A graph output's memory is written directly by its producer when the value, or the tensor whose elements it all views
+// in row-major order, has a storage of its own. Other outputs are copied at the end.
 Result<> Emitter::emit_inputs() {
   const auto inputs = static_cast<uint32_t>(graph_.inputs().size());
   for (uint32_t i = 0; i < inputs; ++i) {
@@ -57,8 +57,7 @@ Result<> Emitter::emit_inputs() {
     const Location location = placement_.location(value);
     const bool own = location.root->producer() && !location.root->constant() &&
                      !output_bindings_.contains(location.root) && placement_.is_dense_linear(value) &&
-                     placement_.is_dense_linear(location.root) &&
-                     volume(value->shape()) == volume(location.root->shape());
+                     volume(value->shape()) == volume(placement_.room(location.root));
     if (own) {
       output_bindings_[location.root] = inputs + i;
       outputs_written_[i] = true;

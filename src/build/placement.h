@@ -24,6 +24,9 @@ bool introduces_symbols(const Region& region, const ir::Graph& graph);
 // differ in another way.
 std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const Shape& wanted);
 
+// Channels in dimension 1 and 1 to 3 dimensions of pixels: such values have layouts.
+bool has_image_rank(const ir::Value* value);
+
 class Placement {
  public:
   // `plain` keeps everything row-major and apart, for plans without strided kernels. `least_pixel` and `movement`
@@ -44,27 +47,35 @@ class Placement {
   bool is_over_operand(const ir::Value* value) const { return entry(value).link == Link::over; }
 
  private:
-  enum class Link { none, reshape, slice, part, over };  // how a value hangs on `base`; over: written in its place
+  // How a value hangs on `base`; over: written in its place.
+  enum class Link { none, reshape, transpose, slice, part, over };
   struct Entry {
     Layout layout = Layout::linear;
     int64_t pixel = 0;  // channels that pixels have room for when there are fewer
     Link link = Link::none;
     const ir::Value* base = nullptr;
     Shape begin;               // slice, part: start index in the base, per dimension
+    Ints from;                 // transpose: the base's dimension that each dimension is
     bool needs_dense = false;  // some view relies on dense strides: may not be placed in a larger tensor
   };
 
   bool is_image_for_convolution(const ir::Value* value) const;
   bool has_wide_pixels(const ir::Value* value) const;
   std::optional<Layout> layout_for_readers(const Region& region) const;
+  Layout layout_of_arranged(const Region& region) const;
+  Layout layout_of_transposed(const Region& region) const;
+  bool lies_transposed(const Region& region, Layout layout) const;
   void assign_layouts(const std::vector<Region>& regions);
   void link_views(const std::vector<Region>& regions);
+  void link_reshape(const Region& region);
+  void link_transpose(const Region& region);
   void link_concat(const Region& region);
   bool may_be_part(const ir::Value* value, const ir::Value* whole) const;
   size_t slices_of_one(const std::vector<ir::Value*>& parts, size_t first, size_t axis) const;
   bool link_slice(const Region& region);
   void link_over_operands(const std::vector<Region>& regions);
   bool may_be_overwritten(const ir::Value* operand, const Region& region) const;
+  bool lies_elsewhere_in(const ir::Value* value, const ir::Value* operand) const;
   Entry& entry(const ir::Value* value) { return entries_[value]; }
   const Entry& entry(const ir::Value* value) const { return entries_.at(value); }
 

@@ -209,6 +209,21 @@ TEST(Build, VarianceByTwoReductions) {
         {{6, 40}});
 }
 
+// The sum must not be written over the row that it has yet to read for others.
+TEST(Build, RowsPlusOneOfThem) {
+  check(R"(graph "g" {
+    input %x: f32[600, 40]
+    %begin = constant{value=i64[1]{0}}()
+    %end = constant{value=i64[1]{1}}()
+    %r = softmax(%x)
+    %first = slice(%r, %begin, %end)
+    %y = elementwise{op=add}(%r, %first)
+    %p = softmax(%y)
+    output %p
+  })",
+        {{600, 40}}, 1e-6);
+}
+
 TEST(Build, MatmulReshapeTranspose) {
   check(R"(graph "g" {
     input %x: f32[2, 6, 8]
