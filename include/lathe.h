@@ -139,11 +139,12 @@ class ITensorList {
 TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                                   bool allValues = false) noexcept;
 
-// Builds the model, runs it, and compares with evaluate(). `optionsJson` may be nullptr, or hold {"rtol": 1e-3, "atol":
-// 1e-5, "threads": 0, "target": "cpu", "level": 3, "budget": -1}. Gives {"passed", "tensors": [...], "outputs":
-// [{"name", "passed", "max_abs", "max_rel", "mismatches", "elements"}]}: "tensors" are the values inside that the
-// engine still computes, in its order; "passed" speaks of the outputs alone.
-TENSORRTAPI nvinfer1::IHostMemory* compareJson(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
+// Runs an engine of the model, and compares with evaluate(). `optionsJson` may be nullptr, or hold {"rtol": 1e-3,
+// "atol": 1e-5}. Gives {"passed", "tensors": [...], "outputs": [{"name", "passed", "max_abs", "max_rel", "mismatches",
+// "elements"}]}: "tensors" are the values inside that the engine still computes, in its order, floats whatever they
+// were narrowed to; "passed" speaks of the outputs alone.
+TENSORRTAPI nvinfer1::IHostMemory* compareJson(nvinfer1::ICudaEngine& engine, const char* onnxPath,
+                                               const NamedTensor* inputs, int32_t nbInputs,
                                                const char* optionsJson) noexcept;
 
 }  // namespace lathe

@@ -292,6 +292,18 @@ TEST_F(EngineTest, DamagedPlansAreRefused) {
   EXPECT_EQ(logger.text.size(), 3u);
 }
 
+// An engine for that shape of the network's one input.
+std::unique_ptr<ICudaEngine> engine_for(IBuilder& builder, INetworkDefinition& network,
+                                        const lathe::NamedTensor& input) {
+  const std::unique_ptr<IBuilderConfig> config(builder.createBuilderConfig());
+  config->setBuilderOptimizationLevel(0);
+  IOptimizationProfile* profile = builder.createOptimizationProfile();
+  for (const auto select : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+    profile->setDimensions(input.name, select, input.dims);
+  config->addOptimizationProfile(profile);
+  return std::unique_ptr<ICudaEngine>(builder.buildEngineWithConfig(network, *config));
+}
+
 TEST(Digits, TheWholeWay) {
   std::vector<float> pixels(28 * 28);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i % 7) / 7;
@@ -305,12 +317,17 @@ TEST(Digits, TheWholeWay) {
   for (int32_t i = 0; i < dims.nbDims; ++i) volume *= static_cast<size_t>(dims.d[i] = dims.d[i] < 0 ? 1 : dims.d[i]);
   pixels.resize(volume);
   const lathe::NamedTensor input{network->getInput(0)->getName(), DataType::kFLOAT, dims, pixels.data()};
-  const std::unique_ptr<IHostMemory> report(
-      lathe::compareJson(kDigits.c_str(), &input, 1, R"({"level": 0, "threads": 1})"));
+  const std::unique_ptr<ICudaEngine> engine = engine_for(*builder, *network, input);
+  ASSERT_NE(engine, nullptr) << lathe::lastError();
+  const std::unique_ptr<IHostMemory> report(lathe::compareJson(*engine, kDigits.c_str(), &input, 1, nullptr));
   ASSERT_NE(report, nullptr) << lathe::lastError();
   EXPECT_NE(std::strstr(static_cast<const char*>(report->data()), "\"passed\": true"), nullptr)
       << static_cast<const char*>(report->data());
-  EXPECT_EQ(lathe::compareJson(kDigits.c_str(), &input, 1, R"({"colour": 1})"), nullptr);
+  EXPECT_EQ(lathe::compareJson(*engine, kDigits.c_str(), &input, 1, R"({"colour": 1})"), nullptr);
+  EXPECT_EQ(lathe::compareJson(*engine, "no_such.onnx", &input, 1, nullptr), nullptr);
+  lathe::NamedTensor other = input;
+  other.name = "no_input";
+  EXPECT_EQ(lathe::compareJson(*engine, kDigits.c_str(), &other, 1, nullptr), nullptr);
 }
 
 }  // namespace

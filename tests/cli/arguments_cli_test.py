@@ -144,6 +144,7 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(len(compared["tensors"]), 5)
         for tensor in compared["tensors"] + compared["outputs"]:
             self.assertTrue(tensor["passed"], tensor)
+        self.refused(2, "target 'abacus'", "compare", ROOT / "examples/digits/digits.onnx", "--target=abacus")
         result = lathe("inspect", ROOT / "examples/digits/digits.onnx", "--support", f"--json={report}")
         self.assertEqual(result.returncode, 0, result.stderr)
         listed = json.loads(report.read_text())["list"]

@@ -75,6 +75,17 @@ class EmulatedGpu(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result.stdout
 
+    def test_comparison_of_what_was_asked_for(self):
+        """compare builds as it is told: in float16 the engine on the GPU differs, by what float16 rounds away."""
+        report = pathlib.Path(self.folder.name) / "report.json"
+        words = (LATHE, "compare", ROOT / "examples/digits/digits.onnx", "--target=cuda", "--buildBudget=0", "--json", report)
+        self.run_checked(*words, "--noTF32")
+        exact = json.loads(report.read_text())["outputs"][0]["max_abs"]
+        self.run_checked(*words, "--fp16", "--rtol=1e-2", "--atol=1e-2")
+        compared = json.loads(report.read_text())
+        self.assertTrue(all(tensor["passed"] for tensor in compared["tensors"]), compared)
+        self.assertGreater(compared["outputs"][0]["max_abs"], 10 * exact + 1e-6)
+
     def verdicts(self, cases, target):
         report = pathlib.Path(self.folder.name) / f"{target}.json"
         self.run_checked(LATHE, "conformance", *cases, f"--target={target}", "--noTF32", "--quiet", "--json", report)

@@ -58,11 +58,13 @@ int compare(const CompareCommand& command) {
   std::vector<NamedTensor> views;
   for (const HostTensor& input : inputs)
     views.push_back({input.name.c_str(), input.type, to_dims(input.dims), input.data.data()});
-  Json options = {{"rtol", command.rtol}, {"atol", command.atol}, {"threads", command.settings.threads}};
-  if (command.settings.level >= 0) options["level"] = command.settings.level;
-  if (command.settings.budget >= 0) options["budget"] = command.settings.budget;
-  const Json json = Json::parse(take_text(
-      compareJson(command.model.c_str(), views.data(), static_cast<int32_t>(views.size()), options.dump().c_str())));
+  ShapeMap shapes;
+  for (const HostTensor& input : inputs) shapes[input.name] = input.dims;
+  const BuildRequest request{&command.settings, ShapeRanges::exactly(shapes), true, nullptr, &inputs};
+  Session session = Session::open(command.model, request, logger);
+  const Json options = {{"rtol", command.rtol}, {"atol", command.atol}};
+  const Json json = Json::parse(take_text(compareJson(session.engine(), command.model.c_str(), views.data(),
+                                                      static_cast<int32_t>(views.size()), options.dump().c_str())));
   std::vector<std::vector<std::string>> rows = {
       {"tensor", ">elements", ">max abs error", ">max rel error", ">beyond tolerance", ""}};
   for (const char* list : {"tensors", "outputs"})

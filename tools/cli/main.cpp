@@ -171,6 +171,7 @@ void add_compare(CLI::App& app, std::function<int()>& chosen) {
       "differs by more than the tolerance.\n\n"
       "Examples:\n"
       "  lathe compare model.onnx\n"
+      "  lathe compare model.onnx --target=cuda --fp16 --rtol=1e-2 --atol=1e-2\n"
       "  lathe compare bert.onnx --shapes=ids:1x16 --loadInputs=ids:ids.npy");
   command->callback([options, &chosen] { chosen = [options] { return compare(*options); }; });
 }

@@ -60,6 +60,23 @@ void warn_of_open_shapes(const nvinfer1::INetworkDefinition& network) {
   }
 }
 
+// The engine is for what these inputs hold, where they are shapes.
+void set_shape_values(nvinfer1::IOptimizationProfile& profile, const nvinfer1::INetworkDefinition& network,
+                      const std::vector<HostTensor>& inputs) {
+  using nvinfer1::OptProfileSelector;
+  for (int32_t i = 0; i < network.getNbInputs(); ++i) {
+    const nvinfer1::ITensor& input = *network.getInput(i);
+    for (const HostTensor& given : inputs) {
+      if (given.name != input.getName() || !input.isShapeTensor()) continue;
+      std::vector<int64_t> values;
+      for (int64_t k = 0; k < volume(given.dims); ++k) values.push_back(static_cast<int64_t>(element(given, k)));
+      for (const auto select : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+        if (!profile.setShapeValuesV2(input.getName(), select, values.data(), static_cast<int32_t>(values.size())))
+          throw Failure(lastError());
+    }
+  }
+}
+
 void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings) {
   using nvinfer1::DataType;
   if (!settings.target.empty() && !setTarget(config, settings.target.c_str())) throw UsageError(lastError());
@@ -132,6 +149,7 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
     nvinfer1::IOptimizationProfile* profile = builder->createOptimizationProfile();
     if (!profile) fail(logger, "the profile could not be made");
     fill_profile(*profile, *network, request.shapes);
+    if (request.shape_inputs) set_shape_values(*profile, *network, *request.shape_inputs);
     if (config->addOptimizationProfile(profile) < 0) fail(logger, "the shapes are not valid");
   } else if (request.show_progress) {
     warn_of_open_shapes(*network);

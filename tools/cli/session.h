@@ -34,6 +34,7 @@ struct BuildRequest {
   ShapeRanges shapes;
   bool show_progress = true;
   std::string* report = nullptr;
+  const std::vector<HostTensor>* shape_inputs = nullptr;  // what those of them hold that are shapes
 };
 Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLogger& logger);
 
