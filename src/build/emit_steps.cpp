@@ -34,8 +34,10 @@ std::vector<std::string> origin_of(const Region& region) {
 
 Result<> Emitter::emit(const Region& region) {
   switch (region.kind) {
-    case RegionKind::kernel:
     case RegionKind::pointwise:
+      if (placement_.is_free(region)) return {};
+      return emit_kernel(region);
+    case RegionKind::kernel:
       return emit_kernel(region);
     case RegionKind::movement:
       return emit_movement(region);

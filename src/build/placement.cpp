@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "build/readers.h"
-#include "ops/rules.h"
 
 namespace lathe {
 namespace {
@@ -113,27 +112,23 @@ Layout Placement::layout_of_arranged(const Region& region) const {
   return columns_are_channels && any_order && has_wide_pixels(region.result()) ? Layout::channels_last : Layout::linear;
 }
 
-// Whether the memory of a transposition's input holds the result in that layout.
-bool Placement::lies_transposed(const Region& region, Layout layout) const {
-  const Value *input = region.root->input(0), *result = region.result();
-  if (!movement_ || input->constant() || entry(input).pixel > 0 || entry(result).pixel > 0) return false;
-  const Shape strides = dense_strides(input->shape(), entry(input).layout);
-  Shape transposed;
-  for (const int64_t from : permutation_of(region.root->attrs<TransposeAttrs>(), strides.size()))
-    transposed.push_back(strides[static_cast<size_t>(from)]);
-  return is_dense(result->shape(), transposed, layout);
+// Whether the memory that a region only moves elements of holds the result in that layout.
+bool Placement::lies_in_base(const Region& region, Layout layout) const {
+  const std::optional<MovedView> view = movement_ ? moved_view(region) : std::nullopt;
+  if (!view || view->base->constant() || entry(view->base).pixel > 0 || entry(region.result()).pixel > 0) return false;
+  const std::optional<Shape> strides = view->strides(dense_strides(view->base->shape(), entry(view->base).layout));
+  return strides && is_dense(region.result()->shape(), *strides, layout);
 }
 
-// That of the memory it reads where no more copies follow than the one that is saved, else the one that readers want.
-Layout Placement::layout_of_transposed(const Region& region) const {
+// That layout where no more copies follow than the one that is saved.
+std::optional<Layout> Placement::layout_in_base(const Region& region) const {
   const Value* result = region.result();
-  if (lies_transposed(region, Layout::linear)) return Layout::linear;
-  if (has_wide_pixels(result) && lies_transposed(region, Layout::channels_last)) {
-    const Readers readers = readers_of(*result);
-    if (readers.channels_last > 0 ? readers.row_major <= 1 : readers.row_major == 0 && readers.other > 0)
-      return Layout::channels_last;
-  }
-  return layout_for_readers(region).value_or(Layout::linear);
+  if (lies_in_base(region, Layout::linear)) return Layout::linear;
+  if (!has_wide_pixels(result) || !lies_in_base(region, Layout::channels_last)) return std::nullopt;
+  const Readers readers = readers_of(*result);
+  const bool is_wanted =
+      readers.channels_last > 0 ? readers.row_major <= 1 : readers.row_major == 0 && readers.other > 0;
+  return is_wanted ? std::optional(Layout::channels_last) : std::nullopt;
 }
 
 // Convolutions and their kin write channels-last; pointwise, normalisation, slicing and concatenation keep what they
@@ -162,6 +157,8 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     const bool is_arranged_image = region.arrangement && region.arrangement->is_image;
     if (is_spatial(region)) {
       last = true;
+    } else if (const std::optional<Layout> in_base = layout_in_base(region)) {
+      last = *in_base == Layout::channels_last;
     } else if (region.kind == RegionKind::pointwise || is_arranged_image) {
       const std::optional<Layout> wanted = layout_for_readers(region);
       last = wanted ? *wanted == Layout::channels_last
@@ -171,7 +168,7 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     } else if (region.arrangement) {
       last = layout_of_arranged(region) == Layout::channels_last;
     } else if (region.kind == RegionKind::movement && region.root->is(OpKind::transpose)) {
-      last = layout_of_transposed(region) == Layout::channels_last;
+      last = layout_for_readers(region) == Layout::channels_last;
       widen_pixels = movement_ && !last;
     } else if (region.kind == RegionKind::kernel) {
       // A softmax or a normalisation gives back the shape it reads.
@@ -205,11 +202,7 @@ Location Placement::location(const Value* value) const {
   Location base = location(mine.base);
   if (mine.link == Link::over) return base;
   if (mine.link == Link::reshape) return {base.root, base.offset, dense_strides(value->shape(), Layout::linear)};
-  if (mine.link == Link::transpose) {
-    Shape strides;
-    for (const int64_t from : mine.from) strides.push_back(base.strides[static_cast<size_t>(from)]);
-    return {base.root, base.offset, std::move(strides)};
-  }
+  if (mine.link == Link::moved) return {base.root, base.offset, *mine.view->strides(base.strides)};
   for (size_t d = 0; d < mine.begin.size(); ++d) base.offset += mine.begin[d] * base.strides[d];
   return base;
 }
@@ -217,7 +210,7 @@ Location Placement::location(const Value* value) const {
 bool Placement::is_free(const Region& region) const {
   return std::all_of(region.outputs.begin(), region.outputs.end(), [&](const Value* output) {
     const Link link = entry(output).link;
-    return link == Link::reshape || link == Link::transpose || link == Link::slice;
+    return link == Link::reshape || link == Link::moved || link == Link::slice;
   });
 }
 

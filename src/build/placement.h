@@ -5,7 +5,7 @@
 
 #include <unordered_map>
 
-#include "build/region.h"
+#include "build/moved_view.h"
 #include "tuning/problem.h"
 
 namespace lathe {
@@ -48,27 +48,28 @@ class Placement {
 
  private:
   // How a value hangs on `base`; over: written in its place.
-  enum class Link { none, reshape, transpose, slice, part, over };
+  enum class Link { none, reshape, moved, slice, part, over };
   struct Entry {
     Layout layout = Layout::linear;
     int64_t pixel = 0;  // channels that pixels have room for when there are fewer
     Link link = Link::none;
     const ir::Value* base = nullptr;
-    Shape begin;               // slice, part: start index in the base, per dimension
-    Ints from;                 // transpose: the base's dimension that each dimension is
-    bool needs_dense = false;  // some view relies on dense strides: may not be placed in a larger tensor
+    Shape begin;                    // slice, part: start index in the base, per dimension
+    std::optional<MovedView> view;  // moved
+    bool needs_dense = false;       // some view relies on dense strides: may not be placed in a larger tensor
   };
 
   bool is_image_for_convolution(const ir::Value* value) const;
   bool has_wide_pixels(const ir::Value* value) const;
   std::optional<Layout> layout_for_readers(const Region& region) const;
   Layout layout_of_arranged(const Region& region) const;
-  Layout layout_of_transposed(const Region& region) const;
-  bool lies_transposed(const Region& region, Layout layout) const;
+  std::optional<Layout> layout_in_base(const Region& region) const;
+  bool lies_in_base(const Region& region, Layout layout) const;
   void assign_layouts(const std::vector<Region>& regions);
   void link_views(const std::vector<Region>& regions);
   void link_reshape(const Region& region);
-  void link_transpose(const Region& region);
+  bool link_moved(const Region& region);
+  void need_dense(const ir::Value* value);
   void link_concat(const Region& region);
   bool may_be_part(const ir::Value* value, const ir::Value* whole) const;
   size_t slices_of_one(const std::vector<ir::Value*>& parts, size_t first, size_t axis) const;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "build/placement.h"
-#include "ops/rules.h"
 
 namespace lathe {
 
@@ -13,11 +12,13 @@ void Placement::link_views(const std::vector<Region>& regions) {
   for (const Region& region : regions) {
     if (introduces_symbols(region, graph_)) continue;  // they are bound by its evaluation
     if (region.kind == RegionKind::view) {
-      link_reshape(region);
+      if (entry(region.result()).layout == Layout::linear || !link_moved(region)) link_reshape(region);
     } else if (region.kind == RegionKind::movement && !plain_) {
       if (region.root->is(OpKind::concat)) link_concat(region);
       if (region.root->is(OpKind::slice) || region.root->is(OpKind::split)) link_slice(region);
-      if (region.root->is(OpKind::transpose)) link_transpose(region);
+      if (region.root->is(OpKind::transpose)) link_moved(region);
+    } else if (region.kind == RegionKind::pointwise && !plain_) {
+      link_moved(region);
     }
   }
 }
@@ -25,6 +26,7 @@ void Placement::link_views(const std::vector<Region>& regions) {
 void Placement::link_reshape(const Region& region) {
   Value* input = region.root->input(0);
   const Value* output = region.result();
+  entry(output).layout = Layout::linear;
   if (input->constant() || volume(input->shape()) != volume(output->shape())) return;
   if (!is_dense_linear(input)) {
     copied_views_[output] = input;
@@ -32,15 +34,24 @@ void Placement::link_reshape(const Region& region) {
   }
   entry(output).link = Link::reshape;
   entry(output).base = input;
-  for (const Value* base = input; base; base = entry(base).base) entry(base).needs_dense = true;
+  need_dense(input);
 }
 
-void Placement::link_transpose(const Region& region) {
+bool Placement::link_moved(const Region& region) {
   Entry& mine = entry(region.result());
-  if (!lies_transposed(region, mine.layout)) return;
-  mine.link = Link::transpose;
-  mine.base = region.root->input(0);
-  mine.from = permutation_of(region.root->attrs<TransposeAttrs>(), static_cast<size_t>(mine.base->rank()));
+  if (!lies_in_base(region, mine.layout)) return false;
+  std::optional<MovedView> view = moved_view(region);
+  if (!view->strides(location(view->base).strides)) return false;  // it lies in a larger tensor
+  mine.link = Link::moved;
+  mine.base = view->base;
+  if (view->joins_axes()) need_dense(mine.base);
+  mine.view = std::move(view);
+  return true;
+}
+
+// What is linked from here on must not come to lie in a larger tensor.
+void Placement::need_dense(const Value* value) {
+  for (; value; value = entry(value).base) entry(value).needs_dense = true;
 }
 
 // A part is written in place when it is a whole tensor of its own that a kernel with strided output makes.

@@ -6,6 +6,12 @@
 namespace lathe {
 namespace {
 
+// Whether channels stay channels whatever becomes of the pixels: of what lies channels-last, too, that is a view.
+bool reshapes_pixels(const ir::Node& node) {
+  const Shape &from = node.input(0)->shape(), &to = node.output()->shape();
+  return node.has_trait(kView) && from.size() >= 3 && to.size() >= 3 && from[0] == to[0] && from[1] == to[1];
+}
+
 size_t& count_of(Readers& readers, const ir::Use& use) {
   const ir::Node& node = *use.node;
   switch (node.kind()) {
@@ -32,7 +38,17 @@ size_t& count_of(Readers& readers, const ir::Use& use) {
 
 Readers readers_of(const ir::Value& value) {
   Readers readers;
-  for (const ir::Use& use : value.uses()) ++count_of(readers, use);
+  for (const ir::Use& use : value.uses()) {
+    if (use.index > 0 || !reshapes_pixels(*use.node)) {
+      ++count_of(readers, use);
+      continue;
+    }
+    const Readers behind = readers_of(*use.node->output());
+    readers.channels_last += behind.channels_last;
+    readers.row_major += behind.row_major;
+    readers.pointwise += behind.pointwise;
+    readers.other += behind.other;
+  }
   readers.row_major += value.is_graph_output();
   return readers;
 }

@@ -100,6 +100,54 @@ TEST(Placement, ImagesAreRows) {
             Lines({"c: image", "t: rows of c, free", "y: image", "q: rows of c, free"}));
 }
 
+// Tokens, which are pixels in one dimension, become an image, and the other way round.
+TEST(Placement, TokensAreImages) {
+  const auto body = [](const std::string& rest) {
+    return R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 30, 16]
+    %g = constant{value=f16[16]{~1}}()
+    %w = constant{value=f16[16, 16, 1, 1]{~2}}()
+    %si = constant{value=i64[4]{0, 16, 5, 6}}()
+    %st = constant{value=i64[3]{0, 16, 30}}()
+    %r = layer_normalization{axis=-1, epsilon=1e-5}(%x, %g)
+    %t = transpose{perm=[0, 2, 1]}(%r)
+    %i = reshape(%t, %si)
+    %y = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%i, %w)
+    output %y
+)" + rest;
+  };
+  EXPECT_EQ(placed(body("")), Lines({"r: rows", "t: image of r, free", "i: image of r, free", "y: image"}));
+  const std::string tokens = R"(
+    %f = reshape(%y, %st)
+    %o = transpose{perm=[0, 2, 1]}(%f)
+)";
+  EXPECT_EQ(placed(body(tokens + "    output %o")),
+            Lines({"r: rows", "t: image of r, free", "i: image of r, free", "y: image", "o: rows of y, free"}));
+  // Tokens are no columns of a larger image.
+  EXPECT_EQ(placed(body(tokens + R"(
+    %u = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%y, %w)
+    %c = concat{axis=3}(%y, %u)
+    output %c
+    output %o)")),
+            Lines({"r: rows", "t: image of r, free", "i: image of r, free", "y: image", "o: rows of y, free",
+                   "u: strided of c", "c: image"}));
+  // Where they are, their pixels are not in one dimension.
+  const std::string columns = R"(
+    %begin = constant{value=i64[1]{1}}()
+    %end = constant{value=i64[1]{4}}()
+    %three = constant{value=i64[1]{3}}()
+    %s = slice(%y, %begin, %end, %three)
+    %sf = constant{value=i64[3]{0, 16, 15}}()
+    %f = reshape(%s, %sf)
+    %k = constant{value=f16[16, 16, 1]{~4}}()
+    %o = convolution{stride=[1], pads_begin=[0], pads_end=[0], dilation=[1]}(%f, %k)
+    output %o
+)";
+  EXPECT_EQ(placed(body(columns)), Lines({"r: rows", "t: image of r, free", "i: image of r, free", "y: image",
+                                          "s: strided of y, free", "f: rows", "o: image"}));
+}
+
 // Convolutions want pixels of at least so many channels.
 TEST(Placement, PixelsOfFewChannels) {
   const auto body = [](int64_t channels) {

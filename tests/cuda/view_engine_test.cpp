@@ -86,6 +86,16 @@ TEST(ViewEngines, SlicesOfAView) {
             Kernels({"normalization", "conv"}));
 }
 
+TEST(ViewEngines, APaddedView) {
+  EXPECT_EQ(run(normalized_image(R"(
+    %a = constant{value=i64[8]{0, 0, 1, 1, 0, 0, 1, 1}}()
+    %o = pad(%t, %a)
+    %y = pooling{op=max, window=[2, 2], stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%o)
+)" + std::string(kRowsLeave)),
+                {{2, 5, 6, 16}}),
+            Kernels({"normalization", "pointwise", "pooling"}));
+}
+
 TEST(ViewEngines, PartsOfAConcatenation) {
   EXPECT_EQ(run(normalized_image(std::string(kConvolution) + R"(
     %c = concat{axis=1}(%y, %t)
@@ -183,6 +193,58 @@ TEST(ViewEngines, ResidualBlocks) {
     output %p)"),
                 {{2, 5, 6, 16}}),
             Kernels({"normalization", "gemm", "depthwise", "gemm", "pooling"}));
+}
+
+// Keys of fewer pixels: tokens become an image, that is convolved, and its pixels are tokens again.
+TEST(ViewEngines, TokensAreImages) {
+  const auto body = [](const std::string& rest) {
+    return R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 24, 16]
+    %g = constant{value=f16[16]{~1}}()
+    %w = constant{value=f16[16, 16, 2, 2]{~2}}()
+    %m = constant{value=f16[16, 16]{~3}}()
+    %si = constant{value=i64[4]{0, 16, 4, 6}}()
+    %st = constant{value=i64[3]{0, 16, 6}}()
+    %r = layer_normalization{axis=-1, epsilon=1e-5}(%x, %g)
+    %q = matmul(%r, %m)
+    output %q
+    %t = transpose{perm=[0, 2, 1]}(%r)
+    %i = reshape(%t, %si)
+    %y = convolution{stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%i, %w)
+    %f = reshape(%y, %st)
+    %o = transpose{perm=[0, 2, 1]}(%f)
+    %k = layer_normalization{axis=-1, epsilon=1e-5}(%o, %g)
+    output %k
+)" + rest;
+  };
+  EXPECT_EQ(run(body(""), {{3, 24, 16}}), Kernels({"normalization", "gemm", "conv", "normalization"}));
+  EXPECT_EQ(run(body(R"(
+    %v = constant{value=f16[8, 16, 1, 1]{~4}}()
+    %e = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%y, %v)
+    %z = transpose{perm=[0, 2, 3, 1]}(%e)
+    output %z)"),
+                {{3, 24, 16}}),
+            Kernels({"normalization", "gemm", "conv", "normalization", "conv"}));
+  EXPECT_EQ(run(body("    output %o\n    output %i"), {{1, 24, 16}}),
+            Kernels({"normalization", "gemm", "conv", "normalization", "copy"}));
+}
+
+// Columns of an image have gaps between them: their pixels are copied into one dimension.
+TEST(ViewEngines, TokensOfColumns) {
+  EXPECT_EQ(run(normalized_image(R"(
+    %begin = constant{value=i64[1]{1}}()
+    %end = constant{value=i64[1]{4}}()
+    %three = constant{value=i64[1]{3}}()
+    %s = slice(%t, %begin, %end, %three)
+    %sf = constant{value=i64[3]{0, 16, 15}}()
+    %f = reshape(%s, %sf)
+    %k = constant{value=f16[16, 16, 3]{~4}}()
+    %y = convolution{stride=[1], pads_begin=[1], pads_end=[1], dilation=[1]}(%f, %k)
+    %z = transpose{perm=[0, 2, 1]}(%y)
+    output %z)"),
+                {{2, 5, 6, 16}}),
+            Kernels({"normalization", "copy", "copy", "conv"}));
 }
 
 // The same memory is read in two orders at once.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results that have the elements of another value in an order in which its memory may already hold them.
+#pragma once
+
+#include "build/region.h"
+
+namespace lathe {
+
+struct MovedView {
+  ir::Value* base = nullptr;
+  Shape axes;
+  AxisView from, to;  // of the base and of the result
+
+  // The result's strides where the base has these; nullopt when the axes of one dimension do not lie within each other.
+  std::optional<Shape> strides(const Shape& of_base) const;
+  // Whether a dimension of the result consists of several axes.
+  bool joins_axes() const;
+};
+
+// Of a region that only moves the elements of one value.
+std::optional<MovedView> moved_view(const Region& region);
+
+}  // namespace lathe
