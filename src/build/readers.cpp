@@ -18,6 +18,8 @@ size_t& count_of(Readers& readers, const ir::Use& use) {
     case OpKind::convolution:
     case OpKind::deconvolution:
       return use.index == 0 ? readers.channels_last : readers.row_major;
+    case OpKind::matmul:  // matrices with either dimension side by side
+      return node.input(use.index)->rank() == 3 ? readers.other : readers.row_major;
     case OpKind::transpose:
       return moves_channels_last(node) ? readers.channels_last : readers.other;
     case OpKind::pooling:

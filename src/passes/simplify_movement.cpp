@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algebra of transposes and reshapes. Transposes move towards the outputs through pointwise ops, where they meet
-// and cancel; matrix products take them as flags.
+// and cancel; matrix products take them as flags. So do views that stand between a kernel and what it can apply.
 #include <algorithm>
 
 #include "ops/rules.h"
@@ -83,6 +83,26 @@ Result<bool> sink_through_one(Rewrite& r) {
   LATHE_ASSIGN(ir::Value * inner, r.add(r.node->attributes(), {transpose->input(0)}));
   r.absorb(transpose);
   LATHE_ASSIGN(ir::Value * result, add_transpose(r, inner, permutation_of(transpose)));
+  return r.finish(result);
+}
+
+// Whether a kernel makes the value, or what follows it in its epilogue.
+bool ends_kernel(const ir::Value* value) {
+  for (; value->has_single_use() && value->producer(); value = value->producer()->input(0)) {
+    if (value->producer()->has_trait(kHeavy)) return true;
+    if (!value->producer()->is(OpKind::activation) && !value->producer()->is(OpKind::unary)) break;
+  }
+  return false;
+}
+
+// f(view(x)) = view(f(x)) where a kernel can apply f at once.
+Result<bool> sink_view_through_one(Rewrite& r) {
+  const ir::Node* view = r.input(0)->producer();
+  if (!view || !view->has_trait(kView) || !r.input(0)->has_single_use() || !ends_kernel(view->input(0))) return false;
+  std::vector<ir::Value*> operands = view->inputs();
+  LATHE_ASSIGN(operands[0], r.add(r.node->attributes(), {operands[0]}));
+  r.absorb(view);
+  LATHE_ASSIGN(ir::Value * result, r.add(view->attributes(), std::move(operands)));
   return r.finish(result);
 }
 
@@ -181,6 +201,8 @@ constexpr Rule kRules[] = {
     {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
     {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},
     {"activation(transpose(x)) = transpose(activation(x))", OpKind::activation, sink_through_one},
+    {"unary(view(kernel(x))) = view(unary(kernel(x)))", OpKind::unary, sink_view_through_one},
+    {"activation(view(kernel(x))) = view(activation(kernel(x)))", OpKind::activation, sink_view_through_one},
     {"cast(transpose(x)) = transpose(cast(x))", OpKind::cast, sink_through_one},
     {"f(transpose(x), transpose(y) or c) = transpose(f(x, y or c))", OpKind::elementwise, sink_through_two},
 };

@@ -53,8 +53,8 @@ TEST(ViewEngines, AnImageThatLeavesToo) {
 
 TEST(ViewEngines, OneReaderNeedsItRowMajor) {
   EXPECT_EQ(run(normalized_image(std::string(kConvolution) + R"(
-    %s = constant{value=i64[3]{0, 16, 30}}()
-    %m = constant{value=f16[30, 8]{~5}}()
+    %s = constant{value=i64[2]{0, 480}}()
+    %m = constant{value=f16[480, 8]{~5}}()
     %q = reshape(%t, %s)
     %p = matmul(%q, %m)
     output %p
@@ -228,6 +228,28 @@ TEST(ViewEngines, TokensAreImages) {
             Kernels({"normalization", "gemm", "conv", "normalization", "conv"}));
   EXPECT_EQ(run(body("    output %o\n    output %i"), {{1, 24, 16}}),
             Kernels({"normalization", "gemm", "conv", "normalization", "copy"}));
+}
+
+// The pixels of a convolution as either dimension of either factor.
+TEST(ViewEngines, ProductsReadPixels) {
+  const auto body = [](const std::string& rest) {
+    return R"(
+    symbol n in [1, 4]
+    input %x: f16[n, 5, 6, 8]
+    input %u: f16[n, 30, 16]
+    %w = constant{value=f16[16, 8, 1, 1]{~1}}()
+    %s = constant{value=i64[3]{0, 16, 30}}()
+    %i = transpose{perm=[0, 3, 1, 2]}(%x)
+    %c = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%i, %w)
+    %r = reshape(%c, %s)
+    %f = activation{op=relu}(%r)
+)" + rest + "\n    output %p";
+  };
+  const std::vector<Dims> dims = {{3, 5, 6, 8}, {3, 30, 16}};
+  for (const char* product : {"    %p = matmul(%f, %u)", "    %p = matmul(%u, %f)",
+                              "    %p = matmul{transpose_a=true, transpose_b=true}(%f, %u)",
+                              "    %p = matmul{transpose_a=true, transpose_b=true}(%u, %f)"})
+    EXPECT_EQ(run(body(product), dims), Kernels({"conv", "gemm"})) << product;
 }
 
 // Columns of an image have gaps between them: their pixels are copied into one dimension.
