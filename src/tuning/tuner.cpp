@@ -18,7 +18,9 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr size_t kMaxFinalists = 12;
-constexpr size_t kMaxCompiled = 8;     // of them, where each is compiled first
+constexpr size_t kMaxCompiled = 8;  // of them, where each is compiled first
+constexpr size_t kMaxOfBrief = 5;   // of these, for work of so few microseconds: predictions rank it well enough
+constexpr double kBrief = 8;
 constexpr double kMayBeWrongBy = 8;    // predictions, between tactics
 constexpr double kCompileShare = 0.6;  // of the budget's seconds
 constexpr double kUnlimited = 1e9;
@@ -139,7 +141,8 @@ void Tuner::look_up(Job& job) const {
     job.candidates[0].microseconds = cached->microseconds;
     return;
   }
-  keep_finalists(job.candidates, options_.compiler ? kMaxCompiled : kMaxFinalists);
+  const bool is_brief = !job.candidates.empty() && job.candidates[0].config.predicted_us < kBrief;
+  keep_finalists(job.candidates, !options_.compiler ? kMaxFinalists : is_brief ? kMaxOfBrief : kMaxCompiled);
 }
 
 // The best by prediction; among them, since predictions compare badly across tactics, each tactic's best that may win.
