@@ -32,6 +32,8 @@ std::optional<Excerpt> excerpt_of_pad(const Node& node) {
   return excerpt;
 }
 
+}  // namespace
+
 std::optional<Excerpt> excerpt_of_slice(const Node& node) {
   const Shape& from = node.input(0)->shape();
   const std::optional<Ints> starts = ints_of(node.input(1)), steps = node.input(4) ? ints_of(node.input(4)) : Ints();
@@ -52,16 +54,18 @@ std::optional<Excerpt> excerpt_of_slice(const Node& node) {
     if (excerpt.step[d] < 1 || excerpt.start[d] < 0 || excerpt.start[d] > extent.value_or(0)) return std::nullopt;
     excerpt.whole[d] = excerpt.whole[d] && excerpt.step[d] == 1;
   }
-  const bool is_view = std::all_of(excerpt.step.begin(), excerpt.step.end(), [](int64_t step) { return step == 1; });
-  return is_view ? std::nullopt : std::optional(excerpt);
+  return excerpt;
 }
 
-}  // namespace
+bool Excerpt::has_steps() const {
+  return std::any_of(step.begin(), step.end(), [](int64_t each) { return each != 1; });
+}
 
 std::optional<Excerpt> excerpt_of(const Node& node) {
   if (node.is(OpKind::pad)) return excerpt_of_pad(node);
-  if (node.is(OpKind::slice)) return excerpt_of_slice(node);
-  return std::nullopt;
+  if (!node.is(OpKind::slice)) return std::nullopt;
+  std::optional<Excerpt> slice = excerpt_of_slice(node);
+  return slice && slice->has_steps() ? slice : std::nullopt;
 }
 
 }  // namespace lathe

@@ -12,9 +12,14 @@ struct Excerpt {
   Ints start, step;
   std::vector<bool> whole;     // dimensions that are the input's, as they are
   std::optional<float> value;  // none = there is an element for each
+
+  bool has_steps() const;
 };
 
-// nullopt for other nodes, where it is not known before the network runs, and for slices that are views of memory.
+// Of a slice that goes forwards, where that is known before the network runs.
+std::optional<Excerpt> excerpt_of_slice(const ir::Node& slice);
+
+// Of padding, too, but not of slices without steps, which are views of memory. nullopt for other nodes.
 std::optional<Excerpt> excerpt_of(const ir::Node& node);
 
 }  // namespace lathe

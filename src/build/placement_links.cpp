@@ -134,40 +134,12 @@ bool Placement::link_slice(const Region& region) {
     }
     return true;
   }
-  const auto constants = [&](size_t i, Ints fallback) -> std::optional<Ints> {
-    const Value* value = node.input(i);
-    if (!value) return fallback;
-    Ints values;
-    if (!value->elements()) return std::nullopt;
-    for (const Expr& element : *value->elements()) {
-      if (!element.is_constant()) return std::nullopt;
-      values.push_back(*element.as_constant());
-    }
-    return values;
-  };
-  const std::optional<Ints> starts = constants(1, {});
-  if (!starts) return false;
-  Ints all(starts->size());
-  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-  const std::optional<Ints> axes = constants(3, all);
-  const std::optional<Ints> steps = constants(4, Ints(starts->size(), 1));
-  if (!axes || !steps) return false;
-  Shape begin(rank, 0);
-  for (size_t i = 0; i < starts->size(); ++i) {
-    if ((*steps)[i] != 1) return false;
-    const size_t at = static_cast<size_t>((*axes)[i] < 0 ? (*axes)[i] + static_cast<int64_t>(rank) : (*axes)[i]);
-    const Expr& extent = input->shape()[at];
-    const int64_t start = (*starts)[i];
-    // Clamping must be decidable: a start inside the dimension for every value of its symbols.
-    if (start < 0 && !extent.is_constant()) return false;
-    const int64_t from = start < 0 ? std::max<int64_t>(0, start + *extent.as_constant()) : start;
-    if (extent.is_constant() ? from > *extent.as_constant() : from != 0) return false;
-    begin[at] = from;
-  }
+  const std::optional<Excerpt> slice = excerpt_of_slice(node);
+  if (!slice || slice->has_steps()) return false;
   Entry& mine = entry(region.result());
   mine.link = Link::slice;
   mine.base = input;
-  mine.begin = std::move(begin);
+  mine.begin = to_shape(slice->start);
   return true;
 }
 
