@@ -6,12 +6,14 @@ LATHE_RANDOM_NETWORKS=FIRST:LAST chooses other seeds, as many as there is time f
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import onnx
 
-import random_network
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/models"))
+import random_network  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 SEEDS = os.environ.get("LATHE_RANDOM_NETWORKS")

@@ -8,6 +8,7 @@ Stages; --only chooses among them. Checks come first, several at a time, while t
 what is timed:
   kernels      every kernel's test cases on the GPU, against the plain evaluation
   conformance  the ONNX node tests on the GPU, beside the verdicts of the CPU
+  random       random networks, tuned, against their plain evaluation
   sanitizer    compute-sanitizer memcheck and racecheck over the kernels' test cases (slow: only when named)
   shapes       single operators, beside cuBLAS, cuDNN and torch's kernels, and the device's peak
   networks     four networks, float16, batch 1 and 32: GPU time with CUDA graph, beside torch.compile and the floor
@@ -34,10 +35,14 @@ import time
 from shapes import read_shapes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-CHECKS = ("kernels", "conformance", "sanitizer")
+sys.path.insert(0, str(ROOT / "tools/models"))
+import random_network  # noqa: E402
+
+CHECKS = ("kernels", "conformance", "random", "sanitizer")
 TIMED = ("shapes", "repeat", "networks")
 # Suites of what calls NVIDIA's libraries: they open the driver themselves.
 LIBRARY_SUITES = ("CublasLtTest*", "CudnnTest*")
+RANDOM_NETWORKS = 100
 SHARDS = 8  # processes that run test cases at the same time
 NETWORKS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "yolov8n")
 GFLOP = {"resnet50": 8.2, "mobilenet_v2": 0.61, "efficientnet_b0": 0.80, "yolov8n": 8.9}  # multiply and add, batch 1
@@ -61,7 +66,7 @@ KERNEL_SUITES = kernel_suites()
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--only", nargs="+", choices=CHECKS + TIMED, default=CHECKS[:2] + TIMED)
+    parser.add_argument("--only", nargs="+", choices=CHECKS + TIMED, default=CHECKS[:3] + TIMED)
     parser.add_argument("--networks", nargs="+", default=NETWORKS, choices=NETWORKS)
     parser.add_argument("--batches", nargs="+", type=int, default=(1, 32))
     parser.add_argument("--without-torch", action="store_true")
@@ -196,6 +201,22 @@ def check_conformance(arguments, folder):
         print(f"  {len(names):4} {result}: {names[0][0].split('/')[-1]}: {names[0][1][:260]}")
     sys.stdout.flush()
     return {"cpu_passed": passed, "agree": agree, "different": different}
+
+
+def check_random(arguments, folder):
+    def compare(seed):
+        model = folder / f"random-{seed}.onnx"
+        sizes = random_network.save(seed, model)
+        status, out, err, _ = run([arguments.build / "bin/lathe", "compare", model, f"--shapes={sizes}", "--target=cuda",
+                                   "--buildBudget=5", "--noTF32", "--rtol=1e-3", "--atol=1e-3"], 60)
+        return status, f"seed {seed}: {last_lines(out + err, 12)}"
+
+    started = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(SHARDS) as pool:
+        failed = [text for status, text in pool.map(compare, range(RANDOM_NETWORKS)) if status != 0]
+    print(f"random: {RANDOM_NETWORKS - len(failed)} of {RANDOM_NETWORKS} networks agree with their plain evaluation "
+          f"({time.monotonic() - started:.0f} s)", *failed[:5], sep="\n", flush=True)
+    return {"networks": RANDOM_NETWORKS, "failed": failed}
 
 
 def check_shapes(arguments, folder):
@@ -364,7 +385,7 @@ def main():
     print(machine, flush=True)
     build(arguments.build)
     results = {"machine": machine, "date": datetime.date.today().isoformat()}
-    checks = {"kernels": check_kernels, "conformance": check_conformance}
+    checks = {"kernels": check_kernels, "conformance": check_conformance, "random": check_random}
     arguments.out.mkdir(parents=True, exist_ok=True)
 
     def keep(stage, result):
