@@ -306,7 +306,7 @@ def time_network(arguments, network, batch, folder, libraries=False):
     if arguments.steps:
         with (arguments.out / "steps.txt").open("a") as file:
             file.write(f"==== {network}, batch {batch}{', with libraries' * libraries}\n{out}\n")
-    result = json.loads(report.read_text())
+    result = json.loads(report.read_text()) | {"model": network}  # whose path says nothing
     if arguments.warm:
         status, out, err, _ = run(command)  # again, for the build with a warm timing cache
         result["warm_build_ms"] = json.loads(report.read_text())["build_ms"] if status == 0 else 0
