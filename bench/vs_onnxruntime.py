@@ -93,7 +93,8 @@ def measure_lathe(arguments, engine, threads):
         command = [arguments.lathe, "bench", engine, f"--threads={threads}", f"--seconds={arguments.seconds}",
                    f"--json={report.name}"]
         run_pinned(command, threads, arguments.real_time)
-        return json.loads(pathlib.Path(report.name).read_text())
+        result = json.loads(pathlib.Path(report.name).read_text())
+        return result | {"file": pathlib.Path(result["file"]).name}
 
 
 def middle(samples):
