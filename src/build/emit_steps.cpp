@@ -33,11 +33,10 @@ std::vector<std::string> origin_of(const Region& region) {
 }  // namespace
 
 Result<> Emitter::emit(const Region& region) {
+  if (placement_.is_free(region)) return {};
   switch (region.kind) {
-    case RegionKind::pointwise:
-      if (placement_.is_free(region)) return {};
-      return emit_kernel(region);
     case RegionKind::kernel:
+    case RegionKind::pointwise:
       return emit_kernel(region);
     case RegionKind::movement:
       return emit_movement(region);
@@ -75,7 +74,7 @@ TensorId Emitter::tensor_along(const Value* value, const Operand& operand) {
   plan::Tensor tensor = plan_.tensors[tensor_of(value)];
   tensor.dims = operand.dims;
   tensor.strides = operand.strides;
-  if (!value->constant()) tensor.offset = operand.offset;
+  tensor.offset = operand.offset;
   return add_tensor(std::move(tensor));
 }
 
@@ -233,7 +232,6 @@ Result<> Emitter::emit_copy(TensorId from, TensorId to, std::string name, const 
 
 // What strided copies can do; the rest is evaluated.
 Result<> Emitter::emit_movement(const Region& region) {
-  if (placement_.is_free(region)) return {};
   Node& node = *region.root;
   if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_eval(node);
   const std::vector<std::string> origin = origin_of(region);
@@ -278,7 +276,6 @@ Result<> Emitter::emit_movement(const Region& region) {
 
 // Same elements, same order: a copy only when the memory could not be shared.
 Result<> Emitter::emit_view(const Region& region) {
-  if (placement_.is_free(region)) return {};
   const Value* input = region.root->input(0);
   const Value* output = region.result();
   const Location location = placement_.location(output);

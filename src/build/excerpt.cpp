@@ -2,7 +2,6 @@
 #include "build/excerpt.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "passes/match.h"
 #include "passes/padding.h"
@@ -37,15 +36,12 @@ std::optional<Excerpt> excerpt_of_pad(const Node& node) {
 std::optional<Excerpt> excerpt_of_slice(const Node& node) {
   const Shape& from = node.input(0)->shape();
   const std::optional<Ints> starts = ints_of(node.input(1)), steps = node.input(4) ? ints_of(node.input(4)) : Ints();
-  std::optional<Ints> axes = node.input(3) ? ints_of(node.input(3)) : Ints();
-  if (!starts || !steps || !axes) return std::nullopt;
-  if (!node.input(3)) {
-    axes->resize(starts->size());
-    std::iota(axes->begin(), axes->end(), 0);
-  }
+  if (!starts || !steps) return std::nullopt;
+  const std::optional<Ints> axes = axes_of(node.input(3), starts->size(), node.output()->rank());
+  if (!axes) return std::nullopt;
   Excerpt excerpt = whole_of(node);
   for (size_t i = 0; i < starts->size(); ++i) {
-    const auto d = static_cast<size_t>((*axes)[i] + ((*axes)[i] < 0 ? node.output()->rank() : 0));
+    const auto d = static_cast<size_t>((*axes)[i]);
     const std::optional<int64_t> extent = from[d].as_constant();
     excerpt.step[d] = steps->empty() ? 1 : (*steps)[i];
     excerpt.start[d] = (*starts)[i];
@@ -56,6 +52,8 @@ std::optional<Excerpt> excerpt_of_slice(const Node& node) {
   }
   return excerpt;
 }
+
+bool may_be_excerpt(const Node& node) { return node.is(OpKind::pad) || node.is(OpKind::slice); }
 
 bool Excerpt::has_steps() const {
   return std::any_of(step.begin(), step.end(), [](int64_t each) { return each != 1; });

@@ -16,6 +16,9 @@ struct Excerpt {
   bool has_steps() const;
 };
 
+// Whether nodes of that kind may give one.
+bool may_be_excerpt(const ir::Node& node);
+
 // Of a slice that goes forwards, where that is known before the network runs.
 std::optional<Excerpt> excerpt_of_slice(const ir::Node& slice);
 

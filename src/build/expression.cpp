@@ -11,9 +11,6 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-// Nodes of an expression that read an excerpt of memory.
-bool is_excerpt(const Node& node) { return node.is(OpKind::pad) || node.is(OpKind::slice); }
-
 // Those write channels-last, which no reshape can be a view of.
 bool is_image(const Value& value) {
   const Node* producer = value.producer();
@@ -35,8 +32,8 @@ bool Expression::is_known() {
 
 // How the reader sees the value: only where it does not broadcast it.
 std::optional<AxisView> Expression::view_through(const ir::Use& use, const Value& value) {
+  if (may_be_excerpt(*use.node)) return std::nullopt;  // it reads memory
   const AxisView output = views_.at(use.node);
-  if (is_excerpt(*use.node)) return std::nullopt;
   if (moves_elements(*use.node)) return use.index == 0 ? space_.before(*use.node, output) : std::nullopt;
   return value.shape() == output.shape ? std::optional(output) : std::nullopt;
 }
@@ -106,7 +103,7 @@ std::optional<Region> Expression::region(const std::function<size_t(const Node*)
   ArrangedProgram program(space, nullptr);
   for (const Node* node : region.nodes) {
     bool added = true;
-    if (is_excerpt(*node))
+    if (may_be_excerpt(*node))
       added = program.add_excerpt(*node, views_.at(node));
     else if (!moves_elements(*node))
       added = program.add(*node, views_.at(node));
@@ -119,7 +116,7 @@ std::optional<Region> Expression::region(const std::function<size_t(const Node*)
   if (!program.knows_excerpts() || space.extents().size() > plan::kMaxRank) return std::nullopt;
   region.program = program.program().finish(region.result(), region.operands);
   if (std::any_of(nodes_.begin(), nodes_.end(),
-                  [](const Node* node) { return moves_elements(*node) || is_excerpt(*node); }))
+                  [](const Node* node) { return moves_elements(*node) || may_be_excerpt(*node); }))
     region.arrangement = program.arrangement(views_.at(last));
   return region;
 }
@@ -146,7 +143,6 @@ bool ArrangedProgram::add_moved(const Node& node, const AxisView& input) {
 bool ArrangedProgram::add_excerpt(const Node& node, const AxisView& view) {
   if (!program_.add_moved(node, false)) return false;
   note_views(view);
-  excerpts_.resize(views_.size());
   excerpts_.back() = excerpt_of(node);
   return true;
 }
@@ -163,7 +159,6 @@ bool ArrangedProgram::knows_excerpts() const {
 Region::Arrangement ArrangedProgram::arrangement(const AxisView& result) const {
   Region::Arrangement arrangement{space_->extents(), {}, excerpts_, space_->finished(result), {}};
   for (const AxisView& view : views_) arrangement.operands.push_back(space_->finished(view));
-  arrangement.excerpts.resize(views_.size());
   return arrangement;
 }
 

@@ -57,7 +57,10 @@ class ArrangedProgram {
   // An excerpt of memory, which has that view.
   bool add_excerpt(const ir::Node& node, const AxisView& view);
   // The operands that the program itself has added are read by that view.
-  void note_views(const AxisView& view) { views_.resize(program_.num_operands(), view); }
+  void note_views(const AxisView& view) {
+    views_.resize(program_.num_operands(), view);
+    excerpts_.resize(views_.size());
+  }
 
   Region::Arrangement arrangement(const AxisView& result) const;
   // Whether the dimensions that excerpts cut are axes of their own.

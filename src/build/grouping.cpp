@@ -82,11 +82,7 @@ class Grouper {
 
  private:
   // Expressions are found from their ends.
-  bool starts_expression(const Node& node) const {
-    if (reorders_elements(node)) return movement_;
-    if (node.is(OpKind::pad) || node.is(OpKind::slice)) return is_read_as_excerpt(node);
-    return is_programmable(node, narrow_types_) && all_broadcast(node);
-  }
+  bool starts_expression(const Node& node) const { return reorders_elements(node) ? movement_ : is_expressible(node); }
 
   bool takes_epilogue(const Node& node) const {
     if (!is_heavy(node) || node.num_outputs() != 1) return false;
@@ -133,16 +129,14 @@ class Grouper {
 
   bool may_join(const Node& node) const {
     if (owner_.contains(&node)) return false;
-    if (moves_elements(node)) return movement_;
-    if (node.is(OpKind::pad) || node.is(OpKind::slice)) return is_read_as_excerpt(node);
-    return is_programmable(node, narrow_types_) && all_broadcast(node);
+    return moves_elements(node) ? movement_ : is_expressible(node);
   }
 
-  // What is padded passes through f32.
-  bool is_read_as_excerpt(const Node& node) const {
-    const DType dtype = node.output()->dtype();
-    const bool is_held = dtype == DType::f32 || (narrow_types_ && (dtype == DType::f16 || dtype == DType::bf16));
-    return movement_ && (is_held || !node.is(OpKind::pad)) && excerpt_of(node);
+  // Beside what moves elements. What is padded passes through f32.
+  bool is_expressible(const Node& node) const {
+    if (!may_be_excerpt(node)) return is_programmable(node, narrow_types_) && all_broadcast(node);
+    const bool is_held = node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_);
+    return movement_ && is_held && excerpt_of(node);
   }
 
   // What dequantises the other operand of a node for it alone: a region reads integers in place of floats.

@@ -112,42 +112,49 @@ Layout Placement::layout_of_arranged(const Region& region) const {
   return columns_are_channels && any_order && has_wide_pixels(region.result()) ? Layout::channels_last : Layout::linear;
 }
 
-// Whether the memory that a region only moves elements of holds the result in that layout.
-bool Placement::lies_in_base(const Region& region, Layout layout) const {
-  const std::optional<MovedView> view = movement_ ? moved_view(region) : std::nullopt;
-  if (!view || view->base->constant() || entry(view->base).pixel > 0 || entry(region.result()).pixel > 0) return false;
-  const std::optional<Shape> strides = view->strides(dense_strides(view->base->shape(), entry(view->base).layout));
+// Of a region that only moves elements, where the result may share their memory.
+std::optional<MovedView> Placement::view_of_base(const Region& region) const {
+  std::optional<MovedView> view = movement_ ? moved_view(region) : std::nullopt;
+  if (!view || view->base->constant() || entry(view->base).pixel > 0 || entry(region.result()).pixel > 0)
+    return std::nullopt;
+  return view;
+}
+
+// Whether that memory holds the result in the layout.
+bool Placement::lies_in_base(const Region& region, const MovedView& view, Layout layout) const {
+  const std::optional<Shape> strides = view.strides(dense_strides(view.base->shape(), entry(view.base).layout));
   return strides && is_dense(region.result()->shape(), *strides, layout);
 }
 
 // That layout where no more copies follow than the one that is saved.
 std::optional<Layout> Placement::layout_in_base(const Region& region) const {
   const Value* result = region.result();
-  if (lies_in_base(region, Layout::linear)) return Layout::linear;
-  if (!has_wide_pixels(result) || !lies_in_base(region, Layout::channels_last)) return std::nullopt;
+  const std::optional<MovedView> view = view_of_base(region);
+  if (!view) return std::nullopt;
+  if (lies_in_base(region, *view, Layout::linear)) return Layout::linear;
+  if (!has_wide_pixels(result) || !lies_in_base(region, *view, Layout::channels_last)) return std::nullopt;
   const Readers readers = readers_of(*result);
   const bool is_wanted =
       readers.channels_last > 0 ? readers.row_major <= 1 : readers.row_major == 0 && readers.other > 0;
   return is_wanted ? std::optional(Layout::channels_last) : std::nullopt;
 }
 
+// An operand of the result's shape, or that shape's excerpt of one.
+bool Placement::reads_channels_last(const Region& region) const {
+  const Value* result = region.result();
+  for (size_t i = 0; i < region.operands.size(); ++i) {
+    const Value* value = region.operands[i];
+    const bool is_excerpt = region.arrangement && region.arrangement->excerpts[i];
+    if (value->rank() == result->rank() && entry(value).layout == Layout::channels_last &&
+        (is_excerpt || value->shape() == result->shape()))
+      return true;
+  }
+  return false;
+}
+
 // Convolutions and their kin write channels-last; pointwise, normalisation, slicing and concatenation keep what they
 // read; the rest is row-major.
 void Placement::assign_layouts(const std::vector<Region>& regions) {
-  const auto any_channels_last = [&](const std::vector<Value*>& values, const Value* like) {
-    return std::any_of(values.begin(), values.end(), [&](const Value* value) {
-      return value && value->rank() == like->rank() && entry(value).layout == Layout::channels_last &&
-             value->shape() == like->shape();
-    });
-  };
-  const auto excerpts_channels_last = [&](const Region& region) {
-    const Value* result = region.result();
-    for (size_t i = 0; region.arrangement && i < region.operands.size(); ++i)
-      if (region.arrangement->excerpts[i] && region.operands[i]->rank() == result->rank() &&
-          entry(region.operands[i]).layout == Layout::channels_last)
-        return true;
-    return false;
-  };
   for (const Region& region : regions) {
     for (const Region& part : region.apart)
       if (is_spatial(part) && has_image_rank(part.result())) entry(part.result()).layout = Layout::channels_last;
@@ -162,8 +169,7 @@ void Placement::assign_layouts(const std::vector<Region>& regions) {
     } else if (region.kind == RegionKind::pointwise || is_arranged_image) {
       const std::optional<Layout> wanted = layout_for_readers(region);
       last = wanted ? *wanted == Layout::channels_last
-                    : (is_arranged_image && has_wide_pixels(result)) || any_channels_last(region.operands, result) ||
-                          excerpts_channels_last(region);
+                    : (is_arranged_image && has_wide_pixels(result)) || reads_channels_last(region);
       widen_pixels = !last;
     } else if (region.arrangement) {
       last = layout_of_arranged(region) == Layout::channels_last;

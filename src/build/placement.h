@@ -64,7 +64,9 @@ class Placement {
   std::optional<Layout> layout_for_readers(const Region& region) const;
   Layout layout_of_arranged(const Region& region) const;
   std::optional<Layout> layout_in_base(const Region& region) const;
-  bool lies_in_base(const Region& region, Layout layout) const;
+  std::optional<MovedView> view_of_base(const Region& region) const;
+  bool lies_in_base(const Region& region, const MovedView& view, Layout layout) const;
+  bool reads_channels_last(const Region& region) const;
   void assign_layouts(const std::vector<Region>& regions);
   void link_views(const std::vector<Region>& regions);
   void link_reshape(const Region& region);

@@ -39,8 +39,8 @@ void Placement::link_reshape(const Region& region) {
 
 bool Placement::link_moved(const Region& region) {
   Entry& mine = entry(region.result());
-  if (!lies_in_base(region, mine.layout)) return false;
-  std::optional<MovedView> view = moved_view(region);
+  std::optional<MovedView> view = view_of_base(region);
+  if (!view || !lies_in_base(region, *view, mine.layout)) return false;
   if (!view->strides(location(view->base).strides)) return false;  // it lies in a larger tensor
   mine.link = Link::moved;
   mine.base = view->base;

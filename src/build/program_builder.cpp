@@ -119,11 +119,12 @@ std::optional<Opcode> opcode_of(const ir::Node& node) {
 
 }  // namespace
 
+bool is_program_float(DType dtype, bool narrow_types) {
+  return dtype == DType::f32 || (narrow_types && (dtype == DType::f16 || dtype == DType::bf16));
+}
+
 bool is_programmable(const ir::Node& node, bool narrow_types) {
-  const auto is_float = [&](const ir::Value* value) {
-    return value && (value->dtype() == DType::f32 ||
-                     (narrow_types && (value->dtype() == DType::f16 || value->dtype() == DType::bf16)));
-  };
+  const auto is_float = [&](const ir::Value* value) { return value && is_program_float(value->dtype(), narrow_types); };
   // Sums of i32 lose what floats do not hold of them; they are scaled to few digits anyway.
   const auto is_level = [](const ir::Value* value) {
     return is_integer(value->dtype()) && (size_of(value->dtype()) <= 2 || value->dtype() == DType::i32);

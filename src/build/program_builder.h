@@ -13,6 +13,9 @@ namespace lathe {
 // cast between such types is none.
 bool is_programmable(const ir::Node& node, bool narrow_types);
 
+// Floats that are such types.
+bool is_program_float(DType dtype, bool narrow_types);
+
 class ProgramBuilder {
  public:
   // Register 0 is the accumulator, standing for this value; without it the program starts from its operands.

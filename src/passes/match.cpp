@@ -2,6 +2,7 @@
 #include "passes/match.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "ops/rules.h"
 
@@ -79,6 +80,18 @@ std::optional<Ints> ints_of(const ir::Value* value) {
     out.push_back(*element.as_constant());
   }
   return out;
+}
+
+std::optional<Ints> axes_of(const ir::Value* listed, size_t count, int64_t rank) {
+  if (!listed) {
+    Ints first(count);
+    std::iota(first.begin(), first.end(), 0);
+    return first;
+  }
+  std::optional<Ints> axes = ints_of(listed);
+  for (size_t i = 0; axes && i < axes->size(); ++i)
+    if ((*axes)[i] < 0) (*axes)[i] += rank;
+  return axes;
 }
 
 bool near(double a, double b) { return std::fabs(a - b) <= 1e-3 * std::fabs(b); }

@@ -21,6 +21,10 @@ bool all_equal(const ir::Value* value, double number);
 // The integers of a constant or of a value whose contents are known.
 std::optional<Ints> ints_of(const ir::Value* value);
 
+// The axes that an optional input lists, counted from the front; the first `count` where there is none. nullopt = they
+// are not known.
+std::optional<Ints> axes_of(const ir::Value* listed, size_t count, int64_t rank);
+
 // Numbers in exported models are rounded, to 16 bits even: sqrt(2) comes as 1.4142135, 1.4142 or 1.414.
 bool near(double a, double b);
 

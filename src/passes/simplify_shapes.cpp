@@ -26,16 +26,14 @@ std::optional<int64_t> bound_number(const Expr& bound, const Expr& extent) {
 Result<bool> constant_slice(Rewrite& r) {
   const ir::Value* ends = r.input(2);
   if (ends->constant() || !ends->elements()) return false;
-  const std::optional<Ints> axes = r.input(3) ? ints_of(r.input(3)) : Ints(),
+  const std::optional<Ints> axes = axes_of(r.input(3), ends->elements()->size(), r.input(0)->rank()),
                             steps = r.input(4) ? ints_of(r.input(4)) : Ints();
   if (!axes || !steps) return false;
   Ints numbers;
   for (size_t i = 0; i < ends->elements()->size(); ++i) {
-    int64_t axis = i < axes->size() ? (*axes)[i] : static_cast<int64_t>(i);
-    if (axis < 0) axis += r.input(0)->rank();
     if (i < steps->size() && (*steps)[i] < 0) return false;
     const std::optional<int64_t> number =
-        bound_number((*ends->elements())[i], r.input(0)->shape()[static_cast<size_t>(axis)]);
+        bound_number((*ends->elements())[i], r.input(0)->shape()[static_cast<size_t>((*axes)[i])]);
     if (!number) return false;
     numbers.push_back(*number);
   }

@@ -105,27 +105,19 @@ Result<Tensor> as_f32(const Tensor& tensor) {
   return result;
 }
 
-// Element `index` (flat, of the output's dims) of an operand that is broadcast to them.
-float operand_at(const Tensor& tensor, const Dims& dims, int64_t index) {
+// Element `index` (flat, of the output's dims) of an operand that is broadcast to them, or padded.
+float operand_at(const Operand& operand, const Tensor& tensor, const Dims& dims, int64_t index) {
   int64_t offset = 0, stride = 1;
   const size_t lead = dims.size() - tensor.dims().size();
   for (size_t d = dims.size(); d-- > 0; index /= std::max<int64_t>(dims[d], 1)) {
     if (d < lead) continue;
     const int64_t extent = tensor.dims()[d - lead];
-    if (extent != 1) offset += index % dims[d] * stride;
-    stride *= extent;
-  }
-  return static_cast<float>(tensor.at_double(offset));
-}
-
-// The same of one around which there is a number.
-float padded_operand_at(const Tensor& tensor, const Operand::Padding& padding, const Dims& dims, int64_t index) {
-  int64_t offset = 0, stride = 1;
-  for (size_t d = dims.size(); d-- > 0; index /= dims[d]) {
-    const int64_t extent = tensor.dims()[d], at = index % dims[d] - *padding.begin[d].as_constant();
-    const bool is_broadcast = extent == 1 && padding.begin[d] == Expr(0);
-    if (!is_broadcast && (at < 0 || at >= extent)) return padding.value;
-    if (!is_broadcast) offset += at * stride;
+    int64_t at = extent == 1 ? 0 : index % dims[d];
+    if (operand.padding && operand.opt_strides[d] != 0) {
+      at = index % dims[d] - *operand.padding->begin[d].as_constant();
+      if (at < 0 || at >= extent) return operand.padding->value;
+    }
+    offset += at * stride;
     stride *= extent;
   }
   return static_cast<float>(tensor.at_double(offset));
@@ -143,10 +135,7 @@ Result<std::vector<Tensor>> apply_program(const Problem& problem, const Tensor* 
   for (int64_t i = 0; i < results[0].volume(); ++i) {
     size_t k = 0;
     if (root) in[k++] = static_cast<float>(root->at_double(i));
-    for (size_t j = 0; j < operands.size(); ++j) {
-      const auto& padding = problem.operands[j].padding;
-      in[k++] = padding ? padded_operand_at(operands[j], *padding, dims, i) : operand_at(operands[j], dims, i);
-    }
+    for (size_t j = 0; j < operands.size(); ++j) in[k++] = operand_at(problem.operands[j], operands[j], dims, i);
     evaluate(problem.program, in, out);
     for (size_t o = 0; o < results.size(); ++o) results[o].mutable_as<float>()[i] = out[o];
   }
@@ -271,10 +260,11 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
 // What the root reads instead of x, in f32.
 Result<Tensor> apply_prologue(const Program& program, const Tensor& x, std::span<const Tensor> operands, bool round) {
   LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, x.dims()));
+  const Operand plain;  // none of them is padded
   std::vector<float> in(program.num_inputs);
   for (int64_t i = 0; i < x.volume(); ++i) {
     in[0] = static_cast<float>(x.at_double(i));
-    for (size_t k = 0; k < operands.size(); ++k) in[k + 1] = operand_at(operands[k], x.dims(), i);
+    for (size_t k = 0; k < operands.size(); ++k) in[k + 1] = operand_at(plain, operands[k], x.dims(), i);
     float& element = result.mutable_as<float>()[i];
     evaluate(program, in, {&element, 1});
     if (round) element = static_cast<float>(rounded(element, x.dtype()));
