@@ -5,8 +5,9 @@ BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 JOBS ?= $(shell nproc)
 DEVICE ?= cpu
 PYTHON := .venv/bin/python
+DATE := $(shell date +%F)
 
-.PHONY: help format setup build test demo lint bench gpu-check clean
+.PHONY: help format setup build test demo lint bench gpu-check test-exports clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -14,6 +15,8 @@ help:
 	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so"
 	@echo "make lint    formatting (make format mends it), layers, file sizes, clang-tidy"
 	@echo "make bench   speed and memory against ONNX Runtime"
+	@echo "make test-exports    exports many architectures with PyTorch (installs it: 6 GB) and compares their engines with it;"
+	@echo "                     DEVICES='cpu cuda' says where, LATHE_EXPORTS_PYTHON names a Python that has PyTorch already"
 	@echo "make gpu-check   on a GPU: checks every kernel, times kernels and networks, prints tables"
 	@echo "make clean   removes what was built (PRESET=debug|asan|tsan chooses another build)"
 
@@ -42,6 +45,12 @@ format:
 gpu-check: build
 	@$(PYTHON) tools/conformance_data.py
 	@$(PYTHON) tools/gpu_check/gpu_check.py --build $(BUILD)
+
+test-exports: DEVICES ?= cpu emulated
+test-exports: build
+	@[ -n "$(LATHE_EXPORTS_PYTHON)" ] || cmake/setup.sh build exports
+	@$(or $(LATHE_EXPORTS_PYTHON),.cache/exports/bin/python) tools/exports/test_exports.py --build $(BUILD) --jobs $(JOBS) \
+	  --devices $(DEVICES) --json bench/results/$(DATE)-exports.json --markdown bench/results/$(DATE)-exports.md
 
 bench: build
 	@$(PYTHON) bench/vs_onnxruntime.py

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what cmake/packages.txt lists for the given groups and makes the Python environment .venv from
-# requirements.txt. Quick, and needs no network, when everything is there already.
+# requirements.txt (group test) and .cache/exports from tools/exports/requirements.txt (group exports). Quick, and needs no
+# network, when everything is there already.
 # usage: cmake/setup.sh GROUP...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,13 +31,14 @@ install_packages() {
 
 # A virtual environment, because Debian's own Python refuses to have packages installed into it (PEP 668).
 make_venv() {
-  [[ ! -L .venv ]] || return 0  # a link is somebody's own environment
-  local stamp=.venv/requirements.sha256 wanted
-  wanted=$(sha256sum < requirements.txt)
-  [[ -x .venv/bin/python && -f $stamp && $(< "$stamp") == "$wanted" ]] && return 0
-  echo "setup: making the Python environment .venv"
-  python3 -m venv --clear .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+  local folder=$1 requirements=$2
+  [[ ! -L $folder ]] || return 0  # a link is somebody's own environment
+  local stamp=$folder/requirements.sha256 wanted
+  wanted=$(sha256sum < "$requirements")
+  [[ -x $folder/bin/python && -f $stamp && $(< "$stamp") == "$wanted" ]] && return 0
+  echo "setup: making the Python environment $folder"
+  python3 -m venv --clear "$folder"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
   echo "$wanted" > "$stamp"
 }
 
@@ -46,4 +48,5 @@ else
   mapfile -t missing < <(missing_packages "$@" | sort -u)
   [[ ${#missing[@]} -eq 0 ]] || install_packages "${missing[@]}"
 fi
-[[ " $* " != *" test "* ]] || make_venv
+[[ " $* " != *" test "* ]] || make_venv .venv requirements.txt
+[[ " $* " != *" exports "* ]] || make_venv .cache/exports tools/exports/requirements.txt

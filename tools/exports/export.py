@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports one architecture in one way, with PyTorch's results at each set of sizes beside it.
+
+The folder of an export holds model.onnx, sets/I/NAME.npy for the inputs and sets/I/outJ.npy for what is expected, and
+case.json, which says what a build must be told. Where ONNX Runtime is installed it runs the export as well: what an
+exporter wrote down wrongly (a batch of 1 as a constant, say) is not held against a build."""
+import importlib.util
+import json
+import re
+import warnings
+import zlib
+
+import numpy as np
+import onnx
+import torch
+
+VARIANTS = {  # exporter and whether sizes are open, most telling first
+    "torchscript-open": (False, True),
+    "dynamo-open": (True, True),
+    "torchscript-fixed": (False, False),
+    "dynamo-fixed": (True, False),
+}
+TYPES = {"f32": np.float32, "i64": np.int64, "bool": np.bool_}
+SAME = 1e-3  # ONNX Runtime's result is PyTorch's
+
+
+def parse_inputs(text):
+    """[(name, type, dimensions, rule)]"""
+    return [(name, dtype, dims.split(","), rule)
+            for name, dtype, dims, rule in re.findall(r"(\w+):(\w+)\[([^]]*)\](\S*)", text)]
+
+
+def size_sets(model):
+    """[{open size: value}], for each set of sizes."""
+    names = dict.fromkeys(d for *_, dims, _ in parse_inputs(model.inputs) for d in dims if not d.isdigit())
+    return [dict(zip(names, map(int, values.split(",")), strict=True)) for values in model.sizes.split()]
+
+
+def make_input(dtype, shape, rule, random):
+    if rule == "=mask":
+        values = np.ones(shape)
+        values[1:, -(shape[-1] // 3):] = 0
+    elif rule.startswith("<"):
+        values = random.integers(0, int(rule[1:]), shape)
+    else:
+        values = np.ones(shape) if rule == "=ones" else random.standard_normal(shape)
+    return values.astype(TYPES[dtype])
+
+
+def make_inputs(model, sizes, seed):
+    random = np.random.default_rng([zlib.crc32(model.name.encode()), seed])
+    return {name: make_input(dtype, [int(sizes.get(d, d)) for d in dims], rule, random)
+            for name, dtype, dims, rule in parse_inputs(model.inputs)}
+
+
+def flatten(result):
+    """The tensors of whatever a model returns."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, dict):
+        return [tensor for value in result.values() for tensor in flatten(value)]
+    return [tensor for value in result for tensor in flatten(value)] if isinstance(result, (list, tuple)) else []
+
+
+class Exported(torch.nn.Module):
+    """Tensors in, tensors out, around a model that wants keywords or a list of images."""
+
+    def __init__(self, module, names):
+        super().__init__()
+        self.module, self.names = module, names
+        origin = type(module).__module__
+        self.keywords, self.images = origin.startswith("transformers."), origin.startswith("torchvision.models.detection")
+
+    def forward(self, *tensors):
+        if self.images:
+            return tuple(flatten(self.module(list(tensors))))
+        return tuple(flatten(self.module(**dict(zip(self.names, tensors))) if self.keywords else self.module(*tensors)))
+
+
+@torch.no_grad()
+def randomise(module, inputs):
+    """Parameters that start as constants, and the statistics of batch norms, become such that an error would show."""
+    for parameter in module.parameters():
+        if parameter.numel() > 1 and bool((parameter == parameter.flatten()[0]).all()):
+            small = parameter.flatten()[0].abs() < 0.05
+            parameter.copy_(torch.randn_like(parameter) * 0.1 if small else parameter * (1 + 0.1 * torch.randn_like(parameter)))
+    hooks = [m.register_forward_pre_hook(calibrate) for m in module.modules() if getattr(m, "running_mean", None) is not None]
+    if hooks:
+        module(*inputs)
+    for hook in hooks:
+        hook.remove()
+
+
+def calibrate(norm, inputs):
+    """Statistics as training on this input would leave them, and a little beside; none so small that it makes noise loud."""
+    x = inputs[0]
+    axes = [axis for axis in range(x.dim()) if axis != 1]
+    variance = (x.var(axes, unbiased=False) + x.var(unbiased=False)) / 2 + 1e-5
+    norm.running_mean.copy_(x.mean(axes) + 0.1 * variance.sqrt() * torch.randn_like(variance))
+    norm.running_var.copy_(variance * (0.8 + 0.4 * torch.rand_like(variance)))
+
+
+def write_onnx(module, inputs, path, dynamo, axes):
+    arguments = tuple(map(torch.from_numpy, inputs.values()))
+    options = {"input_names": list(inputs), "dynamo": dynamo}
+    if dynamo:
+        auto = torch.export.Dim.AUTO
+        options["dynamic_shapes"] = (tuple({axis: auto for axis in axes[name]} for name in inputs),)
+        options["verbose"] = False
+    else:
+        options |= {"dynamic_axes": axes, "opset_version": 17, "do_constant_folding": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module, arguments, str(path), **options)
+
+
+def open_axes(model):
+    return {name: {axis: d for axis, d in enumerate(dims) if not d.isdigit()}
+            for name, _, dims, _ in parse_inputs(model.inputs)}
+
+
+def declared(path):
+    """{input: its dimensions, None where open} and the outputs' names."""
+    graph = onnx.load(path, load_external_data=False).graph
+    weights = {initializer.name for initializer in graph.initializer}
+    inputs = {i.name: [d.dim_value if d.HasField("dim_value") else None for d in i.type.tensor_type.shape.dim]
+              for i in graph.input if i.name not in weights}
+    return inputs, [output.name for output in graph.output]
+
+
+def admits(inputs, arrays):
+    return all(d in (None, size) for name, dims in inputs.items() for d, size in zip(dims, arrays[name].shape))
+
+
+def difference(got, expected):
+    """The largest error as a share of the largest value; for integers and truths the share that differs."""
+    if got.shape != expected.shape:
+        return float("inf")
+    if expected.size == 0:
+        return 0.0
+    if expected.dtype.kind != "f":
+        return float(np.mean(got != expected))
+    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    if not np.array_equal(np.isfinite(got), np.isfinite(expected)):
+        return float("inf")
+    finite = np.isfinite(expected)
+    largest = float(np.abs(expected[finite]).max(initial=0))
+    return float(np.abs(got - expected)[finite].max(initial=0)) / max(largest, 1e-30)
+
+
+class Referee:
+    """ONNX Runtime's word on an export, where it is installed and takes the model."""
+
+    def __init__(self, path):
+        self.session = None
+        if importlib.util.find_spec("onnxruntime") is None:
+            return
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level, options.intra_op_num_threads = 4, 1
+        try:
+            self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception:  # it lacks an operator
+            pass
+
+    def judge(self, arrays, expected):
+        """What is to be expected: PyTorch's results, the export's own where it differs, None where it cannot run."""
+        if self.session is None:
+            return expected, "not asked"
+        try:
+            got = self.session.run(None, {i.name: arrays[i.name] for i in self.session.get_inputs()})
+        except Exception as error:
+            return None, f"the export does not run: {str(error).splitlines()[0][:300]}"
+        error = max(map(difference, got, expected), default=0.0)
+        return (expected, f"agrees, {error:.1e}") if error <= SAME else (got, f"the export differs from PyTorch by {error:.1e}")
+
+
+def export(model, variant, folder):
+    """Exports into the folder and returns what case.json says."""
+    dynamo, opened = VARIANTS[variant]
+    torch.manual_seed(zlib.crc32(model.name.encode()))
+    torch.set_num_threads(1)
+    sets = size_sets(model)
+    arrays = [make_inputs(model, sizes, index) for index, sizes in enumerate(sets)]
+    module = Exported(model.make().eval(), list(arrays[0])).eval()
+    randomise(module, [torch.from_numpy(array) for array in arrays[1].values()])
+    path = folder / "model.onnx"
+    traced = arrays[1] if dynamo and opened else arrays[0]
+    write_onnx(module, traced, path, dynamo, open_axes(model) if opened else {name: {} for name in traced})
+    inputs, outputs = declared(path)
+    referee, cases = Referee(path), []
+    for index, given in enumerate(arrays):
+        if not admits(inputs, given):
+            continue
+        with torch.no_grad():
+            expected = [t.numpy() for t in module(*map(torch.from_numpy, given.values()))]
+        expected, word = referee.judge(given, expected)
+        place = folder / "sets" / str(index)
+        place.mkdir(parents=True)
+        for name in inputs:
+            np.save(place / f"{name}.npy", given[name])
+        for number, value in enumerate(expected or []):
+            np.save(place / f"out{number}.npy", value)
+        cases.append({"set": index, "sizes": sets[index], "referee": word, "valid": expected is not None,
+                      "shapes": {name: list(given[name].shape) for name in inputs}})
+    if not cases:
+        raise ValueError(f"the export admits none of the sizes: {inputs}")
+    case = {"model": model.name, "variant": variant, "inputs": inputs, "outputs": outputs, "sets": cases}
+    (folder / "case.json").write_text(json.dumps(case, indent=1))
+    return case

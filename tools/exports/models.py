@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The architectures that are exported, as a table. A row says how the module is made (weights are random), what its
+inputs are and which sizes it runs with.
+
+Inputs: "name:type[dimensions]rule ..."; a dimension is a number or the name of an open size. A rule is <K (integers below
+K), =ones or =mask (ones, then zeros where a row of the batch is padded); without one, values are normal.
+Sizes: three sets of values for the open sizes, in the order of their first mention. A model is traced with the first set,
+as batch 1 is what users trace with; the dynamo exporter, which takes 1 for a constant, with the second.
+"""
+import importlib
+from typing import Callable, NamedTuple
+
+IMAGE = "image:f32[n,3,h,w]"
+BATCH_OF_224 = "image:f32[n,3,224,224]"
+SMALL, MIDDLE = "1,64,64 2,96,64 3,64,128", "1,96,96 2,128,96 3,96,160"
+BATCHES = "1 2 3"
+TOKENS = "input_ids:i64[n,s]<100 attention_mask:i64[n,s]=mask"
+LENGTHS = "1,7 2,16 3,33"
+
+
+class Model(NamedTuple):
+    name: str
+    make: Callable
+    inputs: str
+    sizes: str
+    emulated: bool = False  # small enough for the GPU that is emulated
+    tolerance: float = 1e-4  # of the largest value, in float32
+
+
+def torchvision(family, name, **options):
+    """A function of torchvision.models or of a module of it; the backbone's weights too are not fetched."""
+    def make():
+        module = importlib.import_module(f"torchvision.models{'.' + family if family else ''}")
+        if family in ("detection", "segmentation"):
+            options.setdefault("weights_backbone", None)
+        return getattr(module, name)(weights=None, **options)
+    return make
+
+
+def timm(name, **options):
+    return lambda: importlib.import_module("timm").create_model(name, pretrained=False, **options)
+
+
+def transformers(model, config, **options):
+    """A model of the class `model` from the class `config` with these settings."""
+    def make():
+        module = importlib.import_module("transformers")
+        settings = getattr(module, config)(**options)
+        settings.use_cache = False
+        return getattr(module, model)(settings)
+    return make
+
+
+def plain(name, *arguments):
+    """A class or function of plain_modules; names of torch.nn stand for themselves."""
+    def make():
+        nn = importlib.import_module("torch.nn")
+        return getattr(importlib.import_module("plain_modules"), name)(*(getattr(nn, each) for each in arguments))
+    return make
+
+
+NARROW = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=100)
+DECODER = NARROW | dict(num_key_value_heads=2, max_position_embeddings=64)
+VISION = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, image_size=64, patch_size=8)
+T5 = dict(d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, vocab_size=100)
+TRANSLATION = dict(d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+                   encoder_ffn_dim=128, decoder_ffn_dim=128, vocab_size=100, max_position_embeddings=64)
+PAIRS = TOKENS + " decoder_input_ids:i64[n,t]<100"
+PAIR_LENGTHS = "1,7,3 2,16,5 3,33,9"
+WAVE = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, conv_dim=(32,) * 7,
+            num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=4, vocab_size=32)
+SOUND = "input_values:f32[n,t]"
+PIXELS, PIXELS_64 = "pixel_values:f32[n,3,h,w]", "pixel_values:f32[n,3,64,64]"
+SPEECH = dict(d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+              encoder_ffn_dim=128, decoder_ffn_dim=128, vocab_size=100, max_source_positions=50, pad_token_id=1,
+              bos_token_id=2, eos_token_id=3, decoder_start_token_id=2, num_mel_bins=16)
+
+MODELS = [
+    Model("perceptron", plain("perceptron"), "x:f32[n,20]", "1 4 17", True),
+    Model("yolo", plain("Yolo"), IMAGE, SMALL, True),
+    Model("vae_groupnorm", plain("Vae"), IMAGE, "1,32,32 2,48,32 3,32,64", True),
+    Model("unet", plain("Unet"), IMAGE, "1,32,32 2,50,33 3,41,64", True),
+    Model("diffusion_unet", plain("DiffusionUnet"), "latent:f32[n,4,h,w] time:i64[n]<1000 states:f32[n,s,24]",
+          "1,8,8,5 2,16,8,9 3,8,24,16", True),
+    Model("lstm", plain("Recurrent", "LSTM"), "tokens:i64[n,s]<100", LENGTHS, True),
+    Model("gru", plain("Recurrent", "GRU"), "tokens:i64[n,s]<100", LENGTHS, True),
+    Model("rnn", plain("Recurrent", "RNN"), "tokens:i64[n,s]<100", LENGTHS, True),
+    Model("wavenet", plain("WaveNet"), "wave:f32[n,1,t]", "1,64 2,100 3,333", True),
+    Model("super_resolution", plain("SuperResolution"), IMAGE, "1,16,16 2,24,17 3,33,20", True),
+    Model("translator", plain("Translator"), "source:i64[n,s]<100 target:i64[n,t]<100", "1,7,5 2,16,9 3,20,21", True),
+    Model("dcgan", plain("generator"), "noise:f32[n,32,1,1]", BATCHES, True),
+    Model("volume", plain("volume_network"), "volume:f32[n,1,d,h,w]", "1,8,8,8 2,12,8,10 3,9,16,8", True),
+
+    Model("bert", transformers("BertModel", "BertConfig", **NARROW, max_position_embeddings=128),
+          TOKENS + " token_type_ids:i64[n,s]<2", LENGTHS, True),
+    Model("albert", transformers("AlbertModel", "AlbertConfig", **NARROW, embedding_size=32, max_position_embeddings=128),
+          TOKENS, LENGTHS, True),
+    Model("distilbert", transformers("DistilBertModel", "DistilBertConfig", dim=64, n_layers=2, n_heads=4, hidden_dim=128,
+                                     vocab_size=100, max_position_embeddings=128), TOKENS, LENGTHS, True),
+    Model("electra", transformers("ElectraModel", "ElectraConfig", **NARROW, embedding_size=32, max_position_embeddings=128),
+          TOKENS, LENGTHS, True),
+    Model("roberta", transformers("RobertaModel", "RobertaConfig", **NARROW, max_position_embeddings=130), TOKENS, LENGTHS,
+          True),
+    Model("deberta", transformers("DebertaModel", "DebertaConfig", **NARROW, relative_attention=True,
+                                  pos_att_type=["p2c", "c2p"]), TOKENS, LENGTHS, True),
+    Model("deberta_v2", transformers("DebertaV2Model", "DebertaV2Config", **NARROW, relative_attention=True,
+                                     position_buckets=8, norm_rel_ebd="layer_norm", share_att_key=True,
+                                     pos_att_type=["p2c", "c2p"]), TOKENS, LENGTHS, True),
+    Model("mpnet", transformers("MPNetModel", "MPNetConfig", **NARROW), TOKENS, LENGTHS, True),
+    Model("squeezebert", transformers("SqueezeBertModel", "SqueezeBertConfig", **NARROW, embedding_size=64), TOKENS,
+          LENGTHS),
+    Model("mobilebert", transformers("MobileBertModel", "MobileBertConfig", **NARROW, embedding_size=32,
+                                     true_hidden_size=32, intra_bottleneck_size=32), TOKENS, LENGTHS),
+    Model("xlnet", transformers("XLNetModel", "XLNetConfig", d_model=64, n_layer=2, n_head=4, d_inner=128, vocab_size=100),
+          TOKENS, LENGTHS),
+    Model("t5_encoder", transformers("T5EncoderModel", "T5Config", **T5), TOKENS, LENGTHS, True),
+    Model("t5", transformers("T5Model", "T5Config", **T5), PAIRS, PAIR_LENGTHS, True),
+    Model("bart", transformers("BartModel", "BartConfig", **TRANSLATION), PAIRS, PAIR_LENGTHS),
+    Model("marian", transformers("MarianModel", "MarianConfig", **TRANSLATION, pad_token_id=99, decoder_start_token_id=99),
+          PAIRS, PAIR_LENGTHS),
+    Model("gpt2", transformers("GPT2LMHeadModel", "GPT2Config", n_embd=64, n_layer=2, n_head=4, n_positions=64,
+                               vocab_size=100), TOKENS, LENGTHS, True),
+    Model("gpt_neo", transformers("GPTNeoModel", "GPTNeoConfig", hidden_size=64, num_layers=2, num_heads=4, vocab_size=100,
+                                  attention_types=[[["global", "local"], 1]], max_position_embeddings=64, window_size=8),
+          TOKENS, LENGTHS),
+    Model("gpt_neox", transformers("GPTNeoXModel", "GPTNeoXConfig", **NARROW, max_position_embeddings=64), TOKENS, LENGTHS),
+    Model("opt", transformers("OPTModel", "OPTConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                              ffn_dim=128, vocab_size=100, max_position_embeddings=64, word_embed_proj_dim=64),
+          TOKENS, LENGTHS),
+    Model("bloom", transformers("BloomModel", "BloomConfig", hidden_size=64, n_layer=2, n_head=4, vocab_size=100), TOKENS,
+          LENGTHS),
+    Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True),
+    Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS),
+    Model("qwen2", transformers("Qwen2Model", "Qwen2Config", **DECODER), TOKENS, LENGTHS),
+    Model("gemma", transformers("GemmaModel", "GemmaConfig", **DECODER, head_dim=16), TOKENS, LENGTHS),
+    Model("phi", transformers("PhiModel", "PhiConfig", **DECODER), TOKENS, LENGTHS),
+    Model("falcon", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                 vocab_size=100), TOKENS, LENGTHS),
+
+    Model("wav2vec2", transformers("Wav2Vec2ForCTC", "Wav2Vec2Config", **WAVE), SOUND, "1,3200 2,4000 3,5555"),
+    Model("hubert", transformers("HubertModel", "HubertConfig", **WAVE), SOUND, "1,3200 2,4000 3,5555"),
+    Model("whisper_encoder", lambda: transformers("WhisperModel", "WhisperConfig", **SPEECH)().encoder,
+          "input_features:f32[n,16,100]", BATCHES, True),
+    Model("whisper", transformers("WhisperModel", "WhisperConfig", **SPEECH),
+          "input_features:f32[n,16,100] decoder_input_ids:i64[n,t]<100", "1,3 2,5 3,11"),
+    Model("audio_spectrogram", transformers("ASTModel", "ASTConfig", hidden_size=64, num_hidden_layers=2,
+                                            num_attention_heads=4, intermediate_size=128, max_length=64, num_mel_bins=32),
+          "input_values:f32[n,64,32]", BATCHES),
+
+    Model("vit", transformers("ViTModel", "ViTConfig", **VISION), PIXELS_64, BATCHES, True),
+    Model("deit", transformers("DeiTModel", "DeiTConfig", **VISION), PIXELS_64, BATCHES),
+    Model("beit", transformers("BeitModel", "BeitConfig", **VISION, use_relative_position_bias=True), PIXELS_64, BATCHES),
+    Model("dinov2", transformers("Dinov2Model", "Dinov2Config", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                 image_size=64, patch_size=8), PIXELS, "1,64,64 2,80,64 3,64,96"),
+    Model("segformer", transformers("SegformerForSemanticSegmentation", "SegformerConfig", depths=[1, 1, 1, 1],
+                                    hidden_sizes=[16, 32, 64, 128], decoder_hidden_size=32), PIXELS, SMALL),
+    Model("dpt", transformers("DPTForDepthEstimation", "DPTConfig", **VISION | dict(patch_size=16, num_hidden_layers=4),
+                              backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[16, 32, 64, 64], fusion_hidden_size=32),
+          PIXELS_64, BATCHES),
+    Model("hf_swin", transformers("SwinModel", "SwinConfig", image_size=64, patch_size=4, embed_dim=24, depths=[2, 2],
+                                  num_heads=[2, 4], window_size=4), PIXELS_64, BATCHES),
+    Model("hf_swin_v2", transformers("Swinv2Model", "Swinv2Config", image_size=64, patch_size=4, embed_dim=24, depths=[2, 2],
+                                     num_heads=[2, 4], window_size=4), PIXELS_64, BATCHES),
+    Model("mobilevit", transformers("MobileViTModel", "MobileViTConfig", image_size=64, hidden_sizes=[32, 48, 64],
+                                    neck_hidden_sizes=[8, 16, 24, 32, 48, 64, 96]), PIXELS_64, BATCHES),
+    Model("yolos", transformers("YolosForObjectDetection", "YolosConfig", **VISION | dict(image_size=[64, 64]),
+                                num_detection_tokens=10), PIXELS_64, BATCHES),
+    Model("clip", transformers("CLIPModel", "CLIPConfig", projection_dim=32, vision_config=VISION | dict(projection_dim=32),
+                               text_config=NARROW | dict(max_position_embeddings=40, projection_dim=32, eos_token_id=99)),
+          TOKENS + " pixel_values:f32[m,3,64,64]", "1,7,1 2,16,3 3,33,2"),
+    Model("siglip", transformers("SiglipModel", "SiglipConfig", text_config=NARROW | dict(max_position_embeddings=40),
+                                 vision_config=VISION),
+          "input_ids:i64[n,s]<100 pixel_values:f32[m,3,64,64]", "1,7,1 2,16,3 3,33,2"),
+    Model("sam_encoder", transformers("SamVisionModel", "SamVisionConfig", hidden_size=64, output_channels=32,
+                                      num_hidden_layers=2, num_attention_heads=4, image_size=64, patch_size=8, window_size=3,
+                                      global_attn_indexes=[1], mlp_dim=128), PIXELS_64, BATCHES),
+    Model("patch_tst", transformers("PatchTSTModel", "PatchTSTConfig", num_input_channels=3, context_length=32,
+                                    patch_length=8, patch_stride=8, d_model=32, num_attention_heads=4, num_hidden_layers=2,
+                                    ffn_dim=64),
+          "past_values:f32[n,32,3]", BATCHES),
+
+    Model("resnet18", torchvision("", "resnet18"), IMAGE, SMALL),
+    Model("resnet50", torchvision("", "resnet50"), IMAGE, SMALL),
+    Model("resnext50", torchvision("", "resnext50_32x4d"), IMAGE, SMALL),
+    Model("alexnet", torchvision("", "alexnet"), BATCH_OF_224, BATCHES),
+    Model("vgg11_bn", torchvision("", "vgg11_bn"), "image:f32[n,3,64,64]", BATCHES),
+    Model("squeezenet", torchvision("", "squeezenet1_1"), IMAGE, SMALL, True),
+    Model("densenet121", torchvision("", "densenet121"), IMAGE, SMALL),
+    Model("inception_v3", torchvision("", "inception_v3", init_weights=False), IMAGE, MIDDLE),
+    Model("googlenet", torchvision("", "googlenet", init_weights=False), IMAGE, SMALL),
+    Model("shufflenet_v2", torchvision("", "shufflenet_v2_x1_0"), IMAGE, SMALL, True),
+    Model("mobilenet_v2", torchvision("", "mobilenet_v2"), IMAGE, SMALL, True),
+    Model("mobilenet_v3", torchvision("", "mobilenet_v3_small"), IMAGE, SMALL, True),
+    Model("mnasnet", torchvision("", "mnasnet1_0"), IMAGE, SMALL),
+    Model("efficientnet_b0", torchvision("", "efficientnet_b0"), IMAGE, SMALL),
+    Model("efficientnet_v2", torchvision("", "efficientnet_v2_s"), IMAGE, SMALL),
+    Model("regnet_y", torchvision("", "regnet_y_400mf"), IMAGE, SMALL),
+    Model("regnet_x", torchvision("", "regnet_x_400mf"), IMAGE, SMALL),
+    Model("convnext", torchvision("", "convnext_tiny"), IMAGE, SMALL),
+    Model("vit_b_16", torchvision("", "vit_b_16", image_size=64), PIXELS_64.replace("pixel_values", "image"), BATCHES),
+    Model("swin", torchvision("", "swin_t"), IMAGE, SMALL),
+    Model("swin_v2", torchvision("", "swin_v2_t"), IMAGE, SMALL),
+    Model("maxvit", torchvision("", "maxvit_t"), BATCH_OF_224, BATCHES),
+    Model("deeplab_v3", torchvision("segmentation", "deeplabv3_mobilenet_v3_large"), IMAGE, SMALL),
+    Model("lraspp", torchvision("segmentation", "lraspp_mobilenet_v3_large"), IMAGE, SMALL),
+    Model("fcn", torchvision("segmentation", "fcn_resnet50"), IMAGE, SMALL),
+    Model("s3d", torchvision("video", "s3d"), "video:f32[n,3,t,h,w]", "1,16,64,64 2,16,64,96 3,24,64,64"),
+    Model("r3d_18", torchvision("video", "r3d_18"), "video:f32[n,3,t,h,w]", "1,8,32,32 2,8,48,32 1,12,32,48"),
+    Model("raft", plain("Flow"),
+          "first:f32[n,3,128,128] second:f32[n,3,128,128]", BATCHES),
+    Model("ssdlite", torchvision("detection", "ssdlite320_mobilenet_v3_large", score_thresh=0.1, num_classes=7),
+          "image:f32[3,h,w]", "128,128 160,128 128,200"),
+    Model("retinanet", torchvision("detection", "retinanet_resnet50_fpn", num_classes=7, min_size=128, max_size=192),
+          "image:f32[3,h,w]", "128,128 160,128 128,180"),
+    Model("faster_rcnn", torchvision("detection", "fasterrcnn_mobilenet_v3_large_320_fpn", num_classes=7, min_size=128,
+                                     max_size=192), "image:f32[3,h,w]", "128,128 160,128 128,180"),
+
+    Model("deit_tiny", timm("deit_tiny_patch16_224"), BATCH_OF_224, BATCHES),
+    Model("visformer_tiny", timm("visformer_tiny"), BATCH_OF_224, BATCHES),
+    Model("coatnet", timm("coatnet_nano_rw_224"), BATCH_OF_224, BATCHES),
+    Model("efficientformer", timm("efficientformer_l1"), BATCH_OF_224, BATCHES),
+    Model("poolformer", timm("poolformer_s12"), IMAGE, SMALL),
+    Model("mlp_mixer", timm("mixer_s32_224"), BATCH_OF_224, BATCHES),
+    Model("resmlp", timm("resmlp_12_224"), BATCH_OF_224, BATCHES),
+    Model("gmlp", timm("gmlp_ti16_224"), BATCH_OF_224, BATCHES),
+    Model("levit", timm("levit_128s"), BATCH_OF_224, BATCHES),
+    Model("xcit", timm("xcit_nano_12_p16_224"), BATCH_OF_224, BATCHES),
+    Model("cait", timm("cait_xxs24_224"), BATCH_OF_224, BATCHES),
+    Model("ghostnet", timm("ghostnet_100"), IMAGE, SMALL),
+    Model("hrnet", timm("hrnet_w18_small"), IMAGE, SMALL),
+    Model("dla", timm("dla34"), IMAGE, SMALL),
+    Model("res2net", timm("res2net50_26w_4s"), IMAGE, SMALL),
+    Model("resnest", timm("resnest14d"), IMAGE, SMALL),
+    Model("nf_regnet", timm("nf_regnet_b0"), IMAGE, SMALL),
+    Model("edgenext", timm("edgenext_xx_small"), IMAGE, SMALL),
+    Model("repvgg", timm("repvgg_a0"), IMAGE, SMALL),
+    Model("rexnet", timm("rexnet_100"), IMAGE, SMALL),
+    Model("mobileone", timm("mobileone_s0"), IMAGE, SMALL),
+    Model("fastvit", timm("fastvit_t8"), IMAGE, SMALL),
+    Model("pvt_v2", timm("pvt_v2_b0"), IMAGE, SMALL),
+    Model("twins", timm("twins_svt_small"), BATCH_OF_224, BATCHES),
+    Model("volo", timm("volo_d1_224"), BATCH_OF_224, BATCHES),
+    Model("focalnet", timm("focalnet_tiny_srf"), IMAGE, SMALL),
+    Model("davit", timm("davit_tiny"), IMAGE, SMALL),
+    Model("gcvit", timm("gcvit_xxtiny"), BATCH_OF_224, BATCHES),
+    Model("nest", timm("nest_tiny"), BATCH_OF_224, BATCHES),
+    Model("sequencer", timm("sequencer2d_s"), BATCH_OF_224, BATCHES),
+    Model("eva02", timm("eva02_tiny_patch14_224"), BATCH_OF_224, BATCHES),
+    Model("cspdarknet", timm("cspdarknet53"), IMAGE, SMALL),
+    Model("efficientvit", timm("efficientvit_b0"), IMAGE, SMALL),
+    Model("tiny_vit", timm("tiny_vit_5m_224"), BATCH_OF_224, BATCHES),
+    Model("convnext_v2", timm("convnextv2_atto"), IMAGE, SMALL),
+    Model("mobilenet_v4", timm("mobilenetv4_conv_small"), IMAGE, SMALL),
+]
