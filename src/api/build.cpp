@@ -123,6 +123,9 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   auto& definition = static_cast<NetworkDefinition&>(network);
   const auto& settings = static_cast<BuilderConfig&>(config);
   const auto start = std::chrono::steady_clock::now();
+  LATHE_ASSIGN(const Exclusive::Turn turn, core_->use.take());
+  LATHE_ASSIGN(const Exclusive::Turn network_turn, definition.use().take());
+  LATHE_ASSIGN(const Exclusive::Turn config_turn, settings.use().take());
   LATHE_TRY(definition.resolve_all());
   if (definition.graph().outputs().empty())
     return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
@@ -131,6 +134,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   BuildOptions options;
   options.log = &definition.reporter().log();
   for (const OptimizationProfile* profile : settings.profiles()) {
+    LATHE_ASSIGN(const Exclusive::Turn profile_turn, profile->use().take());
     LATHE_ASSIGN(ProfileShapes shapes, shapes_of(*profile));
     options.profiles.push_back(std::move(shapes));
   }

@@ -8,22 +8,23 @@
 namespace lathe::api {
 
 Builder::~Builder() noexcept {
-  if (core_->builder == this) core_->builder = nullptr;
+  nv::IBuilder* self = this;
+  core_->builder.compare_exchange_strong(self, nullptr);
 }
 
 nv::IBuilderConfig* Builder::createBuilderConfig() noexcept {
-  return guarded(*core_->reporter, "IBuilder::createBuilderConfig", static_cast<nv::IBuilderConfig*>(nullptr),
+  return guarded(core_->entry(), "IBuilder::createBuilderConfig", static_cast<nv::IBuilderConfig*>(nullptr),
                  [&]() -> Result<nv::IBuilderConfig*> { return new BuilderConfig(core_); });
 }
 
 nv::INetworkDefinition* Builder::createNetworkV2(nv::NetworkDefinitionCreationFlags flags) noexcept {
-  return guarded(*core_->reporter, "IBuilder::createNetworkV2", static_cast<nv::INetworkDefinition*>(nullptr),
+  return guarded(core_->entry(), "IBuilder::createNetworkV2", static_cast<nv::INetworkDefinition*>(nullptr),
                  [&]() -> Result<nv::INetworkDefinition*> { return new NetworkDefinition(core_, flags); });
 }
 
 nv::IOptimizationProfile* Builder::createOptimizationProfile() noexcept {
-  return guarded(*core_->reporter, "IBuilder::createOptimizationProfile",
-                 static_cast<nv::IOptimizationProfile*>(nullptr), [&]() -> Result<nv::IOptimizationProfile*> {
+  return guarded(core_->entry(), "IBuilder::createOptimizationProfile", static_cast<nv::IOptimizationProfile*>(nullptr),
+                 [&]() -> Result<nv::IOptimizationProfile*> {
                    core_->profiles.push_back(std::make_unique<OptimizationProfile>(core_->reporter));
                    return core_->profiles.back().get();
                  });
@@ -36,7 +37,7 @@ void Builder::reset() noexcept {
 }
 
 bool Builder::setMaxThreads(int32_t maxThreads) noexcept {
-  return guarded(*core_->reporter, "IBuilder::setMaxThreads", [&]() -> Result<> {
+  return guarded(core_->entry(), "IBuilder::setMaxThreads", [&]() -> Result<> {
     if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
     core_->max_threads = maxThreads;
     return {};
@@ -45,7 +46,7 @@ bool Builder::setMaxThreads(int32_t maxThreads) noexcept {
 
 bool Builder::isNetworkSupported(const nv::INetworkDefinition& network, const nv::IBuilderConfig&) const noexcept {
   auto& definition = const_cast<NetworkDefinition&>(static_cast<const NetworkDefinition&>(network));
-  return guarded(definition.reporter(), "IBuilder::isNetworkSupported",
+  return guarded(definition.entry(), "IBuilder::isNetworkSupported",
                  [&]() -> Result<> { return definition.resolve_all(); });
 }
 

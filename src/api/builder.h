@@ -12,7 +12,7 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
   explicit Builder(std::shared_ptr<BuilderCore> core) : core_(std::move(core)) { mImpl = this; }
   ~Builder() noexcept override;
 
-  const BuilderCore& core() const { return *core_; }
+  BuilderCore& core() const { return *core_; }
 
   int32_t getMaxDLABatchSize() const noexcept override { return 0; }
   int32_t getNbDLACores() const noexcept override { return 0; }

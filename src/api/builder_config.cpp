@@ -45,7 +45,7 @@ void BuilderConfig::reset() noexcept {
 }
 
 void BuilderConfig::setAvgTimingIterations(int32_t avgTiming) noexcept {
-  guarded(reporter(), "IBuilderConfig::setAvgTimingIterations", [&]() -> Result<> {
+  guarded(entry(), "IBuilderConfig::setAvgTimingIterations", [&]() -> Result<> {
     if (avgTiming < 1) return fail(ErrorCode::config_invalid, "{} iterations; at least 1 is needed", avgTiming);
     avg_timing_ = avgTiming;
     return {};
@@ -53,8 +53,9 @@ void BuilderConfig::setAvgTimingIterations(int32_t avgTiming) noexcept {
 }
 
 int32_t BuilderConfig::addOptimizationProfile(const nv::IOptimizationProfile* profile) noexcept {
-  return guarded(reporter(), "IBuilderConfig::addOptimizationProfile", -1, [&]() -> Result<int32_t> {
+  return guarded(entry(), "IBuilderConfig::addOptimizationProfile", -1, [&]() -> Result<int32_t> {
     if (!profile) return fail(ErrorCode::invalid_argument, "profile is null");
+    LATHE_ASSIGN(const Exclusive::Turn turn, static_cast<const OptimizationProfile*>(profile)->use().take());
     if (!profile->isValid())
       return fail(ErrorCode::profile_invalid, "profile is incomplete: an input lacks one of min, opt and max");
     profiles_.push_back(static_cast<const OptimizationProfile*>(profile));
@@ -63,7 +64,7 @@ int32_t BuilderConfig::addOptimizationProfile(const nv::IOptimizationProfile* pr
 }
 
 bool BuilderConfig::setTacticSources(nv::TacticSources tacticSources) noexcept {
-  return guarded(reporter(), "IBuilderConfig::setTacticSources", [&]() -> Result<> {
+  return guarded(entry(), "IBuilderConfig::setTacticSources", [&]() -> Result<> {
     const nv::TacticSources known =
         ((nv::TacticSources{1} << nv::EnumMax<nv::TacticSource>()) - 1) | bit_of(kCUBLAS_LT) | bit_of(kCUDNN);
     if ((tacticSources & ~known) != 0)
@@ -75,7 +76,7 @@ bool BuilderConfig::setTacticSources(nv::TacticSources tacticSources) noexcept {
 }
 
 nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob, std::size_t size) const noexcept {
-  return guarded(reporter(), "IBuilderConfig::createTimingCache", static_cast<nv::ITimingCache*>(nullptr),
+  return guarded(entry(), "IBuilderConfig::createTimingCache", static_cast<nv::ITimingCache*>(nullptr),
                  [&]() -> Result<nv::ITimingCache*> {
                    if (size > 0 && !blob) return fail(ErrorCode::invalid_argument, "cache data is null");
                    auto cache = std::make_unique<TimingCache>(core_->reporter);
@@ -90,7 +91,7 @@ bool BuilderConfig::setTimingCache(const nv::ITimingCache& cache, bool) noexcept
 }
 
 void BuilderConfig::setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t poolSize) noexcept {
-  guarded(reporter(), "IBuilderConfig::setMemoryPoolLimit", [&]() -> Result<> {
+  guarded(entry(), "IBuilderConfig::setMemoryPoolLimit", [&]() -> Result<> {
     const auto index = static_cast<size_t>(pool);
     if (index >= std::size(pools_)) return fail(ErrorCode::invalid_argument, "memory pool {} does not exist", index);
     pools_[index] = poolSize;
@@ -108,7 +109,7 @@ void BuilderConfig::setPreviewFeature(nv::PreviewFeature feature, bool enable) n
 }
 
 void BuilderConfig::setBuilderOptimizationLevel(int32_t level) noexcept {
-  guarded(reporter(), "IBuilderConfig::setBuilderOptimizationLevel", [&]() -> Result<> {
+  guarded(entry(), "IBuilderConfig::setBuilderOptimizationLevel", [&]() -> Result<> {
     if (level < 0 || level > 5) return fail(ErrorCode::config_invalid, "level {} is outside [0, 5]", level);
     level_ = level;
     return {};
@@ -116,7 +117,7 @@ void BuilderConfig::setBuilderOptimizationLevel(int32_t level) noexcept {
 }
 
 void BuilderConfig::setPluginsToSerialize(const char* const* paths, int32_t nbPaths) noexcept {
-  guarded(reporter(), "IBuilderConfig::setPluginsToSerialize", [&]() -> Result<> {
+  guarded(entry(), "IBuilderConfig::setPluginsToSerialize", [&]() -> Result<> {
     if (nbPaths < 0 || (nbPaths > 0 && !paths)) return fail(ErrorCode::invalid_argument, "paths are null");
     std::vector<std::string> plugins;
     for (int32_t i = 0; i < nbPaths; ++i) {
@@ -146,12 +147,12 @@ bool BuilderConfig::setL2LimitForTiling(int64_t size) noexcept {
 }
 
 bool BuilderConfig::setRemoteAutoTuningConfig(const char*) noexcept {
-  return guarded(reporter(), "IBuilderConfig::setRemoteAutoTuningConfig",
+  return guarded(entry(), "IBuilderConfig::setRemoteAutoTuningConfig",
                  [&]() -> Result<> { return fail(ErrorCode::config_invalid, "remote auto-tuning is not supported"); });
 }
 
 bool BuilderConfig::setBuildRoute(const char* buildRoute) noexcept {
-  return guarded(reporter(), "IBuilderConfig::setBuildRoute", [&]() -> Result<> {
+  return guarded(entry(), "IBuilderConfig::setBuildRoute", [&]() -> Result<> {
     LATHE_ASSIGN(const std::string route, to_string(buildRoute, "build route", SIZE_MAX));
     if (route.empty() || route == "[]") return {};
     return fail(ErrorCode::config_invalid, "there are no build routes to choose from; see getAllBuildRoutes()");

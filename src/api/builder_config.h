@@ -20,6 +20,7 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
 
   const std::vector<const OptimizationProfile*>& profiles() const { return profiles_; }
   bool has(nv::BuilderFlag flag) const { return flags_ & bit_of(flag); }
+  Exclusive& use() const { return use_; }
   bool has(nv::TacticSource source) const { return tactic_sources_ & bit_of(source); }
 
   // Lathe's own settings; see lathe.h.
@@ -95,7 +96,8 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
 
  private:
   std::shared_ptr<BuilderCore> core_;
-  const Reporter& reporter() const { return *core_->reporter; }
+  mutable Exclusive use_{"builder configuration"};
+  Entry entry() const { return {*core_->reporter, use_}; }
 
   std::vector<const OptimizationProfile*> profiles_;
   std::vector<std::string> plugins_;

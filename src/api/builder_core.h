@@ -16,9 +16,12 @@ namespace lathe::api {
 struct BuilderCore {
   explicit BuilderCore(nv::ILogger* logger) : reporter(std::make_shared<Reporter>(logger)) {}
 
+  Entry entry() { return {*reporter, use}; }
+
   std::shared_ptr<Reporter> reporter;
+  Exclusive use{"builder"};
   plugin::Registry registry{&plugin::global_registry()};
-  nv::IBuilder* builder = nullptr;  // null once the application deleted it
+  std::atomic<nv::IBuilder*> builder{nullptr};  // null once the application deleted it
   nv::IGpuAllocator* allocator = nullptr;
   int32_t max_threads = 1;
   std::vector<std::unique_ptr<OptimizationProfile>> profiles;

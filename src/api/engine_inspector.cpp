@@ -70,7 +70,7 @@ bool EngineInspector::setExecutionContext(const nv::IExecutionContext* context) 
 }
 
 const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerInformationFormat format) const noexcept {
-  return guarded(reporter_, "IEngineInspector::getLayerInformation", "", [&]() -> Result<const char*> {
+  return guarded({reporter_, use_}, "IEngineInspector::getLayerInformation", "", [&]() -> Result<const char*> {
     const plan::Plan& plan = core_->plan();
     if (layerIndex < 0 || static_cast<size_t>(layerIndex) >= plan.steps.size())
       return fail(ErrorCode::invalid_argument, "layer {} does not exist: the engine has {}", layerIndex,
@@ -83,7 +83,7 @@ const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerIn
 }
 
 const char* EngineInspector::getEngineInformation(nv::LayerInformationFormat format) const noexcept {
-  return guarded(reporter_, "IEngineInspector::getEngineInformation", "", [&]() -> Result<const char*> {
+  return guarded({reporter_, use_}, "IEngineInspector::getEngineInformation", "", [&]() -> Result<const char*> {
     const plan::Plan& plan = core_->plan();
     const bool shown = verbosity_of(plan) != nv::ProfilingVerbosity::kNONE;
     if (format == nv::LayerInformationFormat::kJSON) {

@@ -30,6 +30,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   const bool user_memory = made->strategy_ == nv::ExecutionContextAllocationStrategy::kUSER_MANAGED;
   LATHE_ASSIGN(made->context_, Context::create(std::move(engine), user_memory));
   made->allocators_.resize(made->core_->plan().bindings.size());
+  made->engine_stand_in_ = std::make_unique<CudaEngine>(made->core_);
   return made.release();
 }
 
@@ -42,20 +43,19 @@ Result<size_t> ExecutionContext::find(const char* name, Role role) const {
 }
 
 void ExecutionContext::setName(const char* name) noexcept {
-  guarded(reporter_, "IExecutionContext::setName", [&]() -> Result<> {
+  guarded(changing(), "IExecutionContext::setName", [&]() -> Result<> {
     LATHE_ASSIGN(name_, to_string(name, "context name"));
     return {};
   });
 }
 
 const nv::ICudaEngine& ExecutionContext::getEngine() const noexcept {
-  if (const nv::ICudaEngine* engine = core_->facade.load()) return *engine;
-  if (!engine_stand_in_) engine_stand_in_ = std::make_unique<CudaEngine>(core_);
-  return *engine_stand_in_;
+  const nv::ICudaEngine* engine = core_->facade.load();
+  return engine ? *engine : *engine_stand_in_;
 }
 
 nv::IRuntimeConfig* ExecutionContext::getRuntimeConfig() const noexcept {
-  return guarded(reporter_, "IExecutionContext::getRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
+  return guarded(looking(), "IExecutionContext::getRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
                  [&]() -> Result<nv::IRuntimeConfig*> {
                    auto config = std::make_unique<RuntimeConfig>();
                    config->RuntimeConfig::setExecutionContextAllocationStrategy(strategy_);
@@ -67,7 +67,7 @@ nv::IRuntimeConfig* ExecutionContext::getRuntimeConfig() const noexcept {
 // Shapes
 
 bool ExecutionContext::setInputShape(const char* tensorName, const nv::Dims& dims) noexcept {
-  return guarded(reporter_, "IExecutionContext::setInputShape", [&]() -> Result<> {
+  return guarded(changing(), "IExecutionContext::setInputShape", [&]() -> Result<> {
     LATHE_ASSIGN(const size_t i, find(tensorName, Role::input));
     LATHE_ASSIGN(const Dims sizes, to_dims(dims));
     return context_->set_input_dims(i, sizes);
@@ -75,7 +75,7 @@ bool ExecutionContext::setInputShape(const char* tensorName, const nv::Dims& dim
 }
 
 bool ExecutionContext::setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
-  return guarded(reporter_, "IExecutionContext::setOptimizationProfileAsync", [&]() -> Result<> {
+  return guarded(changing(), "IExecutionContext::setOptimizationProfileAsync", [&]() -> Result<> {
     if (profileIndex < 0) return fail(ErrorCode::invalid_argument, "profile {} does not exist", profileIndex);
     return context_->set_profile(static_cast<size_t>(profileIndex));
   });
@@ -90,7 +90,7 @@ Result<Dims> ExecutionContext::dims_of(size_t binding) const {
 }
 
 nv::Dims ExecutionContext::getTensorShape(const char* tensorName) const noexcept {
-  return guarded(reporter_, "IExecutionContext::getTensorShape", invalid_dims(), [&]() -> Result<nv::Dims> {
+  return guarded(looking(), "IExecutionContext::getTensorShape", invalid_dims(), [&]() -> Result<nv::Dims> {
     LATHE_ASSIGN(const size_t i, find(tensorName));
     LATHE_ASSIGN(const Dims dims, dims_of(i));
     return to_nv(dims);
@@ -98,7 +98,7 @@ nv::Dims ExecutionContext::getTensorShape(const char* tensorName) const noexcept
 }
 
 nv::Dims ExecutionContext::getTensorStrides(const char* tensorName) const noexcept {
-  return guarded(reporter_, "IExecutionContext::getTensorStrides", invalid_dims(), [&]() -> Result<nv::Dims> {
+  return guarded(looking(), "IExecutionContext::getTensorStrides", invalid_dims(), [&]() -> Result<nv::Dims> {
     LATHE_ASSIGN(const size_t i, find(tensorName));
     LATHE_ASSIGN(const Dims dims, dims_of(i));
     if (std::find(dims.begin(), dims.end(), -1) != dims.end()) return invalid_dims();
@@ -107,7 +107,7 @@ nv::Dims ExecutionContext::getTensorStrides(const char* tensorName) const noexce
 }
 
 bool ExecutionContext::allInputDimensionsSpecified() const noexcept {
-  return guarded(reporter_, "IExecutionContext::allInputDimensionsSpecified", false, [&]() -> Result<bool> {
+  return guarded(looking(), "IExecutionContext::allInputDimensionsSpecified", false, [&]() -> Result<bool> {
     const auto& bindings = core_->plan().bindings;
     for (size_t i = 0; i < bindings.size(); ++i) {
       if (!bindings[i].is_input) continue;
@@ -119,7 +119,7 @@ bool ExecutionContext::allInputDimensionsSpecified() const noexcept {
 }
 
 int32_t ExecutionContext::inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept {
-  return guarded(reporter_, "IExecutionContext::inferShapes", -1, [&]() -> Result<int32_t> {
+  return guarded(changing(), "IExecutionContext::inferShapes", -1, [&]() -> Result<int32_t> {
     if (nbMaxNames < 0 || (nbMaxNames > 0 && !tensorNames))
       return fail(ErrorCode::invalid_argument, "room for {} names, or it is null", nbMaxNames);
     const std::vector<std::string> missing = context_->missing_shapes();
@@ -140,22 +140,22 @@ Result<> ExecutionContext::set_address(const char* name, void* data, Role role) 
 }
 
 bool ExecutionContext::setTensorAddress(const char* tensorName, void* data) noexcept {
-  return guarded(reporter_, "IExecutionContext::setTensorAddress",
+  return guarded(changing(), "IExecutionContext::setTensorAddress",
                  [&]() -> Result<> { return set_address(tensorName, data, Role::any); });
 }
 
 bool ExecutionContext::setInputTensorAddress(const char* tensorName, const void* data) noexcept {
-  return guarded(reporter_, "IExecutionContext::setInputTensorAddress",
+  return guarded(changing(), "IExecutionContext::setInputTensorAddress",
                  [&]() -> Result<> { return set_address(tensorName, const_cast<void*>(data), Role::input); });
 }
 
 bool ExecutionContext::setOutputTensorAddress(const char* tensorName, void* data) noexcept {
-  return guarded(reporter_, "IExecutionContext::setOutputTensorAddress",
+  return guarded(changing(), "IExecutionContext::setOutputTensorAddress",
                  [&]() -> Result<> { return set_address(tensorName, data, Role::output); });
 }
 
 const void* ExecutionContext::getTensorAddress(const char* tensorName) const noexcept {
-  return guarded(reporter_, "IExecutionContext::getTensorAddress", static_cast<const void*>(nullptr),
+  return guarded(looking(), "IExecutionContext::getTensorAddress", static_cast<const void*>(nullptr),
                  [&]() -> Result<const void*> {
                    LATHE_ASSIGN(const size_t i, find(tensorName));
                    return context_->address(i);
@@ -163,7 +163,7 @@ const void* ExecutionContext::getTensorAddress(const char* tensorName) const noe
 }
 
 void* ExecutionContext::getOutputTensorAddress(const char* tensorName) const noexcept {
-  return guarded(reporter_, "IExecutionContext::getOutputTensorAddress", static_cast<void*>(nullptr),
+  return guarded(looking(), "IExecutionContext::getOutputTensorAddress", static_cast<void*>(nullptr),
                  [&]() -> Result<void*> {
                    LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
                    return context_->address(i);
@@ -171,7 +171,7 @@ void* ExecutionContext::getOutputTensorAddress(const char* tensorName) const noe
 }
 
 bool ExecutionContext::setOutputAllocator(const char* tensorName, nv::IOutputAllocator* outputAllocator) noexcept {
-  return guarded(reporter_, "IExecutionContext::setOutputAllocator", [&]() -> Result<> {
+  return guarded(changing(), "IExecutionContext::setOutputAllocator", [&]() -> Result<> {
     LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
     allocators_[i] = outputAllocator;
     if (!outputAllocator) return context_->set_output_allocator(i, nullptr);
@@ -186,7 +186,7 @@ bool ExecutionContext::setOutputAllocator(const char* tensorName, nv::IOutputAll
 }
 
 nv::IOutputAllocator* ExecutionContext::getOutputAllocator(const char* tensorName) noexcept {
-  return guarded(reporter_, "IExecutionContext::getOutputAllocator", static_cast<nv::IOutputAllocator*>(nullptr),
+  return guarded(looking(), "IExecutionContext::getOutputAllocator", static_cast<nv::IOutputAllocator*>(nullptr),
                  [&]() -> Result<nv::IOutputAllocator*> {
                    LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
                    return allocators_[i];
@@ -194,7 +194,7 @@ nv::IOutputAllocator* ExecutionContext::getOutputAllocator(const char* tensorNam
 }
 
 int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcept {
-  return guarded(reporter_, "IExecutionContext::getMaxOutputSize", int64_t{-1}, [&]() -> Result<int64_t> {
+  return guarded(looking(), "IExecutionContext::getMaxOutputSize", int64_t{-1}, [&]() -> Result<int64_t> {
     LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
     LATHE_ASSIGN(Dims dims, dims_of(i));
     const plan::Tensor& tensor = core_->tensor(static_cast<int>(i));
@@ -214,17 +214,17 @@ int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcep
 // Memory
 
 size_t ExecutionContext::updateDeviceMemorySizeForShapes() noexcept {
-  return guarded(reporter_, "IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0},
+  return guarded(changing(), "IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0},
                  [&]() -> Result<size_t> { return context_->memory_bytes(); });
 }
 
 void ExecutionContext::setDeviceMemory(void* memory) noexcept {
-  guarded(reporter_, "IExecutionContext::setDeviceMemory",
+  guarded(changing(), "IExecutionContext::setDeviceMemory",
           [&]() -> Result<> { return context_->set_memory(memory, SIZE_MAX); });
 }
 
 void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
-  guarded(reporter_, "IExecutionContext::setDeviceMemoryV2", [&]() -> Result<> {
+  guarded(changing(), "IExecutionContext::setDeviceMemoryV2", [&]() -> Result<> {
     if (size < 0) return fail(ErrorCode::invalid_argument, "size {} is negative", size);
     return context_->set_memory(memory, static_cast<size_t>(size));
   });
@@ -247,11 +247,11 @@ Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
 }
 
 bool ExecutionContext::enqueueV3(cudaStream_t stream) noexcept {
-  return guarded(reporter_, "IExecutionContext::enqueueV3", [&]() -> Result<> { return run(stream, /*wait=*/false); });
+  return guarded(changing(), "IExecutionContext::enqueueV3", [&]() -> Result<> { return run(stream, /*wait=*/false); });
 }
 
 bool ExecutionContext::executeV2(void* const* bindings) noexcept {
-  return guarded(reporter_, "IExecutionContext::executeV2", [&]() -> Result<> {
+  return guarded(changing(), "IExecutionContext::executeV2", [&]() -> Result<> {
     if (!bindings) return fail(ErrorCode::invalid_argument, "bindings are null");
     for (size_t i = 0; i < allocators_.size(); ++i) LATHE_TRY(context_->set_address(i, bindings[i]));
     return run(nullptr, /*wait=*/true);
@@ -259,7 +259,7 @@ bool ExecutionContext::executeV2(void* const* bindings) noexcept {
 }
 
 void ExecutionContext::setProfiler(nv::IProfiler* profiler) noexcept {
-  guarded(reporter_, "IExecutionContext::setProfiler", [&]() -> Result<> {
+  guarded(changing(), "IExecutionContext::setProfiler", [&]() -> Result<> {
     profiler_ = profiler;
     context_->profiler = nullptr;
     if (profiler)
@@ -293,13 +293,13 @@ bool ExecutionContext::setDebugListener(nv::IDebugListener* listener) noexcept {
 }
 
 bool ExecutionContext::setTensorDebugState(const char* name, bool) noexcept {
-  return guarded(reporter_, "IExecutionContext::setTensorDebugState", [&]() -> Result<> {
+  return guarded(changing(), "IExecutionContext::setTensorDebugState", [&]() -> Result<> {
     return fail(ErrorCode::binding_invalid, "'{}' is not a debug tensor of this engine", name ? name : "(null)");
   });
 }
 
 bool ExecutionContext::setCommunicator(void* communicator) noexcept {
-  return guarded(reporter_, "IExecutionContext::setCommunicator", [&]() -> Result<> {
+  return guarded(changing(), "IExecutionContext::setCommunicator", [&]() -> Result<> {
     if (communicator) return fail(ErrorCode::invalid_state, "CPU engines have no collective layers");
     return {};
   });

@@ -72,6 +72,8 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
 
  private:
   enum class Role { any, input, output };
+  Entry changing() const { return {reporter_, use_}; }
+  Entry looking() const { return {reporter_, use_, Exclusive::Call::looks}; }
 
   explicit ExecutionContext(std::shared_ptr<EngineCore> core)
       : core_(std::move(core)), reporter_(std::shared_ptr<const Reporter>(core_->reporter)) {
@@ -85,6 +87,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
 
   std::shared_ptr<EngineCore> core_;
   Reporter reporter_;
+  mutable Exclusive use_{"context"};
   std::unique_ptr<Context> context_;
   std::string name_;
   std::vector<nv::IOutputAllocator*> allocators_;  // by binding
@@ -100,7 +103,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   nv::ProfilingVerbosity nvtx_ = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
   bool debug_sync_ = false;
   bool emits_profile_ = true;
-  mutable std::unique_ptr<nv::ICudaEngine> engine_stand_in_;  // for getEngine() once the engine is gone
+  std::unique_ptr<nv::ICudaEngine> engine_stand_in_;  // for getEngine() once the engine is gone
 };
 
 }  // namespace lathe::api

@@ -178,6 +178,7 @@ Json targets_of(const cuda::Environment& environment) {
 nv::IHostMemory* networkText(const nv::INetworkDefinition& network) noexcept {
   return report("networkText", [&]() -> Result<std::string> {
     auto& definition = const_cast<api::NetworkDefinition&>(static_cast<const api::NetworkDefinition&>(network));
+    LATHE_ASSIGN(const api::Exclusive::Turn turn, definition.use().take(api::Exclusive::Call::looks));
     LATHE_TRY(definition.settle());
     return ir::to_text(definition.graph(), 64);
   });
@@ -185,7 +186,9 @@ nv::IHostMemory* networkText(const nv::INetworkDefinition& network) noexcept {
 
 nv::IHostMemory* buildReportJson(const nv::IBuilder& builder) noexcept {
   return report("buildReportJson", [&]() -> Result<std::string> {
-    const std::string& text = static_cast<const api::Builder&>(builder).core().last_report;
+    api::BuilderCore& core = static_cast<const api::Builder&>(builder).core();
+    LATHE_ASSIGN(const api::Exclusive::Turn turn, core.use.take(api::Exclusive::Call::looks));
+    const std::string& text = core.last_report;
     if (text.empty()) return fail(ErrorCode::invalid_state, "this builder has not built anything yet");
     return text;
   });

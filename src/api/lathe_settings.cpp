@@ -20,6 +20,18 @@ const Reporter& silent() {
   return reporter;
 }
 
+api::Entry entry(const nv::IBuilderConfig& config) {
+  return {silent(), static_cast<const BuilderConfig&>(config).use()};
+}
+
+template <class T>
+bool set(nv::IBuilderConfig& config, const char* where, T BuilderConfig::*setting, T value) noexcept {
+  return api::guarded(entry(config), where, [&]() -> Result<> {
+    static_cast<BuilderConfig&>(config).*setting = value;
+    return {};
+  });
+}
+
 constexpr const char* kTargets[] = {"cpu",      "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni",
                                     "cpu-arm64"};
 
@@ -46,8 +58,7 @@ void releaseIdleDevices() noexcept { api::release_devices(); }
 const char* lastError() noexcept { return api::last_error(); }
 
 bool setBuildBudget(nv::IBuilderConfig& config, double seconds) noexcept {
-  static_cast<BuilderConfig&>(config).budget_seconds = seconds;
-  return true;
+  return set(config, "setBuildBudget", &BuilderConfig::budget_seconds, seconds);
 }
 
 double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
@@ -55,7 +66,7 @@ double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
 }
 
 bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
-  return api::guarded(silent(), "setTarget", [&]() -> Result<> {
+  return api::guarded(entry(config), "setTarget", [&]() -> Result<> {
     LATHE_ASSIGN(std::string wanted, api::to_string(target, "target"));
     if (wanted.starts_with("sm_")) wanted.insert(0, "cuda-");
     for (const char* known : kTargets) {
@@ -68,7 +79,7 @@ bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
 }
 
 bool setPrecision(nv::IBuilderConfig& config, nv::DataType type) noexcept {
-  return api::guarded(silent(), "setPrecision", [&]() -> Result<> {
+  return api::guarded(entry(config), "setPrecision", [&]() -> Result<> {
     LATHE_ASSIGN(const DType dtype, api::to_dtype(type));
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
       return fail(ErrorCode::config_invalid, "{} is no type that float32 is narrowed to: take kHALF or kBF16",
@@ -79,12 +90,11 @@ bool setPrecision(nv::IBuilderConfig& config, nv::DataType type) noexcept {
 }
 
 bool setInt8(nv::IBuilderConfig& config, bool expected) noexcept {
-  static_cast<BuilderConfig&>(config).int8 = expected;
-  return true;
+  return set(config, "setInt8", &BuilderConfig::int8, expected);
 }
 
 bool setPrecisionConstraints(nv::IBuilderConfig& config, PrecisionConstraints constraints) noexcept {
-  return api::guarded(silent(), "setPrecisionConstraints", [&]() -> Result<> {
+  return api::guarded(entry(config), "setPrecisionConstraints", [&]() -> Result<> {
     if (constraints < PrecisionConstraints::kNONE || constraints > PrecisionConstraints::kOBEY)
       return fail(ErrorCode::config_invalid, "constraints {} do not exist", static_cast<int>(constraints));
     static_cast<BuilderConfig&>(config).constraints = constraints;
@@ -93,7 +103,7 @@ bool setPrecisionConstraints(nv::IBuilderConfig& config, PrecisionConstraints co
 }
 
 bool setLayerPrecision(nv::IBuilderConfig& config, const char* layer, nv::DataType type) noexcept {
-  return api::guarded(silent(), "setLayerPrecision", [&]() -> Result<> {
+  return api::guarded(entry(config), "setLayerPrecision", [&]() -> Result<> {
     LATHE_ASSIGN(std::string pattern, layer_pattern(layer));
     LATHE_ASSIGN(const DType dtype, api::to_dtype(type));
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::i8)
@@ -105,7 +115,7 @@ bool setLayerPrecision(nv::IBuilderConfig& config, const char* layer, nv::DataTy
 }
 
 bool setLayerOutputType(nv::IBuilderConfig& config, const char* layer, int32_t output, nv::DataType type) noexcept {
-  return api::guarded(silent(), "setLayerOutputType", [&]() -> Result<> {
+  return api::guarded(entry(config), "setLayerOutputType", [&]() -> Result<> {
     LATHE_ASSIGN(std::string pattern, layer_pattern(layer));
     LATHE_ASSIGN(const DType dtype, api::to_dtype(type));
     if (output < 0) return fail(ErrorCode::invalid_argument, "output {} does not exist", output);
@@ -120,9 +130,7 @@ const char* getTarget(const nv::IBuilderConfig& config) noexcept {
 }
 
 bool setCpuThreads(nv::IBuilderConfig& config, int32_t threads) noexcept {
-  if (!check_threads(threads)) return false;
-  static_cast<BuilderConfig&>(config).cpu_threads = threads;
-  return true;
+  return check_threads(threads) && set(config, "setCpuThreads", &BuilderConfig::cpu_threads, threads);
 }
 
 nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcept {

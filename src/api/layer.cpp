@@ -14,7 +14,7 @@ Layer::Layer(NetworkDefinition& network, nv::LayerType type, const char* kind, s
 
 Layer::~Layer() noexcept = default;
 
-const Reporter& Layer::reporter() const { return network_.reporter(); }
+Entry Layer::entry(Exclusive::Call call) const { return network_.entry(call); }
 
 bool Layer::uses(const TensorView* tensor) const {
   return std::find(inputs_.begin(), inputs_.end(), tensor) != inputs_.end();
@@ -124,7 +124,7 @@ void Layer::replace(Lowering& lowering, const std::vector<ir::Value*>& values) {
 }
 
 void Layer::setName(const char* name) noexcept {
-  guarded(reporter(), "ILayer::setName", [&]() -> Result<> {
+  guarded(entry(), "ILayer::setName", [&]() -> Result<> {
     LATHE_ASSIGN(name_, to_string(name, "layer name"));
     touch();
     return {};
@@ -132,15 +132,22 @@ void Layer::setName(const char* name) noexcept {
 }
 
 nv::ITensor* Layer::getInput(int32_t index) const noexcept {
-  return index >= 0 && has(static_cast<size_t>(index)) ? inputs_[static_cast<size_t>(index)] : nullptr;
+  return guarded(entry(Exclusive::Call::looks), "ILayer::getInput", static_cast<nv::ITensor*>(nullptr),
+                 [&]() -> Result<nv::ITensor*> {
+                   if (index < 0 || index >= max_inputs())
+                     return fail(ErrorCode::invalid_argument, "layer '{}' has no input {}; the largest is {}", name_,
+                                 index, max_inputs() - 1);
+                   return has(static_cast<size_t>(index)) ? inputs_[static_cast<size_t>(index)] : nullptr;
+                 });
 }
 
 nv::ITensor* Layer::getOutput(int32_t index) const noexcept {
-  return index >= 0 ? output(static_cast<size_t>(index)) : nullptr;
+  return guarded(entry(Exclusive::Call::looks), "ILayer::getOutput", static_cast<nv::ITensor*>(nullptr),
+                 [&]() -> Result<nv::ITensor*> { return output_at(index); });
 }
 
 void Layer::setInput(int32_t index, nv::ITensor& tensor) noexcept {
-  guarded(reporter(), "ILayer::setInput", [&]() -> Result<> {
+  guarded(entry(), "ILayer::setInput", [&]() -> Result<> {
     if (index < 0 || index >= max_inputs())
       return fail(ErrorCode::invalid_argument, "layer '{}' has no input {}; the largest is {}", name_, index,
                   max_inputs() - 1);
@@ -153,13 +160,23 @@ void Layer::setInput(int32_t index, nv::ITensor& tensor) noexcept {
   });
 }
 
+Result<TensorView*> Layer::output_at(int32_t index) const {
+  if (index >= 0 && index < getNbOutputs()) return output(static_cast<size_t>(index));
+  return fail(ErrorCode::invalid_argument, "layer '{}' has no output {}; the largest is {}", name_, index,
+              getNbOutputs() - 1);
+}
+
 nv::DataType Layer::getOutputType(int32_t index) const noexcept {
-  TensorView* view = index >= 0 ? output(static_cast<size_t>(index)) : nullptr;
-  return view ? static_cast<const nv::ITensor*>(view)->getType() : nv::DataType::kFLOAT;
+  return guarded(entry(Exclusive::Call::looks), "ILayer::getOutputType", nv::DataType::kFLOAT,
+                 [&]() -> Result<nv::DataType> {
+                   LATHE_ASSIGN(const TensorView* view, output_at(index));
+                   LATHE_TRY(view->resolve());
+                   return to_nv(view->value()->dtype());
+                 });
 }
 
 void Layer::setMetadata(const char* metadata) noexcept {
-  guarded(reporter(), "ILayer::setMetadata", [&]() -> Result<> {
+  guarded(entry(), "ILayer::setMetadata", [&]() -> Result<> {
     LATHE_ASSIGN(metadata_, to_string(metadata, "metadata"));
     if (!nodes_.empty()) nodes_.back()->metadata = metadata_;
     return {};
@@ -167,7 +184,7 @@ void Layer::setMetadata(const char* metadata) noexcept {
 }
 
 bool Layer::setNbRanks(int32_t nbRanks) noexcept {
-  return guarded(reporter(), "ILayer::setNbRanks", [&]() -> Result<> {
+  return guarded(entry(), "ILayer::setNbRanks", [&]() -> Result<> {
     if (nbRanks < 1) return fail(ErrorCode::invalid_argument, "number of ranks is {}; at least 1 is needed", nbRanks);
     nb_ranks_ = nbRanks;
     return {};

@@ -60,11 +60,25 @@ class Layer : public nv::apiv::VLayer {
 
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i]; }
   ir::Value* in(size_t i) const { return has(i) ? inputs_[i]->value() : nullptr; }
-  const Reporter& reporter() const;
+  Entry entry(Exclusive::Call call = Exclusive::Call::changes) const;
+  // A setter's work: one report, and nothing changes, while another thread is at work on the network.
+  template <class Change>
+  void change(Change&& change, const char* where = __builtin_FUNCTION()) noexcept {
+    guarded(entry(), where, [&]() -> Result<> {
+      change();
+      touch();
+      return {};
+    });
+  }
+  template <class T>
+  void set(T& setting, const T& value, const char* where = __builtin_FUNCTION()) noexcept {
+    change([&] { setting = value; }, where);
+  }
 
   NetworkDefinition& network_;
 
  private:
+  Result<TensorView*> output_at(int32_t index) const;
   Result<std::vector<ir::Value*>> run(Lowering& lowering);
   Result<> relower();
   void replace(Lowering& lowering, const std::vector<ir::Value*>& values);

@@ -51,8 +51,17 @@ Result<std::vector<ir::Value*>> NonZeroLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
+bool NonZeroLayer::setIndicesType(nv::DataType type) noexcept {
+  return guarded(entry(), "INonZeroLayer::setIndicesType", [&]() -> Result<> {
+    if (type != nv::DataType::kINT32 && type != nv::DataType::kINT64)
+      return fail(ErrorCode::invalid_argument, "indices must be kINT32 or kINT64, not type {}", static_cast<int>(type));
+    indices_ = type, touch();
+    return {};
+  });
+}
+
 void ResizeLayer::setScales(const float* scales, int32_t nbScales) noexcept {
-  guarded(reporter(), "IResizeLayer::setScales", [&]() -> Result<> {
+  guarded(entry(), "IResizeLayer::setScales", [&]() -> Result<> {
     if (!scales || nbScales < 0 || nbScales > nv::Dims::MAX_DIMS)
       return fail(ErrorCode::invalid_argument, "{} scales given; 0 to {} are allowed", nbScales,
                   nv::Dims::MAX_DIMS + 0);

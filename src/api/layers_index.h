@@ -11,11 +11,11 @@ class GatherLayer final : public LayerOf<nv::IGatherLayer, nv::apiv::VGatherLaye
   GatherLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, int32_t axis, nv::GatherMode mode)
       : LayerOf(network, nv::LayerType::kGATHER, "Gather", std::move(inputs)), axis_(axis), mode_(mode) {}
 
-  void setGatherAxis(int32_t axis) noexcept override { axis_ = axis, touch(); }
+  void setGatherAxis(int32_t axis) noexcept override { set(axis_, axis); }
   int32_t getGatherAxis() const noexcept override { return axis_; }
-  void setNbElementWiseDims(int32_t elementWiseDims) noexcept override { batch_dims_ = elementWiseDims, touch(); }
+  void setNbElementWiseDims(int32_t elementWiseDims) noexcept override { set(batch_dims_, elementWiseDims); }
   int32_t getNbElementWiseDims() const noexcept override { return batch_dims_; }
-  void setMode(nv::GatherMode mode) noexcept override { mode_ = mode, touch(); }
+  void setMode(nv::GatherMode mode) noexcept override { set(mode_, mode); }
   nv::GatherMode getMode() const noexcept override { return mode_; }
 
  private:
@@ -31,9 +31,9 @@ class ScatterLayer final : public LayerOf<nv::IScatterLayer, nv::apiv::VScatterL
   ScatterLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::ScatterMode mode)
       : LayerOf(network, nv::LayerType::kSCATTER, "Scatter", std::move(inputs)), mode_(mode) {}
 
-  void setMode(nv::ScatterMode mode) noexcept override { mode_ = mode, touch(); }
+  void setMode(nv::ScatterMode mode) noexcept override { set(mode_, mode); }
   nv::ScatterMode getMode() const noexcept override { return mode_; }
-  void setAxis(int32_t axis) noexcept override { axis_ = axis, touch(); }
+  void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
   int32_t getAxis() const noexcept override { return axis_; }
 
  private:
@@ -49,7 +49,7 @@ class OneHotLayer final : public LayerOf<nv::IOneHotLayer, nv::apiv::VOneHotLaye
       : LayerOf(network, nv::LayerType::kONE_HOT, "OneHot", std::move(inputs)), axis_(axis) {}
 
   int32_t getAxis() const noexcept override { return axis_; }
-  void setAxis(int32_t axis) noexcept override { axis_ = axis, touch(); }
+  void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
 
  private:
   Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
@@ -62,11 +62,7 @@ class NonZeroLayer final : public LayerOf<nv::INonZeroLayer, nv::apiv::VNonZeroL
   NonZeroLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::DataType indices)
       : LayerOf(network, nv::LayerType::kNON_ZERO, "NonZero", std::move(inputs)), indices_(indices) {}
 
-  bool setIndicesType(nv::DataType type) noexcept override {
-    if (type != nv::DataType::kINT32 && type != nv::DataType::kINT64) return false;
-    indices_ = type, touch();
-    return true;
-  }
+  bool setIndicesType(nv::DataType type) noexcept override;
   nv::DataType getIndicesType() const noexcept override { return indices_; }
 
  private:
@@ -80,23 +76,23 @@ class ResizeLayer final : public LayerOf<nv::IResizeLayer, nv::apiv::VResizeLaye
   ResizeLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
       : LayerOf(network, nv::LayerType::kRESIZE, "Resize", std::move(inputs)) {}
 
-  void setOutputDimensions(const nv::Dims& dimensions) noexcept override { dims_ = dimensions, touch(); }
+  void setOutputDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions); }
   nv::Dims getOutputDimensions() const noexcept override { return has(1) ? invalid_dims() : dims_; }
   void setScales(const float* scales, int32_t nbScales) noexcept override;
   int32_t getScales(int32_t size, float* scales) const noexcept override;
-  void setResizeMode(nv::InterpolationMode mode) noexcept override { mode_ = mode, touch(); }
+  void setResizeMode(nv::InterpolationMode mode) noexcept override { set(mode_, mode); }
   nv::InterpolationMode getResizeMode() const noexcept override { return mode_; }
   void setCoordinateTransformation(nv::ResizeCoordinateTransformation transform) noexcept override {
-    coordinates_ = transform, touch();
+    set(coordinates_, transform);
   }
   nv::ResizeCoordinateTransformation getCoordinateTransformation() const noexcept override { return coordinates_; }
-  void setSelectorForSinglePixel(nv::ResizeSelector selector) noexcept override { selector_ = selector, touch(); }
+  void setSelectorForSinglePixel(nv::ResizeSelector selector) noexcept override { set(selector_, selector); }
   nv::ResizeSelector getSelectorForSinglePixel() const noexcept override { return selector_; }
-  void setNearestRounding(nv::ResizeRoundMode value) noexcept override { rounding_ = value, touch(); }
+  void setNearestRounding(nv::ResizeRoundMode value) noexcept override { set(rounding_, value); }
   nv::ResizeRoundMode getNearestRounding() const noexcept override { return rounding_; }
-  void setCubicCoeff(float A) noexcept override { cubic_ = A, touch(); }
+  void setCubicCoeff(float A) noexcept override { set(cubic_, A); }
   float getCubicCoeff() const noexcept override { return cubic_; }
-  void setExcludeOutside(bool excludeFlag) noexcept override { exclude_outside_ = excludeFlag, touch(); }
+  void setExcludeOutside(bool excludeFlag) noexcept override { set(exclude_outside_, excludeFlag); }
   bool getExcludeOutside() const noexcept override { return exclude_outside_; }
 
  private:

@@ -13,13 +13,13 @@ class ShuffleLayer final : public LayerOf<nv::IShuffleLayer, nv::apiv::VShuffleL
   void set_transpose(const nv::Permutation& permutation) { first_ = permutation; }
   void set_zero_copies(bool copies) { zero_copies_ = copies; }
 
-  void setFirstTranspose(const nv::Permutation& permutation) noexcept override { first_ = permutation, touch(); }
+  void setFirstTranspose(const nv::Permutation& permutation) noexcept override { set(first_, permutation); }
   const nv::Permutation& getFirstTranspose() const noexcept override { return first_; }
-  void setReshapeDimensions(const nv::Dims& dimensions) noexcept override { reshape_ = dimensions, touch(); }
+  void setReshapeDimensions(const nv::Dims& dimensions) noexcept override { set(reshape_, dimensions); }
   nv::Dims getReshapeDimensions() const noexcept override { return has(1) ? invalid_dims() : reshape_; }
-  void setSecondTranspose(const nv::Permutation& permutation) noexcept override { second_ = permutation, touch(); }
+  void setSecondTranspose(const nv::Permutation& permutation) noexcept override { set(second_, permutation); }
   const nv::Permutation& getSecondTranspose() const noexcept override { return second_; }
-  void setZeroIsPlaceholder(bool zeroIsPlaceholder) noexcept override { zero_copies_ = zeroIsPlaceholder, touch(); }
+  void setZeroIsPlaceholder(bool zeroIsPlaceholder) noexcept override { set(zero_copies_, zeroIsPlaceholder); }
   bool getZeroIsPlaceholder() const noexcept override { return zero_copies_; }
 
  private:
@@ -41,15 +41,15 @@ class SliceLayer final : public LayerOf<nv::ISliceLayer, nv::apiv::VSliceLayer> 
         size_(size),
         stride_(stride) {}
 
-  void setStart(const nv::Dims& start) noexcept override { start_ = start, touch(); }
+  void setStart(const nv::Dims& start) noexcept override { set(start_, start); }
   nv::Dims getStart() const noexcept override { return has(1) ? invalid_dims() : start_; }
-  void setSize(const nv::Dims& size) noexcept override { size_ = size, touch(); }
+  void setSize(const nv::Dims& size) noexcept override { set(size_, size); }
   nv::Dims getSize() const noexcept override { return has(2) ? invalid_dims() : size_; }
-  void setStride(const nv::Dims& stride) noexcept override { stride_ = stride, touch(); }
+  void setStride(const nv::Dims& stride) noexcept override { set(stride_, stride); }
   nv::Dims getStride() const noexcept override { return has(3) ? invalid_dims() : stride_; }
-  void setMode(nv::SampleMode mode) noexcept override { mode_ = mode, touch(); }
+  void setMode(nv::SampleMode mode) noexcept override { set(mode_, mode); }
   nv::SampleMode getMode() const noexcept override { return mode_; }
-  void setAxes(const nv::Dims& axes) noexcept override { axes_ = axes, touch(); }
+  void setAxes(const nv::Dims& axes) noexcept override { set(axes_, axes); }
   nv::Dims getAxes() const noexcept override { return has(5) ? invalid_dims() : axes_; }
 
  private:
@@ -71,7 +71,7 @@ class ConcatenationLayer final : public LayerOf<nv::IConcatenationLayer, nv::api
     axis_ = std::max(0, in(0)->rank() - 3);
   }
 
-  void setAxis(int32_t axis) noexcept override { axis_ = axis, touch(); }
+  void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
   int32_t getAxis() const noexcept override { return axis_; }
 
  private:
@@ -100,9 +100,9 @@ class PaddingLayer final : public LayerOf<nv::IPaddingLayer, nv::apiv::VPaddingL
   PaddingLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& pre, const nv::Dims& post)
       : LayerOf(network, nv::LayerType::kPADDING, "Padding", std::move(inputs)), pre_(pre), post_(post) {}
 
-  void setPrePaddingNd(const nv::Dims& padding) noexcept override { pre_ = padding, touch(); }
+  void setPrePaddingNd(const nv::Dims& padding) noexcept override { set(pre_, padding); }
   nv::Dims getPrePaddingNd() const noexcept override { return pre_; }
-  void setPostPaddingNd(const nv::Dims& padding) noexcept override { post_ = padding, touch(); }
+  void setPostPaddingNd(const nv::Dims& padding) noexcept override { set(post_, padding); }
   nv::Dims getPostPaddingNd() const noexcept override { return post_; }
 
  private:
@@ -125,9 +125,9 @@ class ConstantLayer final : public LayerOf<nv::IConstantLayer, nv::apiv::VConsta
   ConstantLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims, nv::Weights weights)
       : LayerOf(network, nv::LayerType::kCONSTANT, "Constant", std::move(inputs)), dims_(dims), weights_(weights) {}
 
-  void setWeights(nv::Weights weights) noexcept override { weights_ = weights, touch(); }
+  void setWeights(nv::Weights weights) noexcept override { set(weights_, weights); }
   nv::Weights getWeights() const noexcept override { return weights_; }
-  void setDimensions(const nv::Dims& dimensions) noexcept override { dims_ = dimensions, touch(); }
+  void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions); }
   nv::Dims getDimensions() const noexcept override { return dims_; }
 
  private:
@@ -146,21 +146,29 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
         operation_(operation),
         type_(type) {}
 
-  void setDimensions(const nv::Dims& dimensions) noexcept override { dims_ = dimensions, touch(); }
+  void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions); }
   nv::Dims getDimensions() const noexcept override { return has(0) ? invalid_dims() : dims_; }
-  void setOperation(nv::FillOperation op) noexcept override { operation_ = op, touch(); }
+  void setOperation(nv::FillOperation op) noexcept override { set(operation_, op); }
   nv::FillOperation getOperation() const noexcept override { return operation_; }
-  void setAlpha(double alpha) noexcept override { alpha_ = alpha, integers_ = false, touch(); }
+  void setAlpha(double alpha) noexcept override {
+    change([&] { alpha_ = alpha, integers_ = false; });
+  }
   double getAlpha() const noexcept override { return has(1) ? -1.0 : alpha_; }
-  void setBeta(double beta) noexcept override { beta_ = beta, integers_ = false, touch(); }
+  void setBeta(double beta) noexcept override {
+    change([&] { beta_ = beta, integers_ = false; });
+  }
   double getBeta() const noexcept override { return has(2) ? -1.0 : beta_; }
-  void setAlphaInt64(int64_t alpha) noexcept override { int_alpha_ = alpha, integers_ = true, touch(); }
+  void setAlphaInt64(int64_t alpha) noexcept override {
+    change([&] { int_alpha_ = alpha, integers_ = true; });
+  }
   int64_t getAlphaInt64() const noexcept override { return has(1) ? -1 : int_alpha_; }
-  void setBetaInt64(int64_t beta) noexcept override { int_beta_ = beta, integers_ = true, touch(); }
+  void setBetaInt64(int64_t beta) noexcept override {
+    change([&] { int_beta_ = beta, integers_ = true; });
+  }
   int64_t getBetaInt64() const noexcept override { return has(2) ? -1 : int_beta_; }
   bool isAlphaBetaInt64() const noexcept override { return integers_; }
   nv::DataType getToType() const noexcept override { return type_; }
-  void setToType(nv::DataType toType) noexcept override { type_ = toType, touch(); }
+  void setToType(nv::DataType toType) noexcept override { set(type_, toType); }
 
  private:
   int32_t max_inputs() const override { return 3; }

@@ -13,10 +13,10 @@ class ActivationLayer final : public LayerOf<nv::IActivationLayer, nv::apiv::VAc
 
   void set_parameters(float alpha, float beta) { alpha_ = alpha, beta_ = beta; }
 
-  void setActivationType(nv::ActivationType type) noexcept override { type_ = type, touch(); }
+  void setActivationType(nv::ActivationType type) noexcept override { set(type_, type); }
   nv::ActivationType getActivationType() const noexcept override { return type_; }
-  void setAlpha(float alpha) noexcept override { alpha_ = alpha, touch(); }
-  void setBeta(float beta) noexcept override { beta_ = beta, touch(); }
+  void setAlpha(float alpha) noexcept override { set(alpha_, alpha); }
+  void setBeta(float beta) noexcept override { set(beta_, beta); }
   float getAlpha() const noexcept override { return alpha_; }
   float getBeta() const noexcept override { return beta_; }
 
@@ -33,7 +33,7 @@ class UnaryLayer final : public LayerOf<nv::IUnaryLayer, nv::apiv::VUnaryLayer> 
   UnaryLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::UnaryOperation operation)
       : LayerOf(network, nv::LayerType::kUNARY, "Unary", std::move(inputs)), operation_(operation) {}
 
-  void setOperation(nv::UnaryOperation op) noexcept override { operation_ = op, touch(); }
+  void setOperation(nv::UnaryOperation op) noexcept override { set(operation_, op); }
   nv::UnaryOperation getOperation() const noexcept override { return operation_; }
 
  private:
@@ -49,7 +49,7 @@ class ElementWiseLayer final : public LayerOf<nv::IElementWiseLayer, nv::apiv::V
 
   static std::optional<nv::ElementWiseOperation> operation_of(ElementwiseOp op);
 
-  void setOperation(nv::ElementWiseOperation op) noexcept override { operation_ = op, touch(); }
+  void setOperation(nv::ElementWiseOperation op) noexcept override { set(operation_, op); }
   nv::ElementWiseOperation getOperation() const noexcept override { return operation_; }
 
  private:
@@ -69,16 +69,16 @@ class ScaleLayer final : public LayerOf<nv::IScaleLayer, nv::apiv::VScaleLayer> 
         power_(power),
         channel_axis_(channel_axis) {}
 
-  void setMode(nv::ScaleMode mode) noexcept override { mode_ = mode, touch(); }
+  void setMode(nv::ScaleMode mode) noexcept override { set(mode_, mode); }
   nv::ScaleMode getMode() const noexcept override { return mode_; }
-  void setShift(nv::Weights shift) noexcept override { shift_ = shift, touch(); }
+  void setShift(nv::Weights shift) noexcept override { set(shift_, shift); }
   nv::Weights getShift() const noexcept override { return shift_; }
-  void setScale(nv::Weights scale) noexcept override { scale_ = scale, touch(); }
+  void setScale(nv::Weights scale) noexcept override { set(scale_, scale); }
   nv::Weights getScale() const noexcept override { return scale_; }
-  void setPower(nv::Weights power) noexcept override { power_ = power, touch(); }
+  void setPower(nv::Weights power) noexcept override { set(power_, power); }
   nv::Weights getPower() const noexcept override { return power_; }
   int32_t getChannelAxis() const noexcept override { return channel_axis_; }
-  void setChannelAxis(int32_t channelAxis) noexcept override { channel_axis_ = channelAxis, touch(); }
+  void setChannelAxis(int32_t channelAxis) noexcept override { set(channel_axis_, channelAxis); }
 
  private:
   Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
@@ -121,7 +121,7 @@ class CastLayer final : public LayerOf<nv::ICastLayer, nv::apiv::VCastLayer> {
   CastLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::DataType type)
       : LayerOf(network, nv::LayerType::kCAST, "Cast", std::move(inputs)), type_(type) {}
 
-  void setToType(nv::DataType toType) noexcept override { type_ = toType, touch(); }
+  void setToType(nv::DataType toType) noexcept override { set(type_, toType); }
   nv::DataType getToType() const noexcept override { return type_; }
 
  private:

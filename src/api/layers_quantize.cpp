@@ -73,7 +73,7 @@ Result<ir::Value*> ScaledLayer::beside(Lowering& lowering, ir::Value* operand, c
 }
 
 bool QuantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
-  return guarded(reporter(), "IQuantizeLayer::setBlockShape", [&]() -> Result<> {
+  return guarded(entry(), "IQuantizeLayer::setBlockShape", [&]() -> Result<> {
     LATHE_TRY(set_block_shape(blockShape, in(0)->rank()));
     touch();
     return {};
@@ -81,7 +81,7 @@ bool QuantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
 }
 
 bool DequantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
-  return guarded(reporter(), "IDequantizeLayer::setBlockShape", [&]() -> Result<> {
+  return guarded(entry(), "IDequantizeLayer::setBlockShape", [&]() -> Result<> {
     LATHE_TRY(set_block_shape(blockShape, in(0)->rank()));
     touch();
     return {};

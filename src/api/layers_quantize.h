@@ -34,9 +34,9 @@ class QuantizeLayer final : public LayerOf<nv::IQuantizeLayer, nv::apiv::VQuanti
       : LayerOf(network, nv::LayerType::kQUANTIZE, "Quantize", std::move(inputs)), ScaledLayer(type, -1) {}
 
   int32_t getAxis() const noexcept override { return axis_; }
-  void setAxis(int32_t axis) noexcept override { axis_ = axis, touch(); }
+  void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
   nv::DataType getToType() const noexcept override { return to_; }
-  void setToType(nv::DataType toType) noexcept override { to_ = toType, touch(); }
+  void setToType(nv::DataType toType) noexcept override { set(to_, toType); }
   nv::Dims getBlockShape() const noexcept override { return block_shape(); }
   bool setBlockShape(const nv::Dims& blockShape) noexcept override;
 
@@ -52,9 +52,9 @@ class DequantizeLayer final : public LayerOf<nv::IDequantizeLayer, nv::apiv::VDe
       : LayerOf(network, nv::LayerType::kDEQUANTIZE, "Dequantize", std::move(inputs)), ScaledLayer(type, -1) {}
 
   int32_t getAxis() const noexcept override { return axis_; }
-  void setAxis(int32_t axis) noexcept override { axis_ = axis, touch(); }
+  void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
   nv::DataType getToType() const noexcept override { return to_; }
-  void setToType(nv::DataType toType) noexcept override { to_ = toType, touch(); }
+  void setToType(nv::DataType toType) noexcept override { set(to_, toType); }
   nv::Dims getBlockShape() const noexcept override { return block_shape(); }
   bool setBlockShape(const nv::Dims& blockShape) noexcept override;
 

@@ -62,7 +62,7 @@ Result<std::vector<ir::Value*>> ReduceLayer::lower(Lowering& lowering) {
 }
 
 bool TopKLayer::setIndicesType(nv::DataType type) noexcept {
-  return guarded(reporter(), "ITopKLayer::setIndicesType", [&]() -> Result<> {
+  return guarded(entry(), "ITopKLayer::setIndicesType", [&]() -> Result<> {
     LATHE_TRY(check_indices_type(type));
     indices_ = type, touch();
     return {};
@@ -89,9 +89,12 @@ Result<std::vector<ir::Value*>> TopKLayer::lower(Lowering& lowering) {
 }
 
 bool CumulativeLayer::setOperation(nv::CumulativeOperation op) noexcept {
-  if (op != nv::CumulativeOperation::kSUM) return false;
-  operation_ = op, touch();
-  return true;
+  return guarded(entry(), "ICumulativeLayer::setOperation", [&]() -> Result<> {
+    if (op != nv::CumulativeOperation::kSUM)
+      return fail(ErrorCode::invalid_argument, "cumulative operation {} does not exist", static_cast<int>(op));
+    operation_ = op, touch();
+    return {};
+  });
 }
 
 Result<std::vector<ir::Value*>> CumulativeLayer::lower(Lowering& lowering) {
@@ -105,7 +108,7 @@ Result<std::vector<ir::Value*>> CumulativeLayer::lower(Lowering& lowering) {
 }
 
 void MatrixMultiplyLayer::setOperation(int32_t index, nv::MatrixOperation op) noexcept {
-  guarded(reporter(), "IMatrixMultiplyLayer::setOperation", [&]() -> Result<> {
+  guarded(entry(), "IMatrixMultiplyLayer::setOperation", [&]() -> Result<> {
     if (index != 0 && index != 1) return fail(ErrorCode::invalid_argument, "there is no input {}", index);
     operations_[index] = op, touch();
     return {};
@@ -138,7 +141,7 @@ Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(Lowering& lowering) {
 }
 
 bool EinsumLayer::setEquation(const char* equation) noexcept {
-  return guarded(reporter(), "IEinsumLayer::setEquation", [&]() -> Result<> {
+  return guarded(entry(), "IEinsumLayer::setEquation", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(equation, "equation"));
     std::swap(equation_, text);
     touch();

@@ -13,7 +13,7 @@ class SoftMaxLayer final : public LayerOf<nv::ISoftMaxLayer, nv::apiv::VSoftMaxL
     axes_ = 1u << std::max(0, in(0)->rank() - 3);
   }
 
-  void setAxes(uint32_t axes) noexcept override { axes_ = axes, touch(); }
+  void setAxes(uint32_t axes) noexcept override { set(axes_, axes); }
   uint32_t getAxes() const noexcept override { return axes_; }
 
  private:
@@ -32,13 +32,13 @@ class LRNLayer final : public LayerOf<nv::ILRNLayer, nv::apiv::VLRNLayer> {
         beta_(beta),
         k_(k) {}
 
-  void setWindowSize(int64_t windowSize) noexcept override { window_ = windowSize, touch(); }
+  void setWindowSize(int64_t windowSize) noexcept override { set(window_, windowSize); }
   int64_t getWindowSize() const noexcept override { return window_; }
-  void setAlpha(float alpha) noexcept override { alpha_ = alpha, touch(); }
+  void setAlpha(float alpha) noexcept override { set(alpha_, alpha); }
   float getAlpha() const noexcept override { return alpha_; }
-  void setBeta(float beta) noexcept override { beta_ = beta, touch(); }
+  void setBeta(float beta) noexcept override { set(beta_, beta); }
   float getBeta() const noexcept override { return beta_; }
-  void setK(float k) noexcept override { k_ = k, touch(); }
+  void setK(float k) noexcept override { set(k_, k); }
   float getK() const noexcept override { return k_; }
 
  private:
@@ -59,11 +59,11 @@ class ReduceLayer final : public LayerOf<nv::IReduceLayer, nv::apiv::VReduceLaye
 
   static std::optional<nv::ReduceOperation> operation_of(ReduceOp op);
 
-  void setOperation(nv::ReduceOperation op) noexcept override { operation_ = op, touch(); }
+  void setOperation(nv::ReduceOperation op) noexcept override { set(operation_, op); }
   nv::ReduceOperation getOperation() const noexcept override { return operation_; }
-  void setReduceAxes(uint32_t reduceAxes) noexcept override { axes_ = reduceAxes, touch(); }
+  void setReduceAxes(uint32_t reduceAxes) noexcept override { set(axes_, reduceAxes); }
   uint32_t getReduceAxes() const noexcept override { return axes_; }
-  void setKeepDimensions(bool keepDimensions) noexcept override { keep_ = keepDimensions, touch(); }
+  void setKeepDimensions(bool keepDimensions) noexcept override { set(keep_, keepDimensions); }
   bool getKeepDimensions() const noexcept override { return keep_; }
 
  private:
@@ -84,11 +84,11 @@ class TopKLayer final : public LayerOf<nv::ITopKLayer, nv::apiv::VTopKLayer> {
         axes_(axes),
         indices_(indices) {}
 
-  void setOperation(nv::TopKOperation op) noexcept override { operation_ = op, touch(); }
+  void setOperation(nv::TopKOperation op) noexcept override { set(operation_, op); }
   nv::TopKOperation getOperation() const noexcept override { return operation_; }
-  void setK(int32_t k) noexcept override { k_ = k, touch(); }
+  void setK(int32_t k) noexcept override { set(k_, k); }
   int32_t getK() const noexcept override { return has(1) ? -1 : k_; }
-  void setReduceAxes(uint32_t reduceAxes) noexcept override { axes_ = reduceAxes, touch(); }
+  void setReduceAxes(uint32_t reduceAxes) noexcept override { set(axes_, reduceAxes); }
   uint32_t getReduceAxes() const noexcept override { return axes_; }
   bool setIndicesType(nv::DataType type) noexcept override;
   nv::DataType getIndicesType() const noexcept override { return indices_; }
@@ -114,9 +114,9 @@ class CumulativeLayer final : public LayerOf<nv::ICumulativeLayer, nv::apiv::VCu
 
   bool setOperation(nv::CumulativeOperation op) noexcept override;
   nv::CumulativeOperation getOperation() const noexcept override { return operation_; }
-  void setExclusive(bool exclusive) noexcept override { exclusive_ = exclusive, touch(); }
+  void setExclusive(bool exclusive) noexcept override { set(exclusive_, exclusive); }
   bool getExclusive() const noexcept override { return exclusive_; }
-  void setReverse(bool reverse) noexcept override { reverse_ = reverse, touch(); }
+  void setReverse(bool reverse) noexcept override { set(reverse_, reverse); }
   bool getReverse() const noexcept override { return reverse_; }
 
  private:
@@ -163,11 +163,11 @@ class NormalizationLayer final : public LayerOf<nv::INormalizationLayer, nv::api
   NormalizationLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, uint32_t axes, bool v2)
       : LayerOf(network, nv::LayerType::kNORMALIZATION, "Normalization", std::move(inputs)), axes_(axes), v2_(v2) {}
 
-  void setEpsilon(float eps) noexcept override { epsilon_ = eps, touch(); }
+  void setEpsilon(float eps) noexcept override { set(epsilon_, eps); }
   float getEpsilon() const noexcept override { return epsilon_; }
-  void setAxes(uint32_t axesMask) noexcept override { axes_ = axesMask, touch(); }
+  void setAxes(uint32_t axesMask) noexcept override { set(axes_, axesMask); }
   uint32_t getAxes() const noexcept override { return axes_; }
-  void setNbGroups(int64_t nbGroups) noexcept override { groups_ = nbGroups, touch(); }
+  void setNbGroups(int64_t nbGroups) noexcept override { set(groups_, nbGroups); }
   int64_t getNbGroups() const noexcept override { return groups_; }
   bool isV2() const noexcept override { return v2_; }
 

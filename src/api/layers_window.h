@@ -39,27 +39,29 @@ class ConvolutionOf : public LayerOf<Interface, Table> {
     window_.window = kernel;
   }
 
-  void setNbOutputMaps(int64_t nbOutputMaps) noexcept override { maps_ = nbOutputMaps, this->touch(); }
+  void setNbOutputMaps(int64_t nbOutputMaps) noexcept override { this->set(maps_, nbOutputMaps); }
   int64_t getNbOutputMaps() const noexcept override { return maps_; }
-  void setNbGroups(int64_t nbGroups) noexcept override { groups_ = nbGroups, this->touch(); }
+  void setNbGroups(int64_t nbGroups) noexcept override { this->set(groups_, nbGroups); }
   int64_t getNbGroups() const noexcept override { return groups_; }
-  void setKernelWeights(nv::Weights weights) noexcept override { kernel_ = weights, this->touch(); }
+  void setKernelWeights(nv::Weights weights) noexcept override { this->set(kernel_, weights); }
   nv::Weights getKernelWeights() const noexcept override { return kernel_; }
-  void setBiasWeights(nv::Weights weights) noexcept override { bias_ = weights, this->touch(); }
+  void setBiasWeights(nv::Weights weights) noexcept override { this->set(bias_, weights); }
   nv::Weights getBiasWeights() const noexcept override { return bias_; }
-  void setPrePadding(const nv::Dims& padding) noexcept override { window_.pre = padding, this->touch(); }
+  void setPrePadding(const nv::Dims& padding) noexcept override { this->set(window_.pre, padding); }
   nv::Dims getPrePadding() const noexcept override { return window_.shown(window_.pre, 0); }
-  void setPostPadding(const nv::Dims& padding) noexcept override { window_.post = padding, this->touch(); }
+  void setPostPadding(const nv::Dims& padding) noexcept override { this->set(window_.post, padding); }
   nv::Dims getPostPadding() const noexcept override { return window_.shown(window_.post, 0); }
-  void setPaddingMode(nv::PaddingMode paddingMode) noexcept override { window_.mode = paddingMode, this->touch(); }
+  void setPaddingMode(nv::PaddingMode paddingMode) noexcept override { this->set(window_.mode, paddingMode); }
   nv::PaddingMode getPaddingMode() const noexcept override { return window_.mode; }
-  void setKernelSizeNd(const nv::Dims& kernelSize) noexcept override { window_.window = kernelSize, this->touch(); }
+  void setKernelSizeNd(const nv::Dims& kernelSize) noexcept override { this->set(window_.window, kernelSize); }
   nv::Dims getKernelSizeNd() const noexcept override { return window_.window; }
-  void setStrideNd(const nv::Dims& stride) noexcept override { window_.stride = stride, this->touch(); }
+  void setStrideNd(const nv::Dims& stride) noexcept override { this->set(window_.stride, stride); }
   nv::Dims getStrideNd() const noexcept override { return window_.shown(window_.stride, 1); }
-  void setPaddingNd(const nv::Dims& padding) noexcept override { window_.pre = window_.post = padding, this->touch(); }
+  void setPaddingNd(const nv::Dims& padding) noexcept override {
+    this->change([&] { window_.pre = window_.post = padding; });
+  }
   nv::Dims getPaddingNd() const noexcept override { return window_.padding(); }
-  void setDilationNd(const nv::Dims& dilation) noexcept override { window_.dilation = dilation, this->touch(); }
+  void setDilationNd(const nv::Dims& dilation) noexcept override { this->set(window_.dilation, dilation); }
   nv::Dims getDilationNd() const noexcept override { return window_.shown(window_.dilation, 1); }
 
  protected:
@@ -108,23 +110,25 @@ class PoolingLayer final : public LayerOf<nv::IPoolingLayer, nv::apiv::VPoolingL
 
   void set_window(const WindowSettings& window, bool exclusive) { window_ = window, exclusive_ = exclusive; }
 
-  void setPoolingType(nv::PoolingType type) noexcept override { type_ = type, touch(); }
+  void setPoolingType(nv::PoolingType type) noexcept override { set(type_, type); }
   nv::PoolingType getPoolingType() const noexcept override { return type_; }
-  void setBlendFactor(float blendFactor) noexcept override { blend_ = blendFactor, touch(); }
+  void setBlendFactor(float blendFactor) noexcept override { set(blend_, blendFactor); }
   float getBlendFactor() const noexcept override { return blend_; }
-  void setAverageCountExcludesPadding(bool exclusive) noexcept override { exclusive_ = exclusive, touch(); }
+  void setAverageCountExcludesPadding(bool exclusive) noexcept override { set(exclusive_, exclusive); }
   bool getAverageCountExcludesPadding() const noexcept override { return exclusive_; }
-  void setPrePadding(const nv::Dims& padding) noexcept override { window_.pre = padding, touch(); }
+  void setPrePadding(const nv::Dims& padding) noexcept override { set(window_.pre, padding); }
   nv::Dims getPrePadding() const noexcept override { return window_.shown(window_.pre, 0); }
-  void setPostPadding(const nv::Dims& padding) noexcept override { window_.post = padding, touch(); }
+  void setPostPadding(const nv::Dims& padding) noexcept override { set(window_.post, padding); }
   nv::Dims getPostPadding() const noexcept override { return window_.shown(window_.post, 0); }
-  void setPaddingMode(nv::PaddingMode paddingMode) noexcept override { window_.mode = paddingMode, touch(); }
+  void setPaddingMode(nv::PaddingMode paddingMode) noexcept override { set(window_.mode, paddingMode); }
   nv::PaddingMode getPaddingMode() const noexcept override { return window_.mode; }
-  void setWindowSizeNd(const nv::Dims& windowSize) noexcept override { window_.window = windowSize, touch(); }
+  void setWindowSizeNd(const nv::Dims& windowSize) noexcept override { set(window_.window, windowSize); }
   nv::Dims getWindowSizeNd() const noexcept override { return window_.window; }
-  void setStrideNd(const nv::Dims& stride) noexcept override { window_.stride = stride, touch(); }
+  void setStrideNd(const nv::Dims& stride) noexcept override { set(window_.stride, stride); }
   nv::Dims getStrideNd() const noexcept override { return window_.shown(window_.stride, 1); }
-  void setPaddingNd(const nv::Dims& padding) noexcept override { window_.pre = window_.post = padding, touch(); }
+  void setPaddingNd(const nv::Dims& padding) noexcept override {
+    change([&] { window_.pre = window_.post = padding; });
+  }
   nv::Dims getPaddingNd() const noexcept override { return window_.padding(); }
 
  private:

@@ -7,12 +7,21 @@
 #include "api/imported_layer.h"
 
 namespace lathe::api {
+namespace {
+
+Result<size_t> check_index(int32_t index, size_t count, const char* what) {
+  if (index >= 0 && static_cast<size_t>(index) < count) return static_cast<size_t>(index);
+  return fail(ErrorCode::invalid_argument, "there is no {} {}: the network has {}", what, index, count);
+}
+
+}  // namespace
 
 NetworkDefinition::NetworkDefinition(std::shared_ptr<BuilderCore> core, nv::NetworkDefinitionCreationFlags flags)
     : core_(std::move(core)),
       reporter_(std::make_shared<Reporter>(std::shared_ptr<const Reporter>(core_->reporter))),
       flags_(flags),
-      graph_("") {
+      graph_(""),
+      builder_stand_in_(std::make_unique<Builder>(core_)) {
   mImpl = this;
 }
 
@@ -93,7 +102,7 @@ Result<> NetworkDefinition::resolve_all() {
 }
 
 nv::ITensor* NetworkDefinition::addInput(const char* name, nv::DataType type, const nv::Dims& dimensions) noexcept {
-  return guarded(*reporter_, "INetworkDefinition::addInput", static_cast<nv::ITensor*>(nullptr),
+  return guarded(entry(), "INetworkDefinition::addInput", static_cast<nv::ITensor*>(nullptr),
                  [&]() -> Result<nv::ITensor*> {
                    LATHE_ASSIGN(std::string text, to_string(name, "input name"));
                    LATHE_ASSIGN(const DType dtype, to_dtype(type));
@@ -134,35 +143,35 @@ void NetworkDefinition::rename_tensor(TensorView& tensor, std::string& name, std
 }
 
 void NetworkDefinition::markOutput(nv::ITensor& tensor) noexcept {
-  guarded(*reporter_, "INetworkDefinition::markOutput", [&]() -> Result<> {
+  guarded(entry(), "INetworkDefinition::markOutput", [&]() -> Result<> {
     LATHE_ASSIGN(TensorView * view, own(&tensor));
     return set_output(*view, true);
   });
 }
 
 void NetworkDefinition::unmarkOutput(nv::ITensor& tensor) noexcept {
-  guarded(*reporter_, "INetworkDefinition::unmarkOutput", [&]() -> Result<> {
+  guarded(entry(), "INetworkDefinition::unmarkOutput", [&]() -> Result<> {
     LATHE_ASSIGN(TensorView * view, own(&tensor));
     return set_output(*view, false);
   });
 }
 
 bool NetworkDefinition::markOutputForShapes(nv::ITensor& tensor) noexcept {
-  return guarded(*reporter_, "INetworkDefinition::markOutputForShapes", [&]() -> Result<> {
+  return guarded(entry(), "INetworkDefinition::markOutputForShapes", [&]() -> Result<> {
     LATHE_ASSIGN(TensorView * view, own(&tensor));
     return set_output(*view, true);
   });
 }
 
 bool NetworkDefinition::unmarkOutputForShapes(nv::ITensor& tensor) noexcept {
-  return guarded(*reporter_, "INetworkDefinition::unmarkOutputForShapes", [&]() -> Result<> {
+  return guarded(entry(), "INetworkDefinition::unmarkOutputForShapes", [&]() -> Result<> {
     LATHE_ASSIGN(TensorView * view, own(&tensor));
     return set_output(*view, false);
   });
 }
 
 void NetworkDefinition::removeTensor(nv::ITensor& tensor) noexcept {
-  guarded(*reporter_, "INetworkDefinition::removeTensor", [&]() -> Result<> {
+  guarded(entry(), "INetworkDefinition::removeTensor", [&]() -> Result<> {
     LATHE_ASSIGN(TensorView * view, own(&tensor));
     const bool read = std::any_of(layers_.begin(), layers_.end(), [&](const auto& layer) { return layer->uses(view); });
     if (read || view->is_output()) return fail(ErrorCode::invalid_state, "tensor '{}' is still in use", view->name());
@@ -175,22 +184,31 @@ void NetworkDefinition::removeTensor(nv::ITensor& tensor) noexcept {
 }
 
 nv::ILayer* NetworkDefinition::getLayer(int32_t index) const noexcept {
-  const bool there = index >= 0 && static_cast<size_t>(index) < layers_.size();
-  return there ? layers_[static_cast<size_t>(index)]->public_layer() : nullptr;
+  return guarded(entry(Exclusive::Call::looks), "INetworkDefinition::getLayer", static_cast<nv::ILayer*>(nullptr),
+                 [&]() -> Result<nv::ILayer*> {
+                   LATHE_ASSIGN(const size_t i, check_index(index, layers_.size(), "layer"));
+                   return layers_[i]->public_layer();
+                 });
 }
 
 nv::ITensor* NetworkDefinition::getInput(int32_t index) const noexcept {
-  const bool there = index >= 0 && static_cast<size_t>(index) < inputs_.size();
-  return there ? inputs_[static_cast<size_t>(index)].get() : nullptr;
+  return guarded(entry(Exclusive::Call::looks), "INetworkDefinition::getInput", static_cast<nv::ITensor*>(nullptr),
+                 [&]() -> Result<nv::ITensor*> {
+                   LATHE_ASSIGN(const size_t i, check_index(index, inputs_.size(), "input"));
+                   return inputs_[i].get();
+                 });
 }
 
 nv::ITensor* NetworkDefinition::getOutput(int32_t index) const noexcept {
-  const bool there = index >= 0 && static_cast<size_t>(index) < outputs_.size();
-  return there ? outputs_[static_cast<size_t>(index)] : nullptr;
+  return guarded(entry(Exclusive::Call::looks), "INetworkDefinition::getOutput", static_cast<nv::ITensor*>(nullptr),
+                 [&]() -> Result<nv::ITensor*> {
+                   LATHE_ASSIGN(const size_t i, check_index(index, outputs_.size(), "output"));
+                   return outputs_[i];
+                 });
 }
 
 void NetworkDefinition::setName(const char* name) noexcept {
-  guarded(*reporter_, "INetworkDefinition::setName", [&]() -> Result<> {
+  guarded(entry(), "INetworkDefinition::setName", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(name, "network name"));
     graph_.set_name(std::move(text));
     return {};
@@ -202,13 +220,12 @@ bool NetworkDefinition::getFlag(nv::NetworkDefinitionCreationFlag flag) const no
 }
 
 nv::IBuilder& NetworkDefinition::getBuilder() const noexcept {
-  if (core_->builder) return *core_->builder;
-  if (!builder_stand_in_) builder_stand_in_ = std::make_unique<Builder>(core_);
-  return *builder_stand_in_;
+  nv::IBuilder* builder = core_->builder;
+  return builder ? *builder : *builder_stand_in_;
 }
 
 bool NetworkDefinition::setWeightsName(nv::Weights weights, const char* name) noexcept {
-  return guarded(*reporter_, "INetworkDefinition::setWeightsName", [&]() -> Result<> {
+  return guarded(entry(), "INetworkDefinition::setWeightsName", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
     const auto [it, fresh] = weights_names_.emplace(std::move(text), weights);
     if (!fresh && it->second.values != weights.values)
@@ -218,7 +235,7 @@ bool NetworkDefinition::setWeightsName(nv::Weights weights, const char* name) no
 }
 
 bool NetworkDefinition::markWeightsRefittable(const char* name) noexcept {
-  return guarded(*reporter_, "INetworkDefinition::markWeightsRefittable", [&]() -> Result<> {
+  return guarded(entry(), "INetworkDefinition::markWeightsRefittable", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
     if (!weights_names_.contains(text))
       return fail(ErrorCode::invalid_argument, "no weights are called '{}'; call setWeightsName() first", text);
@@ -228,7 +245,7 @@ bool NetworkDefinition::markWeightsRefittable(const char* name) noexcept {
 }
 
 bool NetworkDefinition::unmarkWeightsRefittable(const char* name) noexcept {
-  return guarded(*reporter_, "INetworkDefinition::unmarkWeightsRefittable", [&]() -> Result<> {
+  return guarded(entry(), "INetworkDefinition::unmarkWeightsRefittable", [&]() -> Result<> {
     LATHE_ASSIGN(const std::string text, to_string(name, "weights name"));
     if (refittable_.erase(text) == 0) return fail(ErrorCode::invalid_argument, "weights '{}' are not marked", text);
     return {};
@@ -236,7 +253,7 @@ bool NetworkDefinition::unmarkWeightsRefittable(const char* name) noexcept {
 }
 
 bool NetworkDefinition::areWeightsMarkedRefittable(const char* name) const noexcept {
-  return guarded(*reporter_, "INetworkDefinition::areWeightsMarkedRefittable", false, [&]() -> Result<bool> {
+  return guarded(entry(), "INetworkDefinition::areWeightsMarkedRefittable", false, [&]() -> Result<bool> {
     LATHE_ASSIGN(const std::string text, to_string(name, "weights name"));
     return refittable_.contains(text);
   });

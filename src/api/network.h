@@ -23,6 +23,8 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   ~NetworkDefinition() noexcept override;
 
   const Reporter& reporter() const { return *reporter_; }
+  Exclusive& use() const { return use_; }
+  Entry entry(Exclusive::Call call = Exclusive::Call::changes) const { return {*reporter_, use_, call}; }
   ir::Graph& graph() { return graph_; }
   const std::shared_ptr<BuilderCore>& core() const { return core_; }
 
@@ -176,6 +178,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
 
   std::shared_ptr<BuilderCore> core_;
   std::shared_ptr<Reporter> reporter_;
+  mutable Exclusive use_{"network"};
   nv::NetworkDefinitionCreationFlags flags_;
   ir::Graph graph_;
   std::vector<std::shared_ptr<const void>> kept_;
@@ -187,7 +190,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   bool sorted_ = true;
   std::unordered_map<std::string, nv::Weights> weights_names_;
   std::unordered_set<std::string> refittable_;
-  mutable std::unique_ptr<nv::IBuilder> builder_stand_in_;  // for getBuilder() once the builder is gone
+  std::unique_ptr<nv::IBuilder> builder_stand_in_;  // for getBuilder() once the builder is gone
 };
 
 }  // namespace lathe::api

@@ -8,7 +8,7 @@ namespace lathe::api {
 
 template <class L, class... Args>
 L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept {
-  return guarded(*reporter_, where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
+  return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
     std::vector<TensorView*> views;
     for (nv::ITensor* input : inputs) {
       LATHE_ASSIGN(TensorView * view, own(input));
@@ -26,7 +26,7 @@ L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, A
 // One report, and null. `what` names a layer kind that is not there yet; null: the arguments are invalid.
 template <class L>
 L* NetworkDefinition::refuse(const char* where, const char* what) noexcept {
-  return guarded(*reporter_, where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
+  return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
     if (!what) return fail(ErrorCode::invalid_argument, "an argument is null or a count is not positive");
     return fail(ErrorCode::op_unsupported, "{} layers are not supported", what);
   });

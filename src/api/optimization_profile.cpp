@@ -46,7 +46,7 @@ const InputRange* OptimizationProfile::find(const char* name) const {
 
 bool OptimizationProfile::setDimensions(const char* inputName, nv::OptProfileSelector select,
                                         const nv::Dims& dims) noexcept {
-  return guarded(*reporter_, "IOptimizationProfile::setDimensions", [&]() -> Result<> {
+  return guarded({*reporter_, use_}, "IOptimizationProfile::setDimensions", [&]() -> Result<> {
     LATHE_ASSIGN(std::string name, to_string(inputName, "input name"));
     LATHE_ASSIGN(const size_t index, index_of(select));
     LATHE_ASSIGN(const Dims sizes, to_dims(dims));
@@ -77,7 +77,7 @@ int32_t OptimizationProfile::getNbShapeValues(const char* inputName) const noexc
 }
 
 bool OptimizationProfile::setExtraMemoryTarget(float target) noexcept {
-  return guarded(*reporter_, "IOptimizationProfile::setExtraMemoryTarget", [&]() -> Result<> {
+  return guarded({*reporter_, use_}, "IOptimizationProfile::setExtraMemoryTarget", [&]() -> Result<> {
     if (!(target >= 0 && target <= 1))
       return fail(ErrorCode::profile_invalid, "memory target {} is outside [0, 1]", target);
     extra_memory_target_ = target;
@@ -98,7 +98,7 @@ bool OptimizationProfile::isValid() const noexcept {
 
 bool OptimizationProfile::setShapeValuesV2(const char* inputName, nv::OptProfileSelector select, const int64_t* values,
                                            int32_t nbValues) noexcept {
-  return guarded(*reporter_, "IOptimizationProfile::setShapeValuesV2", [&]() -> Result<> {
+  return guarded({*reporter_, use_}, "IOptimizationProfile::setShapeValuesV2", [&]() -> Result<> {
     LATHE_ASSIGN(std::string name, to_string(inputName, "input name"));
     LATHE_ASSIGN(const size_t index, index_of(select));
     if (nbValues < 0 || nbValues > kMaxShapeValues || (nbValues > 0 && !values))

@@ -27,6 +27,8 @@ class OptimizationProfile final : public nv::IOptimizationProfile, public nv::ap
 
   const std::map<std::string, InputRange, std::less<>>& inputs() const { return inputs_; }
 
+  Exclusive& use() const { return use_; }
+
   bool setDimensions(const char* inputName, nv::OptProfileSelector select, const nv::Dims& dims) noexcept override;
   nv::Dims getDimensions(const char* inputName, nv::OptProfileSelector select) const noexcept override;
   int32_t getNbShapeValues(const char* inputName) const noexcept override;
@@ -41,6 +43,7 @@ class OptimizationProfile final : public nv::IOptimizationProfile, public nv::ap
   const InputRange* find(const char* name) const;
 
   std::shared_ptr<const Reporter> reporter_;
+  mutable Exclusive use_{"optimization profile"};
   std::map<std::string, InputRange, std::less<>> inputs_;
   float extra_memory_target_ = 1.0f;
 };

@@ -60,7 +60,8 @@ ParserError::ParserError(OnnxCode code, std::string text, const onnx::NodeSuppor
 
 template <class Body>
 bool Parser::attempt(const char* where, Body&& body) noexcept {
-  return guarded(*reporter_, where, [&]() -> Result<> {
+  return guarded({*reporter_, use_}, where, [&]() -> Result<> {
+    LATHE_ASSIGN(const Exclusive::Turn turn, network_.use().take());
     const size_t before = errors_.size();
     Result<> result = body();
     if (!result && errors_.size() == before)

@@ -76,6 +76,7 @@ class Parser final : public nvonnxparser::IParser {
 
   NetworkDefinition& network_;
   std::shared_ptr<Reporter> reporter_;
+  mutable Exclusive use_{"parser"};
   nvonnxparser::OnnxParserFlags flags_ = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
   std::vector<std::unique_ptr<ParserError>> errors_;
   std::vector<Subgraph> subgraphs_;

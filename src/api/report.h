@@ -8,6 +8,7 @@
 #include <new>
 
 #include "NvInferRuntime.h"
+#include "api/exclusive.h"
 #include "base/log.h"
 #include "base/result.h"
 
@@ -83,6 +84,31 @@ bool guarded(const Reporter& reporter, const char* where, Body&& body) noexcept 
   return guarded(reporter, where, false, [&]() -> Result<bool> {
     LATHE_TRY(body());
     return true;
+  });
+}
+
+// What a call on an object that one thread at a time may use begins with: where it reports, and its turn.
+struct Entry {
+  const Reporter& reporter;
+  Exclusive& use;
+  Exclusive::Call call = Exclusive::Call::changes;
+};
+
+template <class T, class Body>
+T guarded(const Entry& entry, const char* where, T fallback, Body&& body) noexcept {
+  return guarded(entry.reporter, where, std::move(fallback), [&]() -> Result<T> {
+    const Exclusive::Turn turn = entry.use.begin(entry.call);
+    if (!turn) return turn.refusal();
+    return body();
+  });
+}
+
+template <class Body>
+bool guarded(const Entry& entry, const char* where, Body&& body) noexcept {
+  return guarded(entry.reporter, where, [&]() -> Result<> {
+    const Exclusive::Turn turn = entry.use.begin(entry.call);
+    if (!turn) return turn.refusal();
+    return body();
   });
 }
 

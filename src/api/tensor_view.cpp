@@ -13,7 +13,7 @@ Result<> TensorView::resolve() const {
 }
 
 void TensorView::setName(const char* name) noexcept {
-  guarded(network_.reporter(), "ITensor::setName", [&]() -> Result<> {
+  guarded(network_.entry(), "ITensor::setName", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(name, "tensor name"));
     network_.rename_tensor(*this, name_, std::move(text));
     return {};
@@ -36,7 +36,7 @@ Result<> TensorView::apply_input_type() {
 }
 
 void TensorView::setDimensions(const nv::Dims& dimensions) noexcept {
-  guarded(network_.reporter(), "ITensor::setDimensions", [&]() -> Result<> {
+  guarded(network_.entry(), "ITensor::setDimensions", [&]() -> Result<> {
     if (!isNetworkInput())
       return fail(ErrorCode::invalid_argument, "tensor '{}' is no network input; its dims are computed", name_);
     if (!is_valid(dimensions)) return fail(ErrorCode::invalid_argument, "dims of input '{}' are invalid", name_);
@@ -51,21 +51,23 @@ void TensorView::setDimensions(const nv::Dims& dimensions) noexcept {
 }
 
 nv::Dims TensorView::getDimensions() const noexcept {
-  return guarded(network_.reporter(), "ITensor::getDimensions", invalid_dims(), [&]() -> Result<nv::Dims> {
-    LATHE_TRY(resolve());
-    return to_nv(value_->shape());
-  });
+  return guarded(network_.entry(Exclusive::Call::looks), "ITensor::getDimensions", invalid_dims(),
+                 [&]() -> Result<nv::Dims> {
+                   LATHE_TRY(resolve());
+                   return to_nv(value_->shape());
+                 });
 }
 
 nv::DataType TensorView::getType() const noexcept {
-  return guarded(network_.reporter(), "ITensor::getType", nv::DataType::kFLOAT, [&]() -> Result<nv::DataType> {
-    LATHE_TRY(resolve());
-    return to_nv(value_->dtype());
-  });
+  return guarded(network_.entry(Exclusive::Call::looks), "ITensor::getType", nv::DataType::kFLOAT,
+                 [&]() -> Result<nv::DataType> {
+                   LATHE_TRY(resolve());
+                   return to_nv(value_->dtype());
+                 });
 }
 
 bool TensorView::isShapeTensor() const noexcept {
-  return guarded(network_.reporter(), "ITensor::isShapeTensor", false, [&]() -> Result<bool> {
+  return guarded(network_.entry(Exclusive::Call::looks), "ITensor::isShapeTensor", false, [&]() -> Result<bool> {
     LATHE_TRY(resolve());
     if (!value_->elements()) return false;
     if (producer_) return true;
@@ -82,7 +84,7 @@ bool TensorView::isShapeTensor() const noexcept {
 }
 
 void TensorView::setDimensionName(int32_t index, const char* name) noexcept {
-  guarded(network_.reporter(), "ITensor::setDimensionName", [&]() -> Result<> {
+  guarded(network_.entry(), "ITensor::setDimensionName", [&]() -> Result<> {
     if (!isNetworkInput() || index < 0 || index >= std::min<int32_t>(value_->rank(), nv::Dims::MAX_DIMS))
       return fail(ErrorCode::invalid_argument, "only dimensions 0 to {} of network inputs can be named, not {}",
                   value_->rank() - 1, index);
