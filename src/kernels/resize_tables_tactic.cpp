@@ -18,15 +18,6 @@ const Tensor* constant(const Problem& problem, size_t i) {
 const Tensor* scales(const Problem& problem) { return constant(problem, 2); }
 const Tensor* sizes(const Problem& problem) { return constant(problem, 3); }
 
-// Where the op lists a dimension.
-size_t position(const Problem& problem, size_t dimension) {
-  const Ints& axes = problem.attrs<ResizeAttrs>().axes;
-  const auto rank = static_cast<int64_t>(problem.inputs[0].dims.size());
-  for (size_t i = 0; i < axes.size(); ++i)
-    if ((axes[i] < 0 ? axes[i] + rank : axes[i]) == static_cast<int64_t>(dimension)) return i;
-  return dimension;
-}
-
 // weight[input element][output element].
 Result<Tensor> dense_weights(const Problem& problem, size_t dimension) {
   const int64_t n = *problem.inputs[0].dims[dimension].as_constant();
@@ -34,7 +25,7 @@ Result<Tensor> dense_weights(const Problem& problem, size_t dimension) {
   for (int64_t i = 0; i < n * n; ++i) identity.mutable_as<float>()[i] = i % (n + 1) == 0 ? 1.0f : 0.0f;
   ResizeAttrs attrs = problem.attrs<ResizeAttrs>();
   attrs.axes = {1};
-  const auto at = static_cast<int64_t>(position(problem, dimension));
+  const auto at = static_cast<int64_t>(resize_position(problem, dimension));
   std::vector<Tensor> inputs = {identity, Tensor(), Tensor(), Tensor()};
   if (scales(problem))
     inputs[2] = Tensor::of<float>({1}, {static_cast<float>(scales(problem)->at_double(at))});
@@ -71,6 +62,14 @@ std::vector<size_t> resized_dims(const Problem& problem) {
   for (size_t d = 0; d < problem.inputs[0].dims.size(); ++d)
     if (problem.inputs[0].dims[d] != problem.outputs[0].dims[d]) dims.push_back(d);
   return dims;
+}
+
+size_t resize_position(const Problem& problem, size_t dimension) {
+  const Ints& axes = problem.attrs<ResizeAttrs>().axes;
+  const auto rank = static_cast<int64_t>(problem.inputs[0].dims.size());
+  for (size_t i = 0; i < axes.size(); ++i)
+    if ((axes[i] < 0 ? axes[i] + rank : axes[i]) == static_cast<int64_t>(dimension)) return i;
+  return dimension;
 }
 
 Result<ResizeTables> resize_tables(const Problem& problem, size_t dimension) {

@@ -11,6 +11,8 @@ namespace lathe {
 std::optional<std::string> refuse_resize_tables(const Problem& problem);
 // The dimensions that change.
 std::vector<size_t> resized_dims(const Problem& problem);
+// Where the op lists a dimension.
+size_t resize_position(const Problem& problem, size_t dimension);
 
 struct ResizeTables {
   int64_t taps = 1;

@@ -15,6 +15,7 @@ struct Case {
   std::vector<int64_t> batch;  // of the output
   int64_t m = 1, k = 1, n = 1;
   bool packed = true, batched_b = false, transpose_a = false, transpose_b = false;
+  size_t a_rank = 0, b_rank = 0;  // batch dimensions that a plain operand has, the last ones
   gemm::Blocking blocking;
   std::string program;  // text; operands are drawn at random
   int threads = 1;
@@ -22,9 +23,9 @@ struct Case {
   std::string text() const {
     return fmt::format(
         "batch rank {} m {} k {} n {} packed {} batched {} ta {} tb {} width {} rows {} block {} k_block {} "
-        "columns {} threads {} program '{}'",
+        "columns {} threads {} ranks {} {} program '{}'",
         batch.size(), m, k, n, packed, batched_b, transpose_a, transpose_b, blocking.width, blocking.rows,
-        blocking.row_block, blocking.k_block, blocking.split_columns, threads, program);
+        blocking.row_block, blocking.k_block, blocking.split_columns, threads, a_rank, b_rank, program);
   }
 };
 
@@ -63,10 +64,12 @@ std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
 
 void run_case(const Case& c) {
   SCOPED_TRACE(c.text());
-  TestTensor a = matrix(with(c.batch, c.m, c.k), c.transpose_a, pick(0, 3)).fill_random();
-  TestTensor b =
-      matrix(with(c.batched_b ? c.batch : std::vector<int64_t>(c.batch.size(), 1), c.k, c.n), c.transpose_b, 0)
-          .fill_random();
+  const auto last = [](const std::vector<int64_t>& dims, size_t count) {
+    return std::vector<int64_t>(dims.end() - static_cast<std::ptrdiff_t>(count), dims.end());
+  };
+  TestTensor a = matrix(with(last(c.batch, c.a_rank), c.m, c.k), c.transpose_a, pick(0, 3)).fill_random();
+  const std::vector<int64_t> b_batch = c.batched_b ? c.batch : std::vector<int64_t>(c.batch.size(), 1);
+  TestTensor b = matrix(with(last(b_batch, c.b_rank), c.k, c.n), c.transpose_b, 0).fill_random();
   TestTensor out = matrix(with(c.batch, c.m, c.n), false, pick(0, 3));
   std::optional<Program> program;
   if (!c.program.empty()) program = *parse_program(c.program);
@@ -95,11 +98,11 @@ void run_case(const Case& c) {
       out,
       [&](const int64_t* index) {
         int64_t ai[kMaxRank], bi[kMaxRank];
-        std::copy(index, index + r, ai);
-        std::copy(index, index + r, bi);
+        std::copy(index + out.arg.rank - a.arg.rank, index + out.arg.rank, ai);
+        std::copy(index + out.arg.rank - r, index + out.arg.rank, bi);
         double sum = 0;
         for (int64_t k = 0; k < c.k; ++k) {
-          ai[r - 1] = bi[r - 2] = k;
+          ai[a.arg.rank - 1] = bi[r - 2] = k;
           sum += static_cast<double>(a.at(ai)) * b.at(bi);
         }
         return finish(program ? &*program : nullptr, sum, operands, index);
@@ -115,6 +118,9 @@ Case random_case() {
   c.n = one_of<int64_t>({1, 3, 15, 16, 17, 31, 48, 64, 65, 100, 129});
   c.packed = pick(0, 1);
   c.batched_b = pick(0, 1);
+  c.a_rank = c.b_rank = c.batch.size();
+  if (pick(0, 3) == 0) c.a_rank = static_cast<size_t>(pick(0, static_cast<int64_t>(c.batch.size())));
+  if (!c.packed && pick(0, 3) == 0) c.b_rank = static_cast<size_t>(pick(0, static_cast<int64_t>(c.batch.size())));
   c.transpose_a = pick(0, 3) == 0;
   c.transpose_b = pick(0, 1);
   c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
@@ -136,6 +142,7 @@ TEST(Gemm, LargeEnoughForThreads) {
   for (int i = 0; i < 12 && !::testing::Test::HasFailure(); ++i) {
     Case c = random_case();
     c.batch.assign(static_cast<size_t>(i % 3), 2);
+    c.a_rank = c.b_rank = c.batch.size();
     c.m = pick(100, 150);
     c.k = pick(100, 150);
     c.n = pick(120, 200);

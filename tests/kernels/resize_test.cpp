@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "kernels/kernel_runner.h"
+#include "ops/op.h"
 
 namespace lathe::cpu {
 namespace {
@@ -81,9 +83,71 @@ TEST(Resize, MatchesTheTables) {
     }
 }
 
+// Tables that are made while running, for every rule, by scales and by sizes, against the op's plain evaluation.
+void compare_rule(const ResizeAttrs& attrs, bool by_scales, std::mt19937& random) {
+  const std::vector<int64_t> from = {1, 3, 5, 7},
+                             to = by_scales ? std::vector<int64_t>{1, 3, 8, 4} : std::vector<int64_t>{1, 3, 5, 16};
+  const float scales[] = {1, 1, 1.75f, 0.6f};
+  const auto bits = [](double value) -> int64_t { return std::bit_cast<uint32_t>(static_cast<float>(value)); };
+  const std::vector<int64_t> params = {12,
+                                       static_cast<int64_t>(attrs.mode),
+                                       static_cast<int64_t>(attrs.coordinates),
+                                       static_cast<int64_t>(attrs.nearest),
+                                       attrs.exclude_outside,
+                                       bits(attrs.cubic_a),
+                                       by_scales ? bits(scales[2]) : 0,
+                                       by_scales ? bits(scales[3]) : 0};
+  for (const std::vector<int>& order : {std::vector<int>{}, std::vector<int>{0, 2, 3, 1}}) {
+    TestTensor x(from, order), y(to, order, 2);
+    x.fill(random);
+    Tensor dense = *Tensor::allocate(DType::f32, from);
+    x.for_each(
+        [&, i = 0](const std::vector<int64_t>&, float& value) mutable { dense.mutable_as<float>()[i++] = value; });
+    std::vector<Tensor> inputs = {dense, Tensor(), Tensor(), Tensor()};
+    if (by_scales)
+      inputs[2] = Tensor::of<float>({4}, {scales[0], scales[1], scales[2], scales[3]});
+    else
+      inputs[3] = Tensor::of<int64_t>({4}, {to[0], to[1], to[2], to[3]});
+    const Result<std::vector<Tensor>> expected = run_op(attrs, inputs, 1);
+    ASSERT_TRUE(expected) << expected.error().message;
+    run_kernel(*make_kernel("resize", params), {x.arg}, {y.arg}, 3);
+    EXPECT_TRUE(y.gaps_untouched());
+    y.for_each([&, i = 0](const std::vector<int64_t>&, float& actual) mutable {
+      ASSERT_NEAR(actual, (*expected)[0].as<float>()[i++], 2e-5)
+          << to_text(attrs) << (by_scales ? " scales" : " sizes");
+    });
+  }
+}
+
+TEST(Resize, MakesTheTablesOfEveryRule) {
+  std::mt19937 random(33);
+  ResizeAttrs attrs;
+  for (attrs.mode = ResizeMode::nearest; attrs.mode <= ResizeMode::cubic;
+       attrs.mode = static_cast<ResizeMode>(static_cast<int>(attrs.mode) + 1))
+    for (attrs.coordinates = CoordinateMode::half_pixel; attrs.coordinates <= CoordinateMode::tf_half_pixel_for_nn;
+         attrs.coordinates = static_cast<CoordinateMode>(static_cast<int>(attrs.coordinates) + 1))
+      for (attrs.nearest = NearestMode::round_prefer_floor; attrs.nearest <= NearestMode::ceil;
+           attrs.nearest = static_cast<NearestMode>(static_cast<int>(attrs.nearest) + 1))
+        for (attrs.exclude_outside = false;; attrs.exclude_outside = true) {
+          for (const bool by_scales : {false, true}) compare_rule(attrs, by_scales, random);
+          if (attrs.exclude_outside) break;
+        }
+}
+
 TEST(Resize, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("resize");
-  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {-1}, {256}, {1, 2}})
+  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{},
+                                                                              {-1},
+                                                                              {256},
+                                                                              {1, 2},
+                                                                              {1, 3, 0, 0, 0, 0, 0},
+                                                                              {1, 0, 6, 0, 0, 0, 0},
+                                                                              {1, 0, 0, 4, 0, 0, 0},
+                                                                              {1, 0, 0, 0, 2, 0, 0},
+                                                                              {1, 0, 0, 0, 0, -1, 0},
+                                                                              {1, 0, 0, 0, 0, 0},
+                                                                              {1, 0, 0, 0, 0, 0, INT64_MAX},
+                                                                              {1, 0, 0, 0, 0, 0, 0x7fc00000}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(32);
   TestTensor x({2, 3}), y({2, 6}), z({4, 6});

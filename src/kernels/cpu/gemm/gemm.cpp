@@ -17,8 +17,8 @@ void pack_weights(const float* source, int64_t k, int64_t n, int64_t k_stride, i
 }
 
 std::vector<int64_t> params(int64_t k, int64_t n, bool packed, int64_t batches, const Blocking& blocking) {
-  return {k,
-          n,
+  return {packed ? k : 0,
+          packed ? n : 0,
           packed ? 1 : 0,
           batches,
           blocking.width,

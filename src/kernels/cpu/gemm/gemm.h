@@ -4,11 +4,13 @@
 // Inputs: 0 = A, any strides. 1 = B: packed weights (see pack_weights), a rank-1 f32 tensor of packed_floats(); or,
 // with `weights` 0, a plain f32 tensor [..., K, N] of any strides (a transposed B is one of swapped strides), packed
 // while running. 2... = the program's operands, each of the output's rank with dimensions equal to the output's or 1.
-// Output: [..., M, N] of A's rank (at least 2); any strides but the last, which is 1. The leading dimensions of A and
-// of a plain B broadcast. Packed weights have `batches` matrices: 1, shared by all, or as many as the output has.
+// Output: [..., M, N] of at least the rank of A and a plain B, which is at least 2; any strides but the last, which is
+// 1. The leading dimensions of A and of a plain B broadcast. Packed weights have `batches` matrices: 1, shared by all,
+// or as many as the output has.
 //
-// Record.params: 0 K, 1 N, 2 weights (1 = packed, 0 = plain), 3 batches, 4 panel width (16, 32, 48, 64), 5 tile rows
-// (1..14), 6 row block (0 = all), 7 k block (0 = all), 8 split (0 = threads share rows, 1 = columns).
+// Record.params: 0 K, 1 N (both 0 for a plain B, whose launch says them), 2 weights (1 = packed, 0 = plain), 3 batches,
+// 4 panel width (16, 32, 48, 64), 5 tile rows (1..14), 6 row block (0 = all), 7 k block (0 = all), 8 split (0 = threads
+// share rows, 1 = columns).
 #pragma once
 
 #include <cstdint>

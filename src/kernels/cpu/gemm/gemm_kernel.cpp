@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/row_map.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/loop_nest.h"
 
 namespace lathe::cpu {
 namespace {
@@ -54,16 +56,41 @@ int64_t leading(const TensorArg& tensor) {
 int64_t matrix_offset(const TensorArg& tensor, const TensorArg& out, int64_t matrix) {
   int64_t offset = 0;
   for (int d = out.rank - 3; d >= 0; --d) {
-    offset += matrix % out.dims[d] * broadcast_stride(tensor, d);
+    offset += matrix % out.dims[d] * broadcast_stride_at(tensor, d, out.rank);
     matrix /= out.dims[d];
   }
   return offset;
 }
 
+// Whether its matrices have that many rows and columns, and there are as many as the output's, or they broadcast.
+bool is_matrix_of(const TensorArg& tensor, const TensorArg& out, int64_t rows, int64_t columns) {
+  if (tensor.rank < 2 || tensor.rank > out.rank || tensor.dims[tensor.rank - 2] != rows ||
+      tensor.dims[tensor.rank - 1] != columns)
+    return false;
+  for (int d = 0; d < tensor.rank - 2; ++d)
+    if (tensor.dims[d] != 1 && tensor.dims[d] != out.dims[d + out.rank - tensor.rank]) return false;
+  return true;
+}
+
+// A with its k contiguous, dense.
+TensorArg repack(const TensorArg& a, float* to, ThreadPool& pool) {
+  TensorArg dense = a;
+  dense.data = to;
+  int64_t stride = 1;
+  for (int d = a.rank - 1; d >= 0; --d) {
+    dense.strides[d] = stride;
+    stride *= a.dims[d];
+  }
+  copy_tensor(dense, a, pool);
+  return dense;
+}
+
+bool repacks(const TensorArg& a) { return a.strides[a.rank - 1] != 1 && a.dims[a.rank - 1] != 1; }
+
 class GemmKernel final : public Kernel {
  public:
   GemmKernel(int64_t k, int64_t n, bool packed, int64_t batches, const Blocking& blocking, Epilogue epilogue)
-      : panels_{k, n, blocking.width},
+      : weights_{k, n, blocking.width},
         packed_(packed),
         batches_(batches),
         blocking_(blocking),
@@ -77,20 +104,21 @@ class GemmKernel final : public Kernel {
   void run(const Launch& launch) const override;
 
  private:
-  int64_t tap_count() const {
-    return blocking_.k_block && panels_.k > blocking_.k_block ? (panels_.k + blocking_.k_block - 1) / blocking_.k_block
-                                                              : 1;
+  // Weights that were packed while building have the record's sizes, others their own.
+  Panels panels_of(const TensorArg& a, const TensorArg& out) const {
+    return packed_ ? weights_ : Panels{a.dims[a.rank - 1], out.dims[out.rank - 1], weights_.width};
   }
-  bool repacks(const TensorArg& a) const { return a.strides[a.rank - 1] != 1 && panels_.k != 1; }
+  int64_t tap_count(int64_t k) const {
+    return blocking_.k_block && k > blocking_.k_block ? (k + blocking_.k_block - 1) / blocking_.k_block : 1;
+  }
   // One B for all matrices: their rows are one long matrix.
   bool shares_b(const TensorArg& b) const { return packed_ ? batches_ == 1 : leading(b) == 1; }
   Layout layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const;
-  void write_taps(Tap* taps) const;
-  TensorArg repack(const TensorArg& a, float* to, ThreadPool& pool) const;
+  void write_taps(int64_t k, Tap* taps) const;
   void run_shared(const Launch& launch, const TensorArg& a, const Layout& where) const;
   void run_batch(const Launch& launch, const TensorArg& a, const Layout& where) const;
 
-  Panels panels_;
+  Panels weights_;  // only the width where they are not packed
   bool packed_;
   int64_t batches_;
   Blocking blocking_;
@@ -105,22 +133,18 @@ Result<> GemmKernel::check(std::span<const TensorArg> inputs, std::span<const Te
   for (const TensorArg* tensor : {&a, &b, &out})
     if (tensor->dtype != DType::f32)
       return fail(ErrorCode::type_mismatch, "gemm computes in f32, a tensor is {}", name_of(tensor->dtype));
+  if (a.rank < 2 || out.rank < 2) return fail(ErrorCode::shape_mismatch, "gemm: A or the output is no matrix");
   const int r = out.rank;
-  bool fits = r >= 2 && r <= kMaxRank && a.rank == r && out.dims[r - 1] == panels_.n && a.dims[r - 1] == panels_.k &&
-              a.dims[r - 2] == out.dims[r - 2] && (out.strides[r - 1] == 1 || panels_.n == 1);
-  for (int d = 0; fits && d < r - 2; ++d) fits = a.dims[d] == out.dims[d] || a.dims[d] == 1;
+  const Panels panels = panels_of(a, out);
+  if (!is_matrix_of(a, out, out.dims[r - 2], panels.k) || out.dims[r - 1] != panels.n ||
+      (out.strides[r - 1] != 1 && panels.n != 1) || panels.k > INT32_MAX)
+    return fail(ErrorCode::shape_mismatch, "gemm: A and the output do not fit K {} and N {}", panels.k, panels.n);
+  const bool fits = packed_ ? b.rank == 1 && (b.strides[0] == 1 || b.dims[0] == 1) &&
+                                  b.dims[0] >= panels.floats() * batches_ && (batches_ == 1 || batches_ == leading(out))
+                            : is_matrix_of(b, out, panels.k, panels.n);
   if (!fits)
-    return fail(ErrorCode::shape_mismatch, "gemm: A and the output do not fit K {} and N {}", panels_.k, panels_.n);
-  if (packed_) {
-    fits = b.rank == 1 && (b.strides[0] == 1 || b.dims[0] == 1) && b.dims[0] >= panels_.floats() * batches_ &&
-           (batches_ == 1 || batches_ == leading(out));
-  } else {
-    fits = b.rank == r && b.dims[r - 2] == panels_.k && b.dims[r - 1] == panels_.n;
-    for (int d = 0; fits && d < r - 2; ++d) fits = b.dims[d] == out.dims[d] || b.dims[d] == 1;
-  }
-  if (!fits)
-    return fail(ErrorCode::shape_mismatch, "gemm: B does not fit K {}, N {} and the output's batch", panels_.k,
-                panels_.n);
+    return fail(ErrorCode::shape_mismatch, "gemm: B does not fit K {}, N {} and the output's batch", panels.k,
+                panels.n);
   return check_epilogue(epilogue_, inputs.subspan(2), out);
 }
 
@@ -133,48 +157,30 @@ Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& ou
     return at;
   };
   constexpr int64_t kFloat = sizeof(float);
-  where.taps = take(tap_count() * static_cast<int64_t>(sizeof(Tap)));
+  const Panels panels = panels_of(inputs[0], out);
+  const int64_t taps = tap_count(panels.k);
+  where.taps = take(taps * static_cast<int64_t>(sizeof(Tap)));
   where.a = take(repacks(inputs[0]) ? inputs[0].volume() * kFloat : 0);
   const bool alone = !shares_b(inputs[1]) && leading(out) >= threads;
-  where.b = take(packed_ ? 0 : panels_.floats() * kFloat * (alone ? threads : 1));
+  where.b = take(packed_ ? 0 : panels.floats() * kFloat * (alone ? threads : 1));
   where.threads = next;
   const int64_t rows = out.dims[out.rank - 2] * (shares_b(inputs[1]) ? leading(out) : 1);
-  where.total = next + scratch_bytes(blocking_, rows, panels_.k, {1, tap_count(), 0}) * static_cast<size_t>(threads);
+  where.total = next + scratch_bytes(blocking_, rows, panels.k, {1, taps, 0}) * static_cast<size_t>(threads);
   return where;
 }
 
-void GemmKernel::write_taps(Tap* taps) const {
-  const int64_t block = tap_count() == 1 ? panels_.k : blocking_.k_block;
-  for (int64_t t = 0; t < tap_count(); ++t)
-    taps[t] = {t * block, t * block, static_cast<int32_t>(std::min(block, panels_.k - t * block)), 0};
-}
-
-// A with its k contiguous, dense.
-TensorArg GemmKernel::repack(const TensorArg& a, float* to, ThreadPool& pool) const {
-  TensorArg dense = a;
-  dense.data = to;
-  int64_t stride = 1;
-  for (int d = a.rank - 1; d >= 0; --d) {
-    dense.strides[d] = stride;
-    stride *= a.dims[d];
-  }
-  const int64_t rows = a.dims[a.rank - 2], k = panels_.k;
-  const int64_t row_stride = a.strides[a.rank - 2], k_stride = a.strides[a.rank - 1];
-  pool.parallel_for(leading(a) * rows, 16384 / (k + 1) + 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) {
-      const float* from = a.as<float>() + matrix_offset(a, a, row / rows) + row % rows * row_stride;
-      for (int64_t i = 0; i < k; ++i) to[row * k + i] = from[i * k_stride];
-    }
-  });
-  return dense;
+void GemmKernel::write_taps(int64_t k, Tap* taps) const {
+  const int64_t count = tap_count(k), block = count == 1 ? k : blocking_.k_block;
+  for (int64_t t = 0; t < count; ++t)
+    taps[t] = {t * block, t * block, static_cast<int32_t>(std::min(block, k - t * block)), 0};
 }
 
 void GemmKernel::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
   const Layout where = layout(launch.inputs, out, launch.pool.size());
-  write_taps(reinterpret_cast<Tap*>(launch.workspace + where.taps));
   TensorArg a = launch.inputs[0];
+  write_taps(panels_of(a, out).k, reinterpret_cast<Tap*>(launch.workspace + where.taps));
   if (repacks(a)) a = repack(a, reinterpret_cast<float*>(launch.workspace + where.a), launch.pool);
   if (shares_b(launch.inputs[1]))
     run_shared(launch, a, where);
@@ -200,12 +206,13 @@ Problem make_problem(const Panels& panels, const Blocking& blocking, const Tap* 
 void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layout& where) const {
   const TensorArg &b = launch.inputs[1], &out = launch.outputs[0];
   const auto operands = launch.inputs.subspan(2);
+  const Panels panels = panels_of(a, out);
   const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
   const float* weights = b.as<float>();
   if (!packed_) {
     float* to = reinterpret_cast<float*>(launch.workspace + where.b);
-    launch.pool.parallel_for(panels_.count(), 1, [&](int64_t first, int64_t last, int) {
-      pack(panels_, b.as<float>(), b.strides[b.rank - 2], b.strides[b.rank - 1], first, last, to);
+    launch.pool.parallel_for(panels.count(), 1, [&](int64_t first, int64_t last, int) {
+      pack(panels, b.as<float>(), b.strides[b.rank - 2], b.strides[b.rank - 1], first, last, to);
     });
     weights = to;
   }
@@ -214,13 +221,13 @@ void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layo
   rows.map.streams = 2 + epilogue.count;
   for (int d = 0; d < out.rank - 1; ++d) {
     rows.map.add_dim(out.dims[d]);
-    rows.map.set_stride(0, d, d < out.rank - 2 ? broadcast_stride(a, d) : a.strides[d]);
+    rows.map.set_stride(0, d, d < out.rank - 2 ? broadcast_stride_at(a, d, out.rank) : a.strides[a.rank - 2]);
     rows.map.set_stride(1, d, out.strides[d]);
     for (int i = 0; i < epilogue.count; ++i) rows.map.set_stride(2 + i, d, broadcast_stride(operands[i], d));
   }
   rows.map.collapse();
   const int64_t count = out.dims[out.rank - 2] * leading(out);
-  run_problem(make_problem(panels_, blocking_, taps, tap_count(), count, weights, epilogue, rows),
+  run_problem(make_problem(panels, blocking_, taps, tap_count(panels.k), count, weights, epilogue, rows),
               launch.workspace + where.threads, launch.pool);
 }
 
@@ -228,11 +235,13 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
   const TensorArg &b = launch.inputs[1], &out = launch.outputs[0];
   const auto operands = launch.inputs.subspan(2);
   const int r = out.rank;
+  const Panels panels = panels_of(a, out);
   const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
   const BoundEpilogue whole = bind_epilogue(epilogue_, operands, out, r - 1);
-  const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels_.k, {1, tap_count(), 0});
+  const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels.k, {1, tap_count(panels.k), 0});
   auto pack_panels = [&](int64_t matrix, int64_t first, int64_t last, float* to) {
-    pack(panels_, b.as<float>() + matrix_offset(b, out, matrix), b.strides[r - 2], b.strides[r - 1], first, last, to);
+    pack(panels, b.as<float>() + matrix_offset(b, out, matrix), b.strides[b.rank - 2], b.strides[b.rank - 1], first,
+         last, to);
   };
   auto multiply = [&](int64_t matrix, const float* weights, std::byte* scratch, bool alone) {
     BoundEpilogue epilogue = whole;
@@ -244,11 +253,11 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
                     epilogue, taps);
     rows.map.streams = 2 + epilogue.count;
     rows.map.add_dim(out.dims[r - 2]);
-    rows.map.set_stride(0, 0, a.strides[r - 2]);
+    rows.map.set_stride(0, 0, a.strides[a.rank - 2]);
     rows.map.set_stride(1, 0, out.strides[r - 2]);
     for (int i = 0; i < epilogue.count; ++i) rows.map.set_stride(2 + i, 0, broadcast_stride(operands[i], r - 2));
     const Problem problem =
-        make_problem(panels_, blocking_, taps, tap_count(), out.dims[r - 2], weights, epilogue, rows);
+        make_problem(panels, blocking_, taps, tap_count(panels.k), out.dims[r - 2], weights, epilogue, rows);
     if (alone)
       run_problem_alone(problem, scratch);
     else
@@ -258,22 +267,22 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
   std::byte* scratch = launch.workspace + where.threads;
   const int64_t matrices = leading(out);
   if (matrices >= launch.pool.size()) {
-    const double flops = 2.0 * static_cast<double>(out.volume()) * static_cast<double>(panels_.k + 1);
+    const double flops = 2.0 * static_cast<double>(out.volume()) * static_cast<double>(panels.k + 1);
     const int64_t grain = flops < 2 * kMinParallelFlops ? matrices : 1;
     launch.pool.parallel_for(matrices, grain, [&](int64_t first, int64_t last, int worker) {
-      float* own = packed + worker * panels_.floats();
+      float* own = packed + worker * panels.floats();
       for (int64_t matrix = first; matrix < last; ++matrix) {
-        if (!packed_) pack_panels(matrix, 0, panels_.count(), own);
-        multiply(matrix, packed_ ? b.as<float>() + matrix * panels_.floats() : own, scratch + worker * stride, true);
+        if (!packed_) pack_panels(matrix, 0, panels.count(), own);
+        multiply(matrix, packed_ ? b.as<float>() + matrix * panels.floats() : own, scratch + worker * stride, true);
       }
     });
     return;
   }
   for (int64_t matrix = 0; matrix < matrices; ++matrix) {
     if (!packed_)
-      launch.pool.parallel_for(panels_.count(), 1,
+      launch.pool.parallel_for(panels.count(), 1,
                                [&](int64_t first, int64_t last, int) { pack_panels(matrix, first, last, packed); });
-    multiply(matrix, packed_ ? b.as<float>() + matrix * panels_.floats() : packed, scratch, false);
+    multiply(matrix, packed_ ? b.as<float>() + matrix * panels.floats() : packed, scratch, false);
   }
 }
 
@@ -289,7 +298,7 @@ Result<std::unique_ptr<Kernel>> make_gemm(const Record& record) {
     if (value < 0 || value > INT32_MAX) return bad();
   const Blocking blocking{static_cast<int>(p[4]), static_cast<int>(p[5]), p[6], p[7], p[8] != 0};
   constexpr double kMaxFloats = 1e12;
-  if (!valid(blocking) || p[2] > 1 || p[8] > 1 || p[1] < 1 || p[3] < 1 ||
+  if (!valid(blocking) || p[2] > 1 || p[8] > 1 || p[3] < 1 || (p[2] == 1 ? p[1] < 1 : p[0] != 0 || p[1] != 0) ||
       static_cast<double>(p[0]) * static_cast<double>(p[1] + 16) * static_cast<double>(p[3]) > kMaxFloats)
     return bad();
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));

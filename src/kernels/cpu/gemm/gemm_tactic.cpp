@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: kernel "gemm".
+#include <algorithm>
+
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
 
@@ -17,13 +19,10 @@ class GemmTactic final : public Tactic {
     const Operand& b = problem.inputs[1];
     const Operand& out = problem.outputs[0];
     if (a.rank() < 2 || b.rank() < 2) return "a vector operand";
-    if (a.rank() != out.rank()) return "the second operand has more dimensions than the first";
-    if (!is_packed(problem) && b.rank() != a.rank()) return "the computed operand has batch dimensions of another rank";
     if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1)) return "the output's rows are not contiguous";
     const Expr k = a.dims[a.dims.size() - (problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1)];
     const Expr n = b.dims[b.dims.size() - (problem.attrs<MatmulAttrs>().transpose_b ? 2 : 1)];
-    if (!k.is_constant() || !n.is_constant()) return "the inner or the last dimension is dynamic";
-    if (*k.as_constant() == 0 || *n.as_constant() == 0) return "an empty dimension";
+    if (k == Expr(0) || n == Expr(0)) return "an empty dimension";
     return std::nullopt;
   }
 
@@ -69,9 +68,8 @@ class GemmTactic final : public Tactic {
     const Operand& b = problem.inputs[1];
     if (!b.constant) return false;
     if (b.rank() == 2) return true;
-    for (size_t d = 0; d + 2 < b.opt_dims.size(); ++d)
-      if (problem.outputs[0].dims[d] != b.dims[d]) return false;
-    return true;
+    const Shape& out = problem.outputs[0].dims;
+    return b.dims.size() == out.size() && std::equal(b.dims.begin(), b.dims.end() - 2, out.begin());
   }
 
   static int64_t batches(const Problem& problem) {

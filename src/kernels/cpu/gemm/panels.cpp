@@ -4,17 +4,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/transpose.h"
+
 namespace lathe::cpu::gemm {
 namespace {
 
-// Columns of k-contiguous B: read 8 of them at a time, so that both sides stay within few cache lines.
+// Columns of k-contiguous B.
 void pack_transposed(const float* source, int64_t n_stride, int64_t k, int columns, int stride, float* out) {
-  constexpr int kBlock = 8;
-  for (int c0 = 0; c0 < columns; c0 += kBlock) {
-    const int block = std::min(kBlock, columns - c0);
-    for (int64_t i = 0; i < k; ++i)
-      for (int c = 0; c < block; ++c) out[i * stride + c0 + c] = source[(c0 + c) * n_stride + i];
-  }
+  static const auto transpose = LATHE_ISA_SELECT(transpose_floats);
+  transpose(out, stride, source, n_stride, k, columns);
   if (columns == stride) return;
   for (int64_t i = 0; i < k; ++i) std::fill(out + i * stride + columns, out + (i + 1) * stride, 0.0f);
 }

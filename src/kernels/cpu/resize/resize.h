@@ -2,10 +2,13 @@
 // Kernel `resize`: separable interpolation along some axes: nearest, linear, cubic, antialiased, or any other that can
 // be stated as tables. Element j of a resized axis is the sum over taps t of weight[j][t] * x[index[j][t]].
 //   program  none
-//   params   {axes}: bit set of the dimensions to resize
-//   inputs   0: x, f32, any strides; then for each resized dimension, in ascending order:
-//            index, i32, dense, [extent of y, taps] (values are clamped to x), and weight, f32, dense, of the same
-//            shape
+//   params   {axes}: bit set of the dimensions to resize; or, where the tables are made while running, {axes, the
+//   rule's
+//            (see SampleRule), and for each resized dimension, in ascending order, the bits of its scale as f32, 0 =
+//            the extents' ratio}
+//   inputs   0: x, f32, any strides; then, unless the tables are made while running, for each resized dimension, in
+//            ascending order: index, i32, dense, [extent of y, taps] (values are clamped to x), and weight, f32, dense,
+//            of the same shape
 //   outputs  0: y, f32, of the extents of x in the other dimensions, any strides
 // Fast where a dimension that is not resized (the channels) is contiguous in x and y.
 #pragma once

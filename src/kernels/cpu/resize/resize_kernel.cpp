@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <vector>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/resize/samples.h"
 
 namespace lathe::cpu {
 namespace {
@@ -28,6 +30,14 @@ struct Axis {
   float weight_at(int64_t j, int64_t tap) const { return weight ? weight[j * taps + tap] : 1.0f; }
 };
 
+// The tables of the dimensions; those that are not resized have none.
+struct Table {
+  const int32_t* index = nullptr;
+  const float* weight = nullptr;
+  int64_t taps = 1;
+};
+using Tables = Table[kMaxRank];
+
 // The dimensions in the order of the walk: others, the row, and the contiguous channels.
 struct Walk {
   Axis axes[kMaxRank + 2];
@@ -36,23 +46,20 @@ struct Walk {
   int64_t total = 1;       // of all but the channels
   int64_t outer_taps = 1;  // product over the others
 
-  Walk(std::span<const TensorArg> inputs, const TensorArg& y, uint32_t resized);
+  Walk(const TensorArg& x, const TensorArg& y, uint32_t resized, const Tables& tables);
   // Whether the row is best interpolated as a whole: first across the other dimensions, then along itself.
   bool by_rows() const { return channels.extent == 1 && row.x_stride == 1 && row.index; }
 };
 
-Walk::Walk(std::span<const TensorArg> inputs, const TensorArg& y, uint32_t resized) {
-  const TensorArg& x = inputs[0];
+Walk::Walk(const TensorArg& x, const TensorArg& y, uint32_t resized, const Tables& tables) {
   Axis all[kMaxRank];
-  size_t table = 1;
   int channel_dim = -1, row_dim = -1;
   for (int d = 0; d < y.rank; ++d) {
     all[d] = {y.dims[d], y.strides[d], x.dims[d], x.strides[d]};
     if (resized >> d & 1) {
-      all[d].index = inputs[table].as<int32_t>();
-      all[d].weight = inputs[table + 1].as<float>();
-      all[d].taps = inputs[table].dims[1];
-      table += 2;
+      all[d].index = tables[d].index;
+      all[d].weight = tables[d].weight;
+      all[d].taps = tables[d].taps;
     } else if (y.strides[d] == 1 && x.strides[d] == 1 && (channel_dim < 0 || y.dims[d] > y.dims[channel_dim])) {
       channel_dim = d;
     }
@@ -82,12 +89,16 @@ Walk::Walk(std::span<const TensorArg> inputs, const TensorArg& y, uint32_t resiz
 
 class ResizeKernel final : public Kernel {
  public:
-  explicit ResizeKernel(uint32_t axes) : axes_(axes) {}
+  // `scales`, of the resized dimensions, only with a rule, by which the tables are made while running.
+  ResizeKernel(uint32_t axes, std::optional<SampleRule> rule, std::vector<float> scales)
+      : axes_(axes), rule_(rule), scales_(std::move(scales)) {}
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
-    const Walk walk(inputs, outputs[0], axes_);
-    return walk.channels.extent == 1 ? (row_bytes(walk) + index_bytes(walk)) * static_cast<size_t>(threads) : 0;
+    Tables tables;
+    const size_t own = make_tables(inputs, outputs[0], nullptr, tables);
+    const Walk walk(inputs[0], outputs[0], axes_, tables);
+    return own + (walk.channels.extent == 1 ? thread_bytes(walk) * static_cast<size_t>(threads) : 0);
   }
   void run(const Launch& launch) const override;
 
@@ -97,9 +108,42 @@ class ResizeKernel final : public Kernel {
   static size_t index_bytes(const Walk& walk) {
     return round_up(static_cast<size_t>(walk.row.extent * walk.row.taps) * sizeof(int32_t));
   }
+  static size_t thread_bytes(const Walk& walk) { return row_bytes(walk) + index_bytes(walk); }
   static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+  size_t make_tables(std::span<const TensorArg> inputs, const TensorArg& y, std::byte* workspace, Tables& tables) const;
   const uint32_t axes_;
+  const std::optional<SampleRule> rule_;
+  const std::vector<float> scales_;
 };
+
+// Where the tables are, and the bytes of workspace that those take which are made while running; they are filled when
+// there is a workspace.
+size_t ResizeKernel::make_tables(std::span<const TensorArg> inputs, const TensorArg& y, std::byte* workspace,
+                                 Tables& tables) const {
+  size_t bytes = 0, next = 0;
+  for (int d = 0; d < y.rank; ++d) {
+    if ((axes_ >> d & 1) == 0) continue;
+    const size_t resized = next++;
+    if (!rule_) {
+      const TensorArg* pair = &inputs[1 + 2 * resized];
+      tables[d] = {pair[0].as<int32_t>(), pair[1].as<float>(), pair[0].dims[1]};
+      continue;
+    }
+    tables[d].taps = rule_->taps();
+    const size_t size = round_up(static_cast<size_t>(y.dims[d] * rule_->taps()) * sizeof(float));
+    if (workspace) {
+      auto* index = reinterpret_cast<int32_t*>(workspace + bytes);
+      auto* weight = reinterpret_cast<float*>(workspace + bytes + size);
+      const int64_t extent = inputs[0].dims[d];
+      const double scale =
+          scales_[resized] != 0 ? scales_[resized] : static_cast<double>(y.dims[d]) / static_cast<double>(extent);
+      fill_samples(*rule_, extent, y.dims[d], scale, index, weight);
+      tables[d] = {index, weight, rule_->taps()};
+    }
+    bytes += 2 * size;
+  }
+  return bytes;
+}
 
 Result<> check_table(const TensorArg& index, const TensorArg& weight, int64_t extent) {
   for (const TensorArg* table : {&index, &weight})
@@ -114,7 +158,7 @@ Result<> check_table(const TensorArg& index, const TensorArg& weight, int64_t ex
 }
 
 Result<> ResizeKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  const size_t expected = 1 + 2 * static_cast<size_t>(std::popcount(axes_));
+  const size_t expected = rule_ ? 1 : 1 + 2 * static_cast<size_t>(std::popcount(axes_));
   if (inputs.size() != expected || outputs.size() != 1)
     return fail(ErrorCode::invalid_argument, "resize: {} inputs and {} outputs given, {} and 1 expected", inputs.size(),
                 outputs.size(), expected);
@@ -130,13 +174,15 @@ Result<> ResizeKernel::check(std::span<const TensorArg> inputs, std::span<const 
     if (axes_ >> d & 1) {
       if ((x.dims[d] < 1 && y.dims[d] > 0) || x.dims[d] > INT32_MAX)
         return fail(ErrorCode::shape_mismatch, "resize: dimension {} is empty or too long", d);
-      LATHE_TRY(check_table(inputs[table], inputs[table + 1], y.dims[d]));
+      if (!rule_) LATHE_TRY(check_table(inputs[table], inputs[table + 1], y.dims[d]));
       table += 2;
     } else if (x.dims[d] != y.dims[d]) {
       return fail(ErrorCode::shape_mismatch, "resize: dimension {} changes, but is not among the axes", d);
     }
   }
-  if (Walk(inputs, y, axes_).outer_taps > kMaxBlend)
+  Tables tables;
+  make_tables(inputs, y, nullptr, tables);
+  if (Walk(x, y, axes_, tables).outer_taps > kMaxBlend)
     return fail(ErrorCode::attribute_invalid, "resize: more than {} taps for one element", kMaxBlend);
   return {};
 }
@@ -204,13 +250,16 @@ void resize_row(const Walk& walk, const RowTaps& outer, const float* x, int64_t 
 
 void ResizeKernel::run(const Launch& launch) const {
   if (launch.outputs[0].volume() == 0) return;
-  const Walk walk(launch.inputs, launch.outputs[0], axes_);
+  Tables tables;
+  std::byte* const own_memory =
+      launch.workspace + make_tables(launch.inputs, launch.outputs[0], launch.workspace, tables);
+  const Walk walk(launch.inputs[0], launch.outputs[0], axes_, tables);
   const float* x = launch.inputs[0].as<float>();
   float* y = launch.outputs[0].as<float>();
   const int64_t work = walk.outer_taps * walk.row.taps * walk.channels.extent;
   const int64_t grain = std::max<int64_t>(1, kMinTaskLoads / work);
   launch.pool.parallel_for(walk.total, grain, [&](int64_t begin, int64_t end, int worker) {
-    std::byte* own = launch.workspace + (row_bytes(walk) + index_bytes(walk)) * static_cast<size_t>(worker);
+    std::byte* own = own_memory + thread_bytes(walk) * static_cast<size_t>(worker);
     auto* blended = reinterpret_cast<float*>(own);
     auto* index = reinterpret_cast<int32_t*>(own + row_bytes(walk));
     if (walk.by_rows())
@@ -233,9 +282,20 @@ void ResizeKernel::run(const Launch& launch) const {
 
 Result<std::unique_ptr<Kernel>> make_resize(const Record& record) {
   const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 1 || p[0] < 0 || p[0] >= 1 << kMaxRank)
-    return fail(ErrorCode::plan_malformed, "resize: the parameters of the record are not valid");
-  return std::make_unique<ResizeKernel>(static_cast<uint32_t>(p[0]));
+  const auto bad = [] { return fail(ErrorCode::plan_malformed, "resize: the parameters of the record are not valid"); };
+  if (record.program || p.empty() || p[0] < 0 || p[0] >= 1 << kMaxRank) return bad();
+  const auto axes = static_cast<uint32_t>(p[0]);
+  if (p.size() == 1) return std::make_unique<ResizeKernel>(axes, std::nullopt, std::vector<float>());
+  if (p.size() != 1 + SampleRule::kParams + static_cast<size_t>(std::popcount(axes))) return bad();
+  const std::optional<SampleRule> rule = SampleRule::from_params(p.subspan(1, SampleRule::kParams));
+  std::vector<float> scales;
+  for (const int64_t bits : p.subspan(1 + SampleRule::kParams)) {
+    if (bits < 0 || bits > UINT32_MAX) return bad();
+    scales.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    if (!(scales.back() >= 0)) return bad();
+  }
+  if (!rule) return bad();
+  return std::make_unique<ResizeKernel>(axes, rule, std::move(scales));
 }
 
 }  // namespace lathe::cpu
