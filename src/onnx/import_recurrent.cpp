@@ -1,206 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM, written out step by step: one product of all inputs with the weights, then one product per step.
-#include <cmath>
+// RNN, GRU and LSTM: one product of all inputs with the weights, then the recurrence.
+#include <algorithm>
 
 #include "onnx/importer.h"
+#include "ops/gate_functions.h"
+#include "ops/rules.h"
 
 namespace lathe::onnx {
 namespace {
 
-constexpr int64_t kMaxSteps = 1024;
+enum Input : size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes };
 
-struct Activation {
-  std::string name;
-  std::optional<double> alpha, beta;
+CellKind cell_of(std::string_view op) {
+  return op == "LSTM" ? CellKind::lstm : op == "GRU" ? CellKind::gru : CellKind::rnn;
+}
+
+struct FunctionName {
+  std::string_view name;  // in lower case, for exporters differ
+  GateOp op;
+  double alpha = 1, beta = 1;  // where the node lists none
+};
+constexpr FunctionName kFunctionNames[] = {
+    {"affine", GateOp::affine, 1, 0},
+    {"elu", GateOp::elu},
+    {"hardsigmoid", GateOp::hard_sigmoid, 0.2, 0.5},
+    {"leakyrelu", GateOp::leaky_relu, 0.01},
+    {"relu", GateOp::relu},
+    {"scaledtanh", GateOp::scaled_tanh},
+    {"sigmoid", GateOp::sigmoid},
+    {"softplus", GateOp::softplus},
+    {"softsign", GateOp::softsign},
+    {"tanh", GateOp::tanh},
+    {"thresholdedrelu", GateOp::thresholded_relu},
 };
 
-struct Cell {
-  explicit Cell(NodeContext& context) : c(context) {}
+const FunctionName* find_function(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto it = std::find_if(std::begin(kFunctionNames), std::end(kFunctionNames),
+                               [&](const FunctionName& row) { return row.name == name; });
+  return it == std::end(kFunctionNames) ? nullptr : it;
+}
+
+// The next of `values` where there is one. The functions that have a parameter take the listed values in turn.
+double take(std::span<const double>& values, double otherwise) {
+  if (values.empty()) return otherwise;
+  const double value = values[0];
+  values = values.subspan(1);
+  return value;
+}
+
+// The functions of all directions; those of the operator where the node names none.
+std::string functions(NodeContext& c, CellKind cell, int64_t directions) {
+  const std::vector<std::string> names = c.strings("activations");
+  const std::vector<double> all_alphas = c.reals("activation_alpha"), all_betas = c.reals("activation_beta");
+  std::span<const double> alphas = all_alphas, betas = all_betas;
+  const size_t count = default_functions(cell).size() * static_cast<size_t>(directions);
+  if (!names.empty() && names.size() != count) c.invalid("it lists {} activations, expected {}", names.size(), count);
+  std::vector<GateFunction> functions;
+  for (const std::string& name : names) {
+    const FunctionName* row = find_function(name);
+    if (!row) {
+      c.unsupported("activation '{}' is unknown", name);
+      return "";
+    }
+    GateFunction function{row->op, row->alpha, row->beta};
+    if (parameters_of(row->op) > 0) function.alpha = take(alphas, row->alpha);
+    if (parameters_of(row->op) > 1) function.beta = take(betas, row->beta);
+    functions.push_back(function);
+  }
+  if (!alphas.empty() || !betas.empty())
+    c.invalid("its {} activation_alpha and {} activation_beta are more than its activations take", all_alphas.size(),
+              all_betas.size());
+  return to_text(functions);
+}
+
+class Layer {
+ public:
+  explicit Layer(NodeContext& context) : c(context) { attrs_.cell = cell_of(c.op()); }
+
+  void run() {
+    read_attributes();
+    ir::Value *x = c.require(kX), *w = c.require(kW), *r = c.require(kR);
+    if (c.failed()) return;
+    if (hidden_ == 0 && r->rank() == 3) hidden_ = r->shape()[2].as_constant().value_or(0);
+    if (hidden_ < 1) return c.invalid("hidden_size must be stated, or the shape of R be known");
+    gates_ = gates_of(attrs_.cell);
+    check_shapes();
+    if (c.failed()) return;
+    if (batch_first_) x = c.transpose(x, {1, 0, 2});
+    x = c.matmul(x, c.reshape(w, {directions_ * gates_ * hidden_, -1}), false, true);
+    ir::Value* bias = nullptr;
+    if (c.has(kB)) x = c.plus(x, input_bias(bias));
+    std::vector<ir::Value*> inputs = {x, c.reshape(r, {directions_, gates_ * hidden_, hidden_}), bias,
+                                      c.input(kLengths), initial(kInitialH)};
+    const bool is_lstm = attrs_.cell == CellKind::lstm;
+    if (is_lstm) inputs.insert(inputs.end(), {initial(kInitialC), c.input(kPeepholes)});
+    const ir::Node* node = c.add_node(attrs_, std::move(inputs), is_lstm ? 3 : 2);
+    if (node) set_outputs(*node);
+  }
+
+ private:
+  void read_attributes() {
+    c.ignore({"output_sequence"});  // version 1: whether Y is wanted; it is when it has a name
+    const std::string direction = c.string("direction", "forward");
+    if (direction == "reverse")
+      attrs_.direction = SequenceDirection::reverse;
+    else if (direction == "bidirectional")
+      attrs_.direction = SequenceDirection::bidirectional;
+    else if (direction != "forward")
+      c.invalid("direction '{}' is unknown", direction);
+    directions_ = directions_of(attrs_.direction);
+    const int64_t layout = c.integer("layout", 0);
+    if (layout != 0 && layout != 1) c.invalid("layout is {}, it must be 0 or 1", layout);
+    batch_first_ = layout == 1;
+    hidden_ = c.integer("hidden_size", 0);
+    attrs_.clip = c.real("clip", 0);
+    if (attrs_.cell == CellKind::gru) attrs_.linear_before_reset = c.flag("linear_before_reset", false);
+    if (attrs_.cell == CellKind::lstm) attrs_.input_forget = c.flag("input_forget", false);
+    attrs_.functions = functions(c, attrs_.cell, directions_);
+  }
+
+  void check_shape(size_t input, const char* name, const Shape& want) {
+    if (!c.has(input) || c.failed()) return;
+    const Shape& shape = c.input(input)->shape();
+    bool fits = shape.size() == want.size();
+    for (size_t d = 0; fits && d < want.size(); ++d) fits = may_equal(shape[d], want[d]);
+    if (!fits) c.invalid("{} has shape {}, expected {}", name, to_string(shape), to_string(want));
+  }
+  void check_shapes() {
+    const Shape& x = c.input(kX)->shape();
+    if (x.size() != 3) return c.invalid("X has shape {}, expected rank 3", to_string(x));
+    const Expr batch = x[batch_first_ ? 0 : 1], width = gates_ * hidden_;
+    const Shape state = batch_first_ ? Shape{batch, directions_, hidden_} : Shape{directions_, batch, hidden_};
+    check_shape(kW, "W", {directions_, width, x[2]});
+    check_shape(kR, "R", {directions_, width, hidden_});
+    check_shape(kB, "B", {directions_, 2 * width});
+    check_shape(kLengths, "sequence_lens", {batch});
+    check_shape(kInitialH, "initial_h", state);
+    if (attrs_.cell != CellKind::lstm) return;
+    check_shape(kInitialC, "initial_c", state);
+    check_shape(kPeepholes, "P", {directions_, 3 * hidden_});
+  }
+
+  // The biases of both products add up beforehand, but for that of a GRU's gate h, which the reset gate may scale.
+  ir::Value* input_bias(ir::Value*& inner) {
+    ir::Value* all = c.reshape(c.input(kB), {directions_, 2, gates_, hidden_});
+    ir::Value *first = c.slice(all, 1, 0, 1), *second = c.slice(all, 1, 1, 2);
+    if (attrs_.linear_before_reset) {
+      inner = c.reshape(c.slice(second, 2, 2, 3), {directions_, hidden_});
+      ir::Value* none = c.expand(c.scalar_like(0, all), c.ints({directions_, 1, 1, hidden_}));
+      second = c.concat({c.slice(second, 2, 0, 2), none}, 2);
+    }
+    return c.reshape(c.plus(first, second), {directions_ * gates_ * hidden_});
+  }
+
+  ir::Value* initial(size_t input) {
+    return c.has(input) && batch_first_ ? c.transpose(c.input(input), {1, 0, 2}) : c.input(input);
+  }
+
+  // y is [steps, batch, directions * hidden].
+  void set_outputs(const ir::Node& node) {
+    ir::Value* y = node.output(0);
+    if (directions_ == 1 && !batch_first_)
+      y = c.unsqueeze(y, {1});
+    else
+      y = c.transpose(c.reshape(y, {0, 0, directions_, hidden_}), batch_first_ ? Ints{1, 0, 2, 3} : Ints{0, 2, 1, 3});
+    c.set_output(0, y);
+    for (size_t i = 1; i < node.num_outputs(); ++i)
+      c.set_output(i, batch_first_ ? c.transpose(node.output(i), {1, 0, 2}) : node.output(i));
+  }
 
   NodeContext& c;
-  int64_t hidden = 0;
-  double clip = 0;
-  bool linear_before_reset = false, input_forget = false;
-  std::vector<Activation> activations;  // of this direction
-  // Of this direction: R [gates * hidden, hidden], its bias of the hidden gate (GRU), peepholes.
-  ir::Value *recurrence = nullptr, *hidden_bias = nullptr, *peepholes = nullptr;
-
-  ir::Value* apply(size_t which, ir::Value* x) {
-    if (clip > 0) x = c.activation(ActivationOp::clip, x, -clip, clip);
-    const Activation& f = activations[which];
-    const double alpha = f.alpha.value_or(0), beta = f.beta.value_or(0);
-    if (f.name == "Sigmoid") return c.activation(ActivationOp::sigmoid, x);
-    if (f.name == "Tanh") return c.activation(ActivationOp::tanh, x);
-    if (f.name == "Relu") return c.activation(ActivationOp::relu, x);
-    if (f.name == "Softsign") return c.activation(ActivationOp::softsign, x);
-    if (f.name == "Softplus") return c.activation(ActivationOp::softplus, x, 1, 1);
-    if (f.name == "LeakyRelu") return c.activation(ActivationOp::leaky_relu, x, f.alpha.value_or(0.01f));
-    if (f.name == "ThresholdedRelu") return c.activation(ActivationOp::thresholded_relu, x, f.alpha.value_or(1));
-    if (f.name == "Elu") return c.activation(ActivationOp::elu, x, f.alpha.value_or(1));
-    if (f.name == "HardSigmoid")
-      return c.activation(ActivationOp::hard_sigmoid, x, f.alpha.value_or(0.2f), f.beta.value_or(0.5));
-    if (f.name == "ScaledTanh") return c.activation(ActivationOp::scaled_tanh, x, alpha, beta);
-    if (f.name == "Affine") return c.binary(ElementwiseOp::add, c.binary(ElementwiseOp::mul, x, alpha), beta);
-    c.unsupported("activation '{}' is unknown", f.name);
-    return x;
-  }
-
-  ir::Value* gate(ir::Value* gates, int64_t i) { return c.slice(gates, 1, i * hidden, (i + 1) * hidden); }
-  ir::Value* one_minus(ir::Value* x) { return c.minus(c.scalar_like(1, x), x); }
-
-  // `from_input` is x W' with the biases, [batch, gates * hidden].
-  ir::Value* rnn(ir::Value* from_input, ir::Value* h) {
-    return apply(0, c.plus(from_input, c.matmul(h, recurrence, false, true)));
-  }
-
-  ir::Value* gru(ir::Value* from_input, ir::Value* h) {
-    ir::Value* gate_weights = c.slice(recurrence, 0, 0, 2 * hidden);
-    ir::Value* hidden_weights = c.slice(recurrence, 0, 2 * hidden, 3 * hidden);
-    ir::Value* gates = c.plus(c.slice(from_input, 1, 0, 2 * hidden), c.matmul(h, gate_weights, false, true));
-    ir::Value *z = apply(0, gate(gates, 0)), *r = apply(0, gate(gates, 1));
-    ir::Value* memory = c.matmul(linear_before_reset ? h : c.mul(r, h), hidden_weights, false, true);
-    if (hidden_bias) memory = c.plus(memory, hidden_bias);
-    if (linear_before_reset) memory = c.mul(r, memory);
-    ir::Value* candidate = apply(1, c.plus(gate(from_input, 2), memory));
-    return c.plus(c.mul(one_minus(z), candidate), c.mul(z, h));
-  }
-
-  // Gates in the order input, output, forget, cell; peepholes input, output, forget.
-  ir::Value* lstm(ir::Value* from_input, ir::Value* h, ir::Value*& cell) {
-    ir::Value* gates = c.plus(from_input, c.matmul(h, recurrence, false, true));
-    const auto peek = [&](int64_t i, ir::Value* x, ir::Value* at) {
-      return peepholes ? c.plus(x, c.mul(c.slice(peepholes, 0, i * hidden, (i + 1) * hidden), at)) : x;
-    };
-    ir::Value* i = apply(0, peek(0, gate(gates, 0), cell));
-    ir::Value* f = input_forget ? one_minus(i) : apply(0, peek(2, gate(gates, 2), cell));
-    cell = c.plus(c.mul(f, cell), c.mul(i, apply(1, gate(gates, 3))));
-    ir::Value* o = apply(0, peek(1, gate(gates, 1), cell));
-    // The output activation is not clipped.
-    const double clipped = std::exchange(clip, 0);
-    ir::Value* shown = apply(2, cell);
-    clip = clipped;
-    return c.mul(o, shown);
-  }
+  RecurrenceAttrs attrs_;
+  int64_t directions_ = 1, gates_ = 1, hidden_ = 0;
+  bool batch_first_ = false;
 };
-
-struct Run {
-  std::vector<ir::Value*> steps;  // [batch, hidden] each, by position
-  ir::Value *h = nullptr, *cell = nullptr;
-};
-
-int64_t gates_of(std::string_view op) { return op == "LSTM" ? 4 : op == "GRU" ? 3 : 1; }
-
-std::vector<Activation> read_activations(NodeContext& c, int64_t directions) {
-  std::vector<std::string> names = c.strings("activations");
-  const std::vector<double> alphas = c.reals("activation_alpha"), betas = c.reals("activation_beta");
-  const std::vector<std::string> defaults = c.op() == "LSTM"  ? std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}
-                                            : c.op() == "GRU" ? std::vector<std::string>{"Sigmoid", "Tanh"}
-                                                              : std::vector<std::string>{"Tanh"};
-  const size_t count = defaults.size() * static_cast<size_t>(directions);
-  while (names.empty() || (!c.has_attribute("activations") && names.size() < count))
-    names.insert(names.end(), defaults.begin(), defaults.end());
-  if (names.size() != count) c.invalid("it lists {} activations, expected {}", names.size(), count);
-  names.resize(count);
-  std::vector<Activation> activations;
-  for (size_t i = 0; i < count; ++i)
-    activations.push_back({names[i], i < alphas.size() ? std::optional(alphas[i]) : std::nullopt,
-                           i < betas.size() ? std::optional(betas[i]) : std::nullopt});
-  return activations;
-}
-
-// Runs one direction over x [steps, batch, input].
-Run run_direction(Cell& cell, ir::Value* x, int64_t direction, int64_t steps, bool backwards, bool batch_first) {
-  NodeContext& c = cell.c;
-  const auto part = [&](size_t i) -> ir::Value* {
-    return c.has(i) ? c.squeeze(c.slice(c.input(i), 0, direction, direction + 1), {0}) : nullptr;
-  };
-  const auto initial = [&](size_t i) -> ir::Value* {
-    const int64_t axis = batch_first ? 1 : 0;
-    if (c.has(i)) return c.squeeze(c.slice(c.input(i), axis, direction, direction + 1), {axis});
-    return c.expand(c.scalar_like(0, x), c.concat({c.shape_of(x, 1, 2), c.ints({cell.hidden})}, 0));
-  };
-  const int64_t width = gates_of(c.op()) * cell.hidden;
-  cell.recurrence = part(2);
-  cell.peepholes = c.op() == "LSTM" ? part(7) : nullptr;
-  cell.hidden_bias = nullptr;
-  ir::Value* inputs = c.matmul(x, part(1), false, true);
-  if (ir::Value* bias = part(3)) {
-    // All biases add up beforehand, but for that of the GRU's hidden gate, which the reset gate may scale.
-    ir::Value *first = c.slice(bias, 0, 0, width), *second = c.slice(bias, 0, width, 2 * width);
-    if (c.op() == "GRU") {
-      cell.hidden_bias = c.slice(second, 0, 2 * cell.hidden, 3 * cell.hidden);
-      second =
-          c.concat({c.slice(second, 0, 0, 2 * cell.hidden), c.expand(c.scalar_like(0, x), c.ints({cell.hidden}))}, 0);
-    }
-    inputs = c.plus(inputs, c.plus(first, second));
-  }
-  Run result;
-  result.steps.resize(static_cast<size_t>(steps));
-  result.h = initial(5);
-  if (c.op() == "LSTM") result.cell = initial(6);
-  for (int64_t step = 0; step < steps && !c.failed(); ++step) {
-    const int64_t t = backwards ? steps - 1 - step : step;
-    ir::Value* from_input = c.squeeze(c.slice(inputs, 0, t, t + 1), {0});
-    ir::Value* memory = result.cell;
-    ir::Value* h = c.op() == "LSTM"  ? cell.lstm(from_input, result.h, memory)
-                   : c.op() == "GRU" ? cell.gru(from_input, result.h)
-                                     : cell.rnn(from_input, result.h);
-    ir::Value* shown = h;
-    if (c.has(4)) {  // sequences that have ended keep their state and show zeros
-      ir::Value* running = c.unsqueeze(c.binary(ElementwiseOp::greater, c.input(4), static_cast<double>(t)), {1});
-      shown = c.select(running, h, c.scalar_like(0, h));
-      h = c.select(running, h, result.h);
-      if (memory) memory = c.select(running, memory, result.cell);
-    }
-    result.h = h, result.cell = memory;
-    result.steps[static_cast<size_t>(t)] = shown;
-  }
-  return result;
-}
 
 }  // namespace
 
-void import_recurrent(NodeContext& c) {
-  c.ignore({"output_sequence"});  // version 1: whether Y is wanted; it is when it has a name
-  const std::string direction = c.string("direction", "forward");
-  const int64_t directions = direction == "bidirectional" ? 2 : 1;
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    return c.invalid("direction '{}' is unknown", direction);
-  const bool batch_first = c.integer("layout", 0) == 1;
-  Cell cell(c);
-  cell.hidden = c.integer("hidden_size", 0);
-  cell.clip = c.real("clip", 0);
-  if (c.op() == "GRU") cell.linear_before_reset = c.flag("linear_before_reset", false);
-  if (c.op() == "LSTM") cell.input_forget = c.flag("input_forget", false);
-  const std::vector<Activation> activations = read_activations(c, directions);
-  ir::Value *x = c.require(0), *recurrence = c.require(2);
-  if (cell.hidden == 0) cell.hidden = c.dim(recurrence, 2).as_constant().value_or(0);
-  if (x->rank() != 3 || recurrence->rank() != 3 || c.require(1)->rank() != 3 || cell.hidden < 1)
-    return c.invalid("X, W and R must have rank 3, and the hidden size must be known");
-  if (batch_first) x = c.transpose(x, {1, 0, 2});
-  const std::optional<int64_t> steps = c.dim(x, 0).as_constant();
-  if (!steps || *steps < 1 || *steps > kMaxSteps)
-    return c.unsupported("the sequence length must be known while importing, and between 1 and {}", kMaxSteps);
-  std::vector<ir::Value*> sequences, states, cells;
-  for (int64_t d = 0; d < directions && !c.failed(); ++d) {
-    const size_t count = activations.size() / static_cast<size_t>(directions);
-    cell.activations.assign(activations.begin() + d * static_cast<ptrdiff_t>(count),
-                            activations.begin() + (d + 1) * static_cast<ptrdiff_t>(count));
-    Run result = run_direction(cell, x, d, *steps, d == 1 || direction == "reverse", batch_first);
-    if (c.failed()) return;
-    for (ir::Value*& step : result.steps) step = c.unsqueeze(step, {0});
-    sequences.push_back(c.unsqueeze(c.concat(result.steps, 0), {1}));  // [steps, 1, batch, hidden]
-    states.push_back(c.unsqueeze(result.h, {0}));
-    if (result.cell) cells.push_back(c.unsqueeze(result.cell, {0}));
-  }
-  if (c.failed()) return;
-  const auto join = [&](const std::vector<ir::Value*>& parts, int64_t axis, const Ints& perm) {
-    ir::Value* whole = parts.size() == 1 ? parts[0] : c.concat(parts, axis);
-    return batch_first ? c.transpose(whole, perm) : whole;
-  };
-  c.set_output(0, join(sequences, 1, {2, 0, 1, 3}));
-  c.set_output(1, join(states, 0, {1, 0, 2}));
-  if (!cells.empty()) c.set_output(2, join(cells, 0, {1, 0, 2}));
-}
+void import_recurrent(NodeContext& c) { Layer(c).run(); }
 
 }  // namespace lathe::onnx

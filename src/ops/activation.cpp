@@ -21,7 +21,9 @@ double gelu_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
-double apply(Op op, double x, double alpha, double beta) {
+}  // namespace
+
+double activate(Op op, double x, double alpha, double beta) {
   switch (op) {
     case Op::relu:
       return x < 0 ? 0 : x;
@@ -65,6 +67,8 @@ double apply(Op op, double x, double alpha, double beta) {
   return 0;
 }
 
+namespace {
+
 // A bound of clip as an integer of the range of T: fractions round inwards, bounds outside the range stop at its ends.
 template <class T>
 T integer_bound(double bound, bool lower) {
@@ -103,7 +107,7 @@ Result<> eval_activation(EvalContext& context) {
   const Tensor& x = context.input(0);
   Tensor& y = context.output(0);
   if (is_floating(x.dtype()) || attrs.op == Op::shrink) {
-    map_one<double>(x, y, [&](double v) { return apply(attrs.op, v, attrs.alpha, attrs.beta); });
+    map_one<double>(x, y, [&](double v) { return activate(attrs.op, v, attrs.alpha, attrs.beta); });
     return {};
   }
   const double low = attrs.op == Op::relu ? 0 : attrs.alpha;

@@ -12,6 +12,8 @@ namespace lathe {
 
 inline constexpr int64_t kPointwiseBlock = 256;
 
+double activate(ActivationOp op, double x, double alpha, double beta);
+
 // How blocks of T travel to and from tensors.
 template <class T>
 struct BlockAccess;

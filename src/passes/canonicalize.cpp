@@ -145,6 +145,33 @@ Result<bool> reduce_axes(Rewrite& r) {
   return r.finish(result);
 }
 
+// Zeros of any shape, made and moved in whichever way.
+bool is_zeros(const ir::Value* value) {
+  while (value && !value->constant()) {
+    const ir::Node* node = value->producer();
+    if (!node) return false;
+    if (node->is(OpKind::fill)) return node->attrs<FillAttrs>().value.at_double(0) == 0;
+    if (!node->has_trait(kView) && !node->is(OpKind::slice) && !node->is(OpKind::split) && !node->is(OpKind::expand) &&
+        !node->is(OpKind::transpose) && !node->is(OpKind::identity))
+      return false;
+    value = node->input(0);
+  }
+  return value && all_equal(value, 0);
+}
+
+Result<bool> initial_zeros(Rewrite& r) {
+  constexpr size_t kInitialH = 4, kInitialC = 5;
+  std::vector<ir::Value*> inputs = r.node->inputs();
+  bool changed = false;
+  for (size_t i = kInitialH; i <= kInitialC && i < inputs.size(); ++i)
+    if (inputs[i] && is_zeros(inputs[i])) {
+      inputs[i] = nullptr;
+      changed = true;
+    }
+  if (changed) LATHE_TRY(r.graph.set_inputs(r.node, std::move(inputs)));
+  return changed;
+}
+
 constexpr Rule kRules[] = {
     {"c + x = x + c, and for every op that commutes", OpKind::elementwise, constant_second},
     {"x - c = x + (-c)", OpKind::elementwise, sub_to_add},
@@ -155,6 +182,7 @@ constexpr Rule kRules[] = {
     {"x + (-y) = x - y", OpKind::elementwise, add_negative},
     {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
     {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
+    {"an initial state of zeros is left out", OpKind::recurrence, initial_zeros},
 };
 
 }  // namespace

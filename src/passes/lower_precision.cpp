@@ -36,6 +36,7 @@ Rule rule_of(OpKind kind) {
     case OpKind::reduce:
     case OpKind::resize:
     case OpKind::lrn:
+    case OpKind::recurrence:
       return Rule::lower;
     case OpKind::select:
     case OpKind::concat:

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/recurrence/recurrence.h"
+#include "kernels/cpu/simd_math.h"
+
+namespace lathe::cpu::LATHE_ISA {
+namespace {
+
+using recurrence::Cell;
+using recurrence::CellRow;
+using recurrence::CellStep;
+using recurrence::CellType;
+using recurrence::Function;
+using recurrence::FunctionOp;
+
+Vec apply(const Function& f, Vec x) {
+  switch (f.op) {
+    case FunctionOp::sigmoid:
+      return sigmoid(x);
+    case FunctionOp::tanh:
+      return tanh(x);
+    case FunctionOp::relu:
+      return max_or_second(zero(), x);
+    case FunctionOp::softsign:
+      return x / (1.0f + abs(x));
+    case FunctionOp::softplus:
+      return softplus(x);
+    case FunctionOp::affine:
+      return x * f.alpha + f.beta;
+    case FunctionOp::leaky_relu:
+      return select(x < 0.0f, x * f.alpha, x);
+    case FunctionOp::thresholded_relu:
+      return select(x > f.alpha, x, zero());
+    case FunctionOp::elu:
+      return select(x < 0.0f, f.alpha * expm1(x), x);
+    case FunctionOp::hard_sigmoid:
+      return min_or_second(broadcast(1.0f), max_or_second(zero(), x * f.alpha + f.beta));
+    case FunctionOp::scaled_tanh:
+      return f.alpha * tanh(x * f.beta);
+  }
+  return x;
+}
+
+// The functions of most models, and none is clipped: they need not be looked up.
+struct Usual {
+  explicit Usual(const CellType&) {}
+  static Vec gate(Vec x) { return sigmoid_quick(x); }
+  static Vec candidate(Vec x) { return tanh(x); }
+  static Vec shown(Vec x) { return tanh(x); }
+};
+struct Listed {
+  explicit Listed(const CellType& of) : type(of), limit(broadcast(of.clip)), first(of.functions[0]) {}
+  Vec clipped(Vec x) const { return type.clip > 0 ? min_or_second(limit, max_or_second(-limit, x)) : x; }
+  Vec gate(Vec x) const { return apply(first, clipped(x)); }
+  // An RNN's only function is that of its candidate.
+  Vec candidate(Vec x) const { return apply(type.functions[type.cell == Cell::rnn ? 0 : 1], clipped(x)); }
+  Vec shown(Vec x) const { return apply(type.functions[2], x); }
+
+  const CellType& type;
+  Vec limit;
+  const Function& first;
+};
+
+bool is_usual(const CellType& type) {
+  const auto is = [&](int i, FunctionOp op) { return type.functions[i].op == op; };
+  const bool tanh = type.cell == Cell::rnn ? is(0, FunctionOp::tanh) : is(1, FunctionOp::tanh);
+  return type.clip == 0 && tanh && (type.cell == Cell::rnn || is(0, FunctionOp::sigmoid)) &&
+         (type.cell != Cell::lstm || is(2, FunctionOp::tanh));
+}
+
+// Vectors of a row of units, of which the last may be short.
+template <int kLanesNow>
+struct Lanes {
+  int rest;
+  Vec read(const float* p) const { return kLanesNow == kLanes ? load(p) : load_tail(p, rest); }
+  void write(float* p, Vec v) const { kLanesNow == kLanes ? store(p, v) : store_tail(p, rest, v); }
+};
+
+// One vector of units: `u` from the row's first.
+template <class F, class L>
+LATHE_INLINE void rnn(const CellStep&, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+  const Vec h = f.candidate(lanes.read(row.x + u) + lanes.read(row.sums + u));
+  lanes.write(row.next + u, h);
+  lanes.write(row.y + u, h);
+}
+
+template <class F, class L>
+LATHE_INLINE void finish_gru(const CellRow& row, const F& f, const L& lanes, int64_t u, Vec z, Vec x) {
+  const Vec candidate = f.candidate(x);
+  const Vec h = candidate + z * (lanes.read(row.h + u) - candidate);
+  lanes.write(row.next + u, h);
+  lanes.write(row.y + u, h);
+}
+
+// Gates in the order z, r, h.
+template <class F, class L>
+LATHE_INLINE void gru(const CellStep& step, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+  const Vec bias = step.bias ? lanes.read(step.bias + u) : zero();
+  const float *x = row.x + u, *sums = row.sums + u;
+  if (step.phase == 1)
+    return finish_gru(row, f, lanes, u, lanes.read(row.z + u),
+                      lanes.read(x + 2 * step.hidden) + (lanes.read(sums) + bias));
+  const Vec z = f.gate(lanes.read(x) + lanes.read(sums));
+  const Vec r = f.gate(lanes.read(x + step.hidden) + lanes.read(sums + step.gate_stride));
+  if (step.type->linear_before_reset)
+    return finish_gru(row, f, lanes, u, z,
+                      lanes.read(x + 2 * step.hidden) + r * (lanes.read(sums + 2 * step.gate_stride) + bias));
+  lanes.write(row.z + u, z);
+  lanes.write(row.reset + u, r * lanes.read(row.h + u));
+}
+
+// Gates in the order i, o, f, c; peepholes i, o, f.
+template <class F, class L>
+LATHE_INLINE void lstm(const CellStep& step, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+  const auto gate = [&](int g) {
+    return lanes.read(row.x + g * step.hidden + u) + lanes.read(row.sums + g * step.gate_stride + u);
+  };
+  const auto peek = [&](int g, Vec x, Vec c) {
+    return step.peepholes ? x + lanes.read(step.peepholes + g * step.hidden + u) * c : x;
+  };
+  const Vec before = lanes.read(row.c + u);
+  const Vec input = f.gate(peek(0, gate(0), before));
+  const Vec forget = step.type->input_forget ? 1.0f - input : f.gate(peek(2, gate(2), before));
+  const Vec c = forget * before + input * f.candidate(gate(3));
+  const Vec h = f.gate(peek(1, gate(1), c)) * f.shown(c);
+  lanes.write(row.c + u, c);
+  lanes.write(row.next + u, h);
+  lanes.write(row.y + u, h);
+}
+
+template <class F, class L>
+LATHE_INLINE void units(const CellStep& step, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+  switch (step.type->cell) {
+    case Cell::rnn:
+      return rnn(step, row, f, lanes, u);
+    case Cell::gru:
+      return gru(step, row, f, lanes, u);
+    case Cell::lstm:
+      return lstm(step, row, f, lanes, u);
+  }
+}
+
+template <class F>
+void all_units(const CellStep& step, const CellRow& row) {
+  const F f(*step.type);
+  int u = 0;
+  for (; u + kLanes <= step.units; u += kLanes) units(step, row, f, Lanes<kLanes>{kLanes}, u);
+  if (u < step.units) units(step, row, f, Lanes<0>{step.units - u}, u);
+}
+
+}  // namespace
+
+void cell_step(const CellStep& step, const CellRow& row) {
+  is_usual(*step.type) ? all_units<Usual>(step, row) : all_units<Listed>(step, row);
+}
+
+}  // namespace lathe::cpu::LATHE_ISA

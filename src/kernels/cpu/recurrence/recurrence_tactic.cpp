@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers of recurrent networks: kernel "recurrence".
+#include <bit>
+
+#include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/recurrence/recurrence.h"
+#include "ops/gate_functions.h"
+
+namespace lathe::cpu {
+namespace {
+
+using namespace recurrence;
+
+static_assert(static_cast<int>(Cell::rnn) == static_cast<int>(CellKind::rnn));
+static_assert(static_cast<int>(Cell::lstm) == static_cast<int>(CellKind::lstm));
+static_assert(static_cast<int>(Direction::reverse) == static_cast<int>(SequenceDirection::reverse));
+static_assert(static_cast<int>(FunctionOp::affine) == static_cast<int>(GateOp::affine));
+static_assert(static_cast<int>(FunctionOp::scaled_tanh) == static_cast<int>(GateOp::scaled_tanh));
+
+constexpr size_t kR = 1, kBias = 2, kLengths = 3, kPeepholes = 6;
+
+int64_t bits_of(double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); }
+
+class RecurrenceTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "recurrence"; }
+  bool makes_several_results() const override { return true; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    if (!problem.is(OpKind::recurrence)) return "not a recurrence";
+    if (!problem.program.is_identity()) return "this kernel has no epilogue";
+    for (const auto* list : {&problem.inputs, &problem.outputs})
+      for (const Operand& operand : *list)
+        if (!operand.omitted && !is_integer(operand.dtype) && operand.dtype != DType::f32)
+          return fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype));
+    if (has(problem, kLengths) && size_of(problem.inputs[kLengths].dtype) < 4) return "lengths of 8 or 16 bits";
+    if (problem.inputs[kR].dims[2].as_constant().value_or(0) < 1) return "the hidden size is dynamic or 0";
+    for (const Operand* operand : {&problem.inputs[0], &problem.outputs[0]})
+      if (operand->strides[2] != Expr(1)) return "rows are not contiguous";
+    for (const size_t i : {kBias, kPeepholes})
+      if (has(problem, i) && problem.inputs[i].strides[1] != Expr(1)) return "rows are not contiguous";
+    return std::nullopt;
+  }
+
+  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+
+  Result<Emission> emit(const Problem& problem, const Config&) const override {
+    const auto& attrs = problem.attrs<RecurrenceAttrs>();
+    LATHE_ASSIGN(const std::vector<GateFunction> functions, functions_of(attrs));
+    const Operand& r = problem.inputs[kR];
+    const int64_t hidden = *r.dims[2].as_constant();
+    Emission emission;
+    emission.kernel = "recurrence";
+    emission.params = {static_cast<int64_t>(attrs.cell),
+                       static_cast<int64_t>(attrs.direction),
+                       hidden,
+                       attrs.linear_before_reset,
+                       attrs.input_forget,
+                       r.constant != nullptr,
+                       bits_of(attrs.clip)};
+    for (const GateFunction& f : functions)
+      emission.params.insert(emission.params.end(), {static_cast<int64_t>(f.op), bits_of(f.alpha), bits_of(f.beta)});
+    for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
+    if (!r.constant) return emission;
+    CellType type;
+    type.cell = static_cast<Cell>(attrs.cell);
+    type.linear_before_reset = attrs.linear_before_reset;
+    const Panels panels(type, hidden);
+    const int64_t directions = directions_of(attrs.direction);
+    LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {directions * panels.floats()}));
+    for (int64_t d = 0; d < directions; ++d)
+      pack(panels, r.constant->as<float>() + d * type.gates() * hidden * hidden, hidden, 1,
+           packed.mutable_as<float>() + d * panels.floats());
+    emission.packed.push_back(std::move(packed));
+    emission.inputs[kR] = {StepInput::packed, 0};
+    return emission;
+  }
+
+ private:
+  static bool has(const Problem& problem, size_t input) {
+    return input < problem.inputs.size() && !problem.inputs[input].omitted;
+  }
+};
+
+}  // namespace
+
+const Tactic& recurrence_tactic() {
+  static const RecurrenceTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer of an RNN, GRU or LSTM over a sequence of any length. A team of blocks, which are a cluster, runs kBatch
+// sequences in one direction from the first step to the last; each block has some of the hidden units, holds their
+// weights as near as they fit, and gives their new state to all blocks of the team. Teams do not meet.
+//
+// The products of a step are warps' sums: a warp takes a group of rows of weights (a gate of a unit each) at a time,
+// its lanes take every 32nd piece of 4 of the state, and the sums over the lanes go to shared memory, where the threads
+// that keep the cells find them.
+#pragma once
+
+#include "lib/math.cuh"
+#include "lib/tensor.cuh"
+
+enum class Cell { rnn, gru, lstm };
+
+struct Omitted {};
+template <class Tensor>
+inline constexpr bool is_given = !is_same<Tensor, Omitted>;
+
+// How a kernel is cut.
+//   Held: rows of each warp whose weights are in registers; the others are in shared memory (InShared), or stay where
+//   they are. TwoPhases: a GRU whose gate h reads the state that the gate r has scaled.
+template <Cell CellKind, int Hidden, int Units, int Batch, int Team, int Threads, int Held, bool InShared,
+          bool TwoPhases, bool Constant>
+struct Cut {
+  static constexpr Cell kCell = CellKind;
+  static constexpr int kHidden = Hidden, kUnits = Units, kBatch = Batch, kTeam = Team, kThreads = Threads;
+  static constexpr int kHeld = Held;
+  static constexpr bool kInShared = InShared, kTwoPhases = TwoPhases, kConstant = Constant;
+
+  static constexpr int kGates = kCell == Cell::lstm ? 4 : kCell == Cell::gru ? 3 : 1;
+  static constexpr int kWarps = kThreads / 32;
+  static constexpr int kPieces = (kHidden + 127) / 128;                          // of 4 elements, of each lane
+  static constexpr int kPadded = kPieces * 128;                                  // floats of a row of state
+  static constexpr int kSums = kGates * kUnits;                                  // of a sequence
+  static constexpr int kElements = (kUnits * kBatch + kThreads - 1) / kThreads;  // cells of a thread
+  static constexpr int kBatchGroup = kBatch < 8 ? kBatch : 8;
+};
+
+// The sum over the lanes of each of N values (a power of two, 32 at most): lane i gets that of value i / (32 / N).
+template <int N>
+LATHE_DEVICE float sum_over_lanes(float (&v)[N]) {
+  int mask = 16;
+  LATHE_UNROLL
+  for (int half = N / 2; half > 0; half /= 2, mask /= 2) {
+    const bool upper = (lane() & mask) != 0;
+    LATHE_UNROLL
+    for (int i = 0; i < half; ++i) {
+      const float other = shuffle_xor(upper ? v[i] : v[i + half], mask);
+      v[i] = (upper ? v[i + half] : v[i]) + other;
+    }
+  }
+  for (; mask > 0; mask /= 2) v[0] += shuffle_xor(v[0], mask);
+  return v[0];
+}
+
+// A block's rows of the weights of Gates gates from FirstGate on: row g * kUnits + u is gate g of its unit u.
+template <class C, int FirstGate, int Gates, class R>
+struct Rows {
+  using T = typename R::Type;
+  static constexpr int kRows = Gates * C::kUnits;
+  static constexpr int kEach = (kRows + C::kWarps - 1) / C::kWarps;  // of a warp: every kWarps-th
+  static constexpr int kWanted = 32 / C::kBatchGroup < 8 ? 32 / C::kBatchGroup : 8;
+  static constexpr int kGroup = kEach >= kWanted || kWanted == 1 ? kWanted : kEach > 2 ? 4 : kEach > 1 ? 2 : 1;
+  static constexpr int kPerWarp = (kEach + kGroup - 1) / kGroup * kGroup;
+  static constexpr int kHeld = C::kHeld < kPerWarp ? C::kHeld / kGroup * kGroup : kPerWarp;
+  static constexpr int kElsewhere = kPerWarp - kHeld;
+  static constexpr int kSharedBytes =
+      C::kInShared ? kElsewhere * C::kWarps * C::kPadded * static_cast<int>(sizeof(T)) : 0;
+
+  const R& r;
+  int direction, first_unit;
+  T* shared;  // kSharedBytes
+  Vec<T, 4> held[kHeld > 0 ? kHeld : 1][C::kPieces];
+
+  LATHE_DEVICE_MEMBER Rows(const R& weights, int direction_, int first_unit_, void* memory)
+      : r(weights), direction(direction_), first_unit(first_unit_), shared(static_cast<T*>(memory)) {
+    LATHE_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      LATHE_UNROLL
+      for (int piece = 0; piece < C::kPieces; ++piece) held[i][piece] = read(i, piece);
+    }
+    if constexpr (C::kInShared)
+      for (int i = kHeld; i < kPerWarp; ++i)
+        for (int piece = 0; piece < C::kPieces; ++piece) {
+          const Vec<T, 4> v = read(i, piece);
+          move_vector<4>(in_shared(i, piece), v.at);
+        }
+  }
+
+  LATHE_DEVICE_MEMBER T* in_shared(int i, int piece) const {
+    return shared + ((i - kHeld) * C::kWarps + warp()) * C::kPadded + (piece * 32 + lane()) * 4;
+  }
+  // What the lane has of row i of its warp; zeros beyond the ends.
+  LATHE_DEVICE_MEMBER Vec<T, 4> read(int i, int piece) const {
+    const int row = i * C::kWarps + warp(), k = (piece * 32 + lane()) * 4;
+    const int unit = first_unit + row % C::kUnits, gate = FirstGate + row / C::kUnits;
+    Vec<T, 4> v{};
+    if (row >= kRows || unit >= C::kHidden || k >= C::kHidden) return v;
+    const T* from = r.data + direction * r.stride(0) + (gate * C::kHidden + unit) * r.stride(1) + k * r.stride(2);
+    if constexpr (R::kUnit == 2 && R::kVector >= 4 && C::kHidden % 4 == 0) return load_vector<4>(from);
+    LATHE_UNROLL
+    for (int e = 0; e < 4; ++e)
+      if (k + e < C::kHidden) v.at[e] = from[e * r.stride(2)];
+    return v;
+  }
+  template <bool IsHeld>
+  LATHE_DEVICE_MEMBER Vec<T, 4> weights(int i, int piece) const {
+    if constexpr (IsHeld)
+      return held[i][piece];
+    else if constexpr (C::kInShared)
+      return load_vector<4>(in_shared(i, piece));
+    else
+      return read(i, piece);
+  }
+
+  // sums[b * kSums + row] = row times state[b].
+  LATHE_DEVICE_MEMBER void multiply(const float* state, float* sums) const {
+    LATHE_UNROLL
+    for (int i = 0; i < kHeld; i += kGroup) multiply_group<true>(i, state, sums);
+    LATHE_NO_UNROLL
+    for (int i = kHeld; i < kPerWarp; i += kGroup) multiply_group<false>(i, state, sums);
+  }
+  template <bool IsHeld>
+  LATHE_DEVICE_MEMBER void multiply_group(int first, const float* state, float* sums) const {
+    constexpr int kBatch = C::kBatchGroup, kValues = kGroup * kBatch;
+    for (int b = 0; b < C::kBatch; b += kBatch) {
+      float v[kValues] = {};
+      LATHE_UNROLL
+      for (int piece = 0; piece < C::kPieces; ++piece) {
+        Vec<float, 4> h[kBatch];
+        LATHE_UNROLL
+        for (int j = 0; j < kBatch; ++j)
+          h[j] = load_vector<4>(state + (b + j) * C::kPadded + (piece * 32 + lane()) * 4);
+        LATHE_UNROLL
+        for (int i = 0; i < kGroup; ++i) {
+          const Vec<T, 4> w = weights<IsHeld>(first + i, piece);
+          LATHE_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const float weight = to_float(w.at[e]);
+            LATHE_UNROLL
+            for (int j = 0; j < kBatch; ++j) v[i * kBatch + j] = fmaf(weight, h[j].at[e], v[i * kBatch + j]);
+          }
+        }
+      }
+      const float sum = sum_over_lanes(v);
+      constexpr int kLanesEach = 32 / kValues;
+      const int value = lane() / kLanesEach, row = (first + value / kBatch) * C::kWarps + warp();
+      if (lane() % kLanesEach == 0 && row < kRows)
+        sums[(b + value % kBatch) * C::kSums + FirstGate * C::kUnits + row] = sum;
+    }
+  }
+};
+
+template <class C, class R>
+inline constexpr int kRowsBytes =
+    Rows<C, 0, C::kTwoPhases ? 2 : C::kGates, R>::kSharedBytes + Rows<C, 2, C::kTwoPhases ? 1 : 0, R>::kSharedBytes;
+// What the tactic must ask for.
+template <class C, class R>
+inline constexpr int kSharedBytes = 4 * C::kBatch*((C::kTwoPhases ? 3 : 2) * C::kPadded + C::kSums) + kRowsBytes<C, R>;
+
+template <class C>
+LATHE_DEVICE void team_arrive() {
+  if constexpr (C::kTeam > 1) cluster_arrive();
+}
+template <class C>
+LATHE_DEVICE void team_wait() {
+  if constexpr (C::kTeam > 1)
+    cluster_wait();
+  else
+    barrier();
+}
+// The same place in the shared memory of all blocks of the team.
+template <class C>
+LATHE_DEVICE void give(float* place, float value) {
+  if constexpr (C::kTeam > 1) {
+    LATHE_UNROLL
+    for (int rank = 0; rank < C::kTeam; ++rank) *cluster_peer(place, rank) = value;
+  } else {
+    *place = value;
+  }
+}
+
+// The element of a tensor that may be omitted.
+template <class Tensor, int N>
+LATHE_DEVICE float given(const Tensor& tensor, const long (&c)[N]) {
+  if constexpr (is_given<Tensor>)
+    return to_float(tensor.data[offset_of(tensor, c)]);
+  else
+    return 0;
+}
+
+// One cell of a thread: a unit of a sequence.
+template <class C>
+struct CellState {
+  bool exists;
+  int b, unit;  // of the block's sequences; of all units
+  int length;   // of the sequence
+  float c, h;   // now
+  float x[C::kGates];
+  float z;
+  float bias, peepholes[3];
+};
+
+template <class Functions, class C>
+LATHE_DEVICE float next_lstm(CellState<C>& cell, const float (&gates)[C::kGates]) {
+  const float i = Functions::gate(gates[0] + cell.peepholes[0] * cell.c);
+  const float f = Functions::kInputForget ? 1.0f - i : Functions::gate(gates[2] + cell.peepholes[2] * cell.c);
+  cell.c = f * cell.c + i * Functions::candidate(gates[3]);
+  return Functions::gate(gates[1] + cell.peepholes[1] * cell.c) * Functions::shown(cell.c);
+}
+
+// Of the sums of all gates, the new state.
+template <class Functions, class C>
+LATHE_DEVICE float next_state(CellState<C>& cell, const float* sums, int unit_of_block) {
+  float gates[C::kGates];
+  LATHE_UNROLL
+  for (int g = 0; g < C::kGates; ++g) gates[g] = sums[cell.b * C::kSums + g * C::kUnits + unit_of_block];
+  if constexpr (C::kCell == Cell::gru) {
+    const float z = C::kTwoPhases ? cell.z : Functions::gate(cell.x[0] + gates[0]);
+    float memory = gates[2] + cell.bias;
+    if (!C::kTwoPhases) memory *= Functions::gate(cell.x[1] + gates[1]);
+    const float candidate = Functions::candidate(cell.x[2] + memory);
+    return candidate + z * (cell.h - candidate);
+  } else {
+    LATHE_UNROLL
+    for (int g = 0; g < C::kGates; ++g) gates[g] += cell.x[g];
+    if constexpr (C::kCell == Cell::lstm)
+      return next_lstm<Functions, C>(cell, gates);
+    else
+      return Functions::candidate(gates[0]);
+  }
+}
+
+template <class C, class Functions, bool Backwards, class X, class R, class Bias, class Lengths, class InitialH,
+          class InitialC, class Peepholes, class Y, class LastH, class LastC>
+LATHE_DEVICE void recurrence(const X& x, const R& r, const Bias& bias, const Lengths& lengths,
+                             const InitialH& initial_h, const InitialC& initial_c, const Peepholes& peepholes,
+                             const Y& y, const LastH& last_h, const LastC& last_c) {
+  constexpr int kStateFloats = C::kBatch * C::kPadded;
+  constexpr int kFirstGates = C::kTwoPhases ? 2 : C::kGates;
+  const int rank = C::kTeam > 1 ? cluster_rank() : 0, first_unit = rank * C::kUnits;
+  const int direction = block_z();
+  const long first_batch = static_cast<long>(block_y()) * C::kBatch, batch = x.dim(1), steps = x.dim(0);
+  // h before and after a step, r * h in two phases, sums, weights.
+  float* const state = reinterpret_cast<float*>(dynamic_shared());
+  float* const reset = state + 2 * kStateFloats;
+  float* const sums = reset + (C::kTwoPhases ? kStateFloats : 0);
+  unsigned char* const memory = reinterpret_cast<unsigned char*>(sums + C::kBatch * C::kSums);
+  using First = Rows<C, 0, kFirstGates, R>;
+  using Second = Rows<C, 2, C::kTwoPhases ? 1 : 0, R>;
+  if (!C::kConstant) dependency_wait();
+  const First first_rows(r, direction, first_unit, memory);
+  const Second second_rows(r, direction, first_unit, memory + First::kSharedBytes);
+  if (C::kConstant) dependency_wait();
+
+  for (int i = thread_x(); i < (C::kTwoPhases ? 3 : 2) * kStateFloats; i += C::kThreads) {
+    const long b = first_batch + i / C::kPadded, unit = i % C::kPadded;
+    const bool exists = i < kStateFloats && b < batch && unit < C::kHidden;
+    state[i] = exists ? given(initial_h, {direction, b, unit}) : 0.0f;
+  }
+  CellState<C> cells[C::kElements];
+  const auto unit_of_block = [&](int e) { return (e * C::kThreads + thread_x()) % C::kUnits; };
+  const auto time_of = [&](long step) { return Backwards || direction == 1 ? steps - 1 - step : step; };
+  const auto read_x = [&](CellState<C>& cell, long step) {
+    if (!cell.exists || step >= steps) return;
+    const long first = static_cast<long>(direction) * C::kGates * C::kHidden + cell.unit;
+    LATHE_UNROLL
+    for (int g = 0; g < C::kGates; ++g) {
+      const long at[3] = {time_of(step), first_batch + cell.b, first + g * C::kHidden};
+      cell.x[g] = to_float(x.data[offset_of(x, at)]);
+    }
+  };
+  LATHE_UNROLL
+  for (int e = 0; e < C::kElements; ++e) {
+    CellState<C>& cell = cells[e];
+    cell.b = (e * C::kThreads + thread_x()) / C::kUnits;
+    cell.unit = first_unit + unit_of_block(e);
+    const long b = first_batch + cell.b;
+    cell.exists = cell.b < C::kBatch && b < batch && cell.unit < C::kHidden;
+    if (!cell.exists) continue;
+    cell.length = static_cast<int>(steps);
+    if constexpr (is_given<Lengths>) {
+      const long length = static_cast<long>(lengths.data[b * lengths.stride(0)]);
+      cell.length = static_cast<int>(length < 0 ? 0 : length < steps ? length : steps);
+    }
+    cell.h = given(initial_h, {direction, b, cell.unit});
+    cell.c = given(initial_c, {direction, b, cell.unit});
+    cell.bias = given(bias, {direction, cell.unit});
+    LATHE_UNROLL
+    for (int p = 0; p < 3; ++p) cell.peepholes[p] = given(peepholes, {direction, p * C::kHidden + cell.unit});
+    read_x(cell, 0);
+  }
+  barrier();
+  team_arrive<C>();
+  team_wait<C>();
+
+  LATHE_NO_UNROLL
+  for (long step = 0; step < steps; ++step) {
+    const long t = time_of(step);
+    const float* const before = state + (step & 1) * kStateFloats;
+    float* const after = state + (~step & 1) * kStateFloats;
+    first_rows.multiply(before, sums);
+    barrier();
+    if constexpr (C::kTwoPhases) {
+      LATHE_UNROLL
+      for (int e = 0; e < C::kElements; ++e) {
+        CellState<C>& cell = cells[e];
+        if (!cell.exists) continue;
+        const float* own = sums + cell.b * C::kSums + unit_of_block(e);
+        cell.z = Functions::gate(cell.x[0] + own[0]);
+        give<C>(reset + cell.b * C::kPadded + cell.unit, Functions::gate(cell.x[1] + own[C::kUnits]) * cell.h);
+      }
+      team_arrive<C>();
+      team_wait<C>();
+      second_rows.multiply(reset, sums);
+      barrier();
+    }
+    LATHE_UNROLL
+    for (int e = 0; e < C::kElements; ++e) {
+      CellState<C>& cell = cells[e];
+      if (!cell.exists) continue;
+      // A sequence that has ended, or has not begun from its end, keeps its state.
+      if (t < cell.length) cell.h = next_state<Functions, C>(cell, sums, unit_of_block(e));
+      give<C>(after + cell.b * C::kPadded + cell.unit, cell.h);
+    }
+    team_arrive<C>();
+    LATHE_UNROLL
+    for (int e = 0; e < C::kElements; ++e) {
+      CellState<C>& cell = cells[e];
+      if (!cell.exists) continue;
+      const long at[3] = {t, first_batch + cell.b, direction * C::kHidden + cell.unit};
+      y.data[offset_of(y, at)] = from_float<typename Y::Type>(t < cell.length ? cell.h : 0.0f);
+      read_x(cell, step + 1);
+    }
+    team_wait<C>();
+  }
+  LATHE_UNROLL
+  for (int e = 0; e < C::kElements; ++e) {
+    const CellState<C>& cell = cells[e];
+    if (!cell.exists) continue;
+    const long at[3] = {direction, first_batch + cell.b, cell.unit};
+    last_h.data[offset_of(last_h, at)] = from_float<typename LastH::Type>(cell.h);
+    if constexpr (is_given<LastC>) last_c.data[offset_of(last_c, at)] = from_float<typename LastC::Type>(cell.c);
+  }
+}
