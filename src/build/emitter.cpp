@@ -194,9 +194,11 @@ Operand Emitter::operand_of(const Value* value, const Shape* broadcast_to) const
   return operand;
 }
 
-// Passes fold most symbols away; an input whose values no expression needs is no shape input.
+// Passes fold most symbols away; an input whose values no expression needs is no shape input. A size that no step
+// computes any more constrains nothing.
 void Emitter::drop_unused_symbols() {
   std::vector<SymbolId> used;
+  std::vector<Constraint> constraints = std::exchange(plan_.constraints, {});
   const auto each_expr = [&](const auto& visit) {
     for (plan::Tensor& tensor : plan_.tensors) {
       std::for_each(tensor.dims.begin(), tensor.dims.end(), visit);
@@ -204,6 +206,7 @@ void Emitter::drop_unused_symbols() {
       visit(tensor.offset);
     }
     for (plan::Buffer& buffer : plan_.buffers) visit(buffer.bytes);
+    for (Constraint& constraint : plan_.constraints) visit(constraint.a), visit(constraint.b);
     for (plan::Step& step : plan_.steps) {
       visit(step.workspace);
       for (plan::StepCount& count : step.counts) visit(count.element);
@@ -216,6 +219,18 @@ void Emitter::drop_unused_symbols() {
   each_expr([&](Expr& expr) { expr.collect_symbols(used); });
   for (const plan::Step& step : plan_.steps)
     for (const plan::StepCount& count : step.counts) used.push_back(count.symbol);
+  for (Constraint& constraint : constraints) {
+    std::vector<SymbolId> own;
+    constraint.a.collect_symbols(own);
+    constraint.b.collect_symbols(own);
+    const bool is_known = std::all_of(own.begin(), own.end(), [&](SymbolId id) {
+      return plan_.symbols[id].source != SymbolSource::computed ||
+             std::find(used.begin(), used.end(), id) != used.end();
+    });
+    if (!is_known) continue;
+    used.insert(used.end(), own.begin(), own.end());
+    plan_.constraints.push_back(std::move(constraint));
+  }
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   std::vector<Expr> renamed(plan_.symbols.size());

@@ -155,20 +155,22 @@ void Graph::add_origin(Node* node, const std::vector<std::string>& names) {
 
 // Nodes
 
-Result<std::vector<InferContext::Output>> Graph::run_rule(Node* node) {
+Result<Graph::Inferred> Graph::run_rule(Node* node) {
   std::vector<InferContext::Input> inputs;
   for (Value* value : node->inputs_)
     inputs.push_back(value ? InferContext::Input{&value->type(), value->constant(), value->elements()}
                            : InferContext::Input{});
   size_t calls = 0;
+  std::vector<Range> ranges = symbol_ranges();
   const auto fresh = [&](std::string_view hint) {
-    if (calls == node->symbols_.size())
+    if (calls == node->symbols_.size()) {
       node->symbols_.push_back(new_symbol(
           {fmt::format("{}.{}{}", node->name(), hint, calls), SymbolSource::computed, 0, 0, {0, Range::kUnbounded}}));
+      ranges = symbol_ranges();
+    }
     return node->symbols_[calls++];
   };
-  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh,
-                       [&](const Expr& expr) { return expr.range(symbol_ranges()); });
+  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &ranges);
   const OpInfo& info = node->info();
   if (!info.infer) return fail(ErrorCode::op_unsupported, "op {} is not available", info.name);
   if (Result<> result = info.infer(context); !result) {
@@ -176,16 +178,22 @@ Result<std::vector<InferContext::Output>> Graph::run_rule(Node* node) {
     for (Value* value : node->inputs_)
       operands +=
           (operands.empty() ? "" : ", ") +
-          (value ? fmt::format("{}: {}", value->name(), to_string(value->type(), *this)) : std::string("(none)"));
+          (value ? fmt::format("{}: {}", value->name(), to_brief_string(value->type(), *this)) : std::string("(none)"));
     Error error = with_context(std::move(result).error(), fmt::format("{} '{}'", info.name, node->name()));
     error.message += fmt::format(" (inputs: {})", operands);
     return fail(std::move(error));
   }
   for (const InferContext::Output& output : context.outputs())
-    for (const Expr& dim : output.type.shape)
+    for (const Expr& dim : output.type.shape) {
       if (!dim.is_valid())
         return fail(ErrorCode::shape_mismatch, "{} '{}': a dimension of its output overflows", info.name, node->name());
-  return std::move(context.outputs());
+      if (!context.assume(Relation::at_most, 0, dim))
+        return fail(ErrorCode::shape_mismatch, "{} '{}': a dimension of its output is negative: {}", info.name,
+                    node->name(), dim.to_string(symbol_names()));
+    }
+  for (Constraint& constraint : context.constraints())
+    constraint.where = fmt::format("{} '{}'", info.name, node->name());
+  return Inferred{std::move(context.outputs()), std::move(context.constraints())};
 }
 
 void Graph::link(Node* node) {
@@ -199,7 +207,9 @@ void Graph::unlink(Node* node) {
 }
 
 Result<> Graph::infer(Node* node) {
-  LATHE_ASSIGN(auto outputs, run_rule(node));
+  LATHE_ASSIGN(auto inferred, run_rule(node));
+  node->constraints_ = std::move(inferred.constraints);
+  std::vector<InferContext::Output>& outputs = inferred.outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     node->outputs_[i]->type_ = std::move(outputs[i].type);
     node->outputs_[i]->elements_ = std::move(outputs[i].elements);
@@ -453,6 +463,7 @@ Graph Graph::clone() const {
     twin->origin_ = node->origin_;
     twin->metadata = node->metadata;
     twin->symbols_ = node->symbols_;
+    twin->constraints_ = node->constraints_;
     for (const Value* input : node->inputs_) twin->inputs_.push_back(input ? map.at(input) : nullptr);
     for (const auto& output : node->outputs_) twin->outputs_.push_back(copy_value(*output, twin.get()));
     copy.link(twin.get());
@@ -461,6 +472,17 @@ Graph Graph::clone() const {
   }
   for (const Output& output : outputs_) copy.outputs_.push_back({output.name, map.at(output.value)});
   return copy;
+}
+
+std::string to_brief_string(const ValueType& type, const Graph& graph) {
+  constexpr size_t kLong = 60;
+  const std::vector<std::string> names = graph.symbol_names();
+  std::vector<std::string> dims;
+  for (const Expr& dim : type.shape) {
+    dims.push_back(dim.to_string(names));
+    if (dims.back().size() > kLong) dims.back() = "...";
+  }
+  return fmt::format("{}[{}]", name_of(type.dtype), fmt::join(dims, ", "));
 }
 
 std::string to_string(const ValueType& type, const Graph& graph) {

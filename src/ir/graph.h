@@ -68,6 +68,9 @@ class Node {
   const std::vector<std::string>& origin() const { return origin_; }
   std::string metadata;  // the application's, shown by the inspector
 
+  // What its shape rule relies on and could not prove from the symbols' ranges; `where` names the node.
+  const std::vector<Constraint>& constraints() const { return constraints_; }
+
   size_t num_inputs() const { return inputs_.size(); }
   size_t num_outputs() const { return outputs_.size(); }
   Value* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }  // null = omitted
@@ -82,6 +85,7 @@ class Node {
   std::vector<Value*> inputs_;
   std::vector<std::unique_ptr<Value>> outputs_;
   std::vector<Expr> symbols_;  // computed symbols that the shape rule made, reused when it runs again
+  std::vector<Constraint> constraints_;
   std::list<std::unique_ptr<Node>>::iterator position_;
 };
 
@@ -161,7 +165,11 @@ class Graph {
   uint64_t hash() const;
 
  private:
-  Result<std::vector<InferContext::Output>> run_rule(Node* node);
+  struct Inferred {
+    std::vector<InferContext::Output> outputs;
+    std::vector<Constraint> constraints;
+  };
+  Result<Inferred> run_rule(Node* node);
   Result<> infer_readers(Value* value);  // and theirs, as far as what is known changes
   std::string unique(std::string name, std::unordered_map<std::string, int>& used) const;
   void link(Node* node);
@@ -179,6 +187,9 @@ class Graph {
 
 // "f32[n, 3, 224, 224]".
 std::string to_string(const ValueType& type, const Graph& graph);
+
+// The same for messages: a dimension that is a long expression stands as "...".
+std::string to_brief_string(const ValueType& type, const Graph& graph);
 
 // The rules every graph keeps: order, links, arity, unique names, types equal to what the shape rules give.
 Result<> verify(const Graph& graph);

@@ -180,7 +180,7 @@ void Importer::blame(const Node& node, size_t index, const Scope& scope, const s
   std::string operands;
   for (size_t i = 0; i < inputs.size(); ++i)
     operands += fmt::format("{}{}: {}", i ? ", " : "", i < node.inputs.size() ? node.inputs[i] : "",
-                            inputs[i] ? ir::to_string(inputs[i]->type(), graph_) : "(left out)");
+                            inputs[i] ? ir::to_brief_string(inputs[i]->type(), graph_) : "(left out)");
   const auto version = scope.versions.find(node.domain);
   error.message =
       fmt::format("{}{}, operator set {} {}: {}{}", scope.prefix, describe(node, index),

@@ -9,34 +9,27 @@ namespace {
 constexpr const char* kNames[] = {"q", "k", "v", "mask"};
 constexpr size_t kMask = 3;
 
-Result<> check_mask(const InferContext& context, const Shape& scores) {
+Result<> check_mask(InferContext& context, const Shape& scores) {
   if (context.dtype(kMask) != DType::boolean) LATHE_TRY(require_floating(context, kMask));
   const Shape& mask = context.shape(kMask);
-  bool fits = mask.size() <= scores.size();
-  for (size_t i = 0; fits && i < mask.size(); ++i) {
-    const Expr& dim = mask[mask.size() - 1 - i];
-    fits = may_equal(dim, 1) || may_equal(dim, scores[scores.size() - 1 - i]);
-  }
-  if (fits) return {};
+  if (assume_expands(context, mask, scores)) return {};
   return fail(ErrorCode::shape_mismatch,
               "mask (input 3) has shape {}, which does not broadcast to the scores' shape {}", to_string(mask),
               to_string(scores));
 }
 
-Result<> check_agreement(const InferContext& context) {
+Result<> check_agreement(InferContext& context) {
   const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
   const auto differ = [&](size_t input, size_t dim, const Expr& want) {
     return fail(ErrorCode::shape_mismatch, "{} has shape {}, but its dimension {} must be {}", kNames[input],
                 to_string(context.shape(input)), dim, want.to_string());
   };
   for (const size_t i : {1, 2})
-    if (!may_equal(context.shape(i)[0], q[0])) return differ(i, 0, q[0]);
-  if (!may_equal(k[3], q[3])) return differ(1, 3, q[3]);
+    if (!context.assume_equal(context.shape(i)[0], q[0])) return differ(i, 0, q[0]);
+  if (!context.assume_equal(k[3], q[3])) return differ(1, 3, q[3]);
   for (const size_t dim : {1, 2})
-    if (!may_equal(v[dim], k[dim])) return differ(2, dim, k[dim]);
-  const std::optional<int64_t> heads = q[1].as_constant(), shared = k[1].as_constant();
-  const bool divides = !heads || !shared || (*shared == 0 ? *heads == 0 : *heads % *shared == 0);
-  if (divides) return {};
+    if (!context.assume_equal(v[dim], k[dim])) return differ(2, dim, k[dim]);
+  if (k[1] == Expr(0) ? context.assume_equal(q[1], 0) : context.assume_equal(mod(q[1], k[1]), 0)) return {};
   return fail(ErrorCode::shape_mismatch,
               "q of shape {} has {} heads, which the {} heads of k of shape {} do not divide", to_string(q),
               q[1].to_string(), k[1].to_string(), to_string(k));

@@ -50,7 +50,7 @@ Result<> infer_batch_normalization(InferContext& context) {
   const Expr channels = context.rank(0) < 2 ? Expr(1) : context.shape(0)[1];
   for (size_t i = 0; i < 5; ++i) {
     LATHE_TRY(require_floating(context, i));
-    if (i > 0 && (context.rank(i) != 1 || !may_equal(context.shape(i)[0], channels)))
+    if (i > 0 && (context.rank(i) != 1 || !context.assume_equal(context.shape(i)[0], channels)))
       return fail(ErrorCode::shape_mismatch, "{} (input {}) has shape {}, but one value per channel is needed: [{}]",
                   kNames[i], i, to_string(context.shape(i)), channels.to_string());
   }

@@ -17,7 +17,7 @@ Result<> infer_concat(InferContext& context) {
       if (d == static_cast<size_t>(axis)) {
         output[d] += next[d];
       } else {
-        fits = may_equal(output[d], next[d]);
+        fits = context.assume_equal(output[d], next[d]);
         if (next[d].is_constant()) output[d] = next[d];
       }
     }

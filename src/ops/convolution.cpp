@@ -4,20 +4,20 @@
 namespace lathe {
 namespace {
 
-Result<> check_channels(const InferContext& context, int64_t groups) {
+Result<> check_channels(InferContext& context, int64_t groups) {
   const Shape &x = context.shape(0), &w = context.shape(1);
   if (groups < 1) return fail(ErrorCode::attribute_invalid, "groups is {}, but it must be 1 or more", groups);
   if (w.size() != x.size())
     return fail(ErrorCode::shape_mismatch, "input has shape {} and the weights have shape {}; both need the same rank",
                 to_string(x), to_string(w));
-  if (!may_equal(x[1], w[1] * groups))
+  if (!context.assume_equal(x[1], w[1] * groups))
     return fail(ErrorCode::shape_mismatch,
                 "input of shape {} has {} channels, but weights of shape {} with {} groups need {} * {} channels",
                 to_string(x), x[1].to_string(), to_string(w), groups, groups, w[1].to_string());
-  if (!may_equal(mod(w[0], groups), 0))
+  if (!context.assume_equal(mod(w[0], groups), 0))
     return fail(ErrorCode::shape_mismatch, "weights of shape {} have {} outputs, which {} groups do not divide",
                 to_string(w), w[0].to_string(), groups);
-  if (context.has(2) && (context.rank(2) != 1 || !may_equal(context.shape(2)[0], w[0])))
+  if (context.has(2) && (context.rank(2) != 1 || !context.assume_equal(context.shape(2)[0], w[0])))
     return fail(ErrorCode::shape_mismatch, "bias has shape {}, but one value per output channel is needed: [{}]",
                 to_string(context.shape(2)), w[0].to_string());
   return {};

@@ -11,7 +11,7 @@ Result<> infer_depth_to_space(InferContext& context) {
   LATHE_TRY(require_rank(context, 0, 4, 4));
   const Shape& in = context.shape(0);
   const Expr channels = floordiv(in[1], block * block);
-  if (!may_equal(channels * (block * block), in[1]) && in[1].is_constant())
+  if (!context.assume_equal(mod(in[1], block * block), 0))
     return fail(ErrorCode::shape_mismatch, "depth_to_space: {} channels do not divide by block * block = {}",
                 in[1].to_string(), block * block);
   context.set(0, context.dtype(0), {in[0], channels, in[2] * block, in[3] * block});

@@ -71,7 +71,7 @@ Result<> infer_einsum(InferContext& context) {
     for (size_t d = 0; d < subscripts.operands[i].size(); ++d) {
       Expr& extent = extents[static_cast<size_t>(std::find(labels.begin(), labels.end(), subscripts.operands[i][d]) -
                                                  labels.begin())];
-      const Result<Shape> joined = broadcast({extent}, {context.shape(i)[d]});
+      const Result<Shape> joined = broadcast(context, {extent}, {context.shape(i)[d]});
       if (!joined)
         return fail(ErrorCode::shape_mismatch,
                     "equation '{}' gives dim {} of input {} of shape {} a label that stands for {} elsewhere", equation,

@@ -258,7 +258,7 @@ Result<> check_types(const InferContext& context, Op op) {
 Result<> infer_elementwise(InferContext& context) {
   const Op op = context.attrs<ElementwiseAttrs>().op;
   LATHE_TRY(check_types(context, op));
-  LATHE_ASSIGN(const Shape shape, broadcast(context.shape(0), context.shape(1)));
+  LATHE_ASSIGN(const Shape shape, broadcast(context, context.shape(0), context.shape(1)));
   context.set(0, is_comparison(op) ? DType::boolean : context.dtype(0), shape);
   infer_elements(context, op, shape);
   return {};

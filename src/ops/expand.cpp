@@ -17,7 +17,7 @@ Result<> infer_expand(InferContext& context) {
   for (const Expr& dim : *elements)
     if (dim.is_constant() && *dim.as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "expand: the shape {} has a negative dimension", to_string(*elements));
-  LATHE_ASSIGN(Shape output, broadcast(context.shape(0), *elements));
+  LATHE_ASSIGN(Shape output, broadcast(context, context.shape(0), *elements));
   context.set(0, context.dtype(0), std::move(output));
   move_elements(context);
   return {};

@@ -22,7 +22,7 @@ Result<> infer_gather_nd(InferContext& context) {
                 "gather_nd: tuples of {} indices after {} batch axes do not fit data {} and indices {}", *depth, batch,
                 to_string(data), to_string(indices));
   for (int64_t d = 0; d < batch; ++d)
-    if (!may_equal(data[static_cast<size_t>(d)], indices[static_cast<size_t>(d)]))
+    if (!context.assume_equal(data[static_cast<size_t>(d)], indices[static_cast<size_t>(d)]))
       return fail(ErrorCode::shape_mismatch, "gather_nd: data {} and indices {} differ in batch axis {}",
                   to_string(data), to_string(indices), d);
   Shape output(indices.begin(), indices.end() - 1);

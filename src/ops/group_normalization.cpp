@@ -8,7 +8,7 @@ Result<> infer_group_normalization(InferContext& context) {
   LATHE_TRY(check_channel_affine(context));
   const Expr& channels = context.shape(0)[1];
   if (groups < 1) return fail(ErrorCode::attribute_invalid, "groups is {}, but it must be 1 or more", groups);
-  if (!may_equal(mod(channels, groups), 0))
+  if (!context.assume_equal(mod(channels, groups), 0))
     return fail(ErrorCode::shape_mismatch, "input of shape {} has {} channels, which {} groups do not divide",
                 to_string(context.shape(0)), channels.to_string(), groups);
   context.set(0, context.dtype(0), context.shape(0));

@@ -7,12 +7,12 @@
 
 namespace lathe {
 
-Result<> check_channel_affine(const InferContext& context) {
+Result<> check_channel_affine(InferContext& context) {
   LATHE_TRY(require_rank(context, 0, 2, kMany));
   const Expr& channels = context.shape(0)[1];
   for (size_t i = 0; i < 3; ++i) {
     LATHE_TRY(require_floating(context, i));
-    if (i > 0 && (context.rank(i) != 1 || !may_equal(context.shape(i)[0], channels)))
+    if (i > 0 && (context.rank(i) != 1 || !context.assume_equal(context.shape(i)[0], channels)))
       return fail(ErrorCode::shape_mismatch, "{} (input {}) has shape {}, but one value per channel is needed: [{}]",
                   i == 1 ? "scale" : "bias", i, to_string(context.shape(i)), channels.to_string());
   }

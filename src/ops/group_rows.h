@@ -7,7 +7,7 @@
 
 namespace lathe {
 
-Result<> check_channel_affine(const InferContext& context);
+Result<> check_channel_affine(InferContext& context);
 void normalize_groups(EvalContext& context, int64_t groups, double epsilon);
 
 }  // namespace lathe

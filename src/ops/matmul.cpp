@@ -70,12 +70,12 @@ Result<> infer_matmul(InferContext& context) {
   LATHE_TRY(require_rank(context, 1, 1, kMany));
   const Matrix<Expr> left = as_matrix(context.shape(0), true, attrs.transpose_a);
   const Matrix<Expr> right = as_matrix(context.shape(1), false, attrs.transpose_b);
-  if (!may_equal(left.columns, right.rows))
+  if (!context.assume_equal(left.columns, right.rows))
     return fail(ErrorCode::shape_mismatch,
                 "input 0 of shape {}{} has {} columns, but input 1 of shape {}{} has {} rows; they must be equal",
                 to_string(context.shape(0)), attrs.transpose_a ? " (transposed)" : "", left.columns.to_string(),
                 to_string(context.shape(1)), attrs.transpose_b ? " (transposed)" : "", right.rows.to_string());
-  LATHE_ASSIGN(Shape shape, broadcast(left.batch, right.batch));
+  LATHE_ASSIGN(Shape shape, broadcast(context, left.batch, right.batch));
   if (context.rank(0) > 1) shape.push_back(left.rows);
   if (context.rank(1) > 1) shape.push_back(right.columns);
   context.set(0, sum_dtype(context.dtype(0)), std::move(shape));

@@ -8,7 +8,7 @@ namespace {
 
 // The depth as a dimension: computed, constant, or only known while running.
 Result<Expr> depth_of(InferContext& context) {
-  if (!may_equal(volume(context.shape(1)), 1))
+  if (!context.assume_equal(volume(context.shape(1)), 1))
     return fail(ErrorCode::shape_mismatch, "one_hot: depth must be one number, but has shape {}",
                 to_string(context.shape(1)));
   if (const Tensor* depth = context.constant(1)) {
@@ -25,7 +25,7 @@ Result<Expr> depth_of(InferContext& context) {
 Result<> infer_one_hot(InferContext& context) {
   LATHE_TRY(require_numeric(context, 0));
   LATHE_TRY(require_rank(context, 2, 1, 1));
-  if (!may_equal(context.shape(2)[0], 2))
+  if (!context.assume_equal(context.shape(2)[0], 2))
     return fail(ErrorCode::shape_mismatch, "one_hot: values must be [off, on], but has shape {}",
                 to_string(context.shape(2)));
   LATHE_ASSIGN(const int64_t axis,

@@ -54,6 +54,15 @@ std::optional<Ints> InferContext::constant_elements(size_t i) const {
   return values;
 }
 
+bool InferContext::assume(Relation relation, const Expr& a, const Expr& b) {
+  // What overflows is the size of no tensor: the dimension or the allocation that it belongs to is refused.
+  if (!a.is_valid() || !b.is_valid()) return true;
+  Constraint constraint{relation, a, b, {}};
+  const std::optional<bool> proven = decide(constraint, ranges());
+  if (!proven) constraints_.push_back(std::move(constraint));
+  return proven.value_or(true);
+}
+
 Result<> EvalContext::allocate(size_t i, Dims dims) {
   LATHE_ASSIGN(outputs_[i], Tensor::allocate(output_types_[i].dtype, std::move(dims)));
   return {};

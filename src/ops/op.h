@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ops/attributes.h"
+#include "shape/constraint.h"
 
 namespace lathe {
 
@@ -43,12 +44,12 @@ class InferContext {
   };
 
   InferContext(const Attributes& attributes, std::span<const Input> inputs, size_t num_outputs,
-               std::function<Expr(std::string_view hint)> new_symbol, std::function<Range(const Expr&)> range = {})
+               std::function<Expr(std::string_view hint)> new_symbol, const std::vector<Range>* ranges = nullptr)
       : attributes_(attributes),
         inputs_(inputs),
         outputs_(num_outputs),
         new_symbol_(std::move(new_symbol)),
-        range_(std::move(range)) {}
+        ranges_(ranges) {}
 
   template <class A>
   const A& attrs() const {
@@ -75,7 +76,12 @@ class InferContext {
   // A dimension that only running can tell. While running it is Expr::invalid(): the evaluation sizes that output.
   Expr new_symbol(std::string_view hint) { return new_symbol_(hint); }
   // Bounds of an expression, from what is known about its symbols.
-  Range range(const Expr& expr) const { return range_ ? range_(expr) : expr.range({}); }
+  Range range(const Expr& expr) const { return expr.range(ranges()); }
+  // What the rule relies on: false when it is proven not to hold. What is not proven either becomes a constraint, which
+  // narrows the symbols when the profiles are known, or is checked when shapes are set.
+  bool assume(Relation relation, const Expr& a, const Expr& b);
+  bool assume_equal(const Expr& a, const Expr& b) { return assume(Relation::equal, a, b); }
+  std::vector<Constraint>& constraints() { return constraints_; }
 
   std::vector<Output>& outputs() { return outputs_; }
 
@@ -84,7 +90,9 @@ class InferContext {
   std::span<const Input> inputs_;
   std::vector<Output> outputs_;
   std::function<Expr(std::string_view)> new_symbol_;
-  std::function<Range(const Expr&)> range_;
+  std::span<const Range> ranges() const { return ranges_ ? *ranges_ : std::span<const Range>(); }
+  const std::vector<Range>* ranges_;  // of symbols; null = none is known
+  std::vector<Constraint> constraints_;
 };
 
 // What an evaluation sees. Outputs whose dims the shape rule knew are allocated before the call; the others are made by

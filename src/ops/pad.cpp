@@ -24,10 +24,10 @@ Result<Ints> padded_axes(const std::optional<Ints>& given, int64_t rank) {
   return axes;
 }
 
-Result<> check_value(const InferContext& context) {
+Result<> check_value(InferContext& context) {
   if (!context.has(kValue)) return {};
   LATHE_TRY(require_same_dtype(context, 0, kValue));
-  if (!may_equal(volume(context.shape(kValue)), 1))
+  if (!context.assume_equal(volume(context.shape(kValue)), 1))
     return fail(ErrorCode::shape_mismatch, "pad: the value (input 2) must be one element, but has shape {}",
                 to_string(context.shape(kValue)));
   return {};

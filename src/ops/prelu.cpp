@@ -6,7 +6,7 @@ namespace lathe {
 Result<> infer_prelu(InferContext& context) {
   LATHE_TRY(require_numeric(context, 0));
   LATHE_TRY(require_same_dtype(context, 0, 1));
-  LATHE_ASSIGN(Shape shape, broadcast(context.shape(0), context.shape(1)));
+  LATHE_ASSIGN(Shape shape, broadcast(context, context.shape(0), context.shape(1)));
   context.set(0, context.dtype(0), std::move(shape));
   return {};
 }

@@ -18,7 +18,7 @@ std::optional<IntegerRange> quantized_range(DType dtype) {
   }
 }
 
-Result<> check_quantization(const InferContext& context, DType integers) {
+Result<> check_quantization(InferContext& context, DType integers) {
   LATHE_TRY(require_floating(context, 1));
   if (context.has(2) && context.dtype(2) != integers)
     return fail(ErrorCode::type_mismatch, "the zero point has type {}, but the integers have type {}",
@@ -27,10 +27,7 @@ Result<> check_quantization(const InferContext& context, DType integers) {
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     if (!context.has(i)) continue;
     const Shape& operand = context.shape(i);
-    bool fits = operand.size() <= x.size();
-    for (size_t d = 0; fits && d < operand.size(); ++d)
-      fits = operand[d] == Expr(1) || may_equal(operand[d], x[x.size() - operand.size() + d]);
-    if (!fits)
+    if (!assume_expands(context, operand, x))
       return fail(ErrorCode::shape_mismatch, "the {} of shape {} does not broadcast to x of shape {}",
                   i == 1 ? "scale" : "zero point", to_string(operand), to_string(x));
   }

@@ -13,7 +13,7 @@ struct IntegerRange {
 std::optional<IntegerRange> quantized_range(DType dtype);
 
 // The types of x's scale and zero point, and that both broadcast to x.
-Result<> check_quantization(const InferContext& context, DType integers);
+Result<> check_quantization(InferContext& context, DType integers);
 
 // y = f(x, scale, zero point) in double, the latter two broadcast; without a zero point it is 0.
 template <class F>

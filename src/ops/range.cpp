@@ -54,7 +54,7 @@ Result<> infer_range(InferContext& context) {
   for (size_t i = 0; i < 3; ++i) {
     LATHE_TRY(require_numeric(context, i));
     LATHE_TRY(require_same_dtype(context, 0, i));
-    if (!may_equal(volume(context.shape(i)), 1))
+    if (!context.assume_equal(volume(context.shape(i)), 1))
       return fail(ErrorCode::shape_mismatch, "range: input {} must be one number, but has shape {}", i,
                   to_string(context.shape(i)));
   }

@@ -8,8 +8,12 @@
 namespace lathe {
 namespace {
 
-// volume(whole) / volume(part), cancelling equal dims and common factors first so that symbols divide out.
-Expr quotient(Shape whole, Shape part) {
+struct Volumes {
+  Expr whole, part;
+};
+
+// Both without what they share: equal dims, so that symbols divide out (and may be 0), and common factors.
+Volumes cancelled(Shape whole, Shape part) {
   for (size_t p = 0; p < part.size();) {
     const auto match = std::find(whole.begin(), whole.end(), part[p]);
     if (match == whole.end() || part[p] == Expr(0)) {
@@ -25,7 +29,7 @@ Expr quotient(Shape whole, Shape part) {
       const int64_t common = a && b && *a != 0 && *b != 0 ? std::gcd(*a, *b) : 1;
       if (common != 1) w = *a / common, p = *b / common;
     }
-  return floordiv(volume(whole), volume(part));
+  return {volume(whole), volume(part)};
 }
 
 // One entry of the shape input; nullopt = the -1.
@@ -66,18 +70,18 @@ Result<> infer_reshape(InferContext& context) {
     output.push_back(dim.value_or(Expr(1)));
     if (dim) known.push_back(*dim);
   }
-  const std::optional<int64_t> whole = volume(input).as_constant(), part = volume(known).as_constant();
+  const auto [whole, part] = cancelled(input, known);
   if (inferred) {
-    if (part == 0)
+    if (part == Expr(0))
       return fail(ErrorCode::shape_mismatch, "reshape: -1 cannot be worked out beside a dimension of 0 (input {})",
                   to_string(input));
-    if (whole && part && *whole % *part != 0)
-      return fail(ErrorCode::shape_mismatch, "reshape: the {} elements of input {} do not divide by {}", *whole,
-                  to_string(input), *part);
-    output[*inferred] = quotient(input, known);
-  } else if (whole && part && *whole != *part) {
+    if (!context.assume_equal(mod(whole, part), 0))
+      return fail(ErrorCode::shape_mismatch, "reshape: the {} elements of input {} do not divide by {}",
+                  volume(input).to_string(), to_string(input), volume(known).to_string());
+    output[*inferred] = floordiv(whole, part);
+  } else if (!context.assume_equal(volume(input), volume(output))) {
     return fail(ErrorCode::shape_mismatch, "reshape: input {} has {} elements, but shape {} needs {}", to_string(input),
-                *whole, to_string(output), *part);
+                volume(input).to_string(), to_string(output), volume(output).to_string());
   }
   context.set(0, context.dtype(0), std::move(output));
   if (context.elements(0)) context.set_elements(0, *context.elements(0));

@@ -268,7 +268,7 @@ void store(std::vector<double>& values, Tensor& y) {
   from_doubles(values, y);
 }
 
-Result<> check_inputs(const InferContext& context, size_t axes) {
+Result<> check_inputs(InferContext& context, size_t axes) {
   const ResizeAttrs& attrs = context.attrs<ResizeAttrs>();
   if (context.has(kScales) == context.has(kSizes))
     return fail(ErrorCode::graph_invalid, "exactly one of the inputs scales and sizes must be given");
@@ -279,7 +279,7 @@ Result<> check_inputs(const InferContext& context, size_t axes) {
   if (attrs.coordinates == CoordinateMode::tf_crop_and_resize) {
     if (!context.has(kRoi)) return fail(ErrorCode::graph_invalid, "tf_crop_and_resize needs the input roi");
     LATHE_TRY(require_floating(context, kRoi));
-    if (!may_equal(volume(context.shape(kRoi)), static_cast<int64_t>(2 * axes)))
+    if (!context.assume_equal(volume(context.shape(kRoi)), static_cast<int64_t>(2 * axes)))
       return fail(ErrorCode::shape_mismatch, "roi has shape {}, but {} axes need {} values (all starts, then all ends)",
                   to_string(context.shape(kRoi)), axes, 2 * axes);
   }
@@ -296,7 +296,7 @@ Result<> infer_resize(InferContext& context) {
   Shape shape = x;
   LATHE_TRY(context.has(kSizes) ? apply_sizes(context, axes, shape) : apply_scales(context, axes, shape));
   for (size_t i = 0; i < x.size(); ++i)
-    if (x[i] == Expr(0) && !may_equal(shape[i], 0))
+    if (x[i] == Expr(0) && !context.assume_equal(shape[i], 0))
       return fail(ErrorCode::shape_mismatch, "input of shape {} is empty, so that it cannot be resized to {}",
                   to_string(x), to_string(shape));
   context.set(0, context.dtype(0), std::move(shape));

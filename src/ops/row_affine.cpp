@@ -3,15 +3,10 @@
 
 namespace lathe {
 
-Result<> check_row_operand(const InferContext& context, size_t index) {
+Result<> check_row_operand(InferContext& context, size_t index) {
   LATHE_TRY(require_floating(context, index));
   const Shape &x = context.shape(0), &operand = context.shape(index);
-  bool fits = operand.size() <= x.size();
-  for (size_t i = 0; fits && i < operand.size(); ++i) {
-    const Expr& dim = operand[operand.size() - 1 - i];
-    fits = may_equal(dim, 1) || may_equal(dim, x[x.size() - 1 - i]);
-  }
-  if (fits) return {};
+  if (assume_expands(context, operand, x)) return {};
   return fail(ErrorCode::shape_mismatch, "{} (input {}) has shape {}, which does not broadcast to the input's shape {}",
               index == 1 ? "scale" : "bias", index, to_string(operand), to_string(x));
 }

@@ -8,7 +8,7 @@
 namespace lathe {
 
 // Checks that input `index` (scale or bias) broadcasts to x's shape.
-Result<> check_row_operand(const InferContext& context, size_t index);
+Result<> check_row_operand(InferContext& context, size_t index);
 // values (x's elements in order) times input 1, plus input 2 where present.
 void apply_affine(EvalContext& context, std::vector<double>& values);
 // Elements of one row: the dims from `axis` on.

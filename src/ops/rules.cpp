@@ -23,39 +23,45 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::st
   return out;
 }
 
-bool may_equal(const Expr& a, const Expr& b) {
-  const std::optional<int64_t> difference = (a - b).as_constant();
-  return !difference || *difference == 0;
-}
-
 namespace {
 
-std::optional<Expr> broadcast_dim(const Expr& a, const Expr& b) {
+// Networks that add features of several scales would multiply the expression with every addition.
+constexpr uint32_t kMaxBroadcastSize = 64;
+
+Expr broadcast_dim(InferContext& context, const Expr& a, const Expr& b) {
   if (a == b || b == Expr(1)) return a;
   if (a == Expr(1)) return b;
-  if (a.is_constant() && b.is_constant()) return std::nullopt;
-  // A constant other than 1 leaves the other dim two legal values: 1 and that constant.
+  // One that is not 1 leaves the other two legal values: 1, and the same. A number says more than an expression.
+  const auto excludes_one = [&](const Expr& dim) { return context.range(dim).min > 1 || dim == Expr(0); };
   if (a.is_constant()) return a;
-  if (b.is_constant()) return b;
-  return max(a, b) * min(min(a, b), 1);
+  if (b.is_constant() || excludes_one(b)) return b;
+  if (excludes_one(a)) return a;
+  Expr dim = max(a, b) * min(min(a, b), 1);
+  return dim.size() <= kMaxBroadcastSize ? dim : context.new_symbol("broadcast_dim");
 }
 
 }  // namespace
 
-Result<Shape> broadcast(const Shape& a, const Shape& b) {
+Result<Shape> broadcast(InferContext& context, const Shape& a, const Shape& b) {
   const Shape& longer = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
   Shape out = longer;
   const size_t lead = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
-    const std::optional<Expr> dim = broadcast_dim(longer[lead + i], shorter[i]);
-    if (!dim)
+    if (!context.assume(Relation::broadcast, longer[lead + i], shorter[i]))
       return fail(ErrorCode::shape_mismatch,
                   "shapes {} and {} do not broadcast: aligned at the last axis, dims must be equal or one of them 1",
                   to_string(a), to_string(b));
-    out[lead + i] = *dim;
+    out[lead + i] = broadcast_dim(context, longer[lead + i], shorter[i]);
   }
   return out;
+}
+
+bool assume_expands(InferContext& context, const Shape& from, const Shape& to) {
+  bool fits = from.size() <= to.size();
+  for (size_t i = 0; fits && i < from.size(); ++i)
+    fits = context.assume(Relation::expand, from[from.size() - 1 - i], to[to.size() - 1 - i]);
+  return fits;
 }
 
 Dims broadcast_dims(std::span<const int64_t> a, std::span<const int64_t> b) {

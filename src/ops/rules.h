@@ -14,12 +14,11 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank,
 // Output axis i of a transpose is input axis result[i]: all given, none negative. Checked by its shape rule.
 Ints permutation_of(const TransposeAttrs& attrs, size_t rank);
 
-// False when the two can be proven to differ; what is undecided while building is checked again while running.
-bool may_equal(const Expr& a, const Expr& b);
-
 // NumPy broadcasting of symbolic shapes. Dims that cannot be proven equal or 1 give max(a, b) * min(a, b, 1), which is
-// right for every legal pair; the run-time check catches illegal ones.
-Result<Shape> broadcast(const Shape& a, const Shape& b);
+// right for every legal pair (or a new symbol, where that is long); the constraint that they are one is the context's.
+Result<Shape> broadcast(InferContext& context, const Shape& a, const Shape& b);
+// Whether an operand of shape `from` may be read as one of shape `to`, by the same rule but one way only.
+bool assume_expands(InferContext& context, const Shape& from, const Shape& to);
 Dims broadcast_dims(std::span<const int64_t> a, std::span<const int64_t> b);  // for operands known to fit
 
 // Strides for walking an operand of `dims` over a result of `result` dims: 0 where it broadcasts.

@@ -9,14 +9,19 @@ namespace lathe {
 Result<> infer_scatter_elements(InferContext& context) {
   LATHE_TRY(require_integer(context, 1));
   LATHE_TRY(require_same_dtype(context, 0, 2));
-  LATHE_TRY(normalize_axis(context.attrs<ScatterElementsAttrs>().axis, context.rank(0), "scatter_elements: axis"));
+  LATHE_ASSIGN(const int64_t axis,
+               normalize_axis(context.attrs<ScatterElementsAttrs>().axis, context.rank(0), "scatter_elements: axis"));
   bool fits = context.rank(1) == context.rank(0) && context.rank(2) == context.rank(1);
   for (size_t d = 0; fits && d < context.shape(1).size(); ++d)
-    fits = may_equal(context.shape(1)[d], context.shape(2)[d]);
+    fits = context.assume_equal(context.shape(1)[d], context.shape(2)[d]);
   if (!fits)
     return fail(ErrorCode::shape_mismatch,
                 "scatter_elements: indices {} and updates {} must have one shape, of the rank of data {}",
                 to_string(context.shape(1)), to_string(context.shape(2)), to_string(context.shape(0)));
+  for (size_t d = 0; d < context.shape(1).size(); ++d)
+    if (d != static_cast<size_t>(axis) && !context.assume(Relation::at_most, context.shape(1)[d], context.shape(0)[d]))
+      return fail(ErrorCode::shape_mismatch, "scatter_elements: indices {} reach beyond data {} in dimension {}",
+                  to_string(context.shape(1)), to_string(context.shape(0)), d);
   context.set(0, context.dtype(0), context.shape(0));
   return {};
 }

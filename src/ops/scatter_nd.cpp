@@ -20,7 +20,7 @@ Result<> infer_scatter_nd(InferContext& context) {
   Shape expected(indices.begin(), indices.end() - 1);
   expected.insert(expected.end(), data.begin() + *depth, data.end());
   bool fits = expected.size() == updates.size();
-  for (size_t d = 0; fits && d < expected.size(); ++d) fits = may_equal(expected[d], updates[d]);
+  for (size_t d = 0; fits && d < expected.size(); ++d) fits = context.assume_equal(expected[d], updates[d]);
   if (!fits)
     return fail(ErrorCode::shape_mismatch, "scatter_nd: updates {} should have shape {} for data {} and indices {}",
                 to_string(updates), to_string(expected), to_string(data), to_string(indices));

@@ -51,8 +51,8 @@ Result<> infer_select(InferContext& context) {
     return fail(ErrorCode::type_mismatch, "input 0 has type {}, but a condition must be bool; compare or cast first",
                 name_of(context.dtype(0)));
   LATHE_TRY(require_same_dtype(context, 1, 2));
-  LATHE_ASSIGN(Shape shape, broadcast(context.shape(1), context.shape(2)));
-  LATHE_ASSIGN(shape, broadcast(shape, context.shape(0)));
+  LATHE_ASSIGN(Shape shape, broadcast(context, context.shape(1), context.shape(2)));
+  LATHE_ASSIGN(shape, broadcast(context, shape, context.shape(0)));
   context.set(0, context.dtype(1), shape);
   infer_elements(context, shape);
   return {};

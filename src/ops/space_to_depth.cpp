@@ -11,7 +11,7 @@ Result<> infer_space_to_depth(InferContext& context) {
   LATHE_TRY(require_rank(context, 0, 4, 4));
   const Shape& in = context.shape(0);
   for (size_t d = 2; d < 4; ++d)
-    if (in[d].is_constant() && *in[d].as_constant() % block != 0)
+    if (!context.assume_equal(mod(in[d], block), 0))
       return fail(ErrorCode::shape_mismatch, "space_to_depth: dimension {} of input {} does not divide by the block {}",
                   d, to_string(in), block);
   context.set(0, context.dtype(0), {in[0], in[1] * (block * block), floordiv(in[2], block), floordiv(in[3], block)});

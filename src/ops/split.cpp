@@ -19,7 +19,7 @@ Result<> given_parts(InferContext& context, const Expr& extent, std::vector<Expr
     if (parts[i].is_constant() && *parts[i].as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "split: size {} is {}, expected 0 or more", i, *parts[i].as_constant());
   }
-  if (sizes && !may_equal(total, extent))
+  if (sizes && !context.assume_equal(total, extent))
     return fail(ErrorCode::shape_mismatch, "split: the sizes add up to {}, but the axis has {} elements",
                 total.to_string(), extent.to_string());
   return {};

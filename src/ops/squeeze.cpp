@@ -42,7 +42,7 @@ Result<> infer_squeeze(InferContext& context) {
   for (size_t i = 0; i < input.size(); ++i) {
     if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i)))
       output.push_back(input[i]);
-    else if (input[i].is_constant() && !(input[i] == Expr(1)))
+    else if (!context.assume_equal(input[i], 1))
       return fail(ErrorCode::shape_mismatch, "squeeze: dimension {} of input {} is not 1", i, to_string(input));
   }
   context.set(0, context.dtype(0), std::move(output));

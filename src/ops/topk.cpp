@@ -52,13 +52,12 @@ Result<> infer_topk(InferContext& context) {
   LATHE_TRY(require_rank(context, 1, 0, 1));
   LATHE_ASSIGN(const int64_t axis, normalize_axis(context.attrs<TopkAttrs>().axis, context.rank(0)));
   const std::vector<Expr>* elements = context.elements(1);
-  if ((elements && elements->size() != 1) || (context.rank(1) == 1 && !may_equal(context.shape(1)[0], 1)))
+  if ((elements && elements->size() != 1) || (context.rank(1) == 1 && !context.assume_equal(context.shape(1)[0], 1)))
     return fail(ErrorCode::shape_mismatch, "k has shape {}, but it must be one number", to_string(context.shape(1)));
   Shape shape = context.shape(0);
   Expr& dim = shape[static_cast<size_t>(axis)];
   const Expr k = elements ? (*elements)[0] : context.new_symbol("k");
-  const std::optional<int64_t> too_many = (k - dim).as_constant(), count = k.as_constant();
-  if (too_many.value_or(0) > 0 || count.value_or(0) < 0)
+  if (!context.assume(Relation::at_most, k, dim) || !context.assume(Relation::at_most, 0, k))
     return fail(ErrorCode::shape_mismatch, "k is {}, but axis {} of input {} has {} elements; choose k from 0 to that",
                 k.to_string(), axis, to_string(context.shape(0)), dim.to_string());
   dim = k;

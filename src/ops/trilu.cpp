@@ -10,7 +10,7 @@ Result<> infer_trilu(InferContext& context) {
   LATHE_TRY(require_rank(context, 0, 2, kMany));
   if (context.has(1)) {
     LATHE_TRY(require_integer(context, 1));
-    if (!may_equal(volume(context.shape(1)), 1))
+    if (!context.assume_equal(volume(context.shape(1)), 1))
       return fail(ErrorCode::shape_mismatch, "trilu: k must be one integer, but has shape {}",
                   to_string(context.shape(1)));
   }

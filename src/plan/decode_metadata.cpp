@@ -43,6 +43,8 @@ class Decoder {
     LATHE_TRY(each(metadata_.symbols(), plan_.symbols, [&](const fb::Symbol& f, Symbol& s) { return symbol(f, s); }));
     LATHE_TRY(
         each(metadata_.profiles(), plan_.profiles, [&](const fb::Profile& f, Profile& p) { return profile(f, p); }));
+    LATHE_TRY(each(metadata_.constraints(), plan_.constraints,
+                   [&](const fb::Constraint& f, Constraint& c) { return constraint(f, c); }));
     LATHE_TRY(each(metadata_.tensors(), plan_.tensors, [&](const fb::Tensor& f, Tensor& t) { return tensor(f, t); }));
     LATHE_TRY(each(metadata_.buffers(), plan_.buffers, [&](const fb::Buffer& f, Buffer& b) -> Result<> {
       b.first = f.first();
@@ -165,6 +167,14 @@ class Decoder {
     to.index = from.index();
     to.range = {from.min(), from.max()};
     return text(from.name(), to.name);
+  }
+
+  Result<> constraint(const fb::Constraint& from, Constraint& to) {
+    if (from.relation() > static_cast<uint8_t>(Relation::at_most)) return malformed("unknown relation of a constraint");
+    to.relation = static_cast<Relation>(from.relation());
+    LATHE_TRY(expression(from.a(), to.a));
+    LATHE_TRY(expression(from.b(), to.b));
+    return text(from.where(), to.where);
   }
 
   Result<> profile(const fb::Profile& from, Profile& to) {

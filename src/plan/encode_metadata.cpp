@@ -45,6 +45,8 @@ class Encoder {
     const auto bindings = vector_of<fb::Binding>(plan_.bindings, [&](const Binding& b) { return binding(b); });
     const auto tensors = vector_of<fb::Tensor>(plan_.tensors, [&](const Tensor& t) { return tensor(t); });
     const auto profiles = vector_of<fb::Profile>(plan_.profiles, [&](const Profile& p) { return profile(p); });
+    const auto constraints =
+        vector_of<fb::Constraint>(plan_.constraints, [&](const Constraint& c) { return constraint(c); });
     const auto symbols = vector_of<fb::Symbol>(plan_.symbols, [&](const Symbol& s) { return symbol(s); });
     const auto buffers = buffer_structs();
     const auto constants = constant_structs();
@@ -53,6 +55,7 @@ class Encoder {
     const auto numbers = builder_.CreateVector(numbers_.values());
     const auto name = text(plan_.name);
     fb::MetadataBuilder metadata(builder_);
+    metadata.add_constraints(constraints);
     metadata.add_codes(codes);
     metadata.add_launches(launches);
     metadata.add_user(user);
@@ -84,6 +87,7 @@ class Encoder {
       note(t.offset);
     }
     for (const Buffer& b : plan_.buffers) note(b.bytes);
+    for (const Constraint& c : plan_.constraints) note(c.a), note(c.b);
     for (const Step& s : plan_.steps) {
       note(s.workspace);
       for (const StepCount& c : s.counts) note(c.element);
@@ -154,6 +158,11 @@ class Encoder {
     symbols.reserve(p.symbols.size());
     for (const SymbolProfile& s : p.symbols) symbols.emplace_back(s.min, s.opt, s.max);
     return fb::CreateProfile(builder_, builder_.CreateVectorOfStructs(symbols));
+  }
+
+  Offset<fb::Constraint> constraint(const Constraint& c) {
+    return fb::CreateConstraint(builder_, static_cast<uint8_t>(c.relation), expression(c.a), expression(c.b),
+                                text(c.where));
   }
 
   Offset<fb::Tensor> tensor(const Tensor& t) {
@@ -247,6 +256,7 @@ size_t estimate(const Plan& plan) {
     shape(t.strides);
   }
   for (const Buffer& b : plan.buffers) bytes += 16 + size_t{32} * b.bytes.size();
+  for (const Constraint& c : plan.constraints) bytes += 64 + c.where.size() + size_t{32} * (c.a.size() + c.b.size());
   bytes += plan.constants.size() * sizeof(Constant);
   const auto strings = [&](const std::vector<std::string>& all) {
     for (const std::string& s : all) bytes += 16 + s.size();

@@ -13,7 +13,7 @@
 
 #include "base/dtype.h"
 #include "device/launch.h"
-#include "shape/expr.h"
+#include "shape/constraint.h"
 
 namespace lathe::plan {
 
@@ -109,6 +109,7 @@ struct Plan {
   uint32_t threads = 1;  // tuned for; advice
   std::vector<Symbol> symbols;
   std::vector<Profile> profiles;  // at least one
+  std::vector<Constraint> constraints;  // without which the steps have no meaning: checked when their symbols are known
   std::vector<Tensor> tensors;
   std::vector<Buffer> buffers;
   std::vector<Constant> constants;

@@ -28,6 +28,7 @@ class Validator {
     LATHE_TRY(check_bindings());
     LATHE_TRY(each(plan_.tensors, "tensor", &Validator::check_tensor));
     LATHE_TRY(each(plan_.symbols, "symbol", &Validator::check_symbol));
+    LATHE_TRY(each(plan_.constraints, "constraint", &Validator::check_constraint));
     LATHE_TRY(check_binding_dims());
     LATHE_TRY(check_profiles());
     LATHE_TRY(check_steps());
@@ -47,9 +48,10 @@ class Validator {
   Result<> check_limits() {
     if (plan_.target.size() > kMaxTarget || plan_.target.find('\0') != std::string::npos)
       return malformed("plan: the target's name is longer than {} bytes or holds a zero", kMaxTarget);
-    for (const size_t count : {plan_.symbols.size(), plan_.profiles.size(), plan_.tensors.size(), plan_.buffers.size(),
-                               plan_.constants.size(), plan_.codes.size(), plan_.bindings.size(), plan_.steps.size(),
-                               plan_.metadata.size(), size_t{plan_.dynamic_slots}})
+    for (const size_t count :
+         {plan_.symbols.size(), plan_.profiles.size(), plan_.tensors.size(), plan_.buffers.size(),
+          plan_.constants.size(), plan_.codes.size(), plan_.constraints.size(), plan_.bindings.size(),
+          plan_.steps.size(), plan_.metadata.size(), size_t{plan_.dynamic_slots}})
       if (count > kMaxEntries) return malformed("plan: a list has {} entries; the limit is {}", count, kMaxEntries);
     LATHE_TRY(check_string(plan_.name, "the network's name"));
     for (const auto& [key, value] : plan_.metadata) {
@@ -175,6 +177,12 @@ class Validator {
       fits = (*dims)[d] >= 0 && !__builtin_mul_overflow(count, (*dims)[d], &count);
     if (!fits || s.index >= count) return malformed("shape tensor '{}' has no element {}", b.name, s.index);
     return {};
+  }
+
+  Result<> check_constraint(size_t, const Constraint& c) {
+    LATHE_TRY(check_string(c.where, "its place"));
+    LATHE_TRY(check_expr(c.a, Symbols::any, "its left side"));
+    return check_expr(c.b, Symbols::any, "its right side");
   }
 
   Result<> check_binding_dims() {

@@ -2,6 +2,7 @@
 // Shapes and addresses of a context. Execution is in execute.cpp.
 #include "runtime/context.h"
 
+#include <algorithm>
 #include <array>
 
 #include "plan/memory_planner.h"
@@ -13,6 +14,14 @@ namespace {
 constexpr size_t kAlignment = 64;
 
 size_t align(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+template <class Predicate>
+bool all_symbols(const Constraint& constraint, const Predicate& predicate) {
+  std::vector<SymbolId> used;
+  constraint.a.collect_symbols(used);
+  constraint.b.collect_symbols(used);
+  return std::all_of(used.begin(), used.end(), predicate);
+}
 
 std::string dims_text(std::span<const int64_t> dims) { return to_string(to_shape(dims)); }
 
@@ -49,6 +58,12 @@ Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
     for (plan::TensorId id : plan_.steps[i].inputs) steps_[i].late |= is_late(id);
     for (plan::TensorId id : plan_.steps[i].outputs) steps_[i].late |= is_late(id);
   }
+  for (uint32_t i = 0; i < plan_.constraints.size(); ++i) {
+    const bool early = all_symbols(plan_.constraints[i],
+                                   [&](SymbolId id) { return plan_.symbols[id].source != SymbolSource::computed; });
+    (early ? early_constraints_ : late_constraints_).push_back(i);
+  }
+  due_.reserve(late_constraints_.size());  // running allocates nothing
 }
 
 bool Context::is_late(plan::TensorId id) const {
@@ -197,6 +212,28 @@ Result<> Context::bind_input_values() {
   return {};
 }
 
+Result<> Context::check_constraint(const Constraint& constraint) const {
+  const std::optional<int64_t> a = constraint.a.evaluate(symbols_), b = constraint.b.evaluate(symbols_);
+  if (a && b && holds(constraint.relation, *a, *b)) return {};
+  std::vector<std::string> names;
+  for (const Symbol& symbol : plan_.symbols) names.push_back(symbol.name);
+  const auto text = [](std::optional<int64_t> value) { return value ? std::to_string(*value) : "no value"; };
+  return fail(ErrorCode::shapes_inconsistent, "{} needs {}, but these shapes give {} and {}", constraint.where,
+              to_string(constraint, names), text(a), text(b));
+}
+
+// Constraints on sizes that steps have computed are checked as soon as the last of them is known.
+Result<> Context::check_due_constraints() {
+  for (size_t i = due_.size(); i-- > 0;) {
+    const Constraint& constraint = plan_.constraints[due_[i]];
+    if (!all_symbols(constraint, [&](SymbolId id) { return symbols_[id] != Expr::kUnbound; })) continue;
+    due_[i] = due_.back();
+    due_.pop_back();
+    LATHE_TRY(check_constraint(constraint));
+  }
+  return {};
+}
+
 Result<> Context::prepare() {
   if (prepared_) {  // shape inputs may have changed behind their addresses
     bool same = true;
@@ -212,6 +249,7 @@ Result<> Context::prepare() {
   symbols_.assign(symbols_.size(), Expr::kUnbound);
   LATHE_TRY(bind_input_dims());
   LATHE_TRY(bind_input_values());
+  for (const uint32_t i : early_constraints_) LATHE_TRY(check_constraint(plan_.constraints[i]));
   LATHE_TRY(plan::check_windows(plan_, symbols_));
   LATHE_TRY(place_arena());
   workspace_bytes_ = 0;

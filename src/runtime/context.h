@@ -62,6 +62,8 @@ class Context {
   Result<> bind_symbol(SymbolId symbol, int64_t value, std::string_view what);
   Result<> bind_input_dims();
   Result<> bind_input_values();
+  Result<> check_constraint(const Constraint& constraint) const;
+  Result<> check_due_constraints();
   Result<> prepare();
   Result<> place_arena();
   Result<> prepare_step(size_t step);
@@ -97,6 +99,8 @@ class Context {
   std::vector<void*> addresses_;                 // per binding
   std::vector<OutputAllocator> allocators_;
   std::vector<int64_t> symbols_;
+  std::vector<uint32_t> early_constraints_, late_constraints_;  // of the plan: known before or only while running
+  std::vector<uint32_t> due_;                                   // late ones that this run has not checked yet
   std::vector<int64_t> shape_values_;  // values of shape inputs that prepare() saw, in binding order
   std::vector<StepState> steps_;
   std::vector<size_t> offsets_;  // of arena buffers

@@ -71,6 +71,7 @@ Result<> Context::execute(Queue& queue, bool wait) {
   LATHE_TRY(provide_memory());
   for (SymbolId id = 0; id < plan_.symbols.size(); ++id)
     if (plan_.symbols[id].source == SymbolSource::computed) symbols_[id] = Expr::kUnbound;
+  due_ = late_constraints_;
   LATHE_TRY(provide_outputs());
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(queue));
   last_queue_ = &queue;
@@ -247,7 +248,7 @@ Result<> Context::read_counts(const plan::Step& step, Queue& queue) {
       return fail(ErrorCode::execution_failed, "step '{}': the values select what does not exist", step.name);
     symbols_[count.symbol] = value;
   }
-  return {};
+  return check_due_constraints();
 }
 
 // What could not be prepared before the steps ahead had run: sizes, workspace, the outputs' memory.
@@ -302,7 +303,7 @@ Result<> Context::bind_computed(const plan::Tensor& tensor, const Dims& dims) {
       return fail(ErrorCode::execution_failed, "tensor '{}' came out with dims {}, its plan expects {}", tensor.name,
                   to_string(to_shape(dims)), to_string(tensor.dims));
   }
-  return {};
+  return check_due_constraints();
 }
 
 // A step's operand on the host: itself, or a copy of what lies in the device's memory.

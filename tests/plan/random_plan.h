@@ -38,6 +38,8 @@ class PlanGenerator {
     }
     close_lifetimes();
     add_profiles();
+    plan.constraints.push_back({Relation::at_most, 16, width(), "pooling 'p'"});
+    if (pick(2) == 0) plan.constraints.push_back({Relation::equal, mod(batch() * width(), 2), 0, "reshape 'r'"});
     plan.metadata = {{"author", "test"}, {"labels", std::string(pick(40), 'x')}};
     plan.weights = owned_.weights;
     if (modules > 0) add_launches(modules);

@@ -72,6 +72,11 @@ void expect_same(const Plan& a, const Plan& b) {
   }
   ASSERT_EQ(a.profiles.size(), b.profiles.size());
   for (size_t i = 0; i < a.profiles.size(); ++i) EXPECT_EQ(a.profiles[i].symbols, b.profiles[i].symbols);
+  ASSERT_EQ(a.constraints.size(), b.constraints.size());
+  for (size_t i = 0; i < a.constraints.size(); ++i) {
+    EXPECT_EQ(a.constraints[i], b.constraints[i]);
+    EXPECT_EQ(a.constraints[i].where, b.constraints[i].where);
+  }
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (size_t i = 0; i < a.tensors.size(); ++i) {
     EXPECT_EQ(a.tensors[i].name, b.tensors[i].name);
