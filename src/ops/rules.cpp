@@ -26,7 +26,7 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::st
 namespace {
 
 // Networks that add features of several scales would multiply the expression with every addition.
-constexpr uint32_t kMaxBroadcastSize = 64;
+constexpr uint32_t kMaxBroadcastSize = 1024;
 
 Expr broadcast_dim(InferContext& context, const Expr& a, const Expr& b) {
   if (a == b || b == Expr(1)) return a;
