@@ -124,7 +124,8 @@ class Layer {
     if (!c.has(input) || c.failed()) return;
     const Shape& shape = c.input(input)->shape();
     bool fits = shape.size() == want.size();
-    for (size_t d = 0; fits && d < want.size(); ++d) fits = may_equal(shape[d], want[d]);
+    for (size_t d = 0; fits && d < want.size(); ++d)
+      fits = decide({Relation::equal, shape[d], want[d], {}}, {}).value_or(true);  // the ops state what is open
     if (!fits) c.invalid("{} has shape {}, expected {}", name, to_string(shape), to_string(want));
   }
   void check_shapes() {

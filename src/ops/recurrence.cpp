@@ -11,11 +11,11 @@ namespace {
 enum Input : size_t { kX, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes };
 constexpr const char* kNames[] = {"x", "r", "bias", "lengths", "initial h", "initial c", "peepholes"};
 
-Result<> require_shape(const InferContext& context, size_t input, const Shape& want) {
+Result<> require_shape(InferContext& context, size_t input, const Shape& want) {
   if (!context.has(input)) return {};
   const Shape& shape = context.shape(input);
   bool fits = shape.size() == want.size();
-  for (size_t d = 0; fits && d < shape.size(); ++d) fits = may_equal(shape[d], want[d]);
+  for (size_t d = 0; fits && d < shape.size(); ++d) fits = context.assume_equal(shape[d], want[d]);
   if (fits) return {};
   return fail(ErrorCode::shape_mismatch, "{} (input {}) has shape {}, but it must be {}", kNames[input], input,
               to_string(shape), to_string(want));
