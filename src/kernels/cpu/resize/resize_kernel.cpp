@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/resize/samples.h"
 
@@ -87,6 +88,27 @@ Walk::Walk(const TensorArg& x, const TensorArg& y, uint32_t resized, const Table
   }
 }
 
+// Rows are fast where they are contiguous in x and y alike: an x that lies in another order is copied first.
+bool lies_otherwise(const TensorArg& x, const TensorArg& y) {
+  for (int d = 0; d < y.rank; ++d)
+    if (y.strides[d] == 1 && y.dims[d] > 1) return x.strides[d] != 1 && x.dims[d] > 1;
+  return false;
+}
+
+// A dense tensor of x's dims in y's order, without memory yet.
+TensorArg in_order_of(const TensorArg& y, const TensorArg& x) {
+  int order[kMaxRank];
+  for (int d = 0; d < x.rank; ++d) {
+    int i = d;
+    for (; i > 0 && std::abs(y.strides[order[i - 1]]) < std::abs(y.strides[d]); --i) order[i] = order[i - 1];
+    order[i] = d;
+  }
+  TensorArg dense = x;
+  int64_t stride = 1;
+  for (int i = x.rank; i-- > 0; stride *= x.dims[order[i]]) dense.strides[order[i]] = stride;
+  return dense;
+}
+
 class ResizeKernel final : public Kernel {
  public:
   // `scales`, of the resized dimensions, only with a rule, by which the tables are made while running.
@@ -96,8 +118,8 @@ class ResizeKernel final : public Kernel {
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
     Tables tables;
-    const size_t own = make_tables(inputs, outputs[0], nullptr, tables);
-    const Walk walk(inputs[0], outputs[0], axes_, tables);
+    const size_t own = make_tables(inputs, outputs[0], nullptr, tables) + copy_bytes(inputs[0], outputs[0]);
+    const Walk walk(as_read(inputs[0], outputs[0]), outputs[0], axes_, tables);
     return own + (walk.channels.extent == 1 ? thread_bytes(walk) * static_cast<size_t>(threads) : 0);
   }
   void run(const Launch& launch) const override;
@@ -107,6 +129,12 @@ class ResizeKernel final : public Kernel {
   static size_t row_bytes(const Walk& walk) { return round_up(static_cast<size_t>(walk.row.x_extent) * sizeof(float)); }
   static size_t index_bytes(const Walk& walk) {
     return round_up(static_cast<size_t>(walk.row.extent * walk.row.taps) * sizeof(int32_t));
+  }
+  static TensorArg as_read(const TensorArg& x, const TensorArg& y) {
+    return lies_otherwise(x, y) ? in_order_of(y, x) : x;
+  }
+  static size_t copy_bytes(const TensorArg& x, const TensorArg& y) {
+    return lies_otherwise(x, y) ? round_up(static_cast<size_t>(x.volume()) * sizeof(float)) : 0;
   }
   static size_t thread_bytes(const Walk& walk) { return row_bytes(walk) + index_bytes(walk); }
   static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -182,7 +210,7 @@ Result<> ResizeKernel::check(std::span<const TensorArg> inputs, std::span<const 
   }
   Tables tables;
   make_tables(inputs, y, nullptr, tables);
-  if (Walk(x, y, axes_, tables).outer_taps > kMaxBlend)
+  if (Walk(as_read(x, y), y, axes_, tables).outer_taps > kMaxBlend)
     return fail(ErrorCode::attribute_invalid, "resize: more than {} taps for one element", kMaxBlend);
   return {};
 }
@@ -249,13 +277,19 @@ void resize_row(const Walk& walk, const RowTaps& outer, const float* x, int64_t 
 }
 
 void ResizeKernel::run(const Launch& launch) const {
-  if (launch.outputs[0].volume() == 0) return;
+  const TensorArg& output = launch.outputs[0];
+  if (output.volume() == 0) return;
   Tables tables;
-  std::byte* const own_memory =
-      launch.workspace + make_tables(launch.inputs, launch.outputs[0], launch.workspace, tables);
-  const Walk walk(launch.inputs[0], launch.outputs[0], axes_, tables);
-  const float* x = launch.inputs[0].as<float>();
-  float* y = launch.outputs[0].as<float>();
+  std::byte* own_memory = launch.workspace + make_tables(launch.inputs, output, launch.workspace, tables);
+  TensorArg input = as_read(launch.inputs[0], output);
+  if (lies_otherwise(launch.inputs[0], output)) {
+    input.data = own_memory;
+    copy_tensor(input, launch.inputs[0], launch.pool);
+    own_memory += copy_bytes(launch.inputs[0], output);
+  }
+  const Walk walk(input, output, axes_, tables);
+  const float* x = input.as<float>();
+  float* y = output.as<float>();
   const int64_t work = walk.outer_taps * walk.row.taps * walk.channels.extent;
   const int64_t grain = std::max<int64_t>(1, kMinTaskLoads / work);
   launch.pool.parallel_for(walk.total, grain, [&](int64_t begin, int64_t end, int worker) {
