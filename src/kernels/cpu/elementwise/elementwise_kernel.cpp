@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/loop_nest.h"
+
+namespace lathe::cpu {
+namespace {
+
+using namespace elementwise;
+
+constexpr int64_t kMinTaskElements = 4096;  // about 5 us
+constexpr size_t kMaxInputs = 3;
+
+// How many inputs the function has; 0 = there is no such function.
+size_t inputs_of(Function function) {
+  switch (function) {
+#define LATHE_ELEMENT_UNARY(name, number) \
+  case Function::name:                    \
+    return 1;
+#define LATHE_ELEMENT_BINARY(name, number) \
+  case Function::name:                     \
+    return 2;
+#define LATHE_ELEMENT_OTHER(name, number) \
+  case Function::name:                    \
+    return Function::name == Function::select ? 3 : 1;
+#include "kernels/cpu/elementwise/elementwise.def"
+#undef LATHE_ELEMENT_UNARY
+#undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_OTHER
+  }
+  return 0;
+}
+
+bool gives_truth(Function function) {
+  return (function >= Function::equal && function <= Function::less_equal) || function == Function::is_nan ||
+         function == Function::is_inf;
+}
+
+// Floats compute these in f32 where that rounds as f64 would, and libraries' functions in f64.
+bool is_exact_in_f32(Function function) {
+  switch (function) {
+    case Function::add:
+    case Function::sub:
+    case Function::mul:
+    case Function::div:
+    case Function::max:
+    case Function::min:
+    case Function::sqrt:
+    case Function::recip:
+    case Function::abs:
+    case Function::neg:
+    case Function::ceil:
+    case Function::floor:
+    case Function::round:
+    case Function::sign:
+      return true;
+    default:
+      return gives_truth(function);
+  }
+}
+
+bool takes_integers(Function function) {
+  return inputs_of(function) == 2 || function == Function::abs || function == Function::neg ||
+         function == Function::sign || function == Function::logical_not || function == Function::bitwise_not ||
+         function == Function::clip || function == Function::cast;
+}
+
+bool takes_floats(Function function) {
+  return !(function >= Function::bitwise_and && function <= Function::shift_right) &&
+         !(function >= Function::logical_and && function <= Function::logical_xor) &&
+         function != Function::logical_not && function != Function::bitwise_not && function != Function::clip;
+}
+
+// The lane of the inputs; nothing when the function does not take their types.
+std::optional<Lane> lane_of(Function function, std::span<const TensorArg> inputs, DType to) {
+  bool floating = false, wide = false;
+  for (const TensorArg& input : inputs) {
+    floating |= is_floating(input.dtype);
+    wide |= is_floating(input.dtype) && input.dtype == DType::f64;
+  }
+  if (!floating) {
+    if (!takes_integers(function)) return std::nullopt;
+    return inputs[0].dtype == DType::u64 ? Lane::u64 : Lane::i64;
+  }
+  if (!takes_floats(function)) return std::nullopt;
+  const bool mixed = inputs.size() == 2 && inputs[0].dtype != inputs[1].dtype;
+  if (mixed && function != Function::pow) return std::nullopt;
+  const bool in_f32 = function == Function::cast ? is_floating(to) : is_exact_in_f32(function);
+  return in_f32 && !wide ? Lane::f32 : Lane::f64;
+}
+
+class ElementwiseKernel final : public Kernel {
+ public:
+  ElementwiseKernel(Function function, int64_t x, int64_t y) : function_(function), x_(x), y_(y) {}
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  void run(const Launch& launch) const override;
+
+ private:
+  Result<> check_types(std::span<const TensorArg> inputs, DType to) const;
+
+  const Function function_;
+  const int64_t x_, y_;
+};
+
+Result<> ElementwiseKernel::check_types(std::span<const TensorArg> inputs, DType to) const {
+  const auto refuse = [&] {
+    return fail(ErrorCode::type_mismatch, "elementwise: function {} does not make {} of {}",
+                static_cast<int64_t>(function_), name_of(to), name_of(inputs.back().dtype));
+  };
+  if (function_ == Function::select) {
+    const bool fits = inputs[0].dtype == DType::boolean && inputs[1].dtype == to && inputs[2].dtype == to;
+    return fits ? Result<>() : refuse();
+  }
+  const std::optional<Lane> lane = lane_of(function_, inputs, to);
+  if (!lane) return refuse();
+  const DType wanted = gives_truth(function_) ? DType::boolean : inputs[0].dtype;
+  if (function_ != Function::cast && to != wanted) return refuse();
+  if (function_ == Function::pow || inputs.size() < 2 || inputs[0].dtype == inputs[1].dtype) return {};
+  return refuse();
+}
+
+Result<> ElementwiseKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() != inputs_of(function_) || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "elementwise: {} inputs and {} outputs given to function {}",
+                inputs.size(), outputs.size(), static_cast<int64_t>(function_));
+  for (const TensorArg& input : inputs)
+    if (!broadcasts_to(input, outputs[0]))
+      return fail(ErrorCode::shape_mismatch, "elementwise: an input does not broadcast to the output's shape");
+  return check_types(inputs, outputs[0].dtype);
+}
+
+// Up to kBlock elements of one row.
+struct Piece {
+  const void* inputs[kMaxInputs] = {};
+  void* output = nullptr;
+  int64_t strides[1 + kMaxInputs] = {};  // of the output, then the inputs
+  int64_t count = 0;
+};
+
+class Functions {
+ public:
+  Functions(const Call& call, std::span<const TensorArg> inputs, DType to) : call_(call), inputs_(inputs), to_(to) {}
+
+  void run(const Piece& piece) const {
+    static const auto load = LATHE_ISA_SELECT(load_elements);
+    static const auto compute = LATHE_ISA_SELECT(compute_elements);
+    static const auto store = LATHE_ISA_SELECT(store_elements);
+    alignas(64) std::byte blocks[3][kBlock * kLaneBytes];
+    const void* lanes[2] = {};
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      lanes[i] = load(inputs_[i].dtype, piece.inputs[i], piece.strides[1 + i], piece.count, call_.from, blocks[i]);
+    if (call_.function != Function::cast) {
+      compute(call_, lanes, piece.count, blocks[2]);
+      lanes[0] = blocks[2];
+    }
+    store(call_.to, lanes[0], piece.count, to_, piece.output, piece.strides[0]);
+  }
+
+ private:
+  const Call call_;
+  const std::span<const TensorArg> inputs_;
+  const DType to_;
+};
+
+// Each piece of the walk over the output.
+template <class F>
+void for_each_piece(const Launch& launch, F&& run) {
+  const LoopNest nest = make_loop_nest(launch.outputs, launch.inputs);
+  const int inner = nest.rank - 1;
+  int64_t rows = 1;
+  for (int d = 0; d < inner; ++d) rows *= nest.dims[d];
+  const int64_t row = nest.dims[inner], pieces = (row + kBlock - 1) / kBlock;
+  const int64_t grain = std::max<int64_t>(1, kMinTaskElements * pieces / row);
+  launch.pool.parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit % pieces * kBlock;
+      int64_t offsets[1 + kMaxInputs];
+      nest.offsets(inner, unit / pieces, offsets);
+      Piece piece;
+      piece.count = std::min<int64_t>(kBlock, row - first);
+      const auto at = [&](const TensorArg& tensor, size_t k) {
+        piece.strides[k] = nest.strides[k][inner];
+        const int64_t offset = offsets[k] + first * piece.strides[k];
+        return tensor.as<std::byte>() + offset * static_cast<int64_t>(size_of(tensor.dtype));
+      };
+      piece.output = at(launch.outputs[0], 0);
+      for (size_t i = 0; i < launch.inputs.size(); ++i) piece.inputs[i] = at(launch.inputs[i], i + 1);
+      run(piece);
+    }
+  });
+}
+
+void ElementwiseKernel::run(const Launch& launch) const {
+  const TensorArg& output = launch.outputs[0];
+  if (output.volume() == 0) return;
+  if (function_ == Function::select) {
+    static const auto select = LATHE_ISA_SELECT(select_elements);
+    return for_each_piece(launch, [&](const Piece& piece) {
+      select(size_of(output.dtype), piece.inputs, piece.output, piece.strides, piece.count);
+    });
+  }
+  const Lane from = *lane_of(function_, launch.inputs, output.dtype);
+  const int bits = static_cast<int>(size_of(launch.inputs[0].dtype)) * 8;
+  const Functions functions({function_, from, gives_truth(function_) ? Lane::i64 : from, bits, x_, y_}, launch.inputs,
+                            output.dtype);
+  for_each_piece(launch, [&](const Piece& piece) { functions.run(piece); });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_elementwise(const Record& record) {
+  if (record.program || record.params.size() != 3 || inputs_of(static_cast<Function>(record.params[0])) == 0)
+    return fail(ErrorCode::plan_malformed, "elementwise: the parameters of the record are not valid");
+  return std::make_unique<ElementwiseKernel>(static_cast<Function>(record.params[0]), record.params[1],
+                                             record.params[2]);
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise ops of any element type: kernel "elementwise".
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/elementwise/elementwise.h"
+
+namespace lathe::cpu {
+namespace {
+
+using elementwise::Function;
+
+Function function_of(ElementwiseOp op) {
+  switch (op) {
+#define LATHE_ELEMENT_UNARY(name, number)
+#define LATHE_ELEMENT_BINARY(name, number) \
+  case ElementwiseOp::name:                \
+    return Function::name;
+#define LATHE_ELEMENT_OTHER(name, number)
+#include "kernels/cpu/elementwise/elementwise.def"
+#undef LATHE_ELEMENT_UNARY
+#undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_OTHER
+  }
+  return Function::add;
+}
+
+Function function_of(UnaryOp op) {
+  switch (op) {
+#define LATHE_ELEMENT_UNARY(name, number) \
+  case UnaryOp::name:                     \
+    return Function::name;
+#define LATHE_ELEMENT_BINARY(name, number)
+#define LATHE_ELEMENT_OTHER(name, number)
+#include "kernels/cpu/elementwise/elementwise.def"
+#undef LATHE_ELEMENT_UNARY
+#undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_OTHER
+  }
+  return Function::abs;
+}
+
+// A bound of clip as an integer: fractions round inwards, bounds outside the range stop at its ends.
+template <class T>
+int64_t integer_bound(double bound, bool lower) {
+  const double whole = lower ? std::ceil(bound) : std::floor(bound);
+  if (whole >= std::ldexp(1.0, std::is_signed_v<T> ? 63 : 64))
+    return static_cast<int64_t>(std::numeric_limits<T>::max());
+  if (!(whole > static_cast<double>(std::numeric_limits<T>::min())))
+    return static_cast<int64_t>(std::numeric_limits<T>::min());
+  return static_cast<int64_t>(static_cast<T>(whole));
+}
+
+// Params of the kernel; nothing where it has no function for the op.
+std::optional<std::vector<int64_t>> params_of(const Problem& problem) {
+  const auto record = [](Function function, int64_t x = 0, int64_t y = 0) {
+    return std::vector<int64_t>{static_cast<int64_t>(function), x, y};
+  };
+  if (!problem.attributes) return std::nullopt;
+  switch (problem.attributes->kind()) {
+    case OpKind::elementwise:
+      return record(function_of(problem.attrs<ElementwiseAttrs>().op));
+    case OpKind::unary: {
+      const auto& attrs = problem.attrs<UnaryAttrs>();
+      if (attrs.op == UnaryOp::is_inf) return record(Function::is_inf, attrs.detect_negative, attrs.detect_positive);
+      return record(function_of(attrs.op));
+    }
+    case OpKind::cast:
+      return record(Function::cast);
+    case OpKind::select:
+      return record(Function::select);
+    case OpKind::activation: {
+      const auto& attrs = problem.attrs<ActivationAttrs>();
+      const DType type = problem.inputs[0].dtype;
+      const bool clips = attrs.op == ActivationOp::relu || attrs.op == ActivationOp::clip;
+      if (!clips || !is_integer(type)) return std::nullopt;
+      const double low = attrs.op == ActivationOp::relu ? 0 : attrs.alpha;
+      const double high = attrs.op == ActivationOp::relu ? HUGE_VAL : attrs.beta;
+      if (type == DType::u64)
+        return record(Function::clip, integer_bound<uint64_t>(low, true), integer_bound<uint64_t>(high, false));
+      return record(Function::clip, integer_bound<int64_t>(low, true), integer_bound<int64_t>(high, false));
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+class ElementwiseTactic final : public Tactic {
+ public:
+  std::string_view name() const override { return "elementwise"; }
+
+  std::optional<std::string> refuse(const Problem& problem) const override {
+    if (!params_of(problem)) return "no function of elements";
+    if (!problem.program.is_identity()) return "this kernel has no epilogue";
+    return std::nullopt;
+  }
+
+  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+
+  Result<Emission> emit(const Problem& problem, const Config&) const override {
+    Emission emission;
+    emission.kernel = "elementwise";
+    emission.params = *params_of(problem);
+    for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
+    return emission;
+  }
+};
+
+}  // namespace
+
+const Tactic& elementwise_tactic() {
+  static const ElementwiseTactic tactic;
+  return tactic;
+}
+
+}  // namespace lathe::cpu
