@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shape/broadcast.h"
+
 namespace lathe {
 
 Result<int64_t> normalize_axis(int64_t axis, int64_t rank, std::string_view what) {
@@ -25,19 +27,11 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::st
 
 namespace {
 
-// Networks that add features of several scales would multiply the expression with every addition.
-constexpr uint32_t kMaxBroadcastSize = 1024;
-
-Expr broadcast_dim(InferContext& context, const Expr& a, const Expr& b) {
-  if (a == b || b == Expr(1)) return a;
-  if (a == Expr(1)) return b;
-  // One that is not 1 leaves the other two legal values: 1, and the same. A number says more than an expression.
-  const auto excludes_one = [&](const Expr& dim) { return context.range(dim).min > 1 || dim == Expr(0); };
-  if (a.is_constant()) return a;
-  if (b.is_constant() || excludes_one(b)) return b;
-  if (excludes_one(a)) return a;
-  Expr dim = max(a, b) * min(min(a, b), 1);
-  return dim.size() <= kMaxBroadcastSize ? dim : context.new_symbol("broadcast_dim");
+// The dimension that two broadcast to. One that cannot be 1 is it; a number says more than an expression.
+Expr broadcast_in_range(const InferContext& context, const Expr& a, const Expr& b) {
+  const auto excludes_one = [&](const Expr& dim) { return context.range(dim).min > 1; };
+  if (a.is_constant() || b.is_constant()) return broadcast_dim(a, b);
+  return excludes_one(b) ? b : excludes_one(a) ? a : broadcast_dim(a, b);
 }
 
 }  // namespace
@@ -52,7 +46,7 @@ Result<Shape> broadcast(InferContext& context, const Shape& a, const Shape& b) {
       return fail(ErrorCode::shape_mismatch,
                   "shapes {} and {} do not broadcast: aligned at the last axis, dims must be equal or one of them 1",
                   to_string(a), to_string(b));
-    out[lead + i] = broadcast_dim(context, longer[lead + i], shorter[i]);
+    out[lead + i] = broadcast_in_range(context, longer[lead + i], shorter[i]);
   }
   return out;
 }

@@ -104,7 +104,7 @@ Expr ExprAccess::make(std::vector<Term> terms, int64_t constant) {
   return e;
 }
 
-Expr ExprAccess::call(ExprKind kind, const Expr& a, const Expr& b) {
+Expr ExprAccess::call(CallKind kind, const Expr& a, const Expr& b) {
   const uint32_t depth = std::max(depth_of(a), depth_of(b)) + 1;
   const uint32_t size = a.size() + b.size() + 1;
   if (depth > kMaxExprDepth || size > kMaxExprSize) return Expr::invalid();

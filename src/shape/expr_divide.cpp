@@ -7,8 +7,10 @@
 //   floordiv(b*q + r, b) = q + floordiv(r, b)          mod(b*q + r, b) = mod(r, b)
 //   floordiv(g*a, g*b)   = floordiv(a, b)              mod(g*a, g*b)   = g * mod(a, b)
 // and for constants 0 < g, 0 < k, 0 <= r < g:
-//   floordiv(g*a + r, g*k) = floordiv(a, k)            mod(g*a + r, g*k) = g * mod(a, k) + r
+//   floordiv(g*a + r, g*k) = floordiv(a, k)
 //   floordiv(floordiv(x, g) + c, k) = floordiv(x + g*c, g*k)
+//   floordiv(-a, k) = -floordiv(a + k - 1, k)          mod(a, k) = a - k * floordiv(a, k)
+// so that what is padded to windows, h + mod(-h, 7), is 7 * floordiv(h + 6, 7), and divisible by 7.
 // Every rule calls the simplification again on smaller operands, so what no rule touches is a fixed point: the normal
 // form does not depend on how an expression was built up.
 #include <algorithm>
@@ -25,32 +27,19 @@ int64_t floor_mod(int64_t a, int64_t b) { return a % b + (((a % b != 0) && ((a <
 int64_t constant_of(const Expr& e) { return ExprAccess::constant(e); }
 const std::vector<Term>& terms_of(const Expr& e) { return ExprAccess::terms(e); }
 
-// gcd of the coefficients of all terms and `start`; INT64_MIN counts as 1, so that the gcd fits.
-int64_t content(const Expr& e, int64_t start) {
-  int64_t gcd = start == INT64_MIN ? 1 : start;
-  for (const Term& term : terms_of(e)) gcd = term.coefficient == INT64_MIN ? 1 : std::gcd(gcd, term.coefficient);
-  return gcd;
-}
-
-// (e - e mod divisor) / divisor, term by term, where `divisor` divides every term's coefficient.
-Expr divide_coefficients(const Expr& e, int64_t divisor) {
-  std::vector<Term> terms = terms_of(e);
-  for (Term& term : terms) term.coefficient /= divisor;
-  return ExprAccess::make(std::move(terms), floor_div(constant_of(e), divisor));
-}
-
 struct Split {
   Expr quotient, rest;  // e = divisor * quotient + rest
 };
 
-// Takes out of e what the positive constant divides: whole terms, and the constant's multiple.
+// Takes out of e multiples of the positive constant: what remains has coefficients of at most half of it, and a
+// constant term from 0 to below it.
 Split split_by_constant(const Expr& e, int64_t divisor) {
   std::vector<Term> quotient, rest;
   for (const Term& term : terms_of(e)) {
-    if (term.coefficient % divisor == 0)
-      quotient.push_back({term.coefficient / divisor, term.monomial});
-    else
-      rest.push_back(term);
+    int64_t times = floor_div(term.coefficient, divisor), left = floor_mod(term.coefficient, divisor);
+    if (left > divisor / 2) ++times, left -= divisor;
+    if (times != 0) quotient.push_back({times, term.monomial});
+    if (left != 0) rest.push_back({left, term.monomial});
   }
   const int64_t constant = constant_of(e);
   return {ExprAccess::make(std::move(quotient), floor_div(constant, divisor)),
@@ -127,13 +116,15 @@ Expr divide_monomial(const Expr& e, const Monomial& by) {
 
 Expr negate(const Expr& e) { return Expr(0) - e; }
 
+bool leads_negative(const Expr& e) { return terms_of(e)[0].coefficient < 0; }
+
 // floordiv(x, g) + c of `e`, if it has that form with a positive constant g.
 const Call* as_shifted_floordiv(const Expr& e) {
   if (terms_of(e).size() != 1) return nullptr;
   const Term& term = terms_of(e)[0];
   if (term.coefficient != 1 || term.monomial.size() != 1 || term.monomial[0].power != 1) return nullptr;
   const Call* call = term.monomial[0].atom.call.get();
-  return call && call->kind == ExprKind::floordiv && call->b.is_constant() ? call : nullptr;
+  return call && call->kind == CallKind::floordiv && call->b.is_constant() ? call : nullptr;
 }
 
 Expr floordiv_by_constant(const Expr& a, int64_t k) {
@@ -142,43 +133,24 @@ Expr floordiv_by_constant(const Expr& a, int64_t k) {
   const Split split = split_by_constant(a, k);
   if (!(split.quotient == Expr(0))) return split.quotient + floordiv(split.rest, Expr(k));
   const Range range = a.range({});
-  if (range.min >= 0 && range.max < k) return Expr(0);
+  if (range.min > -Range::kUnbounded && range.max < Range::kUnbounded &&
+      floor_div(range.min, k) == floor_div(range.max, k))
+    return floor_div(range.min, k);
   if (const int64_t g = content(a, k); g > 1) return floordiv(divide_coefficients(a, g), Expr(k / g));
+  if (leads_negative(a))
+    if (const Expr flipped = Expr(k - 1) - a; flipped.is_valid()) return negate(floordiv(flipped, Expr(k)));
   if (const Call* inner = as_shifted_floordiv(a)) {
     const Expr merged = inner->a + inner->b * Expr(constant_of(a));
     const Expr divisor = inner->b * Expr(k);
     if (merged.is_valid() && divisor.is_valid()) return floordiv(merged, divisor);
   }
-  return ExprAccess::call(ExprKind::floordiv, a, Expr(k));
-}
-
-// a with its coefficients reduced modulo k, and c*mod(y, m) replaced by c*y where k divides c*m.
-Expr reduce_modulo(const Expr& a, int64_t k) {
-  Expr reduced = floor_mod(constant_of(a), k);
-  for (const Term& term : terms_of(a)) {
-    const int64_t coefficient = floor_mod(term.coefficient, k);
-    const Call* call =
-        term.monomial.size() == 1 && term.monomial[0].power == 1 ? term.monomial[0].atom.call.get() : nullptr;
-    int64_t period;
-    if (call && call->kind == ExprKind::mod && call->b.is_constant() &&
-        !__builtin_mul_overflow(coefficient, constant_of(call->b), &period) && period % k == 0) {
-      reduced += call->a * Expr(coefficient);
-    } else {
-      reduced += from_term(coefficient, term.monomial);
-    }
-  }
-  return reduced;
+  return ExprAccess::call(CallKind::floordiv, a, Expr(k));
 }
 
 Expr mod_by_constant(const Expr& a, int64_t k) {
   if (k < 0) return k == INT64_MIN ? Expr::invalid() : negate(mod(negate(a), Expr(-k)));
-  if (k == 1) return Expr(0);
-  if (const Expr reduced = reduce_modulo(a, k); reduced.is_valid() && !(reduced == a)) return mod(reduced, Expr(k));
-  const Range range = a.range({});
-  if (range.min >= 0 && range.max < k) return a;
-  if (const int64_t g = content(a, k); g > 1)
-    return Expr(g) * mod(divide_coefficients(a, g), Expr(k / g)) + Expr(floor_mod(constant_of(a), g));
-  return ExprAccess::call(ExprKind::mod, a, Expr(k));
+  const Expr rest = a - Expr(k) * floordiv(a, Expr(k));
+  return rest.is_valid() ? rest : ExprAccess::call(CallKind::mod, a, Expr(k));
 }
 
 // The greatest term that divides both a and b; {1, {}} when there is none.
@@ -188,9 +160,19 @@ Term common_factor(const Expr& a, const Expr& b) {
   return {content(b, content(a, start)), intersect(common_monomial(a), common_monomial(b))};
 }
 
-bool leads_negative(const Expr& e) { return terms_of(e)[0].coefficient < 0; }
-
 }  // namespace
+
+int64_t content(const Expr& e, int64_t start) {
+  int64_t gcd = start == INT64_MIN ? 1 : start;
+  for (const Term& term : terms_of(e)) gcd = term.coefficient == INT64_MIN ? 1 : std::gcd(gcd, term.coefficient);
+  return gcd;
+}
+
+Expr divide_coefficients(const Expr& e, int64_t divisor) {
+  std::vector<Term> terms = terms_of(e);
+  for (Term& term : terms) term.coefficient /= divisor;
+  return ExprAccess::make(std::move(terms), floor_div(constant_of(e), divisor));
+}
 
 Expr floordiv(const Expr& a, const Expr& b) {
   if (!a.is_valid() || !b.is_valid()) return Expr::invalid();
@@ -214,7 +196,7 @@ Expr floordiv(const Expr& a, const Expr& b) {
   } else if (const auto quotient = divide_exactly(a, b)) {
     return *quotient;
   }
-  return ExprAccess::call(ExprKind::floordiv, a, b);
+  return ExprAccess::call(CallKind::floordiv, a, b);
 }
 
 Expr mod(const Expr& a, const Expr& b) {
@@ -240,7 +222,7 @@ Expr mod(const Expr& a, const Expr& b) {
   } else if (divide_exactly(a, b)) {
     return Expr(0);
   }
-  return ExprAccess::call(ExprKind::mod, a, b);
+  return ExprAccess::call(CallKind::mod, a, b);
 }
 
 // For a positive constant the sum form has the simpler normal form; the other holds for every sign.
@@ -248,6 +230,22 @@ Expr ceildiv(const Expr& a, const Expr& b) {
   if (const auto k = b.as_constant(); k && *k > 0)
     if (const Expr raised = a + Expr(*k - 1); raised.is_valid()) return floordiv(raised, b);
   return negate(floordiv(negate(a), b));
+}
+
+Expr call_of(CallKind kind, const Expr& a, const Expr& b) {
+  switch (kind) {
+    case CallKind::floordiv:
+      return floordiv(a, b);
+    case CallKind::mod:
+      return mod(a, b);
+    case CallKind::min:
+      return min(a, b);
+    case CallKind::max:
+      return max(a, b);
+    case CallKind::broadcast:
+      return broadcast_dim(a, b);
+  }
+  return Expr::invalid();
 }
 
 }  // namespace lathe

@@ -40,14 +40,16 @@ std::optional<Wide> evaluate_atom(const Atom& atom, std::span<const int64_t> val
   const auto a = evaluate_wide(atom.call->a, values), b = evaluate_wide(atom.call->b, values);
   if (!a || !b) return std::nullopt;
   switch (atom.call->kind) {
-    case ExprKind::min:
+    case CallKind::min:
       return std::min(*a, *b);
-    case ExprKind::max:
+    case CallKind::max:
       return std::max(*a, *b);
-    case ExprKind::floordiv:
+    case CallKind::floordiv:
       return *b == 0 ? std::nullopt : std::optional(divide_floor(*a, *b).floor);
-    case ExprKind::mod:
+    case CallKind::mod:
       return *b == 0 ? std::nullopt : std::optional(divide_floor(*a, *b).rest);
+    case CallKind::broadcast:
+      return *a == 1 ? b : *b == 1 || *a == *b ? a : std::nullopt;
   }
   return std::nullopt;
 }
@@ -69,18 +71,13 @@ std::optional<Wide> evaluate_wide(const Expr& e, std::span<const int64_t> values
 
 Expr substitute_atom(const Atom& atom, std::span<const Expr> replacements) {
   if (!atom.call) return atom.symbol < replacements.size() ? replacements[atom.symbol] : Expr::symbol(atom.symbol);
-  const Expr a = atom.call->a.substitute(replacements), b = atom.call->b.substitute(replacements);
-  switch (atom.call->kind) {
-    case ExprKind::floordiv:
-      return floordiv(a, b);
-    case ExprKind::mod:
-      return mod(a, b);
-    case ExprKind::min:
-      return min(a, b);
-    case ExprKind::max:
-      return max(a, b);
+  const CallKind kind = atom.call->kind;
+  if (kind == CallKind::min || kind == CallKind::max) {
+    std::vector<Expr> operands = operands_of(*atom.call);
+    for (Expr& operand : operands) operand = operand.substitute(replacements);
+    return combine(operands, kind);
   }
-  return Expr::invalid();
+  return call_of(kind, atom.call->a.substitute(replacements), atom.call->b.substitute(replacements));
 }
 
 // Interval arithmetic. A lower bound of -kInfinity and an upper bound of kInfinity mean "no bound". On the other side
@@ -144,18 +141,34 @@ Range mod_ranges(Range a, Range b) {
   return result;
 }
 
-Range range_of(const Atom& atom, std::span<const Range> ranges) {
+// An operand that cannot be 1 is the result, where there is one.
+Range broadcast_ranges(Range a, Range b) {
+  const auto may_be_one = [](Range range) { return range.min <= 1 && range.max >= 1; };
+  if (!may_be_one(a)) return a;
+  if (!may_be_one(b)) return b;
+  return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
+
+// How often an expression is rewritten to find a better bound; each time doubles the work.
+constexpr int kRefinements = 3;
+constexpr uint32_t kMaxRefinedSize = 200;
+
+Range range_of(const Expr& e, std::span<const Range> ranges, int refinements);
+
+Range range_of(const Atom& atom, std::span<const Range> ranges, int refinements) {
   if (!atom.call) return atom.symbol < ranges.size() ? ranges[atom.symbol] : Range{};
-  const Range a = atom.call->a.range(ranges), b = atom.call->b.range(ranges);
+  const Range a = range_of(atom.call->a, ranges, refinements), b = range_of(atom.call->b, ranges, refinements);
   switch (atom.call->kind) {
-    case ExprKind::floordiv:
+    case CallKind::floordiv:
       return divide_ranges(a, b);
-    case ExprKind::mod:
+    case CallKind::mod:
       return mod_ranges(a, b);
-    case ExprKind::min:
+    case CallKind::min:
       return {std::min(a.min, b.min), std::min(a.max, b.max)};
-    case ExprKind::max:
+    case CallKind::max:
       return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    case CallKind::broadcast:
+      return broadcast_ranges(a, b);
   }
   return {};
 }
@@ -166,6 +179,66 @@ Range power_range(Range base, uint32_t power) {
   for (uint32_t i = 1; i < power; ++i) result = multiply_ranges(result, base);
   if (power % 2 == 0) result.min = std::max<int64_t>(result.min, 0);
   return result;
+}
+
+Range intersect(Range a, Range b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
+
+// A sum with a min or max among its terms lies where the min or max of the two sums lies: that of s - max(s - 128, 0)
+// is at most 128, which the terms one by one do not tell.
+Range range_as_choice(const Expr& e, CallKind kind, std::span<const Range> ranges, int refinements) {
+  const std::vector<Expr> choices = choices_of(e, kind);
+  if (choices.empty()) return {};
+  Range total = range_of(choices[0], ranges, refinements);
+  for (size_t i = 1; i < choices.size(); ++i) {
+    const Range range = range_of(choices[i], ranges, refinements);
+    if (kind == CallKind::max)
+      total = {std::max(total.min, range.min), std::max(total.max, range.max)};
+    else
+      total = {std::min(total.min, range.min), std::min(total.max, range.max)};
+  }
+  return total;
+}
+
+// The largest quotient by a constant among the terms; null when there is none.
+const Term* largest_quotient(const Expr& e) {
+  const Term* largest = nullptr;
+  for (const Term& term : ExprAccess::terms(e)) {
+    const Call* call = term.monomial.size() == 1 ? term.monomial[0].atom.call.get() : nullptr;
+    if (!call || call->kind != CallKind::floordiv || term.monomial[0].power != 1 || !call->b.is_constant()) continue;
+    if (!largest || call->size > largest->monomial[0].atom.call->size) largest = &term;
+  }
+  return largest;
+}
+
+// A quotient without its rounding cancels: floordiv(x, k) is (x - r) / k for an r from 0 to k - 1, so that
+// 7*floordiv(x + 6, 7) - x is 6 - r, and not below 0. k times the sum is bounded, and divided again.
+Range range_without_rounding(const Expr& e, std::span<const Range> ranges, int refinements) {
+  const Term* term = largest_quotient(e);
+  if (!term) return {};
+  const Call& call = *term->monomial[0].atom.call;
+  const int64_t divisor = *call.b.as_constant();
+  const Expr scaled = (e - from_term(term->coefficient, term->monomial)) * call.b + call.a * Expr(term->coefficient);
+  if (divisor <= 0 || !scaled.is_valid()) return {};
+  const int64_t coefficient = saturate(term->coefficient);
+  const Range range = range_of(scaled, ranges, refinements);
+  const Range rest = multiply_ranges({coefficient, coefficient}, {1 - divisor, 0});
+  const Range total{add_lower(range.min, rest.min), add_upper(range.max, rest.max)};
+  return {total.min == -kInfinity ? total.min : -divide_floor<int64_t>(-total.min, divisor).floor,
+          total.max == kInfinity ? total.max : divide_floor<int64_t>(total.max, divisor).floor};
+}
+
+Range range_of(const Expr& e, std::span<const Range> ranges, int refinements) {
+  Range sum{saturate(ExprAccess::constant(e)), saturate(ExprAccess::constant(e))};
+  for (const Term& term : ExprAccess::terms(e)) {
+    Range product{saturate(term.coefficient), saturate(term.coefficient)};
+    for (const Factor& factor : term.monomial)
+      product = multiply_ranges(product, power_range(range_of(factor.atom, ranges, refinements), factor.power));
+    sum = {add_lower(sum.min, product.min), add_upper(sum.max, product.max)};
+  }
+  if (ExprAccess::terms(e).empty() || refinements == 0 || e.size() > kMaxRefinedSize) return sum;
+  for (const CallKind kind : {CallKind::min, CallKind::max})
+    sum = intersect(sum, range_as_choice(e, kind, ranges, refinements - 1));
+  return intersect(sum, range_without_rounding(e, ranges, refinements - 1));
 }
 
 }  // namespace
@@ -195,15 +268,8 @@ Expr Expr::substitute(std::span<const Expr> replacements) const {
 
 Range Expr::range(std::span<const Range> ranges) const {
   if (!valid_) return {};
-  Range sum{saturate(constant_), saturate(constant_)};
-  if (!poly_) return sum;
-  for (const Term& term : poly_->terms) {
-    Range product{saturate(term.coefficient), saturate(term.coefficient)};
-    for (const Factor& factor : term.monomial)
-      product = multiply_ranges(product, power_range(range_of(factor.atom, ranges), factor.power));
-    sum = {add_lower(sum.min, product.min), add_upper(sum.max, product.max)};
-  }
-  return sum;
+  if (!poly_) return {saturate(constant_), saturate(constant_)};
+  return range_of(*this, ranges, kRefinements);
 }
 
 }  // namespace lathe

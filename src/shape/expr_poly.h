@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "shape/expr.h"
+#include "shape/broadcast.h"
 
 namespace lathe {
 
@@ -16,8 +16,10 @@ inline constexpr uint32_t kMaxExprSize = 4096;  // nodes, shared ones counted ea
 inline constexpr uint32_t kMaxExprDepth = 64;   // nested floordiv/mod/min/max
 inline constexpr uint32_t kMaxDegree = 64;
 
+enum class CallKind : uint8_t { floordiv, mod, min, max, broadcast };
+
 struct Call {
-  ExprKind kind;
+  CallKind kind;
   Expr a, b;
   uint64_t hash;
   uint32_t size;
@@ -56,12 +58,27 @@ struct ExprAccess {
   static Expr with_constant(const Expr& e, int64_t constant);  // the same terms, another constant term
   // Terms must be sorted and merged; computes hash and size, checks the limits.
   static Expr make(std::vector<Term> terms, int64_t constant);
-  static Expr call(ExprKind kind, const Expr& a, const Expr& b);  // the atom, without simplification
+  static Expr call(CallKind kind, const Expr& a, const Expr& b);  // the atom, without simplification
 };
 
 std::strong_ordering compare(const Expr& a, const Expr& b);  // total, structural, the same on every run
 std::strong_ordering compare(const Atom& a, const Atom& b);
 std::strong_ordering compare(const Monomial& a, const Monomial& b);  // graded lexicographic: a monomial order
+
+// The min or max of these, simplified; there is at least one.
+Expr combine(std::span<const Expr> operands, CallKind kind);
+Expr call_of(CallKind kind, const Expr& a, const Expr& b);  // floordiv(a, b) and so on, simplified
+// The operands of a chain of one kind: max(max(x, y), z) has x, y and z.
+std::vector<Expr> operands_of(const Call& call);
+
+// The operands of a sum that is a min or max of sums, as one of its terms is one: s - max(s - 128, 0) is the min of s
+// and 128. Empty when no term makes it one, or several do.
+std::vector<Expr> choices_of(const Expr& e, CallKind kind);
+
+// gcd of the coefficients of all terms and `start`; INT64_MIN counts as 1, so that the gcd fits.
+int64_t content(const Expr& e, int64_t start);
+// (e - e mod divisor) / divisor, term by term, where `divisor` divides every term's coefficient.
+Expr divide_coefficients(const Expr& e, int64_t divisor);
 
 Monomial multiply(const Monomial& a, const Monomial& b);
 // a / b when b divides a (the quotient may be empty, that is 1).

@@ -3,7 +3,8 @@
 //
 //   sum     = ["-"] product { ("+" | "-") product }
 //   product = factor { "*" factor }
-//   factor  = number | "s" number | function "(" sum "," sum ")" | "(" sum ")" | "-" factor
+//   factor  = number | "s" number | function "(" sum "," sum { "," sum } ")" | "(" sum ")" | "-" factor
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -12,18 +13,24 @@
 namespace lathe {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"floordiv", "mod", "min", "max"};
+constexpr std::array<std::string_view, 5> kNames = {"floordiv", "mod", "min", "max", "broadcast"};
 
 void print(const Expr& e, std::span<const std::string> names, std::string& out);
 
+void print(CallKind kind, const std::vector<Expr>& operands, std::span<const std::string> names, std::string& out) {
+  out += kNames[static_cast<size_t>(kind)];
+  out += '(';
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (i > 0) out += ", ";
+    print(operands[i], names, out);
+  }
+  out += ')';
+}
+
 void print(const Atom& atom, std::span<const std::string> names, std::string& out) {
   if (atom.call) {
-    out += kNames[static_cast<size_t>(atom.call->kind)];
-    out += '(';
-    print(atom.call->a, names, out);
-    out += ", ";
-    print(atom.call->b, names, out);
-    out += ')';
+    const bool chain = atom.call->kind == CallKind::min || atom.call->kind == CallKind::max;
+    print(atom.call->kind, chain ? operands_of(*atom.call) : std::vector{atom.call->a, atom.call->b}, names, out);
   } else if (atom.symbol < names.size() && !names[atom.symbol].empty()) {
     out += names[atom.symbol];
   } else {
@@ -44,7 +51,37 @@ void print_sign(bool negative, std::string& out, size_t start) {
     out += negative ? " - " : " + ";
 }
 
+// A sum that is shorter as a min or max is shown as one: s - max(s - 128, 0) as min(s, 128).
+bool print_choice(const Expr& e, CallKind kind, std::span<const std::string> names, std::string& out) {
+  std::vector<Expr> choices = choices_of(e, kind);
+  uint64_t size = 0;
+  for (const Expr& choice : choices) size += choice.size() + 1;
+  if (choices.empty() || size > e.size() || !(combine(choices, kind) == e)) return false;
+  std::sort(choices.begin(), choices.end(), [](const Expr& a, const Expr& b) { return compare(a, b) < 0; });
+  print(kind, choices, names, out);
+  return true;
+}
+
+// A number beside a rest of a division is shown as one: h - 7*floordiv(h, 7) as mod(h, 7).
+bool print_mod(const Expr& e, std::span<const std::string> names, std::string& out) {
+  for (const Term& term : ExprAccess::terms(e)) {
+    const Call* call = term.monomial.size() == 1 ? term.monomial[0].atom.call.get() : nullptr;
+    if (!call || call->kind != CallKind::floordiv || !call->b.is_constant()) continue;
+    const int64_t factor = term.coefficient == INT64_MIN ? 0 : -term.coefficient / *call->b.as_constant();
+    const Expr rest = e - Expr(factor) * mod(call->a, call->b);
+    if (!rest.is_constant() || factor == 0) continue;
+    if (factor != 1) out += factor == -1 ? "-" : fmt::format("{}*", factor);
+    print(CallKind::mod, {call->a, call->b}, names, out);
+    const int64_t constant = *rest.as_constant();
+    if (constant != 0) out += fmt::format(" {} {}", constant < 0 ? '-' : '+', magnitude(constant));
+    return true;
+  }
+  return false;
+}
+
 void print(const Expr& e, std::span<const std::string> names, std::string& out) {
+  if (print_mod(e, names, out)) return;
+  if (print_choice(e, CallKind::max, names, out) || print_choice(e, CallKind::min, names, out)) return;
   const size_t start = out.size();
   for (const Term& term : ExprAccess::terms(e)) {
     print_sign(term.coefficient < 0, out, start);
@@ -170,31 +207,25 @@ class Parser {
     for (size_t kind = 0; kind < kNames.size(); ++kind) {
       if (!text_.substr(position_).starts_with(kNames[kind])) continue;
       position_ += kNames[kind].size();
-      return call(static_cast<ExprKind>(kind));
+      return call(static_cast<CallKind>(kind));
     }
     set_error("expected a number, a symbol, a function or '('");
     return Expr();
   }
 
-  Expr call(ExprKind kind) {
+  Expr call(CallKind kind) {
     expect('(', "expected '('");
-    Expr a = sum();
-    if (failed_ || !a.is_valid()) return a;
-    expect(',', "expected ','");
-    Expr b = sum();
-    if (failed_ || !b.is_valid()) return b;
+    const bool chain = kind == CallKind::min || kind == CallKind::max;
+    std::vector<Expr> operands;
+    do {
+      operands.push_back(sum());
+      if (failed_ || !operands.back().is_valid()) return operands.back();
+      if (operands.size() == 1) expect(',', "expected ','");
+    } while (!failed_ && (operands.size() == 1 || (chain && accept(','))));
+    if (failed_) return Expr();
     expect(')', "expected ')'");
-    switch (kind) {
-      case ExprKind::floordiv:
-        return floordiv(a, b);
-      case ExprKind::mod:
-        return mod(a, b);
-      case ExprKind::min:
-        return min(a, b);
-      case ExprKind::max:
-        return max(a, b);
-    }
-    return Expr::invalid();
+    if (chain) return combine(operands, kind);
+    return call_of(kind, operands[0], operands[1]);
   }
 
   std::string_view text_;

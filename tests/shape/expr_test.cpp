@@ -6,6 +6,8 @@
 #include <array>
 #include <random>
 
+#include "shape/broadcast.h"
+
 namespace lathe {
 namespace {
 
@@ -65,6 +67,22 @@ TEST(Expr, NormalFormProvesEquality) {
   EXPECT_EQ(max(n, n), n);
   EXPECT_EQ(max(n + 1, n), n + 1);
   EXPECT_EQ(min(min(n, 3), 5), min(n, 3));
+  EXPECT_EQ(min(n, 3) + max(n - 3, 0), n);  // what a roll cuts off and puts back
+  EXPECT_EQ(n - max(n - 7, 0), min(n, 7));
+  EXPECT_EQ(max(n - max(n - 1, 0), 0), max(min(n, 1), 0));
+  EXPECT_EQ(max(max(n, 0) - 3, 0), max(n - 3, 0));
+  EXPECT_EQ(max(n, h) + min(n, h), n + h);
+  EXPECT_EQ(max(max(n, h), w + 1), max(n, max(w + 1, h)));
+  EXPECT_EQ(min(2 * n, 4), 2 * min(n, 2));
+  EXPECT_EQ(min(n + 5, h + 5), min(n, h) + 5);
+  EXPECT_EQ(n + mod(0 - n, 7), 7 * floordiv(n + 6, 7));  // padded to windows
+  EXPECT_EQ(mod(n + mod(6 * n, 7), 7), Expr(0));
+  EXPECT_EQ(floordiv(0 - n, 4), 0 - ceildiv(n, 4));
+  EXPECT_EQ(max(n, n + mod(h, 8)), n + mod(h, 8));
+  EXPECT_EQ(broadcast_dim(broadcast_dim(n, h), n), broadcast_dim(h, n));
+  EXPECT_EQ(broadcast_dim(n, broadcast_dim(h, w)), broadcast_dim(broadcast_dim(n, h), w));
+  EXPECT_EQ(broadcast_dim(1, n), n);
+  EXPECT_EQ(broadcast_dim(49, 49 * n).as_constant(), 49);
   EXPECT_FALSE(floordiv(n, h) == floordiv(h, n));
   EXPECT_FALSE(floordiv(3 * n, 2) == n);
   EXPECT_FALSE(n == h);
@@ -90,6 +108,16 @@ TEST(Expr, EvaluateRefusesWhatHasNoValue) {
   EXPECT_EQ((s(0) + INT64_MIN).evaluate(values), -1);
 }
 
+TEST(Expr, BroadcastHasNoValueWhereDimensionsDoNotMeet) {
+  const Expr e = broadcast_dim(s(0), s(1));
+  for (const auto& [values, expected] : std::vector<std::pair<std::array<int64_t, 2>, std::optional<int64_t>>>{
+           {{1, 7}, 7}, {{7, 1}, 7}, {{7, 7}, 7}, {{0, 1}, 0}, {{2, 7}, std::nullopt}, {{0, 7}, std::nullopt}})
+    EXPECT_EQ(e.evaluate(values), expected) << values[0] << " " << values[1];
+  EXPECT_EQ(e.range(std::array{Range{2, 8}, Range{0, 99}}), (Range{2, 8}));
+  EXPECT_EQ(e.range(std::array{Range{0, 8}, Range{1, 4}}), (Range{0, 8}));
+  EXPECT_EQ(*parse_expr(broadcast_dim(e, s(2) + 1).to_string()), broadcast_dim(e, s(2) + 1));
+}
+
 TEST(Expr, TextForm) {
   const Expr e = 2 * s(0) * s(1) + floordiv(s(2) + 1, 2) + 3;
   EXPECT_EQ(e.to_string(), "2*s0*s1 + floordiv(s2 + 1, 2) + 3");
@@ -102,6 +130,12 @@ TEST(Expr, TextForm) {
        {"-9223372036854775808", "s0 - 9223372036854775808", "-9223372036854775808*s0", "9223372036854775807"})
     EXPECT_EQ(parse_expr(text)->to_string(), text);
   EXPECT_EQ(*parse_expr(" -(s0-2) * - s1"), (s(0) - 2) * s(1));
+  EXPECT_EQ(min(s(0), 128).to_string(), "min(s0, 128)");
+  EXPECT_EQ(mod(s(0), 7).to_string(), "mod(s0, 7)");
+  EXPECT_EQ((3 - 2 * mod(s(0) + 1, 7)).to_string(), "-2*mod(s0 + 1, 7) + 3");
+  EXPECT_EQ((4 * ceildiv(s(0), 4)).to_string(), "4*floordiv(s0 + 3, 4)");
+  EXPECT_EQ(max(min(s(0), s(1)), 2).to_string(), "max(min(s0, s1), 2)");
+  EXPECT_EQ(max(max(s(0), s(1)), 2).to_string(), "max(s0, s1, 2)");
 }
 
 TEST(Expr, ParserRefusesNonsense) {
@@ -141,6 +175,9 @@ TEST(Expr, Ranges) {
   EXPECT_EQ(floordiv(s(1), 2).range(ranges), (Range{-2, 2}));
   EXPECT_EQ(mod(s(2), 7).range(ranges), (Range{0, 6}));
   EXPECT_EQ(min(s(2), 7).range(ranges), (Range{0, 7}));
+  EXPECT_EQ((s(2) - mod(s(2), 7)).range(ranges), (Range{0, Range::kUnbounded}));
+  EXPECT_EQ((7 * floordiv(s(2) + 24, 28) - floordiv(s(2), 4)).range(ranges), (Range{0, 6}));
+  EXPECT_EQ((min(s(2), 128) - min(s(2), 64)).range(ranges), (Range{0, 64}));
   EXPECT_EQ(s(9).range(ranges), Range{});
   EXPECT_EQ((s(0) * INT64_MAX).range(ranges).max, Range::kUnbounded);
 }
@@ -173,7 +210,7 @@ class Generator {
   }
 
   Sample next(int depth) {
-    const int64_t choice = pick(0, depth == 0 ? 2 : 11);
+    const int64_t choice = pick(0, depth == 0 ? 2 : 12);
     if (choice == 0) return leaf(pick(-12, 12));
     if (choice <= 2) {
       const auto id = static_cast<SymbolId>(pick(0, 3));
@@ -197,6 +234,9 @@ class Generator {
         return {mod(a.expr, b.expr), y == 0 ? std::nullopt : keep(defined, x - y * floor_of(x, y))};
       case 10:
         return {min(a.expr, b.expr), keep(defined, std::min(x, y))};
+      case 11:
+        return {broadcast_dim(a.expr, b.expr),
+                x == 1 || y == 1 || x == y ? keep(defined, x == 1 ? y : x) : std::nullopt};
       default:
         return {max(a.expr, b.expr), keep(defined, std::max(x, y))};
     }
@@ -218,7 +258,7 @@ class Generator {
 
 TEST(ExprProperty, SimplificationKeepsValues) {
   int defined = 0;
-  for (uint32_t seed = 0; seed < 60000; ++seed) {
+  for (uint32_t seed = 0; seed < 66000; ++seed) {
     Generator generator(seed);
     const Sample sample = generator.next(2 + static_cast<int>(seed % 4));
     if (!sample.value) continue;
