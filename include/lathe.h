@@ -68,6 +68,17 @@ TENSORRTAPI bool setLayerOutputType(nvinfer1::IBuilderConfig& config, const char
 inline constexpr nvinfer1::TacticSource kCUBLAS_LT = static_cast<nvinfer1::TacticSource>(16);
 inline constexpr nvinfer1::TacticSource kCUDNN = static_cast<nvinfer1::TacticSource>(17);
 
+// Device code is compiled by processes of their own, so that a compiler that crashes or hangs costs one candidate for
+// one step, and a warning. They run the program `lathe-compiler`, which lies beside the library (in ../bin,
+// ../libexec/lathe or the same folder), or where the environment variable LATHE_COMPILER says; `program` overrides
+// both.
+// "" compiles in this process, one kernel at a time; so does a build that cannot start processes, with one warning.
+// nullptr: the default. False when out of memory.
+TENSORRTAPI bool setCompiler(nvinfer1::IBuilderConfig& config, const char* program) noexcept;
+// What one kernel may take: seconds of processor time (60; also of standing still), and MiB of memory of the process
+// that compiles it (4096). Nothing limits compiling in this process. False where either is not positive.
+TENSORRTAPI bool setCompilerLimits(nvinfer1::IBuilderConfig& config, double seconds, int64_t mebibytes) noexcept;
+
 // Threads that CPU engines are tuned for. 0: all cores this process may use (default). False when negative.
 TENSORRTAPI bool setCpuThreads(nvinfer1::IBuilderConfig& config, int32_t threads) noexcept;
 

@@ -140,7 +140,9 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   }
   TargetBuild target;
   const LibrarySources libraries{settings.has(kCUBLAS_LT), settings.has(kCUDNN)};
-  LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries));
+  cuda::ToolchainOptions toolchain = settings.toolchain;
+  toolchain.log = options.log;
+  LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries, toolchain));
   if (options.fuse_narrow_types) options.passes.precision = settings.precision;  // elsewhere it does not pay
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
   options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;

@@ -38,6 +38,7 @@ void BuilderConfig::reset() noexcept {
   budget_seconds = fresh.budget_seconds;
   target.swap(fresh.target);
   cpu_threads = fresh.cpu_threads;
+  toolchain = fresh.toolchain;
   precision = fresh.precision;
   int8 = fresh.int8;
   constraints = fresh.constraints;

@@ -7,6 +7,7 @@
 
 #include "api/builder_core.h"
 #include "api/timing_cache.h"
+#include "device/cuda/toolchain.h"
 #include "lathe.h"
 #include "passes/pass.h"
 
@@ -27,8 +28,9 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   double budget_seconds = -1;
   std::string target = "cpu";
   int32_t cpu_threads = 0;
-  DType precision = DType::f32;  // what f32 may be narrowed to
-  bool int8 = false;             // a quantised network is expected
+  cuda::ToolchainOptions toolchain;  // for device code
+  DType precision = DType::f32;      // what f32 may be narrowed to
+  bool int8 = false;                 // a quantised network is expected
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;
   std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win
 

@@ -97,11 +97,12 @@ Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, 
   return open_current();
 }
 
-Result<> TargetBuild::prepare(std::string_view target, int cpu_threads, BuildOptions& options, LibrarySources sources) {
-  if (target.starts_with("cuda-")) return prepare_cuda(target, find_device_for(target), options, sources);
+Result<> TargetBuild::prepare(std::string_view target, int cpu_threads, BuildOptions& options, LibrarySources sources,
+                              const cuda::ToolchainOptions& toolchain) {
+  if (target.starts_with("cuda-")) return prepare_cuda(target, find_device_for(target), options, sources, toolchain);
   if (!target.starts_with("cuda")) return prepare_cpu(target, cpu_threads, options);
   LATHE_ASSIGN(std::shared_ptr<Device> device, open_target(target));
-  return prepare_cuda(device->target(), device, options, sources);
+  return prepare_cuda(device->target(), device, options, sources, toolchain);
 }
 
 Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, BuildOptions& options) {
@@ -119,8 +120,8 @@ Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, Buil
 }
 
 Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Device> device, BuildOptions& options,
-                                   LibrarySources sources) {
-  LATHE_ASSIGN(compiler_, cuda::NvrtcCompiler::create(target, cuda::headers()));
+                                   LibrarySources sources, const cuda::ToolchainOptions& toolchain) {
+  LATHE_ASSIGN(compiler_, cuda::NvrtcCompiler::create(target, cuda::headers(), toolchain));
   options.tactics = cuda::cuda_tactics();
   options.counted = &cuda::select_tactic();
   options.target = target;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "build/build.h"
+#include "device/cuda/toolchain.h"
 
 namespace lathe::api {
 
@@ -24,12 +25,13 @@ struct LibrarySources {
 class TargetBuild {
  public:
   // Fills in tactics, the device to measure on, the compiler, keys. `target` as in setTarget().
-  Result<> prepare(std::string_view target, int cpu_threads, BuildOptions& options, LibrarySources sources = {});
+  Result<> prepare(std::string_view target, int cpu_threads, BuildOptions& options, LibrarySources sources = {},
+                   const cuda::ToolchainOptions& toolchain = {});
 
  private:
   Result<> prepare_cpu(std::string_view target, int threads, BuildOptions& options);
   Result<> prepare_cuda(std::string_view target, std::shared_ptr<Device> device, BuildOptions& options,
-                        LibrarySources sources);
+                        LibrarySources sources, const cuda::ToolchainOptions& toolchain);
 
   std::unique_ptr<Compiler> compiler_;
   std::vector<std::unique_ptr<Tactic>> library_tactics_;

@@ -125,6 +125,28 @@ bool setLayerOutputType(nv::IBuilderConfig& config, const char* layer, int32_t o
   });
 }
 
+bool setCompiler(nv::IBuilderConfig& config, const char* program) noexcept {
+  return api::guarded(silent(), "setCompiler", [&]() -> Result<> {
+    std::optional<std::string> path;
+    if (program) path = program;
+    static_cast<BuilderConfig&>(config).toolchain.program = std::move(path);
+    return {};
+  });
+}
+
+bool setCompilerLimits(nv::IBuilderConfig& config, double seconds, int64_t mebibytes) noexcept {
+  return api::guarded(silent(), "setCompilerLimits", [&]() -> Result<> {
+    constexpr int64_t kMost = int64_t{1} << 40;
+    if (!(seconds > 0) || mebibytes <= 0 || mebibytes > kMost)
+      return fail(ErrorCode::config_invalid, "{} s and {} MiB are no limits for a kernel's compilation", seconds,
+                  mebibytes);
+    cuda::ToolchainOptions& toolchain = static_cast<BuilderConfig&>(config).toolchain;
+    toolchain.seconds = seconds;
+    toolchain.memory = static_cast<size_t>(mebibytes) << 20;
+    return {};
+  });
+}
+
 const char* getTarget(const nv::IBuilderConfig& config) noexcept {
   return static_cast<const BuilderConfig&>(config).target.c_str();
 }

@@ -222,7 +222,8 @@ Result<> Emitter::emit_copy(TensorId from, TensorId to, std::string name, const 
     LATHE_ASSIGN(const Choice choice, choose(problem));
     if (mode_ == Mode::survey) return {};
     if (!choice.tactic)
-      return fail(ErrorCode::internal, "no kernel does the copy '{}' ({})", step.name, to_text(problem));
+      return fail(ErrorCode::no_tactic, "no kernel does the copy '{}' ({}): {}", step.name, to_text(problem),
+                  choice.refusals.empty() ? "none is known" : choice.refusals.back());
     LATHE_ASSIGN(const Emission emission, choice.tactic->emit(problem, choice.config));
     LATHE_TRY(describe_kernel(problem, choice, emission, step));
   }

@@ -6,16 +6,35 @@
 namespace lathe {
 
 Result<Modules::Module> Modules::find(const std::string& source) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto it = modules_.find(source); it != modules_.end()) return it->second;
-  }
   if (!compiler_) return fail(ErrorCode::no_tactic, "this build has no compiler for device code");
-  Result<std::vector<std::byte>> bytes = compiler_->compile(source);
-  Result<Module> module = bytes ? Result<Module>(std::make_shared<const std::vector<std::byte>>(*std::move(bytes)))
-                                : Result<Module>(tl::unexpected(std::move(bytes).error()));
+  std::unique_lock lock(mutex_);
+  const auto [it, is_first] = modules_.try_emplace(source);
+  std::optional<Result<Module>>& module = it->second;
+  if (!is_first) {
+    compiled_.wait(lock, [&] { return module.has_value(); });
+    return *module;
+  }
+  lock.unlock();
+  Result<Module> made = tl::unexpected(Error{ErrorCode::out_of_memory, "", {}});
+  try {
+    made = compile(source);
+  } catch (...) {
+    settle(module, std::move(made));
+    throw;
+  }
+  return settle(module, std::move(made));
+}
+
+Result<Modules::Module> Modules::compile(const std::string& source) const {
+  LATHE_ASSIGN(std::vector<std::byte> bytes, compiler_->compile(source));
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
+const Result<Modules::Module>& Modules::settle(std::optional<Result<Module>>& module, Result<Module> made) {
   const std::lock_guard lock(mutex_);
-  return modules_.emplace(source, std::move(module)).first->second;
+  module.emplace(std::move(made));
+  compiled_.notify_all();
+  return *module;
 }
 
 std::vector<std::span<const std::byte>> StepModules::code() const {

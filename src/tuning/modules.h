@@ -2,9 +2,11 @@
 // Compiled device code by source text: what the tuner tried and the builder then emits is compiled once.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +22,17 @@ class Modules {
   // Without a compiler every request fails.
   explicit Modules(Compiler* compiler) : compiler_(compiler) {}
 
-  // Compiles what is not there yet; a failure is kept like code.
+  // Compiles what is not there yet, each source once however many threads ask; a failure is kept like code.
   Result<Module> find(const std::string& source);
 
  private:
+  Result<Module> compile(const std::string& source) const;
+  const Result<Module>& settle(std::optional<Result<Module>>& module, Result<Module> made);
+
   Compiler* compiler_;
   std::mutex mutex_;
-  std::map<std::string, Result<Module>> modules_;
+  std::condition_variable compiled_;
+  std::map<std::string, std::optional<Result<Module>>> modules_;  // empty while the first to ask compiles
 };
 
 // An emission's launches with their modules, as a step's record needs them.

@@ -234,6 +234,7 @@ void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
   const auto it = job.candidates.begin() + static_cast<ptrdiff_t>(candidate);
   options_.log->print(Severity::warning, "{} {} is left out for {}: {}", it->tactic->name(), it->config.text, job.text,
                       error.message);
+  job.choice.refusals.push_back(fmt::format("{} {}: {}", it->tactic->name(), it->config.text, error.message));
   job.candidates.erase(it);
 }
 

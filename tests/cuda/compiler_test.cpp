@@ -212,7 +212,9 @@ const Result<std::unique_ptr<const Nvrtc>>& real_nvrtc() {
 class NvrtcTest : public CacheTest {
  protected:
   Result<std::unique_ptr<NvrtcCompiler>> compiler(std::string_view target = "cuda-sm_90") {
-    return NvrtcCompiler::create(**real_nvrtc(), target, kHeaders, folder_.string());
+    ToolchainOptions options;
+    options.nvrtc = {(*real_nvrtc())->path};
+    return NvrtcCompiler::create(target, kHeaders, options, folder_.string());
   }
   size_t files() const {
     size_t count = 0;

@@ -28,15 +28,13 @@ class EmulatedStackTest : public FakeDeviceTest {
     if (!on_gpu_) FakeDeviceTest::TearDown();
   }
   Result<std::vector<std::byte>> compile() {
-    std::vector<std::string> names = {FAKE_NVRTC};
-    if (on_gpu_) names = nvrtc_names();
-    LATHE_ASSIGN(nvrtc_, open_nvrtc(names));
+    ToolchainOptions options;
+    if (!on_gpu_) options.nvrtc = {FAKE_NVRTC};
     LATHE_ASSIGN(const auto device, open_device(0));
-    LATHE_ASSIGN(const auto compiler, NvrtcCompiler::create(*nvrtc_, device->target(), headers(), ""));
+    LATHE_ASSIGN(const auto compiler, NvrtcCompiler::create(device->target(), headers(), options, ""));
     return compiler->compile(kSource);
   }
   const bool on_gpu_ = std::getenv("LATHE_TEST_GPU") != nullptr;
-  std::unique_ptr<const Nvrtc> nvrtc_;
 };
 
 TEST_F(EmulatedStackTest, CompilesLoadsRunsAndReplays) {

@@ -46,7 +46,7 @@ class Architectures : public testing::TestWithParam<int> {
 };
 
 TEST_P(Architectures, EveryHeaderAlone) {
-  const auto compiler = NvrtcCompiler::create(target(), headers(), default_cache_folder());
+  const auto compiler = NvrtcCompiler::create(target(), headers());
   ASSERT_TRUE(compiler) << compiler.error().to_string();
   for (const Header& header : headers()) {
     const std::string source =

@@ -2,6 +2,7 @@
 // NVRTC, the compiler of device code: a table of its functions, filled when something is first compiled.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,23 +25,31 @@ enum nvrtcResult : int {
 };
 using nvrtcProgram = struct _nvrtcProgram*;
 
-struct Nvrtc {
+struct NvrtcInfo {
+  std::string path;  // of the library
+  int32_t major = 0, minor = 0;
+  std::vector<int32_t> architectures;  // that it compiles for: 75, 80...
+  template <class Visit>
+  void fields(Visit&& visit) {
+    visit(path, major, minor, architectures);
+  }
+  bool operator==(const NvrtcInfo&) const = default;
+};
+
+struct Nvrtc : NvrtcInfo {
 #define LATHE_NVRTC_FUNCTION(name, parameters) nvrtcResult(*name) parameters = nullptr;
 #include "device/cuda/nvrtc.def"
 #undef LATHE_NVRTC_FUNCTION
-  std::string path;  // of the library
-  int major = 0, minor = 0;
-  std::vector<int> architectures;  // that it compiles for: 75, 80...
 };
 
 // Opens the first of `names` that is there; one that is loaded already comes first.
 Result<std::unique_ptr<const Nvrtc>> open_nvrtc(std::span<const std::string> names);
 
-// The process's NVRTC: what the environment variable LATHE_NVRTC names, or version 13 or 12 of the system's. Opened at
-// the first call that succeeds, never closed.
+// Opened in this process, at the first call that succeeds, and never closed.
 Result<const Nvrtc*> nvrtc();
 
-// Where nvrtc() looks, in order.
+// Where NVRTC is looked for, in order: what the environment variable LATHE_NVRTC names, or version 13 or 12 of the
+// system's; before them one that this process has loaded already.
 std::vector<std::string> nvrtc_names();
 
 }  // namespace lathe::cuda

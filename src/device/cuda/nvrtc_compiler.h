@@ -10,7 +10,7 @@
 #include "device/cuda/architecture.h"
 #include "device/cuda/cubin_cache.h"
 #include "device/cuda/include_closure.h"
-#include "device/cuda/nvrtc.h"
+#include "device/cuda/toolchain.h"
 #include "device/device.h"
 
 namespace lathe::cuda {
@@ -20,22 +20,20 @@ class NvrtcCompiler : public Compiler {
   // `target` as Device::target() says it: "cuda-sm_90". `headers` outlive the compiler. Fails where no NVRTC is found
   // that knows it.
   static Result<std::unique_ptr<NvrtcCompiler>> create(std::string_view target, std::span<const SourceHeader> headers,
+                                                       const ToolchainOptions& options = {},
                                                        std::string cache_folder = default_cache_folder());
-
-  // The same with an NVRTC other than the process's.
-  static Result<std::unique_ptr<NvrtcCompiler>> create(const Nvrtc& nvrtc, std::string_view target,
-                                                       std::span<const SourceHeader> headers, std::string cache_folder);
 
   Result<std::vector<std::byte>> compile(std::string_view source) override;
 
  private:
-  NvrtcCompiler(const Nvrtc& nvrtc, const Architecture& architecture, std::span<const SourceHeader> headers,
-                std::string cache_folder);
-  Digest key_of(std::string_view source) const;
-  Result<std::vector<std::byte>> compile_anew(std::string_view source) const;
-  Result<> check(nvrtcResult result, nvrtcProgram program) const;
+  NvrtcCompiler(std::unique_ptr<Toolchain> toolchain, const Architecture& architecture,
+                std::span<const SourceHeader> headers, std::string cache_folder);
+  CompileRequest request_for(std::string_view source) const;
+  Digest key_of(const CompileRequest& request) const;
+  Result<std::vector<std::byte>> compile_anew(const CompileRequest& request) const;
+  Result<> check(const Compiled& compiled) const;
 
-  const Nvrtc& nvrtc_;
+  const std::unique_ptr<Toolchain> toolchain_;
   const Architecture& architecture_;
   std::span<const SourceHeader> headers_;
   std::vector<std::string> options_;

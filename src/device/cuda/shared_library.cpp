@@ -31,6 +31,16 @@ Result<SharedLibrary> SharedLibrary::open(std::span<const std::string> names, Er
   return fail(code, "{}", reasons);
 }
 
+std::optional<std::string> SharedLibrary::find_loaded(std::span<const std::string> names) {
+  for (const std::string& name : names)
+    if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) {
+      std::string path = path_of(handle, name);
+      dlclose(handle);
+      return path;
+    }
+  return std::nullopt;
+}
+
 void* SharedLibrary::symbol(const char* name) const { return dlsym(handle_, name); }
 
 std::vector<std::string> toolkit_names(const char* variable, const std::vector<std::string>& files) {

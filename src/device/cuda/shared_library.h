@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ class SharedLibrary {
  public:
   // The first of `names` that opens; one that is loaded already comes before all others. Fails with what each said.
   static Result<SharedLibrary> open(std::span<const std::string> names, ErrorCode code);
+
+  // The path of the first of `names` that is loaded in this process, by whoever did that.
+  static std::optional<std::string> find_loaded(std::span<const std::string> names);
 
   void* symbol(const char* name) const;  // null where the library lacks it
   const std::string& path() const { return path_; }

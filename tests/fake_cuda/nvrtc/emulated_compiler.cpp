@@ -75,7 +75,8 @@ std::vector<std::string> command_line(const fs::path& folder) {
           "-llathe_emulator"};
 }
 
-// Its exit status; what it says goes to the file `log`.
+// Its exit status; what it says goes to the file `log`. Looking at it now and then, rather than waiting, shows those
+// who watch this process that it is alive.
 int run(const std::vector<std::string>& command, const fs::path& log) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -87,8 +88,11 @@ int run(const std::vector<std::string>& command, const fs::path& log) {
   pid_t child = 0;
   const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return -1;
   int status = -1;
-  if (error != 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+  pid_t ended;
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0) usleep(2000);
+  if (ended != child || !WIFEXITED(status)) return -1;
   return WEXITSTATUS(status);
 }
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libnvrtc.so whose cubins are shared objects for the emulator. Options are checked for form and otherwise ignored.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -25,6 +30,37 @@ struct FakeProgram {
   std::map<std::string, std::string> headers;
   emulator::Compiled compiled;
 };
+
+// FAKE_NVRTC_FAULT="crash:text" makes the compiler crash at every source that holds the text. The other faults: it
+// exits, hangs, spins, eats memory, or says megabytes. "load" needs no text: NVRTC itself cannot be used.
+bool is_faulty(const std::string& source, const char* fault) {
+  const char* wanted = std::getenv("FAKE_NVRTC_FAULT");
+  const size_t length = std::strlen(fault);
+  return wanted && std::strncmp(wanted, fault, length) == 0 && wanted[length] == ':' &&
+         source.find(wanted + length + 1) != std::string::npos;
+}
+
+void misbehave(FakeProgram& program) {
+  if (is_faulty(program.source, "crash")) raise(SIGSEGV);
+  if (is_faulty(program.source, "exit")) _exit(7);
+  while (is_faulty(program.source, "hang")) pause();
+  for (volatile unsigned turns = 0; is_faulty(program.source, "spin");) turns = turns + 1;
+  while (is_faulty(program.source, "memory")) {
+    constexpr size_t kPiece = 64 << 20;
+    std::memset(new char[kPiece], 1, kPiece);
+  }
+  if (is_faulty(program.source, "log"))
+    program.compiled.log = "first line\n" + std::string(64 << 20, 'x') + "\nptxas info: 8 bytes spill stores\n";
+  if (is_faulty(program.source, "noise"))
+    for (int descriptor = 0; descriptor < 3; ++descriptor)
+      while (write(descriptor, "noise\n", 6) < 0 && errno == EINTR) {
+      }
+}
+
+[[gnu::constructor]] void load() {
+  const char* wanted = std::getenv("FAKE_NVRTC_FAULT");
+  if (wanted && std::strcmp(wanted, "load") == 0) raise(SIGSEGV);
+}
 
 }  // namespace
 
@@ -87,6 +123,7 @@ EXPORT Status nvrtcCompileProgram(FakeProgram* program, int num_options, const c
       return kInvalidOption;
     }
   program->compiled = emulator::compile(program->source, program->headers);
+  misbehave(*program);
   return program->compiled.ok ? kSuccess : kCompilationFailed;
 }
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "device/cuda/compiler_worker.h"
+
+namespace lathe::cuda {
+namespace {
+
+// After so many losses before any kernel is compiled, NVRTC does not work at all.
+constexpr int kHopeless = 8;
+
+void tell_in_process(Log* log, const Error& reason) {
+  if (log)
+    log->print(Severity::warning,
+               "kernels are compiled in this process, one at a time, for no process can be started for that: {}",
+               reason.message);
+}
+
+class WorkerPool final : public Toolchain {
+ public:
+  // What a worker said of the NVRTC that these options lead to, or a new one says.
+  static Result<std::unique_ptr<Toolchain>> open(const std::string& program, const ToolchainOptions& options) {
+    Known& known = known_nvrtc();
+    const std::pair key{program, options.nvrtc};
+    {
+      const std::lock_guard lock(known.mutex);
+      if (const auto it = known.by_names.find(key); it != known.by_names.end())
+        return std::make_unique<WorkerPool>(program, options, it->second);
+    }
+    LATHE_ASSIGN(std::unique_ptr<CompilerWorker> first, CompilerWorker::start(program, options));
+    auto pool = std::make_unique<WorkerPool>(program, options, first->nvrtc());
+    pool->idle_.push_back(std::move(first));
+    const std::lock_guard lock(known.mutex);
+    known.by_names.insert_or_assign(key, pool->nvrtc_);
+    return pool;
+  }
+
+  WorkerPool(std::string program, ToolchainOptions options, NvrtcInfo nvrtc)
+      : program_(std::move(program)), options_(std::move(options)), nvrtc_(std::move(nvrtc)), most_(options_.workers) {
+    if (most_ == 0) most_ = std::max(1u, std::thread::hardware_concurrency());
+    idle_.reserve(most_);  // giving a worker back needs no memory
+  }
+
+  const NvrtcInfo& nvrtc() const override { return nvrtc_; }
+
+  Result<Compiled> compile(const CompileRequest& request) override {
+    Turn turn(*this);
+    LATHE_TRY(begin(turn));
+    if (!turn.worker) return instead_->value()->compile(request);
+    Result<Compiled> compiled = turn.worker->compile(request);
+    turn.is_well = compiled.has_value();
+    return compiled;
+  }
+
+ private:
+  struct Known {
+    std::mutex mutex;
+    std::map<std::pair<std::string, std::vector<std::string>>, NvrtcInfo> by_names;
+  };
+  static Known& known_nvrtc() {
+    static auto& known = *new Known;  // for threads that outlive main()
+    return known;
+  }
+
+  // A caller's place among those who compile, and its worker. However the turn ends, a worker that has not answered is
+  // ended with it.
+  struct Turn {
+    explicit Turn(WorkerPool& of) : pool(of) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { pool.end(*this); }
+
+    WorkerPool& pool;
+    std::unique_ptr<CompilerWorker> worker;
+    bool is_counted = false, is_well = false;
+  };
+
+  // Without a worker in the end: compile in this process.
+  Result<> begin(Turn& turn) {
+    while (true) {
+      LATHE_TRY(wait_for_place(turn));
+      if (!turn.is_counted || turn.worker) return {};
+      Result<std::unique_ptr<CompilerWorker>> started = CompilerWorker::start(program_, options_);
+      if (!started && started.error().code == ErrorCode::invalid_state) {
+        do_without(turn, started.error());
+        continue;
+      }
+      if (!started) return fail(std::move(started).error());
+      if (!((*started)->nvrtc() == nvrtc_))
+        return fail(ErrorCode::nvrtc_unsuitable, "'{}' was replaced while it was in use", nvrtc_.path);
+      turn.worker = *std::move(started);
+      return {};
+    }
+  }
+
+  Result<> wait_for_place(Turn& turn) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return instead_ || busy_ < most_; });
+    if (instead_) return *instead_ ? Result<>() : fail(instead_->error());
+    if (lost_ >= kHopeless)
+      return fail(ErrorCode::kernel_compile_failed, "the compiler has ended {} times and has compiled nothing", lost_);
+    ++busy_;
+    turn.is_counted = true;
+    while (!idle_.empty() && !turn.worker) {
+      if (idle_.back()->is_ours()) turn.worker = std::move(idle_.back());
+      idle_.pop_back();
+    }
+    return {};
+  }
+
+  // No further process can be started: those that run have to do, or this one.
+  void do_without(Turn& turn, const Error& refused) {
+    const std::lock_guard lock(mutex_);
+    turn.is_counted = false;
+    --busy_;
+    most_ = busy_ + idle_.size();
+    if (most_ > 0 || instead_) return;
+    instead_.emplace(open_in_process(options_.nvrtc));
+    tell_in_process(options_.log, refused);
+    changed_.notify_all();
+  }
+
+  void end(Turn& turn) {
+    if (!turn.is_counted) return;
+    if (!turn.is_well) turn.worker.reset();  // takes a moment
+    const std::lock_guard lock(mutex_);
+    --busy_;
+    if (turn.is_well)
+      lost_ = std::numeric_limits<int>::min();
+    else
+      ++lost_;
+    if (turn.worker) idle_.push_back(std::move(turn.worker));
+    changed_.notify_one();
+  }
+
+  const std::string program_;
+  const ToolchainOptions options_;
+  const NvrtcInfo nvrtc_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t most_;  // workers at one time
+  size_t busy_ = 0;
+  int lost_ = 0;  // before the first kernel was compiled
+  std::vector<std::unique_ptr<CompilerWorker>> idle_;
+  std::optional<Result<std::unique_ptr<Toolchain>>> instead_;  // of workers, when none can be had
+};
+
+Result<std::unique_ptr<Toolchain>> open_pool(const std::string& program, const ToolchainOptions& given) {
+  ToolchainOptions options = given;
+  if (options.nvrtc.empty()) options.nvrtc = nvrtc_names();
+  Result<std::unique_ptr<Toolchain>> pool = WorkerPool::open(program, options);
+  if (pool || pool.error().code != ErrorCode::nvrtc_missing || !given.nvrtc.empty()) return pool;
+  // This program's own search path (DT_RPATH) may lead to one.
+  const Result<const Nvrtc*> found = nvrtc();
+  if (!found) return pool;
+  options.nvrtc = {(*found)->path};
+  return WorkerPool::open(program, options);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Toolchain>> open_toolchain(const ToolchainOptions& options) {
+  const Result<std::string> program = compiler_program(options.program);
+  if (program && program->empty()) return open_in_process(options.nvrtc);
+  Result<std::unique_ptr<Toolchain>> pool = program ? open_pool(*program, options) : fail(program.error());
+  if (pool || pool.error().code != ErrorCode::invalid_state) return pool;
+  tell_in_process(options.log, pool.error());
+  return open_in_process(options.nvrtc);
+}
+
+}  // namespace lathe::cuda
