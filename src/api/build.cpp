@@ -94,20 +94,6 @@ std::string describe(const BuildReport& report, const plan::Plan& plan, double s
   return json.indented();
 }
 
-// Settings that a plan for this machine's CPU cannot honour: an error, or a warning where the result is right anyway.
-Result<> check_settings(const BuilderConfig& settings, Log& log) {
-  constexpr std::pair<nv::BuilderFlag, const char*> kIgnored[] = {
-      {nv::BuilderFlag::kREFIT, "kREFIT"},
-      {nv::BuilderFlag::kREFIT_IDENTICAL, "kREFIT_IDENTICAL"},
-      {nv::BuilderFlag::kREFIT_INDIVIDUAL, "kREFIT_INDIVIDUAL"},
-      {nv::BuilderFlag::kSTRIP_PLAN, "kSTRIP_PLAN"},
-      {nv::BuilderFlag::kWEIGHT_STREAMING, "kWEIGHT_STREAMING"},
-      {nv::BuilderFlag::kVERSION_COMPATIBLE, "kVERSION_COMPATIBLE"}};
-  for (const auto& [flag, name] : kIgnored)
-    if (settings.has(flag)) log.print(Severity::warning, "BuilderFlag::{} is not supported and has no effect", name);
-  return {};
-}
-
 void warn_unless_quantized(const ir::Graph& graph, Log& log) {
   for (const auto& node : graph.nodes())
     for (const ir::Value* input : node->inputs())
@@ -130,7 +116,6 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   if (definition.graph().outputs().empty())
     return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
 
-  LATHE_TRY(check_settings(settings, definition.reporter().log()));
   BuildOptions options;
   options.log = &definition.reporter().log();
   for (const OptimizationProfile* profile : settings.profiles()) {

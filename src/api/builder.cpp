@@ -19,7 +19,10 @@ nv::IBuilderConfig* Builder::createBuilderConfig() noexcept {
 
 nv::INetworkDefinition* Builder::createNetworkV2(nv::NetworkDefinitionCreationFlags flags) noexcept {
   return guarded(core_->entry(), "IBuilder::createNetworkV2", static_cast<nv::INetworkDefinition*>(nullptr),
-                 [&]() -> Result<nv::INetworkDefinition*> { return new NetworkDefinition(core_, flags); });
+                 [&]() -> Result<nv::INetworkDefinition*> {
+                   LATHE_TRY(core_->notices.consult_flags<nv::NetworkDefinitionCreationFlag>(flags, 0, log()));
+                   return new NetworkDefinition(core_, flags);
+                 });
 }
 
 nv::IOptimizationProfile* Builder::createOptimizationProfile() noexcept {
@@ -28,6 +31,14 @@ nv::IOptimizationProfile* Builder::createOptimizationProfile() noexcept {
                    core_->profiles.push_back(std::make_unique<OptimizationProfile>(core_->reporter));
                    return core_->profiles.back().get();
                  });
+}
+
+void Builder::setGpuAllocator(nv::IGpuAllocator* allocator) noexcept {
+  guarded(core_->entry(), "IBuilder::setGpuAllocator", [&]() -> Result<> {
+    if (allocator) LATHE_TRY(core_->notices.consult(SettingId::IBuilder_setGpuAllocator, log()));
+    core_->allocator = allocator;
+    return {};
+  });
 }
 
 void Builder::reset() noexcept {
@@ -39,6 +50,7 @@ void Builder::reset() noexcept {
 bool Builder::setMaxThreads(int32_t maxThreads) noexcept {
   return guarded(core_->entry(), "IBuilder::setMaxThreads", [&]() -> Result<> {
     if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
+    if (maxThreads != 1) LATHE_TRY(core_->notices.consult(SettingId::IBuilder_setMaxThreads, log()));
     core_->max_threads = maxThreads;
     return {};
   });

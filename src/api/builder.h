@@ -16,7 +16,7 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
 
   int32_t getMaxDLABatchSize() const noexcept override { return 0; }
   int32_t getNbDLACores() const noexcept override { return 0; }
-  void setGpuAllocator(nv::IGpuAllocator* allocator) noexcept override { core_->allocator = allocator; }
+  void setGpuAllocator(nv::IGpuAllocator* allocator) noexcept override;
   nv::IBuilderConfig* createBuilderConfig() noexcept override;
   nv::INetworkDefinition* createNetworkV2(nv::NetworkDefinitionCreationFlags flags) noexcept override;
   nv::IOptimizationProfile* createOptimizationProfile() noexcept override;
@@ -38,6 +38,7 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
                                                         nv::IHostMemory*& kernelText) noexcept override;
 
  private:
+  Log& log() const { return core_->reporter->log(); }
   Result<std::vector<std::byte>> build(nv::INetworkDefinition& network, nv::IBuilderConfig& config);
 
   std::shared_ptr<BuilderCore> core_;

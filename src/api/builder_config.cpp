@@ -7,50 +7,120 @@
 
 namespace lathe::api {
 
-BuilderConfig::BuilderConfig(std::shared_ptr<BuilderCore> core) : core_(std::move(core)) {
-  mImpl = this;
-  std::fill(std::begin(pools_), std::end(pools_), SIZE_MAX);
-}
+BuilderConfig::BuilderConfig(std::shared_ptr<BuilderCore> core) : core_(std::move(core)) { mImpl = this; }
 
 void BuilderConfig::reset() noexcept {
-  BuilderConfig fresh(core_);
+  values_ = Values();
+  static_cast<OwnSettings&>(*this) = OwnSettings();
   profiles_.clear();
   plugins_.clear();
-  timing_cache_ = nullptr;
-  monitor_ = nullptr;
-  profile_stream_ = nullptr;
-  flags_ = fresh.flags_;
-  tactic_sources_ = fresh.tactic_sources_;
-  preview_ = fresh.preview_;
-  std::copy(std::begin(fresh.pools_), std::end(fresh.pools_), std::begin(pools_));
-  capability_ = fresh.capability_;
-  default_device_ = fresh.default_device_;
-  verbosity_ = fresh.verbosity_;
-  compatibility_ = fresh.compatibility_;
-  platform_ = fresh.platform_;
-  tiling_ = fresh.tiling_;
-  avg_timing_ = fresh.avg_timing_;
-  dla_core_ = fresh.dla_core_;
-  level_ = fresh.level_;
-  aux_streams_ = fresh.aux_streams_;
-  max_tactics_ = fresh.max_tactics_;
-  l2_limit_ = fresh.l2_limit_;
-  budget_seconds = fresh.budget_seconds;
-  target.swap(fresh.target);
-  cpu_threads = fresh.cpu_threads;
-  toolchain = fresh.toolchain;
-  precision = fresh.precision;
-  int8 = fresh.int8;
-  constraints = fresh.constraints;
-  layer_types.clear();
+  device_set_.clear();
 }
 
-void BuilderConfig::setAvgTimingIterations(int32_t avgTiming) noexcept {
-  guarded(entry(), "IBuilderConfig::setAvgTimingIterations", [&]() -> Result<> {
-    if (avgTiming < 1) return fail(ErrorCode::config_invalid, "{} iterations; at least 1 is needed", avgTiming);
-    avg_timing_ = avgTiming;
+template <class T>
+bool BuilderConfig::put(SettingId id, T Values::*to, std::type_identity_t<T> value, const Result<>& check) noexcept {
+  return guarded(entry(), setting_of(id).name, [&]() -> Result<> {
+    LATHE_TRY(check);
+    if constexpr (std::is_enum_v<T>) LATHE_TRY(notices_.consult(value, log()));
+    if (value != Values().*to) LATHE_TRY(notices_.consult(id, log()));
+    values_.*to = value;
     return {};
   });
+}
+
+void BuilderConfig::put_flags(SettingId id, nv::BuilderFlags flags) noexcept {
+  guarded(entry(), setting_of(id).name, [&]() -> Result<> {
+    LATHE_TRY(notices_.consult_flags<nv::BuilderFlag>(flags, Values().flags, log()));
+    values_.flags = flags;
+    return {};
+  });
+}
+
+void BuilderConfig::setFlags(nv::BuilderFlags builderFlags) noexcept {
+  put_flags(SettingId::IBuilderConfig_setFlags, builderFlags);
+}
+
+void BuilderConfig::setFlag(nv::BuilderFlag builderFlag) noexcept {
+  put_flags(SettingId::IBuilderConfig_setFlag, values_.flags | bit_of(builderFlag));
+}
+
+void BuilderConfig::clearFlag(nv::BuilderFlag builderFlag) noexcept {
+  put_flags(SettingId::IBuilderConfig_clearFlag, values_.flags & ~bit_of(builderFlag));
+}
+
+void BuilderConfig::setEngineCapability(nv::EngineCapability capability) noexcept {
+  put(SettingId::IBuilderConfig_setEngineCapability, &Values::capability, capability);
+}
+
+void BuilderConfig::setDeviceType(const nv::ILayer* layer, nv::DeviceType deviceType) noexcept {
+  guarded(entry(), "IBuilderConfig::setDeviceType", [&]() -> Result<> {
+    if (!layer) return fail(ErrorCode::invalid_argument, "the layer is null");
+    LATHE_TRY(notices_.consult(deviceType, log()));
+    device_set_.insert(layer);
+    return {};
+  });
+}
+
+void BuilderConfig::setDefaultDeviceType(nv::DeviceType deviceType) noexcept {
+  put(SettingId::IBuilderConfig_setDefaultDeviceType, &Values::default_device, deviceType);
+}
+
+void BuilderConfig::setDLACore(int32_t dlaCore) noexcept {
+  put(SettingId::IBuilderConfig_setDLACore, &Values::dla_core, dlaCore);
+}
+
+void BuilderConfig::setProfileStream(const cudaStream_t stream) noexcept {
+  put(SettingId::IBuilderConfig_setProfileStream, &Values::profile_stream, stream);
+}
+
+void BuilderConfig::setProfilingVerbosity(nv::ProfilingVerbosity verbosity) noexcept {
+  put(SettingId::IBuilderConfig_setProfilingVerbosity, &Values::verbosity, verbosity);
+}
+
+void BuilderConfig::setHardwareCompatibilityLevel(nv::HardwareCompatibilityLevel level) noexcept {
+  put(SettingId::IBuilderConfig_setHardwareCompatibilityLevel, &Values::compatibility, level);
+}
+
+void BuilderConfig::setRuntimePlatform(nv::RuntimePlatform runtimePlatform) noexcept {
+  put(SettingId::IBuilderConfig_setRuntimePlatform, &Values::platform, runtimePlatform);
+}
+
+bool BuilderConfig::setTilingOptimizationLevel(nv::TilingOptimizationLevel level) noexcept {
+  return put(SettingId::IBuilderConfig_setTilingOptimizationLevel, &Values::tiling, level);
+}
+
+namespace {
+
+Result<> at_least(int64_t value, int64_t least, const char* what) {
+  if (value >= least) return {};
+  return fail(ErrorCode::config_invalid, "{} {}; at least {} is needed", value, what, least);
+}
+
+}  // namespace
+
+void BuilderConfig::setAvgTimingIterations(int32_t avgTiming) noexcept {
+  put(SettingId::IBuilderConfig_setAvgTimingIterations, &Values::avg_timing, avgTiming,
+      at_least(avgTiming, 1, "iterations"));
+}
+
+void BuilderConfig::setMaxNbTactics(int32_t maxNbTactics) noexcept {
+  put(SettingId::IBuilderConfig_setMaxNbTactics, &Values::max_tactics, maxNbTactics,
+      maxNbTactics == -1 ? Result<>() : at_least(maxNbTactics, 1, "tactics"));
+}
+
+bool BuilderConfig::setMaxAuxStreams(int32_t nbStreams) noexcept {
+  return put(SettingId::IBuilderConfig_setMaxAuxStreams, &Values::aux_streams, nbStreams,
+             at_least(nbStreams, 0, "streams"));
+}
+
+bool BuilderConfig::setL2LimitForTiling(int64_t size) noexcept {
+  return put(SettingId::IBuilderConfig_setL2LimitForTiling, &Values::l2_limit, size, at_least(size, 0, "bytes"));
+}
+
+void BuilderConfig::setBuilderOptimizationLevel(int32_t level) noexcept {
+  Result<> check;
+  if (level < 0 || level > 5) check = fail(ErrorCode::config_invalid, "level {} is outside [0, 5]", level);
+  put(SettingId::IBuilderConfig_setBuilderOptimizationLevel, &Values::level, level, check);
 }
 
 int32_t BuilderConfig::addOptimizationProfile(const nv::IOptimizationProfile* profile) noexcept {
@@ -71,7 +141,9 @@ bool BuilderConfig::setTacticSources(nv::TacticSources tacticSources) noexcept {
     if ((tacticSources & ~known) != 0)
       return fail(ErrorCode::config_invalid, "tactic sources {:#x} include unknown ones; {:#x} are known",
                   tacticSources, known);
-    tactic_sources_ = tacticSources;
+    const nv::TacticSources own_sources = bit_of(kCUBLAS_LT) | bit_of(kCUDNN);
+    LATHE_TRY(notices_.consult_flags<nv::TacticSource>(tacticSources & ~own_sources, Values().tactic_sources, log()));
+    values_.tactic_sources = tacticSources;
     return {};
   });
 }
@@ -87,32 +159,31 @@ nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob, std::size_t
 }
 
 bool BuilderConfig::setTimingCache(const nv::ITimingCache& cache, bool) noexcept {
-  timing_cache_ = &cache;
+  values_.timing_cache = &cache;
   return true;
 }
 
 void BuilderConfig::setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t poolSize) noexcept {
   guarded(entry(), "IBuilderConfig::setMemoryPoolLimit", [&]() -> Result<> {
     const auto index = static_cast<size_t>(pool);
-    if (index >= std::size(pools_)) return fail(ErrorCode::invalid_argument, "memory pool {} does not exist", index);
-    pools_[index] = poolSize;
+    if (index >= kPools) return fail(ErrorCode::invalid_argument, "memory pool {} does not exist", index);
+    if (poolSize != SIZE_MAX) LATHE_TRY(notices_.consult(pool, log()));
+    values_.pools[index] = poolSize;
     return {};
   });
 }
 
 std::size_t BuilderConfig::getMemoryPoolLimit(nv::MemoryPoolType pool) const noexcept {
   const auto index = static_cast<size_t>(pool);
-  return index < std::size(pools_) ? pools_[index] : 0;
+  return index < kPools ? values_.pools[index] : 0;
 }
 
 void BuilderConfig::setPreviewFeature(nv::PreviewFeature feature, bool enable) noexcept {
-  preview_ = enable ? preview_ | bit_of(feature) : preview_ & ~bit_of(feature);
-}
-
-void BuilderConfig::setBuilderOptimizationLevel(int32_t level) noexcept {
-  guarded(entry(), "IBuilderConfig::setBuilderOptimizationLevel", [&]() -> Result<> {
-    if (level < 0 || level > 5) return fail(ErrorCode::config_invalid, "level {} is outside [0, 5]", level);
-    level_ = level;
+  guarded(entry(), "IBuilderConfig::setPreviewFeature", [&]() -> Result<> {
+    const uint32_t bit = bit_of(feature);
+    const uint32_t features = enable ? values_.preview | bit : values_.preview & ~bit;
+    LATHE_TRY(notices_.consult_flags<nv::PreviewFeature>(features, 0, log()));
+    values_.preview = features;
     return {};
   });
 }
@@ -123,8 +194,11 @@ void BuilderConfig::setPluginsToSerialize(const char* const* paths, int32_t nbPa
     std::vector<std::string> plugins;
     for (int32_t i = 0; i < nbPaths; ++i) {
       LATHE_ASSIGN(std::string path, to_string(paths[i], "plugin path"));
+      if (std::find(plugins.begin(), plugins.end(), path) != plugins.end())
+        return fail(ErrorCode::config_invalid, "'{}' is given twice", path);
       plugins.push_back(std::move(path));
     }
+    if (!plugins.empty()) LATHE_TRY(notices_.consult(SettingId::IBuilderConfig_setPluginsToSerialize, log()));
     plugins_ = std::move(plugins);
     return {};
   });
@@ -135,29 +209,20 @@ const char* BuilderConfig::getPluginToSerialize(int32_t index) const noexcept {
   return there ? plugins_[static_cast<size_t>(index)].c_str() : nullptr;
 }
 
-bool BuilderConfig::setMaxAuxStreams(int32_t nbStreams) noexcept {
-  if (nbStreams < 0) return false;
-  aux_streams_ = nbStreams;
-  return true;
+// An empty text asks for nothing.
+Result<> BuilderConfig::refuse(SettingId id, const char* text, const char* what) {
+  LATHE_ASSIGN(const std::string given, to_string(text, what, SIZE_MAX));
+  return given.empty() || given == "[]" ? Result<>() : notices_.consult(id, log());
 }
 
-bool BuilderConfig::setL2LimitForTiling(int64_t size) noexcept {
-  if (size < 0) return false;
-  l2_limit_ = size;
-  return true;
-}
-
-bool BuilderConfig::setRemoteAutoTuningConfig(const char*) noexcept {
-  return guarded(entry(), "IBuilderConfig::setRemoteAutoTuningConfig",
-                 [&]() -> Result<> { return fail(ErrorCode::config_invalid, "remote auto-tuning is not supported"); });
+bool BuilderConfig::setRemoteAutoTuningConfig(const char* config) noexcept {
+  constexpr auto kId = SettingId::IBuilderConfig_setRemoteAutoTuningConfig;
+  return guarded(entry(), setting_of(kId).name, [&] { return refuse(kId, config, "configuration"); });
 }
 
 bool BuilderConfig::setBuildRoute(const char* buildRoute) noexcept {
-  return guarded(entry(), "IBuilderConfig::setBuildRoute", [&]() -> Result<> {
-    LATHE_ASSIGN(const std::string route, to_string(buildRoute, "build route", SIZE_MAX));
-    if (route.empty() || route == "[]") return {};
-    return fail(ErrorCode::config_invalid, "there are no build routes to choose from; see getAllBuildRoutes()");
-  });
+  constexpr auto kId = SettingId::IBuilderConfig_setBuildRoute;
+  return guarded(entry(), setting_of(kId).name, [&] { return refuse(kId, buildRoute, "build route"); });
 }
 
 }  // namespace lathe::api

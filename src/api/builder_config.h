@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "api/builder_core.h"
+#include "api/settings.h"
 #include "api/timing_cache.h"
 #include "device/cuda/toolchain.h"
 #include "lathe.h"
@@ -13,18 +16,8 @@
 
 namespace lathe::api {
 
-// A record of settings; build() reads it.
-class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilderConfig {
- public:
-  explicit BuilderConfig(std::shared_ptr<BuilderCore> core);
-  ~BuilderConfig() noexcept override = default;
-
-  const std::vector<const OptimizationProfile*>& profiles() const { return profiles_; }
-  bool has(nv::BuilderFlag flag) const { return flags_ & bit_of(flag); }
-  Exclusive& use() const { return use_; }
-  bool has(nv::TacticSource source) const { return tactic_sources_ & bit_of(source); }
-
-  // Lathe's own settings; see lathe.h.
+// Lathe's own settings; see lathe.h.
+struct OwnSettings {
   double budget_seconds = -1;
   std::string target = "cpu";
   int32_t cpu_threads = 0;
@@ -33,63 +26,76 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   bool int8 = false;                 // a quantised network is expected
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;
   std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win
+};
+
+// A record of settings; build() reads it.
+class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilderConfig, public OwnSettings {
+ public:
+  explicit BuilderConfig(std::shared_ptr<BuilderCore> core);
+  ~BuilderConfig() noexcept override = default;
+
+  const std::vector<const OptimizationProfile*>& profiles() const { return profiles_; }
+  Exclusive& use() const { return use_; }
+  bool has(nv::BuilderFlag flag) const { return values_.flags & bit_of(flag); }
+  bool has(nv::TacticSource source) const { return values_.tactic_sources & bit_of(source); }
 
   void setAvgTimingIterations(int32_t avgTiming) noexcept override;
-  int32_t getAvgTimingIterations() const noexcept override { return avg_timing_; }
-  void setEngineCapability(nv::EngineCapability capability) noexcept override { capability_ = capability; }
-  nv::EngineCapability getEngineCapability() const noexcept override { return capability_; }
-  void setFlags(nv::BuilderFlags builderFlags) noexcept override { flags_ = builderFlags; }
-  nv::BuilderFlags getFlags() const noexcept override { return flags_; }
-  void clearFlag(nv::BuilderFlag builderFlag) noexcept override { flags_ &= ~bit_of(builderFlag); }
-  void setFlag(nv::BuilderFlag builderFlag) noexcept override { flags_ |= bit_of(builderFlag); }
+  int32_t getAvgTimingIterations() const noexcept override { return values_.avg_timing; }
+  void setEngineCapability(nv::EngineCapability capability) noexcept override;
+  nv::EngineCapability getEngineCapability() const noexcept override { return values_.capability; }
+  void setFlags(nv::BuilderFlags builderFlags) noexcept override;
+  nv::BuilderFlags getFlags() const noexcept override { return values_.flags; }
+  void clearFlag(nv::BuilderFlag builderFlag) noexcept override;
+  void setFlag(nv::BuilderFlag builderFlag) noexcept override;
   bool getFlag(nv::BuilderFlag builderFlag) const noexcept override { return has(builderFlag); }
-  void setDeviceType(const nv::ILayer*, nv::DeviceType) noexcept override {}
-  nv::DeviceType getDeviceType(const nv::ILayer*) const noexcept override { return default_device_; }
-  bool isDeviceTypeSet(const nv::ILayer*) const noexcept override { return false; }
-  void resetDeviceType(const nv::ILayer*) noexcept override {}
+  void setDeviceType(const nv::ILayer* layer, nv::DeviceType deviceType) noexcept override;
+  nv::DeviceType getDeviceType(const nv::ILayer*) const noexcept override { return values_.default_device; }
+  bool isDeviceTypeSet(const nv::ILayer* layer) const noexcept override { return device_set_.contains(layer); }
+  void resetDeviceType(const nv::ILayer* layer) noexcept override { device_set_.erase(layer); }
   bool canRunOnDLA(const nv::ILayer*) const noexcept override { return false; }
-  void setDLACore(int32_t dlaCore) noexcept override { dla_core_ = dlaCore; }
-  int32_t getDLACore() const noexcept override { return dla_core_; }
-  void setDefaultDeviceType(nv::DeviceType deviceType) noexcept override { default_device_ = deviceType; }
-  nv::DeviceType getDefaultDeviceType() const noexcept override { return default_device_; }
+  void setDLACore(int32_t dlaCore) noexcept override;
+  int32_t getDLACore() const noexcept override { return values_.dla_core; }
+  void setDefaultDeviceType(nv::DeviceType deviceType) noexcept override;
+  nv::DeviceType getDefaultDeviceType() const noexcept override { return values_.default_device; }
   void reset() noexcept override;
-  void setProfileStream(const cudaStream_t stream) noexcept override { profile_stream_ = stream; }
-  cudaStream_t getProfileStream() const noexcept override { return profile_stream_; }
+  void setProfileStream(const cudaStream_t stream) noexcept override;
+  cudaStream_t getProfileStream() const noexcept override { return values_.profile_stream; }
   int32_t addOptimizationProfile(const nv::IOptimizationProfile* profile) noexcept override;
   int32_t getNbOptimizationProfiles() const noexcept override { return static_cast<int32_t>(profiles_.size()); }
-  void setProfilingVerbosity(nv::ProfilingVerbosity verbosity) noexcept override { verbosity_ = verbosity; }
-  nv::ProfilingVerbosity getProfilingVerbosity() const noexcept override { return verbosity_; }
+  void setProfilingVerbosity(nv::ProfilingVerbosity verbosity) noexcept override;
+  nv::ProfilingVerbosity getProfilingVerbosity() const noexcept override { return values_.verbosity; }
   bool setTacticSources(nv::TacticSources tacticSources) noexcept override;
-  nv::TacticSources getTacticSources() const noexcept override { return tactic_sources_; }
+  nv::TacticSources getTacticSources() const noexcept override { return values_.tactic_sources; }
   nv::ITimingCache* createTimingCache(const void* blob, std::size_t size) const noexcept override;
   bool setTimingCache(const nv::ITimingCache& cache, bool ignoreMismatch) noexcept override;
-  const nv::ITimingCache* getTimingCache() const noexcept override { return timing_cache_; }
+  const nv::ITimingCache* getTimingCache() const noexcept override { return values_.timing_cache; }
   void setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t poolSize) noexcept override;
   std::size_t getMemoryPoolLimit(nv::MemoryPoolType pool) const noexcept override;
   void setPreviewFeature(nv::PreviewFeature feature, bool enable) noexcept override;
-  bool getPreviewFeature(nv::PreviewFeature feature) const noexcept override { return preview_ & bit_of(feature); }
+  bool getPreviewFeature(nv::PreviewFeature feature) const noexcept override {
+    return values_.preview & bit_of(feature);
+  }
   void setBuilderOptimizationLevel(int32_t level) noexcept override;
-  int32_t getBuilderOptimizationLevel() const noexcept override { return level_; }
-  void setHardwareCompatibilityLevel(nv::HardwareCompatibilityLevel level) noexcept override { compatibility_ = level; }
-  nv::HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept override { return compatibility_; }
+  int32_t getBuilderOptimizationLevel() const noexcept override { return values_.level; }
+  void setHardwareCompatibilityLevel(nv::HardwareCompatibilityLevel level) noexcept override;
+  nv::HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept override {
+    return values_.compatibility;
+  }
   void setPluginsToSerialize(const char* const* paths, int32_t nbPaths) noexcept override;
   const char* getPluginToSerialize(int32_t index) const noexcept override;
   int32_t getNbPluginsToSerialize() const noexcept override { return static_cast<int32_t>(plugins_.size()); }
   bool setMaxAuxStreams(int32_t nbStreams) noexcept override;
-  int32_t getMaxAuxStreams() const noexcept override { return aux_streams_; }
-  void setProgressMonitor(nv::IProgressMonitor* monitor) noexcept override { monitor_ = monitor; }
-  nv::IProgressMonitor* getProgressMonitor() const noexcept override { return monitor_; }
-  void setRuntimePlatform(nv::RuntimePlatform runtimePlatform) noexcept override { platform_ = runtimePlatform; }
-  nv::RuntimePlatform getRuntimePlatform() const noexcept override { return platform_; }
-  void setMaxNbTactics(int32_t maxNbTactics) noexcept override { max_tactics_ = maxNbTactics; }
-  int32_t getMaxNbTactics() const noexcept override { return max_tactics_; }
-  bool setTilingOptimizationLevel(nv::TilingOptimizationLevel level) noexcept override {
-    tiling_ = level;
-    return true;
-  }
-  nv::TilingOptimizationLevel getTilingOptimizationLevel() const noexcept override { return tiling_; }
+  int32_t getMaxAuxStreams() const noexcept override { return values_.aux_streams; }
+  void setProgressMonitor(nv::IProgressMonitor* monitor) noexcept override { values_.monitor = monitor; }
+  nv::IProgressMonitor* getProgressMonitor() const noexcept override { return values_.monitor; }
+  void setRuntimePlatform(nv::RuntimePlatform runtimePlatform) noexcept override;
+  nv::RuntimePlatform getRuntimePlatform() const noexcept override { return values_.platform; }
+  void setMaxNbTactics(int32_t maxNbTactics) noexcept override;
+  int32_t getMaxNbTactics() const noexcept override { return values_.max_tactics; }
+  bool setTilingOptimizationLevel(nv::TilingOptimizationLevel level) noexcept override;
+  nv::TilingOptimizationLevel getTilingOptimizationLevel() const noexcept override { return values_.tiling; }
   bool setL2LimitForTiling(int64_t size) noexcept override;
-  int64_t getL2LimitForTiling() const noexcept override { return l2_limit_; }
+  int64_t getL2LimitForTiling() const noexcept override { return values_.l2_limit; }
   bool setRemoteAutoTuningConfig(const char* config) noexcept override;
   const char* getRemoteAutoTuningConfig() const noexcept override { return ""; }
   bool setBuildRoute(const char* buildRoute) noexcept override;
@@ -97,28 +103,42 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   const char* getAllBuildRoutes() const noexcept override { return "[]"; }
 
  private:
+  static constexpr size_t kPools = nv::EnumMax<nv::MemoryPoolType>();
+  struct Values {
+    Values() { pools.fill(SIZE_MAX); }
+    nv::BuilderFlags flags = bit_of(nv::BuilderFlag::kTF32);
+    nv::TacticSources tactic_sources =
+        bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
+    uint32_t preview = 0;
+    std::array<std::size_t, kPools> pools;
+    nv::EngineCapability capability = nv::EngineCapability::kSTANDARD;
+    nv::DeviceType default_device = nv::DeviceType::kGPU;
+    nv::ProfilingVerbosity verbosity = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
+    nv::HardwareCompatibilityLevel compatibility = nv::HardwareCompatibilityLevel::kNONE;
+    nv::RuntimePlatform platform = nv::RuntimePlatform::kSAME_AS_BUILD;
+    nv::TilingOptimizationLevel tiling = nv::TilingOptimizationLevel::kNONE;
+    int32_t avg_timing = 1, dla_core = -1, level = 3, aux_streams = 0, max_tactics = -1;
+    int64_t l2_limit = -1;
+    cudaStream_t profile_stream = nullptr;
+    const nv::ITimingCache* timing_cache = nullptr;
+    nv::IProgressMonitor* monitor = nullptr;
+  };
+
+  Entry entry() const { return {*core_->reporter, use_}; }
+  Log& log() const { return core_->reporter->log(); }
+  // Takes a value up, unless settings.def or `check` refuses it.
+  template <class T>
+  bool put(SettingId id, T Values::*to, std::type_identity_t<T> value, const Result<>& check = {}) noexcept;
+  void put_flags(SettingId id, nv::BuilderFlags flags) noexcept;
+  Result<> refuse(SettingId id, const char* text, const char* what);
+
   std::shared_ptr<BuilderCore> core_;
   mutable Exclusive use_{"builder configuration"};
-  Entry entry() const { return {*core_->reporter, use_}; }
-
+  SettingNotices notices_;
+  Values values_;
   std::vector<const OptimizationProfile*> profiles_;
   std::vector<std::string> plugins_;
-  const nv::ITimingCache* timing_cache_ = nullptr;
-  nv::IProgressMonitor* monitor_ = nullptr;
-  cudaStream_t profile_stream_ = nullptr;
-  nv::BuilderFlags flags_ = bit_of(nv::BuilderFlag::kTF32);
-  nv::TacticSources tactic_sources_ =
-      bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
-  uint32_t preview_ = 0;
-  std::size_t pools_[nv::EnumMax<nv::MemoryPoolType>()];
-  nv::EngineCapability capability_ = nv::EngineCapability::kSTANDARD;
-  nv::DeviceType default_device_ = nv::DeviceType::kGPU;
-  nv::ProfilingVerbosity verbosity_ = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
-  nv::HardwareCompatibilityLevel compatibility_ = nv::HardwareCompatibilityLevel::kNONE;
-  nv::RuntimePlatform platform_ = nv::RuntimePlatform::kSAME_AS_BUILD;
-  nv::TilingOptimizationLevel tiling_ = nv::TilingOptimizationLevel::kNONE;
-  int32_t avg_timing_ = 1, dla_core_ = -1, level_ = 3, aux_streams_ = 0, max_tactics_ = -1;
-  int64_t l2_limit_ = -1;
+  std::set<const nv::ILayer*> device_set_;  // layers that setDeviceType() was called for
 };
 
 }  // namespace lathe::api

@@ -9,6 +9,7 @@
 
 #include "api/optimization_profile.h"
 #include "api/report.h"
+#include "api/settings.h"
 #include "plugin/registry.h"
 
 namespace lathe::api {
@@ -21,6 +22,7 @@ struct BuilderCore {
   std::shared_ptr<Reporter> reporter;
   Exclusive use{"builder"};
   plugin::Registry registry{&plugin::global_registry()};
+  SettingNotices notices;                       // of the builder
   std::atomic<nv::IBuilder*> builder{nullptr};  // null once the application deleted it
   nv::IGpuAllocator* allocator = nullptr;
   int32_t max_threads = 1;

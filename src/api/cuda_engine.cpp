@@ -85,24 +85,20 @@ nv::IHostMemory* CudaEngine::serialize() const noexcept {
                  [&]() -> Result<nv::IHostMemory*> { return new HostMemory(core_->engine->bytes()); });
 }
 
-nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig& config) const noexcept {
+nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig&) const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::serializeWithConfig", static_cast<nv::IHostMemory*>(nullptr),
-                 [&]() -> Result<nv::IHostMemory*> {
-                   if (config.getFlag(nv::SerializationFlag::kEXCLUDE_WEIGHTS))
-                     return fail(ErrorCode::config_invalid, "plans without weights are not supported");
-                   return new HostMemory(core_->engine->bytes());
-                 });
+                 [&]() -> Result<nv::IHostMemory*> { return new HostMemory(core_->engine->bytes()); });
 }
 
 nv::ISerializationConfig* CudaEngine::createSerializationConfig() noexcept {
   return guarded(*core_->reporter, "ICudaEngine::createSerializationConfig",
                  static_cast<nv::ISerializationConfig*>(nullptr),
-                 []() -> Result<nv::ISerializationConfig*> { return new SerializationConfig(); });
+                 [&]() -> Result<nv::ISerializationConfig*> { return new SerializationConfig(core_->reporter); });
 }
 
 nv::IRuntimeConfig* CudaEngine::createRuntimeConfig() noexcept {
   return guarded(*core_->reporter, "ICudaEngine::createRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
-                 []() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(); });
+                 [&]() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(core_->reporter); });
 }
 
 nv::IExecutionContext* CudaEngine::make_context(const char* where, const RuntimeConfig& config) noexcept {
@@ -111,13 +107,13 @@ nv::IExecutionContext* CudaEngine::make_context(const char* where, const Runtime
 }
 
 nv::IExecutionContext* CudaEngine::createExecutionContext(nv::ExecutionContextAllocationStrategy strategy) noexcept {
-  RuntimeConfig config;
+  RuntimeConfig config(core_->reporter);
   config.RuntimeConfig::setExecutionContextAllocationStrategy(strategy);
   return make_context("ICudaEngine::createExecutionContext", config);
 }
 
 nv::IExecutionContext* CudaEngine::createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept {
-  const RuntimeConfig standard;
+  const RuntimeConfig standard(core_->reporter);
   return make_context("ICudaEngine::createExecutionContext",
                       runtimeConfig ? static_cast<const RuntimeConfig&>(*runtimeConfig) : standard);
 }
@@ -129,9 +125,7 @@ nv::IEngineInspector* CudaEngine::createEngineInspector() const noexcept {
 
 nv::IRefitter* CudaEngine::createRefitter(nv::ILogger&) noexcept {
   return guarded(*core_->reporter, "createInferRefitter", static_cast<nv::IRefitter*>(nullptr),
-                 []() -> Result<nv::IRefitter*> {
-                   return fail(ErrorCode::invalid_state, "this engine cannot be refitted; build the plan anew");
-                 });
+                 []() -> Result<nv::IRefitter*> { return fail(refusal_of(SettingId::process_createInferRefitter)); });
 }
 
 nv::TacticSources CudaEngine::getTacticSources() const noexcept {
@@ -240,7 +234,12 @@ const char* CudaEngine::getIOTensorName(int32_t index) const noexcept {
   return index >= 0 && index < getNbIOTensors() ? core_->binding(index).name.c_str() : nullptr;
 }
 
-bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept { return gpuMemoryBudget == 0; }
+bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
+  constexpr auto kId = SettingId::ICudaEngine_setWeightStreamingBudgetV2;
+  return guarded(*core_->reporter, setting_of(kId).name, [&] {
+    return gpuMemoryBudget == 0 ? Result<>() : core_->notices.consult(kId, core_->reporter->log());
+  });
+}
 
 int64_t CudaEngine::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {
   if (profileIndex < 0 || profileIndex >= getNbOptimizationProfiles()) return -1;

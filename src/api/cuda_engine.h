@@ -15,6 +15,7 @@ struct EngineCore {
   std::shared_ptr<RuntimeCore> runtime;
   std::shared_ptr<Reporter> reporter;
   std::shared_ptr<const Engine> engine;
+  SettingNotices notices;
   std::atomic<nv::ICudaEngine*> facade{nullptr};  // null once the application deleted it
 
   // Shape inputs' values in each profile, by binding and selector, for getProfileTensorValuesV2.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/devices.h"
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
 #include <set>
@@ -20,6 +21,10 @@
 
 namespace lathe::api {
 namespace {
+
+constexpr std::string_view kCuda = "cuda", kCudaNumber = "cuda:", kCudaArchitecture = "cuda-";
+constexpr std::string_view kCpuTargets[] = {
+    "cpu", "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni", "cpu-arm64"};
 
 // Starting a GPU takes longer than building a small engine, so those that were used are kept, as CUDA's runtime does,
 // until the process ends.
@@ -49,14 +54,20 @@ Result<std::shared_ptr<Device>> open_and_keep(Open&& open) {
 
 Result<std::shared_ptr<Device>> open_current() { return open_and_keep(cuda::open_current_device); }
 
-// "cuda" is the current GPU, "cuda:1" that one.
-Result<std::shared_ptr<Device>> open_target(std::string_view target) {
-  if (target == "cuda") return open_current();
+// "cuda:1" is that GPU.
+Result<int> ordinal_of(std::string_view target) {
   int ordinal = -1;
-  const std::string_view digits = target.substr(target.find(':') + 1);
+  const std::string_view digits = target.substr(std::min(target.size(), kCudaNumber.size()));
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-  if (error != std::errc() || end != digits.data() + digits.size())
+  if (!target.starts_with(kCudaNumber) || error != std::errc() || end != digits.data() + digits.size() || ordinal < 0)
     return fail(ErrorCode::config_invalid, "target '{}' names no GPU: say cuda, cuda:0, ...", target);
+  return ordinal;
+}
+
+// "cuda" is the current GPU.
+Result<std::shared_ptr<Device>> open_target(std::string_view target) {
+  if (target == kCuda) return open_current();
+  LATHE_ASSIGN(const int ordinal, ordinal_of(target));
   return open_and_keep([&] { return cuda::open_device(ordinal); });
 }
 
@@ -81,6 +92,19 @@ std::unique_ptr<Tactic> library_tactic(const char* name,
 }
 
 }  // namespace
+
+Result<> check_target_name(std::string_view target) {
+  if (target == kCuda || std::find(std::begin(kCpuTargets), std::end(kCpuTargets), target) != std::end(kCpuTargets))
+    return {};
+  if (target.starts_with(kCudaNumber)) {
+    LATHE_TRY(ordinal_of(target));
+  } else if (target.starts_with(kCudaArchitecture)) {
+    LATHE_TRY(cuda::parse_target(target));
+  } else {
+    return fail(ErrorCode::config_invalid, "target '{}' is not known; see setTarget() in lathe.h", target);
+  }
+  return {};
+}
 
 void release_devices() {
   KeptDevices& kept = kept_devices();

@@ -12,6 +12,9 @@ namespace lathe::api {
 // The device that runs a plan: what its header's target names. `cpu_threads` as in setCpuThreads().
 Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, int cpu_threads);
 
+// Whether `target` is the name of one, as in setTarget(); the device need not be there.
+Result<> check_target_name(std::string_view target);
+
 // Lets go of the GPUs that are kept open; those that an engine uses stay open for as long.
 void release_devices();
 

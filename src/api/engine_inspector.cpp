@@ -65,8 +65,12 @@ nv::ProfilingVerbosity verbosity_of(const plan::Plan& plan) {
 }
 
 bool EngineInspector::setExecutionContext(const nv::IExecutionContext* context) noexcept {
-  context_ = context;
-  return true;
+  constexpr auto kId = SettingId::IEngineInspector_setExecutionContext;
+  return guarded(reporter_, setting_of(kId).name, [&]() -> Result<> {
+    if (context) LATHE_TRY(notices_.consult(kId, reporter_.log()));
+    context_ = context;
+    return {};
+  });
 }
 
 const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerInformationFormat format) const noexcept {

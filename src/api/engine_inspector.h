@@ -34,6 +34,7 @@ class EngineInspector final : public nv::IEngineInspector, public nv::apiv::VEng
   std::shared_ptr<EngineCore> core_;
   Reporter reporter_;
   mutable Exclusive use_{"inspector"};
+  SettingNotices notices_;
   const nv::IExecutionContext* context_ = nullptr;
   mutable std::string text_;  // of the last answer
 };

@@ -15,9 +15,12 @@ namespace nv = nvinfer1;
 using lathe::Error;
 using lathe::ErrorCode;
 using lathe::Result;
+using lathe::api::refusal_of;
 using lathe::api::Reporter;
+using lathe::api::SettingId;
 
 std::atomic<nv::ILogger*> g_first_logger{nullptr};
+lathe::api::SettingNotices g_notices;  // of the process
 
 // Programs compiled for another generation lay their classes out differently.
 Result<nv::ILogger*> check_caller(void* logger, int32_t version) {
@@ -65,13 +68,13 @@ TENSORRTAPI void* createInferRuntime_INTERNAL(void* logger, int32_t version) noe
 TENSORRTAPI void* createInferRefitter_INTERNAL(void* engine, void* logger, int32_t version) noexcept {
   return create("createInferRefitter", logger, version, [&](nv::ILogger*) -> Result<void*> {
     if (!engine) return lathe::fail(ErrorCode::invalid_argument, "the engine is null");
-    return lathe::fail(ErrorCode::invalid_state, "this engine cannot be refitted; build the plan anew");
+    return lathe::fail(refusal_of(SettingId::process_createInferRefitter));
   });
 }
 
 TENSORRTAPI void* createNvOnnxParserRefitter_INTERNAL(void* refitter, void* logger, int32_t) noexcept {
   return create("createParserRefitter", logger, NV_TENSORRT_VERSION, [&](nv::ILogger*) -> Result<void*> {
-    return lathe::fail(ErrorCode::invalid_argument, "the refitter is null: engines cannot be refitted");
+    return lathe::fail(refusal_of(SettingId::process_createParserRefitter));
   });
 }
 
@@ -100,7 +103,12 @@ TENSORRTAPI int32_t getInferLibMinorVersion() noexcept { return NV_TENSORRT_MINO
 TENSORRTAPI int32_t getInferLibPatchVersion() noexcept { return NV_TENSORRT_PATCH; }
 TENSORRTAPI int32_t getInferLibBuildVersion() noexcept { return NV_TENSORRT_BUILD; }
 
-TENSORRTAPI bool initLibNvInferPlugins(void*, const char*) { return true; }
+TENSORRTAPI bool initLibNvInferPlugins(void* logger, const char*) {
+  const Reporter reporter(static_cast<nv::ILogger*>(logger));
+  return lathe::api::guarded(reporter, "initLibNvInferPlugins", [&] {
+    return g_notices.consult(SettingId::process_initLibNvInferPlugins, reporter.log());
+  });
+}
 
 }  // extern "C"
 
@@ -112,6 +120,11 @@ extern "C" IPluginRegistry* getBuilderPluginRegistry(EngineCapability capability
 
 extern "C" safe::IPluginRegistry* getBuilderSafePluginRegistry(EngineCapability) noexcept { return nullptr; }
 
-extern "C" bool setInternalLibraryPath(const AsciiChar*) noexcept { return true; }
+extern "C" bool setInternalLibraryPath(const AsciiChar*) noexcept {
+  const Reporter reporter(static_cast<nv::ILogger*>(nullptr));  // there is no object yet; lastError() tells
+  return lathe::api::guarded(reporter, "setInternalLibraryPath", [&] {
+    return g_notices.consult(SettingId::process_setInternalLibraryPath, reporter.log());
+  });
+}
 
 }  // namespace nvinfer1

@@ -57,7 +57,7 @@ const nv::ICudaEngine& ExecutionContext::getEngine() const noexcept {
 nv::IRuntimeConfig* ExecutionContext::getRuntimeConfig() const noexcept {
   return guarded(looking(), "IExecutionContext::getRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
                  [&]() -> Result<nv::IRuntimeConfig*> {
-                   auto config = std::make_unique<RuntimeConfig>();
+                   auto config = std::make_unique<RuntimeConfig>(core_->reporter);
                    config->RuntimeConfig::setExecutionContextAllocationStrategy(strategy_);
                    config->cpu_threads = cpu_threads_;
                    return config.release();
@@ -231,8 +231,8 @@ void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
 }
 
 bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator) noexcept {
-  storage_allocator_ = allocator;
-  return true;
+  return put(SettingId::IExecutionContext_setTemporaryStorageAllocator, !allocator,
+             [&] { storage_allocator_ = allocator; });
 }
 
 // Running
@@ -276,33 +276,65 @@ bool ExecutionContext::reportToProfiler() const noexcept {
   return true;
 }
 
+// Changes what settings.def lets change.
+bool ExecutionContext::put(SettingId id, bool is_default, const std::function<void()>& change) noexcept {
+  return guarded(changing(), setting_of(id).name, [&]() -> Result<> {
+    if (!is_default) LATHE_TRY(consult(id));
+    change();
+    return {};
+  });
+}
+
+void ExecutionContext::setDebugSync(bool sync) noexcept {
+  put(SettingId::IExecutionContext_setDebugSync, !sync, [&] { debug_sync_ = sync; });
+}
+
 bool ExecutionContext::setInputConsumedEvent(cudaEvent_t event) noexcept {
-  consumed_ = event;
-  return true;
+  return put(SettingId::IExecutionContext_setInputConsumedEvent, !event, [&] { consumed_ = event; });
+}
+
+void ExecutionContext::setPersistentCacheLimit(size_t size) noexcept {
+  put(SettingId::IExecutionContext_setPersistentCacheLimit, size == 0, [&] { cache_limit_ = size; });
+}
+
+void ExecutionContext::setAuxStreams(cudaStream_t*, int32_t nbStreams) noexcept {
+  put(SettingId::IExecutionContext_setAuxStreams, nbStreams == 0, [] {});
 }
 
 bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept {
-  if (verbosity == nv::ProfilingVerbosity::kDETAILED && verbosity_of(core_->plan()) != verbosity) return false;
-  nvtx_ = verbosity;
-  return true;
+  return guarded(changing(), "IExecutionContext::setNvtxVerbosity", [&]() -> Result<> {
+    const nv::ProfilingVerbosity built = verbosity_of(core_->plan());
+    if (verbosity == nv::ProfilingVerbosity::kDETAILED && built != verbosity)
+      return fail(ErrorCode::invalid_argument,
+                  "the engine was built with profiling verbosity {}: build it with kDETAILED", name_of(built));
+    if (verbosity != nv::ProfilingVerbosity::kLAYER_NAMES_ONLY)
+      LATHE_TRY(consult(SettingId::IExecutionContext_setNvtxVerbosity));
+    nvtx_ = verbosity;
+    return {};
+  });
 }
 
 bool ExecutionContext::setDebugListener(nv::IDebugListener* listener) noexcept {
-  listener_ = listener;
-  return true;
+  return put(SettingId::IExecutionContext_setDebugListener, !listener, [&] { listener_ = listener; });
 }
 
 bool ExecutionContext::setTensorDebugState(const char* name, bool) noexcept {
   return guarded(changing(), "IExecutionContext::setTensorDebugState", [&]() -> Result<> {
+    LATHE_TRY(consult(SettingId::IExecutionContext_setTensorDebugState));
     return fail(ErrorCode::binding_invalid, "'{}' is not a debug tensor of this engine", name ? name : "(null)");
   });
 }
 
+bool ExecutionContext::setAllTensorsDebugState(bool flag) noexcept {
+  return put(SettingId::IExecutionContext_setAllTensorsDebugState, !flag, [] {});
+}
+
+bool ExecutionContext::setUnfusedTensorsDebugState(bool flag) noexcept {
+  return put(SettingId::IExecutionContext_setUnfusedTensorsDebugState, !flag, [] {});
+}
+
 bool ExecutionContext::setCommunicator(void* communicator) noexcept {
-  return guarded(changing(), "IExecutionContext::setCommunicator", [&]() -> Result<> {
-    if (communicator) return fail(ErrorCode::invalid_state, "CPU engines have no collective layers");
-    return {};
-  });
+  return put(SettingId::IExecutionContext_setCommunicator, !communicator, [] {});
 }
 
 }  // namespace lathe::api

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,7 +20,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   Context& inner() { return *context_; }
 
   nv::IExecutionContext* getPImpl() noexcept override { return this; }
-  void setDebugSync(bool sync) noexcept override { debug_sync_ = sync; }
+  void setDebugSync(bool sync) noexcept override;
   bool getDebugSync() const noexcept override { return debug_sync_; }
   void setProfiler(nv::IProfiler* profiler) noexcept override;
   nv::IProfiler* getProfiler() const noexcept override { return profiler_; }
@@ -53,20 +54,20 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   bool setTemporaryStorageAllocator(nv::IGpuAllocator* allocator) noexcept override;
   nv::IGpuAllocator* getTemporaryStorageAllocator() const noexcept override { return storage_allocator_; }
   bool enqueueV3(cudaStream_t stream) noexcept override;
-  void setPersistentCacheLimit(size_t size) noexcept override { cache_limit_ = size; }
+  void setPersistentCacheLimit(size_t size) noexcept override;
   size_t getPersistentCacheLimit() const noexcept override { return cache_limit_; }
   bool setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept override;
   nv::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
-  void setAuxStreams(cudaStream_t*, int32_t) noexcept override {}
+  void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept override;
   bool setDebugListener(nv::IDebugListener* listener) noexcept override;
   nv::IDebugListener* getDebugListener() noexcept override { return listener_; }
   bool setTensorDebugState(const char* name, bool flag) noexcept override;
   bool getDebugState(const char*) const noexcept override { return false; }
-  bool setAllTensorsDebugState(bool flag) noexcept override { return !flag; }
+  bool setAllTensorsDebugState(bool flag) noexcept override;
   size_t updateDeviceMemorySizeForShapes() noexcept override;
   void setDeviceMemoryV2(void* memory, int64_t size) noexcept override;
   nv::IRuntimeConfig* getRuntimeConfig() const noexcept override;
-  bool setUnfusedTensorsDebugState(bool flag) noexcept override { return !flag; }
+  bool setUnfusedTensorsDebugState(bool flag) noexcept override;
   bool getUnfusedTensorsDebugState() const noexcept override { return false; }
   bool setCommunicator(void* communicator) noexcept override;
 
@@ -79,6 +80,9 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
       : core_(std::move(core)), reporter_(std::shared_ptr<const Reporter>(core_->reporter)) {
     mImpl = this;
   }
+  // What settings.def says of setting `id` to another value than its default.
+  Result<> consult(SettingId id) { return notices_.consult(id, reporter_.log()); }
+  bool put(SettingId id, bool is_default, const std::function<void()>& change) noexcept;
   Result<size_t> find(const char* name, Role role = Role::any) const;
   Result<> set_address(const char* name, void* data, Role role);
   // The dims of a tensor, outputs' computed from the inputs' when those are all known.
@@ -88,6 +92,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   std::shared_ptr<EngineCore> core_;
   Reporter reporter_;
   mutable Exclusive use_{"context"};
+  SettingNotices notices_;
   std::unique_ptr<Context> context_;
   std::string name_;
   std::vector<nv::IOutputAllocator*> allocators_;  // by binding

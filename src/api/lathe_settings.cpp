@@ -25,15 +25,12 @@ api::Entry entry(const nv::IBuilderConfig& config) {
 }
 
 template <class T>
-bool set(nv::IBuilderConfig& config, const char* where, T BuilderConfig::*setting, T value) noexcept {
+bool set(nv::IBuilderConfig& config, const char* where, T api::OwnSettings::*setting, T value) noexcept {
   return api::guarded(entry(config), where, [&]() -> Result<> {
     static_cast<BuilderConfig&>(config).*setting = value;
     return {};
   });
 }
-
-constexpr const char* kTargets[] = {"cpu",      "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni",
-                                    "cpu-arm64"};
 
 bool check_threads(int32_t threads) noexcept {
   return api::guarded(silent(), "setCpuThreads", [&]() -> Result<> {
@@ -58,7 +55,7 @@ void releaseIdleDevices() noexcept { api::release_devices(); }
 const char* lastError() noexcept { return api::last_error(); }
 
 bool setBuildBudget(nv::IBuilderConfig& config, double seconds) noexcept {
-  return set(config, "setBuildBudget", &BuilderConfig::budget_seconds, seconds);
+  return set(config, "setBuildBudget", &api::OwnSettings::budget_seconds, seconds);
 }
 
 double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
@@ -69,12 +66,9 @@ bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
   return api::guarded(entry(config), "setTarget", [&]() -> Result<> {
     LATHE_ASSIGN(std::string wanted, api::to_string(target, "target"));
     if (wanted.starts_with("sm_")) wanted.insert(0, "cuda-");
-    for (const char* known : kTargets) {
-      if (wanted != known && !wanted.starts_with("cuda")) continue;
-      static_cast<BuilderConfig&>(config).target = std::move(wanted);
-      return {};
-    }
-    return fail(ErrorCode::config_invalid, "target '{}' is not known; see setTarget() in lathe.h", wanted);
+    LATHE_TRY(api::check_target_name(wanted));
+    static_cast<BuilderConfig&>(config).target = std::move(wanted);
+    return {};
   });
 }
 
@@ -90,7 +84,7 @@ bool setPrecision(nv::IBuilderConfig& config, nv::DataType type) noexcept {
 }
 
 bool setInt8(nv::IBuilderConfig& config, bool expected) noexcept {
-  return set(config, "setInt8", &BuilderConfig::int8, expected);
+  return set(config, "setInt8", &api::OwnSettings::int8, expected);
 }
 
 bool setPrecisionConstraints(nv::IBuilderConfig& config, PrecisionConstraints constraints) noexcept {
@@ -152,7 +146,7 @@ const char* getTarget(const nv::IBuilderConfig& config) noexcept {
 }
 
 bool setCpuThreads(nv::IBuilderConfig& config, int32_t threads) noexcept {
-  return check_threads(threads) && set(config, "setCpuThreads", &BuilderConfig::cpu_threads, threads);
+  return check_threads(threads) && set(config, "setCpuThreads", &api::OwnSettings::cpu_threads, threads);
 }
 
 nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcept {

@@ -177,7 +177,9 @@ nv::DataType Layer::getOutputType(int32_t index) const noexcept {
 
 void Layer::setMetadata(const char* metadata) noexcept {
   guarded(entry(), "ILayer::setMetadata", [&]() -> Result<> {
-    LATHE_ASSIGN(metadata_, to_string(metadata, "metadata"));
+    LATHE_ASSIGN(std::string text, to_string(metadata, "metadata"));
+    if (!text.empty()) LATHE_TRY(network_.consult(SettingId::ILayer_setMetadata));
+    metadata_ = std::move(text);
     if (!nodes_.empty()) nodes_.back()->metadata = metadata_;
     return {};
   });
@@ -186,6 +188,7 @@ void Layer::setMetadata(const char* metadata) noexcept {
 bool Layer::setNbRanks(int32_t nbRanks) noexcept {
   return guarded(entry(), "ILayer::setNbRanks", [&]() -> Result<> {
     if (nbRanks < 1) return fail(ErrorCode::invalid_argument, "number of ranks is {}; at least 1 is needed", nbRanks);
+    if (nbRanks != 1) LATHE_TRY(network_.consult(SettingId::ILayer_setNbRanks));
     nb_ranks_ = nbRanks;
     return {};
   });

@@ -227,6 +227,7 @@ nv::IBuilder& NetworkDefinition::getBuilder() const noexcept {
 bool NetworkDefinition::setWeightsName(nv::Weights weights, const char* name) noexcept {
   return guarded(entry(), "INetworkDefinition::setWeightsName", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
+    LATHE_TRY(consult(SettingId::INetworkDefinition_setWeightsName));
     const auto [it, fresh] = weights_names_.emplace(std::move(text), weights);
     if (!fresh && it->second.values != weights.values)
       return fail(ErrorCode::invalid_argument, "weights name '{}' is taken", it->first);
@@ -239,6 +240,7 @@ bool NetworkDefinition::markWeightsRefittable(const char* name) noexcept {
     LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
     if (!weights_names_.contains(text))
       return fail(ErrorCode::invalid_argument, "no weights are called '{}'; call setWeightsName() first", text);
+    LATHE_TRY(consult(SettingId::INetworkDefinition_markWeightsRefittable));
     refittable_.insert(std::move(text));
     return {};
   });
@@ -260,12 +262,32 @@ bool NetworkDefinition::areWeightsMarkedRefittable(const char* name) const noexc
 }
 
 bool NetworkDefinition::markDebug(nv::ITensor& tensor) noexcept {
-  static_cast<TensorView&>(tensor).set_debug(true);
-  return true;
+  return guarded(entry(), "INetworkDefinition::markDebug", [&]() -> Result<> {
+    LATHE_ASSIGN(TensorView * view, own(&tensor));
+    LATHE_TRY(consult(SettingId::INetworkDefinition_markDebug));
+    view->set_debug(true);
+    return {};
+  });
 }
 
 bool NetworkDefinition::unmarkDebug(nv::ITensor& tensor) noexcept {
-  static_cast<TensorView&>(tensor).set_debug(false);
+  return guarded(entry(), "INetworkDefinition::unmarkDebug", [&]() -> Result<> {
+    LATHE_ASSIGN(TensorView * view, own(&tensor));
+    view->set_debug(false);
+    return {};
+  });
+}
+
+bool NetworkDefinition::markUnfusedTensorsAsDebugTensors() noexcept {
+  return guarded(entry(), "INetworkDefinition::markUnfusedTensorsAsDebugTensors", [&]() -> Result<> {
+    LATHE_TRY(consult(SettingId::INetworkDefinition_markUnfusedTensorsAsDebugTensors));
+    unfused_are_debug_ = true;
+    return {};
+  });
+}
+
+bool NetworkDefinition::unmarkUnfusedTensorsAsDebugTensors() noexcept {
+  unfused_are_debug_ = false;
   return true;
 }
 

@@ -27,6 +27,11 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   Entry entry(Exclusive::Call call = Exclusive::Call::changes) const { return {*reporter_, use_, call}; }
   ir::Graph& graph() { return graph_; }
   const std::shared_ptr<BuilderCore>& core() const { return core_; }
+  // What settings.def says of a setting of the network, its tensors and layers: one warning for all of them.
+  template <class Key>
+  Result<> consult(Key setting) {
+    return notices_.consult(setting, reporter_->log());
+  }
 
   // The tensor behind an argument; fails when it belongs to another network.
   Result<TensorView*> own(nv::ITensor* tensor);
@@ -180,6 +185,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   std::shared_ptr<Reporter> reporter_;
   mutable Exclusive use_{"network"};
   nv::NetworkDefinitionCreationFlags flags_;
+  SettingNotices notices_;
   ir::Graph graph_;
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<std::unique_ptr<TensorView>> inputs_;
@@ -188,6 +194,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   std::unordered_map<const ir::Value*, TensorView*> imported_;  // while adopting only
   bool settled_ = true;
   bool sorted_ = true;
+  bool unfused_are_debug_ = false;
   std::unordered_map<std::string, nv::Weights> weights_names_;
   std::unordered_set<std::string> refittable_;
   std::unique_ptr<nv::IBuilder> builder_stand_in_;  // for getBuilder() once the builder is gone

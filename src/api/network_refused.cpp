@@ -85,10 +85,4 @@ nv::IDistCollectiveLayer* NetworkDefinition::addDistCollective(nv::ITensor&, nv:
   return refuse<nv::IDistCollectiveLayer>("INetworkDefinition::addDistCollective", "collective");
 }
 
-bool NetworkDefinition::markUnfusedTensorsAsDebugTensors() noexcept {
-  return refuse<nv::ILayer>("INetworkDefinition::markUnfusedTensorsAsDebugTensors", "debug") != nullptr;
-}
-
-bool NetworkDefinition::unmarkUnfusedTensorsAsDebugTensors() noexcept { return true; }
-
 }  // namespace lathe::api

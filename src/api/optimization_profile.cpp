@@ -80,6 +80,8 @@ bool OptimizationProfile::setExtraMemoryTarget(float target) noexcept {
   return guarded({*reporter_, use_}, "IOptimizationProfile::setExtraMemoryTarget", [&]() -> Result<> {
     if (!(target >= 0 && target <= 1))
       return fail(ErrorCode::profile_invalid, "memory target {} is outside [0, 1]", target);
+    if (target != 1)
+      LATHE_TRY(notices_.consult(SettingId::IOptimizationProfile_setExtraMemoryTarget, reporter_->log()));
     extra_memory_target_ = target;
     return {};
   });

@@ -9,6 +9,7 @@
 
 #include "api/convert.h"
 #include "api/report.h"
+#include "api/settings.h"
 
 namespace lathe::api {
 
@@ -44,6 +45,7 @@ class OptimizationProfile final : public nv::IOptimizationProfile, public nv::ap
 
   std::shared_ptr<const Reporter> reporter_;
   mutable Exclusive use_{"optimization profile"};
+  SettingNotices notices_;
   std::map<std::string, InputRange, std::less<>> inputs_;
   float extra_memory_target_ = 1.0f;
 };

@@ -96,6 +96,20 @@ Result<> Parser::import(const onnx::Model& model) {
   return {};
 }
 
+void Parser::put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept {
+  guarded(*reporter_, where, [&]() -> Result<> {
+    LATHE_TRY(notices_.consult_flags<nvonnxparser::OnnxParserFlag>(flags, kFlags, reporter_->log()));
+    flags_ = flags;
+    return {};
+  });
+}
+
+bool Parser::setBuilderConfig(const nv::IBuilderConfig* const config) noexcept {
+  return guarded(*reporter_, "IParser::setBuilderConfig", [&]() -> Result<> {
+    return config ? notices_.consult(SettingId::IParser_setBuilderConfig, reporter_->log()) : Result<>();
+  });
+}
+
 bool Parser::parse(const void* model, size_t size, const char* model_path) noexcept {
   return attempt("IParser::parse", [&]() -> Result<> {
     LATHE_ASSIGN(const onnx::Model parsed, read(model, size, model_path));

@@ -47,10 +47,14 @@ class Parser final : public nvonnxparser::IParser {
   const nvonnxparser::IParserError* getError(int index) const noexcept override;
   void clearErrors() noexcept override { errors_.clear(); }
   const char* const* getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept override;
-  void setFlags(nvonnxparser::OnnxParserFlags flags) noexcept override { flags_ = flags; }
+  void setFlags(nvonnxparser::OnnxParserFlags flags) noexcept override { put_flags("IParser::setFlags", flags); }
   nvonnxparser::OnnxParserFlags getFlags() const noexcept override { return flags_; }
-  void clearFlag(nvonnxparser::OnnxParserFlag flag) noexcept override { flags_ &= ~bit_of(flag); }
-  void setFlag(nvonnxparser::OnnxParserFlag flag) noexcept override { flags_ |= bit_of(flag); }
+  void clearFlag(nvonnxparser::OnnxParserFlag flag) noexcept override {
+    put_flags("IParser::clearFlag", flags_ & ~bit_of(flag));
+  }
+  void setFlag(nvonnxparser::OnnxParserFlag flag) noexcept override {
+    put_flags("IParser::setFlag", flags_ | bit_of(flag));
+  }
   bool getFlag(nvonnxparser::OnnxParserFlag flag) const noexcept override { return flags_ & bit_of(flag); }
   const nv::ITensor* getLayerOutputTensor(const char* name, int64_t i) noexcept override;
   bool supportsModelV2(const void* model, size_t size, const char* modelPath) noexcept override;
@@ -60,7 +64,7 @@ class Parser final : public nvonnxparser::IParser {
   bool loadModelProto(const void* model, size_t size, const char* modelPath) noexcept override;
   bool loadInitializer(const char* name, const void* data, size_t size) noexcept override;
   bool parseModelProto() noexcept override;
-  bool setBuilderConfig(const nv::IBuilderConfig* const) noexcept override { return true; }
+  bool setBuilderConfig(const nv::IBuilderConfig* const config) noexcept override;
 
  private:
   struct Subgraph {
@@ -74,10 +78,14 @@ class Parser final : public nvonnxparser::IParser {
   template <class Body>
   bool attempt(const char* where, Body&& body) noexcept;
 
+  static constexpr nvonnxparser::OnnxParserFlags kFlags = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
+  void put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept;
+
   NetworkDefinition& network_;
   std::shared_ptr<Reporter> reporter_;
   mutable Exclusive use_{"parser"};
-  nvonnxparser::OnnxParserFlags flags_ = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
+  SettingNotices notices_;
+  nvonnxparser::OnnxParserFlags flags_ = kFlags;
   std::vector<std::unique_ptr<ParserError>> errors_;
   std::vector<Subgraph> subgraphs_;
   std::unique_ptr<onnx::Model> loaded_;  // between loadModelProto() and parseModelProto()

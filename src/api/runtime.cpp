@@ -55,6 +55,7 @@ nv::ICudaEngine* Runtime::load_file(const char* path) noexcept {
 bool Runtime::setMaxThreads(int32_t maxThreads) noexcept {
   return guarded(*core_->reporter, "IRuntime::setMaxThreads", [&]() -> Result<> {
     if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
+    if (maxThreads != 1) LATHE_TRY(consult(SettingId::IRuntime_setMaxThreads));
     max_threads_ = maxThreads;
     return {};
   });
@@ -66,7 +67,43 @@ void Runtime::setTemporaryDirectory(const char* path) noexcept {
       temporary_directory_.clear();
       return {};
     }
-    LATHE_ASSIGN(temporary_directory_, to_string(path, "directory"));
+    LATHE_ASSIGN(std::string directory, to_string(path, "directory"));
+    LATHE_TRY(consult(SettingId::IRuntime_setTemporaryDirectory));
+    temporary_directory_ = std::move(directory);
+    return {};
+  });
+}
+
+void Runtime::setDLACore(int32_t dlaCore) noexcept {
+  guarded(*core_->reporter, "IRuntime::setDLACore",
+          [&] { return dlaCore == 0 ? Result<>() : consult(SettingId::IRuntime_setDLACore); });
+}
+
+void Runtime::setGpuAllocator(nv::IGpuAllocator* allocator) noexcept {
+  guarded(*core_->reporter, "IRuntime::setGpuAllocator", [&]() -> Result<> {
+    if (allocator) LATHE_TRY(consult(SettingId::IRuntime_setGpuAllocator));
+    core_->allocator = allocator;
+    return {};
+  });
+}
+
+void Runtime::setTempfileControlFlags(nv::TempfileControlFlags flags) noexcept {
+  guarded(*core_->reporter, "IRuntime::setTempfileControlFlags", [&]() -> Result<> {
+    LATHE_TRY(core_->notices.consult_flags<nv::TempfileControlFlag>(flags, kTempfileFlags, core_->reporter->log()));
+    tempfile_flags_ = flags;
+    return {};
+  });
+}
+
+void Runtime::setPluginRegistryParent(nv::IPluginRegistry* parent) noexcept {
+  guarded(*core_->reporter, "IRuntime::setPluginRegistryParent",
+          [&] { return parent ? consult(SettingId::IRuntime_setPluginRegistryParent) : Result<>(); });
+}
+
+void Runtime::setEngineHostCodeAllowed(bool allowed) noexcept {
+  guarded(*core_->reporter, "IRuntime::setEngineHostCodeAllowed", [&]() -> Result<> {
+    if (allowed) LATHE_TRY(consult(SettingId::IRuntime_setEngineHostCodeAllowed));
+    host_code_allowed_ = allowed;
     return {};
   });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/report.h"
+#include "api/settings.h"
 #include "plugin/registry.h"
 
 namespace lathe::api {
@@ -15,6 +16,7 @@ struct RuntimeCore {
   explicit RuntimeCore(std::shared_ptr<Reporter> reporter) : reporter(std::move(reporter)) {}
 
   std::shared_ptr<Reporter> reporter;
+  SettingNotices notices;  // of the runtime
   plugin::Registry registry{&plugin::global_registry()};
   nv::IGpuAllocator* allocator = nullptr;
   int32_t cpu_threads = 0;       // lathe::setCpuThreads
@@ -32,10 +34,10 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
 
   nv::IRuntime* getPImpl() noexcept override { return this; }
   nv::ICudaEngine* deserializeCudaEngine(const void* blob, std::size_t size) noexcept override;
-  void setDLACore(int32_t dlaCore) noexcept override { dla_core_ = dlaCore; }
-  int32_t getDLACore() const noexcept override { return dla_core_; }
+  void setDLACore(int32_t dlaCore) noexcept override;
+  int32_t getDLACore() const noexcept override { return 0; }
   int32_t getNbDLACores() const noexcept override { return 0; }
-  void setGpuAllocator(nv::IGpuAllocator* allocator) noexcept override { core_->allocator = allocator; }
+  void setGpuAllocator(nv::IGpuAllocator* allocator) noexcept override;
   void setErrorRecorder(nv::IErrorRecorder* recorder) noexcept override { core_->reporter->set_recorder(recorder); }
   nv::IErrorRecorder* getErrorRecorder() const noexcept override { return core_->reporter->recorder(); }
   nv::ILogger* getLogger() const noexcept override { return core_->reporter->logger(); }
@@ -43,22 +45,25 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   int32_t getMaxThreads() const noexcept override { return max_threads_; }
   void setTemporaryDirectory(const char* path) noexcept override;
   const char* getTemporaryDirectory() const noexcept override { return temporary_directory_.c_str(); }
-  void setTempfileControlFlags(nv::TempfileControlFlags flags) noexcept override { tempfile_flags_ = flags; }
+  void setTempfileControlFlags(nv::TempfileControlFlags flags) noexcept override;
   nv::TempfileControlFlags getTempfileControlFlags() const noexcept override { return tempfile_flags_; }
   nv::IPluginRegistry& getPluginRegistry() noexcept override { return core_->registry; }
-  void setPluginRegistryParent(nv::IPluginRegistry*) noexcept override {}
+  void setPluginRegistryParent(nv::IPluginRegistry* parent) noexcept override;
   nv::IRuntime* loadRuntime(const char* path) noexcept override;
-  void setEngineHostCodeAllowed(bool allowed) noexcept override { host_code_allowed_ = allowed; }
+  void setEngineHostCodeAllowed(bool allowed) noexcept override;
   bool getEngineHostCodeAllowed() const noexcept override { return host_code_allowed_; }
   nv::ICudaEngine* deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept override;
   nv::ICudaEngine* load_file(const char* path) noexcept;
 
  private:
+  static constexpr nv::TempfileControlFlags kTempfileFlags = 3;  // both
+  // What settings.def says of a setting that gets another value than its default.
+  Result<> consult(SettingId id) { return core_->notices.consult(id, core_->reporter->log()); }
+
   std::shared_ptr<RuntimeCore> core_;
   std::string temporary_directory_;
-  nv::TempfileControlFlags tempfile_flags_ = 3;
+  nv::TempfileControlFlags tempfile_flags_ = kTempfileFlags;
   int32_t max_threads_ = 1;
-  int32_t dla_core_ = 0;
   bool host_code_allowed_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include "api/tensor_view.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "api/network.h"
 
@@ -80,6 +81,34 @@ bool TensorView::isShapeTensor() const noexcept {
       const Symbol& symbol = network_.graph().symbols()[id];
       return symbol.source == SymbolSource::input_value && symbol.tensor == value_->index();
     });
+  });
+}
+
+void TensorView::setBroadcastAcrossBatch(bool broadcastAcrossBatch) noexcept {
+  guarded(network_.entry(), "ITensor::setBroadcastAcrossBatch", [&]() -> Result<> {
+    return broadcastAcrossBatch ? network_.consult(SettingId::ITensor_setBroadcastAcrossBatch) : Result<>();
+  });
+}
+
+void TensorView::setLocation(nv::TensorLocation location) noexcept {
+  guarded(network_.entry(), "ITensor::setLocation", [&]() -> Result<> {
+    LATHE_TRY(network_.consult(location));
+    location_ = location;
+    return {};
+  });
+}
+
+void TensorView::setAllowedFormats(nv::TensorFormats formats) noexcept {
+  guarded(network_.entry(), "ITensor::setAllowedFormats", [&]() -> Result<> {
+    constexpr nv::TensorFormats kKnown = bit_of(nv::EnumMax<nv::TensorFormat>()) - 1;
+    if (formats == 0 || (formats & ~kKnown) != 0)
+      return fail(ErrorCode::invalid_argument, "formats {:#x}: at least one is needed, and {:#x} are known", formats,
+                  kKnown);
+    // The first format that is allowed stands for all when row-major is not among them.
+    const auto first = static_cast<nv::TensorFormat>(std::countr_zero(formats));
+    if (first != nv::TensorFormat::kLINEAR) LATHE_TRY(network_.consult(first));
+    formats_ = formats;
+    return {};
   });
 }
 

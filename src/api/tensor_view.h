@@ -38,11 +38,11 @@ class TensorView final : public nvinfer1::ITensor, public nvinfer1::apiv::VTenso
   nvinfer1::DataType getType() const noexcept override;
   bool isNetworkInput() const noexcept override { return !producer_; }
   bool isNetworkOutput() const noexcept override { return output_; }
-  void setBroadcastAcrossBatch(bool) noexcept override {}
+  void setBroadcastAcrossBatch(bool broadcastAcrossBatch) noexcept override;
   bool getBroadcastAcrossBatch() const noexcept override { return false; }
   nvinfer1::TensorLocation getLocation() const noexcept override { return location_; }
-  void setLocation(nvinfer1::TensorLocation location) noexcept override { location_ = location; }
-  void setAllowedFormats(nvinfer1::TensorFormats formats) noexcept override { formats_ = formats; }
+  void setLocation(nvinfer1::TensorLocation location) noexcept override;
+  void setAllowedFormats(nvinfer1::TensorFormats formats) noexcept override;
   nvinfer1::TensorFormats getAllowedFormats() const noexcept override { return formats_; }
   bool isShapeTensor() const noexcept override;
   bool isExecutionTensor() const noexcept override { return !isShapeTensor(); }

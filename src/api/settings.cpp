@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/settings.h"
+
+#include "NvInfer.h"
+#include "NvOnnxParser.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated flags have rows, too
+
+namespace lathe::api {
+namespace {
+
+using namespace nvinfer1;
+using nvonnxparser::OnnxParserFlag;
+
+const Setting kSettings[] = {
+#define LATHE_SETTER(owner, name, effect, words) {#owner "::" #name, Effect::effect, words},
+#define LATHE_VALUE(owner, name, effect, words) \
+  {#owner "::" #name, Effect::effect, words, &typeid(owner), static_cast<int>(owner::name)},
+#include "api/settings.def"
+#undef LATHE_SETTER
+#undef LATHE_VALUE
+};
+static_assert(std::size(kSettings) == static_cast<size_t>(SettingId::count));
+
+}  // namespace
+
+const Setting& setting_of(SettingId id) { return kSettings[static_cast<size_t>(id)]; }
+
+Error refusal_of(SettingId id) {
+  const Setting& setting = setting_of(id);
+  return {ErrorCode::config_invalid, fmt::format("{} is not supported: {}", setting.name, setting.words), {}};
+}
+
+bool SettingNotices::is_first(SettingId id) {
+  const auto index = static_cast<size_t>(id);
+  const uint64_t bit = uint64_t{1} << index % kBits;
+  return (told_[index / kBits].fetch_or(bit) & bit) == 0;
+}
+
+Result<> SettingNotices::consult(SettingId id, Log& log) {
+  const Setting& setting = setting_of(id);
+  if (setting.effect == Effect::refused) return fail(refusal_of(id));
+  if (setting.effect == Effect::no_effect && is_first(id))
+    log.print(Severity::warning, "{} has no effect: {}", setting.name, setting.words);
+  return {};
+}
+
+Result<> SettingNotices::consult_value(const std::type_info& enumeration, int value, Log& log) {
+  for (size_t i = 0; i < std::size(kSettings); ++i)
+    if (kSettings[i].enumeration && *kSettings[i].enumeration == enumeration && kSettings[i].value == value)
+      return consult(static_cast<SettingId>(i), log);
+  return fail(ErrorCode::invalid_argument, "{} is no value that this setting knows", value);
+}
+
+}  // namespace lathe::api

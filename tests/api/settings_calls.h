@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call of every setter, and a setter for every enumeration of values.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "NvInferPlugin.h"
+#include "api/settings_world.h"
+
+namespace nvinfer1 {
+
+using nvonnxparser::OnnxParserFlag;
+
+inline const std::string kName = "name";
+
+// Sets something to another value than its default. Gives whether the object took it, as the result or a getter says.
+using Call = std::function<bool(World&)>;
+
+template <class Object>
+inline bool takes_recorder(World& w, Object& object) {
+  object.setErrorRecorder(&w.recorder);
+  const bool taken = object.getErrorRecorder() == &w.recorder && w.recorder.references == 1;
+  object.setErrorRecorder(nullptr);
+  return taken && w.recorder.references == 0;
+}
+
+inline bool is(const char* text, const std::string& wanted) { return text && text == wanted; }
+
+inline constexpr char kWeightsName[] = "w";
+inline bool names_weights(World& w) {
+  return w.network->setWeightsName(Weights{DataType::kFLOAT, w.memory, 4}, kWeightsName);
+}
+
+inline std::map<std::string, Call> builder_calls() {
+  constexpr auto kRefit = 1U << static_cast<int>(BuilderFlag::kERROR_ON_TIMING_CACHE_MISS);
+  return {
+      {"IBuilder::setGpuAllocator", [](World& w) { return w.builder->setGpuAllocator(&w.allocator), true; }},
+      {"IBuilder::setErrorRecorder", [](World& w) { return takes_recorder(w, *w.builder); }},
+      {"IBuilder::setMaxThreads",
+       [](World& w) { return w.builder->setMaxThreads(7) && w.builder->getMaxThreads() == 7; }},
+      {"IBuilderConfig::setAvgTimingIterations",
+       [](World& w) { return w.config->setAvgTimingIterations(4), w.config->getAvgTimingIterations() == 4; }},
+      {"IBuilderConfig::setEngineCapability",
+       [](World& w) { return w.config->setEngineCapability(EngineCapability::kSTANDARD), true; }},
+      {"IBuilderConfig::setFlags", [](World& w) { return w.config->setFlags(kRefit), w.config->getFlags() == kRefit; }},
+      {"IBuilderConfig::setFlag",
+       [](World& w) {
+         w.config->setFlag(BuilderFlag::kERROR_ON_TIMING_CACHE_MISS);
+         return w.config->getFlag(BuilderFlag::kERROR_ON_TIMING_CACHE_MISS);
+       }},
+      {"IBuilderConfig::clearFlag",
+       [](World& w) { return w.config->clearFlag(BuilderFlag::kTF32), !w.config->getFlag(BuilderFlag::kTF32); }},
+      {"IBuilderConfig::setDeviceType",
+       [](World& w) { return w.config->setDeviceType(w.relu, DeviceType::kGPU), w.config->isDeviceTypeSet(w.relu); }},
+      {"IBuilderConfig::resetDeviceType",
+       [](World& w) {
+         w.config->setDeviceType(w.relu, DeviceType::kGPU);
+         w.config->resetDeviceType(w.relu);
+         return !w.config->isDeviceTypeSet(w.relu);
+       }},
+      {"IBuilderConfig::setDLACore", [](World& w) { return w.config->setDLACore(0), w.config->getDLACore() == 0; }},
+      {"IBuilderConfig::setDefaultDeviceType",
+       [](World& w) {
+         w.config->setDefaultDeviceType(DeviceType::kGPU);
+         return w.config->getDefaultDeviceType() == DeviceType::kGPU;
+       }},
+      {"IBuilderConfig::setProfileStream",
+       [](World& w) {
+         w.config->setProfileStream(w.handle<cudaStream_t>());
+         return w.config->getProfileStream() == w.handle<cudaStream_t>();
+       }},
+      {"IBuilderConfig::setProfilingVerbosity",
+       [](World& w) {
+         w.config->setProfilingVerbosity(ProfilingVerbosity::kDETAILED);
+         return w.config->getProfilingVerbosity() == ProfilingVerbosity::kDETAILED;
+       }},
+      {"IBuilderConfig::setTacticSources",
+       [](World& w) {
+         const TacticSources sources = w.config->getTacticSources() | 1U << static_cast<int>(lathe::kCUDNN);
+         return w.config->setTacticSources(sources) && w.config->getTacticSources() == sources;
+       }},
+      {"IBuilderConfig::setTimingCache",
+       [](World& w) {
+         return w.config->setTimingCache(*w.cache, false) && w.config->getTimingCache() == w.cache.get();
+       }},
+      {"IBuilderConfig::setMemoryPoolLimit",
+       [](World& w) {
+         w.config->setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, SIZE_MAX);
+         return w.config->getMemoryPoolLimit(MemoryPoolType::kWORKSPACE) == SIZE_MAX;
+       }},
+      {"IBuilderConfig::setPreviewFeature",
+       [](World& w) {
+         w.config->setPreviewFeature(PreviewFeature::kRUNTIME_ACTIVATION_RESIZE_10_10, true);
+         return w.config->getPreviewFeature(PreviewFeature::kRUNTIME_ACTIVATION_RESIZE_10_10);
+       }},
+      {"IBuilderConfig::setBuilderOptimizationLevel",
+       [](World& w) { return w.config->setBuilderOptimizationLevel(5), w.config->getBuilderOptimizationLevel() == 5; }},
+      {"IBuilderConfig::setHardwareCompatibilityLevel",
+       [](World& w) { return w.config->setHardwareCompatibilityLevel(HardwareCompatibilityLevel::kNONE), true; }},
+      {"IBuilderConfig::setPluginsToSerialize",
+       [](World& w) {
+         const char* paths[] = {"a.so", "b.so"};
+         w.config->setPluginsToSerialize(paths, 2);
+         return w.config->getNbPluginsToSerialize() == 2 && is(w.config->getPluginToSerialize(1), "b.so");
+       }},
+      {"IBuilderConfig::setMaxAuxStreams",
+       [](World& w) { return w.config->setMaxAuxStreams(2) && w.config->getMaxAuxStreams() == 2; }},
+      {"IBuilderConfig::setProgressMonitor",
+       [](World& w) { return w.config->setProgressMonitor(&w.monitor), w.config->getProgressMonitor() == &w.monitor; }},
+      {"IBuilderConfig::setRuntimePlatform",
+       [](World& w) { return w.config->setRuntimePlatform(RuntimePlatform::kSAME_AS_BUILD), true; }},
+      {"IBuilderConfig::setMaxNbTactics",
+       [](World& w) { return w.config->setMaxNbTactics(3), w.config->getMaxNbTactics() == 3; }},
+      {"IBuilderConfig::setTilingOptimizationLevel",
+       [](World& w) { return w.config->setTilingOptimizationLevel(TilingOptimizationLevel::kNONE); }},
+      {"IBuilderConfig::setL2LimitForTiling",
+       [](World& w) { return w.config->setL2LimitForTiling(1 << 20) && w.config->getL2LimitForTiling() == 1 << 20; }},
+      {"IBuilderConfig::setRemoteAutoTuningConfig",
+       [](World& w) { return w.config->setRemoteAutoTuningConfig("ssh://host"); }},
+      {"IBuilderConfig::setBuildRoute", [](World& w) { return w.config->setBuildRoute("[{\"knob\": 1}]"); }},
+  };
+}
+
+inline std::map<std::string, Call> network_calls() {
+  return {
+      {"INetworkDefinition::markOutput",
+       [](World& w) {
+         ITensor& extra = *w.network->addActivation(*w.x, ActivationType::kTANH)->getOutput(0);
+         w.network->markOutput(extra);
+         return extra.isNetworkOutput();
+       }},
+      {"INetworkDefinition::unmarkOutput",
+       [](World& w) {
+         w.network->unmarkOutput(*w.relu->getOutput(0));
+         return w.network->getNbOutputs() == 0;
+       }},
+      {"INetworkDefinition::setName", [](World& w) { return w.network->setName("n"), is(w.network->getName(), "n"); }},
+      {"INetworkDefinition::markOutputForShapes",
+       [](World& w) {
+         ITensor& shape = *w.network->addShape(*w.x)->getOutput(0);
+         return w.network->markOutputForShapes(shape) && shape.isNetworkOutput();
+       }},
+      {"INetworkDefinition::unmarkOutputForShapes",
+       [](World& w) {
+         ITensor& shape = *w.network->addShape(*w.x)->getOutput(0);
+         w.network->markOutputForShapes(shape);
+         return w.network->unmarkOutputForShapes(shape) && !shape.isNetworkOutput();
+       }},
+      {"INetworkDefinition::setWeightsName", names_weights},
+      {"INetworkDefinition::setErrorRecorder", [](World& w) { return takes_recorder(w, *w.network); }},
+      {"INetworkDefinition::markDebug",
+       [](World& w) {
+         return w.network->markDebug(*w.relu->getOutput(0)) && w.network->isDebugTensor(*w.relu->getOutput(0));
+       }},
+      {"INetworkDefinition::unmarkDebug",
+       [](World& w) {
+         return w.network->unmarkDebug(*w.relu->getOutput(0)) && !w.network->isDebugTensor(*w.relu->getOutput(0));
+       }},
+      {"INetworkDefinition::markWeightsRefittable",
+       [](World& w) {
+         return w.network->markWeightsRefittable(kWeightsName) && w.network->areWeightsMarkedRefittable(kWeightsName);
+       }},
+      {"INetworkDefinition::unmarkWeightsRefittable",
+       [](World& w) {
+         w.network->markWeightsRefittable(kWeightsName);
+         return w.network->unmarkWeightsRefittable(kWeightsName) &&
+                !w.network->areWeightsMarkedRefittable(kWeightsName);
+       }},
+      {"INetworkDefinition::markUnfusedTensorsAsDebugTensors",
+       [](World& w) { return w.network->markUnfusedTensorsAsDebugTensors(); }},
+      {"INetworkDefinition::unmarkUnfusedTensorsAsDebugTensors",
+       [](World& w) { return w.network->unmarkUnfusedTensorsAsDebugTensors(); }},
+      {"ITensor::setName", [](World& w) { return w.x->setName(kName.c_str()), is(w.x->getName(), kName); }},
+      {"ITensor::setDimensions",
+       [](World& w) { return w.x->setDimensions(Dims2(2, 5)), w.relu->getOutput(0)->getDimensions().d[1] == 5; }},
+      {"ITensor::setBroadcastAcrossBatch", [](World& w) { return w.x->setBroadcastAcrossBatch(true), true; }},
+      {"ITensor::setLocation",
+       [](World& w) {
+         return w.x->setLocation(TensorLocation::kDEVICE), w.x->getLocation() == TensorLocation::kDEVICE;
+       }},
+      {"ITensor::setAllowedFormats",
+       [](World& w) { return w.x->setAllowedFormats(0x3), w.x->getAllowedFormats() == 0x3; }},
+      {"ITensor::setDimensionName",
+       [](World& w) { return w.x->setDimensionName(0, "batch"), is(w.x->getDimensionName(0), "batch"); }},
+      {"ILayer::setName", [](World& w) { return w.relu->setName(kName.c_str()), is(w.relu->getName(), kName); }},
+      {"ILayer::setInput",
+       [](World& w) {
+         ITensor* z = w.network->getNbInputs() == 1 ? w.network->addInput("z", DataType::kFLOAT, Dims2(2, 7))
+                                                    : w.network->getInput(1);
+         w.relu->setInput(0, *z);
+         return w.relu->getOutput(0)->getDimensions().d[1] == 7;
+       }},
+      {"ILayer::setMetadata",
+       [](World& w) { return w.relu->setMetadata(kName.c_str()), is(w.relu->getMetadata(), kName); }},
+      {"ILayer::setNbRanks", [](World& w) { return w.relu->setNbRanks(2) || w.relu->getNbRanks() == 2; }},
+      {"IOptimizationProfile::setDimensions",
+       [](World& w) {
+         return w.profile().setDimensions("x", OptProfileSelector::kMIN, Dims2(2, 3)) &&
+                w.profile().getDimensions("x", OptProfileSelector::kMIN).d[0] == 2;
+       }},
+      {"IOptimizationProfile::setExtraMemoryTarget",
+       [](World& w) { return w.profile().setExtraMemoryTarget(0.5F) && w.profile().getExtraMemoryTarget() == 0.5F; }},
+      {"IOptimizationProfile::setShapeValuesV2",
+       [](World& w) {
+         const int64_t values[] = {1, 2};
+         return w.profile().setShapeValuesV2("s", OptProfileSelector::kMIN, values, 2) &&
+                w.profile().getShapeValuesV2("s", OptProfileSelector::kMIN)[1] == 2;
+       }},
+      {"IParser::clearErrors", [](World& w) { return w.parser->clearErrors(), w.parser->getNbErrors() == 0; }},
+      {"IParser::setFlags",
+       [](World& w) { return w.parser->setFlags(w.parser->getFlags()), w.parser->getFlags() == 1; }},
+      {"IParser::setFlag",
+       [](World& w) {
+         w.parser->setFlag(OnnxParserFlag::kNATIVE_INSTANCENORM);
+         return w.parser->getFlag(OnnxParserFlag::kNATIVE_INSTANCENORM);
+       }},
+      {"IParser::clearFlag",
+       [](World& w) {
+         w.parser->clearFlag(OnnxParserFlag::kADJUST_FOR_DLA);
+         return !w.parser->getFlag(OnnxParserFlag::kADJUST_FOR_DLA);
+       }},
+      {"IParser::setBuilderConfig", [](World& w) { return w.parser->setBuilderConfig(w.config.get()); }},
+  };
+}
+
+inline std::map<std::string, Call> runtime_calls() {
+  return {
+      {"IRuntime::setDLACore", [](World& w) { return w.runtime->setDLACore(1), w.runtime->getDLACore() == 1; }},
+      {"IRuntime::setGpuAllocator", [](World& w) { return w.runtime->setGpuAllocator(&w.allocator), true; }},
+      {"IRuntime::setErrorRecorder", [](World& w) { return takes_recorder(w, *w.runtime); }},
+      {"IRuntime::setMaxThreads",
+       [](World& w) { return w.runtime->setMaxThreads(3) && w.runtime->getMaxThreads() == 3; }},
+      {"IRuntime::setTemporaryDirectory",
+       [](World& w) {
+         return w.runtime->setTemporaryDirectory("/tmp"), is(w.runtime->getTemporaryDirectory(), "/tmp");
+       }},
+      {"IRuntime::setTempfileControlFlags",
+       [](World& w) { return w.runtime->setTempfileControlFlags(0), w.runtime->getTempfileControlFlags() == 0; }},
+      {"IRuntime::setPluginRegistryParent",
+       [](World& w) {
+         return dynamic_cast<apiv::VRuntime&>(*w.runtime).setPluginRegistryParent(getPluginRegistry()), true;
+       }},
+      {"IRuntime::setEngineHostCodeAllowed",
+       [](World& w) { return w.runtime->setEngineHostCodeAllowed(true), w.runtime->getEngineHostCodeAllowed(); }},
+      {"ICudaEngine::setErrorRecorder", [](World& w) { return takes_recorder(w, w.engine()); }},
+      {"ICudaEngine::setWeightStreamingBudgetV2",
+       [](World& w) { return w.engine().setWeightStreamingBudgetV2(1 << 20); }},
+      {"IRuntimeConfig::setExecutionContextAllocationStrategy",
+       [](World& w) {
+         constexpr auto kWanted = ExecutionContextAllocationStrategy::kUSER_MANAGED;
+         w.runtime_config().setExecutionContextAllocationStrategy(kWanted);
+         return w.runtime_config().getExecutionContextAllocationStrategy() == kWanted;
+       }},
+      {"ISerializationConfig::setFlags",
+       [](World& w) {
+         constexpr auto kWanted = 1U << static_cast<int>(SerializationFlag::kEXCLUDE_LEAN_RUNTIME);
+         return w.serialization().setFlags(kWanted) && w.serialization().getFlags() == kWanted;
+       }},
+      {"ISerializationConfig::setFlag",
+       [](World& w) {
+         return w.serialization().setFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME) &&
+                w.serialization().getFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME);
+       }},
+      {"ISerializationConfig::clearFlag",
+       [](World& w) {
+         w.serialization().setFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME);
+         return w.serialization().clearFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME) &&
+                w.serialization().getFlags() == 0;
+       }},
+      {"IEngineInspector::setExecutionContext",
+       [](World& w) {
+         return w.inspector().setExecutionContext(&w.context()) && w.inspector().getExecutionContext() == &w.context();
+       }},
+      {"IEngineInspector::setErrorRecorder", [](World& w) { return takes_recorder(w, w.inspector()); }},
+      {"IPluginRegistry::setErrorRecorder", [](World& w) { return takes_recorder(w, w.runtime->getPluginRegistry()); }},
+      {"IPluginRegistry::setParentSearchEnabled",
+       [](World& w) {
+         w.runtime->getPluginRegistry().setParentSearchEnabled(false);
+         return !w.runtime->getPluginRegistry().isParentSearchEnabled();
+       }},
+      {"process::initLibNvInferPlugins", [](World& w) { return initLibNvInferPlugins(&w.log, ""); }},
+      {"process::setInternalLibraryPath", [](World&) { return setInternalLibraryPath("/tmp"); }},
+  };
+}
+
+inline std::map<std::string, Call> context_calls() {
+  return {
+      {"IExecutionContext::setDebugSync",
+       [](World& w) { return w.context().setDebugSync(true), w.context().getDebugSync(); }},
+      {"IExecutionContext::setProfiler",
+       [](World& w) { return w.context().setProfiler(&w.times), w.context().getProfiler() == &w.times; }},
+      {"IExecutionContext::setName", [](World& w) { return w.context().setName("c"), is(w.context().getName(), "c"); }},
+      {"IExecutionContext::setErrorRecorder", [](World& w) { return takes_recorder(w, w.context()); }},
+      {"IExecutionContext::setDeviceMemory",
+       [](World& w) {
+         return w.context(ExecutionContextAllocationStrategy::kUSER_MANAGED).setDeviceMemory(w.memory), true;
+       }},
+      {"IExecutionContext::setDeviceMemoryV2",
+       [](World& w) {
+         auto& context = w.context(ExecutionContextAllocationStrategy::kUSER_MANAGED);
+         return context.setDeviceMemoryV2(w.memory, sizeof(w.memory)), true;
+       }},
+      {"IExecutionContext::setOptimizationProfileAsync",
+       [](World& w) { return w.context().setOptimizationProfileAsync(0, nullptr); }},
+      {"IExecutionContext::setEnqueueEmitsProfile",
+       [](World& w) { return w.context().setEnqueueEmitsProfile(false), !w.context().getEnqueueEmitsProfile(); }},
+      {"IExecutionContext::setInputShape",
+       [](World& w) {
+         return w.context().setInputShape("x", Dims2(3, 3)) && w.context().getTensorShape("y").d[0] == 3;
+       }},
+      {"IExecutionContext::setTensorAddress",
+       [](World& w) {
+         return w.context().setTensorAddress("y", w.memory) && w.context().getTensorAddress("y") == w.memory;
+       }},
+      {"IExecutionContext::setInputTensorAddress",
+       [](World& w) {
+         return w.context().setInputTensorAddress("x", w.memory) && w.context().getTensorAddress("x") == w.memory;
+       }},
+      {"IExecutionContext::setOutputTensorAddress",
+       [](World& w) {
+         return w.context().setOutputTensorAddress("y", w.memory) &&
+                w.context().getOutputTensorAddress("y") == w.memory;
+       }},
+      {"IExecutionContext::setInputConsumedEvent",
+       [](World& w) {
+         return w.context().setInputConsumedEvent(w.handle<cudaEvent_t>()) &&
+                w.context().getInputConsumedEvent() == w.handle<cudaEvent_t>();
+       }},
+      {"IExecutionContext::setOutputAllocator",
+       [](World& w) {
+         return w.context().setOutputAllocator("y", &w.outputs) && w.context().getOutputAllocator("y") == &w.outputs;
+       }},
+      {"IExecutionContext::setTemporaryStorageAllocator",
+       [](World& w) {
+         return w.context().setTemporaryStorageAllocator(&w.allocator) &&
+                w.context().getTemporaryStorageAllocator() == &w.allocator;
+       }},
+      {"IExecutionContext::setPersistentCacheLimit",
+       [](World& w) {
+         return w.context().setPersistentCacheLimit(1 << 20), w.context().getPersistentCacheLimit() == 1 << 20;
+       }},
+      {"IExecutionContext::setNvtxVerbosity",
+       [](World& w) {
+         return w.context().setNvtxVerbosity(ProfilingVerbosity::kDETAILED) &&
+                w.context().getNvtxVerbosity() == ProfilingVerbosity::kDETAILED;
+       }},
+      {"IExecutionContext::setAuxStreams",
+       [](World& w) {
+         cudaStream_t stream = nullptr;
+         return w.context().setAuxStreams(&stream, 1), true;
+       }},
+      {"IExecutionContext::setDebugListener",
+       [](World& w) {
+         return w.context().setDebugListener(&w.listener) && w.context().getDebugListener() == &w.listener;
+       }},
+      {"IExecutionContext::setTensorDebugState", [](World& w) { return w.context().setTensorDebugState("y", true); }},
+      {"IExecutionContext::setAllTensorsDebugState",
+       [](World& w) { return w.context().setAllTensorsDebugState(true); }},
+      {"IExecutionContext::setUnfusedTensorsDebugState",
+       [](World& w) { return w.context().setUnfusedTensorsDebugState(true); }},
+      {"IExecutionContext::setCommunicator", [](World& w) { return w.context().setCommunicator(w.memory); }},
+  };
+}
+
+inline std::map<std::string, Call> own_calls() {
+  return {
+      {"lathe::setBuildBudget",
+       [](World& w) { return lathe::setBuildBudget(*w.config, 2) && lathe::getBuildBudget(*w.config) == 2; }},
+      {"lathe::setTarget",
+       [](World& w) { return lathe::setTarget(*w.config, "sm_90") && is(lathe::getTarget(*w.config), "cuda-sm_90"); }},
+      {"lathe::setPrecision", [](World& w) { return lathe::setPrecision(*w.config, DataType::kHALF); }},
+      {"lathe::setInt8", [](World& w) { return lathe::setInt8(*w.config, true); }},
+      {"lathe::setPrecisionConstraints",
+       [](World& w) { return lathe::setPrecisionConstraints(*w.config, lathe::PrecisionConstraints::kOBEY); }},
+      {"lathe::setLayerPrecision", [](World& w) { return lathe::setLayerPrecision(*w.config, "a*", DataType::kHALF); }},
+      {"lathe::setLayerOutputType",
+       [](World& w) { return lathe::setLayerOutputType(*w.config, "a*", 0, DataType::kHALF); }},
+      {"lathe::setCompiler", [](World& w) { return lathe::setCompiler(*w.config, ""); }},
+      {"lathe::setCompilerLimits", [](World& w) { return lathe::setCompilerLimits(*w.config, 10, 1024); }},
+      {"lathe::setCpuThreads",
+       [](World& w) {
+         return lathe::setCpuThreads(*w.config, 1) && lathe::setCpuThreads(*w.runtime, 1) &&
+                lathe::setCpuThreads(w.runtime_config(), 1);
+       }},
+      {"lathe::setInspectionOnly",
+       [](World& w) {
+         lathe::setInspectionOnly(*w.runtime, true);
+         return w.engine().createExecutionContext() == nullptr && w.log.errors.size() == 1 &&
+                (w.log.errors.clear(), true);
+       }},
+  };
+}
+
+// By enumeration: gives a setter that takes it that value.
+using ValueCall = std::function<bool(World&, int)>;
+
+inline std::map<std::string, ValueCall> value_calls() {
+  return {
+      {"NetworkDefinitionCreationFlag",
+       [](World& w, int value) {
+         const std::unique_ptr<INetworkDefinition> made(w.builder->createNetworkV2(1U << value));
+         return made && made->getFlag(static_cast<NetworkDefinitionCreationFlag>(value));
+       }},
+      {"BuilderFlag",
+       [](World& w, int value) {
+         const auto flag = static_cast<BuilderFlag>(value);
+         if (flag == BuilderFlag::kTF32) return w.config->clearFlag(flag), !w.config->getFlag(flag);
+         return w.config->setFlag(flag), w.config->getFlag(flag);
+       }},
+      {"MemoryPoolType",
+       [](World& w, int value) {
+         const auto pool = static_cast<MemoryPoolType>(value);
+         w.config->setMemoryPoolLimit(pool, 64 << 20);
+         return w.config->getMemoryPoolLimit(pool) == 64 << 20;
+       }},
+      {"PreviewFeature",
+       [](World& w, int value) {
+         const auto feature = static_cast<PreviewFeature>(value);
+         return w.config->setPreviewFeature(feature, true), w.config->getPreviewFeature(feature);
+       }},
+      {"TacticSource",
+       [](World& w, int value) {
+         const TacticSources others = w.config->getTacticSources() & ~(1U << value);
+         return w.config->setTacticSources(others) && w.config->getTacticSources() == others;
+       }},
+      {"EngineCapability",
+       [](World& w, int value) {
+         w.config->setEngineCapability(static_cast<EngineCapability>(value));
+         return w.config->getEngineCapability() == static_cast<EngineCapability>(value);
+       }},
+      {"DeviceType",
+       [](World& w, int value) {
+         w.config->setDefaultDeviceType(static_cast<DeviceType>(value));
+         return w.config->getDefaultDeviceType() == static_cast<DeviceType>(value);
+       }},
+      {"ProfilingVerbosity",
+       [](World& w, int value) {
+         w.config->setProfilingVerbosity(static_cast<ProfilingVerbosity>(value));
+         return w.config->getProfilingVerbosity() == static_cast<ProfilingVerbosity>(value);
+       }},
+      {"HardwareCompatibilityLevel",
+       [](World& w, int value) {
+         w.config->setHardwareCompatibilityLevel(static_cast<HardwareCompatibilityLevel>(value));
+         return w.config->getHardwareCompatibilityLevel() == static_cast<HardwareCompatibilityLevel>(value);
+       }},
+      {"RuntimePlatform",
+       [](World& w, int value) {
+         w.config->setRuntimePlatform(static_cast<RuntimePlatform>(value));
+         return w.config->getRuntimePlatform() == static_cast<RuntimePlatform>(value);
+       }},
+      {"TilingOptimizationLevel",
+       [](World& w, int value) {
+         return w.config->setTilingOptimizationLevel(static_cast<TilingOptimizationLevel>(value)) &&
+                w.config->getTilingOptimizationLevel() == static_cast<TilingOptimizationLevel>(value);
+       }},
+      {"TensorLocation",
+       [](World& w, int value) {
+         w.x->setLocation(static_cast<TensorLocation>(value));
+         return w.x->getLocation() == static_cast<TensorLocation>(value);
+       }},
+      {"TensorFormat",
+       [](World& w, int value) {
+         return w.x->setAllowedFormats(1U << value), w.x->getAllowedFormats() == 1U << value;
+       }},
+      {"OnnxParserFlag",
+       [](World& w, int value) {
+         const auto flag = static_cast<OnnxParserFlag>(value);
+         const bool on = flag != OnnxParserFlag::kNATIVE_INSTANCENORM;
+         on ? w.parser->setFlag(flag) : w.parser->clearFlag(flag);
+         return w.parser->getFlag(flag) == on;
+       }},
+      {"TempfileControlFlag",
+       [](World& w, int value) {
+         const TempfileControlFlags others = 3U & ~(1U << value);
+         return w.runtime->setTempfileControlFlags(others), w.runtime->getTempfileControlFlags() == others;
+       }},
+      {"ExecutionContextAllocationStrategy",
+       [](World& w, int value) {
+         const auto strategy = static_cast<ExecutionContextAllocationStrategy>(value);
+         w.runtime_config().setExecutionContextAllocationStrategy(strategy);
+         return w.runtime_config().getExecutionContextAllocationStrategy() == strategy &&
+                std::unique_ptr<IExecutionContext>(w.engine().createExecutionContext(&w.runtime_config())) != nullptr;
+       }},
+      {"SerializationFlag",
+       [](World& w, int value) {
+         const auto flag = static_cast<SerializationFlag>(value);
+         return w.serialization().setFlag(flag) && w.serialization().getFlag(flag);
+       }},
+  };
+}
+
+}  // namespace nvinfer1
