@@ -17,7 +17,7 @@
 #include "kernels/cuda/headers.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
-#include "plan/header.h"
+#include "plan/reader.h"
 
 namespace lathe::api {
 namespace {
@@ -115,6 +115,7 @@ void release_devices() {
 
 Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, int cpu_threads) {
   LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(plan));
+  LATHE_TRY(plan::check_usable(header, {}));  // before a driver is looked for, which may be missing, too
   if (header.target.starts_with("cpu")) return cpu::shared_device(cpu_threads);
   if (!header.target.starts_with("cuda"))
     return fail(ErrorCode::plan_target, "the plan is for '{}', which this library does not know", header.target);

@@ -18,19 +18,37 @@ nv::ErrorCode code_for(ErrorCode code) {
     case ErrorCode::out_of_memory:
       return nv::ErrorCode::kFAILED_ALLOCATION;
     case ErrorCode::internal:
+    case ErrorCode::kernel_compile_failed:
       return nv::ErrorCode::kINTERNAL_ERROR;
     case ErrorCode::config_invalid:
     case ErrorCode::profile_invalid:
       return nv::ErrorCode::kINVALID_CONFIG;
     case ErrorCode::invalid_state:
     case ErrorCode::cancelled:
+    case ErrorCode::stream_captured:
       return nv::ErrorCode::kINVALID_STATE;
     case ErrorCode::execution_failed:
+    case ErrorCode::device_lost:
+    case ErrorCode::device_fault:
+    case ErrorCode::device_call_failed:
+    case ErrorCode::launch_refused:
+    case ErrorCode::library_call_failed:
       return nv::ErrorCode::kFAILED_EXECUTION;
     case ErrorCode::plan_malformed:
     case ErrorCode::plan_version:
     case ErrorCode::plan_target:
     case ErrorCode::plan_digest:
+    case ErrorCode::plan_signature:
+    case ErrorCode::cuda_driver_missing:
+    case ErrorCode::cuda_driver_too_old:
+    case ErrorCode::cuda_symbol_missing:
+    case ErrorCode::cuda_unavailable:
+    case ErrorCode::cuda_no_device:
+    case ErrorCode::device_code_refused:
+    case ErrorCode::nvrtc_missing:
+    case ErrorCode::nvrtc_unsuitable:
+    case ErrorCode::library_missing:
+    case ErrorCode::library_unsuitable:
       return nv::ErrorCode::kFAILED_INITIALIZATION;
     default:
       return kind_of(code) == ErrorKind::unsupported ? nv::ErrorCode::kUNSUPPORTED_STATE

@@ -42,25 +42,6 @@ Result<> check_content(std::span<const std::byte> plan, const Section& section, 
               name_of(section.kind));
 }
 
-Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
-  if (header.version != options.version)
-    return fail(ErrorCode::plan_version, "plan was written by Lathe {}, this is Lathe {}; build the engine again",
-                header.version.to_string(), options.version.to_string());
-  if (header.flags != 0 || header.compatibility != 0)
-    return fail(ErrorCode::plan_version,
-                "plan asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have", header.flags,
-                header.compatibility, options.version.to_string());
-  if (options.check_host && (header.os != host_os() || header.architecture != host_architecture()))
-    return fail(ErrorCode::plan_target, "plan is for system {} and architecture {}, this machine is {} and {}",
-                static_cast<uint32_t>(header.os), static_cast<uint32_t>(header.architecture),
-                static_cast<uint32_t>(host_os()), static_cast<uint32_t>(host_architecture()));
-  for (const Section& section : header.sections)
-    if (section.trust != (section.kind == SectionKind::code ? TrustClass::device_code : TrustClass::data))
-      return fail(ErrorCode::plan_malformed, "the plan's {} are of trust class {}", name_of(section.kind),
-                  static_cast<uint32_t>(section.trust));
-  return {};
-}
-
 struct AlignedFree {
   void operator()(void* memory) const { std::free(memory); }
 };
@@ -105,6 +86,25 @@ Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const
 }
 
 }  // namespace
+
+Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
+  if (header.version != options.version)
+    return fail(ErrorCode::plan_version, "plan was written by Lathe {}, this is Lathe {}; build the engine again",
+                header.version.to_string(), options.version.to_string());
+  if (header.flags != 0 || header.compatibility != 0)
+    return fail(ErrorCode::plan_version,
+                "plan asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have", header.flags,
+                header.compatibility, options.version.to_string());
+  if (options.check_host && (header.os != host_os() || header.architecture != host_architecture()))
+    return fail(ErrorCode::plan_target, "plan is for system {} and architecture {}, this machine is {} and {}",
+                static_cast<uint32_t>(header.os), static_cast<uint32_t>(header.architecture),
+                static_cast<uint32_t>(host_os()), static_cast<uint32_t>(host_architecture()));
+  for (const Section& section : header.sections)
+    if (section.trust != (section.kind == SectionKind::code ? TrustClass::device_code : TrustClass::data))
+      return fail(ErrorCode::plan_malformed, "the plan's {} are of trust class {}", name_of(section.kind),
+                  static_cast<uint32_t>(section.trust));
+  return {};
+}
 
 Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, WeightsCheck weights) {
   uint64_t end = kHeaderBytes;

@@ -23,6 +23,10 @@ struct ReadOptions {
   Version version = library_version();  // what the plan must have been written by
 };
 
+// Whether this library reads such plans: its version, features and system. read_plan() asks first of all, and so does
+// who has to make something costly or uncertain before that, such as a device.
+Result<> check_usable(const PlanHeader& header, const ReadOptions& options);
+
 struct LoadedPlan {
   Plan plan;
   std::shared_ptr<const void> owner;  // keeps Plan::weights and Plan::codes alive

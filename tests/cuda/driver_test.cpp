@@ -93,17 +93,5 @@ TEST(Architecture, TargetsAreParsed) {
   EXPECT_FAILS(parse_target("cuda-sm_990"), cuda_architecture_unsupported);
 }
 
-TEST(Architecture, CodeRunsOnLaterMinorVersionsUnlessExact) {
-  const auto runs = [](int built, int device) {
-    return runs_on(**find_architecture(built), **find_architecture(device));
-  };
-  EXPECT_TRUE(runs(80, 80));
-  EXPECT_TRUE(runs(80, 89));
-  EXPECT_FALSE(runs(89, 80));
-  EXPECT_FALSE(runs(80, 90));
-  EXPECT_TRUE(runs(90, 90));
-  EXPECT_FALSE(runs(100, 103));
-}
-
 }  // namespace
 }  // namespace lathe::cuda

@@ -14,7 +14,8 @@ import weights  # noqa: E402
 import write  # noqa: E402
 
 # Trained parameters as published, batch normalisation's running statistics not counted.
-PARAMETERS = {"resnet50": 25557032, "mobilenet_v2": 3504872, "efficientnet_b0": 5288548, "yolov8n": 3157200}
+PARAMETERS = {"resnet50": 25557032, "mobilenet_v2": 3504872, "efficientnet_b0": 5288548, "yolov8n": 3157200,
+              "s3d": 8320048}
 
 
 def trained(model):

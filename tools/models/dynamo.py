@@ -56,11 +56,12 @@ class Dynamo(Dialect):
         return self.node(function, inputs, dims, aten, domain=FUNCTION_DOMAIN)
 
     def conv(self, x, out, kernel, stride, pad, groups, bias, gain):
-        w = self.he_weight("weight", (out, x.channels // groups, kernel, kernel), gain)
+        kernels, strides, pads, ones = self.window(x, kernel, stride, pad, 1)
+        w = self.he_weight("weight", (out, x.channels // groups, *kernels), gain)
         inputs = [x, w] + ([self.weight("bias", (out,), -0.1, 0.1)] if bias else [])
-        size = [self.conv_size(n, kernel, stride, pad) for n in x.dims[2:]]
-        return self.node("Conv", inputs, (x.dims[0], out, *size), "conv2d", auto_pad="NOTSET", dilations=[1, 1],
-                         group=groups, pads=[pad] * 4, strides=[stride] * 2)
+        size = self.window_sizes(x, kernel, stride, pad)
+        return self.node("Conv", inputs, (x.dims[0], out, *size), f"conv{len(size)}d", auto_pad="NOTSET",
+                         dilations=ones, group=groups, pads=pads * 2, strides=strides)
 
     def fixed_conv(self, x, weight, leaf):
         with self.scope(leaf):
@@ -102,14 +103,15 @@ class Dynamo(Dialect):
         return self.node("Div", [x, self.constant(np.float32(2))], x.dims, "div")
 
     def max_pool(self, x, kernel, stride, pad):
-        size = [self.conv_size(n, kernel, stride, pad) for n in x.dims[2:]]
-        return self.node("MaxPool", [x], (*x.dims[:2], *size), "max_pool2d", auto_pad="NOTSET", ceil_mode=0,
-                         dilations=[1, 1], kernel_shape=[kernel] * 2, pads=[pad] * 4, storage_order=0,
-                         strides=[stride] * 2)
+        kernels, strides, pads, ones = self.window(x, kernel, stride, pad, 1)
+        size = self.window_sizes(x, kernel, stride, pad)
+        return self.node("MaxPool", [x], (*x.dims[:2], *size), f"max_pool{len(size)}d", auto_pad="NOTSET", ceil_mode=0,
+                         dilations=ones, kernel_shape=kernels, pads=pads * 2, storage_order=0, strides=strides)
 
     def average_pool(self, x):
-        axes = self.constant(np.array([-1, -2], np.int64))
-        return self.node("ReduceMean", [x, axes], (*x.dims[:2], 1, 1), "mean", keepdims=1, noop_with_empty_axes=0)
+        ones = self.window(x, 1)[0]
+        axes = self.constant(-np.arange(1, len(ones) + 1, dtype=np.int64))
+        return self.node("ReduceMean", [x, axes], (*x.dims[:2], *ones), "mean", keepdims=1, noop_with_empty_axes=0)
 
     def flatten(self, x):
         return self.reshape(x, x.channels)

@@ -62,12 +62,16 @@ class Dialect:
         self.inputs.append(value)
         return value
 
-    def conv_size(self, size, kernel, stride, pad):
-        return (size + 2 * pad - kernel) // stride + 1
+    def window(self, x, *extents):
+        """Each extent (kernel, stride, pad...) for every spatial axis of x; one number stands for all axes."""
+        return [list(e) if isinstance(e, tuple) else [e] * (len(x.dims) - 2) for e in extents]
+
+    def window_sizes(self, x, kernel, stride, pad):
+        return [(n + 2 * p - k) // s + 1 for n, k, s, p in zip(x.dims[2:], *self.window(x, kernel, stride, pad))]
 
     def conv_norm(self, x, out, kernel, stride=1, groups=1, gain=RELU_GAIN, names=("0", "1"), norm_scale=1.0):
         """Convolution and batch normalisation, or one convolution with a bias where the exporter folds them."""
-        pad = kernel // 2
+        pad = tuple(k // 2 for k in self.window(x, kernel)[0])
         if not self.keep_batch_norm:
             with self.scope(names[0]):
                 return self.conv(x, out, kernel, stride, pad, groups, bias=True, gain=1.06 * gain * norm_scale)

@@ -209,4 +209,59 @@ def decode_boxes(g, distances, anchors):
     return g.concat([g.halve(g.add(low, high)), g.sub(high, low)], 1)
 
 
-NETWORKS = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2, "efficientnet_b0": efficientnet_b0, "yolov8n": yolov8n}
+def s3d(g):
+    """A classifier of videos: Inception blocks of convolutions that are apart in space and in time."""
+    x = g.input("video", 3, 16, 224, 224)
+    with g.scope("features"):
+        x = separable(g, x, 64, 7, 2, 0)
+        x = space_pool(g, x, 1)
+        x = separable(g, conv_relu(g, x, 64, 1, 1, 2), 192, 3, 1, 3)
+        x = space_pool(g, x, 4)
+        x = inception(g, x, (64, 96, 128, 16, 32, 32), 5)
+        x = inception(g, x, (128, 128, 192, 32, 96, 64), 6)
+        with g.scope(7):
+            x = g.max_pool(x, 3, 2, 1)
+        for index, widths in enumerate(((192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64),
+                                        (128, 128, 256, 24, 64, 64), (112, 144, 288, 32, 64, 64),
+                                        (256, 160, 320, 32, 128, 128)), 8):
+            x = inception(g, x, widths, index)
+        with g.scope(13):
+            x = g.max_pool(x, 2, 2, 0)
+        x = inception(g, x, (256, 160, 320, 32, 128, 128), 14)
+        x = inception(g, x, (384, 192, 384, 48, 128, 128), 15)
+    x = g.average_pool(x)
+    with g.scope("classifier", 1):
+        x = g.conv(x, 400, 1, 1, 0, 1, bias=True, gain=LINEAR_GAIN)
+    g.finish(g.flatten(x), "output")
+
+
+def conv_relu(g, x, out, kernel, stride, *scope):
+    with g.scope(*scope):
+        return g.relu(g.conv_norm(x, out, kernel, stride))
+
+
+def separable(g, x, out, kernel, stride, *scope):
+    """In space, then in time."""
+    y = conv_relu(g, x, out, (1, kernel, kernel), (1, stride, stride), *scope, 0)
+    return conv_relu(g, y, out, (kernel, 1, 1), (stride, 1, 1), *scope, 1)
+
+
+def space_pool(g, x, *scope):
+    with g.scope(*scope):
+        return g.max_pool(x, (1, 3, 3), (1, 2, 2), (0, 1, 1))
+
+
+def inception(g, x, widths, *scope):
+    with g.scope(*scope):
+        parts = [conv_relu(g, x, widths[0], 1, 1, "branch0")]
+        for branch_name, (squeezed, out) in zip(("branch1", "branch2"), (widths[1:3], widths[3:5])):
+            y = conv_relu(g, x, squeezed, 1, 1, branch_name, 0)
+            parts.append(separable(g, y, out, 3, 1, branch_name, 1))
+        with g.scope("branch3"):
+            y = g.max_pool(x, 3, 1, 1)
+        parts.append(conv_relu(g, y, widths[5], 1, 1, "branch3", 1))
+        return g.concat(parts, 1)
+
+
+NETWORKS = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2, "efficientnet_b0": efficientnet_b0, "yolov8n": yolov8n,
+            "s3d": s3d}

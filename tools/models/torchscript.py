@@ -35,11 +35,12 @@ class TorchScript(Dialect):
         return self.node("Constant", [], np.shape(array), value=numpy_helper.from_array(np.asarray(array)))
 
     def conv(self, x, out, kernel, stride, pad, groups, bias, gain):
-        w = self.he_weight("weight", (out, x.channels // groups, kernel, kernel), gain)
+        kernels, strides, pads, ones = self.window(x, kernel, stride, pad, 1)
+        w = self.he_weight("weight", (out, x.channels // groups, *kernels), gain)
         inputs = [x, w] + ([self.weight("bias", (out,), -0.1, 0.1)] if bias else [])
-        size = [self.conv_size(n, kernel, stride, pad) for n in x.dims[2:]]
-        return self.node("Conv", inputs, (x.dims[0], out, *size), dilations=[1, 1], group=groups,
-                         kernel_shape=[kernel] * 2, pads=[pad] * 4, strides=[stride] * 2)
+        size = self.window_sizes(x, kernel, stride, pad)
+        return self.node("Conv", inputs, (x.dims[0], out, *size), dilations=ones, group=groups, kernel_shape=kernels,
+                         pads=pads * 2, strides=strides)
 
     def fixed_conv(self, x, weight, leaf):
         """A 1x1 convolution whose weights are part of the method, not trained."""
@@ -79,12 +80,13 @@ class TorchScript(Dialect):
         return self.node("Div", [x, self.constant(np.float32(2))], x.dims)
 
     def max_pool(self, x, kernel, stride, pad):
-        size = [self.conv_size(n, kernel, stride, pad) for n in x.dims[2:]]
-        return self.node("MaxPool", [x], (*x.dims[:2], *size), ceil_mode=0, kernel_shape=[kernel] * 2, pads=[pad] * 4,
-                         strides=[stride] * 2)
+        kernels, strides, pads = self.window(x, kernel, stride, pad)
+        size = self.window_sizes(x, kernel, stride, pad)
+        return self.node("MaxPool", [x], (*x.dims[:2], *size), ceil_mode=0, kernel_shape=kernels, pads=pads * 2,
+                         strides=strides)
 
     def average_pool(self, x):
-        return self.node("GlobalAveragePool", [x], (*x.dims[:2], 1, 1))
+        return self.node("GlobalAveragePool", [x], (*x.dims[:2], *self.window(x, 1)[0]))
 
     def flatten(self, x):
         return self.node("Flatten", [x], (x.dims[0], x.channels), axis=1)

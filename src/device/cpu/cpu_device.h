@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "device/cpu/workers.h"
 #include "device/device.h"
@@ -13,8 +15,9 @@ struct CpuDeviceOptions {
   std::shared_ptr<Workers> workers;
   // Finds and makes a kernel by the record's name; the caller that links the kernels supplies it.
   Result<std::unique_ptr<Kernel>> (*make_kernel)(const StepRecord& record) = nullptr;
-  std::string target;      // "cpu-x86_64-avx512"
-  std::string timing_key;  // CPU model, instruction set, kernels' version
+  std::string target;             // "cpu-x86_64-avx512"
+  std::vector<std::string> runs;  // targets whose plans run here: it, and lower levels of the same architecture
+  std::string timing_key;         // CPU model, instruction set, kernels' version
 };
 
 // A turn of a CpuQueue holds the pool, or the calling thread alone while another queue has it.

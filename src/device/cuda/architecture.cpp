@@ -6,11 +6,9 @@
 namespace lathe::cuda {
 namespace {
 
-enum class Runs { exact, later };
-
 constexpr Architecture kArchitectures[] = {
-#define LATHE_CUDA_ARCHITECTURE(number, code, runs, family, shared, cluster, warpgroups) \
-  {number, code, Runs::runs == Runs::exact, family, {int64_t{shared} << 10, cluster, warpgroups}},
+#define LATHE_CUDA_ARCHITECTURE(number, code, family, shared, cluster, warpgroups) \
+  {number, code, family, {int64_t{shared} << 10, cluster, warpgroups}},
 #include "device/cuda/architectures.def"
 #undef LATHE_CUDA_ARCHITECTURE
 };
@@ -46,10 +44,5 @@ Result<const Architecture*> parse_target(std::string_view target) {
 }
 
 std::string target_name(const Architecture& architecture) { return fmt::format("{}{}", kPrefix, architecture.number); }
-
-bool runs_on(const Architecture& built, const Architecture& device) {
-  if (built.exact || device.number < built.number) return built.number == device.number;
-  return built.number / 10 == device.number / 10;
-}
 
 }  // namespace lathe::cuda

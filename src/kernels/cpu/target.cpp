@@ -26,18 +26,27 @@ std::string cpu_model() {
   return parts.empty() ? model : parts;
 }
 
+std::string target_of(IsaLevel level) {
+#if defined(__x86_64__)
+  return fmt::format("cpu-x86_64-{}", name_of(level));
+#else
+  return fmt::format("cpu-aarch64-{}", name_of(level));
+#endif
+}
+
 }  // namespace
 
 std::string timing_device() {
   return fmt::format("{}| {} | kernels built {}", cpu_model(), name_of(isa_level()), LATHE_KERNEL_HASH);
 }
 
-std::string target_name() {
-#if defined(__x86_64__)
-  return fmt::format("cpu-x86_64-{}", name_of(isa_level()));
-#else
-  return "cpu-aarch64-baseline";
-#endif
+std::string target_name() { return target_of(isa_level()); }
+
+std::vector<std::string> runnable_targets() {
+  std::vector<std::string> targets;
+  for (const IsaLevel level : {IsaLevel::baseline, IsaLevel::avx2, IsaLevel::avx512})
+    if (level <= isa_level()) targets.push_back(target_of(level));
+  return targets;
 }
 
 }  // namespace lathe::cpu
