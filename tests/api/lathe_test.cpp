@@ -2,6 +2,8 @@
 // Lathe's own additions, used as a program would.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +49,12 @@ TEST(Lathe, Settings) {
   EXPECT_STREQ(lathe::getTarget(*config), "cpu-x86_64-avx2");
   EXPECT_FALSE(lathe::setCpuThreads(*config, -1));
   EXPECT_TRUE(lathe::setCpuThreads(*config, 2));
+  for (const char* program : {"/usr/libexec/lathe/lathe-compiler", "", static_cast<const char*>(nullptr)})
+    EXPECT_TRUE(lathe::setCompiler(*config, program));
+  EXPECT_TRUE(lathe::setCompilerLimits(*config, 0.5, 512));
+  for (const double seconds : {0.0, -1.0, std::nan("")}) EXPECT_FALSE(lathe::setCompilerLimits(*config, seconds, 512));
+  for (const int64_t mebibytes : {int64_t{0}, int64_t{-1}, INT64_MAX})
+    EXPECT_FALSE(lathe::setCompilerLimits(*config, 1, mebibytes));
   EXPECT_EQ(lathe::buildReportJson(*builder), nullptr);
 }
 
