@@ -61,6 +61,18 @@ TENSORRTAPI bool setLayerPrecision(nvinfer1::IBuilderConfig& config, const char*
 TENSORRTAPI bool setLayerOutputType(nvinfer1::IBuilderConfig& config, const char* layer, int32_t output,
                                     nvinfer1::DataType type) noexcept;
 
+// For looking into a build. Before kernels are chosen, passes rewrite the network, as often as one of them finds
+// something to do. The network is written as text into files of `directory`, which is made where it is missing:
+// 000_before.graph, then one file per pass that changed it, 001_fold_constants.graph and so on. What a pass was given
+// that failed is in NNN_<pass>_failed.graph, and the error says so. Each change is verified, which takes longer. Files
+// of such names that an earlier build left there are removed. nullptr or "": nowhere (default). A folder that cannot be
+// written fails the build.
+TENSORRTAPI bool setPassDump(nvinfer1::IBuilderConfig& config, const char* directory) noexcept;
+// Whether the build leaves that pass out: to find one that is to blame, never for good, as engines become slower and
+// some networks cannot be built. buildReportJson() has the names, in order. False when there is no such pass;
+// lastError() lists them.
+TENSORRTAPI bool setPassSkipped(nvinfer1::IBuilderConfig& config, const char* pass, bool skipped) noexcept;
+
 // Tactic sources that nvinfer1::TacticSource lacks, for IBuilderConfig::setTacticSources: kernels of NVIDIA's cuBLASLt
 // and cuDNN compete with our own. Off unless asked for: an engine that uses one needs the library wherever it is
 // loaded, and ICudaEngine::getTacticSources() tells which. The libraries are opened at run time; LATHE_CUBLASLT and

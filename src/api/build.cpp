@@ -130,6 +130,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries, toolchain));
   if (options.fuse_narrow_types) options.passes.precision = settings.precision;  // elsewhere it does not pay
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
+  options.passes.dump_directory = settings.pass_dump;
+  options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;
   if (settings.int8) warn_unless_quantized(definition.graph(), *options.log);
   options.tuner.tf32 = options.fuse_narrow_types && settings.has(nv::BuilderFlag::kTF32);

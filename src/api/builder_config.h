@@ -26,6 +26,8 @@ struct OwnSettings {
   bool int8 = false;                 // a quantised network is expected
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;
   std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win
+  std::string pass_dump;                  // a folder
+  std::vector<std::string> skipped_passes;
 };
 
 // A record of settings; build() reads it.

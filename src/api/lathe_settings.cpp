@@ -141,6 +141,24 @@ bool setCompilerLimits(nv::IBuilderConfig& config, double seconds, int64_t mebib
   });
 }
 
+bool setPassDump(nv::IBuilderConfig& config, const char* directory) noexcept {
+  return api::guarded(entry(config), "setPassDump", [&]() -> Result<> {
+    static_cast<BuilderConfig&>(config).pass_dump = directory ? directory : "";
+    return {};
+  });
+}
+
+bool setPassSkipped(nv::IBuilderConfig& config, const char* pass, bool skipped) noexcept {
+  return api::guarded(entry(config), "setPassSkipped", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string name, api::to_string(pass, "pass"));
+    LATHE_TRY(check_pass_name(name));
+    std::vector<std::string>& passes = static_cast<BuilderConfig&>(config).skipped_passes;
+    std::erase(passes, name);
+    if (skipped) passes.push_back(std::move(name));
+    return {};
+  });
+}
+
 const char* getTarget(const nv::IBuilderConfig& config) noexcept {
   return static_cast<const BuilderConfig&>(config).target.c_str();
 }

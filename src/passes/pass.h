@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,8 @@ struct PassContext {
   int64_t max_folded_bytes = 64ll << 20;  // folding may not grow the network's constants by more than this per node
   int64_t max_folded_products = int64_t{1} << 26;  // nor spend longer than about 0.1 s on one by plain evaluation
   std::vector<std::string> skip;                   // names of passes to leave out
-  std::string dump_path;                           // where the graph is saved when a pass fails; empty = nowhere
-  bool verify = false;                             // verify after each change, not only at the end
+  std::string dump_directory;  // where GraphDump writes the graph after each pass that changed it; empty = nowhere
+  bool verify = false;         // verify after each change, not only at the end; so does a dump
 };
 
 struct PassReport {
@@ -45,12 +46,22 @@ struct PassReport {
 // A pass returns whether it changed the graph, truthfully. It leaves dead nodes behind; the runner sweeps them.
 using Pass = Result<bool> (*)(ir::Graph& graph, PassContext& context);
 
+struct PassRow {
+  std::string_view name;
+  Pass run;
+};
+std::span<const PassRow> recipe();  // passes.def
+
 // Runs the recipe to its fixed point. On an error the graph is in the state that the failing pass was given.
-Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& context);
+Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& context,
+                                           std::span<const PassRow> rows = recipe());
 
 // One pass by name, swept and verified; for tests.
 Result<bool> run_pass(std::string_view name, ir::Graph& graph, PassContext& context);
 
 std::vector<std::string_view> pass_names();
+
+// Fails, and lists the passes, when there is none of that name.
+Result<> check_pass_name(std::string_view name);
 
 }  // namespace lathe

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "base/file.h"
+#include "passes/graph_dump.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -12,12 +14,7 @@ namespace lathe {
 
 namespace {
 
-struct Row {
-  std::string_view name;
-  Pass run;
-};
-
-constexpr Row kRecipe[] = {
+constexpr PassRow kRecipe[] = {
 #define LATHE_PASS(name) {#name, name},
 #include "passes/passes.def"
 #undef LATHE_PASS
@@ -26,17 +23,15 @@ constexpr Row kRecipe[] = {
 // Rewrites shrink or normalise, so a graph that still changes after this many rounds means two passes undo each other.
 constexpr int kMaxRounds = 16;
 
-// Saves what the pass was given; the error says where.
-Error report(const Row& row, Error error, const ir::Graph& given, const PassContext& context) {
+// Says which pass failed and where what it was given can be read.
+Error report(const PassRow& row, Error error, const ir::Graph& given, GraphDump& dump) {
   error = with_context(std::move(error), fmt::format("pass {}", row.name));
-  if (context.dump_path.empty()) return error;
-  const std::string text = ir::to_text(given);
-  if (write_file_atomically(context.dump_path, std::as_bytes(std::span(text))))
-    error.message += fmt::format(" (the network as it was before is in '{}')", context.dump_path);
+  const Result<std::string> path = dump.write_failed(row.name, given);
+  if (path && !path->empty()) error.message += fmt::format(" (what the pass was given is in '{}')", *path);
   return error;
 }
 
-Result<bool> run_checked(const Row& row, ir::Graph& graph, PassContext& context) {
+Result<bool> run_checked(const PassRow& row, ir::Graph& graph, PassContext& context) {
   const uint64_t before = context.verify ? graph.hash() : 0;
   LATHE_ASSIGN(const bool changed, row.run(graph, context));
   graph.erase_dead_nodes();
@@ -47,21 +42,33 @@ Result<bool> run_checked(const Row& row, ir::Graph& graph, PassContext& context)
   return changed;
 }
 
-Result<bool> run_row(const Row& row, ir::Graph& graph, PassContext& context) {
+Result<bool> run_row(const PassRow& row, ir::Graph& graph, PassContext& context, GraphDump& dump) {
   graph.erase_dead_nodes();
   ir::Graph given = graph.clone();
   Result<bool> changed = run_checked(row, graph, context);
-  if (changed) return changed;
+  if (changed) {
+    if (*changed) LATHE_TRY(dump.write(row.name, graph));
+    return changed;
+  }
   graph = std::move(given);
-  return fail(report(row, std::move(changed).error(), graph, context));
+  return fail(report(row, std::move(changed).error(), graph, dump));
+}
+
+bool is_skipped(const PassRow& row, const PassContext& context) {
+  return std::find(context.skip.begin(), context.skip.end(), row.name) != context.skip.end();
 }
 
 }  // namespace
 
-Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& context) {
+std::span<const PassRow> recipe() { return kRecipe; }
+
+Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& context, std::span<const PassRow> rows) {
   using Clock = std::chrono::steady_clock;
+  LATHE_ASSIGN(GraphDump dump, GraphDump::open(context.dump_directory));
+  if (!context.dump_directory.empty()) context.verify = true;
+  LATHE_TRY(dump.write("before", graph));
   std::vector<PassReport> reports;
-  for (const Row& row : kRecipe) reports.push_back({row.name});
+  for (const PassRow& row : rows) reports.push_back({row.name});
   bool changed = true;
   for (int round = 0; changed; ++round) {
     if (round == kMaxRounds) {
@@ -69,10 +76,10 @@ Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& contex
       break;
     }
     changed = false;
-    for (size_t i = 0; i < std::size(kRecipe); ++i) {
-      if (std::find(context.skip.begin(), context.skip.end(), kRecipe[i].name) != context.skip.end()) continue;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (is_skipped(rows[i], context)) continue;
       const Clock::time_point start = Clock::now();
-      LATHE_ASSIGN(const bool changed_now, run_row(kRecipe[i], graph, context));
+      LATHE_ASSIGN(const bool changed_now, run_row(rows[i], graph, context, dump));
       reports[i].milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       reports[i].changes += changed_now;
       changed |= changed_now;
@@ -87,20 +94,26 @@ Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& contex
 }
 
 Result<bool> run_pass(std::string_view name, ir::Graph& graph, PassContext& context) {
-  for (const Row& row : kRecipe) {
-    if (row.name != name) continue;
-    const bool verify = std::exchange(context.verify, true);
-    Result<bool> changed = run_row(row, graph, context);
-    context.verify = verify;
-    return changed;
-  }
-  return fail(ErrorCode::invalid_argument, "there is no pass '{}'", name);
+  LATHE_TRY(check_pass_name(name));
+  GraphDump nowhere;
+  const auto row =
+      std::find_if(std::begin(kRecipe), std::end(kRecipe), [&](const PassRow& r) { return r.name == name; });
+  const bool verify = std::exchange(context.verify, true);
+  Result<bool> changed = run_row(*row, graph, context, nowhere);
+  context.verify = verify;
+  return changed;
 }
 
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
-  for (const Row& row : kRecipe) names.push_back(row.name);
+  for (const PassRow& row : kRecipe) names.push_back(row.name);
   return names;
+}
+
+Result<> check_pass_name(std::string_view name) {
+  const std::vector<std::string_view> names = pass_names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  return fail(ErrorCode::invalid_argument, "there is no pass '{}'; the passes are {}", name, fmt::join(names, ", "));
 }
 
 }  // namespace lathe

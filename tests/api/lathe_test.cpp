@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,55 @@ TEST(Lathe, Settings) {
   for (const int64_t mebibytes : {int64_t{0}, int64_t{-1}, INT64_MAX})
     EXPECT_FALSE(lathe::setCompilerLimits(*config, 1, mebibytes));
   EXPECT_EQ(lathe::buildReportJson(*builder), nullptr);
+}
+
+struct ParsedDigits {
+  Silent logger;
+  std::unique_ptr<nvinfer1::IBuilder> builder{nvinfer1::createInferBuilder(logger)};
+  std::unique_ptr<nvinfer1::INetworkDefinition> network{builder->createNetworkV2(0)};
+  std::unique_ptr<nvonnxparser::IParser> parser{nvonnxparser::createParser(*network, logger)};
+  std::unique_ptr<nvinfer1::IBuilderConfig> config{builder->createBuilderConfig()};
+  bool parsed = parser->parseFromFile(kDigits.c_str(), 2) && lathe::setBuildBudget(*config, 0);
+
+  bool builds() {
+    return std::unique_ptr<nvinfer1::IHostMemory>(builder->buildSerializedNetwork(*network, *config)) != nullptr;
+  }
+};
+
+TEST(Lathe, PassesCanBeDumpedAndSkipped) {
+  ParsedDigits digits;
+  ASSERT_TRUE(digits.parsed);
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "lathe_passes" / "inner";
+  const auto files = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
+    return names;
+  };
+  ASSERT_TRUE(lathe::setPassDump(*digits.config, folder.c_str()));
+  ASSERT_TRUE(digits.builds()) << lathe::lastError();
+  const std::set<std::string> all = files();
+  ASSERT_GT(all.size(), 1u);
+  EXPECT_EQ(*all.begin(), "000_before.graph");
+  const std::string changing = all.rbegin()->substr(4, all.rbegin()->size() - 4 - std::string(".graph").size());
+  EXPECT_NE(text_of(lathe::buildReportJson(*digits.builder)).find('"' + changing + '"'), std::string::npos);
+
+  ASSERT_TRUE(lathe::setPassSkipped(*digits.config, changing.c_str(), true)) << lathe::lastError();
+  ASSERT_TRUE(digits.builds()) << lathe::lastError();
+  for (const std::string& name : files()) EXPECT_EQ(name.find(changing), std::string::npos) << name;
+  EXPECT_FALSE(lathe::setPassSkipped(*digits.config, "fold_everything", true));
+  EXPECT_NE(std::string(lathe::lastError()).find("fold_constants, "), std::string::npos) << lathe::lastError();
+  EXPECT_FALSE(lathe::setPassSkipped(*digits.config, nullptr, true));
+
+  ASSERT_TRUE(lathe::setPassSkipped(*digits.config, changing.c_str(), false));
+  ASSERT_TRUE(digits.builds()) << lathe::lastError();
+  EXPECT_EQ(files(), all);
+
+  ASSERT_TRUE(lathe::setPassDump(*digits.config, (folder / "000_before.graph").c_str()));
+  EXPECT_FALSE(digits.builds());
+  EXPECT_NE(std::string(lathe::lastError()).find("LATHE-1002"), std::string::npos) << lathe::lastError();
+  ASSERT_TRUE(lathe::setPassDump(*digits.config, nullptr));
+  EXPECT_TRUE(digits.builds()) << lathe::lastError();
+  std::filesystem::remove_all(folder.parent_path());
 }
 
 TEST(Lathe, ParsedNetworkCanBeWalkedAndEvaluated) {

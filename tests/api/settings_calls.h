@@ -378,6 +378,8 @@ inline std::map<std::string, Call> own_calls() {
        [](World& w) { return lathe::setLayerOutputType(*w.config, "a*", 0, DataType::kHALF); }},
       {"lathe::setCompiler", [](World& w) { return lathe::setCompiler(*w.config, ""); }},
       {"lathe::setCompilerLimits", [](World& w) { return lathe::setCompilerLimits(*w.config, 10, 1024); }},
+      {"lathe::setPassDump", [](World& w) { return lathe::setPassDump(*w.config, "passes"); }},
+      {"lathe::setPassSkipped", [](World& w) { return lathe::setPassSkipped(*w.config, "fold_affine", true); }},
       {"lathe::setCpuThreads",
        [](World& w) {
          return lathe::setCpuThreads(*w.config, 1) && lathe::setCpuThreads(*w.runtime, 1) &&

@@ -74,10 +74,30 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "no input 'z'", "build", self.model, "-o", engine, "--optShapes=z:2x3")
         self.refused(2, "does not fit", "build", self.model, "-o", engine, "--optShapes=x:4x4")
         self.refused(2, "there is no 'CUBLAS'", "build", self.model, "-o", engine, "--tacticSources=+CUBLAS")
+        self.refused(2, "fold_constants, simplify_shapes", "build", self.model, "-o", engine, "--skipPass=fold")
         self.refused(2, "say +NAME or -NAME", "build", self.model, "-o", engine, "--tacticSources=CUDNN")
         self.refused(2, "--loadInputs=x:FILE", "run", self.model)
         self.refused(2, "not a folder", "conformance", self.folder / "nowhere")
         self.assertFalse(engine.exists())
+
+    def test_passes_are_dumped_and_skipped(self):
+        model, dump, engine = ROOT / "examples/digits/digits.onnx", self.folder / "passes", self.folder / "digits.engine"
+        words = ("build", model, "-o", engine, "--buildBudget=0", "--optShapes=image:1x1x8x8", "--dumpPasses", dump)
+        self.assertEqual(lathe(*words).returncode, 0)
+        names = sorted(path.name for path in dump.iterdir())
+        self.assertEqual(names[0], "000_before.graph")
+        self.assertEqual([name[:4] for name in names], [f"{i:03}_" for i in range(len(names))])
+        texts = [(dump / name).read_text() for name in names]
+        self.assertTrue(all(before != after for before, after in zip(texts, texts[1:])))
+        passes = {name[4:-len(".graph")] for name in names[1:]}
+        self.assertGreater(len(passes), 0)
+        skips = [f"--skipPass={name}" for name in sorted(passes)]
+        result = lathe(*words, *skips)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertFalse(passes & {path.name[4:-len(".graph")] for path in dump.iterdir()})
+        result = lathe("compare", model, "--buildBudget=0", *skips)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.refused(1, "file_read", *words[:-1], engine)
 
     def test_files_that_cannot_be_read(self):
         self.refused(1, "file_not_found", "build", self.folder / "none.onnx", "-o", self.folder / "e")

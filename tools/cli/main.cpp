@@ -50,6 +50,22 @@ void add_precisions(CLI::App& command, BuildSettings& settings) {
   typed->group(group);
 }
 
+void add_passes(CLI::App& command, BuildSettings& settings) {
+  constexpr const char* group = "Looking into a build";
+  command
+      .add_option("--dumpPasses", settings.pass_dump,
+                  "Folder for the network as text: 000_before.graph, then one file per pass that changed it; what a "
+                  "failing pass was given, too. Earlier dumps in it are removed")
+      ->group(group);
+  command
+      .add_option(
+          "--skipPass", settings.skip,
+          "Leave a pass out, to find one that is to blame; may be given several times. An unknown name lists all")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->group(group);
+}
+
 void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) {
   constexpr const char* group = "How to build";
   if (shapes) {
@@ -80,6 +96,7 @@ void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) 
                   "engines that use one need it wherever they are loaded")
       ->group(group);
   add_precisions(command, settings);
+  add_passes(command, settings);
   command.add_flag("--verbose", settings.verbose, "Everything the library logs")->group(group);
 }
 

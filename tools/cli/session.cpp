@@ -103,6 +103,12 @@ nvinfer1::TacticSource tactic_source(std::string_view name) {
       name));
 }
 
+void set_passes(nvinfer1::IBuilderConfig& config, const BuildSettings& settings) {
+  if (!setPassDump(config, settings.pass_dump.c_str())) throw Failure(lastError());
+  for (const std::string& pass : settings.skip)
+    if (!setPassSkipped(config, pass.c_str(), true)) throw UsageError(fmt::format("--skipPass: {}", lastError()));
+}
+
 // "+A,-B" turns A on and B off.
 void set_tactic_sources(nvinfer1::IBuilderConfig& config, std::string_view text) {
   nvinfer1::TacticSources sources = config.getTacticSources();
@@ -145,6 +151,7 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
     throw UsageError(lastError());
   set_target(*config, settings);
   set_tactic_sources(*config, settings.tactic_sources);
+  set_passes(*config, settings);
   if (!request.shapes.empty()) {
     nvinfer1::IOptimizationProfile* profile = builder->createOptimizationProfile();
     if (!profile) fail(logger, "the profile could not be made");
