@@ -18,8 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples/digits"))
 import train  # noqa: E402
 
-LATHE = pathlib.Path(os.environ.get("LATHE_BUILD_DIR", ROOT / "build"), "bin/lathe")
-WORK = ROOT / "data/demo"
+LATHE = pathlib.Path(os.environ.get("LATHE_BUILD_DIR", ROOT / "build"), "bin/lathe").absolute()
 INK = " .:-=+*#%@"
 
 
@@ -27,20 +26,25 @@ def heading(text):
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)
 
 
+def shown(path):
+    """As one types it in the root of the repository."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
 def lathe(*arguments):
-    words = [str(a.relative_to(ROOT)) if isinstance(a, pathlib.Path) else a for a in arguments]
-    print("$ build/bin/lathe " + " ".join(words), flush=True)
+    words = [shown(a) if isinstance(a, pathlib.Path) else a for a in arguments]
+    print(f"$ {shown(LATHE)} " + " ".join(words), flush=True)
     status = subprocess.run([LATHE, *words], cwd=ROOT).returncode
     if status:
         sys.exit(f"demo: the command ended with status {status}")
 
 
-def export_images():
+def export_images(work):
     """The held-out images as one array, and one of them as a picture."""
-    WORK.mkdir(parents=True, exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
     images, labels = train.held_out()
-    np.save(WORK / "images.npy", images)
-    Image.fromarray((images[0, 0] * 255).round().astype(np.uint8)).save(WORK / "digit.png")
+    np.save(work / "images.npy", images)
+    Image.fromarray((images[0, 0] * 255).round().astype(np.uint8)).save(work / "digit.png")
     return images, labels
 
 
@@ -53,10 +57,12 @@ def show(images, labels, guesses, count=6):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", help="what to build for, as --target of lathe build: cpu, cuda")
-    device = parser.parse_args().device
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "data/demo", help="where its files go")
+    arguments = parser.parse_args()
+    device, work = arguments.device, arguments.folder.absolute()
     on_cpu = device.startswith("cpu")
-    images, labels = export_images()
-    engine = WORK / "digits.engine"
+    images, labels = export_images(work)
+    engine = work / "digits.engine"
 
     heading("1. Build: the trained network becomes an engine, for batches of 1 to 512")
     lathe("build", ROOT / "examples/digits/digits.onnx", "-o", engine, "--minShapes=image:1x1x8x8",
@@ -66,18 +72,18 @@ def main():
     lathe("inspect", engine)
 
     heading(f"3. Run: {len(images)} images that training never saw, in one batch; then one picture")
-    lathe("run", engine, "--loadInputs=image:data/demo/images.npy", "--exportOutput", WORK / "out")
-    guesses = np.load(WORK / "out/probabilities.npy").argmax(1)
+    lathe("run", engine, f"--loadInputs=image:{shown(work / 'images.npy')}", "--exportOutput", work / "out")
+    guesses = np.load(work / "out/probabilities.npy").argmax(1)
     print()
     show(images, labels, guesses)
-    lathe("run", engine, "--loadInputs=image:data/demo/digit.png", "--exportOutput", WORK / "one")
-    picture = int(np.load(WORK / "one/probabilities.npy").argmax())
-    print(f"the picture data/demo/digit.png is a {labels[0]}, read as {picture}")
+    lathe("run", engine, f"--loadInputs=image:{shown(work / 'digit.png')}", "--exportOutput", work / "one")
+    picture = int(np.load(work / "one/probabilities.npy").argmax())
+    print(f"the picture {shown(work / 'digit.png')} is a {labels[0]}, read as {picture}")
 
     place = "one thread" if on_cpu else device
     heading(f"4. Bench: one image at a time, on {place}")
-    lathe("bench", engine, "--shapes=image:1x1x8x8", "--threads=1", "--json", WORK / "bench.json")
-    bench = json.loads((WORK / "bench.json").read_text())
+    lathe("bench", engine, "--shapes=image:1x1x8x8", "--threads=1", "--json", work / "bench.json")
+    bench = json.loads((work / "bench.json").read_text())
 
     accuracy = (guesses == labels).mean()
     heading("Result")

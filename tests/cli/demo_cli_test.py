@@ -4,6 +4,7 @@
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -11,7 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 class Demo(unittest.TestCase):
     def test_demo(self):
-        result = subprocess.run([sys.executable, ROOT / "tools/demo.py"], capture_output=True, text=True)
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run([sys.executable, ROOT / "tools/demo.py", "--folder", folder], capture_output=True,
+                                    text=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"accuracy  9[789]\.\d+% of 360 held-out images")
 

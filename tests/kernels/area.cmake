@@ -1,5 +1,4 @@
 # The kernels of the narrower ISA levels, on the same machine.
 foreach(level IN ITEMS baseline avx2)
-  add_test(NAME kernels_${level} COMMAND test_kernels)
-  set_tests_properties(kernels_${level} PROPERTIES TIMEOUT ${LATHE_TEST_SECONDS} ENVIRONMENT LATHE_CPU_ISA=${level})
+  lathe_add_test(kernels_${level} COMMAND $<TARGET_FILE:test_kernels> ENVIRONMENT LATHE_CPU_ISA=${level})
 endforeach()

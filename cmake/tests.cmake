@@ -1,0 +1,34 @@
+# How tests are declared: limits, and the parts of long suites.
+find_program(LATHE_PYTHON NAMES python3 REQUIRED)
+# What one test may use up, in seconds of processor time, so that none fails because the machine is busy; ten times as
+# long on the clock ends those that wait for ever. An idle machine should take at most a minute for each test.
+set(LATHE_TEST_SECONDS 300)
+if(LATHE_SANITIZE)
+  set(LATHE_TEST_SECONDS 3600)
+endif()
+# Suites that take longer than that minute, and in how many parts they are run: cuda becomes cuda_1_of_12 to cuda_12_of_12.
+set(LATHE_TEST_PARTS cuda 12 nvrtc 4 conformance_cli_test 2 emulated_gpu_cli_test 6 networks_cli_test 2
+    random_networks_cli_test 6)
+
+# lathe_add_test(NAME COMMAND program argument... [ENVIRONMENT variable=value...]): the parts of one suite.
+function(lathe_add_test name)
+  cmake_parse_arguments(ARG "" "" "COMMAND;ENVIRONMENT" ${ARGN})
+  set(parts 1)
+  list(FIND LATHE_TEST_PARTS ${name} found)
+  if(NOT found EQUAL -1)
+    math(EXPR found "${found} + 1")
+    list(GET LATHE_TEST_PARTS ${found} parts)
+  endif()
+  math(EXPR wall_seconds "10 * ${LATHE_TEST_SECONDS}")
+  math(EXPR last "${parts} - 1")
+  foreach(part RANGE ${last})
+    set(test ${name})
+    if(parts GREATER 1)
+      math(EXPR number "${part} + 1")
+      set(test ${name}_${number}_of_${parts})
+    endif()
+    add_test(NAME ${test} COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/limited.py --seconds ${LATHE_TEST_SECONDS}
+             --part ${part}/${parts} ${ARG_COMMAND})
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${wall_seconds} ENVIRONMENT "${ARG_ENVIRONMENT}")
+  endforeach()
+endfunction()
