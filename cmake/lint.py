@@ -48,16 +48,38 @@ def commands_by_file(build):
     return commands
 
 
-def fingerprint(entry, hashes):
+def includes_when_built(build):
+    """What each object was made from, as Ninja noted it; nothing where another generator built."""
+    listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True).stdout
+    found, names = {}, []
+    for line in listing.splitlines():
+        if line.startswith("    "):
+            names.append(line.strip())
+        elif ": #deps" in line:
+            names = found[line.split(":")[0]] = []
+            if "(VALID)" not in line:
+                del found[line.split(":")[0]]
+    return found
+
+
+def is_ours(path):
+    return path.is_relative_to(ROOT) and not path.name.startswith("cmake_pch")
+
+
+def fingerprint(entry, built, hashes):
     """Digest of the lint rules, the command, and every file of ours that the source includes, itself among them."""
     words = shlex.split(entry["command"])
     arguments = words[next((i + 1 for i, word in enumerate(words) if word.endswith("ccache")), 0):]
     output = arguments.index("-o")
+    names = built.get(arguments[output + 1])
     arguments = arguments[:output] + arguments[output + 2:] + ["-MM", "-w"]
-    result = subprocess.run(arguments, cwd=entry["directory"], capture_output=True, text=True)
+    if names is None:
+        result = subprocess.run(arguments, cwd=entry["directory"], capture_output=True, text=True)
+        names = result.stdout.replace("\\\n", " ").split()[1:]
     digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + " ".join(arguments).encode())
-    for name in sorted(result.stdout.replace("\\\n", " ").split()[1:]):
-        path = pathlib.Path(entry["directory"], name).resolve()
+    for path in sorted({pathlib.Path(entry["directory"], name).resolve() for name in names}):
+        if not is_ours(path):
+            continue
         if path not in hashes:
             hashes[path] = hashlib.sha256(path.read_bytes()).digest()
         digest.update(hashes[path])
@@ -75,8 +97,9 @@ def check_tidy(build, seconds, jobs):
     store = build / "lint.json"
     passed_before = json.loads(store.read_text()) if store.is_file() else {}
     commands, hashes, deadline = commands_by_file(build), {}, time.monotonic() + seconds
+    built = includes_when_built(build)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        prints = dict(zip(commands, pool.map(lambda entry: fingerprint(entry, hashes), commands.values())))
+        prints = dict(zip(commands, pool.map(lambda entry: fingerprint(entry, built, hashes), commands.values())))
     todo = sorted((name for name in commands if passed_before.get(name) != prints[name]),
                   key=lambda name: -(ROOT / name).stat().st_mtime)
     database = build / "lint"
