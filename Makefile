@@ -7,12 +7,15 @@ DEVICE ?= cpu
 PYTHON := .venv/bin/python
 DATE := $(shell date +%F)
 
-.PHONY: help format setup build test demo lint bench gpu-check test-exports clean
+# What a user of Lathe needs; tests and developers' programs are built where they are run.
+PROGRAMS := lathe_cli example_classify
+
+.PHONY: help format setup configure build everything test demo lint bench gpu-check test-exports clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
-	@echo "make test    builds and runs every test"
-	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so"
+	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so, and the example; minutes"
+	@echo "make test    builds the tests, too, and runs every one"
 	@echo "make lint    formatting (make format mends it), layers, file sizes, clang-tidy"
 	@echo "make bench   speed and memory against ONNX Runtime"
 	@echo "make test-exports    exports many architectures with PyTorch (installs it: 6 GB) and compares their engines with it;"
@@ -23,16 +26,21 @@ help:
 setup:
 	@cmake/setup.sh build test
 
-build: setup
+configure: setup
 	@cmake --preset $(PRESET) > /dev/null
+
+build: configure
+	@cmake --build $(BUILD) --parallel $(JOBS) --target $(PROGRAMS)
+
+everything: configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
-test: build
+test: everything
 	@$(PYTHON) tools/conformance_data.py
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
 demo: build
-	@$(PYTHON) tools/demo.py --device=$(DEVICE)
+	@LATHE_BUILD_DIR=$(BUILD) $(PYTHON) tools/demo.py --device=$(DEVICE)
 
 lint: build
 	@cmake/setup.sh lint
@@ -42,12 +50,12 @@ lint: build
 format:
 	@git ls-files "*.h" "*.cpp" | xargs clang-format -i
 
-gpu-check: build
+gpu-check: configure
 	@$(PYTHON) tools/conformance_data.py
 	@$(PYTHON) tools/gpu_check/gpu_check.py --build $(BUILD)
 
 test-exports: DEVICES ?= cpu emulated
-test-exports: build
+test-exports: everything
 	@[ -n "$(LATHE_EXPORTS_PYTHON)" ] || cmake/setup.sh build exports
 	@$(or $(LATHE_EXPORTS_PYTHON),.cache/exports/bin/python) tools/exports/test_exports.py --build $(BUILD) --jobs $(JOBS) \
 	  --devices $(DEVICES) --json bench/results/$(DATE)-exports.json --markdown bench/results/$(DATE)-exports.md
