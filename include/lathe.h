@@ -104,6 +104,11 @@ TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads
 // hundred MiB of its memory. No error is possible.
 TENSORRTAPI void releaseIdleDevices() noexcept;
 
+// Random numbers. An operator with a seed gives the same numbers in every run, on every device. One without gives
+// others in each run, unless the process has a seed: then it gives the same in each run, and different operators
+// different ones. `seeded` false (as the process begins) takes the seed away.
+TENSORRTAPI void setRandomSeed(uint64_t seed, bool seeded = true) noexcept;
+
 // ---- Engines -------------------------------------------------------------------------------------------------------
 
 // Like IRuntime::deserializeCudaEngine for a plan file, which is mapped rather than read: loading takes milliseconds

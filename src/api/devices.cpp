@@ -10,10 +10,11 @@
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/non_max_suppression/counted_tactic.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "kernels/cuda/cuda_tactics.h"
-#include "kernels/cuda/generic/select_ops.h"
+#include "kernels/cuda/generic/counted_ops.h"
 #include "kernels/cuda/headers.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
@@ -136,6 +137,7 @@ Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, Buil
                 cpu::target_name());
   LATHE_ASSIGN(const std::shared_ptr<Device> device, cpu::shared_device(cpu_threads));
   options.tactics = cpu::cpu_tactics();
+  options.counted = cpu::counted_tactics();
   options.passes.narrow_floats = false;
   options.target = device->target();
   options.tuner.device = device;
@@ -148,7 +150,7 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
                                    LibrarySources sources, const cuda::ToolchainOptions& toolchain) {
   LATHE_ASSIGN(compiler_, cuda::NvrtcCompiler::create(target, cuda::headers(), toolchain));
   options.tactics = cuda::cuda_tactics();
-  options.counted = &cuda::select_tactic();
+  options.counted = cuda::counted_tactics();
   options.target = target;
   options.fuse_narrow_types = true;
   options.fuse_prologues = true;

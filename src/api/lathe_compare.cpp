@@ -12,6 +12,7 @@
 #include "api/json.h"
 #include "api/report.h"
 #include "lathe.h"
+#include "ops/random_seed.h"
 #include "ops/tensor.h"
 
 namespace lathe {
@@ -144,8 +145,21 @@ class InnerTensors {
   Json reports_ = Json::array();
 };
 
+// Both sides draw the same random numbers.
+class OneSeed {
+ public:
+  OneSeed() : before_(set_random_seed(1)) {}
+  ~OneSeed() { set_random_seed(before_); }
+  OneSeed(const OneSeed&) = delete;
+  OneSeed& operator=(const OneSeed&) = delete;
+
+ private:
+  std::optional<uint64_t> before_;
+};
+
 Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTensor* inputs, int32_t count,
                      const Options& options) {
+  const OneSeed seed;
   const std::unique_ptr<ITensorList> wanted(evaluate(path, inputs, count, true));
   if (!wanted) return failure("the plain evaluation");
   const std::unique_ptr<nv::IExecutionContext> context(engine.createExecutionContext());

@@ -7,6 +7,7 @@
 #include "api/runtime.h"
 #include "api/runtime_configs.h"
 #include "lathe.h"
+#include "ops/random_seed.h"
 
 namespace lathe {
 namespace {
@@ -51,6 +52,10 @@ Result<std::string> layer_pattern(const char* layer) {
 const char* latheVersion() noexcept { return LATHE_VERSION; }
 
 void releaseIdleDevices() noexcept { api::release_devices(); }
+
+void setRandomSeed(uint64_t seed, bool seeded) noexcept {
+  set_random_seed(seeded ? std::optional(seed) : std::nullopt);
+}
 
 const char* lastError() noexcept { return api::last_error(); }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results whose sizes the device computes.
+#include <algorithm>
+
 #include "build/emitter.h"
 
 namespace lathe {
@@ -8,10 +10,13 @@ using plan::TensorId;
 
 // Two steps for an op whose result's size depends on data; false where the device leaves it to the plain evaluation.
 Result<bool> Emitter::emit_counted(const Region& region) {
-  if (!counted_ || region.outputs.size() != 1 || !introduces_symbols(region, graph_)) return false;
+  if (region.outputs.size() != 1 || !introduces_symbols(region, graph_)) return false;
   const Problem problem = problem_of(region);
-  if (!counted_->takes(problem)) return false;
-  LATHE_ASSIGN(const CountedEmission emission, counted_->emit(problem));
+  const auto found_tactic =
+      std::find_if(counted_.begin(), counted_.end(), [&](const CountedTactic* each) { return each->takes(problem); });
+  if (found_tactic == counted_.end()) return false;
+  const CountedTactic& tactic = **found_tactic;
+  LATHE_ASSIGN(const CountedEmission emission, tactic.emit(problem));
   const ir::Value* result = region.result();
   const std::optional<SymbolId> symbol = result->shape()[emission.output_dim].as_symbol();
   if (!symbol) return false;
@@ -21,10 +26,13 @@ Result<bool> Emitter::emit_counted(const Region& region) {
     plan::Step step;
     step.name = region.root->name();
     step.origin = region.root->origin();
-    step.kernel = std::string(counted_->name());
-    step.tactic = step.kernel;
-    for (const StepInput& input : part.inputs)
-      step.inputs.push_back(as_read(region.input(input.index), problem.inputs[input.index], false));
+    step.kernel = part.kernel.empty() ? std::string(tactic.name()) : part.kernel;
+    step.params = part.params;
+    step.tactic = std::string(tactic.name());
+    for (const StepInput& input : part.inputs) {
+      const ir::Value* value = region.input(input.index);
+      step.inputs.push_back(value ? as_read(value, problem.inputs[input.index], false) : plan::kNoTensor);
+    }
     LATHE_TRY(describe_code(part, step));
     return step;
   };

@@ -111,7 +111,7 @@ Result<> Emitter::emit_kernel(const Region& region) {
 // One node by a tactic that takes it, or by its plain evaluation.
 Result<> Emitter::emit_alone(Node& node) {
   const Region region = region_alone(node);
-  if (tactics_.empty()) return emit_eval(node);
+  if (tactics_.empty() || node.num_inputs() == 0) return emit_eval(node);
   LATHE_ASSIGN(const bool counted, emit_counted(region));
   if (counted) return {};
   LATHE_ASSIGN(const Choice choice, emit_choice(region));

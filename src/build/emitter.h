@@ -74,7 +74,7 @@ class Emitter {
   Tuner& tuner_;
   const TacticList& tactics_;
   const int64_t least_pixel_;
-  const CountedTactic* const counted_;
+  const CountedTacticList& counted_;
   BuiltPlan& out_;
   const Mode mode_;
   plan::Plan& plan_;

@@ -24,6 +24,7 @@ size_t& count_of(Readers& readers, const ir::Use& use) {
       return moves_channels_last(node) ? readers.channels_last : readers.other;
     case OpKind::pooling:
     case OpKind::resize:
+    case OpKind::roi_align:
     case OpKind::slice:
     case OpKind::split:
     case OpKind::pad:

@@ -81,11 +81,13 @@ void import_if(NodeContext& c) {
   const std::vector<ir::Value*> yes = c.run_graph(then_graph, {}), no = c.run_graph(else_graph, {});
   if (yes.size() != no.size()) return c.invalid("its branches differ in their number of outputs");
   for (size_t i = 0; i < yes.size() && !c.failed(); ++i) {
-    if (yes[i]->dtype() != no[i]->dtype() || yes[i]->shape() != no[i]->shape())
+    if (yes[i]->dtype() != no[i]->dtype() || yes[i]->rank() != no[i]->rank())
       return c.unsupported(
-          "its branches yield different shapes ({} and {}), which needs a condition known while importing",
-          to_string(yes[i]->shape()), to_string(no[i]->shape()));
-    c.set_output(i, c.select(c.reshape(condition, Ints{}), yes[i], no[i]));
+          "its branches yield different types ({}{} and {}{}), which needs a condition known while importing",
+          name_of(yes[i]->dtype()), to_string(yes[i]->shape()), name_of(no[i]->dtype()), to_string(no[i]->shape()));
+    ir::Value* chosen = yes[i]->shape() == no[i]->shape() ? c.select(c.reshape(condition, Ints{}), yes[i], no[i])
+                                                          : c.add(ChooseAttrs{}, {condition, yes[i], no[i]});
+    c.set_output(i, chosen);
   }
 }
 

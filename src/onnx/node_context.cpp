@@ -312,7 +312,7 @@ class Folder {
     if (!dims || checked_volume(*dims).value_or(INT64_MAX) > kMaxFolded) return std::nullopt;
     if (auto tensor = from_elements(value, *dims)) return tensor;
     const ir::Node* node = value->producer();
-    if (!node || depth > 200) return std::nullopt;
+    if (!node || node->has_trait(kFresh) || depth > 200) return std::nullopt;
     std::vector<Tensor> inputs;
     for (const ir::Value* input : node->inputs()) {
       std::optional<Tensor> tensor = input ? fold(input, depth + 1) : Tensor();

@@ -19,6 +19,7 @@ enum Traits : uint32_t {
   kView = 1 << 3,           // the same elements in the same order under other dims
   kMovement = 1 << 4,       // copies elements, computes none
   kDataDependent = 1 << 5,  // output dims depend on input values, whatever is known about the input
+  kFresh = 1 << 6,          // another result each time: never folded, never merged with its like
 };
 
 inline constexpr int kMany = INT32_MAX;

@@ -117,13 +117,14 @@ Evaluated evaluate(const Plan& plan, const Tensor& t, std::span<const int64_t> v
   return state;
 }
 
-Result<> check_window(const Plan& plan, const Tensor& t, std::span<const int64_t> values) {
-  Numbers numbers;
+// The window under these values; nullopt where it touches nothing or some symbol is unbound.
+Result<std::optional<Window>> known_window(const Plan& plan, const Tensor& t, std::span<const int64_t> values,
+                                           Numbers& numbers) {
   switch (evaluate(plan, t, values, numbers)) {
     case Evaluated::ok:
       break;
     case Evaluated::unbound:
-      return {};
+      return std::optional<Window>();
     case Evaluated::overflow:
       return fail(ErrorCode::shape_mismatch, "{}: its shape overflows for these input shapes", describe(plan, t));
   }
@@ -131,17 +132,24 @@ Result<> check_window(const Plan& plan, const Tensor& t, std::span<const int64_t
   const std::span<const int64_t> strides(numbers.strides.data(), t.strides.size());
   switch (find_window(std::span<const int64_t>(numbers.dims.data(), t.dims.size()), strides, numbers.offset, window)) {
     case WindowState::ok:
-      break;
+      return std::optional(window);
     case WindowState::empty:
-      return {};
+      return std::optional<Window>();
     case WindowState::overflow:
       return fail(ErrorCode::shape_mismatch, "{}: its size overflows for these input shapes", describe(plan, t));
     case WindowState::negative_dim:
       return fail(ErrorCode::shape_mismatch, "{}: a dimension is negative for these input shapes", describe(plan, t));
   }
+  return std::optional<Window>();
+}
+
+Result<> check_window(const Plan& plan, const Tensor& t, std::span<const int64_t> values) {
+  Numbers numbers;
+  LATHE_ASSIGN(const std::optional<Window> window, known_window(plan, t, values, numbers));
+  if (!window) return {};
   // Compared in elements: the last byte's number might overflow.
-  const bool beyond = window.high >= numbers.storage / static_cast<int64_t>(size_of(t.dtype));
-  if (window.low < 0 || beyond)
+  const bool beyond = window->high >= numbers.storage / static_cast<int64_t>(size_of(t.dtype));
+  if (window->low < 0 || beyond)
     return fail(ErrorCode::plan_malformed, "{} leaves its storage of {} bytes for these input shapes",
                 describe(plan, t), numbers.storage);
   return {};
@@ -205,6 +213,15 @@ Result<> check_windows(const Plan& plan, std::span<const int64_t> symbol_values)
                 plan.symbols.size());
   for (const Tensor& t : plan.tensors) LATHE_TRY(check_window(plan, t, symbol_values));
   return {};
+}
+
+Result<std::optional<int64_t>> window_end(const Plan& plan, const Tensor& t, std::span<const int64_t> values) {
+  Numbers numbers;
+  LATHE_ASSIGN(const std::optional<Window> window, known_window(plan, t, values, numbers));
+  if (!window) return std::optional<int64_t>();
+  if (window->low < 0 || window->high >= INT64_MAX / static_cast<int64_t>(size_of(t.dtype)))
+    return fail(ErrorCode::plan_malformed, "{} leaves its storage for these input shapes", describe(plan, t));
+  return std::optional(static_cast<int64_t>(window->high) + 1);
 }
 
 }  // namespace lathe::plan

@@ -11,4 +11,8 @@ namespace lathe::plan {
 // Indices of the plan must have been checked before.
 Result<> check_window_proofs(const Plan& plan, std::span<const Range> ranges);
 
+// How many elements of its storage the tensor reaches over under these values; nullopt while they leave some symbol of
+// it open. An error where it would begin before its storage.
+Result<std::optional<int64_t>> window_end(const Plan& plan, const Tensor& t, std::span<const int64_t> values);
+
 }  // namespace lathe::plan

@@ -51,7 +51,11 @@ Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
       symbols_(plan_.symbols.size(), Expr::kUnbound),
       steps_(plan_.steps.size()),
       dynamic_(plan_.dynamic_slots),
+      slot_windows_(plan_.dynamic_slots),
+      provided_(plan_.bindings.size()),
       staging_(plan_.bindings.size()) {
+  for (plan::TensorId id = 0; id < plan_.tensors.size(); ++id)
+    if (plan_.tensors[id].storage == plan::StorageKind::dynamic) slot_windows_[plan_.tensors[id].index].push_back(id);
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].inputs.resize(plan_.steps[i].inputs.size());
     steps_[i].outputs.resize(plan_.steps[i].outputs.size());
@@ -70,6 +74,9 @@ bool Context::is_late(plan::TensorId id) const {
   if (id == plan::kNoTensor) return false;
   const plan::Tensor& tensor = plan_.tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return true;
+  if (tensor.storage == plan::StorageKind::binding && plan_.bindings[tensor.index].tensor != id &&
+      is_late(plan_.bindings[tensor.index].tensor))
+    return true;  // a part of a late output
   std::vector<SymbolId> used;
   for (const Expr& dim : tensor.dims) dim.collect_symbols(used);
   for (const Expr& stride : tensor.strides) stride.collect_symbols(used);

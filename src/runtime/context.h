@@ -81,7 +81,10 @@ class Context {
   Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;
   Result<> show_results(const plan::Step& step, Queue& queue);
   Result<> bind_computed(const plan::Tensor& tensor, const Dims& dims);
-  Result<> provide_late(plan::TensorId id, const Dims& dims);
+  Result<> provide_late(plan::TensorId id);
+  Result<> provide_slot(uint32_t slot);
+  Result<> provide_binding(uint32_t binding);
+  Result<> check_late_window(plan::TensorId id) const;
   Result<> provide_memory();
   Result<> provide_outputs();
   Result<> check_addresses() const;
@@ -110,7 +113,9 @@ class Context {
   std::byte* memory_ = nullptr;
   size_t memory_size_ = 0;
   DeviceMemory late_workspace_;
-  std::vector<DeviceMemory> dynamic_;  // per slot
+  std::vector<DeviceMemory> dynamic_;                      // per slot
+  std::vector<std::vector<plan::TensorId>> slot_windows_;  // the tensors that lie in it
+  std::vector<bool> provided_;                             // per binding: its allocator has been asked in this run
   std::unique_ptr<Queue> own_queue_;
   std::unique_ptr<Queue> stream_queue_;  // of stream_, the application's
   void* stream_ = nullptr;

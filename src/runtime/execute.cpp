@@ -72,6 +72,7 @@ Result<> Context::execute(Queue& queue, bool wait) {
   for (SymbolId id = 0; id < plan_.symbols.size(); ++id)
     if (plan_.symbols[id].source == SymbolSource::computed) symbols_[id] = Expr::kUnbound;
   due_ = late_constraints_;
+  std::fill(provided_.begin(), provided_.end(), false);
   LATHE_TRY(provide_outputs());
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(queue));
   last_queue_ = &queue;
@@ -231,81 +232,6 @@ Result<> Context::run_step(size_t i, Queue& queue) {
   return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
 }
 
-// Sizes that the device has computed: the one place where the host waits for them.
-Result<> Context::read_counts(const plan::Step& step, Queue& queue) {
-  for (const plan::StepCount& count : step.counts) {
-    const plan::Tensor& tensor = plan_.tensors[step.inputs[count.input]];
-    TensorArg list;
-    LATHE_TRY(resolve(step.inputs[count.input], list));
-    const std::optional<int64_t> element = count.element.evaluate(symbols_);
-    if (!element || *element < 0 || *element >= list.dims[0])
-      return fail(ErrorCode::execution_failed, "step '{}' reads its size from element {} of {}", step.name,
-                  element.value_or(-1), list.dims[0]);
-    int64_t value = 0;
-    LATHE_TRY(engine_->device().download(&value, address_of(tensor) + static_cast<size_t>(*element) * sizeof(value),
-                                         sizeof(value), queue));
-    if (value < 0 || value > list.dims[0])
-      return fail(ErrorCode::execution_failed, "step '{}': the values select what does not exist", step.name);
-    symbols_[count.symbol] = value;
-  }
-  return check_due_constraints();
-}
-
-// What could not be prepared before the steps ahead had run: sizes, workspace, the outputs' memory.
-Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
-  const plan::Step& step = plan_.steps[i];
-  StepState& state = steps_[i];
-  LATHE_TRY(read_counts(step, queue));
-  const size_t planned = workspace_bytes_;
-  workspace_bytes_ = 0;
-  LATHE_TRY(prepare_step(i));
-  const size_t needed = std::exchange(workspace_bytes_, planned);
-  if (needed > planned && needed > late_workspace_.size()) {
-    LATHE_TRY(engine_->device().wait(queue));
-    LATHE_ASSIGN(late_workspace_, engine_->device().allocate(needed));
-  }
-  if (needed > planned) *workspace = late_workspace_.data();
-  for (size_t k = 0; k < step.outputs.size(); ++k) LATHE_TRY(provide_late(step.outputs[k], dims_of(state.outputs[k])));
-  return {};
-}
-
-// The memory of an output whose size only this run could tell. Others have theirs already.
-Result<> Context::provide_late(plan::TensorId id, const Dims& dims) {
-  const plan::Tensor& tensor = plan_.tensors[id];
-  if (!is_late(id)) return {};
-  const std::optional<int64_t> count = checked_volume(dims);
-  int64_t bytes = 0;
-  if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(tensor.dtype)), &bytes))
-    return fail(ErrorCode::shape_mismatch, "tensor '{}' of dims {} has no valid size", tensor.name,
-                to_string(to_shape(dims)));
-  if (tensor.storage == plan::StorageKind::dynamic) {
-    DeviceMemory& block = dynamic_[tensor.index];
-    if (block.size() >= static_cast<size_t>(bytes) && block.data()) return {};
-    LATHE_TRY(engine_->device().wait(*last_queue_));  // the memory it grows out of may be in use
-    block = DeviceMemory();
-    LATHE_ASSIGN(block, engine_->device().allocate(std::max<size_t>(static_cast<size_t>(bytes), 64)));
-  } else if (tensor.storage == plan::StorageKind::binding && allocators_[tensor.index]) {
-    addresses_[tensor.index] = allocators_[tensor.index](static_cast<size_t>(bytes), dims);
-    if (!addresses_[tensor.index])
-      return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'",
-                  plan_.bindings[tensor.index].name);
-    return stage(tensor.index, static_cast<size_t>(bytes));
-  }
-  return {};
-}
-
-Result<> Context::bind_computed(const plan::Tensor& tensor, const Dims& dims) {
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const std::optional<SymbolId> symbol = tensor.dims[d].as_symbol();
-    if (symbol && symbols_[*symbol] == Expr::kUnbound && plan_.symbols[*symbol].source == SymbolSource::computed)
-      symbols_[*symbol] = dims[d];
-    if (tensor.dims[d].evaluate(symbols_) != dims[d])
-      return fail(ErrorCode::execution_failed, "tensor '{}' came out with dims {}, its plan expects {}", tensor.name,
-                  to_string(to_shape(dims)), to_string(tensor.dims));
-  }
-  return check_due_constraints();
-}
-
 // A step's operand on the host: itself, or a copy of what lies in the device's memory.
 Result<Tensor> Context::host_copy(const TensorArg& arg, Queue& queue) const {
   if (engine_->device().is_host()) return Tensor::view(arg.dtype, dims_of(arg), arg.data, nullptr);
@@ -330,7 +256,7 @@ Result<> Context::run_eval(size_t i, Queue& queue) {
   const auto address = [&](size_t k, const Dims& dims) -> Result<std::byte*> {
     const plan::Tensor& tensor = plan_.tensors[step.outputs[k]];
     LATHE_TRY(bind_computed(tensor, dims));
-    LATHE_TRY(provide_late(step.outputs[k], dims));
+    LATHE_TRY(provide_late(step.outputs[k]));
     return address_of(tensor);
   };
   std::vector<bool> placed(step.outputs.size());

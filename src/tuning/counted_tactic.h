@@ -23,4 +23,6 @@ class CountedTactic {
   virtual Result<CountedEmission> emit(const Problem& problem) const = 0;
 };
 
+using CountedTacticList = std::vector<const CountedTactic*>;
+
 }  // namespace lathe

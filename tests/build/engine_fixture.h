@@ -10,6 +10,7 @@
 #include "build/build.h"
 #include "ir/interpret.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/non_max_suppression/counted_tactic.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "plan/writer.h"
@@ -37,6 +38,7 @@ inline BuildOptions plain_options() {
 inline BuildOptions native_options(int threads = 2) {
   BuildOptions options = plain_options();
   options.tactics = cpu::cpu_tactics();
+  options.counted = cpu::counted_tactics();
   options.tuner.threads = threads;
   options.tuner.budget_seconds = 0;
   return options;

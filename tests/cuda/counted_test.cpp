@@ -6,6 +6,7 @@
 #include "api/devices.h"
 #include "cuda/fake_device.h"
 #include "ir/graph.h"
+#include "ir/interpret.h"
 #include "plan/writer.h"
 #include "runtime/context.h"
 
@@ -157,6 +158,94 @@ TEST_F(CountedTest, ConditionsMayNotChooseWhatDoesNotExist) {
   const auto results = run({x, Tensor::of<bool>({4}, {false, true, false, false})});
   ASSERT_OK(results);
   EXPECT_EQ(values((*results)[0]), (std::vector<int64_t>{4, 5, 6}));
+}
+
+// Boxes on a grid, so that many overlap by just as much and many scores are equal; several rounds of candidates.
+TEST_F(CountedTest, BoxesThatOverlapBetterOnesAreDropped) {
+  const std::string text = R"(graph "g" {
+  symbol n in [0, 4000]
+  input %boxes: f32[2, n, 4]
+  input %scores: f32[2, 2, n]
+  input %most: i64[1]
+  %iou = constant{value=f32[1]{0.25}}
+  %least = constant{value=f32[1]{3}}
+  %y = non_max_suppression{}(%boxes, %scores, %most, %iou, %least)
+  %z = non_max_suppression{center_point_box=true}(%boxes, %scores, %most, %iou)
+  output %y
+  output %z
+})";
+  ASSERT_OK(load(text));
+  const ir::Graph graph = *ir::parse_graph(text);
+  for (const int64_t n : {0, 1, 37, 700}) {
+    const auto numbers = [](const Dims& dims, uint32_t step, uint32_t most) {
+      std::vector<float> values;
+      for (uint32_t i = 0; i < static_cast<uint32_t>(volume(to_shape(dims)).as_constant().value_or(0)); ++i)
+        values.push_back(static_cast<float>((i * step >> 4) % most) * 0.5f);
+      return Tensor::from<float>(dims, values);
+    };
+    for (const int64_t most : {int64_t{3}, INT64_MAX}) {
+      const std::vector<Tensor> inputs = {numbers({2, n, 4}, 2654435761u, 90), numbers({2, 2, n}, 40503u, 50),
+                                          Tensor::of<int64_t>({1}, {most})};
+      const auto expected = ir::interpret(graph, inputs);
+      const auto results = run(inputs);
+      ASSERT_OK(expected);
+      ASSERT_OK(results);
+      for (size_t i = 0; i < 2; ++i)
+        EXPECT_TRUE(identical((*results)[i], (*expected)[i])) << n << " boxes, output " << i;
+      EXPECT_EQ(downloads_, 2u);
+    }
+  }
+}
+
+TEST_F(CountedTest, OneOfTwoSizesIsChosen) {
+  ASSERT_OK(load(R"(graph "g" {
+  input %x: f32[4]
+  input %c: bool[1]
+  %few = constant{value=i64[1, 1]{7}}
+  %at = nonzero{}(%x)
+  %y = choose{}(%c, %few, %at)
+  output %y
+})"));
+  const Tensor x = Tensor::of<float>({4}, {0, 5, 0, 2});
+  const auto few = run({x, Tensor::of<bool>({1}, {true})});
+  ASSERT_OK(few);
+  EXPECT_EQ((*few)[0].dims(), (Dims{1, 1}));
+  EXPECT_EQ(values((*few)[0]), (std::vector<int64_t>{7}));
+  const auto many = run({x, Tensor::of<bool>({1}, {false})});
+  ASSERT_OK(many);
+  EXPECT_EQ(values((*many)[0]), (std::vector<int64_t>{1, 3}));
+}
+
+// Lists of candidates are joined, ranked and gathered by; as many of them as the data say.
+TEST_F(CountedTest, CandidatesOfTwoListsAreJoined) {
+  const std::string text = R"(graph "g" {
+  input %x: f32[9]
+  %zero = constant{value=f32[]{0}}
+  %axis = constant{value=i64[1]{0}}
+  %is_above = elementwise{op=greater}(%x, %zero)
+  %is_below = elementwise{op=less}(%x, %zero)
+  %above = nonzero(%is_above)
+  %below = nonzero(%is_below)
+  %flat_above = squeeze(%above, %axis)
+  %flat_below = squeeze(%below, %axis)
+  %both = concat{axis=0}(%flat_above, %flat_below)
+  %joined = gather(%x, %both)
+  %count = shape(%joined)
+  %best, %places = topk(%joined, %count)
+  output %both
+  output %best
+  output %places
+})";
+  ASSERT_OK(load(text));
+  for (const float sign : {1.0f, -1.0f, 0.0f}) {
+    std::vector<float> x = {3, -1, 0, 4, -1, 5, -9, 2, 0};
+    for (float& value : x) value *= sign;
+    const std::vector<Tensor> inputs = {Tensor::from<float>({9}, x)};
+    const auto expected = ir::interpret(*ir::parse_graph(text), inputs);
+    const auto results = run(inputs);
+    ASSERT_OK(results);
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(identical((*results)[i], (*expected)[i])) << "output " << i;
+  }
 }
 
 }  // namespace

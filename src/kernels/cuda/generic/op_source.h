@@ -57,6 +57,7 @@ std::span<const GenericOp> indexing_ops();
 std::span<const GenericOp> row_ops();
 std::span<const GenericOp> window_ops();
 std::span<const GenericOp> contraction_ops();
+std::span<const GenericOp> sampling_ops();
 Result<Emission> emit_pointwise_program(const Problem& problem);  // attributes = null
 
 }  // namespace lathe::cuda

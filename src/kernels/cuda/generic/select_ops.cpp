@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/generic/select_ops.h"
+#include "kernels/cuda/generic/counted_ops.h"
 
 #include "kernels/cuda/generic/op_source.h"
 #include "ops/rules.h"
@@ -19,20 +19,11 @@ struct Selection {
   Expr limit;      // positions that exist
 };
 
-Operand list_of(const Expr& positions) {
-  Operand list;
-  list.dtype = DType::i64;
-  list.dims = {positions + 1};
-  list.strides = {1};
-  list.opt_dims = list.opt_strides = {1};
-  return list;
-}
-
 Emission emit_find(const Problem& problem, const Selection& selection) {
   Emission emission;
   const Expr parts = ceildiv(selection.positions, kPart);
   emission.workspace = parts * static_cast<int64_t>(sizeof(int64_t));
-  const Operand list = list_of(selection.positions);
+  const Operand list = list_operand(selection.positions + 1);
   const auto add = [&](std::string_view call, bool writes_list, const Expr& blocks) {
     OpSource source(kHeader, problem, emission);
     const std::string flags = source.input(selection.flags);
@@ -55,7 +46,7 @@ Emission emit_write(const Problem& problem, const Selection& selection, std::str
   Emission emission;
   OpSource source(kHeader, problem, emission);
   const std::string tensor = source.input(0, raw), out = source.output(0, raw);
-  source.source().input(1, list_of(selection.positions), "List");
+  source.source().input(1, list_operand(selection.positions + 1), "List");
   source.finish(fmt::format("{}({}, reinterpret_cast<const long*>(List_.data), {});", function, tensor, out),
                 volume(problem.outputs[0].dims));
   return emission;

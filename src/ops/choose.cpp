@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "ops/rules.h"
+
+namespace lathe {
+
+Result<> infer_choose(InferContext& context) {
+  if (context.dtype(0) != DType::boolean)
+    return fail(ErrorCode::type_mismatch, "choose: the condition must be bool, but is {}", name_of(context.dtype(0)));
+  if (!context.assume_equal(volume(context.shape(0)), 1))
+    return fail(ErrorCode::shape_mismatch, "choose: the condition must be one element, but has shape {}",
+                to_string(context.shape(0)));
+  LATHE_TRY(require_same_dtype(context, 1, 2));
+  LATHE_TRY(require_rank(context, 2, context.rank(1), context.rank(1)));
+  Shape output = context.shape(1);
+  for (size_t d = 0; d < output.size(); ++d)
+    if (output[d] != context.shape(2)[d]) output[d] = context.new_symbol("chosen_dim");
+  context.set(0, context.dtype(1), std::move(output));
+  return {};
+}
+
+Result<> eval_choose(EvalContext& context) {
+  const Tensor& chosen = context.input(context.input(0).as<bool>()[0] ? 1 : 2);
+  LATHE_TRY(context.allocate(0, chosen.dims()));
+  if (chosen.bytes() > 0) std::memcpy(context.output(0).mutable_data(), chosen.data(), chosen.bytes());
+  return {};
+}
+
+}  // namespace lathe

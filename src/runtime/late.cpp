@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that only running tells, and the memory of such tensors.
+#include <algorithm>
+
+#include "plan/windows.h"
+#include "runtime/context.h"
+
+namespace lathe {
+namespace {
+
+Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
+
+}  // namespace
+
+// Sizes that the device has computed: the one place where the host waits for them.
+Result<> Context::read_counts(const plan::Step& step, Queue& queue) {
+  for (const plan::StepCount& count : step.counts) {
+    const plan::Tensor& tensor = plan_.tensors[step.inputs[count.input]];
+    TensorArg list;
+    LATHE_TRY(resolve(step.inputs[count.input], list));
+    const std::optional<int64_t> element = count.element.evaluate(symbols_);
+    if (!element || *element < 0 || *element >= list.dims[0])
+      return fail(ErrorCode::execution_failed, "step '{}' reads its size from element {} of {}", step.name,
+                  element.value_or(-1), list.dims[0]);
+    int64_t value = 0;
+    LATHE_TRY(engine_->device().download(&value, address_of(tensor) + static_cast<size_t>(*element) * sizeof(value),
+                                         sizeof(value), queue));
+    if (value < 0 || value > list.dims[0])
+      return fail(ErrorCode::execution_failed, "step '{}': the values select what does not exist", step.name);
+    symbols_[count.symbol] = value;
+  }
+  return check_due_constraints();
+}
+
+// What could not be prepared before the steps ahead had run: sizes, workspace, the outputs' memory.
+Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
+  const plan::Step& step = plan_.steps[i];
+  LATHE_TRY(read_counts(step, queue));
+  const size_t planned = workspace_bytes_;
+  workspace_bytes_ = 0;
+  LATHE_TRY(prepare_step(i));
+  const size_t needed = std::exchange(workspace_bytes_, planned);
+  if (needed > planned && needed > late_workspace_.size()) {
+    LATHE_TRY(engine_->device().wait(queue));
+    LATHE_ASSIGN(late_workspace_, engine_->device().allocate(needed));
+  }
+  if (needed > planned) *workspace = late_workspace_.data();
+  for (const plan::TensorId id : step.outputs) LATHE_TRY(provide_late(id));
+  for (const auto& ids : {step.inputs, step.outputs})
+    for (const plan::TensorId id : ids) LATHE_TRY(check_late_window(id));
+  return {};
+}
+
+// The memory of an output whose size only this run could tell. Others have theirs already.
+Result<> Context::provide_late(plan::TensorId id) {
+  if (!is_late(id)) return {};
+  const plan::Tensor& tensor = plan_.tensors[id];
+  if (tensor.storage == plan::StorageKind::dynamic) return provide_slot(tensor.index);
+  if (tensor.storage == plan::StorageKind::binding) return provide_binding(tensor.index);
+  return {};
+}
+
+// A slot is as large as the largest of its windows: parts of a tensor may be written one after the other.
+Result<> Context::provide_slot(uint32_t slot) {
+  size_t bytes = 64;
+  for (const plan::TensorId id : slot_windows_[slot]) {
+    const plan::Tensor& window = plan_.tensors[id];
+    LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, window, symbols_));
+    if (end) bytes = std::max(bytes, static_cast<size_t>(*end) * size_of(window.dtype));
+  }
+  DeviceMemory& block = dynamic_[slot];
+  if (block.size() >= bytes) return {};
+  LATHE_TRY(engine_->device().wait(*last_queue_));  // the memory it grows out of may be in use
+  block = DeviceMemory();
+  LATHE_ASSIGN(block, engine_->device().allocate(bytes));
+  return {};
+}
+
+// Asked for once in a run, for the whole output, whichever part of it is written first.
+Result<> Context::provide_binding(uint32_t binding) {
+  if (!allocators_[binding] || provided_[binding]) return {};
+  TensorArg whole;
+  LATHE_TRY(resolve(plan_.bindings[binding].tensor, whole));
+  const Dims dims = dims_of(whole);
+  const std::optional<int64_t> count = checked_volume(dims);
+  int64_t bytes = 0;
+  if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(whole.dtype)), &bytes))
+    return fail(ErrorCode::shape_mismatch, "output '{}' of dims {} has no valid size", plan_.bindings[binding].name,
+                to_string(to_shape(dims)));
+  addresses_[binding] = allocators_[binding](static_cast<size_t>(bytes), dims);
+  if (!addresses_[binding])
+    return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'", plan_.bindings[binding].name);
+  provided_[binding] = true;
+  return stage(binding, static_cast<size_t>(bytes));
+}
+
+// What a late step reads and writes lies in its storage: windows into slots and outputs could not be judged before.
+Result<> Context::check_late_window(plan::TensorId id) const {
+  if (!is_late(id)) return {};
+  const plan::Tensor& tensor = plan_.tensors[id];
+  LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, symbols_));
+  const size_t bytes = end ? static_cast<size_t>(*end) * size_of(tensor.dtype) : 0;
+  size_t storage = SIZE_MAX;  // others were checked when shapes were set
+  if (tensor.storage == plan::StorageKind::dynamic) storage = dynamic_[tensor.index].size();
+  if (tensor.storage == plan::StorageKind::binding) {
+    const plan::Tensor& whole = plan_.tensors[plan_.bindings[tensor.index].tensor];
+    LATHE_ASSIGN(const std::optional<int64_t> all, plan::window_end(plan_, whole, symbols_));
+    storage = all ? static_cast<size_t>(*all) * size_of(whole.dtype) : 0;
+  }
+  if (bytes <= storage) return {};
+  return fail(ErrorCode::plan_malformed, "tensor '{}' needs {} bytes of a storage of {}", tensor.name, bytes, storage);
+}
+
+Result<> Context::bind_computed(const plan::Tensor& tensor, const Dims& dims) {
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const std::optional<SymbolId> symbol = tensor.dims[d].as_symbol();
+    if (symbol && symbols_[*symbol] == Expr::kUnbound && plan_.symbols[*symbol].source == SymbolSource::computed)
+      symbols_[*symbol] = dims[d];
+    if (tensor.dims[d].evaluate(symbols_) != dims[d])
+      return fail(ErrorCode::execution_failed, "tensor '{}' came out with dims {}, its plan expects {}", tensor.name,
+                  to_string(to_shape(dims)), to_string(tensor.dims));
+  }
+  return check_due_constraints();
+}
+
+}  // namespace lathe
