@@ -59,8 +59,7 @@ Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].inputs.resize(plan_.steps[i].inputs.size());
     steps_[i].outputs.resize(plan_.steps[i].outputs.size());
-    for (plan::TensorId id : plan_.steps[i].inputs) steps_[i].late |= is_late(id);
-    for (plan::TensorId id : plan_.steps[i].outputs) steps_[i].late |= is_late(id);
+    steps_[i].late = is_late(plan_.steps[i]);
   }
   for (uint32_t i = 0; i < plan_.constraints.size(); ++i) {
     const bool early = all_symbols(plan_.constraints[i],
@@ -72,17 +71,36 @@ Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
 
 bool Context::is_late(plan::TensorId id) const {
   if (id == plan::kNoTensor) return false;
+  const auto any_late = [&](const Shape& numbers) {
+    return std::any_of(numbers.begin(), numbers.end(), [&](const Expr& number) { return is_late(number); });
+  };
   const plan::Tensor& tensor = plan_.tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return true;
-  if (tensor.storage == plan::StorageKind::binding && plan_.bindings[tensor.index].tensor != id &&
-      is_late(plan_.bindings[tensor.index].tensor))
-    return true;  // a part of a late output
+  if (any_late(tensor.dims) || any_late(tensor.strides) || is_late(tensor.offset)) return true;
+  // A part of an output that is.
+  return tensor.storage == plan::StorageKind::binding &&
+         any_late(plan_.tensors[plan_.bindings[tensor.index].tensor].dims);
+}
+
+bool Context::is_late(const Expr& number) const {
   std::vector<SymbolId> used;
-  for (const Expr& dim : tensor.dims) dim.collect_symbols(used);
-  for (const Expr& stride : tensor.strides) stride.collect_symbols(used);
-  tensor.offset.collect_symbols(used);
+  number.collect_symbols(used);
   return std::any_of(used.begin(), used.end(),
                      [&](SymbolId id) { return plan_.symbols[id].source == SymbolSource::computed; });
+}
+
+// An operand is, or a number of its own: a kernel may write such a size into a tensor whose size is known.
+bool Context::is_late(const plan::Step& step) const {
+  for (const auto& ids : {step.inputs, step.outputs})
+    for (const plan::TensorId id : ids)
+      if (is_late(id)) return true;
+  for (const Launch& launch : step.launches) {
+    for (const Expr& blocks : launch.grid)
+      if (is_late(blocks)) return true;
+    for (const LaunchArg& arg : launch.args)
+      if (is_late(arg.value)) return true;
+  }
+  return is_late(step.workspace);
 }
 
 Result<> Context::set_profile(size_t profile) {

@@ -55,7 +55,7 @@ class Context {
   struct StepState {
     std::vector<TensorArg> inputs;
     std::vector<TensorArg> outputs;
-    bool late = false;  // some operand's dims hold computed symbols: set up when the step's turn comes
+    bool late = false;  // set up when the step's turn comes
   };
 
   explicit Context(std::shared_ptr<const Engine> engine, bool user_memory);
@@ -70,7 +70,10 @@ class Context {
   Result<> resolve(plan::TensorId id, TensorArg& arg);
   std::byte* storage_base(const plan::Tensor& tensor) const;
   std::byte* address_of(const plan::Tensor& tensor) const;
+  // Whether only running tells: a size, where a tensor lies, what a step needs.
   bool is_late(plan::TensorId id) const;
+  bool is_late(const Expr& number) const;
+  bool is_late(const plan::Step& step) const;
   Result<> execute(Queue& queue, bool wait);
   Result<> run_steps(Queue& queue);
   Result<> run_each_step(Queue& queue);

@@ -30,9 +30,9 @@ TEST(Late, CandidatesOfTwoListsAreJoined) {
     symbol n in [1, 64]
     input %x: f32[n]
     input %boxes: f32[n, 4]
-    %zero = constant{value=f32[]{0}}
-    %two = constant{value=i64[1]{2}}
-    %axis = constant{value=i64[1]{0}}
+    %zero = constant{value=f32[]{0}}()
+    %two = constant{value=i64[1]{2}}()
+    %axis = constant{value=i64[1]{0}}()
     %is_above = elementwise{op=greater}(%x, %zero)
     %is_below = elementwise{op=less}(%x, %zero)
     %above = nonzero(%is_above)
@@ -66,11 +66,11 @@ TEST(Late, BoxesThatRemainAreGathered) {
     symbol n in [1, 64]
     input %scores: f32[n]
     input %boxes: f32[n, 4]
-    %lead = constant{value=i64[1]{0}}
-    %leads = constant{value=i64[2]{0, 1}}
-    %most = constant{value=i64[1]{9223372036854775807}}
-    %iou = constant{value=f32[1]{0.2}}
-    %two = constant{value=i64[]{2}}
+    %lead = constant{value=i64[1]{0}}()
+    %leads = constant{value=i64[2]{0, 1}}()
+    %most = constant{value=i64[1]{9223372036854775807}}()
+    %iou = constant{value=f32[1]{0.2}}()
+    %two = constant{value=i64[]{2}}()
     %b = unsqueeze(%boxes, %lead)
     %s = unsqueeze(%scores, %leads)
     %found = non_max_suppression{center_point_box=true}(%b, %s, %most, %iou)
@@ -91,8 +91,8 @@ TEST(Late, OneOfTwoSizesIsChosen) {
   expect_as_interpreted(R"(graph "g" {
     symbol n in [1, 64]
     input %x: f32[n]
-    %empty = constant{value=i64[1, 0]{}}
-    %none = constant{value=i64[]{0}}
+    %empty = constant{value=i64[1, 0]{}}()
+    %none = constant{value=i64[]{0}}()
     %at = nonzero(%x)
     %size = size(%at)
     %is_empty = elementwise{op=equal}(%size, %none)
@@ -155,10 +155,10 @@ TEST(Late, RegionsOfOtherCountsEachRun) {
 // Nodes without a seed are neither computed while building nor merged; with one they are constants.
 TEST(Late, RandomNumbersWithoutSeedDifferFromRunToRun) {
   const auto engine = build_engine(R"(graph "g" {
-    %shape = constant{value=i64[1]{8}}
+    %shape = constant{value=i64[1]{8}}()
     %a = fresh_seed{stream=1}()
     %b = fresh_seed{stream=1}()
-    %seed = constant{value=i64[1]{3}}
+    %seed = constant{value=i64[1]{3}}()
     %x = random(%shape, %a)
     %y = random(%shape, %b)
     %z = random{op=normal, b=1}(%shape, %seed)

@@ -167,8 +167,8 @@ TEST_F(CountedTest, BoxesThatOverlapBetterOnesAreDropped) {
   input %boxes: f32[2, n, 4]
   input %scores: f32[2, 2, n]
   input %most: i64[1]
-  %iou = constant{value=f32[1]{0.25}}
-  %least = constant{value=f32[1]{3}}
+  %iou = constant{value=f32[1]{0.25}}()
+  %least = constant{value=f32[1]{3}}()
   %y = non_max_suppression{}(%boxes, %scores, %most, %iou, %least)
   %z = non_max_suppression{center_point_box=true}(%boxes, %scores, %most, %iou)
   output %y
@@ -201,7 +201,7 @@ TEST_F(CountedTest, OneOfTwoSizesIsChosen) {
   ASSERT_OK(load(R"(graph "g" {
   input %x: f32[4]
   input %c: bool[1]
-  %few = constant{value=i64[1, 1]{7}}
+  %few = constant{value=i64[1, 1]{7}}()
   %at = nonzero{}(%x)
   %y = choose{}(%c, %few, %at)
   output %y
@@ -220,8 +220,8 @@ TEST_F(CountedTest, OneOfTwoSizesIsChosen) {
 TEST_F(CountedTest, CandidatesOfTwoListsAreJoined) {
   const std::string text = R"(graph "g" {
   input %x: f32[9]
-  %zero = constant{value=f32[]{0}}
-  %axis = constant{value=i64[1]{0}}
+  %zero = constant{value=f32[]{0}}()
+  %axis = constant{value=i64[1]{0}}()
   %is_above = elementwise{op=greater}(%x, %zero)
   %is_below = elementwise{op=less}(%x, %zero)
   %above = nonzero(%is_above)
