@@ -385,6 +385,7 @@ inline std::map<std::string, Call> own_calls() {
          return lathe::setCpuThreads(*w.config, 1) && lathe::setCpuThreads(*w.runtime, 1) &&
                 lathe::setCpuThreads(w.runtime_config(), 1);
        }},
+      {"lathe::setRandomSeed", [](World&) { return lathe::setRandomSeed(7), lathe::setRandomSeed(7, false), true; }},
       {"lathe::setInspectionOnly",
        [](World& w) {
          lathe::setInspectionOnly(*w.runtime, true);
