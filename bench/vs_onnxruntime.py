@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lathe against ONNX Runtime on the same CPUs: speed, load-to-first-inference, peak memory, build time.
 
-Four networks, fp32, batch 1, 1 and 2 threads. Every measurement is a fresh process, pinned to the same CPUs; rounds
+Four networks (or others, named with --networks), fp32, batch 1, 1 and 2 threads. Every measurement is a fresh process, pinned to the same CPUs; rounds
 alternate between the two, so that whatever else the machine does meets both. Reported are medians over rounds of each
-process's median. Writes bench/results/DATE-cpu.json and .md; see bench/README.md for how to read them.
+process's median. Writes bench/results/DATE-NAME.json and .md; see bench/README.md for how to read them.
 """
 import argparse
 import datetime
@@ -27,7 +27,9 @@ FIELDS = ("median_ms", "min_ms", "p90_ms", "p99_ms", "load_ms", "first_ms", "pea
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, choices=NETWORKS)
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NETWORK",
+                        help="what tools/models/write.py writes; NETWORK@16 is that network at batch 16")
+    parser.add_argument("--name", default="cpu", help="of the files with the results")
     parser.add_argument("--dialect", default="torchscript", choices=("torchscript", "dynamo"))
     parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=5)
@@ -55,8 +57,9 @@ def write_models(arguments, folder):
     models = {}
     for network in arguments.networks:
         models[network] = folder / f"{network}.onnx"
-        subprocess.run([sys.executable, ROOT / "tools/models/write.py", network, "--dialect", arguments.dialect,
-                        "--out", models[network]], check=True, stdout=subprocess.DEVNULL)
+        name, _, batch = network.partition("@")
+        subprocess.run([sys.executable, ROOT / "tools/models/write.py", name, "--dialect", arguments.dialect,
+                        "--batch", batch or "1", "--out", models[network]], check=True, stdout=subprocess.DEVNULL)
     return models
 
 
@@ -146,7 +149,7 @@ def machine():
 
 def table(report):
     lines = [f"# Lathe against ONNX Runtime {report['onnxruntime']}, {report['date']}", "",
-             f"{report['machine']['cpu']}, {report['machine']['cpus']} CPUs; fp32, batch 1, {report['dialect']} dialect, "
+             f"{report['machine']['cpu']}, {report['machine']['cpus']} CPUs; fp32, batch 1 or @batch, {report['dialect']} dialect, "
              f"{report['rounds']} interleaved rounds, medians. Memory: peak resident above that before loading.", "",
              "| network | threads | ONNX Runtime ms | Lathe ms | speed | first inference ms | ratio | memory MB | ratio | build cold / warm s |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
@@ -184,7 +187,7 @@ def main():
     text = table(report)
     print(text)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    stem = arguments.out / f"{report['date']}-cpu"
+    stem = arguments.out / f"{report['date']}-{arguments.name}"
     stem.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     stem.with_suffix(".md").write_text(text)
 

@@ -12,6 +12,7 @@
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
+#include "device/whole_grid.h"
 #include "kernels/cuda/headers.h"
 
 namespace lathe::cuda {
@@ -63,7 +64,8 @@ class EmulatedKernel final : public Kernel {
       for (const LaunchArg& arg : launch.args) {
         LATHE_ASSIGN(arguments.emplace_back(), value_of(arg, operands, workspace));
       }
-      LATHE_TRY(modules_[i]->launch(grid, launch.block, launch.shared_bytes, arguments, launch.cluster));
+      const uint32_t at_once = launch.cluster == kWholeGrid ? static_cast<uint32_t>(grid[0]) : launch.cluster;
+      LATHE_TRY(modules_[i]->launch(grid, launch.block, launch.shared_bytes, arguments, at_once));
     }
     return {};
   }

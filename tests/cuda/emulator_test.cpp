@@ -145,7 +145,7 @@ TEST(Emulator, MisuseOfClusters) {
   expect_failure("if (cluster_rank() == 0) { cluster_arrive(); cluster_wait(); }", "on in cluster_wait", 32, 0, 2);
   expect_failure("x[0] = *cluster_peer(reinterpret_cast<int*>(dynamic_shared()), 2);", "no such block", 32, 64, 2);
   expect_failure("x[0] = *cluster_peer(x, 0);", "is not in shared memory", 32, 64, 2);
-  expect_failure("", "a cluster has 1 to 8 blocks", 32, 0, 9);
+  expect_failure("", "1 to 128 blocks can run at once", 32, 0, 129);
   expect_failure("", "whole warps", 16, 0, 2);
 }
 

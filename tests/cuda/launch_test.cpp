@@ -2,6 +2,7 @@
 // Steps of device code: what the driver is asked to run, and what is refused before that.
 #include "cuda/fake_device.h"
 #include "cuda/launch_case.h"
+#include "device/whole_grid.h"
 
 namespace lathe::cuda {
 namespace {
@@ -68,6 +69,15 @@ TEST_F(LaunchTest, ClustersAreAskedFor) {
   ASSERT_OK(run(launch));
   EXPECT_EQ(fake_cuda_launched(1)->cluster, 16u);
   launch.symbols = {4};
+  EXPECT_FAILS(run(launch), launch_refused);
+}
+
+TEST_F(LaunchTest, BlocksThatWaitForEachOtherRunAtOnce) {
+  LaunchCase launch;
+  launch.launches[0].cluster = kWholeGrid;
+  ASSERT_OK(run(launch));
+  EXPECT_TRUE(fake_cuda_launched(0)->together);
+  launch.launches[0].grid[1] = Expr(67);  // 134 blocks for 132 multiprocessors
   EXPECT_FAILS(run(launch), launch_refused);
 }
 

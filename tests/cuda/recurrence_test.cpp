@@ -76,8 +76,9 @@ class Recurrences : public testing::Test {
     check(problem, recurrence_tactic().configs(problem)[0]);
   }
   // Batch, team, threads, held rows, the rest in shared memory.
-  static void check_cut(const Problem& problem, std::vector<int64_t> values) {
+  static void check_cut(const Problem& problem, std::vector<int64_t> values, bool together = false) {
     Config config;
+    values.push_back(together);
     config.text = fmt::format("{}", fmt::join(values, " "));
     config.values = std::move(values);
     check(problem, config);
@@ -137,6 +138,15 @@ TEST_F(Recurrences, TeamsOfBlocks) {
   check_cut(problem(attributes(CellKind::rnn), {.batch = 9, .hidden = 150}), {16, 2, 64, 64, 1});
 }
 
+TEST_F(Recurrences, LaunchesThatRunAtOnce) {
+  const Layer layer{.steps = 4, .batch = 5, .hidden = 37, .lengths = true, .initial = true};
+  for (const CellKind cell : {CellKind::rnn, CellKind::gru, CellKind::lstm})
+    for (const SequenceDirection direction : {SequenceDirection::reverse, SequenceDirection::bidirectional})
+      check_cut(problem(attributes(cell, direction), layer), {2, 4, 64, 64, 1}, true);
+  const Layer wide{.batch = 1, .hidden = 130, .dtype = DType::f16};
+  check_cut(problem(attributes(CellKind::gru), wide), {1, 16, 64, 8, 0}, true);
+}
+
 TEST_F(Recurrences, WhereWeightsLie) {
   const Problem lstm = problem(attributes(CellKind::lstm), {.batch = 2, .hidden = 24});
   const Problem gru = problem(attributes(CellKind::gru), {.batch = 2, .hidden = 24});
@@ -164,9 +174,11 @@ TEST_F(Recurrences, OpenSizes) {
     CheckOptions with = options(open);
     with.symbols = symbols;
     Config config;
-    config.values = {2, 1, 64, 64, 1};
-    const Result<> checked = check_kernel(test_backend(), recurrence_tactic(), open, config, with);
-    EXPECT_TRUE(checked) << steps << " steps, " << batch << ": " << checked.error().message;
+    for (const bool together : {false, true}) {
+      config.values = {2, together ? 2 : 1, 64, 64, 1, together};
+      const Result<> checked = check_kernel(test_backend(), recurrence_tactic(), open, config, with);
+      EXPECT_TRUE(checked) << steps << " steps, " << batch << ": " << checked.error().message;
+    }
   }
 }
 

@@ -15,7 +15,7 @@ import write  # noqa: E402
 
 # Trained parameters as published, batch normalisation's running statistics not counted.
 PARAMETERS = {"resnet50": 25557032, "mobilenet_v2": 3504872, "efficientnet_b0": 5288548, "yolov8n": 3157200,
-              "s3d": 8320048}
+              "s3d": 8320048, "lstm_2x256": 1052672, "gru_512_bidirectional": 3151872}
 
 
 def trained(model):

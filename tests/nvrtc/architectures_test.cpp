@@ -135,6 +135,34 @@ TEST_P(Architectures, Movement) {
   }
 }
 
+// Layers of recurrent networks: their weights fit registers, or shared memory, or neither.
+TEST_P(Architectures, Recurrences) {
+  for (const std::string type : {"f32", "f16", "bf16"})
+    for (const std::string hidden : {"40", "256", "600"}) {
+      std::string text = R"(graph "g" {
+        input %x: T[5, 3, LSTM]
+        input %z: T[5, 3, GRU]
+        input %lengths: i32[3]
+        %r = constant{value=T[2, FOUR, N]{~1}}()
+        %s = constant{value=T[1, THREE, N]{~2}}()
+        %y, %h, %c = recurrence{direction=bidirectional}(%x, %r, _, %lengths)
+        %a, %b = recurrence{cell=gru}(%z, %s)
+        %d, %e = recurrence{cell=gru, direction=reverse, linear_before_reset=true}(%z, %s)
+        output %y
+        output %a
+        output %d
+      })";
+      const int64_t n = std::stoll(hidden);
+      for (const auto& [name, value] : std::vector<std::pair<std::string, int64_t>>{
+               {"LSTM", 8 * n}, {"GRU", 3 * n}, {"FOUR", 4 * n}, {"THREE", 3 * n}, {"N", n}})
+        for (size_t at = text.find(name); at != std::string::npos; at = text.find(name))
+          text.replace(at, name.size(), std::to_string(value));
+      const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
+      ASSERT_TRUE(built) << built.error().to_string();
+      for (const plan::Step& step : (*built)->plan.steps) EXPECT_EQ(step.kernel, "recurrence") << type << hidden;
+    }
+}
+
 // Kernels whose work is split over blocks and added up after that.
 TEST_P(Architectures, Splits) {
   for (const std::string type : {"f32", "f16"}) {

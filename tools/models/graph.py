@@ -8,6 +8,7 @@ import contextlib
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from onnx import TensorProto, helper
 
 import weights
@@ -85,6 +86,19 @@ class Dialect:
                 self.weight("bias", (channels,), -0.2 * scale, 0.2 * scale),
                 self.weight("running_mean", (channels,), -0.2, 0.2),
                 self.weight("running_var", (channels,), 0.6, 1.4)]
+
+    def recurrent(self, op, x, hidden, layer, bidirectional=False):
+        """A layer over x (steps, batch, width), which gives (steps, batch, hidden), or 2 * hidden in both directions."""
+        directions, rows, bound = 1 + bidirectional, {"LSTM": 4, "GRU": 3}[op] * hidden, hidden**-0.5
+        weights = [self.weight(f"{leaf}_l{layer}", shape, -bound, bound) for leaf, shape in (
+            ("weight_ih", (directions, rows, x.dims[2])), ("weight_hh", (directions, rows, hidden)),
+            ("bias", (directions, 2 * rows)))]
+        extra = {"linear_before_reset": 1} if op == "GRU" else {}
+        results = self.node(op, [x, *weights], (*x.dims[:1], directions, x.dims[1], hidden), outputs=2,
+                            direction="bidirectional" if bidirectional else "forward", hidden_size=hidden, **extra)
+        y = self.transpose(results[0], 0, 2, 1, 3)
+        shape = self.constant(np.array([0, 0, directions * hidden]))
+        return self.node("Reshape", [y, shape], (*x.dims[:2], directions * hidden))
 
     def model(self, ir_version, producer):
         def info(value):

@@ -263,5 +263,17 @@ def inception(g, x, widths, *scope):
         return g.concat(parts, 1)
 
 
+def lstm_2x256(g):
+    x = g.transpose(g.input("input", 64, 256), 1, 0, 2)
+    for layer in range(2):
+        x = g.recurrent("LSTM", x, 256, layer)
+    g.finish(g.transpose(x, 1, 0, 2), "output")
+
+
+def gru_512_bidirectional(g):
+    x = g.recurrent("GRU", g.transpose(g.input("input", 64, 512), 1, 0, 2), 512, 0, bidirectional=True)
+    g.finish(g.transpose(x, 1, 0, 2), "output")
+
+
 NETWORKS = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2, "efficientnet_b0": efficientnet_b0, "yolov8n": yolov8n,
-            "s3d": s3d}
+            "s3d": s3d, "lstm_2x256": lstm_2x256, "gru_512_bidirectional": gru_512_bidirectional}

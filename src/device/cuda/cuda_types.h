@@ -78,6 +78,7 @@ struct CUgraphExecUpdateResultInfo {
 };
 
 enum CUlaunchAttributeID : int {
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
   CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 };
@@ -86,6 +87,7 @@ union CUlaunchAttributeValue {
   struct {
     unsigned x, y, z;
   } clusterDim;
+  int cooperative;
   int programmaticStreamSerializationAllowed;
 };
 struct CUlaunchAttribute {

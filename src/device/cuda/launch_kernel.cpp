@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "device/whole_grid.h"
+
 namespace lathe::cuda {
 namespace {
 
@@ -14,15 +16,18 @@ tl::unexpected<Error> refuse(const Launch& launch, fmt::format_string<Args...> f
               fmt::format(format, std::forward<Args>(args)...));
 }
 
+uint32_t cluster_of(const Launch& launch) { return launch.cluster == kWholeGrid ? 1 : launch.cluster; }
+
 Result<> check_launch(const Launch& launch, const DeviceProperties& properties) {
   if (launch.block == 0 || launch.block > static_cast<uint32_t>(properties.max_threads))
     return refuse(launch, "{} threads in a block; the device allows 1 to {}", launch.block, properties.max_threads);
   if (launch.shared_bytes > static_cast<uint32_t>(properties.max_shared_bytes))
     return refuse(launch, "{} bytes of shared memory; the device allows {}: build the engine for this device",
                   launch.shared_bytes, properties.max_shared_bytes);
-  if (launch.cluster == 0 || launch.cluster > kMaxCluster)
+  const uint32_t cluster = cluster_of(launch);
+  if (cluster == 0 || cluster > kMaxCluster)
     return refuse(launch, "{} blocks in a cluster; 1 to {} are possible", launch.cluster, kMaxCluster);
-  if (launch.cluster > 1 && !properties.clusters)
+  if (cluster > 1 && !properties.clusters)
     return refuse(launch, "it uses clusters, which the device lacks: build the engine for this device");
   if (launch.args.size() > kMaxLaunchArgs)
     return refuse(launch, "{} parameters; at most {} are possible", launch.args.size(), kMaxLaunchArgs);
@@ -76,9 +81,13 @@ std::optional<uint64_t> value_of(const LaunchArg& arg, const Operands& operands,
 
 unsigned set_attributes(const Launch& launch, bool overlaps, CUlaunchAttribute* attributes) {
   unsigned count = 0;
-  if (launch.cluster > 1) {
+  if (cluster_of(launch) > 1) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attributes[count++].value.clusterDim = {launch.cluster, 1, 1};
+  }
+  if (launch.cluster == kWholeGrid) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attributes[count++].value.cooperative = 1;
   }
   if (overlaps) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
@@ -101,7 +110,7 @@ Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const st
                modules.get(digest_of(bytes), [&] { return Module::load(context, bytes); }));
   LATHE_ASSIGN(const Function function, module->function(launch.entry));
   LATHE_TRY(check_function(launch, function, properties));
-  LATHE_TRY(module->allow(launch.entry, launch.shared_bytes, launch.cluster));
+  LATHE_TRY(module->allow(launch.entry, launch.shared_bytes, cluster_of(launch)));
   return Prepared{launch, std::move(module), function.handle, nullptr};
 }
 
@@ -112,6 +121,7 @@ Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Conte
                 kMaxLaunches);
   std::unique_ptr<LaunchKernel> kernel(new LaunchKernel);
   kernel->max_grid_ = context->properties().max_grid;
+  kernel->multiprocessors_ = context->properties().multiprocessors;
   if (record.workspace) kernel->workspace_ = *record.workspace;
   for (const Launch& launch : record.launches) {
     if (launch.library.empty()) {
@@ -135,6 +145,13 @@ Result<LaunchKernel::Grid> LaunchKernel::grid(const Prepared& prepared, std::spa
     if (*blocks < 0 || *blocks > max_grid_[i])
       return refuse(launch, "its grid's extent {} is {}; 0 to {} are possible", i, *blocks, max_grid_[i]);
     grid[i] = *blocks;
+  }
+  if (launch.cluster == kWholeGrid) {
+    // A multiprocessor has room for a block, or the kernel would not have been loaded.
+    const int64_t blocks = grid[0] * grid[1] * grid[2];
+    if (blocks <= multiprocessors_) return grid;
+    return refuse(launch, "its {} blocks wait for each other, and the device runs {} at once", blocks,
+                  multiprocessors_);
   }
   if (grid[0] % launch.cluster != 0)
     return refuse(launch, "its grid of {} blocks does not divide into clusters of {}", grid[0], launch.cluster);
@@ -194,7 +211,7 @@ Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& ope
   if (prepared.call) return prepared.call->enqueue({values, launch.args.size()}, stream);
   LATHE_ASSIGN(const Grid blocks, grid(prepared, operands.symbols));
   if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
-  CUlaunchAttribute attributes[2] = {};
+  CUlaunchAttribute attributes[3] = {};
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(blocks[0]);
   config.gridDimY = static_cast<unsigned>(blocks[1]);

@@ -41,6 +41,7 @@ class LaunchKernel : public Kernel {
   std::vector<Prepared> launches_;
   std::optional<Expr> workspace_;
   std::array<int, 3> max_grid_{};
+  int multiprocessors_ = 0;
 };
 
 }  // namespace lathe::cuda

@@ -53,6 +53,7 @@ struct fake_cuda_launch {
   unsigned shared_bytes;
   unsigned cluster;
   int overlaps;
+  int together;
   unsigned parameters;
   unsigned long long values[96];
 };

@@ -116,6 +116,7 @@ CUresult check_launch(const CUlaunchConfig& config, const Function& function, fa
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttribute& attribute = config.attrs[i];
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) launch.cluster = attribute.value.clusterDim.x;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) launch.together = attribute.value.cooperative;
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
       launch.overlaps = attribute.value.programmaticStreamSerializationAllowed;
   }
@@ -150,7 +151,7 @@ CUresult run_launch(const fake_cuda_launch& launch, Code emulated, Context* cont
     const Emulate emulate = find_emulator(emulated.library);
     if (!emulate) return CUDA_ERROR_NOT_SUPPORTED;
     if (emulate(emulated.code, copy.grid, copy.block, copy.shared_bytes, parameters.data(), copy.parameters,
-                copy.cluster) != 0) {
+                copy.together ? copy.grid[0] : copy.cluster) != 0) {
       const std::lock_guard lock(state().mutex);
       return context->fault = CUDA_ERROR_ILLEGAL_ADDRESS;
     }

@@ -34,7 +34,7 @@ std::string ClusterRun::prepare(const Launch& launch) {
   if (launch.block == 0 || launch.block > kMaxThreads) return "a block has 1 to 1024 threads";
   if (launch.shared_bytes > kMaxSharedBytes) return "no device has that much shared memory for a block";
   if (launch.arguments.size() > kMaxArguments) return "too many arguments";
-  if (launch.cluster == 0 || launch.cluster > kMaxCluster) return "a cluster has 1 to 8 blocks";
+  if (launch.cluster == 0 || launch.cluster > kMaxCluster) return "1 to 128 blocks can run at once";
   if (launch.grid[0] % launch.cluster != 0) return "the grid does not divide into clusters";
   if (launch.cluster > 1 && launch.block % kWarpSize != 0) return "blocks of a cluster have whole warps";
   launch_ = &launch;

@@ -25,7 +25,7 @@ namespace emulator {
 constexpr int kWarpSize = 32;
 constexpr size_t kSlotBytes = 64;  // of a lane's value in a warp operation
 constexpr size_t kMaxThreads = 1024;
-constexpr unsigned kMaxCluster = 8;
+constexpr unsigned kMaxCluster = 128;  // more than clusters have: blocks of a launch that runs at once are one
 
 struct Launch {
   void* function;

@@ -81,6 +81,7 @@ EXPORT const lathe_emulated_thread* lathe_emulated_self() { return &host->run.se
 EXPORT void lathe_emulated_barrier() { host->run.barrier(); }
 EXPORT void lathe_emulated_cluster_arrive() { host->run.cluster_arrive(); }
 EXPORT void lathe_emulated_cluster_wait() { host->run.cluster_wait(); }
+EXPORT void lathe_emulated_fail(const char* message) { host->run.fail(message); }
 EXPORT void* lathe_emulated_peer(const void* shared, int rank) { return host->run.peer(shared, rank); }
 EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes) {
   return host->run.collect(what, value, bytes, nullptr).values;

@@ -17,6 +17,7 @@ const lathe_emulated_thread* lathe_emulated_self();
 void lathe_emulated_barrier();
 void lathe_emulated_cluster_arrive();
 void lathe_emulated_cluster_wait();
+void lathe_emulated_fail(const char* message);
 void* lathe_emulated_peer(const void* shared, int rank);
 // Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
 const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
@@ -56,6 +57,18 @@ template <class T>
 LATHE_DEVICE T* cluster_peer(T* shared, int rank) {
   return static_cast<T*>(lathe_emulated_peer(shared, rank));
 }
+// Blocks of a launch that runs at once, along x, run as a cluster does.
+LATHE_DEVICE void blocks_arrive(uint32* counter) {
+  barrier();
+  if (thread_x() == 0) ++*counter;
+  cluster_arrive();
+}
+LATHE_DEVICE void blocks_wait(uint32* counter, uint32 count) {
+  cluster_wait();
+  if (*counter < count || *counter > count + static_cast<uint32>(grid_x()))
+    lathe_emulated_fail("the counter of blocks that wait for each other did not begin at 0");
+}
+LATHE_DEVICE float load_coherent(const float* global) { return *global; }
 LATHE_DEVICE void warp_barrier() { lathe_emulated_collect("warp_barrier", nullptr, 0); }
 LATHE_DEVICE void memory_fence() {}
 LATHE_DEVICE void dependency_wait() { lathe_emulated_dependency_wait(); }

@@ -86,7 +86,10 @@ class RecurrenceKernel final : public Kernel {
  private:
   int64_t directions() const { return direction_ == Direction::bidirectional ? 2 : 1; }
   int phases() const { return types_[0].has_two_phases() ? 2 : 1; }
-  bool is_backwards(int64_t direction) const { return direction == 1 || direction_ == Direction::reverse; }
+  int64_t time_of(const Work& work, int64_t direction, int64_t step) const {
+    const bool is_backwards = direction == 1 || direction_ == Direction::reverse;
+    return is_backwards ? work.sizes.steps - 1 - step : step;
+  }
   Sizes sizes_of(std::span<const TensorArg> inputs) const {
     return {inputs[kX].dims[0], inputs[kX].dims[1], directions(), hidden_};
   }
@@ -97,6 +100,8 @@ class RecurrenceKernel final : public Kernel {
   void run_together(const Work& work) const;
   void run_panel(const Work& work, int64_t direction, int64_t step, int phase, const Panel& panel, int64_t first,
                  int64_t last) const;
+  const float* input_of_units(const Work& work, int64_t direction, int64_t step, int64_t b, const Panel& panel) const;
+  void prefetch_inputs(const Work& work, const Rows& rows, int64_t step, const Panel& panel) const;
   void multiply(const Work& work, const Rows& rows, int64_t step, int phase, const Panel& panel, float* sums) const;
   void update(const Work& work, const Rows& rows, int64_t step, int phase, const Panel& panel, const float* sums) const;
 
@@ -205,8 +210,27 @@ void RecurrenceKernel::run_panel(const Work& work, int64_t direction, int64_t st
   alignas(64) float sums[kBlockRows * kPanelColumns];
   for (int64_t b = first; b < last; b += kBlockRows) {
     const Rows rows{direction, b, static_cast<int>(std::min<int64_t>(kBlockRows, last - b))};
+    prefetch_inputs(work, rows, step, panel);
     multiply(work, rows, step, phase, panel, sums);
     update(work, rows, step, phase, panel, sums);
+  }
+}
+
+// What the input adds to the units' gates at that step.
+const float* RecurrenceKernel::input_of_units(const Work& work, int64_t direction, int64_t step, int64_t b,
+                                              const Panel& panel) const {
+  const TensorArg& x = work.input(kX);
+  const int64_t t = time_of(work, direction, step);
+  return x.as<float>() + t * x.strides[0] + b * x.strides[1] + direction * types_[0].gates() * hidden_ + panel.unit;
+}
+
+// The lines lie far apart, one for each gate of each sequence: they come while the products are computed.
+void RecurrenceKernel::prefetch_inputs(const Work& work, const Rows& rows, int64_t step, const Panel& panel) const {
+  constexpr int kLine = 16;
+  for (int i = 0; i < rows.count; ++i) {
+    const float* input = input_of_units(work, rows.direction, step, rows.first + i, panel);
+    for (int gate = 0; gate < types_[0].gates(); ++gate)
+      for (int unit = 0; unit < panel.units; unit += kLine) __builtin_prefetch(input + gate * hidden_ + unit);
   }
 }
 
@@ -247,13 +271,13 @@ void RecurrenceKernel::update(const Work& work, const Rows& rows, int64_t step, 
   const int64_t direction = rows.direction;
   const CellType& type = types_[direction];
   const Layout& where = work.where;
-  const TensorArg &x = work.input(kX), &y = work.launch.outputs[0];
+  const TensorArg& y = work.launch.outputs[0];
   const auto row_of = [&](const TensorArg& tensor) {
     return tensor.data ? tensor.as<float>() + direction * tensor.strides[0] + panel.unit : nullptr;
   };
   const CellStep cell{
       &type, phase, panel.units, hidden_, panel.gate_stride, row_of(work.input(kBias)), row_of(work.input(kPeepholes))};
-  const int64_t t = is_backwards(direction) ? work.sizes.steps - 1 - step : step;
+  const int64_t t = time_of(work, direction, step);
   for (int i = 0; i < rows.count; ++i) {
     const int64_t b = rows.first + i;
     const auto state = [&](int64_t offset) { return work.state(offset, direction, b) + panel.unit; };
@@ -265,8 +289,7 @@ void RecurrenceKernel::update(const Work& work, const Rows& rows, int64_t step, 
       std::fill_n(out, panel.units, 0.0f);
       continue;
     }
-    const float* input =
-        x.as<float>() + t * x.strides[0] + b * x.strides[1] + direction * type.gates() * hidden_ + panel.unit;
+    const float* input = input_of_units(work, direction, step, b, panel);
     float* c = type.cell == Cell::lstm ? state(where.c) : nullptr;
     float* z = phases() == 2 ? state(where.z) : nullptr;
     float* reset = phases() == 2 ? state(where.reset) : nullptr;

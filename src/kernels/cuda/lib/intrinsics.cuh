@@ -65,6 +65,30 @@ LATHE_DEVICE void cluster_wait() {
   __syncthreads();
 #endif
 }
+// A barrier of blocks that run at the same time (device/whole_grid.h), in two halves: what their threads wrote to
+// global memory before the first is seen after the second, by load_coherent(). The counter began at 0; count is what it
+// is then.
+LATHE_DEVICE void blocks_arrive(uint32* counter) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(counter, 1u);
+  }
+}
+LATHE_DEVICE void blocks_wait(uint32* counter, uint32 count) {
+  if (threadIdx.x == 0) {
+    uint32 seen = 0;
+    do {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(counter) : "memory");
+    } while (seen < count);
+  }
+  __syncthreads();
+}
+LATHE_DEVICE float load_coherent(const float* global) {
+  float value;
+  asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(global) : "memory");
+  return value;
+}
 LATHE_DEVICE void memory_fence() { __threadfence(); }
 // Programmatic dependent launch: waits until the launches before this one are done and their results can be seen. The
 // next launch may start once every block has come here, so that it is in place, and has read its weights, when this one

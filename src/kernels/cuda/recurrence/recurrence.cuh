@@ -20,12 +20,13 @@ inline constexpr bool is_given = !is_same<Tensor, Omitted>;
 // How a kernel is cut.
 //   Held: rows of each warp whose weights are in registers; the others are in shared memory (InShared), or stay where
 //   they are. TwoPhases: a GRU whose gate h reads the state that the gate r has scaled.
-template <Cell CellKind, int Hidden, int Units, int Batch, int Team, int Threads, int Held, bool InShared,
-          bool TwoPhases, bool Constant>
+template <Cell CellKind, int Hidden, int Units, int Batch, int Team, bool Together, int Threads, int Held,
+          bool InShared, bool TwoPhases, bool Constant>
 struct Cut {
   static constexpr Cell kCell = CellKind;
   static constexpr int kHidden = Hidden, kUnits = Units, kBatch = Batch, kTeam = Team, kThreads = Threads;
   static constexpr int kHeld = Held;
+  static constexpr bool kTogether = Together;
   static constexpr bool kInShared = InShared, kTwoPhases = TwoPhases, kConstant = Constant;
 
   static constexpr int kGates = kCell == Cell::lstm ? 4 : kCell == Cell::gru ? 3 : 1;
@@ -126,28 +127,35 @@ struct Rows {
     constexpr int kBatch = C::kBatchGroup, kValues = kGroup * kBatch;
     for (int b = 0; b < C::kBatch; b += kBatch) {
       float v[kValues] = {};
-      LATHE_UNROLL
-      for (int piece = 0; piece < C::kPieces; ++piece) {
-        Vec<float, 4> h[kBatch];
+      if constexpr (IsHeld) {
         LATHE_UNROLL
-        for (int j = 0; j < kBatch; ++j)
-          h[j] = load_vector<4>(state + (b + j) * C::kPadded + (piece * 32 + lane()) * 4);
-        LATHE_UNROLL
-        for (int i = 0; i < kGroup; ++i) {
-          const Vec<T, 4> w = weights<IsHeld>(first + i, piece);
-          LATHE_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const float weight = to_float(w.at[e]);
-            LATHE_UNROLL
-            for (int j = 0; j < kBatch; ++j) v[i * kBatch + j] = fmaf(weight, h[j].at[e], v[i * kBatch + j]);
-          }
-        }
+        for (int piece = 0; piece < C::kPieces; ++piece) multiply_piece<true>(first, b, piece, state, v);
+      } else {  // whose registers are few
+        LATHE_NO_UNROLL
+        for (int piece = 0; piece < C::kPieces; ++piece) multiply_piece<false>(first, b, piece, state, v);
       }
       const float sum = sum_over_lanes(v);
       constexpr int kLanesEach = 32 / kValues;
       const int value = lane() / kLanesEach, row = (first + value / kBatch) * C::kWarps + warp();
       if (lane() % kLanesEach == 0 && row < kRows)
         sums[(b + value % kBatch) * C::kSums + FirstGate * C::kUnits + row] = sum;
+    }
+  }
+  template <bool IsHeld, int Values>
+  LATHE_DEVICE_MEMBER void multiply_piece(int first, int b, int piece, const float* state, float (&v)[Values]) const {
+    constexpr int kBatch = C::kBatchGroup;
+    Vec<float, 4> h[kBatch];
+    LATHE_UNROLL
+    for (int j = 0; j < kBatch; ++j) h[j] = load_vector<4>(state + (b + j) * C::kPadded + (piece * 32 + lane()) * 4);
+    LATHE_UNROLL
+    for (int i = 0; i < kGroup; ++i) {
+      const Vec<T, 4> w = weights<IsHeld>(first + i, piece);
+      LATHE_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const float weight = to_float(w.at[e]);
+        LATHE_UNROLL
+        for (int j = 0; j < kBatch; ++j) v[i * kBatch + j] = fmaf(weight, h[j].at[e], v[i * kBatch + j]);
+      }
     }
   }
 };
@@ -159,26 +167,67 @@ inline constexpr int kRowsBytes =
 template <class C, class R>
 inline constexpr int kSharedBytes = 4 * C::kBatch*((C::kTwoPhases ? 3 : 2) * C::kPadded + C::kSums) + kRowsBytes<C, R>;
 
+// How the blocks of a team meet, and where they leave state for each other.
 template <class C>
-LATHE_DEVICE void team_arrive() {
-  if constexpr (C::kTeam > 1) cluster_arrive();
-}
-template <class C>
-LATHE_DEVICE void team_wait() {
-  if constexpr (C::kTeam > 1)
-    cluster_wait();
-  else
-    barrier();
-}
-// The same place in the shared memory of all blocks of the team.
-template <class C>
-LATHE_DEVICE void give(float* place, float value) {
-  if constexpr (C::kTeam > 1) {
-    LATHE_UNROLL
-    for (int rank = 0; rank < C::kTeam; ++rank) *cluster_peer(place, rank) = value;
-  } else {
-    *place = value;
+struct Team {
+  // Of a launch that runs at once: what stands in global memory for all teams, one after the other.
+  uint32* counters = nullptr;
+  float* exchange = nullptr;  // three times the state of a team
+  uint32 met = 0;             // how often
+
+  LATHE_DEVICE_MEMBER int rank() const {
+    return C::kTogether ? block_x() % C::kTeam : C::kTeam > 1 ? cluster_rank() : 0;
   }
+  LATHE_DEVICE_MEMBER int direction() const { return C::kTogether ? block_x() / C::kTeam : block_z(); }
+
+  LATHE_DEVICE_MEMBER void arrive() {
+    if constexpr (C::kTogether)
+      blocks_arrive(counters + direction() * kCounterStride);
+    else if constexpr (C::kTeam > 1)
+      cluster_arrive();
+  }
+  LATHE_DEVICE_MEMBER void wait() {
+    if constexpr (C::kTogether)
+      blocks_wait(counters + direction() * kCounterStride, ++met * C::kTeam);
+    else if constexpr (C::kTeam > 1)
+      cluster_wait();
+    else
+      barrier();
+  }
+  // Leaves a value for all: at that place of buffer `which` of the blocks' shared memory, which begins at `shared`.
+  LATHE_DEVICE_MEMBER void give(float* shared, int which, int place, float value) const {
+    if constexpr (C::kTogether) {
+      buffer(which)[place] = value;
+    } else if constexpr (C::kTeam > 1) {
+      LATHE_UNROLL
+      for (int rank = 0; rank < C::kTeam; ++rank) *cluster_peer(shared + place, rank) = value;
+    } else {
+      shared[place] = value;
+    }
+  }
+  // After wait(): brings what all have left to where it is read.
+  LATHE_DEVICE_MEMBER void take(float* shared, int which) const {
+    if constexpr (C::kTogether) {
+      const float* from = buffer(which);
+      LATHE_UNROLL
+      for (int b = 0; b < C::kBatch; ++b)
+        for (int unit = thread_x(); unit < C::kHidden; unit += C::kThreads)
+          shared[b * C::kPadded + unit] = load_coherent(from + b * C::kPadded + unit);
+      barrier();
+    }
+  }
+
+ private:
+  static constexpr int kCounterStride = 32;  // a line each
+  LATHE_DEVICE_MEMBER float* buffer(int which) const {
+    return exchange + (direction() * 3 + which) * C::kBatch * C::kPadded;
+  }
+};
+
+// What blocks that run at once count their meetings with.
+LATHE_DEVICE void clear_counters(uint32* counters, int count) {
+  dependency_wait();
+  for (int i = thread_x(); i < count; i += block_threads()) counters[i] = 0;
 }
 
 // The element of a tensor that may be omitted.
@@ -232,53 +281,70 @@ LATHE_DEVICE float next_state(CellState<C>& cell, const float* sums, int unit_of
   }
 }
 
+// One direction of a layer, of which the block does its units.
 template <class C, class Functions, bool Backwards, class X, class R, class Bias, class Lengths, class InitialH,
           class InitialC, class Peepholes, class Y, class LastH, class LastC>
-LATHE_DEVICE void recurrence(const X& x, const R& r, const Bias& bias, const Lengths& lengths,
-                             const InitialH& initial_h, const InitialC& initial_c, const Peepholes& peepholes,
-                             const Y& y, const LastH& last_h, const LastC& last_c) {
-  constexpr int kStateFloats = C::kBatch * C::kPadded;
-  constexpr int kFirstGates = C::kTwoPhases ? 2 : C::kGates;
-  const int rank = C::kTeam > 1 ? cluster_rank() : 0, first_unit = rank * C::kUnits;
-  const int direction = block_z();
-  const long first_batch = static_cast<long>(block_y()) * C::kBatch, batch = x.dim(1), steps = x.dim(0);
-  // h before and after a step, r * h in two phases, sums, weights.
-  float* const state = reinterpret_cast<float*>(dynamic_shared());
-  float* const reset = state + 2 * kStateFloats;
-  float* const sums = reset + (C::kTwoPhases ? kStateFloats : 0);
-  unsigned char* const memory = reinterpret_cast<unsigned char*>(sums + C::kBatch * C::kSums);
-  using First = Rows<C, 0, kFirstGates, R>;
-  using Second = Rows<C, 2, C::kTwoPhases ? 1 : 0, R>;
-  if (!C::kConstant) dependency_wait();
-  const First first_rows(r, direction, first_unit, memory);
-  const Second second_rows(r, direction, first_unit, memory + First::kSharedBytes);
-  if (C::kConstant) dependency_wait();
+struct Recurrence {
+  const X& x;
+  const R& r;
+  const Bias& bias;
+  const Lengths& lengths;
+  const InitialH& initial_h;
+  const InitialC& initial_c;
+  const Peepholes& peepholes;
+  const Y& y;
+  const LastH& last_h;
+  const LastC& last_c;
+  Team<C> team;
 
-  for (int i = thread_x(); i < (C::kTwoPhases ? 3 : 2) * kStateFloats; i += C::kThreads) {
-    const long b = first_batch + i / C::kPadded, unit = i % C::kPadded;
-    const bool exists = i < kStateFloats && b < batch && unit < C::kHidden;
-    state[i] = exists ? given(initial_h, {direction, b, unit}) : 0.0f;
+  static constexpr int kStateFloats = C::kBatch * C::kPadded;
+  using First = Rows<C, 0, C::kTwoPhases ? 2 : C::kGates, R>;
+  using Second = Rows<C, 2, C::kTwoPhases ? 1 : 0, R>;
+  static constexpr int kReset = 2;  // the buffer of r * h, after h before and after a step
+
+  LATHE_DEVICE_MEMBER static float* state(int which) {
+    return reinterpret_cast<float*>(dynamic_shared()) + which * kStateFloats;
   }
-  CellState<C> cells[C::kElements];
-  const auto unit_of_block = [&](int e) { return (e * C::kThreads + thread_x()) % C::kUnits; };
-  const auto time_of = [&](long step) { return Backwards || direction == 1 ? steps - 1 - step : step; };
-  const auto read_x = [&](CellState<C>& cell, long step) {
-    if (!cell.exists || step >= steps) return;
-    const long first = static_cast<long>(direction) * C::kGates * C::kHidden + cell.unit;
+  LATHE_DEVICE_MEMBER static float* sums() { return state(C::kTwoPhases ? 3 : 2); }
+
+  LATHE_DEVICE_MEMBER void run() {
+    unsigned char* const memory = reinterpret_cast<unsigned char*>(sums() + C::kBatch * C::kSums);
+    if (!C::kConstant) dependency_wait();
+    const int first_unit = team.rank() * C::kUnits;
+    const First first(r, team.direction(), first_unit, memory);
+    const Second second(r, team.direction(), first_unit, memory + First::kSharedBytes);
+    if (C::kConstant) dependency_wait();
+    if constexpr (C::kTogether) {
+      LATHE_NO_UNROLL
+      for (long b = 0; b < x.dim(1); b += C::kBatch) run_sequences(first, second, b);
+    } else {
+      run_sequences(first, second, static_cast<long>(block_y()) * C::kBatch);
+    }
+  }
+
+ private:
+  LATHE_DEVICE_MEMBER static int unit_of_block(int e) { return (e * C::kThreads + thread_x()) % C::kUnits; }
+  LATHE_DEVICE_MEMBER long time_of(long step) const {
+    return Backwards || team.direction() == 1 ? x.dim(0) - 1 - step : step;
+  }
+
+  LATHE_DEVICE_MEMBER void read_x(CellState<C>& cell, long first_batch, long step) const {
+    if (!cell.exists || step >= x.dim(0)) return;
+    const long first = static_cast<long>(team.direction()) * C::kGates * C::kHidden + cell.unit;
     LATHE_UNROLL
     for (int g = 0; g < C::kGates; ++g) {
       const long at[3] = {time_of(step), first_batch + cell.b, first + g * C::kHidden};
       cell.x[g] = to_float(x.data[offset_of(x, at)]);
     }
-  };
-  LATHE_UNROLL
-  for (int e = 0; e < C::kElements; ++e) {
-    CellState<C>& cell = cells[e];
+  }
+
+  LATHE_DEVICE_MEMBER void begin_cell(CellState<C>& cell, int e, long first_batch) const {
+    const int direction = team.direction();
     cell.b = (e * C::kThreads + thread_x()) / C::kUnits;
-    cell.unit = first_unit + unit_of_block(e);
-    const long b = first_batch + cell.b;
-    cell.exists = cell.b < C::kBatch && b < batch && cell.unit < C::kHidden;
-    if (!cell.exists) continue;
+    cell.unit = team.rank() * C::kUnits + unit_of_block(e);
+    const long b = first_batch + cell.b, steps = x.dim(0);
+    cell.exists = cell.b < C::kBatch && b < x.dim(1) && cell.unit < C::kHidden;
+    if (!cell.exists) return;
     cell.length = static_cast<int>(steps);
     if constexpr (is_given<Lengths>) {
       const long length = static_cast<long>(lengths.data[b * lengths.stride(0)]);
@@ -289,58 +355,92 @@ LATHE_DEVICE void recurrence(const X& x, const R& r, const Bias& bias, const Len
     cell.bias = given(bias, {direction, cell.unit});
     LATHE_UNROLL
     for (int p = 0; p < 3; ++p) cell.peepholes[p] = given(peepholes, {direction, p * C::kHidden + cell.unit});
-    read_x(cell, 0);
+    read_x(cell, first_batch, 0);
   }
-  barrier();
-  team_arrive<C>();
-  team_wait<C>();
 
-  LATHE_NO_UNROLL
-  for (long step = 0; step < steps; ++step) {
-    const long t = time_of(step);
-    const float* const before = state + (step & 1) * kStateFloats;
-    float* const after = state + (~step & 1) * kStateFloats;
-    first_rows.multiply(before, sums);
+  // The state that all units have at first, and zeros where there are none.
+  LATHE_DEVICE_MEMBER void begin_state(long first_batch) const {
+    for (int i = thread_x(); i < (C::kTwoPhases ? 3 : 2) * kStateFloats; i += C::kThreads) {
+      const long b = first_batch + i / C::kPadded, unit = i % C::kPadded;
+      const bool exists = i < kStateFloats && b < x.dim(1) && unit < C::kHidden;
+      state(0)[i] = exists ? given(initial_h, {team.direction(), b, unit}) : 0.0f;
+    }
+  }
+
+  LATHE_DEVICE_MEMBER void run_sequences(const First& first, const Second& second, long first_batch) {
+    const long steps = x.dim(0);
+    CellState<C> cells[C::kElements];
+    begin_state(first_batch);
+    LATHE_UNROLL
+    for (int e = 0; e < C::kElements; ++e) begin_cell(cells[e], e, first_batch);
     barrier();
-    if constexpr (C::kTwoPhases) {
+    team.arrive();
+    team.wait();
+    LATHE_NO_UNROLL
+    for (long step = 0; step < steps; ++step) {
+      const long t = time_of(step);
+      const int before = static_cast<int>(step & 1), after = 1 - before;
+      first.multiply(state(before), sums());
+      barrier();
+      if constexpr (C::kTwoPhases) {
+        reset_state(cells);
+        second.multiply(state(kReset), sums());
+        barrier();
+      }
       LATHE_UNROLL
       for (int e = 0; e < C::kElements; ++e) {
         CellState<C>& cell = cells[e];
         if (!cell.exists) continue;
-        const float* own = sums + cell.b * C::kSums + unit_of_block(e);
-        cell.z = Functions::gate(cell.x[0] + own[0]);
-        give<C>(reset + cell.b * C::kPadded + cell.unit, Functions::gate(cell.x[1] + own[C::kUnits]) * cell.h);
+        // A sequence that has ended, or has not begun from its end, keeps its state.
+        if (t < cell.length) cell.h = next_state<Functions, C>(cell, sums(), unit_of_block(e));
+        team.give(state(after), after, cell.b * C::kPadded + cell.unit, cell.h);
       }
-      team_arrive<C>();
-      team_wait<C>();
-      second_rows.multiply(reset, sums);
-      barrier();
+      team.arrive();
+      LATHE_UNROLL
+      for (int e = 0; e < C::kElements; ++e) {
+        CellState<C>& cell = cells[e];
+        if (!cell.exists) continue;
+        const long at[3] = {t, first_batch + cell.b, team.direction() * C::kHidden + cell.unit};
+        y.data[offset_of(y, at)] = from_float<typename Y::Type>(t < cell.length ? cell.h : 0.0f);
+        read_x(cell, first_batch, step + 1);
+      }
+      team.wait();
+      team.take(state(after), after);
     }
     LATHE_UNROLL
-    for (int e = 0; e < C::kElements; ++e) {
-      CellState<C>& cell = cells[e];
-      if (!cell.exists) continue;
-      // A sequence that has ended, or has not begun from its end, keeps its state.
-      if (t < cell.length) cell.h = next_state<Functions, C>(cell, sums, unit_of_block(e));
-      give<C>(after + cell.b * C::kPadded + cell.unit, cell.h);
-    }
-    team_arrive<C>();
-    LATHE_UNROLL
-    for (int e = 0; e < C::kElements; ++e) {
-      CellState<C>& cell = cells[e];
-      if (!cell.exists) continue;
-      const long at[3] = {t, first_batch + cell.b, direction * C::kHidden + cell.unit};
-      y.data[offset_of(y, at)] = from_float<typename Y::Type>(t < cell.length ? cell.h : 0.0f);
-      read_x(cell, step + 1);
-    }
-    team_wait<C>();
+    for (int e = 0; e < C::kElements; ++e) finish_cell(cells[e], first_batch);
   }
-  LATHE_UNROLL
-  for (int e = 0; e < C::kElements; ++e) {
-    const CellState<C>& cell = cells[e];
-    if (!cell.exists) continue;
-    const long at[3] = {direction, first_batch + cell.b, cell.unit};
+
+  // What the gate h sees of the state.
+  LATHE_DEVICE_MEMBER void reset_state(CellState<C> (&cells)[C::kElements]) {
+    LATHE_UNROLL
+    for (int e = 0; e < C::kElements; ++e) {
+      CellState<C>& cell = cells[e];
+      if (!cell.exists) continue;
+      const float* own = sums() + cell.b * C::kSums + unit_of_block(e);
+      cell.z = Functions::gate(cell.x[0] + own[0]);
+      team.give(state(kReset), kReset, cell.b * C::kPadded + cell.unit,
+                Functions::gate(cell.x[1] + own[C::kUnits]) * cell.h);
+    }
+    team.arrive();
+    team.wait();
+    team.take(state(kReset), kReset);
+  }
+
+  LATHE_DEVICE_MEMBER void finish_cell(const CellState<C>& cell, long first_batch) const {
+    if (!cell.exists) return;
+    const long at[3] = {team.direction(), first_batch + cell.b, cell.unit};
     last_h.data[offset_of(last_h, at)] = from_float<typename LastH::Type>(cell.h);
     if constexpr (is_given<LastC>) last_c.data[offset_of(last_c, at)] = from_float<typename LastC::Type>(cell.c);
   }
+};
+
+template <class C, class Functions, bool Backwards, class X, class R, class Bias, class Lengths, class InitialH,
+          class InitialC, class Peepholes, class Y, class LastH, class LastC>
+LATHE_DEVICE void recurrence(const Team<C>& team, const X& x, const R& r, const Bias& bias, const Lengths& lengths,
+                             const InitialH& initial_h, const InitialC& initial_c, const Peepholes& peepholes,
+                             const Y& y, const LastH& last_h, const LastC& last_c) {
+  Recurrence<C, Functions, Backwards, X, R, Bias, Lengths, InitialH, InitialC, Peepholes, Y, LastH, LastC>{
+      x, r, bias, lengths, initial_h, initial_c, peepholes, y, last_h, last_c, team}
+      .run();
 }

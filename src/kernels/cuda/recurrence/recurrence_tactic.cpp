@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "device/whole_grid.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/source.h"
 #include "ops/gate_functions.h"
@@ -15,6 +16,10 @@ constexpr std::string_view kInputNames[] = {"X", "R", "Bias", "Lengths", "Initia
 constexpr std::string_view kOutputNames[] = {"Y", "LastH", "LastC"};
 
 constexpr int64_t kMultiprocessors = 132;
+// How many blocks run at once: on Hopper, whose smallest device has 114 multiprocessors, and on nearly all others.
+constexpr int64_t kAtOnceOnHopper = 112, kAtOnce = 16;
+constexpr int64_t kCounterBytes = 128;  // of a direction
+constexpr int64_t kLeastSpare = -80;
 constexpr double kCyclesPerMicrosecond = 1700;
 
 int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -24,7 +29,9 @@ struct Cut {
   CellKind cell;
   bool two_phases;
   int64_t hidden, element_bytes;
-  int64_t batch, team, threads;
+  int64_t batch, team;
+  bool together;  // the team is a launch that runs at once, not a cluster
+  int64_t threads;
   int64_t held = 0;  // rows of each warp, and of each phase
   bool in_shared = true;
 
@@ -57,13 +64,20 @@ struct Cut {
     for (const Rows& r : phases()) words += r.held * pieces() * element_bytes;
     return words;
   }
+  // Registers of a thread that are left for weights beside sums, state, cells and addresses. The numbers are what NVRTC
+  // reports; somewhat below 0 nothing is spilled yet.
+  int64_t spare_registers() const {
+    const int64_t all = threads == 256 ? 255 : 128, cells = div_up(units() * batch, threads);
+    return all - 64 - (phases()[0].group + 4) * batch_group() - cells * (8 + 2 * gates());
+  }
   int64_t shared_bytes() const {
     const int64_t floats = (two_phases ? 3 : 2) * pieces() * 128 + gates() * units();
     return 4 * batch * floats + (in_shared ? elsewhere_bytes() : 0);
   }
   // Of a step, by what its parts cost one after the other.
   double cycles() const {
-    double cycles = team > 1 ? 1500 : 500;
+    double cycles = team == 1 ? 500 : together ? 3500 + 8 * static_cast<double>(batch * hidden / threads) : 1500;
+    if (two_phases && team > 1) cycles *= 2;
     const auto schedulers = static_cast<double>(warps()) / 4;
     const auto groups = static_cast<double>(batch) / static_cast<double>(batch_group());
     for (const Rows& r : phases()) {
@@ -93,21 +107,22 @@ class RecurrenceTactic final : public Tactic {
     return std::nullopt;
   }
 
-  // Config::values: batch, team, threads, held rows, whether the others are in shared memory.
+  // Config::values: batch, team, threads, held rows, whether the others are in shared memory, whether the team is a
+  // launch that runs at once.
   std::vector<Config> configs(const Problem& problem) const override {
     const Dims& dims = problem.inputs[kX].opt_dims;
     const int64_t directions = directions_of(problem.attrs<RecurrenceAttrs>().direction);
     std::vector<Config> configs;
     for (const Cut& cut : cuts_of(problem)) {
-      const int64_t blocks = directions * div_up(dims[1], cut.batch) * cut.team;
-      const auto waves = static_cast<double>(div_up(blocks, kMultiprocessors));
+      const int64_t turns = div_up(dims[1], cut.batch), blocks = directions * turns * cut.team;
+      const auto waves = static_cast<double>(cut.together ? turns : div_up(blocks, kMultiprocessors));
       Config config;
-      config.values = {cut.batch, cut.team, cut.threads, cut.held, cut.in_shared};
-      config.text =
-          fmt::format("{} sequences, {} blocks of {} threads, {} held", cut.batch, cut.team, cut.threads, cut.held) +
-          (cut.elsewhere_bytes() == 0 ? ""
-           : cut.in_shared            ? ", rest in shared memory"
-                                      : ", rest read anew");
+      config.values = {cut.batch, cut.team, cut.threads, cut.held, cut.in_shared, cut.together};
+      config.text = fmt::format("{} sequences, {} blocks{} of {} threads, {} held", cut.batch, cut.team,
+                                cut.together ? " at once" : "", cut.threads, cut.held) +
+                    (cut.elsewhere_bytes() == 0 ? ""
+                     : cut.in_shared            ? ", rest in shared memory"
+                                                : ", rest read anew");
       config.predicted_us = 3 + static_cast<double>(dims[0]) * waves * cut.cycles() / kCyclesPerMicrosecond;
       configs.push_back(std::move(config));
     }
@@ -119,17 +134,18 @@ class RecurrenceTactic final : public Tactic {
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     const auto& attrs = problem.attrs<RecurrenceAttrs>();
     LATHE_ASSIGN(const std::vector<GateFunction> functions, functions_of(attrs));
-    Cut cut = cut_of(problem, config.values[0], config.values[1], config.values[2]);
+    Cut cut = cut_of(problem, config.values[0], config.values[1], config.values[5] != 0, config.values[2]);
     cut.held = config.values[3];
     cut.in_shared = config.values[4] != 0;
     Emission emission;
     Source source("recurrence/recurrence.cuh");
-    const std::string arguments = declare_tensors(problem, source, emission);
+    const std::string arguments =
+        declare_team(attrs, cut, source, emission) + declare_tensors(problem, source, emission);
     const bool backwards = attrs.direction == SequenceDirection::reverse;
     constexpr std::string_view kCells[] = {"rnn", "gru", "lstm"};
-    source.declare(fmt::format("using TheCut = Cut<Cell::{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>;\n",
+    source.declare(fmt::format("using TheCut = Cut<Cell::{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>;\n",
                                kCells[static_cast<size_t>(attrs.cell)], cut.hidden, cut.units(), cut.batch, cut.team,
-                               cut.threads, cut.held, cut.in_shared, cut.two_phases,
+                               cut.together, cut.threads, cut.held, cut.in_shared, cut.two_phases,
                                problem.inputs[kR].constant != nullptr));
     source.declare(
         fmt::format("static_assert(kSharedBytes<TheCut, R> == {}, \"as the tactic has it\");\n", cut.shared_bytes()));
@@ -142,18 +158,22 @@ class RecurrenceTactic final : public Tactic {
     const std::span<const GateFunction> others = std::span(functions).subspan(each);
     if (!others.empty() && !std::equal(others.begin(), others.end(), functions.begin())) {
       source.declare(functions_text("BackwardFunctions", attrs, others));
-      body = "if (block_z() == 0)\n    " + body + "\n  else\n    " + call("BackwardFunctions");
+      body = "if (Team<TheCut>{}.direction() == 0)\n    " + body + "\n  else\n    " + call("BackwardFunctions");
     }
+    const int64_t directions = directions_of(attrs.direction);
     const Expr tiles = ceildiv(problem.inputs[kX].dims[1], cut.batch);
-    SourceLaunch launch = source.finish(body, {Expr(cut.team), tiles, Expr(directions_of(attrs.direction))},
-                                        static_cast<uint32_t>(cut.threads), static_cast<uint32_t>(cut.shared_bytes()));
-    launch.launch.cluster = static_cast<uint32_t>(cut.team);
+    const std::array<Expr, 3> grid = cut.together ? std::array<Expr, 3>{Expr(cut.team * directions), Expr(1), Expr(1)}
+                                                  : std::array<Expr, 3>{Expr(cut.team), tiles, Expr(directions)};
+    SourceLaunch launch =
+        source.finish(body, grid, static_cast<uint32_t>(cut.threads), static_cast<uint32_t>(cut.shared_bytes()));
+    launch.launch.overlaps = !cut.together;
+    launch.launch.cluster = cut.together ? kWholeGrid : static_cast<uint32_t>(cut.team);
     emission.launches.push_back(std::move(launch));
     return emission;
   }
 
  private:
-  static Cut cut_of(const Problem& problem, int64_t batch, int64_t team, int64_t threads) {
+  static Cut cut_of(const Problem& problem, int64_t batch, int64_t team, bool together, int64_t threads) {
     const auto& attrs = problem.attrs<RecurrenceAttrs>();
     const bool two_phases = attrs.cell == CellKind::gru && !attrs.linear_before_reset;
     return {attrs.cell,
@@ -162,6 +182,7 @@ class RecurrenceTactic final : public Tactic {
             static_cast<int64_t>(size_of(problem.inputs[kR].dtype)),
             batch,
             team,
+            together,
             threads};
   }
 
@@ -169,24 +190,48 @@ class RecurrenceTactic final : public Tactic {
   static std::vector<Cut> cuts_of(const Problem& problem) {
     std::vector<Cut> cuts;
     const int64_t sequences = std::max<int64_t>(problem.inputs[kX].opt_dims[1], 1);
-    for (int64_t batch = 1; batch <= 16 && batch < 2 * sequences; batch *= 2)
-      for (int64_t team = 1; team <= problem.limits.cluster; team *= 2)
-        for (const int64_t threads : {256, 512}) {
-          Cut cut = cut_of(problem, batch, team, threads);
-          if (team > 1 && cut.units() < 4) continue;
-          hold_most(cut);
-          cut.in_shared = cut.shared_bytes() <= problem.limits.shared_bytes;
-          if (cut.shared_bytes() <= problem.limits.shared_bytes) cuts.push_back(cut);
-        }
+    const int64_t directions = directions_of(problem.attrs<RecurrenceAttrs>().direction);
+    const int64_t at_once = (problem.limits.warpgroups ? kAtOnceOnHopper : kAtOnce) / directions;
+    const auto add = [&](int64_t batch, int64_t team, bool together) {
+      for (const int64_t threads : {256, 512}) {
+        Cut cut = cut_of(problem, batch, team, together, threads);
+        if ((team > 1 && cut.units() < 4) || cut.spare_registers() < kLeastSpare) continue;
+        hold_most(cut, problem.limits);
+        if (cut.shared_bytes() <= problem.limits.shared_bytes) cuts.push_back(cut);
+      }
+    };
+    for (int64_t batch = 1; batch <= 16 && batch < 2 * sequences; batch *= 2) {
+      for (int64_t team = 1; team <= problem.limits.cluster; team *= 2) add(batch, team, false);
+      for (int64_t team = 8; team <= at_once; team = team < at_once ? std::min(2 * team, at_once) : at_once + 1)
+        add(batch, team, true);
+    }
     return cuts;
   }
 
-  // As many rows as registers hold beside the sums.
-  static void hold_most(Cut& cut) {
-    const int64_t words = cut.threads == 256 ? 128 : 48;
-    const int64_t all = cut.phases()[0].per_warp;
-    for (cut.held = all; cut.held > 0 && cut.held_words() > words; --cut.held) {
+  // As many rows as registers hold, if they hold all or the others fit shared memory.
+  static void hold_most(Cut& cut, const KernelLimits& limits) {
+    constexpr int64_t kToReadOthers = 24;
+    const Cut::Rows rows = cut.phases()[0];
+    for (cut.held = rows.per_warp; cut.held > 0; cut.held -= rows.group) {
+      const bool are_others = cut.elsewhere_bytes() > 0;
+      const bool fits = cut.held_words() + (are_others ? kToReadOthers : 0) <= cut.spare_registers();
+      if (fits && (!are_others || cut.shared_bytes() <= limits.shared_bytes)) return;
     }
+    cut.in_shared = cut.shared_bytes() <= limits.shared_bytes;
+  }
+
+  // Of a launch that runs at once: what its blocks meet by, which another launch clears.
+  static std::string declare_team(const RecurrenceAttrs& attrs, const Cut& cut, Source& source, Emission& emission) {
+    if (!cut.together) return "Team<TheCut>{}, ";
+    const int64_t directions = directions_of(attrs.direction), counters = directions * kCounterBytes;
+    Source clear("recurrence/recurrence.cuh");
+    clear.workspace("counters", 0, "uint32");
+    emission.launches.push_back(
+        clear.finish(fmt::format("clear_counters(counters, {});", counters / 4), {Expr(1), Expr(1), Expr(1)}, 64, 0));
+    source.workspace("counters", 0, "uint32");
+    source.workspace("exchange", counters, "float");
+    emission.workspace = counters + directions * 3 * cut.batch * cut.pieces() * 128 * 4;
+    return "Team<TheCut>{counters, exchange}, ";
   }
 
   // Declares what there is, and gives the arguments of the call.
