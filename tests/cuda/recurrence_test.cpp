@@ -132,7 +132,8 @@ TEST_F(Recurrences, NarrowTypes) {
 }
 
 TEST_F(Recurrences, TeamsOfBlocks) {
-  const Problem lstm = problem(attributes(CellKind::lstm), {.batch = 3, .hidden = 37, .initial = true});
+  const RecurrenceAttrs of_lstm = attributes(CellKind::lstm);
+  const Problem lstm = problem(of_lstm, {.batch = 3, .hidden = 37, .initial = true});
   for (const int64_t team : {1, 2, 8}) check_cut(lstm, {2, team, 64, 64, 1});
   check_cut(problem(attributes(CellKind::gru), {.batch = 3, .hidden = 37}), {4, 4, 64, 64, 1});
   check_cut(problem(attributes(CellKind::rnn), {.batch = 9, .hidden = 150}), {16, 2, 64, 64, 1});
@@ -148,9 +149,10 @@ TEST_F(Recurrences, LaunchesThatRunAtOnce) {
 }
 
 TEST_F(Recurrences, WhereWeightsLie) {
-  const Problem lstm = problem(attributes(CellKind::lstm), {.batch = 2, .hidden = 24});
-  const Problem gru = problem(attributes(CellKind::gru), {.batch = 2, .hidden = 24});
-  const Problem odd = problem(attributes(CellKind::lstm), {.batch = 1, .hidden = 131});
+  const RecurrenceAttrs of_lstm = attributes(CellKind::lstm), of_gru = attributes(CellKind::gru);
+  const Problem lstm = problem(of_lstm, {.batch = 2, .hidden = 24});
+  const Problem gru = problem(of_gru, {.batch = 2, .hidden = 24});
+  const Problem odd = problem(of_lstm, {.batch = 1, .hidden = 131});
   for (const int64_t held : {0, 8, 16})
     for (const int64_t in_shared : {0, 1}) {
       check_cut(lstm, {2, 1, 128, held, in_shared});
@@ -183,10 +185,11 @@ TEST_F(Recurrences, OpenSizes) {
 }
 
 TEST_F(Recurrences, Refusals) {
-  Problem integers = problem(attributes(CellKind::rnn), {});
-  integers.inputs[0].dtype = DType::f64;
-  EXPECT_NE(recurrence_tactic().refuse(integers), std::nullopt);
-  EXPECT_NE(recurrence_tactic().refuse(problem(attributes(CellKind::rnn), {.hidden = 100'000})), std::nullopt);
+  const RecurrenceAttrs rnn = attributes(CellKind::rnn);
+  Problem doubles = problem(rnn, {});
+  doubles.inputs[0].dtype = DType::f64;
+  EXPECT_NE(recurrence_tactic().refuse(doubles), std::nullopt);
+  EXPECT_NE(recurrence_tactic().refuse(problem(rnn, {.hidden = 100'000})), std::nullopt);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace lathe::cpu::LATHE_ISA {
 namespace {
 
 using recurrence::Cell;
-using recurrence::CellRow;
+using recurrence::CellRows;
 using recurrence::CellStep;
 using recurrence::CellType;
 using recurrence::Function;
@@ -77,14 +77,14 @@ struct Lanes {
 
 // One vector of units: `u` from the row's first.
 template <class F, class L>
-LATHE_INLINE void rnn(const CellStep&, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+LATHE_INLINE void rnn(const CellStep&, const CellRows& row, const F& f, const L& lanes, int64_t u) {
   const Vec h = f.candidate(lanes.read(row.x + u) + lanes.read(row.sums + u));
   lanes.write(row.next + u, h);
   lanes.write(row.y + u, h);
 }
 
 template <class F, class L>
-LATHE_INLINE void finish_gru(const CellRow& row, const F& f, const L& lanes, int64_t u, Vec z, Vec x) {
+LATHE_INLINE void finish_gru(const CellRows& row, const F& f, const L& lanes, int64_t u, Vec z, Vec x) {
   const Vec candidate = f.candidate(x);
   const Vec h = candidate + z * (lanes.read(row.h + u) - candidate);
   lanes.write(row.next + u, h);
@@ -93,7 +93,7 @@ LATHE_INLINE void finish_gru(const CellRow& row, const F& f, const L& lanes, int
 
 // Gates in the order z, r, h.
 template <class F, class L>
-LATHE_INLINE void gru(const CellStep& step, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+LATHE_INLINE void gru(const CellStep& step, const CellRows& row, const F& f, const L& lanes, int64_t u) {
   const Vec bias = step.bias ? lanes.read(step.bias + u) : zero();
   const float *x = row.x + u, *sums = row.sums + u;
   if (step.phase == 1)
@@ -110,7 +110,7 @@ LATHE_INLINE void gru(const CellStep& step, const CellRow& row, const F& f, cons
 
 // Gates in the order i, o, f, c; peepholes i, o, f.
 template <class F, class L>
-LATHE_INLINE void lstm(const CellStep& step, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+LATHE_INLINE void lstm(const CellStep& step, const CellRows& row, const F& f, const L& lanes, int64_t u) {
   const auto gate = [&](int g) {
     return lanes.read(row.x + g * step.hidden + u) + lanes.read(row.sums + g * step.gate_stride + u);
   };
@@ -128,7 +128,7 @@ LATHE_INLINE void lstm(const CellStep& step, const CellRow& row, const F& f, con
 }
 
 template <class F, class L>
-LATHE_INLINE void units(const CellStep& step, const CellRow& row, const F& f, const L& lanes, int64_t u) {
+LATHE_INLINE void units(const CellStep& step, const CellRows& row, const F& f, const L& lanes, int64_t u) {
   switch (step.type->cell) {
     case Cell::rnn:
       return rnn(step, row, f, lanes, u);
@@ -139,18 +139,44 @@ LATHE_INLINE void units(const CellStep& step, const CellRow& row, const F& f, co
   }
 }
 
+void keep(const CellStep& step, const CellRows& row) {
+  if (step.phase + 1 < step.phases) return;
+  for (int u = 0; u < step.units; ++u) {
+    row.next[u] = row.h[u];
+    row.y[u] = 0;
+  }
+}
+
+void advance(CellRows& rows) {
+  rows.x += rows.x_stride;
+  rows.sums += rows.sums_stride;
+  rows.y += rows.y_stride;
+  rows.h += rows.state_stride;
+  rows.next += rows.state_stride;
+  if (rows.c) rows.c += rows.state_stride;
+  if (!rows.z) return;
+  rows.z += rows.state_stride;
+  rows.reset += rows.state_stride;
+}
+
 template <class F>
-void all_units(const CellStep& step, const CellRow& row) {
+void all_rows(const CellStep& step, CellRows& rows) {
   const F f(*step.type);
-  int u = 0;
-  for (; u + kLanes <= step.units; u += kLanes) units(step, row, f, Lanes<kLanes>{kLanes}, u);
-  if (u < step.units) units(step, row, f, Lanes<0>{step.units - u}, u);
+  for (int i = 0; i < rows.count; ++i, advance(rows)) {
+    if (rows.ended && rows.ended[i]) {
+      keep(step, rows);
+      continue;
+    }
+    int u = 0;
+    for (; u + kLanes <= step.units; u += kLanes) units(step, rows, f, Lanes<kLanes>{kLanes}, u);
+    if (u < step.units) units(step, rows, f, Lanes<0>{step.units - u}, u);
+  }
 }
 
 }  // namespace
 
-void cell_step(const CellStep& step, const CellRow& row) {
-  is_usual(*step.type) ? all_units<Usual>(step, row) : all_units<Listed>(step, row);
+void cell_step(const CellStep& step, CellRows rows) {
+  is_usual(*step.type) ? all_rows<Usual>(step, rows) : all_rows<Listed>(step, rows);
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

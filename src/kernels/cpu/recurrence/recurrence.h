@@ -95,8 +95,10 @@ void pack(const Panels& panels, const float* r, int64_t row_stride, int64_t colu
 
 // ---- the pointwise part of a step
 
-// One sequence at one step: rows of the units of a panel, from its first.
-struct CellRow {
+// Sequences at one step: of the first of them, what belongs to the units of a panel, from its first unit on.
+struct CellRows {
+  int count;
+  const bool* ended;  // whether each keeps its state; null = none does
   const float* x;     // what the input adds to the gates, `hidden` from gate to gate
   const float* sums;  // the products of the panel's gates, gate_stride from gate to gate
   const float* h;     // before
@@ -104,10 +106,12 @@ struct CellRow {
   float* c;           // of an LSTM, in and out
   float* y;
   float *z, *reset;  // of a GRU of two phases: the gate z, and r * h
+  // From one sequence to the next: x, sums, y, and all that is state.
+  int64_t x_stride, sums_stride, y_stride, state_stride;
 };
 struct CellStep {
   const CellType* type;
-  int phase;
+  int phase, phases;
   int units;
   int64_t hidden;
   int64_t gate_stride;
@@ -118,5 +122,5 @@ struct CellStep {
 }  // namespace lathe::cpu::recurrence
 
 namespace lathe::cpu {
-LATHE_ISA_DECLARE(void cell_step(const recurrence::CellStep& step, const recurrence::CellRow& row))
+LATHE_ISA_DECLARE(void cell_step(const recurrence::CellStep& step, recurrence::CellRows rows))
 }  // namespace lathe::cpu

@@ -268,33 +268,39 @@ void RecurrenceKernel::multiply(const Work& work, const Rows& rows, int64_t step
 void RecurrenceKernel::update(const Work& work, const Rows& rows, int64_t step, int phase, const Panel& panel,
                               const float* sums) const {
   static const auto cell_step = LATHE_ISA_SELECT(cell_step);
-  const int64_t direction = rows.direction;
+  const int64_t direction = rows.direction, t = time_of(work, direction, step);
   const CellType& type = types_[direction];
   const Layout& where = work.where;
   const TensorArg& y = work.launch.outputs[0];
   const auto row_of = [&](const TensorArg& tensor) {
     return tensor.data ? tensor.as<float>() + direction * tensor.strides[0] + panel.unit : nullptr;
   };
-  const CellStep cell{
-      &type, phase, panel.units, hidden_, panel.gate_stride, row_of(work.input(kBias)), row_of(work.input(kPeepholes))};
-  const int64_t t = time_of(work, direction, step);
-  for (int i = 0; i < rows.count; ++i) {
-    const int64_t b = rows.first + i;
-    const auto state = [&](int64_t offset) { return work.state(offset, direction, b) + panel.unit; };
-    float *before = state(where.h[step & 1]), *after = state(where.h[~step & 1]);
-    float* out = y.as<float>() + t * y.strides[0] + b * y.strides[1] + direction * hidden_ + panel.unit;
-    if (t >= work.length(b)) {  // it keeps its state
-      if (phase + 1 < phases()) continue;
-      std::copy_n(before, panel.units, after);
-      std::fill_n(out, panel.units, 0.0f);
-      continue;
-    }
-    const float* input = input_of_units(work, direction, step, b, panel);
-    float* c = type.cell == Cell::lstm ? state(where.c) : nullptr;
-    float* z = phases() == 2 ? state(where.z) : nullptr;
-    float* reset = phases() == 2 ? state(where.reset) : nullptr;
-    cell_step(cell, {input, sums + i * panel.columns(), before, after, c, out, z, reset});
-  }
+  const CellStep cell{&type,
+                      phase,
+                      phases(),
+                      panel.units,
+                      hidden_,
+                      panel.gate_stride,
+                      row_of(work.input(kBias)),
+                      row_of(work.input(kPeepholes))};
+  const auto state = [&](int64_t offset) { return work.state(offset, direction, rows.first) + panel.unit; };
+  bool ended[kBlockRows];
+  for (int i = 0; i < rows.count; ++i) ended[i] = t >= work.length(rows.first + i);
+  CellRows first{};
+  first.count = rows.count;
+  first.ended = work.input(kLengths).data ? ended : nullptr;
+  first.x = input_of_units(work, direction, step, rows.first, panel);
+  first.sums = sums;
+  first.h = state(where.h[step & 1]);
+  first.next = state(where.h[~step & 1]);
+  if (type.cell == Cell::lstm) first.c = state(where.c);
+  if (phases() == 2) first.z = state(where.z), first.reset = state(where.reset);
+  first.y = y.as<float>() + t * y.strides[0] + rows.first * y.strides[1] + direction * hidden_ + panel.unit;
+  first.x_stride = work.input(kX).strides[1];
+  first.sums_stride = panel.columns();
+  first.y_stride = y.strides[1];
+  first.state_stride = where.row;
+  cell_step(cell, first);
 }
 
 // All steps of some sequences in one direction: nobody else reads or writes their state.
