@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "ir/interpret.h"
 #include "onnx/model_bytes.h"
 
@@ -307,6 +311,70 @@ TEST(OnnxImport, NumbersOfAttributesNeedNotFitTheTensorsType) {
                           {kY}}),
                    3, {opset(1)}));
   EXPECT_NE(problems(tile).find("axis"), std::string::npos) << problems(tile);
+}
+
+TEST(OnnxImport, RegionsHadNoHalfPixelsBeforeVersion16) {
+  const std::string ratio = int_attribute("sampling_ratio", 1);
+  const auto align = [&](int64_t version, std::initializer_list<std::string> attributes) {
+    return run_node(
+        version, node("RoiAlign", {"x", "regions", "images"}, {"y"}, attributes), {1, 1, 2, 2}, {0, 1, 2, 3},
+        {raw_tensor<float>("regions", 1, {1, 4}, {0.5, 0.5, 1.5, 1.5}), raw_tensor<int64_t>("images", 7, {1}, {0})});
+  };
+  EXPECT_EQ(align(10, {ratio}), std::vector<float>{3});
+  EXPECT_EQ(align(16, {ratio}), std::vector<float>{1.5});
+  EXPECT_EQ(align(16, {ratio, string_attribute("coordinate_transformation_mode", "output_half_pixel")}),
+            std::vector<float>{3});
+  EXPECT_EQ(align(16, {ratio, string_attribute("mode", "max")}), std::vector<float>{0.75});
+  const std::string unknown = node("RoiAlign", {"x", "r", "i"}, {"y"}, {string_attribute("mode", "median")});
+  EXPECT_NE(
+      problems(import(model(graph({{unknown}, {}, {kX, value_info("r", 1, {1, 4}), value_info("i", 7, {1})}, {kY}}), 8,
+                            {opset(16)})))
+          .find("mode 'median' is unknown"),
+      std::string::npos);
+}
+
+TEST(OnnxImport, RandomNumbersFollowTheirSeeds) {
+  const auto draw = [&](const char* op, std::initializer_list<std::string> attributes) {
+    return run_node(15, node(op, {"x"}, {"y"}, attributes), {1000}, std::vector<float>(1000, 0.25f));
+  };
+  const auto mean = [](const std::vector<float>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  const auto seed = [](float value) { return real_attribute("seed", value); };
+  EXPECT_EQ(draw("RandomUniformLike", {seed(1)}), draw("RandomUniformLike", {seed(1)}));
+  EXPECT_NE(draw("RandomUniformLike", {seed(1)}), draw("RandomUniformLike", {seed(1.5)}));
+  EXPECT_NE(draw("RandomUniformLike", {}), draw("RandomUniformLike", {}));
+  EXPECT_NEAR(mean(draw("RandomUniformLike", {real_attribute("low", 2), real_attribute("high", 4)})), 3, 0.1);
+  EXPECT_NEAR(mean(draw("RandomNormalLike", {real_attribute("mean", -7), seed(3)})), -7, 0.2);
+  const std::vector<float> drawn = draw("Bernoulli", {seed(4)});
+  EXPECT_NEAR(mean(drawn), 0.25, 0.05);
+  for (const float value : drawn) EXPECT_TRUE(value == 0 || value == 1);
+}
+
+// Classes of probability 1/4, 0 and 3/4.
+TEST(OnnxImport, MultinomialDrawsClassesByTheirLogarithms) {
+  const std::string body =
+      node("Multinomial", {"x"}, {"i"}, {int_attribute("sample_size", 2000), real_attribute("seed", 2)});
+  const std::string cast = node("Cast", {"i"}, {"y"}, {int_attribute("to", 1)});
+  const std::string input = value_info("x", 1, {1, 3});
+  const std::vector<float> drawn = evaluate(import(model(graph({{body, cast}, {}, {input}, {kY}}), 8, {opset(15)})),
+                                            {1, 3}, {1, -INFINITY, 1 + std::log(3.0f)});
+  ASSERT_EQ(drawn.size(), 2000u);
+  EXPECT_NEAR(std::count(drawn.begin(), drawn.end(), 0.0f), 500, 70);
+  EXPECT_EQ(std::count(drawn.begin(), drawn.end(), 1.0f), 0);
+  EXPECT_NEAR(std::count(drawn.begin(), drawn.end(), 2.0f), 1500, 70);
+}
+
+TEST(OnnxImport, BoxesThatDoNotFitTheirScoresAreNamed) {
+  const std::string suppress = node("NonMaxSuppression", {"boxes", "scores"}, {"y"});
+  const std::string problem =
+      problems(import(model(graph({{suppress},
+                                   {},
+                                   {value_info("boxes", 1, {1, 5, 4}), value_info("scores", 1, {1, 2, 6})},
+                                   {value_info("y", 7, {-1, 3})}}),
+                            8, {opset(11)})));
+  EXPECT_NE(problem.find("NonMaxSuppression"), std::string::npos) << problem;
+  EXPECT_NE(problem.find("[1, 5, 4] and scores [1, 2, 6]"), std::string::npos) << problem;
 }
 
 TEST(OnnxImport, FunctionsThatExplodeAreStopped) {
