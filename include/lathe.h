@@ -123,8 +123,12 @@ TENSORRTAPI void setInspectionOnly(nvinfer1::IRuntime& runtime, bool only) noexc
 
 // ---- Reports -------------------------------------------------------------------------------------------------------
 
-// The builder's last build: {"seconds", "target", "passes": [{"name", "milliseconds", "changed"}], "layers": [{"name",
-// "origin", "tactic", "milliseconds", "candidates": [...]}], "weights_bytes", "arena_bytes"}.
+// The builder's last build: {"seconds", "seconds_passes", "seconds_tuning", "target", "threads", "measured",
+// "from_cache", "weights_bytes", "arena_bytes", "passes": [{"name", "milliseconds", "changed"}], "layers": [{"name",
+// "kind", "origin", "tactic", "milliseconds", "candidates": [{"tactic", "milliseconds", "predicted_milliseconds"}],
+// "refusals"}]}. `measured` and `from_cache` count problems. A layer's candidates begin with its tactic; the others are
+// those that it was chosen from, "milliseconds" null where none was measured. `arena_bytes` is the most that results
+// between layers take at once, null when a profile sets no limit. Null before the first build.
 TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& builder) noexcept;
 
 // The network as the builder sees it, in the text form that Lathe's messages use. Not JSON.

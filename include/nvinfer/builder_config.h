@@ -152,7 +152,7 @@ class IBuilderConfig : public INoCopy {
   }
   const ITimingCache* getTimingCache() const noexcept { return mImpl->getTimingCache(); }
 
-  // Bytes. kWORKSPACE is all of the device's memory by default.
+  // Bytes; SIZE_MAX, the default, is no limit.
   void setMemoryPoolLimit(MemoryPoolType pool, std::size_t poolSize) noexcept {
     mImpl->setMemoryPoolLimit(pool, poolSize);
   }

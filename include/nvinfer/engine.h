@@ -59,7 +59,9 @@ class ICudaEngine : public INoCopy {
   // nullptr on failure. The caller deletes it.
   IRuntimeConfig* createRuntimeConfig() noexcept { return mImpl->createRuntimeConfig(); }
 
-  // Bytes that a context needs besides inputs and outputs: for any profile, and for one profile.
+  // Bytes that a context needs besides inputs and outputs, whatever shapes it gets: of any profile, and of one profile.
+  // -1 when the profile sets no limit to some size: ask IExecutionContext::updateDeviceMemorySizeForShapes() then; also
+  // when there is no such profile. Results whose size depends on the data are allocated beside it.
   int64_t getDeviceMemorySizeV2() const noexcept { return mImpl->getDeviceMemorySizeV2(); }
   int64_t getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {
     return mImpl->getDeviceMemorySizeForProfileV2(profileIndex);

@@ -34,6 +34,7 @@ class IExecutionContext : public INoCopy {
   const char* getName() const noexcept { return mImpl->getName(); }
 
   // Scratch memory for kUSER_MANAGED contexts; at least ICudaEngine::getDeviceMemorySizeV2() bytes, 256-byte aligned.
+  // nullptr takes it away; running then fails with one report, as it does with too little.
   TRT_DEPRECATED void setDeviceMemory(void* memory) noexcept { mImpl->setDeviceMemory(memory); }
 
   // As above, with its size in bytes checked.

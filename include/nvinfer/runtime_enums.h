@@ -93,8 +93,8 @@ using SerializationFlags = uint32_t;
 
 // How a context gets its scratch memory.
 enum class ExecutionContextAllocationStrategy : int32_t {
-  kSTATIC = 0,             // for the largest of all profiles, at creation
-  kON_PROFILE_CHANGE = 1,  // for the chosen profile
+  kSTATIC = 0,             // for the largest of all profiles, at creation: enqueueV3() allocates none
+  kON_PROFILE_CHANGE = 1,  // for the chosen profile, when it is chosen
   kUSER_MANAGED = 2,       // the application gives it
 };
 template <>

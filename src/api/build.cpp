@@ -11,6 +11,7 @@
 #include "api/layer_types.h"
 #include "api/network.h"
 #include "lathe.h"
+#include "plan/arena.h"
 #include "plan/writer.h"
 
 namespace lathe::api {
@@ -67,12 +68,30 @@ Result<ProfileShapes> shapes_of(const OptimizationProfile& profile) {
 }
 
 Json describe(const RegionReport& region) {
+  Json candidates = Json::array();
+  for (const Choice::Finalist& finalist : region.candidates)
+    candidates.push_back(
+        json_object({{"tactic", finalist.tactic},
+                     {"milliseconds", finalist.microseconds > 0 ? Json(finalist.microseconds / 1000) : Json(nullptr)},
+                     {"predicted_milliseconds", finalist.predicted_us / 1000}}));
   return json_object({{"name", region.name},
                       {"kind", region.kind},
                       {"origin", region.origin},
                       {"tactic", region.tactic},
                       {"milliseconds", region.microseconds / 1000},
+                      {"candidates", std::move(candidates)},
                       {"refusals", region.refusals}});
+}
+
+// Of the profile that needs most; null when some size has no limit.
+Json arena_bytes(const plan::Plan& plan) {
+  size_t most = 0;
+  for (size_t i = 0; i < plan.profiles.size(); ++i) {
+    const std::optional<plan::Arena> arena = plan::largest_arena(plan, i);
+    if (!arena) return nullptr;
+    most = std::max(most, arena->bytes);
+  }
+  return most;
 }
 
 std::string describe(const BuildReport& report, const plan::Plan& plan, double seconds) {
@@ -89,6 +108,7 @@ std::string describe(const BuildReport& report, const plan::Plan& plan, double s
                                  {"measured", report.tuned},
                                  {"from_cache", report.from_cache},
                                  {"weights_bytes", report.weights_bytes},
+                                 {"arena_bytes", arena_bytes(plan)},
                                  {"passes", std::move(passes)},
                                  {"layers", std::move(layers)}});
   return json.indented();

@@ -174,8 +174,11 @@ void BuilderConfig::setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t pool
 }
 
 std::size_t BuilderConfig::getMemoryPoolLimit(nv::MemoryPoolType pool) const noexcept {
-  const auto index = static_cast<size_t>(pool);
-  return index < kPools ? values_.pools[index] : 0;
+  return guarded(entry(), "IBuilderConfig::getMemoryPoolLimit", std::size_t{0}, [&]() -> Result<std::size_t> {
+    const auto index = static_cast<size_t>(pool);
+    if (index >= kPools) return fail(ErrorCode::invalid_argument, "memory pool {} does not exist", index);
+    return values_.pools[index];
+  });
 }
 
 void BuilderConfig::setPreviewFeature(nv::PreviewFeature feature, bool enable) noexcept {
@@ -205,8 +208,13 @@ void BuilderConfig::setPluginsToSerialize(const char* const* paths, int32_t nbPa
 }
 
 const char* BuilderConfig::getPluginToSerialize(int32_t index) const noexcept {
-  const bool there = index >= 0 && static_cast<size_t>(index) < plugins_.size();
-  return there ? plugins_[static_cast<size_t>(index)].c_str() : nullptr;
+  return guarded(entry(), "IBuilderConfig::getPluginToSerialize", static_cast<const char*>(nullptr),
+                 [&]() -> Result<const char*> {
+                   if (index < 0 || static_cast<size_t>(index) >= plugins_.size())
+                     return fail(ErrorCode::invalid_argument, "there is no plugin library {}: the configuration has {}",
+                                 index, plugins_.size());
+                   return plugins_[static_cast<size_t>(index)].c_str();
+                 });
 }
 
 // An empty text asks for nothing.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/optimization_profile.h"
+#include "api/registry_report.h"
 #include "api/report.h"
 #include "api/settings.h"
 #include "plugin/registry.h"
@@ -21,7 +22,7 @@ struct BuilderCore {
 
   std::shared_ptr<Reporter> reporter;
   Exclusive use{"builder"};
-  plugin::Registry registry{&plugin::global_registry()};
+  plugin::Registry registry{&plugin::global_registry(), registry_report(reporter)};
   SettingNotices notices;                       // of the builder
   std::atomic<nv::IBuilder*> builder{nullptr};  // null once the application deleted it
   nv::IGpuAllocator* allocator = nullptr;

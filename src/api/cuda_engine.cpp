@@ -71,12 +71,19 @@ CudaEngine::~CudaEngine() noexcept {
   core_->facade.compare_exchange_strong(self, nullptr);
 }
 
-int CudaEngine::find(const char* where, const char* name) const noexcept {
+Result<size_t> CudaEngine::index_of(const char* name) const {
+  const int index = name ? core_->engine->find_binding(name) : -1;
+  if (index >= 0) return static_cast<size_t>(index);
+  return fail(ErrorCode::binding_invalid, "the engine has no input or output '{}'", name ? name : "(null)");
+}
+
+int CudaEngine::find(const char* where, const char* name) const noexcept { return find(where, name, 0); }
+
+int CudaEngine::find(const char* where, const char* name, int32_t profile) const noexcept {
   return guarded(*core_->reporter, where, -1, [&]() -> Result<int> {
-    const int index = name ? core_->engine->find_binding(name) : -1;
-    if (index < 0)
-      return fail(ErrorCode::binding_invalid, "the engine has no input or output '{}'", name ? name : "(null)");
-    return index;
+    LATHE_ASSIGN(const size_t index, index_of(name));
+    LATHE_TRY(check_profile(profile));
+    return static_cast<int>(index);
   });
 }
 
@@ -109,6 +116,7 @@ nv::IExecutionContext* CudaEngine::make_context(const char* where, const Runtime
 nv::IExecutionContext* CudaEngine::createExecutionContext(nv::ExecutionContextAllocationStrategy strategy) noexcept {
   RuntimeConfig config(core_->reporter);
   config.RuntimeConfig::setExecutionContextAllocationStrategy(strategy);
+  if (config.getExecutionContextAllocationStrategy() != strategy) return nullptr;  // that was reported
   return make_context("ICudaEngine::createExecutionContext", config);
 }
 
@@ -172,35 +180,39 @@ int32_t CudaEngine::getTensorBytesPerComponent(const char* tensorName) const noe
   find("ICudaEngine::getTensorBytesPerComponent", tensorName);
   return -1;
 }
-int32_t CudaEngine::getTensorBytesPerComponentV2(const char* tensorName, int32_t) const noexcept {
-  return getTensorBytesPerComponent(tensorName);
+int32_t CudaEngine::getTensorBytesPerComponentV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorBytesPerComponent", tensorName, profileIndex);
+  return -1;
 }
 int32_t CudaEngine::getTensorComponentsPerElement(const char* tensorName) const noexcept {
   find("ICudaEngine::getTensorComponentsPerElement", tensorName);
   return -1;
 }
-int32_t CudaEngine::getTensorComponentsPerElementV2(const char* tensorName, int32_t) const noexcept {
-  return getTensorComponentsPerElement(tensorName);
+int32_t CudaEngine::getTensorComponentsPerElementV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorComponentsPerElement", tensorName, profileIndex);
+  return -1;
 }
 nv::TensorFormat CudaEngine::getTensorFormat(const char* tensorName) const noexcept {
   find("ICudaEngine::getTensorFormat", tensorName);
   return nv::TensorFormat::kLINEAR;
 }
-nv::TensorFormat CudaEngine::getTensorFormatV2(const char* tensorName, int32_t) const noexcept {
-  return getTensorFormat(tensorName);
+nv::TensorFormat CudaEngine::getTensorFormatV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorFormat", tensorName, profileIndex);
+  return nv::TensorFormat::kLINEAR;
 }
 const char* CudaEngine::getTensorFormatDesc(const char* tensorName) const noexcept {
   return find("ICudaEngine::getTensorFormatDesc", tensorName) < 0 ? "" : kRowMajor;
 }
-const char* CudaEngine::getTensorFormatDescV2(const char* tensorName, int32_t) const noexcept {
-  return getTensorFormatDesc(tensorName);
+const char* CudaEngine::getTensorFormatDescV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  return find("ICudaEngine::getTensorFormatDesc", tensorName, profileIndex) < 0 ? "" : kRowMajor;
 }
 int32_t CudaEngine::getTensorVectorizedDim(const char* tensorName) const noexcept {
   find("ICudaEngine::getTensorVectorizedDim", tensorName);
   return -1;
 }
-int32_t CudaEngine::getTensorVectorizedDimV2(const char* tensorName, int32_t) const noexcept {
-  return getTensorVectorizedDim(tensorName);
+int32_t CudaEngine::getTensorVectorizedDimV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorVectorizedDim", tensorName, profileIndex);
+  return -1;
 }
 
 nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileIndex,
@@ -209,11 +221,11 @@ nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileInde
     const int i = tensorName ? core_->engine->find_binding(tensorName) : -1;
     if (i < 0 || !core_->binding(i).is_input)
       return fail(ErrorCode::binding_invalid, "the engine has no input '{}'", tensorName ? tensorName : "(null)");
-    if (profileIndex < 0 || profileIndex >= getNbOptimizationProfiles() || static_cast<uint32_t>(select) > 2)
-      return fail(ErrorCode::invalid_argument, "profile {} or selector {} does not exist", profileIndex,
-                  static_cast<int>(select));
+    LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
+    if (static_cast<uint32_t>(select) > 2)
+      return fail(ErrorCode::invalid_argument, "selector {} does not exist", static_cast<int>(select));
     std::vector<int64_t> symbols;
-    for (const plan::SymbolProfile& range : core_->plan().profiles[static_cast<size_t>(profileIndex)].symbols)
+    for (const plan::SymbolProfile& range : core_->plan().profiles[profile].symbols)
       symbols.push_back(pick(range, static_cast<size_t>(select)));
     Dims dims;
     for (const Expr& dim : core_->tensor(i).dims) dims.push_back(dim.evaluate(symbols).value_or(-1));
@@ -223,15 +235,25 @@ nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileInde
 
 const int64_t* CudaEngine::getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
                                                     nv::OptProfileSelector select) const noexcept {
-  const int i = find("ICudaEngine::getProfileTensorValuesV2", tensorName);
-  const auto selector = static_cast<size_t>(select);
-  if (i < 0 || profileIndex < 0 || profileIndex >= getNbOptimizationProfiles() || selector > 2) return nullptr;
-  const auto& values = profile_values_[static_cast<size_t>(profileIndex)][static_cast<size_t>(i)][selector];
-  return values.empty() ? nullptr : values.data();
+  return guarded(*core_->reporter, "ICudaEngine::getProfileTensorValuesV2", static_cast<const int64_t*>(nullptr),
+                 [&]() -> Result<const int64_t*> {
+                   LATHE_ASSIGN(const size_t i, index_of(tensorName));
+                   LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
+                   const auto selector = static_cast<size_t>(select);
+                   if (selector > 2) return fail(ErrorCode::invalid_argument, "selector {} does not exist", selector);
+                   const auto& values = profile_values_[profile][i][selector];
+                   return values.empty() ? nullptr : values.data();
+                 });
 }
 
 const char* CudaEngine::getIOTensorName(int32_t index) const noexcept {
-  return index >= 0 && index < getNbIOTensors() ? core_->binding(index).name.c_str() : nullptr;
+  return guarded(*core_->reporter, "ICudaEngine::getIOTensorName", static_cast<const char*>(nullptr),
+                 [&]() -> Result<const char*> {
+                   if (index < 0 || index >= getNbIOTensors())
+                     return fail(ErrorCode::invalid_argument, "there is no input or output {}: the engine has {}",
+                                 index, getNbIOTensors());
+                   return core_->binding(index).name.c_str();
+                 });
 }
 
 bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
@@ -241,24 +263,53 @@ bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
   });
 }
 
+bool CudaEngine::isDebugTensor(const char* name) const noexcept {
+  find("ICudaEngine::isDebugTensor", name);
+  return false;
+}
+
+const char* CudaEngine::getAliasedInputTensor(const char* tensorName) const noexcept {
+  find("ICudaEngine::getAliasedInputTensor", tensorName);
+  return nullptr;
+}
+
 int64_t CudaEngine::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {
-  if (profileIndex < 0 || profileIndex >= getNbOptimizationProfiles()) return -1;
-  const std::optional<size_t> bytes = core_->engine->arena_bytes(static_cast<size_t>(profileIndex));
-  return bytes ? static_cast<int64_t>(*bytes) : -1;
+  return guarded(*core_->reporter, "ICudaEngine::getDeviceMemorySizeForProfileV2", int64_t{-1},
+                 [&]() -> Result<int64_t> {
+                   LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
+                   const MemoryLimit* limit = core_->engine->memory_limit(profile);
+                   return limit ? static_cast<int64_t>(limit->total()) : -1;
+                 });
 }
 
 int64_t CudaEngine::getDeviceMemorySizeV2() const noexcept {
-  int64_t most = 0;
-  for (int32_t i = 0; i < getNbOptimizationProfiles(); ++i) {
-    const int64_t bytes = getDeviceMemorySizeForProfileV2(i);
-    if (bytes < 0) return -1;
-    most = std::max(most, bytes);
-  }
-  return most;
+  return guarded(*core_->reporter, "ICudaEngine::getDeviceMemorySizeV2", int64_t{-1}, [&]() -> Result<int64_t> {
+    int64_t most = 0;
+    for (size_t i = 0; i < core_->plan().profiles.size(); ++i) {
+      const MemoryLimit* limit = core_->engine->memory_limit(i);
+      if (!limit) return -1;
+      most = std::max(most, static_cast<int64_t>(limit->total()));
+    }
+    return most;
+  });
+}
+
+Result<size_t> CudaEngine::check_profile(int32_t index) const {
+  if (index >= 0 && index < getNbOptimizationProfiles()) return static_cast<size_t>(index);
+  return fail(ErrorCode::invalid_argument, "profile {} does not exist: the engine has {}", index,
+              getNbOptimizationProfiles());
 }
 
 int64_t CudaEngine::getEngineStat(nv::EngineStat stat) const noexcept {
-  return stat == nv::EngineStat::kTOTAL_WEIGHTS_SIZE ? static_cast<int64_t>(core_->plan().weights.size()) : -1;
+  return guarded(*core_->reporter, "ICudaEngine::getEngineStat", int64_t{-1}, [&]() -> Result<int64_t> {
+    switch (stat) {
+      case nv::EngineStat::kTOTAL_WEIGHTS_SIZE:
+        return static_cast<int64_t>(core_->plan().weights.size());
+      case nv::EngineStat::kSTRIPPED_WEIGHTS_SIZE:
+        return -1;  // does not apply: weights are never stripped
+    }
+    return fail(ErrorCode::invalid_argument, "there is no statistic {}", static_cast<int>(stat));
+  });
 }
 
 }  // namespace lathe::api

@@ -77,7 +77,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   nv::IHostMemory* serializeWithConfig(nv::ISerializationConfig& config) const noexcept override;
   nv::IRefitter* createRefitter(nv::ILogger& logger) noexcept override;
   int64_t getStreamableWeightsSize() const noexcept override { return 0; }
-  bool isDebugTensor(const char*) const noexcept override { return false; }
+  bool isDebugTensor(const char* name) const noexcept override;
   bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept override;
   int64_t getWeightStreamingBudgetV2() const noexcept override { return 0; }
   int64_t getWeightStreamingAutomaticBudget() const noexcept override { return 0; }
@@ -89,11 +89,14 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   nv::IExecutionContext* createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept override;
   nv::IRuntimeConfig* createRuntimeConfig() noexcept override;
   int64_t getEngineStat(nv::EngineStat stat) const noexcept override;
-  const char* getAliasedInputTensor(const char*) const noexcept override { return nullptr; }
+  const char* getAliasedInputTensor(const char* tensorName) const noexcept override;
 
  private:
   // The binding's index, or -1 with one report.
   int find(const char* where, const char* name) const noexcept;
+  int find(const char* where, const char* name, int32_t profile) const noexcept;
+  Result<size_t> index_of(const char* name) const;
+  Result<size_t> check_profile(int32_t index) const;
   nv::IExecutionContext* make_context(const char* where, const RuntimeConfig& config) noexcept;
 
   std::shared_ptr<EngineCore> core_;

@@ -37,6 +37,11 @@ Json layer(const plan::Plan& plan, const plan::Step& step) {
   return step.name;
 }
 
+Result<> check_format(nv::LayerInformationFormat format) {
+  if (format == nv::LayerInformationFormat::kJSON || format == nv::LayerInformationFormat::kONELINE) return {};
+  return fail(ErrorCode::invalid_argument, "there is no format {}", static_cast<int>(format));
+}
+
 std::string one_line(const plan::Plan& plan, const plan::Step& step) {
   if (verbosity_of(plan) != nv::ProfilingVerbosity::kDETAILED) return step.name + "\n";
   return fmt::format("[{}] {} {}\n", step.kernel == "eval" ? step.op : step.kernel, step.name, step.tactic);
@@ -75,6 +80,7 @@ bool EngineInspector::setExecutionContext(const nv::IExecutionContext* context) 
 
 const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerInformationFormat format) const noexcept {
   return guarded({reporter_, use_}, "IEngineInspector::getLayerInformation", "", [&]() -> Result<const char*> {
+    LATHE_TRY(check_format(format));
     const plan::Plan& plan = core_->plan();
     if (layerIndex < 0 || static_cast<size_t>(layerIndex) >= plan.steps.size())
       return fail(ErrorCode::invalid_argument, "layer {} does not exist: the engine has {}", layerIndex,
@@ -88,6 +94,7 @@ const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerIn
 
 const char* EngineInspector::getEngineInformation(nv::LayerInformationFormat format) const noexcept {
   return guarded({reporter_, use_}, "IEngineInspector::getEngineInformation", "", [&]() -> Result<const char*> {
+    LATHE_TRY(check_format(format));
     const plan::Plan& plan = core_->plan();
     const bool shown = verbosity_of(plan) != nv::ProfilingVerbosity::kNONE;
     if (format == nv::LayerInformationFormat::kJSON) {

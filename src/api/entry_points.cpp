@@ -6,6 +6,7 @@
 #include "NvOnnxParser.h"
 #include "api/builder.h"
 #include "api/parser.h"
+#include "api/registry_report.h"
 #include "api/runtime.h"
 #include "plugin/registry.h"
 
@@ -93,7 +94,19 @@ TENSORRTAPI void* createNvOnnxParser_INTERNAL(void* network, void* logger, int v
 
 TENSORRTAPI int getNvOnnxParserVersion() noexcept { return NV_ONNX_PARSER_VERSION; }
 
-TENSORRTAPI nv::IPluginRegistry* getPluginRegistry() noexcept { return &lathe::plugin::global_registry(); }
+// It belongs to no logger that is sure to live: it reports to its own recorder, or to lastError() alone.
+TENSORRTAPI nv::IPluginRegistry* getPluginRegistry() noexcept {
+  static lathe::plugin::Registry* const registry = [] {
+    lathe::plugin::Registry& global = lathe::plugin::global_registry();
+    global.set_report([](nv::IErrorRecorder* recorder, const char* where, const Error& error) {
+      Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+      reporter.set_recorder(recorder);
+      reporter.report(where, error);
+    });
+    return &global;
+  }();
+  return registry;
+}
 
 TENSORRTAPI nv::ILogger* getLogger() noexcept { return g_first_logger.load(); }
 

@@ -11,6 +11,18 @@ namespace {
 
 constexpr uint64_t kOutputAlignment = 256;
 
+Result<MemoryPolicy> policy_of(nv::ExecutionContextAllocationStrategy strategy) {
+  switch (strategy) {
+    case nv::ExecutionContextAllocationStrategy::kSTATIC:
+      return MemoryPolicy::largest;
+    case nv::ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE:
+      return MemoryPolicy::by_profile;
+    case nv::ExecutionContextAllocationStrategy::kUSER_MANAGED:
+      return MemoryPolicy::user;
+  }
+  return fail(ErrorCode::invalid_argument, "there is no allocation strategy {}", static_cast<int>(strategy));
+}
+
 }  // namespace
 
 Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore> core, const RuntimeConfig& config) {
@@ -27,8 +39,8 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
     LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), config.cpu_threads));
     LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
-  const bool user_memory = made->strategy_ == nv::ExecutionContextAllocationStrategy::kUSER_MANAGED;
-  LATHE_ASSIGN(made->context_, Context::create(std::move(engine), user_memory));
+  LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));
+  LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy));
   made->allocators_.resize(made->core_->plan().bindings.size());
   made->engine_stand_in_ = std::make_unique<CudaEngine>(made->core_);
   return made.release();
@@ -219,8 +231,15 @@ size_t ExecutionContext::updateDeviceMemorySizeForShapes() noexcept {
 }
 
 void ExecutionContext::setDeviceMemory(void* memory) noexcept {
-  guarded(changing(), "IExecutionContext::setDeviceMemory",
-          [&]() -> Result<> { return context_->set_memory(memory, SIZE_MAX); });
+  guarded(changing(), "IExecutionContext::setDeviceMemory", [&]() -> Result<> {
+    // As much as getDeviceMemorySizeV2() tells.
+    size_t bytes = 0;
+    for (size_t i = 0; memory && i < core_->plan().profiles.size(); ++i) {
+      const MemoryLimit* limit = context_->engine().memory_limit(i);
+      bytes = std::max(bytes, limit ? limit->total() : SIZE_MAX);
+    }
+    return context_->set_memory(memory, bytes);
+  });
 }
 
 void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
@@ -271,9 +290,18 @@ void ExecutionContext::setProfiler(nv::IProfiler* profiler) noexcept {
 }
 
 bool ExecutionContext::reportToProfiler() const noexcept {
-  if (!profiler_ || times_.empty()) return false;
-  for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
-  return true;
+  return guarded(changing(), "IExecutionContext::reportToProfiler", [&]() -> Result<> {
+    if (!profiler_ || times_.empty())
+      return fail(ErrorCode::invalid_state, "there are no times: call setProfiler(), and then run");
+    for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
+    return {};
+  });
+}
+
+bool ExecutionContext::getDebugState(const char* name) const noexcept {
+  return guarded(looking(), "IExecutionContext::getDebugState", false, [&]() -> Result<bool> {
+    return fail(ErrorCode::binding_invalid, "'{}' is not a debug tensor of this engine", name ? name : "(null)");
+  });
 }
 
 // Changes what settings.def lets change.
@@ -303,6 +331,8 @@ void ExecutionContext::setAuxStreams(cudaStream_t*, int32_t nbStreams) noexcept 
 
 bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept {
   return guarded(changing(), "IExecutionContext::setNvtxVerbosity", [&]() -> Result<> {
+    if (static_cast<uint32_t>(verbosity) >= static_cast<uint32_t>(nv::EnumMax<nv::ProfilingVerbosity>()))
+      return fail(ErrorCode::invalid_argument, "there is no verbosity {}", static_cast<int>(verbosity));
     const nv::ProfilingVerbosity built = verbosity_of(core_->plan());
     if (verbosity == nv::ProfilingVerbosity::kDETAILED && built != verbosity)
       return fail(ErrorCode::invalid_argument,

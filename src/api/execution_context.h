@@ -62,7 +62,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   bool setDebugListener(nv::IDebugListener* listener) noexcept override;
   nv::IDebugListener* getDebugListener() noexcept override { return listener_; }
   bool setTensorDebugState(const char* name, bool flag) noexcept override;
-  bool getDebugState(const char*) const noexcept override { return false; }
+  bool getDebugState(const char* name) const noexcept override;
   bool setAllTensorsDebugState(bool flag) noexcept override;
   size_t updateDeviceMemorySizeForShapes() noexcept override;
   void setDeviceMemoryV2(void* memory, int64_t size) noexcept override;

@@ -40,6 +40,14 @@ TensorView* NetworkDefinition::view_of(const ir::Value* value) const {
   return it == imported_.end() ? nullptr : it->second;
 }
 
+Result<TensorView*> NetworkDefinition::output_of(const std::string& layer, int64_t index) const {
+  const auto it = std::find_if(layers_.begin(), layers_.end(), [&](const auto& l) { return l->name() == layer; });
+  if (it == layers_.end()) return fail(ErrorCode::invalid_argument, "the network has no layer '{}'", layer);
+  TensorView* output = index >= 0 ? (*it)->output(static_cast<size_t>(index)) : nullptr;
+  if (!output) return fail(ErrorCode::invalid_argument, "layer '{}' has no output {}", layer, index);
+  return output;
+}
+
 std::string NetworkDefinition::public_name(const ir::Value* value) const {
   for (const ir::Output& output : graph_.outputs())
     if (output.value == value) return output.name;
@@ -292,7 +300,11 @@ bool NetworkDefinition::unmarkUnfusedTensorsAsDebugTensors() noexcept {
 }
 
 bool NetworkDefinition::isDebugTensor(const nv::ITensor& tensor) const noexcept {
-  return static_cast<const TensorView&>(tensor).is_debug();
+  return guarded(entry(Exclusive::Call::looks), "INetworkDefinition::isDebugTensor", false, [&]() -> Result<bool> {
+    auto& network = const_cast<NetworkDefinition&>(*this);
+    LATHE_ASSIGN(const TensorView* view, network.own(&const_cast<nv::ITensor&>(tensor)));
+    return view->is_debug();
+  });
 }
 
 }  // namespace lathe::api

@@ -48,6 +48,8 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   Result<> resolve_all();
 
   size_t num_layers() const { return layers_.size(); }
+  // Of the first layer of that name.
+  Result<TensorView*> output_of(const std::string& layer, int64_t index) const;
   TensorView* view_of(const ir::Value* value) const;
   std::string public_name(const ir::Value* value) const;
   // After a tensor's name changed: outputs are called as their tensors are.

@@ -39,8 +39,10 @@ bool values_fit(const std::vector<int64_t>& low, const std::vector<int64_t>& hig
 
 }  // namespace
 
-const InputRange* OptimizationProfile::find(const char* name) const {
-  const auto it = name ? inputs_.find(std::string_view(name)) : inputs_.end();
+// Null where nothing was set; fails for a null name.
+Result<const InputRange*> OptimizationProfile::find(const char* name) const {
+  if (!name) return fail(ErrorCode::invalid_argument, "the input's name is null");
+  const auto it = inputs_.find(std::string_view(name));
   return it == inputs_.end() ? nullptr : &it->second;
 }
 
@@ -63,17 +65,21 @@ bool OptimizationProfile::setDimensions(const char* inputName, nv::OptProfileSel
 }
 
 nv::Dims OptimizationProfile::getDimensions(const char* inputName, nv::OptProfileSelector select) const noexcept {
-  const InputRange* range = find(inputName);
-  const auto index = static_cast<size_t>(select);
-  return range && index < 3 ? range->dims[index].value_or(invalid_dims()) : invalid_dims();
+  return guarded(looking(), "IOptimizationProfile::getDimensions", invalid_dims(), [&]() -> Result<nv::Dims> {
+    LATHE_ASSIGN(const InputRange* range, find(inputName));
+    LATHE_ASSIGN(const size_t index, index_of(select));
+    return range ? range->dims[index].value_or(invalid_dims()) : invalid_dims();
+  });
 }
 
 int32_t OptimizationProfile::getNbShapeValues(const char* inputName) const noexcept {
-  const InputRange* range = find(inputName);
-  if (range)
-    for (const auto& values : range->values)
-      if (values) return static_cast<int32_t>(values->size());
-  return -1;
+  return guarded(looking(), "IOptimizationProfile::getNbShapeValues", -1, [&]() -> Result<int32_t> {
+    LATHE_ASSIGN(const InputRange* range, find(inputName));
+    if (range)
+      for (const auto& values : range->values)
+        if (values) return static_cast<int32_t>(values->size());
+    return -1;
+  });
 }
 
 bool OptimizationProfile::setExtraMemoryTarget(float target) noexcept {
@@ -117,9 +123,12 @@ bool OptimizationProfile::setShapeValuesV2(const char* inputName, nv::OptProfile
 
 const int64_t* OptimizationProfile::getShapeValuesV2(const char* inputName,
                                                      nv::OptProfileSelector select) const noexcept {
-  const InputRange* range = find(inputName);
-  const auto index = static_cast<size_t>(select);
-  return range && index < 3 && range->values[index] ? range->values[index]->data() : nullptr;
+  return guarded(looking(), "IOptimizationProfile::getShapeValuesV2", static_cast<const int64_t*>(nullptr),
+                 [&]() -> Result<const int64_t*> {
+                   LATHE_ASSIGN(const InputRange* range, find(inputName));
+                   LATHE_ASSIGN(const size_t index, index_of(select));
+                   return range && range->values[index] ? range->values[index]->data() : nullptr;
+                 });
 }
 
 }  // namespace lathe::api

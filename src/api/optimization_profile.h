@@ -41,7 +41,8 @@ class OptimizationProfile final : public nv::IOptimizationProfile, public nv::ap
   const int64_t* getShapeValuesV2(const char* inputName, nv::OptProfileSelector select) const noexcept override;
 
  private:
-  const InputRange* find(const char* name) const;
+  Result<const InputRange*> find(const char* name) const;
+  Entry looking() const { return {*reporter_, use_, Exclusive::Call::looks}; }
 
   std::shared_ptr<const Reporter> reporter_;
   mutable Exclusive use_{"optimization profile"};

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/parser.h"
 
-#include <cstring>
-
 #include "onnx/checker.h"
 #include "onnx/reader.h"
 
@@ -126,12 +124,27 @@ bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
 }
 
 bool Parser::supportsOperator(const char* op_name) const noexcept {
-  return op_name && onnx::is_operator_known("", op_name, onnx::kNewestOpset);
+  return guarded(*reporter_, "IParser::supportsOperator", false, [&]() -> Result<bool> {
+    LATHE_ASSIGN(const std::string name, to_string(op_name, "operator name"));
+    return onnx::is_operator_known("", name, onnx::kNewestOpset);
+  });
 }
 
 const nvonnxparser::IParserError* Parser::getError(int index) const noexcept {
-  const bool there = index >= 0 && static_cast<size_t>(index) < errors_.size();
-  return there ? errors_[static_cast<size_t>(index)].get() : nullptr;
+  return guarded({*reporter_, use_}, "IParser::getError", static_cast<const nvonnxparser::IParserError*>(nullptr),
+                 [&]() -> Result<const nvonnxparser::IParserError*> {
+                   if (index < 0 || static_cast<size_t>(index) >= errors_.size())
+                     return fail(ErrorCode::invalid_argument, "there is no error {}: the list has {}", index,
+                                 errors_.size());
+                   return errors_[static_cast<size_t>(index)].get();
+                 });
+}
+
+void Parser::clearErrors() noexcept {
+  guarded({*reporter_, use_}, "IParser::clearErrors", [&]() -> Result<> {
+    errors_.clear();
+    return {};
+  });
 }
 
 const char* const* Parser::getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept {
@@ -140,19 +153,18 @@ const char* const* Parser::getUsedVCPluginLibraries(int64_t& nbPluginLibs) const
 }
 
 const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noexcept {
-  if (!name || i < 0 || i > INT32_MAX) return nullptr;
-  const nv::INetworkDefinition& network = network_;
-  for (int32_t l = 0; l < network.getNbLayers(); ++l) {
-    const nv::ILayer* layer = network.getLayer(l);
-    if (std::strcmp(layer->getName(), name) == 0) return layer->getOutput(static_cast<int32_t>(i));
-  }
-  return nullptr;
+  return guarded({*reporter_, use_}, "IParser::getLayerOutputTensor", static_cast<const nv::ITensor*>(nullptr),
+                 [&]() -> Result<const nv::ITensor*> {
+                   LATHE_ASSIGN(const std::string text, to_string(name, "layer name"));
+                   LATHE_ASSIGN(const Exclusive::Turn turn, network_.use().take(Exclusive::Call::looks));
+                   return network_.output_of(text, i);
+                 });
 }
 
 bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPath) noexcept {
-  subgraphs_.clear();
   bool all = false;
   const bool judged = attempt("IParser::supportsModelV2", [&]() -> Result<> {
+    subgraphs_.clear();
     LATHE_ASSIGN(const onnx::Model parsed, read(model, size, modelPath));
     LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed));
     all = true;
@@ -170,15 +182,26 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
 }
 
 bool Parser::isSubgraphSupported(const int64_t index) noexcept {
-  return index >= 0 && index < getNbSubgraphs() && subgraphs_[static_cast<size_t>(index)].supported;
+  return guarded({*reporter_, use_}, "IParser::isSubgraphSupported", false, [&]() -> Result<bool> {
+    LATHE_ASSIGN(const Subgraph* subgraph, subgraph_at(index));
+    return subgraph->supported;
+  });
 }
 
 int64_t* Parser::getSubgraphNodes(const int64_t index, int64_t& subgraphLength) noexcept {
   subgraphLength = 0;
-  if (index < 0 || index >= getNbSubgraphs()) return nullptr;
-  std::vector<int64_t>& nodes = subgraphs_[static_cast<size_t>(index)].nodes;
-  subgraphLength = static_cast<int64_t>(nodes.size());
-  return nodes.data();
+  return guarded({*reporter_, use_}, "IParser::getSubgraphNodes", static_cast<int64_t*>(nullptr),
+                 [&]() -> Result<int64_t*> {
+                   LATHE_ASSIGN(Subgraph * subgraph, subgraph_at(index));
+                   subgraphLength = static_cast<int64_t>(subgraph->nodes.size());
+                   return subgraph->nodes.data();
+                 });
+}
+
+Result<Parser::Subgraph*> Parser::subgraph_at(int64_t index) {
+  if (index >= 0 && index < static_cast<int64_t>(subgraphs_.size())) return &subgraphs_[static_cast<size_t>(index)];
+  return fail(ErrorCode::invalid_argument, "there is no subgraph {}: supportsModelV2() found {}", index,
+              subgraphs_.size());
 }
 
 bool Parser::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {

@@ -45,7 +45,7 @@ class Parser final : public nvonnxparser::IParser {
   bool supportsOperator(const char* op_name) const noexcept override;
   int getNbErrors() const noexcept override { return static_cast<int>(errors_.size()); }
   const nvonnxparser::IParserError* getError(int index) const noexcept override;
-  void clearErrors() noexcept override { errors_.clear(); }
+  void clearErrors() noexcept override;
   const char* const* getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept override;
   void setFlags(nvonnxparser::OnnxParserFlags flags) noexcept override { put_flags("IParser::setFlags", flags); }
   nvonnxparser::OnnxParserFlags getFlags() const noexcept override { return flags_; }
@@ -72,6 +72,7 @@ class Parser final : public nvonnxparser::IParser {
     std::vector<int64_t> nodes;
   };
 
+  Result<Subgraph*> subgraph_at(int64_t index);
   static Result<onnx::Model> read(const void* model, size_t size, const char* path);
   Result<> import(const onnx::Model& model);
   // Runs `body`; on failure one report, and an entry in the error list unless `body` made some.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/registry_report.h"
 #include "api/report.h"
 #include "api/settings.h"
 #include "plugin/registry.h"
@@ -17,7 +18,7 @@ struct RuntimeCore {
 
   std::shared_ptr<Reporter> reporter;
   SettingNotices notices;  // of the runtime
-  plugin::Registry registry{&plugin::global_registry()};
+  plugin::Registry registry{&plugin::global_registry(), registry_report(reporter)};
   nv::IGpuAllocator* allocator = nullptr;
   int32_t cpu_threads = 0;       // lathe::setCpuThreads
   bool inspection_only = false;  // lathe::setInspectionOnly

@@ -51,6 +51,7 @@ struct RegionReport {
   std::string tactic;  // "conv: 6x64 kb512"
   double microseconds = 0;
   std::vector<std::string> refusals;  // "gemm: input is not f32"
+  std::vector<Choice::Finalist> candidates;
 };
 
 struct BuildReport {

@@ -48,9 +48,9 @@ Result<> Emitter::emit(const Region& region) {
   return {};
 }
 
-void Emitter::add_step(plan::Step step, std::string kind, std::vector<std::string> refusals) {
-  out_.report.regions.push_back(
-      {step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000, std::move(refusals)});
+void Emitter::add_step(plan::Step step, std::string kind, const Choice& choice) {
+  out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000,
+                                 choice.refusals, choice.finalists});
   plan_.steps.push_back(std::move(step));
 }
 
@@ -156,7 +156,7 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
     }
   }
   for (const Value* output : region.outputs) step.outputs.push_back(tensor_of(output));
-  add_step(std::move(step), region.kind == RegionKind::pointwise ? "pointwise" : "kernel", choice.refusals);
+  add_step(std::move(step), region.kind == RegionKind::pointwise ? "pointwise" : "kernel", choice);
   return choice;
 }
 
@@ -167,7 +167,7 @@ Result<> Emitter::describe_kernel(const Problem& problem, const Choice& choice, 
   step.params = emission.params;
   if (emission.with_program && !(problem.attributes && problem.program.is_identity()))
     step.program = to_text(problem.program);
-  step.tactic = std::string(choice.tactic->name()) + (choice.config.text.empty() ? "" : ": " + choice.config.text);
+  step.tactic = describe(*choice.tactic, choice.config);
   step.milliseconds = static_cast<float>(choice.microseconds / 1000);
   return describe_code(emission, step);
 }

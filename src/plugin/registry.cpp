@@ -54,10 +54,29 @@ void Registry::setErrorRecorder(nv::IErrorRecorder* const recorder) noexcept {
   if (nv::IErrorRecorder* old = recorder_.exchange(recorder)) old->decRefCount();
 }
 
+template <class T, class Body>
+T Registry::reported(const char* where, T fallback, Body&& body) noexcept {
+  try {
+    Result<T> result = body();
+    if (result) return *std::move(result);
+    if (report_) report_(recorder_, where, result.error());
+  } catch (const std::exception& exception) {
+    if (report_) report_(recorder_, where, Error{ErrorCode::out_of_memory, exception.what(), {}});
+  }
+  return fallback;
+}
+
 nv::IPluginRegistry::PluginLibraryHandle Registry::loadLibrary(const char* pluginPath) noexcept {
-  if (!pluginPath) return nullptr;
-  void* handle = dlopen(pluginPath, RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) return nullptr;
+  return reported<PluginLibraryHandle>("IPluginRegistry::loadLibrary", nullptr, [&] { return load(pluginPath); });
+}
+
+Result<nv::IPluginRegistry::PluginLibraryHandle> Registry::load(const char* path) {
+  if (!path) return fail(ErrorCode::invalid_argument, "the library's path is null");
+  void* handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) {
+    const char* reason = dlerror();
+    return fail(ErrorCode::file_not_found, "the plugin library '{}' cannot be loaded: {}", path, reason ? reason : "");
+  }
   using GetCreators = nv::IPluginCreatorInterface* const* (*)(int32_t&);
   using GetOldCreators = nv::IPluginCreator* const* (*)(int32_t&);
   Library library{handle, {}};
@@ -70,33 +89,50 @@ nv::IPluginRegistry::PluginLibraryHandle Registry::loadLibrary(const char* plugi
     library.creators.assign(creators, creators + count);
   } else {
     dlclose(handle);
-    return nullptr;
+    return fail(ErrorCode::invalid_argument,
+                "'{}' is no plugin library: it has neither getCreators nor getPluginCreators", path);
   }
-  for (nv::IPluginCreatorInterface* creator : library.creators) registerCreator(*creator, "");
+  for (nv::IPluginCreatorInterface* creator : library.creators) (void)add(*creator, "");  // the first of a name stays
   const std::lock_guard lock(mutex_);
   libraries_.push_back(std::move(library));
   return handle;
 }
 
 void Registry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
-  std::vector<nv::IPluginCreatorInterface*> creators;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it =
-        std::find_if(libraries_.begin(), libraries_.end(), [&](const Library& l) { return l.handle == handle; });
-    if (it == libraries_.end()) return;
-    creators = std::move(it->creators);
-    libraries_.erase(it);
-  }
-  for (const nv::IPluginCreatorInterface* creator : creators) deregisterCreator(*creator);
-  dlclose(handle);
+  reported("IPluginRegistry::deregisterLibrary", false, [&]() -> Result<bool> {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it =
+          std::find_if(libraries_.begin(), libraries_.end(), [&](const Library& l) { return l.handle == handle; });
+      if (it == libraries_.end()) return fail(ErrorCode::invalid_argument, "the handle is of no library loaded here");
+      const std::vector<nv::IPluginCreatorInterface*> creators = std::move(it->creators);
+      libraries_.erase(it);
+      std::erase_if(creators_, [&](const auto& entry) {
+        return std::find(creators.begin(), creators.end(), entry.second) != creators.end();
+      });
+    }
+    dlclose(handle);
+    return true;
+  });
 }
 
 bool Registry::registerCreator(nv::IPluginCreatorInterface& creator, const char* const pluginNamespace) noexcept {
+  return reported("IPluginRegistry::registerCreator", false, [&]() -> Result<bool> {
+    LATHE_TRY(add(creator, pluginNamespace));
+    return true;
+  });
+}
+
+Result<> Registry::add(nv::IPluginCreatorInterface& creator, const char* space) {
   const Identity identity = identify(creator);
-  if (!fits(identity.name) || !fits(identity.version) || !fits(pluginNamespace)) return false;
+  if (!fits(identity.name) || !fits(identity.version) || !fits(space))
+    return fail(ErrorCode::invalid_argument,
+                "the creator's kind is unknown, or name, version or namespace is null or longer than {} characters",
+                kMaxName - 1);
   const std::lock_guard lock(mutex_);
-  return creators_.emplace(Key{identity.name, identity.version, pluginNamespace}, &creator).second;
+  if (creators_.emplace(Key{identity.name, identity.version, space}, &creator).second) return {};
+  return fail(ErrorCode::invalid_argument, "a creator of '{}', version {}, namespace '{}', is registered already",
+              identity.name, identity.version, space);
 }
 
 nv::IPluginCreatorInterface* const* Registry::getAllCreators(int32_t* const numCreators) const noexcept {
@@ -109,7 +145,11 @@ nv::IPluginCreatorInterface* const* Registry::getAllCreators(int32_t* const numC
 
 nv::IPluginCreatorInterface* Registry::getCreator(const char* const pluginName, const char* const pluginVersion,
                                                   const char* const pluginNamespace) noexcept {
-  if (!fits(pluginName) || !fits(pluginVersion)) return nullptr;
+  const bool valid = reported("IPluginRegistry::getCreator", false, [&]() -> Result<bool> {
+    if (fits(pluginName) && fits(pluginVersion)) return true;
+    return fail(ErrorCode::invalid_argument, "the plugin's name or version is null or too long");
+  });
+  if (!valid) return nullptr;
   {
     const std::lock_guard lock(mutex_);
     const auto it = creators_.find(Key{pluginName, pluginVersion, pluginNamespace ? pluginNamespace : ""});
@@ -119,33 +159,42 @@ nv::IPluginCreatorInterface* Registry::getCreator(const char* const pluginName, 
 }
 
 bool Registry::deregisterCreator(const nv::IPluginCreatorInterface& creator) noexcept {
-  const std::lock_guard lock(mutex_);
-  return std::erase_if(creators_, [&](const auto& entry) { return entry.second == &creator; }) > 0;
+  return reported("IPluginRegistry::deregisterCreator", false, [&]() -> Result<bool> {
+    const std::lock_guard lock(mutex_);
+    if (std::erase_if(creators_, [&](const auto& entry) { return entry.second == &creator; }) > 0) return true;
+    return fail(ErrorCode::invalid_argument, "the creator is not registered");
+  });
 }
 
 nv::IPluginResource* Registry::acquirePluginResource(const char* key, nv::IPluginResource* resource) noexcept {
-  if (!fits(key)) return nullptr;
-  const std::lock_guard lock(mutex_);
-  Resource& entry = resources_[key];
-  if (!entry.clone && resource) entry.clone = resource->clone();
-  if (!entry.clone) {
-    resources_.erase(key);
-    return nullptr;
-  }
-  ++entry.count;
-  return entry.clone;
+  return reported("IPluginRegistry::acquirePluginResource", static_cast<nv::IPluginResource*>(nullptr),
+                  [&]() -> Result<nv::IPluginResource*> {
+                    if (!fits(key)) return fail(ErrorCode::invalid_argument, "the resource's key is null or too long");
+                    const std::lock_guard lock(mutex_);
+                    Resource& entry = resources_[key];
+                    if (!entry.clone && resource) entry.clone = resource->clone();
+                    if (!entry.clone) {
+                      resources_.erase(key);
+                      return fail(ErrorCode::invalid_argument,
+                                  "there is no resource '{}', and none is given or it cannot be cloned", key);
+                    }
+                    ++entry.count;
+                    return entry.clone;
+                  });
 }
 
 int32_t Registry::releasePluginResource(const char* key) noexcept {
-  if (!fits(key)) return -1;
-  const std::lock_guard lock(mutex_);
-  const auto it = resources_.find(key);
-  if (it == resources_.end()) return -1;
-  if (--it->second.count > 0) return 0;
-  const int32_t status = it->second.clone->release();
-  delete it->second.clone;
-  resources_.erase(it);
-  return status;
+  return reported("IPluginRegistry::releasePluginResource", -1, [&]() -> Result<int32_t> {
+    if (!fits(key)) return fail(ErrorCode::invalid_argument, "the resource's key is null or too long");
+    const std::lock_guard lock(mutex_);
+    const auto it = resources_.find(key);
+    if (it == resources_.end()) return fail(ErrorCode::invalid_argument, "there is no resource '{}'", key);
+    if (--it->second.count > 0) return 0;
+    const int32_t status = it->second.clone->release();
+    delete it->second.clone;
+    resources_.erase(it);
+    return status;
+  });
 }
 
 nv::IPluginCreatorInterface* const* Registry::getAllCreatorsRecursive(int32_t* const numCreators) noexcept {

@@ -3,19 +3,28 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "NvInferRuntime.h"
+#include "base/result.h"
 
 namespace lathe::plugin {
 
 class Registry final : public nvinfer1::IPluginRegistry {
  public:
-  explicit Registry(nvinfer1::IPluginRegistry* parent) : parent_(parent) {}
+  // Delivers the failure of a call: to the registry's own recorder, if it has one.
+  using Report = std::function<void(nvinfer1::IErrorRecorder* recorder, const char* where, const Error& error)>;
+
+  explicit Registry(nvinfer1::IPluginRegistry* parent, Report report = nullptr)
+      : parent_(parent), report_(std::move(report)) {}
   ~Registry() noexcept override;
+
+  // Before other threads use the registry.
+  void set_report(Report report) { report_ = std::move(report); }
 
   void setErrorRecorder(nvinfer1::IErrorRecorder* const recorder) noexcept override;
   nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override { return recorder_; }
@@ -47,7 +56,14 @@ class Registry final : public nvinfer1::IPluginRegistry {
     std::vector<nvinfer1::IPluginCreatorInterface*> creators;
   };
 
+  // Runs `body`, which returns Result<T>; one report and `fallback` when it fails.
+  template <class T, class Body>
+  T reported(const char* where, T fallback, Body&& body) noexcept;
+  Result<PluginLibraryHandle> load(const char* path);
+  Result<> add(nvinfer1::IPluginCreatorInterface& creator, const char* space);
+
   nvinfer1::IPluginRegistry* parent_;
+  Report report_;
   std::atomic<bool> search_parent_{true};
   std::atomic<nvinfer1::IErrorRecorder*> recorder_{nullptr};
   mutable std::mutex mutex_;

@@ -11,10 +11,6 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kAlignment = 64;
-
-size_t align(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 template <class Predicate>
 bool all_symbols(const Constraint& constraint, const Predicate& predicate) {
   std::vector<SymbolId> used;
@@ -27,13 +23,14 @@ std::string dims_text(std::span<const int64_t> dims) { return to_string(to_shape
 
 }  // namespace
 
-Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, bool user_memory) {
-  std::unique_ptr<Context> context(new Context(std::move(engine), user_memory));
+Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy) {
+  std::unique_ptr<Context> context(new Context(std::move(engine), policy));
   for (size_t i = 0; i < context->plan_.bindings.size(); ++i) {
     const plan::Binding& binding = context->plan_.bindings[i];
     const std::optional<Dims> fixed = as_constant(context->plan_.tensors[binding.tensor].dims);
     if (binding.is_input && fixed) context->input_dims_[i] = *fixed;
   }
+  LATHE_TRY(context->reserve());
   return context;
 }
 
@@ -41,10 +38,10 @@ Context::~Context() {
   if (last_queue_) (void)engine_->device().wait(*last_queue_);  // its memory goes now
 }
 
-Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
+Context::Context(std::shared_ptr<const Engine> engine, MemoryPolicy policy)
     : engine_(std::move(engine)),
       plan_(engine_->plan()),
-      user_memory_(user_memory),
+      policy_(policy),
       input_dims_(plan_.bindings.size()),
       addresses_(plan_.bindings.size()),
       allocators_(plan_.bindings.size()),
@@ -59,7 +56,7 @@ Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].inputs.resize(plan_.steps[i].inputs.size());
     steps_[i].outputs.resize(plan_.steps[i].outputs.size());
-    steps_[i].late = is_late(plan_.steps[i]);
+    steps_[i].late = engine_->is_late(plan_.steps[i]);
   }
   for (uint32_t i = 0; i < plan_.constraints.size(); ++i) {
     const bool early = all_symbols(plan_.constraints[i],
@@ -67,40 +64,6 @@ Context::Context(std::shared_ptr<const Engine> engine, bool user_memory)
     (early ? early_constraints_ : late_constraints_).push_back(i);
   }
   due_.reserve(late_constraints_.size());  // running allocates nothing
-}
-
-bool Context::is_late(plan::TensorId id) const {
-  if (id == plan::kNoTensor) return false;
-  const auto any_late = [&](const Shape& numbers) {
-    return std::any_of(numbers.begin(), numbers.end(), [&](const Expr& number) { return is_late(number); });
-  };
-  const plan::Tensor& tensor = plan_.tensors[id];
-  if (tensor.storage == plan::StorageKind::dynamic) return true;
-  if (any_late(tensor.dims) || any_late(tensor.strides) || is_late(tensor.offset)) return true;
-  // A part of an output that is.
-  return tensor.storage == plan::StorageKind::binding &&
-         any_late(plan_.tensors[plan_.bindings[tensor.index].tensor].dims);
-}
-
-bool Context::is_late(const Expr& number) const {
-  std::vector<SymbolId> used;
-  number.collect_symbols(used);
-  return std::any_of(used.begin(), used.end(),
-                     [&](SymbolId id) { return plan_.symbols[id].source == SymbolSource::computed; });
-}
-
-// An operand is, or a number of its own: a kernel may write such a size into a tensor whose size is known.
-bool Context::is_late(const plan::Step& step) const {
-  for (const auto& ids : {step.inputs, step.outputs})
-    for (const plan::TensorId id : ids)
-      if (is_late(id)) return true;
-  for (const Launch& launch : step.launches) {
-    for (const Expr& blocks : launch.grid)
-      if (is_late(blocks)) return true;
-    for (const LaunchArg& arg : launch.args)
-      if (is_late(arg.value)) return true;
-  }
-  return is_late(step.workspace);
 }
 
 Result<> Context::set_profile(size_t profile) {
@@ -112,7 +75,7 @@ Result<> Context::set_profile(size_t profile) {
   prepared_ = false;
   for (size_t i = 0; i < plan_.bindings.size(); ++i)
     if (!as_constant(plan_.tensors[plan_.bindings[i].tensor].dims)) input_dims_[i].reset();
-  return {};
+  return policy_ == MemoryPolicy::by_profile ? reserve() : Result<>();
 }
 
 Result<> Context::set_input_dims(size_t i, std::span<const int64_t> dims) {
@@ -147,7 +110,9 @@ Result<> Context::set_address(size_t i, void* address) {
   addresses_[i] = address;
   staging_[i].asked = nullptr;
   staging_[i].active = false;
-  return {};
+  const bool reserves = policy_ == MemoryPolicy::largest && !engine_->device().is_host();
+  const MemoryLimit* limit = reserves ? engine_->memory_limit(profile_) : nullptr;
+  return limit && limit->bindings[i] ? stage(i, limit->bindings[i]) : Result<>();
 }
 
 Result<> Context::set_output_allocator(size_t i, OutputAllocator allocator) {
@@ -295,7 +260,12 @@ Result<> Context::place_arena() {
   }
   size_t total = 0;
   offsets_ = plan::plan_memory(lifetimes, &total);
-  arena_bytes_ = align(total);
+  arena_bytes_ = engine_->align(total);
+  // Smaller buffers may happen to pack worse: never than the largest, for which there is room.
+  const MemoryLimit* limit = policy_ == MemoryPolicy::on_demand ? nullptr : engine_->memory_limit(profile_);
+  if (!limit || arena_bytes_ <= limit->arena) return {};
+  offsets_ = limit->offsets;
+  arena_bytes_ = limit->arena;
   return {};
 }
 
@@ -343,18 +313,20 @@ Result<> Context::prepare_step(size_t i) {
 
 Result<size_t> Context::memory_bytes() {
   LATHE_TRY(prepare());
-  return arena_bytes_ + align(workspace_bytes_);
+  return arena_bytes_ + engine_->align(workspace_bytes_);
 }
 
 Result<> Context::set_memory(void* memory, size_t bytes) {
-  if (!user_memory_)
+  if (policy_ != MemoryPolicy::user)
     return fail(ErrorCode::invalid_state,
                 "this context owns its memory: create it with user-managed memory to supply some");
-  if (reinterpret_cast<uintptr_t>(memory) % kAlignment != 0)
-    return fail(ErrorCode::invalid_argument, "context memory must be aligned to {} bytes", kAlignment);
+  if (reinterpret_cast<uintptr_t>(memory) % engine_->alignment() != 0)
+    return fail(ErrorCode::invalid_argument, "context memory at {} is not aligned to {} bytes", memory,
+                engine_->alignment());
   if (memory && !engine_->device().is_accessible(memory))
     return fail(ErrorCode::invalid_argument, "context memory at {} is not memory of device {}", memory,
                 engine_->device().name());
+  if (!memory && bytes != 0) return fail(ErrorCode::invalid_argument, "{} bytes of context memory at null", bytes);
   memory_ = static_cast<std::byte*>(memory);
   memory_size_ = bytes;
   return {};

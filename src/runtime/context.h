@@ -12,10 +12,19 @@ namespace lathe {
 // the size is known.
 using OutputAllocator = std::function<void*(size_t bytes, const Dims& dims)>;
 
+// Where a context's memory comes from: arena, workspace, and what the run alone can size.
+enum class MemoryPolicy {
+  on_demand,   // allocated, and allocated anew, as shapes need it
+  largest,     // at creation, as much as any shapes of any profile need: running allocates none
+  by_profile,  // as much as the current profile's shapes need, when it becomes current
+  user,        // set_memory()
+};
+
 class Context {
  public:
-  // With `user_memory` the arena comes from set_memory(), not from the system.
-  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Engine> engine, bool user_memory = false);
+  // `largest` and `by_profile` are `on_demand` where a profile has no limits.
+  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Engine> engine,
+                                                 MemoryPolicy policy = MemoryPolicy::on_demand);
   ~Context();  // waits for the work that it has given to streams
 
   const Engine& engine() const { return *engine_; }
@@ -38,6 +47,8 @@ class Context {
 
   // Arena and workspace bytes that the current shapes need. Sets shapes up if they changed.
   Result<size_t> memory_bytes();
+  // Memory of the application's. Null takes it away. Engine::memory_limit() bytes are enough for all shapes of a
+  // profile.
   Result<> set_memory(void* memory, size_t bytes);
 
   // Binds shapes if they changed, then executes every step. Outputs are complete on return.
@@ -58,7 +69,7 @@ class Context {
     bool late = false;  // set up when the step's turn comes
   };
 
-  explicit Context(std::shared_ptr<const Engine> engine, bool user_memory);
+  explicit Context(std::shared_ptr<const Engine> engine, MemoryPolicy policy);
   Result<> bind_symbol(SymbolId symbol, int64_t value, std::string_view what);
   Result<> bind_input_dims();
   Result<> bind_input_values();
@@ -70,10 +81,6 @@ class Context {
   Result<> resolve(plan::TensorId id, TensorArg& arg);
   std::byte* storage_base(const plan::Tensor& tensor) const;
   std::byte* address_of(const plan::Tensor& tensor) const;
-  // Whether only running tells: a size, where a tensor lies, what a step needs.
-  bool is_late(plan::TensorId id) const;
-  bool is_late(const Expr& number) const;
-  bool is_late(const plan::Step& step) const;
   Result<> execute(Queue& queue, bool wait);
   Result<> run_steps(Queue& queue);
   Result<> run_each_step(Queue& queue);
@@ -88,7 +95,11 @@ class Context {
   Result<> provide_slot(uint32_t slot);
   Result<> provide_binding(uint32_t binding);
   Result<> check_late_window(plan::TensorId id) const;
+  Result<> reserve();
+  Result<> replace(DeviceMemory& block, size_t bytes);
+  Result<> own(size_t bytes);
   Result<> provide_memory();
+  Result<std::byte*> provide_workspace(size_t bytes);
   Result<> provide_outputs();
   Result<> check_addresses() const;
   Result<> stage_bindings(Queue& queue);
@@ -98,7 +109,7 @@ class Context {
 
   std::shared_ptr<const Engine> engine_;
   const plan::Plan& plan_;
-  bool user_memory_;
+  MemoryPolicy policy_;
   size_t profile_ = 0;
   bool prepared_ = false;
   std::vector<std::optional<Dims>> input_dims_;  // per binding; outputs stay empty
@@ -115,7 +126,8 @@ class Context {
   DeviceMemory own_memory_;
   std::byte* memory_ = nullptr;
   size_t memory_size_ = 0;
-  DeviceMemory late_workspace_;
+  std::byte* workspace_ = nullptr;                         // of this run
+  DeviceMemory extra_workspace_;                           // where the memory has too little room behind the arena
   std::vector<DeviceMemory> dynamic_;                      // per slot
   std::vector<std::vector<plan::TensorId>> slot_windows_;  // the tensors that lie in it
   std::vector<bool> provided_;                             // per binding: its allocator has been asked in this run

@@ -3,20 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/memory_planner.h"
-
 namespace lathe {
-
-namespace {
-
-bool is_computed(const plan::Plan& plan, const Shape& dims) {
-  std::vector<SymbolId> symbols;
-  for (const Expr& dim : dims) dim.collect_symbols(symbols);
-  return std::any_of(symbols.begin(), symbols.end(),
-                     [&](SymbolId id) { return plan.symbols[id].source == SymbolSource::computed; });
-}
-
-}  // namespace
 
 Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                                    const EngineOptions& options) {
@@ -29,7 +16,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
   LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
-  for (const plan::Tensor& tensor : plan.tensors) engine->recordable_ &= !is_computed(plan, tensor.dims);
+  for (const plan::Tensor& tensor : plan.tensors)
+    for (const Expr& dim : tensor.dims) engine->recordable_ &= !engine->is_late(dim);
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     LATHE_ASSIGN(StepCode code, engine->make_step(i));
@@ -59,24 +47,44 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
   return code;
 }
 
+bool Engine::is_late(plan::TensorId id) const {
+  if (id == plan::kNoTensor) return false;
+  const auto any_late = [&](const Shape& numbers) {
+    return std::any_of(numbers.begin(), numbers.end(), [&](const Expr& number) { return is_late(number); });
+  };
+  const plan::Tensor& tensor = plan().tensors[id];
+  if (tensor.storage == plan::StorageKind::dynamic) return true;
+  if (any_late(tensor.dims) || any_late(tensor.strides) || is_late(tensor.offset)) return true;
+  // A part of an output that is.
+  return tensor.storage == plan::StorageKind::binding &&
+         any_late(plan().tensors[plan().bindings[tensor.index].tensor].dims);
+}
+
+bool Engine::is_late(const Expr& number) const {
+  std::vector<SymbolId> used;
+  number.collect_symbols(used);
+  return std::any_of(used.begin(), used.end(),
+                     [&](SymbolId id) { return plan().symbols[id].source == SymbolSource::computed; });
+}
+
+// An operand is, or a number of its own: a kernel may write such a size into a tensor whose size is known.
+bool Engine::is_late(const plan::Step& step) const {
+  for (const auto* ids : {&step.inputs, &step.outputs})
+    for (const plan::TensorId id : *ids)
+      if (is_late(id)) return true;
+  for (const Launch& launch : step.launches) {
+    for (const Expr& blocks : launch.grid)
+      if (is_late(blocks)) return true;
+    for (const LaunchArg& arg : launch.args)
+      if (is_late(arg.value)) return true;
+  }
+  return is_late(step.workspace);
+}
+
 int Engine::find_binding(std::string_view name) const {
   for (size_t i = 0; i < plan().bindings.size(); ++i)
     if (plan().bindings[i].name == name) return static_cast<int>(i);
   return -1;
-}
-
-std::optional<size_t> Engine::arena_bytes(size_t profile) const {
-  std::vector<Range> ranges;
-  for (const plan::SymbolProfile& symbol : plan().profiles[profile].symbols) ranges.push_back({symbol.min, symbol.max});
-  std::vector<plan::Lifetime> lifetimes;
-  for (const plan::Buffer& buffer : plan().buffers) {
-    const int64_t bytes = buffer.bytes.range(ranges).max;
-    if (bytes == Range::kUnbounded || bytes < 0) return std::nullopt;
-    lifetimes.push_back({static_cast<size_t>(bytes), buffer.first, buffer.last});
-  }
-  size_t total = 0;
-  plan::plan_memory(lifetimes, &total);
-  return total;
 }
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "ops/op.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
+#include "runtime/memory_limit.h"
 
 namespace lathe {
 
@@ -40,9 +42,18 @@ class Engine {
   // Whether the device runs every step, knowing all shapes beforehand: what a recording can hold.
   bool is_recordable() const { return recordable_; }
 
+  // Whether only running tells: a size, where a tensor lies, what a step needs.
+  bool is_late(plan::TensorId id) const;
+  bool is_late(const Expr& number) const;
+  bool is_late(const plan::Step& step) const;
+
   int find_binding(std::string_view name) const;  // -1 = no such tensor
-  // Arena bytes that any shape of a profile needs at most; nullopt when some dimension is unbounded.
-  std::optional<size_t> arena_bytes(size_t profile) const;
+  // What contexts need under the profile; found at the first call. Null when some size has no limit. Without a device,
+  // what kernels of the library need is left out.
+  const MemoryLimit* memory_limit(size_t profile) const;
+  // Of contexts' memory and of what steps find in it; rounds sizes up to it.
+  size_t alignment() const { return plan().target.starts_with("cpu") ? 64 : 256; }
+  size_t align(size_t bytes) const { return (bytes + alignment() - 1) / alignment() * alignment(); }
 
  private:
   Engine() = default;
@@ -55,6 +66,8 @@ class Engine {
   std::shared_ptr<const std::byte> weights_;
   std::vector<StepCode> code_;
   bool recordable_ = true;
+  mutable std::mutex limits_mutex_;
+  mutable std::vector<std::unique_ptr<const std::optional<MemoryLimit>>> limits_;  // by profile
 };
 
 }  // namespace lathe

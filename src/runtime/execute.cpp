@@ -69,6 +69,7 @@ Result<> Context::execute(Queue& queue, bool wait) {
   LATHE_TRY(prepare());
   LATHE_TRY(check_addresses());
   LATHE_TRY(provide_memory());
+  LATHE_ASSIGN(workspace_, provide_workspace(workspace_bytes_));
   for (SymbolId id = 0; id < plan_.symbols.size(); ++id)
     if (plan_.symbols[id].source == SymbolSource::computed) symbols_[id] = Expr::kUnbound;
   due_ = late_constraints_;
@@ -86,7 +87,7 @@ Result<> Context::execute(Queue& queue, bool wait) {
 // Outputs of known size that the application gives memory for.
 Result<> Context::provide_outputs() {
   for (size_t i = 0; i < plan_.bindings.size(); ++i)
-    if (allocators_[i] && !is_late(plan_.bindings[i].tensor)) {
+    if (allocators_[i] && !engine_->is_late(plan_.bindings[i].tensor)) {
       addresses_[i] = allocators_[i](bytes(i), dims(i));
       if (!addresses_[i])
         return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'", plan_.bindings[i].name);
@@ -103,10 +104,7 @@ Result<> Context::stage(size_t i, size_t bytes) {
     staging.active = addresses_[i] && !device.is_accessible(addresses_[i]);
   }
   if (!staging.active || staging.memory.size() >= bytes) return {};
-  LATHE_TRY(device.wait(*last_queue_));  // the memory it grows out of may be in use
-  staging.memory = DeviceMemory();
-  LATHE_ASSIGN(staging.memory, device.allocate(bytes));
-  return {};
+  return replace(staging.memory, bytes);
 }
 
 Result<> Context::stage_bindings(Queue& queue) {
@@ -129,6 +127,7 @@ Result<> Context::fetch_staged(Queue& queue) {
 void Context::note_addresses() {
   current_.clear();
   current_.push_back(memory_);
+  current_.push_back(workspace_);
   for (const plan::Binding& binding : plan_.bindings) current_.push_back(storage_base(plan_.tensors[binding.tensor]));
 }
 
@@ -201,18 +200,56 @@ Result<> Context::check_addresses() const {
   return {};
 }
 
-Result<> Context::provide_memory() {
-  LATHE_ASSIGN(size_t needed, memory_bytes());
-  if (needed <= memory_size_) return {};
-  if (user_memory_)
-    return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied", needed,
-                memory_size_);
-  if (last_queue_) LATHE_TRY(engine_->device().wait(*last_queue_));  // it may still use the old memory
-  own_memory_ = DeviceMemory();                                      // the old content is not needed: free it first
-  LATHE_ASSIGN(own_memory_, engine_->device().allocate(needed));
+// What the policy allocates ahead of all runs.
+Result<> Context::reserve() {
+  if (policy_ != MemoryPolicy::largest && policy_ != MemoryPolicy::by_profile) return {};
+  size_t bytes = 0;
+  for (size_t i = 0; i < plan_.profiles.size(); ++i) {
+    if (policy_ == MemoryPolicy::by_profile && i != profile_) continue;
+    const MemoryLimit* limit = engine_->memory_limit(i);
+    if (!limit) return {};
+    bytes = std::max(bytes, limit->total());
+    for (size_t slot = 0; slot < dynamic_.size(); ++slot)
+      if (limit->dynamic[slot] > dynamic_[slot].size()) LATHE_TRY(replace(dynamic_[slot], limit->dynamic[slot]));
+  }
+  current_.reserve(plan_.bindings.size() + 2);
+  if (bytes > memory_size_) LATHE_TRY(own(bytes));
+  return {};
+}
+
+// Allocates a block anew; what it held is not needed.
+Result<> Context::replace(DeviceMemory& block, size_t bytes) {
+  if (last_queue_) LATHE_TRY(engine_->device().wait(*last_queue_));  // it may still be in use
+  block = DeviceMemory();
+  LATHE_ASSIGN(block, engine_->device().allocate(bytes));
+  return {};
+}
+
+Result<> Context::own(size_t bytes) {
+  memory_ = nullptr;
+  memory_size_ = 0;
+  LATHE_TRY(replace(own_memory_, bytes));
   memory_ = own_memory_.data();
   memory_size_ = own_memory_.size();
   return {};
+}
+
+Result<> Context::provide_memory() {
+  LATHE_ASSIGN(const size_t needed, memory_bytes());
+  if (needed <= memory_size_) return {};
+  if (policy_ != MemoryPolicy::user) return own(needed);
+  // Kernels may want more workspace for some shapes than for larger ones; whoever gave the limit gave enough.
+  const MemoryLimit* limit = engine_->memory_limit(profile_);
+  if (limit && memory_size_ >= limit->total()) return {};
+  return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied", needed,
+              memory_size_);
+}
+
+// Behind the arena where there is room.
+Result<std::byte*> Context::provide_workspace(size_t bytes) {
+  if (bytes <= memory_size_ - arena_bytes_) return memory_ + arena_bytes_;
+  if (bytes > extra_workspace_.size()) LATHE_TRY(replace(extra_workspace_, bytes));
+  return extra_workspace_.data();
 }
 
 Result<> Context::run_step(size_t i, Queue& queue) {
@@ -220,7 +257,7 @@ Result<> Context::run_step(size_t i, Queue& queue) {
   StepState& state = steps_[i];
   const Kernel* kernel = engine_->code()[i].kernel.get();
   if (!kernel) return run_eval(i, queue);
-  std::byte* workspace = memory_ + arena_bytes_;
+  std::byte* workspace = workspace_;
   if (state.late) LATHE_TRY(run_late_step(i, &workspace, queue));
   const auto address = [&](plan::TensorId id, TensorArg& arg) {
     if (id != plan::kNoTensor) arg.data = address_of(plan_.tensors[id]);

@@ -40,11 +40,9 @@ Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
   workspace_bytes_ = 0;
   LATHE_TRY(prepare_step(i));
   const size_t needed = std::exchange(workspace_bytes_, planned);
-  if (needed > planned && needed > late_workspace_.size()) {
-    LATHE_TRY(engine_->device().wait(queue));
-    LATHE_ASSIGN(late_workspace_, engine_->device().allocate(needed));
+  if (needed > planned) {
+    LATHE_ASSIGN(*workspace, provide_workspace(needed));
   }
-  if (needed > planned) *workspace = late_workspace_.data();
   for (const plan::TensorId id : step.outputs) LATHE_TRY(provide_late(id));
   for (const auto& ids : {step.inputs, step.outputs})
     for (const plan::TensorId id : ids) LATHE_TRY(check_late_window(id));
@@ -53,7 +51,7 @@ Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
 
 // The memory of an output whose size only this run could tell. Others have theirs already.
 Result<> Context::provide_late(plan::TensorId id) {
-  if (!is_late(id)) return {};
+  if (!engine_->is_late(id)) return {};
   const plan::Tensor& tensor = plan_.tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return provide_slot(tensor.index);
   if (tensor.storage == plan::StorageKind::binding) return provide_binding(tensor.index);
@@ -68,12 +66,7 @@ Result<> Context::provide_slot(uint32_t slot) {
     LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, window, symbols_));
     if (end) bytes = std::max(bytes, static_cast<size_t>(*end) * size_of(window.dtype));
   }
-  DeviceMemory& block = dynamic_[slot];
-  if (block.size() >= bytes) return {};
-  LATHE_TRY(engine_->device().wait(*last_queue_));  // the memory it grows out of may be in use
-  block = DeviceMemory();
-  LATHE_ASSIGN(block, engine_->device().allocate(bytes));
-  return {};
+  return dynamic_[slot].size() >= bytes ? Result<>() : replace(dynamic_[slot], bytes);
 }
 
 // Asked for once in a run, for the whole output, whichever part of it is written first.
@@ -96,7 +89,7 @@ Result<> Context::provide_binding(uint32_t binding) {
 
 // What a late step reads and writes lies in its storage: windows into slots and outputs could not be judged before.
 Result<> Context::check_late_window(plan::TensorId id) const {
-  if (!is_late(id)) return {};
+  if (!engine_->is_late(id)) return {};
   const plan::Tensor& tensor = plan_.tensors[id];
   LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, symbols_));
   const size_t bytes = end ? static_cast<size_t>(*end) * size_of(tensor.dtype) : 0;

@@ -59,6 +59,10 @@ Tuner::Tuner(const TunerOptions& options) : options_(options), modules_(options.
   if (!options_.log) options_.log = &null_log();
 }
 
+std::string describe(const Tactic& tactic, const Config& config) {
+  return std::string(tactic.name()) + (config.text.empty() ? "" : ": " + config.text);
+}
+
 Tuner::~Tuner() = default;
 
 Result<Choice> Tuner::choose(const Problem& problem, const TacticList& tactics) {
@@ -315,6 +319,9 @@ void Tuner::settle(Job& job) {
     job.choice.tactic = best.tactic;
     job.choice.config = best.config;
     job.choice.microseconds = best.microseconds;
+    for (const Candidate& candidate : job.candidates)
+      job.choice.finalists.push_back(
+          {describe(*candidate.tactic, candidate.config), candidate.config.predicted_us, candidate.microseconds});
     if (job.measured && options_.cache)
       options_.cache->insert(
           job.key, {std::string(best.tactic->name()), best.config.text, static_cast<float>(best.microseconds)});

@@ -30,7 +30,17 @@ struct Choice {
   double microseconds = 0;  // measured (also by an earlier build); 0 = not measured
   bool from_cache = false;
   std::vector<std::string> refusals;
+  // The chosen one, and those that it was chosen from.
+  struct Finalist {
+    std::string tactic;  // "conv: 6x64 kb512"
+    double predicted_us = 0;
+    double microseconds = 0;  // measured; 0 = not measured
+  };
+  std::vector<Finalist> finalists;
 };
+
+// "conv: 6x64 kb512"
+std::string describe(const Tactic& tactic, const Config& config);
 
 class Trial;
 class TrialData;

@@ -204,7 +204,8 @@ TEST_F(EngineTest, ProfilerInspectorReports) {
 
   const std::unique_ptr<IHostMemory> report(lathe::buildReportJson(*builder));
   ASSERT_NE(report, nullptr);
-  EXPECT_NE(std::strstr(static_cast<const char*>(report->data()), "\"layers\""), nullptr);
+  for (const char* field : {"\"layers\"", "\"candidates\"", "\"predicted_milliseconds\"", "\"arena_bytes\": "})
+    EXPECT_NE(std::strstr(static_cast<const char*>(report->data()), field), nullptr) << field;
   const std::unique_ptr<IHostMemory> described(lathe::planJson(plan->data(), plan->size()));
   ASSERT_NE(described, nullptr) << lathe::lastError();
   EXPECT_NE(std::strstr(static_cast<const char*>(described->data()), "\"bindings\""), nullptr);

@@ -88,7 +88,7 @@ TEST(Threads, AContextOutlivesEveryOtherHandleToItsEngine) {
 
 TEST(Context, RefusesTooLittleAndMisalignedUserMemory) {
   const auto engine = load_engine(plan_bytes(), test_device(1));
-  const auto context = *Context::create(engine, true);
+  const auto context = *Context::create(engine, MemoryPolicy::user);
   const Tensor input = random_tensor(DType::f32, {2, 3, 12, 12}, 9);
   ASSERT_TRUE(context->set_input_dims(0, input.dims()));
   ASSERT_TRUE(context->set_address(0, const_cast<void*>(input.data())));

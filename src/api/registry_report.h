@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "api/report.h"
+#include "plugin/registry.h"
+
+namespace lathe::api {
+
+// How a plugin registry reports: to its own recorder, else as `reporter` does.
+inline plugin::Registry::Report registry_report(const std::shared_ptr<Reporter>& reporter) {
+  return [reporter](nv::IErrorRecorder* recorder, const char* where, const Error& error) {
+    Reporter own(std::shared_ptr<const Reporter>{reporter});
+    own.set_recorder(recorder);
+    own.report(where, error);
+  };
+}
+
+}  // namespace lathe::api
