@@ -108,7 +108,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::string& pro
 ChildProcess::ChildProcess(pid_t id, int socket) : id_(id), socket_(socket), parent_(::getpid()) {}
 
 ChildProcess::~ChildProcess() {
-  stop();
+  end();
   ::close(socket_);
 }
 
@@ -122,19 +122,25 @@ double ChildProcess::cpu_seconds() const {
 }
 
 std::string ChildProcess::stop() {
-  if (id_ < 0 || !is_ours()) return "an unknown cause";
+  const std::optional<int> status = end();
+  return status ? describe_end(*status) : "an unknown cause";
+}
+
+std::optional<int> ChildProcess::end() noexcept {
+  if (id_ < 0 || !is_ours()) return std::nullopt;
   const pid_t id = std::exchange(id_, -1);
   // While its end has not been collected, its number belongs to nobody else. The program may collect the ends of all
   // its children, or have the system do that (SIGCHLD ignored): then there is nothing to signal.
   siginfo_t ignored{};
-  if (::waitid(P_PID, static_cast<id_t>(id), &ignored, WEXITED | WNOHANG | WNOWAIT) != 0) return "an unknown cause";
+  if (::waitid(P_PID, static_cast<id_t>(id), &ignored, WEXITED | WNOHANG | WNOWAIT) != 0) return std::nullopt;
   ::kill(-id, SIGKILL);  // its session: one that is ending already keeps its status
   ::kill(id, SIGKILL);
   int status = 0;
   pid_t ended;
   while ((ended = ::waitpid(id, &status, 0)) < 0 && errno == EINTR) {
   }
-  return ended == id ? describe_end(status) : "an unknown cause";
+  if (ended != id) return std::nullopt;
+  return status;
 }
 
 }  // namespace lathe

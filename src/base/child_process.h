@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class ChildProcess {
 
  private:
   ChildProcess(pid_t id, int socket);
+  std::optional<int> end() noexcept;  // waitpid()'s status, where it can be known
   pid_t id_;
   int socket_;
   pid_t parent_;

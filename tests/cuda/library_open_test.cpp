@@ -84,5 +84,26 @@ TEST_F(LibraryOpenTest, TheDoctorTellsWhatIsThere) {
   EXPECT_TRUE(found);
 }
 
+TEST_F(LibraryOpenTest, TheDoctorTellsWhoCompiles) {
+  setenv("LATHE_NVRTC", FAKE_NVRTC, 1);
+  const auto check_of = [](const char* name) {
+    for (const EnvironmentCheck& check : survey().checks)
+      if (check.name == name) return check;
+    return EnvironmentCheck{};
+  };
+  EXPECT_TRUE(check_of("NVRTC").good);
+  EXPECT_TRUE(check_of("lathe-compiler").good);
+  EXPECT_NE(check_of("lathe-compiler").detail.find("lathe-compiler"), std::string::npos);
+  setenv("LATHE_COMPILER", "", 1);
+  EXPECT_TRUE(check_of("lathe-compiler").good);
+  setenv("LATHE_COMPILER", "/nowhere/lathe-compiler", 1);
+  EXPECT_FALSE(check_of("lathe-compiler").good);
+  EXPECT_NE(check_of("lathe-compiler").detail.find("/nowhere/lathe-compiler"), std::string::npos);
+  EXPECT_NE(check_of("lathe-compiler").remedy, "");
+  EXPECT_TRUE(check_of("NVRTC").good);
+  unsetenv("LATHE_COMPILER");
+  unsetenv("LATHE_NVRTC");
+}
+
 }  // namespace
 }  // namespace lathe::cuda

@@ -2,3 +2,5 @@
 target_sources(test_robustness PRIVATE robustness/replaced_allocation.cpp)
 target_link_options(test_robustness PRIVATE -Wl,--wrap=aligned_alloc,--wrap=free,--wrap=mmap,--wrap=munmap
                     -Wl,--wrap=__sched_cpualloc,--wrap=__sched_cpufree)
+add_dependencies(test_robustness fake_nvrtc)
+target_compile_definitions(test_robustness PRIVATE FAKE_NVRTC="$<TARGET_FILE:fake_nvrtc>")

@@ -8,7 +8,7 @@
 #include "device/cuda/architecture.h"
 #include "device/cuda/cublaslt.h"
 #include "device/cuda/cudnn.h"
-#include "device/cuda/nvrtc.h"
+#include "device/cuda/toolchain.h"
 
 namespace lathe::cuda {
 namespace {
@@ -71,7 +71,7 @@ void survey_driver(Environment& found) {
   for (int ordinal = 0; ordinal < *count; ++ordinal) survey_device(driver, ordinal, found);
 }
 
-void check_compiler(const Nvrtc& nvrtc, Environment& found) {
+void check_compiler(const NvrtcInfo& nvrtc, Environment& found) {
   EnvironmentCheck check{"NVRTC", true, fmt::format("{}, {}", found.nvrtc_version, found.nvrtc_path), ""};
   const Result<const Driver*> opened = driver();
   if (opened && nvrtc.major > (*opened)->version / 1000) {
@@ -82,12 +82,35 @@ void check_compiler(const Nvrtc& nvrtc, Environment& found) {
   found.checks.push_back(std::move(check));
 }
 
+struct LastWarning final : Log {
+  void write(Severity severity, std::string_view line) override {
+    if (severity == Severity::warning) text = line;
+  }
+  std::string text;
+};
+
+// As a build would find them.
 void survey_compiler(Environment& found) {
-  const Result<const Nvrtc*> opened = nvrtc();
-  if (!opened) return found.checks.push_back(problem("NVRTC", opened.error()));
-  found.nvrtc_path = (*opened)->path;
-  found.nvrtc_version = fmt::format("{}.{}", (*opened)->major, (*opened)->minor);
-  check_compiler(**opened, found);
+  LastWarning warning;
+  ToolchainOptions options;
+  options.log = &warning;
+  const Result<std::unique_ptr<Toolchain>> opened = open_toolchain(options);
+  if (opened) {
+    const NvrtcInfo& nvrtc = (*opened)->nvrtc();
+    found.nvrtc_path = nvrtc.path;
+    found.nvrtc_version = fmt::format("{}.{}", nvrtc.major, nvrtc.minor);
+    check_compiler(nvrtc, found);
+  } else {
+    found.checks.push_back(problem("NVRTC", opened.error()));
+  }
+  const Result<std::string> program = compiler_program(std::nullopt);
+  EnvironmentCheck check{"lathe-compiler", warning.text.empty(), "not used: LATHE_COMPILER is empty", ""};
+  if (program && !program->empty()) check.detail = *program;
+  if (!check.good) {
+    check.detail = warning.text;
+    check.remedy = "install lathe-compiler of the same version beside the library, or set LATHE_COMPILER to its path";
+  }
+  found.checks.push_back(std::move(check));
 }
 
 // Only engines that were built with a library need it.

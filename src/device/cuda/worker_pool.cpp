@@ -121,9 +121,10 @@ class WorkerPool final : public Toolchain {
     --busy_;
     most_ = busy_ + idle_.size();
     if (most_ > 0 || instead_) return;
-    instead_.emplace(open_in_process(options_.nvrtc));
-    tell_in_process(options_.log, refused);
+    instead_.emplace(tl::unexpected(Error{ErrorCode::out_of_memory, "", {}}));  // if what follows throws
     changed_.notify_all();
+    *instead_ = open_in_process(options_.nvrtc);
+    tell_in_process(options_.log, refused);
   }
 
   void end(Turn& turn) {
