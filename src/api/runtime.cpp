@@ -48,7 +48,9 @@ nv::ICudaEngine* Runtime::load_file(const char* path) noexcept {
                  [&]() -> Result<nv::ICudaEngine*> {
                    if (!path) return fail(ErrorCode::invalid_argument, "the path is null");
                    LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-                   return CudaEngine::load(core_, file->bytes(), file);
+                   Result<nv::ICudaEngine*> engine = CudaEngine::load(core_, file->bytes(), file);
+                   if (!engine) return fail(with_context(std::move(engine).error(), fmt::format("'{}'", path)));
+                   return engine;
                  });
 }
 

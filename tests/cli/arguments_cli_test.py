@@ -77,6 +77,7 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "fold_constants, simplify_shapes", "build", self.model, "-o", engine, "--skipPass=fold")
         self.refused(2, "say +NAME or -NAME", "build", self.model, "-o", engine, "--tacticSources=CUDNN")
         self.refused(2, "--loadInputs=x:FILE", "run", self.model)
+        self.refused(2, "no input 'z'; the inputs: x (float32 2x3)", "run", self.model, "--loadInputs=z:z.npy")
         self.refused(2, "not a folder", "conformance", self.folder / "nowhere")
         self.assertFalse(engine.exists())
 
@@ -104,7 +105,9 @@ class CommandLine(unittest.TestCase):
         (self.folder / "bad.onnx").write_bytes(b"\xff" * 100)
         self.refused(1, "LATHE-", "build", self.folder / "bad.onnx", "-o", self.folder / "e")
         (self.folder / "bad.engine").write_bytes(b"not an engine")
-        self.refused(1, "LATHE-", "inspect", self.folder / "bad.engine")
+        self.refused(1, f"'{self.folder / 'bad.engine'}'", "inspect", self.folder / "bad.engine")
+        self.refused(1, "folder cannot be written to", "build", self.model, "-o", self.folder / "none/model.engine")
+        self.refused(1, "is a folder", "build", self.model, "-o", self.folder)
         engine = self.folder / "cut.engine"
         self.assertEqual(lathe("build", self.model, "-o", engine).returncode, 0)
         engine.write_bytes(engine.read_bytes()[:-100])

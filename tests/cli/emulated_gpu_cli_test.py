@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 LATHE = BUILD / "bin/lathe"
-SHARE, PARTS = 17, 6  # of the cases, so many tests
+SHARE, PARTS = 17, 3  # of the cases, so many tests
 
 
 def squeeze_excitation(path, residual, channels=24, squeezed=6):

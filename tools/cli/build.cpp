@@ -11,6 +11,7 @@ int build(const BuildCommand& command) {
   ConsoleLogger logger(command.settings.least_severity());
   BuildRequest request{&command.settings, {}, true, nullptr};
   request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
+  check_writable(command.output);  // rather than when an hour of measuring is over
   const auto start = Clock::now();
   const Plan plan = build_plan(command.model, request, logger);
   write_file(command.output, text_of(*plan));

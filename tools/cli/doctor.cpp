@@ -92,11 +92,14 @@ int doctor(const DoctorCommand& command) {
                device["product"].get<std::string>(), device["compute_capability"].get<std::string>(),
                device["multiprocessors"].dump(), human_bytes(device["memory_bytes"].get<double>()));
   fmt::print("targets  {}\n\n", json["targets"].dump());
-  std::vector<std::vector<std::string>> rows = {{"check", "", "found", "what to do"}};
-  for (const Json& entry : json["checks"])
-    rows.push_back({entry["name"].get<std::string>(), entry["ok"].get<bool>() ? "good" : "LOOK",
-                    entry.value("detail", ""), entry.value("remedy", "")});
-  fmt::print("{}", table(rows));
+  std::vector<std::vector<std::string>> rows = {{"check", "", "found"}};
+  std::string remedies;  // sentences: they have no place in a table
+  for (const Json& entry : json["checks"]) {
+    const bool good = entry["ok"].get<bool>();
+    rows.push_back({entry["name"].get<std::string>(), good ? "good" : "LOOK", entry.value("detail", "")});
+    if (!good) remedies += fmt::format("\n{}: {}\n", entry["name"].get<std::string>(), entry.value("remedy", ""));
+  }
+  fmt::print("{}{}", table(rows), remedies);
   if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");
   return json["checks"][0]["ok"].get<bool>() ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "NvOnnxParser.h"
@@ -121,6 +122,16 @@ void set_tactic_sources(nvinfer1::IBuilderConfig& config, std::string_view text)
     sources = part[0] == '+' ? sources | bit : sources & ~bit;
   }
   if (!config.setTacticSources(sources)) throw UsageError(lastError());
+}
+
+void check_input(const Session& session, const std::vector<std::string>& names, const std::string& wanted) {
+  if (std::find(names.begin(), names.end(), wanted) != names.end()) return;
+  std::string known;
+  for (const std::string& name : names) {
+    const Expected input = session.expected(name);
+    known += fmt::format("{}{} ({} {})", known.empty() ? "" : ", ", name, type_name(input.type), to_text(input.dims));
+  }
+  throw UsageError(fmt::format("there is no input '{}'; the inputs: {}", wanted, known.empty() ? "none" : known));
 }
 
 }  // namespace
@@ -253,12 +264,12 @@ std::vector<HostTensor> Inference::outputs() const {
 
 std::vector<HostTensor> gather_inputs(Session& session, const std::map<std::string, std::string>& files,
                                       const ShapeMap& shapes, bool generate) {
+  const std::vector<std::string> names = session.names(TensorIOMode::kINPUT);
+  for (const auto& entry : files) check_input(session, names, entry.first);
+  for (const auto& entry : shapes) check_input(session, names, entry.first);
   std::vector<HostTensor> tensors;
-  std::string known;
-  for (const std::string& name : session.names(TensorIOMode::kINPUT)) {
+  for (const std::string& name : names) {
     Expected expected = session.expected(name);
-    known +=
-        fmt::format("{}{} ({} {})", known.empty() ? "" : ", ", name, type_name(expected.type), to_text(expected.dims));
     if (const auto file = files.find(name); file != files.end()) {
       tensors.push_back(read_tensor_file(file->second, expected));
       continue;
@@ -273,13 +284,6 @@ std::vector<HostTensor> gather_inputs(Session& session, const std::map<std::stri
     }
     tensors.push_back(make_input(name, expected.type, expected.dims, tensors.size() + 1));
   }
-  const auto check = [&](const std::string& name) {
-    for (const HostTensor& tensor : tensors)
-      if (tensor.name == name) return;
-    throw UsageError(fmt::format("there is no input '{}'; the inputs: {}", name, known.empty() ? "none" : known));
-  };
-  for (const auto& entry : files) check(entry.first);
-  for (const auto& entry : shapes) check(entry.first);
   return tensors;
 }
 

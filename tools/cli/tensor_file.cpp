@@ -2,10 +2,12 @@
 #include "tensor_file.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "failure.h"
@@ -79,6 +81,15 @@ std::string read_file(const std::string& path) {
   while (const size_t count = std::fread(buffer, 1, sizeof(buffer), file.get())) bytes.append(buffer, count);
   if (std::ferror(file.get())) throw Failure(fmt::format("{}: reading failed: {}", path, std::strerror(errno)));
   return bytes;
+}
+
+void check_writable(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Failure(fmt::format("{}: its folder cannot be written to: {}", path, std::strerror(errno)));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw Failure(path + " is a folder; name a file");
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

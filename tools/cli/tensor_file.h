@@ -22,6 +22,7 @@ HostTensor read_tensor_file(const std::string& path, const Expected& expected);
 // The whole file. Throws Failure.
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view bytes);
+void check_writable(const std::string& path);  // throws Failure where write_file() is going to
 
 HostTensor parse_npy(std::string_view bytes);
 std::string npy_bytes(const HostTensor& tensor);
