@@ -165,6 +165,22 @@ TEST_F(EnqueueTest, NeitherAllocatesNorWaits) {
   expect_results(4);
 }
 
+// From the first run on, whatever the shapes: memory came with the context.
+TEST_F(EnqueueTest, TakesNoMemoryForNewShapes) {
+  for (const int64_t rows : {1, 16, 4, 7, 16}) {
+    fill(rows, static_cast<float>(rows));
+    ASSERT_TRUE(context_->setInputShape("x", nv::Dims2(rows, kIn)));
+    const size_t before = fake_cuda_calls();
+    ASSERT_TRUE(enqueue()) << log_.text;
+    for (size_t i = before; i < fake_cuda_calls(); ++i) {
+      const std::string call = fake_cuda_call(i);
+      for (const char* forbidden : {"MemAlloc", "MemFree"})
+        EXPECT_EQ(call.find(forbidden), std::string::npos) << call << " for " << rows << " rows";
+    }
+    expect_results(rows);
+  }
+}
+
 // Before it is recorded, work is launched step by step, and allocates no more than that.
 TEST_F(EnqueueTest, LaunchesAllocateNothing) {
   run(4, 0);
