@@ -15,6 +15,11 @@ namespace {
 namespace nv = nvinfer1;
 using api::Reporter;
 
+const Reporter& silent() {
+  static const Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+  return reporter;
+}
+
 class TensorList final : public ITensorList {
  public:
   void add(std::string name, Tensor tensor) {
@@ -25,7 +30,12 @@ class TensorList final : public ITensorList {
   }
   int32_t size() const noexcept override { return static_cast<int32_t>(views_.size()); }
   const NamedTensor* get(int32_t index) const noexcept override {
-    return index >= 0 && index < size() ? &views_[static_cast<size_t>(index)] : nullptr;
+    return api::guarded(
+        silent(), "ITensorList::get", static_cast<const NamedTensor*>(nullptr), [&]() -> Result<const NamedTensor*> {
+          if (index < 0 || index >= size())
+            return fail(ErrorCode::invalid_argument, "there is no tensor {}: the list has {}", index, size());
+          return &views_[static_cast<size_t>(index)];
+        });
   }
 
  private:
@@ -60,8 +70,7 @@ Result<std::vector<Tensor>> arrange(const ir::Graph& graph, const NamedTensor* i
 }  // namespace
 
 ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs, bool allValues) noexcept {
-  static const Reporter reporter(static_cast<nv::ILogger*>(nullptr));
-  return api::guarded(reporter, "evaluate", static_cast<ITensorList*>(nullptr), [&]() -> Result<ITensorList*> {
+  return api::guarded(silent(), "evaluate", static_cast<ITensorList*>(nullptr), [&]() -> Result<ITensorList*> {
     LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
     if (nbInputs < 0 || (nbInputs > 0 && !inputs)) return fail(ErrorCode::invalid_argument, "inputs are null");
     LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));

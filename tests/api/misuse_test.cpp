@@ -311,6 +311,8 @@ TEST_F(MisuseTest, RuntimeAndEngine) {
   notes("plan", [&] { return lathe::planJson(nullptr, 3); });
   notes("plan", [&] { return lathe::planJson("abc", 3); });
   notes("evaluate", [&] { return lathe::evaluate(nullptr, nullptr, 0); });
+  notes("evaluate", [&] { return lathe::evaluate(kDigits.c_str(), nullptr, 3); });
+  notes("compare", [&] { return lathe::compareJson(*engine, kDigits.c_str(), nullptr, 3, nullptr); });
   lathe::setInspectionOnly(*runtime, true);
   const auto inspected = load(*plan);
   refuses("context", [&] { return inspected->createExecutionContext(); });
