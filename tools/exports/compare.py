@@ -96,7 +96,7 @@ def build_and_run(sets, case, tolerance, device, folder, arguments, limit):
 
 
 def compare(model, case, device, folder, arguments, limit):
-    """{verdict, error, message, seconds} of one export on one device."""
+    """{verdict, error, message, seconds} of one export on one device. An export that holds for no size is to be refused."""
     started = time.monotonic()
     tolerance = max(model.tolerance, HALF_TOLERANCE) if device.endswith("f16") else model.tolerance
     valid = [each for each in case["sets"] if each["valid"]]
@@ -107,7 +107,8 @@ def compare(model, case, device, folder, arguments, limit):
         except Failed as failed:
             if failed.args[0] != "refused" or len(valid) == len(case["sets"]):
                 raise
-            result["message"] = f"refused for all sizes, as {failed.args[1]}"
+            result["message"] = f"refused for all sizes: {failed.args[1]}"
+            result["verdict"] = "right" if valid else "not valid"
             errors = build_and_run(valid, case, tolerance, device, folder, arguments, limit) if valid else []
         result["error"] = max(errors, default=0.0)
     except Failed as failed:

@@ -152,7 +152,7 @@ class Referee:
     """ONNX Runtime's word on an export, where it is installed and takes the model."""
 
     def __init__(self, path):
-        self.session = None
+        self.session, self.refusal = None, ""
         if importlib.util.find_spec("onnxruntime") is None:
             return
         import onnxruntime
@@ -160,11 +160,14 @@ class Referee:
         options.log_severity_level, options.intra_op_num_threads = 4, 1
         try:
             self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception:  # it lacks an operator
-            pass
+        except Exception as error:
+            if "NOT_IMPLEMENTED" not in str(error):  # else it lacks an operator, which says nothing about the export
+                self.refusal = str(error).splitlines()[0][:300]
 
     def judge(self, arrays, expected):
         """What is to be expected: PyTorch's results, the export's own where it differs, None where it cannot run."""
+        if self.refusal:
+            return None, f"the export is not valid: {self.refusal}"
         if self.session is None:
             return expected, "not asked"
         try:

@@ -90,8 +90,8 @@ class PixelAttention(nn.Module):
 
     def forward(self, x):
         n, c, h, w = x.shape
-        q, k, v = self.to_qkv(self.norm(x).reshape(n, c, h * w).transpose(1, 2)).chunk(3, -1)
-        y = self.out(functional.scaled_dot_product_attention(q, k, v))
+        q, k, v = self.to_qkv(self.norm(x).reshape(n, c, h * w).transpose(1, 2)).unsqueeze(1).chunk(3, -1)
+        y = self.out(functional.scaled_dot_product_attention(q, k, v).squeeze(1))
         return x + y.transpose(1, 2).reshape(n, c, h, w)
 
 

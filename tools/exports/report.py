@@ -32,7 +32,8 @@ def complaints(cases):
 def summary(cases, devices):
     """One line for each device: how many are right, and the verdicts of the others."""
     for device in devices:
-        results = [result for case in cases for result in case["results"] if result["device"] == device]
+        results = [result for case in cases for result in case["results"]
+                   if result["device"] == device and result["verdict"] != "not valid"]
         if not results:
             continue
         right = sorted(result["error"] for result in results if result["verdict"] == "right")
