@@ -210,7 +210,7 @@ MODELS = [
           "first:f32[n,3,128,128] second:f32[n,3,128,128]", BATCHES),
     Model("ssdlite", torchvision("detection", "ssdlite320_mobilenet_v3_large", score_thresh=0.1, num_classes=7,
                                  topk_candidates=20, detections_per_img=10),
-          "image:f32[3,h,w]", "128,128 160,128 128,200"),
+          "image:f32[3,h,w]", "128,128 192,128 128,200"),
     Model("retinanet", torchvision("detection", "retinanet_resnet50_fpn", num_classes=7, min_size=128, max_size=192,
                                    score_thresh=0.0, topk_candidates=20, detections_per_img=10),
           "image:f32[3,h,w]", "128,128 160,128 128,180"),
