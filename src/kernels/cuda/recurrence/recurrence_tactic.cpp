@@ -76,15 +76,17 @@ struct Cut {
   }
   // Of a step, by what its parts cost one after the other.
   double cycles() const {
-    double cycles = team == 1 ? 500 : together ? 3500 + 8 * static_cast<double>(batch * hidden / threads) : 1500;
+    const int64_t taken = div_up(batch * hidden, threads);  // floats of state that a thread fetches
+    double cycles = team == 1 ? 500 : together ? 3500 + 8 * static_cast<double>(taken) : 1500;
     if (two_phases && team > 1) cycles *= 2;
     const auto schedulers = static_cast<double>(warps()) / 4;
     const auto groups = static_cast<double>(batch) / static_cast<double>(batch_group());
     for (const Rows& r : phases()) {
+      const int64_t times = r.per_warp / r.group;
       const auto elements = static_cast<double>(r.per_warp * pieces() * 4);
-      const double reads = static_cast<double>(pieces() * batch * (r.per_warp / r.group) * warps() * 4);
+      const double reads = static_cast<double>(pieces() * batch * times * warps() * 4);
       cycles += schedulers * elements * (static_cast<double>(batch) + (element_bytes == 2 ? 2 * groups : 0)) + reads;
-      cycles += schedulers * 70 * groups * static_cast<double>(r.per_warp / r.group);
+      cycles += schedulers * 70 * groups * static_cast<double>(times);
     }
     cycles += groups * static_cast<double>(elsewhere_bytes()) / (in_shared ? 128 : 30);
     return cycles + 200 * static_cast<double>(div_up(units() * batch, threads)) * schedulers;
