@@ -34,6 +34,10 @@ def random_inputs(session):
             for entry in session.get_inputs()}
 
 
+def loaded_inputs(text):
+    return {name: np.load(file) for name, _, file in (word.partition(":") for word in text.split(","))}
+
+
 def bind(session, inputs):
     """Bound inputs, and outputs that are allocated once."""
     binding = session.io_binding()
@@ -49,13 +53,14 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--inputs", help="name:file.npy,...; random ones, with open dimensions of 1, unless given")
     arguments = parser.parse_args()
 
     before_kb = status_kb("VmHWM")
     start = time.perf_counter()
     session = open_session(arguments.model, arguments.threads)
     loaded = time.perf_counter()
-    inputs = random_inputs(session)
+    inputs = loaded_inputs(arguments.inputs) if arguments.inputs else random_inputs(session)
     given = time.perf_counter()
     binding = bind(session, inputs)
     session.run_with_iobinding(binding)

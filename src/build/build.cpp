@@ -8,6 +8,7 @@
 #include "build/duplicate.h"
 #include "build/emitter.h"
 #include "build/profiles.h"
+#include "build/step_cost.h"
 #include "passes/pins.h"
 
 namespace lathe {
@@ -15,6 +16,23 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A quantised network on a target that multiplies floats: what becomes of it.
+void warn_of_quantization(const ir::Graph& graph, Log& log) {
+  int64_t weights = 0, bytes = 0, others = 0;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is(OpKind::dequantize)) continue;
+    const Tensor* constant = node->input(0)->constant();
+    (constant ? weights : others) += 1;
+    bytes += constant ? static_cast<int64_t>(constant->bytes()) : 0;
+  }
+  if (weights + others == 0) return;
+  log.print(Severity::warning,
+            "the network is quantised, but this target multiplies floats only: {} weights ({:.1f} MB) are dequantised "
+            "while building, and {} tensors are rounded to their levels in f32. Results are those of the levels; the "
+            "network that this one was quantised from is at least as fast here",
+            weights, static_cast<double>(bytes) / 1e6, others);
 }
 
 Result<> report_progress(const BuildOptions& options, std::string_view phase, double fraction) {
@@ -44,6 +62,8 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   auto built = std::make_unique<BuiltPlan>();
   LATHE_ASSIGN(built->plan.constraints, settle_shapes(graph, options));
 
+  if (options.optimize && !options.passes.integer_products)
+    warn_of_quantization(graph, options.log ? *options.log : null_log());
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
   if (options.optimize) {
@@ -74,6 +94,10 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   LATHE_TRY(emitter.finish());
   built->plan.target = options.target;
   built->plan.threads = static_cast<uint32_t>(options.tuner.threads);
+  if (!options.tactics.empty()) {
+    warn_of_evaluations(built->report, options.log ? *options.log : null_log());
+    built->plan.metadata.emplace_back(kEvaluatedShareKey, fmt::format("{:.4f}", evaluated_share(built->report)));
+  }
   built->report.seconds_tuning = tuner.seconds();
   built->report.tuned = tuner.measured();
   built->report.from_cache = tuner.from_cache();

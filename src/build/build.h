@@ -48,8 +48,10 @@ struct RegionReport {
   std::string name;
   std::string kind;  // "kernel", "pointwise", "copy", "eval"
   std::vector<std::string> origin;
-  std::string tactic;  // "conv: 6x64 kb512"
-  double microseconds = 0;
+  std::string tactic;                 // "conv: 6x64 kb512"
+  double microseconds = 0;            // measured, or 0
+  double estimated_microseconds = 0;  // roughly: for telling shares
+  std::string op;                     // of a plain evaluation
   std::vector<std::string> refusals;  // "gemm: input is not f32"
   std::vector<Choice::Finalist> candidates;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "build/emitter.h"
+#include "build/step_cost.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -49,8 +50,15 @@ Result<> Emitter::emit(const Region& region) {
 }
 
 void Emitter::add_step(plan::Step step, std::string kind, const Choice& choice) {
+  const auto dims_of = [&](const std::vector<TensorId>& tensors) {
+    std::vector<Dims> dims;
+    for (const TensorId id : tensors)
+      dims.push_back(id == plan::kNoTensor ? Dims{0} : at_optimum(plan_.tensors[id].dims));
+    return dims;
+  };
+  const double estimate = estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs));
   out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000,
-                                 choice.refusals, choice.finalists});
+                                 estimate, step.op, choice.refusals, choice.finalists});
   plan_.steps.push_back(std::move(step));
 }
 
@@ -102,7 +110,12 @@ Result<> Emitter::emit_kernel(const Region& region) {
     return {};
   }
   const size_t first = out_.report.regions.size();
-  for (Node* node : region.nodes) LATHE_TRY(emit_alone(*node));
+  if (std::optional<Region> epilogue = epilogue_alone(region)) {
+    LATHE_TRY(emit_alone(*region.root));
+    LATHE_TRY(emit_kernel(*epilogue));
+  } else {
+    for (Node* node : region.nodes) LATHE_TRY(emit_alone(*node));
+  }
   for (size_t i = first; i < out_.report.regions.size(); ++i)
     if (out_.report.regions[i].kind == "eval") out_.report.regions[i].refusals = choice.refusals;
   return {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/hash.h"
 
@@ -248,8 +249,32 @@ void Emitter::drop_unused_symbols() {
   plan_.profiles = std::move(profiles);
 }
 
+// Steps whose results nothing reads, such as the shapes that reshapes and expansions have as operands: their kernels
+// take sizes from the plan. What finds the size of a result stays, for the plan's symbols depend on it.
+void Emitter::drop_unread_steps() {
+  const auto storage = [&](TensorId id) { return std::pair(plan_.tensors[id].storage, plan_.tensors[id].index); };
+  std::set<std::pair<StorageKind, uint32_t>> read;
+  std::vector<plan::Step> steps;
+  std::vector<RegionReport> reports;
+  for (size_t i = plan_.steps.size(); i-- > 0;) {
+    plan::Step& step = plan_.steps[i];
+    const bool is_read = std::any_of(step.outputs.begin(), step.outputs.end(), [&](TensorId id) {
+      return id != plan::kNoTensor && (plan_.tensors[id].storage == StorageKind::binding ||
+                                       read.contains(storage(id)) || is_late(plan_.tensors[id].dims));
+    });
+    if (!is_read && step.counts.empty()) continue;
+    for (const TensorId id : step.inputs)
+      if (id != plan::kNoTensor) read.insert(storage(id));
+    steps.push_back(std::move(step));
+    reports.push_back(std::move(out_.report.regions[i]));
+  }
+  plan_.steps.assign(std::make_move_iterator(steps.rbegin()), std::make_move_iterator(steps.rend()));
+  out_.report.regions.assign(std::make_move_iterator(reports.rbegin()), std::make_move_iterator(reports.rend()));
+}
+
 // Lifetimes, symbols, shape inputs.
 Result<> Emitter::finish() {
+  drop_unread_steps();
   std::vector<bool> touched(plan_.buffers.size());
   for (uint32_t i = 0; i < plan_.steps.size(); ++i)
     for (const auto* list : {&plan_.steps[i].inputs, &plan_.steps[i].outputs})

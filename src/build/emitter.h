@@ -55,6 +55,7 @@ class Emitter {
   bool wants_channels_last(const Region& region) const;
   Shape pixel_dims(const ir::Value* x) const;
 
+  void drop_unread_steps();
   void drop_unused_symbols();
 
   // Problems

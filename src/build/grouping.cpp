@@ -274,6 +274,21 @@ Region without_last_absorbed(const Region& region) {
   return result;
 }
 
+std::optional<Region> epilogue_alone(const Region& kernel) {
+  if (kernel.kind != RegionKind::kernel || kernel.arrangement || kernel.program.is_identity() ||
+      !kernel.prologues.empty() || !kernel.readings.empty() || bias_of(*kernel.root))
+    return std::nullopt;
+  Region epilogue = region_of(RegionKind::pointwise, kernel.nodes.back());
+  epilogue.nodes.clear();
+  for (Node* node : kernel.nodes)
+    if (node != kernel.root) epilogue.nodes.push_back(node);
+  epilogue.outputs = kernel.outputs;
+  epilogue.program = kernel.program;
+  epilogue.operands = {kernel.root->output()};
+  epilogue.operands.insert(epilogue.operands.end(), kernel.operands.begin(), kernel.operands.end());
+  return epilogue;
+}
+
 Region region_alone(Node& node) {
   Region region = region_of(is_heavy(node) ? RegionKind::kernel : RegionKind::eval, &node);
   if (region.kind == RegionKind::kernel) {

@@ -87,6 +87,10 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
 // The kernel as it reads what the expression that it absorbed last has written.
 Region without_last_absorbed(const Region& region);
 
+// What a kernel computes after its root, as an expression that reads the root's result: for roots whose kernel has no
+// epilogue. Nothing when there is none, or when it belongs to the root.
+std::optional<Region> epilogue_alone(const Region& kernel);
+
 // A region of this node alone: a kernel when it is heavy (its bias, if any, is the program), else an evaluation.
 Region region_alone(ir::Node& node);
 

@@ -38,8 +38,21 @@ double tolerance(const Problem& problem) {
   return tolerance;
 }
 
+bool rounds(const Program& program) {
+  return std::any_of(program.code.begin(), program.code.end(),
+                     [](const Instruction& instruction) { return instruction.op == Opcode::round; });
+}
+
+// How many elements may be another number altogether: where the region rounds to levels, a sum that differs in its last
+// bits falls to the other side of a tie now and then. A wrong kernel errs in far more.
+int64_t exceptions(const Problem& problem, int64_t elements) {
+  bool any = rounds(problem.program);
+  for (const Problem::Prologue& prologue : problem.prologues) any |= rounds(prologue.program);
+  return any ? 1 + elements / 500 : 0;
+}
+
 // `levels`: integers may differ by that much where a float before their rounding differs in its last bits.
-bool agrees(const Tensor& got, const Tensor& expected, double tolerance, double levels) {
+bool agrees(const Tensor& got, const Tensor& expected, double tolerance, double levels, int64_t exceptions) {
   double largest = 0;
   for (int64_t i = 0; i < expected.volume(); ++i)
     if (std::isfinite(expected.as<float>()[i])) largest = std::max<double>(largest, std::fabs(expected.as<float>()[i]));
@@ -48,7 +61,7 @@ bool agrees(const Tensor& got, const Tensor& expected, double tolerance, double 
     const float have = got.as<float>()[i];
     if (std::isnan(want) && std::isnan(have)) continue;
     if (want == have) continue;
-    if (!(std::fabs(have - want) <= std::max(tolerance * largest, levels))) return false;
+    if (!(std::fabs(have - want) <= std::max(tolerance * largest, levels)) && exceptions-- == 0) return false;
   }
   return true;
 }
@@ -294,7 +307,8 @@ Result<> Tuner::check_candidate(const Candidate& candidate, const TrialData& dat
   LATHE_TRY(device.wait(*queue_));
   LATHE_ASSIGN(const Tensor got, data.gather_output(device, *queue_));
   const double levels = is_integer(data.problem().outputs[0].dtype) ? 1 : 0;
-  if (agrees(got, expected, tolerance(data.problem()), levels)) return {};
+  if (agrees(got, expected, tolerance(data.problem()), levels, exceptions(data.problem(), expected.volume())))
+    return {};
   return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
 }
 

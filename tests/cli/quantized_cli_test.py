@@ -102,7 +102,12 @@ class Quantized(unittest.TestCase):
         return self.checked("inspect", engine)
 
     def test_cpu_computes_in_floats(self):
-        self.assertNotIn(" i8 ", self.expect_result("cpu"))
+        shown = self.expect_result("cpu")
+        self.assertNotIn(" i8 ", shown)
+        self.assertIn("about 0.0 % of the time goes to plain evaluations", shown)
+
+    def test_cpu_says_that_weights_are_dequantised(self):
+        self.assertRegex(self.build().stderr, r"[0-9]+ weights \([0-9.]+ MB\) are dequantised while building")
 
     def test_gpu_computes_in_integers(self):
         steps = [line for line in self.expect_result("cuda").splitlines() if line[:4].strip().isdigit()]
