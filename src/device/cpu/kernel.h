@@ -40,14 +40,18 @@ class Kernel : public lathe::Kernel {
   }
   // Thread-safe and const; may not allocate, fail or throw.
   virtual void run(const Launch& launch) const = 0;
+  // The same for kernels whose operands may hold what they cannot work with, such as an index that lies outside.
+  virtual Result<> try_run(const Launch& launch) const {
+    run(launch);
+    return {};
+  }
 
   Result<size_t> prepare(const Operands& operands, int threads) const final {
     LATHE_TRY(check(operands.inputs, operands.outputs));
     return workspace_bytes(operands.inputs, operands.outputs, threads);
   }
   Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const final {
-    run({operands.inputs, operands.outputs, workspace, static_cast<CpuQueue&>(queue).pool()});
-    return {};
+    return try_run({operands.inputs, operands.outputs, workspace, static_cast<CpuQueue&>(queue).pool()});
   }
 };
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel `gather`: elements of a tensor that indices name, as ONNX's Gather and GatherElements.
+//   program  none
+//   params   {mode, axis}: 0 = gather: output[outer..., i..., inner...] = data[outer..., indices[i...], inner...],
+//   where
+//            the outer dimensions are those before the axis; 1 = elements: output[i...] = data[i...] with the axis's
+//            index replaced by indices[i...]
+//   inputs   0: data of any type; 1: indices of any integer type; both of any strides. Negative indices count from the
+//            end; others that lie outside are an error of the run.
+//   outputs  0: of data's type, any strides
+#pragma once
+
+#include "device/cpu/kernel.h"
+
+namespace lathe::cpu {
+
+enum class GatherMode : int64_t { gather = 0, elements = 1 };
+
+}  // namespace lathe::cpu
