@@ -5,11 +5,14 @@
 #include "api/builder.h"
 #include "api/builder_config.h"
 #include "api/cuda_engine.h"
+#include "api/debug_marks.h"
 #include "api/devices.h"
 #include "api/engine_inspector.h"
 #include "api/json.h"
 #include "api/layer_types.h"
+#include "api/memory_monitor.h"
 #include "api/network.h"
+#include "api/plan_keys.h"
 #include "lathe.h"
 #include "plan/arena.h"
 #include "plan/writer.h"
@@ -94,7 +97,15 @@ Json arena_bytes(const plan::Plan& plan) {
   return most;
 }
 
-std::string describe(const BuildReport& report, const plan::Plan& plan, double seconds) {
+Json describe(const MemoryMonitor& memory) {
+  Json phases = Json::array();
+  for (const MemoryMonitor::Phase& phase : memory.phases())
+    phases.push_back(
+        json_object({{"phase", phase.name}, {"resident_bytes", phase.resident}, {"peak_bytes", phase.peak}}));
+  return phases;
+}
+
+std::string describe(const BuildReport& report, const plan::Plan& plan, const MemoryMonitor& memory, double seconds) {
   Json passes = Json::array(), layers = Json::array();
   for (const PassReport& pass : report.passes)
     passes.push_back(
@@ -109,6 +120,7 @@ std::string describe(const BuildReport& report, const plan::Plan& plan, double s
                                  {"from_cache", report.from_cache},
                                  {"weights_bytes", report.weights_bytes},
                                  {"arena_bytes", arena_bytes(plan)},
+                                 {"memory", describe(memory)},
                                  {"passes", std::move(passes)},
                                  {"layers", std::move(layers)}});
   return json.indented();
@@ -129,6 +141,9 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   auto& definition = static_cast<NetworkDefinition&>(network);
   const auto& settings = static_cast<BuilderConfig&>(config);
   const auto start = std::chrono::steady_clock::now();
+  // Asked before the configuration's turn is taken: it answers one caller at a time.
+  const size_t most_workspace = config.getMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE);
+  const size_t most_shared = config.getMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
   LATHE_ASSIGN(const Exclusive::Turn turn, core_->use.take());
   LATHE_ASSIGN(const Exclusive::Turn network_turn, definition.use().take());
   LATHE_ASSIGN(const Exclusive::Turn config_turn, settings.use().take());
@@ -158,18 +173,31 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   options.tuner.log = options.log;
+  options.tuner.repeats = settings.getAvgTimingIterations();
+  options.tuner.most_finalists = static_cast<size_t>(std::max(0, settings.getMaxNbTactics()));
+  options.tuner.stream = settings.getProfileStream();
+  options.tuner.most_workspace = most_workspace;
+  options.tuner.most_shared = most_shared;
+  int64_t& shared = options.tuner.limits.shared_bytes;  // tactics choose configurations by it
+  shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), options.tuner.most_shared));
   if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
     if (const nv::ITimingCache* cache = settings.getTimingCache())
       options.tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
-  const auto progress = std::make_shared<ProgressAdapter>(settings.getProgressMonitor());
-  options.progress = [progress](std::string_view phase, double fraction) { return (*progress)(phase, fraction); };
+  ProgressAdapter progress(settings.getProgressMonitor());
+  MemoryMonitor memory(*options.log);
+  options.progress = [&](std::string_view phase, double fraction) {
+    if (settings.has(nv::BuilderFlag::kMONITOR_MEMORY)) memory.enter(phase);
+    return progress(phase, fraction);
+  };
 
-  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(definition.graph().clone(), options));
+  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(graph_with_debug_outputs(definition), options));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
+  if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");
+  note_for_runtime(definition, built->plan);
   built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  core_->last_report = describe(built->report, built->plan, seconds.count());
+  core_->last_report = describe(built->report, built->plan, memory, seconds.count());
   return plan::write_plan(built->plan);
 }
 

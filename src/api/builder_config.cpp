@@ -7,6 +7,8 @@
 
 namespace lathe::api {
 
+constexpr std::size_t kLeastShared = 48 << 10;  // what every architecture has, and kernels count on
+
 BuilderConfig::BuilderConfig(std::shared_ptr<BuilderCore> core) : core_(std::move(core)) { mImpl = this; }
 
 void BuilderConfig::reset() noexcept {
@@ -167,6 +169,9 @@ void BuilderConfig::setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t pool
   guarded(entry(), "IBuilderConfig::setMemoryPoolLimit", [&]() -> Result<> {
     const auto index = static_cast<size_t>(pool);
     if (index >= kPools) return fail(ErrorCode::invalid_argument, "memory pool {} does not exist", index);
+    if (pool == nv::MemoryPoolType::kTACTIC_SHARED_MEMORY && poolSize < kLeastShared)
+      return fail(ErrorCode::config_invalid, "{} bytes of shared memory; at least {} are needed", poolSize,
+                  kLeastShared);
     if (poolSize != SIZE_MAX) LATHE_TRY(notices_.consult(pool, log()));
     values_.pools[index] = poolSize;
     return {};

@@ -7,6 +7,7 @@
 #include "api/engine_inspector.h"
 #include "api/execution_context.h"
 #include "api/host_memory.h"
+#include "api/plan_keys.h"
 #include "device/cuda/convolution_call.h"
 #include "device/cuda/matmul_call.h"
 #include "kernels/cpu/open_device.h"
@@ -17,11 +18,27 @@ namespace {
 
 constexpr const char* kRowMajor = "Row-major linear format";
 
+// The bindings that are there for debug listeners alone: the last ones, each of them an output.
+Result<size_t> count_hidden(const plan::Plan& plan) {
+  size_t count = 0;
+  for (auto binding = plan.bindings.rbegin(); binding != plan.bindings.rend(); ++binding, ++count) {
+    const std::string* role = find_key(plan, kDebugTensorKey, binding->name);
+    if (!role || *role != kIsHidden) break;
+    if (binding->is_input) return fail(ErrorCode::plan_malformed, "debug tensor '{}' is an input", binding->name);
+  }
+  return count;
+}
+
 int64_t pick(const plan::SymbolProfile& range, size_t select) {
   return select == 0 ? range.min : select == 1 ? range.opt : range.max;
 }
 
 }  // namespace
+
+int EngineCore::find_io(const char* name) const {
+  const int index = name ? engine->find_binding(name) : -1;
+  return index < static_cast<int>(num_io()) ? index : -1;
+}
 
 std::vector<std::array<std::vector<int64_t>, 3>> EngineCore::profile_values(size_t profile) const {
   std::vector<std::array<std::vector<int64_t>, 3>> values(plan().bindings.size());
@@ -55,6 +72,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
     owner = std::move(copy);
   }
   LATHE_ASSIGN(core->engine, Engine::load(bytes, std::move(owner), options));
+  LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
   core->runtime = std::move(runtime);
   nv::ICudaEngine* engine = new CudaEngine(core);
   core->facade = engine;
@@ -72,7 +90,7 @@ CudaEngine::~CudaEngine() noexcept {
 }
 
 Result<size_t> CudaEngine::index_of(const char* name) const {
-  const int index = name ? core_->engine->find_binding(name) : -1;
+  const int index = core_->find_io(name);
   if (index >= 0) return static_cast<size_t>(index);
   return fail(ErrorCode::binding_invalid, "the engine has no input or output '{}'", name ? name : "(null)");
 }
@@ -218,7 +236,7 @@ int32_t CudaEngine::getTensorVectorizedDimV2(const char* tensorName, int32_t pro
 nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileIndex,
                                      nv::OptProfileSelector select) const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::getProfileShape", invalid_dims(), [&]() -> Result<nv::Dims> {
-    const int i = tensorName ? core_->engine->find_binding(tensorName) : -1;
+    const int i = core_->find_io(tensorName);
     if (i < 0 || !core_->binding(i).is_input)
       return fail(ErrorCode::binding_invalid, "the engine has no input '{}'", tensorName ? tensorName : "(null)");
     LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
@@ -264,6 +282,7 @@ bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
 }
 
 bool CudaEngine::isDebugTensor(const char* name) const noexcept {
+  if (name && find_key(core_->plan(), kDebugTensorKey, name)) return true;
   find("ICudaEngine::isDebugTensor", name);
   return false;
 }

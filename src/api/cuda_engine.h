@@ -21,7 +21,11 @@ struct EngineCore {
   // Shape inputs' values in each profile, by binding and selector, for getProfileTensorValuesV2.
   std::vector<std::array<std::vector<int64_t>, 3>> profile_values(size_t profile) const;
   const plan::Plan& plan() const { return engine->plan(); }
+  // Bindings that the application sees; debug tensors that are no outputs come behind them.
+  size_t num_io() const { return plan().bindings.size() - num_hidden; }
+  size_t num_hidden = 0;
   const plan::Binding& binding(int i) const { return plan().bindings[static_cast<size_t>(i)]; }
+  int find_io(const char* name) const;  // the binding's index; -1 = none
   const plan::Tensor& tensor(int i) const { return plan().tensors[binding(i).tensor]; }
 };
 
@@ -62,7 +66,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   int32_t getTensorVectorizedDim(const char* tensorName) const noexcept override;
   nv::Dims getProfileShape(const char* tensorName, int32_t profileIndex,
                            nv::OptProfileSelector select) const noexcept override;
-  int32_t getNbIOTensors() const noexcept override { return static_cast<int32_t>(core_->plan().bindings.size()); }
+  int32_t getNbIOTensors() const noexcept override { return static_cast<int32_t>(core_->num_io()); }
   const char* getIOTensorName(int32_t index) const noexcept override;
   nv::HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept override {
     return nv::HardwareCompatibilityLevel::kNONE;

@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/engine_inspector.h"
 
-#include "api/json.h"
+#include "api/execution_context.h"
+#include "api/plan_keys.h"
 
 namespace lathe::api {
 namespace {
 
-Json describe(const plan::Plan& plan, plan::TensorId id) {
-  if (id == plan::kNoTensor) return nullptr;
-  const plan::Tensor& tensor = plan.tensors[id];
-  Json dims = Json::array();
-  for (const Expr& dim : tensor.dims) dims.push_back(dim.as_constant().value_or(-1));
-  return json_object({{"Name", tensor.name},
-                      {"Location", plan.target.starts_with("cpu") ? "Host" : "Device"},
-                      {"Dimensions", std::move(dims)},
-                      {"Format/Datatype", std::string(name_of(tensor.dtype))}});
-}
-
-Json describe(const plan::Plan& plan, const plan::Step& step) {
-  Json inputs = Json::array(), outputs = Json::array();
-  for (plan::TensorId id : step.inputs) inputs.push_back(describe(plan, id));
-  for (plan::TensorId id : step.outputs) outputs.push_back(describe(plan, id));
-  return json_object({{"Name", step.name},
-                      {"LayerType", step.kernel == "eval" ? step.op : step.kernel},
-                      {"Inputs", std::move(inputs)},
-                      {"Outputs", std::move(outputs)},
-                      {"TacticName", step.tactic},
-                      {"Origin", step.origin},
-                      {"Program", step.program},
-                      {"Milliseconds", step.milliseconds},
-                      {"Metadata", ""}});
-}
-
-Json layer(const plan::Plan& plan, const plan::Step& step) {
-  if (verbosity_of(plan) == nv::ProfilingVerbosity::kDETAILED) return describe(plan, step);
-  return step.name;
+// What setMetadata() said of the layers that became this step.
+std::string metadata_of(const plan::Plan& plan, const plan::Step& step) {
+  constexpr const char* kSeparator = "\x1e";  // the record separator, as in TensorRT
+  std::string text;
+  for (const std::string& layer : step.origin)
+    if (const std::string* metadata = find_key(plan, kLayerMetadataKey, layer))
+      text += (text.empty() ? "" : kSeparator) + *metadata;
+  return text;
 }
 
 Result<> check_format(nv::LayerInformationFormat format) {
@@ -61,18 +41,51 @@ const char* name_of(nv::ProfilingVerbosity verbosity) {
 }
 
 nv::ProfilingVerbosity verbosity_of(const plan::Plan& plan) {
-  for (const auto& [key, value] : plan.metadata) {
-    if (key != kVerbosityKey) continue;
-    for (const auto verbosity : {nv::ProfilingVerbosity::kNONE, nv::ProfilingVerbosity::kDETAILED})
-      if (value == name_of(verbosity)) return verbosity;
-  }
+  const std::string* value = find_key(plan, kVerbosityKey);
+  for (const auto verbosity : {nv::ProfilingVerbosity::kNONE, nv::ProfilingVerbosity::kDETAILED})
+    if (value && *value == name_of(verbosity)) return verbosity;
   return nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
 }
 
+Json EngineInspector::describe(plan::TensorId id) const {
+  if (id == plan::kNoTensor) return nullptr;
+  const plan::Plan& plan = core_->plan();
+  const plan::Tensor& tensor = plan.tensors[id];
+  Dims shown;
+  if (context_) shown = static_cast<const ExecutionContext&>(*context_).inner().tensor_dims(id);
+  Json dims = Json::array();
+  for (size_t d = 0; d < tensor.dims.size(); ++d)
+    dims.push_back(shown.empty() ? tensor.dims[d].as_constant().value_or(-1) : shown[d]);
+  return json_object({{"Name", tensor.name},
+                      {"Location", plan.target.starts_with("cpu") ? "Host" : "Device"},
+                      {"Dimensions", std::move(dims)},
+                      {"Format/Datatype", std::string(name_of(tensor.dtype))}});
+}
+
+Json EngineInspector::describe(const plan::Step& step) const {
+  Json inputs = Json::array(), outputs = Json::array();
+  for (plan::TensorId id : step.inputs) inputs.push_back(describe(id));
+  for (plan::TensorId id : step.outputs) outputs.push_back(describe(id));
+  return json_object({{"Name", step.name},
+                      {"LayerType", step.kernel == "eval" ? step.op : step.kernel},
+                      {"Inputs", std::move(inputs)},
+                      {"Outputs", std::move(outputs)},
+                      {"TacticName", step.tactic},
+                      {"Origin", step.origin},
+                      {"Program", step.program},
+                      {"Milliseconds", step.milliseconds},
+                      {"Metadata", metadata_of(core_->plan(), step)}});
+}
+
+Json EngineInspector::layer(const plan::Step& step) const {
+  if (verbosity_of(core_->plan()) == nv::ProfilingVerbosity::kDETAILED) return describe(step);
+  return step.name;
+}
+
 bool EngineInspector::setExecutionContext(const nv::IExecutionContext* context) noexcept {
-  constexpr auto kId = SettingId::IEngineInspector_setExecutionContext;
-  return guarded(reporter_, setting_of(kId).name, [&]() -> Result<> {
-    if (context) LATHE_TRY(notices_.consult(kId, reporter_.log()));
+  return guarded({reporter_, use_}, "IEngineInspector::setExecutionContext", [&]() -> Result<> {
+    if (context && &static_cast<const ExecutionContext&>(*context).core() != core_.get())
+      return fail(ErrorCode::invalid_argument, "the context is of another engine");
     context_ = context;
     return {};
   });
@@ -87,7 +100,7 @@ const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerIn
                   plan.steps.size());
     const plan::Step& step = plan.steps[static_cast<size_t>(layerIndex)];
     if (verbosity_of(plan) == nv::ProfilingVerbosity::kNONE) return "";
-    text_ = format == nv::LayerInformationFormat::kJSON ? layer(plan, step).indented() : one_line(plan, step);
+    text_ = format == nv::LayerInformationFormat::kJSON ? layer(step).indented() : one_line(plan, step);
     return text_.c_str();
   });
 }
@@ -100,15 +113,15 @@ const char* EngineInspector::getEngineInformation(nv::LayerInformationFormat for
     if (format == nv::LayerInformationFormat::kJSON) {
       Json layers = Json::array(), bindings = Json::array();
       if (shown)
-        for (const plan::Step& step : plan.steps) layers.push_back(layer(plan, step));
-      for (const plan::Binding& binding : plan.bindings) bindings.push_back(binding.name);
+        for (const plan::Step& step : plan.steps) layers.push_back(layer(step));
+      for (size_t i = 0; i < core_->num_io(); ++i) bindings.push_back(plan.bindings[i].name);
       text_ = json_object({{"Layers", std::move(layers)}, {"Bindings", std::move(bindings)}}).indented();
     } else {
       text_ = "Layers:\n";
       if (shown)
         for (const plan::Step& step : plan.steps) text_ += one_line(plan, step);
       text_ += "\nBindings:\n";
-      for (const plan::Binding& binding : plan.bindings) text_ += binding.name + "\n";
+      for (size_t i = 0; i < core_->num_io(); ++i) text_ += plan.bindings[i].name + "\n";
     }
     return text_.c_str();
   });

@@ -5,13 +5,12 @@
 #include <string>
 
 #include "api/cuda_engine.h"
+#include "api/json.h"
 
 namespace lathe::api {
 
 // The verbosity that the plan was built with.
 nv::ProfilingVerbosity verbosity_of(const plan::Plan& plan);
-// Key of the plan's metadata, and its value for a verbosity.
-inline constexpr const char* kVerbosityKey = "lathe.profiling_verbosity";
 const char* name_of(nv::ProfilingVerbosity verbosity);
 
 class EngineInspector final : public nv::IEngineInspector, public nv::apiv::VEngineInspector {
@@ -34,7 +33,11 @@ class EngineInspector final : public nv::IEngineInspector, public nv::apiv::VEng
   std::shared_ptr<EngineCore> core_;
   Reporter reporter_;
   mutable Exclusive use_{"inspector"};
-  SettingNotices notices_;
+  // The dims under the context's shapes where there is a context and they are set.
+  Json describe(plan::TensorId id) const;
+  Json describe(const plan::Step& step) const;
+  Json layer(const plan::Step& step) const;
+
   const nv::IExecutionContext* context_ = nullptr;
   mutable std::string text_;  // of the last answer
 };

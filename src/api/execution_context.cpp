@@ -5,6 +5,8 @@
 
 #include "api/devices.h"
 #include "api/engine_inspector.h"
+#include "api/plan_keys.h"
+#include "device/cuda/cuda_device.h"
 
 namespace lathe::api {
 namespace {
@@ -41,13 +43,15 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   }
   LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));
   LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy));
-  made->allocators_.resize(made->core_->plan().bindings.size());
+  made->context_->waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
+  made->debug_ = std::make_unique<DebugTensors>(*made->core_, *made->context_);
+  made->allocators_.resize(made->core_->num_io());
   made->engine_stand_in_ = std::make_unique<CudaEngine>(made->core_);
   return made.release();
 }
 
 Result<size_t> ExecutionContext::find(const char* name, Role role) const {
-  const int index = name ? core_->engine->find_binding(name) : -1;
+  const int index = core_->find_io(name);
   if (index < 0) return fail(ErrorCode::binding_invalid, "the engine has no tensor '{}'", name ? name : "(null)");
   if (role != Role::any && core_->binding(index).is_input != (role == Role::input))
     return fail(ErrorCode::binding_invalid, "tensor '{}' is not an {}", name, role == Role::input ? "input" : "output");
@@ -260,6 +264,7 @@ Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
   times_.clear();
   stream_ = stream;
   LATHE_TRY(wait ? context_->run() : context_->enqueue(stream));
+  LATHE_TRY(debug_->deliver(stream));
   if (profiler_ && emits_profile_)
     for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
   return {};
@@ -299,9 +304,7 @@ bool ExecutionContext::reportToProfiler() const noexcept {
 }
 
 bool ExecutionContext::getDebugState(const char* name) const noexcept {
-  return guarded(looking(), "IExecutionContext::getDebugState", false, [&]() -> Result<bool> {
-    return fail(ErrorCode::binding_invalid, "'{}' is not a debug tensor of this engine", name ? name : "(null)");
-  });
+  return guarded(looking(), "IExecutionContext::getDebugState", false, [&] { return debug_->is_on(name); });
 }
 
 // Changes what settings.def lets change.
@@ -314,11 +317,15 @@ bool ExecutionContext::put(SettingId id, bool is_default, const std::function<vo
 }
 
 void ExecutionContext::setDebugSync(bool sync) noexcept {
-  put(SettingId::IExecutionContext_setDebugSync, !sync, [&] { debug_sync_ = sync; });
+  put(SettingId::IExecutionContext_setDebugSync, !sync, [&] { context_->waits_after_steps = sync; });
 }
 
 bool ExecutionContext::setInputConsumedEvent(cudaEvent_t event) noexcept {
-  return put(SettingId::IExecutionContext_setInputConsumedEvent, !event, [&] { consumed_ = event; });
+  return put(SettingId::IExecutionContext_setInputConsumedEvent, !event, [&] {
+    consumed_ = event;
+    context_->inputs_read = nullptr;
+    if (event) context_->inputs_read = [event](Queue& queue) { return cuda::record_event(queue, event); };
+  });
 }
 
 void ExecutionContext::setPersistentCacheLimit(size_t size) noexcept {
@@ -345,18 +352,15 @@ bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexce
 }
 
 bool ExecutionContext::setDebugListener(nv::IDebugListener* listener) noexcept {
-  return put(SettingId::IExecutionContext_setDebugListener, !listener, [&] { listener_ = listener; });
+  return put(SettingId::IExecutionContext_setDebugListener, !listener, [&] { debug_->listener = listener; });
 }
 
-bool ExecutionContext::setTensorDebugState(const char* name, bool) noexcept {
-  return guarded(changing(), "IExecutionContext::setTensorDebugState", [&]() -> Result<> {
-    LATHE_TRY(consult(SettingId::IExecutionContext_setTensorDebugState));
-    return fail(ErrorCode::binding_invalid, "'{}' is not a debug tensor of this engine", name ? name : "(null)");
-  });
+bool ExecutionContext::setTensorDebugState(const char* name, bool flag) noexcept {
+  return guarded(changing(), "IExecutionContext::setTensorDebugState", [&] { return debug_->turn(name, flag); });
 }
 
 bool ExecutionContext::setAllTensorsDebugState(bool flag) noexcept {
-  return put(SettingId::IExecutionContext_setAllTensorsDebugState, !flag, [] {});
+  return put(SettingId::IExecutionContext_setAllTensorsDebugState, !flag, [&] { debug_->turn_all(flag); });
 }
 
 bool ExecutionContext::setUnfusedTensorsDebugState(bool flag) noexcept {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/cuda_engine.h"
+#include "api/debug_tensors.h"
 #include "runtime/context.h"
 
 namespace lathe::api {
@@ -18,10 +19,12 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   ~ExecutionContext() noexcept override = default;
 
   Context& inner() { return *context_; }
+  const Context& inner() const { return *context_; }
+  const EngineCore& core() const { return *core_; }
 
   nv::IExecutionContext* getPImpl() noexcept override { return this; }
   void setDebugSync(bool sync) noexcept override;
-  bool getDebugSync() const noexcept override { return debug_sync_; }
+  bool getDebugSync() const noexcept override { return context_->waits_after_steps; }
   void setProfiler(nv::IProfiler* profiler) noexcept override;
   nv::IProfiler* getProfiler() const noexcept override { return profiler_; }
   const nv::ICudaEngine& getEngine() const noexcept override;
@@ -60,7 +63,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   nv::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
   void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept override;
   bool setDebugListener(nv::IDebugListener* listener) noexcept override;
-  nv::IDebugListener* getDebugListener() noexcept override { return listener_; }
+  nv::IDebugListener* getDebugListener() noexcept override { return debug_->listener; }
   bool setTensorDebugState(const char* name, bool flag) noexcept override;
   bool getDebugState(const char* name) const noexcept override;
   bool setAllTensorsDebugState(bool flag) noexcept override;
@@ -94,6 +97,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   mutable Exclusive use_{"context"};
   SettingNotices notices_;
   std::unique_ptr<Context> context_;
+  std::unique_ptr<DebugTensors> debug_;  // uses the context
   std::string name_;
   std::vector<nv::IOutputAllocator*> allocators_;  // by binding
   nv::ExecutionContextAllocationStrategy strategy_ = nv::ExecutionContextAllocationStrategy::kSTATIC;
@@ -101,12 +105,10 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   nv::IProfiler* profiler_ = nullptr;
   std::vector<std::pair<const plan::Step*, float>> times_;  // of the last run
   nv::IGpuAllocator* storage_allocator_ = nullptr;
-  nv::IDebugListener* listener_ = nullptr;
   cudaEvent_t consumed_ = nullptr;
   cudaStream_t stream_ = nullptr;  // of the run in progress
   size_t cache_limit_ = 0;
   nv::ProfilingVerbosity nvtx_ = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
-  bool debug_sync_ = false;
   bool emits_profile_ = true;
   std::unique_ptr<nv::ICudaEngine> engine_stand_in_;  // for getEngine() once the engine is gone
 };

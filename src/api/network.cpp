@@ -272,6 +272,9 @@ bool NetworkDefinition::areWeightsMarkedRefittable(const char* name) const noexc
 bool NetworkDefinition::markDebug(nv::ITensor& tensor) noexcept {
   return guarded(entry(), "INetworkDefinition::markDebug", [&]() -> Result<> {
     LATHE_ASSIGN(TensorView * view, own(&tensor));
+    if (view->isNetworkInput())
+      return fail(ErrorCode::invalid_argument, "network input '{}' cannot be a debug tensor: its content is yours",
+                  view->name());
     LATHE_TRY(consult(SettingId::INetworkDefinition_markDebug));
     view->set_debug(true);
     return {};

@@ -35,6 +35,20 @@ void warn_of_quantization(const ir::Graph& graph, Log& log) {
             weights, static_cast<double>(bytes) / 1e6, others);
 }
 
+// Of each symbol over all profiles; where there is no largest value, what is tuned for.
+std::vector<int64_t> largest_of(const std::vector<plan::Profile>& profiles) {
+  std::vector<int64_t> largest;
+  for (size_t id = 0; id < profiles[0].symbols.size(); ++id) {
+    int64_t most = 0;
+    for (const plan::Profile& profile : profiles) {
+      const plan::SymbolProfile& range = profile.symbols[id];
+      most = std::max(most, range.max == Range::kUnbounded ? range.opt : range.max);
+    }
+    largest.push_back(most);
+  }
+  return largest;
+}
+
 Result<> report_progress(const BuildOptions& options, std::string_view phase, double fraction) {
   if (options.progress && !options.progress(phase, fraction))
     return fail(ErrorCode::cancelled, "the build was cancelled during {}", phase);
@@ -80,7 +94,9 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   std::vector<Region> regions = group_regions(
       graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types, options.fuse_movement});
   const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel, options.fuse_movement);
-  Tuner tuner(options.tuner);
+  TunerOptions tuning = options.tuner;
+  tuning.largest = largest_of(profiles);
+  Tuner tuner(tuning);
   if (options.tuner.compiler) LATHE_TRY(decide_all(graph, placement, regions, profiles, tuner, options));
   Emitter emitter(graph, placement, profiles, tuner, options, *built);
   LATHE_TRY(emitter.emit_inputs());

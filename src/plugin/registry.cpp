@@ -92,7 +92,8 @@ Result<nv::IPluginRegistry::PluginLibraryHandle> Registry::load(const char* path
     return fail(ErrorCode::invalid_argument,
                 "'{}' is no plugin library: it has neither getCreators nor getPluginCreators", path);
   }
-  for (nv::IPluginCreatorInterface* creator : library.creators) (void)add(*creator, "");  // the first of a name stays
+  // Those whose names are taken belong to somebody else, or to an earlier load of the same library.
+  std::erase_if(library.creators, [&](nv::IPluginCreatorInterface* creator) { return !add(*creator, ""); });
   const std::lock_guard lock(mutex_);
   libraries_.push_back(std::move(library));
   return handle;
@@ -105,8 +106,12 @@ void Registry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
       const auto it =
           std::find_if(libraries_.begin(), libraries_.end(), [&](const Library& l) { return l.handle == handle; });
       if (it == libraries_.end()) return fail(ErrorCode::invalid_argument, "the handle is of no library loaded here");
-      const std::vector<nv::IPluginCreatorInterface*> creators = std::move(it->creators);
+      std::vector<nv::IPluginCreatorInterface*> creators = std::move(it->creators);
       libraries_.erase(it);
+      // While the library is loaded once more, its creators stay.
+      const auto again =
+          std::find_if(libraries_.begin(), libraries_.end(), [&](const Library& l) { return l.handle == handle; });
+      if (again != libraries_.end()) again->creators.swap(creators);
       std::erase_if(creators_, [&](const auto& entry) {
         return std::find(creators.begin(), creators.end(), entry.second) != creators.end();
       });

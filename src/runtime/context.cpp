@@ -19,6 +19,13 @@ bool all_symbols(const Constraint& constraint, const Predicate& predicate) {
   return std::all_of(used.begin(), used.end(), predicate);
 }
 
+bool reads_input(const plan::Plan& plan, const plan::Step& step) {
+  return std::any_of(step.inputs.begin(), step.inputs.end(), [&](plan::TensorId id) {
+    return id != plan::kNoTensor && plan.tensors[id].storage == plan::StorageKind::binding &&
+           plan.bindings[plan.tensors[id].index].is_input;
+  });
+}
+
 std::string dims_text(std::span<const int64_t> dims) { return to_string(to_shape(dims)); }
 
 }  // namespace
@@ -57,6 +64,7 @@ Context::Context(std::shared_ptr<const Engine> engine, MemoryPolicy policy)
     steps_[i].inputs.resize(plan_.steps[i].inputs.size());
     steps_[i].outputs.resize(plan_.steps[i].outputs.size());
     steps_[i].late = engine_->is_late(plan_.steps[i]);
+    if (reads_input(plan_, plan_.steps[i])) readers_end_ = i + 1;
   }
   for (uint32_t i = 0; i < plan_.constraints.size(); ++i) {
     const bool early = all_symbols(plan_.constraints[i],
@@ -141,6 +149,13 @@ int64_t Context::dim(size_t i, size_t d) const {
 Dims Context::dims(size_t i) const {
   Dims dims(plan_.tensors[plan_.bindings[i].tensor].dims.size());
   for (size_t d = 0; d < dims.size(); ++d) dims[d] = dim(i, d);
+  return dims;
+}
+
+Dims Context::tensor_dims(plan::TensorId id) const {
+  Dims dims;
+  if (!prepared_) return dims;
+  for (const Expr& dim : plan_.tensors[id].dims) dims.push_back(dim.evaluate(symbols_).value_or(-1));
   return dims;
 }
 

@@ -43,7 +43,8 @@ class Context {
   std::vector<std::string> missing_shapes() const;
   // Current dims of binding `i`; -1 for what is not known (yet).
   Dims dims(size_t i) const;
-  size_t bytes(size_t i) const;  // of its tensor under the current shapes; 0 when unknown
+  Dims tensor_dims(plan::TensorId id) const;  // of any tensor; empty while the shapes are not set
+  size_t bytes(size_t i) const;               // of its tensor under the current shapes; 0 when unknown
 
   // Arena and workspace bytes that the current shapes need. Sets shapes up if they changed.
   Result<size_t> memory_bytes();
@@ -60,6 +61,9 @@ class Context {
   std::function<void(const plan::Step& step, double milliseconds)> profiler;
   // Sees each result of each step, in the layout that the next steps read, before memory is used again. In host memory.
   std::function<void(const plan::Tensor& tensor, const TensorArg& content)> observer;
+  // Called with the queue of a device that is not the host once everything that reads inputs has been given to it.
+  std::function<Result<>(Queue& queue)> inputs_read;
+  bool waits_after_steps = false;  // so that a step's failure shows in that step
 
  private:
   int64_t dim(size_t i, size_t d) const;  // -1 when unknown
@@ -83,7 +87,7 @@ class Context {
   std::byte* address_of(const plan::Tensor& tensor) const;
   Result<> execute(Queue& queue, bool wait);
   Result<> run_steps(Queue& queue);
-  Result<> run_each_step(Queue& queue);
+  Result<> run_each_step(Queue& queue, bool recorded = false);
   Result<> run_step(size_t step, Queue& queue);
   Result<> read_counts(const plan::Step& step, Queue& queue);
   Result<> run_late_step(size_t step, std::byte** workspace, Queue& queue);
@@ -120,6 +124,7 @@ class Context {
   std::vector<uint32_t> due_;                                   // late ones that this run has not checked yet
   std::vector<int64_t> shape_values_;  // values of shape inputs that prepare() saw, in binding order
   std::vector<StepState> steps_;
+  size_t readers_end_ = 0;       // behind the last step that reads an input
   std::vector<size_t> offsets_;  // of arena buffers
   size_t arena_bytes_ = 0;
   size_t workspace_bytes_ = 0;

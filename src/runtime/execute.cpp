@@ -133,14 +133,15 @@ void Context::note_addresses() {
 
 // Work that comes again with the same sizes and addresses is recorded at its second time, and replayed from then on.
 Result<> Context::run_steps(Queue& queue) {
-  if (!engine_->is_recordable() || profiler || observer || queue.is_captured()) return run_each_step(queue);
+  const bool watched = profiler || observer || waits_after_steps;
+  if (!engine_->is_recordable() || watched || queue.is_captured()) return run_each_step(queue);
   note_addresses();
   if (current_ != recorded_) {
     if (current_ != seen_) {
       std::swap(current_, seen_);
       return run_each_step(queue);
     }
-    const auto work = [this](Queue& recorder) { return run_each_step(recorder); };
+    const auto work = [this](Queue& recorder) { return run_each_step(recorder, /*recorded=*/true); };
     recorded_.clear();
     if (recording_) {
       LATHE_TRY(recording_->update(work));
@@ -150,18 +151,24 @@ Result<> Context::run_steps(Queue& queue) {
     }
     recorded_ = current_;
   }
-  return recording_->replay(queue);
+  LATHE_TRY(recording_->replay(queue));
+  return inputs_read ? inputs_read(queue) : Result<>();
 }
 
-Result<> Context::run_each_step(Queue& queue) {
+// What is recorded is not run yet: whoever replays it tells of the inputs.
+Result<> Context::run_each_step(Queue& queue, bool recorded) {
   using Clock = std::chrono::steady_clock;
+  const bool tells = inputs_read && !recorded && !engine_->device().is_host();
+  if (tells && readers_end_ == 0) LATHE_TRY(inputs_read(queue));
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Clock::time_point start = profiler ? Clock::now() : Clock::time_point();
     LATHE_TRY(run_step(i, queue));
-    if (profiler) {
-      LATHE_TRY(engine_->device().wait(queue));
-      profiler(plan_.steps[i], std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    if (tells && i + 1 == readers_end_) LATHE_TRY(inputs_read(queue));
+    if (profiler || waits_after_steps) {
+      Result<> done = engine_->device().wait(queue);
+      if (!done) return fail(with_context(std::move(done).error(), fmt::format("step '{}'", plan_.steps[i].name)));
     }
+    if (profiler) profiler(plan_.steps[i], std::chrono::duration<double, std::milli>(Clock::now() - start).count());
     if (observer) LATHE_TRY(show_results(plan_.steps[i], queue));
   }
   return {};

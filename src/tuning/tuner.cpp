@@ -8,6 +8,7 @@
 
 #include "tuning/all_cores.h"
 #include "tuning/cut_down.h"
+#include "tuning/needs.h"
 #include "tuning/trial.h"
 
 namespace lathe {
@@ -152,14 +153,60 @@ void Tuner::look_up(Job& job) const {
   const auto it = std::find_if(job.candidates.begin(), job.candidates.end(), [&](const Candidate& c) {
     return cached && c.tactic->name() == cached->tactic && c.config.text == cached->config;
   });
-  if (it != job.candidates.end()) {
+  if (it != job.candidates.end() && !excess_of(job, *it)) {
     job.choice.from_cache = true;
     job.candidates = {*it};
     job.candidates[0].microseconds = cached->microseconds;
     return;
   }
+  const size_t most = finalists_of(job);
+  while (drop_too_large(job, most)) {
+  }
+  keep_finalists(job.candidates, most);
+}
+
+size_t Tuner::finalists_of(const Job& job) const {
+  if (options_.most_finalists > 0) return options_.most_finalists;
   const bool is_brief = !job.candidates.empty() && job.candidates[0].config.predicted_us < kBrief;
-  keep_finalists(job.candidates, !options_.compiler ? kMaxFinalists : is_brief ? kMaxOfBrief : kMaxCompiled);
+  return !options_.compiler ? kMaxFinalists : is_brief ? kMaxOfBrief : kMaxCompiled;
+}
+
+// Why a candidate's memory is above a limit; nullopt = it is not.
+std::optional<std::string> Tuner::excess_of(const Job& job, const Candidate& candidate) const {
+  if (options_.most_workspace == SIZE_MAX && options_.most_shared == SIZE_MAX) return std::nullopt;
+  if (job.problem.is_copy()) return std::nullopt;  // nothing else could do it
+  const Result<Emission> emission = candidate.tactic->emit(job.problem, candidate.config);
+  if (!emission) return std::nullopt;  // found out again, and told, where it would be made
+  const auto& symbols = options_.largest.empty() ? job.problem.symbols : options_.largest;
+  const Result<MemoryNeeds> needs = needs_of(job.problem, *emission, symbols, options_.device.get());
+  if (!needs) return std::nullopt;
+  const auto over = [&](const char* what, size_t bytes, size_t most) -> std::optional<std::string> {
+    if (bytes <= most) return std::nullopt;
+    return fmt::format("{} {}: {} bytes of {}, {} are allowed", candidate.tactic->name(), candidate.config.text, bytes,
+                       what, most);
+  };
+  if (auto excess = over("workspace", needs->workspace, options_.most_workspace)) return excess;
+  return over("shared memory", needs->shared, options_.most_shared);
+}
+
+// Of those that would be finalists; others take the places, so that this is to be called until it drops none.
+bool Tuner::drop_too_large(Job& job, size_t most) const {
+  std::vector<Candidate> finalists = job.candidates;
+  keep_finalists(finalists, most);
+  bool drops = false;
+  for (const Candidate& finalist : finalists) {
+    if (finalist.fits) continue;
+    const auto it = std::find_if(job.candidates.begin(), job.candidates.end(), [&](const Candidate& c) {
+      return c.tactic == finalist.tactic && c.config.text == finalist.config.text;
+    });
+    std::optional<std::string> excess = excess_of(job, finalist);
+    it->fits = !excess;
+    if (!excess) continue;
+    job.choice.refusals.push_back(*std::move(excess));
+    job.candidates.erase(it);
+    drops = true;
+  }
+  return drops;
 }
 
 // The best by prediction; among them, since predictions compare badly across tactics, each tactic's best that may win.
@@ -260,7 +307,7 @@ void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
 Result<bool> Tuner::measure(Job& job) {
   Device& device = *options_.device;
   if (!queue_) {
-    LATHE_ASSIGN(queue_, device.make_queue());
+    LATHE_ASSIGN(queue_, options_.stream ? device.make_stream_queue(options_.stream) : device.make_queue());
   }
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
   const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem, TrialData::Use::time, device, *queue_);
@@ -353,7 +400,7 @@ Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vec
       if (round > 0 && times[i][0] > kOutOfTheRunning * fastest) continue;
       LATHE_ASSIGN(const std::vector<double> sample,
                    options_.device->time(
-                       *queue_, [&](Queue& queue) { return trials[i]->run(queue); }, 1));
+                       *queue_, [&](Queue& queue) { return trials[i]->run(queue); }, options_.repeats));
       times[i].insert(times[i].end(), sample.begin(), sample.end());
       if (round == 0) fastest = std::min(fastest, times[i][0]);
     }

@@ -22,6 +22,12 @@ struct TunerOptions {
   TimingCache* cache = nullptr;  // read and extended; may be null
   std::string timing_key;        // what timings depend on besides the problem: Device::timing_key()
   Log* log = nullptr;
+  size_t most_workspace = SIZE_MAX;  // bytes; candidates that need more are refused
+  size_t most_shared = SIZE_MAX;     // bytes of a block's shared memory, likewise
+  std::vector<int64_t> largest;      // values of the graph's symbols that need most; empty = as when measured
+  size_t most_finalists = 0;         // candidates of a problem that are measured; 0 = the tuner decides
+  int repeats = 1;                   // measurements of a candidate in each round
+  void* stream = nullptr;            // the application's, to measure on; null = one of the tuner's own
 };
 
 struct Choice {
@@ -67,6 +73,7 @@ class Tuner {
     const Tactic* tactic = nullptr;
     Config config;
     double microseconds = 0;
+    bool fits = false;  // its memory is known to be within the limits
   };
   struct Job {
     Problem problem;
@@ -82,6 +89,9 @@ class Tuner {
   static std::optional<std::string> refusal_of(const Tactic& tactic, const Problem& problem);
   static bool is_predicted_faster(const Candidate& a, const Candidate& b);
   static void keep_finalists(std::vector<Candidate>& candidates, size_t most);
+  size_t finalists_of(const Job& job) const;
+  std::optional<std::string> excess_of(const Job& job, const Candidate& candidate) const;
+  bool drop_too_large(Job& job, size_t most) const;
   void look_up(Job& job) const;
   Result<> decide(std::span<Job> jobs, const Progress& progress);
   Result<> compile(std::span<Job> jobs, const Progress& progress);

@@ -12,3 +12,9 @@ add_library(headers_alone OBJECT ${alone_sources})
 target_include_directories(headers_alone PRIVATE ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(headers_alone PROPERTIES CXX_STANDARD 17)
 add_dependencies(test_api headers_alone)
+
+# A plugin library, for the registry to load.
+add_library(counted_plugin MODULE ${CMAKE_CURRENT_LIST_DIR}/counted_plugin.cpp)
+target_include_directories(counted_plugin PRIVATE ${CMAKE_SOURCE_DIR}/include)
+add_dependencies(test_api counted_plugin)
+target_compile_definitions(test_api PRIVATE COUNTED_PLUGIN="$<TARGET_FILE:counted_plugin>")

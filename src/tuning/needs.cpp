@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/needs.h"
+
+#include <algorithm>
+
+namespace lathe {
+namespace {
+
+Result<TensorArg> arg_of(DType dtype, const Shape& dims, const Shape& strides, std::span<const int64_t> symbols) {
+  TensorArg arg;
+  arg.dtype = dtype;
+  arg.rank = static_cast<int>(dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const std::optional<int64_t> dim = dims[d].evaluate(symbols), stride = strides[d].evaluate(symbols);
+    if (!dim || !stride) return fail(ErrorCode::shape_unknown, "dimension {} is not known", d);
+    arg.dims[d] = *dim;
+    arg.strides[d] = *stride;
+  }
+  return arg;
+}
+
+const Operand& operand_of(const Problem& problem, const StepInput& input) {
+  switch (input.kind) {
+    case StepInput::operand:
+      return problem.operands[input.index];
+    case StepInput::prologue:
+      return problem.prologue_operands[input.index];
+    default:
+      return problem.inputs[input.index];
+  }
+}
+
+Result<TensorArg> arg_of(const Problem& problem, const Emission& emission, const StepInput& input,
+                         std::span<const int64_t> symbols) {
+  if (input.kind == StepInput::packed) {
+    const Tensor& packed = emission.packed[input.index];
+    const Shape dims = to_shape(packed.dims());
+    return arg_of(packed.dtype(), dims, dense_strides(dims, Layout::linear), symbols);
+  }
+  const Operand& operand = operand_of(problem, input);
+  if (operand.omitted) return TensorArg();
+  LATHE_ASSIGN(TensorArg arg, arg_of(operand.dtype, operand.dims, operand.strides, symbols));
+  if (input.transposed) {
+    std::swap(arg.dims[arg.rank - 1], arg.dims[arg.rank - 2]);
+    std::swap(arg.strides[arg.rank - 1], arg.strides[arg.rank - 2]);
+  }
+  return arg;
+}
+
+// What a kernel of the library says when it sees the operands.
+Result<size_t> workspace_on_host(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
+                                 Device& device) {
+  const bool with_program = emission.with_program && !(problem.attributes && problem.program.is_identity());
+  LATHE_ASSIGN(
+      const std::unique_ptr<Kernel> kernel,
+      device.make_kernel(
+          {emission.kernel, emission.params, with_program ? &problem.program : nullptr, {}, &emission.workspace, {}}));
+  std::vector<TensorArg> inputs, outputs;
+  for (const StepInput& input : emission.inputs) {
+    LATHE_ASSIGN(const TensorArg arg, arg_of(problem, emission, input, symbols));
+    inputs.push_back(arg);
+  }
+  for (const Operand& output : problem.outputs) {
+    LATHE_ASSIGN(const TensorArg arg, arg_of(output.dtype, output.dims, output.strides, symbols));
+    outputs.push_back(arg);
+  }
+  return kernel->prepare({inputs, outputs, symbols}, device.threads());
+}
+
+}  // namespace
+
+Result<MemoryNeeds> needs_of(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
+                             Device* device) {
+  MemoryNeeds needs;
+  for (const SourceLaunch& launch : emission.launches)
+    needs.shared = std::max<size_t>(needs.shared, launch.launch.shared_bytes);
+  if (emission.launches.empty() && device) {
+    LATHE_ASSIGN(needs.workspace, workspace_on_host(problem, emission, symbols, *device));
+  } else {
+    needs.workspace = static_cast<size_t>(std::max<int64_t>(0, emission.workspace.evaluate(symbols).value_or(0)));
+  }
+  return needs;
+}
+
+}  // namespace lathe

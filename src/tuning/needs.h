@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that a step needs while it runs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "device/device.h"
+#include "tuning/tactic.h"
+
+namespace lathe {
+
+struct MemoryNeeds {
+  size_t workspace = 0;  // bytes that its launches share
+  size_t shared = 0;     // bytes of shared memory of a block (device code)
+};
+
+// With those values of the problem's symbols. `device` runs steps without device code, and is asked for their
+// workspace.
+Result<MemoryNeeds> needs_of(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
+                             Device* device);
+
+}  // namespace lathe

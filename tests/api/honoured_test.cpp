@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// What settings do that settings.def calls honoured.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <regex>
+
+#include "api/settings_world.h"
+
+namespace nvinfer1 {
+namespace {
+
+struct Lines : ILogger {
+  void log(Severity severity, const char* message) noexcept override { text[severity].emplace_back(message); }
+  size_t count(Severity severity, const char* part) const {
+    const auto it = text.find(severity);
+    if (it == text.end()) return 0;
+    return static_cast<size_t>(std::count_if(it->second.begin(), it->second.end(), [&](const std::string& line) {
+      return line.find(part) != std::string::npos;
+    }));
+  }
+  std::map<Severity, std::vector<std::string>> text;
+};
+
+struct Seen : IDebugListener {
+  bool processDebugTensor(const void* data, TensorLocation location, DataType type, const Dims& dims, const char* name,
+                          cudaStream_t) override {
+    EXPECT_EQ(location, TensorLocation::kHOST);
+    EXPECT_EQ(type, DataType::kFLOAT);
+    int64_t volume = 1;
+    for (int32_t d = 0; d < dims.nbDims; ++d) volume *= dims.d[d];
+    const auto* values = static_cast<const float*>(data);
+    tensors[name].assign(values, values + volume);
+    return answer;
+  }
+  std::map<std::string, std::vector<float>> tensors;
+  bool answer = true;
+};
+
+using Floats = std::vector<float>;
+
+// y = tanh(x + x) over x[n, 2], n from 1 to 4.
+class Honoured : public testing::Test {
+ protected:
+  Honoured() {
+    sum->setName("sum");
+    sum->getOutput(0)->setName("twice");
+    tanh->getOutput(0)->setName("y");
+    network->markOutput(*tanh->getOutput(0));
+    IOptimizationProfile* profile = builder->createOptimizationProfile();
+    profile->setDimensions("x", OptProfileSelector::kMIN, Dims2(1, 2));
+    profile->setDimensions("x", OptProfileSelector::kOPT, Dims2(2, 2));
+    profile->setDimensions("x", OptProfileSelector::kMAX, Dims2(4, 2));
+    config->addOptimizationProfile(profile);
+    config->setProfilingVerbosity(ProfilingVerbosity::kDETAILED);
+    lathe::setBuildBudget(*config, 0);
+  }
+  void load() {
+    const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+    ASSERT_NE(plan, nullptr) << lathe::lastError();
+    engine.reset(runtime->deserializeCudaEngine(plan->data(), plan->size()));
+    ASSERT_NE(engine, nullptr) << lathe::lastError();
+    context.reset(engine->createExecutionContext());
+    ASSERT_NE(context, nullptr) << lathe::lastError();
+  }
+  bool run(const Floats& x) {
+    input = x;
+    output.assign(x.size(), 0);
+    return context->setInputShape("x", Dims2(static_cast<int64_t>(x.size()) / 2, 2)) &&
+           context->setInputTensorAddress("x", input.data()) && context->setTensorAddress("y", output.data()) &&
+           context->enqueueV3(nullptr);
+  }
+  std::string engine_text(const IExecutionContext* shapes = nullptr) {
+    const std::unique_ptr<IEngineInspector> inspector(engine->createEngineInspector());
+    EXPECT_TRUE(inspector->setExecutionContext(shapes));
+    return inspector->getEngineInformation(LayerInformationFormat::kJSON);
+  }
+  std::string report() {
+    const std::unique_ptr<IHostMemory> text(lathe::buildReportJson(*builder));
+    return static_cast<const char*>(text->data());
+  }
+
+  Lines log;
+  std::unique_ptr<IBuilder> builder{createInferBuilder(log)};
+  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
+  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
+  ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, 2));
+  IElementWiseLayer* sum = network->addElementWise(*x, *x, ElementWiseOperation::kSUM);
+  IActivationLayer* tanh = network->addActivation(*sum->getOutput(0), ActivationType::kTANH);
+  std::unique_ptr<IRuntime> runtime{createInferRuntime(log)};
+  std::unique_ptr<ICudaEngine> engine;
+  std::unique_ptr<IExecutionContext> context;
+  Floats input, output;
+};
+
+TEST_F(Honoured, DebugTensorsReachTheListener) {
+  EXPECT_FALSE(network->markDebug(*x));
+  EXPECT_TRUE(network->markDebug(*sum->getOutput(0)));
+  EXPECT_TRUE(network->markDebug(*tanh->getOutput(0)));
+  load();
+  EXPECT_EQ(engine->getNbIOTensors(), 2);
+  EXPECT_EQ(engine->getIOTensorName(2), nullptr);
+  EXPECT_EQ(engine->getTensorIOMode("twice"), TensorIOMode::kNONE);
+  EXPECT_TRUE(engine->isDebugTensor("twice"));
+  EXPECT_TRUE(engine->isDebugTensor("y"));
+  EXPECT_FALSE(engine->isDebugTensor("x"));
+  Seen seen;
+  EXPECT_TRUE(context->setDebugListener(&seen));
+  ASSERT_TRUE(run({1, 2})) << lathe::lastError();
+  EXPECT_TRUE(seen.tensors.empty());  // none is turned on
+  EXPECT_TRUE(context->setTensorDebugState("twice", true));
+  EXPECT_TRUE(context->getDebugState("twice"));
+  EXPECT_FALSE(context->setTensorDebugState("x", true));
+  for (const Floats& values : {Floats{1, 2}, Floats{1, 2, 3, 4}, Floats{5, 6}}) {
+    ASSERT_TRUE(run(values)) << lathe::lastError();
+    Floats twice = values;
+    for (float& value : twice) value *= 2;
+    EXPECT_EQ(seen.tensors, (std::map<std::string, Floats>{{"twice", twice}}));
+    EXPECT_FLOAT_EQ(output[0], std::tanh(twice[0]));
+  }
+  EXPECT_TRUE(context->setAllTensorsDebugState(true));
+  ASSERT_TRUE(run({1, 2}));
+  EXPECT_EQ(seen.tensors.at("y"), output);
+  seen.answer = false;
+  EXPECT_FALSE(run({1, 2}));
+  EXPECT_NE(std::string(lathe::lastError()).find("'twice'"), std::string::npos) << lathe::lastError();
+  EXPECT_TRUE(context->setAllTensorsDebugState(false));
+  EXPECT_TRUE(run({1, 2}));
+  void* bindings[] = {input.data(), output.data()};
+  EXPECT_TRUE(context->executeV2(bindings)) << lathe::lastError();
+}
+
+TEST_F(Honoured, DebugFlagMakesContextsWait) {
+  load();
+  EXPECT_FALSE(context->getDebugSync());
+  config->setFlag(BuilderFlag::kDEBUG);
+  load();
+  EXPECT_TRUE(context->getDebugSync());
+  EXPECT_TRUE(run({1, 2}));
+}
+
+TEST_F(Honoured, InspectorShowsMetadataAndShapes) {
+  sum->setMetadata("from the model");
+  load();
+  EXPECT_NE(engine_text().find("\"Metadata\": \"from the model\""), std::string::npos) << engine_text();
+  const std::regex open_size("\n *-1,");
+  EXPECT_TRUE(std::regex_search(engine_text(), open_size));
+  ASSERT_TRUE(run({1, 2, 3, 4, 5, 6}));
+  const std::string text = engine_text(context.get());
+  EXPECT_FALSE(std::regex_search(text, open_size)) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("\n *3,"))) << text;
+  const std::unique_ptr<ICudaEngine> kept = std::move(engine);
+  load();
+  const std::unique_ptr<IEngineInspector> other(kept->createEngineInspector());
+  EXPECT_FALSE(other->setExecutionContext(context.get()));
+}
+
+TEST_F(Honoured, MemoryIsMonitored) {
+  load();
+  EXPECT_NE(report().find("\"memory\": []"), std::string::npos) << report();
+  config->setFlag(BuilderFlag::kMONITOR_MEMORY);
+  load();
+  EXPECT_GT(log.count(ILogger::Severity::kINFO, "MiB resident"), 1u);
+  EXPECT_NE(report().find("\"peak_bytes\""), std::string::npos);
+}
+
+TEST_F(Honoured, WorkspaceIsLimited) {
+  const std::vector<float> w(8 * 8 * 9, 0.25f);
+  ITensor* image = network->addInput("image", DataType::kFLOAT, Dims4(1, 8, 24, 24));
+  IConvolutionLayer* conv = network->addConvolutionNd(
+      *image, 8, DimsHW(3, 3), Weights{DataType::kFLOAT, w.data(), static_cast<int64_t>(w.size())}, Weights{});
+  network->markOutput(*conv->getOutput(0));
+  load();
+  EXPECT_EQ(report().find("bytes of workspace"), std::string::npos);
+  config->setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, 0);
+  load();
+  EXPECT_NE(report().find("bytes of workspace, 0 are allowed"), std::string::npos) << report();
+}
+
+TEST_F(Honoured, TacticsAreLimited) {
+  const std::vector<float> w(256 * 256, 0.25f);
+  ITensor* rows = network->addInput("rows", DataType::kFLOAT, Dims2(256, 256));
+  ITensor* weights =
+      network->addConstant(Dims2(256, 256), Weights{DataType::kFLOAT, w.data(), 256 * 256})->getOutput(0);
+  network->markOutput(
+      *network->addMatrixMultiply(*rows, MatrixOperation::kNONE, *weights, MatrixOperation::kNONE)->getOutput(0));
+  lathe::setBuildBudget(*config, 20);
+  load();
+  const size_t all = log.count(ILogger::Severity::kVERBOSE, " us, predicted ");
+  EXPECT_GT(all, 2u);
+  log.text.clear();
+  config->setMaxNbTactics(1);
+  load();
+  EXPECT_EQ(log.count(ILogger::Severity::kVERBOSE, " us, predicted "),
+            log.count(ILogger::Severity::kVERBOSE, "timing "));
+}
+
+TEST_F(Honoured, NansAreStrict) {
+  const float zero = 0;
+  ITensor* zeros = network->addConstant(Dims2(1, 1), Weights{DataType::kFLOAT, &zero, 1})->getOutput(0);
+  const std::pair<ITensor*, ElementWiseOperation> pairs[] = {
+      {zeros, ElementWiseOperation::kPROD}, {x, ElementWiseOperation::kSUB}, {x, ElementWiseOperation::kDIV}};
+  network->unmarkOutput(*tanh->getOutput(0));
+  ITensor* all = nullptr;
+  for (const auto& [other, operation] : pairs) {
+    ITensor* result = network->addElementWise(*x, *other, operation)->getOutput(0);
+    all = all ? network->addElementWise(*all, *result, ElementWiseOperation::kSUM)->getOutput(0) : result;
+  }
+  tanh->getOutput(0)->setName("z");
+  all->setName("y");
+  network->markOutput(*all);
+  config->setFlag(BuilderFlag::kSTRICT_NANS);
+  load();
+  const float infinity = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(run({1, infinity, NAN, -2})) << lathe::lastError();
+  EXPECT_EQ(output[0], 1);
+  EXPECT_TRUE(std::isnan(output[1]));
+  EXPECT_TRUE(std::isnan(output[2]));
+  EXPECT_EQ(output[3], 1);
+}
+
+// What was loaded twice is there until it has been taken away twice; another's creator of the same name stays.
+TEST(PluginLibraries, AreCounted) {
+  Counts log;
+  const std::unique_ptr<IRuntime> runtime(createInferRuntime(log));
+  IPluginRegistry& registry = runtime->getPluginRegistry();
+  const auto is_there = [&] { return registry.getCreator("Counted", "1", "") != nullptr; };
+  auto* first = registry.loadLibrary(COUNTED_PLUGIN);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(registry.loadLibrary(COUNTED_PLUGIN), first);
+  EXPECT_TRUE(is_there());
+  registry.deregisterLibrary(first);
+  EXPECT_TRUE(is_there());
+  registry.deregisterLibrary(first);
+  EXPECT_FALSE(is_there());
+  registry.deregisterLibrary(first);  // once too often
+  EXPECT_EQ(registry.loadLibrary("/nowhere/plugin.so"), nullptr);
+}
+
+}  // namespace
+}  // namespace nvinfer1
