@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of the public interface that one thread at a time may use notice when two do.
+// A guard for objects of the public interface that one thread at a time may use: it refuses a second thread instead of
+// letting it race.
 #pragma once
 
 #include <pthread.h>
@@ -11,8 +12,10 @@
 
 namespace lathe::api {
 
-// Each call on such an object takes a turn. While a turn lasts, calls of other threads are refused, and so are those
-// that the turn's own thread makes from a callback (an output allocator, a progress monitor), unless they only look.
+// Each call on such an object takes a turn; nobody waits. While a turn lasts, all calls of other threads are refused,
+// getters too, for what they read may be changing. The thread that has the turn may come back from a callback (an
+// output allocator, a progress monitor), but only to look: an output allocator may ask for getTensorShape(), not for
+// enqueueV3().
 class Exclusive {
  public:
   enum class Call { changes, looks };
@@ -31,17 +34,18 @@ class Exclusive {
 
    private:
     friend class Exclusive;
-    enum class State : uint8_t { taken, nested, refused };  // nested: the turn that lasts goes on
+    enum class State : uint8_t { taken, nested, refused };  // nested: within a turn of this thread, which goes on
     Turn(Exclusive& use, State state, bool is_mine) : use_(use), state_(state), is_mine_(is_mine) {}
 
     Exclusive& use_;
     State state_;
-    bool is_mine_;  // refused because of the thread's own turn
+    bool is_mine_;  // whether the turn that was in the way is this thread's own
   };
 
-  explicit Exclusive(const char* what) : what_(what) {}  // "context"
+  explicit Exclusive(const char* what) : what_(what) {}  // the object's name in messages: "context"
 
-  // For every call's path: only an exchange of one word.
+  // The turn, which the caller must ask whether it was given. Every call begins here: it costs one
+  // compare-and-exchange.
   Turn begin(Call call) {
     const pthread_t self = pthread_self();
     pthread_t owner = 0;
@@ -50,6 +54,7 @@ class Exclusive {
     const bool is_mine = owner == self;
     return Turn(*this, is_mine && call == Call::looks ? Turn::State::nested : Turn::State::refused, is_mine);
   }
+  // The same, with a refusal as an error.
   Result<Turn> take(Call call = Call::changes) {
     Turn turn = begin(call);
     if (!turn) return turn.refusal();

@@ -49,7 +49,7 @@ Result<> SettingNotices::consult_value(const std::type_info& enumeration, int va
   for (size_t i = 0; i < std::size(kSettings); ++i)
     if (kSettings[i].enumeration && *kSettings[i].enumeration == enumeration && kSettings[i].value == value)
       return consult(static_cast<SettingId>(i), log);
-  return fail(ErrorCode::invalid_argument, "{} is no value that this setting knows", value);
+  return fail(ErrorCode::invalid_argument, "{} is not a value of its enumeration", value);
 }
 
 }  // namespace lathe::api

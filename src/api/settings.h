@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a setting: settings.def, and how objects act on it.
+// The table of settings (api/settings.def), and how the objects of the public interface act on it.
 #pragma once
 
 #include <array>
@@ -26,26 +26,27 @@ enum class Effect : uint8_t { honoured, no_effect, refused };
 struct Setting {
   const char* name;  // "IBuilderConfig::setFlag", "BuilderFlag::kREFIT"
   Effect effect;
-  const char* words;
-  const std::type_info* enumeration = nullptr;  // null for functions
-  int value = 0;
+  const char* words;                            // why, how, or what to do instead; may be empty
+  const std::type_info* enumeration = nullptr;  // whose enumerator this is; null for functions
+  int value = 0;                                // of the enumerator
 };
 
 const Setting& setting_of(SettingId id);
 // The error of a setting that is refused.
 Error refusal_of(SettingId id);
 
-// Which of its warnings an object has given: each is given once. Thread-safe.
+// Remembers which warnings an object has given, so that each is given once. Thread-safe.
 class SettingNotices {
  public:
-  // What settings.def says of a setting that gets another value than its default: nothing where it is honoured, a
-  // warning the first time where it has no effect, an error where it is refused.
+  // To be called when a setting gets another value than its default. Succeeds when the setting is honoured; when it has
+  // no effect, succeeds too, and warns the first time; fails with refusal_of() when it is refused.
   Result<> consult(SettingId id, Log& log);
   template <class Enumeration>
   requires std::is_enum_v<Enumeration> Result<> consult(Enumeration value, Log& log) {
     return consult_value(typeid(Enumeration), static_cast<int>(value), log);
   }
-  // Of a set of flags, those that differ from the default.
+  // The same for each flag whose bit in `flags` differs from the default set, `standard`; a flag that does not exist is
+  // an invalid argument.
   template <class Flag>
   Result<> consult_flags(uint32_t flags, uint32_t standard, Log& log) {
     for (uint32_t bit = 0; bit < 32; ++bit)

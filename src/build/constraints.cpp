@@ -8,7 +8,7 @@
 namespace lathe {
 namespace {
 
-// A dimension's range over all profiles is its symbol's range.
+// The range of a symbol is the smallest that holds those of all profiles.
 void narrow_to_profiles(ir::Graph& graph, const std::vector<plan::Profile>& profiles) {
   for (SymbolId id = 0; id < graph.symbols().size(); ++id) {
     Range range = {profiles[0].symbols[id].min, profiles[0].symbols[id].max};
@@ -20,7 +20,7 @@ void narrow_to_profiles(ir::Graph& graph, const std::vector<plan::Profile>& prof
   }
 }
 
-// A dimension that every profile fixes is a constant: kernels need not take it from their arguments.
+// An input dimension with only one possible value becomes a number, so that kernels are specialised for it.
 void fix_dimensions(ir::Graph& graph) {
   std::vector<Expr> values(graph.symbols().size());
   for (SymbolId id = 0; id < values.size(); ++id) {
@@ -62,7 +62,7 @@ class Settler {
   }
 
  private:
-  // Each is there once, with the first node that needs it.
+  // The constraints of all nodes without repeats; `where` is the first node that needs it.
   std::vector<Constraint> open_constraints() const {
     std::vector<Constraint> open;
     for (const auto& node : graph_.nodes())
@@ -71,6 +71,7 @@ class Settler {
     return open;
   }
 
+  // Gives one symbol the only value that some constraint leaves it; false when there is nothing to narrow.
   Result<bool> narrow_by_constraints() {
     const std::vector<Range> ranges = graph_.symbol_ranges();
     for (const Constraint& constraint : open_constraints()) {
@@ -101,8 +102,8 @@ class Settler {
         solution.value);
   }
 
-  // Sizes that a profile names must satisfy what could not be proven: the optimum always; a minimum or maximum that
-  // does not is but unusable.
+  // The opt sizes of a profile must satisfy what could not be proven, for kernels are measured with them. Where min or
+  // max sizes do not, the rest of the profile is still usable: that is worth a warning only.
   Result<> try_profiles(const Constraint& constraint) const {
     for (size_t p = 0; p < profiles_.size(); ++p) {
       LATHE_TRY(try_sizes(constraint, p, "opt", &plan::SymbolProfile::opt));
@@ -128,6 +129,8 @@ class Settler {
   }
 
   std::string describe(const Symbol& symbol) const {
+    if (symbol.tensor >= graph_.inputs().size())
+      return fmt::format("symbol '{}'", symbol.name);  // no input is it alone
     return fmt::format("{} {} of input '{}'", symbol.source == SymbolSource::input_dim ? "dimension" : "element",
                        symbol.index, graph_.inputs()[symbol.tensor]->name());
   }

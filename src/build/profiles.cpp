@@ -6,12 +6,13 @@
 namespace lathe {
 namespace {
 
-// What the profile says of the input that gives the symbol; null when it says nothing.
+// What the profile says of the input that gives the symbol; null when it says nothing. A symbol of an input that was
+// given another type since may stand for a dimension or element that there is no more.
 const ProfileShapes::Input* input_of(const ir::Graph& graph, const ProfileShapes& shapes, const Symbol& symbol) {
   if (symbol.source == SymbolSource::computed || symbol.tensor >= graph.inputs().size()) return nullptr;
   const auto it = shapes.inputs.find(graph.inputs()[symbol.tensor]->name());
   const bool fits = it != shapes.inputs.end() && it->second.is_values == (symbol.source == SymbolSource::input_value);
-  return fits ? &it->second : nullptr;
+  return fits && symbol.index < it->second.min.size() ? &it->second : nullptr;
 }
 
 // The range and optimum of every symbol under one profile.
@@ -51,8 +52,9 @@ class ProfileResolver {
     for (size_t d = 0; d < wanted; ++d) {
       if ((!input.is_values && input.min[d] < 0) || input.min[d] > input.opt[d] || input.opt[d] > input.max[d])
         return fail(ErrorCode::profile_invalid,
-                    "profile {}: input '{}' dimension {} needs 0 <= min <= opt <= max, got {}, {}, {}", index_, name, d,
-                    input.min[d], input.opt[d], input.max[d]);
+                    "profile {}: input '{}' {} {} needs {}min <= opt <= max, got {}, {}, {}", index_, name,
+                    input.is_values ? "element" : "dimension", d, input.is_values ? "" : "0 <= ", input.min[d],
+                    input.opt[d], input.max[d]);
       const std::optional<int64_t> fixed = input.is_values ? std::nullopt : value->shape()[d].as_constant();
       if (fixed && (input.min[d] != *fixed || input.max[d] != *fixed))
         return fail(ErrorCode::profile_invalid,

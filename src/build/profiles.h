@@ -6,11 +6,12 @@
 
 namespace lathe {
 
-// The range and optimum of every symbol of the graph under each profile; checked against the network's inputs. Without
-// profiles there is one, in which every symbol has its whole range.
+// The range and optimum of every symbol of the graph under each profile, whose names, ranks and fixed dimensions are
+// checked against the network's inputs. A symbol that a profile does not speak of has its range in the graph. Without
+// profiles in the options there is one that speaks of none.
 Result<std::vector<plan::Profile>> resolve_profiles(const ir::Graph& graph, const BuildOptions& options);
 
-// Whether profile `index` says which values the symbol may have; otherwise they are the network's.
+// Whether profile `index` of the options speaks of the symbol; otherwise its range is that of the graph.
 bool is_given(const ir::Graph& graph, const BuildOptions& options, size_t index, SymbolId symbol);
 
 }  // namespace lathe

@@ -79,13 +79,7 @@ Result<Value*> Graph::add_input(std::string name, DType dtype, const Dims& dims)
 void Graph::set_input_type(Value* value, ValueType type) {
   value->type_ = std::move(type);
   const auto tensor = static_cast<uint32_t>(value->index_);
-  for (size_t d = 0; d < value->shape().size(); ++d) {
-    const std::optional<SymbolId> id = value->shape()[d].as_symbol();
-    if (id && symbols_[*id].source == SymbolSource::input_dim && symbols_[*id].tensor == UINT32_MAX) {
-      symbols_[*id].tensor = tensor;
-      symbols_[*id].index = static_cast<uint32_t>(d);
-    }
-  }
+  bind_dims(*value);
   value->elements_.clear();
   value->has_elements_ = false;
   const std::optional<int64_t> count = volume(value->shape()).as_constant();
@@ -97,9 +91,27 @@ void Graph::set_input_type(Value* value, ValueType type) {
 }
 
 void Graph::remove_input(Value* value) {
-  inputs_view_.erase(inputs_view_.begin() + static_cast<ptrdiff_t>(value->index_));
-  inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(value->index_));
+  const size_t removed = value->index_;
+  value_names_.erase(value->name_);
+  inputs_view_.erase(inputs_view_.begin() + static_cast<ptrdiff_t>(removed));
+  inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(removed));
   for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->index_ = i;
+  for (Symbol& symbol : symbols_) {
+    if (symbol.source == SymbolSource::input_dim) symbol.tensor = UINT32_MAX;
+    if (symbol.source != SymbolSource::input_value || symbol.tensor < removed || symbol.tensor == UINT32_MAX) continue;
+    symbol.tensor = symbol.tensor == removed ? UINT32_MAX : symbol.tensor - 1;
+  }
+  for (const Value* input : inputs_view_) bind_dims(*input);
+}
+
+// Symbols that no input defines yet take the first dimension of this one that is the symbol alone.
+void Graph::bind_dims(const Value& input) {
+  for (size_t d = 0; d < input.shape().size(); ++d) {
+    const std::optional<SymbolId> id = input.shape()[d].as_symbol();
+    if (!id || symbols_[*id].source != SymbolSource::input_dim || symbols_[*id].tensor != UINT32_MAX) continue;
+    symbols_[*id].tensor = static_cast<uint32_t>(input.index());
+    symbols_[*id].index = static_cast<uint32_t>(d);
+  }
 }
 
 void Graph::add_output(Value* value, std::string name) {

@@ -68,7 +68,8 @@ class Node {
   const std::vector<std::string>& origin() const { return origin_; }
   std::string metadata;  // the application's, shown by the inspector
 
-  // What its shape rule relies on and could not prove from the symbols' ranges; `where` names the node.
+  // What its shape rule relies on and could not prove from the ranges that the symbols had when it last ran. `where`
+  // names the node.
   const std::vector<Constraint>& constraints() const { return constraints_; }
 
   size_t num_inputs() const { return inputs_.size(); }
@@ -125,7 +126,7 @@ class Graph {
   // elements (SymbolSource::input_value), so that shapes computed from them are expressions.
   Result<Value*> add_input(std::string name, DType dtype, Shape shape);
   Result<Value*> add_input(std::string name, DType dtype, const Dims& dims);
-  void remove_input(Value* value);  // must have no uses
+  void remove_input(Value* value);  // must have no uses; those behind it move up by one
   const std::vector<Value*>& inputs() const { return inputs_view_; }
   void add_output(Value* value, std::string name = {});  // name: empty = the value's
   void remove_output(size_t i);
@@ -170,6 +171,7 @@ class Graph {
     std::vector<Constraint> constraints;
   };
   Result<Inferred> run_rule(Node* node);
+  void bind_dims(const Value& input);
   Result<> infer_readers(Value* value);  // and theirs, as far as what is known changes
   std::string unique(std::string name, std::unordered_map<std::string, int>& used) const;
   void link(Node* node);

@@ -30,7 +30,8 @@ struct ValueType {
   int rank() const { return static_cast<int>(shape.size()); }
 };
 
-// What a shape rule sees and sets. Problems are user errors: say which input, its shape, and what was expected.
+// What a shape rule sees, and where it puts what it finds out. Its failures are errors of the user: they say which
+// input is wrong, its shape, and what was expected.
 class InferContext {
  public:
   struct Input {
@@ -74,12 +75,14 @@ class InferContext {
     outputs_[i].elements = std::move(elements);
     outputs_[i].has_elements = true;
   }
-  // A dimension that only running can tell. While running it is Expr::invalid(): the evaluation sizes that output.
+  // A dimension that only running can tell: a symbol of source `computed`, named after `hint`. In run_op() it is
+  // Expr::invalid() instead, and the evaluation allocates that output itself.
   Expr new_symbol(std::string_view hint) { return new_symbol_(hint); }
   // Bounds of an expression, from what is known about its symbols.
   Range range(const Expr& expr) const { return expr.range(ranges()); }
-  // What the rule relies on: false when it is proven not to hold. What is not proven either becomes a constraint, which
-  // narrows the symbols when the profiles are known, or is checked when shapes are set.
+  // What the rule relies on. False when it is proven not to hold: then the rule fails. What is not proven either way
+  // becomes a constraint of the node. Once the profiles are known, it narrows symbols, or goes into the plan and is
+  // checked when shapes are set.
   bool assume(Relation relation, const Expr& a, const Expr& b);
   bool assume_equal(const Expr& a, const Expr& b) { return assume(Relation::equal, a, b); }
   std::vector<Constraint>& constraints() { return constraints_; }

@@ -12,7 +12,8 @@ struct Volumes {
   Expr whole, part;
 };
 
-// Both without what they share: equal dims, so that symbols divide out (and may be 0), and common factors.
+// The volumes of both shapes, without the dims and the constant factors that they share. Cancelling a symbol is right
+// even where it is 0, as both volumes are 0 then: [n, 4] as [n, -1] is 4 elements over 1.
 Volumes cancelled(Shape whole, Shape part) {
   for (size_t p = 0; p < part.size();) {
     const auto match = std::find(whole.begin(), whole.end(), part[p]);
@@ -36,8 +37,8 @@ Volumes cancelled(Shape whole, Shape part) {
 Result<std::optional<Expr>> target_dim(InferContext& context, size_t i, const Expr& element) {
   const Shape& input = context.shape(0);
   const std::optional<int64_t> value = element.as_constant();
-  // A computed entry is a dim as it stands when it cannot be one of the special values. (A dim that is 0 while running
-  // means an empty tensor, not "copy".)
+  // A computed entry that cannot be -1 is the dim. When it comes out as 0, the tensor is empty: only a constant 0 means
+  // "copy the dimension of the input".
   if (!value) return proven_at_least(context, element, 0) ? element : context.new_symbol("reshape_dim");
   if (*value == -1) return std::optional<Expr>();
   if (*value < -1)

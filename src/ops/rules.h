@@ -14,10 +14,10 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank,
 // Output axis i of a transpose is input axis result[i]: all given, none negative. Checked by its shape rule.
 Ints permutation_of(const TransposeAttrs& attrs, size_t rank);
 
-// NumPy broadcasting of symbolic shapes. Dims that cannot be proven equal or 1 give max(a, b) * min(a, b, 1), which is
-// right for every legal pair (or a new symbol, where that is long); the constraint that they are one is the context's.
+// NumPy broadcasting of symbolic shapes. That two dims are equal or one of them 1 is assumed of the context, which
+// proves it or keeps it as a constraint; where it is not known which of them is 1, the result is broadcast_dim(a, b).
 Result<Shape> broadcast(InferContext& context, const Shape& a, const Shape& b);
-// Whether an operand of shape `from` may be read as one of shape `to`, by the same rule but one way only.
+// The same rule one way only: whether `from` may be broadcast to `to`, false when it is proven that it cannot.
 bool assume_expands(InferContext& context, const Shape& from, const Shape& to);
 Dims broadcast_dims(std::span<const int64_t> a, std::span<const int64_t> b);  // for operands known to fit
 

@@ -74,12 +74,12 @@ struct Profile {
   std::vector<SymbolProfile> symbols;  // parallel to Plan::symbols; computed symbols hold their bounds
 };
 
-// A size that the device has computed: the step is the first to need the symbol, whose value is an element of an int64
-// input of the step.
+// A size that the device has computed, read by the first step that needs it: the symbol's value is one element of a
+// list of int64 that the step has as an input.
 struct StepCount {
   SymbolId symbol = 0;
-  uint32_t input = 0;
-  Expr element;
+  uint32_t input = 0;  // of the step
+  Expr element;        // of the list
 };
 
 // One kernel launch. kernel "eval" runs the plain evaluation of op `op` with `attributes` (ops/attributes text form);
@@ -108,7 +108,7 @@ struct Plan {
   std::string target;    // "cpu-x86_64-avx512"; what the device's target check understands
   uint32_t threads = 1;  // tuned for; advice
   std::vector<Symbol> symbols;
-  std::vector<Profile> profiles;  // at least one
+  std::vector<Profile> profiles;        // at least one
   std::vector<Constraint> constraints;  // without which the steps have no meaning: checked when their symbols are known
   std::vector<Tensor> tensors;
   std::vector<Buffer> buffers;

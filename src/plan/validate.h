@@ -15,8 +15,8 @@ namespace lathe::plan {
 Result<> validate(const Plan& plan);
 
 // Every window lies in its storage for these values of the symbols (parallel to Plan::symbols). Windows that use a
-// symbol whose value is Expr::kUnbound are skipped: call again when the step that computes it has run. The sizes of
-// dynamic slots follow from their windows, so only the sign of those is checked.
+// symbol whose value is Expr::kUnbound are skipped: the context checks them when the step that uses them has its turn.
+// Of windows into dynamic slots, whose sizes follow from their windows, only the start is checked.
 Result<> check_windows(const Plan& plan, std::span<const int64_t> symbol_values);
 
 }  // namespace lathe::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes of its storage a tensor touches.
+// Which part of its storage a tensor touches: its window.
 #pragma once
 
 #include "base/result.h"
@@ -7,12 +7,14 @@
 
 namespace lathe::plan {
 
-// Fails when a window is certain to leave its storage for all values of the symbols in `ranges` (of all profiles).
-// Indices of the plan must have been checked before.
+// Fails when range arithmetic proves that a window leaves its storage, whatever values the symbols have in `ranges`
+// (those of all profiles together). The others are left to check_windows(). Indices of the plan must have been checked
+// before.
 Result<> check_window_proofs(const Plan& plan, std::span<const Range> ranges);
 
-// How many elements of its storage the tensor reaches over under these values; nullopt while they leave some symbol of
-// it open. An error where it would begin before its storage.
+// Under these values of the symbols, the number of elements from the start of its storage to the last that the tensor
+// touches. nullopt where it touches none, or some symbol that it or its storage uses is Expr::kUnbound. Fails where it
+// would begin before its storage or its size overflows.
 Result<std::optional<int64_t>> window_end(const Plan& plan, const Tensor& t, std::span<const int64_t> values);
 
 }  // namespace lathe::plan

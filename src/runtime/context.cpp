@@ -116,6 +116,7 @@ Result<> Context::set_input_dims(size_t i, std::span<const int64_t> dims) {
 Result<> Context::set_address(size_t i, void* address) {
   if (i >= plan_.bindings.size()) return fail(ErrorCode::binding_invalid, "tensor {} does not exist", i);
   addresses_[i] = address;
+  if (!address && plan_.bindings[i].is_shape_tensor) prepared_ = false;  // prepare() then says what is missing
   staging_[i].asked = nullptr;
   staging_[i].active = false;
   const bool reserves = policy_ == MemoryPolicy::largest && !engine_->device().is_host();

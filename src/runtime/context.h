@@ -29,12 +29,13 @@ class Context {
 
   const Engine& engine() const { return *engine_; }
   size_t profile() const { return profile_; }
-  Result<> set_profile(size_t profile);  // forgets the input shapes
+  Result<> set_profile(size_t profile);  // a change forgets the shapes of inputs that have dynamic dimensions
 
   // Dims of input binding `i`; checked against the profile.
   Result<> set_input_dims(size_t i, std::span<const int64_t> dims);
-  // Address of binding `i`, of the device or of the host (then it is copied). Must hold its tensor, dense and
-  // row-major, until the work is done. Shape inputs are read on the host, when shapes are set.
+  // Address of binding `i`: memory of the application's that holds the tensor, dense and row-major, until the work is
+  // done. It may be of the device or of the host; a GPU then works on a copy. Shape inputs lie in host memory and are
+  // read at the start of each run: other values than last time set all shapes anew.
   Result<> set_address(size_t i, void* address);
   void* address(size_t i) const { return addresses_[i]; }
   Result<> set_output_allocator(size_t i, OutputAllocator allocator);
@@ -46,10 +47,10 @@ class Context {
   Dims tensor_dims(plan::TensorId id) const;  // of any tensor; empty while the shapes are not set
   size_t bytes(size_t i) const;               // of its tensor under the current shapes; 0 when unknown
 
-  // Arena and workspace bytes that the current shapes need. Sets shapes up if they changed.
+  // Arena and workspace bytes that the current shapes need. Works all sizes out if shapes changed.
   Result<size_t> memory_bytes();
-  // Memory of the application's. Null takes it away. Engine::memory_limit() bytes are enough for all shapes of a
-  // profile.
+  // Memory of the application's, of policy `user` only; aligned to Engine::alignment(), and valid until the work is
+  // done. Null takes it away. Engine::memory_limit() bytes are enough for all shapes of a profile.
   Result<> set_memory(void* memory, size_t bytes);
 
   // Binds shapes if they changed, then executes every step. Outputs are complete on return.
@@ -57,7 +58,7 @@ class Context {
   // The same on a stream of the application (CUDA), on which the outputs become complete; on a CPU, run(). Returns
   // before the work is done unless some tensor lies in host memory or some step runs on the host.
   Result<> enqueue(void* stream);
-  // Sees each step's time. Setting it makes run() time the steps.
+  // Sees each step's time. While it is set, the host waits for each step, and nothing is recorded.
   std::function<void(const plan::Step& step, double milliseconds)> profiler;
   // Sees each result of each step, in the layout that the next steps read, before memory is used again. In host memory.
   std::function<void(const plan::Tensor& tensor, const TensorArg& content)> observer;
@@ -94,10 +95,11 @@ class Context {
   Result<> run_eval(size_t step, Queue& queue);
   Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;
   Result<> show_results(const plan::Step& step, Queue& queue);
-  Result<> bind_computed(const plan::Tensor& tensor, const Dims& dims);
+  Result<> bind_computed(const plan::Tensor& tensor, DType dtype, const Dims& dims);
   Result<> provide_late(plan::TensorId id);
   Result<> provide_slot(uint32_t slot);
   Result<> provide_binding(uint32_t binding);
+  Result<size_t> storage_bytes(const plan::Tensor& tensor) const;
   Result<> check_late_window(plan::TensorId id) const;
   Result<> reserve();
   Result<> replace(DeviceMemory& block, size_t bytes);
@@ -121,7 +123,7 @@ class Context {
   std::vector<OutputAllocator> allocators_;
   std::vector<int64_t> symbols_;
   std::vector<uint32_t> early_constraints_, late_constraints_;  // of the plan: known before or only while running
-  std::vector<uint32_t> due_;                                   // late ones that this run has not checked yet
+  std::vector<uint32_t> due_;                                   // of late_constraints_: not yet checked in this run
   std::vector<int64_t> shape_values_;  // values of shape inputs that prepare() saw, in binding order
   std::vector<StepState> steps_;
   size_t readers_end_ = 0;       // behind the last step that reads an input
@@ -140,7 +142,7 @@ class Context {
   std::unique_ptr<Queue> stream_queue_;  // of stream_, the application's
   void* stream_ = nullptr;
   Queue* last_queue_ = nullptr;
-  // Bindings in host memory have a twin in the device's.
+  // Device memory that stands for a binding in host memory; copied to before the steps, or from after them.
   struct Staging {
     DeviceMemory memory;
     const void* asked = nullptr;  // the address that `active` tells of: the driver is asked once

@@ -34,6 +34,11 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
     const OpInfo* op = find_op(step.op);
     if (!op) return fail(ErrorCode::plan_malformed, "step '{}' evaluates the unknown op '{}'", step.name, step.op);
     LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
+    for (const auto* ids : {&step.inputs, &step.outputs})
+      for (const plan::TensorId id : *ids)
+        if (id != plan::kNoTensor && !plan().tensors[id].strides.empty())
+          return fail(ErrorCode::plan_malformed, "step '{}' evaluates an op on tensor '{}', which is not dense",
+                      step.name, plan().tensors[id].name);
     return code;
   }
   StepRecord record{step.kernel, step.params, nullptr, step.launches, &step.workspace, plan().codes};

@@ -43,7 +43,7 @@ std::byte* Context::storage_base(const plan::Tensor& tensor) const {
 std::byte* Context::address_of(const plan::Tensor& tensor) const {
   std::byte* base = storage_base(tensor);
   if (!base) return nullptr;
-  const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);  // check_windows() proved it
+  const int64_t offset = tensor.offset.evaluate(symbols_).value_or(0);  // known: check_windows(), check_late_window()
   return base + offset * static_cast<int64_t>(size_of(tensor.dtype));
 }
 
@@ -95,7 +95,7 @@ Result<> Context::provide_outputs() {
   return {};
 }
 
-// Gives a binding whose address is the host's its twin.
+// A binding whose address the device cannot read gets memory of the device, which steps use in its place.
 Result<> Context::stage(size_t i, size_t bytes) {
   Device& device = engine_->device();
   Staging& staging = staging_[i];
@@ -123,7 +123,7 @@ Result<> Context::fetch_staged(Queue& queue) {
   return {};
 }
 
-// Into a member, for running allocates nothing.
+// What a recording depends on beside sizes. Kept in a member, as running allocates nothing.
 void Context::note_addresses() {
   current_.clear();
   current_.push_back(memory_);
@@ -131,7 +131,8 @@ void Context::note_addresses() {
   for (const plan::Binding& binding : plan_.bindings) current_.push_back(storage_base(plan_.tensors[binding.tensor]));
 }
 
-// Work that comes again with the same sizes and addresses is recorded at its second time, and replayed from then on.
+// The first run with given sizes and addresses runs step by step; the second, if it has the same, records the steps,
+// and from then on the recording is replayed. So addresses that change with every run cost no recordings.
 Result<> Context::run_steps(Queue& queue) {
   const bool watched = profiler || observer || waits_after_steps;
   if (!engine_->is_recordable() || watched || queue.is_captured()) return run_each_step(queue);
@@ -292,21 +293,25 @@ Result<> Context::run_eval(size_t i, Queue& queue) {
   std::vector<Tensor> inputs(step.inputs.size());
   for (size_t k = 0; k < step.inputs.size(); ++k) {
     if (step.inputs[k] == plan::kNoTensor) continue;
-    if (state.late) LATHE_TRY(resolve(step.inputs[k], state.inputs[k]));
+    if (state.late) {
+      LATHE_TRY(resolve(step.inputs[k], state.inputs[k]));
+      LATHE_TRY(check_late_window(step.inputs[k]));
+    }
     state.inputs[k].data = address_of(plan_.tensors[step.inputs[k]]);
     LATHE_ASSIGN(inputs[k], host_copy(state.inputs[k], queue));
   }
   // Gives the output's place in device memory; null for one of size zero.
-  const auto address = [&](size_t k, const Dims& dims) -> Result<std::byte*> {
+  const auto address = [&](size_t k, DType dtype, const Dims& dims) -> Result<std::byte*> {
     const plan::Tensor& tensor = plan_.tensors[step.outputs[k]];
-    LATHE_TRY(bind_computed(tensor, dims));
+    LATHE_TRY(bind_computed(tensor, dtype, dims));
     LATHE_TRY(provide_late(step.outputs[k]));
+    LATHE_TRY(check_late_window(step.outputs[k]));
     return address_of(tensor);
   };
   std::vector<bool> placed(step.outputs.size());
   const auto place = [&](size_t k, DType dtype, const Dims& dims) -> Result<Tensor> {
     if (step.outputs[k] == plan::kNoTensor || !on_host) return Tensor();
-    LATHE_ASSIGN(std::byte * at, address(k, dims));
+    LATHE_ASSIGN(std::byte * at, address(k, dtype, dims));
     if (!at) return Tensor();
     placed[k] = true;
     return Tensor::view(dtype, dims, at, nullptr);
@@ -317,7 +322,7 @@ Result<> Context::run_eval(size_t i, Queue& queue) {
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     if (placed[k] || step.outputs[k] == plan::kNoTensor) continue;
     const Tensor& output = (*outputs)[k];
-    LATHE_ASSIGN(std::byte * at, address(k, output.dims()));
+    LATHE_ASSIGN(std::byte * at, address(k, output.dtype(), output.dims()));
     if (at) LATHE_TRY(engine_->device().upload(at, output.data(), output.bytes(), queue));
   }
   return {};

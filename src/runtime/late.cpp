@@ -12,12 +12,13 @@ Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank);
 
 }  // namespace
 
-// Sizes that the device has computed: the one place where the host waits for them.
+// Reads the sizes that the step is the first to need. The only place where the host waits for sizes of the device's.
 Result<> Context::read_counts(const plan::Step& step, Queue& queue) {
   for (const plan::StepCount& count : step.counts) {
     const plan::Tensor& tensor = plan_.tensors[step.inputs[count.input]];
     TensorArg list;
     LATHE_TRY(resolve(step.inputs[count.input], list));
+    LATHE_TRY(check_late_window(step.inputs[count.input]));
     const std::optional<int64_t> element = count.element.evaluate(symbols_);
     if (!element || *element < 0 || *element >= list.dims[0])
       return fail(ErrorCode::execution_failed, "step '{}' reads its size from element {} of {}", step.name,
@@ -58,7 +59,8 @@ Result<> Context::provide_late(plan::TensorId id) {
   return {};
 }
 
-// A slot is as large as the largest of its windows: parts of a tensor may be written one after the other.
+// As large as the largest of its windows whose size is known by now: steps may write a tensor part by part, and the
+// slot must hold the whole when the first part is written, as growing loses what it held.
 Result<> Context::provide_slot(uint32_t slot) {
   size_t bytes = 64;
   for (const plan::TensorId id : slot_windows_[slot]) {
@@ -87,24 +89,42 @@ Result<> Context::provide_binding(uint32_t binding) {
   return stage(binding, static_cast<size_t>(bytes));
 }
 
-// What a late step reads and writes lies in its storage: windows into slots and outputs could not be judged before.
+// The bytes that a tensor's storage has in this run.
+Result<size_t> Context::storage_bytes(const plan::Tensor& tensor) const {
+  switch (tensor.storage) {
+    case plan::StorageKind::arena:
+      return static_cast<size_t>(plan_.buffers[tensor.index].bytes.evaluate(symbols_).value_or(0));
+    case plan::StorageKind::constant:
+      return plan_.constants[tensor.index].bytes;
+    case plan::StorageKind::dynamic:
+      return dynamic_[tensor.index].size();
+    case plan::StorageKind::binding:
+      break;
+  }
+  const plan::Tensor& whole = plan_.tensors[plan_.bindings[tensor.index].tensor];
+  LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, whole, symbols_));
+  return end ? static_cast<size_t>(*end) * size_of(whole.dtype) : 0;
+}
+
+// A late tensor lies in its storage, and where it starts is known: neither could be judged when shapes were set.
 Result<> Context::check_late_window(plan::TensorId id) const {
   if (!engine_->is_late(id)) return {};
   const plan::Tensor& tensor = plan_.tensors[id];
+  if (!tensor.offset.evaluate(symbols_))
+    return fail(ErrorCode::plan_malformed, "tensor '{}' starts at a place that no step has computed", tensor.name);
   LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, symbols_));
   const size_t bytes = end ? static_cast<size_t>(*end) * size_of(tensor.dtype) : 0;
-  size_t storage = SIZE_MAX;  // others were checked when shapes were set
-  if (tensor.storage == plan::StorageKind::dynamic) storage = dynamic_[tensor.index].size();
-  if (tensor.storage == plan::StorageKind::binding) {
-    const plan::Tensor& whole = plan_.tensors[plan_.bindings[tensor.index].tensor];
-    LATHE_ASSIGN(const std::optional<int64_t> all, plan::window_end(plan_, whole, symbols_));
-    storage = all ? static_cast<size_t>(*all) * size_of(whole.dtype) : 0;
-  }
+  LATHE_ASSIGN(const size_t storage, storage_bytes(tensor));
   if (bytes <= storage) return {};
   return fail(ErrorCode::plan_malformed, "tensor '{}' needs {} bytes of a storage of {}", tensor.name, bytes, storage);
 }
 
-Result<> Context::bind_computed(const plan::Tensor& tensor, const Dims& dims) {
+// Takes the sizes that an evaluation has found. What it made must be what the plan says of the tensor, for its memory
+// is sized by that.
+Result<> Context::bind_computed(const plan::Tensor& tensor, DType dtype, const Dims& dims) {
+  if (dtype != tensor.dtype || dims.size() != tensor.dims.size())
+    return fail(ErrorCode::plan_malformed, "tensor '{}' came out as {} of rank {}, its plan expects {} of rank {}",
+                tensor.name, name_of(dtype), dims.size(), name_of(tensor.dtype), tensor.dims.size());
   for (size_t d = 0; d < dims.size(); ++d) {
     const std::optional<SymbolId> symbol = tensor.dims[d].as_symbol();
     if (symbol && symbols_[*symbol] == Expr::kUnbound && plan_.symbols[*symbol].source == SymbolSource::computed)

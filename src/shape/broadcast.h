@@ -5,7 +5,8 @@
 
 namespace lathe {
 
-// The dimension that two broadcast to: the one that is not 1. It has no value where neither is 1 and they differ.
+// The dimension that two broadcast to: b where a is 1, a where b is 1 or equal to a. It has no value where they differ
+// and neither is 1; whoever uses it states Relation::broadcast, so that this is noticed.
 Expr broadcast_dim(const Expr& a, const Expr& b);
 
 }  // namespace lathe

@@ -28,22 +28,24 @@ struct Constraint {
 // Whether two numbers are so related.
 bool holds(Relation relation, int64_t a, int64_t b);
 
-// Whether it holds for all values of the symbols (true), for none (false), or neither can be proven. A symbol without
-// an entry in `ranges` may have any value.
+// True when it holds for all values of the symbols, false when it holds for none, nullopt when neither is proven. A
+// symbol without an entry in `ranges` may have any value.
 std::optional<bool> decide(const Constraint& constraint, std::span<const Range> ranges);
 
-// The same demand as an equation where the ranges leave only that: 49 and 49*s broadcast, s from 1 to 8: 49 = 49*s.
+// Replaces `broadcast` and `expand` by `equal` where the ranges leave no other way to hold; otherwise the constraint
+// comes back as it was. For s from 1 to 8, "49*s = 49, or one of them 1" becomes 49*s = 49, for neither side can be 1.
 Constraint as_equation(Constraint constraint, std::span<const Range> ranges);
 
-// What an equation says about a symbol that is linear in it and alone: 49 = 49*s says that s is 1. Factors that cannot
-// be 0 are cancelled first. nullopt also when no integer solves it.
+// The only value of a symbol that satisfies an equation in which it is the only unknown, and linear: s is 1 in
+// 49 = 49*s. A factor that both sides share is cancelled first, if it cannot be 0: s is 3 in t*s = 3*t, t >= 1. nullopt
+// when the equation has no such form or no integer solves it.
 struct Solution {
   SymbolId symbol;
   int64_t value;
 };
 std::optional<Solution> solve(const Constraint& equation, std::span<const Range> ranges);
 
-// "49*batch = 49", "s and t broadcast".
+// For messages: "49*batch = 49"; "s = t, or one of them 1" (broadcast); "s = t or 1" (expand).
 std::string to_string(const Constraint& constraint, std::span<const std::string> names = {});
 
 }  // namespace lathe

@@ -2,13 +2,16 @@
 // Symbolic integers: what a dimension, a shape value, a byte offset or a launch extent is before shapes are known.
 //
 // An Expr is immutable and kept in a normal form: a polynomial with integer coefficients over atoms, where an atom is a
-// symbol or floordiv/mod/min/max of two expressions. Two expressions with equal normal forms are equal for all values
-// of their symbols, so operator== is a proof of equality ("false" means "not proven"). Arithmetic wraps nowhere: an
-// overflow while simplifying makes the expression invalid, which poisons what is computed from it; so does exceeding
-// the size limits of shape/expr_poly.h. An invalid expression equals nothing, itself included.
+// symbol or floordiv/mod/min/max/broadcast of two expressions. Two expressions with equal normal forms are equal for
+// all values of their symbols, so operator== is a proof of equality ("false" means "not proven"). Arithmetic wraps
+// nowhere: an overflow while simplifying makes the expression invalid, which poisons what is computed from it; so does
+// exceeding the size limits of shape/expr_poly.h. An invalid expression equals nothing, itself included.
 //
-// Division by 0 has no value. Simplifying may give an expression a value where it had none (floordiv(n*s, n) is s, also
-// for n = 0), but never changes a value that it had.
+// Division by 0 has no value, nor has the broadcast of two numbers that differ when neither is 1. Simplifying may give
+// an expression a value where it had none (floordiv(n*s, n) is s, also for n = 0), but never changes a value that it
+// had.
+//
+// Expressions share their parts, which never change: copies are cheap, and any number of threads may read one.
 #pragma once
 
 #include <compare>
@@ -33,8 +36,6 @@ struct Range {
   int64_t max = kUnbounded;
   bool operator==(const Range&) const = default;
 };
-
-enum class ExprKind : uint8_t { floordiv, mod, min, max };  // the atoms that are not symbols
 
 class Expr {
  public:
@@ -66,13 +67,14 @@ class Expr {
   // Every value lies in the result when every symbol i lies in ranges[i].
   Range range(std::span<const Range> ranges) const;
 
-  void collect_symbols(std::vector<SymbolId>& out) const;  // sorted, without repeats, appended
+  // Appends the symbols of this expression, sorted and without repeats; what `out` held stays as it is.
+  void collect_symbols(std::vector<SymbolId>& out) const;
 
   // "2*s0*s1 + floordiv(s2 + 1, 2) + 3"; names may be given for symbols. parse_expr() reads the unnamed form.
   std::string to_string(std::span<const std::string> names = {}) const;
 
   size_t hash() const;
-  uint32_t size() const;  // nodes of the expression, shared ones counted each time; 1 for a number
+  uint32_t size() const;  // nodes of the expression, a shared one counted at each use; 1 for a number
 
  private:
   struct Poly;
@@ -88,6 +90,7 @@ Expr ceildiv(const Expr& a, const Expr& b);
 Expr min(const Expr& a, const Expr& b);
 Expr max(const Expr& a, const Expr& b);
 
+// The inverse of to_string() without names; fails with text_syntax, also for what overflows or exceeds the limits.
 Result<Expr> parse_expr(std::string_view text);
 
 // Dimensions of a tensor, outermost first.
@@ -109,7 +112,7 @@ enum class SymbolSource : uint8_t {
 struct Symbol {
   std::string name;
   SymbolSource source = SymbolSource::computed;
-  uint32_t tensor = 0;
+  uint32_t tensor = 0;  // the input, by its place among the inputs; computed symbols have none, and no index
   uint32_t index = 0;
   Range range{0, Range::kUnbounded};
 };

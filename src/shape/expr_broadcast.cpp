@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simplification of broadcasts: chains are flattened, ones and repeats fall out, a number that is not 1 settles the
-// rest (which are that number, or 1), and what remains is sorted. So a dimension that is broadcast with the same ones
-// again, layer after layer, stays as it is.
+// Simplification of broadcasts. Chains are flattened; operands that are 1 or repeat another one are dropped; if an
+// operand is another number, it is the result, as the rest can only be that number or 1; what remains is sorted. So a
+// dimension that layer after layer is broadcast with the same dimensions stays as it is.
 #include <algorithm>
 
 #include "shape/expr_poly.h"

@@ -7,7 +7,6 @@
 namespace lathe {
 namespace {
 
-// Never 1 / always 1.
 bool excludes_one(Range range) { return range.min > 1 || range.max < 1; }
 bool is_one(Range range) { return range.min == 1 && range.max == 1; }
 
@@ -18,7 +17,7 @@ std::optional<bool> decide_equal(const Expr& a, const Expr& b, std::span<const R
   return std::nullopt;
 }
 
-// Whether every symbol and call of the monomial is at least 1 or at most -1.
+// Whether the ranges keep every factor of the monomial away from 0, so that one may divide by it.
 bool is_never_zero(const Monomial& monomial, std::span<const Range> ranges) {
   return std::all_of(monomial.begin(), monomial.end(), [&](const Factor& factor) {
     const Range range = from_term(1, {factor}).range(ranges);

@@ -80,8 +80,8 @@ Expr substitute_atom(const Atom& atom, std::span<const Expr> replacements) {
   return call_of(kind, atom.call->a.substitute(replacements), atom.call->b.substitute(replacements));
 }
 
-// Interval arithmetic. A lower bound of -kInfinity and an upper bound of kInfinity mean "no bound". On the other side
-// these are plain numbers, which a bound that left the range was rounded to, outwards.
+// Interval arithmetic. A lower bound of -kInfinity and an upper bound of kInfinity mean "no bound". As the other bound
+// they are numbers: a lower bound above INT64_MAX is stored as kInfinity, which is lower and therefore still true.
 constexpr int64_t kInfinity = Range::kUnbounded;
 
 int64_t saturate(Wide value) {
@@ -103,7 +103,7 @@ struct Bound {
 Bound lower(Range range) { return {range.min, range.min == -kInfinity}; }
 Bound upper(Range range) { return {range.max, range.max == kInfinity}; }
 
-// The limit of floor(a / b).
+// floor(a / b), or what it tends to where a or b does not end.
 int64_t divide_bounds(Bound a, Bound b) {
   const bool negative = (a.value < 0) != (b.value < 0) && a.value != 0;
   if (b.infinite) return negative ? -1 : 0;
@@ -149,7 +149,8 @@ Range broadcast_ranges(Range a, Range b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
-// How often an expression is rewritten to find a better bound; each time doubles the work.
+// How often an expression is rewritten to find a better bound. A rewriting multiplies the work by the number of its
+// forms: without its rounding, and each operand of a min or max.
 constexpr int kRefinements = 3;
 constexpr uint32_t kMaxRefinedSize = 200;
 

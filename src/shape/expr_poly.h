@@ -13,7 +13,7 @@ namespace lathe {
 
 // Limits of one expression; past them it becomes invalid, which bounds every operation whatever a file says.
 inline constexpr uint32_t kMaxExprSize = 4096;  // nodes, shared ones counted each time
-inline constexpr uint32_t kMaxExprDepth = 64;   // nested floordiv/mod/min/max
+inline constexpr uint32_t kMaxExprDepth = 64;   // nested floordiv, mod, min, max and broadcast
 inline constexpr uint32_t kMaxDegree = 64;
 
 enum class CallKind : uint8_t { floordiv, mod, min, max, broadcast };

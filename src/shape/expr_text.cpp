@@ -4,6 +4,7 @@
 //   sum     = ["-"] product { ("+" | "-") product }
 //   product = factor { "*" factor }
 //   factor  = number | "s" number | function "(" sum "," sum { "," sum } ")" | "(" sum ")" | "-" factor
+// where a function is one of kNames, and only min and max take more than two operands.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -62,7 +63,7 @@ bool print_choice(const Expr& e, CallKind kind, std::span<const std::string> nam
   return true;
 }
 
-// A number beside a rest of a division is shown as one: h - 7*floordiv(h, 7) as mod(h, 7).
+// The rest of a division is shown as mod, with the constant beside it: h - 7*floordiv(h, 7) + 1 as mod(h, 7) + 1.
 bool print_mod(const Expr& e, std::span<const std::string> names, std::string& out) {
   for (const Term& term : ExprAccess::terms(e)) {
     const Call* call = term.monomial.size() == 1 ? term.monomial[0].atom.call.get() : nullptr;
@@ -218,6 +219,7 @@ class Parser {
     const bool chain = kind == CallKind::min || kind == CallKind::max;
     std::vector<Expr> operands;
     do {
+      if (operands.size() > kMaxExprDepth) set_error("too many operands");  // their chain would be too deep
       operands.push_back(sum());
       if (failed_ || !operands.back().is_valid()) return operands.back();
       if (operands.size() == 1) expect(',', "expected ','");

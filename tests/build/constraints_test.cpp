@@ -219,5 +219,45 @@ TEST(Constraints, NarrowedRangesAreInferredAnew) {
   for (const int64_t s : {1, 3, 8}) EXPECT_EQ(*checked.run({{1, s, 4}}), std::vector<Dims>({{1, s, 4}}));
 }
 
+// Symbols name the input that gives their value by its place, which changes when an input before it is removed.
+TEST(Constraints, SymbolsFollowTheirInputs) {
+  ir::Graph graph = *ir::parse_graph(R"(graph "g" {
+    input %unused: i64[2]
+    input %none: f32[n]
+    input %x: f32[n, m]
+    %y = elementwise{op=add}(%x, %x)
+    output %y
+  })");
+  graph.remove_input(graph.inputs()[0]);
+  graph.remove_input(graph.inputs()[0]);
+  BuildOptions options = native_options();
+  options.profiles = {profile({{"x", {{1, 4}, {2, 4}, {8, 4}}}})};
+  const auto built = build_plan(std::move(graph), options);
+  ASSERT_TRUE(built) << built.error().to_string();
+  ASSERT_EQ((*built)->plan.symbols.size(), 1u);
+  EXPECT_EQ((*built)->plan.symbols[0].tensor, 0u);
+  EXPECT_EQ((*built)->plan.profiles[0].symbols[0].max, 8);
+}
+
+TEST(Constraints, ShapeInputsWithoutAddressAreMissed) {
+  const auto engine = build_checked(R"(graph "g" {
+    input %x: f32[8]
+    input %dims: i64[2]
+    %y = reshape(%x, %dims)
+    output %y
+  })",
+                                    {profile({{"dims", {{1, 1}, {2, 4}, {8, 8}, true}}})})
+                          .engine;
+  ASSERT_TRUE(engine);
+  ASSERT_TRUE(engine->plan().bindings[1].is_shape_tensor);
+  const auto context = *Context::create(engine);
+  const std::vector<Tensor> inputs = {random_tensor(DType::f32, {8}, 1), Tensor::of<int64_t>({2}, {4, 2})};
+  EXPECT_EQ(run_engine(*context, inputs)[0].dims(), (Dims{4, 2}));
+  ASSERT_TRUE(context->set_address(1, nullptr));
+  const Result<> ran = context->run();
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().code, ErrorCode::binding_missing);
+}
+
 }  // namespace
 }  // namespace lathe

@@ -152,6 +152,57 @@ TEST(Late, RegionsOfOtherCountsEachRun) {
        {random_tensor(DType::f32, {2, 5, 8, 9}, 1), Tensor::of<float>({0, 4}, {}), Tensor::of<int64_t>({0}, {})}});
 }
 
+// A plan is believed in nothing: what an evaluation makes must be what the plan says, and lie where there is room.
+TEST(Late, EvaluationsThatDoNotFitTheirPlanAreRefused) {
+  struct Damage {
+    const char* expected;
+    std::function<void(plan::Plan&, plan::Tensor&)> apply;  // to the list that the first step makes
+  };
+  for (const Damage& damage : std::vector<Damage>{
+           {"came out as i64 of rank 2", [](plan::Plan&, plan::Tensor& list) { list.dtype = DType::i8; }},
+           {"expects i64 of rank 1", [](plan::Plan&, plan::Tensor& list) { list.dims.erase(list.dims.begin()); }},
+           {"not dense", [](plan::Plan&, plan::Tensor& list) { list.strides = {0, 0}; }},
+           {"that no step has computed",
+            [](plan::Plan& plan, plan::Tensor& list) {
+              list.offset = Expr::symbol(static_cast<SymbolId>(plan.symbols.size()));
+              plan.symbols.push_back({"never", SymbolSource::computed, 0, 0, {0, 8}});
+              plan.profiles[0].symbols.push_back({0, 0, 8});
+            }},
+           {"needs 24 bytes of a storage of 8", [](plan::Plan& plan, plan::Tensor& list) {
+              list.storage = plan::StorageKind::arena;
+              list.index = static_cast<uint32_t>(plan.buffers.size());
+              plan.buffers.push_back({8, 0, static_cast<uint32_t>(plan.steps.size() - 1)});
+            }}}) {
+    SCOPED_TRACE(damage.expected);
+    const auto built = build_plan(*ir::parse_graph(R"(graph "g" {
+      input %x: f32[4]
+      %a = nonzero(%x)
+      %y = elementwise{op=add}(%a, %a)
+      output %y
+    })"),
+                                  plain_options());
+    ASSERT_TRUE(built) << built.error().to_string();
+    plan::Plan& plan = (*built)->plan;
+    damage.apply(plan, plan.tensors[plan.steps[0].outputs[0]]);
+    const auto bytes = plan::write_plan(plan);
+    ASSERT_TRUE(bytes) << bytes.error().to_string();
+    const auto engine = Engine::load(*bytes, nullptr, {test_device(1), {}});
+    std::vector<std::byte> memory(64);
+    const Tensor x = Tensor::of<float>({4}, {1, 0, 2, 3});
+    const auto run = [&]() -> Result<> {
+      if (!engine) return fail(engine.error());
+      LATHE_ASSIGN(const auto context, Context::create(*engine));
+      LATHE_TRY(context->set_address(0, const_cast<void*>(x.data())));
+      LATHE_TRY(context->set_output_allocator(1, [&](size_t, const Dims&) { return memory.data(); }));
+      return context->run();
+    };
+    const Result<> ran = run();
+    ASSERT_FALSE(ran);
+    EXPECT_EQ(ran.error().code, ErrorCode::plan_malformed);
+    EXPECT_NE(ran.error().message.find(damage.expected), std::string::npos) << ran.error().message;
+  }
+}
+
 // Nodes without a seed are neither computed while building nor merged; with one they are constants.
 TEST(Late, RandomNumbersWithoutSeedDifferFromRunToRun) {
   const auto engine = build_engine(R"(graph "g" {

@@ -143,11 +143,13 @@ TEST(Expr, ParserRefusesNonsense) {
   std::string negations(100001, '-');
   negations.back() = '1';
   EXPECT_TRUE(parse_expr(negations).has_value());
+  std::string chain = "max(0";
+  for (int i = 0; i < 100000; ++i) chain += ", s" + std::to_string(i);
   for (const std::string& text :
        {std::string(), std::string("1 +"), std::string("s"), std::string("s99999999999"), std::string("1 2"),
         std::string("9223372036854775808"), std::string("-9223372036854775809"), std::string("floordiv(s0, 0)"),
         std::string("min(1)"), std::string("foo"), std::string("max(1, 2"), std::string("invalid"),
-        std::string("9223372036854775807 + 1"), deep}) {
+        std::string("9223372036854775807 + 1"), deep, chain + ")"}) {
     const auto e = parse_expr(text);
     ASSERT_FALSE(e.has_value()) << text.substr(0, 40);
     EXPECT_EQ(e.error().code, ErrorCode::text_syntax);
