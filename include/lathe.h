@@ -80,15 +80,15 @@ TENSORRTAPI bool setPassSkipped(nvinfer1::IBuilderConfig& config, const char* pa
 inline constexpr nvinfer1::TacticSource kCUBLAS_LT = static_cast<nvinfer1::TacticSource>(16);
 inline constexpr nvinfer1::TacticSource kCUDNN = static_cast<nvinfer1::TacticSource>(17);
 
-// Device code is compiled by processes of their own, so that a compiler that crashes or hangs costs one candidate for
-// one step, and a warning. They run the program `lathe-compiler`, which lies beside the library (in ../bin,
-// ../libexec/lathe or the same folder), or where the environment variable LATHE_COMPILER says; `program` overrides
-// both.
-// "" compiles in this process, one kernel at a time; so does a build that cannot start processes, with one warning.
-// nullptr: the default. False when out of memory.
+// Device code is compiled in processes of its own, so that a compiler that crashes or hangs costs one candidate for one
+// step, and a warning. They run the program `lathe-compiler`. `program` is its path, which is copied; nullptr (default)
+// takes the path from the environment variable LATHE_COMPILER, or else finds the program in the library's folder or in
+// ../bin or ../libexec/lathe from there. "", here or in the variable, compiles in this process, one kernel at a time;
+// so does a build that cannot start processes, with one warning. False when out of memory.
 TENSORRTAPI bool setCompiler(nvinfer1::IBuilderConfig& config, const char* program) noexcept;
-// What one kernel may take: seconds of processor time (60; also of standing still), and MiB of memory of the process
-// that compiles it (4096). Nothing limits compiling in this process. False where either is not positive.
+// Limits of compiling one kernel: seconds of processor time, and likewise of wall time without any progress (default
+// 60), and MiB of memory of the process that compiles it (default 4096). Compiling in this process has no limits.
+// False, and nothing is changed, where either is not positive or the memory exceeds 2^40 MiB.
 TENSORRTAPI bool setCompilerLimits(nvinfer1::IBuilderConfig& config, double seconds, int64_t mebibytes) noexcept;
 
 // Threads that CPU engines are tuned for. 0: all cores this process may use (default). False when negative.

@@ -40,7 +40,7 @@ class Descriptor {
   int number_;
 };
 
-// What the child does between its beginning and the program's.
+// What the child process does before it executes the program.
 class Actions {
  public:
   Actions() {
@@ -54,8 +54,8 @@ class Actions {
     posix_spawnattr_destroy(&attributes);
   }
 
-  // An errno.
-  int describe(int socket) {
+  // `socket` becomes the child's descriptor kSocket. Returns 0 or an errno.
+  int set(int socket) {
     sigset_t all, none;
     sigfillset(&all);
     sigemptyset(&none);
@@ -87,13 +87,14 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::string& pro
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return refused("a pair of sockets", errno);
   Descriptor low[] = {Descriptor(pair[0]), Descriptor(pair[1])};
-  // Above the numbers that the child's descriptors get, and above the standard streams, which may be closed here.
+  // Both ends must have numbers above kSocket, or setting up the child's descriptors would overwrite them: where this
+  // process has closed its standard streams, socketpair() returns 0 and 1.
   Descriptor ours(::fcntl(low[0].get(), F_DUPFD_CLOEXEC, kSocket + 1));
   Descriptor theirs(::fcntl(low[1].get(), F_DUPFD_CLOEXEC, kSocket + 1));
   if (ours.get() < 0 || theirs.get() < 0) return refused("a descriptor", errno);
 
   Actions actions;
-  if (const int error = actions.describe(theirs.get())) return refused("preparing a process", error);
+  if (const int error = actions.set(theirs.get())) return refused("preparing a process", error);
   std::vector<char*> words = {const_cast<char*>(program.c_str())};
   for (std::string& argument : arguments) words.push_back(argument.data());
   words.push_back(nullptr);
@@ -129,11 +130,12 @@ std::string ChildProcess::stop() {
 std::optional<int> ChildProcess::end() noexcept {
   if (id_ < 0 || !is_ours()) return std::nullopt;
   const pid_t id = std::exchange(id_, -1);
-  // While its end has not been collected, its number belongs to nobody else. The program may collect the ends of all
-  // its children, or have the system do that (SIGCHLD ignored): then there is nothing to signal.
+  // As long as a child has not been waited for, its id is not given to another process, so signals cannot hit the wrong
+  // one. The host program may wait for all its children, or ignore SIGCHLD, so that the system does: then an ended
+  // child is gone already, and there is nothing to signal.
   siginfo_t ignored{};
   if (::waitid(P_PID, static_cast<id_t>(id), &ignored, WEXITED | WNOHANG | WNOWAIT) != 0) return std::nullopt;
-  ::kill(-id, SIGKILL);  // its session: one that is ending already keeps its status
+  ::kill(-id, SIGKILL);  // its process group; a process that is ending already keeps its exit status
   ::kill(id, SIGKILL);
   int status = 0;
   pid_t ended;

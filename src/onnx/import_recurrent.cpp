@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM: one product of all inputs with the weights, then the recurrence.
+// RNN, GRU and LSTM: one matrix product of the inputs of all steps with W, plus the biases, then the recurrence with R.
 #include <algorithm>
 
 #include "onnx/importer.h"
@@ -11,6 +11,9 @@ namespace {
 
 enum Input : size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes };
 
+// A size of a tensor that fits any memory; its multiples below do not overflow.
+constexpr int64_t kMaxHidden = int64_t{1} << 31;
+
 CellKind cell_of(std::string_view op) {
   return op == "LSTM" ? CellKind::lstm : op == "GRU" ? CellKind::gru : CellKind::rnn;
 }
@@ -18,7 +21,7 @@ CellKind cell_of(std::string_view op) {
 struct FunctionName {
   std::string_view name;  // in lower case, for exporters differ
   GateOp op;
-  double alpha = 1, beta = 1;  // where the node lists none
+  double alpha = 1, beta = 1;  // the defaults, where the node lists none
 };
 constexpr FunctionName kFunctionNames[] = {
     {"affine", GateOp::affine, 1, 0},
@@ -41,7 +44,8 @@ const FunctionName* find_function(std::string name) {
   return it == std::end(kFunctionNames) ? nullptr : it;
 }
 
-// The next of `values` where there is one. The functions that have a parameter take the listed values in turn.
+// The next of `values`, or `otherwise` when none is left. A node's activation_alpha lists values only for those of its
+// activations that have an alpha, in order; likewise activation_beta.
 double take(std::span<const double>& values, double otherwise) {
   if (values.empty()) return otherwise;
   const double value = values[0];
@@ -49,7 +53,8 @@ double take(std::span<const double>& values, double otherwise) {
   return value;
 }
 
-// The functions of all directions; those of the operator where the node names none.
+// The activations of all directions as RecurrenceAttrs::functions has them; "", the defaults, where the node names
+// none.
 std::string functions(NodeContext& c, CellKind cell, int64_t directions) {
   const std::vector<std::string> names = c.strings("activations");
   const std::vector<double> all_alphas = c.reals("activation_alpha"), all_betas = c.reals("activation_beta");
@@ -84,6 +89,7 @@ class Layer {
     if (c.failed()) return;
     if (hidden_ == 0 && r->rank() == 3) hidden_ = r->shape()[2].as_constant().value_or(0);
     if (hidden_ < 1) return c.invalid("hidden_size must be stated, or the shape of R be known");
+    if (hidden_ > kMaxHidden) return c.invalid("hidden_size is {}, at most {} is possible", hidden_, kMaxHidden);
     gates_ = gates_of(attrs_.cell);
     check_shapes();
     if (c.failed()) return;
@@ -124,8 +130,8 @@ class Layer {
     if (!c.has(input) || c.failed()) return;
     const Shape& shape = c.input(input)->shape();
     bool fits = shape.size() == want.size();
-    for (size_t d = 0; fits && d < want.size(); ++d)
-      fits = decide({Relation::equal, shape[d], want[d], {}}, {}).value_or(true);  // the ops state what is open
+    for (size_t d = 0; fits && d < want.size(); ++d)  // the shape rules assume what is undecided here
+      fits = decide({Relation::equal, shape[d], want[d], {}}, {}).value_or(true);
     if (!fits) c.invalid("{} has shape {}, expected {}", name, to_string(shape), to_string(want));
   }
   void check_shapes() {
@@ -143,7 +149,8 @@ class Layer {
     check_shape(kPeepholes, "P", {directions_, 3 * hidden_});
   }
 
-  // The biases of both products add up beforehand, but for that of a GRU's gate h, which the reset gate may scale.
+  // The biases of W and R are added to the input's part of the gates. The exception is R's bias of gate h in a GRU with
+  // linear_before_reset, which the reset gate scales: it becomes `inner`, an input of the recurrence.
   ir::Value* input_bias(ir::Value*& inner) {
     ir::Value* all = c.reshape(c.input(kB), {directions_, 2, gates_, hidden_});
     ir::Value *first = c.slice(all, 1, 0, 1), *second = c.slice(all, 1, 1, 2);

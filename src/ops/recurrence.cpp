@@ -42,14 +42,14 @@ Result<> check_cell(const InferContext& context, const RecurrenceAttrs& attrs) {
 // One sequence in one direction, and the state that it is in.
 class Sequence {
  public:
-  // All that it is given outlives it. r is [gates * hidden, hidden]; bias and peepholes are empty where there are none.
+  // All arguments must outlive the object. r is [gates * hidden, hidden]; omitted bias and peepholes are empty.
   Sequence(const RecurrenceAttrs& attrs, std::span<const GateFunction> functions, std::span<const double> r,
            std::span<const double> bias, std::span<const double> peepholes)
       : attrs_(attrs), functions_(functions), r_(r), bias_(bias), peepholes_(peepholes) {}
 
   std::vector<double> h, c;
 
-  // x: what the input adds to the gates.
+  // x is the input's part of the gates, [gates * hidden].
   void step(std::span<const double> x) {
     switch (attrs_.cell) {
       case CellKind::rnn:
@@ -106,7 +106,7 @@ class Sequence {
       const double f = attrs_.input_forget ? 1 - i : apply_clipped(0, gate(2, u) + peek(2, u));
       c[u] = f * c[u] + i * apply_clipped(1, gate(3, u));
       const double o = apply_clipped(0, gate(1, u) + peek(1, u));
-      next[u] = o * apply(functions_[2], c[u]);  // which is not clipped
+      next[u] = o * apply(functions_[2], c[u]);  // ONNX clips the inputs of gates only
     }
     h = std::move(next);
   }
@@ -144,7 +144,7 @@ class Evaluation {
   }
 
  private:
-  // The direction's part of an input that has one for each.
+  // One direction's part of an input whose first dimension is the directions.
   std::span<const double> part(Input input, size_t direction) const {
     const std::span<const double> all = inputs_[input];
     const size_t size = all.size() / directions_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lathe-compiler: compiles device code for the process that started it, which outlives its crashes. Nobody runs it by
-// hand. See device/cuda/worker_protocol.h.
+// lathe-compiler: compiles device code for the process that started it, so that a crash of NVRTC does not end that
+// process. It is not run by hand. See device/cuda/worker_protocol.h and decision 0013.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kSecond = 1000;
 
-// Ends this process when the other one ends, even in the middle of a kernel. A death signal would not do: it comes when
-// the *thread* that started us ends. Nor is the connection's end enough, for forks of the process may hold it, too.
+// Ends this process when its parent ends, even while NVRTC compiles. PR_SET_PDEATHSIG would not do: it fires when the
+// *thread* that started us ends. A closed connection is not enough either: a fork of the parent may hold it open.
 void watch(pid_t parent) {
   for (;;) {
     if (poll_socket(ChildProcess::kSocket, POLLRDHUP, kSecond) || ::getppid() != parent) ::_exit(EXIT_SUCCESS);
@@ -37,11 +37,11 @@ void limit(int resource, rlim_t value) {
 }
 
 void limit_memory(uint64_t bytes) {
-  limit(RLIMIT_CORE, 0);  // what a compiler leaves behind in the user's folder helps nobody
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these reserve terabytes
+  limit(RLIMIT_CORE, 0);  // a core dump of NVRTC in the user's folder helps nobody
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers reserve terabytes
   limit(RLIMIT_DATA, bytes);
 #endif
-  // When the machine has none left, this process goes first.
+  // When memory runs out, the system kills this process before others.
   if (std::FILE* file = std::fopen("/proc/self/oom_score_adj", "we")) {
     std::fputs("1000", file);
     std::fclose(file);
@@ -80,6 +80,6 @@ int main(int count, char** words) {
   }
   ::fcntl(lathe::ChildProcess::kSocket, F_SETFD, FD_CLOEXEC);
   std::thread(worker::watch, parent).detach();
-  (void)worker::serve();  // the other end closed the connection: there is nobody to tell
-  ::_exit(EXIT_SUCCESS);  // without NVRTC's destructors
+  (void)worker::serve();  // returns when the connection is closed: there is nobody left to report an error to
+  ::_exit(EXIT_SUCCESS);  // does not run NVRTC's destructors
 }

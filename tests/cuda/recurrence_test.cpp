@@ -110,6 +110,20 @@ TEST_F(Recurrences, PeepholesClipAndForgetting) {
   check_first_of(problem(attrs, layer));
 }
 
+// Omitted peepholes are not zeros: zero times infinity would be NaN.
+TEST_F(Recurrences, InfiniteCellsWithoutPeepholes) {
+  const RecurrenceAttrs attrs = attributes(CellKind::lstm);
+  const Problem lstm = problem(attrs, {.initial = true});
+  CheckOptions with = options(lstm);
+  Tensor c = *Tensor::allocate(DType::f32, lstm.inputs[5].opt_dims);
+  std::fill_n(c.mutable_as<float>(), c.volume(), std::numeric_limits<float>::infinity());
+  with.inputs.resize(5);
+  with.inputs.push_back(c);
+  const Result<> checked =
+      check_kernel(test_backend(), recurrence_tactic(), lstm, recurrence_tactic().configs(lstm)[0], with);
+  EXPECT_TRUE(checked) << checked.error().message;
+}
+
 TEST_F(Recurrences, Functions) {
   RecurrenceAttrs attrs = attributes(CellKind::lstm, SequenceDirection::bidirectional);
   attrs.functions = "hard_sigmoid(0.3, 0.4), softsign, scaled_tanh(1.5, 0.5), sigmoid, elu(0.5), leaky_relu(0.25)";

@@ -168,7 +168,7 @@ TEST_F(ToolchainTest, WhatRunsForEverIsStopped) {
 TEST_F(ToolchainTest, MemoryIsLimited) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   options_.memory = size_t{512} << 20;
-  EXPECT_NE(message_of_loss("memory").find("it may take 512 MiB"), std::string::npos);
+  EXPECT_NE(message_of_loss("memory").find("limited to 512 MiB"), std::string::npos);
 #endif
 }
 
@@ -225,6 +225,35 @@ TEST_F(ToolchainTest, NvrtcThatEndsWithEveryKernelIsGivenUp) {
   const auto last = toolchain->compile(kernel("fine"));
   EXPECT_FAILS(last, kernel_compile_failed);
   EXPECT_NE(last.error().message.find("has compiled nothing"), std::string::npos) << last.error().message;
+}
+
+// All who wait for a worker are told.
+TEST_F(ToolchainTest, NvrtcIsGivenUpByAllThreads) {
+  setenv("FAKE_NVRTC_FAULT", "crash:kernel", 1);
+  options_.workers = 1;
+  const auto toolchain = open();
+  std::atomic<int> failed = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 24; ++i) threads.emplace_back([&] { failed += !toolchain->compile(kernel("a kernel")); });
+  }
+  EXPECT_EQ(failed, 24);
+}
+
+// As when it is updated between two builds of one process.
+TEST_F(ToolchainTest, NvrtcThatWasReplacedIsUsedByTheNextToolchain) {
+  options_.nvrtc = {testing::TempDir() + "/replaced/libnvrtc.so"};
+  fs::create_directories(fs::path(options_.nvrtc[0]).parent_path());
+  fs::copy_file(FAKE_NVRTC, options_.nvrtc[0], fs::copy_options::overwrite_existing);
+  EXPECT_TRUE(compiles(*open()));
+  setenv("FAKE_NVRTC_FAULT", "newer", 1);
+  EXPECT_FAILS(open()->compile(kernel("fine")), nvrtc_unsuitable);
+  const auto toolchain = open();
+  EXPECT_EQ(toolchain->nvrtc().minor, 1);
+  EXPECT_TRUE(compiles(*toolchain));
+  unsetenv("FAKE_NVRTC_FAULT");
+  EXPECT_FAILS(open()->compile(kernel("fine")), nvrtc_unsuitable);
+  EXPECT_TRUE(compiles(*open()));
 }
 
 TEST_F(ToolchainTest, AMissingNvrtcIsNamed) {

@@ -286,6 +286,16 @@ TEST(OnnxImport, BidirectionalRecurrenceHonoursSequenceLengths) {
             (std::vector<float>{1, 11, 11, 10, 0, 0}));
 }
 
+TEST(OnnxImport, HiddenSizesThatOverflowAreRefused) {
+  const std::string gru = node("GRU", {"x", "w", "r"}, {"y"}, {int_attribute("hidden_size", int64_t{1} << 62)});
+  const std::string found = problems(
+      import(model(graph({{gru},
+                          {},
+                          {value_info("x", 1, {3, 1, 1}), value_info("w", 1, {1, 3, 1}), value_info("r", 1, {1, 3, 1})},
+                          {kY}}))));
+  EXPECT_NE(found.find("hidden_size is 4611686018427387904"), std::string::npos) << found;
+}
+
 TEST(OnnxImport, UnreadableTypesAreNamed) {
   EXPECT_NE(problems(import(model(graph({{node("Identity", {"s"}, {"y"})}, {}, {value_info("s", 8, {1})}, {kY}}))))
                 .find("input 's' has element type string"),

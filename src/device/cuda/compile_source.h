@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compilation by NVRTC, as data.
+// One compilation by NVRTC: its inputs and its results as plain structures.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace lathe::cuda {
 
-// Whoever hands a structure to another process calls `visit` with all of its fields: visit(a, b, c).
+// fields() calls `visit` with all members of a structure, visit(a, b, c): worker_protocol.h serializes structures by
+// it.
 struct CompileRequest {
   struct Header {
     std::string name, text;
@@ -29,14 +30,16 @@ struct CompileRequest {
 
 struct Compiled {
   int32_t result = NVRTC_SUCCESS;  // an nvrtcResult
-  std::string log;                 // of a very long one, the beginning and the end
-  std::string code;
+  std::string log;                 // only its beginning and end where it exceeds 256 KiB
+  std::string code;                // the cubin, where result is NVRTC_SUCCESS
   template <class Visit>
   void fields(Visit&& visit) {
     visit(result, log, code);
   }
 };
 
+// Runs NVRTC in this process. What it says of the source is in Compiled::result. Not to be called by several threads at
+// once (decision 0013).
 Compiled compile_source(const Nvrtc& nvrtc, const CompileRequest& request);
 
 }  // namespace lathe::cuda

@@ -16,11 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kProgram = "lathe-compiler";
-// From the folder of the library, installed or in a build tree, or of a program that holds it.
+// Relative to the folder of the file that holds this code: the library, installed or in a build tree, or a program that
+// is linked statically.
 constexpr const char* kFolders[] = {".", "../libexec/lathe", "../../libexec/lathe", "../bin", "../../bin"};
 
-// The file that this code was loaded from. The system's list of mappings has it as it was then; the loader's name may
-// be relative to a folder that is no longer the current one.
+// The file that this code was loaded from. /proc/self/maps has its absolute path; the name that dladdr() gives may be
+// relative to a folder that is no longer the working directory.
 fs::path library() {
   const auto here = reinterpret_cast<uintptr_t>(&library);
   fs::path found;
@@ -31,7 +32,7 @@ fs::path library() {
       uintptr_t begin = 0, end = 0;
       int path = 0;
       if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &path) == 2 && path > 0 &&
-          begin <= here && here < end)
+          path < length && begin <= here && here < end)  // without a path where code was moved to anonymous memory
         found = std::string(line + path, line + length - 1);
     }
     std::free(line);

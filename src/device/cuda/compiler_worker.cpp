@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kStill = 0.01;  // seconds of processor time that a process uses which does nothing
-constexpr double kLook = 1;      // seconds between looks at a worker's clock, if its limit is not shorter
+constexpr double kIdleSeconds = 0.01;  // processor time that a process may use without doing anything: its watcher runs
+constexpr double kPollSeconds = 1;     // between looks at a worker's processor time, if its limit is not shorter
 
 }  // namespace
 
@@ -48,13 +48,14 @@ void CompilerWorker::begin_task() {
   seen_ = Clock::now();
 }
 
-// On a busy machine a kernel may take minutes and still be well. One that uses too much processor time is in a loop;
-// one that uses none for as long waits for something that does not come.
+// The limits are on processor time, because on a busy machine a sound compilation may take minutes of wall time. A
+// worker that uses more than `seconds_` of it is taken to loop; one that uses none for `seconds_` of wall time, to be
+// blocked.
 Result<> CompilerWorker::wait(short events) {
-  const auto look = static_cast<int>(1000 * std::min(kLook, seconds_ / 4)) + 1;
-  while (!worker::poll_socket(process_->socket(), events, look)) {
+  const auto milliseconds = static_cast<int>(1000 * std::min(kPollSeconds, seconds_ / 4)) + 1;
+  while (!worker::poll_socket(process_->socket(), events, milliseconds)) {
     const double cpu = process_->cpu_seconds();
-    if (cpu > seen_cpu_ + kStill) {
+    if (cpu > seen_cpu_ + kIdleSeconds) {
       seen_cpu_ = cpu;
       seen_ = Clock::now();
     }
@@ -73,7 +74,8 @@ Result<> CompilerWorker::wait(short events) {
 Error CompilerWorker::lost(const char* task, Error error) {
   const std::string end = process_->stop();
   error.message = fmt::format("{}: {}", task, error.message);
-  error.message += stopped_ ? ", and was stopped" : fmt::format(": {}; it may take {} MiB", end, memory_ >> 20);
+  error.message +=
+      stopped_ ? ", and was stopped" : fmt::format(": {}; its memory is limited to {} MiB", end, memory_ >> 20);
   return error;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of lathe-compiler.
+// One running lathe-compiler, seen from the process that started it.
 #pragma once
 
 #include <chrono>
@@ -10,23 +10,25 @@
 
 namespace lathe::cuda {
 
+// For one thread at a time; the destructor ends the process.
 class CompilerWorker {
  public:
-  // Starts one and lets it open NVRTC. Fails with invalid_state where it does not come to life, with nvrtc_unsuitable
-  // where NVRTC ends it, else with what it says.
+  // Starts `program` and lets it open NVRTC. Fails with invalid_state where it cannot be started or is not this
+  // version's lathe-compiler, with nvrtc_unsuitable where opening NVRTC ends it, and else with the worker's own error.
   static Result<std::unique_ptr<CompilerWorker>> start(const std::string& program, const ToolchainOptions& options);
 
   const NvrtcInfo& nvrtc() const { return nvrtc_; }
-  // False in a fork of the process that started it, which has to leave it alone.
+  // False in a fork of the process that started it: the fork must not use it.
   bool is_ours() const { return process_->is_ours(); }
-  // After a failure it is gone: what NVRTC says of a source is none.
+  // Fails when the process has ended or was stopped at a limit; the object cannot be used after that. An error that
+  // NVRTC reports is no failure but Compiled::result.
   Result<Compiled> compile(CompileRequest request);
 
  private:
   CompilerWorker(std::unique_ptr<ChildProcess> process, const ToolchainOptions& options);
   Result<> wait(short events);
   void begin_task();
-  Error lost(const char* task, Error error);
+  Error lost(const char* task, Error error);  // ends the process; `error` with the task and the cause
 
   std::unique_ptr<ChildProcess> process_;
   worker::Connection connection_;

@@ -19,9 +19,9 @@ Result<> resolve(const SharedLibrary& library, const char* symbol, F& function) 
 Result<> read_version(Nvrtc& nvrtc) {
   int count = 0;
   if (nvrtc.nvrtcVersion(&nvrtc.major, &nvrtc.minor) != NVRTC_SUCCESS ||
-      nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count < 0)
-    return fail(ErrorCode::nvrtc_unsuitable, "'{}' does not tell its version: install NVRTC of CUDA 12 or 13",
-                nvrtc.path);
+      nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count < 1)
+    return fail(ErrorCode::nvrtc_unsuitable,
+                "'{}' does not tell its version and architectures: install NVRTC of CUDA 12 or 13", nvrtc.path);
   if (nvrtc.major < kMinMajor)
     return fail(ErrorCode::nvrtc_unsuitable, "'{}' is of CUDA {}.{}, and Lathe needs CUDA {} or newer", nvrtc.path,
                 nvrtc.major, nvrtc.minor, kMinMajor);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVRTC, the compiler of device code: a table of its functions, filled when something is first compiled.
+// NVRTC, NVIDIA's compiler of device code, as a table of functions from the library that is loaded at run time.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ using nvrtcProgram = struct _nvrtcProgram*;
 struct NvrtcInfo {
   std::string path;  // of the library
   int32_t major = 0, minor = 0;
-  std::vector<int32_t> architectures;  // that it compiles for: 75, 80...
+  std::vector<int32_t> architectures;  // that it compiles for, ascending: 75, 80...; one or more
   template <class Visit>
   void fields(Visit&& visit) {
     visit(path, major, minor, architectures);
@@ -42,14 +42,15 @@ struct Nvrtc : NvrtcInfo {
 #undef LATHE_NVRTC_FUNCTION
 };
 
-// Opens the first of `names` that is there; one that is loaded already comes first.
+// Opens the first of `names` that can be loaded; one that this process has loaded already comes before all others.
 Result<std::unique_ptr<const Nvrtc>> open_nvrtc(std::span<const std::string> names);
 
-// Opened in this process, at the first call that succeeds, and never closed.
+// The NVRTC of nvrtc_names(), loaded into this process by the first call that succeeds, and never unloaded.
+// Thread-safe.
 Result<const Nvrtc*> nvrtc();
 
-// Where NVRTC is looked for, in order: what the environment variable LATHE_NVRTC names, or version 13 or 12 of the
-// system's; before them one that this process has loaded already.
+// Where NVRTC is looked for, in order: one that this process has loaded already; then the path that the environment
+// variable LATHE_NVRTC gives, or else the system's version 13 or 12, that of the driver's major version first.
 std::vector<std::string> nvrtc_names();
 
 }  // namespace lathe::cuda

@@ -43,7 +43,8 @@ NvrtcCompiler::NvrtcCompiler(std::unique_ptr<Toolchain> toolchain, const Archite
                "--ptxas-options=-v"},
       cache_(std::move(cache_folder)) {}
 
-// All that the code depends on: of the headers, those that the source includes.
+// All that the code depends on. Only headers that the source includes are part of it, so that a change to another
+// header leaves the cached code valid.
 CompileRequest NvrtcCompiler::request_for(std::string_view source) const {
   CompileRequest request{std::string(source), {}, options_};
   for (const SourceHeader& header : include_closure(source, headers_))

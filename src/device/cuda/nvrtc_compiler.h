@@ -17,8 +17,8 @@ namespace lathe::cuda {
 
 class NvrtcCompiler : public Compiler {
  public:
-  // `target` as Device::target() says it: "cuda-sm_90". `headers` outlive the compiler. Fails where no NVRTC is found
-  // that knows it.
+  // `target` as Device::target() says it: "cuda-sm_90". `headers` must outlive the compiler. Fails where no NVRTC is
+  // found that compiles for the target.
   static Result<std::unique_ptr<NvrtcCompiler>> create(std::string_view target, std::span<const SourceHeader> headers,
                                                        const ToolchainOptions& options = {},
                                                        std::string cache_folder = default_cache_folder());

@@ -11,7 +11,7 @@ namespace lathe::cuda {
 
 std::vector<std::string> nvrtc_names() {
   std::vector<std::string> files = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  // A driver loads what compilers of its own major version make, and of older ones.
+  // A driver loads cubins made by compilers of its own major version and of older ones.
   const Result<const Driver*> running = driver();
   if (running && (*running)->version / 1000 == 12) std::swap(files[0], files[1]);
   files.emplace_back("libnvrtc.so");

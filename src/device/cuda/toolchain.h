@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where device code is compiled: by worker processes, for a compiler of 100 MB may crash or hang at any time, or, where
-// no processes may be started, in this one.
+// Compiles device code in worker processes, because NVRTC may crash, hang or exhaust memory (decision 0013); where no
+// processes can be started, in this one.
 #pragma once
 
 #include <memory>
@@ -12,34 +12,36 @@
 namespace lathe::cuda {
 
 struct ToolchainOptions {
-  // The path of lathe-compiler; "": compile in this process. Unset: the environment variable LATHE_COMPILER says it in
-  // the same way, and else it lies beside the library.
+  // The path of lathe-compiler; "": compile in this process. Unset: the environment variable LATHE_COMPILER has the
+  // path or is empty likewise; where it is not set either, the program is looked for beside the library.
   std::optional<std::string> program;
   std::vector<std::string> nvrtc;  // where NVRTC is looked for; empty: nvrtc_names()
-  // What one kernel may take: of processor time, and of time in which it uses none.
+  // The limit of one kernel, both on processor time and on wall time in which the worker uses no processor time.
   double seconds = 60;
-  size_t memory = size_t{4} << 30;  // bytes that one worker may take
+  size_t memory = size_t{4} << 30;  // bytes, the limit of each worker's data (RLIMIT_DATA)
   size_t workers = 0;               // the most at one time; 0: as many as there are cores
-  Log* log = nullptr;
+  Log* log = nullptr;               // gets the warning that this process compiles; not owned, outlives the toolchain
 };
 
-// Thread-safe; as many kernels are compiled at one time as there are callers and workers.
+// Thread-safe. As many kernels are compiled at one time as there are workers; further callers wait.
 class Toolchain {
  public:
   virtual ~Toolchain() = default;
   virtual const NvrtcInfo& nvrtc() const = 0;
-  // What NVRTC says of a source is no failure. Fails with kernel_compile_failed where the source has ended a worker or
-  // was stopped at a limit: it is not to be tried again.
+  // An error that NVRTC reports is no failure but Compiled::result. Fails with kernel_compile_failed where the source
+  // has ended a worker or was stopped at a limit: such a source is not to be tried again.
   virtual Result<Compiled> compile(const CompileRequest& request) = 0;
 };
 
-// Workers are started when they are needed, and end with the object. Fails where there is no NVRTC that can be used.
+// Workers are started when they are needed, and end with the object. Where none can be started, this process compiles
+// and one warning is logged. Fails where no usable NVRTC is found.
 Result<std::unique_ptr<Toolchain>> open_toolchain(const ToolchainOptions& options);
 
-// In this process, one kernel at a time.
+// Compiles in this process, one kernel at a time. `nvrtc` as ToolchainOptions has it.
 Result<std::unique_ptr<Toolchain>> open_in_process(const std::vector<std::string>& nvrtc);
 
-// The path of lathe-compiler as the options say; "": none is wanted.
+// The path of lathe-compiler for ToolchainOptions::program; "": compile in this process. Fails with invalid_state where
+// none is given and none lies beside the library.
 Result<std::string> compiler_program(const std::optional<std::string>& given);
 
 }  // namespace lathe::cuda

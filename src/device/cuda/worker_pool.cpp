@@ -12,7 +12,7 @@
 namespace lathe::cuda {
 namespace {
 
-// After so many losses before any kernel is compiled, NVRTC does not work at all.
+// When so many workers are lost before any kernel is compiled, NVRTC is taken not to work at all.
 constexpr int kHopeless = 8;
 
 void tell_in_process(Log* log, const Error& reason) {
@@ -24,7 +24,8 @@ void tell_in_process(Log* log, const Error& reason) {
 
 class WorkerPool final : public Toolchain {
  public:
-  // What a worker said of the NVRTC that these options lead to, or a new one says.
+  // Opening a pool needs the NvrtcInfo of the NVRTC that the options lead to. The first pool of a process asks a
+  // worker, later ones remember its answer and start no worker before a kernel is compiled.
   static Result<std::unique_ptr<Toolchain>> open(const std::string& program, const ToolchainOptions& options) {
     Known& known = known_nvrtc();
     const std::pair key{program, options.nvrtc};
@@ -36,8 +37,7 @@ class WorkerPool final : public Toolchain {
     LATHE_ASSIGN(std::unique_ptr<CompilerWorker> first, CompilerWorker::start(program, options));
     auto pool = std::make_unique<WorkerPool>(program, options, first->nvrtc());
     pool->idle_.push_back(std::move(first));
-    const std::lock_guard lock(known.mutex);
-    known.by_names.insert_or_assign(key, pool->nvrtc_);
+    pool->remember(pool->nvrtc_);
     return pool;
   }
 
@@ -64,12 +64,18 @@ class WorkerPool final : public Toolchain {
     std::map<std::pair<std::string, std::vector<std::string>>, NvrtcInfo> by_names;
   };
   static Known& known_nvrtc() {
-    static auto& known = *new Known;  // for threads that outlive main()
+    static auto& known = *new Known;  // never destroyed: threads may outlive main()
     return known;
   }
 
-  // A caller's place among those who compile, and its worker. However the turn ends, a worker that has not answered is
-  // ended with it.
+  void remember(const NvrtcInfo& nvrtc) const {
+    Known& known = known_nvrtc();
+    const std::lock_guard lock(known.mutex);
+    known.by_names.insert_or_assign(std::pair{program_, options_.nvrtc}, nvrtc);
+  }
+
+  // One of the `most_` places of callers that compile, with its worker. When the turn ends, also by an exception, the
+  // place is free again; a worker that has not answered is ended.
   struct Turn {
     explicit Turn(WorkerPool& of) : pool(of) {}
     Turn(const Turn&) = delete;
@@ -78,10 +84,11 @@ class WorkerPool final : public Toolchain {
 
     WorkerPool& pool;
     std::unique_ptr<CompilerWorker> worker;
-    bool is_counted = false, is_well = false;
+    bool is_counted = false;  // in busy_
+    bool is_well = false;     // the worker has answered
   };
 
-  // Without a worker in the end: compile in this process.
+  // Gets a worker for the turn. Where there is none after success, this process has to compile.
   Result<> begin(Turn& turn) {
     while (true) {
       LATHE_TRY(wait_for_place(turn));
@@ -92,8 +99,10 @@ class WorkerPool final : public Toolchain {
         continue;
       }
       if (!started) return fail(std::move(started).error());
-      if (!((*started)->nvrtc() == nvrtc_))
-        return fail(ErrorCode::nvrtc_unsuitable, "'{}' was replaced while it was in use", nvrtc_.path);
+      if (!((*started)->nvrtc() == nvrtc_)) {
+        remember((*started)->nvrtc());  // for the next pool
+        return fail(ErrorCode::nvrtc_unsuitable, "'{}' was replaced while it was in use: build again", nvrtc_.path);
+      }
       turn.worker = *std::move(started);
       return {};
     }
@@ -114,14 +123,15 @@ class WorkerPool final : public Toolchain {
     return {};
   }
 
-  // No further process can be started: those that run have to do, or this one.
+  // No further process can be started: only the workers that run are used from now on; where there are none, this
+  // process compiles.
   void do_without(Turn& turn, const Error& refused) {
     const std::lock_guard lock(mutex_);
     turn.is_counted = false;
     --busy_;
     most_ = busy_ + idle_.size();
     if (most_ > 0 || instead_) return;
-    instead_.emplace(tl::unexpected(Error{ErrorCode::out_of_memory, "", {}}));  // if what follows throws
+    instead_.emplace(tl::unexpected(Error{ErrorCode::out_of_memory, "", {}}));  // what remains if a call below throws
     changed_.notify_all();
     *instead_ = open_in_process(options_.nvrtc);
     tell_in_process(options_.log, refused);
@@ -129,7 +139,7 @@ class WorkerPool final : public Toolchain {
 
   void end(Turn& turn) {
     if (!turn.is_counted) return;
-    if (!turn.is_well) turn.worker.reset();  // takes a moment
+    if (!turn.is_well) turn.worker.reset();  // waits for the process's end: not under the lock
     const std::lock_guard lock(mutex_);
     --busy_;
     if (turn.is_well)
@@ -137,7 +147,11 @@ class WorkerPool final : public Toolchain {
     else
       ++lost_;
     if (turn.worker) idle_.push_back(std::move(turn.worker));
-    changed_.notify_one();
+    // After the last loss all that wait fail without taking a place: nobody else would wake them.
+    if (lost_ >= kHopeless)
+      changed_.notify_all();
+    else
+      changed_.notify_one();
   }
 
   const std::string program_;
@@ -147,9 +161,10 @@ class WorkerPool final : public Toolchain {
   std::condition_variable changed_;
   size_t most_;  // workers at one time
   size_t busy_ = 0;
-  int lost_ = 0;  // before the first kernel was compiled
+  int lost_ = 0;  // workers before the first kernel was compiled; counts from INT_MIN after it
   std::vector<std::unique_ptr<CompilerWorker>> idle_;
-  std::optional<Result<std::unique_ptr<Toolchain>>> instead_;  // of workers, when none can be had
+  // Compiles in this process. Set once, when no worker is left and none can be started.
+  std::optional<Result<std::unique_ptr<Toolchain>>> instead_;
 };
 
 Result<std::unique_ptr<Toolchain>> open_pool(const std::string& program, const ToolchainOptions& given) {
@@ -157,7 +172,7 @@ Result<std::unique_ptr<Toolchain>> open_pool(const std::string& program, const T
   if (options.nvrtc.empty()) options.nvrtc = nvrtc_names();
   Result<std::unique_ptr<Toolchain>> pool = WorkerPool::open(program, options);
   if (pool || pool.error().code != ErrorCode::nvrtc_missing || !given.nvrtc.empty()) return pool;
-  // This program's own search path (DT_RPATH) may lead to one.
+  // The host program's own library search path (DT_RPATH), which workers do not have, may lead to one.
   const Result<const Nvrtc*> found = nvrtc();
   if (!found) return pool;
   options.nvrtc = {(*found)->path};

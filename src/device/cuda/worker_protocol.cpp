@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4b574c4c;
 constexpr uint64_t kMaxFrame = uint64_t{256} << 20;
-constexpr size_t kPiece = 1 << 20;  // a length that is not true does not make us allocate it
+constexpr size_t kPiece = 1 << 20;  // bytes allocated at a time, so that a wrong size in a header costs little memory
 
 struct Header {
   uint32_t magic;
@@ -55,7 +55,8 @@ Result<> Connection::receive_all(char* to, size_t size) {
 }
 
 Result<> Connection::send_frame(Kind kind, std::string_view bytes) {
-  if (bytes.size() > kMaxFrame) return fail(ErrorCode::kernel_compile_failed, "a kernel of {} bytes", bytes.size());
+  if (bytes.size() > kMaxFrame)
+    return fail(ErrorCode::kernel_compile_failed, "the message has {} bytes, more than {}", bytes.size(), kMaxFrame);
   const Header header{kMagic, kind, bytes.size()};
   LATHE_TRY(send_all({reinterpret_cast<const char*>(&header), sizeof header}));
   return send_all(bytes);
@@ -65,7 +66,7 @@ Result<std::string> Connection::receive_frame(Kind kind) {
   Header header;
   LATHE_TRY(receive_all(reinterpret_cast<char*>(&header), sizeof header));
   if (header.magic != kMagic || header.kind != kind || header.size > kMaxFrame)
-    return fail(ErrorCode::kernel_compile_failed, "the compiler's answer is none");
+    return fail(ErrorCode::kernel_compile_failed, "the compiler's answer is not of its protocol");
   std::string bytes;
   while (bytes.size() < header.size) {
     const size_t begin = bytes.size();
@@ -77,7 +78,7 @@ Result<std::string> Connection::receive_frame(Kind kind) {
 
 bool poll_socket(int socket, short events, int milliseconds) {
   pollfd wanted{socket, events, 0};
-  return ::poll(&wanted, 1, milliseconds) > 0;  // an interruption counts as nothing: callers ask again
+  return ::poll(&wanted, 1, milliseconds) > 0;
 }
 
 }  // namespace lathe::cuda::worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lathe-compiler and the process that started it say to each other:
+// The messages between lathe-compiler and the process that started it, in their order:
 //
 //   greeting   worker    it runs, and which protocol it speaks
 //   setup      process   where NVRTC is, and how much memory the worker may use
@@ -7,8 +7,9 @@
 //   request    process   \  again and again, until either closes
 //   reply      worker    /
 //
-// Each is a frame of a header (magic, kind, length of the rest) and the fields of one structure: numbers as they lie in
-// memory, for both ends are on one machine; texts and lists after their lengths.
+// A message is a frame: a header (magic, kind, size of the rest in bytes), then the fields of one structure. Numbers
+// have their representation in memory, for both ends are on one machine; strings and lists follow their length
+// (uint64_t).
 #pragma once
 
 #include <sys/socket.h>
@@ -22,7 +23,8 @@
 
 namespace lathe::cuda::worker {
 
-// Changes with every change to this file, to a structure below, or to what a worker does.
+// To be raised with every change to the messages or to what a worker does: an older program beside the library is
+// refused by it.
 constexpr uint32_t kProtocol = 1;
 
 enum class Kind : uint32_t { greeting = 1, setup, ready, request, reply };
@@ -65,7 +67,7 @@ struct Reply : Compiled {
   static constexpr Kind kKind = Kind::reply;
 };
 
-// Appends fields to bytes.
+// Serializes fields.
 struct Writer {
   std::string bytes;
   template <class... Fields>
@@ -92,7 +94,7 @@ struct Writer {
   }
 };
 
-// Takes fields from bytes; `ok` is false as soon as they do not hold them.
+// Deserializes fields. `ok` becomes false, and stays so, when `bytes` end too early.
 struct Reader {
   std::string_view bytes;
   bool ok = true;
@@ -119,7 +121,7 @@ struct Reader {
       for (size_t left = read_size(); ok && left > 0; --left) read(field.emplace_back());
     }
   }
-  // Of a text or a list, each of whose elements takes a byte or more.
+  // The length of a string or list, at most the bytes that are left: each element takes one or more.
   size_t read_size() {
     uint64_t size = 0;
     read(size);
@@ -128,11 +130,12 @@ struct Reader {
   }
 };
 
-// One end of the connection. Interrupted calls are resumed, a connection that the other end has closed raises no
-// signal.
+// One end of the connection; the socket is not owned. Interrupted calls are resumed. A connection that the other end
+// has closed is an error, never a SIGPIPE.
 class Connection {
  public:
-  // `wait(events)` returns when one of poll()'s `events` has come, or with the error that ends the conversation.
+  // `wait(events)` blocks until one of poll()'s `events` occurs at the socket; its error is that of the send or
+  // receive.
   using Wait = std::function<Result<>(short events)>;
   Connection(int socket, Wait wait) : socket_(socket), wait_(std::move(wait)) {}
 
@@ -164,7 +167,8 @@ class Connection {
   Wait wait_;
 };
 
-// Until one of `events` has come at the socket, or so many milliseconds have passed (-1: for ever); false: the latter.
+// Waits until one of poll()'s `events` occurs at the socket. False when that many milliseconds have passed (-1: no
+// limit) or a signal has interrupted it.
 bool poll_socket(int socket, short events, int milliseconds);
 
 }  // namespace lathe::cuda::worker

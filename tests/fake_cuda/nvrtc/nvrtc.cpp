@@ -32,7 +32,8 @@ struct FakeProgram {
 };
 
 // FAKE_NVRTC_FAULT="crash:text" makes the compiler crash at every source that holds the text. The other faults: it
-// exits, hangs, spins, eats memory, or says megabytes. "load" needs no text: NVRTC itself cannot be used.
+// exits, hangs, spins, eats memory, or says megabytes. Two need no text: with "load" NVRTC itself cannot be used, with
+// "newer" it is of another version.
 bool is_faulty(const std::string& source, const char* fault) {
   const char* wanted = std::getenv("FAKE_NVRTC_FAULT");
   const size_t length = std::strlen(fault);
@@ -67,7 +68,8 @@ void misbehave(FakeProgram& program) {
 EXPORT Status nvrtcVersion(int* major, int* minor) {
   if (!major || !minor) return kInvalidInput;
   *major = 13;
-  *minor = 0;
+  const char* wanted = std::getenv("FAKE_NVRTC_FAULT");
+  *minor = wanted && std::strcmp(wanted, "newer") == 0 ? 1 : 0;
   return kSuccess;
 }
 

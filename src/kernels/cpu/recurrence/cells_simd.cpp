@@ -40,7 +40,8 @@ Vec apply(const Function& f, Vec x) {
   return x;
 }
 
-// The functions of most models, and none is clipped: they need not be looked up.
+// `gate`, `candidate` and `shown` are ONNX's activations f, g and h. Usual has ONNX's defaults without clipping, which
+// most models use, inlined; Listed looks up what the record lists.
 struct Usual {
   explicit Usual(const CellType&) {}
   static Vec gate(Vec x) { return sigmoid_quick(x); }
@@ -51,7 +52,7 @@ struct Listed {
   explicit Listed(const CellType& of) : type(of), limit(broadcast(of.clip)), first(of.functions[0]) {}
   Vec clipped(Vec x) const { return type.clip > 0 ? min_or_second(limit, max_or_second(-limit, x)) : x; }
   Vec gate(Vec x) const { return apply(first, clipped(x)); }
-  // An RNN's only function is that of its candidate.
+  // An RNN's only function, f, is that of its candidate.
   Vec candidate(Vec x) const { return apply(type.functions[type.cell == Cell::rnn ? 0 : 1], clipped(x)); }
   Vec shown(Vec x) const { return apply(type.functions[2], x); }
 
@@ -67,7 +68,7 @@ bool is_usual(const CellType& type) {
          (type.cell != Cell::lstm || is(2, FunctionOp::tanh));
 }
 
-// Vectors of a row of units, of which the last may be short.
+// Access to one vector of a row of units: Lanes<kLanes> to a whole one, Lanes<0> to the first `rest` lanes of the last.
 template <int kLanesNow>
 struct Lanes {
   int rest;
@@ -75,7 +76,7 @@ struct Lanes {
   void write(float* p, Vec v) const { kLanesNow == kLanes ? store(p, v) : store_tail(p, rest, v); }
 };
 
-// One vector of units: `u` from the row's first.
+// rnn(), gru() and lstm() advance one vector of units, which begins at the row's unit `u`.
 template <class F, class L>
 LATHE_INLINE void rnn(const CellStep&, const CellRows& row, const F& f, const L& lanes, int64_t u) {
   const Vec h = f.candidate(lanes.read(row.x + u) + lanes.read(row.sums + u));
@@ -139,6 +140,7 @@ LATHE_INLINE void units(const CellStep& step, const CellRows& row, const F& f, c
   }
 }
 
+// A sequence that is over.
 void keep(const CellStep& step, const CellRows& row) {
   if (step.phase + 1 < step.phases) return;
   for (int u = 0; u < step.units; ++u) {

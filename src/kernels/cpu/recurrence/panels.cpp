@@ -6,7 +6,7 @@
 namespace lathe::cpu::recurrence {
 namespace {
 
-constexpr int kQuantum = 16;  // units: a vector of the widest level
+constexpr int kQuantum = 16;  // units are padded to multiples of it: the lanes of an AVX-512 vector
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 

@@ -3,14 +3,14 @@
 //   program  none
 //   params   {cell (CellKind), direction (SequenceDirection), hidden, linear_before_reset, input_forget, packed, clip},
 //            then for each function of each direction {op (GateOp), alpha, beta}; reals are the bits of a float
-//   inputs   0: x[steps, batch, directions * gates * hidden], rows contiguous. 1: r, packed by pack(), or,
-//   with
-//            `packed` 0, [directions, gates * hidden, hidden] of any strides, packed while running. 2: bias, 3: lengths
-//            (i32 or i64), 4: initial h, 5: initial c, 6: peepholes; what is omitted has rank 0, or is left
-//            out at the end.
-//            2 and 6 have contiguous rows.
-//   outputs  y, rows contiguous; the last h; the last c (LSTM only, may be left out)
-// All are f32.
+//   inputs   0: x[steps, batch, directions * gates * hidden], rows contiguous
+//            1: r; with `packed` 1 as pack() leaves it, else [directions, gates * hidden, hidden] of any strides,
+//               which is packed at each run
+//            2: bias  3: lengths (i32 or i64)  4: initial h  5: initial c  6: peepholes
+//            2 and 6 have contiguous rows. 2 to 6 are optional: one that is omitted has rank 0, or the list ends
+//            before it.
+//   outputs  y, rows contiguous; the last h; the last c (LSTM only, optional)
+// All but the lengths are f32.
 #pragma once
 
 #include <cstdint>
@@ -54,20 +54,22 @@ struct CellType {
 
   int gates() const { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
   int functions_count() const { return cell == Cell::lstm ? 3 : cell == Cell::gru ? 2 : 1; }
-  // The gate h of a GRU reads the state that the gate r has scaled: it comes after the others.
+  // Gate h of such a GRU multiplies its weights with r * h, so its products are a second phase, after gates z and r of
+  // all units.
   bool has_two_phases() const { return cell == Cell::gru && !linear_before_reset; }
 };
 
 // ---- weights
 
-// The weights of one direction as the tiles of kernel "gemm" read them: panels of some units, in which the columns of
-// each gate lie side by side, so that a tile's sums hold all gates of its units. A GRU of two phases has the panels of
-// its gates z and r first, then those of gate h.
+// The weights of one direction as the tiles of kernel "gemm" read them. A panel holds some hidden units: for each k,
+// its units' weights of the first gate, then those of the second, and so on, so that one product gives all gates of its
+// units. Example: an LSTM has panels of 16 units and 4 * 16 columns. A GRU of two phases has the panels of gates z and
+// r first, then those of gate h.
 struct Panel {
-  int64_t offset;   // floats from the direction's first
-  int64_t unit;     // the first
-  int units;        // that exist
-  int gate_stride;  // columns from gate to gate: units rounded up
+  int64_t offset;   // of its weights in those of the direction, in floats
+  int64_t unit;     // its first unit
+  int units;        // how many it has
+  int gate_stride;  // columns from gate to gate: units rounded up to whole vectors; the others are zero
   int gates;
   int columns() const { return gates * gate_stride; }  // floats from one k to the next
 };
@@ -90,23 +92,25 @@ class Panels {
   Phase phases_[2];
 };
 
-// One direction's r[gates * hidden, hidden] of these strides. `packed` is 64-byte aligned.
+// Packs one direction's r[gates * hidden, hidden], whose strides are in floats. `packed` has panels.floats() floats and
+// is 64-byte aligned.
 void pack(const Panels& panels, const float* r, int64_t row_stride, int64_t column_stride, float* packed);
 
 // ---- the pointwise part of a step
 
-// Sequences at one step: of the first of them, what belongs to the units of a panel, from its first unit on.
+// Some sequences at one step. The pointers are to the first sequence's values of a panel's first unit; the strides lead
+// to the next sequences.
 struct CellRows {
   int count;
-  const bool* ended;  // whether each keeps its state; null = none does
-  const float* x;     // what the input adds to the gates, `hidden` from gate to gate
-  const float* sums;  // the products of the panel's gates, gate_stride from gate to gate
-  const float* h;     // before
-  float* next;        // h after
-  float* c;           // of an LSTM, in and out
+  const bool* ended;  // whether the step is beyond each sequence's length: h and c stay, y is 0; null = none is
+  const float* x;     // the input's part of the gates, gates `hidden` apart
+  const float* sums;  // the state's part of the gates, gates `gate_stride` apart
+  const float* h;     // before the step
+  float* next;        // h after the step
+  float* c;           // of an LSTM: before the step, then after it
   float* y;
-  float *z, *reset;  // of a GRU of two phases: the gate z, and r * h
-  // From one sequence to the next: x, sums, y, and all that is state.
+  float *z, *reset;  // of a GRU of two phases: the gate z, and r * h; null otherwise
+  // From one sequence to the next, in floats; state_stride is that of h, next, c, z and reset.
   int64_t x_stride, sums_stride, y_stride, state_stride;
 };
 struct CellStep {
@@ -116,7 +120,7 @@ struct CellStep {
   int64_t hidden;
   int64_t gate_stride;
   const float* bias;       // from the panel's first unit; null = none
-  const float* peepholes;  // likewise, `hidden` from gate to gate
+  const float* peepholes;  // likewise, gates `hidden` apart
 };
 
 }  // namespace lathe::cpu::recurrence

@@ -14,9 +14,10 @@ using namespace recurrence;
 
 enum Input : size_t { kX, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes, kInputs };
 constexpr int kHeadParams = 7, kParamsPerFunction = 3;
-// Below this many products a thread's share of a step is not worth the wait for the others (about 3 us).
+// Multiplications that a thread must have in a step for the step to be worth sharing: meeting the other threads costs
+// about 3 us.
 constexpr int64_t kMinShare = 100'000;
-constexpr int64_t kMinRows = 6;  // for which a thread reads all weights at each step
+constexpr int64_t kMinRows = 6;  // sequences of a thread that works alone: at each step it reads all weights for them
 
 const gemm::TileTable& tiles() {
   static const gemm::TileTable& table = LATHE_ISA_SELECT(tile_table)();
@@ -29,12 +30,12 @@ struct Sizes {
   int64_t steps, batch, directions, hidden;
 };
 
-// Offsets into the workspace, in floats. Rows of the state are `row` apart, [directions][batch].
+// Offsets into the workspace, in floats. h, c, z and reset are [directions][batch] rows, `row` floats apart.
 struct Layout {
   int64_t row, h[2], c, z, reset, packed, total;
 };
 
-// One that is left out at the end is omitted like any other.
+// An input beyond the end of the list is omitted, too.
 const TensorArg& input_of(std::span<const TensorArg> inputs, Input i) {
   static constexpr TensorArg kOmitted{};
   return i < inputs.size() ? inputs[i] : kOmitted;
@@ -45,7 +46,7 @@ struct Work {
   const Launch& launch;
   Sizes sizes;
   Layout where;
-  const float* packed;
+  const float* packed;  // the weights of all directions
 
   const TensorArg& input(Input i) const { return input_of(launch.inputs, i); }
   float* at(int64_t offset) const { return reinterpret_cast<float*>(launch.workspace) + offset; }
@@ -171,7 +172,7 @@ Layout RecurrenceKernel::layout(const Sizes& sizes) const {
   return where;
 }
 
-// The state before the first step, in h[0] and c, and the weights that come as they are.
+// Writes the state before the first step to h[0] and c, and packs the weights where the plan has not done it.
 void RecurrenceKernel::begin(const Work& work) const {
   const auto copy = [&](Input from, int64_t to) {
     const TensorArg& initial = work.input(from);
@@ -191,7 +192,7 @@ void RecurrenceKernel::begin(const Work& work) const {
          work.at(work.where.packed) + direction * panels_.floats());
 }
 
-// The state after the last step, which is in h[steps & 1] and c.
+// Writes the outputs of the last state, which is in h[steps & 1] and c.
 void RecurrenceKernel::finish(const Work& work) const {
   const int64_t from[2] = {work.where.h[work.sizes.steps & 1], work.where.c};
   for (size_t i = 1; i < work.launch.outputs.size(); ++i) {
@@ -216,7 +217,7 @@ void RecurrenceKernel::run_panel(const Work& work, int64_t direction, int64_t st
   }
 }
 
-// What the input adds to the units' gates at that step.
+// The input's part of the first gate of the panel's units at that step.
 const float* RecurrenceKernel::input_of_units(const Work& work, int64_t direction, int64_t step, int64_t b,
                                               const Panel& panel) const {
   const TensorArg& x = work.input(kX);
@@ -224,7 +225,8 @@ const float* RecurrenceKernel::input_of_units(const Work& work, int64_t directio
   return x.as<float>() + t * x.strides[0] + b * x.strides[1] + direction * types_[0].gates() * hidden_ + panel.unit;
 }
 
-// The lines lie far apart, one for each gate of each sequence: they come while the products are computed.
+// The cell's inputs lie far apart, in a line or two for each gate of each sequence. They are fetched while the products
+// are computed.
 void RecurrenceKernel::prefetch_inputs(const Work& work, const Rows& rows, int64_t step, const Panel& panel) const {
   constexpr int kLine = 16;
   for (int i = 0; i < rows.count; ++i) {
@@ -234,8 +236,8 @@ void RecurrenceKernel::prefetch_inputs(const Work& work, const Rows& rows, int64
   }
 }
 
-// Tiles of many columns for few rows; narrow ones for more, which find the weights in the nearest cache after the
-// first.
+// Few rows take wide tiles, which read each weight once. More rows take narrow tiles of many rows: all but the first
+// tile of a column find its weights in the L1 cache.
 void RecurrenceKernel::multiply(const Work& work, const Rows& rows, int64_t step, int phase, const Panel& panel,
                                 float* sums) const {
   constexpr int kNarrow = 2;
@@ -254,7 +256,7 @@ void RecurrenceKernel::multiply(const Work& work, const Rows& rows, int64_t step
   for (int column = 0, vectors; column < panel.columns(); column += vectors * table.lanes) {
     vectors = std::min(widest, (panel.columns() - column) / table.lanes);
     tile.b = weights + column;
-    // All tiles have about as many rows.
+    // The rows are spread evenly over the tiles.
     const int most = table.max_rows[vectors - 1], tile_count = (rows.count + most - 1) / most;
     for (int i = 0; i < tile_count; ++i) {
       const int begin = rows.count * i / tile_count, end = rows.count * (i + 1) / tile_count;
@@ -303,7 +305,7 @@ void RecurrenceKernel::update(const Work& work, const Rows& rows, int64_t step, 
   cell_step(cell, first);
 }
 
-// All steps of some sequences in one direction: nobody else reads or writes their state.
+// All steps of some sequences in one direction, by one thread: no other reads or writes their state.
 void RecurrenceKernel::run_alone(const Work& work, int64_t direction, int64_t first, int64_t last) const {
   for (int64_t step = 0; step < work.sizes.steps; ++step)
     for (int phase = 0; phase < phases(); ++phase)
@@ -311,7 +313,7 @@ void RecurrenceKernel::run_alone(const Work& work, int64_t direction, int64_t fi
         run_panel(work, direction, step, phase, panels_.panel(phase, p), first, last);
 }
 
-// Each step by all threads, which share the panels of all directions.
+// Each step by all threads, among which the panels of all directions are divided.
 void RecurrenceKernel::run_together(const Work& work) const {
   for (int64_t step = 0; step < work.sizes.steps; ++step)
     for (int phase = 0; phase < phases(); ++phase) {
@@ -333,8 +335,8 @@ void RecurrenceKernel::run(const Launch& launch) const {
   Work work{launch, sizes, where, nullptr};
   work.packed = packed_ ? launch.inputs[kR].as<float>() : work.at(where.packed);
   begin(work);
-  // Sequences do not wait for each other: threads take some of them each, unless those would be too few for a thread
-  // to make good use of the weights that it reads.
+  // Sequences are independent, so each thread runs some of them alone. Where those would be too few to be worth reading
+  // all weights for, and a step is long enough, all threads share each step.
   const int64_t threads = launch.pool.size();
   const int64_t wanted = (threads + sizes.directions - 1) / sizes.directions;
   const int64_t parts = std::clamp<int64_t>(sizes.batch / kMinRows, 1, wanted);

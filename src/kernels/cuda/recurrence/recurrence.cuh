@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer of an RNN, GRU or LSTM over a sequence of any length. A team of blocks, which are a cluster, runs kBatch
-// sequences in one direction from the first step to the last; each block has some of the hidden units, holds their
-// weights as near as they fit, and gives their new state to all blocks of the team. Teams do not meet.
+// A layer of an RNN, GRU or LSTM over a sequence of any length, in one launch. A team of blocks runs kBatch sequences
+// at a time in one direction, from the first step to the last. Each block of the team has some of the hidden units: it
+// keeps their weights in registers or shared memory where they fit, and after each step gives their new state to all
+// blocks of the team. A team is a cluster, which exchanges the state through distributed shared memory, or (kTogether)
+// all blocks of a cooperative launch for a direction, which exchange it through global memory. Teams are independent of
+// each other.
 //
-// The products of a step are warps' sums: a warp takes a group of rows of weights (a gate of a unit each) at a time,
-// its lanes take every 32nd piece of 4 of the state, and the sums over the lanes go to shared memory, where the threads
-// that keep the cells find them.
+// The products of a step are computed by warps. A row of weights is that of one gate of one unit. A warp takes a group
+// of rows at a time, each lane multiplies every 32nd piece of 4 elements, and the sums over the lanes go to shared
+// memory, where the threads that own the cells read them.
+//
+// Example: an LSTM of 256 units and a team of 4 blocks of 256 threads. A block has 64 units, so 4 * 64 rows; each of
+// its 8 warps has 32 of them, and a lane has 2 pieces of each row.
 #pragma once
 
 #include "lib/math.cuh"
@@ -17,9 +23,14 @@ struct Omitted {};
 template <class Tensor>
 inline constexpr bool is_given = !is_same<Tensor, Omitted>;
 
-// How a kernel is cut.
-//   Held: rows of each warp whose weights are in registers; the others are in shared memory (InShared), or stay where
-//   they are. TwoPhases: a GRU whose gate h reads the state that the gate r has scaled.
+// How the work is divided, as the tactic has chosen.
+//   Hidden      units of the layer; Units: of a block
+//   Batch       sequences that a team runs at a time
+//   Team        blocks; Together: the team is part of a cooperative launch, not a cluster
+//   Held        rows of each warp, and of each phase, whose weights are in registers; the others are in shared memory
+//               (InShared) or read from global memory at each step
+//   TwoPhases   a GRU without linear_before_reset: gate h multiplies its weights with r * h, after gates z and r
+//   Constant    the weights are constants of the engine: they may be read before the launches before this one are done
 template <Cell CellKind, int Hidden, int Units, int Batch, int Team, bool Together, int Threads, int Held,
           bool InShared, bool TwoPhases, bool Constant>
 struct Cut {
@@ -31,14 +42,14 @@ struct Cut {
 
   static constexpr int kGates = kCell == Cell::lstm ? 4 : kCell == Cell::gru ? 3 : 1;
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kPieces = (kHidden + 127) / 128;                          // of 4 elements, of each lane
+  static constexpr int kPieces = (kHidden + 127) / 128;                          // of 4 elements, of a row in a lane
   static constexpr int kPadded = kPieces * 128;                                  // floats of a row of state
   static constexpr int kSums = kGates * kUnits;                                  // of a sequence
   static constexpr int kElements = (kUnits * kBatch + kThreads - 1) / kThreads;  // cells of a thread
   static constexpr int kBatchGroup = kBatch < 8 ? kBatch : 8;
 };
 
-// The sum over the lanes of each of N values (a power of two, 32 at most): lane i gets that of value i / (32 / N).
+// The sums over the lanes of N values each (a power of two, 32 at most): lane i gets that of value i / (32 / N).
 template <int N>
 LATHE_DEVICE float sum_over_lanes(float (&v)[N]) {
   int mask = 16;
@@ -60,7 +71,9 @@ template <class C, int FirstGate, int Gates, class R>
 struct Rows {
   using T = typename R::Type;
   static constexpr int kRows = Gates * C::kUnits;
-  static constexpr int kEach = (kRows + C::kWarps - 1) / C::kWarps;  // of a warp: every kWarps-th
+  // Row i of a warp is row i * kWarps + warp() of the block. A warp has kEach rows, which are padded to kPerWarp, whole
+  // groups of kGroup; the first kHeld are in registers. A group's products have kGroup * kBatchGroup sums, at most 32.
+  static constexpr int kEach = (kRows + C::kWarps - 1) / C::kWarps;
   static constexpr int kWanted = 32 / C::kBatchGroup < 8 ? 32 / C::kBatchGroup : 8;
   static constexpr int kGroup = kEach >= kWanted || kWanted == 1 ? kWanted : kEach > 2 ? 4 : kEach > 1 ? 2 : 1;
   static constexpr int kPerWarp = (kEach + kGroup - 1) / kGroup * kGroup;
@@ -71,7 +84,7 @@ struct Rows {
 
   const R& r;
   int direction, first_unit;
-  T* shared;  // kSharedBytes
+  T* shared;  // kSharedBytes: the rows that are not held, if InShared
   Vec<T, 4> held[kHeld > 0 ? kHeld : 1][C::kPieces];
 
   LATHE_DEVICE_MEMBER Rows(const R& weights, int direction_, int first_unit_, void* memory)
@@ -92,7 +105,7 @@ struct Rows {
   LATHE_DEVICE_MEMBER T* in_shared(int i, int piece) const {
     return shared + ((i - kHeld) * C::kWarps + warp()) * C::kPadded + (piece * 32 + lane()) * 4;
   }
-  // What the lane has of row i of its warp; zeros beyond the ends.
+  // The lane's piece of row i of its warp, from global memory; zeros beyond the ends.
   LATHE_DEVICE_MEMBER Vec<T, 4> read(int i, int piece) const {
     const int row = i * C::kWarps + warp(), k = (piece * 32 + lane()) * 4;
     const int unit = first_unit + row % C::kUnits, gate = FirstGate + row / C::kUnits;
@@ -115,7 +128,7 @@ struct Rows {
       return read(i, piece);
   }
 
-  // sums[b * kSums + row] = row times state[b].
+  // sums[b * kSums + FirstGate * kUnits + row] = the row times state[b]. A barrier must follow.
   LATHE_DEVICE_MEMBER void multiply(const float* state, float* sums) const {
     LATHE_UNROLL
     for (int i = 0; i < kHeld; i += kGroup) multiply_group<true>(i, state, sums);
@@ -130,7 +143,7 @@ struct Rows {
       if constexpr (IsHeld) {
         LATHE_UNROLL
         for (int piece = 0; piece < C::kPieces; ++piece) multiply_piece<true>(first, b, piece, state, v);
-      } else {  // whose registers are few
+      } else {  // not unrolled: that would take registers from the held rows
         LATHE_NO_UNROLL
         for (int piece = 0; piece < C::kPieces; ++piece) multiply_piece<false>(first, b, piece, state, v);
       }
@@ -163,23 +176,25 @@ struct Rows {
 template <class C, class R>
 inline constexpr int kRowsBytes =
     Rows<C, 0, C::kTwoPhases ? 2 : C::kGates, R>::kSharedBytes + Rows<C, 2, C::kTwoPhases ? 1 : 0, R>::kSharedBytes;
-// What the tactic must ask for.
+// The dynamic shared memory of the kernel: state before and after a step (and r * h), sums, weights.
 template <class C, class R>
 inline constexpr int kSharedBytes = 4 * C::kBatch*((C::kTwoPhases ? 3 : 2) * C::kPadded + C::kSums) + kRowsBytes<C, R>;
 
-// How the blocks of a team meet, and where they leave state for each other.
+// The barrier of a team's blocks, and the exchange of state between them.
 template <class C>
 struct Team {
-  // Of a launch that runs at once: what stands in global memory for all teams, one after the other.
+  // Only if kTogether, in global memory: for each direction a counter, zeroed by clear_counters(), and three buffers of
+  // state.
   uint32* counters = nullptr;
-  float* exchange = nullptr;  // three times the state of a team
-  uint32 met = 0;             // how often
+  float* exchange = nullptr;
+  uint32 met = 0;  // how many barriers the block has passed
 
   LATHE_DEVICE_MEMBER int rank() const {
     return C::kTogether ? block_x() % C::kTeam : C::kTeam > 1 ? cluster_rank() : 0;
   }
   LATHE_DEVICE_MEMBER int direction() const { return C::kTogether ? block_x() / C::kTeam : block_z(); }
 
+  // The two halves of the barrier: what any block gave before arrive() can be read after wait() and take().
   LATHE_DEVICE_MEMBER void arrive() {
     if constexpr (C::kTogether)
       blocks_arrive(counters + direction() * kCounterStride);
@@ -194,7 +209,8 @@ struct Team {
     else
       barrier();
   }
-  // Leaves a value for all: at that place of buffer `which` of the blocks' shared memory, which begins at `shared`.
+  // Gives a value to all blocks of the team, for index `place` of state buffer `which`, which begins at `shared` in
+  // each block's shared memory. If kTogether it goes through global memory, and take() brings it there.
   LATHE_DEVICE_MEMBER void give(float* shared, int which, int place, float value) const {
     if constexpr (C::kTogether) {
       buffer(which)[place] = value;
@@ -205,7 +221,7 @@ struct Team {
       shared[place] = value;
     }
   }
-  // After wait(): brings what all have left to where it is read.
+  // After wait(): if kTogether, copies what all blocks gave from global memory to `shared`.
   LATHE_DEVICE_MEMBER void take(float* shared, int which) const {
     if constexpr (C::kTogether) {
       const float* from = buffer(which);
@@ -218,19 +234,19 @@ struct Team {
   }
 
  private:
-  static constexpr int kCounterStride = 32;  // a line each
+  static constexpr int kCounterStride = 32;  // each direction's counter has a cache line
   LATHE_DEVICE_MEMBER float* buffer(int which) const {
     return exchange + (direction() * 3 + which) * C::kBatch * C::kPadded;
   }
 };
 
-// What blocks that run at once count their meetings with.
+// The launch before one that is kTogether: sets the counters of its barriers to zero.
 LATHE_DEVICE void clear_counters(uint32* counters, int count) {
   dependency_wait();
   for (int i = thread_x(); i < count; i += block_threads()) counters[i] = 0;
 }
 
-// The element of a tensor that may be omitted.
+// The element of a tensor, 0 where the tensor is omitted.
 template <class Tensor, int N>
 LATHE_DEVICE float given(const Tensor& tensor, const long (&c)[N]) {
   if constexpr (is_given<Tensor>)
@@ -239,28 +255,34 @@ LATHE_DEVICE float given(const Tensor& tensor, const long (&c)[N]) {
     return 0;
 }
 
-// One cell of a thread: a unit of a sequence.
+// A cell is one unit of one sequence. Its thread keeps it in registers from the first step to the last.
 template <class C>
 struct CellState {
   bool exists;
-  int b, unit;  // of the block's sequences; of all units
-  int length;   // of the sequence
-  float c, h;   // now
-  float x[C::kGates];
-  float z;
+  int b, unit;         // index among the team's sequences; among all units of the layer
+  int length;          // of the sequence
+  float c, h;          // the state before the step, then after it
+  float x[C::kGates];  // the input's part of the gates at the step
+  float z;             // of a GRU of two phases
   float bias, peepholes[3];
 };
 
-template <class Functions, class C>
-LATHE_DEVICE float next_lstm(CellState<C>& cell, const float (&gates)[C::kGates]) {
-  const float i = Functions::gate(gates[0] + cell.peepholes[0] * cell.c);
-  const float f = Functions::kInputForget ? 1.0f - i : Functions::gate(gates[2] + cell.peepholes[2] * cell.c);
-  cell.c = f * cell.c + i * Functions::candidate(gates[3]);
-  return Functions::gate(gates[1] + cell.peepholes[1] * cell.c) * Functions::shown(cell.c);
+// A gate that sees c. Where peepholes are omitted, c is not multiplied by 0: it may be infinite.
+template <bool HasPeepholes, class C>
+LATHE_DEVICE float peek(const CellState<C>& cell, float gate, int peephole) {
+  return HasPeepholes ? gate + cell.peepholes[peephole] * cell.c : gate;
 }
 
-// Of the sums of all gates, the new state.
-template <class Functions, class C>
+template <class Functions, bool HasPeepholes, class C>
+LATHE_DEVICE float next_lstm(CellState<C>& cell, const float (&gates)[C::kGates]) {
+  const float i = Functions::gate(peek<HasPeepholes>(cell, gates[0], 0));
+  const float f = Functions::kInputForget ? 1.0f - i : Functions::gate(peek<HasPeepholes>(cell, gates[2], 2));
+  cell.c = f * cell.c + i * Functions::candidate(gates[3]);
+  return Functions::gate(peek<HasPeepholes>(cell, gates[1], 1)) * Functions::shown(cell.c);
+}
+
+// The new h (and cell.c), from `sums`, the state's part of the gates, which Rows::multiply() wrote.
+template <class Functions, bool HasPeepholes, class C>
 LATHE_DEVICE float next_state(CellState<C>& cell, const float* sums, int unit_of_block) {
   float gates[C::kGates];
   LATHE_UNROLL
@@ -275,13 +297,13 @@ LATHE_DEVICE float next_state(CellState<C>& cell, const float* sums, int unit_of
     LATHE_UNROLL
     for (int g = 0; g < C::kGates; ++g) gates[g] += cell.x[g];
     if constexpr (C::kCell == Cell::lstm)
-      return next_lstm<Functions, C>(cell, gates);
+      return next_lstm<Functions, HasPeepholes>(cell, gates);
     else
       return Functions::candidate(gates[0]);
   }
 }
 
-// One direction of a layer, of which the block does its units.
+// The block's part of a layer: its units of its team's sequences in its team's direction.
 template <class C, class Functions, bool Backwards, class X, class R, class Bias, class Lengths, class InitialH,
           class InitialC, class Peepholes, class Y, class LastH, class LastC>
 struct Recurrence {
@@ -300,7 +322,7 @@ struct Recurrence {
   static constexpr int kStateFloats = C::kBatch * C::kPadded;
   using First = Rows<C, 0, C::kTwoPhases ? 2 : C::kGates, R>;
   using Second = Rows<C, 2, C::kTwoPhases ? 1 : 0, R>;
-  static constexpr int kReset = 2;  // the buffer of r * h, after h before and after a step
+  static constexpr int kReset = 2;  // state buffers 0 and 1 have h before and after a step, in turn; 2 has r * h
 
   LATHE_DEVICE_MEMBER static float* state(int which) {
     return reinterpret_cast<float*>(dynamic_shared()) + which * kStateFloats;
@@ -358,7 +380,7 @@ struct Recurrence {
     read_x(cell, first_batch, 0);
   }
 
-  // The state that all units have at first, and zeros where there are none.
+  // Fills buffer 0 with the initial h; the padding of all buffers is zero from here on.
   LATHE_DEVICE_MEMBER void begin_state(long first_batch) const {
     for (int i = thread_x(); i < (C::kTwoPhases ? 3 : 2) * kStateFloats; i += C::kThreads) {
       const long b = first_batch + i / C::kPadded, unit = i % C::kPadded;
@@ -391,8 +413,8 @@ struct Recurrence {
       for (int e = 0; e < C::kElements; ++e) {
         CellState<C>& cell = cells[e];
         if (!cell.exists) continue;
-        // A sequence that has ended, or has not begun from its end, keeps its state.
-        if (t < cell.length) cell.h = next_state<Functions, C>(cell, sums(), unit_of_block(e));
+        // Beyond its length a sequence keeps its state: forwards after its end, backwards before it begins.
+        if (t < cell.length) cell.h = next_state<Functions, is_given<Peepholes>>(cell, sums(), unit_of_block(e));
         team.give(state(after), after, cell.b * C::kPadded + cell.unit, cell.h);
       }
       team.arrive();
@@ -411,7 +433,7 @@ struct Recurrence {
     for (int e = 0; e < C::kElements; ++e) finish_cell(cells[e], first_batch);
   }
 
-  // What the gate h sees of the state.
+  // Between the phases: gate z, and r * h for the products of gate h, which go to all blocks.
   LATHE_DEVICE_MEMBER void reset_state(CellState<C> (&cells)[C::kElements]) {
     LATHE_UNROLL
     for (int e = 0; e < C::kElements; ++e) {

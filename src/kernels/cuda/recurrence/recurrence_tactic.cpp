@@ -15,25 +15,27 @@ enum Input : size_t { kX, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes 
 constexpr std::string_view kInputNames[] = {"X", "R", "Bias", "Lengths", "InitialH", "InitialC", "Peepholes"};
 constexpr std::string_view kOutputNames[] = {"Y", "LastH", "LastC"};
 
-constexpr int64_t kMultiprocessors = 132;
-// How many blocks run at once: on Hopper, whose smallest device has 114 multiprocessors, and on nearly all others.
+constexpr int64_t kMultiprocessors = 132;  // that the cost model assumes: an H100 or H200
+// The most blocks of a cooperative launch, of which a multiprocessor runs one. Devices of H100, H200 and GH200 have 114
+// multiprocessors or more. A Hopper device with fewer (H20, a MIG slice) refuses larger launches than it has: tuning on
+// it leaves those candidates out, but an engine that was built without the device may fail there.
 constexpr int64_t kAtOnceOnHopper = 112, kAtOnce = 16;
-constexpr int64_t kCounterBytes = 128;  // of a direction
-constexpr int64_t kLeastSpare = -80;
+constexpr int64_t kCounterBytes = 128;  // Team::kCounterStride of recurrence.cuh
+constexpr int64_t kLeastSpare = -80;    // of spare_registers(): below it kernels spill
 constexpr double kCyclesPerMicrosecond = 1700;
 
 int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// What Cut and Rows of recurrence.cuh make of a configuration.
+// Cut and Rows of recurrence.cuh, computed while building. emit() asserts in the kernel that the sizes agree.
 struct Cut {
   CellKind cell;
   bool two_phases;
   int64_t hidden, element_bytes;
   int64_t batch, team;
-  bool together;  // the team is a launch that runs at once, not a cluster
+  bool together;  // the team is a direction's blocks of a cooperative launch, not a cluster
   int64_t threads;
-  int64_t held = 0;  // rows of each warp, and of each phase
-  bool in_shared = true;
+  int64_t held = 0;       // rows of each warp, and of each phase, in registers
+  bool in_shared = true;  // the others are in shared memory, not read from global memory at each step
 
   int64_t gates() const { return gates_of(cell); }
   int64_t units() const { return div_up(hidden, team); }
@@ -64,8 +66,8 @@ struct Cut {
     for (const Rows& r : phases()) words += r.held * pieces() * element_bytes;
     return words;
   }
-  // Registers of a thread that are left for weights beside sums, state, cells and addresses. The numbers are what NVRTC
-  // reports; somewhat below 0 nothing is spilled yet.
+  // An estimate of the registers that sums, state, cells and addresses leave a thread for weights, fitted to what NVRTC
+  // reports. It is pessimistic: kernels spill only well below 0.
   int64_t spare_registers() const {
     const int64_t all = threads == 256 ? 255 : 128, cells = div_up(units() * batch, threads);
     return all - 64 - (phases()[0].group + 4) * batch_group() - cells * (8 + 2 * gates());
@@ -74,7 +76,8 @@ struct Cut {
     const int64_t floats = (two_phases ? 3 : 2) * pieces() * 128 + gates() * units();
     return 4 * batch * floats + (in_shared ? elsewhere_bytes() : 0);
   }
-  // Of a step, by what its parts cost one after the other.
+  // Cycles of a step, estimated as the sum of its parts: barrier and exchange of state, products, sums over lanes,
+  // weights that are not in registers, cells.
   double cycles() const {
     const int64_t taken = div_up(batch * hidden, threads);  // floats of state that a thread fetches
     double cycles = team == 1 ? 500 : together ? 3500 + 8 * static_cast<double>(taken) : 1500;
@@ -109,8 +112,7 @@ class RecurrenceTactic final : public Tactic {
     return std::nullopt;
   }
 
-  // Config::values: batch, team, threads, held rows, whether the others are in shared memory, whether the team is a
-  // launch that runs at once.
+  // Config::values: batch, team, threads, held, in_shared and together of Cut.
   std::vector<Config> configs(const Problem& problem) const override {
     const Dims& dims = problem.inputs[kX].opt_dims;
     const int64_t directions = directions_of(problem.attrs<RecurrenceAttrs>().direction);
@@ -188,7 +190,7 @@ class RecurrenceTactic final : public Tactic {
             threads};
   }
 
-  // For each number of sequences, blocks and threads, weights as near as they fit.
+  // One cut for each number of sequences, blocks and threads that fits, with the weights where they are read fastest.
   static std::vector<Cut> cuts_of(const Problem& problem) {
     std::vector<Cut> cuts;
     const int64_t sequences = std::max<int64_t>(problem.inputs[kX].opt_dims[1], 1);
@@ -210,9 +212,10 @@ class RecurrenceTactic final : public Tactic {
     return cuts;
   }
 
-  // As many rows as registers hold, if they hold all or the others fit shared memory.
+  // Keeps as many rows in registers as fit, provided that the others fit shared memory; else none, and all are in
+  // shared memory or, where they do not fit there, in global memory.
   static void hold_most(Cut& cut, const KernelLimits& limits) {
-    constexpr int64_t kToReadOthers = 24;
+    constexpr int64_t kToReadOthers = 24;  // registers for reading rows that are not held
     const Cut::Rows rows = cut.phases()[0];
     for (cut.held = rows.per_warp; cut.held > 0; cut.held -= rows.group) {
       const bool are_others = cut.elsewhere_bytes() > 0;
@@ -222,7 +225,8 @@ class RecurrenceTactic final : public Tactic {
     cut.in_shared = cut.shared_bytes() <= limits.shared_bytes;
   }
 
-  // Of a launch that runs at once: what its blocks meet by, which another launch clears.
+  // The argument Team of the kernel. For a cooperative launch, first emits the launch that clears the counters of its
+  // barriers, and reserves the workspace.
   static std::string declare_team(const RecurrenceAttrs& attrs, const Cut& cut, Source& source, Emission& emission) {
     if (!cut.together) return "Team<TheCut>{}, ";
     const int64_t directions = directions_of(attrs.direction), counters = directions * kCounterBytes;
@@ -236,7 +240,7 @@ class RecurrenceTactic final : public Tactic {
     return "Team<TheCut>{counters, exchange}, ";
   }
 
-  // Declares what there is, and gives the arguments of the call.
+  // Declares the tensors that are given, and returns the kernel's arguments, Omitted{} for the others.
   static std::string declare_tensors(const Problem& problem, Source& source, Emission& emission) {
     std::string arguments;
     const auto add = [&](std::string_view name, bool given) {
@@ -266,7 +270,8 @@ class RecurrenceTactic final : public Tactic {
                        parameters > 1 ? ", " + beta : "");
   }
 
-  // An RNN's only function is that of its candidate.
+  // The Functions of recurrence.cuh for one direction: gate, candidate and shown are ONNX's activations f, g and h. An
+  // RNN's only function is its candidate's.
   static std::string functions_text(std::string_view name, const RecurrenceAttrs& attrs,
                                     std::span<const GateFunction> functions) {
     std::string text =
