@@ -29,6 +29,19 @@ ErrorKind kind_of(ErrorCode code) { return row_of(code).kind; }
 std::string_view name_of(ErrorCode code) { return row_of(code).name; }
 std::string_view title_of(ErrorCode code) { return row_of(code).title; }
 
+Error::Error() = default;
+Error::Error(ErrorCode code, std::string message, std::vector<Error> notes)
+    : code(code), message(std::move(message)), notes(std::move(notes)) {}
+Error::Error(const Error&) = default;
+Error::Error(Error&&) noexcept = default;
+Error& Error::operator=(const Error&) = default;
+Error& Error::operator=(Error&&) noexcept = default;
+Error::~Error() = default;
+
+tl::unexpected<Error> fail_formatted(ErrorCode code, fmt::string_view format, fmt::format_args args) {
+  return tl::unexpected<Error>(Error(code, fmt::vformat(format, args), {}));
+}
+
 std::string Error::to_string() const {
   std::string text = fmt::format("LATHE-{} {}: {}", static_cast<int32_t>(code), name_of(code), message);
   for (const Error& note : notes) text += "\n  " + note.to_string();

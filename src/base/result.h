@@ -32,6 +32,15 @@ struct Error {
   std::string message;
   std::vector<Error> notes;
 
+  // Out of line: every LATHE_TRY ends the life of an Error and would hold this code again, a quarter of the library.
+  Error();
+  Error(ErrorCode code, std::string message, std::vector<Error> notes);
+  Error(const Error&);
+  Error(Error&&) noexcept;
+  Error& operator=(const Error&);
+  Error& operator=(Error&&) noexcept;
+  ~Error();
+
   // "LATHE-2101 shape_mismatch: ...", notes on lines of their own.
   std::string to_string() const;
 };
@@ -42,9 +51,11 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
   using tl::expected<T, Error>::expected;
 };
 
+tl::unexpected<Error> fail_formatted(ErrorCode code, fmt::string_view format, fmt::format_args args);
+
 template <class... Args>
 tl::unexpected<Error> fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  return tl::unexpected<Error>(Error{code, fmt::format(format, std::forward<Args>(args)...), {}});
+  return fail_formatted(code, format, fmt::make_format_args(args...));
 }
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
 

@@ -489,12 +489,12 @@ Graph Graph::clone() const {
 std::string to_brief_string(const ValueType& type, const Graph& graph) {
   constexpr size_t kLong = 60;
   const std::vector<std::string> names = graph.symbol_names();
-  std::vector<std::string> dims;
+  std::string dims;
   for (const Expr& dim : type.shape) {
-    dims.push_back(dim.to_string(names));
-    if (dims.back().size() > kLong) dims.back() = "...";
+    const std::string text = dim.to_string(names);
+    dims += fmt::format("{}{}", dims.empty() ? "" : ", ", text.size() <= kLong ? text : "...");
   }
-  return fmt::format("{}[{}]", name_of(type.dtype), fmt::join(dims, ", "));
+  return fmt::format("{}[{}]", name_of(type.dtype), dims);
 }
 
 std::string to_string(const ValueType& type, const Graph& graph) {

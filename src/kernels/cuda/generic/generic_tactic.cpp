@@ -7,8 +7,8 @@ namespace lathe::cuda {
 namespace {
 
 const GenericOp* find_generic(OpKind kind) {
-  for (const auto group : {pointwise_ops(), movement_ops(), indexing_ops(), row_ops(), window_ops(), contraction_ops(),
-                           sampling_ops()})
+  for (const auto group :
+       {pointwise_ops(), movement_ops(), indexing_ops(), row_ops(), window_ops(), contraction_ops(), sampling_ops()})
     for (const GenericOp& op : group)
       if (op.kind == kind) return &op;
   return nullptr;
