@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simplification of broadcasts. Chains are flattened; operands that are 1 or repeat another one are dropped; if an
-// operand is another number, it is the result, as the rest can only be that number or 1; what remains is sorted. So a
-// dimension that layer after layer is broadcast with the same dimensions stays as it is.
+// operand is another number, it is the result, as the rest can only be that number or 1; what is cut to a number is
+// dropped beside the uncut; what remains is sorted. So a dimension that layer after layer is broadcast with the same
+// dimensions stays as it is.
 #include <algorithm>
 
 #include "shape/expr_poly.h"
@@ -19,6 +20,17 @@ void flatten(const Expr& e, std::vector<Expr>& out) {
   flatten(call->b, out);
 }
 
+// Whether e is min(whole, c) for a number c of at least 1. Where it broadcasts with `whole`, that is the result: both
+// are equal, or `whole` is 1 and so is e, or e is 1 and c with it, for whatever `whole` is. A table of c positions, of
+// which a network takes as many as its input is long, is such an operand.
+bool is_cut(const Expr& e, const Expr& whole) {
+  const std::vector<Expr> choices = choices_of(e, CallKind::min);
+  return std::find(choices.begin(), choices.end(), whole) != choices.end() &&
+         std::all_of(choices.begin(), choices.end(), [&](const Expr& choice) {
+           return choice == whole || (choice.is_constant() && ExprAccess::constant(choice) >= 1);
+         });
+}
+
 }  // namespace
 
 Expr broadcast_dim(const Expr& a, const Expr& b) {
@@ -31,6 +43,10 @@ Expr broadcast_dim(const Expr& a, const Expr& b) {
     if (operand.is_constant()) return operand;
   std::sort(operands.begin(), operands.end(), [](const Expr& x, const Expr& y) { return compare(x, y) < 0; });
   operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
+  for (size_t i = operands.size(); i-- > 0;)
+    if (std::any_of(operands.begin(), operands.end(),
+                    [&](const Expr& whole) { return !(whole == operands[i]) && is_cut(operands[i], whole); }))
+      operands.erase(operands.begin() + static_cast<ptrdiff_t>(i));
   if (operands.empty()) return 1;
   Expr result = operands[0];
   for (size_t i = 1; i < operands.size() && result.is_valid(); ++i)

@@ -83,6 +83,9 @@ TEST(Expr, NormalFormProvesEquality) {
   EXPECT_EQ(broadcast_dim(n, broadcast_dim(h, w)), broadcast_dim(broadcast_dim(n, h), w));
   EXPECT_EQ(broadcast_dim(1, n), n);
   EXPECT_EQ(broadcast_dim(49, 49 * n).as_constant(), 49);
+  EXPECT_EQ(broadcast_dim(min(n, 512), n), n);  // the first 512 positions, or as many as there are
+  EXPECT_EQ(broadcast_dim(h, broadcast_dim(n, min(n, 512))), broadcast_dim(h, n));
+  EXPECT_NE(broadcast_dim(min(n, h), n), n);  // h may be 1
   EXPECT_FALSE(floordiv(n, h) == floordiv(h, n));
   EXPECT_FALSE(floordiv(3 * n, 2) == n);
   EXPECT_FALSE(n == h);
