@@ -141,9 +141,6 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   auto& definition = static_cast<NetworkDefinition&>(network);
   const auto& settings = static_cast<BuilderConfig&>(config);
   const auto start = std::chrono::steady_clock::now();
-  // Asked before the configuration's turn is taken: it answers one caller at a time.
-  const size_t most_workspace = config.getMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE);
-  const size_t most_shared = config.getMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
   LATHE_ASSIGN(const Exclusive::Turn turn, core_->use.take());
   LATHE_ASSIGN(const Exclusive::Turn network_turn, definition.use().take());
   LATHE_ASSIGN(const Exclusive::Turn config_turn, settings.use().take());
@@ -176,8 +173,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   options.tuner.repeats = settings.getAvgTimingIterations();
   options.tuner.most_finalists = static_cast<size_t>(std::max(0, settings.getMaxNbTactics()));
   options.tuner.stream = settings.getProfileStream();
-  options.tuner.most_workspace = most_workspace;
-  options.tuner.most_shared = most_shared;
+  options.tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
+  options.tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
   int64_t& shared = options.tuner.limits.shared_bytes;  // tactics choose configurations by it
   shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), options.tuner.most_shared));
   if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))

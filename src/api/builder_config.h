@@ -38,6 +38,8 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
 
   const std::vector<const OptimizationProfile*>& profiles() const { return profiles_; }
   Exclusive& use() const { return use_; }
+  // For a build, which holds use() while it asks.
+  size_t pool_limit(nv::MemoryPoolType pool) const { return values_.pools[static_cast<size_t>(pool)]; }
   bool has(nv::BuilderFlag flag) const { return values_.flags & bit_of(flag); }
   bool has(nv::TacticSource source) const { return values_.tactic_sources & bit_of(source); }
 

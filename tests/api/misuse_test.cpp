@@ -363,7 +363,6 @@ TEST_F(MisuseTest, Context) {
   refuses("no times", [&] { return context->reportToProfiler(); });
   refuses("verbosity", [&] { return context->setNvtxVerbosity(ProfilingVerbosity::kDETAILED); });
   refuses("verbosity", [&] { return context->setNvtxVerbosity(no_such<ProfilingVerbosity>()); });
-  refuses("debug", [&] { return context->setAllTensorsDebugState(true); });
   refuses("debug", [&] { return context->setUnfusedTensorsDebugState(true); });
   refuses("communicator", [&] { return context->setCommunicator(data); });
 }

@@ -46,7 +46,9 @@ Problem problem_of(const Case& test, bool constants) {
 bool may_refuse(const Case& test, const std::string& reason, bool constants) {
   const OpKind kind = test.attributes->kind();
   if (op_info(kind).traits & kDataDependent) return true;
-  if (kind == OpKind::constant || op_info(kind).name == "attention") return true;
+  const std::string_view name = op_info(kind).name;
+  if (kind == OpKind::constant || name == "attention" || name == "recurrence")
+    return true;  // have kernels of their own
   return !constants && reason.find("known while") != std::string::npos;
 }
 
