@@ -352,7 +352,9 @@ Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const Im
     return std::move(importer.report());
   }
   if (problems.size() == 1) return fail(std::move(problems.front()));
-  Error error{problems.front().code, fmt::format("the model has {} problems", problems.size()), std::move(problems)};
+  const ErrorCode code = problems.front().code;
+  std::string message = fmt::format("the model has {} problems", problems.size());
+  Error error{code, std::move(message), std::move(problems)};
   return fail(std::move(error));
 }
 

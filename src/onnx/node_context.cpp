@@ -324,14 +324,17 @@ class Folder {
   }
 
   static std::optional<Tensor> from_elements(const ir::Value* value, const Dims& dims) {
-    if (!value->elements() || value->dtype() != DType::i64) return std::nullopt;
+    if (!value->elements() || is_floating(value->dtype())) return std::nullopt;
     Ints numbers;
     for (const Expr& element : *value->elements()) {
       if (!element.as_constant()) return std::nullopt;
       numbers.push_back(*element.as_constant());
     }
     if (checked_volume(dims) != static_cast<int64_t>(numbers.size())) return std::nullopt;
-    return Tensor::from<int64_t>(dims, numbers);
+    Result<Tensor> tensor = Tensor::allocate(value->dtype(), dims);
+    if (!tensor) return std::nullopt;
+    from_ints(numbers, *tensor);
+    return *std::move(tensor);
   }
 
   std::map<const ir::Value*, std::optional<Tensor>> done_;

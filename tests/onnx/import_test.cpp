@@ -271,6 +271,22 @@ TEST(OnnxImport, BranchesAreChosenWhileImportingOrSelected) {
   EXPECT_EQ(problems(both), "");
 }
 
+// A condition on open sizes that all sizes fulfil: the other branch, of another type, never was one.
+TEST(OnnxImport, BranchesAreChosenForAllSizes) {
+  const auto branch = [](const char* op, int type) {
+    return graph({{node(op, {"x"}, {"t"})}, {}, {}, {value_info("t", type, {-1})}});
+  };
+  const std::string choose =
+      node("If", {"c"}, {"y"},
+           {graph_attribute("then_branch", branch("Shape", 7)), graph_attribute("else_branch", branch("Abs", 1))});
+  const Imported found = import(model(graph({{node("Shape", {"x"}, {"s"}), node("Gather", {"s", "first"}, {"n"}),
+                                              node("Equal", {"n", "n"}, {"e"}), node("Not", {"e"}, {"c"}), choose},
+                                             {raw_tensor<int64_t>("first", 7, {}, {0})},
+                                             {value_info("x", 1, {-1, 2})},
+                                             {value_info("y", 1, {-1, 2})}})));
+  EXPECT_EQ(problems(found), "");
+}
+
 TEST(OnnxImport, BidirectionalRecurrenceHonoursSequenceLengths) {
   // h' = x + h with Affine(1, 0) as activation: sums from the front, and from the back within the first length.
   const std::string activations = message([](Writer& w) {
