@@ -35,13 +35,6 @@ void fix_dimensions(ir::Graph& graph) {
   }
 }
 
-std::vector<SymbolId> symbols_of(const Constraint& constraint) {
-  std::vector<SymbolId> used;
-  constraint.a.collect_symbols(used);
-  constraint.b.collect_symbols(used);
-  return used;
-}
-
 class Settler {
  public:
   Settler(ir::Graph& graph, const BuildOptions& options)

@@ -31,13 +31,6 @@ Emitter::Emitter(const ir::Graph& graph, const Placement& placement, std::vector
   for (const plan::SymbolProfile& symbol : plan_.profiles[0].symbols) optimum_.push_back(symbol.opt);
 }
 
-bool Emitter::is_late(const Shape& dims) const {
-  std::vector<SymbolId> used;
-  for (const Expr& dim : dims) dim.collect_symbols(used);
-  return std::any_of(used.begin(), used.end(),
-                     [&](SymbolId id) { return plan_.symbols[id].source == SymbolSource::computed; });
-}
-
 // A graph output's memory is written directly by its producer when the value, or the tensor whose elements it all views
 // in row-major order, has a storage of its own. Other outputs are copied at the end.
 Result<> Emitter::emit_inputs() {
@@ -73,7 +66,7 @@ Emitter::Storage Emitter::storage_of(const Value* root) {
   Storage storage{};
   if (const auto output = output_bindings_.find(root); output != output_bindings_.end()) {
     storage = {StorageKind::binding, output->second};
-  } else if (is_late(root->shape())) {
+  } else if (depends_on_data(root->shape(), plan_.symbols)) {
     storage = {StorageKind::dynamic, plan_.dynamic_slots++};
   } else {
     storage = {StorageKind::arena, static_cast<uint32_t>(plan_.buffers.size())};
@@ -149,7 +142,7 @@ TensorId Emitter::constant_of(const Tensor& content) {
 
 TensorId Emitter::temporary(std::string name, DType dtype, const Shape& dims) {
   plan::Tensor tensor{std::move(name), dtype, dims, {}, StorageKind::arena, 0, 0};
-  if (is_late(dims)) {
+  if (depends_on_data(dims, plan_.symbols)) {
     tensor.storage = StorageKind::dynamic;
     tensor.index = plan_.dynamic_slots++;
   } else {
@@ -221,9 +214,7 @@ void Emitter::drop_unused_symbols() {
   for (const plan::Step& step : plan_.steps)
     for (const plan::StepCount& count : step.counts) used.push_back(count.symbol);
   for (Constraint& constraint : constraints) {
-    std::vector<SymbolId> own;
-    constraint.a.collect_symbols(own);
-    constraint.b.collect_symbols(own);
+    const std::vector<SymbolId> own = symbols_of(constraint);
     const bool is_known = std::all_of(own.begin(), own.end(), [&](SymbolId id) {
       return plan_.symbols[id].source != SymbolSource::computed ||
              std::find(used.begin(), used.end(), id) != used.end();
@@ -259,8 +250,9 @@ void Emitter::drop_unread_steps() {
   for (size_t i = plan_.steps.size(); i-- > 0;) {
     plan::Step& step = plan_.steps[i];
     const bool is_read = std::any_of(step.outputs.begin(), step.outputs.end(), [&](TensorId id) {
-      return id != plan::kNoTensor && (plan_.tensors[id].storage == StorageKind::binding ||
-                                       read.contains(storage(id)) || is_late(plan_.tensors[id].dims));
+      return id != plan::kNoTensor &&
+             (plan_.tensors[id].storage == StorageKind::binding || read.contains(storage(id)) ||
+              depends_on_data(plan_.tensors[id].dims, plan_.symbols));
     });
     if (!is_read && step.counts.empty()) continue;
     for (const TensorId id : step.inputs)

@@ -35,7 +35,6 @@ class Emitter {
   plan::TensorId constant_of(const Tensor& content);
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
   plan::TensorId add_tensor(plan::Tensor tensor);
-  bool is_late(const Shape& dims) const;
 
   // Steps
   Result<> emit_kernel(const Region& region);

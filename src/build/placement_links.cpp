@@ -8,17 +8,6 @@ namespace lathe {
 
 using ir::Value;
 
-namespace {
-
-bool depends_on_data(const Shape& dims, const ir::Graph& graph) {
-  std::vector<SymbolId> used;
-  for (const Expr& dim : dims) dim.collect_symbols(used);
-  return std::any_of(used.begin(), used.end(),
-                     [&](SymbolId id) { return graph.symbols()[id].source == SymbolSource::computed; });
-}
-
-}  // namespace
-
 void Placement::link_views(const std::vector<Region>& regions) {
   for (const Region& region : regions) {
     if (introduces_symbols(region, graph_)) continue;  // they are bound by its evaluation
@@ -104,7 +93,7 @@ void Placement::link_concat(const Region& region) {
   std::vector<bool>& in_place = in_place_[result];
   in_place.resize(parts.size());
   // Where a part begins, and how much memory there must be, may be told by what runs after the part's kernel.
-  if (depends_on_data(result->shape(), graph_)) return;
+  if (depends_on_data(result->shape(), graph_.symbols())) return;
   Expr position = 0;
   const auto place = [&](const Value* value) {
     Entry& mine = entry(value);

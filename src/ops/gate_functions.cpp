@@ -13,20 +13,21 @@ struct Row {
   GateOp op;
   std::string_view name;
   size_t parameters;
+  ActivationOp same;  // affine is none
 };
 
 constexpr Row kRows[] = {
-    {GateOp::sigmoid, "sigmoid", 0},
-    {GateOp::tanh, "tanh", 0},
-    {GateOp::relu, "relu", 0},
-    {GateOp::softsign, "softsign", 0},
-    {GateOp::softplus, "softplus", 0},
-    {GateOp::affine, "affine", 2},
-    {GateOp::leaky_relu, "leaky_relu", 1},
-    {GateOp::thresholded_relu, "thresholded_relu", 1},
-    {GateOp::elu, "elu", 1},
-    {GateOp::hard_sigmoid, "hard_sigmoid", 2},
-    {GateOp::scaled_tanh, "scaled_tanh", 2},
+    {GateOp::sigmoid, "sigmoid", 0, ActivationOp::sigmoid},
+    {GateOp::tanh, "tanh", 0, ActivationOp::tanh},
+    {GateOp::relu, "relu", 0, ActivationOp::relu},
+    {GateOp::softsign, "softsign", 0, ActivationOp::softsign},
+    {GateOp::softplus, "softplus", 0, ActivationOp::softplus},
+    {GateOp::affine, "affine", 2, ActivationOp::relu},
+    {GateOp::leaky_relu, "leaky_relu", 1, ActivationOp::leaky_relu},
+    {GateOp::thresholded_relu, "thresholded_relu", 1, ActivationOp::thresholded_relu},
+    {GateOp::elu, "elu", 1, ActivationOp::elu},
+    {GateOp::hard_sigmoid, "hard_sigmoid", 2, ActivationOp::hard_sigmoid},
+    {GateOp::scaled_tanh, "scaled_tanh", 2, ActivationOp::scaled_tanh},
 };
 
 const Row& row_of(GateOp op) { return kRows[static_cast<size_t>(op)]; }
@@ -83,13 +84,7 @@ std::optional<GateOp> gate_op_from_name(std::string_view name) {
 
 double apply(const GateFunction& function, double x) {
   if (function.op == GateOp::affine) return function.alpha * x + function.beta;
-  static constexpr ActivationOp kSame[] = {ActivationOp::sigmoid,    ActivationOp::tanh,
-                                           ActivationOp::relu,       ActivationOp::softsign,
-                                           ActivationOp::softplus,   ActivationOp::relu /* affine */,
-                                           ActivationOp::leaky_relu, ActivationOp::thresholded_relu,
-                                           ActivationOp::elu,        ActivationOp::hard_sigmoid,
-                                           ActivationOp::scaled_tanh};
-  return activate(kSame[static_cast<size_t>(function.op)], x, function.alpha, function.beta);
+  return activate(row_of(function.op).same, x, function.alpha, function.beta);
 }
 
 int64_t gates_of(CellKind cell) { return cell == CellKind::lstm ? 4 : cell == CellKind::gru ? 3 : 1; }

@@ -13,10 +13,7 @@ Result<> infer_gather_elements(InferContext& context) {
   if (context.rank(0) != context.rank(1))
     return fail(ErrorCode::shape_mismatch, "gather_elements: data {} and indices {} must have the same rank",
                 to_string(context.shape(0)), to_string(context.shape(1)));
-  for (size_t d = 0; d < context.shape(1).size(); ++d)
-    if (d != static_cast<size_t>(axis) && !context.assume(Relation::at_most, context.shape(1)[d], context.shape(0)[d]))
-      return fail(ErrorCode::shape_mismatch, "gather_elements: indices {} reach beyond data {} in dimension {}",
-                  to_string(context.shape(1)), to_string(context.shape(0)), d);
+  LATHE_TRY(check_reach(context, axis, "gather_elements"));
   context.set(0, context.dtype(0), context.shape(1));
   move_elements(context);
   return {};

@@ -50,6 +50,15 @@ void reduce(ScatterReduction reduction, const U* updates, const Ints& offsets, i
 
 }  // namespace
 
+Result<> check_reach(InferContext& context, int64_t axis, std::string_view op) {
+  const Shape data = context.shape(0), indices = context.shape(1);
+  for (size_t d = 0; d < indices.size(); ++d)
+    if (d != static_cast<size_t>(axis) && !context.assume(Relation::at_most, indices[d], data[d]))
+      return fail(ErrorCode::shape_mismatch, "{}: indices {} reach beyond data {} in dimension {}", op,
+                  to_string(indices), to_string(data), d);
+  return {};
+}
+
 Result<Ints> read_indices(const Tensor& indices, int64_t extent, std::string_view op) {
   Ints values = to_ints(indices);
   for (int64_t& value : values) {

@@ -6,6 +6,9 @@
 
 namespace lathe {
 
+// Of gather_elements and scatter_elements: indices (input 1) are at most as long as data (input 0) on every other axis.
+Result<> check_reach(InferContext& context, int64_t axis, std::string_view op);
+
 // All values of an index tensor, negative ones counted from the end of an axis of `extent`; an error names a value
 // that lies outside.
 Result<Ints> read_indices(const Tensor& indices, int64_t extent, std::string_view op);

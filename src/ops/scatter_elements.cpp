@@ -18,10 +18,7 @@ Result<> infer_scatter_elements(InferContext& context) {
     return fail(ErrorCode::shape_mismatch,
                 "scatter_elements: indices {} and updates {} must have one shape, of the rank of data {}",
                 to_string(context.shape(1)), to_string(context.shape(2)), to_string(context.shape(0)));
-  for (size_t d = 0; d < context.shape(1).size(); ++d)
-    if (d != static_cast<size_t>(axis) && !context.assume(Relation::at_most, context.shape(1)[d], context.shape(0)[d]))
-      return fail(ErrorCode::shape_mismatch, "scatter_elements: indices {} reach beyond data {} in dimension {}",
-                  to_string(context.shape(1)), to_string(context.shape(0)), d);
+  LATHE_TRY(check_reach(context, axis, "scatter_elements"));
   context.set(0, context.dtype(0), context.shape(0));
   return {};
 }

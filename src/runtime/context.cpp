@@ -11,14 +11,6 @@
 namespace lathe {
 namespace {
 
-template <class Predicate>
-bool all_symbols(const Constraint& constraint, const Predicate& predicate) {
-  std::vector<SymbolId> used;
-  constraint.a.collect_symbols(used);
-  constraint.b.collect_symbols(used);
-  return std::all_of(used.begin(), used.end(), predicate);
-}
-
 bool reads_input(const plan::Plan& plan, const plan::Step& step) {
   return std::any_of(step.inputs.begin(), step.inputs.end(), [&](plan::TensorId id) {
     return id != plan::kNoTensor && plan.tensors[id].storage == plan::StorageKind::binding &&
@@ -67,9 +59,8 @@ Context::Context(std::shared_ptr<const Engine> engine, MemoryPolicy policy)
     if (reads_input(plan_, plan_.steps[i])) readers_end_ = i + 1;
   }
   for (uint32_t i = 0; i < plan_.constraints.size(); ++i) {
-    const bool early = all_symbols(plan_.constraints[i],
-                                   [&](SymbolId id) { return plan_.symbols[id].source != SymbolSource::computed; });
-    (early ? early_constraints_ : late_constraints_).push_back(i);
+    const bool late = engine_->is_late(plan_.constraints[i].a) || engine_->is_late(plan_.constraints[i].b);
+    (late ? late_constraints_ : early_constraints_).push_back(i);
   }
   due_.reserve(late_constraints_.size());  // running allocates nothing
 }
@@ -232,7 +223,8 @@ Result<> Context::check_constraint(const Constraint& constraint) const {
 Result<> Context::check_due_constraints() {
   for (size_t i = due_.size(); i-- > 0;) {
     const Constraint& constraint = plan_.constraints[due_[i]];
-    if (!all_symbols(constraint, [&](SymbolId id) { return symbols_[id] != Expr::kUnbound; })) continue;
+    const std::vector<SymbolId> used = symbols_of(constraint);
+    if (std::any_of(used.begin(), used.end(), [&](SymbolId id) { return symbols_[id] == Expr::kUnbound; })) continue;
     due_[i] = due_.back();
     due_.pop_back();
     LATHE_TRY(check_constraint(constraint));

@@ -16,8 +16,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
   LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
-  for (const plan::Tensor& tensor : plan.tensors)
-    for (const Expr& dim : tensor.dims) engine->recordable_ &= !engine->is_late(dim);
+  for (const plan::Tensor& tensor : plan.tensors) engine->recordable_ &= !depends_on_data(tensor.dims, plan.symbols);
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     LATHE_ASSIGN(StepCode code, engine->make_step(i));
@@ -54,9 +53,7 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
 
 bool Engine::is_late(plan::TensorId id) const {
   if (id == plan::kNoTensor) return false;
-  const auto any_late = [&](const Shape& numbers) {
-    return std::any_of(numbers.begin(), numbers.end(), [&](const Expr& number) { return is_late(number); });
-  };
+  const auto any_late = [&](const Shape& numbers) { return depends_on_data(numbers, plan().symbols); };
   const plan::Tensor& tensor = plan().tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return true;
   if (any_late(tensor.dims) || any_late(tensor.strides) || is_late(tensor.offset)) return true;
@@ -65,12 +62,7 @@ bool Engine::is_late(plan::TensorId id) const {
          any_late(plan().tensors[plan().bindings[tensor.index].tensor].dims);
 }
 
-bool Engine::is_late(const Expr& number) const {
-  std::vector<SymbolId> used;
-  number.collect_symbols(used);
-  return std::any_of(used.begin(), used.end(),
-                     [&](SymbolId id) { return plan().symbols[id].source == SymbolSource::computed; });
-}
+bool Engine::is_late(const Expr& number) const { return depends_on_data(number, plan().symbols); }
 
 // An operand is, or a number of its own: a kernel may write such a size into a tensor whose size is known.
 bool Engine::is_late(const plan::Step& step) const {

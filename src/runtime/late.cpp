@@ -6,12 +6,6 @@
 #include "runtime/context.h"
 
 namespace lathe {
-namespace {
-
-Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
-
-}  // namespace
-
 // Reads the sizes that the step is the first to need. The only place where the host waits for sizes of the device's.
 Result<> Context::read_counts(const plan::Step& step, Queue& queue) {
   for (const plan::StepCount& count : step.counts) {
@@ -45,8 +39,8 @@ Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
     LATHE_ASSIGN(*workspace, provide_workspace(needed));
   }
   for (const plan::TensorId id : step.outputs) LATHE_TRY(provide_late(id));
-  for (const auto& ids : {step.inputs, step.outputs})
-    for (const plan::TensorId id : ids) LATHE_TRY(check_late_window(id));
+  for (const auto* ids : {&step.inputs, &step.outputs})
+    for (const plan::TensorId id : *ids) LATHE_TRY(check_late_window(id));
   return {};
 }
 
@@ -76,7 +70,7 @@ Result<> Context::provide_binding(uint32_t binding) {
   if (!allocators_[binding] || provided_[binding]) return {};
   TensorArg whole;
   LATHE_TRY(resolve(plan_.bindings[binding].tensor, whole));
-  const Dims dims = dims_of(whole);
+  const Dims dims(whole.dims, whole.dims + whole.rank);
   const std::optional<int64_t> count = checked_volume(dims);
   int64_t bytes = 0;
   if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(whole.dtype)), &bytes))

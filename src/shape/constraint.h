@@ -25,6 +25,9 @@ struct Constraint {
   bool operator==(const Constraint& other) const { return relation == other.relation && a == other.a && b == other.b; }
 };
 
+// Those of both sides; one may be there twice.
+std::vector<SymbolId> symbols_of(const Constraint& constraint);
+
 // Whether two numbers are so related.
 bool holds(Relation relation, int64_t a, int64_t b);
 

@@ -117,4 +117,8 @@ struct Symbol {
   Range range{0, Range::kUnbounded};
 };
 
+// Whether some symbol that is used gets its value while running only.
+bool depends_on_data(const Expr& expr, std::span<const Symbol> symbols);
+bool depends_on_data(const Shape& shape, std::span<const Symbol> symbols);
+
 }  // namespace lathe

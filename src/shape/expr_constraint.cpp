@@ -27,6 +27,13 @@ bool is_never_zero(const Monomial& monomial, std::span<const Range> ranges) {
 
 }  // namespace
 
+std::vector<SymbolId> symbols_of(const Constraint& constraint) {
+  std::vector<SymbolId> used;
+  constraint.a.collect_symbols(used);
+  constraint.b.collect_symbols(used);
+  return used;
+}
+
 bool holds(Relation relation, int64_t a, int64_t b) {
   switch (relation) {
     case Relation::equal:

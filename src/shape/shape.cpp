@@ -2,6 +2,8 @@
 // Lists of expressions: the dimensions of tensors.
 #include "shape/expr.h"
 
+#include <algorithm>
+
 namespace lathe {
 
 Expr volume(const Shape& shape) {
@@ -31,5 +33,16 @@ std::optional<Dims> as_constant(const Shape& shape) {
 }
 
 Shape to_shape(std::span<const int64_t> dims) { return Shape(dims.begin(), dims.end()); }
+
+bool depends_on_data(const Expr& expr, std::span<const Symbol> symbols) {
+  std::vector<SymbolId> used;
+  expr.collect_symbols(used);
+  return std::any_of(used.begin(), used.end(),
+                     [&](SymbolId id) { return symbols[id].source == SymbolSource::computed; });
+}
+
+bool depends_on_data(const Shape& shape, std::span<const Symbol> symbols) {
+  return std::any_of(shape.begin(), shape.end(), [&](const Expr& dim) { return depends_on_data(dim, symbols); });
+}
 
 }  // namespace lathe

@@ -151,15 +151,7 @@ LATHE_DEVICE void suppress_boxes(const Boxes& boxes, const Scores& scores, Count
 // Where the boxes of each slot begin among all, in place; their number behind the last. One block.
 LATHE_DEVICE void number_boxes(long slots, long* counts) {
   dependency_wait();
-  long* const sums = reinterpret_cast<long*>(dynamic_shared());
-  long sum = 0;
-  for (long first = 0; first < slots; first += kSelectThreads) {
-    const long i = first + thread_x();
-    long total;
-    const long before = sum_before(i < slots ? counts[i] : 0, sums, total);
-    if (i < slots) counts[i] = sum + before;
-    sum += total;
-  }
+  const long sum = counts_to_begins(slots, counts, reinterpret_cast<long*>(dynamic_shared()));
   if (thread_x() == 0) counts[slots] = sum;
 }
 

@@ -84,22 +84,29 @@ LATHE_DEVICE long sum_before(long value, long* sums, long& total) {
   return sums[thread] - value;
 }
 
+// Each count becomes the sum of those before it; returns the sum of all. One block; `sums` as in sum_before().
+LATHE_DEVICE long counts_to_begins(long length, long* counts, long* sums) {
+  long sum = 0;
+  for (long first = 0; first < length; first += kSelectThreads) {
+    const long i = first + thread_x();
+    long total;
+    const long before = sum_before(i < length ? counts[i] : 0, sums, total);
+    if (i < length) counts[i] = sum + before;
+    sum += total;
+  }
+  return sum;
+}
+
 // Each part's beginning in the list, in place; the number of all at its end, or -1 where a position is `limit` or more:
 // such a one does not exist. One block.
 template <class Flags>
 LATHE_DEVICE void select_add_up(const Flags& flags, long count, long limit, long num_parts, long* parts, long* list) {
   dependency_wait();
   long* const sums = reinterpret_cast<long*>(dynamic_shared());
-  long bad = 0, num_bad, sum = 0;
+  long bad = 0, num_bad;
   for (long position = limit + thread_x(); position < count; position += kSelectThreads) bad += flags(position);
   sum_before(bad, sums, num_bad);
-  for (long first = 0; first < num_parts; first += kSelectThreads) {
-    const long i = first + thread_x();
-    long total;
-    const long before = sum_before(i < num_parts ? parts[i] : 0, sums, total);
-    if (i < num_parts) parts[i] = sum + before;
-    sum += total;
-  }
+  const long sum = counts_to_begins(num_parts, parts, sums);
   if (thread_x() == 0) list[count] = num_bad > 0 ? -1 : sum;
 }
 
