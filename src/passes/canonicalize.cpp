@@ -137,6 +137,31 @@ Result<bool> cast_of_cast(Rewrite& r) {
   return r.finish(result);
 }
 
+// A vector is a matrix of one row on the left, and of one column on the right; that dimension leaves the result.
+Result<bool> vector_as_matrix(Rewrite& r) {
+  const bool left = r.input(0)->rank() == 1, right = r.input(1)->rank() == 1;
+  if (!left && !right) return false;
+  MatmulAttrs attrs = r.node->attrs<MatmulAttrs>();
+  std::vector<ir::Value*> operands = r.node->inputs();
+  Ints added;
+  if (left) {
+    LATHE_ASSIGN(ir::Value * axis, r.ints({0}));
+    LATHE_ASSIGN(operands[0], r.add(UnsqueezeAttrs(), {operands[0], axis}));
+    attrs.transpose_a = false;
+    added.push_back(-2);
+  }
+  if (right) {
+    LATHE_ASSIGN(ir::Value * axis, r.ints({1}));
+    LATHE_ASSIGN(operands[1], r.add(UnsqueezeAttrs(), {operands[1], axis}));
+    attrs.transpose_b = false;
+    added.push_back(-1);
+  }
+  LATHE_ASSIGN(ir::Value * product, r.add(attrs, std::move(operands)));
+  LATHE_ASSIGN(ir::Value * axes, r.ints(added));
+  LATHE_ASSIGN(ir::Value * result, r.add(SqueezeAttrs(), {product, axes}));
+  return r.finish(result);
+}
+
 Result<bool> reduce_axes(Rewrite& r) {
   if (!r.input(1) || !r.input(1)->constant() || r.input(1)->constant()->volume() == 0) return false;
   ReduceAttrs attrs = r.node->attrs<ReduceAttrs>();
@@ -181,6 +206,7 @@ constexpr Rule kRules[] = {
     {"(x + a) + b = x + (a + b); (x * a) * b = x * (a * b)", OpKind::elementwise, merge_constants},
     {"x + (-y) = x - y", OpKind::elementwise, add_negative},
     {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
+    {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},
     {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
     {"an initial state of zeros is left out", OpKind::recurrence, initial_zeros},
 };

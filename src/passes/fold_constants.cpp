@@ -26,9 +26,11 @@ Result<std::optional<Tensor>> known_contents(const ir::Value& value) {
 bool is_used(const ir::Value& value) { return !value.uses().empty() || value.is_graph_output(); }
 
 // The bytes that the node's results have beyond those of its inputs stay within the limit. Where nothing multiplies
-// integers, quantised weights of any size become floats: they would otherwise be dequantised at every run.
+// integers, quantised weights of any size become floats: they would otherwise be dequantised at every run. So do 16-bit
+// floats where nothing computes with them.
 bool may_grow(const ir::Node& node, const PassContext& context) {
   if (node.is(OpKind::dequantize)) return true;
+  if (node.is(OpKind::cast) && !context.narrow_floats && node.output()->dtype() == DType::f32) return true;
   int64_t growth = 0;
   for (ir::Value* input : node.inputs())
     if (input) growth -= static_cast<int64_t>(input->constant()->bytes());

@@ -6,64 +6,13 @@
 #include <unordered_set>
 
 #include "passes/pins.h"
+#include "passes/precision_rules.h"
 
 namespace lathe {
 namespace {
 
 using ir::Node;
 using ir::Value;
-
-// follow: nothing is computed, so the op is narrow when what it moves is.
-enum class Rule { keep, lower, follow };
-
-Rule rule_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::matmul:
-    case OpKind::convolution:
-    case OpKind::deconvolution:
-    case OpKind::einsum:
-    case OpKind::pooling:
-    case OpKind::activation:
-    case OpKind::unary:
-    case OpKind::elementwise:
-    case OpKind::prelu:
-    case OpKind::softmax:
-    case OpKind::batch_normalization:
-    case OpKind::instance_normalization:
-    case OpKind::layer_normalization:
-    case OpKind::group_normalization:
-    case OpKind::rms_normalization:
-    case OpKind::reduce:
-    case OpKind::resize:
-    case OpKind::lrn:
-    case OpKind::recurrence:
-      return Rule::lower;
-    case OpKind::select:
-    case OpKind::concat:
-    case OpKind::split:
-    case OpKind::slice:
-    case OpKind::reshape:
-    case OpKind::squeeze:
-    case OpKind::unsqueeze:
-    case OpKind::flatten:
-    case OpKind::identity:
-    case OpKind::transpose:
-    case OpKind::expand:
-    case OpKind::pad:
-    case OpKind::tile:
-    case OpKind::gather:
-    case OpKind::gather_elements:
-    case OpKind::gather_nd:
-    case OpKind::depth_to_space:
-    case OpKind::space_to_depth:
-      return Rule::follow;
-    default:
-      return Rule::keep;
-  }
-}
-
-// Inputs of other meaning than data keep their type: a resize's scales, say.
-bool is_data(const Node& node, size_t i) { return !node.is(OpKind::resize) || i == 0; }
 
 // What a layer has beside its computation.
 bool is_conversion(const Node& node) {
@@ -108,24 +57,24 @@ class Lowering {
  private:
   // What the node's f32 results become; f32 when they stay.
   DType type_for(const Node& node) {
-    const Rule rule = rule_of(node.kind());
+    const PrecisionRule rule = precision_rule(node.kind());
     if (node.output()->dtype() != DType::f32) return DType::f32;
-    const std::optional<DType> pin = rule == Rule::follow ? std::nullopt : pinned_precision(node, context_);
-    const DType narrow = rule == Rule::follow ? type_of_moved(node) : pin.value_or(context_.precision);
+    const std::optional<DType> pin = rule == PrecisionRule::follow ? std::nullopt : pinned_precision(node, context_);
+    const DType narrow = rule == PrecisionRule::follow ? type_of_moved(node) : pin.value_or(context_.precision);
     if (narrow == DType::f32) return DType::f32;
     const std::string_view obstacle = obstacle_to(node, rule, narrow, pin.has_value());
-    if (obstacle.empty()) return rule == Rule::keep ? DType::f32 : narrow;
+    if (obstacle.empty()) return rule == PrecisionRule::keep ? DType::f32 : narrow;
     if (pin) note_unmet(node, obstacle, context_);
     return DType::f32;
   }
 
-  std::string_view obstacle_to(const Node& node, Rule rule, DType narrow, bool pinned) const {
-    if (rule == Rule::keep) return is_conversion(node) ? "" : "there is no kernel of that type";
+  std::string_view obstacle_to(const Node& node, PrecisionRule rule, DType narrow, bool pinned) const {
+    if (rule == PrecisionRule::keep) return is_conversion(node) ? "" : "there is no kernel of that type";
     if (!context_.narrow_floats) return "the target computes in f32";
     if (!pinned && is_single(*node.output())) return "a single number";
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* input = node.input(i);
-      if (!input || !is_data(node, i) || lowered_.contains(input)) continue;
+      if (!input || !is_computed_with(node, i) || lowered_.contains(input)) continue;
       if (input->dtype() == DType::f32 && input->constant() && !fits(*input->constant(), narrow))
         return "its weights are out of range";
     }
@@ -143,7 +92,7 @@ class Lowering {
     std::vector<Value*> inputs = node.inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i] || (inputs[i]->dtype() != DType::f32 && !lowered_.contains(inputs[i]))) continue;
-      LATHE_ASSIGN(inputs[i], cast(inputs[i], is_data(node, i) ? narrow : DType::f32, &node));
+      LATHE_ASSIGN(inputs[i], cast(inputs[i], is_computed_with(node, i) ? narrow : DType::f32, &node));
     }
     LATHE_TRY(graph_.set_inputs(&node, std::move(inputs)));
     for (size_t i = 0; i < node.num_outputs(); ++i)

@@ -2,6 +2,7 @@
 // Runs every tests/passes/<pass>.graph file: a list of blocks
 //   # comment
 //   strict                (optional: without fast_math)
+//   wide                  (optional: there are no kernels for 16-bit floats; results then agree to their rounding)
 //   integers              (optional: there are kernels that multiply 8-bit integers)
 //   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
@@ -30,6 +31,7 @@ struct Block {
   bool strict = false;
   bool unchanged = false;
   bool integers = false;
+  bool wide = false;
   DType precision = DType::f32;
   std::vector<PrecisionPin> pins;
 
@@ -38,12 +40,13 @@ struct Block {
     context.fast_math = !strict;
     context.precision = precision;
     context.integer_products = integers;
+    context.narrow_floats = !wide;
     context.pins = pins;
     return context;
   }
   // The types whose rounding the result may show.
   DType coarsest() const {
-    DType coarsest = precision;
+    DType coarsest = wide ? DType::bf16 : precision;
     for (const PrecisionPin& pin : pins)
       if (pin.precision == DType::f16 && coarsest == DType::f32)
         coarsest = DType::f16;
@@ -69,6 +72,8 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.strict = true;
     } else if (word == "integers") {
       next.integers = true;
+    } else if (word == "wide") {
+      next.wide = true;
     } else if (word == "pin") {
       std::string type;
       words >> word >> type;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/simd.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -23,10 +24,48 @@ T widen(T value) {
   return value;
 }
 
+// As many contiguous halves as make whole vectors, where the level converts them (F16C); how many these are.
+int64_t widen_halves(const Half* source, int64_t count, float* lanes) {
+  int64_t i = 0;
+#if defined(LATHE_ISA_LEVEL_avx512)
+  for (; i + kLanes <= count; i += kLanes)
+    _mm512_storeu_ps(lanes + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + i))));
+#elif defined(LATHE_ISA_LEVEL_avx2)
+  for (; i + kLanes <= count; i += kLanes)
+    _mm256_storeu_ps(lanes + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i))));
+#endif
+  return i;
+}
+int64_t narrow_halves(const float* lanes, int64_t count, Half* target) {
+  int64_t i = 0;
+#if defined(LATHE_ISA_LEVEL_avx512)
+  for (; i + kLanes <= count; i += kLanes)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + i),
+                        _mm512_cvtps_ph(_mm512_loadu_ps(lanes + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(LATHE_ISA_LEVEL_avx2)
+  for (; i + kLanes <= count; i += kLanes)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(target + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(lanes + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  return i;
+}
+
+// As BFloat16's constructor does, without a branch.
+BFloat16 narrow_to_bfloat(float value) {
+  uint32_t f;
+  std::memcpy(&f, &value, sizeof(f));
+  const uint32_t rounded = (f + 0x7fffu + ((f >> 16) & 1u)) >> 16, quiet = (f >> 16) | 0x40u;
+  BFloat16 result;
+  result.bits = static_cast<uint16_t>((f & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+  return result;
+}
+
 template <class T, class L>
 void load(const T* source, int64_t stride, int64_t count, L* lanes) {
   if (stride == 1) {
-    for (int64_t i = 0; i < count; ++i) lanes[i] = static_cast<L>(widen(source[i]));
+    int64_t i = 0;
+    if constexpr (std::is_same_v<T, Half> && std::is_same_v<L, float>) i = widen_halves(source, count, lanes);
+    for (; i < count; ++i) lanes[i] = static_cast<L>(widen(source[i]));
   } else if (stride == 0) {
     const auto value = static_cast<L>(widen(*source));
     for (int64_t i = 0; i < count; ++i) lanes[i] = value;
@@ -66,6 +105,7 @@ T to_integer(double value) {
 template <class T, class L>
 T narrow(L value) {
   if constexpr (std::is_class_v<T>) {
+    if constexpr (std::is_same_v<L, float> && std::is_same_v<T, BFloat16>) return narrow_to_bfloat(value);
     if constexpr (std::is_same_v<L, float>) return T(value);
     return T(round_to_odd(static_cast<double>(value)));
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -79,10 +119,13 @@ T narrow(L value) {
 
 template <class L, class T>
 void store(const L* lanes, int64_t count, T* target, int64_t stride) {
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, Half> && std::is_same_v<L, float>)
+    if (stride == 1) i = narrow_halves(lanes, count, target);
   if (stride == 1)
-    for (int64_t i = 0; i < count; ++i) target[i] = narrow<T>(lanes[i]);
+    for (; i < count; ++i) target[i] = narrow<T>(lanes[i]);
   else
-    for (int64_t i = 0; i < count; ++i) target[i * stride] = narrow<T>(lanes[i]);
+    for (; i < count; ++i) target[i * stride] = narrow<T>(lanes[i]);
 }
 
 template <class F>

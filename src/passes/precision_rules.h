@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which types ops may compute: what the passes that narrow and widen floats share.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace lathe {
+
+// follow: nothing is computed, so the op is of the type of what it moves.
+enum class PrecisionRule { keep, lower, follow };
+
+PrecisionRule precision_rule(OpKind kind);
+
+// Inputs of other meaning than data keep their type: a resize's scales, say.
+bool is_computed_with(const ir::Node& node, size_t input);
+
+}  // namespace lathe

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings computation in f16 and bf16 up to f32 where the target has no kernels of these types. Weights become f32 while
+// building, and what lies between two ops stays f32, so that nothing is rounded there ("excess precision", as C calls
+// it). Where the network itself casts, it is rounded as it says; its inputs and outputs keep their types.
+#include <unordered_map>
+
+#include "passes/pass.h"
+#include "passes/precision_rules.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
+enum class Widening {
+  keep,    // the op reads and gives the types that the network has
+  always,  // it computes
+  follow,  // it moves or compares, and is wide when something that it reads is
+};
+
+Widening widening_of(const Node& node) {
+  switch (node.kind()) {
+    case OpKind::constant:
+    case OpKind::random:
+      return Widening::keep;
+    case OpKind::dequantize:
+      return is_narrow(node.attrs<DequantizeAttrs>().to) ? Widening::always : Widening::keep;
+    case OpKind::quantize:
+    case OpKind::attention:
+    case OpKind::lp_normalization:
+    case OpKind::hardmax:
+    case OpKind::cumulative:
+    case OpKind::roi_align:
+    case OpKind::non_max_suppression:
+      return Widening::always;
+    default:
+      return precision_rule(node.kind()) == PrecisionRule::lower ? Widening::always : Widening::follow;
+  }
+}
+
+class Widener {
+ public:
+  explicit Widener(ir::Graph& graph) : graph_(graph) {}
+
+  Result<bool> run() {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
+    for (Node* node : nodes) {
+      if (node->is(OpKind::cast)) continue;  // reads what there is
+      const Widening widening = widening_of(*node);
+      const bool reads_wide = reads(*node, [&](const Value* input) { return narrow_types_.contains(input); });
+      if (widening == Widening::keep)
+        LATHE_TRY(read_narrow(*node));
+      else if (reads_wide || (widening == Widening::always && reads(*node, is_narrow_value)))
+        LATHE_TRY(widen(*node));
+    }
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      Value* value = graph_.outputs()[i].value;
+      const auto narrow = narrow_types_.find(value);
+      if (narrow == narrow_types_.end()) continue;
+      LATHE_ASSIGN(Value * rounded, cast(value, narrow->second, nullptr));
+      graph_.set_output(i, rounded);
+    }
+    return changed_;
+  }
+
+ private:
+  static bool is_narrow_value(const Value* value) { return is_narrow(value->dtype()); }
+
+  template <class F>
+  static bool reads(const Node& node, F is) {
+    for (size_t i = 0; i < node.num_inputs(); ++i)
+      if (node.input(i) && is_computed_with(node, i) && is(node.input(i))) return true;
+    return false;
+  }
+
+  Result<> widen(Node& node) {
+    std::vector<DType> before;
+    for (size_t i = 0; i < node.num_outputs(); ++i) before.push_back(node.output(i)->dtype());
+    if (node.is(OpKind::dequantize)) {
+      DequantizeAttrs attrs = node.attrs<DequantizeAttrs>();
+      attrs.to = DType::f32;
+      LATHE_TRY(graph_.set_attributes(&node, attrs));
+      changed_ = true;
+    }
+    std::vector<Value*> inputs = node.inputs();
+    bool is_other = false;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i] || !is_narrow_value(inputs[i]) || !is_computed_with(node, i)) continue;
+      LATHE_ASSIGN(inputs[i], cast(inputs[i], DType::f32, &node));
+      is_other = true;
+    }
+    // The shape rule runs also where all inputs are wide already, for what they were before has changed.
+    LATHE_TRY(graph_.set_inputs(&node, std::move(inputs)));
+    changed_ |= is_other;
+    for (size_t i = 0; i < node.num_outputs(); ++i)
+      if (node.output(i)->dtype() != before[i]) narrow_types_.emplace(node.output(i), before[i]);
+    return {};
+  }
+
+  // For ops that need the types that the network has.
+  Result<> read_narrow(Node& node) {
+    std::vector<Value*> inputs = node.inputs();
+    bool is_other = false;
+    for (Value*& input : inputs) {
+      const auto narrow = narrow_types_.find(input);
+      if (narrow == narrow_types_.end()) continue;
+      LATHE_ASSIGN(input, cast(input, narrow->second, &node));
+      is_other = true;
+    }
+    return is_other ? graph_.set_inputs(&node, std::move(inputs)) : Result<>();
+  }
+
+  // One cast of each value serves all readers that come later.
+  Result<Value*> cast(Value* value, DType to, Node* before) {
+    Value*& made = casts_[value];
+    if (!made) {
+      CastAttrs attrs;
+      attrs.to = to;
+      LATHE_ASSIGN(made,
+                   graph_.add_value(attrs, {value}, {value->name() + "_" + std::string(name_of(to)), {}, {}}, before));
+    }
+    return made;
+  }
+
+  ir::Graph& graph_;
+  bool changed_ = false;
+  std::unordered_map<const Value*, DType> narrow_types_;  // of the values that became f32
+  std::unordered_map<const Value*, Value*> casts_;        // each value has one other type
+};
+
+}  // namespace
+
+Result<bool> widen_floats(ir::Graph& graph, PassContext& context) {
+  if (context.narrow_floats) return false;
+  return Widener(graph).run();
+}
+
+}  // namespace lathe
