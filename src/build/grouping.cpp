@@ -155,7 +155,7 @@ class Grouper {
     Expression expression(last);
     if (!expression.is_known()) return;
     const auto joins = [&](const Node& node) { return may_join(node); };
-    while (fuse_ && expression.size() < kMaxProgramCode / 4 && expression.grow(joins)) {
+    while (fuse_ && expression.size() < kMaxProgramCode / 2 && expression.grow(joins)) {
     }
     expression.trim();
     // What only moves elements is a copy, as a transposition alone is: several of them are one.

@@ -45,13 +45,20 @@ bool has_reciprocal(double v, bool exact) {
   return v != 0 && std::isfinite(v) && (!exact || std::fabs(std::frexp(v, &exponent)) == 0.5);
 }
 
+// A quotient that is rounded to a level keeps its last bit: half way between two levels that bit decides.
+bool is_rounded(const ir::Value* quotient) {
+  return std::any_of(quotient->uses().begin(), quotient->uses().end(), [](const ir::Use& use) {
+    return use.node->is(OpKind::quantize) || is(use.node, UnaryOp::round);
+  });
+}
+
 Result<bool> div_to_mul(Rewrite& r) {
   if (op_of(r) != Op::div || !r.input(1)->constant() || r.input(0)->constant() || !is_floating(r.output()->dtype()))
     return false;
   const Tensor& c = *r.input(1)->constant();
   std::vector<double> values = to_doubles(c);
   for (double& v : values) {
-    if (!has_reciprocal(v, !r.context.fast_math)) return false;
+    if (!has_reciprocal(v, !r.context.fast_math || is_rounded(r.output()))) return false;
     v = 1 / v;
   }
   LATHE_ASSIGN(Tensor inverse, Tensor::allocate(c.dtype(), c.dims()));

@@ -2,7 +2,6 @@
 // Integers reach as far as they can: quantisation moves up and its inverse down through what only moves elements, until
 // they meet and cancel.
 #include <algorithm>
-#include <cmath>
 
 #include "ops/rules.h"
 #include "passes/match.h"
@@ -17,43 +16,15 @@ Result<bool> drop_zero_point(Rewrite& r) {
   return r.finish(result);
 }
 
-// q * s / s, rounded twice on the way, is still nearest to q.
 Result<bool> cancel(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::dequantize);
   if (!inner || !same_contents(r.input(1), inner->input(1)) || !same_contents(r.input(2), inner->input(2)))
     return false;
-  const ir::Value* integers = inner->input(0);
-  const bool exact =
-      size_of(integers->dtype()) == 1 || (size_of(integers->dtype()) == 2 && r.input(0)->dtype() == DType::f32);
-  if (!exact || integers->dtype() != r.output()->dtype() || !r.input(1)->constant()) return false;
+  const DType integers = inner->input(0)->dtype();
+  if (integers != r.output()->dtype() || !r.input(1)->constant()) return false;
   for (double scale : to_doubles(*r.input(1)->constant()))
-    if (!std::isfinite(scale) || std::fabs(scale) < 0x1p-100) return false;
+    if (!keeps_levels(scale, integers, r.input(0)->dtype())) return false;
   return r.finish(inner->input(0));
-}
-
-// Ops that give elements of their first operand, wherever it is an integer. (Others read more of it, or add values.)
-bool moves_elements(const ir::Node& node) {
-  if (node.num_outputs() != 1) return false;
-  switch (node.kind()) {
-    case OpKind::reshape:
-    case OpKind::flatten:
-    case OpKind::squeeze:
-    case OpKind::unsqueeze:
-    case OpKind::transpose:
-    case OpKind::slice:
-    case OpKind::expand:
-    case OpKind::tile:
-    case OpKind::gather:
-    case OpKind::depth_to_space:
-    case OpKind::space_to_depth:
-      return true;
-    case OpKind::pooling:
-      return node.attrs<PoolingAttrs>().op == PoolingOp::max;
-    case OpKind::pad:  // with zeros, which are zeros in both worlds
-      return node.attrs<PadAttrs>().mode != PadMode::constant || !node.input(2);
-    default:
-      return false;
-  }
 }
 
 // The scale of a constant's channels, transposed like it.
@@ -68,7 +39,7 @@ Result<ir::Value*> transposed_scale(Rewrite& r, const Dequantized& x) {
 }
 
 Result<bool> sink_dequantize(Rewrite& r) {
-  if (!r.context.integer_products || !moves_elements(*r.node)) return false;
+  if (!r.context.integer_products || !gives_elements(*r.node)) return false;
   const std::optional<Dequantized> x = dequantized(r.input(0));
   if (!x || (size_of(x->integers->dtype()) != 1 && !x->integers->constant())) return false;
   ir::Value* scale = x->node->input(1);
@@ -134,7 +105,7 @@ Result<ir::Value*> quantize_part(Rewrite& r, ir::Value* part, const std::vector<
 Result<bool> raise_quantize(Rewrite& r) {
   const ir::Node* inner = r.input(0)->producer();
   const bool concat = inner && inner->is(OpKind::concat);
-  if (!r.context.integer_products || !inner || (!concat && !moves_elements(*inner)) || !r.input(0)->has_single_use() ||
+  if (!r.context.integer_products || !inner || (!concat && !gives_elements(*inner)) || !r.input(0)->has_single_use() ||
       size_of(r.output()->dtype()) != 1 || (inner->is(OpKind::pad) && r.input(2)))
     return false;
   LATHE_ASSIGN(const std::vector<ir::Value*> operands, uniform_operands(r));

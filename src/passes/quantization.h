@@ -2,6 +2,7 @@
 // What passes over quantised networks ask about values.
 #pragma once
 
+#include "ops/quantization.h"
 #include "passes/rewrite.h"
 
 namespace lathe {
@@ -23,6 +24,12 @@ struct QuantizedProduct {
   size_t axis = 0;            // the output's channels
 };
 std::optional<QuantizedProduct> quantized_product(const ir::Node& node);
+
+// Whether quantize(dequantize(q)) is q for every level q of the type, whatever the zero point.
+bool keeps_levels(double scale, DType integers, DType floats);
+
+// Ops that give elements of their first operand, wherever it is an integer. (Others read more of it, or add values.)
+bool gives_elements(const ir::Node& node);
 
 // Whether two operands (null = absent) hold the same numbers at all times.
 bool same_contents(const ir::Value* a, const ir::Value* b);

@@ -86,11 +86,24 @@ Result<bool> sink_through_one(Rewrite& r) {
   return r.finish(result);
 }
 
+// The operand of an elementwise op that is no constant, where the other one is; else null.
+ir::Value* beside_constant(const ir::Node& node) {
+  for (size_t i = 0; i < 2; ++i)
+    if (!node.input(i)->constant() && node.input(1 - i)->constant()) return node.input(i);
+  return nullptr;
+}
+
 // Whether a kernel makes the value, or what follows it in its epilogue.
 bool ends_kernel(const ir::Value* value) {
-  for (; value->has_single_use() && value->producer(); value = value->producer()->input(0)) {
-    if (value->producer()->has_trait(kHeavy)) return true;
-    if (!value->producer()->is(OpKind::activation) && !value->producer()->is(OpKind::unary)) break;
+  while (value && value->has_single_use() && value->producer()) {
+    const ir::Node& node = *value->producer();
+    if (node.has_trait(kHeavy)) return true;
+    if (node.is(OpKind::elementwise))
+      value = beside_constant(node);
+    else if (node.is(OpKind::activation) || node.is(OpKind::unary))
+      value = node.input(0);
+    else
+      return false;
   }
   return false;
 }
@@ -104,6 +117,45 @@ Result<bool> sink_view_through_one(Rewrite& r) {
   r.absorb(view);
   LATHE_ASSIGN(ir::Value * result, r.add(view->attributes(), std::move(operands)));
   return r.finish(result);
+}
+
+bool keep_last_dim(const ir::Value* a, const ir::Value* b) {
+  return a->rank() > 0 && b->rank() > 0 && a->shape().back() == b->shape().back();
+}
+
+// f(view(x), c) = view(f(x, c)) where a kernel can apply f at once, and c is a number or runs along the last dimension.
+Result<bool> sink_view_through_constant(Rewrite& r) {
+  ir::Value* viewed = beside_constant(*r.node);
+  const ir::Node* view = viewed ? viewed->producer() : nullptr;
+  if (!view || !view->has_trait(kView) || !viewed->has_single_use() || !same_shape(viewed, r.output())) return false;
+  ir::Value* x = view->input(0);
+  const size_t at = r.input(0) == viewed ? 0 : 1;
+  const ir::Value* constant = r.input(1 - at);
+  const bool is_number = constant->constant()->volume() == 1 && constant->rank() <= x->rank();
+  if (!is_number && (constant->rank() != 1 || !keep_last_dim(x, viewed))) return false;
+  if (!ends_kernel(x)) return false;
+  std::vector<ir::Value*> operands = r.node->inputs(), viewed_operands = view->inputs();
+  operands[at] = x;
+  LATHE_ASSIGN(viewed_operands[0], r.add(r.node->attributes(), std::move(operands)));
+  r.absorb(view);
+  LATHE_ASSIGN(ir::Value * result, r.add(view->attributes(), std::move(viewed_operands)));
+  return r.finish(result);
+}
+
+// A batch that was flattened to a matrix for the product alone: nothing need be viewed before it.
+Result<bool> sink_view_through_matmul(Rewrite& r) {
+  const ir::Node* view = r.input(0)->producer();
+  if (!view || !view->has_trait(kView) || r.input(0)->rank() != 2 || r.input(1)->rank() != 2 ||
+      r.node->attrs<MatmulAttrs>().transpose_a)
+    return false;
+  ir::Value* x = view->input(0);
+  if (x->rank() < 3 || !keep_last_dim(x, r.input(0))) return false;
+  Shape shape = x->shape();
+  shape.back() = r.output()->shape().back();
+  if (!reshape_target(shape, r.output()->shape())) return false;
+  r.absorb(view);
+  LATHE_ASSIGN(ir::Value * product, r.add(r.node->attributes(), {x, r.input(1)}));
+  return finish_as_reshape(r, product);
 }
 
 // The operand that, transposed by perm, is `value`: what a transpose of that perm reads, or a constant turned back.
@@ -199,10 +251,12 @@ constexpr Rule kRules[] = {
     {"unsqueeze(view(x)) = reshape(x)", OpKind::unsqueeze, view_of_view},
     {"gather(x, i) = reshape(slice(x, i, i + 1))", OpKind::gather, gather_to_slice},
     {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
+    {"matmul(view(x), w) = view(matmul(x, w))", OpKind::matmul, sink_view_through_matmul},
     {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},
     {"activation(transpose(x)) = transpose(activation(x))", OpKind::activation, sink_through_one},
     {"unary(view(kernel(x))) = view(unary(kernel(x)))", OpKind::unary, sink_view_through_one},
     {"activation(view(kernel(x))) = view(activation(kernel(x)))", OpKind::activation, sink_view_through_one},
+    {"f(view(kernel(x)), c) = view(f(kernel(x), c))", OpKind::elementwise, sink_view_through_constant},
     {"cast(transpose(x)) = transpose(cast(x))", OpKind::cast, sink_through_one},
     {"f(transpose(x), transpose(y) or c) = transpose(f(x, y or c))", OpKind::elementwise, sink_through_two},
 };

@@ -128,6 +128,53 @@ TEST(Elementwise, ClippedIntegersAreTheEvaluation) {
                             {random_tensor(type, {300}, random)}, random);
 }
 
+// A tensor for each quantised operand: one number, one for each channel, or one for each element, as blocks have them.
+std::vector<Dims> scale_dims(const Dims& dims) { return {{}, {dims[0], 1}, dims}; }
+
+Tensor random_scale(DType type, const Dims& dims, std::mt19937& random) {
+  Tensor scale = *Tensor::allocate(type, dims);
+  std::uniform_real_distribution<double> exponent(-6, 2);
+  std::vector<double> values(static_cast<size_t>(scale.volume()));
+  for (double& value : values) value = std::exp2(exponent(random));
+  write_doubles(values, 0, scale);
+  return scale;
+}
+
+TEST(Elementwise, QuantisationIsTheEvaluation) {
+  std::mt19937 random(58);
+  const Dims dims = {7, 300};
+  for (const DType from : {DType::f32, DType::f16, DType::bf16, DType::f64})
+    for (const DType to : {DType::i8, DType::u8, DType::i16, DType::u16})
+      for (const Dims& scales : scale_dims(dims))
+        for (const bool zero_point : {false, true}) {
+          QuantizeAttrs attrs;
+          attrs.to = to;
+          const int64_t high = to == DType::i8 ? 127 : to == DType::u8 ? 255 : to == DType::i16 ? 32767 : 65535;
+          const int64_t low = to == DType::i8 ? -128 : to == DType::i16 ? -32768 : 0;
+          std::vector<Tensor> inputs = {random_tensor(from, dims, random), random_scale(from, scales, random)};
+          if (zero_point) inputs.push_back(random_tensor(to, scales, random));
+          compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::quantize), low, high}, attrs, inputs,
+                                  random);
+        }
+}
+
+TEST(Elementwise, DequantisationIsTheEvaluation) {
+  std::mt19937 random(59);
+  const Dims dims = {7, 300};
+  for (const DType from : {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32})
+    for (const DType scale : {DType::f32, DType::f16, DType::bf16, DType::f64})
+      for (const DType to : {DType::f32, DType::f16, DType::bf16, DType::f64})
+        for (const Dims& scales : scale_dims(dims))
+          for (const bool zero_point : {false, true}) {
+            DequantizeAttrs attrs;
+            attrs.to = to;
+            std::vector<Tensor> inputs = {random_tensor(from, dims, random), random_scale(scale, scales, random)};
+            if (zero_point) inputs.push_back(random_tensor(from, scales, random));
+            compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::dequantize), 0, 0}, attrs, inputs,
+                                    random);
+          }
+}
+
 TEST(Elementwise, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("elementwise");
   for (const std::vector<int64_t>& params :
@@ -147,6 +194,14 @@ TEST(Elementwise, RefusesWhatItCannotRun) {
   EXPECT_FALSE(checks(Function::add, {DType::i32, DType::i64}, DType::i32));
   EXPECT_FALSE(checks(Function::add, {DType::i32}, DType::i32));
   EXPECT_FALSE(checks(Function::add, {DType::i32, DType::i32}, DType::i32, {3}));
+  EXPECT_TRUE(checks(Function::quantize, {DType::f32, DType::f32, DType::u8}, DType::u8));
+  EXPECT_FALSE(checks(Function::quantize, {DType::f32, DType::f32, DType::i8}, DType::u8));
+  EXPECT_FALSE(checks(Function::quantize, {DType::f32, DType::f16}, DType::u8));
+  EXPECT_FALSE(checks(Function::quantize, {DType::f32}, DType::u8));
+  EXPECT_FALSE(checks(Function::quantize, {DType::f32, DType::f32}, DType::i32));
+  EXPECT_TRUE(checks(Function::dequantize, {DType::i32, DType::f32}, DType::f16));
+  EXPECT_FALSE(checks(Function::dequantize, {DType::i64, DType::f32}, DType::f32));
+  EXPECT_FALSE(checks(Function::dequantize, {DType::u8, DType::f32, DType::i8}, DType::f32));
   EXPECT_FALSE(checks(Function::less, {DType::i32, DType::i32}, DType::i32));
   EXPECT_FALSE(checks(Function::bitwise_and, {DType::f32, DType::f32}, DType::f32));
   EXPECT_FALSE(checks(Function::exp, {DType::i32}, DType::i32));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -64,6 +65,62 @@ struct Accuracy {
   double ulps;
   double absolute = 0;  // allowed instead, where the result cancels
 };
+
+// Rounding to levels is one step, and to the bit what its instructions are: half of a level is met, too.
+TEST(ProgramBlock, LevelsAreExact) {
+  std::mt19937 random(8);
+  std::uniform_real_distribution<float> exponent(-20, 20), spread(-300, 300);
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    const float scale = repeat % 4 == 0 ? std::ldexp(1.0f, repeat % 40 - 20) : std::exp2(exponent(random));
+    const float low = -static_cast<float>(random() % 256), high = low + 255;
+    const std::string divisor = fmt::format("r1=constant {}; r2=div r0 r1; ", scale);
+    const std::string factor = fmt::format("r1=constant 0; r2=affine r0 {} -0; ", 1 / scale);
+    const Program program = parsed(fmt::format("in=1; {}r3=round r2; r4=clip r3 {} {}; r5=affine r4 {} -0; out r5",
+                                               repeat % 8 == 0 ? factor : divisor, low, high, scale));
+    const BlockProgram block(program);
+    ASSERT_EQ(block.steps().size(), 1u);
+    ASSERT_EQ(block.steps()[0].op, StepOp::levels);
+    GuardedVector<float> values(1000), out(1000);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float level = i % 2 ? spread(random) : std::floor(spread(random)) + 0.5f;
+      values[i] = level * scale;
+      if (i % 3 == 0) values[i] = std::nextafter(values[i], i % 6 ? kInf : -kInf);
+    }
+    constexpr float kSpecial[] = {0.0f, -0.0f, kInf, -kInf, kNaN, 3.4e38f, -3.4e38f, 1e-45f};
+    std::copy(std::begin(kSpecial), std::end(kSpecial), values.begin());
+    Scratch scratch(block);
+    for (const auto& [level, function] : kLevels) {
+      const BlockInput input{values.data(), 0, 1};
+      const BlockOutput output{out.data(), 0};
+      function(block, 1, static_cast<int64_t>(values.size()), &input, &output, scratch.get());
+      for (size_t i = 0; i < values.size(); ++i) {
+        const float nearest = std::nearbyint(values[i] / scale);
+        const float expected = std::isnan(nearest) ? nearest : std::clamp(nearest, low, high) * scale;
+        if (std::isnan(expected)) {
+          EXPECT_TRUE(std::isnan(out[i]));
+        } else {
+          ASSERT_EQ(out[i], expected) << level << ": " << values[i] << " of scale " << scale;
+        }
+      }
+    }
+  }
+}
+
+// What others read of the way there is not lost.
+TEST(ProgramBlock, LevelsWhoseIntermediatesAreReadStayApart) {
+  const Program program = parsed(
+      "in=1; r1=constant 0.3; r2=div r0 r1; r3=round r2; r4=clip r3 -5 5; r5=affine r4 0.3 -0; r6=add r5 r3; out r6");
+  const BlockProgram block(program);
+  Scratch scratch(block);
+  const float value = 3.2f;
+  float out[kMaxLanes] = {};
+  for (const auto& [level, function] : kLevels) {
+    const BlockInput input{&value, 0, 1};
+    const BlockOutput output{out, 0};
+    function(block, 1, 1, &input, &output, scratch.get());
+    EXPECT_FLOAT_EQ(out[0], 5 * 0.3f + 11);
+  }
+}
 
 TEST(ProgramBlock, UnaryInstructionsAreAccurate) {
   const std::vector<float> plain = many_values();

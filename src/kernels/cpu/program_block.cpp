@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace lathe::cpu {
 namespace {
@@ -45,17 +46,13 @@ class Rewriter {
     if (node.op == StepOp::add) absorb_mul(node);
     if (node.op == StepOp::relu) absorb_add(node);
     if (node.op == StepOp::clip) absorb_affine(node);
+    if (node.op == StepOp::affine) absorb_levels(node);
   }
 
   void use(uint16_t reg) { ++nodes_[reg].uses; }
   bool only_user(uint16_t reg, StepOp op) const { return nodes_[reg].op == op && reg >= inputs_ && only_use(reg); }
   // Earlier nodes may still read `reg`, but only ones between it and its user: look at all of them.
-  bool only_use(uint16_t reg) const {
-    int readers = 0;
-    for (const Node& node : nodes_)
-      for (int k = 0; k < node.arity; ++k) readers += node.operands[static_cast<size_t>(k)] == reg;
-    return readers == 1 && nodes_[reg].uses == 1;
-  }
+  bool only_use(uint16_t reg) const { return readers(reg) == 1 && nodes_[reg].uses == 1; }
   const Node* constant(uint16_t reg) const {
     return reg >= inputs_ && nodes_[reg].is_constant() ? &nodes_[reg] : nullptr;
   }
@@ -120,6 +117,48 @@ class Rewriter {
     const auto [x, y, none, nil] = nodes_[s].immediates;
     node = {StepOp::affine_clip, 1, nodes_[s].operands, {x, y, node.immediates[0], node.immediates[1]}, node.uses};
     absorb(s);
+  }
+
+  // clip(round(a / x), z, w) * y -> levels: how values are quantised and dequantised again
+  void absorb_levels(Node& node) {
+    const auto [y, addend, none, nil] = node.immediates;
+    const uint16_t clip = node.operands[0];
+    if (addend != 0 || !only_user(clip, StepOp::clip)) return;
+    const uint16_t round = nodes_[clip].operands[0];
+    if (!only_reader(round, StepOp::round)) return;
+    const uint16_t quotient = nodes_[round].operands[0];
+    const std::optional<float> x = divisor_of(quotient);
+    if (!x) return;
+    const auto [z, w, zero, nought] = nodes_[clip].immediates;
+    const uint16_t a = nodes_[quotient].operands[0];
+    node = {StepOp::levels, 1, {a}, {*x, y, z, w}, node.uses};
+    for (const uint16_t gone : {clip, round, quotient}) nodes_[gone].uses = nodes_[gone].arity = 0;
+    use(a);
+  }
+
+  // c where the node is a / c and nothing else reads it: a division, or a multiplication that is exact.
+  std::optional<float> divisor_of(uint16_t reg) const {
+    if (only_reader(reg, StepOp::div)) {
+      const Node* divisor = constant(nodes_[reg].operands[1]);
+      return divisor ? std::optional(divisor->immediates[0]) : std::nullopt;
+    }
+    int exponent = 0;
+    const auto [factor, addend, none, nil] = nodes_[reg].immediates;
+    if (!only_reader(reg, StepOp::affine) || addend != 0 || std::abs(std::frexp(factor, &exponent)) != 0.5f ||
+        std::abs(exponent) >= 120)
+      return std::nullopt;
+    return 1 / factor;
+  }
+
+  // The same as only_user() of a register whose user the walk has not reached yet.
+  bool only_reader(uint16_t reg, StepOp op) const {
+    return reg >= inputs_ && nodes_[reg].op == op && nodes_[reg].uses == 0 && readers(reg) == 1;
+  }
+  int readers(uint16_t reg) const {
+    int count = 0;
+    for (const Node& node : nodes_)
+      for (int k = 0; k < node.arity; ++k) count += node.operands[static_cast<size_t>(k)] == reg;
+    return count;
   }
 
   // The node that read `reg` now reads the operands of `reg` itself.

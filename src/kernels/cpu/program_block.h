@@ -39,6 +39,7 @@ enum class StepOp : uint8_t {
   affine_clip,     // min(max(a * x + y, z), w)
   cube,            // a * a * a
   pow_half,        // a ** 0.5
+  levels,          // min(max(round(a / x), z), w) * y
   count
 };
 

@@ -71,7 +71,8 @@ struct Immediates {
   LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                                                               \
   LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y)))                                            \
   LATHE_STEP(cube, 1, a* a* a)                                                                                        \
-  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f)))
+  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f)))        \
+  LATHE_STEP(levels, 1, min_or_second(w, max_or_second(z, round_even(a / x))) * y)
 
 #define LATHE_STEP(name, arity, expression)                                                     \
   void step_##name(const Frame& frame) {                                                        \

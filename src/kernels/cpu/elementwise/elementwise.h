@@ -3,9 +3,10 @@
 // and what else the fusion program, which computes in f32, does not hold.
 //   program  none
 //   params   {function, x, y}: a number of elementwise.def; clip: x and y are the bounds, integers in the order of the
-//            input's type (u64 as its bits); is_inf: x and y say whether negative and positive infinities count; else 0
+//            input's type (u64 as its bits); quantize: they are the lowest and the highest level; is_inf: x and y say
+//            whether negative and positive infinities count; else 0
 //   inputs   as many as the function has, of any strides, each of which broadcasts to the output; select: condition
-//            (bool), and two of the output's type
+//            (bool), and two of the output's type; quantize, dequantize: the zero point may be left out
 //   outputs  one, of any strides; it may lie over an input of the same strides
 // Results are those of the ops of the same names: integers wrap, division by zero gives 0.
 //
@@ -37,14 +38,15 @@ inline constexpr int kLaneBytes = 8;  // at most
 struct Call {
   Function function;
   Lane from, to;  // of the inputs and of the result
-  int bits;       // of an integer: shifts by as many give 0
+  DType type;     // of the first input: quotients of floats are rounded to it
+  int bits;       // of an integer of that type: shifts by as many give 0
   int64_t x, y;   // params
 };
 
 // `block`, or the elements themselves where they are contiguous and of the lane's type.
 using Load = const void*(DType type, const void* source, int64_t stride, int64_t count, Lane lane, void* block);
 using Store = void(Lane lane, const void* block, int64_t count, DType type, void* target, int64_t stride);
-// inputs[1] is only read by functions of two elements.
+// Inputs that the function does not have are not read; null is a zero point of 0.
 using Compute = void(const Call& call, const void* const* inputs, int64_t count, void* result);
 // target = condition ? yes : no, elements of so many bytes; strides of target, condition, yes, no.
 using Select = void(size_t size, const void* const* inputs, void* target, const int64_t* strides, int64_t count);

@@ -14,7 +14,10 @@ using namespace elementwise;
 constexpr int64_t kMinTaskElements = 4096;  // about 5 us
 constexpr size_t kMaxInputs = 3;
 
-// How many inputs the function has; 0 = there is no such function.
+bool is_quantization(Function function) { return function == Function::quantize || function == Function::dequantize; }
+bool is_ternary(Function function) { return function == Function::select || is_quantization(function); }
+
+// How many inputs the function has, a zero point included; 0 = there is no such function.
 size_t inputs_of(Function function) {
   switch (function) {
 #define LATHE_ELEMENT_UNARY(name, number) \
@@ -25,7 +28,7 @@ size_t inputs_of(Function function) {
     return 2;
 #define LATHE_ELEMENT_OTHER(name, number) \
   case Function::name:                    \
-    return Function::name == Function::select ? 3 : 1;
+    return is_ternary(Function::name) ? 3 : 1;
 #include "kernels/cpu/elementwise/elementwise.def"
 #undef LATHE_ELEMENT_UNARY
 #undef LATHE_ELEMENT_BINARY
@@ -76,10 +79,16 @@ bool takes_floats(Function function) {
 
 // The lane of the inputs; nothing when the function does not take their types.
 std::optional<Lane> lane_of(Function function, std::span<const TensorArg> inputs, DType to) {
+  const auto is_wide = [](DType type) { return is_floating(type) && type == DType::f64; };
+  if (function == Function::quantize) return is_wide(inputs[0].dtype) ? Lane::f64 : Lane::f32;
+  if (function == Function::dequantize) {  // products are rounded once
+    const bool exact = size_of(inputs[0].dtype) <= 2 && inputs[1].dtype == DType::f32 && to == DType::f32;
+    return exact ? Lane::f32 : Lane::f64;
+  }
   bool floating = false, wide = false;
   for (const TensorArg& input : inputs) {
     floating |= is_floating(input.dtype);
-    wide |= is_floating(input.dtype) && input.dtype == DType::f64;
+    wide |= is_wide(input.dtype);
   }
   if (!floating) {
     if (!takes_integers(function)) return std::nullopt;
@@ -114,6 +123,14 @@ Result<> ElementwiseKernel::check_types(std::span<const TensorArg> inputs, DType
     const bool fits = inputs[0].dtype == DType::boolean && inputs[1].dtype == to && inputs[2].dtype == to;
     return fits ? Result<>() : refuse();
   }
+  if (is_quantization(function_)) {
+    const bool down = function_ == Function::quantize;
+    const DType from = inputs[0].dtype, levels = down ? to : from;
+    const bool fits = is_integer(levels) && size_of(levels) <= (down ? 2 : 4) && is_floating(inputs[1].dtype) &&
+                      (down ? inputs[1].dtype == from : is_floating(to)) &&
+                      (inputs.size() < 3 || inputs[2].dtype == levels);
+    return fits ? Result<>() : refuse();
+  }
   const std::optional<Lane> lane = lane_of(function_, inputs, to);
   if (!lane) return refuse();
   const DType wanted = gives_truth(function_) ? DType::boolean : inputs[0].dtype;
@@ -123,7 +140,8 @@ Result<> ElementwiseKernel::check_types(std::span<const TensorArg> inputs, DType
 }
 
 Result<> ElementwiseKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() != inputs_of(function_) || outputs.size() != 1)
+  const size_t most = inputs_of(function_), least = is_quantization(function_) ? most - 1 : most;
+  if (inputs.size() < least || inputs.size() > most || outputs.size() != 1)
     return fail(ErrorCode::invalid_argument, "elementwise: {} inputs and {} outputs given to function {}",
                 inputs.size(), outputs.size(), static_cast<int64_t>(function_));
   for (const TensorArg& input : inputs)
@@ -148,13 +166,13 @@ class Functions {
     static const auto load = LATHE_ISA_SELECT(load_elements);
     static const auto compute = LATHE_ISA_SELECT(compute_elements);
     static const auto store = LATHE_ISA_SELECT(store_elements);
-    alignas(64) std::byte blocks[3][kBlock * kLaneBytes];
-    const void* lanes[2] = {};
+    alignas(64) std::byte blocks[1 + kMaxInputs][kBlock * kLaneBytes];
+    const void* lanes[kMaxInputs] = {};
     for (size_t i = 0; i < inputs_.size(); ++i)
       lanes[i] = load(inputs_[i].dtype, piece.inputs[i], piece.strides[1 + i], piece.count, call_.from, blocks[i]);
     if (call_.function != Function::cast) {
-      compute(call_, lanes, piece.count, blocks[2]);
-      lanes[0] = blocks[2];
+      compute(call_, lanes, piece.count, blocks[kMaxInputs]);
+      lanes[0] = blocks[kMaxInputs];
     }
     store(call_.to, lanes[0], piece.count, to_, piece.output, piece.strides[0]);
   }
@@ -204,8 +222,9 @@ void ElementwiseKernel::run(const Launch& launch) const {
   }
   const Lane from = *lane_of(function_, launch.inputs, output.dtype);
   const int bits = static_cast<int>(size_of(launch.inputs[0].dtype)) * 8;
-  const Functions functions({function_, from, gives_truth(function_) ? Lane::i64 : from, bits, x_, y_}, launch.inputs,
-                            output.dtype);
+  const Functions functions(
+      {function_, from, gives_truth(function_) ? Lane::i64 : from, launch.inputs[0].dtype, bits, x_, y_}, launch.inputs,
+      output.dtype);
   for_each_piece(launch, [&](const Piece& piece) { functions.run(piece); });
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "ops/quantization.h"
 
 namespace lathe::cpu {
 namespace {
@@ -70,6 +71,12 @@ std::optional<std::vector<int64_t>> params_of(const Problem& problem) {
       return record(Function::cast);
     case OpKind::select:
       return record(Function::select);
+    case OpKind::quantize: {
+      const IntegerRange range = *quantized_range(problem.attrs<QuantizeAttrs>().to);
+      return record(Function::quantize, static_cast<int64_t>(range.low), static_cast<int64_t>(range.high));
+    }
+    case OpKind::dequantize:
+      return record(Function::dequantize);
     case OpKind::activation: {
       const auto& attrs = problem.attrs<ActivationAttrs>();
       const DType type = problem.inputs[0].dtype;

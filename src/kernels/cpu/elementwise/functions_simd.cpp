@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of elements, on blocks of lanes.
 #include <cmath>
+#include <cstring>
 
 #include "kernels/cpu/elementwise/elementwise.h"
 
@@ -257,10 +258,45 @@ void compute_doubles(Function function, const void* a, const void* b, int64_t n,
   }
 }
 
+// A quotient as the 16-bit float that x is.
+float rounded(DType type, float quotient) {
+  if (type == DType::f16) return static_cast<float>(Half(quotient));
+  const uint32_t bits = static_cast<uint32_t>(BFloat16(quotient).bits) << 16;  // an inline conversion would be this
+  float result;                                                                // level's for all
+  std::memcpy(&result, &bits, sizeof(result));
+  return result;
+}
+
+template <class L>
+void compute_levels(const Call& call, const void* const* inputs, int64_t n, void* result) {
+  const L *x = static_cast<const L*>(inputs[0]), *scale = static_cast<const L*>(inputs[1]);
+  const L* zero = static_cast<const L*>(inputs[2]);
+  L* y = static_cast<L*>(result);
+  if (call.function == Function::dequantize) {
+    if (zero)
+      for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - zero[i]) * scale[i];
+    else
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale[i];
+    return;
+  }
+  if (call.type == DType::f16 || call.type == DType::bf16)
+    for (int64_t i = 0; i < n; ++i) y[i] = rounded(call.type, static_cast<float>(x[i] / scale[i]));
+  else
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] / scale[i];
+  const L low = static_cast<L>(call.x), high = static_cast<L>(call.y);
+  for (int64_t i = 0; i < n; ++i) {
+    const L level = std::nearbyint(y[i]) + (zero ? zero[i] : 0);
+    y[i] = level < low ? low : level > high ? high : level;
+  }
+}
+
 }  // namespace
 
 void compute_elements(const Call& call, const void* const* inputs, int64_t count, void* result) {
   const void *a = inputs[0], *b = inputs[1];
+  if (call.function == Function::quantize || call.function == Function::dequantize)
+    return call.from == Lane::f32 ? compute_levels<float>(call, inputs, count, result)
+                                  : compute_levels<double>(call, inputs, count, result);
   switch (call.from) {
     case Lane::i64:
       if (!compute_common<int64_t>(call.function, a, b, count, result))

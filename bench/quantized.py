@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Quantised networks on the CPU, one thread: Lathe in f32, Lathe and ONNX Runtime with Q/DQ, per tensor and per channel.
+
+Each model is given the sizes below, prepared and quantised by onnxruntime.quantization (static, QDQ format, activations u8,
+weights i8, calibrated on random data), and measured in rounds that alternate between all engines, each measurement in a
+fresh process on the same CPU. Outputs are compared with ONNX Runtime's on the same model: two runtimes that round alike
+but sum in another order differ by levels of activations, so beside the largest difference stands the one between the
+Q/DQ and the f32 network. Writes bench/results/DATE-quantized.json and .md.
+
+The models: deit_tiny.onnx and roberta.onnx from bench/open_size_models.py, resnet50.onnx from tools/models/write.py.
+"""
+import argparse
+import datetime
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+from open_sizes import write_inputs
+from vs_onnxruntime import ROOT, machine, read_through, run_pinned
+
+NETWORKS = {
+    "deit_tiny": (1, 3, 224, 224),
+    "resnet50": (1, 3, 224, 224),
+    "mobilenet_v2": (1, 3, 224, 224),
+    "roberta": (1, 128),
+}
+VARIANTS = {"f32": None, "per tensor": False, "per channel": True}
+
+
+class Random(CalibrationDataReader):
+    def __init__(self, model, count=4):
+        rng = np.random.default_rng(2)
+        self.feeds = iter([{entry.name: self.example(entry, rng) for entry in model.graph.input} for _ in range(count)])
+
+    @staticmethod
+    def example(entry, rng):
+        dims = [d.dim_value for d in entry.type.tensor_type.shape.dim]
+        if entry.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            return rng.standard_normal(dims, np.float32)
+        return np.ones(dims, np.int64) if entry.name == "mask" else rng.integers(1, 1000, dims)
+
+    def get_next(self):
+        return next(self.feeds, None)
+
+
+def with_sizes(path, dims):
+    """The model with numbers for its open dimensions; all inputs have the same."""
+    model = onnx.load(path)
+    for entry in model.graph.input:
+        for dim, size in zip(entry.type.tensor_type.shape.dim, dims):
+            dim.Clear()
+            dim.dim_value = size
+    for entry in model.graph.output:
+        entry.type.tensor_type.ClearField("shape")
+    del model.graph.value_info[:]
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def write_variants(path, dims, folder):
+    """name of a variant: its model. All come from the same prepared network."""
+    sized, prepared = folder / f"{path.stem}.onnx", folder / f"{path.stem}-f32.onnx"
+    onnx.save(with_sizes(path, dims), sized)
+    quant_pre_process(sized, prepared, skip_symbolic_shape=True)
+    models = {"f32": prepared}
+    for name, per_channel in list(VARIANTS.items())[1:]:
+        models[name] = folder / f"{path.stem}-{name.replace(' ', '-')}.onnx"
+        quantize_static(prepared, models[name], Random(onnx.load(prepared)), quant_format=QuantFormat.QDQ,
+                        per_channel=per_channel, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+    return models
+
+
+def run_lathe(arguments, engine, inputs, folder):
+    run_pinned([arguments.lathe, "run", engine, f"--loadInputs={inputs}", "--exportOutput", folder / "out"], 1, False)
+    return np.load(sorted((folder / "out").iterdir())[0])
+
+
+def differences(arguments, models, engines, inputs, folder):
+    """Of each variant, as a share of the largest output: from ONNX Runtime's, and from those of f32."""
+    feeds = {name: np.load(file) for name, _, file in (word.partition(":") for word in inputs.split(","))}
+    theirs = {name: onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+              for name, model in models.items()}
+    distance = lambda a, b: float(np.abs(a - b).max() / np.abs(theirs["f32"]).max())  # noqa: E731
+    result = {}
+    for name, engine in engines.items():
+        ours = run_lathe(arguments, engine, inputs, folder)
+        result[name] = {"runtimes": distance(ours, theirs[name]), "quantised": distance(theirs[name], theirs["f32"])}
+    return result
+
+
+def measure(arguments, model, engine, inputs):
+    """One round: milliseconds of ONNX Runtime and of Lathe."""
+    read_through(model), read_through(engine)
+    worker = [sys.executable, ROOT / "bench/onnxruntime_worker.py", model, "--threads", 1, "--seconds", arguments.seconds,
+              "--inputs", inputs]
+    peer = json.loads(run_pinned(worker, 1, arguments.real_time))
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        run_pinned([arguments.lathe, "bench", engine, "--threads=1", f"--seconds={arguments.seconds}",
+                    f"--loadInputs={inputs}", f"--json={report.name}"], 1, arguments.real_time)
+        return peer["median_ms"], json.loads(pathlib.Path(report.name).read_text())["median_ms"]
+
+
+def measure_network(arguments, network, folder):
+    models = write_variants(arguments.models / f"{network}.onnx", NETWORKS[network], folder)
+    names = [entry.name for entry in onnx.load(models["f32"]).graph.input]
+    inputs = write_inputs({name: NETWORKS[network] for name in names}, folder)
+    engines = {}
+    for name, model in models.items():
+        engines[name] = model.with_suffix(".engine")
+        run_pinned([arguments.lathe, "build", model, "-o", engines[name], "--threads=1"], 1, arguments.real_time)
+    rounds = {name: [] for name in models}
+    for _ in range(arguments.rounds):
+        for name in models:
+            rounds[name].append(measure(arguments, models[name], engines[name], inputs))
+    record = {"network": network, "differences": differences(arguments, models, engines, inputs, folder)}
+    for name, taken in rounds.items():
+        peer, ours = (statistics.median(column) for column in zip(*taken))
+        to_f32 = statistics.median(mine[1] / plain[1] for mine, plain in zip(taken, rounds["f32"]))
+        record[name] = {"onnxruntime": peer, "lathe": ours, "to_f32": to_f32}
+    return record
+
+
+def table(report):
+    lines = [f"# Quantised networks on the CPU, {report['date']}", "",
+             f"{report['machine']['cpu']}, 1 thread, ONNX Runtime {report['onnxruntime']}, {report['rounds']} interleaved "
+             "rounds, medians. Differences are the largest, as shares of the largest output.", "",
+             "| network | variant | Lathe ms | to Lathe f32 | ONNX Runtime ms | from ONNX Runtime | that of Q/DQ itself |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]
+    for record in report["records"]:
+        for name in VARIANTS:
+            row, difference = record[name], record["differences"][name]
+            lines.append(f"| {record['network']} | {name} | {row['lathe']:.2f} | {row['to_f32']:.2f}x | "
+                         f"{row['onnxruntime']:.2f} | {difference['runtimes']:.1e} | {difference['quantised']:.1e} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=pathlib.Path, help="folder of NETWORK.onnx")
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0, help="measured time of each process")
+    parser.add_argument("--lathe", type=pathlib.Path, default=ROOT / "build/bin/lathe")
+    parser.add_argument("--real-time", action="store_true", help="run at real-time priority (root)")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
+    arguments = parser.parse_args()
+    about, records = machine(), []
+    for network in arguments.networks:
+        with tempfile.TemporaryDirectory() as name:
+            records.append(measure_network(arguments, network, pathlib.Path(name)))
+        print(network, *(f"{v}: {records[-1][v]['to_f32']:.2f}x" for v in VARIANTS), flush=True)
+    report = {"date": datetime.date.today().isoformat(), "machine": about, "rounds": arguments.rounds,
+              "onnxruntime": onnxruntime.__version__, "records": records}
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    stem = arguments.out / f"{report['date']}-quantized"
+    stem.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(table(report))
+    print(table(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds levels of a scale already is not rounded to them again. Networks come with a Q/DQ pair behind every op;
+// behind those that only move or choose elements it changes nothing.
+#include <cmath>
+#include <unordered_set>
+
+#include "ops/rules.h"
+#include "passes/match.h"
+#include "passes/quantization.h"
+
+namespace lathe {
+namespace {
+
+// The numbers that one scale and one zero point give the levels of a type, as floats of a type.
+struct Grid {
+  DType integers, floats;
+  double scale, zero_point;
+  bool operator==(const Grid&) const = default;
+};
+
+// Of what Q reads or DQ gives: `integers` and `floats` are on either side of it.
+std::optional<Grid> grid_of(const ir::Node& node, const ir::Value* integers, const ir::Value* floats) {
+  const std::optional<double> scale = scalar_of(node.input(1));
+  const std::optional<double> zero_point = node.input(2) ? scalar_of(node.input(2)) : 0;
+  if (!scale || !zero_point) return std::nullopt;
+  return Grid{integers->dtype(), floats->dtype(), *scale, *zero_point};
+}
+
+bool holds(const Grid& grid, double number) {
+  const IntegerRange range = *quantized_range(grid.integers);
+  const double level = std::nearbyint(number / grid.scale) + grid.zero_point;
+  if (!(level >= range.low && level <= range.high)) return false;
+  double nearest = (level - grid.zero_point) * grid.scale;
+  dispatch(grid.floats, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_class_v<T>)
+      nearest = static_cast<float>(round_to<T>(nearest));
+    else
+      nearest = static_cast<double>(round_to<T>(nearest));
+  });
+  return nearest == number;
+}
+
+bool holds(const Grid& grid, const Tensor& content) {
+  for (double number : to_doubles(content))
+    if (!holds(grid, number)) return false;
+  return true;
+}
+
+// Those of the node's inputs of which its results hold elements, and nothing else but numbers of the grid; nothing
+// where it computes others.
+std::optional<std::vector<const ir::Value*>> elements_from(const ir::Node& node, const Grid& grid) {
+  using Values = std::vector<const ir::Value*>;
+  if (gives_elements(node)) {
+    if (!node.is(OpKind::pad) || !node.input(2)) return Values{node.input(0)};  // 0 is a level
+    return Values{node.input(0), node.input(2)};
+  }
+  switch (node.kind()) {
+    case OpKind::identity:
+    case OpKind::split:
+    case OpKind::gather_elements:
+    case OpKind::gather_nd:
+      return Values{node.input(0)};
+    case OpKind::concat:
+      return Values(node.inputs().begin(), node.inputs().end());
+    case OpKind::select:
+      return Values{node.input(1), node.input(2)};
+    case OpKind::elementwise: {
+      const ElementwiseOp op = node.attrs<ElementwiseAttrs>().op;
+      if (op != ElementwiseOp::max && op != ElementwiseOp::min) return std::nullopt;
+      return Values{node.input(0), node.input(1)};
+    }
+    case OpKind::activation: {
+      const auto& attrs = node.attrs<ActivationAttrs>();
+      if (attrs.op == ActivationOp::relu) return Values{node.input(0)};
+      const auto is_bound = [&](double bound) { return std::isinf(bound) || holds(grid, bound); };
+      if (attrs.op != ActivationOp::clip || !is_bound(attrs.alpha) || !is_bound(attrs.beta)) return std::nullopt;
+      return Values{node.input(0)};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+constexpr size_t kMostValues = 256;  // that are looked at
+
+// Whether every element of the value is a number of the grid.
+bool is_on(const Grid& grid, const ir::Value* value) {
+  std::vector<const ir::Value*> pending{value};
+  std::unordered_set<const ir::Value*> seen;
+  while (!pending.empty()) {
+    const ir::Value* next = pending.back();
+    pending.pop_back();
+    if (!seen.insert(next).second) continue;
+    if (seen.size() > kMostValues || next->dtype() != grid.floats) return false;
+    if (const Tensor* content = next->constant()) {
+      if (!holds(grid, *content)) return false;
+      continue;
+    }
+    const ir::Node* node = next->producer();
+    if (!node) return false;
+    if (node->is(OpKind::dequantize)) {
+      if (grid_of(*node, node->input(0), next) != grid) return false;
+      continue;
+    }
+    const std::optional<std::vector<const ir::Value*>> sources = elements_from(*node, grid);
+    if (!sources) return false;
+    pending.insert(pending.end(), sources->begin(), sources->end());
+  }
+  return true;
+}
+
+Result<bool> drop(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
+  if (!inner) return false;
+  ir::Value* x = inner->input(0);
+  const std::optional<Grid> grid = grid_of(*r.node, r.input(0), r.output());
+  if (!grid || grid_of(*inner, r.input(0), x) != grid) return false;
+  if (!keeps_levels(grid->scale, grid->integers, grid->floats) || !is_on(*grid, x)) return false;
+  r.absorb(inner);
+  return r.finish(x);
+}
+
+constexpr Rule kRules[] = {
+    {"dequantize(quantize(x, s, z), s, z) = x when x holds levels of s and z", OpKind::dequantize, drop},
+};
+
+}  // namespace
+
+Result<bool> eliminate_requantization(ir::Graph& graph, PassContext& context) {
+  return apply_rules(graph, context, kRules);
+}
+
+}  // namespace lathe
