@@ -47,9 +47,8 @@ bool has_reciprocal(double v, bool exact) {
 
 // A quotient that is rounded to a level keeps its last bit: half way between two levels that bit decides.
 bool is_rounded(const ir::Value* quotient) {
-  return std::any_of(quotient->uses().begin(), quotient->uses().end(), [](const ir::Use& use) {
-    return use.node->is(OpKind::quantize) || is(use.node, UnaryOp::round);
-  });
+  return std::any_of(quotient->uses().begin(), quotient->uses().end(),
+                     [](const ir::Use& use) { return use.node->is(OpKind::quantize) || is(use.node, UnaryOp::round); });
 }
 
 Result<bool> div_to_mul(Rewrite& r) {

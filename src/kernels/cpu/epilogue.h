@@ -19,9 +19,9 @@ inline constexpr int kMaxEpilogueOperands = kMaxProgramInputs - 1;
 
 // A program that is a chain, each step applied to the result of the one before and to at most one operand.
 struct EpilogueStep {
-  Opcode op;
+  StepOp op;
   int operand = -1;  // of the kernel's extra operands; -1 = none
-  float x = 0, y = 0;
+  float x = 0, y = 0, z = 0, w = 0;
 };
 
 inline constexpr size_t kMaxProgramScratch = 192 << 10;

@@ -11,29 +11,33 @@ template <class Use>
 LATHE_INLINE void with_activation(const EpilogueStep& step, Use&& use) {
   const Vec x = broadcast(step.x), y = broadcast(step.y), none = zero(), one = broadcast(1.0f);
   switch (step.op) {
-    case Opcode::relu:
+    case StepOp::relu:
       return use([=](Vec a) { return max_or_second(none, a); });
-    case Opcode::clip:
+    case StepOp::clip:
       return use([=](Vec a) { return min_or_second(y, max_or_second(x, a)); });
-    case Opcode::affine:
+    case StepOp::affine:
       return use([=](Vec a) { return a * x + y; });
-    case Opcode::leaky_relu:
+    case StepOp::levels: {
+      const Vec low = broadcast(step.z), high = broadcast(step.w);
+      return use([=](Vec a) { return min_or_second(high, max_or_second(low, round_even(a / x))) * y; });
+    }
+    case StepOp::leaky_relu:
       return use([=](Vec a) { return select(a < none, a * x, a); });
-    case Opcode::hard_sigmoid:
+    case StepOp::hard_sigmoid:
       return use([=](Vec a) { return min_or_second(one, max_or_second(none, a * x + y)); });
-    case Opcode::hard_swish:
+    case StepOp::hard_swish:
       return use([=](Vec a) { return a * min_or_second(one, max_or_second(none, a * (1.0f / 6) + 0.5f)); });
-    case Opcode::sigmoid:
+    case StepOp::sigmoid:
       return use([](Vec a) { return sigmoid(a); });
-    case Opcode::silu:
+    case StepOp::silu:
       return use([](Vec a) { return silu_quick(a); });
-    case Opcode::tanh:
+    case StepOp::tanh:
       return use([](Vec a) { return tanh(a); });
-    case Opcode::gelu_erf:
+    case StepOp::gelu_erf:
       return use([](Vec a) { return gelu_erf(a); });
-    case Opcode::gelu_tanh:
+    case StepOp::gelu_tanh:
       return use([](Vec a) { return gelu_tanh(a); });
-    case Opcode::mish:
+    case StepOp::mish:
       return use([](Vec a) { return mish(a); });
     default:
       return;
@@ -108,8 +112,8 @@ void run_step(const EpilogueStep& step, const BoundEpilogue& bound, const TileRo
   auto combine = [&](auto&& f) {
     combine_tile(sums, row_stride, rows, columns, bound.operands[step.operand], where.operand[step.operand], column, f);
   };
-  if (step.op == Opcode::add) return combine([](Vec a, Vec b) { return a + b; });
-  if (step.op == Opcode::mul) return combine([](Vec a, Vec b) { return a * b; });
+  if (step.op == StepOp::add) return combine([](Vec a, Vec b) { return a + b; });
+  if (step.op == StepOp::mul) return combine([](Vec a, Vec b) { return a * b; });
   with_activation(step, [&](auto&& act) { map_tile(sums, row_stride, rows, columns, act); });
 }
 
