@@ -234,9 +234,13 @@ Result<> Emitter::emit_copy(TensorId from, TensorId to, std::string name, const 
     problem.symbols = optimum_;
     LATHE_ASSIGN(const Choice choice, choose(problem));
     if (mode_ == Mode::survey) return {};
-    if (!choice.tactic)
-      return fail(ErrorCode::no_tactic, "no kernel does the copy '{}' ({}): {}", step.name, to_text(problem),
-                  choice.refusals.empty() ? "none is known" : choice.refusals.back());
+    if (!choice.tactic) {
+      step.kernel = "eval";
+      step.op = "identity";
+      step.tactic = "plain evaluation";
+      add_step(std::move(step), "eval", choice);
+      return {};
+    }
     LATHE_ASSIGN(const Emission emission, choice.tactic->emit(problem, choice.config));
     LATHE_TRY(describe_kernel(problem, choice, emission, step));
   }

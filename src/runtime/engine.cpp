@@ -33,6 +33,11 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
     const OpInfo* op = find_op(step.op);
     if (!op) return fail(ErrorCode::plan_malformed, "step '{}' evaluates the unknown op '{}'", step.name, step.op);
     LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
+    const auto is_tensor = [](const std::vector<plan::TensorId>& ids) {
+      return ids.size() == 1 && ids[0] != plan::kNoTensor;
+    };
+    code.copies = op->kind == OpKind::identity && is_tensor(step.inputs) && is_tensor(step.outputs);
+    if (code.copies) return code;
     for (const auto* ids : {&step.inputs, &step.outputs})
       for (const plan::TensorId id : *ids)
         if (id != plan::kNoTensor && !plan().tensors[id].strides.empty())

@@ -37,6 +37,7 @@ class Engine {
   struct StepCode {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Attributes> eval;
+    bool copies = false;  // it evaluates the identity, whose tensors may have any strides
   };
   const std::vector<StepCode>& code() const { return code_; }
   // Whether the device runs every step, knowing all shapes beforehand: what a recording can hold.

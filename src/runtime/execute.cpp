@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "ops/copy_box.h"
 #include "runtime/context.h"
 
 namespace lathe {
@@ -11,7 +12,7 @@ namespace {
 
 Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
 
-// Elements from the first to the last that the strides reach.
+// Elements from the first to the last that the strides, of which none is negative, reach.
 int64_t extent_of(const TensorArg& arg) {
   int64_t last = 0;
   for (int d = 0; d < arg.rank; ++d) {
@@ -285,8 +286,42 @@ Result<Tensor> Context::host_copy(const TensorArg& arg, Queue& queue) const {
   return copy;
 }
 
+// A copy between strided tensors, on the host. What lies between the elements of the result stays.
+Result<> Context::run_copy(size_t i, Queue& queue) {
+  const plan::Step& step = plan_.steps[i];
+  StepState& state = steps_[i];
+  TensorArg &from = state.inputs[0], &to = state.outputs[0];
+  if (state.late) {
+    LATHE_TRY(provide_late(step.outputs[0]));
+    for (const auto& [id, arg] : {std::pair(step.inputs[0], &from), std::pair(step.outputs[0], &to)}) {
+      LATHE_TRY(resolve(id, *arg));
+      LATHE_TRY(check_late_window(id));
+    }
+  }
+  if (from.rank != to.rank || from.dtype != to.dtype || !std::equal(from.dims, from.dims + from.rank, to.dims))
+    return fail(ErrorCode::plan_malformed, "step '{}' copies a tensor to one of another type or size", step.name);
+  from.data = address_of(plan_.tensors[step.inputs[0]]);
+  to.data = address_of(plan_.tensors[step.outputs[0]]);
+  const int64_t read = extent_of(from), written = extent_of(to);
+  if (from.volume() == 0) return {};
+  const auto lines = [](const TensorArg& arg, int64_t elements) {
+    TensorArg all = arg;
+    all.rank = 1;
+    all.dims[0] = elements;
+    return all;
+  };
+  LATHE_ASSIGN(const Tensor source, host_copy(lines(from, read), queue));
+  LATHE_ASSIGN(Tensor target, host_copy(lines(to, written), queue));
+  const auto rank = static_cast<size_t>(from.rank);
+  copy_box(size_of(from.dtype), {from.dims, rank}, source.data(), {from.strides, rank}, target.mutable_data(),
+           {to.strides, rank});
+  if (engine_->device().is_host()) return {};
+  return engine_->device().upload(static_cast<std::byte*>(to.data), target.data(), target.bytes(), queue);
+}
+
 // The plain evaluation of one op on dense operands, on the host.
 Result<> Context::run_eval(size_t i, Queue& queue) {
+  if (engine_->code()[i].copies) return run_copy(i, queue);
   const plan::Step& step = plan_.steps[i];
   StepState& state = steps_[i];
   const bool on_host = engine_->device().is_host();

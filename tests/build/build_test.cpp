@@ -29,6 +29,54 @@ void check(const std::string& text, const std::vector<Dims>& dims, double tolera
   }
 }
 
+// As when none of its kernels compiles.
+class RefusesAll final : public Tactic {
+ public:
+  std::string_view name() const override { return "none"; }
+  std::optional<std::string> refuse(const Problem&) const override { return "it takes nothing"; }
+  std::vector<Config> configs(const Problem&) const override { return {}; }
+  Result<Emission> emit(const Problem&, const Config&) const override { return Emission(); }
+};
+
+// Copies between strided tensors, too: parts of a concatenation, a transposition, a broadcast.
+TEST(Build, WithoutAnyKernelEverythingIsEvaluated) {
+  const RefusesAll none;
+  BuildOptions options = native_options();
+  options.tactics = {&none};
+  const std::string text = R"(graph "g" {
+    input %x: f32[2, 3, s]
+    input %y: f32[2, 1, s]
+    %shape = constant{value=i64[3]{2, 3, 1}}()
+    %e = expand(%y, %shape)
+    %c = concat{axis=1}(%x, %y, %e)
+    %t = transpose{perm=[2, 0, 1]}(%c)
+    %r = activation{op=relu}(%t)
+    output %c
+    output %t
+    output %r
+  })";
+  BuildReport report;
+  const auto engine = build_engine(text, options, 2, &report);
+  ASSERT_TRUE(engine);
+  for (const RegionReport& region : report.regions) EXPECT_EQ(region.kind, "eval") << region.name;
+  const auto strided = [&](const plan::Step& step) {
+    return !engine->plan().tensors[step.inputs[0]].strides.empty() ||
+           !engine->plan().tensors[step.outputs[0]].strides.empty();
+  };
+  const std::vector<plan::Step>& steps = engine->plan().steps;
+  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), strided));
+  const auto context = Context::create(engine);
+  ASSERT_TRUE(context) << context.error().to_string();
+  for (const int64_t s : {5, 0, 1}) {
+    const std::vector<Tensor> inputs = {random_tensor(DType::f32, {2, 3, s}, 1),
+                                        random_tensor(DType::f32, {2, 1, s}, 2)};
+    const auto expected = ir::interpret(*ir::parse_graph(text), inputs);
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    const std::vector<Tensor> outputs = run_engine(**context, inputs);
+    for (size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], (*expected)[i], 0);
+  }
+}
+
 // Concatenations are written in place, by what makes their parts.
 void expect_no_copied_parts(const std::string& text) {
   BuildReport report;
