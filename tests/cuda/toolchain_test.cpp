@@ -19,6 +19,7 @@
 #include <set>
 #include <thread>
 
+#include "base/child_process.h"
 #include "cuda/fake_device.h"
 #include "device/cuda/nvrtc_compiler.h"
 
@@ -285,6 +286,38 @@ TEST_F(ToolchainTest, InThisProcessWhereTheProgramIsAnother) {
   EXPECT_TRUE(compiles(*toolchain));
   ASSERT_EQ(log_.warnings.size(), 1u);
   EXPECT_NE(log_.warnings[0].find("exit status 0"), std::string::npos) << log_.warnings[0];
+}
+
+// It greets with protocol 99.
+TEST_F(ToolchainTest, InThisProcessWhereTheProgramIsOfAnotherVersion) {
+  options_.program = testing::TempDir() + "/another_version";
+  std::ofstream(*options_.program) << "#!/bin/sh\nprintf 'LLWK\\001\\000\\000\\000\\004\\000\\000\\000\\000\\000\\000"
+                                      "\\000\\143\\000\\000\\000' >&"
+                                   << lathe::ChildProcess::kSocket << "\n";
+  fs::permissions(*options_.program, fs::perms::owner_all);
+  const auto toolchain = open();
+  EXPECT_TRUE(compiles(*toolchain));
+  ASSERT_EQ(log_.warnings.size(), 1u);
+  EXPECT_NE(log_.warnings[0].find("another version of Lathe (its protocol is 99"), std::string::npos)
+      << log_.warnings[0];
+  EXPECT_EQ(log_.warnings[0].find("started"), std::string::npos) << log_.warnings[0];
+}
+
+// The kernels of a worker that cannot open NVRTC are compiled by those that could.
+TEST_F(ToolchainTest, WorkersWithoutNvrtcCostNoKernel) {
+  const auto toolchain = open();
+  EXPECT_TRUE(compiles(*toolchain));
+  setenv("FAKE_NVRTC_FAULT", "load", 1);
+  std::atomic<int> compiled = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 6; ++i)
+      threads.emplace_back([&, i] { compiled += compiles(*toolchain, fmt::format("kernel {}", i)); });
+  }
+  EXPECT_EQ(compiled, 6);
+  EXPECT_EQ(children().size(), 1u);
+  ASSERT_EQ(log_.warnings.size(), 1u);
+  EXPECT_NE(log_.warnings[0].find("opening NVRTC"), std::string::npos) << log_.warnings[0];
 }
 
 TEST_F(ToolchainTest, AllocationsMayFailInTheWorker) {

@@ -26,8 +26,10 @@ Result<std::unique_ptr<CompilerWorker>> CompilerWorker::start(const std::string&
     return fail(ErrorCode::invalid_state, "'{}' does not run: {} ({})", program, greeting.error().message,
                 made->process_->stop());
   if (greeting->protocol != worker::kProtocol)
-    return fail(ErrorCode::invalid_state, "'{}' is of another version of Lathe (protocol {}, not {})", program,
-                greeting->protocol, worker::kProtocol);
+    return fail(ErrorCode::invalid_state,
+                "'{}' is of another version of Lathe (its protocol is {}, this library's is {}): install the one that "
+                "came with this library, or set LATHE_COMPILER to its path",
+                program, greeting->protocol, worker::kProtocol);
   const Result<> sent = made->connection_.send(worker::Setup{options.memory, options.nvrtc});
   Result<worker::Ready> ready = sent ? made->connection_.receive<worker::Ready>() : fail(sent.error());
   if (!ready)

@@ -18,7 +18,7 @@ constexpr int kHopeless = 8;
 void tell_in_process(Log* log, const Error& reason) {
   if (log)
     log->print(Severity::warning,
-               "kernels are compiled in this process, one at a time, for no process can be started for that: {}",
+               "kernels are compiled in this process, one at a time, for lathe-compiler cannot do it: {}",
                reason.message);
 }
 
@@ -98,6 +98,8 @@ class WorkerPool final : public Toolchain {
         do_without(turn, started.error());
         continue;
       }
+      if (!started && wait_for_others(turn, started.error())) continue;
+      if (!started) started = CompilerWorker::start(program_, options_);  // what was in its way may be gone
       if (!started) return fail(std::move(started).error());
       if (!((*started)->nvrtc() == nvrtc_)) {
         remember((*started)->nvrtc());  // for the next pool
@@ -121,6 +123,22 @@ class WorkerPool final : public Toolchain {
       idle_.pop_back();
     }
     return {};
+  }
+
+  // A further worker runs and cannot open NVRTC, as where memory is short: the kernel is left to those that could.
+  // False where there is none.
+  bool wait_for_others(Turn& turn, const Error& refused) {
+    const std::lock_guard lock(mutex_);
+    const size_t others = busy_ - 1 + idle_.size();
+    if (others == 0) return false;
+    turn.is_counted = false;
+    --busy_;
+    if (others < most_ && options_.log)
+      options_.log->print(Severity::warning,
+                          "no more than {} kernels are compiled at one time, for a further worker {}", others,
+                          refused.message);
+    most_ = std::min(most_, others);
+    return true;
   }
 
   // No further process can be started: only the workers that run are used from now on; where there are none, this
