@@ -11,6 +11,7 @@ what is timed:
   random       random networks, tuned, against their plain evaluation
   sanitizer    compute-sanitizer memcheck and racecheck over the kernels' test cases (slow: only when named)
   shapes       single operators, beside cuBLAS, cuDNN and torch's kernels, and the device's peak
+  recurrences  layers of LSTM and GRU in f32 and f16, beside torch's (cuDNN): GPU time of a run in a stream of runs
   networks     four networks, float16, batch 1 and 32: GPU time with CUDA graph, beside torch.compile and the floor
   repeat       1,000 runs of a network give equal bits
 
@@ -32,6 +33,7 @@ import sys
 import tempfile
 import time
 
+from recurrences import LAYERS, TYPES, write as write_layer
 from shapes import read_shapes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -39,7 +41,7 @@ sys.path.insert(0, str(ROOT / "tools/models"))
 import random_network  # noqa: E402
 
 CHECKS = ("kernels", "conformance", "random", "sanitizer")
-TIMED = ("shapes", "repeat", "networks")
+TIMED = ("shapes", "recurrences", "repeat", "networks")
 # Suites of what calls NVIDIA's libraries: they open the driver themselves.
 LIBRARY_SUITES = ("CublasLtTest*", "CudnnTest*")
 RANDOM_NETWORKS = 100
@@ -251,6 +253,36 @@ def check_shapes(arguments, folder):
     return results
 
 
+def time_layer(arguments, name, dtype, folder):
+    model, report = folder / f"{name}.onnx", folder / f"{name}-{dtype}.json"
+    write_layer(name, model)
+    status, _, err, _ = run([arguments.build / "bin/bench_networks", model, "--target=cuda", f"--precision={dtype}",
+                             f"--budget={min(arguments.budget, 10)}", "--seconds=0.2", "--json", report], 120)
+    return json.loads(report.read_text()) if status == 0 else {"error": last_lines(err, 3)}
+
+
+def check_recurrences(arguments, folder):
+    peers = {}
+    if not arguments.without_torch:
+        status, out, err, _ = run([sys.executable, pathlib.Path(__file__).parent / "recurrences.py", "torch"])
+        peers = json.loads(out) if status == 0 else {}
+        if status != 0:
+            print(f"recurrences: torch: {last_lines(err, 3)}", flush=True)
+    results, rows = {}, []
+    for name in LAYERS:
+        for dtype in TYPES:
+            result, peer = time_layer(arguments, name, dtype, folder), peers.get(f"{name}-{dtype}")
+            results[f"{name}-{dtype}"] = result | {"torch_ms": peer}
+            if "error" in result:
+                rows.append((f"{name}-{dtype}", result["error"][-100:], *[""] * 4))
+                continue
+            ours = result["stream_ms"]
+            rows.append((f"{name}-{dtype}", f"{ours:.3f}", f"{peer:.3f}" if peer else "-",
+                         f"{peer / ours:.2f}x" if peer else "-", result["steps"], f"{result['build_ms'] / 1e3:.1f}"))
+    table(rows, ("layer", "Lathe ms", "torch ms", "speed", "steps", "build s"))
+    return results
+
+
 def write_network(network, batch, model):
     command = [sys.executable, ROOT / "tools/models/write.py", network, f"--batch={batch}", "--out", model]
     status, _, err, _ = run(command)
@@ -405,6 +437,7 @@ def main():
         peers.wait_until_compiled()
         ENVIRONMENT["LATHE_CACHE_DIR"] = str(folder / "cold")  # builds that are timed find no kernel of the checks'
         timed = {"shapes": lambda: check_shapes(arguments, folder),
+                 "recurrences": lambda: check_recurrences(arguments, folder),
                  "networks": lambda: check_networks(arguments, folder, peers),
                  "repeat": lambda: check_repeat(arguments, folder)}
         for stage in TIMED:
