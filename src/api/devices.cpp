@@ -160,6 +160,7 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
   options.tuner.compiler = compiler_.get();
   LATHE_ASSIGN(const cuda::Architecture* architecture, cuda::parse_target(target));
   options.tuner.limits = architecture->limits;
+  options.tuner.threads = device ? cuda::multiprocessors_of(*device) : architecture->multiprocessors;
   options.tuner.timing_key = device ? device->timing_key() : std::string(target);
   std::optional<Result<std::shared_ptr<const cuda::CublasLtHandle>>> cublaslt;
   std::optional<Result<std::shared_ptr<const cuda::CudnnHandle>>> cudnn;

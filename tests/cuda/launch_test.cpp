@@ -81,6 +81,19 @@ TEST_F(LaunchTest, BlocksThatWaitForEachOtherRunAtOnce) {
   EXPECT_FAILS(run(launch), launch_refused);
 }
 
+// An engine that was built on a larger device is refused when it is loaded.
+TEST_F(LaunchTest, BlocksThatWaitForEachOtherAreCountedOnLoading) {
+  const auto device = *open_device(0);
+  LaunchCase launch;
+  launch.launches[0].cluster = kWholeGrid;
+  launch.launches[0].grid = {Expr(132), Expr(1), Expr(1)};
+  ASSERT_OK(device->make_kernel(launch.record()));
+  launch.launches[0].grid[0] = Expr(133);
+  const auto refused = device->make_kernel(launch.record());
+  EXPECT_FAILS(refused, launch_refused);
+  EXPECT_NE(refused.error().message.find("build the engine on this device"), std::string::npos);
+}
+
 TEST_F(LaunchTest, OlderDevicesLaunchWithoutOverlap) {
   fake_cuda_set_device(0, "Ampere", 8, 0, size_t{1} << 30);
   LaunchCase launch;

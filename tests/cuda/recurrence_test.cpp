@@ -47,7 +47,9 @@ class Recurrences : public testing::Test {
     std::vector<Operand> outputs = {operand(layer.dtype, {s, b, directions * n}),
                                     operand(layer.dtype, {directions, b, n})};
     if (is_lstm) outputs.push_back(outputs[1]);
-    return op_problem(attrs, std::move(inputs), std::move(outputs));
+    Problem problem = op_problem(attrs, std::move(inputs), std::move(outputs));
+    problem.threads = 128;  // multiprocessors: as many blocks as the emulator runs at once
+    return problem;
   }
 
   // Weights small enough for sequences not to run away.
@@ -148,9 +150,9 @@ TEST_F(Recurrences, NarrowTypes) {
 TEST_F(Recurrences, TeamsOfBlocks) {
   const RecurrenceAttrs of_lstm = attributes(CellKind::lstm);
   const Problem lstm = problem(of_lstm, {.batch = 3, .hidden = 37, .initial = true});
-  for (const int64_t team : {1, 2, 8}) check_cut(lstm, {2, team, 64, 64, 1});
+  for (const int64_t team : {1, 2, 8}) check_cut(lstm, {2, team, 64, 16, 1});
   check_cut(problem(attributes(CellKind::gru), {.batch = 3, .hidden = 37}), {4, 4, 64, 64, 1});
-  check_cut(problem(attributes(CellKind::rnn), {.batch = 9, .hidden = 150}), {16, 2, 64, 64, 1});
+  check_cut(problem(attributes(CellKind::rnn), {.batch = 9, .hidden = 150}), {16, 2, 256, 4, 1});
 }
 
 TEST_F(Recurrences, LaunchesThatRunAtOnce) {
@@ -196,6 +198,28 @@ TEST_F(Recurrences, OpenSizes) {
       EXPECT_TRUE(checked) << steps << " steps, " << batch << ": " << checked.error().message;
     }
   }
+}
+
+// Blocks that wait for each other are no more than the multiprocessors of the smallest device that the engine is for.
+TEST_F(Recurrences, TeamsFitTheDevice) {
+  const auto largest_at_once = [](Problem layer, int multiprocessors) {
+    layer.threads = multiprocessors;
+    int64_t most = 0;
+    for (const Config& config : recurrence_tactic().configs(layer))
+      if (config.values[5] != 0) most = std::max(most, config.values[1]);
+    return most;
+  };
+  const RecurrenceAttrs one = attributes(CellKind::lstm);
+  const RecurrenceAttrs two = attributes(CellKind::lstm, SequenceDirection::bidirectional);
+  const Problem forwards = problem(one, {.hidden = 1024}), both = problem(two, {.hidden = 1024});
+  EXPECT_EQ(largest_at_once(forwards, 132), 132);
+  EXPECT_EQ(largest_at_once(both, 132), 66);
+  EXPECT_EQ(largest_at_once(forwards, 78), 78);  // an H20
+  EXPECT_EQ(largest_at_once(forwards, 16), 16);  // a slice of it
+  EXPECT_EQ(largest_at_once(both, 14), 0);
+  Problem narrow = both;
+  narrow.threads = 4;
+  EXPECT_FALSE(recurrence_tactic().configs(narrow).empty());
 }
 
 TEST_F(Recurrences, Refusals) {

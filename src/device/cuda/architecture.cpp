@@ -7,8 +7,8 @@ namespace lathe::cuda {
 namespace {
 
 constexpr Architecture kArchitectures[] = {
-#define LATHE_CUDA_ARCHITECTURE(number, code, family, shared, cluster, warpgroups) \
-  {number, code, family, {int64_t{shared} << 10, cluster, warpgroups}},
+#define LATHE_CUDA_ARCHITECTURE(number, code, family, shared, cluster, warpgroups, multiprocessors) \
+  {number, code, family, {int64_t{shared} << 10, cluster, warpgroups}, multiprocessors},
 #include "device/cuda/architectures.def"
 #undef LATHE_CUDA_ARCHITECTURE
 };

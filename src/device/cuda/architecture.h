@@ -15,6 +15,7 @@ struct Architecture {
   std::string_view code;  // "sm_90a": the value of NVRTC's --gpu-architecture
   std::string_view family;
   KernelLimits limits;
+  int multiprocessors;  // of its smallest device
 };
 
 Result<const Architecture*> find_architecture(int number);

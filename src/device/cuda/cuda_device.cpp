@@ -63,6 +63,7 @@ class CudaDevice : public Device {
   }
   Result<> usable() const { return context_->usable(); }
   Libraries& libraries() { return libraries_; }
+  int multiprocessors() const { return context_->properties().multiprocessors; }
 
  private:
   Result<std::shared_ptr<Resident>> load_resident(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
@@ -146,6 +147,7 @@ Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordin
 }  // namespace
 
 Libraries& libraries_of(Device& device) { return static_cast<CudaDevice&>(device).libraries(); }
+int multiprocessors_of(const Device& device) { return static_cast<const CudaDevice&>(device).multiprocessors(); }
 
 Result<> record_event(Queue& queue, void* event) {
   const Stream& stream = stream_of(queue);

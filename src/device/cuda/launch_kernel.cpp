@@ -126,6 +126,9 @@ Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Conte
   for (const Launch& launch : record.launches) {
     if (launch.library.empty()) {
       LATHE_ASSIGN(Prepared prepared, load(launch, context, modules, record.code));
+      const bool is_known =
+          std::all_of(launch.grid.begin(), launch.grid.end(), [](const Expr& e) { return e.is_constant(); });
+      if (launch.cluster == kWholeGrid && is_known) LATHE_TRY(kernel->grid(prepared, {}));
       kernel->launches_.push_back(std::move(prepared));
       continue;
     }
@@ -150,8 +153,10 @@ Result<LaunchKernel::Grid> LaunchKernel::grid(const Prepared& prepared, std::spa
     // A multiprocessor has room for a block, or the kernel would not have been loaded.
     const int64_t blocks = grid[0] * grid[1] * grid[2];
     if (blocks <= multiprocessors_) return grid;
-    return refuse(launch, "its {} blocks wait for each other, and the device runs {} at once", blocks,
-                  multiprocessors_);
+    return refuse(launch,
+                  "its {} blocks wait for each other, and this device runs {} at once, one on each multiprocessor: "
+                  "build the engine on this device, or without one for its architecture",
+                  blocks, multiprocessors_);
   }
   if (grid[0] % launch.cluster != 0)
     return refuse(launch, "its grid of {} blocks does not divide into clusters of {}", grid[0], launch.cluster);
