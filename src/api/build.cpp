@@ -159,6 +159,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   const LibrarySources libraries{settings.has(kCUBLAS_LT), settings.has(kCUDNN)};
   cuda::ToolchainOptions toolchain = settings.toolchain;
   toolchain.log = options.log;
+  toolchain.keeps_code = !settings.has(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
+  toolchain.workers = static_cast<size_t>(core_->max_threads);
   LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries, toolchain));
   if (options.fuse_narrow_types) options.passes.precision = settings.precision;  // elsewhere it does not pay
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
@@ -172,6 +174,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   options.tuner.log = options.log;
   options.tuner.repeats = settings.getAvgTimingIterations();
   options.tuner.most_finalists = static_cast<size_t>(std::max(0, settings.getMaxNbTactics()));
+  options.tuner.most_threads = static_cast<size_t>(core_->max_threads);
   options.tuner.stream = settings.getProfileStream();
   options.tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
   options.tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);

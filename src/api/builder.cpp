@@ -43,14 +43,13 @@ void Builder::setGpuAllocator(nv::IGpuAllocator* allocator) noexcept {
 
 void Builder::reset() noexcept {
   core_->allocator = nullptr;
-  core_->max_threads = 1;
+  core_->max_threads = BuilderCore::all_threads();
   core_->reporter->set_recorder(nullptr);
 }
 
 bool Builder::setMaxThreads(int32_t maxThreads) noexcept {
   return guarded(core_->entry(), "IBuilder::setMaxThreads", [&]() -> Result<> {
     if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
-    if (maxThreads != 1) LATHE_TRY(core_->notices.consult(SettingId::IBuilder_setMaxThreads, log()));
     core_->max_threads = maxThreads;
     return {};
   });

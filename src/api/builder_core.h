@@ -2,9 +2,11 @@
 // What a builder shares with what it makes, and what therefore outlives it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/optimization_profile.h"
@@ -26,7 +28,9 @@ struct BuilderCore {
   SettingNotices notices;                       // of the builder
   std::atomic<nv::IBuilder*> builder{nullptr};  // null once the application deleted it
   nv::IGpuAllocator* allocator = nullptr;
-  int32_t max_threads = 1;
+  // As many as there are cores, unless the application says how many.
+  static int32_t all_threads() { return static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency())); }
+  int32_t max_threads = all_threads();
   std::vector<std::unique_ptr<OptimizationProfile>> profiles;
   std::string last_report;  // JSON of the last build
 };

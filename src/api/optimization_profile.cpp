@@ -94,14 +94,16 @@ bool OptimizationProfile::setExtraMemoryTarget(float target) noexcept {
 }
 
 bool OptimizationProfile::isValid() const noexcept {
-  for (const auto& [name, range] : inputs_) {
-    const bool no_dims = !range.dims[0] && !range.dims[1] && !range.dims[2];
-    const bool dims_full = range.dims[0] && range.dims[1] && range.dims[2];
-    const bool no_values = !range.values[0] && !range.values[1] && !range.values[2];
-    const bool values_full = range.values[0] && range.values[1] && range.values[2];
-    if (!(no_dims || dims_full) || !(no_values || values_full)) return false;
-  }
-  return true;
+  return guarded(looking(), "IOptimizationProfile::isValid", false, [&]() -> Result<bool> {
+    for (const auto& [name, range] : inputs_) {
+      const bool no_dims = !range.dims[0] && !range.dims[1] && !range.dims[2];
+      const bool dims_full = range.dims[0] && range.dims[1] && range.dims[2];
+      const bool no_values = !range.values[0] && !range.values[1] && !range.values[2];
+      const bool values_full = range.values[0] && range.values[1] && range.values[2];
+      if (!(no_dims || dims_full) || !(no_values || values_full)) return false;
+    }
+    return true;
+  });
 }
 
 bool OptimizationProfile::setShapeValuesV2(const char* inputName, nv::OptProfileSelector select, const int64_t* values,

@@ -69,14 +69,15 @@ void LoggerLog::write(Severity severity, std::string_view line) {
   if (logger_) logger_->log(severity_for(severity), std::string(line).c_str());
 }
 
-void Reporter::set_recorder(nv::IErrorRecorder* recorder) noexcept {
-  if (recorder) recorder->incRefCount();
-  if (nv::IErrorRecorder* old = recorder_.exchange(recorder)) old->decRefCount();
+nv::IErrorRecorder* Reporter::recorder() const noexcept {
+  if (nv::IErrorRecorder* own = recorder_.get()) return own;
+  return parent_ ? parent_->recorder() : nullptr;
 }
 
-nv::IErrorRecorder* Reporter::recorder() const noexcept {
-  if (nv::IErrorRecorder* own = recorder_.load()) return own;
-  return parent_ ? parent_->recorder() : nullptr;
+// The nearest, kept alive for a report.
+plugin::RecorderSlot::Held Reporter::hold_recorder() const noexcept {
+  plugin::RecorderSlot::Held own = recorder_.hold();
+  return own || !parent_ ? std::move(own) : parent_->hold_recorder();
 }
 
 void Reporter::report(const char* where, const Error& error) const noexcept {
@@ -104,7 +105,7 @@ void Reporter::report_exception(const char* where, const char* what) const noexc
 }
 
 void Reporter::deliver(nv::ErrorCode code, const char* text) const noexcept {
-  if (nv::IErrorRecorder* recorder = this->recorder()) {
+  if (const plugin::RecorderSlot::Held recorder = hold_recorder()) {
     recorder->reportError(code, text);
   } else if (nv::ILogger* logger = this->logger()) {
     logger->log(

@@ -11,6 +11,7 @@
 #include "api/exclusive.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "plugin/recorder_slot.h"
 
 namespace lathe::api {
 
@@ -39,11 +40,7 @@ class Reporter {
   explicit Reporter(nv::ILogger* logger) noexcept : log_(logger) {}  // allocates nothing: it reports failed allocations
   explicit Reporter(std::shared_ptr<const Reporter> parent) noexcept
       : log_(parent->logger()), parent_(std::move(parent)) {}
-  ~Reporter() { set_recorder(nullptr); }
-  Reporter(const Reporter&) = delete;
-  Reporter& operator=(const Reporter&) = delete;
-
-  void set_recorder(nv::IErrorRecorder* recorder) noexcept;
+  void set_recorder(nv::IErrorRecorder* recorder) noexcept { recorder_.set(recorder); }
   nv::IErrorRecorder* recorder() const noexcept;  // the nearest, or null
   nv::ILogger* logger() const noexcept { return log_.logger(); }
   Log& log() const noexcept { return log_; }
@@ -54,11 +51,12 @@ class Reporter {
   void report_exception(const char* where, const char* what) const noexcept;
 
  private:
+  plugin::RecorderSlot::Held hold_recorder() const noexcept;
   void deliver(nv::ErrorCode code, const char* text) const noexcept;
 
   mutable LoggerLog log_;
   std::shared_ptr<const Reporter> parent_;
-  std::atomic<nv::IErrorRecorder*> recorder_{nullptr};
+  plugin::RecorderSlot recorder_;
 };
 
 // Runs the body of an entry point. `body` returns Result<T>; on an error or exception: one report, and `fallback`.

@@ -19,9 +19,10 @@ struct RuntimeCore {
   std::shared_ptr<Reporter> reporter;
   SettingNotices notices;  // of the runtime
   plugin::Registry registry{&plugin::global_registry(), registry_report(reporter)};
-  nv::IGpuAllocator* allocator = nullptr;
-  int32_t cpu_threads = 0;       // lathe::setCpuThreads
-  bool inspection_only = false;  // lathe::setInspectionOnly
+  // Threads may load engines while another changes these.
+  std::atomic<nv::IGpuAllocator*> allocator{nullptr};
+  std::atomic<int32_t> cpu_threads{0};       // lathe::setCpuThreads
+  std::atomic<bool> inspection_only{false};  // lathe::setInspectionOnly
 };
 
 class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
@@ -63,9 +64,9 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
 
   std::shared_ptr<RuntimeCore> core_;
   std::string temporary_directory_;
-  nv::TempfileControlFlags tempfile_flags_ = kTempfileFlags;
-  int32_t max_threads_ = 1;
-  bool host_code_allowed_ = false;
+  std::atomic<nv::TempfileControlFlags> tempfile_flags_{kTempfileFlags};
+  std::atomic<int32_t> max_threads_{1};
+  std::atomic<bool> host_code_allowed_{false};
 };
 
 }  // namespace lathe::api

@@ -115,10 +115,11 @@ class Settler {
     for (const SymbolId id : symbols_of(constraint))
       if (!is_given(graph_, options_, profile, id)) return {};
     const std::optional<int64_t> a = constraint.a.evaluate(values), b = constraint.b.evaluate(values);
-    if (!a || !b || holds(constraint.relation, *a, *b)) return {};
+    if (a && b && holds(constraint.relation, *a, *b)) return {};
+    const auto text = [](std::optional<int64_t> value) { return value ? std::to_string(*value) : "no value"; };
     return fail(ErrorCode::profile_invalid,
                 "the {} sizes of profile {} do not fit the network: {}, which are {} and {}", name, profile,
-                reason(constraint), *a, *b);
+                reason(constraint), text(a), text(b));
   }
 
   std::string describe(const Symbol& symbol) const {

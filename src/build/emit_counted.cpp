@@ -8,8 +8,31 @@ namespace lathe {
 
 using plan::TensorId;
 
-// Two steps for an op whose result's size depends on data; false where the device leaves it to the plain evaluation.
-Result<bool> Emitter::emit_counted(const Region& region) {
+// Why one of the two steps would need more memory than is allowed; nullopt = neither does.
+std::optional<std::string> Emitter::excess_of(const Problem& problem, const CountedTactic& tactic,
+                                              const CountedEmission& emission, SymbolId counted) const {
+  std::vector<int64_t> symbols = tuner_.largest(problem);
+  if (const std::optional<int64_t> room = emission.found[0].evaluate(symbols)) symbols[counted] = *room;
+  Problem find = problem;
+  Operand omitted;
+  omitted.omitted = true;
+  for (const Emission* part : {&emission.find, &emission.write})
+    for (const StepInput& input : part->inputs)
+      find.inputs.resize(std::max(find.inputs.size(), input.index + 1), omitted);
+  Problem write = find;
+  find.outputs = {operand_at({"", DType::i64, emission.found, {}, plan::StorageKind::arena, 0, 0})};
+  write.inputs.push_back(find.outputs[0]);
+  Emission finds = emission.find, writes = emission.write;
+  writes.inputs.push_back({StepInput::input, write.inputs.size() - 1});
+  for (Emission* part : {&finds, &writes})
+    if (part->kernel.empty()) part->kernel = tactic.name();
+  if (auto excess = tuner_.excess_of(find, finds, symbols)) return excess;
+  return tuner_.excess_of(write, writes, symbols);
+}
+
+// Two steps for an op whose result's size depends on data; false where the device leaves it to the plain evaluation, or
+// has a refusal.
+Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string>& refusals) {
   if (region.outputs.size() != 1 || !introduces_symbols(region, graph_)) return false;
   const Problem problem = problem_of(region);
   const auto found_tactic =
@@ -20,6 +43,10 @@ Result<bool> Emitter::emit_counted(const Region& region) {
   const ir::Value* result = region.result();
   const std::optional<SymbolId> symbol = result->shape()[emission.output_dim].as_symbol();
   if (!symbol) return false;
+  if (const auto excess = excess_of(problem, tactic, emission, *symbol)) {
+    refusals.push_back(fmt::format("{}: {}", tactic.name(), *excess));
+    return false;
+  }
   if (mode_ == Mode::survey) return true;
   const TensorId found = temporary(result->name() + " found", DType::i64, emission.found);
   const auto step_of = [&](const Emission& part) -> Result<plan::Step> {

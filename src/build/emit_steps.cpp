@@ -116,19 +116,31 @@ Result<> Emitter::emit_kernel(const Region& region) {
   } else {
     for (Node* node : region.nodes) LATHE_TRY(emit_alone(*node));
   }
-  for (size_t i = first; i < out_.report.regions.size(); ++i)
-    if (out_.report.regions[i].kind == "eval") out_.report.regions[i].refusals = choice.refusals;
+  note_refusals(first, choice.refusals);
   return {};
+}
+
+// Why plain evaluations from the region with that number on are no kernels.
+void Emitter::note_refusals(size_t first, const std::vector<std::string>& refusals) {
+  for (size_t i = first; i < out_.report.regions.size(); ++i) {
+    RegionReport& region = out_.report.regions[i];
+    if (region.kind == "eval") region.refusals.insert(region.refusals.end(), refusals.begin(), refusals.end());
+  }
 }
 
 // One node by a tactic that takes it, or by its plain evaluation.
 Result<> Emitter::emit_alone(Node& node) {
   const Region region = region_alone(node);
   if (tactics_.empty() || node.num_inputs() == 0) return emit_eval(node);
-  LATHE_ASSIGN(const bool counted, emit_counted(region));
+  std::vector<std::string> refusals;
+  LATHE_ASSIGN(const bool counted, emit_counted(region, refusals));
   if (counted) return {};
   LATHE_ASSIGN(const Choice choice, emit_choice(region));
-  return choice.tactic ? Result<>() : emit_eval(node);
+  if (choice.tactic) return {};
+  const size_t first = out_.report.regions.size();
+  LATHE_TRY(emit_eval(node));
+  note_refusals(first, refusals);
+  return {};
 }
 
 Result<Choice> Emitter::choose(const Problem& problem) {

@@ -44,7 +44,10 @@ class Emitter {
   Result<> emit_eval(const ir::Node& node);
   Result<Choice> choose(const Problem& problem);
   Result<Choice> emit_choice(const Region& region);
-  Result<bool> emit_counted(const Region& region);
+  Result<bool> emit_counted(const Region& region, std::vector<std::string>& refusals);
+  void note_refusals(size_t first, const std::vector<std::string>& refusals);
+  std::optional<std::string> excess_of(const Problem& problem, const CountedTactic& tactic,
+                                       const CountedEmission& emission, SymbolId counted) const;
   Result<> describe_code(const Emission& emission, plan::Step& step);
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);

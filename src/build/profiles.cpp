@@ -6,13 +6,32 @@
 namespace lathe {
 namespace {
 
-// What the profile says of the input that gives the symbol; null when it says nothing. A symbol of an input that was
-// given another type since may stand for a dimension or element that there is no more.
-const ProfileShapes::Input* input_of(const ir::Graph& graph, const ProfileShapes& shapes, const Symbol& symbol) {
-  if (symbol.source == SymbolSource::computed || symbol.tensor >= graph.inputs().size()) return nullptr;
-  const auto it = shapes.inputs.find(graph.inputs()[symbol.tensor]->name());
-  const bool fits = it != shapes.inputs.end() && it->second.is_values == (symbol.source == SymbolSource::input_value);
-  return fits && symbol.index < it->second.min.size() ? &it->second : nullptr;
+// What a profile says of a dimension or element.
+struct Given {
+  std::string_view input;
+  size_t index;
+  plan::SymbolProfile range;
+};
+
+// What the profile says of the symbol, once for each place that it has in the inputs: a dimension of several inputs has
+// several. A symbol of an input that was given another type since may stand for an element that there is no more.
+std::vector<Given> given_for(const ir::Graph& graph, const ProfileShapes& shapes, SymbolId id) {
+  std::vector<Given> given;
+  const Symbol& symbol = graph.symbols()[id];
+  const auto note = [&](const ir::Value* value, size_t index) {
+    const auto it = shapes.inputs.find(value->name());
+    if (it == shapes.inputs.end()) return;
+    const ProfileShapes::Input& input = it->second;
+    if (input.is_values != (symbol.source == SymbolSource::input_value) || index >= input.min.size()) return;
+    given.push_back({it->first, index, {input.min[index], input.opt[index], input.max[index]}});
+  };
+  if (symbol.source == SymbolSource::input_value && symbol.tensor < graph.inputs().size())
+    note(graph.inputs()[symbol.tensor], symbol.index);
+  if (symbol.source == SymbolSource::input_dim)
+    for (const ir::Value* value : graph.inputs())
+      for (size_t d = 0; d < value->shape().size(); ++d)
+        if (value->shape()[d].as_symbol() == id) note(value, d);
+  return given;
 }
 
 // The range and optimum of every symbol under one profile.
@@ -24,18 +43,41 @@ class ProfileResolver {
   Result<plan::Profile> resolve() {
     plan::Profile profile;
     for (const auto& [name, input] : shapes_.inputs) LATHE_TRY(check(name, input));
-    for (const Symbol& symbol : graph_.symbols()) {
-      const int64_t fallback = symbol.source == SymbolSource::input_dim ? 1 : 0;
-      plan::SymbolProfile range{symbol.range.min, std::clamp(fallback, symbol.range.min, symbol.range.max),
-                                symbol.range.max};
-      if (const ProfileShapes::Input* input = input_of(graph_, shapes_, symbol))
-        range = {input->min[symbol.index], input->opt[symbol.index], input->max[symbol.index]};
+    for (SymbolId id = 0; id < graph_.symbols().size(); ++id) {
+      LATHE_ASSIGN(const plan::SymbolProfile range, range_of(id));
       profile.symbols.push_back(range);
     }
     return profile;
   }
 
  private:
+  // Where several inputs have the symbol, sizes must fit all of them, and the first tells the optimum.
+  Result<plan::SymbolProfile> range_of(SymbolId id) const {
+    const Symbol& symbol = graph_.symbols()[id];
+    const std::vector<Given> given = given_for(graph_, shapes_, id);
+    if (given.empty()) {
+      const int64_t fallback = symbol.source == SymbolSource::input_dim ? 1 : 0;
+      return plan::SymbolProfile{symbol.range.min, std::clamp(fallback, symbol.range.min, symbol.range.max),
+                                 symbol.range.max};
+    }
+    plan::SymbolProfile range = given[0].range;
+    const Given *lowest = &given[0], *highest = &given[0];  // of what the others leave
+    for (const Given& next : given) {
+      if (next.range.min > range.min) lowest = &next;
+      if (next.range.max < range.max) highest = &next;
+      range.min = std::max(range.min, next.range.min);
+      range.max = std::min(range.max, next.range.max);
+    }
+    if (range.min > range.max)
+      return fail(ErrorCode::profile_invalid,
+                  "profile {}: dimension '{}' is dimension {} of input '{}', given as {} to {}, and dimension {} of "
+                  "input '{}', given as {} to {}: equal names mean equal sizes, so give both a size in common",
+                  index_, symbol.name, lowest->index, lowest->input, lowest->range.min, lowest->range.max,
+                  highest->index, highest->input, highest->range.min, highest->range.max);
+    range.opt = std::clamp(range.opt, range.min, range.max);
+    return range;
+  }
+
   Result<> check(const std::string& name, const ProfileShapes::Input& input) const {
     const ir::Value* value = nullptr;
     for (const ir::Value* candidate : graph_.inputs())
@@ -83,7 +125,7 @@ Result<std::vector<plan::Profile>> resolve_profiles(const ir::Graph& graph, cons
 }
 
 bool is_given(const ir::Graph& graph, const BuildOptions& options, size_t index, SymbolId symbol) {
-  return index < options.profiles.size() && input_of(graph, options.profiles[index], graph.symbols()[symbol]);
+  return index < options.profiles.size() && !given_for(graph, options.profiles[index], symbol).empty();
 }
 
 }  // namespace lathe

@@ -79,7 +79,10 @@ Result<Value*> Graph::add_input(std::string name, DType dtype, const Dims& dims)
 void Graph::set_input_type(Value* value, ValueType type) {
   value->type_ = std::move(type);
   const auto tensor = static_cast<uint32_t>(value->index_);
-  bind_dims(*value);
+  // A symbol that this input defined goes to the first that has it still.
+  for (Symbol& symbol : symbols_)
+    if (symbol.source == SymbolSource::input_dim) symbol.tensor = UINT32_MAX;
+  for (const Value* input : inputs_view_) bind_dims(*input);
   value->elements_.clear();
   value->has_elements_ = false;
   const std::optional<int64_t> count = volume(value->shape()).as_constant();

@@ -44,24 +44,20 @@ Registry& global_registry() {
 }
 
 Registry::~Registry() noexcept {
-  setErrorRecorder(nullptr);
   for (auto& [key, resource] : resources_)
     if (resource.clone) resource.clone->release();
 }
 
-void Registry::setErrorRecorder(nv::IErrorRecorder* const recorder) noexcept {
-  if (recorder) recorder->incRefCount();
-  if (nv::IErrorRecorder* old = recorder_.exchange(recorder)) old->decRefCount();
-}
+void Registry::setErrorRecorder(nv::IErrorRecorder* const recorder) noexcept { recorder_.set(recorder); }
 
 template <class T, class Body>
 T Registry::reported(const char* where, T fallback, Body&& body) noexcept {
   try {
     Result<T> result = body();
     if (result) return *std::move(result);
-    if (report_) report_(recorder_, where, result.error());
+    if (report_) report_(recorder_.hold().get(), where, result.error());
   } catch (const std::exception& exception) {
-    if (report_) report_(recorder_, where, Error{ErrorCode::out_of_memory, exception.what(), {}});
+    if (report_) report_(recorder_.hold().get(), where, Error{ErrorCode::out_of_memory, exception.what(), {}});
   }
   return fallback;
 }

@@ -11,6 +11,7 @@
 
 #include "NvInferRuntime.h"
 #include "base/result.h"
+#include "plugin/recorder_slot.h"
 
 namespace lathe::plugin {
 
@@ -27,7 +28,7 @@ class Registry final : public nvinfer1::IPluginRegistry {
   void set_report(Report report) { report_ = std::move(report); }
 
   void setErrorRecorder(nvinfer1::IErrorRecorder* const recorder) noexcept override;
-  nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override { return recorder_; }
+  nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override { return recorder_.get(); }
   bool isParentSearchEnabled() const override { return search_parent_; }
   void setParentSearchEnabled(const bool enabled) override { search_parent_ = enabled; }
   PluginLibraryHandle loadLibrary(const char* pluginPath) noexcept override;
@@ -65,7 +66,7 @@ class Registry final : public nvinfer1::IPluginRegistry {
   nvinfer1::IPluginRegistry* parent_;
   Report report_;
   std::atomic<bool> search_parent_{true};
-  std::atomic<nvinfer1::IErrorRecorder*> recorder_{nullptr};
+  RecorderSlot recorder_;
   mutable std::mutex mutex_;
   std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
   std::map<std::string, Resource> resources_;

@@ -29,12 +29,15 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> e
     const std::optional<Dims> fixed = as_constant(context->plan_.tensors[binding.tensor].dims);
     if (binding.is_input && fixed) context->input_dims_[i] = *fixed;
   }
+  if (auto* const maker = dynamic_cast<EventMaker*>(&context->engine_->device())) {
+    LATHE_ASSIGN(context->done_, maker->make_event());
+  }
   LATHE_TRY(context->reserve());
   return context;
 }
 
 Context::~Context() {
-  if (last_queue_) (void)engine_->device().wait(*last_queue_);  // its memory goes now
+  (void)wait_for_work();  // its memory goes now
 }
 
 Context::Context(std::shared_ptr<const Engine> engine, MemoryPolicy policy)
@@ -70,11 +73,16 @@ Result<> Context::set_profile(size_t profile) {
     return fail(ErrorCode::invalid_argument, "profile {} does not exist: the engine has {}", profile,
                 plan_.profiles.size());
   if (profile == profile_) return {};
-  profile_ = profile;
+  const size_t former = std::exchange(profile_, profile);
+  if (policy_ == MemoryPolicy::by_profile)
+    if (Result<> reserved = reserve(); !reserved) {
+      profile_ = former;
+      return reserved;
+    }
   prepared_ = false;
   for (size_t i = 0; i < plan_.bindings.size(); ++i)
     if (!as_constant(plan_.tensors[plan_.bindings[i].tensor].dims)) input_dims_[i].reset();
-  return policy_ == MemoryPolicy::by_profile ? reserve() : Result<>();
+  return {};
 }
 
 Result<> Context::set_input_dims(size_t i, std::span<const int64_t> dims) {
@@ -335,6 +343,7 @@ Result<> Context::set_memory(void* memory, size_t bytes) {
     return fail(ErrorCode::invalid_argument, "context memory at {} is not memory of device {}", memory,
                 engine_->device().name());
   if (!memory && bytes != 0) return fail(ErrorCode::invalid_argument, "{} bytes of context memory at null", bytes);
+  if (memory != memory_) LATHE_TRY(wait_for_work());
   memory_ = static_cast<std::byte*>(memory);
   memory_size_ = bytes;
   return {};

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "device/event.h"
 #include "runtime/engine.h"
 
 namespace lathe {
@@ -50,13 +51,15 @@ class Context {
   // Arena and workspace bytes that the current shapes need. Works all sizes out if shapes changed.
   Result<size_t> memory_bytes();
   // Memory of the application's, of policy `user` only; aligned to Engine::alignment(), and valid until the work is
-  // done. Null takes it away. Engine::memory_limit() bytes are enough for all shapes of a profile.
+  // done. Null takes it away. Engine::memory_limit() bytes are enough for all shapes of a profile. A change waits for
+  // the work that uses the former memory, which is then the application's again.
   Result<> set_memory(void* memory, size_t bytes);
 
   // Binds shapes if they changed, then executes every step. Outputs are complete on return.
   Result<> run();
   // The same on a stream of the application (CUDA), on which the outputs become complete; on a CPU, run(). Returns
-  // before the work is done unless some tensor lies in host memory or some step runs on the host.
+  // before the work is done unless some tensor lies in host memory or some step runs on the host. Runs of one context
+  // follow each other, on whatever streams they are, for they use the same memory.
   Result<> enqueue(void* stream);
   // Sees each step's time. While it is set, the host waits for each step, and nothing is recorded.
   std::function<void(const plan::Step& step, double milliseconds)> profiler;
@@ -87,6 +90,9 @@ class Context {
   std::byte* storage_base(const plan::Tensor& tensor) const;
   std::byte* address_of(const plan::Tensor& tensor) const;
   Result<> execute(Queue& queue, bool wait);
+  Result<> give_work(Queue& queue);
+  Result<> follow_last_run(Queue& queue);
+  Result<> wait_for_work();
   Result<> run_steps(Queue& queue);
   Result<> run_each_step(Queue& queue, bool recorded = false);
   Result<> run_step(size_t step, Queue& queue);
@@ -142,7 +148,10 @@ class Context {
   std::unique_ptr<Queue> own_queue_;
   std::unique_ptr<Queue> stream_queue_;  // of stream_, the application's
   void* stream_ = nullptr;
-  Queue* last_queue_ = nullptr;
+  std::unique_ptr<Event> done_;  // behind the last run; null where the device has no events
+  Queue* last_queue_ = nullptr;  // of the last run, which may still be at work; null = it is done
+  Queue* unmarked_ = nullptr;    // that was given work which done_ is not behind yet: a run goes on, or was cut short
+  bool is_captured_ = false;     // this run's queue
   // Device memory that stands for a binding in host memory; copied to before the steps, or from after them.
   struct Staging {
     DeviceMemory memory;

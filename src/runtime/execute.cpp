@@ -58,9 +58,9 @@ Result<> Context::run() {
 Result<> Context::enqueue(void* stream) {
   if (engine_->device().is_host()) return run();
   if (!stream_queue_ || stream_ != stream) {
-    if (last_queue_) LATHE_TRY(engine_->device().wait(*last_queue_));  // the streams do not know of each other
-    last_queue_ = nullptr;
-    LATHE_ASSIGN(stream_queue_, engine_->device().make_stream_queue(stream));
+    LATHE_ASSIGN(std::unique_ptr<Queue> queue, engine_->device().make_stream_queue(stream));
+    LATHE_TRY(follow_last_run(*queue));
+    stream_queue_ = std::move(queue);
     stream_ = stream;
   }
   return execute(*stream_queue_, /*wait=*/false);
@@ -77,12 +77,45 @@ Result<> Context::execute(Queue& queue, bool wait) {
   std::fill(provided_.begin(), provided_.end(), false);
   LATHE_TRY(provide_outputs());
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(queue));
-  last_queue_ = &queue;
   if (engine_->device().is_host()) return run_each_step(queue);
+  if (last_queue_ != &queue) LATHE_TRY(follow_last_run(queue));
+  is_captured_ = queue.is_captured();
+  last_queue_ = unmarked_ = &queue;
+  Result<> given = give_work(queue);
+  // Also behind half a run. What is captured is not at work: it is the application that runs it.
+  Result<> marked = done_ && !is_captured_ ? done_->record(queue) : Result<>();
+  if (marked) unmarked_ = nullptr;
+  if (!given || !marked) return given ? marked : given;
+  return wait ? wait_for_work() : Result<>();
+}
+
+Result<> Context::give_work(Queue& queue) {
   LATHE_TRY(stage_bindings(queue));
   LATHE_TRY(run_steps(queue));
-  LATHE_TRY(fetch_staged(queue));
-  return wait ? engine_->device().wait(queue) : Result<>();
+  return fetch_staged(queue);
+}
+
+// Streams do not know of each other: without this, a run on another one would overwrite what the last one still uses.
+Result<> Context::follow_last_run(Queue& queue) {
+  if (!last_queue_) return {};
+  if (done_ && !unmarked_) {
+    LATHE_TRY(done_->hold(queue));
+    last_queue_ = &queue;
+    return {};
+  }
+  LATHE_TRY(wait_for_work());
+  last_queue_ = unmarked_ = nullptr;
+  return {};
+}
+
+// Until nothing uses the context's memory.
+Result<> Context::wait_for_work() {
+  Device& device = engine_->device();
+  if (unmarked_) return device.wait(*unmarked_);
+  if (!last_queue_) return {};
+  LATHE_TRY(done_ ? done_->wait() : device.wait(*last_queue_));
+  last_queue_ = nullptr;
+  return {};
 }
 
 // Outputs of known size that the application gives memory for.
@@ -136,7 +169,7 @@ void Context::note_addresses() {
 // and from then on the recording is replayed. So addresses that change with every run cost no recordings.
 Result<> Context::run_steps(Queue& queue) {
   const bool watched = profiler || observer || waits_after_steps;
-  if (!engine_->is_recordable() || watched || queue.is_captured()) return run_each_step(queue);
+  if (!engine_->is_recordable() || watched || is_captured_) return run_each_step(queue);
   note_addresses();
   if (current_ != recorded_) {
     if (current_ != seen_) {
@@ -226,21 +259,27 @@ Result<> Context::reserve() {
   return {};
 }
 
-// Allocates a block anew; what it held is not needed.
+// Allocates a block anew; what it held is not needed, and goes first, for there may be no room for both. Where there is
+// none for the new one, one of the old size takes its place.
 Result<> Context::replace(DeviceMemory& block, size_t bytes) {
-  if (last_queue_) LATHE_TRY(engine_->device().wait(*last_queue_));  // it may still be in use
+  LATHE_TRY(wait_for_work());
+  Device& device = engine_->device();
+  const size_t former = block.size();
   block = DeviceMemory();
-  LATHE_ASSIGN(block, engine_->device().allocate(bytes));
-  return {};
+  Result<DeviceMemory> made = device.allocate(bytes);
+  if (made) {
+    block = *std::move(made);
+    return {};
+  }
+  if (Result<DeviceMemory> again = device.allocate(former)) block = *std::move(again);
+  return fail(std::move(made).error());
 }
 
 Result<> Context::own(size_t bytes) {
-  memory_ = nullptr;
-  memory_size_ = 0;
-  LATHE_TRY(replace(own_memory_, bytes));
+  const Result<> replaced = replace(own_memory_, bytes);
   memory_ = own_memory_.data();
   memory_size_ = own_memory_.size();
-  return {};
+  return replaced;
 }
 
 Result<> Context::provide_memory() {

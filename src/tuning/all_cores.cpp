@@ -12,7 +12,7 @@
 namespace lathe {
 
 Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, double seconds,
-                      const std::function<Result<>(double)>& progress) {
+                      const std::function<Result<>(double)>& progress, size_t most_threads) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   std::atomic<size_t> next{0};
@@ -29,8 +29,8 @@ Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, dou
     }
   };
   std::vector<std::jthread> threads;
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  for (size_t i = 1; i < std::min(cores, count); ++i) threads.emplace_back([&] { share([](size_t) {}); });
+  const size_t most = std::min<size_t>(most_threads, std::max(1u, std::thread::hardware_concurrency()));
+  for (size_t i = 1; i < std::min(most, count); ++i) threads.emplace_back([&] { share([](size_t) {}); });
   Result<> told;
   share([&](size_t i) {
     if (told) told = progress(static_cast<double>(i) / static_cast<double>(count));

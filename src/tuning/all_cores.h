@@ -9,9 +9,9 @@
 namespace lathe {
 
 // Calls work(i) for each i < count, in any order and from several threads; what has not begun after so many seconds is
-// left. `progress` is called by the calling thread alone; its error ends the work and is returned. What work() throws
-// is thrown here once all threads have ended.
+// left. `most_threads` counts the calling one. `progress` is called by the calling thread alone; its error ends the
+// work and is returned. What work() throws is thrown here once all threads have ended.
 Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, double seconds,
-                      const std::function<Result<>(double)>& progress);
+                      const std::function<Result<>(double)>& progress, size_t most_threads = SIZE_MAX);
 
 }  // namespace lathe

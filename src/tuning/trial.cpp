@@ -2,6 +2,7 @@
 #include "tuning/trial.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -171,7 +172,55 @@ Result<Tensor> surrounded(const Tensor& content, const Operand::Padding& padding
   return result;
 }
 
+constexpr float kRounding = 1e-6f;  // of f32 arithmetic in another order, as a part of the largest operand
+
+float largest_of(const Tensor& values) {
+  float largest = 0;
+  for (int64_t i = 0; i < values.volume(); ++i)
+    if (const float value = std::fabs(element(values, i)); std::isfinite(value)) largest = std::max(largest, value);
+  return largest;
+}
+
+// The most that any element of the program's result changes when register 0 changes by rounding.
+Result<float> step_at_ties(const Program& program, std::vector<Tensor> registers, const Tensor& result) {
+  const Tensor center = registers[0];
+  const float error = kRounding * largest_of(center);
+  float step = 0;
+  for (const float shift : {-error, error}) {
+    LATHE_ASSIGN(registers[0], Tensor::allocate(DType::f32, center.dims()));
+    for (int64_t i = 0; i < center.volume(); ++i) registers[0].mutable_as<float>()[i] = element(center, i) + shift;
+    LATHE_ASSIGN(const Tensor other, apply(program, registers, result.dims()));
+    for (int64_t i = 0; i < result.volume(); ++i)
+      step = std::max(step, std::fabs(element(other, i) - element(result, i)));
+  }
+  return step;
+}
+
 }  // namespace
+
+bool rounds(const Program& program) {
+  return std::any_of(program.code.begin(), program.code.end(),
+                     [](const Instruction& instruction) { return instruction.op == Opcode::round; });
+}
+
+bool Expected::explains(int64_t i, float value, double error) const {
+  if (registers.empty()) return false;
+  std::vector<float> in(registers.size());
+  for (size_t k = 0; k < in.size(); ++k) in[k] = element(registers[k], i);
+  double low = values.as<float>()[i], high = low;
+  for (size_t k = 0; k < in.size(); ++k) {
+    const float center = in[k];
+    for (const float shift : {-errors[k], errors[k]}) {
+      in[k] = center + shift;
+      float result = 0;
+      evaluate(program, in, {&result, 1});
+      low = std::min<double>(low, result);
+      high = std::max<double>(high, result);
+    }
+    in[k] = center;
+  }
+  return value >= low - error && value <= high + error;
+}
 
 // The slots' contents after those already there, dense, in f32.
 Result<> TrialData::append(std::span<const Slot> slots, std::vector<Tensor>& to) {
@@ -182,8 +231,10 @@ Result<> TrialData::append(std::span<const Slot> slots, std::vector<Tensor>& to)
   return {};
 }
 
-Result<Tensor> TrialData::expected() const {
+Result<Expected> TrialData::expected(double tolerance) const {
   std::vector<Tensor> registers;
+  bool any_rounds = rounds(problem_.program);
+  float off_by_ties = 0;  // of the root's result, where what it reads was rounded to the other side
   if (problem_.attributes) {
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -203,6 +254,15 @@ Result<Tensor> TrialData::expected() const {
       std::vector<Tensor> before = {input};
       LATHE_TRY(append(operands, before));
       LATHE_ASSIGN(input, apply(prologue.program, before, problem_.inputs[prologue.input].opt_dims));
+      if (!rounds(prologue.program)) continue;
+      any_rounds = true;
+      // An element that one rounding moves goes into a result times what it is multiplied by; two may meet there.
+      float factor = inputs.size() == 1 ? 1 : 0;
+      for (const Tensor& other : inputs)
+        if (&other != &input && other.defined() && is_floating(other.dtype()))
+          factor = std::max(factor, largest_of(other));
+      LATHE_ASSIGN(const float step, step_at_ties(prologue.program, before, input));
+      off_by_ties += 2 * step * factor;
     }
     LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
     registers.push_back(outputs[0]);
@@ -214,7 +274,12 @@ Result<Tensor> TrialData::expected() const {
     if (const auto& padding = problem_.operands[i].padding) {
       LATHE_ASSIGN(registers[first + i], surrounded(registers[first + i], *padding, dims));
     }
-  return apply(problem_.program, registers, dims);
+  LATHE_ASSIGN(Tensor values, apply(problem_.program, registers, dims));
+  if (!any_rounds) return Expected{std::move(values), {}, {}, {}};
+  std::vector<float> errors;
+  for (const Tensor& each : registers) errors.push_back(kRounding * largest_of(each));
+  if (problem_.attributes) errors[0] = static_cast<float>(tolerance) * largest_of(registers[0]) + off_by_ties;
+  return Expected{std::move(values), problem_.program, std::move(registers), std::move(errors)};
 }
 
 TensorArg TrialData::arg(const StepInput& input) const {

@@ -10,6 +10,22 @@
 
 namespace lathe {
 
+// Whether a program rounds to whole numbers, so that operands which differ in their last bits may give results that
+// differ by one.
+bool rounds(const Program& program);
+
+// A region's result by the plain evaluation.
+struct Expected {
+  Tensor values;  // dense row-major, in f32
+  Program program;
+  std::vector<Tensor> registers;  // the program's, for each element of `values`; empty where it needs none
+  std::vector<float> errors;      // how far a right kernel may be off in each register
+
+  // Whether element `i` may be `value`, off by as much as `error`, because a register at a tie is rounded to the other
+  // side: some value of it that is as near as `errors` says gives the element.
+  bool explains(int64_t i, float value, double error) const;
+};
+
 // Random operands of a problem at concrete dims, on a device, shared by the trials of one problem.
 class TrialData {
  public:
@@ -17,8 +33,8 @@ class TrialData {
   static Result<std::unique_ptr<TrialData>> make(const Problem& problem, Use use, Device& device, Queue& queue);
 
   const Problem& problem() const { return problem_; }
-  // The region's result by the plain evaluation, dense row-major, in f32.
-  Result<Tensor> expected() const;
+  // `tolerance`: how far a right kernel of the root op may be off, as a part of its largest value.
+  Result<Expected> expected(double tolerance) const;
   TensorArg arg(const StepInput& input) const;
   TensorArg output() const { return output_.arg; }
   // The output's memory, dense row-major, in f32.

@@ -39,30 +39,24 @@ double tolerance(const Problem& problem) {
   return tolerance;
 }
 
-bool rounds(const Program& program) {
-  return std::any_of(program.code.begin(), program.code.end(),
-                     [](const Instruction& instruction) { return instruction.op == Opcode::round; });
-}
-
-// How many elements may be another number altogether: where the region rounds to levels, a sum that differs in its last
-// bits falls to the other side of a tie now and then. A wrong kernel errs in far more.
-int64_t exceptions(const Problem& problem, int64_t elements) {
-  bool any = rounds(problem.program);
-  for (const Problem::Prologue& prologue : problem.prologues) any |= rounds(prologue.program);
-  return any ? 1 + elements / 500 : 0;
-}
+// How many elements may be off because a sum that differs in its last bits is rounded to the other side of a tie, as
+// far as Expected::explains() that. Ties are rare: a wrong kernel errs in far more elements.
+int64_t most_ties(int64_t elements) { return 1 + elements / 500; }
 
 // `levels`: integers may differ by that much where a float before their rounding differs in its last bits.
-bool agrees(const Tensor& got, const Tensor& expected, double tolerance, double levels, int64_t exceptions) {
+bool agrees(const Tensor& got, const Expected& expected, double tolerance, double levels) {
+  const Tensor& values = expected.values;
   double largest = 0;
-  for (int64_t i = 0; i < expected.volume(); ++i)
-    if (std::isfinite(expected.as<float>()[i])) largest = std::max<double>(largest, std::fabs(expected.as<float>()[i]));
-  for (int64_t i = 0; i < expected.volume(); ++i) {
-    const float want = expected.as<float>()[i];
+  for (int64_t i = 0; i < values.volume(); ++i)
+    if (std::isfinite(values.as<float>()[i])) largest = std::max<double>(largest, std::fabs(values.as<float>()[i]));
+  const double error = std::max(tolerance * largest, levels);
+  int64_t ties = most_ties(values.volume());
+  for (int64_t i = 0; i < values.volume(); ++i) {
+    const float want = values.as<float>()[i];
     const float have = got.as<float>()[i];
     if (std::isnan(want) && std::isnan(have)) continue;
-    if (want == have) continue;
-    if (!(std::fabs(have - want) <= std::max(tolerance * largest, levels)) && exceptions-- == 0) return false;
+    if (want == have || std::fabs(have - want) <= error) continue;
+    if (ties-- == 0 || !expected.explains(i, have, error)) return false;
   }
   return true;
 }
@@ -171,19 +165,24 @@ size_t Tuner::finalists_of(const Job& job) const {
   return !options_.compiler ? kMaxFinalists : is_brief ? kMaxOfBrief : kMaxCompiled;
 }
 
-// Why a candidate's memory is above a limit; nullopt = it is not.
+// The same of a candidate, with its name.
 std::optional<std::string> Tuner::excess_of(const Job& job, const Candidate& candidate) const {
-  if (options_.most_workspace == SIZE_MAX && options_.most_shared == SIZE_MAX) return std::nullopt;
-  if (job.problem.is_copy()) return std::nullopt;  // nothing else could do it
+  if (!limits_memory() || job.problem.is_copy()) return std::nullopt;  // nothing else could do a copy
   const Result<Emission> emission = candidate.tactic->emit(job.problem, candidate.config);
   if (!emission) return std::nullopt;  // found out again, and told, where it would be made
-  const auto& symbols = options_.largest.empty() ? job.problem.symbols : options_.largest;
-  const Result<MemoryNeeds> needs = needs_of(job.problem, *emission, symbols, options_.device.get());
+  const auto excess = excess_of(job.problem, *emission, largest(job.problem));
+  if (!excess) return std::nullopt;
+  return fmt::format("{} {}: {}", candidate.tactic->name(), candidate.config.text, *excess);
+}
+
+std::optional<std::string> Tuner::excess_of(const Problem& problem, const Emission& emission,
+                                            std::span<const int64_t> symbols) const {
+  if (!limits_memory()) return std::nullopt;
+  const Result<MemoryNeeds> needs = needs_of(problem, emission, symbols, options_.device.get());
   if (!needs) return std::nullopt;
   const auto over = [&](const char* what, size_t bytes, size_t most) -> std::optional<std::string> {
     if (bytes <= most) return std::nullopt;
-    return fmt::format("{} {}: {} bytes of {}, {} are allowed", candidate.tactic->name(), candidate.config.text, bytes,
-                       what, most);
+    return fmt::format("{} bytes of {}, {} are allowed", bytes, what, most);
   };
   if (auto excess = over("workspace", needs->workspace, options_.most_workspace)) return excess;
   return over("shared memory", needs->shared, options_.most_shared);
@@ -273,7 +272,7 @@ Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
   const double share = may_measure() ? kCompileShare * (options_.budget_seconds - seconds_) : kUnlimited;
   return on_all_cores(
       wanted.size(), [&](size_t i) { compile_for(wanted[i].first->problem, *wanted[i].second); }, share,
-      [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); });
+      [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); }, options_.most_threads);
 }
 
 // What the fastest candidates are checked with: plain evaluations, and their device code for the smaller problems.
@@ -288,10 +287,11 @@ Result<> Tuner::prepare_checks(std::span<Job> jobs, const Progress& progress) {
   const auto prepare = [&](size_t i) {
     Job& job = *wanted[i];
     if (options_.compiler && !job.candidates.empty()) compile_for(job.small->problem(), job.candidates[0]);
-    job.expected.emplace(job.small->expected());
+    job.expected = std::make_unique<Result<Expected>>(job.small->expected(tolerance(job.small->problem())));
   };
-  return on_all_cores(wanted.size(), prepare, kUnlimited,
-                      [&](double fraction) { return progress("checking kernels", 0.9 + 0.05 * fraction); });
+  return on_all_cores(
+      wanted.size(), prepare, kUnlimited,
+      [&](double fraction) { return progress("checking kernels", 0.9 + 0.05 * fraction); }, options_.most_threads);
 }
 
 void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
@@ -345,7 +345,7 @@ Result<> Tuner::check(Job& job) {
   return {};
 }
 
-Result<> Tuner::check_candidate(const Candidate& candidate, const TrialData& data, const Tensor& expected) {
+Result<> Tuner::check_candidate(const Candidate& candidate, const TrialData& data, const Expected& expected) {
   Device& device = *options_.device;
   LATHE_ASSIGN(Emission emission, candidate.tactic->emit(data.problem(), candidate.config));
   LATHE_ASSIGN(const auto trial, Trial::make(device, modules_, std::move(emission), data, *queue_));
@@ -354,8 +354,7 @@ Result<> Tuner::check_candidate(const Candidate& candidate, const TrialData& dat
   LATHE_TRY(device.wait(*queue_));
   LATHE_ASSIGN(const Tensor got, data.gather_output(device, *queue_));
   const double levels = is_integer(data.problem().outputs[0].dtype) ? 1 : 0;
-  if (agrees(got, expected, tolerance(data.problem()), levels, exceptions(data.problem(), expected.volume())))
-    return {};
+  if (agrees(got, expected, tolerance(data.problem()), levels)) return {};
   return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
 }
 

@@ -27,6 +27,7 @@ struct TunerOptions {
   std::vector<int64_t> largest;      // values of the graph's symbols that need most; empty = as when measured
   size_t most_finalists = 0;         // candidates of a problem that are measured; 0 = the tuner decides
   int repeats = 1;                   // measurements of a candidate in each round
+  size_t most_threads = SIZE_MAX;    // that compile and evaluate; at most one for each core
   void* stream = nullptr;            // the application's, to measure on; null = one of the tuner's own
 };
 
@@ -50,6 +51,7 @@ std::string describe(const Tactic& tactic, const Config& config);
 
 class Trial;
 class TrialData;
+struct Expected;
 
 class Tuner {
  public:
@@ -63,6 +65,13 @@ class Tuner {
   Choice foresee(const Problem& problem, const TacticList& tactics);
   // Decides all noted problems together: their device code is compiled on all cores.
   Result<> decide_foreseen(const Progress& progress);
+  // Why the memory of a step for the problem is above a limit; nullopt = it is not.
+  std::optional<std::string> excess_of(const Problem& problem, const Emission& emission,
+                                       std::span<const int64_t> symbols) const;
+  // The values of the graph's symbols for which memory is judged.
+  const std::vector<int64_t>& largest(const Problem& problem) const {
+    return options_.largest.empty() ? problem.symbols : options_.largest;
+  }
   Modules& modules() { return modules_; }
   int measured() const { return measured_; }
   int from_cache() const { return from_cache_; }
@@ -82,8 +91,8 @@ class Tuner {
     Choice choice;
     std::vector<Candidate> candidates;  // best guess first
     bool measured = false;
-    std::unique_ptr<TrialData> small;        // of a smaller problem, on which the fastest is checked
-    std::optional<Result<Tensor>> expected;  // its plain evaluation
+    std::unique_ptr<TrialData> small;            // of a smaller problem, on which the fastest is checked
+    std::unique_ptr<Result<Expected>> expected;  // its plain evaluation
   };
   Job make_job(const Problem& problem, const TacticList& tactics) const;
   static std::optional<std::string> refusal_of(const Tactic& tactic, const Problem& problem);
@@ -101,10 +110,11 @@ class Tuner {
   Result<bool> measure(Job& job);
   Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates);
   Result<> check(Job& job);
-  Result<> check_candidate(const Candidate& candidate, const TrialData& data, const Tensor& expected);
+  Result<> check_candidate(const Candidate& candidate, const TrialData& data, const Expected& expected);
   void drop_unbuildable(Job& job);
   void leave_out(Job& job, size_t candidate, const Error& error) const;
   void settle(Job& job);
+  bool limits_memory() const { return options_.most_workspace != SIZE_MAX || options_.most_shared != SIZE_MAX; }
   bool may_measure() const { return options_.device && seconds_ < options_.budget_seconds; }
 
   TunerOptions options_;

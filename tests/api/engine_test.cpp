@@ -11,11 +11,12 @@
 
 #include "NvOnnxParser.h"
 #include "api/small_engine.h"
+#include "source_dir.h"
 
 namespace nvinfer1 {
 namespace {
 
-const std::string kDigits = std::string(LATHE_SOURCE_DIR) + "/examples/digits/digits.onnx";
+const std::string kDigits = lathe::source_path("/examples/digits/digits.onnx");
 
 struct Growing : IOutputAllocator {
   ~Growing() { std::free(memory); }

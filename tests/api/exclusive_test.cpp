@@ -10,11 +10,12 @@
 
 #include "NvOnnxParser.h"
 #include "api/small_engine.h"
+#include "source_dir.h"
 
 namespace nvinfer1 {
 namespace {
 
-const std::string kDigits = std::string(LATHE_SOURCE_DIR) + "/examples/digits/digits.onnx";
+const std::string kDigits = lathe::source_path("/examples/digits/digits.onnx");
 
 // Holds the call that it is part of until the test goes on, or runs `inside` there.
 struct Pause {
@@ -205,6 +206,74 @@ void on_threads(Work&& work) {
       work(t);
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+// Says whether it was reported to after the last of its users had let go.
+struct CountedRecorder : IErrorRecorder {
+  int32_t getNbErrors() const noexcept override { return 0; }
+  ErrorCode getErrorCode(int32_t) const noexcept override { return ErrorCode::kSUCCESS; }
+  ErrorDesc getErrorDesc(int32_t) const noexcept override { return ""; }
+  bool hasOverflowed() const noexcept override { return false; }
+  void clear() noexcept override {}
+  bool reportError(ErrorCode, ErrorDesc) noexcept override {
+    for (int i = 0; i < 20; ++i) {
+      late += references == 0;
+      std::this_thread::yield();
+    }
+    ++reports;
+    return true;
+  }
+  RefCount incRefCount() noexcept override { return ++references; }
+  RefCount decRefCount() noexcept override { return --references; }
+  std::atomic<int> references = 0, late = 0, reports = 0;
+};
+
+TEST_F(ExclusiveTest, ThreadsThatExchangeAnErrorRecorder) {
+  CountedRecorder recorder;
+  on_threads([&](int t) {
+    for (int i = 0; i < kRounds; ++i) {
+      if (t < 2)
+        runtime->setErrorRecorder(i % 2 ? nullptr : &recorder);
+      else
+        EXPECT_EQ(runtime->deserializeCudaEngine(nullptr, 0), nullptr);
+    }
+  });
+  runtime->setErrorRecorder(nullptr);
+  EXPECT_EQ(recorder.late, 0);
+  EXPECT_EQ(recorder.references, 0);
+  EXPECT_EQ(static_cast<size_t>(recorder.reports) + logger.text.size(), (kThreads - 2) * size_t{kRounds});
+}
+
+TEST_F(ExclusiveTest, ThreadsThatShareAProfile) {
+  IOptimizationProfile* profile = builder->createOptimizationProfile();
+  for (const auto select : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+    ASSERT_TRUE(profile->setDimensions("a", select, Dims2(2, 3)));
+  std::atomic<int> failed = 0;
+  on_threads([&](int t) {
+    for (int i = 0; i < kRounds; ++i) {
+      if (t < 4)
+        failed += !profile->setDimensions("a", OptProfileSelector::kOPT, Dims2(2, 3));
+      else
+        failed += !profile->isValid();
+    }
+  });
+  EXPECT_EQ(logger.text.size(), static_cast<size_t>(failed.load())) << logger.last();
+  EXPECT_TRUE(profile->isValid());
+}
+
+TEST_F(ExclusiveTest, ThreadsThatSetUpARuntimeThatLoads) {
+  const auto plan = build();
+  on_threads([&](int t) {
+    for (int i = 0; i < 20; ++i) {
+      if (t == 0) {
+        EXPECT_TRUE(lathe::setCpuThreads(*runtime, 1 + i % 2));
+        lathe::setInspectionOnly(*runtime, i % 2 == 1);
+      } else if (t < 3) {
+        const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
+        EXPECT_NE(engine, nullptr);
+      }
+    }
+  });
 }
 
 // Each call either does its work or fails with a report of its own.

@@ -11,10 +11,11 @@
 
 #include "NvOnnxParser.h"
 #include "lathe.h"
+#include "source_dir.h"
 
 namespace {
 
-const std::string kDigits = std::string(LATHE_SOURCE_DIR) + "/examples/digits/digits.onnx";
+const std::string kDigits = lathe::source_path("/examples/digits/digits.onnx");
 
 struct Silent : nvinfer1::ILogger {
   void log(Severity, const char*) noexcept override {}

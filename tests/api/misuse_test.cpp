@@ -8,11 +8,12 @@
 #include "NvInferPlugin.h"
 #include "NvOnnxParser.h"
 #include "api/small_engine.h"
+#include "source_dir.h"
 
 namespace nvinfer1 {
 namespace {
 
-const std::string kDigits = std::string(LATHE_SOURCE_DIR) + "/examples/digits/digits.onnx";
+const std::string kDigits = lathe::source_path("/examples/digits/digits.onnx");
 
 bool failed(bool result) { return !result; }
 bool failed(const void* result) { return !result; }

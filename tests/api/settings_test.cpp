@@ -11,6 +11,7 @@
 #include <set>
 
 #include "api/settings_calls.h"
+#include "source_dir.h"
 
 namespace nvinfer1 {
 namespace {
@@ -69,7 +70,7 @@ bool is_layer_kind(const std::string& owner) {
 }
 
 std::string header(const std::string& name) {
-  std::string path = LATHE_SOURCE_DIR "/include/";
+  std::string path = lathe::source_path("/include/");
   path += name;
   std::ifstream file(path);
   EXPECT_TRUE(file) << name;

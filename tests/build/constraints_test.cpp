@@ -239,6 +239,73 @@ TEST(Constraints, SymbolsFollowTheirInputs) {
   EXPECT_EQ((*built)->plan.profiles[0].symbols[0].max, 8);
 }
 
+// A symbol that several inputs have is defined by the first of them that has it still.
+TEST(Constraints, SymbolsFollowInputsThatChangeTheirType) {
+  ir::Graph graph = *ir::parse_graph(R"(graph "g" {
+    input %x: f32[n]
+    input %y: f32[n]
+    %z = activation{op=relu}(%y)
+    output %z
+  })");
+  ir::Value* x = graph.inputs()[0];
+  const ValueType open = x->type();
+  graph.set_input_type(x, {DType::f32, {Expr(5)}});
+  ASSERT_TRUE(graph.infer_all());
+  EXPECT_EQ(graph.symbols()[0].tensor, 1u);
+  BuildOptions options = native_options();
+  options.profiles = {profile({{"y", {{2}, {3}, {8}}}})};
+  const auto built = build_plan(graph.clone(), options);
+  ASSERT_TRUE(built) << built.error().to_string();
+  ASSERT_EQ((*built)->plan.symbols.size(), 1u);
+  EXPECT_EQ((*built)->plan.symbols[0].tensor, 1u);
+  EXPECT_EQ((*built)->plan.profiles[0].symbols[0].max, 8);
+  graph.set_input_type(x, open);
+  EXPECT_EQ(graph.symbols()[0].tensor, 0u);
+}
+
+constexpr const char* kSharedSymbol = R"(graph "g" {
+  input %x: f32[n, 4]
+  input %y: f32[n, 4]
+  %z = elementwise{op=add}(%x, %y)
+  output %z
+})";
+
+Dims range_of_shared(std::map<std::string, ProfileShapes::Input> inputs) {
+  const Checked checked = build_checked(kSharedSymbol, {profile(std::move(inputs))});
+  if (!checked.engine) return {};
+  const plan::SymbolProfile& range = checked.engine->plan().profiles[0].symbols[0];
+  return {range.min, range.opt, range.max};
+}
+
+TEST(Constraints, ProfilesOfInputsWithTheSameSymbolMeet) {
+  EXPECT_EQ(range_of_shared({{"x", {{1, 4}, {6, 4}, {8, 4}}}, {"y", {{2, 4}, {4, 4}, {5, 4}}}}), (Dims{2, 5, 5}));
+  EXPECT_EQ(range_of_shared({{"y", {{2, 4}, {4, 4}, {16, 4}}}}), (Dims{2, 4, 16}));
+}
+
+TEST(Constraints, ProfilesOfInputsWithTheSameSymbolNeedACommonSize) {
+  const Error error =
+      build_error(kSharedSymbol, {profile({{"x", {{5, 4}, {6, 4}, {8, 4}}}, {"y", {{1, 4}, {2, 4}, {4, 4}}}})});
+  EXPECT_EQ(error.code, ErrorCode::profile_invalid);
+  for (const char* word : {"profile 0", "'n'", "input 'x'", "5 to 8", "input 'y'", "1 to 4"})
+    EXPECT_NE(error.message.find(word), std::string::npos) << error.message;
+}
+
+// m rows cannot hold 12*n elements when m is 0.
+TEST(Constraints, OptimumWithoutAValueIsRefused) {
+  const Error error = build_error(R"(graph "g" {
+    input %x: f32[n, 12]
+    input %y: f32[m]
+    %rows = shape{start=0, end=1}(%y)
+    %rest = constant{value=i64[1]{-1}}()
+    %to = concat{axis=0}(%rows, %rest)
+    %z = reshape{allow_zero=true}(%x, %to)
+    output %z
+  })",
+                                  {profile({{"x", {{1, 12}, {2, 12}, {4, 12}}}, {"y", {{0}, {0}, {4}}}})});
+  EXPECT_EQ(error.code, ErrorCode::profile_invalid) << error.to_string();
+  EXPECT_NE(error.message.find("no value"), std::string::npos) << error.message;
+}
+
 TEST(Constraints, ShapeInputsWithoutAddressAreMissed) {
   const auto engine = build_checked(R"(graph "g" {
     input %x: f32[8]

@@ -86,6 +86,31 @@ TEST(Late, BoxesThatRemainAreGathered) {
                          {scores({NAN}), random_tensor(DType::f32, {1, 4}, 2)}});
 }
 
+// The step that finds boxes sorts them in its workspace; the plain evaluation needs none.
+TEST(Late, CountedStepsKeepToTheWorkspaceLimit) {
+  const ir::Graph graph = *ir::parse_graph(R"(graph "g" {
+    symbol n in [1, 64]
+    input %boxes: f32[1, n, 4]
+    input %scores: f32[1, 1, n]
+    %most = constant{value=i64[1]{8}}()
+    %found = non_max_suppression{}(%boxes, %scores, %most)
+    output %found
+  })");
+  for (const bool limited : {false, true}) {
+    BuildOptions options = native_options();
+    options.tuner.device = test_device();
+    if (limited) options.tuner.most_workspace = 0;
+    const auto built = build_plan(graph.clone(), options);
+    ASSERT_TRUE(built) << built.error().to_string();
+    const std::vector<RegionReport>& regions = (*built)->report.regions;
+    EXPECT_EQ((*built)->plan.steps[0].kernel, limited ? "eval" : "non_max_suppression");
+    if (!limited) continue;
+    ASSERT_FALSE(regions.empty());
+    EXPECT_NE(fmt::format("{}", fmt::join(regions[0].refusals, "; ")).find("bytes of workspace, 0 are allowed"),
+              std::string::npos);
+  }
+}
+
 // A condition on the data chooses between an empty tensor and one whose size the data decide.
 TEST(Late, OneOfTwoSizesIsChosen) {
   expect_as_interpreted(R"(graph "g" {

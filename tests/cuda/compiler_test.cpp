@@ -254,6 +254,35 @@ TEST_F(NvrtcTest, CompiledCodeIsKept) {
   EXPECT_EQ(files(), 2u);
 }
 
+// The stand-in compiles it for the host; it is where code is kept that counts.
+class KeptCodeTest : public CacheTest {};
+
+TEST_F(KeptCodeTest, IsNeitherReadNorWrittenWhenTurnedOff) {
+  ToolchainOptions options;
+  options.nvrtc = {FAKE_NVRTC};
+  options.program = "";
+  const auto compile = [&](bool keeps_code) -> Result<std::vector<std::byte>> {
+    options.keeps_code = keeps_code;
+    const auto made = NvrtcCompiler::create("cuda-sm_90", {}, options, folder_.string());
+    return made ? (*made)->compile("extern \"C\" void lathe_kernel(float*) {}") : fail(made.error());
+  };
+  const auto files = [&] {
+    std::vector<fs::path> found;
+    if (fs::exists(folder_))
+      for (const auto& file : fs::recursive_directory_iterator(folder_))
+        if (file.is_regular_file()) found.push_back(file.path());
+    return found;
+  };
+  ASSERT_OK(compile(false));
+  EXPECT_TRUE(files().empty());
+  ASSERT_OK(compile(true));
+  ASSERT_EQ(files().size(), 1u);
+  const auto seen = fs::file_time_type::clock::now() - std::chrono::hours(5);
+  fs::last_write_time(files()[0], seen);  // a use would be noted
+  ASSERT_OK(compile(false));
+  EXPECT_EQ(fs::last_write_time(files()[0]), seen);
+}
+
 TEST_F(NvrtcTest, ErrorsHaveTheFirstLine) {
   NEEDS_NVRTC();
   const auto code = (*compiler())->compile("extern \"C\" __global__ void lathe_kernel() { unheard_of(); }");

@@ -7,6 +7,7 @@
 
 #include "cuda/fake_device.h"
 #include "cuda/launch_case.h"
+#include "device/event.h"
 
 namespace lathe::cuda {
 namespace {
@@ -55,6 +56,13 @@ class FailuresTest : public FakeDeviceTest {
       LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
       LATHE_TRY(recording->replay(*queue));
     }
+    LATHE_ASSIGN(const auto event, dynamic_cast<EventMaker&>(*device).make_event());
+    {
+      LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
+      LATHE_TRY(event->record(*queue));
+    }
+    LATHE_TRY(event->hold(*queue));
+    LATHE_TRY(event->wait());
     LATHE_TRY(device->time(*queue, work, 2));
     LATHE_TRY(device->download(&value, memory.data() + 256, sizeof(value), *queue));
     return value;

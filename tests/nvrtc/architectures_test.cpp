@@ -13,6 +13,7 @@
 #include "ir/graph.h"
 #include "kernels/cuda/headers.h"
 #include "lathe.h"
+#include "source_dir.h"
 
 namespace lathe::cuda {
 namespace {
@@ -61,7 +62,7 @@ TEST_P(Architectures, EveryPrecisionOfANetwork) {
   const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(error));
   const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
   const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, error));
-  ASSERT_TRUE(parser->parseFromFile(LATHE_SOURCE_DIR "/examples/digits/digits.onnx", 0)) << error.text;
+  ASSERT_TRUE(parser->parseFromFile(source_path("/examples/digits/digits.onnx").c_str(), 0)) << error.text;
   for (const auto precision : {nvinfer1::DataType::kFLOAT, nvinfer1::DataType::kHALF, nvinfer1::DataType::kBF16}) {
     const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
     ASSERT_TRUE(setTarget(*config, target().c_str())) << lastError();

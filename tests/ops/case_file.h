@@ -18,6 +18,7 @@
 #include <fstream>
 
 #include "ops/op.h"
+#include "source_dir.h"
 
 namespace lathe {
 
@@ -113,7 +114,7 @@ inline void expect_tensor(const Tensor& got, const Tensor& want, double toleranc
 
 inline std::vector<std::string> case_files() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(LATHE_SOURCE_DIR "/tests/ops"))
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("/tests/ops")))
     if (entry.path().extension() == ".case") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;

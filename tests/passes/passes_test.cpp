@@ -22,6 +22,7 @@
 #include "chosen_case.h"
 #include "ir/interpret.h"
 #include "passes/pass.h"
+#include "source_dir.h"
 
 namespace lathe {
 namespace {
@@ -207,7 +208,7 @@ void run_block(const std::string& pass, const Block& block) {
 
 std::vector<std::string> graph_files() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(LATHE_SOURCE_DIR "/tests/passes"))
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("/tests/passes")))
     if (entry.path().extension() == ".graph") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;

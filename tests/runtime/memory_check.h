@@ -11,6 +11,7 @@ class CountingDevice final : public Device {
  public:
   explicit CountingDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   int allocations = 0;
+  size_t largest = SIZE_MAX;  // allocation that succeeds
 
   std::string_view name() const override { return device_->name(); }
   std::string target() const override { return device_->target(); }
@@ -20,6 +21,7 @@ class CountingDevice final : public Device {
   int threads() const override { return device_->threads(); }
   Result<DeviceMemory> allocate(size_t bytes) override {
     allocations += bytes != 0;
+    if (bytes > largest) return fail(ErrorCode::out_of_memory, "{} bytes are too many", bytes);
     return device_->allocate(bytes);
   }
   Result<std::unique_ptr<Queue>> make_queue() override { return device_->make_queue(); }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <new>
+#include <thread>
 
 namespace lathe {
 namespace {
@@ -22,6 +23,14 @@ TEST(AllCores, EachPieceIsDoneOnce) {
       done.size(), [&](size_t i) { ++done[i]; }, 60, told));
   for (const std::atomic<int>& times : done) EXPECT_EQ(times, 1);
   EXPECT_LT(last, 1);
+}
+
+TEST(AllCores, NoMoreThreadsThanAskedFor) {
+  std::atomic<int> elsewhere = 0;
+  const std::thread::id self = std::this_thread::get_id();
+  ASSERT_TRUE(on_all_cores(
+      100, [&](size_t) { elsewhere += std::this_thread::get_id() != self; }, 60, no_progress, 1));
+  EXPECT_EQ(elsewhere, 0);
 }
 
 TEST(AllCores, NothingBeginsWhenTimeIsOver) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 namespace lathe {
@@ -16,7 +17,8 @@ struct IdleQueue final : Queue {
   void end() override {}
 };
 
-// Negates one dense operand; "wrong" kernels forget to.
+// Negates one dense operand; "wrong" kernels forget to. Kernels named for rounding round before that, and err in the
+// first element, which is 0.5 and at a tie, or in the second, which is not.
 class NegateKernel final : public Kernel {
  public:
   NegateKernel(std::string name, std::string& last) : name_(std::move(name)), last_(last) {}
@@ -26,7 +28,12 @@ class NegateKernel final : public Kernel {
     const auto* from = reinterpret_cast<const float*>(operands.inputs[0].data);
     auto* to = reinterpret_cast<float*>(operands.outputs[0].data);
     const float sign = name_.starts_with("wrong") ? 1 : -1;
-    for (int64_t i = 0; i < operands.outputs[0].volume(); ++i) to[i] = sign * from[i];
+    const bool rounds = name_.starts_with("round");
+    for (int64_t i = 0; i < operands.outputs[0].volume(); ++i)
+      to[i] = sign * (rounds ? std::nearbyint(from[i]) : from[i]);
+    if (name_ == "round up") to[0] = -1;
+    if (name_ == "round too far") to[0] = -2;
+    if (name_ == "round wrongly") to[1] -= 1;
     return {};
   }
 
@@ -138,7 +145,7 @@ class TunerTest : public testing::Test {
     device_ = std::make_shared<ScriptedDevice>(times);
     tactics_.push_back(std::make_unique<Negate>(kernels, compiled));
     Tuner tuner(options(compiled));
-    const Result<Choice> choice = tuner.choose(negation(5), {tactics_.back().get()});
+    const Result<Choice> choice = tuner.choose(problem_, {tactics_.back().get()});
     EXPECT_TRUE(choice);
     measured_ = tuner.measured();
     return *choice;
@@ -153,6 +160,7 @@ class TunerTest : public testing::Test {
     return options;
   }
 
+  Problem problem_ = negation(5);
   std::shared_ptr<ScriptedDevice> device_;
   ScriptedCompiler compiler_;
   TimingCache cache_;
@@ -179,6 +187,22 @@ TEST_F(TunerTest, WrongResultsDoNotWin) {
   ASSERT_EQ(log_.lines.size(), 2u);
   EXPECT_NE(log_.lines[0].find("wrong1 is left out"), std::string::npos) << log_.lines[0];
   EXPECT_NE(log_.lines[0].find("its result differs from the plain evaluation"), std::string::npos) << log_.lines[0];
+}
+
+// Of two right kernels one may round a tie up and the other down; nothing else may differ by a whole number.
+TEST_F(TunerTest, OnlyTiesMayBeRoundedToTheOtherSide) {
+  std::vector<float> values(15, 3.2f);
+  values[0] = 0.5f;
+  const Tensor content = Tensor::from<float>({5, 3}, values);
+  problem_.operands[0].constant = &content;
+  problem_.program = *parse_program("in=1; r1=round r0; r2=neg r1; out r2");
+  for (const char* right : {"round", "round up"}) {
+    EXPECT_EQ(choose({right}, {{right, 1}}).config.text, right);
+    cache_.clear();
+  }
+  EXPECT_TRUE(log_.lines.empty());
+  for (const char* wrong : {"round too far", "round wrongly"})
+    EXPECT_EQ(choose({wrong}, {{wrong, 1}}).tactic, nullptr) << wrong;
 }
 
 TEST_F(TunerTest, WhatCannotRunIsLeftOut) {

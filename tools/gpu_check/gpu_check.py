@@ -16,7 +16,8 @@ what is timed:
   repeat       1,000 runs of a network give equal bits
 
 A build tree is brought up to date first. A folder of programs that were built on another machine is taken as it is:
-they run where there is a driver and an NVRTC. Results are written to OUT as JSON.
+they run where there is a driver and an NVRTC, with test cases from the source tree that this script lies in, or from
+that which the environment variable LATHE_SOURCE_DIR names. Results are written to OUT as JSON.
 """
 import argparse
 import concurrent.futures
@@ -104,12 +105,13 @@ def build(folder):
 
 
 def environment():
-    """The variables that the programs run with: where NVRTC and the CUDA libraries are."""
+    """The variables that the programs run with: where NVRTC and the CUDA libraries are, and the tests' cases."""
     result = dict(os.environ)
     folders = ["/usr/local/cuda/lib64"]
     for base in sys.path:
         folders += glob.glob(f"{base}/nvidia/cu*/lib") + glob.glob(f"{base}/nvidia/*/lib")
     result["LD_LIBRARY_PATH"] = ":".join(folders + [result.get("LD_LIBRARY_PATH", "")])
+    result.setdefault("LATHE_SOURCE_DIR", str(ROOT))
     return result
 
 

@@ -7,6 +7,7 @@
 #include "device/cuda/graph_recording.h"
 #include "device/cuda/launch_kernel.h"
 #include "device/cuda/memory.h"
+#include "device/cuda/order_event.h"
 #include "device/cuda/timing.h"
 
 namespace lathe::cuda {
@@ -28,7 +29,7 @@ struct ResidentKey {
   auto operator<=>(const ResidentKey&) const = default;
 };
 
-class CudaDevice : public Device {
+class CudaDevice final : public Device, public EventMaker {
  public:
   CudaDevice(std::shared_ptr<Context> context, const Architecture& architecture)
       : context_(std::move(context)),
@@ -52,6 +53,7 @@ class CudaDevice : public Device {
     return cuda::download(to, from, bytes, stream_of(queue));
   }
   Result<> wait(Queue& queue) override { return stream_of(queue).wait(); }
+  Result<std::unique_ptr<Event>> make_event() override { return OrderEvent::create(context_); }
   bool is_accessible(const void* address) const override { return cuda::is_accessible(*context_, address); }
 
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override;

@@ -30,6 +30,7 @@ Result<std::unique_ptr<NvrtcCompiler>> NvrtcCompiler::create(std::string_view ta
     return fail(ErrorCode::nvrtc_unsuitable, "NVRTC {}.{} ('{}') does not compile for sm_{} ({}): install {}",
                 found.major, found.minor, found.path, architecture->number, architecture->family,
                 architecture->number > found.architectures.back() ? "a newer one" : "an older one");
+  if (!options.keeps_code) cache_folder.clear();
   return std::unique_ptr<NvrtcCompiler>(
       new NvrtcCompiler(std::move(toolchain), *architecture, headers, std::move(cache_folder)));
 }

@@ -20,6 +20,7 @@ struct ToolchainOptions {
   double seconds = 60;
   size_t memory = size_t{4} << 30;  // bytes, the limit of each worker's data (RLIMIT_DATA)
   size_t workers = 0;               // the most at one time; 0: as many as there are cores
+  bool keeps_code = true;           // NvrtcCompiler reads and writes its cache on disk
   Log* log = nullptr;               // gets the warning that this process compiles; not owned, outlives the toolchain
 };
 

@@ -35,7 +35,11 @@ CUresult cuStreamSynchronize(CUstream stream) {
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   FAKE_ENTER(Needs::context);
-  return find_stream(stream) && state().events.find(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  fake_cuda::Stream* found = find_stream(stream);
+  if (!found || !state().events.find(event)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!found->capture) return CUDA_SUCCESS;
+  found->invalidated = true;  // for the event is of work outside the capture
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
@@ -105,6 +109,11 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   found->recorded = true;
   found->microseconds = state().microseconds;
   return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  FAKE_ENTER(Needs::context);
+  return state().events.find(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
