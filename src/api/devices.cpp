@@ -139,6 +139,7 @@ Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, Buil
   options.tactics = cpu::cpu_tactics();
   options.counted = cpu::counted_tactics();
   options.passes.narrow_floats = false;
+  options.decompose_doubles = true;
   options.target = device->target();
   options.tuner.device = device;
   options.tuner.threads = device->threads();

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "build/constraints.h"
+#include "build/decompose.h"
 #include "build/duplicate.h"
 #include "build/emitter.h"
 #include "build/profiles.h"
@@ -85,6 +86,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
     LATHE_TRY(apply_pins(graph, context));
     LATHE_ASSIGN(built->report.passes, run_passes(graph, context));
     LATHE_TRY(report_unmet_pins(graph, context, options.log ? *options.log : null_log()));
+    if (options.decompose_doubles) LATHE_TRY(decompose_doubles(graph, context));
     if (options.fuse_narrow_types) LATHE_TRY(give_readers_their_own(graph));
   }
   graph.erase_dead_nodes();

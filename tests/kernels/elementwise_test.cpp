@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/elementwise.h"
 
+#include <bit>
+
 #include "kernels/typed_tensor.h"
 
 namespace lathe::cpu {
@@ -51,10 +53,12 @@ TEST(Elementwise, UnaryFunctionsAreTheEvaluation) {
   };
 #define LATHE_ELEMENT_UNARY(name, number) compare(Function::name, UnaryOp::name);
 #define LATHE_ELEMENT_BINARY(name, number)
+#define LATHE_ELEMENT_ACTIVATION(name, number)
 #define LATHE_ELEMENT_OTHER(name, number)
 #include "kernels/cpu/elementwise/elementwise.def"
 #undef LATHE_ELEMENT_UNARY
 #undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
 #undef LATHE_ELEMENT_OTHER
   UnaryAttrs one_side;
   one_side.op = UnaryOp::is_inf;
@@ -71,10 +75,12 @@ TEST(Elementwise, BinaryFunctionsAreTheEvaluation) {
   };
 #define LATHE_ELEMENT_UNARY(name, number)
 #define LATHE_ELEMENT_BINARY(name, number) compare(Function::name, ElementwiseOp::name);
+#define LATHE_ELEMENT_ACTIVATION(name, number)
 #define LATHE_ELEMENT_OTHER(name, number)
 #include "kernels/cpu/elementwise/elementwise.def"
 #undef LATHE_ELEMENT_UNARY
 #undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
 #undef LATHE_ELEMENT_OTHER
 }
 
@@ -173,6 +179,44 @@ TEST(Elementwise, DequantisationIsTheEvaluation) {
             compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::dequantize), 0, 0}, attrs, inputs,
                                     random);
           }
+}
+
+TEST(Elementwise, ActivationsAreTheEvaluation) {
+  std::mt19937 random(60);
+  const auto compare = [&](Function function, const Attributes& attributes, std::vector<int64_t> params, int inputs) {
+    for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+      std::vector<Tensor> tensors = {random_tensor(type, {5, 300}, random)};
+      if (inputs == 2) tensors.push_back(random_tensor(type, {5, 1}, random));
+      const Result<std::vector<Tensor>> expected = run_op(attributes, tensors, 1);
+      ASSERT_TRUE(expected);
+      std::vector<StridedTensor> strided;
+      std::vector<TensorArg> args;
+      strided.reserve(2);
+      for (const Tensor& tensor : tensors) args.push_back(strided.emplace_back(tensor, random).arg());
+      StridedTensor output(*Tensor::allocate(type, {5, 300}), random);
+      params.insert(params.begin(), static_cast<int64_t>(function));
+      run_kernel(*make_kernel("elementwise", params), args, {output.arg()}, 1);
+      params.erase(params.begin());
+      expect_close(output.read_back(), (*expected)[0], to_text(attributes));
+    }
+  };
+  const auto compare_activation = [&](Function function, ActivationOp op) {
+    ActivationAttrs attrs;
+    attrs.op = op;
+    attrs.alpha = 0.7;
+    attrs.beta = 1.3;
+    compare(function, attrs, {std::bit_cast<int64_t>(attrs.alpha), std::bit_cast<int64_t>(attrs.beta)}, 1);
+  };
+#define LATHE_ELEMENT_UNARY(name, number)
+#define LATHE_ELEMENT_BINARY(name, number)
+#define LATHE_ELEMENT_ACTIVATION(name, number) compare_activation(Function::activation_##name, ActivationOp::name);
+#define LATHE_ELEMENT_OTHER(name, number)
+#include "kernels/cpu/elementwise/elementwise.def"
+#undef LATHE_ELEMENT_UNARY
+#undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
+#undef LATHE_ELEMENT_OTHER
+  compare(Function::prelu, PreluAttrs(), {0, 0}, 2);
 }
 
 TEST(Elementwise, RefusesWhatItCannotRun) {

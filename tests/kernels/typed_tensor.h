@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -114,6 +115,18 @@ inline void expect_same(const Tensor& got, const Tensor& expected, const std::st
     const double have = got.at_double(i), want = expected.at_double(i);
     ASSERT_TRUE(is_floating(expected.dtype()) && std::isnan(have) && std::isnan(want))
         << what << ": element " << i << " is " << have << ", expected " << want;
+  }
+}
+
+// Integers are the same. Floats may be rounded at other places: sums in another order, products within sums.
+inline void expect_close(const Tensor& got, const Tensor& expected, const std::string& what) {
+  if (!is_floating(expected.dtype())) return expect_same(got, expected, what);
+  ASSERT_EQ(got.dims(), expected.dims()) << what;
+  const double tolerance = expected.dtype() == DType::f64 ? 1e-12 : expected.dtype() == DType::f32 ? 1e-6 : 1e-2;
+  const std::vector<double> a = to_doubles(got), b = to_doubles(expected);
+  for (size_t i = 0; i < a.size(); ++i) {
+    if ((std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i]) continue;
+    ASSERT_LE(std::fabs(a[i] - b[i]), tolerance * std::max(1.0, std::fabs(b[i]))) << what << " at " << i;
   }
 }
 

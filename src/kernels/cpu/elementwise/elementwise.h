@@ -4,7 +4,8 @@
 //   program  none
 //   params   {function, x, y}: a number of elementwise.def; clip: x and y are the bounds, integers in the order of the
 //            input's type (u64 as its bits); quantize: they are the lowest and the highest level; is_inf: x and y say
-//            whether negative and positive infinities count; else 0
+//            whether negative and positive infinities count; an activation: alpha and beta, as the bits of doubles;
+//            else 0
 //   inputs   as many as the function has, of any strides, each of which broadcasts to the output; select: condition
 //            (bool), and two of the output's type; quantize, dequantize: the zero point may be left out
 //   outputs  one, of any strides; it may lie over an input of the same strides
@@ -23,10 +24,12 @@ namespace lathe::cpu::elementwise {
 enum class Function : int64_t {
 #define LATHE_ELEMENT_UNARY(name, number) name = number,
 #define LATHE_ELEMENT_BINARY(name, number) name = number,
+#define LATHE_ELEMENT_ACTIVATION(name, number) activation_##name = number,
 #define LATHE_ELEMENT_OTHER(name, number) name = number,
 #include "kernels/cpu/elementwise/elementwise.def"
 #undef LATHE_ELEMENT_UNARY
 #undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
 #undef LATHE_ELEMENT_OTHER
 };
 
@@ -58,4 +61,6 @@ LATHE_ISA_DECLARE(elementwise::Load load_elements)
 LATHE_ISA_DECLARE(elementwise::Store store_elements)
 LATHE_ISA_DECLARE(elementwise::Compute compute_elements)
 LATHE_ISA_DECLARE(elementwise::Select select_elements)
+// Of activations and prelu, which compute in doubles.
+LATHE_ISA_DECLARE(elementwise::Compute activate_elements)
 }  // namespace lathe::cpu

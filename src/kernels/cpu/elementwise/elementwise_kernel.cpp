@@ -26,12 +26,16 @@ size_t inputs_of(Function function) {
 #define LATHE_ELEMENT_BINARY(name, number) \
   case Function::name:                     \
     return 2;
+#define LATHE_ELEMENT_ACTIVATION(name, number) \
+  case Function::activation_##name:            \
+    return 1;
 #define LATHE_ELEMENT_OTHER(name, number) \
   case Function::name:                    \
-    return is_ternary(Function::name) ? 3 : 1;
+    return is_ternary(Function::name) ? 3 : Function::name == Function::prelu ? 2 : 1;
 #include "kernels/cpu/elementwise/elementwise.def"
 #undef LATHE_ELEMENT_UNARY
 #undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
 #undef LATHE_ELEMENT_OTHER
   }
   return 0;
@@ -65,10 +69,12 @@ bool is_exact_in_f32(Function function) {
   }
 }
 
+bool is_activation(Function function) { return function >= Function::prelu; }
+
 bool takes_integers(Function function) {
-  return inputs_of(function) == 2 || function == Function::abs || function == Function::neg ||
-         function == Function::sign || function == Function::logical_not || function == Function::bitwise_not ||
-         function == Function::clip || function == Function::cast;
+  return (inputs_of(function) == 2 && function != Function::prelu) || function == Function::abs ||
+         function == Function::neg || function == Function::sign || function == Function::logical_not ||
+         function == Function::bitwise_not || function == Function::clip || function == Function::cast;
 }
 
 bool takes_floats(Function function) {
@@ -164,14 +170,15 @@ class Functions {
 
   void run(const Piece& piece) const {
     static const auto load = LATHE_ISA_SELECT(load_elements);
-    static const auto compute = LATHE_ISA_SELECT(compute_elements);
+    static const auto compute_any = LATHE_ISA_SELECT(compute_elements);
+    static const auto activate = LATHE_ISA_SELECT(activate_elements);
     static const auto store = LATHE_ISA_SELECT(store_elements);
     alignas(64) std::byte blocks[1 + kMaxInputs][kBlock * kLaneBytes];
     const void* lanes[kMaxInputs] = {};
     for (size_t i = 0; i < inputs_.size(); ++i)
       lanes[i] = load(inputs_[i].dtype, piece.inputs[i], piece.strides[1 + i], piece.count, call_.from, blocks[i]);
     if (call_.function != Function::cast) {
-      compute(call_, lanes, piece.count, blocks[kMaxInputs]);
+      (is_activation(call_.function) ? activate : compute_any)(call_, lanes, piece.count, blocks[kMaxInputs]);
       lanes[0] = blocks[kMaxInputs];
     }
     store(call_.to, lanes[0], piece.count, to_, piece.output, piece.strides[0]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointwise ops of any element type: kernel "elementwise".
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -18,10 +19,12 @@ Function function_of(ElementwiseOp op) {
 #define LATHE_ELEMENT_BINARY(name, number) \
   case ElementwiseOp::name:                \
     return Function::name;
+#define LATHE_ELEMENT_ACTIVATION(name, number)
 #define LATHE_ELEMENT_OTHER(name, number)
 #include "kernels/cpu/elementwise/elementwise.def"
 #undef LATHE_ELEMENT_UNARY
 #undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
 #undef LATHE_ELEMENT_OTHER
   }
   return Function::add;
@@ -33,13 +36,32 @@ Function function_of(UnaryOp op) {
   case UnaryOp::name:                     \
     return Function::name;
 #define LATHE_ELEMENT_BINARY(name, number)
+#define LATHE_ELEMENT_ACTIVATION(name, number)
 #define LATHE_ELEMENT_OTHER(name, number)
 #include "kernels/cpu/elementwise/elementwise.def"
 #undef LATHE_ELEMENT_UNARY
 #undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
 #undef LATHE_ELEMENT_OTHER
   }
   return Function::abs;
+}
+
+Function function_of(ActivationOp op) {
+  switch (op) {
+#define LATHE_ELEMENT_UNARY(name, number)
+#define LATHE_ELEMENT_BINARY(name, number)
+#define LATHE_ELEMENT_ACTIVATION(name, number) \
+  case ActivationOp::name:                     \
+    return Function::activation_##name;
+#define LATHE_ELEMENT_OTHER(name, number)
+#include "kernels/cpu/elementwise/elementwise.def"
+#undef LATHE_ELEMENT_UNARY
+#undef LATHE_ELEMENT_BINARY
+#undef LATHE_ELEMENT_ACTIVATION
+#undef LATHE_ELEMENT_OTHER
+  }
+  return Function::activation_relu;
 }
 
 // A bound of clip as an integer: fractions round inwards, bounds outside the range stop at its ends.
@@ -77,11 +99,16 @@ std::optional<std::vector<int64_t>> params_of(const Problem& problem) {
     }
     case OpKind::dequantize:
       return record(Function::dequantize);
+    case OpKind::prelu:
+      if (!is_floating(problem.inputs[0].dtype)) return std::nullopt;
+      return record(Function::prelu);
     case OpKind::activation: {
       const auto& attrs = problem.attrs<ActivationAttrs>();
       const DType type = problem.inputs[0].dtype;
+      if (is_floating(type))
+        return record(function_of(attrs.op), std::bit_cast<int64_t>(attrs.alpha), std::bit_cast<int64_t>(attrs.beta));
       const bool clips = attrs.op == ActivationOp::relu || attrs.op == ActivationOp::clip;
-      if (!clips || !is_integer(type)) return std::nullopt;
+      if (!clips) return std::nullopt;
       const double low = attrs.op == ActivationOp::relu ? 0 : attrs.alpha;
       const double high = attrs.op == ActivationOp::relu ? HUGE_VAL : attrs.beta;
       if (type == DType::u64)

@@ -2,16 +2,18 @@
 #include "kernels/cpu/reduce/reduce.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "kernels/cpu/accumulate.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/program_block.h"
+#include "kernels/cpu/reduce/loops.h"
 
 namespace lathe::cpu {
 namespace {
+
+using namespace reduce;
 
 constexpr int64_t kMinTaskElements = 40000;  // about 5 us of reading
 constexpr int64_t kColumnPiece = 256;        // columns whose totals one task keeps
@@ -130,18 +132,9 @@ Result<> ReduceKernel::check(std::span<const TensorArg> inputs, std::span<const 
       if (tensor.dtype != DType::f32)
         return fail(ErrorCode::dtype_unsupported, "reduce: an operand is {}; only f32 is supported",
                     name_of(tensor.dtype));
-  const TensorArg &in = inputs[0], &out = outputs[0];
-  const int reduced = std::popcount(axes_);
-  if (axes_ >> in.rank != 0 || (out.rank != in.rank && out.rank != in.rank - reduced))
-    return fail(ErrorCode::shape_mismatch, "reduce: input of rank {}, output of rank {}, axes {:#x}", in.rank, out.rank,
-                axes_);
-  const TensorArg kept = keep_dims(out, in, axes_);
-  for (int d = 0; d < in.rank; ++d)
-    if (kept.dims[d] != (axes_ >> d & 1 ? 1 : in.dims[d]) ||
-        (kept.dims[d] > 1 && kept.strides[d] == 0 && kept.volume() > 0))
-      return fail(ErrorCode::shape_mismatch, "reduce: the output's dimensions do not fit the input's and the axes");
+  LATHE_TRY(check_dims(inputs[0], outputs[0], axes_));
   for (const TensorArg& operand : inputs.subspan(1))
-    if (!broadcasts_to(operand, out))
+    if (!broadcasts_to(operand, outputs[0]))
       return fail(ErrorCode::shape_mismatch, "reduce: an operand of the epilogue does not broadcast to the output");
   return {};
 }
