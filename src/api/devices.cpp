@@ -10,7 +10,7 @@
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/non_max_suppression/counted_tactic.h"
+#include "kernels/cpu/counted_tactic.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "kernels/cuda/cuda_tactics.h"

@@ -356,6 +356,44 @@ TEST(Build, ConstantsThatHoldNothing) {
         {{2}});
 }
 
+// What moves elements by indices, seeks the best ones or makes sequences runs by kernels when sizes are open.
+TEST(Build, IndexOpsOfOpenSizesHaveKernels) {
+  const std::string text = R"(graph "g" {
+    symbol n in [1, 64]
+    input %x: f32[n, 8]
+    %zero = constant{value=i64[]{0}}()
+    %one = constant{value=i64[]{1}}()
+    %k = constant{value=i64[1]{3}}()
+    %eight = constant{value=i64[]{8}}()
+    %values = constant{value=f32[2]{0, 1}}()
+    %tuples = constant{value=i64[2, 1]{0, -1}}()
+    %columns = constant{value=i64[1, 2]{5, -1}}()
+    %sums = cumulative(%x, %one)
+    %lower = trilu{upper=false}(%sums, %zero)
+    %best, %places = topk(%lower, %k)
+    %largest = arg_reduce{axis=1, keepdims=false}(%x)
+    %hot = one_hot(%largest, %eight, %values)
+    %rows = gather_nd(%hot, %tuples)
+    %written = scatter_nd{reduction=add}(%x, %tuples, %rows)
+    %pair = constant{value=f32[1, 2]{4, 5}}()
+    %all = scatter_elements{axis=1}(%written, %columns, %pair)
+    %where = nonzero(%all)
+    %shape = shape{end=1}(%x)
+    %flat = constant{value=i64[0]{}}()
+    %length = reshape(%shape, %flat)
+    %numbers = range(%zero, %length, %one)
+    output %best
+    output %places
+    output %all
+    output %where
+    output %numbers
+  })";
+  BuildReport report;
+  build_engine(text, native_options(), 2, &report);
+  for (const RegionReport& region : report.regions) EXPECT_NE(region.kind, "eval") << region.name;
+  for (const int64_t n : {1, 5, 40}) check(text, {{n, 8}});
+}
+
 TEST(Build, ShapesComputedFromValues) {
   const std::string text = R"(graph "g" {
     input %x: f32[3, 4]

@@ -10,7 +10,7 @@
 #include "build/build.h"
 #include "ir/interpret.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/non_max_suppression/counted_tactic.h"
+#include "kernels/cpu/counted_tactic.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "plan/writer.h"

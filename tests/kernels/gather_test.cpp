@@ -6,19 +6,8 @@
 namespace lathe::cpu {
 namespace {
 
-Dims random_dims(int64_t rank, std::mt19937& random) {
-  Dims dims;
-  for (; rank > 0; --rank) dims.push_back(pick_between(random, 1, 5));
-  return dims;
-}
-
 Tensor random_indices(DType type, const Dims& dims, int64_t extent, std::mt19937& random) {
-  Tensor tensor = *Tensor::allocate(type, dims);
-  std::vector<int64_t> values(static_cast<size_t>(tensor.volume()));
-  const int64_t low = class_of(type) == DTypeClass::signed_int ? -extent : 0;
-  for (int64_t& value : values) value = pick_between(random, low, extent - 1);
-  from_ints(values, tensor);
-  return tensor;
+  return random_integers(type, dims, -extent, extent - 1, random);
 }
 
 constexpr DType kIndexTypes[] = {DType::i8, DType::i16, DType::i32, DType::i64,
@@ -29,11 +18,11 @@ TEST(Gather, IsTheEvaluation) {
   for (int repeat = 0; repeat < 40; ++repeat)
     for (const DType type : kAllTypes) {
       const int64_t rank = pick_between(random, 1, 4);
-      const Dims dims = random_dims(rank, random);
+      const Dims dims = random_dims(rank, 1, 5, random);
       GatherAttrs attrs;
       attrs.axis = pick_between(random, 0, rank - 1);
       const Tensor indices =
-          random_indices(kIndexTypes[pick_between(random, 0, 7)], random_dims(pick_between(random, 0, 3), random),
+          random_indices(kIndexTypes[pick_between(random, 0, 7)], random_dims(pick_between(random, 0, 3), 1, 5, random),
                          dims[static_cast<size_t>(attrs.axis)], random);
       compare_with_evaluation("gather", {0, attrs.axis}, attrs, {random_tensor(type, dims, random), indices}, random);
     }
@@ -44,7 +33,7 @@ TEST(Gather, OfElementsIsTheEvaluation) {
   for (int repeat = 0; repeat < 40; ++repeat)
     for (const DType type : kAllTypes) {
       const int64_t rank = pick_between(random, 1, 4);
-      const Dims dims = random_dims(rank, random);
+      const Dims dims = random_dims(rank, 1, 5, random);
       GatherElementsAttrs attrs;
       attrs.axis = pick_between(random, 0, rank - 1);
       Dims picked = dims;
@@ -54,6 +43,42 @@ TEST(Gather, OfElementsIsTheEvaluation) {
                                             dims[static_cast<size_t>(attrs.axis)], random);
       compare_with_evaluation("gather", {1, attrs.axis}, attrs, {random_tensor(type, dims, random), indices}, random);
     }
+}
+
+// Tuples of 0 to all of data's dimensions, after some that data and indices share; rows longer than a block.
+TEST(Gather, OfTuplesIsTheEvaluation) {
+  std::mt19937 random(65);
+  for (int repeat = 0; repeat < 40; ++repeat)
+    for (const DType type : kAllTypes) {
+      const int64_t rank = pick_between(random, 1, 4), batch = pick_between(random, 0, rank - 1);
+      const int64_t depth = pick_between(random, 0, rank - batch);
+      const Dims dims = random_dims(rank, 1, 5, random);
+      Dims shape(dims.begin(), dims.begin() + batch);
+      for (int64_t d = pick_between(random, 0, 2); d > 0; --d) shape.push_back(pick_between(random, 1, 7));
+      if (repeat == 0) shape.push_back(300);
+      shape.push_back(depth);
+      const DType index_type = kIndexTypes[pick_between(random, 0, 7)];
+      Tensor indices = *Tensor::allocate(index_type, shape);
+      std::vector<int64_t> values(static_cast<size_t>(indices.volume()));
+      for (size_t i = 0; i < values.size(); ++i) {
+        const int64_t extent = dims[static_cast<size_t>(batch) + i % static_cast<size_t>(depth)];
+        values[i] = pick_between(random, class_of(index_type) == DTypeClass::signed_int ? -extent : 0, extent - 1);
+      }
+      from_ints(values, indices);
+      GatherNdAttrs attrs;
+      attrs.batch_dims = batch;
+      compare_with_evaluation("gather", {2, batch}, attrs, {random_tensor(type, dims, random), indices}, random);
+    }
+}
+
+TEST(Gather, ErrorsAreThoseOfTheEvaluation) {
+  std::mt19937 random(66);
+  const Tensor data = random_tensor(DType::f32, {3, 4}, random);
+  const Tensor tuples = Tensor::of<int64_t>({2, 2}, {1, 2, 0, 4}), single = Tensor::of<int64_t>({1, 1}, {-4});
+  EXPECT_EQ(error_of_run("gather", {2, 0}, {data, tuples}, random_tensor(DType::f32, {2}, random), random),
+            error_of_evaluation(GatherNdAttrs(), {data, tuples}));
+  EXPECT_EQ(error_of_run("gather", {1, 0}, {data, single}, random_tensor(DType::f32, {1, 1}, random), random),
+            error_of_evaluation(GatherElementsAttrs(), {data, single}));
 }
 
 TEST(Gather, IndicesOutsideAreAnError) {
@@ -73,7 +98,7 @@ TEST(Gather, IndicesOutsideAreAnError) {
 
 TEST(Gather, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("gather");
-  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {2, 0}, {0}, {0, -1}, {0, kMaxRank}})
+  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {3, 0}, {0}, {0, -1}, {0, kMaxRank}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(64);
   const auto checks = [&](const std::vector<int64_t>& params, const Dims& data, DType index, const Dims& indices,
@@ -89,6 +114,12 @@ TEST(Gather, RefusesWhatItCannotRun) {
   EXPECT_FALSE(checks({0, 1}, {2, 3}, DType::i32, {4}, {2, 4, 1}));
   EXPECT_TRUE(checks({1, 1}, {2, 3}, DType::i32, {2, 5}, {2, 5}));
   EXPECT_FALSE(checks({1, 1}, {2, 3}, DType::i32, {3, 5}, {3, 5}));
+  EXPECT_TRUE(checks({2, 0}, {2, 3}, DType::i32, {5, 1}, {5, 3}));
+  EXPECT_TRUE(checks({2, 1}, {2, 3}, DType::i32, {2, 5, 1}, {2, 5}));
+  EXPECT_FALSE(checks({2, 0}, {2, 3}, DType::i32, {5, 3}, {5}));
+  EXPECT_FALSE(checks({2, 1}, {2, 3}, DType::i32, {3, 5, 1}, {3, 5}));
+  EXPECT_FALSE(checks({2, 0}, {2, 3}, DType::i32, {5, 1}, {5, 2}));
+  EXPECT_FALSE(checks({2, 0}, {2, 3}, DType::i32, {}, {2, 3}));
 }
 
 }  // namespace

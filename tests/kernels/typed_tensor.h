@@ -130,20 +130,71 @@ inline void expect_close(const Tensor& got, const Tensor& expected, const std::s
   }
 }
 
+// How a kernel's operands differ from its op's.
+struct KernelOperands {
+  size_t results = 1;
+  std::vector<size_t> read;  // the op's inputs that the kernel reads; empty = all
+};
+
 // Runs the kernel on strided copies of the inputs and compares with the op's plain evaluation.
 inline void compare_with_evaluation(const char* kernel, const std::vector<int64_t>& params,
                                     const Attributes& attributes, const std::vector<Tensor>& inputs,
-                                    std::mt19937& random) {
+                                    std::mt19937& random, KernelOperands operands = {}) {
   const std::string what = to_text(attributes);
-  const Result<std::vector<Tensor>> expected = run_op(attributes, inputs, 1);
+  const Result<std::vector<Tensor>> expected = run_op(attributes, inputs, operands.results);
   ASSERT_TRUE(expected) << what << ": " << expected.error().message;
+  if (operands.read.empty())
+    for (size_t i = 0; i < inputs.size(); ++i) operands.read.push_back(i);
+  std::vector<StridedTensor> strided, results;
+  std::vector<TensorArg> args, outputs;
+  strided.reserve(inputs.size());
+  results.reserve(operands.results);
+  for (const size_t i : operands.read) args.push_back(strided.emplace_back(inputs[i], random).arg());
+  for (const Tensor& result : *expected)
+    outputs.push_back(results.emplace_back(*Tensor::allocate(result.dtype(), result.dims()), random).arg());
+  run_kernel(*make_kernel(kernel, params), args, outputs, pick_between(random, 0, 1) ? 1 : 3);
+  for (size_t i = 0; i < results.size() && !::testing::Test::HasFatalFailure(); ++i)
+    expect_same(results[i].read_back(), (*expected)[i], what);
+}
+
+// The message of the error that the op's plain evaluation gives.
+inline std::string error_of_evaluation(const Attributes& attributes, const std::vector<Tensor>& inputs) {
+  const Result<std::vector<Tensor>> result = run_op(attributes, inputs, 1);
+  EXPECT_FALSE(result) << to_text(attributes);
+  return result ? "none" : result.error().message;
+}
+
+// The message of the error that the kernel's run gives on strided copies of the inputs; empty when it gives none.
+inline std::string error_of_run(const char* kernel, const std::vector<int64_t>& params,
+                                const std::vector<Tensor>& inputs, const Tensor& output, std::mt19937& random) {
   std::vector<StridedTensor> strided;
   std::vector<TensorArg> args;
   strided.reserve(inputs.size());
   for (const Tensor& input : inputs) args.push_back(strided.emplace_back(input, random).arg());
-  StridedTensor output(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
-  run_kernel(*make_kernel(kernel, params), args, {output.arg()}, pick_between(random, 0, 1) ? 1 : 3);
-  if (!::testing::Test::HasFatalFailure()) expect_same(output.read_back(), (*expected)[0], what);
+  StridedTensor result(output, random);
+  const auto made = make_kernel(kernel, params);
+  const std::vector<TensorArg> outputs{result.arg()};
+  const Result<> fits = made->check(args, outputs);
+  EXPECT_TRUE(fits) << fits.error().message;
+  TestWorkspace workspace(made->workspace_bytes(args, outputs, 1));
+  const Result<> run = made->try_run({args, outputs, workspace.get(), test_pool(1)});
+  return run ? "" : run.error().message;
+}
+
+// Integers in [low, high], in a type that holds them.
+inline Tensor random_integers(DType type, const Dims& dims, int64_t low, int64_t high, std::mt19937& random) {
+  Tensor tensor = *Tensor::allocate(type, dims);
+  std::vector<int64_t> values(static_cast<size_t>(tensor.volume()));
+  for (int64_t& value : values)
+    value = pick_between(random, class_of(type) == DTypeClass::unsigned_int ? std::max<int64_t>(low, 0) : low, high);
+  from_ints(values, tensor);
+  return tensor;
+}
+
+inline Dims random_dims(int64_t rank, int64_t low, int64_t high, std::mt19937& random) {
+  Dims dims;
+  for (; rank > 0; --rank) dims.push_back(pick_between(random, low, high));
+  return dims;
 }
 
 }  // namespace lathe::cpu

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `gather`: elements of a tensor that indices name, as ONNX's Gather and GatherElements.
+// Kernel `gather`: elements of a tensor that indices name, as ONNX's Gather, GatherElements and GatherND.
 //   program  none
 //   params   {mode, axis}: 0 = gather: output[outer..., i..., inner...] = data[outer..., indices[i...], inner...],
 //   where
 //            the outer dimensions are those before the axis; 1 = elements: output[i...] = data[i...] with the axis's
-//            index replaced by indices[i...]
+//            index replaced by indices[i...]; 2 = tuples, the last dimension of the indices: output[b..., i..., run...]
+//            = data[b..., indices[b..., i..., :]..., run...] of `axis` batch dimensions
 //   inputs   0: data of any type; 1: indices of any integer type; both of any strides. Negative indices count from the
 //            end; others that lie outside are an error of the run.
 //   outputs  0: of data's type, any strides
@@ -14,6 +15,10 @@
 
 namespace lathe::cpu {
 
-enum class GatherMode : int64_t { gather = 0, elements = 1 };
+enum class GatherMode : int64_t { gather = 0, elements = 1, tuples = 2 };
+
+// output[outer..., i, inner...] = data[outer..., indices[i], inner...] of indices that all lie inside.
+void gather_along_axis(const TensorArg& data, const TensorArg& indices, const TensorArg& output, int axis,
+                       ThreadPool& pool);
 
 }  // namespace lathe::cpu

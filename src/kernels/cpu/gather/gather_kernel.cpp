@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gather/gather.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <optional>
+#include <mutex>
 
+#include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/loop_nest.h"
 
 namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kMinTaskBytes = 32 << 10;  // about 5 us
-
-// Data and indices as the walk over the output reads them: of its dims, and without a stride where it does not read
-// them along a dimension. Data is read along the axis by the index alone.
-struct Views {
-  TensorArg data, indices;
-  int64_t extent, stride;  // of the axis
-};
+constexpr std::string_view kNames[] = {"gather", "gather_elements", "gather_nd"};
 
 class GatherKernel final : public Kernel {
  public:
@@ -29,177 +21,144 @@ class GatherKernel final : public Kernel {
   Result<> try_run(const Launch& launch) const override;
 
  private:
-  Views views(std::span<const TensorArg> inputs, const TensorArg& output) const;
+  std::string_view name() const { return kNames[static_cast<size_t>(mode_)]; }
+  bool fits(const TensorArg& data, const TensorArg& indices, const TensorArg& output) const;
+  IndexWalk walk(const Launch& launch) const;
 
   const GatherMode mode_;
   const int axis_;
 };
 
+bool GatherKernel::fits(const TensorArg& data, const TensorArg& indices, const TensorArg& output) const {
+  if (mode_ == GatherMode::elements) {
+    bool same = axis_ < data.rank && data.rank == output.rank && indices.rank == output.rank;
+    for (int d = 0; same && d < output.rank; ++d)
+      same = indices.dims[d] == output.dims[d] && (d == axis_ || output.dims[d] <= data.dims[d]);
+    return same;
+  }
+  // What the output has of the indices, and where data goes on behind it.
+  const bool tuples = mode_ == GatherMode::tuples;
+  if (tuples ? indices.rank < 1 || axis_ >= indices.rank : axis_ >= data.rank) return false;
+  const int last = tuples ? indices.rank - 1 : axis_ + indices.rank;
+  const int64_t next = tuples ? axis_ + indices.dims[indices.rank - 1] : axis_ + 1;
+  if (next > data.rank || output.rank != last + data.rank - next) return false;
+  for (int d = 0; d < output.rank; ++d) {
+    const int64_t index = tuples ? d : d - axis_;
+    if (d < axis_ && output.dims[d] != data.dims[d]) return false;
+    if (d < last && index >= 0 && output.dims[d] != indices.dims[index]) return false;
+    if (d >= last && output.dims[d] != data.dims[next + d - last]) return false;
+  }
+  return true;
+}
+
 Result<> GatherKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
   if (inputs.size() != 2 || outputs.size() != 1)
-    return fail(ErrorCode::invalid_argument, "gather: {} inputs and {} outputs given, 2 and 1 expected", inputs.size(),
-                outputs.size());
+    return fail(ErrorCode::invalid_argument, "{}: {} inputs and {} outputs given, 2 and 1 expected", name(),
+                inputs.size(), outputs.size());
   const TensorArg &data = inputs[0], &indices = inputs[1], &output = outputs[0];
   if (!is_integer(indices.dtype) || data.dtype != output.dtype)
-    return fail(ErrorCode::type_mismatch, "gather: {} of {} by {}", name_of(output.dtype), name_of(data.dtype),
+    return fail(ErrorCode::type_mismatch, "{}: {} of {} by {}", name(), name_of(output.dtype), name_of(data.dtype),
                 name_of(indices.dtype));
-  bool fits = axis_ < data.rank;
-  if (fits && mode_ == GatherMode::elements) {
-    fits = data.rank == output.rank && indices.rank == output.rank;
-    for (int d = 0; fits && d < output.rank; ++d)
-      fits = indices.dims[d] == output.dims[d] && (d == axis_ || output.dims[d] <= data.dims[d]);
-  } else if (fits) {
-    fits = output.rank == data.rank - 1 + indices.rank;
-    for (int d = 0; fits && d < output.rank; ++d)
-      fits = output.dims[d] == (d < axis_                  ? data.dims[d]
-                                : d < axis_ + indices.rank ? indices.dims[d - axis_]
-                                                           : data.dims[d - indices.rank + 1]);
-  }
-  if (!fits) return fail(ErrorCode::shape_mismatch, "gather: data, indices and output do not fit along axis {}", axis_);
+  if (!fits(data, indices, output))
+    return fail(ErrorCode::shape_mismatch, "{}: data, indices and output do not fit along axis {}", name(), axis_);
   return {};
 }
 
-Views GatherKernel::views(std::span<const TensorArg> inputs, const TensorArg& output) const {
-  const TensorArg &data = inputs[0], &indices = inputs[1];
-  Views views{data, indices, data.dims[axis_], data.strides[axis_]};
-  for (TensorArg* view : {&views.data, &views.indices}) {
-    view->rank = output.rank;
-    std::copy_n(output.dims, output.rank, view->dims);
+IndexWalk GatherKernel::walk(const Launch& launch) const {
+  const TensorArg &data = launch.inputs[0], &indices = launch.inputs[1], &output = launch.outputs[0];
+  switch (mode_) {
+    case GatherMode::gather:
+      return IndexWalk::along_axis(data, indices, output, axis_);
+    case GatherMode::elements:
+      return IndexWalk::of_elements(data, indices, output, axis_);
+    case GatherMode::tuples:
+      break;
   }
-  for (int d = 0; d < output.rank; ++d) {
-    if (mode_ == GatherMode::elements) {
-      views.data.strides[d] = d == axis_ ? 0 : data.strides[d];
-      continue;
+  return IndexWalk::of_tuples(data, indices, output, axis_);
+}
+
+// Copies the run of each tuple of a block.
+template <class T>
+void copy_runs(const IndexWalk& walk, const T* from, T* to, int64_t at, int64_t step, const int64_t* offsets,
+               int64_t count) {
+  const int64_t run = walk.run_volume();
+  if (walk.has_dense_runs()) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) prefetch_run(from + offsets[i + kAhead], static_cast<size_t>(run) * sizeof(T));
+      std::memcpy(to + at + i * step, from + offsets[i], static_cast<size_t>(run) * sizeof(T));
     }
-    const bool by_index = d >= axis_ && d < axis_ + indices.rank;
-    views.indices.strides[d] = by_index ? indices.strides[d - axis_] : 0;
-    views.data.strides[d] = by_index ? 0 : data.strides[d < axis_ ? d : d - indices.rank + 1];
+    return;
   }
-  return views;
+  for (int64_t i = 0; i < count; ++i)
+    walk.for_each_row(at + i * step, offsets[i],
+                      [&](int64_t element, int64_t element_step, int64_t place, int64_t place_step, int64_t length) {
+                        for (int64_t j = 0; j < length; ++j)
+                          to[element + j * element_step] = from[place + j * place_step];
+                      });
 }
-
-int64_t index_at(const TensorArg& indices, int64_t offset) {
-  switch (indices.dtype) {
-    case DType::i64:
-    case DType::u64:
-      return indices.as<int64_t>()[offset];
-    case DType::i32:
-      return indices.as<int32_t>()[offset];
-    case DType::u32:
-      return indices.as<uint32_t>()[offset];
-    case DType::i16:
-      return indices.as<int16_t>()[offset];
-    case DType::u16:
-      return indices.as<uint16_t>()[offset];
-    case DType::i8:
-      return indices.as<int8_t>()[offset];
-    default:
-      return indices.as<uint8_t>()[offset];
-  }
-}
-
-// One row of the walk: the index changes with each element, or is one for all of them.
-struct Row {
-  int64_t count;
-  int64_t output, data, indices;  // offsets
-  int64_t output_stride, data_stride, index_stride;
-};
 
 template <class T>
-class Gather {
- public:
-  Gather(const Views& views, const TensorArg& output) : views_(views), from_(views.data.as<T>()), to_(output.as<T>()) {}
-
-  // The first index that lies outside, if any.
-  std::optional<int64_t> run(const Row& row) const {
-    if (row.index_stride == 0) {
-      int64_t index = index_at(views_.indices, row.indices);
-      if (!wrap(index)) return index;
-      copy(row, from_ + row.data + index * views_.stride);
-      return std::nullopt;
-    }
-    for (int64_t i = 0; i < row.count; ++i) {
-      int64_t index = index_at(views_.indices, row.indices + i * row.index_stride);
-      if (!wrap(index)) return index;
-      to_[row.output + i * row.output_stride] = from_[row.data + i * row.data_stride + index * views_.stride];
-    }
-    return std::nullopt;
-  }
-
- private:
-  bool wrap(int64_t& index) const {
-    const int64_t wrapped = index < 0 ? index + views_.extent : index;
-    if (wrapped < 0 || wrapped >= views_.extent) return false;
-    index = wrapped;
-    return true;
-  }
-  void copy(const Row& row, const T* from) const {
-    T* to = to_ + row.output;
-    if (row.data_stride == 1 && row.output_stride == 1)
-      std::memcpy(to, from, static_cast<size_t>(row.count) * sizeof(T));
-    else
-      for (int64_t i = 0; i < row.count; ++i) to[i * row.output_stride] = from[i * row.data_stride];
-  }
-
-  const Views& views_;
-  const T* from_;
-  T* to_;
-};
+std::optional<IndexWalk::Outside> gather_part(const T* from, T* to, const IndexWalk& walk, int64_t begin, int64_t end) {
+  static const auto take_elements = LATHE_ISA_SELECT(take_elements);
+  if (walk.has_single_indices())
+    return walk.for_each_index_row(begin, end,
+                                   [&](const IndexRow& row, int64_t at, int64_t step, int64_t base, int64_t along) {
+                                     return take_elements(row, sizeof(T), from + base, along, to + at, step);
+                                   });
+  if (walk.run_volume() == 1)
+    return walk.for_each_block(begin, end, [&](int64_t at, int64_t step, const int64_t* offsets, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) to[at + i * step] = from[offsets[i]];
+    });
+  return walk.for_each_block(begin, end, [&](int64_t at, int64_t step, const int64_t* offsets, int64_t count) {
+    copy_runs(walk, from, to, at, step, offsets, count);
+  });
+}
 
 // An index that lies outside, if any.
 template <class T>
-std::optional<int64_t> gather_all(const Launch& launch, const Views& views) {
-  const TensorArg inputs[] = {views.data, views.indices};
-  const LoopNest nest = make_loop_nest(launch.outputs, inputs);
-  const int inner = nest.rank - 1;
-  int64_t rows = 1;
-  for (int d = 0; d < inner; ++d) rows *= nest.dims[d];
-  const Gather<T> gather(views, launch.outputs[0]);
-  std::atomic<bool> fails = false;
-  std::atomic<int64_t> outside = 0;
-  const int64_t row_bytes = nest.dims[inner] * static_cast<int64_t>(sizeof(T));
-  launch.pool.parallel_for(rows, kMinTaskBytes / row_bytes + 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t offsets[3];
-      nest.offsets(inner, i, offsets);
-      const std::optional<int64_t> found =
-          gather.run({nest.dims[inner], offsets[0], offsets[1], offsets[2], nest.strides[0][inner],
-                      nest.strides[1][inner], nest.strides[2][inner]});
-      if (!found) continue;
-      outside = *found;
-      fails = true;
+std::optional<IndexWalk::Outside> gather_as(const T* from, T* to, const IndexWalk& walk, ThreadPool& pool) {
+  std::mutex mutex;
+  std::optional<IndexWalk::Outside> outside;
+  const int64_t grain = kMinTaskBytes / (walk.run_volume() * static_cast<int64_t>(sizeof(T))) + 1;
+  pool.parallel_for(walk.tuples(), grain, [&](int64_t begin, int64_t end, int) {
+    if (const auto found = gather_part<T>(from, to, walk, begin, end)) {
+      const std::lock_guard lock(mutex);
+      outside = found;
     }
   });
-  return fails ? std::optional(outside.load()) : std::nullopt;
+  return outside;
+}
+
+std::optional<IndexWalk::Outside> gather_all(const TensorArg& data, const TensorArg& output, const IndexWalk& walk,
+                                             ThreadPool& pool) {
+  switch (size_of(output.dtype)) {
+    case 1:
+      return gather_as(data.as<uint8_t>(), output.as<uint8_t>(), walk, pool);
+    case 2:
+      return gather_as(data.as<uint16_t>(), output.as<uint16_t>(), walk, pool);
+    case 4:
+      return gather_as(data.as<uint32_t>(), output.as<uint32_t>(), walk, pool);
+    default:
+      return gather_as(data.as<uint64_t>(), output.as<uint64_t>(), walk, pool);
+  }
 }
 
 Result<> GatherKernel::try_run(const Launch& launch) const {
-  const TensorArg& output = launch.outputs[0];
-  if (output.volume() == 0) return {};
-  const Views all = views(launch.inputs, output);
-  std::optional<int64_t> outside;
-  switch (size_of(output.dtype)) {
-    case 1:
-      outside = gather_all<uint8_t>(launch, all);
-      break;
-    case 2:
-      outside = gather_all<uint16_t>(launch, all);
-      break;
-    case 4:
-      outside = gather_all<uint32_t>(launch, all);
-      break;
-    default:
-      outside = gather_all<uint64_t>(launch, all);
-  }
-  if (!outside) return {};
-  return fail(ErrorCode::execution_failed, "gather: index {} is outside [-{}, {})", *outside, all.extent, all.extent);
+  if (launch.outputs[0].volume() == 0) return {};
+  const auto outside = gather_all(launch.inputs[0], launch.outputs[0], walk(launch), launch.pool);
+  return outside ? Result<>(fail_outside(name(), *outside)) : Result<>();
 }
 
 }  // namespace
 
+void gather_along_axis(const TensorArg& data, const TensorArg& indices, const TensorArg& output, int axis,
+                       ThreadPool& pool) {
+  if (output.volume() > 0) (void)gather_all(data, output, IndexWalk::along_axis(data, indices, output, axis), pool);
+}
+
 Result<std::unique_ptr<Kernel>> make_gather(const Record& record) {
   const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 2 || (p[0] != 0 && p[0] != 1) || p[1] < 0 || p[1] >= kMaxRank)
+  if (record.program || p.size() != 2 || p[0] < 0 || p[0] > 2 || p[1] < 0 || p[1] >= kMaxRank)
     return fail(ErrorCode::plan_malformed, "gather: the parameters of the record are not valid");
   return std::make_unique<GatherKernel>(static_cast<GatherMode>(p[0]), static_cast<int>(p[1]));
 }

@@ -11,7 +11,8 @@ class GatherTactic final : public Tactic {
   std::string_view name() const override { return "gather"; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::gather) && !problem.is(OpKind::gather_elements)) return "not a gather";
+    if (!problem.is(OpKind::gather) && !problem.is(OpKind::gather_elements) && !problem.is(OpKind::gather_nd))
+      return "not a gather";
     if (!problem.program.is_identity()) return "this kernel has no epilogue";
     return std::nullopt;
   }
@@ -19,12 +20,18 @@ class GatherTactic final : public Tactic {
   std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
-    const bool whole = problem.is(OpKind::gather);
-    const int64_t axis = whole ? problem.attrs<GatherAttrs>().axis : problem.attrs<GatherElementsAttrs>().axis;
+    const int64_t rank = problem.inputs[0].rank();
+    const auto params = [&](GatherMode mode, int64_t axis) {
+      return std::vector<int64_t>{static_cast<int64_t>(mode), axis < 0 ? axis + rank : axis};
+    };
     Emission emission;
     emission.kernel = "gather";
-    emission.params = {static_cast<int64_t>(whole ? GatherMode::gather : GatherMode::elements),
-                       axis < 0 ? axis + problem.inputs[0].rank() : axis};
+    if (problem.is(OpKind::gather))
+      emission.params = params(GatherMode::gather, problem.attrs<GatherAttrs>().axis);
+    else if (problem.is(OpKind::gather_elements))
+      emission.params = params(GatherMode::elements, problem.attrs<GatherElementsAttrs>().axis);
+    else
+      emission.params = params(GatherMode::tuples, problem.attrs<GatherNdAttrs>().batch_dims);
     emission.inputs = {{StepInput::input, 0}, {StepInput::input, 1}};
     return emission;
   }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/counted_tactic.h"
+
+namespace lathe::cpu {
+namespace {
+
+class SuppressTactic final : public CountedTactic {
+ public:
+  std::string_view name() const override { return "non_max_suppression"; }
+
+  bool takes(const Problem& problem) const override {
+    if (!problem.is(OpKind::non_max_suppression)) return false;
+    const auto is = [&](size_t i, DType type, DType other) {
+      if (i >= problem.inputs.size() || problem.inputs[i].omitted) return true;
+      return problem.inputs[i].dtype == type || problem.inputs[i].dtype == other;
+    };
+    for (const size_t i : {0, 1, 3, 4})
+      if (!is(i, DType::f32, DType::f32)) return false;
+    return is(2, DType::i64, DType::i32);
+  }
+
+  Result<CountedEmission> emit(const Problem& problem) const override {
+    const Shape& scores = problem.inputs[1].dims;
+    const bool limited = problem.inputs.size() > 2 && !problem.inputs[2].omitted;
+    const Tensor* most = limited ? problem.inputs[2].constant : nullptr;
+    Expr length = limited ? scores[2] : Expr(0);
+    if (most) length = min(length, std::max<int64_t>(most->at(0), 0));
+    const Expr slots = scores[0] * scores[1];
+    CountedEmission counted;
+    counted.count = slots * length + slots;
+    counted.found = {counted.count + 1};
+    const int64_t center = problem.attrs<NonMaxSuppressionAttrs>().center_point_box ? 1 : 0;
+    counted.find.params = {0, center};
+    counted.write.params = {1, center};
+    for (size_t i = 0; i < 5; ++i) counted.find.inputs.push_back({StepInput::input, i});
+    counted.write.inputs = {{StepInput::input, 1}};
+    return counted;
+  }
+};
+
+class NonzeroTactic final : public CountedTactic {
+ public:
+  std::string_view name() const override { return "nonzero"; }
+  bool takes(const Problem& problem) const override { return problem.is(OpKind::nonzero); }
+
+  Result<CountedEmission> emit(const Problem& problem) const override {
+    CountedEmission counted;
+    counted.count = volume(problem.inputs[0].dims);
+    counted.found = {counted.count + 1};
+    counted.output_dim = 1;
+    counted.find.params = {0};
+    counted.write.params = {1};
+    counted.find.inputs = counted.write.inputs = {{StepInput::input, 0}};
+    return counted;
+  }
+};
+
+class CompressTactic final : public CountedTactic {
+ public:
+  std::string_view name() const override { return "compress"; }
+
+  // Of a flat tensor, positions are offsets.
+  bool takes(const Problem& problem) const override {
+    if (!problem.is(OpKind::compress)) return false;
+    const Operand& x = problem.inputs[0];
+    return !problem.attrs<CompressAttrs>().flat || is_dense(x.dims, x.strides, Layout::linear);
+  }
+
+  Result<CountedEmission> emit(const Problem& problem) const override {
+    const auto& attrs = problem.attrs<CompressAttrs>();
+    const int64_t axis = attrs.flat ? -1 : attrs.axis < 0 ? attrs.axis + problem.inputs[0].rank() : attrs.axis;
+    CountedEmission counted;
+    counted.count = problem.inputs[1].dims[0];
+    counted.found = {counted.count + 1};
+    counted.output_dim = static_cast<size_t>(std::max<int64_t>(axis, 0));
+    counted.find.params = {0, axis};
+    counted.write.params = {1, axis};
+    counted.find.inputs = {{StepInput::input, 0}, {StepInput::input, 1}};
+    counted.write.inputs = {{StepInput::input, 0}};
+    return counted;
+  }
+};
+
+}  // namespace
+
+const CountedTacticList& counted_tactics() {
+  static const SuppressTactic suppress;
+  static const NonzeroTactic nonzero;
+  static const CompressTactic compress;
+  static const CountedTacticList list = {&suppress, &nonzero, &compress};
+  return list;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of a table that indices name: the walk that the kernels gather and scatter share.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "base/result.h"
+#include "kernels/cpu/index_offsets.h"
+#include "kernels/cpu/loop_nest.h"
+
+namespace lathe::cpu {
+
+// Each tuple of indices names a sub-tensor of the table, the run, that belongs to one of `elements`: what is gathered
+// or scattered.
+class IndexWalk {
+ public:
+  // output[outer..., i..., inner...] = table[outer..., indices[i...], inner...]
+  static IndexWalk along_axis(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int axis);
+  // elements[i...] = table[i... with the axis's index replaced by indices[i...]]
+  static IndexWalk of_elements(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int axis);
+  // elements[b..., i..., run...] = table[b..., indices[b..., i..., :]..., run...] of so many batch dimensions; tuples
+  // are met in row-major order.
+  static IndexWalk of_tuples(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int batch);
+
+  // An index that lies outside its axis.
+  struct Outside {
+    int64_t index, extent;
+    int axis;
+  };
+
+  int64_t tuples() const { return volume(tuples_); }
+  int64_t run_volume() const { return volume(run_); }
+
+  // The loop that parts of the work may divide, for no two of its turns name the same element: of the tuples (which
+  // of_elements() makes), or of the run; -1 where there is none.
+  int loop_of_tuples() const { return longest(tuples_, kTable); }
+  int loop_of_run() const { return longest(run_, kRunTable); }
+  int64_t tuples_along(int loop) const { return tuples_.dims[loop]; }
+  int64_t run_along(int loop) const { return run_.dims[loop]; }
+  IndexWalk part_of_tuples(int loop, int64_t begin, int64_t end) const;
+  IndexWalk part_of_run(int loop, int64_t begin, int64_t end) const;
+
+  // Calls body(offset in elements, its step, offsets in the table, count) for the tuples [begin, end), until an index
+  // lies outside.
+  template <class F>
+  std::optional<Outside> for_each_block(int64_t begin, int64_t end, F&& body) const {
+    int64_t table[kBlock];
+    while (begin < end) {
+      Block block = block_at(begin, end);
+      if (const auto outside = name(block, table)) return outside;
+      body(block.elements, block.step, static_cast<const int64_t*>(table), block.count);
+      begin += block.count;
+    }
+    return std::nullopt;
+  }
+
+  // The same of tuples of one index: body(indices, offset in elements, its step, offset in the table, its step) says
+  // whether all of a row lie inside.
+  bool has_single_indices() const { return depth_ == 1 && run_volume() == 1; }
+  template <class F>
+  std::optional<Outside> for_each_index_row(int64_t begin, int64_t end, F&& body) const {
+    while (begin < end) {
+      const Block block = block_at(begin, end);
+      const IndexRow row = row_of(block, 0);
+      if (!body(row, block.elements, block.step, block.table, tuples_.strides[kTable][tuples_.rank - 1]))
+        return outside_of(row, 0);
+      begin += block.count;
+    }
+    return std::nullopt;
+  }
+
+  // Whether each run is contiguous in both.
+  bool has_dense_runs() const { return run_.rank == 1 && run_.strides[0][0] == 1 && run_.strides[kRunTable][0] == 1; }
+  // Calls body(offset in elements, its step, offset in the table, its step, count) for the rows of one run.
+  template <class F>
+  void for_each_row(int64_t elements, int64_t table, F&& body) const {
+    const int inner = run_.rank - 1;
+    int64_t rows = 1;
+    for (int d = 0; d < inner; ++d) rows *= run_.dims[d];
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t offsets[2];
+      run_.offsets(inner, row, offsets);
+      body(elements + offsets[0], run_.strides[0][inner], table + offsets[1], run_.strides[kRunTable][inner],
+           run_.dims[inner]);
+    }
+  }
+
+ private:
+  static constexpr int64_t kBlock = 256;
+  static constexpr int kElements = 1, kIndices = 2, kTable = 3;  // operands of the tuples' loops; 0 is their order
+  static constexpr int kRunTable = 1;                            // of the run's; 0 is the elements
+  struct Component {
+    int64_t offset, extent, stride;  // where its index stands in a tuple; the axis
+    int axis;                        // -1: not said
+  };
+  struct Block {
+    int64_t elements, step, indices, table, count;
+  };
+
+  static int64_t volume(const LoopNest& nest);
+  static int longest(const LoopNest& nest, int operand);
+  Block block_at(int64_t begin, int64_t end) const;
+  IndexRow row_of(const Block& block, int component) const;
+  std::optional<Outside> name(const Block& block, int64_t* table) const;
+  Outside outside_of(const IndexRow& row, int component) const;
+
+  TensorArg indices_;
+  LoopNest tuples_, run_;
+  int64_t base_[4] = {};  // of the tuples' operands
+  int depth_ = 0;
+  Component components_[kMaxRank] = {};
+};
+
+// Runs lie anywhere: those some tuples ahead are asked for early.
+inline constexpr int64_t kAhead = 4;
+inline void prefetch_run(const void* run, size_t bytes) {
+  constexpr size_t kLine = 64, kMost = 4096;
+  const auto* first = static_cast<const char*>(run);
+  for (size_t i = 0; i < std::min(bytes, kMost); i += kLine) __builtin_prefetch(first + i);
+}
+
+// The error that the op's plain evaluation gives.
+tl::unexpected<Error> fail_outside(std::string_view op, const IndexWalk::Outside& outside);
+
+// One integer of a tensor, at an offset.
+int64_t integer_at(const TensorArg& tensor, int64_t offset);
+
+}  // namespace lathe::cpu

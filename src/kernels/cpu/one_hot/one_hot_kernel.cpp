@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel `one_hot`: the off value everywhere but where an index along the axis says on. Negative indices count from the
+// end; those that lie outside leave their row off.
+//   program  none
+//   params   {axis}: of the output
+//   inputs   0: indices of any type of numbers, floats are truncated, any strides; 1: {off, on}, of any type
+//   outputs  0: of the values' type, of the indices' dimensions with the axis added, any strides
+#include <cstring>
+
+#include "kernels/cpu/copy/copy.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/loop_nest.h"
+#include "kernels/cpu/without_axis.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr int64_t kMinTaskElements = 8 << 10;
+
+template <class T>
+int64_t truncated(T value) {
+  if constexpr (std::is_class_v<T>) {
+    return truncated(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    constexpr T kBeyond = T(0x1p63);
+    return value >= -kBeyond && value < kBeyond ? static_cast<int64_t>(value) : INT64_MIN;
+  } else {
+    return static_cast<int64_t>(value);
+  }
+}
+
+class OneHotKernel final : public Kernel {
+ public:
+  explicit OneHotKernel(int axis) : axis_(axis) {}
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  void run(const Launch& launch) const override;
+
+ private:
+  template <class Index, class T>
+  void set(const Launch& launch) const;
+
+  const int axis_;
+};
+
+Result<> OneHotKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() != 2 || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "one_hot: {} inputs and {} outputs given, 2 and 1 expected", inputs.size(),
+                outputs.size());
+  const TensorArg &indices = inputs[0], &values = inputs[1], &output = outputs[0];
+  if (indices.dtype == DType::boolean || values.dtype != output.dtype)
+    return fail(ErrorCode::type_mismatch, "one_hot: {} of {} by {}", name_of(output.dtype), name_of(values.dtype),
+                name_of(indices.dtype));
+  if (axis_ >= output.rank || values.rank != 1 || values.dims[0] != 2 ||
+      !same_dims(indices, without_axis(output, axis_)))
+    return fail(ErrorCode::shape_mismatch, "one_hot: indices, values and result do not fit along axis {}", axis_);
+  return {};
+}
+
+template <class Index, class T>
+void OneHotKernel::set(const Launch& launch) const {
+  const TensorArg &indices = launch.inputs[0], &values = launch.inputs[1], &output = launch.outputs[0];
+  const TensorArg to = without_axis(output, axis_);
+  const LoopNest nest = make_loop_nest({&to, 1}, {&indices, 1});
+  const int inner = nest.rank - 1;
+  const T on = values.as<T>()[values.strides[0]];
+  const int64_t depth = output.dims[axis_], along = output.strides[axis_];
+  const int64_t to_step = nest.strides[0][inner], step = nest.strides[1][inner];
+  launch.pool.parallel_for(indices.volume(), kMinTaskElements, [&](int64_t begin, int64_t end, int) {
+    while (begin < end) {
+      int64_t offsets[2];
+      nest.offsets(nest.rank, begin, offsets);
+      const int64_t count = std::min(end - begin, nest.dims[inner] - begin % nest.dims[inner]);
+      const Index* from = indices.as<Index>() + offsets[1];
+      T* target = output.as<T>() + offsets[0];
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t index = truncated(from[i * step]);
+        if (index < 0) index += depth;
+        if (index >= 0 && index < depth) target[i * to_step + index * along] = on;
+      }
+      begin += count;
+    }
+  });
+}
+
+void OneHotKernel::run(const Launch& launch) const {
+  const TensorArg& output = launch.outputs[0];
+  if (output.volume() == 0) return;
+  uint64_t off = 0;
+  std::memcpy(&off, launch.inputs[1].data, size_of(output.dtype));
+  fill_tensor(output, off, launch.pool);
+  dispatch(launch.inputs[0].dtype, [&](auto zero) {
+    using Index = decltype(zero);
+    if constexpr (!std::is_same_v<Index, bool>) switch (size_of(output.dtype)) {
+        case 1:
+          return set<Index, uint8_t>(launch);
+        case 2:
+          return set<Index, uint16_t>(launch);
+        case 4:
+          return set<Index, uint32_t>(launch);
+        default:
+          return set<Index, uint64_t>(launch);
+      }
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_one_hot(const Record& record) {
+  const std::span<const int64_t> p = record.params;
+  if (record.program || p.size() != 1 || p[0] < 0 || p[0] >= kMaxRank)
+    return fail(ErrorCode::plan_malformed, "one_hot: the parameters of the record are not valid");
+  return std::make_unique<OneHotKernel>(static_cast<int>(p[0]));
+}
+
+}  // namespace lathe::cpu
