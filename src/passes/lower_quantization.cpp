@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What no integer kernel took: constants are dequantised here and now, and where integers do not pay, quantising and
 // dequantising again is arithmetic on floats.
+#include <algorithm>
+#include <cmath>
+
 #include "ops/quantization.h"
 #include "passes/match.h"
 #include "passes/quantization.h"
@@ -20,6 +23,24 @@ Result<bool> fold_dequantized(Rewrite& r) {
   return r.finish(result);
 }
 
+// The nearest level to a bound, as arithmetic in f32 finds it.
+double level_of(double bound, double scale) {
+  return std::nearbyint(static_cast<float>(bound) / static_cast<float>(scale));
+}
+
+// What clips x before it is rounded to levels clips the levels as well, for rounding keeps the order: x without it.
+ir::Value* unclipped(ir::Value* x, std::optional<double> scale, IntegerRange& range) {
+  const ir::Node* clip = made_by(x, OpKind::activation);
+  if (!clip || !x->has_single_use() || !scale || !(*scale > 0)) return x;
+  const auto& attrs = clip->attrs<ActivationAttrs>();
+  const bool relu = attrs.op == ActivationOp::relu;
+  if (!relu && (attrs.op != ActivationOp::clip || !(attrs.alpha <= attrs.beta))) return x;
+  const double low = relu ? 0 : level_of(attrs.alpha, *scale), high = relu ? HUGE_VAL : level_of(attrs.beta, *scale);
+  if (low > range.high || high < range.low) return x;
+  range = {std::max(range.low, low), std::min(range.high, high)};
+  return clip->input(0);
+}
+
 // (clip(round(x / s), low - z, high - z)) * t for dequantize(quantize(x, s, z), t, z).
 Result<bool> round_in_floats(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
@@ -29,11 +50,14 @@ Result<bool> round_in_floats(Rewrite& r) {
   if (!same_contents(r.input(2), inner->input(2))) return false;
   const std::optional<double> zero = r.input(2) ? scalar_of(r.input(2)) : 0;
   if (!zero || !same_shape(r.output(), inner->input(0))) return false;
-  const IntegerRange range = *quantized_range(r.input(0)->dtype());
+  IntegerRange range = *quantized_range(r.input(0)->dtype());
+  range = {range.low - *zero, range.high - *zero};
+  ir::Value* x = unclipped(inner->input(0), scalar_of(inner->input(1)), range);
   r.absorb(inner);
-  LATHE_ASSIGN(ir::Value * result, r.elementwise(ElementwiseOp::div, inner->input(0), inner->input(1)));
+  if (x != inner->input(0)) r.absorb(inner->input(0)->producer());
+  LATHE_ASSIGN(ir::Value * result, r.elementwise(ElementwiseOp::div, x, inner->input(1)));
   LATHE_ASSIGN(result, r.unary(UnaryOp::round, result));
-  LATHE_ASSIGN(result, r.activation(ActivationOp::clip, result, range.low - *zero, range.high - *zero));
+  LATHE_ASSIGN(result, r.activation(ActivationOp::clip, result, range.low, range.high));
   LATHE_ASSIGN(result, r.elementwise(ElementwiseOp::mul, result, r.input(1)));
   return r.finish(result);
 }

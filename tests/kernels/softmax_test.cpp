@@ -44,6 +44,30 @@ TEST(Softmax, EveryAxisAndLayout) {
           }
 }
 
+// The epilogue is what the program makes of the plain result, to the bit.
+TEST(Softmax, EpilogueOnEveryAxisAndLayout) {
+  std::mt19937 random(5);
+  const Program program =
+      program_of("in=1; r1=constant 0.004; r2=div r0 r1; r3=round r2; r4=clip r3 0 255; r5=affine r4 0.004 -0; out r5");
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2, 3, 4, 5}, {2, 16, 1, 100}, {1, 0, 2, 2}})
+    for (int axis = 0; axis < 4; ++axis)
+      for (const bool same : {false, true}) {
+        TestTensor in(dims, {}, 3), out(dims, same ? std::vector<int>{} : std::vector<int>{3, 0, 1, 2}, 2);
+        TestTensor plain(dims, same ? std::vector<int>{} : std::vector<int>{3, 0, 1, 2}, 2);
+        in.fill(random, 3);
+        run_kernel(*make_kernel("softmax", {axis, 0}), {in.arg}, {plain.arg}, 1);
+        for (const int threads : {1, 3}) {
+          run_kernel(*make_kernel("softmax", {axis, 0}, &program), {in.arg}, {out.arg}, threads);
+          EXPECT_TRUE(out.gaps_untouched());
+          in.for_each([&](const std::vector<int64_t>& at, float&) {
+            const float nearest = std::nearbyint(plain.at(at) / 0.004f);
+            ASSERT_EQ(out.at(at), std::min(nearest, 255.0f) * 0.004f);
+          });
+        }
+      }
+}
+
 TEST(Softmax, InPlaceAndSpecialValues) {
   TestTensor x({2, 50});
   for (float& v : x.memory) v = 3;
@@ -60,6 +84,9 @@ TEST(Softmax, RefusesWhatItCannotRun) {
   for (const std::vector<int64_t>& params :
        std::vector<std::vector<int64_t>>{{}, {0}, {8, 0}, {-1, 0}, {0, 2}, {0, 0, 0}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
+  const Program sum = program_of("in=2; r2=add r0 r1; out r2");
+  const std::vector<int64_t> axis_and_log = {0, 0};
+  EXPECT_FALSE(factory(Record{axis_and_log, &sum}));
   TestTensor a({2, 3}), b({2, 4});
   EXPECT_FALSE(make_kernel("softmax", {1, 0})->check(std::vector{a.arg}, std::vector{b.arg}));
   EXPECT_FALSE(make_kernel("softmax", {2, 0})->check(std::vector{a.arg}, std::vector{a.arg}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `softmax`: e^x / sum of e^x along one axis, or the logarithm of that.
-//   program  none
+//   program  epilogue of the result, which reads nothing else
 //   params   {axis, log}: axis counts from 0; log is 0 or 1
 //   inputs   0: f32, any strides
 //   outputs  0: f32, of the same shape, any strides; may be the input itself

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
+#include "kernels/cpu/program_block.h"
 #include "kernels/cpu/softmax/softmax.h"
 
 namespace lathe::cpu {
@@ -13,10 +14,11 @@ constexpr int64_t kColumnPiece = 64;
 
 class SoftmaxKernel final : public Kernel {
  public:
-  SoftmaxKernel(int axis, bool log) : axis_(axis), log_(log) {}
+  SoftmaxKernel(int axis, bool log, const Program* program)
+      : axis_(axis), log_(log), epilogue_(program ? BlockProgram(*program) : BlockProgram()) {}
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
-    return row_bytes(inputs[0]) * static_cast<size_t>(threads);
+    return (row_bytes(inputs[0]) + scratch_bytes()) * static_cast<size_t>(threads);
   }
   void run(const Launch& launch) const override;
 
@@ -25,11 +27,20 @@ class SoftmaxKernel final : public Kernel {
   size_t row_bytes(const TensorArg& in) const {
     return (static_cast<size_t>(in.dims[axis_]) * sizeof(float) + 63) / 64 * 64;
   }
+  size_t scratch_bytes() const { return (epilogue_.scratch_bytes() + 63) / 64 * 64; }
+  // A thread's own row, and behind it the scratch of the epilogue.
+  float* row_of(const Launch& launch, int worker) const {
+    const size_t bytes = row_bytes(launch.inputs[0]) + scratch_bytes();
+    return reinterpret_cast<float*>(launch.workspace + bytes * static_cast<size_t>(worker));
+  }
+  void run_epilogue(const Launch& launch, int worker, float* data, int64_t row_stride, int64_t rows,
+                    int64_t columns) const;
   void run_columns(const Launch& launch, const LoopNest& nest) const;
   void run_rows(const Launch& launch, const LoopNest& nest) const;
 
   const int axis_;
   const bool log_;
+  const BlockProgram epilogue_;
 };
 
 Result<> SoftmaxKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
@@ -45,6 +56,16 @@ Result<> SoftmaxKernel::check(std::span<const TensorArg> inputs, std::span<const
   return {};
 }
 
+void SoftmaxKernel::run_epilogue(const Launch& launch, int worker, float* data, int64_t row_stride, int64_t rows,
+                                 int64_t columns) const {
+  static const auto run_block = LATHE_ISA_SELECT(run_program_block);
+  if (epilogue_.is_identity()) return;
+  const BlockInput input{data, row_stride, 1};
+  const BlockOutput output{data, row_stride};
+  float* scratch = row_of(launch, worker) + row_bytes(launch.inputs[0]) / sizeof(float);
+  run_block(epilogue_, rows, columns, &input, &output, scratch);
+}
+
 void SoftmaxKernel::run_columns(const Launch& launch, const LoopNest& nest) const {
   static const auto softmax = LATHE_ISA_SELECT(softmax_columns);
   const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
@@ -53,13 +74,15 @@ void SoftmaxKernel::run_columns(const Launch& launch, const LoopNest& nest) cons
   int64_t rows = 1;
   for (int d = 0; d < inner; ++d) rows *= nest.dims[d];
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / (n * kColumnPiece));
-  launch.pool.parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end, int) {
+  launch.pool.parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; ++unit) {
       int64_t offsets[2];
       nest.offsets(inner, unit / pieces, offsets);
       const int64_t first = unit % pieces * kColumnPiece;
-      softmax(in.as<float>() + offsets[1] + first, in.strides[axis_], out.as<float>() + offsets[0] + first,
-              out.strides[axis_], n, std::min(kColumnPiece, columns - first), log_);
+      float* target = out.as<float>() + offsets[0] + first;
+      const int64_t count = std::min(kColumnPiece, columns - first);
+      softmax(in.as<float>() + offsets[1] + first, in.strides[axis_], target, out.strides[axis_], n, count, log_);
+      run_epilogue(launch, worker, target, out.strides[axis_], n, count);
     }
   });
 }
@@ -70,7 +93,7 @@ void SoftmaxKernel::run_rows(const Launch& launch, const LoopNest& nest) const {
   const int64_t n = in.dims[axis_], in_stride = in.strides[axis_], out_stride = out.strides[axis_];
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / n);
   launch.pool.parallel_for(in.volume() / n, grain, [&](int64_t begin, int64_t end, int worker) {
-    auto* row = reinterpret_cast<float*>(launch.workspace + row_bytes(in) * static_cast<size_t>(worker));
+    float* row = row_of(launch, worker);
     for (int64_t i = begin; i < end; ++i) {
       int64_t offsets[2];
       nest.offsets(nest.rank, i, offsets);
@@ -78,10 +101,12 @@ void SoftmaxKernel::run_rows(const Launch& launch, const LoopNest& nest) const {
       float* target = out.as<float>() + offsets[0];
       if (in_stride == 1 && out_stride == 1) {
         softmax(source, target, n, log_);
+        run_epilogue(launch, worker, target, 0, 1, n);
         continue;
       }
       for (int64_t k = 0; k < n; ++k) row[k] = source[k * in_stride];
       softmax(row, row, n, log_);
+      run_epilogue(launch, worker, row, 0, 1, n);
       for (int64_t k = 0; k < n; ++k) target[k * out_stride] = row[k];
     }
   });
@@ -104,9 +129,11 @@ void SoftmaxKernel::run(const Launch& launch) const {
 
 Result<std::unique_ptr<Kernel>> make_softmax(const Record& record) {
   const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 2 || p[0] < 0 || p[0] >= kMaxRank || (p[1] != 0 && p[1] != 1))
+  if (p.size() != 2 || p[0] < 0 || p[0] >= kMaxRank || (p[1] != 0 && p[1] != 1))
     return fail(ErrorCode::plan_malformed, "softmax: the parameters of the record are not valid");
-  return std::make_unique<SoftmaxKernel>(static_cast<int>(p[0]), p[1] == 1);
+  if (record.program && (record.program->num_inputs != 1 || record.program->outputs.size() != 1))
+    return fail(ErrorCode::plan_malformed, "softmax: the epilogue must have one input and one output");
+  return std::make_unique<SoftmaxKernel>(static_cast<int>(p[0]), p[1] == 1, record.program);
 }
 
 }  // namespace lathe::cpu
