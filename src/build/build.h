@@ -38,7 +38,7 @@ struct BuildOptions {
   // they come.
   int64_t least_pixel = 0;
   bool fuse_prologues = false;     // kernels may compute their input as they read it
-  bool decompose_doubles = false;  // kernels for rows (softmax, normalisations) take f32 alone
+  bool decompose_doubles = false;  // kernels for rows and windows take f32 alone
   bool fuse_movement = false;      // expressions may read and write in another order
   bool optimize = true;            // false: no passes, no fusion: the network as it stands
   Progress progress;

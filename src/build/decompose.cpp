@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/decompose.h"
 
-#include "passes/rewrite.h"
+#include "build/decompose_windows.h"
 
 namespace lathe {
 namespace {
@@ -135,6 +135,8 @@ constexpr Rule kRules[] = {
     {"instance_normalization(x): the same over pixels", OpKind::instance_normalization, instance_normalization},
     {"group_normalization(x): the same over groups", OpKind::group_normalization, group_normalization},
     {"batch_normalization(x): the same with known moments", OpKind::batch_normalization, batch_normalization},
+    {"convolution(x) = sum of products of its taps", OpKind::convolution, decompose_convolution},
+    {"pooling(x) = maximum, or mean, of its taps", OpKind::pooling, decompose_pooling},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and normalisations of f64 as reductions and arithmetic, for targets whose kernels for rows take f32 alone.
+// Softmax, normalisations and convolutions of f64 and pooling of what is not f32, as reductions, products and
+// arithmetic: for targets whose kernels for rows and windows take f32 alone.
 #pragma once
 
 #include "passes/pass.h"

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of f64, and pooling of what is not f32, as products and maxima over the taps of their window.
+#pragma once
+
+#include "passes/rewrite.h"
+
+namespace lathe {
+
+Result<bool> decompose_convolution(Rewrite& rewrite);
+Result<bool> decompose_pooling(Rewrite& rewrite);
+
+}  // namespace lathe
