@@ -8,6 +8,21 @@ namespace lathe {
 
 using plan::TensorId;
 
+namespace {
+
+// Whether what running tells of the sizes are whole dimensions: what is read back is a dimension's extent.
+bool dims_are_symbols(const ir::Value& result, const ir::Graph& graph) {
+  return std::all_of(result.shape().begin(), result.shape().end(), [&](const Expr& dim) {
+    std::vector<SymbolId> symbols;
+    dim.collect_symbols(symbols);
+    return dim.as_symbol() || std::none_of(symbols.begin(), symbols.end(), [&](SymbolId id) {
+             return graph.symbols()[id].source == SymbolSource::computed;
+           });
+  });
+}
+
+}  // namespace
+
 // Why one of the two steps would need more memory than is allowed; nullopt = neither does.
 std::optional<std::string> Emitter::excess_of(const Problem& problem, const CountedTactic& tactic,
                                               const CountedEmission& emission, SymbolId counted) const {
@@ -30,8 +45,8 @@ std::optional<std::string> Emitter::excess_of(const Problem& problem, const Coun
   return tuner_.excess_of(write, writes, symbols);
 }
 
-// Two steps for an op whose result's size depends on data; false where the device leaves it to the plain evaluation, or
-// has a refusal.
+// One or two steps for an op whose result's size depends on data; false where the device leaves it to the plain
+// evaluation, or has a refusal.
 Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string>& refusals) {
   if (region.outputs.size() != 1 || !introduces_symbols(region, graph_)) return false;
   const Problem problem = problem_of(region);
@@ -41,14 +56,14 @@ Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string
   const CountedTactic& tactic = **found_tactic;
   LATHE_ASSIGN(const CountedEmission emission, tactic.emit(problem));
   const ir::Value* result = region.result();
-  const std::optional<SymbolId> symbol = result->shape()[emission.output_dim].as_symbol();
-  if (!symbol) return false;
-  if (const auto excess = excess_of(problem, tactic, emission, *symbol)) {
+  const std::optional<SymbolId> symbol =
+      emission.by_rule ? std::nullopt : result->shape()[emission.output_dim].as_symbol();
+  if (emission.by_rule ? !dims_are_symbols(*result, graph_) : !symbol) return false;
+  if (const auto excess = symbol ? excess_of(problem, tactic, emission, *symbol) : std::nullopt) {
     refusals.push_back(fmt::format("{}: {}", tactic.name(), *excess));
     return false;
   }
   if (mode_ == Mode::survey) return true;
-  const TensorId found = temporary(result->name() + " found", DType::i64, emission.found);
   const auto step_of = [&](const Emission& part) -> Result<plan::Step> {
     plan::Step step;
     step.name = region.root->name();
@@ -63,15 +78,26 @@ Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string
     LATHE_TRY(describe_code(part, step));
     return step;
   };
-  LATHE_ASSIGN(plan::Step find, step_of(emission.find));
-  find.name += " (counts)";
-  find.outputs = {found};
-  add_step(std::move(find), "kernel");
-  LATHE_ASSIGN(plan::Step write, step_of(emission.write));
-  write.counts = {{*symbol, static_cast<uint32_t>(write.inputs.size()), emission.count}};
-  write.inputs.push_back(found);
-  write.outputs = {tensor_of(result)};
-  add_step(std::move(write), "kernel");
+  Result<plan::Step> write = step_of(emission.write);
+  Result<plan::Step> find = emission.by_rule ? Result<plan::Step>() : step_of(emission.find);
+  for (const Result<plan::Step>* step : {&write, &find})
+    if (!*step) {  // its kernel does not compile
+      refusals.push_back(fmt::format("{}: {}", tactic.name(), step->error().message));
+      return false;
+    }
+  write->outputs = {tensor_of(result)};
+  if (emission.by_rule) {
+    write->op = region.root->info().name;
+    write->attributes = to_text(region.root->attributes());
+  } else {
+    const TensorId found = temporary(result->name() + " found", DType::i64, emission.found);
+    find->name += " (counts)";
+    find->outputs = {found};
+    add_step(*std::move(find), "kernel");
+    write->counts = {{*symbol, static_cast<uint32_t>(write->inputs.size()), emission.count}};
+    write->inputs.push_back(found);
+  }
+  add_step(*std::move(write), "kernel");
   return true;
 }
 

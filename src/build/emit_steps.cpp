@@ -263,7 +263,7 @@ Result<> Emitter::emit_copy(TensorId from, TensorId to, std::string name, const 
 // What strided copies can do; the rest is evaluated.
 Result<> Emitter::emit_movement(const Region& region) {
   Node& node = *region.root;
-  if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_eval(node);
+  if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_alone(node);
   const std::vector<std::string> origin = origin_of(region);
   const Shape& result = region.result()->shape();
   if (node.is(OpKind::concat)) {

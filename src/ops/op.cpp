@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op.h"
 
+#include "ops/result_types.h"
+
 namespace lathe {
 
 #define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \
@@ -18,13 +20,14 @@ const OpInfo kOps[] = {
 #undef LATHE_OP
 };
 
-Result<> check_arity(const OpInfo& info, std::span<const Tensor> inputs, size_t num_outputs) {
+Result<> check_arity(const OpInfo& info, std::span<const ValueType* const> inputs, size_t num_outputs) {
   if (static_cast<int>(inputs.size()) < info.min_inputs || static_cast<int>(inputs.size()) > info.max_inputs ||
       static_cast<int>(num_outputs) < info.min_outputs || static_cast<int>(num_outputs) > info.max_outputs)
     return fail(ErrorCode::graph_invalid, "{} does not take {} inputs and {} outputs", info.name, inputs.size(),
                 num_outputs);
   for (int i = 0; i < info.min_inputs; ++i)
-    if (!inputs[i].defined()) return fail(ErrorCode::graph_invalid, "{}: input {} is required", info.name, i);
+    if (!inputs[static_cast<size_t>(i)])
+      return fail(ErrorCode::graph_invalid, "{}: input {} is required", info.name, i);
   return {};
 }
 
@@ -68,29 +71,41 @@ Result<> EvalContext::allocate(size_t i, Dims dims) {
   return {};
 }
 
+Result<std::vector<ValueType>> result_types(const Attributes& attributes, std::span<const ValueType* const> types,
+                                            std::span<const Tensor> contents, size_t num_outputs) {
+  const OpInfo& info = op_info(attributes.kind());
+  LATHE_TRY(check_arity(info, types, num_outputs));
+  std::vector<std::vector<Expr>> elements(types.size());
+  std::vector<InferContext::Input> inputs(types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    const Tensor& tensor = contents[i];
+    inputs[i] = {types[i], tensor.defined() ? &tensor : nullptr, nullptr};
+    if (!tensor.defined() || is_floating(tensor.dtype()) || tensor.rank() > 1 || tensor.volume() > kMaxElements)
+      continue;
+    for (int64_t e = 0; e < tensor.volume(); ++e) elements[i].push_back(tensor.at(e));
+    inputs[i].elements = &elements[i];
+  }
+  InferContext infer(attributes, inputs, num_outputs, [](std::string_view) { return Expr::invalid(); });
+  LATHE_TRY(info.infer(infer));
+  std::vector<ValueType> results;
+  for (InferContext::Output& output : infer.outputs()) results.push_back(std::move(output.type));
+  return results;
+}
+
 Result<std::vector<Tensor>> run_op(const Attributes& attributes, std::span<const Tensor> inputs, size_t num_outputs,
                                    const PlaceOutput& place) {
   const OpInfo& info = op_info(attributes.kind());
-  LATHE_TRY(check_arity(info, inputs, num_outputs));
   std::vector<ValueType> types(inputs.size());
-  std::vector<std::vector<Expr>> elements(inputs.size());
-  std::vector<InferContext::Input> infer_inputs(inputs.size());
+  std::vector<const ValueType*> given(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor& tensor = inputs[i];
-    if (!tensor.defined()) continue;
-    types[i] = {tensor.dtype(), to_shape(tensor.dims())};
-    infer_inputs[i] = {&types[i], &tensor, nullptr};
-    if (is_floating(tensor.dtype()) || tensor.rank() > 1 || tensor.volume() > kMaxElements) continue;
-    for (int64_t e = 0; e < tensor.volume(); ++e) elements[i].push_back(tensor.at(e));
-    infer_inputs[i].elements = &elements[i];
+    if (!inputs[i].defined()) continue;
+    types[i] = {inputs[i].dtype(), to_shape(inputs[i].dims())};
+    given[i] = &types[i];
   }
-  InferContext infer(attributes, infer_inputs, num_outputs, [](std::string_view) { return Expr::invalid(); });
-  LATHE_TRY(info.infer(infer));
+  LATHE_ASSIGN(const std::vector<ValueType> output_types, result_types(attributes, given, inputs, num_outputs));
 
   std::vector<Tensor> outputs(num_outputs);
-  std::vector<ValueType> output_types;
   for (size_t i = 0; i < num_outputs; ++i) {
-    output_types.push_back(infer.outputs()[i].type);
     const std::optional<Dims> dims = as_constant(output_types[i].shape);
     if (!dims && !(info.traits & kDataDependent))
       return fail(ErrorCode::shape_mismatch, "{}: a dimension of output {} overflows", info.name, i);

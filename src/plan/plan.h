@@ -83,15 +83,16 @@ struct StepCount {
 };
 
 // One kernel launch. kernel "eval" runs the plain evaluation of op `op` with `attributes` (ops/attributes text form);
-// every other name is looked up in the device's kernel table.
+// every other name is looked up in the device's kernel table. A kernel has an op where the op's shape rule makes the
+// sizes of its results, while running, of the contents of its small inputs; they are the op's, in its order.
 struct Step {
   std::string kernel;
   std::vector<TensorId> inputs;  // kNoTensor = omitted
   std::vector<TensorId> outputs;
   std::vector<int64_t> params;    // see the kernel's header
   std::string program;            // fusion program, text form; empty = none
-  std::string op;                 // for "eval"
-  std::string attributes;         // for "eval"
+  std::string op;                 // for "eval", and where sizes follow from its shape rule
+  std::string attributes;         // the op's
   std::vector<Launch> launches;   // device code that the step runs, in order; the kernel's name is then for people
   Expr workspace;                 // bytes that the launches share
   std::vector<StepCount> counts;  // read before the step's sizes are known: the host waits for the steps before it

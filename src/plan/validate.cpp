@@ -245,12 +245,20 @@ class Validator {
     return {};
   }
 
+  // Whether running tells the size of a result, so that the operation's shape rule may.
+  bool makes_sizes(const Step& s) const {
+    return std::any_of(s.outputs.begin(), s.outputs.end(), [&](TensorId id) {
+      return id < plan_.tensors.size() && depends_on_data(plan_.tensors[id].dims, plan_.symbols);
+    });
+  }
+
   Result<> check_step(size_t i, const Step& s) {
     for (const std::string* text : {&s.kernel, &s.program, &s.op, &s.attributes, &s.name, &s.tactic})
       LATHE_TRY(check_string(*text, "a string"));
     for (const std::string& text : s.origin) LATHE_TRY(check_string(text, "an origin"));
     if (s.kernel.empty()) return malformed("it names no kernel");
-    if ((s.kernel == "eval") == s.op.empty()) return malformed("kernel '{}' with operation '{}'", s.kernel, s.op);
+    if (s.kernel == "eval" ? s.op.empty() : !s.op.empty() && !makes_sizes(s))
+      return malformed("kernel '{}' with operation '{}'", s.kernel, s.op);
     if (s.inputs.size() + s.outputs.size() > kMaxOperands || s.params.size() > kMaxOperands ||
         s.origin.size() > kMaxEntries)
       return malformed("it has too many operands, parameters or origins");

@@ -100,6 +100,7 @@ class Context {
   Result<> run_late_step(size_t step, std::byte** workspace, Queue& queue);
   Result<> run_eval(size_t step, Queue& queue);
   Result<> run_copy(size_t step, Queue& queue);
+  Result<> find_sizes(size_t step, Queue& queue);
   Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;
   Result<> show_results(const plan::Step& step, Queue& queue);
   Result<> bind_computed(const plan::Tensor& tensor, DType dtype, const Dims& dims);

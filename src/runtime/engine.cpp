@@ -45,6 +45,11 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
                       step.name, plan().tensors[id].name);
     return code;
   }
+  if (!step.op.empty()) {
+    const OpInfo* op = find_op(step.op);
+    if (!op) return fail(ErrorCode::plan_malformed, "step '{}' is of the unknown op '{}'", step.name, step.op);
+    LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
+  }
   StepRecord record{step.kernel, step.params, nullptr, step.launches, &step.workspace, plan().codes};
   if (!step.program.empty()) {
     LATHE_ASSIGN(programs_[i], parse_program(step.program));

@@ -33,7 +33,8 @@ class Engine {
   Device& device() const { return *device_; }
   const std::byte* weights() const { return weights_.get(); }  // as kernels read them
 
-  // One per plan step: a kernel, or the attributes of the op that an "eval" step evaluates on the host.
+  // One per plan step: a kernel, or the attributes of the op that an "eval" step evaluates on the host. A kernel has
+  // attributes, too, where the op's shape rule gives the sizes of its results while running.
   struct StepCode {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Attributes> eval;

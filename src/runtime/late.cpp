@@ -2,6 +2,7 @@
 // Sizes that only running tells, and the memory of such tensors.
 #include <algorithm>
 
+#include "ops/result_types.h"
 #include "plan/windows.h"
 #include "runtime/context.h"
 
@@ -27,10 +28,43 @@ Result<> Context::read_counts(const plan::Step& step, Queue& queue) {
   return check_due_constraints();
 }
 
+// Sizes of the step's results that its op's shape rule makes of the contents of small inputs: a shape, pads, scales.
+Result<> Context::find_sizes(size_t i, Queue& queue) {
+  constexpr int64_t kMostRead = 64;
+  const plan::Step& step = plan_.steps[i];
+  std::vector<ValueType> types(step.inputs.size());
+  std::vector<const ValueType*> given(step.inputs.size());
+  std::vector<Tensor> contents(step.inputs.size());
+  for (size_t k = 0; k < step.inputs.size(); ++k) {
+    if (step.inputs[k] == plan::kNoTensor) continue;
+    TensorArg arg;
+    LATHE_TRY(resolve(step.inputs[k], arg));
+    LATHE_TRY(check_late_window(step.inputs[k]));
+    types[k] = {arg.dtype, to_shape(Dims(arg.dims, arg.dims + arg.rank))};
+    given[k] = &types[k];
+    arg.data = address_of(plan_.tensors[step.inputs[k]]);
+    if (plan_.tensors[step.inputs[k]].strides.empty() && arg.volume() <= kMostRead) {
+      LATHE_ASSIGN(contents[k], host_copy(arg, queue));
+    }
+  }
+  const auto found = result_types(*engine_->code()[i].eval, given, contents, step.outputs.size());
+  if (!found) return fail(with_context(found.error(), fmt::format("{} '{}'", step.op, step.name)));
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    if (step.outputs[k] == plan::kNoTensor) continue;
+    const std::optional<Dims> dims = as_constant((*found)[k].shape);
+    if (!dims || std::any_of(dims->begin(), dims->end(), [](int64_t dim) { return dim < 0; }))
+      return fail(ErrorCode::execution_failed, "{} '{}': its inputs give no size of its result: {}", step.op, step.name,
+                  to_string((*found)[k].shape));
+    LATHE_TRY(bind_computed(plan_.tensors[step.outputs[k]], (*found)[k].dtype, *dims));
+  }
+  return {};
+}
+
 // What could not be prepared before the steps ahead had run: sizes, workspace, the outputs' memory.
 Result<> Context::run_late_step(size_t i, std::byte** workspace, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   LATHE_TRY(read_counts(step, queue));
+  if (engine_->code()[i].eval) LATHE_TRY(find_sizes(i, queue));
   const size_t planned = workspace_bytes_;
   workspace_bytes_ = 0;
   LATHE_TRY(prepare_step(i));

@@ -47,7 +47,7 @@ class CountedTest : public FakeDeviceTest {
   // Inputs and outputs lie in the device's memory, so that nothing but counts is copied from it while running.
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) {
     std::vector<DeviceMemory> memory;
-    std::vector<Dims> dims(inputs.size() + 4);
+    std::vector<Dims> dims(inputs.size() + 8);
     for (size_t i = 0; i < inputs.size(); ++i) {
       LATHE_ASSIGN(memory.emplace_back(), device_->allocate(std::max<size_t>(inputs[i].bytes(), 16)));
       LATHE_TRY(device_->upload(memory.back().data(), inputs[i].data(), inputs[i].bytes(), *queue_));
@@ -75,6 +75,23 @@ class CountedTest : public FakeDeviceTest {
       results.push_back(std::move(result));
     }
     return results;
+  }
+
+  static Tensor numbers(const Dims& dims) {
+    Tensor tensor = *Tensor::allocate(DType::f32, dims);
+    for (int64_t i = 0; i < tensor.volume(); ++i) tensor.mutable_as<float>()[i] = static_cast<float>(i % 7) + 0.5f;
+    return tensor;
+  }
+  void expect_as_interpreted(const std::string& text, const std::vector<Tensor>& inputs) {
+    const auto want = ir::interpret(*ir::parse_graph(text), inputs);
+    ASSERT_OK(want);
+    const auto got = run(inputs);
+    ASSERT_OK(got);
+    for (size_t i = 0; i < want->size(); ++i) {
+      EXPECT_EQ((*got)[i].dims(), (*want)[i].dims()) << i;
+      for (int64_t e = 0; e < (*want)[i].volume(); ++e)
+        EXPECT_EQ((*got)[i].at_double(e), (*want)[i].at_double(e)) << i << ", element " << e;
+    }
   }
 
   static std::vector<int64_t> values(const Tensor& tensor) {
@@ -107,6 +124,61 @@ TEST_F(CountedTest, PositionsOfWhatIsNotZero) {
   const auto none = run({Tensor::from<float>({2, 3}, std::vector<float>(6, 0))});
   ASSERT_OK(none);
   EXPECT_EQ((*none)[0].dims(), (Dims{2, 0}));
+}
+
+// The host reads what the sizes follow from, and the ops run on the device.
+TEST_F(CountedTest, SizesThatTheDeviceComputes) {
+  const std::string text = R"(graph "g" {
+  symbol n in [1, 16]
+  input %x: f32[1, n]
+  input %size: f32[2]
+  %shape = cast{to=i64}(%size)
+  %e = expand(%x, %shape)
+  %one = constant{value=f32[]{1}}()
+  %last = reduce{op=max, keepdims=false}(%size)
+  %r = range(%one, %last, %one)
+  %f = fill{value=f32[1]{2.5}}(%shape)
+  %t = tile(%x, %shape)
+  %pads = concat{axis=0}(%shape, %shape)
+  %p = pad(%x, %pads)
+  output %e
+  output %r
+  output %f
+  output %t
+  output %p
+})";
+  ASSERT_OK(load(text));
+  for (const auto& [n, rows, columns] : {std::tuple(1, 3, 4), std::tuple(5, 2, 5), std::tuple(1, 0, 1)})
+    expect_as_interpreted(
+        text, {numbers({1, n}), Tensor::of<float>({2}, {static_cast<float>(rows), static_cast<float>(columns)})});
+  // What cannot be expanded so is an error of the run.
+  EXPECT_FAILS(run({numbers({1, 2}), Tensor::of<float>({2}, {2, 3})}), shape_mismatch);
+}
+
+TEST_F(CountedTest, SizesOfExcerptsAndImagesThatTheDeviceComputes) {
+  const std::string text = R"(graph "g" {
+  input %x: f32[1, 2, 4, 6]
+  input %scales: f32[4]
+  %y = resize{mode=linear}(%x, _, %scales)
+  %z = resize(%x, _, %scales)
+  %shape = cast{to=i64}(%scales)
+  %three = constant{value=i64[1]{3}}()
+  %zero = constant{value=i64[1]{0}}()
+  %one = constant{value=i64[1]{1}}()
+  %begin = slice(%shape, %zero, %one)
+  %ends = elementwise{op=add}(%begin, %three)
+  %s = slice(%x, %begin, %ends, %three)
+  %rest = constant{value=i64[1]{-1}}()
+  %dims = concat{axis=0}(%rest, %ends)
+  %r = reshape(%x, %dims)
+  output %y
+  output %z
+  output %s
+  output %r
+})";
+  ASSERT_OK(load(text));
+  for (const auto& scales : {Tensor::of<float>({4}, {1, 1, 2, 0.5}), Tensor::of<float>({4}, {1, 1, 1.5, 1})})
+    expect_as_interpreted(text, {numbers({1, 2, 4, 6}), scales});
 }
 
 TEST_F(CountedTest, ManyPositionsKeepTheirOrder) {

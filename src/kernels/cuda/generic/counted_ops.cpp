@@ -4,7 +4,7 @@
 namespace lathe::cuda {
 
 const CountedTacticList& counted_tactics() {
-  static const CountedTacticList list = {&select_tactic(), &choose_tactic(), &box_tactic()};
+  static const CountedTacticList list = {&select_tactic(), &choose_tactic(), &box_tactic(), &sized_tactic()};
   return list;
 }
 

@@ -9,6 +9,7 @@ namespace lathe::cuda {
 const CountedTactic& select_tactic();  // nonzero and compress: select.cuh
 const CountedTactic& choose_tactic();  // choose: choose.cuh
 const CountedTactic& box_tactic();     // non_max_suppression: boxes.cuh
+const CountedTactic& sized_tactic();   // expand, reshape, resize...: the kernels of generic_tactic()
 
 const CountedTacticList& counted_tactics();
 
