@@ -16,7 +16,7 @@ void narrow_to_profiles(ir::Graph& graph, const std::vector<plan::Profile>& prof
       range.min = std::min(range.min, profile.symbols[id].min);
       range.max = std::max(range.max, profile.symbols[id].max);
     }
-    graph.symbol(id).range = range;
+    graph.set_range(id, range);
   }
 }
 
@@ -66,11 +66,11 @@ class Settler {
 
   // Gives one symbol the only value that some constraint leaves it; false when there is nothing to narrow.
   Result<bool> narrow_by_constraints() {
-    const std::vector<Range> ranges = graph_.symbol_ranges();
+    const std::vector<Range>& ranges = graph_.symbol_ranges();
     for (const Constraint& constraint : open_constraints()) {
       const std::optional<Solution> solution = solve(as_equation(constraint, ranges), ranges);
       if (!solution || graph_.symbols()[solution->symbol].source == SymbolSource::computed) continue;
-      Symbol& symbol = graph_.symbol(solution->symbol);
+      const Symbol& symbol = graph_.symbols()[solution->symbol];
       const Range only{solution->value, solution->value};
       if (symbol.range == only) continue;
       for (size_t p = 0; p < profiles_.size(); ++p) {
@@ -79,7 +79,7 @@ class Settler {
         if (!fits && is_given(graph_, options_, p, solution->symbol)) return refusal(constraint, *solution, p);
       }
       log_.print(Severity::warning, "{} can only be {}: {}", describe(symbol), solution->value, reason(constraint));
-      symbol.range = only;
+      graph_.set_range(solution->symbol, only);
       return true;  // what is known of the other constraints may have changed
     }
     return false;

@@ -39,15 +39,12 @@ Expr Graph::dim_symbol(const std::string& name, Range range) {
 }
 
 Expr Graph::new_symbol(Symbol symbol) {
+  ranges_.push_back(symbol.range);
   symbols_.push_back(std::move(symbol));
   return Expr::symbol(static_cast<SymbolId>(symbols_.size() - 1));
 }
 
-std::vector<Range> Graph::symbol_ranges() const {
-  std::vector<Range> ranges;
-  for (const Symbol& symbol : symbols_) ranges.push_back(symbol.range);
-  return ranges;
-}
+void Graph::set_range(SymbolId id, Range range) { symbols_[id].range = ranges_[id] = range; }
 
 std::vector<std::string> Graph::symbol_names() const {
   std::vector<std::string> names;
@@ -79,10 +76,7 @@ Result<Value*> Graph::add_input(std::string name, DType dtype, const Dims& dims)
 void Graph::set_input_type(Value* value, ValueType type) {
   value->type_ = std::move(type);
   const auto tensor = static_cast<uint32_t>(value->index_);
-  // A symbol that this input defined goes to the first that has it still.
-  for (Symbol& symbol : symbols_)
-    if (symbol.source == SymbolSource::input_dim) symbol.tensor = UINT32_MAX;
-  for (const Value* input : inputs_view_) bind_dims(*input);
+  bind_all_dims();
   value->elements_.clear();
   value->has_elements_ = false;
   const std::optional<int64_t> count = volume(value->shape()).as_constant();
@@ -100,10 +94,16 @@ void Graph::remove_input(Value* value) {
   inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(removed));
   for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->index_ = i;
   for (Symbol& symbol : symbols_) {
-    if (symbol.source == SymbolSource::input_dim) symbol.tensor = UINT32_MAX;
     if (symbol.source != SymbolSource::input_value || symbol.tensor < removed || symbol.tensor == UINT32_MAX) continue;
     symbol.tensor = symbol.tensor == removed ? UINT32_MAX : symbol.tensor - 1;
   }
+  bind_all_dims();
+}
+
+// Each symbol of inputs' dimensions to the first input that has it; one that none has any more, to none.
+void Graph::bind_all_dims() {
+  for (Symbol& symbol : symbols_)
+    if (symbol.source == SymbolSource::input_dim) symbol.tensor = UINT32_MAX;
   for (const Value* input : inputs_view_) bind_dims(*input);
 }
 
@@ -176,16 +176,14 @@ Result<Graph::Inferred> Graph::run_rule(Node* node) {
     inputs.push_back(value ? InferContext::Input{&value->type(), value->constant(), value->elements()}
                            : InferContext::Input{});
   size_t calls = 0;
-  std::vector<Range> ranges = symbol_ranges();
   const auto fresh = [&](std::string_view hint) {
     if (calls == node->symbols_.size()) {
       node->symbols_.push_back(new_symbol(
           {fmt::format("{}.{}{}", node->name(), hint, calls), SymbolSource::computed, 0, 0, {0, Range::kUnbounded}}));
-      ranges = symbol_ranges();
     }
     return node->symbols_[calls++];
   };
-  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &ranges);
+  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &ranges_);
   const OpInfo& info = node->info();
   if (!info.infer) return fail(ErrorCode::op_unsupported, "op {} is not available", info.name);
   if (Result<> result = info.infer(context); !result) {
@@ -457,6 +455,7 @@ uint64_t Graph::hash() const {
 Graph Graph::clone() const {
   Graph copy(name_);
   copy.symbols_ = symbols_;
+  copy.ranges_ = ranges_;
   copy.value_names_ = value_names_;
   copy.node_names_ = node_names_;
   std::unordered_map<const Value*, Value*> map;

@@ -118,8 +118,8 @@ class Graph {
   Expr dim_symbol(const std::string& name, Range range = {0, Range::kUnbounded});
   Expr new_symbol(Symbol symbol);
   const std::vector<Symbol>& symbols() const { return symbols_; }
-  Symbol& symbol(SymbolId id) { return symbols_[id]; }
-  std::vector<Range> symbol_ranges() const;
+  void set_range(SymbolId id, Range range);
+  const std::vector<Range>& symbol_ranges() const { return ranges_; }  // of symbols(), in their order
   std::vector<std::string> symbol_names() const;
 
   // Inputs and outputs. A dim of -1 in the second form becomes a symbol of its own. Small integer inputs get symbolic
@@ -171,6 +171,7 @@ class Graph {
     std::vector<Constraint> constraints;
   };
   Result<Inferred> run_rule(Node* node);
+  void bind_all_dims();
   void bind_dims(const Value& input);
   Result<> infer_readers(Value* value);  // and theirs, as far as what is known changes
   std::string unique(std::string name, std::unordered_map<std::string, int>& used) const;
@@ -179,6 +180,7 @@ class Graph {
 
   std::string name_;
   std::vector<Symbol> symbols_;
+  std::vector<Range> ranges_;  // theirs: shape rules ask for all of them each time
   std::vector<std::unique_ptr<Value>> inputs_;
   std::vector<Value*> inputs_view_;
   std::vector<Output> outputs_;
