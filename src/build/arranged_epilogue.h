@@ -9,8 +9,9 @@ namespace lathe {
 // Whether kernels of this op may write in another order.
 bool takes_movement(const ir::Node& root);
 // The kernel, whose program is given, with the nodes behind it that reorder its result, and the pointwise ones among
-// them and behind; nullopt where nothing does. What it consists of otherwise is noted in it (Region::apart).
-std::optional<Region> with_movement(const Region& kernel, const AxisSpace& whole, ArrangedProgram program,
+// them and behind; nullopt where nothing does. What it consists of otherwise is noted in it (Region::apart). `space` is
+// that of the root's result, over which the program reads.
+std::optional<Region> with_movement(const Region& kernel, const Space& space, ArrangedProgram program,
                                     const std::function<bool(const ir::Node&)>& may_join);
 
 }  // namespace lathe

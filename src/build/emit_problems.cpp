@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tactics are asked to solve for a region.
 #include "build/emitter.h"
+#include "indexing/access.h"
 
 namespace lathe {
 
@@ -43,57 +44,31 @@ Operand Emitter::operand_in(const Region& region, const Value* value, const Shap
   return bias;
 }
 
-// A tensor of the view's dims as it lies along the axes of a region; of those that it does not have, it repeats its
-// elements.
-Operand Emitter::along_axes(Operand operand, const AxisView& view, const Shape& axes) const {
-  Shape strides(axes.size(), 0);
-  for (size_t d = 0; d < view.axes.size(); ++d) {
-    Expr stride = operand.strides[d];
-    for (size_t i = view.axes[d].size(); i-- > 0;) {
-      strides[view.axes[d][i]] = stride;
-      stride *= axes[view.axes[d][i]];
-    }
+// A tensor as it lies along the axes of a region; of those that it does not have, it repeats its elements.
+Operand Emitter::along_axes(Operand operand, const Region::Read& read, const Space& space) const {
+  const Access access = *access_of(read.map, operand.strides, space);  // grouping has asked
+  operand.dims = space.extents();
+  operand.strides = access.strides;
+  operand.offset += access.offset;
+  if (read.fill) operand.padding = {Shape(operand.dims.size(), 0), *read.fill};
+  for (const Bound& bound : access.bounds) {
+    operand.dims[bound.axis] = bound.end - bound.begin;
+    operand.padding->begin[bound.axis] = bound.begin;
+    operand.offset += bound.begin * access.strides[bound.axis];
   }
-  operand.dims = axes;
-  operand.strides = std::move(strides);
   operand.opt_dims = at_optimum(operand.dims);
   operand.opt_strides = at_optimum(operand.strides);
-  return operand;
-}
-
-// The same of an excerpt of the value, which has the view.
-Operand Emitter::excerpt_along(const Value* value, const AxisView& view, const Shape& axes,
-                               const Excerpt& excerpt) const {
-  Operand operand = operand_of(value);
-  for (size_t d = 0; d < view.axes.size(); ++d) {
-    if (!excerpt.value) operand.offset += excerpt.start[d] * operand.strides[d];
-    operand.strides[d] *= excerpt.step[d];
-  }
-  operand = along_axes(std::move(operand), view, axes);
-  if (!excerpt.value) return operand;
-  operand.padding = {Shape(axes.size(), 0), *excerpt.value};
-  for (size_t d = 0; d < view.axes.size(); ++d) {
-    if (excerpt.whole[d]) continue;
-    operand.dims[view.axes[d][0]] = value->shape()[d];
-    operand.padding->begin[view.axes[d][0]] = -excerpt.start[d];
-  }
-  operand.opt_dims = at_optimum(operand.dims);
   return operand;
 }
 
 // The program's operands and the result of a region that moves elements.
 void Emitter::add_arranged(const Region& region, Problem& problem) const {
   const Region::Arrangement& arrangement = *region.arrangement;
-  for (size_t i = 0; i < region.operands.size(); ++i) {
-    const AxisView& view = arrangement.operands[i];
-    const Value* value = region.operands[i];
-    const std::optional<Excerpt>& excerpt = arrangement.excerpts[i];
-    problem.operands.push_back(excerpt ? excerpt_along(value, view, arrangement.axes, *excerpt)
-                                       : along_axes(operand_in(region, value, view.shape), view, arrangement.axes));
-  }
-  problem.outputs = {along_axes(operand_of(region.result()), arrangement.result, arrangement.axes)};
+  for (size_t i = 0; i < region.operands.size(); ++i)
+    problem.operands.push_back(along_axes(operand_of(region.operands[i]), arrangement.operands[i], arrangement.space));
+  problem.outputs = {along_axes(operand_of(region.result()), {arrangement.result, {}}, arrangement.space)};
   Operand& output = problem.outputs[0];
-  output.parts = arrangement.parts;
+  if (region.kind == RegionKind::kernel && arrangement.space.is_split()) output.parts = arrangement.space.parts();
   for (size_t d = 0; d < output.dims.size(); ++d)  // a stride of 0 would repeat
     if (output.strides[d] == Expr(0)) {
       output.strides[d] = volume(output.dims);
@@ -115,8 +90,8 @@ void Emitter::add_inputs(const Region& region, Problem& problem) const {
     problem.inputs.push_back(input ? operand_of(input) : Operand());
     problem.inputs.back().omitted = !input;
     if (const Region::Reading* reading = region.reading_of(i)) {
-      problem.inputs[i] = along_axes(problem.inputs[i], reading->view, reading->axes);
-      problem.inputs[i].parts = reading->parts;
+      problem.inputs[i] = along_axes(problem.inputs[i], {reading->map, {}}, reading->space);
+      problem.inputs[i].parts = reading->space.parts();
     }
     if (i == 0 && wants_channels_last(region)) {
       problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);

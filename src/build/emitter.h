@@ -66,8 +66,7 @@ class Emitter {
   void add_operands(const Region& region, Problem& problem) const;
   void add_arranged(const Region& region, Problem& problem) const;
   Operand operand_in(const Region& region, const ir::Value* value, const Shape& dims) const;
-  Operand excerpt_along(const ir::Value* value, const AxisView& view, const Shape& axes, const Excerpt& excerpt) const;
-  Operand along_axes(Operand operand, const AxisView& view, const Shape& axes) const;
+  Operand along_axes(Operand operand, const Region::Read& read, const Space& space) const;
   Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
   Operand operand_at(const plan::Tensor& tensor) const;
   Dims at_optimum(const Shape& shape) const;

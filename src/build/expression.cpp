@@ -3,7 +3,11 @@
 
 #include <algorithm>
 
+#include "indexing/access.h"
+#include "passes/match.h"
+#include "passes/padding.h"
 #include "plan/limits.h"
+#include "tuning/problem.h"
 
 namespace lathe {
 namespace {
@@ -19,34 +23,55 @@ bool is_image(const Value& value) {
           producer->is(OpKind::resize));
 }
 
+bool moves_elements(const Node& node) { return permutes_elements(node) || cuts_elements(node); }
+
+// What the node reads of its first input where its own result is read so.
+std::optional<Region::Read> read_before(const Node& node, const Region::Read& result, Space& space) {
+  std::optional<Sources> sources = sources_of(node, 0, result.map, space);
+  if (!sources || sources->pieces.size() != 1) return std::nullopt;
+  if (sources->fill && result.fill && *sources->fill != *result.fill) return std::nullopt;
+  return Region::Read{std::move(sources->pieces[0].map), sources->fill ? sources->fill : result.fill};
+}
+
+bool same(const Region::Read& a, const Region::Read& b, const Space& space) {
+  return a.map.domain.empty() && b.map.domain.empty() && space.current(a.map.index) == space.current(b.map.index);
+}
+
 }  // namespace
 
-Expression::Expression(Node* last) : space_(last->output()->shape()), nodes_{last} {
-  views_.emplace(last, space_.whole());
+bool cuts_elements(const Node& node) {
+  if (node.is(OpKind::pad)) return constant_padding_of(&node).has_value();
+  const std::optional<Ints> steps = node.is(OpKind::slice) && node.input(4) ? ints_of(node.input(4)) : std::nullopt;
+  return steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; }) &&
+         std::all_of(steps->begin(), steps->end(), [](int64_t step) { return step > 0; });
+}
+
+Expression::Expression(Node* last, const std::vector<Range>& symbols) : space_(symbols), nodes_{last} {
+  result_.index = space_.add(last->output()->shape());
+  reads_.emplace(last, Region::Read{result_, {}});
 }
 
 bool Expression::is_known() {
   const Node& last = *nodes_.front();
-  return !moves_elements(last) || space_.before(last, space_.whole());
+  return !moves_elements(last) || read_before(last, reads_.at(&last), space_);
 }
 
-// How the reader sees the value: only where it does not broadcast it.
-std::optional<AxisView> Expression::view_through(const ir::Use& use, const Value& value) {
-  if (may_be_excerpt(*use.node)) return std::nullopt;  // it reads memory
-  const AxisView output = views_.at(use.node);
-  if (moves_elements(*use.node)) return use.index == 0 ? space_.before(*use.node, output) : std::nullopt;
-  return value.shape() == output.shape ? std::optional(output) : std::nullopt;
+// How the reader meets the value: only where it does not broadcast it.
+std::optional<Region::Read> Expression::read_through(const ir::Use& use, const Value& value) {
+  const Region::Read& result = reads_.at(use.node);
+  if (moves_elements(*use.node)) return use.index == 0 ? read_before(*use.node, result, space_) : std::nullopt;
+  return value.shape() == use.node->output()->shape() ? std::optional(result) : std::nullopt;
 }
 
-std::optional<AxisView> Expression::view_of(const Node& node) {
-  std::optional<AxisView> view;
+std::optional<Region::Read> Expression::read_of(const Node& node) {
+  std::optional<Region::Read> read;
   for (const ir::Use& use : node.output()->uses()) {
     if (!contains(use.node)) return std::nullopt;
-    std::optional<AxisView> through = view_through(use, *node.output());
-    if (!through || (view && !space_.same(*view, *through))) return std::nullopt;
-    view = std::move(through);
+    std::optional<Region::Read> through = read_through(use, *node.output());
+    if (!through || (read && !same(*read, *through, space_))) return std::nullopt;
+    read = std::move(through);
   }
-  return view;
+  return read;
 }
 
 bool Expression::grow(const std::function<bool(const Node&)>& may_join) {
@@ -56,11 +81,13 @@ bool Expression::grow(const std::function<bool(const Node&)>& may_join) {
       if (!producer || contains(producer) || producer->num_outputs() != 1 || input->is_graph_output() ||
           !may_join(*producer))
         continue;
-      std::optional<AxisView> view = view_of(*producer);
-      // What it reads must be known to consist of axes, too.
-      if (!view || (moves_elements(*producer) && !space_.before(*producer, *view))) continue;
+      std::optional<Region::Read> read = read_of(*producer);
+      if (!read) continue;
+      // The fill is what is read in place of an element, not what would be computed from one.
+      const bool moves = moves_elements(*producer);
+      if (moves ? !read_before(*producer, *read, space_) : read->fill.has_value()) continue;
       nodes_.push_back(producer);
-      views_.emplace(producer, *std::move(view));
+      reads_.emplace(producer, *std::move(read));
       return true;
     }
   return false;
@@ -68,7 +95,7 @@ bool Expression::grow(const std::function<bool(const Node&)>& may_join) {
 
 // A reshape of memory that only pointwise nodes read.
 bool Expression::is_plain_view(const Node& node) const {
-  if (!moves_elements(node) || reorders_elements(node) || contains(node.input(0)->producer())) return false;
+  if (!permutes_elements(node) || reorders_elements(node) || contains(node.input(0)->producer())) return false;
   const std::vector<ir::Use>& uses = node.output()->uses();
   return !is_image(*node.input(0)) &&
          std::none_of(uses.begin(), uses.end(), [](const ir::Use& use) { return moves_elements(*use.node); });
@@ -77,18 +104,18 @@ bool Expression::is_plain_view(const Node& node) const {
 void Expression::trim() {
   for (size_t i = nodes_.size(); i-- > 1;)
     if (is_plain_view(*nodes_[i])) {
-      views_.erase(nodes_[i]);
+      reads_.erase(nodes_[i]);
       nodes_.erase(nodes_.begin() + static_cast<ptrdiff_t>(i));
     }
 }
 
 void Expression::drop_last() {
-  views_.erase(nodes_.back());
+  reads_.erase(nodes_.back());
   nodes_.pop_back();
 }
 
 bool Expression::is_movement_only() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node* node) { return moves_elements(*node); });
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node* node) { return permutes_elements(*node); });
 }
 
 std::optional<Region> Expression::region(const std::function<size_t(const Node*)>& position) const {
@@ -99,67 +126,64 @@ std::optional<Region> Expression::region(const std::function<size_t(const Node*)
   region.outputs = {last->output()};
   region.nodes = nodes_;
   std::sort(region.nodes.begin(), region.nodes.end(), [&](Node* a, Node* b) { return position(a) < position(b); });
-  AxisSpace space = space_;
-  ArrangedProgram program(space, nullptr);
+  Space space = space_;
+  ArrangedProgram program(nullptr);
+  bool moves = false;
   for (const Node* node : region.nodes) {
+    const Region::Read& read = reads_.at(node);
     bool added = true;
-    if (may_be_excerpt(*node))
-      added = program.add_excerpt(*node, views_.at(node));
-    else if (!moves_elements(*node))
-      added = program.add(*node, views_.at(node));
+    if (!moves_elements(*node))
+      added = program.add(*node, space.current(read.map.index));
     else if (contains(node->input(0)->producer()))
       added = program.add_moved(*node);
     else
-      added = program.add_moved(*node, *space.before(*node, views_.at(node)));
+      added = program.add_moved(*node, *read_before(*node, read, space));
     if (!added) return std::nullopt;
+    moves |= moves_elements(*node);
   }
-  if (!program.knows_excerpts() || space.extents().size() > plan::kMaxRank) return std::nullopt;
+  std::optional<Region::Arrangement> arrangement = program.arrangement(space, result_);
+  if (!arrangement) return std::nullopt;
   region.program = program.program().finish(region.result(), region.operands);
-  if (std::any_of(nodes_.begin(), nodes_.end(),
-                  [](const Node* node) { return moves_elements(*node) || may_be_excerpt(*node); }))
-    region.arrangement = program.arrangement(views_.at(last));
+  if (moves) region.arrangement = *std::move(arrangement);
   return region;
 }
 
-bool ArrangedProgram::add(const Node& node, const AxisView& view) {
+bool ArrangedProgram::add(const Node& node, const Shape& index) {
   for (Value* input : node.inputs()) {
-    const auto last = last_views_.find(input);
-    if (last != last_views_.end() && !space_->same(last->second, view)) program_.forget(input);
+    const auto last = last_indices_.find(input);
+    if (last != last_indices_.end() && last->second != index) program_.forget(input);
   }
-  const size_t before = program_.num_operands();
   if (!program_.add(node)) return false;
-  note_views(view);
-  if (program_.num_operands() == before) return true;
-  for (const Value* input : node.inputs()) last_views_.insert_or_assign(input, view);
-  return true;
-}
-
-bool ArrangedProgram::add_moved(const Node& node, const AxisView& input) {
-  if (!program_.add_moved(node, false)) return false;
-  note_views(input);
-  return true;
-}
-
-bool ArrangedProgram::add_excerpt(const Node& node, const AxisView& view) {
-  if (!program_.add_moved(node, false)) return false;
-  note_views(view);
-  excerpts_.back() = excerpt_of(node);
-  return true;
-}
-
-bool ArrangedProgram::knows_excerpts() const {
-  for (size_t i = 0; i < excerpts_.size(); ++i) {
-    const AxisView view = space_->finished(views_[i]);
-    for (size_t d = 0; excerpts_[i] && d < view.axes.size(); ++d)
-      if (!excerpts_[i]->whole[d] && view.axes[d].size() != 1) return false;
+  if (reads_.size() == program_.operands().size()) return true;
+  while (reads_.size() < program_.operands().size()) {
+    std::optional<Shape> own =
+        broadcast_index(program_.operands()[reads_.size()]->shape(), node.output()->shape(), index);
+    if (!own) return false;
+    reads_.push_back({{*std::move(own), {}}, {}});
   }
+  for (const Value* input : node.inputs()) last_indices_.insert_or_assign(input, index);
   return true;
 }
 
-Region::Arrangement ArrangedProgram::arrangement(const AxisView& result) const {
-  Region::Arrangement arrangement{space_->extents(), {}, excerpts_, space_->finished(result), {}};
-  for (const AxisView& view : views_) arrangement.operands.push_back(space_->finished(view));
-  return arrangement;
+bool ArrangedProgram::add_moved(const Node& node, Region::Read read) {
+  if (!program_.add_moved(node, false)) return false;
+  reads_.push_back(std::move(read));
+  return true;
+}
+
+void ArrangedProgram::add_bias(Value* bias, const Shape& index) {
+  program_.add_bias(bias);
+  reads_.push_back({{{index[1]}, {}}, {}});
+}
+
+std::optional<Region::Arrangement> ArrangedProgram::arrangement(Space space, const IndexMap& result) const {
+  if (space.is_split()) space.drop_unit_axes();
+  if (space.rank() > plan::kMaxRank) return std::nullopt;
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    const Shape& dims = program_.operands()[i]->shape();
+    if (!access_of(reads_[i].map, dense_strides(dims, Layout::linear), space)) return std::nullopt;
+  }
+  return Region::Arrangement{std::move(space), reads_, result};
 }
 
 }  // namespace lathe

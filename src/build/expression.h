@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pointwise expression as it grows from its last node towards what it reads. Where it may, it takes in nodes that
-// move elements: what it reads beyond them is read in another order. So are excerpts of memory.
+// move elements: what it reads beyond them is read through an indexing map.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,15 @@
 
 namespace lathe {
 
+// Padding, and slices with steps forwards, as kernels read. Those without are windows into memory, which cost nothing
+// as they are.
+bool cuts_elements(const ir::Node& node);
+
 class Expression {
  public:
-  explicit Expression(ir::Node* last);
+  Expression(ir::Node* last, const std::vector<Range>& symbols);
 
-  // Whether axes can be found for what the last node reads.
+  // Whether there is a map to what the last node reads.
   bool is_known();
   // Takes in a producer that `may_join`, all of whose readers are in the expression and see its elements in the same
   // places; false when there is none.
@@ -28,50 +32,43 @@ class Expression {
   size_t size() const { return nodes_.size(); }
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
 
-  // nullopt when its operands or axes are too many.
+  // nullopt when its operands or axes are too many, or memory cannot be read by some map.
   std::optional<Region> region(const std::function<size_t(const ir::Node*)>& position) const;
 
  private:
-  std::optional<AxisView> view_through(const ir::Use& use, const ir::Value& value);
-  std::optional<AxisView> view_of(const ir::Node& node);
-  bool contains(const ir::Node* node) const { return node && views_.contains(node); }
+  std::optional<Region::Read> read_through(const ir::Use& use, const ir::Value& value);
+  std::optional<Region::Read> read_of(const ir::Node& node);
+  bool contains(const ir::Node* node) const { return node && reads_.contains(node); }
   bool is_plain_view(const ir::Node& node) const;
 
-  AxisSpace space_;
+  Space space_;
+  IndexMap result_;
   std::vector<ir::Node*> nodes_;
-  std::unordered_map<const ir::Node*, AxisView> views_;  // of the results
+  std::unordered_map<const ir::Node*, Region::Read> reads_;  // how each node's result is met
 };
 
 // A program whose nodes may move elements: notes how each operand is read.
 class ArrangedProgram {
  public:
-  ArrangedProgram(const AxisSpace& space, const ir::Value* accumulator) : space_(&space), program_(accumulator) {}
+  explicit ArrangedProgram(const ir::Value* accumulator) : program_(accumulator) {}
 
   ProgramBuilder& program() { return program_; }
-  void set_space(const AxisSpace& space) { space_ = &space; }
-  // A node whose result, to which its operands broadcast, has that view.
-  bool add(const ir::Node& node, const AxisView& view);
-  // A node that moves the result of one that was added, or memory that is read by that view.
+  // A node whose result, to which its operands broadcast, is met at that index.
+  bool add(const ir::Node& node, const Shape& index);
+  // A node that moves the result of one that was added.
   bool add_moved(const ir::Node& node) { return program_.add_moved(node, true); }
-  bool add_moved(const ir::Node& node, const AxisView& input);
-  // An excerpt of memory, which has that view.
-  bool add_excerpt(const ir::Node& node, const AxisView& view);
-  // The operands that the program itself has added are read by that view.
-  void note_views(const AxisView& view) {
-    views_.resize(program_.num_operands(), view);
-    excerpts_.resize(views_.size());
-  }
+  // A node that moves what lies in memory and is read so.
+  bool add_moved(const ir::Node& node, Region::Read read);
+  // The bias of a convolution, whose result has that index.
+  void add_bias(ir::Value* bias, const Shape& index);
 
-  Region::Arrangement arrangement(const AxisView& result) const;
-  // Whether the dimensions that excerpts cut are axes of their own.
-  bool knows_excerpts() const;
+  // nullopt where memory cannot be read by some map, or axes are too many.
+  std::optional<Region::Arrangement> arrangement(Space space, const IndexMap& result) const;
 
  private:
-  const AxisSpace* space_;
   ProgramBuilder program_;
-  std::vector<AxisView> views_;                                // of the operands
-  std::vector<std::optional<Excerpt>> excerpts_;               // of them
-  std::unordered_map<const ir::Value*, AxisView> last_views_;  // by which values were read
+  std::vector<Region::Read> reads_;                           // of the operands
+  std::unordered_map<const ir::Value*, Shape> last_indices_;  // at which values were read
 };
 
 }  // namespace lathe

@@ -65,6 +65,7 @@ class Grouper {
  public:
   Grouper(const ir::Graph& graph, const GroupingOptions& options)
       : graph_(graph),
+        symbols_(graph.symbol_ranges()),
         fuse_(options.fuse),
         prologues_(options.fuse && options.prologues),
         movement_(options.fuse && options.movement),
@@ -97,18 +98,20 @@ class Grouper {
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
   void take_epilogue(Node* root) {
     Region region = region_of(RegionKind::kernel, root);
-    const AxisSpace space(root->output()->shape());
-    ArrangedProgram program(space, root->output());
-    if (Value* bias = bias_of(*root)) program.program().add_bias(bias);
-    program.note_views(space.whole());
+    Space space(symbols_);
+    const Shape index = space.add(root->output()->shape());
+    ArrangedProgram program(root->output());
+    if (Value* bias = bias_of(*root)) program.add_bias(bias, index);
     Value* result = root->output();
     while (fuse_ && result->has_single_use()) {
       Node* next = result->uses()[0].node;
-      if (moves_elements(*next) || !may_join(*next) || next->output()->shape() != result->shape()) break;
+      if (permutes_elements(*next) || cuts_elements(*next) || !may_join(*next) ||
+          next->output()->shape() != result->shape())
+        break;
       const ArrangedProgram before = program;
       Node* side = dequantized_operand(*next, result);
-      if (side && !program.add(*side, space.whole())) side = nullptr;
-      if (!program.add(*next, space.whole())) {
+      if (side && !program.add(*side, index)) side = nullptr;
+      if (!program.add(*next, index)) {
         program = before;
         break;
       }
@@ -129,14 +132,13 @@ class Grouper {
 
   bool may_join(const Node& node) const {
     if (owner_.contains(&node)) return false;
-    return moves_elements(node) ? movement_ : is_expressible(node);
+    return permutes_elements(node) ? movement_ : is_expressible(node);
   }
 
-  // Beside what moves elements. What is padded passes through f32.
+  // Beside what permutes elements. What is padded passes through f32.
   bool is_expressible(const Node& node) const {
-    if (!may_be_excerpt(node)) return is_programmable(node, narrow_types_) && all_broadcast(node);
-    const bool is_held = node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_);
-    return movement_ && is_held && excerpt_of(node);
+    if (!cuts_elements(node)) return is_programmable(node, narrow_types_) && all_broadcast(node);
+    return movement_ && (node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_));
   }
 
   // What dequantises the other operand of a node for it alone: a region reads integers in place of floats.
@@ -152,7 +154,7 @@ class Grouper {
 
   // The expression that ends at `last`: producers join while all their readers are inside and see them alike.
   void take_expression(Node* last) {
-    Expression expression(last);
+    Expression expression(last, symbols_);
     if (!expression.is_known()) return;
     const auto joins = [&](const Node& node) { return may_join(node); };
     while (fuse_ && expression.size() < kMaxProgramCode / 2 && expression.grow(joins)) {
@@ -192,7 +194,7 @@ class Grouper {
     const auto at = [&](const Node* node) { return position(node); };
     for (size_t i = 0; i < regions_.size(); ++i)
       for (size_t input = 0; input < regions_[i].root->num_inputs(); ++input) {
-        std::optional<Region> movement = movement_before(*regions_[i].root, input, joins, at);
+        std::optional<Region> movement = movement_before(*regions_[i].root, input, symbols_, joins, at);
         if (!movement) continue;
         for (const Node* node : movement->nodes) owner_[node] = i;
         regions_[i].readings.push_back(reading_of(*movement, input));
@@ -231,6 +233,7 @@ class Grouper {
   }
 
   const ir::Graph& graph_;
+  const std::vector<Range> symbols_;
   bool fuse_;
   bool prologues_;
   bool movement_;

@@ -8,8 +8,9 @@ namespace lathe {
 
 struct MovedView {
   ir::Value* base = nullptr;
-  Shape axes;
-  AxisView from, to;  // of the base and of the result
+  Space space;
+  IndexMap from;  // of the base
+  Shape to;       // index into the result
 
   // The result's strides where the base has these; nullopt when the axes of one dimension do not lie within each other.
   std::optional<Shape> strides(const Shape& of_base) const;
@@ -18,6 +19,6 @@ struct MovedView {
 };
 
 // Of a region that only moves the elements of one value.
-std::optional<MovedView> moved_view(const Region& region);
+std::optional<MovedView> moved_view(const Region& region, const std::vector<Range>& symbols);
 
 }  // namespace lathe

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "build/readers.h"
+#include "indexing/access.h"
 
 namespace lathe {
 namespace {
@@ -21,6 +22,21 @@ bool is_spatial(const Region& region) {
     default:
       return false;
   }
+}
+
+// Whether the result has elements of the operand where they are in it, but not all, or others beside them: each
+// dimension moves along an axis of the result's own.
+bool is_cut_from(const Region::Arrangement& arrangement, size_t operand, const Value& value) {
+  const Region::Read& read = arrangement.operands[operand];
+  const auto rank = static_cast<size_t>(value.rank());
+  if (rank != arrangement.result.index.size()) return false;
+  bool is_cut = read.fill.has_value();
+  for (size_t d = 0; d < rank; ++d) {
+    if (axes_in(read.map.index[d], arrangement.space) != axes_in(arrangement.result.index[d], arrangement.space))
+      return false;
+    is_cut |= arrangement.space.current(read.map.index[d]) != arrangement.space.current(arrangement.result.index[d]);
+  }
+  return is_cut;
 }
 
 }  // namespace
@@ -62,7 +78,7 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
 
 Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, int64_t least_pixel,
                      bool movement)
-    : graph_(graph), plain_(plain), least_pixel_(least_pixel), movement_(movement) {
+    : graph_(graph), symbols_(graph.symbol_ranges()), plain_(plain), least_pixel_(least_pixel), movement_(movement) {
   for (const Value* input : graph.inputs()) entries_[input];
   for (const auto& node : graph.nodes())
     for (size_t i = 0; i < node->num_outputs(); ++i) entries_[node->output(i)];
@@ -102,11 +118,10 @@ std::optional<Layout> Placement::layout_for_readers(const Region& region) const 
 // the pixels' channels.
 Layout Placement::layout_of_arranged(const Region& region) const {
   const Region::Arrangement& arrangement = *region.arrangement;
-  if (!region.root->is(OpKind::matmul) || (!arrangement.parts.empty() && arrangement.parts.back() > 1))
-    return Layout::linear;
+  if (!region.root->is(OpKind::matmul) || arrangement.space.parts().back() > 1) return Layout::linear;
   if (const std::optional<Layout> wanted = layout_for_readers(region)) return *wanted;
-  const std::vector<size_t>& channels = arrangement.result.axes[1];
-  const bool columns_are_channels = !channels.empty() && channels.back() + 1 == arrangement.axes.size();
+  const std::vector<size_t> channels = axes_in(arrangement.result.index[1], arrangement.space);
+  const bool columns_are_channels = !channels.empty() && channels.back() + 1 == arrangement.space.rank();
   const Readers readers = readers_of(*region.result());
   const bool any_order = readers.row_major == 0 && readers.pointwise == 0;
   return columns_are_channels && any_order && has_wide_pixels(region.result()) ? Layout::channels_last : Layout::linear;
@@ -114,7 +129,7 @@ Layout Placement::layout_of_arranged(const Region& region) const {
 
 // Of a region that only moves elements, where the result may share their memory.
 std::optional<MovedView> Placement::view_of_base(const Region& region) const {
-  std::optional<MovedView> view = movement_ ? moved_view(region) : std::nullopt;
+  std::optional<MovedView> view = movement_ ? moved_view(region, symbols_) : std::nullopt;
   if (!view || view->base->constant() || entry(view->base).pixel > 0 || entry(region.result()).pixel > 0)
     return std::nullopt;
   return view;
@@ -139,14 +154,14 @@ std::optional<Layout> Placement::layout_in_base(const Region& region) const {
   return is_wanted ? std::optional(Layout::channels_last) : std::nullopt;
 }
 
-// An operand of the result's shape, or that shape's excerpt of one.
+// An operand of the result's shape, or one of which that is a part.
 bool Placement::reads_channels_last(const Region& region) const {
   const Value* result = region.result();
   for (size_t i = 0; i < region.operands.size(); ++i) {
     const Value* value = region.operands[i];
-    const bool is_excerpt = region.arrangement && region.arrangement->excerpts[i];
+    const bool is_cut = region.arrangement && is_cut_from(*region.arrangement, i, *value);
     if (value->rank() == result->rank() && entry(value).layout == Layout::channels_last &&
-        (is_excerpt || value->shape() == result->shape()))
+        (is_cut || value->shape() == result->shape()))
       return true;
   }
   return false;

@@ -83,6 +83,7 @@ class Placement {
   const Entry& entry(const ir::Value* value) const { return entries_.at(value); }
 
   const ir::Graph& graph_;
+  const std::vector<Range> symbols_;
   bool plain_;
   int64_t least_pixel_;
   bool movement_;

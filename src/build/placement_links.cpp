@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "build/placement.h"
+#include "indexing/access.h"
 
 namespace lathe {
 
@@ -136,12 +137,19 @@ bool Placement::link_slice(const Region& region) {
     }
     return true;
   }
-  const std::optional<Excerpt> slice = excerpt_of_slice(node);
-  if (!slice || slice->has_steps()) return false;
+  Space space(symbols_);
+  const Shape index = space.add(region.result()->shape());
+  const std::optional<Sources> sources = sources_of(node, 0, {index, {}}, space);
+  if (!sources) return false;
+  Shape begin;
+  for (size_t d = 0; d < rank; ++d) {
+    begin.push_back(sources->pieces[0].map.index[d] - index[d]);
+    if (!axes_in(begin[d], space).empty()) return false;  // it has steps
+  }
   Entry& mine = entry(region.result());
   mine.link = Link::slice;
   mine.base = input;
-  mine.begin = to_shape(slice->start);
+  mine.begin = std::move(begin);
   return true;
 }
 

@@ -29,7 +29,7 @@ class ProgramBuilder {
   bool add_moved(const ir::Node& node, bool is_added);
   // The next node that reads this value, which none that was added made, has it as an operand of its own.
   void forget(const ir::Value* value) { sources_.erase(value); }
-  size_t num_operands() const { return operands_.size(); }
+  const std::vector<ir::Value*>& operands() const { return operands_; }
   // Adds `bias[channel]` to the accumulator.
   bool add_bias(ir::Value* bias);
 

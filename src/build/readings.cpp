@@ -18,13 +18,14 @@ bool takes_movement_before(const Node& root, size_t input) {
 
 }  // namespace
 
-std::optional<Region> movement_before(const Node& root, size_t input, const std::function<bool(const Node&)>& may_join,
+std::optional<Region> movement_before(const Node& root, size_t input, const std::vector<Range>& symbols,
+                                      const std::function<bool(const Node&)>& may_join,
                                       const std::function<size_t(const Node*)>& position) {
   if (!takes_movement_before(root, input) || !root.input(input)->has_single_use()) return std::nullopt;
   Node* last = root.input(input)->producer();
-  const auto joins = [&](const Node& node) { return moves_elements(node) && may_join(node); };
+  const auto joins = [&](const Node& node) { return permutes_elements(node) && may_join(node); };
   if (!last || !joins(*last)) return std::nullopt;
-  Expression expression(last);
+  Expression expression(last, symbols);
   while (expression.grow(joins)) {
   }
   const std::vector<Node*>& nodes = expression.nodes();
@@ -34,16 +35,15 @@ std::optional<Region> movement_before(const Node& root, size_t input, const std:
   if (!region) return std::nullopt;
   const Value* source = region->operands[0];
   const Node* producer = source->producer();
-  const bool is_written_so = producer && source->has_single_use() && !moves_elements(*producer) && may_join(*producer);
+  const bool is_written_so =
+      producer && source->has_single_use() && !permutes_elements(*producer) && may_join(*producer);
   if (source->constant() || is_written_so) return std::nullopt;
   return region;
 }
 
 Region::Reading reading_of(const Region& movement, size_t input) {
   const Region::Arrangement& arrangement = *movement.arrangement;
-  Region::Reading reading{input, movement.operands[0], arrangement.axes, arrangement.operands[0], {}};
-  for (const auto& axes : arrangement.result.axes) reading.parts.push_back(axes.size());
-  return reading;
+  return {input, movement.operands[0], arrangement.space, arrangement.operands[0].map};
 }
 
 }  // namespace lathe

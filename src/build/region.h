@@ -5,10 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "build/axes.h"
-#include "build/excerpt.h"
 #include "device/program.h"
-#include "ir/graph.h"
+#include "indexing/index_map.h"
 
 namespace lathe {
 
@@ -38,25 +36,28 @@ struct Region {
   };
   std::vector<Prologue> prologues;
 
-  // A kernel may read an input of its root in another order than it lies in: `source`, by a view of these axes, of
-  // which each dimension of the input consists of so many.
+  // A kernel may read an input of its root in another order than it lies in: `source`, by a map over a space of which
+  // each dimension of the input is an axis, or several.
   struct Reading {
     size_t input = 0;  // of the root
     ir::Value* source = nullptr;
-    Shape axes;
-    AxisView view;
-    std::vector<size_t> parts;
+    Space space;
+    IndexMap map;
   };
   std::vector<Reading> readings;
 
-  // Where nodes of the region move elements: the axes that it works on, and by which the others are read and written.
+  // What is read at a point of the region's space: an element, or the fill where there is none.
+  struct Read {
+    IndexMap map;
+    std::optional<float> fill;
+  };
+  // Where nodes of the region move elements: the space that it works on, and the maps by which operands are read and
+  // the result is written. Of a kernel, the space is that of its root's result.
   struct Arrangement {
-    Shape axes;
-    std::vector<AxisView> operands;
-    std::vector<std::optional<Excerpt>> excerpts;  // of the operands, whose views are then those of the excerpts
-    AxisView result;
-    std::vector<size_t> parts;  // kernel: how many axes each dimension of the root's result consists of
-    bool is_image = false;      // kernel: what was channels and pixels of the root's result still is
+    Space space;
+    std::vector<Read> operands;
+    IndexMap result;
+    bool is_image = false;  // kernel: what was channels and pixels of the root's result still is
   };
   std::optional<Arrangement> arrangement;
   std::vector<Region> apart;  // kernel: the regions that do the same where no tactic writes in that order

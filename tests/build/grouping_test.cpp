@@ -18,7 +18,7 @@ std::vector<std::string> grouped(const std::string& body, bool prologues = true)
     for (const Region::Prologue& prologue : region.prologues)
       line += fmt::format("{}[{}] ", prologue.input, to_text(prologue.program));
     for (const Region::Reading& reading : region.readings)
-      line += fmt::format("{}<{}> ", reading.input, fmt::join(reading.parts, " "));
+      line += fmt::format("{}<{}> ", reading.input, fmt::join(reading.space.parts(), " "));
     size_t absorbed = 0;
     for (const Region& expression : region.absorbed) absorbed += expression.nodes.size();
     Region alone = region;
@@ -173,22 +173,20 @@ TEST(Grouping, AttentionComputesAllThree) {
             Lines({"cast", "0[in=1; r1=relu r0; out r1] 1[in=1; r1=silu r0; out r1] attention"}));
 }
 
-// What a region's operands and result are: the axes that each of their dimensions consists of.
+// By which maps a region reads its operands and writes its result, over which axes.
 std::string arranged(const std::string& body) {
   const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::string text;
   if (!graph) return text;
-  const auto describe = [](const AxisView& view) {
-    std::string dims;
-    for (const auto& axes : view.axes) dims += fmt::format("{}", fmt::join(axes, "*")) + " ";
-    return dims;
-  };
   for (const Region& region : group_regions(*graph, {true, true, true, true})) {
     if (!region.arrangement) continue;
-    text += to_string(region.arrangement->axes) + ":";
-    for (const AxisView& view : region.arrangement->operands) text += " (" + describe(view) + ")";
-    text += " -> " + describe(region.arrangement->result);
+    const Space& space = region.arrangement->space;
+    const std::vector<std::string> names = space.names(graph->symbol_names());
+    text += to_string(space.extents(), names) + ":";
+    for (const Region::Read& read : region.arrangement->operands)
+      text += " " + to_string(IndexMap{space.current(read.map.index), read.map.domain}, names);
+    text += " -> " + to_string(IndexMap{space.current(region.arrangement->result.index), {}}, names);
   }
   return text;
 }
@@ -203,7 +201,7 @@ TEST(Grouping, AxesOfHeads) {
     %r = reshape(%y, %s)
     %t = transpose{perm=[0, 2, 1, 3]}(%r)
     output %t)"),
-            "[s0, 4, 5, 8]: (0 2 1*3 ) (0 2 1*3 ) -> 0 1 2 3 ");
+            "[n, 4, 5, 8]: (i0, i2, 8*i1 + i3) (8*i1 + i3) -> (i0, i1, i2, i3)");
 }
 
 TEST(Grouping, AxesOfDimensionsThatDoNotNest) {
@@ -222,7 +220,7 @@ TEST(Grouping, AxesOfDimensionsThatDoNotNest) {
     %r = reshape(%a, %s)
     %t = transpose{perm=[1, 0]}(%r)
     output %t)"),
-            "[2, 4, 6]: (2*0 1 ) -> 0*1 2 ");
+            "[2, 4, 6]: (2*i1 + i0o, i0i) -> (4*i0o + i0i, i1)");
 }
 
 TEST(Grouping, MovementThatHasOtherReaders) {
@@ -275,7 +273,7 @@ TEST(Grouping, ProductsWriteHeads) {
   };
   const std::string transposed = "    %t = transpose{perm=[0, 2, 1, 3]}(%r)\n";
   EXPECT_EQ(grouped(body(transposed + "    output %t")), Lines({"matmul elementwise reshape transpose"}));
-  EXPECT_EQ(arranged(body(transposed + "    output %t")), "[s0, 5, 4, 8]: (0 1 2*3 ) -> 0 2 1 3 ");
+  EXPECT_EQ(arranged(body(transposed + "    output %t")), "[n, 5, 4, 8]: (8*i2o + i2i) -> (i0, i2o, i1, i2i)");
   EXPECT_EQ(grouped(body(transposed + "    %z = activation{op=relu}(%t)\n    output %z")),
             Lines({"matmul elementwise reshape transpose activation"}));
   EXPECT_EQ(grouped(body("    output %r")), Lines({"matmul elementwise", "reshape"}));
@@ -337,7 +335,7 @@ TEST(Grouping, ConvolutionsKeepTheirChannelsTogether) {
            perm + "}(%y)\n    output %t";
   };
   EXPECT_EQ(grouped(body("[0, 3, 2, 1]")), Lines({"convolution transpose"}));
-  EXPECT_EQ(arranged(body("[0, 3, 2, 1]")), "[1, 4, 6, 6]: ->  3 2 1 ");
+  EXPECT_EQ(arranged(body("[0, 3, 2, 1]")), "[1, 4, 6, 6]: -> (0, i3, i2, i1)");
   EXPECT_EQ(grouped(body("[0, 1, 3, 2]")), Lines({"convolution", "transpose"}));
 }
 
@@ -356,8 +354,9 @@ TEST(Grouping, ConvolutionsSplitTheirChannels) {
   };
   const std::string crd = "    %z = depth_to_space{block=2, mode=crd}(%a)\n";
   EXPECT_EQ(grouped(body(crd)), Lines({"convolution activation depth_to_space"}));
-  EXPECT_EQ(arranged(body(crd)), "[4, 2, 2, 6, 5]: ->  0 3*1 4*2 ");
-  EXPECT_EQ(arranged(body("    %z = depth_to_space{block=2, mode=dcr}(%a)\n")), "[2, 2, 4, 6, 5]: ->  2 3*0 4*1 ");
+  EXPECT_EQ(arranged(body(crd)), "[4, 2, 2, 6, 5]: -> (0, i1o, 2*i2 + i1io, 2*i3 + i1ii)");
+  EXPECT_EQ(arranged(body("    %z = depth_to_space{block=2, mode=dcr}(%a)\n")),
+            "[2, 2, 4, 6, 5]: -> (0, i1ii, 2*i2 + i1o, 2*i3 + i1io)");
   EXPECT_EQ(grouped(body("    %r = reshape(%a, %s)\n    %t = transpose{perm=[0, 1, 4, 2, 5, 3]}(%r)\n"
                          "    %z = reshape(%t, %u)\n")),
             Lines({"convolution activation reshape transpose reshape"}));

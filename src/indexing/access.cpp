@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "indexing/access.h"
+
+#include <algorithm>
+
+namespace lathe {
+namespace {
+
+// e = constant + the sum of slopes[i] * axis i.
+struct Linear {
+  Expr constant;
+  Shape slopes;
+};
+
+std::optional<Linear> linear_in(const Expr& e, const Shape& axes) {
+  std::vector<SymbolId> ids;
+  for (const Expr& axis : axes) {
+    const std::optional<SymbolId> id = axis.as_symbol();
+    if (id) ids.push_back(*id);
+  }
+  std::vector<Expr> identity;
+  const SymbolId end = ids.empty() ? 0 : *std::max_element(ids.begin(), ids.end()) + 1;
+  for (SymbolId id = 0; id < end; ++id) identity.push_back(Expr::symbol(id));
+  Linear linear{e, {}};
+  for (const Expr& axis : axes) {
+    const std::optional<SymbolId> id = axis.as_symbol();
+    if (!id) {
+      linear.slopes.emplace_back(0);
+      continue;
+    }
+    std::vector<Expr> next = identity, none = identity;
+    next[*id] = axis + Expr(1);
+    none[*id] = 0;
+    linear.slopes.push_back(linear.constant.substitute(next) - linear.constant);
+    linear.constant = linear.constant.substitute(none);
+  }
+  const auto has_axes = [&](const Expr& part) {
+    std::vector<SymbolId> used;
+    part.collect_symbols(used);
+    return !part.is_valid() || std::any_of(used.begin(), used.end(),
+                                           [&](SymbolId id) { return std::count(ids.begin(), ids.end(), id) > 0; });
+  };
+  if (std::any_of(linear.slopes.begin(), linear.slopes.end(), has_axes)) return std::nullopt;
+  return linear;
+}
+
+// The only axis that moves the value, which it does by 1.
+std::optional<Bound> bound_of(const Interval& interval, const Shape& axes) {
+  const std::optional<Linear> linear = linear_in(interval.value, axes);
+  if (!linear) return std::nullopt;
+  std::optional<size_t> axis;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (linear->slopes[i] == Expr(0)) continue;
+    if (axis || linear->slopes[i] != Expr(1)) return std::nullopt;
+    axis = i;
+  }
+  if (!axis) return std::nullopt;
+  return Bound{*axis, interval.begin - linear->constant, interval.end - linear->constant};
+}
+
+}  // namespace
+
+std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const Space& space) {
+  const Shape axes = space.indices();
+  Expr position = 0;
+  for (size_t d = 0; d < map.index.size(); ++d) position += space.current(map.index[d]) * strides[d];
+  std::optional<Linear> linear = linear_in(position, axes);
+  if (!linear) return std::nullopt;
+  Access access{linear->constant, std::move(linear->slopes), {}};
+  for (const Interval& interval : map.domain) {
+    const Interval now{space.current(interval.value), interval.begin, interval.end};
+    if (space.facts().is_at_most(now.begin, now.value) && space.facts().is_less(now.value, now.end)) continue;
+    const std::optional<Bound> bound = bound_of(now, axes);
+    if (!bound) return std::nullopt;
+    access.bounds.push_back(*bound);
+  }
+  return access;
+}
+
+std::vector<size_t> axes_in(const Expr& index, const Space& space) {
+  const std::optional<Linear> linear = linear_in(space.current(index), space.indices());
+  if (!linear) return {};
+  std::vector<size_t> axes;
+  for (size_t i = 0; i < linear->slopes.size(); ++i)
+    if (linear->slopes[i] != Expr(0)) axes.push_back(i);
+  const auto is_outside = [&](size_t a, size_t b) {
+    const Expr steps = floordiv(linear->slopes[a], linear->slopes[b]);
+    return steps * linear->slopes[b] == linear->slopes[a] && linear->slopes[a] != linear->slopes[b];
+  };
+  for (size_t i = 1; i < axes.size(); ++i)
+    for (size_t j = i; j > 0 && is_outside(axes[j], axes[j - 1]); --j) std::swap(axes[j], axes[j - 1]);
+  return axes;
+}
+
+}  // namespace lathe

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of an indexing map where the tensor lies in memory: strides along the axes of the space.
+#pragma once
+
+#include "indexing/index_map.h"
+
+namespace lathe {
+
+// The element at a point lies `offset` and `strides[i]` times each axis from the tensor's first element, where the
+// axes are within the bounds.
+struct Bound {
+  size_t axis = 0;
+  Expr begin, end;  // of the axis
+};
+struct Access {
+  Expr offset;
+  Shape strides;  // along the axes of the space, in its order
+  std::vector<Bound> bounds;
+};
+
+// Of a tensor whose dimensions have these strides; nullopt where the map is not linear in the axes, or a condition of
+// its domain is not about one axis alone.
+std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const Space& space);
+
+// The axes of the space, by their place in its order, that an index moves along: the one with the longest steps first.
+// None where the index is not linear.
+std::vector<size_t> axes_in(const Expr& index, const Space& space);
+
+}  // namespace lathe

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maps through chains of movements, against the plain evaluation of the chain on elements that tell where they lay.
+#include "indexing/index_map.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "indexing/access.h"
+#include "ir/interpret.h"
+
+namespace lathe {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::Value;
+
+// What a value is at a point: an element of the graph's input, or else a number.
+struct Tree {
+  IndexMap map;  // of a leaf: the input's
+  std::vector<Tree> pieces;
+  std::optional<float> fill;
+};
+
+// nullopt where a node on the way has no map.
+std::optional<Tree> tree_of(const Value& value, const IndexMap& map, Space& space) {
+  if (!value.producer()) return Tree{map, {}, {}};
+  std::optional<Sources> sources = sources_of(*value.producer(), value.index(), map, space);
+  if (!sources) return std::nullopt;
+  Tree tree{map, {}, sources->fill};
+  for (const Piece& piece : sources->pieces) {
+    std::optional<Tree> child = tree_of(*value.producer()->input(piece.input), piece.map, space);
+    if (!child) return std::nullopt;
+    tree.pieces.push_back(*std::move(child));
+  }
+  return tree;
+}
+
+void bring_up_to_date(Tree& tree, const Space& space) {
+  tree.map.index = space.current(tree.map.index);
+  for (Interval& interval : tree.map.domain) interval.value = space.current(interval.value);
+  for (Tree& piece : tree.pieces) bring_up_to_date(piece, space);
+}
+
+bool holds(const IndexMap& map, std::span<const int64_t> values) {
+  return std::all_of(map.domain.begin(), map.domain.end(), [&](const Interval& each) {
+    const int64_t value = *each.value.evaluate(values);
+    return *each.begin.evaluate(values) <= value && value < *each.end.evaluate(values);
+  });
+}
+
+float at(const Tree& tree, const Tensor& input, std::span<const int64_t> values) {
+  if (tree.pieces.empty() && !tree.fill) {
+    int64_t position = 0;
+    for (size_t d = 0; d < input.dims().size(); ++d) {
+      const int64_t index = *tree.map.index[d].evaluate(values);
+      EXPECT_TRUE(0 <= index && index < input.dims()[d]) << index << " of " << input.dims()[d];
+      position = position * input.dims()[d] + index;
+    }
+    return input.as<float>()[position];
+  }
+  const Tree* found = nullptr;
+  for (const Tree& piece : tree.pieces) {
+    if (!holds(piece.map, values)) continue;
+    EXPECT_EQ(found, nullptr) << "two pieces have the element";
+    found = &piece;
+  }
+  if (found) return at(*found, input, values);
+  EXPECT_TRUE(tree.fill) << "no piece has the element";
+  return tree.fill.value_or(0);
+}
+
+// Calls `visit` with the values of all symbols at each point of the space.
+void for_each_point(const Space& space, const std::vector<int64_t>& symbols,
+                    const std::function<void(std::span<const int64_t>)>& visit) {
+  const Shape indices = space.indices(), extents = space.extents();
+  std::vector<int64_t> values = symbols;
+  const std::function<void(size_t)> walk = [&](size_t axis) {
+    if (axis == indices.size()) return visit(values);
+    const std::optional<SymbolId> id = indices[axis].as_symbol();
+    if (id && values.size() <= *id) values.resize(*id + 1, 0);
+    const int64_t extent = *extents[axis].evaluate(symbols);
+    for (int64_t i = 0; i < extent; ++i) {
+      if (id) values[*id] = i;
+      walk(axis + 1);
+    }
+  };
+  walk(0);
+}
+
+class Chains {
+ public:
+  explicit Chains(uint32_t seed) : random_(seed) {}
+
+  int64_t pick(int64_t bound) { return static_cast<int64_t>(random_() % static_cast<uint32_t>(bound)); }
+
+  // A graph of random movements of one input, some of whose dimensions are symbols.
+  Graph make() {
+    Graph graph;
+    Shape shape;
+    const char* const names[] = {"n", "h"};
+    for (int64_t d = 0, rank = pick(3) + 1; d < rank; ++d)
+      shape.push_back(pick(3) == 0 ? graph.dim_symbol(names[pick(2)], {0, 6})
+                                   : Expr(std::array{1, 2, 3, 4, 6}[pick(5)]));
+    Value* value = *graph.add_input("x", DType::f32, shape);
+    for (int64_t i = 0, length = pick(5) + 1; i < length; ++i)
+      if (Value* next = move(graph, value)) value = next;
+    graph.add_output(value);
+    return graph;
+  }
+
+ private:
+  static Value* take(Result<Value*> value) { return value ? *value : nullptr; }
+  Value* ints(Graph& graph, const Ints& values) { return *graph.add_ints(values); }
+
+  Value* move(Graph& graph, Value* x) {
+    const auto rank = static_cast<int64_t>(x->rank());
+    const auto axis = static_cast<size_t>(rank > 0 ? pick(rank) : 0);
+    switch (pick(9)) {
+      case 0: {
+        TransposeAttrs attrs;
+        for (int64_t d = 0; d < rank; ++d) attrs.perm.push_back(d);
+        std::shuffle(attrs.perm.begin(), attrs.perm.end(), random_);
+        return take(graph.add_value(attrs, {x}));
+      }
+      case 1:
+        return split(graph, x, axis);
+      case 2:
+        return merge(graph, x, axis);
+      case 3:
+        return slice(graph, x, axis);
+      case 4: {
+        Ints pads(static_cast<size_t>(2 * rank), 0);
+        pads[axis] = pick(3), pads[axis + static_cast<size_t>(rank)] = pick(3);
+        Tensor number = *Tensor::allocate(DType::f32, {});
+        *number.mutable_as<float>() = static_cast<float>(-1 - pick(3));
+        return take(graph.add_value(PadAttrs(), {x, ints(graph, pads), *graph.add_constant(number)}));
+      }
+      case 5: {
+        if (rank > 4) return nullptr;
+        Value* wider = take(graph.add_value(UnsqueezeAttrs(), {x, ints(graph, {static_cast<int64_t>(axis)})}));
+        Ints shape(static_cast<size_t>(rank + 1), 1);
+        shape[axis] = pick(3) + 1;
+        return wider ? take(graph.add_value(ExpandAttrs(), {wider, ints(graph, shape)})) : nullptr;
+      }
+      case 6: {
+        Ints repeats(static_cast<size_t>(rank), 1);
+        repeats[axis] = pick(3) + 1;
+        return take(graph.add_value(TileAttrs(), {x, ints(graph, repeats)}));
+      }
+      case 7:
+        return roll(graph, x, axis);
+      default: {
+        ConcatAttrs attrs;
+        attrs.axis = static_cast<int64_t>(axis);
+        return take(graph.add_value(attrs, {x, x}));
+      }
+    }
+  }
+
+  Value* split(Graph& graph, Value* x, size_t axis) {
+    const std::optional<int64_t> extent = x->shape()[axis].as_constant();
+    const int64_t factor = pick(2) + 2;
+    if (!extent || *extent % factor != 0 || x->rank() > 4) return nullptr;
+    Ints shape(x->shape().size(), 0);
+    shape[axis] = factor;
+    shape.insert(shape.begin() + static_cast<ptrdiff_t>(axis), *extent / factor);
+    for (size_t d = axis + 2; d < shape.size(); ++d) {  // a 0 copies by place, which the new dimension moves
+      const std::optional<int64_t> dim = x->shape()[d - 1].as_constant();
+      if (!dim) return nullptr;
+      shape[d] = *dim;
+    }
+    return take(graph.add_value(ReshapeAttrs(), {x, ints(graph, shape)}));
+  }
+
+  Value* merge(Graph& graph, Value* x, size_t axis) {
+    if (axis + 1 >= x->shape().size()) return nullptr;
+    Ints shape;
+    for (size_t d = 0; d < x->shape().size(); ++d) {
+      if (d == axis + 1) continue;
+      const std::optional<int64_t> dim = x->shape()[d].as_constant();
+      if (d == axis)
+        shape.push_back(-1);
+      else if (d < axis)
+        shape.push_back(0);
+      else if (dim)
+        shape.push_back(*dim);
+      else
+        return nullptr;
+    }
+    return take(graph.add_value(ReshapeAttrs(), {x, ints(graph, shape)}));
+  }
+
+  Value* slice(Graph& graph, Value* x, size_t axis) {
+    const int64_t step = std::array{1, 1, 2, -1}[static_cast<size_t>(pick(4))];
+    const int64_t start = step < 0 ? -1 : pick(3) - 1, end = step < 0 ? INT64_MIN : INT64_MAX;
+    return take(graph.add_value(SliceAttrs(), {x, ints(graph, {start}), ints(graph, {end}),
+                                               ints(graph, {static_cast<int64_t>(axis)}), ints(graph, {step})}));
+  }
+
+  Value* roll(Graph& graph, Value* x, size_t axis) {
+    const int64_t shift = pick(2) + 1, on = static_cast<int64_t>(axis);
+    Value* const tail =
+        take(graph.add_value(SliceAttrs(), {x, ints(graph, {shift}), ints(graph, {INT64_MAX}), ints(graph, {on})}));
+    Value* const head =
+        take(graph.add_value(SliceAttrs(), {x, ints(graph, {0}), ints(graph, {shift}), ints(graph, {on})}));
+    ConcatAttrs attrs;
+    attrs.axis = on;
+    return tail && head ? take(graph.add_value(attrs, {tail, head})) : nullptr;
+  }
+
+  std::mt19937 random_;
+};
+
+Tensor numbered(const Dims& dims) {
+  Tensor tensor = *Tensor::allocate(DType::f32, dims);
+  for (int64_t i = 0; i < tensor.volume(); ++i) tensor.mutable_as<float>()[i] = static_cast<float>(i);
+  return tensor;
+}
+
+TEST(IndexMap, ChainsOfMovementsReadWhatTheyEvaluateTo) {
+  int mapped = 0, points = 0;
+  for (uint32_t seed = 0; seed < 600; ++seed) {
+    const Graph graph = Chains(seed).make();
+    const Value& result = *graph.outputs()[0].value;
+    Space space(graph.symbol_ranges());
+    const Shape whole = space.add(result.shape());
+    std::optional<Tree> tree = tree_of(result, {whole, {}}, space);
+    if (!tree) continue;
+    ++mapped;
+    bring_up_to_date(*tree, space);
+    const Shape output = space.current(whole);
+    for (const int64_t size : {0, 1, 2, 5}) {
+      const std::vector<int64_t> symbols(graph.symbols().size(), size);
+      Dims dims;
+      for (const Expr& dim : graph.inputs()[0]->shape()) dims.push_back(*dim.evaluate(symbols));
+      const Tensor input = numbered(dims);
+      const Result<std::vector<Tensor>> expected = ir::interpret(graph, std::span(&input, 1));
+      if (!expected) continue;  // sizes that the network refuses
+      int64_t count = 0;
+      for_each_point(space, symbols, [&](std::span<const int64_t> values) {
+        int64_t position = 0;
+        for (size_t d = 0; d < output.size(); ++d)
+          position = position * (*expected)[0].dims()[d] + *output[d].evaluate(values);
+        ++count;
+        ASSERT_EQ(at(*tree, input, values), (*expected)[0].as<float>()[position])
+            << "seed " << seed << ", size " << size << "\n"
+            << ir::to_text(graph);
+      });
+      ASSERT_EQ(count, (*expected)[0].volume());
+      points += static_cast<int>(count);
+    }
+  }
+  EXPECT_GT(mapped, 400);
+  EXPECT_GT(points, 10000);
+}
+
+// The map of the graph's only output to its first input, as text, and the axes' extents.
+std::string map_of(const std::string& body) {
+  const Result<Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
+  if (!graph) return graph.error().to_string();
+  Space space(graph->symbol_ranges());
+  const Value* value = graph->outputs()[0].value;
+  IndexMap map{space.add(value->shape()), {}};
+  while (const Node* node = value->producer()) {
+    std::optional<Sources> sources = sources_of(*node, value->index(), map, space);
+    if (!sources) return "none";
+    map = sources->pieces[0].map;
+    value = node->input(0);
+  }
+  map.index = space.current(map.index);
+  const std::vector<std::string> names = space.names(graph->symbol_names());
+  return to_string(map, names) + " of " + to_string(space.extents(), names);
+}
+
+TEST(IndexMap, HeadsAreSplitAndMerged) {
+  EXPECT_EQ(map_of(R"(
+    input %x: f32[b, 12, t, 64]
+    %y = transpose{perm=[0, 2, 1, 3]}(%x)
+    %s = constant{value=i64[3]{0, 0, 768}}()
+    %z = reshape(%y, %s)
+    output %z)"),
+            "(i0, i2o, i1, i2i) of [b, t, 12, 64]");
+  EXPECT_EQ(map_of(R"(
+    input %x: f32[b, t, 768]
+    %s = constant{value=i64[4]{0, 0, 12, 64}}()
+    %y = reshape(%x, %s)
+    %z = transpose{perm=[0, 2, 1, 3]}(%y)
+    output %z)"),
+            "(i0, i2, 64*i1 + i3) of [b, 12, t, 64]");
+}
+
+TEST(IndexMap, ExtentsMayBeQuotients) {
+  EXPECT_EQ(map_of(R"(
+    symbol h in [64, 128]
+    input %x: f32[b, 16, h, 5]
+    %zero = constant{value=i64[1]{0}}()
+    %end = constant{value=i64[1]{1000}}()
+    %two = constant{value=i64[1]{2}}()
+    %four = constant{value=i64[1]{4}}()
+    %part = slice(%x, %zero, %end, %two, %four)
+    %s = constant{value=i64[3]{0, 0, -1}}()
+    %y = reshape(%part, %s)
+    %z = transpose{perm=[0, 2, 1]}(%y)
+    output %z)"),
+            "(i0, i2, 4*i1o, i1i) of [b, floordiv(h + 3, 4), 5, 16]");
+}
+
+TEST(IndexMap, PaddingHasADomain) {
+  EXPECT_EQ(map_of(R"(
+    input %x: f32[b, h]
+    %s = constant{value=i64[4]{0, 1, 0, 2}}()
+    %y = pad(%x, %s)
+    %z = transpose{perm=[1, 0]}(%y)
+    output %z)"),
+            "(i1, i0 - 1) where 0 <= i0 - 1 < h of [h + 3, b]");
+}
+
+TEST(IndexMap, PixelsAreShuffled) {
+  EXPECT_EQ(map_of(R"(
+    input %x: f32[n, 8, h, w]
+    %y = depth_to_space{block=2, mode=crd}(%x)
+    output %y)"),
+            "(i0, 4*i1 + 2*i2i + i3i, i2o, i3o) of [n, 2, h, 2, w, 2]");
+}
+
+TEST(Access, StridesAndBoundsAlongAxes) {
+  Space space({{1, 8}});
+  const Expr h = Expr::symbol(0);
+  const Shape index = space.add(Shape{4, h});
+  const Expr& i = index[0];
+  const Expr& j = index[1];
+  const std::optional<Access> access =
+      access_of({{j - Expr(2), 3 * i + Expr(1)}, {{j - Expr(2), 0, h}}}, {Expr(16), Expr(1)}, space);
+  ASSERT_TRUE(access);
+  EXPECT_EQ(access->offset, Expr(-31));
+  EXPECT_EQ(access->strides, Shape({3, 16}));
+  ASSERT_EQ(access->bounds.size(), 1u);
+  EXPECT_EQ(access->bounds[0].axis, 1u);
+  EXPECT_EQ(access->bounds[0].begin, Expr(2));
+  EXPECT_EQ(access->bounds[0].end, h + Expr(2));
+  EXPECT_FALSE(access_of({{floordiv(i, 3), j}, {}}, {Expr(16), Expr(1)}, space));  // not linear
+  EXPECT_FALSE(access_of({{i, j}, {{i + j, 1, h}}}, {Expr(16), Expr(1)}, space));  // not about one axis
+  EXPECT_TRUE(access_of({{i, j}, {{i, 0, 4}}}, {Expr(16), Expr(1)}, space)->bounds.empty());
+}
+
+}  // namespace
+}  // namespace lathe
