@@ -128,7 +128,7 @@ void Emitter::note_refusals(size_t first, const std::vector<std::string>& refusa
   }
 }
 
-// One node by a tactic that takes it, or by its plain evaluation.
+// One node by a tactic that takes it, by copies, or by its plain evaluation.
 Result<> Emitter::emit_alone(Node& node) {
   const Region region = region_alone(node);
   if (tactics_.empty() || node.num_inputs() == 0) return emit_eval(node);
@@ -138,6 +138,8 @@ Result<> Emitter::emit_alone(Node& node) {
   LATHE_ASSIGN(const Choice choice, emit_choice(region));
   if (choice.tactic) return {};
   const size_t first = out_.report.regions.size();
+  LATHE_ASSIGN(const bool copied, introduces_symbols(region, graph_) ? Result<bool>(false) : emit_copies(node, Copies::any));
+  if (copied) return {};
   LATHE_TRY(emit_eval(node));
   note_refusals(first, refusals);
   return {};
@@ -258,64 +260,6 @@ Result<> Emitter::emit_copy(TensorId from, TensorId to, std::string name, const 
   }
   add_step(std::move(step), "copy");
   return {};
-}
-
-// What strided copies can do; the rest is evaluated.
-Result<> Emitter::emit_movement(const Region& region) {
-  Node& node = *region.root;
-  if (tactics_.empty() || introduces_symbols(region, graph_)) return emit_alone(node);
-  const std::vector<std::string> origin = origin_of(region);
-  const Shape& result = region.result()->shape();
-  if (node.is(OpKind::concat)) {
-    const int64_t given = node.attrs<ConcatAttrs>().axis;
-    const auto axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(result.size()) : given);
-    Location location = placement_.location(region.result());
-    for (size_t i = 0; i < node.num_inputs(); ++i) {
-      const Value* part = node.input(i);
-      if (!placement_.is_in_place(region, i))
-        LATHE_TRY(emit_copy(tensor_of(part), tensor_at(region.result(), part->shape(), location.strides, location),
-                            fmt::format("{} part {}", node.name(), i), origin));
-      location.offset += part->shape()[axis] * location.strides[axis];
-    }
-    return {};
-  }
-  const Value* input = node.input(0);
-  if (node.is(OpKind::transpose)) {
-    plan::Tensor window = plan_.tensors[tensor_of(input)];
-    const Shape dims = window.dims;
-    const Shape strides = strides_of(window);
-    window.dims.clear();
-    window.strides.clear();
-    for (const int64_t from : permutation_of(node.attrs<TransposeAttrs>(), dims.size())) {
-      window.dims.push_back(dims[static_cast<size_t>(from)]);
-      window.strides.push_back(strides[static_cast<size_t>(from)]);
-    }
-    return emit_copy(add_tensor(std::move(window)), tensor_of(region.result()), node.name(), origin);
-  }
-  const auto broadcasts = [&] {
-    const size_t lead = result.size() - input->shape().size();
-    for (size_t d = 0; d < input->shape().size(); ++d)
-      if (input->shape()[d] != Expr(1) && input->shape()[d] != result[lead + d]) return false;
-    return true;
-  };
-  if (node.is(OpKind::expand) && input->shape().size() <= result.size() && broadcasts()) {
-    return emit_copy(broadcast_of(input, result), tensor_of(region.result()), node.name(), origin);
-  }
-  return emit_alone(node);
-}
-
-// Same elements, same order: a copy only when the memory could not be shared.
-Result<> Emitter::emit_view(const Region& region) {
-  const Value* input = region.root->input(0);
-  const Value* output = region.result();
-  const Location location = placement_.location(output);
-  const bool dense = placement_.is_dense_linear(output);
-  const std::optional<Shape> strides = dense ? Shape() : split_dims(output->shape(), location.strides, input->shape());
-  if (tactics_.empty() || introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) ||
-      !strides)
-    return emit_alone(*region.root);
-  return emit_copy(tensor_of(input), tensor_at(output, input->shape(), *strides, location), region.root->name(),
-                   origin_of(region));
 }
 
 Result<> Emitter::emit_eval(const Node& node) {

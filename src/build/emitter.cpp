@@ -99,18 +99,6 @@ TensorId Emitter::tensor_of(const Value* value) {
   return tensors_[value] = tensor_at(value, value->shape(), location.strides, location);
 }
 
-TensorId Emitter::broadcast_of(const Value* value, const Shape& dims) {
-  const plan::Tensor& placed = plan_.tensors[tensor_of(value)];
-  plan::Tensor tensor = placed;
-  const Shape strides = strides_of(placed);
-  const size_t lead = dims.size() - placed.dims.size();
-  tensor.dims = dims;
-  tensor.strides.assign(dims.size(), 0);
-  for (size_t d = 0; d < placed.dims.size(); ++d)
-    if (placed.dims[d] != Expr(1) || dims[lead + d] == Expr(1)) tensor.strides[lead + d] = strides[d];
-  return add_tensor(std::move(tensor));
-}
-
 TensorId Emitter::constant_of(const Tensor& content) {
   const uint64_t key = Hasher().add(content.raw()).value();
   std::vector<TensorId>& same = constants_[key];

@@ -30,7 +30,6 @@ class Emitter {
   Storage storage_of(const ir::Value* root);
   plan::TensorId tensor_at(const ir::Value* value, Shape dims, Shape strides, const Location& location);
   plan::TensorId tensor_of(const ir::Value* value);                        // as placed
-  plan::TensorId broadcast_of(const ir::Value* value, const Shape& dims);  // as placed, read as if it had `dims`
   Result<plan::TensorId> dense_of(const ir::Value* value);                 // row-major, by a copy when it must
   plan::TensorId constant_of(const Tensor& content);
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
@@ -38,7 +37,15 @@ class Emitter {
 
   // Steps
   Result<> emit_kernel(const Region& region);
+  struct Copy {
+    size_t input = 0;  // of the node
+    plan::Tensor from, to;
+  };
+  std::vector<Copy> copies_of(const ir::Node& node, size_t output);
+  enum class Copies : uint8_t { windows, any };  // windows: one for each result, read forwards
+  Result<bool> emit_copies(const ir::Node& node, Copies which);
   Result<> emit_movement(const Region& region);
+  Result<> emit_concat(const Region& region);
   Result<> emit_view(const Region& region);
   Result<> emit_alone(ir::Node& node);
   Result<> emit_eval(const ir::Node& node);

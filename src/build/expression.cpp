@@ -29,8 +29,9 @@ bool moves_elements(const Node& node) { return permutes_elements(node) || cuts_e
 std::optional<Region::Read> read_before(const Node& node, const Region::Read& result, Space& space) {
   std::optional<Sources> sources = sources_of(node, 0, result.map, space);
   if (!sources || sources->pieces.size() != 1) return std::nullopt;
-  if (sources->fill && result.fill && *sources->fill != *result.fill) return std::nullopt;
-  return Region::Read{std::move(sources->pieces[0].map), sources->fill ? sources->fill : result.fill};
+  const std::optional<float> fill = sources->fill ? std::optional(static_cast<float>(*sources->fill)) : result.fill;
+  if (result.fill && *fill != *result.fill) return std::nullopt;
+  return Region::Read{std::move(sources->pieces[0].map), fill};
 }
 
 bool same(const Region::Read& a, const Region::Read& b, const Space& space) {

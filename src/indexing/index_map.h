@@ -29,7 +29,7 @@ struct Piece {
 };
 struct Sources {
   std::vector<Piece> pieces;
-  std::optional<float> fill;  // none = some piece always has the element
+  std::optional<double> fill;  // none = some piece always has the element
 };
 
 // The pieces of the node's result number `output` where it is met at `map`; nullopt for nodes that compute, and where

@@ -97,7 +97,7 @@ std::optional<Sources> sources_of_pad(const Node& node, IndexMap map) {
     map.index[d] = map.index[d] - Expr(padding->begin[d]);
     map.domain.push_back({map.index[d], 0, from[d]});
   }
-  return Sources{{{0, std::move(map)}}, static_cast<float>(padding->value)};
+  return Sources{{{0, std::move(map)}}, padding->value};
 }
 
 std::optional<Sources> sources_of_tile(const Node& node, IndexMap map, Space& space) {
@@ -119,6 +119,7 @@ std::optional<Sources> sources_of_concat(const Node& node, const IndexMap& map) 
   Expr begin = 0;
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     const Expr extent = node.input(i)->shape()[axis];
+    if (extent == Expr(0)) continue;
     Piece piece{i, map};
     piece.map.index[axis] = map.index[axis] - begin;
     piece.map.domain.push_back({piece.map.index[axis], 0, extent});

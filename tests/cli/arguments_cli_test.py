@@ -167,6 +167,13 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(len(compared["tensors"]), 5)
         for tensor in compared["tensors"] + compared["outputs"]:
             self.assertTrue(tensor["passed"], tensor)
+        image = self.folder / "image.npy"
+        np.save(image, np.ones((2, 1, 8, 8), np.float32))
+        both = (f"--loadInputs=image:{image}", "--buildBudget=0")
+        result = lathe("compare", ROOT / "examples/digits/digits.onnx", "--shapes=image:2x1x8x8", *both)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.refused(2, "its shape is 2x1x8x8", "compare", ROOT / "examples/digits/digits.onnx", "--shapes=image:3x1x8x8",
+                     *both)
         self.refused(2, "target 'abacus'", "compare", ROOT / "examples/digits/digits.onnx", "--target=abacus")
         result = lathe("inspect", ROOT / "examples/digits/digits.onnx", "--support", f"--json={report}")
         self.assertEqual(result.returncode, 0, result.stderr)

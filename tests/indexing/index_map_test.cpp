@@ -4,9 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "indexing/access.h"
+#include "indexing/movement_chains.h"
 #include "ir/interpret.h"
 
 namespace lathe {
@@ -89,130 +88,6 @@ void for_each_point(const Space& space, const std::vector<int64_t>& symbols,
   walk(0);
 }
 
-class Chains {
- public:
-  explicit Chains(uint32_t seed) : random_(seed) {}
-
-  int64_t pick(int64_t bound) { return static_cast<int64_t>(random_() % static_cast<uint32_t>(bound)); }
-
-  // A graph of random movements of one input, some of whose dimensions are symbols.
-  Graph make() {
-    Graph graph;
-    Shape shape;
-    const char* const names[] = {"n", "h"};
-    for (int64_t d = 0, rank = pick(3) + 1; d < rank; ++d)
-      shape.push_back(pick(3) == 0 ? graph.dim_symbol(names[pick(2)], {0, 6})
-                                   : Expr(std::array{1, 2, 3, 4, 6}[pick(5)]));
-    Value* value = *graph.add_input("x", DType::f32, shape);
-    for (int64_t i = 0, length = pick(5) + 1; i < length; ++i)
-      if (Value* next = move(graph, value)) value = next;
-    graph.add_output(value);
-    return graph;
-  }
-
- private:
-  static Value* take(Result<Value*> value) { return value ? *value : nullptr; }
-  Value* ints(Graph& graph, const Ints& values) { return *graph.add_ints(values); }
-
-  Value* move(Graph& graph, Value* x) {
-    const auto rank = static_cast<int64_t>(x->rank());
-    const auto axis = static_cast<size_t>(rank > 0 ? pick(rank) : 0);
-    switch (pick(9)) {
-      case 0: {
-        TransposeAttrs attrs;
-        for (int64_t d = 0; d < rank; ++d) attrs.perm.push_back(d);
-        std::shuffle(attrs.perm.begin(), attrs.perm.end(), random_);
-        return take(graph.add_value(attrs, {x}));
-      }
-      case 1:
-        return split(graph, x, axis);
-      case 2:
-        return merge(graph, x, axis);
-      case 3:
-        return slice(graph, x, axis);
-      case 4: {
-        Ints pads(static_cast<size_t>(2 * rank), 0);
-        pads[axis] = pick(3), pads[axis + static_cast<size_t>(rank)] = pick(3);
-        Tensor number = *Tensor::allocate(DType::f32, {});
-        *number.mutable_as<float>() = static_cast<float>(-1 - pick(3));
-        return take(graph.add_value(PadAttrs(), {x, ints(graph, pads), *graph.add_constant(number)}));
-      }
-      case 5: {
-        if (rank > 4) return nullptr;
-        Value* wider = take(graph.add_value(UnsqueezeAttrs(), {x, ints(graph, {static_cast<int64_t>(axis)})}));
-        Ints shape(static_cast<size_t>(rank + 1), 1);
-        shape[axis] = pick(3) + 1;
-        return wider ? take(graph.add_value(ExpandAttrs(), {wider, ints(graph, shape)})) : nullptr;
-      }
-      case 6: {
-        Ints repeats(static_cast<size_t>(rank), 1);
-        repeats[axis] = pick(3) + 1;
-        return take(graph.add_value(TileAttrs(), {x, ints(graph, repeats)}));
-      }
-      case 7:
-        return roll(graph, x, axis);
-      default: {
-        ConcatAttrs attrs;
-        attrs.axis = static_cast<int64_t>(axis);
-        return take(graph.add_value(attrs, {x, x}));
-      }
-    }
-  }
-
-  Value* split(Graph& graph, Value* x, size_t axis) {
-    const std::optional<int64_t> extent = x->shape()[axis].as_constant();
-    const int64_t factor = pick(2) + 2;
-    if (!extent || *extent % factor != 0 || x->rank() > 4) return nullptr;
-    Ints shape(x->shape().size(), 0);
-    shape[axis] = factor;
-    shape.insert(shape.begin() + static_cast<ptrdiff_t>(axis), *extent / factor);
-    for (size_t d = axis + 2; d < shape.size(); ++d) {  // a 0 copies by place, which the new dimension moves
-      const std::optional<int64_t> dim = x->shape()[d - 1].as_constant();
-      if (!dim) return nullptr;
-      shape[d] = *dim;
-    }
-    return take(graph.add_value(ReshapeAttrs(), {x, ints(graph, shape)}));
-  }
-
-  Value* merge(Graph& graph, Value* x, size_t axis) {
-    if (axis + 1 >= x->shape().size()) return nullptr;
-    Ints shape;
-    for (size_t d = 0; d < x->shape().size(); ++d) {
-      if (d == axis + 1) continue;
-      const std::optional<int64_t> dim = x->shape()[d].as_constant();
-      if (d == axis)
-        shape.push_back(-1);
-      else if (d < axis)
-        shape.push_back(0);
-      else if (dim)
-        shape.push_back(*dim);
-      else
-        return nullptr;
-    }
-    return take(graph.add_value(ReshapeAttrs(), {x, ints(graph, shape)}));
-  }
-
-  Value* slice(Graph& graph, Value* x, size_t axis) {
-    const int64_t step = std::array{1, 1, 2, -1}[static_cast<size_t>(pick(4))];
-    const int64_t start = step < 0 ? -1 : pick(3) - 1, end = step < 0 ? INT64_MIN : INT64_MAX;
-    return take(graph.add_value(SliceAttrs(), {x, ints(graph, {start}), ints(graph, {end}),
-                                               ints(graph, {static_cast<int64_t>(axis)}), ints(graph, {step})}));
-  }
-
-  Value* roll(Graph& graph, Value* x, size_t axis) {
-    const int64_t shift = pick(2) + 1, on = static_cast<int64_t>(axis);
-    Value* const tail =
-        take(graph.add_value(SliceAttrs(), {x, ints(graph, {shift}), ints(graph, {INT64_MAX}), ints(graph, {on})}));
-    Value* const head =
-        take(graph.add_value(SliceAttrs(), {x, ints(graph, {0}), ints(graph, {shift}), ints(graph, {on})}));
-    ConcatAttrs attrs;
-    attrs.axis = on;
-    return tail && head ? take(graph.add_value(attrs, {tail, head})) : nullptr;
-  }
-
-  std::mt19937 random_;
-};
-
 Tensor numbered(const Dims& dims) {
   Tensor tensor = *Tensor::allocate(DType::f32, dims);
   for (int64_t i = 0; i < tensor.volume(); ++i) tensor.mutable_as<float>()[i] = static_cast<float>(i);
@@ -222,7 +97,7 @@ Tensor numbered(const Dims& dims) {
 TEST(IndexMap, ChainsOfMovementsReadWhatTheyEvaluateTo) {
   int mapped = 0, points = 0;
   for (uint32_t seed = 0; seed < 600; ++seed) {
-    const Graph graph = Chains(seed).make();
+    const Graph graph = MovementChains(seed).make();
     const Value& result = *graph.outputs()[0].value;
     Space space(graph.symbol_ranges());
     const Shape whole = space.add(result.shape());

@@ -25,11 +25,11 @@ std::vector<HostTensor> make_inputs(const CompareCommand& command, ConsoleLogger
   for (int32_t i = 0; i < network->getNbInputs(); ++i) {
     const nvinfer1::ITensor& input = *network->getInput(i);
     Expected expected{input.getName(), input.getType(), to_vector(input.getDimensions())};
+    if (const auto shape = shapes.extract(expected.name)) expected.dims = shape.mapped();
     if (const auto file = files.extract(expected.name)) {
       tensors.push_back(read_tensor_file(file.mapped(), expected));
       continue;
     }
-    if (const auto shape = shapes.extract(expected.name)) expected.dims = shape.mapped();
     for (int64_t& dim : expected.dims) dim = dim < 0 ? 1 : dim;
     tensors.push_back(make_input(expected.name, expected.type, expected.dims, tensors.size() + 1));
   }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks that only move elements, as the CPU's plans: no step of them is an evaluation, but for maps that are not
+// linear, and all give what the plain evaluation gives.
+#include "build/engine_fixture.h"
+#include "indexing/movement_chains.h"
+
+namespace lathe {
+namespace {
+
+// Sizes that are in the plan's profile.
+constexpr int64_t kSizes[] = {0, 1, 2, 5};
+
+Tensor counted(DType dtype, const Dims& dims) {
+  Tensor tensor = *Tensor::allocate(dtype, dims);
+  for (int64_t i = 0; i < tensor.volume(); ++i) {
+    const auto value = static_cast<double>(i % 100);
+    write_doubles({&value, 1}, i, tensor);
+  }
+  return tensor;
+}
+
+TEST(Movement, ChainsAreCopiesOfWindows) {
+  const DType dtypes[] = {DType::f32, DType::f16, DType::i64, DType::f64, DType::u8};
+  int ran = 0, evaluated = 0, steps = 0;
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    const DType dtype = dtypes[seed % 5];
+    const ir::Graph graph = MovementChains(seed).make(dtype);
+    BuildReport report;
+    const std::shared_ptr<const Engine> engine = build_engine(ir::to_text(graph), native_options(), 2, &report);
+    ASSERT_TRUE(engine) << ir::to_text(graph);
+    for (const RegionReport& region : report.regions) evaluated += region.kind == "eval", ++steps;
+    for (const int64_t size : kSizes) {
+      const std::vector<int64_t> symbols(graph.symbols().size(), size);
+      Dims dims;
+      for (const Expr& dim : graph.inputs()[0]->shape()) dims.push_back(*dim.evaluate(symbols));
+      const Tensor input = counted(dtype, dims);
+      const Result<std::vector<Tensor>> expected = ir::interpret(graph, std::span(&input, 1));
+      if (!expected) continue;
+      const std::unique_ptr<Context> context = *Context::create(engine);
+      const std::vector<Tensor> got = run_engine(*context, std::span(&input, 1));
+      ASSERT_EQ(got.size(), 1u);
+      ASSERT_EQ(got[0].dims(), (*expected)[0].dims());
+      ASSERT_TRUE(std::memcmp(got[0].data(), (*expected)[0].data(), got[0].bytes()) == 0)
+          << "seed " << seed << ", size " << size << "\n"
+          << ir::to_text(graph);
+      ++ran;
+    }
+  }
+  EXPECT_GT(ran, 300);
+  EXPECT_LT(evaluated, steps / 8) << steps;
+}
+
+}  // namespace
+}  // namespace lathe
