@@ -9,8 +9,8 @@
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
-#include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/counted_tactic.h"
+#include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "kernels/cuda/cuda_tactics.h"
@@ -139,6 +139,7 @@ Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, Buil
   options.tactics = cpu::cpu_tactics();
   options.counted = cpu::counted_tactics();
   options.passes.narrow_floats = false;
+  options.fuse_movement = true;
   options.decompose_doubles = true;
   options.target = device->target();
   options.tuner.device = device;

@@ -138,7 +138,8 @@ Result<> Emitter::emit_alone(Node& node) {
   LATHE_ASSIGN(const Choice choice, emit_choice(region));
   if (choice.tactic) return {};
   const size_t first = out_.report.regions.size();
-  LATHE_ASSIGN(const bool copied, introduces_symbols(region, graph_) ? Result<bool>(false) : emit_copies(node, Copies::any));
+  LATHE_ASSIGN(const bool copied,
+               introduces_symbols(region, graph_) ? Result<bool>(false) : emit_copies(node, Copies::any));
   if (copied) return {};
   LATHE_TRY(emit_eval(node));
   note_refusals(first, refusals);
@@ -182,7 +183,8 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
       step.inputs.push_back(tensor_along(value, operand));
     }
   }
-  for (const Value* output : region.outputs) step.outputs.push_back(tensor_of(output));
+  for (const Value* output : region.outputs)  // of a region that moves elements in the order of its space
+    step.outputs.push_back(region.arrangement ? tensor_along(output, problem.outputs[0]) : tensor_of(output));
   add_step(std::move(step), region.kind == RegionKind::pointwise ? "pointwise" : "kernel", choice);
   return choice;
 }

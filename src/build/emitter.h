@@ -29,8 +29,8 @@ class Emitter {
   static Shape strides_of(const plan::Tensor& tensor);  // row-major where it notes none
   Storage storage_of(const ir::Value* root);
   plan::TensorId tensor_at(const ir::Value* value, Shape dims, Shape strides, const Location& location);
-  plan::TensorId tensor_of(const ir::Value* value);                        // as placed
-  Result<plan::TensorId> dense_of(const ir::Value* value);                 // row-major, by a copy when it must
+  plan::TensorId tensor_of(const ir::Value* value);         // as placed
+  Result<plan::TensorId> dense_of(const ir::Value* value);  // row-major, by a copy when it must
   plan::TensorId constant_of(const Tensor& content);
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
   plan::TensorId add_tensor(plan::Tensor tensor);

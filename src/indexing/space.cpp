@@ -8,7 +8,7 @@
 namespace lathe {
 
 Expr Space::add(const Expr& extent) {
-  const Expr index = extent == Expr(1) ? Expr(0) : facts_.add_index(extent);
+  Expr index = extent == Expr(1) ? Expr(0) : facts_.add_index(extent);
   order_.push_back(axes_.size());
   axes_.push_back({index, extent, fmt::format("i{}", axes_.size()), num_added_++});
   return index;

@@ -276,7 +276,7 @@ Result<> Context::replace(DeviceMemory& block, size_t bytes) {
 }
 
 Result<> Context::own(size_t bytes) {
-  const Result<> replaced = replace(own_memory_, bytes);
+  Result<> replaced = replace(own_memory_, bytes);
   memory_ = own_memory_.data();
   memory_size_ = own_memory_.size();
   return replaced;

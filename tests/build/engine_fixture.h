@@ -9,8 +9,8 @@
 
 #include "build/build.h"
 #include "ir/interpret.h"
-#include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/counted_tactic.h"
+#include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "plan/writer.h"
@@ -39,6 +39,7 @@ inline BuildOptions native_options(int threads = 2) {
   BuildOptions options = plain_options();
   options.tactics = cpu::cpu_tactics();
   options.counted = cpu::counted_tactics();
+  options.fuse_movement = true;
   options.tuner.threads = threads;
   options.tuner.budget_seconds = 0;
   return options;
