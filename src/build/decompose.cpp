@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "build/decompose.h"
 
+#include "build/decompose_ops.h"
 #include "build/decompose_windows.h"
+#include "ops/rules.h"
 
 namespace lathe {
 namespace {
@@ -22,7 +24,7 @@ Result<Value*> reshape(Rewrite& r, Value* x, Value* shape) { return r.add(Reshap
 
 // 1 / sqrt(x + epsilon)
 Result<Value*> inverse_deviation(Rewrite& r, Value* variance, double epsilon) {
-  LATHE_ASSIGN(Value * added, r.scalar(DType::f64, epsilon));
+  LATHE_ASSIGN(Value * added, r.scalar(variance->dtype(), epsilon));
   LATHE_ASSIGN(Value * sum, r.elementwise(Op::add, variance, added));
   LATHE_ASSIGN(Value * root, r.unary(UnaryOp::sqrt, sum));
   return r.unary(UnaryOp::recip, root);
@@ -98,15 +100,31 @@ Result<bool> rms_normalization(Rewrite& r) {
   return finish_affine(r, x, r.input(1), nullptr);
 }
 
+// The same with a scale of 1 and a bias of 0, which are constant, as its kernel has them, and then those.
+template <class Attrs>
+Result<bool> computed_affine(Rewrite& r) {
+  const std::optional<int64_t> channels = r.input(1)->shape()[0].as_constant();
+  if ((r.input(1)->constant() && r.input(2)->constant()) || !channels) return false;
+  const auto repeated = [&](double value) -> Result<Value*> {
+    LATHE_ASSIGN(Tensor tensor, Tensor::allocate(r.output()->dtype(), {*channels}));
+    from_doubles(std::vector<double>(static_cast<size_t>(*channels), value), tensor);
+    return r.constant(std::move(tensor));
+  };
+  LATHE_ASSIGN(Value * ones, repeated(1));
+  LATHE_ASSIGN(Value * zeros, repeated(0));
+  LATHE_ASSIGN(Value * x, r.add(r.node->template attrs<Attrs>(), {r.input(0), ones, zeros}));
+  return finish_channels(r, x);
+}
+
 Result<bool> instance_normalization(Rewrite& r) {
-  if (!is_decomposable(r)) return false;
+  if (!is_decomposable(r)) return computed_affine<InstanceNormalizationAttrs>(r);
   const double epsilon = r.node->attrs<InstanceNormalizationAttrs>().epsilon;
   LATHE_ASSIGN(Value * x, normalized(r, r.input(0), axes_from(r.input(0), 2), epsilon));
   return finish_channels(r, x);
 }
 
 Result<bool> group_normalization(Rewrite& r) {
-  if (!is_decomposable(r)) return false;
+  if (!is_decomposable(r)) return computed_affine<GroupNormalizationAttrs>(r);
   const auto& attrs = r.node->attrs<GroupNormalizationAttrs>();
   LATHE_ASSIGN(Value * groups, r.ints({0, attrs.groups, -1}));
   LATHE_ASSIGN(Value * x, reshape(r, r.input(0), groups));
@@ -118,7 +136,7 @@ Result<bool> group_normalization(Rewrite& r) {
 
 Result<bool> batch_normalization(Rewrite& r) {
   const auto& attrs = r.node->attrs<BatchNormalizationAttrs>();
-  if (!is_decomposable(r) || attrs.training) return false;
+  if (attrs.training || r.node->num_outputs() != 1) return false;
   LATHE_ASSIGN(Value * mean, along_channels(r, r.input(3)));
   LATHE_ASSIGN(Value * variance, along_channels(r, r.input(4)));
   LATHE_ASSIGN(Value * inverse, inverse_deviation(r, variance, attrs.epsilon));
@@ -136,7 +154,13 @@ constexpr Rule kRules[] = {
     {"group_normalization(x): the same over groups", OpKind::group_normalization, group_normalization},
     {"batch_normalization(x): the same with known moments", OpKind::batch_normalization, batch_normalization},
     {"convolution(x) = sum of products of its taps", OpKind::convolution, decompose_convolution},
-    {"pooling(x) = maximum, or mean, of its taps", OpKind::pooling, decompose_pooling},
+    {"pooling(x) = maximum, mean or norm of its taps", OpKind::pooling, decompose_pooling},
+    {"lp_normalization(x) = x / norm(x)", OpKind::lp_normalization, decompose_lp_normalization},
+    {"hardmax(x) = one_hot(arg_reduce x)", OpKind::hardmax, decompose_hardmax},
+    {"prelu(x) = x < 0 ? x * slope : x", OpKind::prelu, decompose_prelu},
+    {"lrn(x) = x / (bias + scale * sum x * x)^beta", OpKind::lrn, decompose_lrn},
+    {"einsum(a, b, c) = einsum(einsum(a, b), c)", OpKind::einsum, decompose_einsum},
+    {"matmul(a, b) = cast(matmul(cast a, cast b))", OpKind::matmul, decompose_matmul},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, normalisations and convolutions of f64 and pooling of what is not f32, as reductions, products and
-// arithmetic: for targets whose kernels for rows and windows take f32 alone.
+// arithmetic, and ops without a kernel as others: for targets whose kernels for rows and windows take f32 alone.
 #pragma once
 
 #include "passes/pass.h"

@@ -98,6 +98,26 @@ Result<Value*> weights_of_tap(Rewrite& r, const Tensor& weights, int64_t taps, i
   return r.constant(std::move(part));
 }
 
+// The p-norm of each window.
+Result<bool> decompose_lp_pooling(Rewrite& r) {
+  const auto& attrs = r.node->attrs<PoolingAttrs>();
+  const DType type = r.output()->dtype();
+  const Window window(attrs, attrs.window);
+  if (attrs.padding_mode != PaddingMode::explicit_round_down || window.taps() == 0 || window.taps() > kMostTaps)
+    return false;
+  LATHE_ASSIGN(Value * p, r.scalar(type, static_cast<double>(attrs.p)));
+  LATHE_ASSIGN(Value * root, r.scalar(type, 1 / static_cast<double>(attrs.p)));
+  LATHE_ASSIGN(Value * size, r.unary(UnaryOp::abs, r.input(0)));
+  LATHE_ASSIGN(Value * power, attrs.p == 2 ? r.elementwise(ElementwiseOp::mul, size, size)
+                                           : r.elementwise(ElementwiseOp::pow, size, p));
+  LATHE_ASSIGN(Value * x, padded(r, power, window, 0));
+  LATHE_ASSIGN(Value * sum, over_taps(r, window, ElementwiseOp::add,
+                                      [&](const Ints& tap, int64_t) { return seen_by(r, x, window, tap); }));
+  LATHE_ASSIGN(Value * result,
+               attrs.p == 2 ? r.unary(UnaryOp::sqrt, sum) : r.elementwise(ElementwiseOp::pow, sum, root));
+  return r.finish(result);
+}
+
 }  // namespace
 
 Result<bool> decompose_convolution(Rewrite& r) {
@@ -131,6 +151,7 @@ Result<bool> decompose_convolution(Rewrite& r) {
 
 Result<bool> decompose_pooling(Rewrite& r) {
   const auto& attrs = r.node->attrs<PoolingAttrs>();
+  if (attrs.op == PoolingOp::lp) return decompose_lp_pooling(r);
   const DType type = r.output()->dtype();
   const bool maximum = attrs.op == PoolingOp::max;
   if (type == DType::f32 || r.node->num_outputs() != 1 || attrs.padding_mode != PaddingMode::explicit_round_down ||

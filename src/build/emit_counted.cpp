@@ -48,7 +48,7 @@ std::optional<std::string> Emitter::excess_of(const Problem& problem, const Coun
 // One or two steps for an op whose result's size depends on data; false where the device leaves it to the plain
 // evaluation, or has a refusal.
 Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string>& refusals) {
-  if (region.outputs.size() != 1 || !introduces_symbols(region, graph_)) return false;
+  if (!introduces_symbols(region, graph_)) return false;
   const Problem problem = problem_of(region);
   const auto found_tactic =
       std::find_if(counted_.begin(), counted_.end(), [&](const CountedTactic* each) { return each->takes(problem); });
@@ -58,7 +58,9 @@ Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string
   const ir::Value* result = region.result();
   const std::optional<SymbolId> symbol =
       emission.by_rule ? std::nullopt : result->shape()[emission.output_dim].as_symbol();
-  if (emission.by_rule ? !dims_are_symbols(*result, graph_) : !symbol) return false;
+  const auto dims_can_be_read = [&](const ir::Value* output) { return dims_are_symbols(*output, graph_); };
+  const bool all_read = std::all_of(region.outputs.begin(), region.outputs.end(), dims_can_be_read);
+  if (emission.by_rule ? !all_read : !symbol || region.outputs.size() != 1) return false;
   if (const auto excess = symbol ? excess_of(problem, tactic, emission, *symbol) : std::nullopt) {
     refusals.push_back(fmt::format("{}: {}", tactic.name(), *excess));
     return false;
@@ -85,7 +87,7 @@ Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string
       refusals.push_back(fmt::format("{}: {}", tactic.name(), step->error().message));
       return false;
     }
-  write->outputs = {tensor_of(result)};
+  for (const ir::Value* output : region.outputs) write->outputs.push_back(tensor_of(output));
   if (emission.by_rule) {
     write->op = region.root->info().name;
     write->attributes = to_text(region.root->attributes());

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/counted_tactic.h"
 
+#include <algorithm>
+
+#include "kernels/cpu/cpu_tactic.h"
+
 namespace lathe::cpu {
 namespace {
 
@@ -81,13 +85,44 @@ class CompressTactic final : public CountedTactic {
   }
 };
 
+// Ops whose results' sizes follow from the contents of small inputs (pads, a depth, k): the shape rule reads all inputs
+// of the op, in its order, and so their kernels are given those that only say sizes, too.
+class SizedTactic final : public CountedTactic {
+ public:
+  std::string_view name() const override { return "sized"; }
+
+  bool takes(const Problem& problem) const override { return tactic_for(problem) != nullptr; }
+
+  Result<CountedEmission> emit(const Problem& problem) const override {
+    CountedEmission sized;
+    sized.by_rule = true;
+    LATHE_ASSIGN(sized.write, tactic_for(problem)->emit(problem, {}));
+    sized.write.inputs.clear();
+    for (size_t i = 0; i < problem.inputs.size(); ++i) sized.write.inputs.push_back({StepInput::input, i});
+    return sized;
+  }
+
+ private:
+  static const Tactic* tactic_for(const Problem& problem) {
+    static constexpr OpKind kKinds[] = {OpKind::slice, OpKind::pad,     OpKind::tile, OpKind::expand, OpKind::fill,
+                                        OpKind::range, OpKind::one_hot, OpKind::topk, OpKind::random};
+    if (!problem.attributes ||
+        std::find(std::begin(kKinds), std::end(kKinds), problem.attributes->kind()) == std::end(kKinds))
+      return nullptr;
+    const TacticList& all = cpu_tactics();
+    const auto it = std::find_if(all.begin(), all.end(), [&](const Tactic* each) { return !each->refuse(problem); });
+    return it == all.end() ? nullptr : *it;
+  }
+};
+
 }  // namespace
 
 const CountedTacticList& counted_tactics() {
   static const SuppressTactic suppress;
   static const NonzeroTactic nonzero;
   static const CompressTactic compress;
-  static const CountedTacticList list = {&suppress, &nonzero, &compress};
+  static const SizedTactic sized;
+  static const CountedTacticList list = {&suppress, &nonzero, &compress, &sized};
   return list;
 }
 

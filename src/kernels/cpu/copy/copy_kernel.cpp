@@ -30,7 +30,10 @@ class CopyKernel final : public Kernel {
  private:
   Result<> check_shapes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const;
   Result<> check_parts(const TensorArg& whole, std::span<const TensorArg> parts) const;
+  Result<> check_blocks(const TensorArg& input, const TensorArg& output) const;
   void pad(const Launch& launch) const;
+  void move_blocks(const Launch& launch) const;
+  void set_diagonal(const Launch& launch) const;
   int axis() const { return static_cast<int>(params_[0]); }
 
   const CopyMode mode_;
@@ -38,13 +41,13 @@ class CopyKernel final : public Kernel {
 };
 
 Result<> CopyKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  const size_t least_inputs = mode_ == CopyMode::fill ? 0 : 1;
+  const bool unread = mode_ == CopyMode::fill || mode_ == CopyMode::eye;
   const bool many_inputs = mode_ == CopyMode::concat, many_outputs = mode_ == CopyMode::split;
-  if (inputs.size() < least_inputs || (inputs.size() > least_inputs && !many_inputs) || outputs.empty() ||
+  if ((inputs.empty() && mode_ != CopyMode::fill) || (inputs.size() > 1 && !many_inputs) || outputs.empty() ||
       (outputs.size() > 1 && !many_outputs))
     return fail(ErrorCode::invalid_argument, "copy: {} inputs and {} outputs do not fit mode {}", inputs.size(),
                 outputs.size(), static_cast<int64_t>(mode_));
-  for (const std::span<const TensorArg> tensors : {inputs, outputs})
+  for (const std::span<const TensorArg> tensors : {unread ? outputs : inputs, outputs})
     for (const TensorArg& tensor : tensors)
       if (size_of(tensor.dtype) != size_of(outputs[0].dtype))
         return fail(ErrorCode::type_mismatch, "copy: {} and {} have different element sizes", name_of(tensor.dtype),
@@ -56,6 +59,11 @@ Result<> CopyKernel::check_shapes(std::span<const TensorArg> inputs, std::span<c
   switch (mode_) {
     case CopyMode::fill:
       return {};
+    case CopyMode::eye:
+      if (outputs[0].rank != 2) return fail(ErrorCode::shape_mismatch, "copy: a diagonal of rank {}", outputs[0].rank);
+      return {};
+    case CopyMode::blocks:
+      return check_blocks(inputs[0], outputs[0]);
     case CopyMode::concat:
       return check_parts(outputs[0], inputs);
     case CopyMode::split:
@@ -91,6 +99,53 @@ Result<> CopyKernel::check_parts(const TensorArg& whole, std::span<const TensorA
   return {};
 }
 
+Result<> CopyKernel::check_blocks(const TensorArg& input, const TensorArg& output) const {
+  const int64_t block = params_[0];
+  const TensorArg &channels = params_[1] == 2 ? output : input, &pixels = params_[1] == 2 ? input : output;
+  if (input.rank != 4 || output.rank != 4 || channels.dims[0] != pixels.dims[0] ||
+      channels.dims[1] != pixels.dims[1] * block * block || pixels.dims[2] != channels.dims[2] * block ||
+      pixels.dims[3] != channels.dims[3] * block)
+    return fail(ErrorCode::shape_mismatch, "copy: input and output do not fit blocks of {}", block);
+  return {};
+}
+
+// Both sides as [n, row of the block, column of the block, c, h, w].
+void CopyKernel::move_blocks(const Launch& launch) const {
+  const int64_t block = params_[0];
+  const bool to_channels = params_[1] == 2, channel_first = params_[1] == 1;
+  TensorArg channels = to_channels ? launch.outputs[0] : launch.inputs[0];
+  TensorArg pixels = to_channels ? launch.inputs[0] : launch.outputs[0];
+  const int64_t count = pixels.dims[1], step = channels.strides[1];
+  const int64_t dims[] = {channels.dims[0], block, block, count, channels.dims[2], channels.dims[3]};
+  const int64_t of_channels[] = {channels.strides[0],
+                                 step * block * (channel_first ? 1 : count),
+                                 step * (channel_first ? 1 : count),
+                                 step * (channel_first ? block * block : 1),
+                                 channels.strides[2],
+                                 channels.strides[3]};
+  const int64_t of_pixels[] = {pixels.strides[0], pixels.strides[2],         pixels.strides[3],
+                               pixels.strides[1], pixels.strides[2] * block, pixels.strides[3] * block};
+  const auto seen = [&](TensorArg& tensor, const int64_t* strides) {
+    tensor.rank = 6;
+    std::copy_n(dims, 6, tensor.dims);
+    std::copy_n(strides, 6, tensor.strides);
+  };
+  seen(channels, of_channels);
+  seen(pixels, of_pixels);
+  to_channels ? copy_tensor(channels, pixels, launch.pool) : copy_tensor(pixels, channels, launch.pool);
+}
+
+void CopyKernel::set_diagonal(const Launch& launch) const {
+  const TensorArg& y = launch.outputs[0];
+  fill_tensor(y, 0, launch.pool);
+  const int64_t k = std::clamp(params_[1], -y.dims[0], y.dims[1]);
+  TensorArg diagonal = k > 0 ? part_of(y, 1, k, y.dims[1] - k) : part_of(y, 0, -k, y.dims[0] + k);
+  diagonal.rank = 1;
+  diagonal.dims[0] = std::min(diagonal.dims[0], diagonal.dims[1]);
+  diagonal.strides[0] += diagonal.strides[1];
+  fill_tensor(diagonal, static_cast<uint64_t>(params_[0]), launch.pool);
+}
+
 // Fills the borders one axis after the other, each inside what the earlier ones left; then copies the middle.
 void CopyKernel::pad(const Launch& launch) const {
   const auto bits = static_cast<uint64_t>(params_[0]);
@@ -115,6 +170,10 @@ void CopyKernel::run(const Launch& launch) const {
       return pad(launch);
     case CopyMode::fill:
       return fill_tensor(launch.outputs[0], static_cast<uint64_t>(params_[0]), launch.pool);
+    case CopyMode::blocks:
+      return move_blocks(launch);
+    case CopyMode::eye:
+      return set_diagonal(launch);
     case CopyMode::concat:
     case CopyMode::split:
       break;
@@ -137,6 +196,10 @@ bool params_fit(CopyMode mode, std::span<const int64_t> rest) {
       return rest.empty();
     case CopyMode::fill:
       return rest.size() == 1;
+    case CopyMode::blocks:
+      return rest.size() == 2 && rest[0] > 0 && rest[0] <= INT16_MAX && rest[1] >= 0 && rest[1] <= 2;
+    case CopyMode::eye:
+      return rest.size() == 2;
     case CopyMode::concat:
     case CopyMode::split:
       return rest.size() == 1 && rest[0] >= 0 && rest[0] < kMaxRank;

@@ -3,7 +3,9 @@
 // end; those that lie outside leave their row off.
 //   program  none
 //   params   {axis}: of the output
-//   inputs   0: indices of any type of numbers, floats are truncated, any strides; 1: {off, on}, of any type
+//   inputs   first: indices of any type of numbers, floats are truncated, any strides; last: {off, on}, of any type;
+//   one
+//            between them is not read
 //   outputs  0: of the values' type, of the indices' dimensions with the axis added, any strides
 #include <cstring>
 
@@ -43,10 +45,10 @@ class OneHotKernel final : public Kernel {
 };
 
 Result<> OneHotKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() != 2 || outputs.size() != 1)
-    return fail(ErrorCode::invalid_argument, "one_hot: {} inputs and {} outputs given, 2 and 1 expected", inputs.size(),
-                outputs.size());
-  const TensorArg &indices = inputs[0], &values = inputs[1], &output = outputs[0];
+  if (inputs.size() < 2 || inputs.size() > 3 || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "one_hot: {} inputs and {} outputs given, 2 or 3 and 1 expected",
+                inputs.size(), outputs.size());
+  const TensorArg &indices = inputs[0], &values = inputs.back(), &output = outputs[0];
   if (indices.dtype == DType::boolean || values.dtype != output.dtype)
     return fail(ErrorCode::type_mismatch, "one_hot: {} of {} by {}", name_of(output.dtype), name_of(values.dtype),
                 name_of(indices.dtype));
@@ -58,7 +60,7 @@ Result<> OneHotKernel::check(std::span<const TensorArg> inputs, std::span<const 
 
 template <class Index, class T>
 void OneHotKernel::set(const Launch& launch) const {
-  const TensorArg &indices = launch.inputs[0], &values = launch.inputs[1], &output = launch.outputs[0];
+  const TensorArg &indices = launch.inputs[0], &values = launch.inputs.back(), &output = launch.outputs[0];
   const TensorArg to = without_axis(output, axis_);
   const LoopNest nest = make_loop_nest({&to, 1}, {&indices, 1});
   const int inner = nest.rank - 1;
@@ -86,7 +88,7 @@ void OneHotKernel::run(const Launch& launch) const {
   const TensorArg& output = launch.outputs[0];
   if (output.volume() == 0) return;
   uint64_t off = 0;
-  std::memcpy(&off, launch.inputs[1].data, size_of(output.dtype));
+  std::memcpy(&off, launch.inputs.back().data, size_of(output.dtype));
   fill_tensor(output, off, launch.pool);
   dispatch(launch.inputs[0].dtype, [&](auto zero) {
     using Index = decltype(zero);

@@ -2,7 +2,7 @@
 // Kernel `range`: start, start + delta, start + 2 delta...
 //   program  none
 //   params   none
-//   inputs   0: start, 1: delta, one number each, of any type of numbers
+//   inputs   first: start, last: delta, one number each, of any type of numbers; one between them is not read
 //   outputs  0: of their type, one dimension, any stride. Floats are computed in f64 and rounded once; integers wrap.
 #pragma once
 

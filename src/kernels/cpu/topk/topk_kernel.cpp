@@ -3,8 +3,9 @@
 // position is first, NaN is the largest.
 //   program  none
 //   params   {axis, largest}
-//   inputs   0: x of any type of numbers, any strides, at most 2^32 - 1 elements along the axis
-//   outputs  0: the elements, of x's type; 1: their positions, i64; both have k elements along the axis, any strides
+//   inputs   0: x of any type of numbers, any strides, at most 2^32 - 1 elements along the axis; a second one is not
+//   read outputs  0: the elements, of x's type; 1: their positions, i64; both have k elements along the axis, any
+//   strides
 #include <array>
 #include <optional>
 
@@ -147,9 +148,9 @@ class TopkKernel final : public Kernel {
 };
 
 Result<> TopkKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() != 1 || outputs.size() != 2)
-    return fail(ErrorCode::invalid_argument, "topk: {} inputs and {} outputs given, 1 and 2 expected", inputs.size(),
-                outputs.size());
+  if (inputs.empty() || inputs.size() > 2 || outputs.size() != 2)
+    return fail(ErrorCode::invalid_argument, "topk: {} inputs and {} outputs given, 1 or 2 and 2 expected",
+                inputs.size(), outputs.size());
   const TensorArg &x = inputs[0], &values = outputs[0], &positions = outputs[1];
   if (x.dtype == DType::boolean || values.dtype != x.dtype || positions.dtype != DType::i64)
     return fail(ErrorCode::type_mismatch, "topk: {} and {} of {}", name_of(values.dtype), name_of(positions.dtype),
