@@ -22,6 +22,10 @@ LATHE_ISA_DECLARE(void order_keys(DType type, const void* source, int64_t stride
                                   void* keys))
 // The greatest of them; count > 0.
 LATHE_ISA_DECLARE(int64_t greatest_key(bool wide, const void* keys, int64_t count))
+// The numbers of the keys that are greater than a bound, in order; how many. The bounds are of the keys' type, one for
+// all of them or (`each`) one for each. At most 65536 keys.
+LATHE_ISA_DECLARE(int64_t keys_above(bool wide, const void* keys, int64_t count, const void* bounds, bool each,
+                                     uint16_t* numbers))
 // Replaces each best key that the key is greater than (`last`: or as great as), and its position, of the key's type.
 LATHE_ISA_DECLARE(void keep_greater(bool wide, const void* keys, int64_t count, int64_t position, bool last, void* best,
                                     void* positions))

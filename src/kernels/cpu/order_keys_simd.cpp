@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/order_keys.h"
 
+#include "kernels/cpu/simd.h"
+
 namespace lathe::cpu::LATHE_ISA {
 namespace {
 
@@ -55,6 +57,44 @@ void keep(const Key* keys, int64_t count, Key position, bool last, Key* best, Ke
       positions[i] = better ? position : positions[i];
     }
   }
+}
+
+template <bool Each, class Key>
+int64_t above(const Key* keys, int64_t begin, int64_t count, const Key* bounds, uint16_t* numbers, int64_t found) {
+  for (int64_t i = begin; i < count; ++i) {
+    numbers[found] = static_cast<uint16_t>(i);
+    found += keys[i] > bounds[Each ? i : 0];
+  }
+  return found;
+}
+
+// One bit for each lane that the comparison holds of.
+#if defined(LATHE_ISA_LEVEL_avx512)
+uint32_t lanes_above(IntVec a, IntVec b) {
+  return _mm512_cmpgt_epi32_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
+}
+#elif defined(LATHE_ISA_LEVEL_avx2)
+uint32_t lanes_above(IntVec a, IntVec b) {
+  const __m256i greater = _mm256_cmpgt_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(greater)));
+}
+#else
+uint32_t lanes_above(IntVec a, IntVec b) {
+  uint32_t bits = 0;
+  for (int i = 0; i < kLanes; ++i) bits |= static_cast<uint32_t>(a[i] > b[i]) << i;
+  return bits;
+}
+#endif
+
+template <bool Each>
+int64_t above_narrow(const int32_t* keys, int64_t count, const int32_t* bounds, uint16_t* numbers) {
+  int64_t found = 0, i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const IntVec bound = Each ? load_int(bounds + i) : broadcast_int(*bounds);
+    for (uint32_t bits = lanes_above(load_int(keys + i), bound); bits; bits &= bits - 1)
+      numbers[found++] = static_cast<uint16_t>(i + __builtin_ctz(bits));
+  }
+  return above<Each>(keys, i, count, bounds, numbers, found);
 }
 
 struct Row {
@@ -113,6 +153,15 @@ void order_keys(DType type, const void* source, int64_t stride, int64_t count, K
 
 int64_t greatest_key(bool wide, const void* keys, int64_t count) {
   return wide ? greatest(static_cast<const int64_t*>(keys), count) : greatest(static_cast<const int32_t*>(keys), count);
+}
+
+int64_t keys_above(bool wide, const void* keys, int64_t count, const void* bounds, bool each, uint16_t* numbers) {
+  if (!wide) {
+    const auto *own = static_cast<const int32_t*>(keys), *bound = static_cast<const int32_t*>(bounds);
+    return each ? above_narrow<true>(own, count, bound, numbers) : above_narrow<false>(own, count, bound, numbers);
+  }
+  const auto *own = static_cast<const int64_t*>(keys), *bound = static_cast<const int64_t*>(bounds);
+  return each ? above<true>(own, 0, count, bound, numbers, 0) : above<false>(own, 0, count, bound, numbers, 0);
 }
 
 void keep_greater(bool wide, const void* keys, int64_t count, int64_t position, bool last, void* best,

@@ -9,6 +9,7 @@
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/order_keys.h"
 #include "kernels/cpu/without_axis.h"
+#include "shape/expr.h"
 
 namespace lathe::cpu {
 namespace {
@@ -101,7 +102,8 @@ Result<> ArgReduceKernel::check(std::span<const TensorArg> inputs, std::span<con
       !same_dims(kept(output, x), without_axis(x, axis_)) || x.dims[axis_] > INT32_MAX)
     return fail(ErrorCode::shape_mismatch, "arg_reduce: input and result do not fit along axis {}", axis_);
   if (x.dims[axis_] == 0)
-    return fail(ErrorCode::shape_mismatch, "the input is empty along axis {}, so that no element is the {}", axis_,
+    return fail(ErrorCode::shape_mismatch, "input of shape {} is empty along axis {}, so that no element is the {}",
+                to_string(to_shape(Dims(x.dims, x.dims + x.rank))), axis_,
                 choice_.order.largest ? "largest" : "smallest");
   return {};
 }

@@ -15,7 +15,7 @@
 
 namespace lathe::cpu::cumulative {
 
-inline constexpr int64_t kSide = 64;  // rows that are summed together, at most
+inline constexpr int64_t kSide = 256;  // rows that are summed together, at most
 
 struct Scan {
   bool product, exclusive, reverse;

@@ -24,6 +24,7 @@ class GatherKernel final : public Kernel {
   std::string_view name() const { return kNames[static_cast<size_t>(mode_)]; }
   bool fits(const TensorArg& data, const TensorArg& indices, const TensorArg& output) const;
   IndexWalk walk(const Launch& launch) const;
+  std::optional<IndexWalk::Outside> find_outside(const Launch& launch) const;
 
   const GatherMode mode_;
   const int axis_;
@@ -143,9 +144,27 @@ std::optional<IndexWalk::Outside> gather_all(const TensorArg& data, const Tensor
   }
 }
 
+// Of indices whose elements are none: they must lie inside all the same.
+std::optional<IndexWalk::Outside> GatherKernel::find_outside(const Launch& launch) const {
+  const TensorArg& indices = launch.inputs[1];
+  if (indices.volume() == 0) return std::nullopt;
+  const auto nothing = [](int64_t, int64_t, const int64_t*, int64_t) {};
+  if (mode_ != GatherMode::gather) {
+    const IndexWalk all = walk(launch);
+    return all.for_each_block(0, all.tuples(), nothing);
+  }
+  TensorArg line;  // the axis alone, so that empty ones beside it do not matter
+  line.rank = 1;
+  line.dims[0] = launch.inputs[0].dims[axis_];
+  line.strides[0] = 1;
+  const IndexWalk all = IndexWalk::along_axis(line, indices, indices, 0);
+  return all.for_each_block(0, all.tuples(), nothing);
+}
+
 Result<> GatherKernel::try_run(const Launch& launch) const {
-  if (launch.outputs[0].volume() == 0) return {};
-  const auto outside = gather_all(launch.inputs[0], launch.outputs[0], walk(launch), launch.pool);
+  const auto outside = launch.outputs[0].volume() == 0
+                           ? find_outside(launch)
+                           : gather_all(launch.inputs[0], launch.outputs[0], walk(launch), launch.pool);
   return outside ? Result<>(fail_outside(name(), *outside)) : Result<>();
 }
 

@@ -44,6 +44,10 @@ struct Scatter {
         for (int64_t i = 0; i < count; ++i) place(table[offsets[i]], updates[at + i * step]);
         return;
       }
+      if (dense && R == Reduction::none) {
+        for (int64_t i = 0; i < count; ++i) std::memcpy(table + offsets[i], updates + at + i * step, run_bytes);
+        return;
+      }
       for (int64_t i = 0; i < count; ++i) {
         if (dense && i + kAhead < count) prefetch_run(table + offsets[i + kAhead], run_bytes);
         walk.for_each_row(

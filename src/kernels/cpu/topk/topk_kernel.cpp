@@ -12,6 +12,7 @@
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/order_keys.h"
+#include "kernels/cpu/topk/few_best.h"
 #include "kernels/cpu/without_axis.h"
 
 namespace lathe::cpu {
@@ -100,7 +101,8 @@ class Selection {
   bool bounded_ = false;
 };
 
-constexpr int64_t kSide = 16;  // rows that are read together
+constexpr int64_t kSide = 16;      // rows that are read together
+constexpr int64_t kFewSide = 128;  // of which the few best are sought
 
 // Keys of a block of positions of rows that lie side by side, one row after the other.
 template <class Key>
@@ -110,6 +112,54 @@ void load_side_by_side(const Row& first, int64_t rows, int64_t begin, int64_t co
   for (int64_t i = 0; i < count; ++i) {
     order_keys(first.type, first.at(begin + i), 1, rows, {first.largest, false}, column);
     for (int64_t r = 0; r < rows; ++r) keys[r * kBlock + i] = column[r];
+  }
+}
+
+// The few best of a row.
+template <class Entry>
+void select_few(const Row& row, FewBest<Entry>& best) {
+  using Key = typename Entry::Key;
+  static const auto order_keys = LATHE_ISA_SELECT(order_keys);
+  static const auto keys_above = LATHE_ISA_SELECT(keys_above);
+  constexpr int64_t kPiece = 16;
+  alignas(64) Key keys[kBlock];
+  uint16_t numbers[kBlock + 1];
+  for (int64_t begin = 0; begin < row.extent; begin += kBlock) {
+    const int64_t count = std::min(kBlock, row.extent - begin);
+    order_keys(row.type, row.at(begin), row.stride, count, {row.largest, false}, keys);
+    int64_t first = 0;
+    for (; first < count && !best.is_full(); ++first) best.add(keys[first], begin + first);
+    // Longer pieces once the bound hardly changes.
+    for (int64_t size = 0; first < count; first += size) {
+      size = std::min(count - first, std::max(kPiece, begin + first));
+      const Key bound = best.bound();
+      const int64_t found = keys_above(sizeof(Key) == 8, keys + first, size, &bound, false, numbers);
+      for (int64_t i = 0; i < found; ++i) best.add(keys[first + numbers[i]], begin + first + numbers[i]);
+    }
+  }
+}
+
+// Those of rows that lie side by side.
+template <class Entry>
+void select_few(const Row& row, FewBest<Entry>* best, int64_t rows) {
+  using Key = typename Entry::Key;
+  static const auto order_keys = LATHE_ISA_SELECT(order_keys);
+  static const auto keys_above = LATHE_ISA_SELECT(keys_above);
+  alignas(64) Key keys[kFewSide], bounds[kFewSide];
+  uint16_t numbers[kFewSide + 1];
+  for (int64_t i = 0; i < row.extent; ++i) {
+    order_keys(row.type, row.at(i), 1, rows, {row.largest, false}, keys);
+    if (!best[0].is_full()) {
+      for (int64_t r = 0; r < rows; ++r) best[r].add(keys[r], i);
+      for (int64_t r = 0; best[0].is_full() && r < rows; ++r) bounds[r] = best[r].bound();
+      continue;
+    }
+    const int64_t found = keys_above(sizeof(Key) == 8, keys, rows, bounds, true, numbers);
+    for (int64_t n = 0; n < found; ++n) {
+      const int64_t r = numbers[n];
+      best[r].add(keys[r], i);
+      bounds[r] = best[r].bound();
+    }
   }
 }
 
@@ -129,17 +179,22 @@ class TopkKernel final : public Kernel {
  private:
   size_t worker_bytes(const TensorArg& x, const TensorArg& values) const {
     const size_t entry = has_wide_keys(x.dtype) ? sizeof(Wide) : sizeof(Narrow);
-    return (static_cast<size_t>(room_for(values.dims[axis_], x.dims[axis_]) * kSide) * entry + 63) / 64 * 64;
+    const int64_t k = values.dims[axis_], entries = k <= kFew ? k * kFewSide : room_for(k, x.dims[axis_]) * kSide;
+    return (static_cast<size_t>(entries) * entry + 63) / 64 * 64;
   }
   // How many rows are read together: those that lie side by side.
-  int64_t sides(const TensorArg& x, const LoopNest& nest) const {
+  int64_t sides(const TensorArg& x, int64_t k, const LoopNest& nest) const {
     const int inner = nest.rank - 1;
-    return nest.strides[2][inner] == 1 && x.strides[axis_] != 1 ? std::min(kSide, nest.dims[inner]) : 1;
+    const int64_t most = k <= kFew ? kFewSide : kSide;
+    return nest.strides[2][inner] == 1 && x.strides[axis_] != 1 ? std::min(most, nest.dims[inner]) : 1;
   }
   template <class Entry>
   void select_rows(const Launch& launch) const;
   template <class Entry>
   void select(const Launch& launch, const Row& first, int64_t rows, Entry* entries, const int64_t (*results)[2]) const;
+  template <class Entry>
+  void select_few_of(const Launch& launch, const Row& first, int64_t rows, Entry* entries,
+                     const int64_t (*results)[2]) const;
   template <class Entry>
   void write(const Launch& launch, const Row& row, const Entry* best, int64_t values, int64_t positions) const;
 
@@ -211,6 +266,25 @@ void TopkKernel::select(const Launch& launch, const Row& first, int64_t rows, En
     write(launch, row, selections[static_cast<size_t>(r)]->finish(), results[r][0], results[r][1]);
 }
 
+// The same of few elements.
+template <class Entry>
+void TopkKernel::select_few_of(const Launch& launch, const Row& first, int64_t rows, Entry* entries,
+                               const int64_t (*results)[2]) const {
+  const int64_t k = launch.outputs[0].dims[axis_];
+  if (rows == 1) {
+    FewBest<Entry> best(entries, k);
+    select_few(first, best);
+    return write(launch, first, best.entries(), results[0][0], results[0][1]);
+  }
+  alignas(FewBest<Entry>) std::byte memory[sizeof(FewBest<Entry>) * kFewSide];
+  auto* best = reinterpret_cast<FewBest<Entry>*>(memory);
+  for (int64_t r = 0; r < rows; ++r) new (best + r) FewBest<Entry>(entries + r * k, k);
+  select_few(first, best, rows);
+  Row row = first;
+  for (int64_t r = 0; r < rows; ++r, row.first += size_of(row.type))
+    write(launch, row, best[r].entries(), results[r][0], results[r][1]);
+}
+
 template <class Entry>
 void TopkKernel::select_rows(const Launch& launch) const {
   const TensorArg &x = launch.inputs[0], &y = launch.outputs[0];
@@ -219,7 +293,7 @@ void TopkKernel::select_rows(const Launch& launch) const {
   const LoopNest nest = make_loop_nest(outputs, {&input, 1});
   const int inner = nest.rank - 1;
   const int64_t length = nest.dims[inner], extent = x.dims[axis_];
-  const int64_t side = sides(x, nest), pieces = (length + side - 1) / side;
+  const int64_t side = sides(x, y.dims[axis_], nest), pieces = (length + side - 1) / side;
   const auto size = static_cast<int64_t>(size_of(x.dtype));
   launch.pool.parallel_for(
       input.volume() / length * pieces, kMinTaskElements / (extent * side) + 1,
@@ -228,12 +302,15 @@ void TopkKernel::select_rows(const Launch& launch) const {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t first = i / pieces * length + i % pieces * side;
           const int64_t rows = std::min(side, length - i % pieces * side);
-          int64_t offsets[3], results[kSide][2];
+          int64_t offsets[3], results[kFewSide][2];
           nest.offsets(nest.rank, first, offsets);
           for (int64_t r = 0; r < rows; ++r)
             for (int k = 0; k < 2; ++k) results[r][k] = offsets[k] + r * nest.strides[k][inner];
-          select(launch, {x.dtype, x.as<std::byte>() + offsets[2] * size, x.strides[axis_], extent, largest_}, rows,
-                 entries, results);
+          const Row row{x.dtype, x.as<std::byte>() + offsets[2] * size, x.strides[axis_], extent, largest_};
+          if (y.dims[axis_] <= kFew)
+            select_few_of(launch, row, rows, entries, results);
+          else
+            select(launch, row, rows, entries, results);
         }
       });
 }

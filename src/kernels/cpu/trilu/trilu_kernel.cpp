@@ -21,9 +21,9 @@ constexpr int64_t kMinTaskElements = 32 << 10;
 template <class T>
 void keep(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t columns, int64_t first, int64_t last) {
   if (from_step == 1 && to_step == 1) {
-    std::fill(to, to + first, T{0});
+    std::memset(to, 0, static_cast<size_t>(first) * sizeof(T));
     std::memcpy(to + first, from + first, static_cast<size_t>(last - first) * sizeof(T));
-    std::fill(to + last, to + columns, T{0});
+    std::memset(to + last, 0, static_cast<size_t>(columns - last) * sizeof(T));
     return;
   }
   for (int64_t i = 0; i < columns; ++i) to[i * to_step] = i >= first && i < last ? from[i * from_step] : T{0};
