@@ -79,6 +79,23 @@ TEST(Gather, ErrorsAreThoseOfTheEvaluation) {
             error_of_evaluation(GatherNdAttrs(), {data, tuples}));
   EXPECT_EQ(error_of_run("gather", {1, 0}, {data, single}, random_tensor(DType::f32, {1, 1}, random), random),
             error_of_evaluation(GatherElementsAttrs(), {data, single}));
+  // Of results without elements, too.
+  for (const Dims& dims : {Dims{3, 0}, Dims{3, 4, 0}}) {
+    const Tensor empty = random_tensor(DType::f32, dims, random), list = Tensor::of<int64_t>({2}, {2, 3});
+    const Tensor pairs = Tensor::of<int64_t>({2, 1}, {2, -4});
+    Dims result = dims;
+    result[0] = 2;
+    const Tensor output = random_tensor(DType::f32, result, random);
+    EXPECT_EQ(error_of_run("gather", {0, 0}, {empty, list}, output, random),
+              error_of_evaluation(GatherAttrs(), {empty, list}));
+    EXPECT_EQ(error_of_run("gather", {2, 0}, {empty, pairs}, output, random),
+              error_of_evaluation(GatherNdAttrs(), {empty, pairs}));
+  }
+  GatherAttrs second;
+  second.axis = 1;
+  const Tensor rows = random_tensor(DType::f32, {0, 3}, random), four = Tensor::of<int64_t>({1}, {4});
+  EXPECT_EQ(error_of_run("gather", {0, 1}, {rows, four}, random_tensor(DType::f32, {0, 1}, random), random),
+            error_of_evaluation(second, {rows, four}));
 }
 
 TEST(Gather, IndicesOutsideAreAnError) {

@@ -114,8 +114,14 @@ TEST(ArgReduce, RefusesWhatItCannotRun) {
   EXPECT_TRUE(checks(DType::f32, {2, 5}, {2, 1}));
   EXPECT_FALSE(checks(DType::boolean, {2, 5}, {2}));
   EXPECT_FALSE(checks(DType::f32, {2, 5}, {5}));
-  EXPECT_FALSE(checks(DType::f32, {2, 0}, {2}));
   EXPECT_FALSE(checks(DType::f32, {2}, {2}));
+  const Tensor empty = random_tensor(DType::f32, {2, 0}, random), none = random_tensor(DType::i64, {2, 1}, random);
+  StridedTensor a(empty, random), b(none, random);
+  const Result<> refused = make_kernel("arg_reduce", {1, 1, 0})->check(std::vector{a.arg()}, std::vector{b.arg()});
+  ArgReduceAttrs attrs;
+  attrs.axis = 1;
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, error_of_evaluation(attrs, {empty}));
 }
 
 }  // namespace

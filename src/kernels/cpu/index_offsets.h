@@ -18,8 +18,8 @@ struct IndexRow {
   int64_t extent, stride;  // of the axis
 };
 
-// to[i * to_step] = from[i * along + offset of index i], elements of so many bytes; false, and nothing is read or
-// written, when an index lies outside.
+// to[i * to_step] = from[i * along + offset of index i], elements of so many bytes; false when an index lies outside,
+// which is not read.
 LATHE_ISA_DECLARE(bool take_elements(const IndexRow& row, size_t size, const void* from, int64_t along, void* to,
                                      int64_t to_step))
 // Adds to each offset what its index makes; false when one of them lies outside.

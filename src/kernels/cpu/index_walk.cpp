@@ -123,13 +123,13 @@ IndexWalk IndexWalk::part_of_run(int loop, int64_t begin, int64_t end) const {
   return part;
 }
 
-IndexWalk::Block IndexWalk::block_at(int64_t begin, int64_t end) const {
+IndexWalk::Block IndexWalk::block_at(int64_t begin, int64_t end, int64_t most) const {
   const int inner = tuples_.rank - 1;
   int64_t offsets[4];
   tuples_.offsets(tuples_.rank, begin, offsets);
   const int64_t left = tuples_.dims[inner] - begin % tuples_.dims[inner];
   return {base_[kElements] + offsets[kElements], tuples_.strides[kElements][inner], base_[kIndices] + offsets[kIndices],
-          base_[kTable] + offsets[kTable], std::min({kBlock, end - begin, left})};
+          base_[kTable] + offsets[kTable], std::min({most, end - begin, left})};
 }
 
 IndexRow IndexWalk::row_of(const Block& block, int component) const {

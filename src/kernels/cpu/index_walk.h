@@ -47,7 +47,7 @@ class IndexWalk {
   std::optional<Outside> for_each_block(int64_t begin, int64_t end, F&& body) const {
     int64_t table[kBlock];
     while (begin < end) {
-      Block block = block_at(begin, end);
+      const Block block = block_at(begin, end, kBlock);
       if (const auto outside = name(block, table)) return outside;
       body(block.elements, block.step, static_cast<const int64_t*>(table), block.count);
       begin += block.count;
@@ -61,7 +61,7 @@ class IndexWalk {
   template <class F>
   std::optional<Outside> for_each_index_row(int64_t begin, int64_t end, F&& body) const {
     while (begin < end) {
-      const Block block = block_at(begin, end);
+      const Block block = block_at(begin, end, kRow);
       const IndexRow row = row_of(block, 0);
       if (!body(row, block.elements, block.step, block.table, tuples_.strides[kTable][tuples_.rank - 1]))
         return outside_of(row, 0);
@@ -87,7 +87,7 @@ class IndexWalk {
   }
 
  private:
-  static constexpr int64_t kBlock = 256;
+  static constexpr int64_t kBlock = 256, kRow = 4096;
   static constexpr int kElements = 1, kIndices = 2, kTable = 3;  // operands of the tuples' loops; 0 is their order
   static constexpr int kRunTable = 1;                            // of the run's; 0 is the elements
   struct Component {
@@ -100,7 +100,7 @@ class IndexWalk {
 
   static int64_t volume(const LoopNest& nest);
   static int longest(const LoopNest& nest, int operand);
-  Block block_at(int64_t begin, int64_t end) const;
+  Block block_at(int64_t begin, int64_t end, int64_t most) const;
   IndexRow row_of(const Block& block, int component) const;
   std::optional<Outside> name(const Block& block, int64_t* table) const;
   Outside outside_of(const IndexRow& row, int component) const;
