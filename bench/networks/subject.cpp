@@ -217,9 +217,9 @@ Result<> Subject::check_repeat(int runs) {
 Result<> Subject::print_steps() {
   constexpr int kRuns = 20;
   std::map<const plan::Step*, double> by_step;
-  context_->profiler = [&](const plan::Step& step, double ms) { by_step[&step] += ms / kRuns; };
+  context_->hooks.profiler = [&](const plan::Step& step, double ms) { by_step[&step] += ms / kRuns; };
   for (int i = 0; i < kRuns; ++i) LATHE_TRY(context_->run());
-  context_->profiler = nullptr;
+  context_->hooks.profiler = nullptr;
   std::vector<std::pair<double, const plan::Step*>> order;
   std::map<std::string, double> by_kernel;
   for (const auto& [step, ms] : by_step) {

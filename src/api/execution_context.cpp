@@ -43,7 +43,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   }
   LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));
   LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy));
-  made->context_->waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
+  made->context_->hooks.waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
   made->debug_ = std::make_unique<DebugTensors>(*made->core_, *made->context_);
   made->allocators_.resize(made->core_->num_io());
   made->engine_stand_in_ = std::make_unique<CudaEngine>(made->core_);
@@ -285,9 +285,9 @@ bool ExecutionContext::executeV2(void* const* bindings) noexcept {
 void ExecutionContext::setProfiler(nv::IProfiler* profiler) noexcept {
   guarded(changing(), "IExecutionContext::setProfiler", [&]() -> Result<> {
     profiler_ = profiler;
-    context_->profiler = nullptr;
+    context_->hooks.profiler = nullptr;
     if (profiler)
-      context_->profiler = [this](const plan::Step& step, double milliseconds) {
+      context_->hooks.profiler = [this](const plan::Step& step, double milliseconds) {
         times_.emplace_back(&step, static_cast<float>(milliseconds));
       };
     return {};
@@ -317,14 +317,14 @@ bool ExecutionContext::put(SettingId id, bool is_default, const std::function<vo
 }
 
 void ExecutionContext::setDebugSync(bool sync) noexcept {
-  put(SettingId::IExecutionContext_setDebugSync, !sync, [&] { context_->waits_after_steps = sync; });
+  put(SettingId::IExecutionContext_setDebugSync, !sync, [&] { context_->hooks.waits_after_steps = sync; });
 }
 
 bool ExecutionContext::setInputConsumedEvent(cudaEvent_t event) noexcept {
   return put(SettingId::IExecutionContext_setInputConsumedEvent, !event, [&] {
     consumed_ = event;
-    context_->inputs_read = nullptr;
-    if (event) context_->inputs_read = [event](Queue& queue) { return cuda::record_event(queue, event); };
+    context_->hooks.inputs_read = nullptr;
+    if (event) context_->hooks.inputs_read = [event](Queue& queue) { return cuda::record_event(queue, event); };
   });
 }
 

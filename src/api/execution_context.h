@@ -24,7 +24,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
 
   nv::IExecutionContext* getPImpl() noexcept override { return this; }
   void setDebugSync(bool sync) noexcept override;
-  bool getDebugSync() const noexcept override { return context_->waits_after_steps; }
+  bool getDebugSync() const noexcept override { return context_->hooks.waits_after_steps; }
   void setProfiler(nv::IProfiler* profiler) noexcept override;
   nv::IProfiler* getProfiler() const noexcept override { return profiler_; }
   const nv::ICudaEngine& getEngine() const noexcept override;

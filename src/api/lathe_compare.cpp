@@ -173,8 +173,8 @@ Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTenso
     if (const char* name = engine.getIOTensorName(i); engine.getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT)
       context->setOutputAllocator(name, &outputs[name]);
   InnerTensors inner(*wanted, options);
-  static_cast<api::ExecutionContext&>(*context).inner().observer = [&](const plan::Tensor& tensor,
-                                                                       const TensorArg& content) {
+  static_cast<api::ExecutionContext&>(*context).inner().hooks.observer = [&](const plan::Tensor& tensor,
+                                                                             const TensorArg& content) {
     if (!outputs.contains(tensor.name)) inner.see(tensor, content);
   };
   if (!context->enqueueV3(nullptr)) return failure("running");

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/context_memory.h"
+
+#include <algorithm>
+
+#include "plan/memory_planner.h"
+#include "plan/windows.h"
+
+namespace lathe {
+
+ContextMemory::ContextMemory(const Engine& engine, PendingWork& work, MemoryPolicy policy)
+    : engine_(engine),
+      plan_(engine.plan()),
+      work_(work),
+      policy_(policy),
+      slots_(plan_.dynamic_slots),
+      slot_tensors_(plan_.dynamic_slots) {
+  for (plan::TensorId id = 0; id < plan_.tensors.size(); ++id)
+    if (plan_.tensors[id].storage == plan::StorageKind::dynamic) slot_tensors_[plan_.tensors[id].index].push_back(id);
+}
+
+Result<> ContextMemory::reserve(size_t profile) {
+  if (policy_ != MemoryPolicy::largest && policy_ != MemoryPolicy::by_profile) return {};
+  size_t bytes = 0;
+  for (size_t i = 0; i < plan_.profiles.size(); ++i) {
+    if (policy_ == MemoryPolicy::by_profile && i != profile) continue;
+    const MemoryLimit* limit = engine_.memory_limit(i);
+    if (!limit) return {};
+    bytes = std::max(bytes, limit->total());
+    for (size_t slot = 0; slot < slots_.size(); ++slot)
+      if (limit->dynamic[slot] > slots_[slot].size()) LATHE_TRY(work_.replace(slots_[slot], limit->dynamic[slot]));
+  }
+  return bytes > memory_size_ ? own(bytes) : Result<>();
+}
+
+Result<> ContextMemory::place(const ShapeBinding& shapes) {
+  std::vector<plan::Lifetime> lifetimes;
+  for (const plan::Buffer& buffer : plan_.buffers) {
+    const std::optional<int64_t> bytes = buffer.bytes.evaluate(shapes.symbols());
+    if (!bytes || *bytes < 0) return fail(ErrorCode::shape_mismatch, "these shapes need a buffer of invalid size");
+    lifetimes.push_back({static_cast<size_t>(*bytes), buffer.first, buffer.last});
+  }
+  size_t total = 0;
+  offsets_ = plan::plan_memory(lifetimes, &total);
+  arena_bytes_ = engine_.align(total);
+  // Smaller buffers may happen to pack worse: never than the largest, for which there is room.
+  const MemoryLimit* limit = policy_ == MemoryPolicy::on_demand ? nullptr : engine_.memory_limit(shapes.profile());
+  if (!limit || arena_bytes_ <= limit->arena) return {};
+  offsets_ = limit->offsets;
+  arena_bytes_ = limit->arena;
+  return {};
+}
+
+Result<> ContextMemory::set(void* memory, size_t bytes) {
+  if (policy_ != MemoryPolicy::user)
+    return fail(ErrorCode::invalid_state,
+                "this context owns its memory: create it with user-managed memory to supply some");
+  if (reinterpret_cast<uintptr_t>(memory) % engine_.alignment() != 0)
+    return fail(ErrorCode::invalid_argument, "context memory at {} is not aligned to {} bytes", memory,
+                engine_.alignment());
+  if (memory && !engine_.device().is_accessible(memory))
+    return fail(ErrorCode::invalid_argument, "context memory at {} is not memory of device {}", memory,
+                engine_.device().name());
+  if (!memory && bytes != 0) return fail(ErrorCode::invalid_argument, "{} bytes of context memory at null", bytes);
+  if (memory != memory_) LATHE_TRY(work_.wait());
+  memory_ = static_cast<std::byte*>(memory);
+  memory_size_ = bytes;
+  return {};
+}
+
+Result<> ContextMemory::own(size_t bytes) {
+  Result<> replaced = work_.replace(own_, bytes);
+  memory_ = own_.data();
+  memory_size_ = own_.size();
+  return replaced;
+}
+
+Result<> ContextMemory::provide(size_t workspace, size_t profile) {
+  const size_t needed = bytes_with(workspace);
+  if (needed <= memory_size_) return {};
+  if (policy_ != MemoryPolicy::user) return own(needed);
+  // Kernels may want more workspace for some shapes than for larger ones; whoever gave the limit gave enough.
+  const MemoryLimit* limit = engine_.memory_limit(profile);
+  if (limit && memory_size_ >= limit->total()) return {};
+  return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied", needed,
+              memory_size_);
+}
+
+Result<std::byte*> ContextMemory::workspace(size_t bytes) {
+  if (bytes <= memory_size_ - arena_bytes_) return memory_ + arena_bytes_;
+  if (bytes > extra_workspace_.size()) LATHE_TRY(work_.replace(extra_workspace_, bytes));
+  return extra_workspace_.data();
+}
+
+// Steps may write a tensor part by part, and the slot must hold the whole when the first part is written, as growing
+// loses what it held.
+Result<> ContextMemory::provide_slot(uint32_t slot, const ShapeBinding& shapes) {
+  size_t bytes = 64;
+  for (const plan::TensorId id : slot_tensors_[slot]) {
+    const plan::Tensor& tensor = plan_.tensors[id];
+    LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes.symbols()));
+    if (end) bytes = std::max(bytes, static_cast<size_t>(*end) * size_of(tensor.dtype));
+  }
+  return slots_[slot].size() >= bytes ? Result<>() : work_.replace(slots_[slot], bytes);
+}
+
+}  // namespace lathe

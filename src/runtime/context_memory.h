@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that a context works in: arena, workspace, and slots for tensors whose sizes only a run can tell.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/engine.h"
+#include "runtime/pending_work.h"
+#include "runtime/shape_binding.h"
+
+namespace lathe {
+
+// Where a context's memory comes from: arena, workspace, and what the run alone can size.
+enum class MemoryPolicy {
+  on_demand,   // allocated, and allocated anew, as shapes need it
+  largest,     // at creation, as much as any shapes of any profile need: running allocates none
+  by_profile,  // as much as the current profile's shapes need, when it becomes current
+  user,        // set()
+};
+
+// One block holds the arena and behind it the workspace; it is the context's own or, by policy `user`, the
+// application's. Blocks only grow, and only once no work of the context uses them. One thread at a time, as the context
+// that owns it; the engine and the pending work outlive it, and the owner waits for that work before it goes.
+class ContextMemory {
+ public:
+  ContextMemory(const Engine& engine, PendingWork& work, MemoryPolicy policy);
+
+  // What the policy allocates ahead of all runs; `profile` is the one that becomes current. `largest` and `by_profile`
+  // are `on_demand` where a profile has no limits.
+  Result<> reserve(size_t profile);
+  // Places the buffers of the arena for these sizes.
+  Result<> place(const ShapeBinding& shapes);
+  // Bytes of the arena as placed and a workspace behind it.
+  size_t bytes_with(size_t workspace) const { return arena_bytes_ + engine_.align(workspace); }
+  // Memory of the application's (policy `user` only); null takes it away. A change waits for work in the former.
+  Result<> set(void* memory, size_t bytes);
+
+  // In a run. provide() sees to the block's size.
+  Result<> provide(size_t workspace, size_t profile);
+  Result<std::byte*> workspace(size_t bytes);  // behind the arena where there is room, else a block of its own
+  // Makes a slot as large as the largest of its tensors whose size is known by now.
+  Result<> provide_slot(uint32_t slot, const ShapeBinding& shapes);
+
+  const std::byte* base() const { return memory_; }
+  std::byte* buffer(uint32_t index) const { return memory_ ? memory_ + offsets_[index] : nullptr; }
+  const DeviceMemory& slot(uint32_t index) const { return slots_[index]; }
+  MemoryPolicy policy() const { return policy_; }
+
+ private:
+  Result<> own(size_t bytes);
+
+  const Engine& engine_;
+  const plan::Plan& plan_;
+  PendingWork& work_;
+  MemoryPolicy policy_;
+  std::vector<size_t> offsets_;  // of the arena's buffers
+  size_t arena_bytes_ = 0;
+  DeviceMemory own_;
+  std::byte* memory_ = nullptr;  // own_, or the application's
+  size_t memory_size_ = 0;
+  DeviceMemory extra_workspace_;  // where memory_ has too little room behind the arena
+  std::vector<DeviceMemory> slots_;
+  std::vector<std::vector<plan::TensorId>> slot_tensors_;  // that lie in each
+};
+
+}  // namespace lathe

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/execution.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace lathe {
+namespace {
+
+bool reads_input(const plan::Plan& plan, const plan::Step& step) {
+  return std::any_of(step.inputs.begin(), step.inputs.end(), [&](plan::TensorId id) {
+    return id != plan::kNoTensor && plan.tensors[id].storage == plan::StorageKind::binding &&
+           plan.bindings[plan.tensors[id].index].is_input;
+  });
+}
+
+}  // namespace
+
+Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& memory, TensorStorage& storage,
+                     const RunHooks& hooks)
+    : engine_(engine),
+      plan_(engine.plan()),
+      shapes_(shapes),
+      memory_(memory),
+      storage_(storage),
+      hooks_(hooks),
+      host_(engine, shapes, storage),
+      operands_(plan_.steps.size()) {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const plan::Step& step = plan_.steps[i];
+    operands_[i].inputs.resize(step.inputs.size());
+    operands_[i].outputs.resize(step.outputs.size());
+    operands_[i].data_dependent = engine.is_late(step);
+    if (reads_input(plan_, step)) readers_end_ = i + 1;
+  }
+}
+
+Result<> Execution::prepare() {
+  workspace_bytes_ = 0;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (operands_[i].data_dependent) continue;
+    LATHE_ASSIGN(const size_t workspace, prepare_step(i));
+    workspace_bytes_ = std::max(workspace_bytes_, workspace);
+  }
+  return {};
+}
+
+// Addresses are filled in by run_step().
+Result<size_t> Execution::prepare_step(size_t i) {
+  const plan::Step& step = plan_.steps[i];
+  StepOperands& operands = operands_[i];
+  for (size_t k = 0; k < step.inputs.size(); ++k) {
+    LATHE_ASSIGN(operands.inputs[k], shapes_.resolve(step.inputs[k]));
+  }
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    LATHE_ASSIGN(operands.outputs[k], shapes_.resolve(step.outputs[k]));
+  }
+  const Kernel* kernel = engine_.code()[i].kernel.get();
+  if (!kernel) return 0;
+  Result<size_t> workspace =
+      kernel->prepare({operands.inputs, operands.outputs, shapes_.symbols()}, engine_.device().threads());
+  if (workspace) return workspace;
+  return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+}
+
+Result<> Execution::begin() {
+  LATHE_ASSIGN(workspace_, memory_.workspace(workspace_bytes_));
+  return {};
+}
+
+Result<> Execution::run(Queue& queue, Mode mode) {
+  using Clock = std::chrono::steady_clock;
+  const bool tells = hooks_.inputs_read && mode == Mode::immediate && !engine_.device().is_host();
+  if (tells && readers_end_ == 0) LATHE_TRY(hooks_.inputs_read(queue));
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const plan::Step& step = plan_.steps[i];
+    const Clock::time_point start = hooks_.profiler ? Clock::now() : Clock::time_point();
+    LATHE_TRY(run_step(i, queue));
+    if (tells && i + 1 == readers_end_) LATHE_TRY(hooks_.inputs_read(queue));
+    if (hooks_.profiler || hooks_.waits_after_steps) {
+      Result<> done = engine_.device().wait(queue);
+      if (!done) return fail(with_context(std::move(done).error(), fmt::format("step '{}'", step.name)));
+    }
+    if (hooks_.profiler) hooks_.profiler(step, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    if (hooks_.observer) LATHE_TRY(host_.show_results(step, hooks_.observer, queue));
+  }
+  return {};
+}
+
+Result<> Execution::run_step(size_t i, Queue& queue) {
+  const plan::Step& step = plan_.steps[i];
+  StepOperands& operands = operands_[i];
+  const Kernel* kernel = engine_.code()[i].kernel.get();
+  if (!kernel) return host_.run(i, operands, queue);
+  std::byte* workspace = workspace_;
+  if (operands.data_dependent) {
+    LATHE_ASSIGN(workspace, prepare_data_dependent(i, queue));
+  }
+  const auto place = [&](plan::TensorId id, TensorArg& arg) {
+    if (id != plan::kNoTensor) arg.data = storage_.address(plan_.tensors[id]);
+  };
+  for (size_t k = 0; k < step.inputs.size(); ++k) place(step.inputs[k], operands.inputs[k]);
+  for (size_t k = 0; k < step.outputs.size(); ++k) place(step.outputs[k], operands.outputs[k]);
+  const Result<> enqueued = kernel->enqueue({operands.inputs, operands.outputs, shapes_.symbols()}, workspace, queue);
+  if (enqueued) return {};
+  return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+}
+
+// What could not be prepared before the steps ahead had run: sizes, the outputs' memory, workspace, which it returns.
+Result<std::byte*> Execution::prepare_data_dependent(size_t i, Queue& queue) {
+  const plan::Step& step = plan_.steps[i];
+  LATHE_TRY(host_.read_counts(step, queue));
+  if (engine_.code()[i].eval) LATHE_TRY(host_.find_sizes(i, queue));
+  LATHE_ASSIGN(const size_t needed, prepare_step(i));
+  std::byte* workspace = workspace_;
+  if (needed > workspace_bytes_) {
+    LATHE_ASSIGN(workspace, memory_.workspace(needed));
+  }
+  for (const plan::TensorId id : step.outputs) LATHE_TRY(storage_.provide(id));
+  for (const auto* ids : {&step.inputs, &step.outputs})
+    for (const plan::TensorId id : *ids) LATHE_TRY(storage_.check_window(id));
+  return workspace;
+}
+
+}  // namespace lathe

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a context, one after the other.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "runtime/host_evaluation.h"
+
+namespace lathe {
+
+// What may look on while a context runs. While `profiler`, `observer` or `waits_after_steps` is set, no recording is
+// made or replayed, and the host waits for each step (`observer`: on a device that is not the host, for its results).
+struct RunHooks {
+  // Sees each step's time.
+  std::function<void(const plan::Step& step, double milliseconds)> profiler;
+  // Sees each result of each step, in the layout that the next steps read, before memory is used again.
+  Observer observer;
+  // Called with the queue of a device that is not the host once everything that reads inputs has been given to it.
+  std::function<Result<>(Queue& queue)> inputs_read;
+  bool waits_after_steps = false;  // so that a step's failure shows in that step
+};
+
+// Gives the plan's steps to a queue: kernels to the device, the rest to the host. One thread at a time, as the context
+// that owns it; all that it is made of outlives it.
+class Execution {
+ public:
+  enum class Mode {
+    immediate,  // the queue does what it is given
+    recording,  // nothing is run yet: whoever replays it tells of the inputs
+  };
+
+  Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& memory, TensorStorage& storage,
+            const RunHooks& hooks);
+
+  // Dims and strides of operands and the kernels' consent, once shapes are bound. Not of steps that depend on data.
+  Result<> prepare();
+  size_t workspace_bytes() const { return workspace_bytes_; }  // that the prepared steps need
+  // Begins a run: finds the workspace of its steps in the context's memory, which has been provided.
+  Result<> begin();
+  const std::byte* workspace() const { return workspace_; }
+  // Runs every step on a queue within a turn of it.
+  Result<> run(Queue& queue, Mode mode);
+
+ private:
+  // Bytes of workspace that the step's kernel needs.
+  Result<size_t> prepare_step(size_t step);
+  Result<> run_step(size_t step, Queue& queue);
+  Result<std::byte*> prepare_data_dependent(size_t step, Queue& queue);
+
+  const Engine& engine_;
+  const plan::Plan& plan_;
+  ShapeBinding& shapes_;
+  ContextMemory& memory_;
+  TensorStorage& storage_;
+  const RunHooks& hooks_;
+  HostEvaluation host_;
+  std::vector<StepOperands> operands_;  // by step
+  size_t readers_end_ = 0;              // behind the last step that reads an input
+  size_t workspace_bytes_ = 0;
+  std::byte* workspace_ = nullptr;  // of this run
+};
+
+}  // namespace lathe

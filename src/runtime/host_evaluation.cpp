@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/host_evaluation.h"
+
+#include <algorithm>
+
+#include "ops/copy_box.h"
+#include "ops/result_types.h"
+
+namespace lathe {
+namespace {
+
+Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
+
+// Elements from the first to the last that the strides, of which none is negative, reach.
+int64_t extent_of(const TensorArg& arg) {
+  int64_t last = 0;
+  for (int d = 0; d < arg.rank; ++d) {
+    if (arg.dims[d] == 0) return 0;
+    last += (arg.dims[d] - 1) * arg.strides[d];
+  }
+  return last + 1;
+}
+
+// The same memory as a line of so many elements.
+TensorArg line_of(const TensorArg& arg, int64_t elements) {
+  TensorArg line = arg;
+  line.rank = 1;
+  line.dims[0] = elements;
+  return line;
+}
+
+}  // namespace
+
+// Of a tensor that may depend on data.
+Result<TensorArg> HostEvaluation::resolve_checked(plan::TensorId id) const {
+  LATHE_ASSIGN(const TensorArg arg, shapes_.resolve(id));
+  LATHE_TRY(storage_.check_window(id));
+  return arg;
+}
+
+// A dense operand on the host: itself, or a copy of what lies in the device's memory.
+Result<Tensor> HostEvaluation::host_copy(const TensorArg& arg, Queue& queue) const {
+  if (engine_.device().is_host()) return Tensor::view(arg.dtype, dims_of(arg), arg.data, nullptr);
+  LATHE_ASSIGN(Tensor copy, Tensor::allocate(arg.dtype, dims_of(arg)));
+  LATHE_TRY(engine_.device().download(copy.mutable_data(), arg.data, copy.bytes(), queue));
+  return copy;
+}
+
+Result<> HostEvaluation::run(size_t step, StepOperands& operands, Queue& queue) {
+  return engine_.code()[step].copies ? copy(plan_.steps[step], operands, queue) : evaluate(step, operands, queue);
+}
+
+// Between strided tensors. What lies between the elements of the result stays.
+Result<> HostEvaluation::copy(const plan::Step& step, StepOperands& operands, Queue& queue) {
+  TensorArg &from = operands.inputs[0], &to = operands.outputs[0];
+  if (operands.data_dependent) {
+    LATHE_TRY(storage_.provide(step.outputs[0]));
+    LATHE_ASSIGN(from, resolve_checked(step.inputs[0]));
+    LATHE_ASSIGN(to, resolve_checked(step.outputs[0]));
+  }
+  if (from.rank != to.rank || from.dtype != to.dtype || !std::equal(from.dims, from.dims + from.rank, to.dims))
+    return fail(ErrorCode::plan_malformed, "step '{}' copies a tensor to one of another type or size", step.name);
+  from.data = storage_.address(plan_.tensors[step.inputs[0]]);
+  to.data = storage_.address(plan_.tensors[step.outputs[0]]);
+  if (from.volume() == 0) return {};
+  LATHE_ASSIGN(const Tensor source, host_copy(line_of(from, extent_of(from)), queue));
+  LATHE_ASSIGN(Tensor target, host_copy(line_of(to, extent_of(to)), queue));
+  const auto rank = static_cast<size_t>(from.rank);
+  copy_box(size_of(from.dtype), {from.dims, rank}, source.data(), {from.strides, rank}, target.mutable_data(),
+           {to.strides, rank});
+  if (engine_.device().is_host()) return {};
+  return engine_.device().upload(static_cast<std::byte*>(to.data), target.data(), target.bytes(), queue);
+}
+
+Result<> HostEvaluation::evaluate(size_t i, StepOperands& operands, Queue& queue) {
+  const plan::Step& step = plan_.steps[i];
+  const bool on_host = engine_.device().is_host();
+  std::vector<Tensor> inputs(step.inputs.size());
+  for (size_t k = 0; k < step.inputs.size(); ++k) {
+    if (step.inputs[k] == plan::kNoTensor) continue;
+    TensorArg& input = operands.inputs[k];
+    if (operands.data_dependent) {
+      LATHE_ASSIGN(input, resolve_checked(step.inputs[k]));
+    }
+    input.data = storage_.address(plan_.tensors[step.inputs[k]]);
+    LATHE_ASSIGN(inputs[k], host_copy(input, queue));
+  }
+  // Gives the output's place in device memory; null for one of size zero.
+  const auto address = [&](size_t k, DType dtype, const Dims& dims) -> Result<std::byte*> {
+    const plan::Tensor& tensor = plan_.tensors[step.outputs[k]];
+    LATHE_TRY(shapes_.bind_computed(tensor, dtype, dims));
+    LATHE_TRY(storage_.provide(step.outputs[k]));
+    LATHE_TRY(storage_.check_window(step.outputs[k]));
+    return storage_.address(tensor);
+  };
+  std::vector<bool> placed(step.outputs.size());
+  const auto place = [&](size_t k, DType dtype, const Dims& dims) -> Result<Tensor> {
+    if (step.outputs[k] == plan::kNoTensor || !on_host) return Tensor();
+    LATHE_ASSIGN(std::byte * at, address(k, dtype, dims));
+    if (!at) return Tensor();
+    placed[k] = true;
+    return Tensor::view(dtype, dims, at, nullptr);
+  };
+  Result<std::vector<Tensor>> outputs = run_op(*engine_.code()[i].eval, inputs, step.outputs.size(), place);
+  if (!outputs) return fail(with_context(std::move(outputs).error(), fmt::format("{} '{}'", step.op, step.name)));
+  // Outputs that the evaluation made elsewhere move to their place.
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    if (placed[k] || step.outputs[k] == plan::kNoTensor) continue;
+    const Tensor& output = (*outputs)[k];
+    LATHE_ASSIGN(std::byte * at, address(k, output.dtype(), output.dims()));
+    if (at) LATHE_TRY(engine_.device().upload(at, output.data(), output.bytes(), queue));
+  }
+  return {};
+}
+
+// The only place where the host waits for sizes of the device's.
+Result<> HostEvaluation::read_counts(const plan::Step& step, Queue& queue) {
+  for (const plan::StepCount& count : step.counts) {
+    const plan::Tensor& tensor = plan_.tensors[step.inputs[count.input]];
+    LATHE_ASSIGN(const TensorArg list, resolve_checked(step.inputs[count.input]));
+    const std::optional<int64_t> element = count.element.evaluate(shapes_.symbols());
+    if (!element || *element < 0 || *element >= list.dims[0])
+      return fail(ErrorCode::execution_failed, "step '{}' reads its size from element {} of {}", step.name,
+                  element.value_or(-1), list.dims[0]);
+    int64_t value = 0;
+    LATHE_TRY(engine_.device().download(
+        &value, storage_.address(tensor) + static_cast<size_t>(*element) * sizeof(value), sizeof(value), queue));
+    if (value < 0 || value > list.dims[0])
+      return fail(ErrorCode::execution_failed, "step '{}': the values select what does not exist", step.name);
+    shapes_.bind_count(count.symbol, value);
+  }
+  return shapes_.check_due_constraints();
+}
+
+Result<> HostEvaluation::find_sizes(size_t i, Queue& queue) {
+  constexpr int64_t kMostRead = 64;
+  const plan::Step& step = plan_.steps[i];
+  std::vector<ValueType> types(step.inputs.size());
+  std::vector<const ValueType*> given(step.inputs.size());
+  std::vector<Tensor> contents(step.inputs.size());
+  for (size_t k = 0; k < step.inputs.size(); ++k) {
+    if (step.inputs[k] == plan::kNoTensor) continue;
+    LATHE_ASSIGN(TensorArg arg, resolve_checked(step.inputs[k]));
+    types[k] = {arg.dtype, to_shape(dims_of(arg))};
+    given[k] = &types[k];
+    arg.data = storage_.address(plan_.tensors[step.inputs[k]]);
+    if (plan_.tensors[step.inputs[k]].strides.empty() && arg.volume() <= kMostRead) {
+      LATHE_ASSIGN(contents[k], host_copy(arg, queue));
+    }
+  }
+  const auto found = result_types(*engine_.code()[i].eval, given, contents, step.outputs.size());
+  if (!found) return fail(with_context(found.error(), fmt::format("{} '{}'", step.op, step.name)));
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    if (step.outputs[k] == plan::kNoTensor) continue;
+    const std::optional<Dims> dims = as_constant((*found)[k].shape);
+    if (!dims || std::any_of(dims->begin(), dims->end(), [](int64_t dim) { return dim < 0; }))
+      return fail(ErrorCode::execution_failed, "{} '{}': its inputs give no size of its result: {}", step.op, step.name,
+                  to_string((*found)[k].shape));
+    LATHE_TRY(shapes_.bind_computed(plan_.tensors[step.outputs[k]], (*found)[k].dtype, *dims));
+  }
+  return {};
+}
+
+Result<> HostEvaluation::show_results(const plan::Step& step, const Observer& observer, Queue& queue) {
+  for (const plan::TensorId id : step.outputs) {
+    if (id == plan::kNoTensor) continue;
+    const plan::Tensor& tensor = plan_.tensors[id];
+    LATHE_ASSIGN(TensorArg content, shapes_.resolve(id));
+    content.data = storage_.address(tensor);
+    std::vector<std::byte> copy;
+    if (!engine_.device().is_host()) {
+      copy.resize(static_cast<size_t>(extent_of(content)) * size_of(content.dtype));
+      LATHE_TRY(engine_.device().download(copy.data(), content.data, copy.size(), queue));
+      content.data = copy.data();
+    }
+    observer(tensor, content);
+  }
+  return {};
+}
+
+}  // namespace lathe

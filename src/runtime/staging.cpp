@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/staging.h"
+
+#include <algorithm>
+
+namespace lathe {
+
+Staging::Staging(const Engine& engine, PendingWork& work)
+    : engine_(engine),
+      plan_(engine.plan()),
+      work_(work),
+      addresses_(plan_.bindings.size()),
+      allocators_(plan_.bindings.size()),
+      provided_(plan_.bindings.size()),
+      blocks_(plan_.bindings.size()) {}
+
+void Staging::set_address(size_t binding, void* address) {
+  addresses_[binding] = address;
+  blocks_[binding].asked = nullptr;
+  blocks_[binding].active = false;
+}
+
+void Staging::set_allocator(size_t binding, OutputAllocator allocator) { allocators_[binding] = std::move(allocator); }
+
+Result<> Staging::stage(size_t binding, size_t bytes) {
+  Block& block = blocks_[binding];
+  void* const address = addresses_[binding];
+  if (block.asked != address) {
+    block.asked = address;
+    block.active = address && !engine_.device().is_accessible(address);
+  }
+  if (!block.active || block.memory.size() >= bytes) return {};
+  return work_.replace(block.memory, bytes);
+}
+
+Result<> Staging::check(const ShapeBinding& shapes) const {
+  constexpr uintptr_t kDeviceAlignment = 16;  // kernels read and write so many bytes at a time
+  const Device& device = engine_.device();
+  for (size_t i = 0; i < addresses_.size(); ++i) {
+    if (!device.is_host() && reinterpret_cast<uintptr_t>(addresses_[i]) % kDeviceAlignment != 0 &&
+        device.is_accessible(addresses_[i]))
+      return fail(ErrorCode::binding_invalid,
+                  "'{}' lies at {}, which is not aligned to {} bytes: allocate it by itself", plan_.bindings[i].name,
+                  addresses_[i], kDeviceAlignment);
+    if (!addresses_[i] && !allocators_[i] && shapes.bytes(i) != 0)
+      return fail(ErrorCode::binding_missing, "{} '{}' has no address: set it before running",
+                  plan_.bindings[i].is_input ? "input" : "output", plan_.bindings[i].name);
+  }
+  return {};
+}
+
+Result<void*> Staging::allocated(size_t binding, size_t bytes, const Dims& dims) const {
+  if (void* const memory = allocators_[binding](bytes, dims)) return memory;
+  return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'", plan_.bindings[binding].name);
+}
+
+Result<> Staging::provide_outputs(const ShapeBinding& shapes) {
+  std::fill(provided_.begin(), provided_.end(), false);
+  for (size_t i = 0; i < addresses_.size(); ++i) {
+    if (!allocators_[i] || engine_.is_late(plan_.bindings[i].tensor)) continue;
+    addresses_[i] = nullptr;
+    LATHE_ASSIGN(addresses_[i], allocated(i, shapes.bytes(i), shapes.dims(i)));
+  }
+  return {};
+}
+
+Result<> Staging::provide_output(size_t binding, const ShapeBinding& shapes) {
+  if (!allocators_[binding] || provided_[binding]) return {};
+  LATHE_ASSIGN(const TensorArg whole, shapes.resolve(plan_.bindings[binding].tensor));
+  const Dims dims(whole.dims, whole.dims + whole.rank);
+  const std::optional<int64_t> count = checked_volume(dims);
+  int64_t bytes = 0;
+  if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(whole.dtype)), &bytes))
+    return fail(ErrorCode::shape_mismatch, "output '{}' of dims {} has no valid size", plan_.bindings[binding].name,
+                to_string(to_shape(dims)));
+  addresses_[binding] = nullptr;
+  LATHE_ASSIGN(addresses_[binding], allocated(binding, static_cast<size_t>(bytes), dims));
+  provided_[binding] = true;
+  return stage(binding, static_cast<size_t>(bytes));
+}
+
+Result<> Staging::upload(const ShapeBinding& shapes, Queue& queue) {
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    LATHE_TRY(stage(i, shapes.bytes(i)));
+    if (blocks_[i].active && plan_.bindings[i].is_input)
+      LATHE_TRY(engine_.device().upload(blocks_[i].memory.data(), addresses_[i], shapes.bytes(i), queue));
+  }
+  return {};
+}
+
+Result<> Staging::download(const ShapeBinding& shapes, Queue& queue) {
+  for (size_t i = 0; i < blocks_.size(); ++i)
+    if (blocks_[i].active && !plan_.bindings[i].is_input)
+      LATHE_TRY(engine_.device().download(addresses_[i], blocks_[i].memory.data(), shapes.bytes(i), queue));
+  return {};
+}
+
+std::byte* Staging::data(size_t binding) const {
+  return blocks_[binding].active ? blocks_[binding].memory.data() : static_cast<std::byte*>(addresses_[binding]);
+}
+
+}  // namespace lathe

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the tensors of bindings lie: at the application's addresses, or in memory of the device that stands for them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runtime/pending_work.h"
+#include "runtime/shape_binding.h"
+
+namespace lathe {
+
+// Gives memory for an output whose size is known only while running; null = failure. Called once per run, at the moment
+// the size is known.
+using OutputAllocator = std::function<void*(size_t bytes, const Dims& dims)>;
+
+// A binding whose address the device cannot read is staged: steps use a block of the device's memory, which is copied
+// to before the steps (inputs) or from after them (outputs). Memory at addresses belongs to the application and lives
+// until the run is done. One thread at a time, as the context that owns it; the engine and the pending work outlive it,
+// and the owner waits for that work before it goes.
+class Staging {
+ public:
+  Staging(const Engine& engine, PendingWork& work);
+
+  void set_address(size_t binding, void* address);
+  void set_allocator(size_t binding, OutputAllocator allocator);
+  void* address(size_t binding) const { return addresses_[binding]; }
+  std::span<void* const> addresses() const { return addresses_; }
+
+  // Finds out whether a binding is staged and, if so, sees that its block has so many bytes.
+  Result<> stage(size_t binding, size_t bytes);
+  // That each tensor has an address, unless an allocator will give it one, at which kernels can read and write.
+  Result<> check(const ShapeBinding& shapes) const;
+  // Begins a run: asks allocators for the memory of outputs of known size.
+  Result<> provide_outputs(const ShapeBinding& shapes);
+  // The same in the midst of a run for one whose size has become known: once, for the whole output, whichever part of
+  // it is written first.
+  Result<> provide_output(size_t binding, const ShapeBinding& shapes);
+  Result<> upload(const ShapeBinding& shapes, Queue& queue);    // staged inputs, before the steps
+  Result<> download(const ShapeBinding& shapes, Queue& queue);  // staged outputs, after them
+
+  // Where steps find the tensor; null when the application has given no memory (yet).
+  std::byte* data(size_t binding) const;
+
+ private:
+  struct Block {
+    DeviceMemory memory;
+    const void* asked = nullptr;  // the address that `active` tells of: the driver is asked once
+    bool active = false;
+  };
+  Result<void*> allocated(size_t binding, size_t bytes, const Dims& dims) const;
+
+  const Engine& engine_;
+  const plan::Plan& plan_;
+  PendingWork& work_;
+  // All per binding.
+  std::vector<void*> addresses_;
+  std::vector<OutputAllocator> allocators_;
+  std::vector<bool> provided_;  // its allocator has been asked in this run
+  std::vector<Block> blocks_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "device/tensor_arg.h"
+
+namespace lathe {
+
+// The operands of a step under the shapes of a context; addresses are those of the run in progress.
+struct StepOperands {
+  std::vector<TensorArg> inputs;
+  std::vector<TensorArg> outputs;
+  bool data_dependent = false;  // their sizes or places are: they are resolved when the step's turn comes
+};
+
+}  // namespace lathe

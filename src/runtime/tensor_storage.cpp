@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tensor_storage.h"
+
+#include "plan/windows.h"
+
+namespace lathe {
+
+std::byte* TensorStorage::base(const plan::Tensor& tensor) const {
+  switch (tensor.storage) {
+    case plan::StorageKind::arena:
+      return memory_.buffer(tensor.index);
+    case plan::StorageKind::constant:
+      return const_cast<std::byte*>(engine_.weights() + plan_.constants[tensor.index].offset);
+    case plan::StorageKind::binding:
+      return staging_.data(tensor.index);
+    case plan::StorageKind::dynamic:
+      return memory_.slot(tensor.index).data();
+  }
+  return nullptr;
+}
+
+std::byte* TensorStorage::address(const plan::Tensor& tensor) const {
+  std::byte* const start = base(tensor);
+  if (!start) return nullptr;
+  // The offset is known: plan::check_windows(), check_window().
+  const int64_t offset = tensor.offset.evaluate(shapes_.symbols()).value_or(0);
+  return start + offset * static_cast<int64_t>(size_of(tensor.dtype));
+}
+
+Result<> TensorStorage::provide(plan::TensorId id) {
+  if (!engine_.is_late(id)) return {};
+  const plan::Tensor& tensor = plan_.tensors[id];
+  if (tensor.storage == plan::StorageKind::dynamic) return memory_.provide_slot(tensor.index, shapes_);
+  if (tensor.storage == plan::StorageKind::binding) return staging_.provide_output(tensor.index, shapes_);
+  return {};
+}
+
+// In this run.
+Result<size_t> TensorStorage::bytes_of_storage(const plan::Tensor& tensor) const {
+  switch (tensor.storage) {
+    case plan::StorageKind::arena:
+      return static_cast<size_t>(plan_.buffers[tensor.index].bytes.evaluate(shapes_.symbols()).value_or(0));
+    case plan::StorageKind::constant:
+      return plan_.constants[tensor.index].bytes;
+    case plan::StorageKind::dynamic:
+      return memory_.slot(tensor.index).size();
+    case plan::StorageKind::binding:
+      break;
+  }
+  const plan::Tensor& whole = plan_.tensors[plan_.bindings[tensor.index].tensor];
+  LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, whole, shapes_.symbols()));
+  return end ? static_cast<size_t>(*end) * size_of(whole.dtype) : 0;
+}
+
+Result<> TensorStorage::check_window(plan::TensorId id) const {
+  if (!engine_.is_late(id)) return {};
+  const plan::Tensor& tensor = plan_.tensors[id];
+  if (!tensor.offset.evaluate(shapes_.symbols()))
+    return fail(ErrorCode::plan_malformed, "tensor '{}' starts at a place that no step has computed", tensor.name);
+  LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes_.symbols()));
+  const size_t bytes = end ? static_cast<size_t>(*end) * size_of(tensor.dtype) : 0;
+  LATHE_ASSIGN(const size_t storage, bytes_of_storage(tensor));
+  if (bytes <= storage) return {};
+  return fail(ErrorCode::plan_malformed, "tensor '{}' needs {} bytes of a storage of {}", tensor.name, bytes, storage);
+}
+
+}  // namespace lathe

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each tensor of a plan lies in a run of a context.
+#pragma once
+
+#include "runtime/context_memory.h"
+#include "runtime/staging.h"
+
+namespace lathe {
+
+// A tensor is a window of its storage: a buffer of the arena, a constant, a binding, a slot whose size only a run can
+// tell. Storage and offset of most tensors are known when shapes are bound; those that depend on data (Engine::is_late)
+// get theirs when the step that makes them has its turn. One thread at a time; all that it is made of outlives it.
+class TensorStorage {
+ public:
+  TensorStorage(const Engine& engine, const ShapeBinding& shapes, ContextMemory& memory, Staging& staging)
+      : engine_(engine), plan_(engine.plan()), shapes_(shapes), memory_(memory), staging_(staging) {}
+
+  // Where a tensor's storage starts; null when the application has not given (or the run not yet made) the memory.
+  std::byte* base(const plan::Tensor& tensor) const;
+  // Where the tensor starts within it; null while the storage is.
+  std::byte* address(const plan::Tensor& tensor) const;
+  // The memory of a result whose size depends on data and is known by now. Others have theirs already.
+  Result<> provide(plan::TensorId id);
+  // That such a tensor lies in its storage and where it starts is known: neither could be judged when shapes were set.
+  Result<> check_window(plan::TensorId id) const;
+
+ private:
+  Result<size_t> bytes_of_storage(const plan::Tensor& tensor) const;
+
+  const Engine& engine_;
+  const plan::Plan& plan_;
+  const ShapeBinding& shapes_;
+  ContextMemory& memory_;
+  Staging& staging_;
+};
+
+}  // namespace lathe
