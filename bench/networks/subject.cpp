@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "api/devices.h"
+#include "api/builder/target_build.h"
 #include "base/file.h"
 #include "onnx/import.h"
 #include "onnx/reader.h"

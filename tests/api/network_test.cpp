@@ -9,7 +9,7 @@
 
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
-#include "api/network.h"
+#include "api/network/network.h"
 #include "ir/interpret.h"
 
 namespace nvinfer1 {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/devices.h"
+#include "api/builder/target_build.h"
 #include "cuda/fake_device.h"
 #include "ir/graph.h"
 #include "ir/interpret.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs stay open between builds and engines.
-#include "api/devices.h"
+#include "api/builder/target_build.h"
 #include "fake_device.h"
 
 namespace lathe::cuda {

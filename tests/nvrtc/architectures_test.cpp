@@ -7,7 +7,7 @@
 
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
-#include "api/devices.h"
+#include "api/builder/target_build.h"
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "ir/graph.h"

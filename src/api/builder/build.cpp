@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// From network and configuration to a plan.
+#include "build/build.h"
+
+#include "api/builder/builder.h"
+#include "api/builder/builder_config.h"
+#include "api/builder/debug_marks.h"
+#include "api/builder/layer_types.h"
+#include "api/builder/memory_monitor.h"
+#include "api/builder/target_build.h"
+#include "api/json.h"
+#include "api/network/network.h"
+#include "api/plan_keys.h"
+#include "api/runtime/cuda_engine.h"
+#include "api/runtime/engine_inspector.h"
+#include "lathe.h"
+#include "plan/arena.h"
+#include "plan/writer.h"
+
+namespace lathe::api {
+namespace {
+
+// How long the builder measures at each optimization level, in seconds.
+constexpr double kBudgets[] = {0, 5, 15, 60, 300, 3600};
+
+// Tells an IProgressMonitor of one phase after the other, in percent.
+class ProgressAdapter {
+ public:
+  explicit ProgressAdapter(nv::IProgressMonitor* monitor) : monitor_(monitor) {}
+  ~ProgressAdapter() { finish(); }
+  ProgressAdapter(const ProgressAdapter&) = delete;
+  ProgressAdapter& operator=(const ProgressAdapter&) = delete;
+
+  bool operator()(std::string_view phase, double fraction) {
+    if (!monitor_) return true;
+    if (phase != phase_) {
+      finish();
+      phase_ = phase;
+      monitor_->phaseStart(phase_.c_str(), nullptr, kSteps);
+    }
+    return monitor_->stepComplete(phase_.c_str(), static_cast<int32_t>(fraction * (kSteps - 1)));
+  }
+
+ private:
+  static constexpr int32_t kSteps = 100;
+  void finish() {
+    if (monitor_ && !phase_.empty()) monitor_->phaseFinish(phase_.c_str());
+    phase_.clear();
+  }
+
+  nv::IProgressMonitor* monitor_;
+  std::string phase_;
+};
+
+Result<ProfileShapes> shapes_of(const OptimizationProfile& profile) {
+  ProfileShapes shapes;
+  for (const auto& [name, range] : profile.inputs()) {
+    ProfileShapes::Input input;
+    Dims* wanted[] = {&input.min, &input.opt, &input.max};
+    input.is_values = range.values[0].has_value();
+    for (size_t i = 0; i < 3; ++i) {
+      if (input.is_values) {
+        *wanted[i] = range.values[i].value_or(Dims());
+      } else if (range.dims[i]) {
+        LATHE_ASSIGN(*wanted[i], to_dims(*range.dims[i]));
+      }
+    }
+    shapes.inputs.emplace(name, std::move(input));
+  }
+  return shapes;
+}
+
+Json describe(const RegionReport& region) {
+  Json candidates = Json::array();
+  for (const Choice::Finalist& finalist : region.candidates)
+    candidates.push_back(
+        json_object({{"tactic", finalist.tactic},
+                     {"milliseconds", finalist.microseconds > 0 ? Json(finalist.microseconds / 1000) : Json(nullptr)},
+                     {"predicted_milliseconds", finalist.predicted_us / 1000}}));
+  return json_object({{"name", region.name},
+                      {"kind", region.kind},
+                      {"origin", region.origin},
+                      {"tactic", region.tactic},
+                      {"milliseconds", region.microseconds / 1000},
+                      {"candidates", std::move(candidates)},
+                      {"refusals", region.refusals}});
+}
+
+// Of the profile that needs most; null when some size has no limit.
+Json arena_bytes(const plan::Plan& plan) {
+  size_t most = 0;
+  for (size_t i = 0; i < plan.profiles.size(); ++i) {
+    const std::optional<plan::Arena> arena = plan::largest_arena(plan, i);
+    if (!arena) return nullptr;
+    most = std::max(most, arena->bytes);
+  }
+  return most;
+}
+
+Json describe(const MemoryMonitor& memory) {
+  Json phases = Json::array();
+  for (const MemoryMonitor::Phase& phase : memory.phases())
+    phases.push_back(
+        json_object({{"phase", phase.name}, {"resident_bytes", phase.resident}, {"peak_bytes", phase.peak}}));
+  return phases;
+}
+
+std::string describe(const BuildReport& report, const plan::Plan& plan, const MemoryMonitor& memory, double seconds) {
+  Json passes = Json::array(), layers = Json::array();
+  for (const PassReport& pass : report.passes)
+    passes.push_back(
+        json_object({{"name", pass.name}, {"milliseconds", pass.milliseconds}, {"changed", pass.changes}}));
+  for (const RegionReport& region : report.regions) layers.push_back(describe(region));
+  const Json json = json_object({{"seconds", seconds},
+                                 {"seconds_passes", report.seconds_passes},
+                                 {"seconds_tuning", report.seconds_tuning},
+                                 {"target", plan.target},
+                                 {"threads", plan.threads},
+                                 {"measured", report.tuned},
+                                 {"from_cache", report.from_cache},
+                                 {"weights_bytes", report.weights_bytes},
+                                 {"arena_bytes", arena_bytes(plan)},
+                                 {"memory", describe(memory)},
+                                 {"passes", std::move(passes)},
+                                 {"layers", std::move(layers)}});
+  return json.indented();
+}
+
+void warn_unless_quantized(const ir::Graph& graph, Log& log) {
+  for (const auto& node : graph.nodes())
+    for (const ir::Value* input : node->inputs())
+      if (node->is(OpKind::quantize) || node->is(OpKind::dequantize) || (input && input->dtype() == DType::i8)) return;
+  log.print(Severity::warning,
+            "int8 is asked for, but the network has no quantize and dequantize layers, so nothing is quantised: export "
+            "it with Q/DQ pairs; calibration and dynamic ranges are not supported");
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config) {
+  auto& definition = static_cast<NetworkDefinition&>(network);
+  const auto& settings = static_cast<BuilderConfig&>(config);
+  const auto start = std::chrono::steady_clock::now();
+  LATHE_ASSIGN(const Exclusive::Turn turn, core_->use.take());
+  LATHE_ASSIGN(const Exclusive::Turn network_turn, definition.use().take());
+  LATHE_ASSIGN(const Exclusive::Turn config_turn, settings.use().take());
+  LATHE_TRY(definition.resolve_all());
+  if (definition.graph().outputs().empty())
+    return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
+
+  BuildOptions options;
+  options.log = &definition.reporter().log();
+  for (const OptimizationProfile* profile : settings.profiles()) {
+    LATHE_ASSIGN(const Exclusive::Turn profile_turn, profile->use().take());
+    LATHE_ASSIGN(ProfileShapes shapes, shapes_of(*profile));
+    options.profiles.push_back(std::move(shapes));
+  }
+  TargetBuild target;
+  const LibrarySources libraries{settings.has(kCUBLAS_LT), settings.has(kCUDNN)};
+  cuda::ToolchainOptions toolchain = settings.toolchain;
+  toolchain.log = options.log;
+  toolchain.keeps_code = !settings.has(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
+  toolchain.workers = static_cast<size_t>(core_->max_threads);
+  LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries, toolchain));
+  if (options.fuse_narrow_types) options.passes.precision = settings.precision;  // elsewhere it does not pay
+  LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
+  options.passes.dump_directory = settings.pass_dump;
+  options.passes.skip = settings.skipped_passes;
+  options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;
+  if (settings.int8) warn_unless_quantized(definition.graph(), *options.log);
+  options.tuner.tf32 = options.fuse_narrow_types && settings.has(nv::BuilderFlag::kTF32);
+  options.tuner.budget_seconds =
+      settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
+  options.tuner.log = options.log;
+  options.tuner.repeats = settings.getAvgTimingIterations();
+  options.tuner.most_finalists = static_cast<size_t>(std::max(0, settings.getMaxNbTactics()));
+  options.tuner.most_threads = static_cast<size_t>(core_->max_threads);
+  options.tuner.stream = settings.getProfileStream();
+  options.tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
+  options.tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
+  int64_t& shared = options.tuner.limits.shared_bytes;  // tactics choose configurations by it
+  shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), options.tuner.most_shared));
+  if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
+    if (const nv::ITimingCache* cache = settings.getTimingCache())
+      options.tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
+  ProgressAdapter progress(settings.getProgressMonitor());
+  MemoryMonitor memory(*options.log);
+  options.progress = [&](std::string_view phase, double fraction) {
+    if (settings.has(nv::BuilderFlag::kMONITOR_MEMORY)) memory.enter(phase);
+    return progress(phase, fraction);
+  };
+
+  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(graph_with_debug_outputs(definition), options));
+  if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
+    return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
+  if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");
+  note_for_runtime(definition, built->plan);
+  built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  core_->last_report = describe(built->report, built->plan, memory, seconds.count());
+  return plan::write_plan(built->plan);
+}
+
+nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network, nv::IBuilderConfig& config) noexcept {
+  const auto& reporter = static_cast<NetworkDefinition&>(network).reporter();
+  return guarded(reporter, "IBuilder::buildEngineWithConfig", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   LATHE_ASSIGN(const std::vector<std::byte> bytes, build(network, config));
+                   auto runtime = std::make_shared<RuntimeCore>(core_->reporter);
+                   runtime->allocator = core_->allocator;
+                   runtime->cpu_threads = static_cast<const BuilderConfig&>(config).cpu_threads;
+                   return CudaEngine::load(std::move(runtime), bytes);
+                 });
+}
+
+}  // namespace lathe::api

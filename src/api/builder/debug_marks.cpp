@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/builder/debug_marks.h"
+
+#include "api/plan_keys.h"
+
+namespace lathe::api {
+namespace {
+
+std::vector<const TensorView*> debug_tensors(const nv::INetworkDefinition& network) {
+  std::vector<const TensorView*> tensors;
+  for (int32_t l = 0; l < network.getNbLayers(); ++l)
+    for (int32_t i = 0; i < network.getLayer(l)->getNbOutputs(); ++i)
+      if (const auto* view = static_cast<const TensorView*>(network.getLayer(l)->getOutput(i)); view->is_debug())
+        tensors.push_back(view);
+  return tensors;
+}
+
+}  // namespace
+
+ir::Graph graph_with_debug_outputs(NetworkDefinition& network) {
+  for (const TensorView* tensor : debug_tensors(network))
+    if (!tensor->is_output()) network.graph().add_output(tensor->value(), tensor->name());
+  ir::Graph copy = network.graph().clone();
+  network.refresh_output_names();  // the network's own outputs again
+  return copy;
+}
+
+void note_for_runtime(const NetworkDefinition& definition, plan::Plan& plan) {
+  const nv::INetworkDefinition& network = definition;
+  const auto note = [&](std::string_view key, std::string_view item, std::string_view value) {
+    plan.metadata.emplace_back(std::string(key) + std::string(item), value);
+  };
+  for (const TensorView* tensor : debug_tensors(network))
+    note(kDebugTensorKey, tensor->name(), tensor->is_output() ? kIsOutput : kIsHidden);
+  for (int32_t l = 0; l < network.getNbLayers(); ++l)
+    if (const nv::ILayer& layer = *network.getLayer(l); *layer.getMetadata())
+      note(kLayerMetadataKey, layer.getName(), layer.getMetadata());
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of builder and parser that programs find by name.
+#include "NvOnnxParser.h"
+#include "api/builder/builder.h"
+#include "api/entry_point.h"
+#include "api/network/parser.h"
+
+namespace {
+
+namespace nv = nvinfer1;
+using lathe::ErrorCode;
+using lathe::Result;
+using lathe::api::create;
+using lathe::api::refusal_of;
+using lathe::api::SettingId;
+
+}  // namespace
+
+extern "C" {
+
+TENSORRTAPI void* createInferBuilder_INTERNAL(void* logger, int32_t version) noexcept {
+  return create("createInferBuilder", logger, version, [](nv::ILogger* typed) -> Result<void*> {
+    auto core = std::make_shared<lathe::api::BuilderCore>(typed);
+    nv::IBuilder* builder = new lathe::api::Builder(core);
+    core->builder = builder;
+    return builder;
+  });
+}
+
+TENSORRTAPI void* createNvOnnxParserRefitter_INTERNAL(void* refitter, void* logger, int32_t) noexcept {
+  return create("createParserRefitter", logger, NV_TENSORRT_VERSION, [&](nv::ILogger*) -> Result<void*> {
+    return lathe::fail(refusal_of(SettingId::process_createParserRefitter));
+  });
+}
+
+TENSORRTAPI void* createNvOnnxParser_INTERNAL(void* network, void* logger, int version) noexcept {
+  return create("createParser", logger, NV_TENSORRT_VERSION, [&](nv::ILogger* typed) -> Result<void*> {
+    if (!network) return lathe::fail(ErrorCode::invalid_argument, "the network is null");
+    if (version != NV_ONNX_PARSER_VERSION)
+      return lathe::fail(ErrorCode::invalid_argument,
+                         "the program was compiled for parser version {}, this library has {}", version,
+                         NV_ONNX_PARSER_VERSION);
+    auto* definition = static_cast<lathe::api::NetworkDefinition*>(static_cast<nv::INetworkDefinition*>(network));
+    nvonnxparser::IParser* parser = new lathe::api::Parser(*definition, typed);
+    return parser;
+  });
+}
+
+TENSORRTAPI int getNvOnnxParserVersion() noexcept { return NV_ONNX_PARSER_VERSION; }
+
+}  // extern "C"
+
+namespace nvinfer1 {
+
+extern "C" IPluginRegistry* getBuilderPluginRegistry(EngineCapability capability) noexcept {
+  return capability == EngineCapability::kSTANDARD ? ::getPluginRegistry() : nullptr;
+}
+
+extern "C" safe::IPluginRegistry* getBuilderSafePluginRegistry(EngineCapability) noexcept { return nullptr; }
+
+}  // namespace nvinfer1

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/builder/layer_types.h"
+
+#include <map>
+#include <set>
+
+namespace lathe::api {
+namespace {
+
+// `pattern` has one '*' at most, which stands for anything.
+bool matches(std::string_view pattern, std::string_view name) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
+  return name.size() >= head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail);
+}
+
+void merge(const PrecisionPin& setting, PrecisionPin& pin) {
+  if (setting.precision) pin.precision = setting.precision;
+  for (const auto& [output, type] : setting.outputs) {
+    bool known = false;
+    for (auto& [index, current] : pin.outputs)
+      if (index == output) current = type, known = true;
+    if (!known) pin.outputs.emplace_back(output, type);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<PrecisionPin>> pins_of(const BuilderConfig& settings, const ir::Graph& graph) {
+  if (settings.constraints == PrecisionConstraints::kNONE) return std::vector<PrecisionPin>();
+  std::set<std::string> layers;
+  for (const auto& node : graph.nodes()) layers.insert(node->origin().begin(), node->origin().end());
+  std::map<std::string, PrecisionPin> pins;
+  for (const PrecisionPin& setting : settings.layer_types) {
+    bool found = false;
+    for (const std::string& layer : layers) {
+      if (!matches(setting.layer, layer)) continue;
+      found = true;
+      PrecisionPin& pin = pins[layer];
+      pin.layer = layer;
+      merge(setting, pin);
+    }
+    if (!found)
+      return fail(ErrorCode::config_invalid, "a type is set for layer '{}', which the network does not have",
+                  setting.layer);
+  }
+  std::vector<PrecisionPin> result;
+  for (auto& [layer, pin] : pins) result.push_back(std::move(pin));
+  return result;
+}
+
+}  // namespace lathe::api

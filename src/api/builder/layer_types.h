@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types that a configuration sets for single layers, as the passes take them.
+#pragma once
+
+#include "api/builder/builder_config.h"
+#include "ir/graph.h"
+
+namespace lathe::api {
+
+// One pin for each layer of the network that a setting speaks of. A name that no layer has is an error.
+Result<std::vector<PrecisionPin>> pins_of(const BuilderConfig& settings, const ir::Graph& graph);
+
+}  // namespace lathe::api

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/builder/memory_monitor.h"
+
+#include <fstream>
+
+namespace lathe::api {
+namespace {
+
+// A line of /proc/self/status, such as "VmRSS:   1234 kB"; 0 where there is none.
+size_t bytes_of(std::string_view key) {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  for (size_t kilobytes = 0; status >> word;)
+    if (word == key && status >> kilobytes) return kilobytes << 10;
+  return 0;
+}
+
+}  // namespace
+
+void MemoryMonitor::enter(std::string_view phase) {
+  if (!phases_.empty() && phases_.back().name == phase) return;
+  phases_.push_back({std::string(phase), bytes_of("VmRSS:"), bytes_of("VmHWM:")});
+  const auto mebibytes = [](size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  log_.print(Severity::info, "[MemUsage] {}: {:.0f} MiB resident, {:.0f} MiB at most so far", phase,
+             mebibytes(phases_.back().resident), mebibytes(phases_.back().peak));
+}
+
+}  // namespace lathe::api

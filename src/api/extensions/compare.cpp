@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine's outputs against the plain evaluation; see lathe.h.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "api/convert.h"
+#include "api/host_memory.h"
+#include "api/json.h"
+#include "api/report.h"
+#include "api/runtime/execution_context.h"
+#include "lathe.h"
+#include "ops/random_seed.h"
+#include "ops/tensor.h"
+
+namespace lathe {
+namespace {
+
+namespace nv = nvinfer1;
+using api::Json;
+using api::json_object;
+
+struct Options {
+  double rtol = 1e-3;
+  double atol = 1e-5;
+};
+
+Result<Options> parse_options(const char* text) {
+  Options options;
+  if (!text || !*text) return options;
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return fail(ErrorCode::invalid_argument, "the options are not a JSON object: {}", text);
+  for (const auto& [key, value] : json.items()) {
+    if ((key != "rtol" && key != "atol") || !value.is_number())
+      return fail(ErrorCode::invalid_argument, "option '{}' is unknown or not a number", key);
+    (key == "rtol" ? options.rtol : options.atol) = value;
+  }
+  return options;
+}
+
+tl::unexpected<Error> failure(const char* what) {
+  return fail(ErrorCode::invalid_state, "{} failed: {}", what, std::string(lastError()));
+}
+
+// One output's memory, as large as it turns out to be.
+class OutputMemory final : public nv::IOutputAllocator {
+ public:
+  ~OutputMemory() override { std::free(data_); }
+  void* reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t alignment, cudaStream_t) override {
+    std::free(data_);
+    return data_ = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  }
+  void notifyShape(const char*, const nv::Dims& dims) noexcept override { dims_ = dims; }
+  void* data() const { return data_; }
+  const nv::Dims& dims() const { return dims_; }
+
+ private:
+  void* data_ = nullptr;
+  nv::Dims dims_ = api::invalid_dims();
+};
+
+Result<Tensor> view(const NamedTensor& tensor) {
+  LATHE_ASSIGN(const DType dtype, api::to_dtype(tensor.type));
+  LATHE_ASSIGN(Dims dims, api::to_dims(tensor.dims));
+  return Tensor::view(dtype, std::move(dims), tensor.data, nullptr);
+}
+
+// The elements one after the other, whatever the layout.
+Result<Tensor> dense_copy(const TensorArg& arg) {
+  LATHE_ASSIGN(Tensor copy, Tensor::allocate(arg.dtype, Dims(arg.dims, arg.dims + arg.rank)));
+  const auto size = static_cast<int64_t>(size_of(arg.dtype));
+  auto* to = static_cast<std::byte*>(copy.mutable_data());
+  std::vector<int64_t> index(static_cast<size_t>(arg.rank), 0);
+  for (int64_t i = 0; i < copy.volume(); ++i, to += size) {
+    int64_t from = 0;
+    for (int d = 0; d < arg.rank; ++d) from += index[static_cast<size_t>(d)] * arg.strides[d];
+    std::memcpy(to, static_cast<const std::byte*>(arg.data) + from * size, static_cast<size_t>(size));
+    for (int d = arg.rank; d-- > 0 && ++index[static_cast<size_t>(d)] == arg.dims[d];)
+      index[static_cast<size_t>(d)] = 0;
+  }
+  return copy;
+}
+
+struct Comparison {
+  bool passed = false;
+  Json json = nullptr;
+};
+
+Comparison compare_tensor(const std::string& name, const Tensor& want, const Tensor& have, const Options& options) {
+  // What is a float may have been narrowed.
+  const bool same_type = have.dtype() == want.dtype() || (is_floating(have.dtype()) && is_floating(want.dtype()));
+  if (have.dims() != want.dims() || !same_type) {
+    const std::string message =
+        fmt::format("type or shape differs: {}{} instead of {}{}", name_of(have.dtype()),
+                    to_string(to_shape(have.dims())), name_of(want.dtype()), to_string(to_shape(want.dims())));
+    return {false, json_object({{"name", name}, {"passed", false}, {"elements", want.volume()}, {"message", message}})};
+  }
+  double max_abs = 0, max_rel = 0;
+  int64_t mismatches = 0;
+  for (int64_t i = 0; i < want.volume(); ++i) {
+    const double a = have.at_double(i), b = want.at_double(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    const double difference = std::fabs(a - b);
+    if (!(difference <= options.atol + options.rtol * std::fabs(b))) ++mismatches;
+    max_abs = std::max(max_abs, difference);
+    if (b != 0) max_rel = std::max(max_rel, difference / std::fabs(b));
+  }
+  const bool passed = mismatches == 0;
+  return {passed, json_object({{"name", name},
+                               {"passed", passed},
+                               {"elements", want.volume()},
+                               {"max_abs", max_abs},
+                               {"max_rel", max_rel},
+                               {"mismatches", mismatches}})};
+}
+
+// Compares what an engine computes on its way, each under the name that it has in the model.
+class InnerTensors {
+ public:
+  InnerTensors(const ITensorList& wanted, const Options& options) : options_(options) {
+    for (int32_t i = 0; i < wanted.size(); ++i) wanted_[wanted.get(i)->name] = wanted.get(i);
+  }
+
+  void see(const plan::Tensor& tensor, const TensorArg& content) {
+    const auto it = wanted_.find(tensor.name);
+    if (it == wanted_.end()) return;
+    const Result<Comparison> compared = compare(*it->second, content);
+    if (compared) reports_.push_back(compared->json);
+  }
+  Json take_reports() { return std::move(reports_); }
+
+ private:
+  Result<Comparison> compare(const NamedTensor& wanted, const TensorArg& content) const {
+    LATHE_ASSIGN(const Tensor want, view(wanted));
+    LATHE_ASSIGN(Tensor have, dense_copy(content));
+    // Steps may see another shape of the same elements, such as the one before a flattening.
+    if (have.volume() == want.volume()) have = have.reshaped(want.dims());
+    return compare_tensor(wanted.name, want, have, options_);
+  }
+
+  const Options& options_;
+  std::map<std::string, const NamedTensor*> wanted_;
+  Json reports_ = Json::array();
+};
+
+// Both sides draw the same random numbers.
+class OneSeed {
+ public:
+  OneSeed() : before_(set_random_seed(1)) {}
+  ~OneSeed() { set_random_seed(before_); }
+  OneSeed(const OneSeed&) = delete;
+  OneSeed& operator=(const OneSeed&) = delete;
+
+ private:
+  std::optional<uint64_t> before_;
+};
+
+Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTensor* inputs, int32_t count,
+                     const Options& options) {
+  const OneSeed seed;
+  const std::unique_ptr<ITensorList> wanted(evaluate(path, inputs, count, true));
+  if (!wanted) return failure("the plain evaluation");
+  const std::unique_ptr<nv::IExecutionContext> context(engine.createExecutionContext());
+  if (!context) return failure("making a context");
+  for (int32_t i = 0; i < count; ++i)
+    if (!context->setInputShape(inputs[i].name, inputs[i].dims) ||
+        !context->setInputTensorAddress(inputs[i].name, inputs[i].data))
+      return failure("setting an input");
+  std::map<std::string, OutputMemory> outputs;
+  for (int32_t i = 0; i < engine.getNbIOTensors(); ++i)
+    if (const char* name = engine.getIOTensorName(i); engine.getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT)
+      context->setOutputAllocator(name, &outputs[name]);
+  InnerTensors inner(*wanted, options);
+  static_cast<api::ExecutionContext&>(*context).inner().hooks.observer = [&](const plan::Tensor& tensor,
+                                                                             const TensorArg& content) {
+    if (!outputs.contains(tensor.name)) inner.see(tensor, content);
+  };
+  if (!context->enqueueV3(nullptr)) return failure("running");
+  bool passed = true;
+  Json reports = Json::array();
+  for (int32_t i = 0; i < wanted->size(); ++i) {
+    const NamedTensor& tensor = *wanted->get(i);
+    const auto output = outputs.find(tensor.name);
+    if (output == outputs.end()) continue;
+    const NamedTensor got{tensor.name, engine.getTensorDataType(tensor.name), output->second.dims(),
+                          output->second.data()};
+    LATHE_ASSIGN(const Tensor want, view(tensor));
+    LATHE_ASSIGN(const Tensor have, view(got));
+    const Comparison compared = compare_tensor(tensor.name, want, have, options);
+    reports.push_back(compared.json);
+    passed &= compared.passed;
+  }
+  return json_object({{"passed", passed}, {"tensors", inner.take_reports()}, {"outputs", std::move(reports)}});
+}
+
+}  // namespace
+
+nv::IHostMemory* compareJson(nv::ICudaEngine& engine, const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
+                             const char* optionsJson) noexcept {
+  static const api::Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+  return api::guarded(reporter, "compareJson", static_cast<nv::IHostMemory*>(nullptr),
+                      [&]() -> Result<nv::IHostMemory*> {
+                        LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
+                        for (int32_t i = 0; i < nbInputs; ++i)
+                          if (!inputs || !inputs[i].name)
+                            return fail(ErrorCode::invalid_argument, "an input has no name");
+                        LATHE_ASSIGN(const Options options, parse_options(optionsJson));
+                        LATHE_ASSIGN(const Json json, compare(engine, path.c_str(), inputs, nbInputs, options));
+                        return api::HostMemory::of_text(json.indented());
+                      });
+}
+
+}  // namespace lathe

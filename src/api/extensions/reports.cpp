@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports as JSON; see lathe.h.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "api/builder/builder.h"
+#include "api/json.h"
+#include "api/network/network.h"
+#include "api/report_text.h"
+#include "device/cpu/thread_pool.h"
+#include "device/cuda/environment.h"
+#include "kernels/cpu/isa.h"
+#include "lathe.h"
+#include "onnx/import.h"
+#include "onnx/reader.h"
+
+namespace lathe {
+namespace {
+
+namespace nv = nvinfer1;
+using api::Json;
+using api::json_object;
+using api::report_text;
+
+const char* name_of(onnx::Support support) {
+  switch (support) {
+    case onnx::Support::native:
+      return "native";
+    case onnx::Support::generic:
+      return "generic";
+    case onnx::Support::unsupported:
+      return "unsupported";
+    case onnx::Support::blocked:
+      return "blocked";
+  }
+  return "";
+}
+
+struct OperatorCount {
+  int64_t count = 0;
+  bool supported = true;
+};
+
+Json support_of(const onnx::ImportReport& report) {
+  bool all = true;
+  std::map<std::pair<std::string, std::string>, OperatorCount> operators;
+  Json problems = Json::array(), list = Json::array();
+  for (const onnx::NodeSupport& node : report.nodes) {
+    OperatorCount& entry = operators[{node.domain, node.op_type}];
+    ++entry.count;
+    const Json described = json_object({{"node", node.index},
+                                        {"name", node.name},
+                                        {"op", node.op_type},
+                                        {"domain", node.domain},
+                                        {"support", name_of(node.support)},
+                                        {"message", node.reason}});
+    list.push_back(described);
+    if (node.support == onnx::Support::native || node.support == onnx::Support::generic) continue;
+    all = false;
+    if (node.support == onnx::Support::unsupported) entry.supported = false;
+    problems.push_back(described);
+  }
+  Json counts = Json::array();
+  for (const auto& [key, entry] : operators)
+    counts.push_back(json_object(
+        {{"op", key.second}, {"domain", key.first}, {"count", entry.count}, {"supported", entry.supported}}));
+  return json_object({{"supported", all},
+                      {"nodes", report.nodes.size()},
+                      {"operators", std::move(counts)},
+                      {"problems", std::move(problems)},
+                      {"list", std::move(list)},
+                      {"warnings", report.warnings}});
+}
+
+std::string cpu_name() {
+  FILE* file = std::fopen("/proc/cpuinfo", "r");
+  std::string name = "unknown";
+  char line[512];
+  while (file && std::fgets(line, sizeof(line), file)) {
+    const std::string_view text(line);
+    const size_t colon = text.find(": ");
+    if (!text.starts_with("model name") || colon == std::string_view::npos) continue;
+    name = std::string(text.substr(colon + 2, text.size() - colon - 3));
+    break;
+  }
+  if (file) std::fclose(file);
+  return name;
+}
+
+// A network of one layer, evaluated: parser, graph and evaluation are there.
+Json check_evaluation() {
+  ir::Graph graph("doctor");
+  const auto run = [&]() -> Result<> {
+    LATHE_ASSIGN(ir::Value * x, graph.add_input("x", DType::f32, Dims{2}));
+    LATHE_ASSIGN(ir::Value * y, graph.add_value(IdentityAttrs(), {x}));
+    graph.add_output(y, "y");
+    return ir::verify(graph);
+  };
+  const Result<> result = run();
+  return json_object(
+      {{"name", "graph"}, {"ok", result.has_value()}, {"detail", result ? "" : result.error().to_string()}});
+}
+
+Json describe(const cuda::Environment& environment) {
+  Json devices = Json::array();
+  for (const auto& [properties, target] : environment.devices)
+    devices.push_back(json_object({{"name", fmt::format("cuda:{}", properties.ordinal)},
+                                   {"product", properties.name},
+                                   {"compute_capability", fmt::format("{}.{}", properties.major, properties.minor)},
+                                   {"memory_bytes", properties.memory_bytes},
+                                   {"multiprocessors", properties.multiprocessors},
+                                   {"target", target}}));
+  return json_object(
+      {{"driver", json_object({{"path", environment.driver_path}, {"version", environment.driver_version}})},
+       {"nvrtc", json_object({{"path", environment.nvrtc_path}, {"version", environment.nvrtc_version}})},
+       {"devices", std::move(devices)}});
+}
+
+Json targets_of(const cuda::Environment& environment) {
+  std::vector<std::string> targets = {"cpu"};
+  for (const cuda::EnvironmentDevice& device : environment.devices)
+    if (!device.target.empty() && std::find(targets.begin(), targets.end(), device.target) == targets.end())
+      targets.push_back(device.target);
+  return targets;
+}
+
+}  // namespace
+
+nv::IHostMemory* networkText(const nv::INetworkDefinition& network) noexcept {
+  return report_text("networkText", [&]() -> Result<std::string> {
+    auto& definition = const_cast<api::NetworkDefinition&>(static_cast<const api::NetworkDefinition&>(network));
+    LATHE_ASSIGN(const api::Exclusive::Turn turn, definition.use().take(api::Exclusive::Call::looks));
+    LATHE_TRY(definition.settle());
+    return ir::to_text(definition.graph(), 64);
+  });
+}
+
+nv::IHostMemory* buildReportJson(const nv::IBuilder& builder) noexcept {
+  return report_text("buildReportJson", [&]() -> Result<std::string> {
+    api::BuilderCore& core = static_cast<const api::Builder&>(builder).core();
+    LATHE_ASSIGN(const api::Exclusive::Turn turn, core.use.take(api::Exclusive::Call::looks));
+    const std::string& text = core.last_report;
+    if (text.empty()) return fail(ErrorCode::invalid_state, "this builder has not built anything yet");
+    return text;
+  });
+}
+
+nv::IHostMemory* supportJson(const char* onnxPath) noexcept {
+  return report_text("supportJson", [&]() -> Result<std::string> {
+    LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
+    LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
+    LATHE_ASSIGN(const onnx::ImportReport support, onnx::query_support(model));
+    return support_of(support).indented();
+  });
+}
+
+nv::IHostMemory* doctorJson() noexcept {
+  return report_text("doctorJson", [&]() -> Result<std::string> {
+    utsname system{};
+    uname(&system);
+    const auto pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    const std::string isa(cpu::name_of(cpu::isa_level()));
+    const cuda::Environment environment = cuda::survey();
+    Json checks = Json::array();
+    checks.push_back(check_evaluation());
+    for (const cuda::EnvironmentCheck& check : environment.checks)
+      checks.push_back(
+          json_object({{"name", check.name}, {"ok", check.good}, {"detail", check.detail}, {"remedy", check.remedy}}));
+    return json_object({{"version", latheVersion()},
+                        {"os", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
+                        {"cpu", json_object({{"name", cpu_name()}, {"isa", isa}, {"cores", cpu::allowed_cpus()}})},
+                        {"memory_bytes", static_cast<int64_t>(pages) * page_size},
+                        {"cuda", describe(environment)},
+                        {"targets", targets_of(environment)},
+                        {"checks", std::move(checks)}})
+        .indented();
+  });
+}
+
+}  // namespace lathe

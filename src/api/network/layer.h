@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "api/network/lowering.h"
+#include "api/network/tensor_view.h"
+#include "api/report.h"
+
+namespace lathe::api {
+
+// What all layers share. A layer is a record of settings that stands for one or more nodes of the graph. Setters only
+// change the record; the nodes follow when somebody looks (NetworkDefinition::settle), so that several setters in a row
+// may pass through combinations that make no sense.
+class Layer : public nv::apiv::VLayer {
+ public:
+  Layer(NetworkDefinition& network, nv::LayerType type, const char* kind, std::vector<TensorView*> inputs);
+  ~Layer() noexcept override;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  // First lowering, at creation. Afterwards the network calls update() for layers that touch() marked; an error of
+  // update() stays until a setter is called.
+  Result<> create();
+  void update();
+  const std::optional<Error>& error() const { return error_; }
+  // Adopts a node that exists already (from an importer) instead of create().
+  void adopt(ir::Node* node);
+  void set_public(nv::ILayer* layer) { public_ = layer; }
+  nv::ILayer* public_layer() const { return public_; }
+  const std::string& name() const { return name_; }
+  const std::vector<ir::Node*>& nodes() const { return nodes_; }
+  bool uses(const TensorView* tensor) const;
+  void touch();
+  TensorView* output(size_t i) const { return i < outputs_.size() ? outputs_[i].get() : nullptr; }
+
+  nv::LayerType getType() const noexcept override { return type_; }
+  void setName(const char* name) noexcept override;
+  const char* getName() const noexcept override { return name_.c_str(); }
+  int32_t getNbInputs() const noexcept override { return static_cast<int32_t>(inputs_.size()); }
+  nv::ITensor* getInput(int32_t index) const noexcept override;
+  int32_t getNbOutputs() const noexcept override { return static_cast<int32_t>(outputs_.size()); }
+  nv::ITensor* getOutput(int32_t index) const noexcept override;
+  void setInput(int32_t index, nv::ITensor& tensor) noexcept override;
+  nv::DataType getOutputType(int32_t index) const noexcept override;
+  void setMetadata(const char* metadata) noexcept override;
+  const char* getMetadata() const noexcept override { return metadata_.c_str(); }
+  bool setNbRanks(int32_t nbRanks) noexcept override;
+  int32_t getNbRanks() const noexcept override { return nb_ranks_; }
+
+ protected:
+  friend class NetworkDefinition;
+  // The layer's outputs, from its inputs and settings.
+  virtual Result<std::vector<ir::Value*>> lower(Lowering& lowering) = 0;
+  // Whether the settings are complete; asked once, before a build.
+  virtual Result<> complete() const { return {}; }
+  // How many inputs setInput() may reach.
+  virtual int32_t max_inputs() const { return static_cast<int32_t>(inputs_.size()); }
+
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i]; }
+  ir::Value* in(size_t i) const { return has(i) ? inputs_[i]->value() : nullptr; }
+  Entry entry(Exclusive::Call call = Exclusive::Call::changes) const;
+  // A setter's work: one report, and nothing changes, while another thread is at work on the network.
+  template <class Change>
+  void change(Change&& change, const char* where = __builtin_FUNCTION()) noexcept {
+    guarded(entry(), where, [&]() -> Result<> {
+      change();
+      touch();
+      return {};
+    });
+  }
+  template <class T>
+  void set(T& setting, const T& value, const char* where = __builtin_FUNCTION()) noexcept {
+    change([&] { setting = value; }, where);
+  }
+
+  NetworkDefinition& network_;
+
+ private:
+  Result<TensorView*> output_at(int32_t index) const;
+  Result<std::vector<ir::Value*>> run(Lowering& lowering);
+  Result<> relower();
+  void replace(Lowering& lowering, const std::vector<ir::Value*>& values);
+  void name_values(const std::vector<ir::Value*>& values, const char* suffix);
+
+  nv::LayerType type_;
+  nv::ILayer* public_ = nullptr;
+  std::string name_;
+  std::string metadata_;
+  int32_t nb_ranks_ = 1;
+  std::vector<TensorView*> inputs_;  // null = omitted
+  std::vector<std::unique_ptr<TensorView>> outputs_;
+  std::vector<ir::Node*> nodes_;
+  bool dirty_ = false;
+  bool updating_ = false;
+  std::optional<Error> error_;
+};
+
+// A layer class of the public interface: Interface forwards to Layer and, if it has one, to Table.
+template <class Interface, class Table>
+class LayerOf : public Interface, public Layer, public Table {
+ protected:
+  template <class... Args>
+  explicit LayerOf(Args&&... args) : Layer(std::forward<Args>(args)...) {
+    this->mLayer = this;
+    this->mImpl = this;
+    set_public(this);
+  }
+};
+
+}  // namespace lathe::api

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network/layers_index.h"
+
+#include "api/network/network_add.h"
+
+namespace lathe::api {
+
+Result<std::vector<ir::Value*>> GatherLayer::lower(Lowering& lowering) {
+  ir::Value* y = nullptr;
+  if (mode_ == nv::GatherMode::kND) {
+    GatherNdAttrs attributes;
+    attributes.batch_dims = batch_dims_;
+    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1)}));
+  } else if (batch_dims_ != 0) {
+    return fail(ErrorCode::op_mode_unsupported, "{} element-wise dims are supported in mode kND only", batch_dims_);
+  } else if (mode_ == nv::GatherMode::kELEMENT) {
+    GatherElementsAttrs attributes;
+    attributes.axis = axis_;
+    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1)}));
+  } else {
+    GatherAttrs attributes;
+    attributes.axis = axis_;
+    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1)}));
+  }
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> ScatterLayer::lower(Lowering& lowering) {
+  ir::Value* y = nullptr;
+  if (mode_ == nv::ScatterMode::kND) {
+    LATHE_ASSIGN(y, lowering.add(ScatterNdAttrs(), {in(0), in(1), in(2)}));
+  } else {
+    ScatterElementsAttrs attributes;
+    attributes.axis = axis_;
+    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1), in(2)}));
+  }
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> OneHotLayer::lower(Lowering& lowering) {
+  OneHotAttrs attributes;
+  attributes.axis = axis_;
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), in(2), in(1)}));  // indices, depth, values
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> NonZeroLayer::lower(Lowering& lowering) {
+  LATHE_ASSIGN(const DType type, to_dtype(indices_));
+  LATHE_ASSIGN(ir::Value * wide, lowering.add(NonzeroAttrs(), {in(0)}));
+  LATHE_ASSIGN(ir::Value * y, lowering.cast(wide, type));
+  return std::vector{y};
+}
+
+bool NonZeroLayer::setIndicesType(nv::DataType type) noexcept {
+  return guarded(entry(), "INonZeroLayer::setIndicesType", [&]() -> Result<> {
+    if (type != nv::DataType::kINT32 && type != nv::DataType::kINT64)
+      return fail(ErrorCode::invalid_argument, "indices must be kINT32 or kINT64, not type {}", static_cast<int>(type));
+    indices_ = type, touch();
+    return {};
+  });
+}
+
+void ResizeLayer::setScales(const float* scales, int32_t nbScales) noexcept {
+  guarded(entry(), "IResizeLayer::setScales", [&]() -> Result<> {
+    if (!scales || nbScales < 0 || nbScales > nv::Dims::MAX_DIMS)
+      return fail(ErrorCode::invalid_argument, "{} scales given; 0 to {} are allowed", nbScales,
+                  nv::Dims::MAX_DIMS + 0);
+    scales_.assign(scales, scales + nbScales);
+    touch();
+    return {};
+  });
+}
+
+int32_t ResizeLayer::getScales(int32_t size, float* scales) const noexcept {
+  if (scales_.empty()) return -1;
+  const auto count = static_cast<int32_t>(scales_.size());
+  if (size == count && scales) std::copy(scales_.begin(), scales_.end(), scales);
+  return count;
+}
+
+Result<> ResizeLayer::complete() const {
+  if (has(1) || dims_.nbDims >= 0 || !scales_.empty()) return {};
+  return fail(ErrorCode::graph_invalid, "layer '{}' has neither output dimensions nor scales", Layer::name());
+}
+
+Result<std::vector<ir::Value*>> ResizeLayer::lower(Lowering& lowering) {
+  constexpr ResizeMode kModes[] = {ResizeMode::nearest, ResizeMode::linear, ResizeMode::cubic};
+  constexpr CoordinateMode kCoordinates[] = {CoordinateMode::align_corners, CoordinateMode::asymmetric,
+                                             CoordinateMode::half_pixel};
+  constexpr NearestMode kRounding[] = {NearestMode::round_prefer_ceil, NearestMode::round_prefer_floor,
+                                       NearestMode::floor, NearestMode::ceil};
+  const auto mode = static_cast<size_t>(mode_), coordinates = static_cast<size_t>(coordinates_),
+             rounding = static_cast<size_t>(rounding_);
+  if (mode > 2 || coordinates > 2 || rounding > 3)
+    return fail(ErrorCode::invalid_argument, "a mode of the resize layer does not exist");
+  ResizeAttrs attributes;
+  attributes.mode = kModes[mode];
+  attributes.coordinates = kCoordinates[coordinates];
+  if (selector_ == nv::ResizeSelector::kUPPER && coordinates_ == nv::ResizeCoordinateTransformation::kHALF_PIXEL)
+    attributes.coordinates = CoordinateMode::pytorch_half_pixel;
+  attributes.nearest = kRounding[rounding];
+  attributes.cubic_a = cubic_;
+  attributes.exclude_outside = exclude_outside_;
+  ir::Value *scales = nullptr, *sizes = nullptr;
+  if (has(1)) {
+    LATHE_ASSIGN(sizes, lowering.cast(in(1), DType::i64));
+  } else if (dims_.nbDims >= 0) {
+    LATHE_ASSIGN(const Dims dims, to_dims(dims_));
+    LATHE_ASSIGN(sizes, lowering.ints(dims));
+  } else if (!scales_.empty()) {
+    LATHE_ASSIGN(scales, lowering.constant(Tensor::from<float>({static_cast<int64_t>(scales_.size())}, scales_)));
+  } else {
+    return std::vector{in(0)};  // nothing set yet; see complete()
+  }
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), nullptr, scales, sizes}));
+  return std::vector{y};
+}
+
+nv::IGatherLayer* NetworkDefinition::addGather(nv::ITensor& data, nv::ITensor& indices, int32_t axis) noexcept {
+  return add<GatherLayer>("INetworkDefinition::addGather", {&data, &indices}, axis, nv::GatherMode::kDEFAULT);
+}
+
+nv::IGatherLayer* NetworkDefinition::addGatherV2(nv::ITensor& data, nv::ITensor& indices,
+                                                 nv::GatherMode mode) noexcept {
+  return add<GatherLayer>("INetworkDefinition::addGatherV2", {&data, &indices}, 0, mode);
+}
+
+nv::IScatterLayer* NetworkDefinition::addScatter(nv::ITensor& data, nv::ITensor& indices, nv::ITensor& updates,
+                                                 nv::ScatterMode mode) noexcept {
+  return add<ScatterLayer>("INetworkDefinition::addScatter", {&data, &indices, &updates}, mode);
+}
+
+nv::IOneHotLayer* NetworkDefinition::addOneHot(nv::ITensor& indices, nv::ITensor& values, nv::ITensor& depth,
+                                               int32_t axis) noexcept {
+  return add<OneHotLayer>("INetworkDefinition::addOneHot", {&indices, &values, &depth}, axis);
+}
+
+nv::INonZeroLayer* NetworkDefinition::addNonZero(nv::ITensor& input) noexcept {
+  return addNonZeroV2(input, nv::DataType::kINT32);
+}
+
+nv::INonZeroLayer* NetworkDefinition::addNonZeroV2(nv::ITensor& input, nv::DataType indicesType) noexcept {
+  return add<NonZeroLayer>("INetworkDefinition::addNonZero", {&input}, indicesType);
+}
+
+nv::IResizeLayer* NetworkDefinition::addResize(nv::ITensor& input) noexcept {
+  return add<ResizeLayer>("INetworkDefinition::addResize", {&input});
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers that rearrange elements or make tensors.
+#pragma once
+
+#include "api/network/layer.h"
+
+namespace lathe::api {
+
+class ShuffleLayer final : public LayerOf<nv::IShuffleLayer, nv::apiv::VShuffleLayer> {
+ public:
+  ShuffleLayer(NetworkDefinition& network, std::vector<TensorView*> inputs);
+
+  void set_transpose(const nv::Permutation& permutation) { first_ = permutation; }
+  void set_zero_copies(bool copies) { zero_copies_ = copies; }
+
+  void setFirstTranspose(const nv::Permutation& permutation) noexcept override { set(first_, permutation); }
+  const nv::Permutation& getFirstTranspose() const noexcept override { return first_; }
+  void setReshapeDimensions(const nv::Dims& dimensions) noexcept override { set(reshape_, dimensions); }
+  nv::Dims getReshapeDimensions() const noexcept override { return has(1) ? invalid_dims() : reshape_; }
+  void setSecondTranspose(const nv::Permutation& permutation) noexcept override { set(second_, permutation); }
+  const nv::Permutation& getSecondTranspose() const noexcept override { return second_; }
+  void setZeroIsPlaceholder(bool zeroIsPlaceholder) noexcept override { set(zero_copies_, zeroIsPlaceholder); }
+  bool getZeroIsPlaceholder() const noexcept override { return zero_copies_; }
+
+ private:
+  int32_t max_inputs() const override { return 2; }
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  static Result<ir::Value*> transpose(Lowering& lowering, ir::Value* x, const nv::Permutation& permutation);
+
+  nv::Permutation first_, second_;
+  nv::Dims reshape_ = invalid_dims();  // invalid: no reshape
+  bool zero_copies_ = true;
+};
+
+class SliceLayer final : public LayerOf<nv::ISliceLayer, nv::apiv::VSliceLayer> {
+ public:
+  SliceLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& start, const nv::Dims& size,
+             const nv::Dims& stride)
+      : LayerOf(network, nv::LayerType::kSLICE, "Slice", std::move(inputs)),
+        start_(start),
+        size_(size),
+        stride_(stride) {}
+
+  void setStart(const nv::Dims& start) noexcept override { set(start_, start); }
+  nv::Dims getStart() const noexcept override { return has(1) ? invalid_dims() : start_; }
+  void setSize(const nv::Dims& size) noexcept override { set(size_, size); }
+  nv::Dims getSize() const noexcept override { return has(2) ? invalid_dims() : size_; }
+  void setStride(const nv::Dims& stride) noexcept override { set(stride_, stride); }
+  nv::Dims getStride() const noexcept override { return has(3) ? invalid_dims() : stride_; }
+  void setMode(nv::SampleMode mode) noexcept override { set(mode_, mode); }
+  nv::SampleMode getMode() const noexcept override { return mode_; }
+  void setAxes(const nv::Dims& axes) noexcept override { set(axes_, axes); }
+  nv::Dims getAxes() const noexcept override { return has(5) ? invalid_dims() : axes_; }
+
+ private:
+  int32_t max_inputs() const override { return 6; }
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<ir::Value*> operand(Lowering& lowering, size_t input, const nv::Dims& dims, size_t count);
+  Result<ir::Value*> end_of(Lowering& lowering, ir::Value* start, ir::Value* size, ir::Value* stride);
+  Result<ir::Value*> repeat(Lowering& lowering);
+
+  nv::Dims start_, size_, stride_;
+  nv::Dims axes_ = invalid_dims();  // invalid: all dimensions
+  nv::SampleMode mode_ = nv::SampleMode::kSTRICT_BOUNDS;
+};
+
+class ConcatenationLayer final : public LayerOf<nv::IConcatenationLayer, nv::apiv::VConcatenationLayer> {
+ public:
+  ConcatenationLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
+      : LayerOf(network, nv::LayerType::kCONCATENATION, "Concatenation", std::move(inputs)) {
+    axis_ = std::max(0, in(0)->rank() - 3);
+  }
+
+  void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
+  int32_t getAxis() const noexcept override { return axis_; }
+
+ private:
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+
+  int32_t axis_;
+};
+
+// Squeeze and unsqueeze: x and the axes.
+template <class Interface, class Table, class Attrs, nv::LayerType type>
+class AxesLayer final : public LayerOf<Interface, Table> {
+ public:
+  AxesLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const char* kind)
+      : LayerOf<Interface, Table>(network, type, kind, std::move(inputs)) {}
+
+ private:
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override {
+    LATHE_ASSIGN(ir::Value * axes, lowering.cast(this->in(1), DType::i64));
+    LATHE_ASSIGN(ir::Value * y, lowering.add(Attrs(), {this->in(0), axes}));
+    return std::vector{y};
+  }
+};
+
+class PaddingLayer final : public LayerOf<nv::IPaddingLayer, nv::apiv::VPaddingLayer> {
+ public:
+  PaddingLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& pre, const nv::Dims& post)
+      : LayerOf(network, nv::LayerType::kPADDING, "Padding", std::move(inputs)), pre_(pre), post_(post) {}
+
+  void setPrePaddingNd(const nv::Dims& padding) noexcept override { set(pre_, padding); }
+  nv::Dims getPrePaddingNd() const noexcept override { return pre_; }
+  void setPostPaddingNd(const nv::Dims& padding) noexcept override { set(post_, padding); }
+  nv::Dims getPostPaddingNd() const noexcept override { return post_; }
+
+ private:
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+
+  nv::Dims pre_, post_;
+};
+
+class ShapeLayer final : public LayerOf<nv::IShapeLayer, nv::apiv::VShapeLayer> {
+ public:
+  ShapeLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
+      : LayerOf(network, nv::LayerType::kSHAPE, "Shape", std::move(inputs)) {}
+
+ private:
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+};
+
+class ConstantLayer final : public LayerOf<nv::IConstantLayer, nv::apiv::VConstantLayer> {
+ public:
+  ConstantLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims, nv::Weights weights)
+      : LayerOf(network, nv::LayerType::kCONSTANT, "Constant", std::move(inputs)), dims_(dims), weights_(weights) {}
+
+  void setWeights(nv::Weights weights) noexcept override { set(weights_, weights); }
+  nv::Weights getWeights() const noexcept override { return weights_; }
+  void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions); }
+  nv::Dims getDimensions() const noexcept override { return dims_; }
+
+ private:
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+
+  nv::Dims dims_;
+  nv::Weights weights_;
+};
+
+class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
+ public:
+  FillLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims,
+            nv::FillOperation operation, nv::DataType type)
+      : LayerOf(network, nv::LayerType::kFILL, "Fill", std::move(inputs)),
+        dims_(dims),
+        operation_(operation),
+        type_(type) {}
+
+  void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions); }
+  nv::Dims getDimensions() const noexcept override { return has(0) ? invalid_dims() : dims_; }
+  void setOperation(nv::FillOperation op) noexcept override { set(operation_, op); }
+  nv::FillOperation getOperation() const noexcept override { return operation_; }
+  void setAlpha(double alpha) noexcept override {
+    change([&] { alpha_ = alpha, integers_ = false; });
+  }
+  double getAlpha() const noexcept override { return has(1) ? -1.0 : alpha_; }
+  void setBeta(double beta) noexcept override {
+    change([&] { beta_ = beta, integers_ = false; });
+  }
+  double getBeta() const noexcept override { return has(2) ? -1.0 : beta_; }
+  void setAlphaInt64(int64_t alpha) noexcept override {
+    change([&] { int_alpha_ = alpha, integers_ = true; });
+  }
+  int64_t getAlphaInt64() const noexcept override { return has(1) ? -1 : int_alpha_; }
+  void setBetaInt64(int64_t beta) noexcept override {
+    change([&] { int_beta_ = beta, integers_ = true; });
+  }
+  int64_t getBetaInt64() const noexcept override { return has(2) ? -1 : int_beta_; }
+  bool isAlphaBetaInt64() const noexcept override { return integers_; }
+  nv::DataType getToType() const noexcept override { return type_; }
+  void setToType(nv::DataType toType) noexcept override { set(type_, toType); }
+
+ private:
+  int32_t max_inputs() const override { return 3; }
+  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<ir::Value*> number(Lowering& lowering, DType dtype, double real, int64_t integer);
+
+  nv::Dims dims_;
+  nv::FillOperation operation_;
+  nv::DataType type_;
+  double alpha_ = 0, beta_ = 1;
+  int64_t int_alpha_ = 0, int_beta_ = 1;
+  bool integers_ = false;
+};
+
+}  // namespace lathe::api

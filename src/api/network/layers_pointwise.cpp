@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network/layers_pointwise.h"
+
+#include <algorithm>
+
+#include "api/network/network_add.h"
+
+namespace lathe::api {
+namespace {
+
+// These enumerations list the same functions in the same order.
+static_assert(static_cast<int>(nv::ActivationType::kGELU_TANH) == static_cast<int>(ActivationOp::gelu_tanh));
+static_assert(static_cast<int>(nv::ActivationType::kCLIP) == static_cast<int>(ActivationOp::clip));
+static_assert(static_cast<int>(nv::UnaryOperation::kISNAN) == static_cast<int>(UnaryOp::is_nan));
+static_assert(static_cast<int>(nv::UnaryOperation::kATANH) == static_cast<int>(UnaryOp::atanh));
+
+constexpr ElementwiseOp kElementwise[] = {
+    ElementwiseOp::add,         ElementwiseOp::mul,        ElementwiseOp::max,         ElementwiseOp::min,
+    ElementwiseOp::sub,         ElementwiseOp::div,        ElementwiseOp::pow,         ElementwiseOp::floor_div,
+    ElementwiseOp::logical_and, ElementwiseOp::logical_or, ElementwiseOp::logical_xor, ElementwiseOp::equal,
+    ElementwiseOp::greater,     ElementwiseOp::less,
+};
+
+template <class Enum>
+Result<> check_enum(Enum value) {
+  if (static_cast<int>(value) < 0 || static_cast<int>(value) >= nv::EnumMax<Enum>())
+    return fail(ErrorCode::invalid_argument, "operation {} does not exist", static_cast<int>(value));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<ir::Value*>> ActivationLayer::lower(Lowering& lowering) {
+  LATHE_TRY(check_enum(type_));
+  ActivationAttrs attributes;
+  attributes.op = static_cast<ActivationOp>(type_);
+  attributes.alpha = alpha_;
+  attributes.beta = beta_;
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> UnaryLayer::lower(Lowering& lowering) {
+  LATHE_TRY(check_enum(operation_));
+  UnaryAttrs attributes;
+  attributes.op = static_cast<UnaryOp>(operation_);
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
+  return std::vector{y};
+}
+
+std::optional<nv::ElementWiseOperation> ElementWiseLayer::operation_of(ElementwiseOp op) {
+  const auto* found = std::find(std::begin(kElementwise), std::end(kElementwise), op);
+  if (found == std::end(kElementwise)) return std::nullopt;
+  return static_cast<nv::ElementWiseOperation>(found - std::begin(kElementwise));
+}
+
+Result<std::vector<ir::Value*>> ElementWiseLayer::lower(Lowering& lowering) {
+  LATHE_TRY(check_enum(operation_));
+  if (in(0)->rank() != in(1)->rank())
+    return fail(ErrorCode::shape_mismatch, "inputs have ranks {} and {}; equal ranks are needed", in(0)->rank(),
+                in(1)->rank());
+  LATHE_ASSIGN(ir::Value * y, lowering.elementwise(kElementwise[static_cast<int>(operation_)], in(0), in(1)));
+  return std::vector{y};
+}
+
+Result<Dims> ScaleLayer::weights_dims(const ir::Value* x) const {
+  if (mode_ == nv::ScaleMode::kUNIFORM) return Dims{};
+  if (channel_axis_ < 0 || channel_axis_ >= x->rank())
+    return fail(ErrorCode::invalid_argument, "channel axis {} is not in [0, {})", channel_axis_, x->rank());
+  Dims dims;
+  for (int i = channel_axis_; i < x->rank(); ++i) {
+    const std::optional<int64_t> size = x->shape()[static_cast<size_t>(i)].as_constant();
+    const bool needed = i == channel_axis_ || mode_ == nv::ScaleMode::kELEMENTWISE;
+    if (needed && !size)
+      return fail(ErrorCode::invalid_argument, "dimension {} is not known while building, but scaled by weights", i);
+    dims.push_back(needed ? *size : 1);
+  }
+  return dims;
+}
+
+Result<std::vector<ir::Value*>> ScaleLayer::lower(Lowering& lowering) {
+  LATHE_TRY(check_enum(mode_));
+  ir::Value* x = in(0);
+  LATHE_ASSIGN(const Dims dims, weights_dims(x));
+  const std::pair<nv::Weights, ElementwiseOp> steps[] = {
+      {scale_, ElementwiseOp::mul}, {shift_, ElementwiseOp::add}, {power_, ElementwiseOp::pow}};
+  for (const auto& [weights, op] : steps) {
+    if (weights.count == 0) continue;
+    LATHE_ASSIGN(ir::Value * operand, lowering.weights(weights, dims));
+    LATHE_ASSIGN(x, lowering.elementwise(op, x, operand));
+  }
+  return std::vector{x};
+}
+
+Result<std::vector<ir::Value*>> ParametricReLULayer::lower(Lowering& lowering) {
+  LATHE_ASSIGN(ir::Value * y, lowering.add(PreluAttrs(), {in(0), in(1)}));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> SelectLayer::lower(Lowering& lowering) {
+  LATHE_ASSIGN(ir::Value * y, lowering.add(SelectAttrs(), {in(0), in(1), in(2)}));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> IdentityLayer::lower(Lowering& lowering) {
+  LATHE_ASSIGN(ir::Value * y, lowering.add(IdentityAttrs(), {in(0)}));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> CastLayer::lower(Lowering& lowering) {
+  CastAttrs attributes;
+  LATHE_ASSIGN(attributes.to, to_dtype(type_));
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
+  return std::vector{y};
+}
+
+nv::IActivationLayer* NetworkDefinition::addActivation(nv::ITensor& input, nv::ActivationType type) noexcept {
+  return add<ActivationLayer>("INetworkDefinition::addActivation", {&input}, type);
+}
+
+nv::IUnaryLayer* NetworkDefinition::addUnary(nv::ITensor& input, nv::UnaryOperation operation) noexcept {
+  return add<UnaryLayer>("INetworkDefinition::addUnary", {&input}, operation);
+}
+
+nv::IElementWiseLayer* NetworkDefinition::addElementWise(nv::ITensor& input1, nv::ITensor& input2,
+                                                         nv::ElementWiseOperation op) noexcept {
+  return add<ElementWiseLayer>("INetworkDefinition::addElementWise", {&input1, &input2}, op);
+}
+
+nv::IScaleLayer* NetworkDefinition::addScale(nv::ITensor& input, nv::ScaleMode mode, nv::Weights shift,
+                                             nv::Weights scale, nv::Weights power) noexcept {
+  return add<ScaleLayer>("INetworkDefinition::addScale", {&input}, mode, shift, scale, power, 1);
+}
+
+nv::IScaleLayer* NetworkDefinition::addScaleNd(nv::ITensor& input, nv::ScaleMode mode, nv::Weights shift,
+                                               nv::Weights scale, nv::Weights power, int32_t channelAxis) noexcept {
+  return add<ScaleLayer>("INetworkDefinition::addScaleNd", {&input}, mode, shift, scale, power, channelAxis);
+}
+
+nv::IParametricReLULayer* NetworkDefinition::addParametricReLU(nv::ITensor& input, nv::ITensor& slope) noexcept {
+  return add<ParametricReLULayer>("INetworkDefinition::addParametricReLU", {&input, &slope});
+}
+
+nv::ISelectLayer* NetworkDefinition::addSelect(nv::ITensor& condition, nv::ITensor& thenInput,
+                                               nv::ITensor& elseInput) noexcept {
+  return add<SelectLayer>("INetworkDefinition::addSelect", {&condition, &thenInput, &elseInput});
+}
+
+nv::IIdentityLayer* NetworkDefinition::addIdentity(nv::ITensor& input) noexcept {
+  return add<IdentityLayer>("INetworkDefinition::addIdentity", {&input});
+}
+
+nv::ICastLayer* NetworkDefinition::addCast(nv::ITensor& input, nv::DataType toType) noexcept {
+  return add<CastLayer>("INetworkDefinition::addCast", {&input}, toType);
+}
+
+}  // namespace lathe::api

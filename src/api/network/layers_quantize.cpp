@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network/layers_quantize.h"
+
+#include "api/network/network_add.h"
+
+namespace lathe::api {
+namespace {
+
+bool holds_one(const ir::Value* value) { return volume(value->shape()) == Expr(1); }
+
+bool is_vector_beside(const ir::Value* operand, const ir::Value* x) {
+  return operand->rank() == 1 && x->rank() > 1 && !holds_one(operand);
+}
+
+}  // namespace
+
+Result<> ScaledLayer::has_axis(const ir::Value* x, const ir::Value* scale) const {
+  if (axis_ != -1 || !is_vector_beside(scale, x)) return {};
+  return fail(ErrorCode::invalid_argument, "the scale has {} values; setAxis() must say along which of {} dimensions",
+              scale->shape()[0].to_string(), x->rank());
+}
+
+Result<> ScaledLayer::set_block_shape(const nv::Dims& shape, int rank) {
+  if (shape.nbDims != rank)
+    return fail(ErrorCode::invalid_argument, "block shape has {} dimensions, but x has {}", shape.nbDims, rank);
+  for (int32_t d = 0; d < shape.nbDims; ++d)
+    if (shape.d[d] < 1 && shape.d[d] != -1)
+      return fail(ErrorCode::invalid_argument, "block shape has extent {}; give 1 or more, or -1 for the whole extent",
+                  shape.d[d]);
+  block_ = shape;
+  return {};
+}
+
+// One entry for each block: repeated along each dimension where it has fewer than x.
+Result<ir::Value*> ScaledLayer::repeated(Lowering& lowering, ir::Value* operand, const ir::Value* x,
+                                         const char* what) const {
+  const std::optional<Dims> have = as_constant(operand->shape()), want = as_constant(x->shape());
+  if (!have || !want)
+    return fail(ErrorCode::invalid_argument, "a {} for each block needs dimensions that are known while building",
+                what);
+  Ints split, wide;
+  for (size_t d = 0; d < want->size(); ++d) {
+    const int64_t blocks = (*have)[d], extent = (*want)[d], block = blocks == 0 ? 0 : extent / blocks;
+    const int64_t asked = block_.nbDims < 0 || block_.d[d] == -1 ? block : block_.d[d];
+    if (blocks * block != extent || asked != block)
+      return fail(ErrorCode::shape_mismatch, "{} blocks of {} elements do not make up dimension {} of x, which has {}",
+                  blocks, asked, d, extent);
+    split.insert(split.end(), {blocks, 1});
+    wide.insert(wide.end(), {blocks, block});
+  }
+  LATHE_ASSIGN(ir::Value * value, lowering.reshape(operand, split));
+  LATHE_ASSIGN(ir::Value * shape, lowering.ints(wide));
+  LATHE_ASSIGN(value, lowering.add(ExpandAttrs(), {value, shape}));
+  return lowering.reshape(value, *want);
+}
+
+Result<ir::Value*> ScaledLayer::beside(Lowering& lowering, ir::Value* operand, const ir::Value* x,
+                                       const char* what) const {
+  if (operand->rank() == 0) return operand;
+  if (holds_one(operand) && operand->rank() <= 1) return lowering.reshape(operand, {});
+  if (is_vector_beside(operand, x)) {
+    if (axis_ == -1) return lowering.scalar(operand->dtype(), 1);  // until setAxis() is called: has_axis()
+    if (axis_ < 0 || axis_ >= x->rank())
+      return fail(ErrorCode::invalid_argument, "axis {} is not in [0, {})", axis_, x->rank());
+    Ints dims(static_cast<size_t>(x->rank() - axis_), 1);
+    dims[0] = -1;
+    return lowering.reshape(operand, dims);
+  }
+  if (operand->rank() != x->rank())
+    return fail(ErrorCode::shape_mismatch, "the {} has rank {}; give a scalar, a vector, or rank {} as x has", what,
+                operand->rank(), x->rank());
+  return operand->shape() == x->shape() ? operand : repeated(lowering, operand, x, what);
+}
+
+bool QuantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
+  return guarded(entry(), "IQuantizeLayer::setBlockShape", [&]() -> Result<> {
+    LATHE_TRY(set_block_shape(blockShape, in(0)->rank()));
+    touch();
+    return {};
+  });
+}
+
+bool DequantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
+  return guarded(entry(), "IDequantizeLayer::setBlockShape", [&]() -> Result<> {
+    LATHE_TRY(set_block_shape(blockShape, in(0)->rank()));
+    touch();
+    return {};
+  });
+}
+
+// The quotient is rounded to the wider of the types of x and scale.
+Result<std::vector<ir::Value*>> QuantizeLayer::lower(Lowering& lowering) {
+  QuantizeAttrs attributes;
+  LATHE_ASSIGN(attributes.to, to_dtype(to_));
+  ir::Value *x = in(0), *scale = in(1);
+  if (is_floating(x->dtype()) && is_floating(scale->dtype())) {
+    const DType type = size_of(scale->dtype()) > size_of(x->dtype()) ? scale->dtype() : x->dtype();
+    LATHE_ASSIGN(x, lowering.cast(x, type));
+    LATHE_ASSIGN(scale, lowering.cast(scale, type));
+  }
+  LATHE_ASSIGN(scale, beside(lowering, scale, x, "scale"));
+  std::vector<ir::Value*> operands = {x, scale};
+  if (has(2)) {
+    LATHE_ASSIGN(operands.emplace_back(), beside(lowering, in(2), x, "zero point"));
+  }
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(operands)));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> DequantizeLayer::lower(Lowering& lowering) {
+  DequantizeAttrs attributes;
+  LATHE_ASSIGN(attributes.to, to_dtype(to_));
+  LATHE_ASSIGN(ir::Value * scale, beside(lowering, in(1), in(0), "scale"));
+  std::vector<ir::Value*> operands = {in(0), scale};
+  if (has(2)) {
+    LATHE_ASSIGN(operands.emplace_back(), beside(lowering, in(2), in(0), "zero point"));
+  }
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(operands)));
+  return std::vector{y};
+}
+
+nv::IQuantizeLayer* NetworkDefinition::addQuantizeV2(nv::ITensor& input, nv::ITensor& scale,
+                                                     nv::DataType outputType) noexcept {
+  return add<QuantizeLayer>("INetworkDefinition::addQuantize", {&input, &scale}, outputType);
+}
+
+nv::IDequantizeLayer* NetworkDefinition::addDequantizeV2(nv::ITensor& input, nv::ITensor& scale,
+                                                         nv::DataType outputType) noexcept {
+  return add<DequantizeLayer>("INetworkDefinition::addDequantize", {&input, &scale}, outputType);
+}
+
+}  // namespace lathe::api

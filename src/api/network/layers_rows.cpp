@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network/layers_rows.h"
+
+#include <algorithm>
+
+#include "api/network/network_add.h"
+
+namespace lathe::api {
+namespace {
+
+constexpr ReduceOp kReduce[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min, ReduceOp::mean};
+constexpr int32_t kMaxK = 3840;
+
+Result<int64_t> single_axis(uint32_t mask, int rank) {
+  LATHE_ASSIGN(const auto axes, axes_of(mask, rank));
+  if (axes.size() != 1) return fail(ErrorCode::invalid_argument, "axes {:#x} must name exactly one dimension", mask);
+  return axes[0];
+}
+
+Result<> check_indices_type(nv::DataType type) {
+  if (type == nv::DataType::kINT32 || type == nv::DataType::kINT64) return {};
+  return fail(ErrorCode::invalid_argument, "indices must be kINT32 or kINT64, not type {}", static_cast<int>(type));
+}
+
+}  // namespace
+
+Result<std::vector<ir::Value*>> SoftMaxLayer::lower(Lowering& lowering) {
+  SoftmaxAttrs attributes;
+  LATHE_ASSIGN(attributes.axis, single_axis(axes_, in(0)->rank()));
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> LRNLayer::lower(Lowering& lowering) {
+  if (window_ < 1 || window_ > 15 || window_ % 2 == 0)
+    return fail(ErrorCode::invalid_argument, "window {} must be odd and in [1, 15]", window_);
+  LrnAttrs attributes;
+  attributes.size = window_;
+  attributes.alpha = alpha_;
+  attributes.beta = beta_;
+  attributes.bias = k_;
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
+  return std::vector{y};
+}
+
+std::optional<nv::ReduceOperation> ReduceLayer::operation_of(ReduceOp op) {
+  const auto* found = std::find(std::begin(kReduce), std::end(kReduce), op);
+  if (found == std::end(kReduce)) return std::nullopt;
+  return static_cast<nv::ReduceOperation>(found - std::begin(kReduce));
+}
+
+Result<std::vector<ir::Value*>> ReduceLayer::lower(Lowering& lowering) {
+  const auto op = static_cast<size_t>(operation_);
+  if (op >= std::size(kReduce)) return fail(ErrorCode::invalid_argument, "reduction {} does not exist", op);
+  ReduceAttrs attributes;
+  attributes.op = kReduce[op];
+  attributes.keepdims = keep_;
+  LATHE_ASSIGN(attributes.axes, axes_of(axes_, in(0)->rank()));
+  if (attributes.axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be reduced");
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
+  return std::vector{y};
+}
+
+bool TopKLayer::setIndicesType(nv::DataType type) noexcept {
+  return guarded(entry(), "ITopKLayer::setIndicesType", [&]() -> Result<> {
+    LATHE_TRY(check_indices_type(type));
+    indices_ = type, touch();
+    return {};
+  });
+}
+
+Result<std::vector<ir::Value*>> TopKLayer::lower(Lowering& lowering) {
+  LATHE_TRY(check_indices_type(indices_));
+  TopkAttrs attributes;
+  attributes.largest = operation_ == nv::TopKOperation::kMAX;
+  LATHE_ASSIGN(attributes.axis, single_axis(axes_, in(0)->rank()));
+  ir::Value* k = nullptr;
+  if (has(1)) {
+    LATHE_ASSIGN(ir::Value * wide, lowering.cast(in(1), DType::i64));
+    LATHE_ASSIGN(k, lowering.reshape(wide, {1}));
+  } else {
+    if (k_ < 1 || k_ > kMaxK) return fail(ErrorCode::invalid_argument, "k is {}; 1 to {} is allowed", k_, kMaxK);
+    LATHE_ASSIGN(k, lowering.ints({k_}));
+  }
+  LATHE_ASSIGN(ir::Node * node, lowering.add_node(attributes, {in(0), k}, 2));
+  LATHE_ASSIGN(const DType type, to_dtype(indices_));
+  LATHE_ASSIGN(ir::Value * indices, lowering.cast(node->output(1), type));
+  return std::vector{node->output(0), indices};
+}
+
+bool CumulativeLayer::setOperation(nv::CumulativeOperation op) noexcept {
+  return guarded(entry(), "ICumulativeLayer::setOperation", [&]() -> Result<> {
+    if (op != nv::CumulativeOperation::kSUM)
+      return fail(ErrorCode::invalid_argument, "cumulative operation {} does not exist", static_cast<int>(op));
+    operation_ = op, touch();
+    return {};
+  });
+}
+
+Result<std::vector<ir::Value*>> CumulativeLayer::lower(Lowering& lowering) {
+  if (operation_ != nv::CumulativeOperation::kSUM)
+    return fail(ErrorCode::invalid_argument, "cumulative operation {} does not exist", static_cast<int>(operation_));
+  CumulativeAttrs attributes;
+  attributes.exclusive = exclusive_;
+  attributes.reverse = reverse_;
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), in(1)}));
+  return std::vector{y};
+}
+
+void MatrixMultiplyLayer::setOperation(int32_t index, nv::MatrixOperation op) noexcept {
+  guarded(entry(), "IMatrixMultiplyLayer::setOperation", [&]() -> Result<> {
+    if (index != 0 && index != 1) return fail(ErrorCode::invalid_argument, "there is no input {}", index);
+    operations_[index] = op, touch();
+    return {};
+  });
+}
+
+// A vector becomes a matrix with one row (left) or one column (right), and that dimension is taken out of the result.
+Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(Lowering& lowering) {
+  ir::Value* operands[2] = {in(0), in(1)};
+  Ints squeezed;
+  for (int i = 0; i < 2; ++i) {
+    if (operations_[i] != nv::MatrixOperation::kVECTOR) continue;
+    const int64_t axis = i == 0 ? -2 : -1;
+    LATHE_ASSIGN(ir::Value * axes, lowering.ints({axis}));
+    LATHE_ASSIGN(operands[i], lowering.add(UnsqueezeAttrs(), {operands[i], axes}));
+    squeezed.push_back(axis);
+  }
+  if (operands[0]->rank() != operands[1]->rank() || operands[0]->rank() < 2)
+    return fail(ErrorCode::shape_mismatch, "operands have ranks {} and {} as matrices; equal ranks >= 2 are needed",
+                operands[0]->rank(), operands[1]->rank());
+  MatmulAttrs attributes;
+  attributes.transpose_a = operations_[0] == nv::MatrixOperation::kTRANSPOSE;
+  attributes.transpose_b = operations_[1] == nv::MatrixOperation::kTRANSPOSE;
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {operands[0], operands[1]}));
+  if (!squeezed.empty()) {
+    LATHE_ASSIGN(ir::Value * axes, lowering.ints(squeezed));
+    LATHE_ASSIGN(y, lowering.add(SqueezeAttrs(), {y, axes}));
+  }
+  return std::vector{y};
+}
+
+bool EinsumLayer::setEquation(const char* equation) noexcept {
+  return guarded(entry(), "IEinsumLayer::setEquation", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string text, to_string(equation, "equation"));
+    std::swap(equation_, text);
+    touch();
+    LATHE_TRY(network_.settle());
+    if (!error()) return {};
+    Error problem = *error();
+    std::swap(equation_, text);  // malformed: back to what worked
+    touch();
+    return fail(std::move(problem));
+  });
+}
+
+Result<std::vector<ir::Value*>> EinsumLayer::lower(Lowering& lowering) {
+  EinsumAttrs attributes;
+  attributes.equation = equation_;
+  std::vector<ir::Value*> inputs;
+  for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(inputs)));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> NormalizationLayer::lower_groups(Lowering& lowering) {
+  GroupNormalizationAttrs attributes;
+  attributes.groups = groups_;
+  attributes.epsilon = epsilon_;
+  LATHE_ASSIGN(ir::Value * scale, lowering.reshape(in(1), {-1}));
+  LATHE_ASSIGN(ir::Value * bias, lowering.reshape(in(2), {-1}));
+  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), scale, bias}));
+  return std::vector{y};
+}
+
+Result<std::vector<ir::Value*>> NormalizationLayer::lower(Lowering& lowering) {
+  if (groups_ != 1) return lower_groups(lowering);
+  ReduceAttrs mean;
+  mean.op = ReduceOp::mean;
+  LATHE_ASSIGN(mean.axes, axes_of(axes_, in(0)->rank()));
+  if (mean.axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be normalised");
+  UnaryAttrs root;
+  root.op = UnaryOp::sqrt;
+  LATHE_ASSIGN(ir::Value * center, lowering.add(mean, {in(0)}));
+  LATHE_ASSIGN(ir::Value * x, lowering.elementwise(ElementwiseOp::sub, in(0), center));
+  LATHE_ASSIGN(ir::Value * square, lowering.elementwise(ElementwiseOp::mul, x, x));
+  LATHE_ASSIGN(ir::Value * variance, lowering.add(mean, {square}));
+  LATHE_ASSIGN(ir::Value * epsilon, lowering.scalar(x->dtype(), epsilon_));
+  LATHE_ASSIGN(ir::Value * sum, lowering.elementwise(ElementwiseOp::add, variance, epsilon));
+  LATHE_ASSIGN(ir::Value * deviation, lowering.add(root, {sum}));
+  LATHE_ASSIGN(ir::Value * unit, lowering.elementwise(ElementwiseOp::div, x, deviation));
+  LATHE_ASSIGN(ir::Value * scaled, lowering.elementwise(ElementwiseOp::mul, unit, in(1)));
+  LATHE_ASSIGN(ir::Value * y, lowering.elementwise(ElementwiseOp::add, scaled, in(2)));
+  return std::vector{y};
+}
+
+nv::ISoftMaxLayer* NetworkDefinition::addSoftMax(nv::ITensor& input) noexcept {
+  return add<SoftMaxLayer>("INetworkDefinition::addSoftMax", {&input});
+}
+
+nv::ILRNLayer* NetworkDefinition::addLRN(nv::ITensor& input, int64_t window, float alpha, float beta,
+                                         float k) noexcept {
+  return add<LRNLayer>("INetworkDefinition::addLRN", {&input}, window, alpha, beta, k);
+}
+
+nv::IReduceLayer* NetworkDefinition::addReduce(nv::ITensor& input, nv::ReduceOperation operation, uint32_t reduceAxes,
+                                               bool keepDimensions) noexcept {
+  return add<ReduceLayer>("INetworkDefinition::addReduce", {&input}, operation, reduceAxes, keepDimensions);
+}
+
+nv::ITopKLayer* NetworkDefinition::addTopK(nv::ITensor& input, nv::TopKOperation op, int32_t k,
+                                           uint32_t reduceAxes) noexcept {
+  return addTopKV2(input, op, k, reduceAxes, nv::DataType::kINT32);
+}
+
+nv::ITopKLayer* NetworkDefinition::addTopKV2(nv::ITensor& input, nv::TopKOperation op, int32_t k, uint32_t reduceAxes,
+                                             nv::DataType indicesType) noexcept {
+  return add<TopKLayer>("INetworkDefinition::addTopK", {&input}, op, k, reduceAxes, indicesType);
+}
+
+nv::ICumulativeLayer* NetworkDefinition::addCumulative(nv::ITensor& input, nv::ITensor& axis,
+                                                       nv::CumulativeOperation operation, bool exclusive,
+                                                       bool reverse) noexcept {
+  return add<CumulativeLayer>("INetworkDefinition::addCumulative", {&input, &axis}, operation, exclusive, reverse);
+}
+
+nv::IMatrixMultiplyLayer* NetworkDefinition::addMatrixMultiply(nv::ITensor& input0, nv::MatrixOperation op0,
+                                                               nv::ITensor& input1, nv::MatrixOperation op1) noexcept {
+  return add<MatrixMultiplyLayer>("INetworkDefinition::addMatrixMultiply", {&input0, &input1}, op0, op1);
+}
+
+nv::IEinsumLayer* NetworkDefinition::addEinsum(nv::ITensor* const* inputs, int32_t nbInputs,
+                                               const char* equation) noexcept {
+  if (!inputs || nbInputs < 1 || !equation) return refuse<EinsumLayer>("INetworkDefinition::addEinsum", nullptr);
+  return add<EinsumLayer>("INetworkDefinition::addEinsum", {inputs, inputs + nbInputs}, std::string(equation));
+}
+
+nv::INormalizationLayer* NetworkDefinition::addNormalization(nv::ITensor& input, nv::ITensor& scale, nv::ITensor& bias,
+                                                             uint32_t axesMask) noexcept {
+  return add<NormalizationLayer>("INetworkDefinition::addNormalization", {&input, &scale, &bias}, axesMask, false);
+}
+
+nv::INormalizationLayer* NetworkDefinition::addNormalizationV2(nv::ITensor& input, nv::ITensor& scale,
+                                                               nv::ITensor& bias, uint32_t axesMask) noexcept {
+  return add<NormalizationLayer>("INetworkDefinition::addNormalizationV2", {&input, &scale, &bias}, axesMask, true);
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the files that define the add functions of NetworkDefinition.
+#pragma once
+
+#include "api/network/network.h"
+
+namespace lathe::api {
+
+template <class L, class... Args>
+L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept {
+  return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
+    std::vector<TensorView*> views;
+    for (nv::ITensor* input : inputs) {
+      LATHE_ASSIGN(TensorView * view, own(input));
+      LATHE_TRY(view->resolve());
+      views.push_back(view);
+    }
+    auto layer = std::make_unique<L>(*this, std::move(views), std::forward<Args>(args)...);
+    LATHE_TRY(layer->create());
+    L* made = layer.get();
+    layers_.push_back(std::move(layer));
+    return made;
+  });
+}
+
+// One report, and null. `what` names a layer kind that is not there yet; null: the arguments are invalid.
+template <class L>
+L* NetworkDefinition::refuse(const char* where, const char* what) noexcept {
+  return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
+    if (!what) return fail(ErrorCode::invalid_argument, "an argument is null or a count is not positive");
+    return fail(ErrorCode::op_unsupported, "{} layers are not supported", what);
+  });
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer kinds for which the graph has no ops yet: each call gives null and one report.
+#include "api/network/network_add.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
+
+namespace lathe::api {
+
+nv::IRaggedSoftMaxLayer* NetworkDefinition::addRaggedSoftMax(nv::ITensor&, nv::ITensor&) noexcept {
+  return refuse<nv::IRaggedSoftMaxLayer>("INetworkDefinition::addRaggedSoftMax", "ragged soft-max");
+}
+
+nv::IPluginV2Layer* NetworkDefinition::addPluginV2(nv::ITensor* const*, int32_t, nv::IPluginV2&) noexcept {
+  return refuse<nv::IPluginV2Layer>("INetworkDefinition::addPluginV2", "plugin");
+}
+
+nv::IPluginV3Layer* NetworkDefinition::addPluginV3(nv::ITensor* const*, int32_t, nv::ITensor* const*, int32_t,
+                                                   nv::IPluginV3&) noexcept {
+  return refuse<nv::IPluginV3Layer>("INetworkDefinition::addPluginV3", "plugin");
+}
+
+nv::ILoop* NetworkDefinition::addLoop() noexcept { return refuse<nv::ILoop>("INetworkDefinition::addLoop", "loop"); }
+
+nv::IIfConditional* NetworkDefinition::addIfConditional() noexcept {
+  return refuse<nv::IIfConditional>("INetworkDefinition::addIfConditional", "conditional");
+}
+
+nv::IAssertionLayer* NetworkDefinition::addAssertion(nv::ITensor&, const char*) noexcept {
+  return refuse<nv::IAssertionLayer>("INetworkDefinition::addAssertion", "assertion");
+}
+
+nv::IGridSampleLayer* NetworkDefinition::addGridSample(nv::ITensor&, nv::ITensor&) noexcept {
+  return refuse<nv::IGridSampleLayer>("INetworkDefinition::addGridSample", "grid sample");
+}
+
+nv::INMSLayer* NetworkDefinition::addNMS(nv::ITensor&, nv::ITensor&, nv::ITensor&) noexcept {
+  return refuse<nv::INMSLayer>("INetworkDefinition::addNMS", "non-maximum suppression");
+}
+
+nv::INMSLayer* NetworkDefinition::addNMSV2(nv::ITensor&, nv::ITensor&, nv::ITensor&, nv::DataType) noexcept {
+  return refuse<nv::INMSLayer>("INetworkDefinition::addNMS", "non-maximum suppression");
+}
+
+nv::IReverseSequenceLayer* NetworkDefinition::addReverseSequence(nv::ITensor&, nv::ITensor&) noexcept {
+  return refuse<nv::IReverseSequenceLayer>("INetworkDefinition::addReverseSequence", "reverse sequence");
+}
+
+nv::IDynamicQuantizeLayer* NetworkDefinition::addDynamicQuantize(nv::ITensor&, int32_t, int32_t, nv::DataType,
+                                                                 nv::DataType) noexcept {
+  return refuse<nv::IDynamicQuantizeLayer>("INetworkDefinition::addDynamicQuantize", "dynamic quantize");
+}
+
+nv::IDynamicQuantizeLayer* NetworkDefinition::addDynamicQuantizeV2(nv::ITensor&, const nv::Dims&, nv::DataType,
+                                                                   nv::DataType) noexcept {
+  return refuse<nv::IDynamicQuantizeLayer>("INetworkDefinition::addDynamicQuantizeV2", "dynamic quantize");
+}
+
+nv::IAttention* NetworkDefinition::addAttention(nv::ITensor&, nv::ITensor&, nv::ITensor&, nv::AttentionNormalizationOp,
+                                                bool) noexcept {
+  return refuse<nv::IAttention>("INetworkDefinition::addAttention", "attention");
+}
+
+nv::IAttention* NetworkDefinition::addAttentionV2(nv::ITensor&, nv::ITensor&, nv::ITensor&,
+                                                  nv::AttentionNormalizationOp, nv::CausalMaskKind) noexcept {
+  return refuse<nv::IAttention>("INetworkDefinition::addAttentionV2", "attention");
+}
+
+nv::IRotaryEmbeddingLayer* NetworkDefinition::addRotaryEmbedding(nv::ITensor&, nv::ITensor&, nv::ITensor&, bool,
+                                                                 int32_t) noexcept {
+  return refuse<nv::IRotaryEmbeddingLayer>("INetworkDefinition::addRotaryEmbedding", "rotary embedding");
+}
+
+nv::IKVCacheUpdateLayer* NetworkDefinition::addKVCacheUpdate(nv::ITensor&, nv::ITensor&, nv::ITensor&,
+                                                             nv::KVCacheMode) noexcept {
+  return refuse<nv::IKVCacheUpdateLayer>("INetworkDefinition::addKVCacheUpdate", "KV cache update");
+}
+
+nv::IMoELayer* NetworkDefinition::addMoE(nv::ITensor&, nv::ITensor&, nv::ITensor&) noexcept {
+  return refuse<nv::IMoELayer>("INetworkDefinition::addMoE", "mixture-of-experts");
+}
+
+nv::IDistCollectiveLayer* NetworkDefinition::addDistCollective(nv::ITensor&, nv::CollectiveOperation,
+                                                               nv::ReduceOperation, int64_t, int64_t*,
+                                                               int64_t) noexcept {
+  return refuse<nv::IDistCollectiveLayer>("INetworkDefinition::addDistCollective", "collective");
+}
+
+}  // namespace lathe::api

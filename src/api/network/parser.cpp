@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network/parser.h"
+
+#include "onnx/checker.h"
+#include "onnx/reader.h"
+
+namespace lathe::api {
+namespace {
+
+using OnnxCode = nvonnxparser::ErrorCode;
+
+OnnxCode onnx_code_for(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::model_malformed:
+    case ErrorCode::file_not_found:
+    case ErrorCode::file_read:
+    case ErrorCode::model_external_data:
+      return OnnxCode::kMODEL_DESERIALIZE_FAILED;
+    case ErrorCode::out_of_memory:
+      return OnnxCode::kMEM_ALLOC_FAILED;
+    case ErrorCode::op_unsupported:
+      return OnnxCode::kUNSUPPORTED_NODE;
+    case ErrorCode::op_mode_unsupported:
+      return OnnxCode::kUNSUPPORTED_NODE_ATTR;
+    case ErrorCode::dtype_unsupported:
+      return OnnxCode::kUNSUPPORTED_NODE_DATATYPE;
+    case ErrorCode::shape_unknown:
+      return OnnxCode::kUNSUPPORTED_NODE_DYNAMIC;
+    case ErrorCode::shape_mismatch:
+    case ErrorCode::type_mismatch:
+    case ErrorCode::attribute_invalid:
+      return OnnxCode::kINVALID_NODE;
+    case ErrorCode::invalid_argument:
+    case ErrorCode::invalid_state:
+      return OnnxCode::kINVALID_VALUE;
+    case ErrorCode::internal:
+      return OnnxCode::kINTERNAL_ERROR;
+    default:
+      return OnnxCode::kINVALID_GRAPH;
+  }
+}
+
+std::string directory_of(const char* path) {
+  const std::string text = path ? path : "";
+  const size_t slash = text.rfind('/');
+  return slash == std::string::npos ? (text.empty() ? "" : ".") : text.substr(0, slash + 1);
+}
+
+}  // namespace
+
+ParserError::ParserError(OnnxCode code, std::string text, const onnx::NodeSupport* node)
+    : code_(code), text_(std::move(text)) {
+  if (!node) return;
+  node_ = static_cast<int>(node->index);
+  node_name_ = node->name;
+  node_operator_ = node->op_type;
+}
+
+template <class Body>
+bool Parser::attempt(const char* where, Body&& body) noexcept {
+  return guarded({*reporter_, use_}, where, [&]() -> Result<> {
+    LATHE_ASSIGN(const Exclusive::Turn turn, network_.use().take());
+    const size_t before = errors_.size();
+    Result<> result = body();
+    if (!result && errors_.size() == before)
+      errors_.push_back(
+          std::make_unique<ParserError>(onnx_code_for(result.error().code), result.error().to_string(), nullptr));
+    return result;
+  });
+}
+
+Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path) {
+  if (!model || size == 0) return fail(ErrorCode::invalid_argument, "the model is empty");
+  onnx::ReadOptions options;
+  options.directory = directory_of(path);
+  return onnx::read_model({static_cast<const std::byte*>(model), size}, options);
+}
+
+Result<> Parser::import(const onnx::Model& model) {
+  if (!network_.graph().nodes().empty() || !network_.graph().inputs().empty())
+    return fail(ErrorCode::invalid_state, "the network is not empty; parse each model into a network of its own");
+  Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph());
+  if (!report) {
+    // The same check node by node, for the error list.
+    const Result<onnx::ImportReport> support = onnx::query_support(model);
+    if (support)
+      for (const onnx::NodeSupport& node : support->nodes)
+        if (node.support == onnx::Support::unsupported)
+          errors_.push_back(std::make_unique<ParserError>(OnnxCode::kUNSUPPORTED_NODE, node.reason, &node));
+    return fail(std::move(report).error());
+  }
+  for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
+  network_.adopt_imported_nodes();
+  return {};
+}
+
+void Parser::put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept {
+  guarded(*reporter_, where, [&]() -> Result<> {
+    LATHE_TRY(notices_.consult_flags<nvonnxparser::OnnxParserFlag>(flags, kFlags, reporter_->log()));
+    flags_ = flags;
+    return {};
+  });
+}
+
+bool Parser::setBuilderConfig(const nv::IBuilderConfig* const config) noexcept {
+  return guarded(*reporter_, "IParser::setBuilderConfig", [&]() -> Result<> {
+    return config ? notices_.consult(SettingId::IParser_setBuilderConfig, reporter_->log()) : Result<>();
+  });
+}
+
+bool Parser::parse(const void* model, size_t size, const char* model_path) noexcept {
+  return attempt("IParser::parse", [&]() -> Result<> {
+    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, model_path));
+    return import(parsed);
+  });
+}
+
+bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
+  return attempt("IParser::parseFromFile", [&]() -> Result<> {
+    LATHE_ASSIGN(const std::string path, to_string(onnxModelFile, "model path"));
+    LATHE_ASSIGN(const onnx::Model parsed, onnx::read_model_file(path));
+    return import(parsed);
+  });
+}
+
+bool Parser::supportsOperator(const char* op_name) const noexcept {
+  return guarded(*reporter_, "IParser::supportsOperator", false, [&]() -> Result<bool> {
+    LATHE_ASSIGN(const std::string name, to_string(op_name, "operator name"));
+    return onnx::is_operator_known("", name, onnx::kNewestOpset);
+  });
+}
+
+const nvonnxparser::IParserError* Parser::getError(int index) const noexcept {
+  return guarded({*reporter_, use_}, "IParser::getError", static_cast<const nvonnxparser::IParserError*>(nullptr),
+                 [&]() -> Result<const nvonnxparser::IParserError*> {
+                   if (index < 0 || static_cast<size_t>(index) >= errors_.size())
+                     return fail(ErrorCode::invalid_argument, "there is no error {}: the list has {}", index,
+                                 errors_.size());
+                   return errors_[static_cast<size_t>(index)].get();
+                 });
+}
+
+void Parser::clearErrors() noexcept {
+  guarded({*reporter_, use_}, "IParser::clearErrors", [&]() -> Result<> {
+    errors_.clear();
+    return {};
+  });
+}
+
+const char* const* Parser::getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept {
+  nbPluginLibs = 0;
+  return nullptr;
+}
+
+const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noexcept {
+  return guarded({*reporter_, use_}, "IParser::getLayerOutputTensor", static_cast<const nv::ITensor*>(nullptr),
+                 [&]() -> Result<const nv::ITensor*> {
+                   LATHE_ASSIGN(const std::string text, to_string(name, "layer name"));
+                   LATHE_ASSIGN(const Exclusive::Turn turn, network_.use().take(Exclusive::Call::looks));
+                   return network_.output_of(text, i);
+                 });
+}
+
+bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPath) noexcept {
+  bool all = false;
+  const bool judged = attempt("IParser::supportsModelV2", [&]() -> Result<> {
+    subgraphs_.clear();
+    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, modelPath));
+    LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed));
+    all = true;
+    for (const onnx::NodeSupport& node : report.nodes) {
+      const bool supported = node.support == onnx::Support::native || node.support == onnx::Support::generic;
+      if (!supported) all = false;
+      if (node.support == onnx::Support::unsupported)
+        errors_.push_back(std::make_unique<ParserError>(OnnxCode::kUNSUPPORTED_NODE, node.reason, &node));
+      if (subgraphs_.empty() || subgraphs_.back().supported != supported) subgraphs_.push_back({supported, {}});
+      subgraphs_.back().nodes.push_back(static_cast<int64_t>(node.index));
+    }
+    return {};
+  });
+  return judged && all;
+}
+
+bool Parser::isSubgraphSupported(const int64_t index) noexcept {
+  return guarded({*reporter_, use_}, "IParser::isSubgraphSupported", false, [&]() -> Result<bool> {
+    LATHE_ASSIGN(const Subgraph* subgraph, subgraph_at(index));
+    return subgraph->supported;
+  });
+}
+
+int64_t* Parser::getSubgraphNodes(const int64_t index, int64_t& subgraphLength) noexcept {
+  subgraphLength = 0;
+  return guarded({*reporter_, use_}, "IParser::getSubgraphNodes", static_cast<int64_t*>(nullptr),
+                 [&]() -> Result<int64_t*> {
+                   LATHE_ASSIGN(Subgraph * subgraph, subgraph_at(index));
+                   subgraphLength = static_cast<int64_t>(subgraph->nodes.size());
+                   return subgraph->nodes.data();
+                 });
+}
+
+Result<Parser::Subgraph*> Parser::subgraph_at(int64_t index) {
+  if (index >= 0 && index < static_cast<int64_t>(subgraphs_.size())) return &subgraphs_[static_cast<size_t>(index)];
+  return fail(ErrorCode::invalid_argument, "there is no subgraph {}: supportsModelV2() found {}", index,
+              subgraphs_.size());
+}
+
+bool Parser::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {
+  return attempt("IParser::loadModelProto", [&]() -> Result<> {
+    LATHE_ASSIGN(onnx::Model parsed, read(model, size, modelPath));
+    loaded_ = std::make_unique<onnx::Model>(std::move(parsed));
+    return {};
+  });
+}
+
+bool Parser::loadInitializer(const char* name, const void* data, size_t size) noexcept {
+  return attempt("IParser::loadInitializer", [&]() -> Result<> {
+    if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    LATHE_ASSIGN(const std::string text, to_string(name, "initializer name"));
+    for (onnx::TensorData& initializer : loaded_->graph.initializers) {
+      if (initializer.name != text) continue;
+      const std::optional<uint64_t> needed = onnx::storage_bytes(initializer.type, initializer.dims);
+      if (!data || !needed || *needed != size)
+        return fail(ErrorCode::invalid_argument, "initializer '{}' has {} bytes, but {} were given", text,
+                    needed.value_or(0), size);
+      initializer.bytes = {static_cast<const std::byte*>(data), size};
+      initializer.owner = nullptr;  // the application's, until the build is done
+      return {};
+    }
+    return fail(ErrorCode::invalid_argument, "the model has no initializer '{}'", text);
+  });
+}
+
+bool Parser::parseModelProto() noexcept {
+  return attempt("IParser::parseModelProto", [&]() -> Result<> {
+    if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    const std::unique_ptr<onnx::Model> model = std::move(loaded_);
+    return import(*model);
+  });
+}
+
+}  // namespace lathe::api

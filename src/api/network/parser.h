@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "NvOnnxParser.h"
+#include "api/network/network.h"
+#include "onnx/import.h"
+#include "onnx/model.h"
+
+namespace lathe::api {
+
+class ParserError final : public nvonnxparser::IParserError {
+ public:
+  ParserError(nvonnxparser::ErrorCode code, std::string text, const onnx::NodeSupport* node);
+
+  nvonnxparser::ErrorCode code() const override { return code_; }
+  const char* desc() const override { return text_.c_str(); }
+  const char* file() const override { return ""; }
+  int line() const override { return 0; }
+  const char* func() const override { return ""; }
+  int node() const override { return node_; }
+  const char* nodeName() const override { return node_name_.c_str(); }
+  const char* nodeOperator() const override { return node_operator_.c_str(); }
+  const char* const* localFunctionStack() const override { return nullptr; }
+  int32_t localFunctionStackSize() const override { return 0; }
+
+ private:
+  nvonnxparser::ErrorCode code_;
+  std::string text_;
+  int node_ = -1;
+  std::string node_name_;
+  std::string node_operator_;
+};
+
+class Parser final : public nvonnxparser::IParser {
+ public:
+  Parser(NetworkDefinition& network, nv::ILogger* logger)
+      : network_(network), reporter_(std::make_shared<Reporter>(logger)) {}
+
+  bool parse(const void* model, size_t size, const char* model_path) noexcept override;
+  bool parseFromFile(const char* onnxModelFile, int verbosity) noexcept override;
+  bool supportsOperator(const char* op_name) const noexcept override;
+  int getNbErrors() const noexcept override { return static_cast<int>(errors_.size()); }
+  const nvonnxparser::IParserError* getError(int index) const noexcept override;
+  void clearErrors() noexcept override;
+  const char* const* getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept override;
+  void setFlags(nvonnxparser::OnnxParserFlags flags) noexcept override { put_flags("IParser::setFlags", flags); }
+  nvonnxparser::OnnxParserFlags getFlags() const noexcept override { return flags_; }
+  void clearFlag(nvonnxparser::OnnxParserFlag flag) noexcept override {
+    put_flags("IParser::clearFlag", flags_ & ~bit_of(flag));
+  }
+  void setFlag(nvonnxparser::OnnxParserFlag flag) noexcept override {
+    put_flags("IParser::setFlag", flags_ | bit_of(flag));
+  }
+  bool getFlag(nvonnxparser::OnnxParserFlag flag) const noexcept override { return flags_ & bit_of(flag); }
+  const nv::ITensor* getLayerOutputTensor(const char* name, int64_t i) noexcept override;
+  bool supportsModelV2(const void* model, size_t size, const char* modelPath) noexcept override;
+  int64_t getNbSubgraphs() noexcept override { return static_cast<int64_t>(subgraphs_.size()); }
+  bool isSubgraphSupported(const int64_t index) noexcept override;
+  int64_t* getSubgraphNodes(const int64_t index, int64_t& subgraphLength) noexcept override;
+  bool loadModelProto(const void* model, size_t size, const char* modelPath) noexcept override;
+  bool loadInitializer(const char* name, const void* data, size_t size) noexcept override;
+  bool parseModelProto() noexcept override;
+  bool setBuilderConfig(const nv::IBuilderConfig* const config) noexcept override;
+
+ private:
+  struct Subgraph {
+    bool supported = false;
+    std::vector<int64_t> nodes;
+  };
+
+  Result<Subgraph*> subgraph_at(int64_t index);
+  static Result<onnx::Model> read(const void* model, size_t size, const char* path);
+  Result<> import(const onnx::Model& model);
+  // Runs `body`; on failure one report, and an entry in the error list unless `body` made some.
+  template <class Body>
+  bool attempt(const char* where, Body&& body) noexcept;
+
+  static constexpr nvonnxparser::OnnxParserFlags kFlags = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
+  void put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept;
+
+  NetworkDefinition& network_;
+  std::shared_ptr<Reporter> reporter_;
+  mutable Exclusive use_{"parser"};
+  SettingNotices notices_;
+  nvonnxparser::OnnxParserFlags flags_ = kFlags;
+  std::vector<std::unique_ptr<ParserError>> errors_;
+  std::vector<Subgraph> subgraphs_;
+  std::unique_ptr<onnx::Model> loaded_;  // between loadModelProto() and parseModelProto()
+};
+
+}  // namespace lathe::api

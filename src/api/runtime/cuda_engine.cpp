@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/runtime/cuda_engine.h"
+
+#include <algorithm>
+
+#include "api/host_memory.h"
+#include "api/plan_keys.h"
+#include "api/runtime/devices.h"
+#include "api/runtime/engine_inspector.h"
+#include "api/runtime/execution_context.h"
+#include "device/cuda/convolution_call.h"
+#include "device/cuda/matmul_call.h"
+#include "kernels/cpu/open_device.h"
+#include "lathe.h"
+
+namespace lathe::api {
+namespace {
+
+constexpr const char* kRowMajor = "Row-major linear format";
+
+// The bindings that are there for debug listeners alone: the last ones, each of them an output.
+Result<size_t> count_hidden(const plan::Plan& plan) {
+  size_t count = 0;
+  for (auto binding = plan.bindings.rbegin(); binding != plan.bindings.rend(); ++binding, ++count) {
+    const std::string* role = find_key(plan, kDebugTensorKey, binding->name);
+    if (!role || *role != kIsHidden) break;
+    if (binding->is_input) return fail(ErrorCode::plan_malformed, "debug tensor '{}' is an input", binding->name);
+  }
+  return count;
+}
+
+int64_t pick(const plan::SymbolProfile& range, size_t select) {
+  return select == 0 ? range.min : select == 1 ? range.opt : range.max;
+}
+
+}  // namespace
+
+int EngineCore::find_io(const char* name) const {
+  const int index = name ? engine->find_binding(name) : -1;
+  return index < static_cast<int>(num_io()) ? index : -1;
+}
+
+std::vector<std::array<std::vector<int64_t>, 3>> EngineCore::profile_values(size_t profile) const {
+  std::vector<std::array<std::vector<int64_t>, 3>> values(plan().bindings.size());
+  for (SymbolId id = 0; id < plan().symbols.size(); ++id) {
+    const Symbol& symbol = plan().symbols[id];
+    if (symbol.source != SymbolSource::input_value || symbol.tensor >= values.size()) continue;
+    for (size_t select = 0; select < 3; ++select) {
+      std::vector<int64_t>& list = values[symbol.tensor][select];
+      list.resize(std::max<size_t>(list.size(), symbol.index + 1));
+      list[symbol.index] = pick(plan().profiles[profile].symbols[id], select);
+    }
+  }
+  return values;
+}
+
+Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes,
+                                          std::shared_ptr<const void> owner) {
+  auto core = std::make_shared<EngineCore>();
+  core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
+  EngineOptions options;
+  if (!runtime->inspection_only) {
+    LATHE_ASSIGN(options.device, device_of_plan(bytes, runtime->cpu_threads));
+  }
+  if (!owner) {
+    // Page-aligned, so that the weights are used where they lie.
+    LATHE_ASSIGN(const std::shared_ptr<Device> host, cpu::shared_device(1));
+    LATHE_ASSIGN(DeviceMemory block, host->allocate(bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), block.data());
+    auto copy = std::make_shared<const DeviceMemory>(std::move(block));
+    bytes = {copy->data(), bytes.size()};
+    owner = std::move(copy);
+  }
+  LATHE_ASSIGN(core->engine, Engine::load(bytes, std::move(owner), options));
+  LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
+  core->runtime = std::move(runtime);
+  nv::ICudaEngine* engine = new CudaEngine(core);
+  core->facade = engine;
+  return engine;
+}
+
+CudaEngine::CudaEngine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {
+  mImpl = this;
+  for (size_t i = 0; i < core_->plan().profiles.size(); ++i) profile_values_.push_back(core_->profile_values(i));
+}
+
+CudaEngine::~CudaEngine() noexcept {
+  nv::ICudaEngine* self = this;
+  core_->facade.compare_exchange_strong(self, nullptr);
+}
+
+Result<size_t> CudaEngine::index_of(const char* name) const {
+  const int index = core_->find_io(name);
+  if (index >= 0) return static_cast<size_t>(index);
+  return fail(ErrorCode::binding_invalid, "the engine has no input or output '{}'", name ? name : "(null)");
+}
+
+int CudaEngine::find(const char* where, const char* name) const noexcept { return find(where, name, 0); }
+
+int CudaEngine::find(const char* where, const char* name, int32_t profile) const noexcept {
+  return guarded(*core_->reporter, where, -1, [&]() -> Result<int> {
+    LATHE_ASSIGN(const size_t index, index_of(name));
+    LATHE_TRY(check_profile(profile));
+    return static_cast<int>(index);
+  });
+}
+
+nv::IHostMemory* CudaEngine::serialize() const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::serialize", static_cast<nv::IHostMemory*>(nullptr),
+                 [&]() -> Result<nv::IHostMemory*> { return new HostMemory(core_->engine->bytes()); });
+}
+
+nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig&) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::serializeWithConfig", static_cast<nv::IHostMemory*>(nullptr),
+                 [&]() -> Result<nv::IHostMemory*> { return new HostMemory(core_->engine->bytes()); });
+}
+
+nv::ISerializationConfig* CudaEngine::createSerializationConfig() noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::createSerializationConfig",
+                 static_cast<nv::ISerializationConfig*>(nullptr),
+                 [&]() -> Result<nv::ISerializationConfig*> { return new SerializationConfig(core_->reporter); });
+}
+
+nv::IRuntimeConfig* CudaEngine::createRuntimeConfig() noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::createRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
+                 [&]() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(core_->reporter); });
+}
+
+nv::IExecutionContext* CudaEngine::make_context(const char* where, const RuntimeConfig& config) noexcept {
+  return guarded(*core_->reporter, where, static_cast<nv::IExecutionContext*>(nullptr),
+                 [&]() -> Result<nv::IExecutionContext*> { return ExecutionContext::make(core_, config); });
+}
+
+nv::IExecutionContext* CudaEngine::createExecutionContext(nv::ExecutionContextAllocationStrategy strategy) noexcept {
+  RuntimeConfig config(core_->reporter);
+  config.RuntimeConfig::setExecutionContextAllocationStrategy(strategy);
+  if (config.getExecutionContextAllocationStrategy() != strategy) return nullptr;  // that was reported
+  return make_context("ICudaEngine::createExecutionContext", config);
+}
+
+nv::IExecutionContext* CudaEngine::createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept {
+  const RuntimeConfig standard(core_->reporter);
+  return make_context("ICudaEngine::createExecutionContext",
+                      runtimeConfig ? static_cast<const RuntimeConfig&>(*runtimeConfig) : standard);
+}
+
+nv::IEngineInspector* CudaEngine::createEngineInspector() const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::createEngineInspector", static_cast<nv::IEngineInspector*>(nullptr),
+                 [&]() -> Result<nv::IEngineInspector*> { return new EngineInspector(core_); });
+}
+
+nv::IRefitter* CudaEngine::createRefitter(nv::ILogger&) noexcept {
+  return guarded(*core_->reporter, "createInferRefitter", static_cast<nv::IRefitter*>(nullptr),
+                 []() -> Result<nv::IRefitter*> { return fail(refusal_of(SettingId::process_createInferRefitter)); });
+}
+
+nv::TacticSources CudaEngine::getTacticSources() const noexcept {
+  nv::TacticSources sources =
+      bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
+  for (const plan::Step& step : core_->plan().steps)
+    for (const Launch& launch : step.launches) {
+      if (launch.library == cuda::kCublasLtName) sources |= bit_of(kCUBLAS_LT);
+      if (launch.library == cuda::kCudnnName) sources |= bit_of(kCUDNN);
+    }
+  return sources;
+}
+
+nv::ProfilingVerbosity CudaEngine::getProfilingVerbosity() const noexcept { return verbosity_of(core_->plan()); }
+
+nv::Dims CudaEngine::getTensorShape(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorShape", tensorName);
+  return i < 0 ? invalid_dims() : to_nv(core_->tensor(i).dims);
+}
+
+nv::DataType CudaEngine::getTensorDataType(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorDataType", tensorName);
+  return i < 0 ? nv::DataType::kFLOAT : to_nv(core_->tensor(i).dtype);
+}
+
+nv::TensorLocation CudaEngine::getTensorLocation(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorLocation", tensorName);
+  return i >= 0 && core_->binding(i).is_shape_tensor ? nv::TensorLocation::kHOST : nv::TensorLocation::kDEVICE;
+}
+
+bool CudaEngine::isShapeInferenceIO(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::isShapeInferenceIO", tensorName);
+  return i >= 0 && core_->binding(i).is_shape_tensor;
+}
+
+nv::TensorIOMode CudaEngine::getTensorIOMode(const char* tensorName) const noexcept {
+  const int i = find("ICudaEngine::getTensorIOMode", tensorName);
+  if (i < 0) return nv::TensorIOMode::kNONE;
+  return core_->binding(i).is_input ? nv::TensorIOMode::kINPUT : nv::TensorIOMode::kOUTPUT;
+}
+
+// All tensors are row-major: none is vectorized.
+int32_t CudaEngine::getTensorBytesPerComponent(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorBytesPerComponent", tensorName);
+  return -1;
+}
+int32_t CudaEngine::getTensorBytesPerComponentV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorBytesPerComponent", tensorName, profileIndex);
+  return -1;
+}
+int32_t CudaEngine::getTensorComponentsPerElement(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorComponentsPerElement", tensorName);
+  return -1;
+}
+int32_t CudaEngine::getTensorComponentsPerElementV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorComponentsPerElement", tensorName, profileIndex);
+  return -1;
+}
+nv::TensorFormat CudaEngine::getTensorFormat(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorFormat", tensorName);
+  return nv::TensorFormat::kLINEAR;
+}
+nv::TensorFormat CudaEngine::getTensorFormatV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorFormat", tensorName, profileIndex);
+  return nv::TensorFormat::kLINEAR;
+}
+const char* CudaEngine::getTensorFormatDesc(const char* tensorName) const noexcept {
+  return find("ICudaEngine::getTensorFormatDesc", tensorName) < 0 ? "" : kRowMajor;
+}
+const char* CudaEngine::getTensorFormatDescV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  return find("ICudaEngine::getTensorFormatDesc", tensorName, profileIndex) < 0 ? "" : kRowMajor;
+}
+int32_t CudaEngine::getTensorVectorizedDim(const char* tensorName) const noexcept {
+  find("ICudaEngine::getTensorVectorizedDim", tensorName);
+  return -1;
+}
+int32_t CudaEngine::getTensorVectorizedDimV2(const char* tensorName, int32_t profileIndex) const noexcept {
+  find("ICudaEngine::getTensorVectorizedDim", tensorName, profileIndex);
+  return -1;
+}
+
+nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileIndex,
+                                     nv::OptProfileSelector select) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::getProfileShape", invalid_dims(), [&]() -> Result<nv::Dims> {
+    const int i = core_->find_io(tensorName);
+    if (i < 0 || !core_->binding(i).is_input)
+      return fail(ErrorCode::binding_invalid, "the engine has no input '{}'", tensorName ? tensorName : "(null)");
+    LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
+    if (static_cast<uint32_t>(select) > 2)
+      return fail(ErrorCode::invalid_argument, "selector {} does not exist", static_cast<int>(select));
+    std::vector<int64_t> symbols;
+    for (const plan::SymbolProfile& range : core_->plan().profiles[profile].symbols)
+      symbols.push_back(pick(range, static_cast<size_t>(select)));
+    Dims dims;
+    for (const Expr& dim : core_->tensor(i).dims) dims.push_back(dim.evaluate(symbols).value_or(-1));
+    return to_nv(dims);
+  });
+}
+
+const int64_t* CudaEngine::getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
+                                                    nv::OptProfileSelector select) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::getProfileTensorValuesV2", static_cast<const int64_t*>(nullptr),
+                 [&]() -> Result<const int64_t*> {
+                   LATHE_ASSIGN(const size_t i, index_of(tensorName));
+                   LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
+                   const auto selector = static_cast<size_t>(select);
+                   if (selector > 2) return fail(ErrorCode::invalid_argument, "selector {} does not exist", selector);
+                   const auto& values = profile_values_[profile][i][selector];
+                   return values.empty() ? nullptr : values.data();
+                 });
+}
+
+const char* CudaEngine::getIOTensorName(int32_t index) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::getIOTensorName", static_cast<const char*>(nullptr),
+                 [&]() -> Result<const char*> {
+                   if (index < 0 || index >= getNbIOTensors())
+                     return fail(ErrorCode::invalid_argument, "there is no input or output {}: the engine has {}",
+                                 index, getNbIOTensors());
+                   return core_->binding(index).name.c_str();
+                 });
+}
+
+bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
+  constexpr auto kId = SettingId::ICudaEngine_setWeightStreamingBudgetV2;
+  return guarded(*core_->reporter, setting_of(kId).name, [&] {
+    return gpuMemoryBudget == 0 ? Result<>() : core_->notices.consult(kId, core_->reporter->log());
+  });
+}
+
+bool CudaEngine::isDebugTensor(const char* name) const noexcept {
+  if (name && find_key(core_->plan(), kDebugTensorKey, name)) return true;
+  find("ICudaEngine::isDebugTensor", name);
+  return false;
+}
+
+const char* CudaEngine::getAliasedInputTensor(const char* tensorName) const noexcept {
+  find("ICudaEngine::getAliasedInputTensor", tensorName);
+  return nullptr;
+}
+
+int64_t CudaEngine::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::getDeviceMemorySizeForProfileV2", int64_t{-1},
+                 [&]() -> Result<int64_t> {
+                   LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
+                   const MemoryLimit* limit = core_->engine->memory_limit(profile);
+                   return limit ? static_cast<int64_t>(limit->total()) : -1;
+                 });
+}
+
+int64_t CudaEngine::getDeviceMemorySizeV2() const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::getDeviceMemorySizeV2", int64_t{-1}, [&]() -> Result<int64_t> {
+    int64_t most = 0;
+    for (size_t i = 0; i < core_->plan().profiles.size(); ++i) {
+      const MemoryLimit* limit = core_->engine->memory_limit(i);
+      if (!limit) return -1;
+      most = std::max(most, static_cast<int64_t>(limit->total()));
+    }
+    return most;
+  });
+}
+
+Result<size_t> CudaEngine::check_profile(int32_t index) const {
+  if (index >= 0 && index < getNbOptimizationProfiles()) return static_cast<size_t>(index);
+  return fail(ErrorCode::invalid_argument, "profile {} does not exist: the engine has {}", index,
+              getNbOptimizationProfiles());
+}
+
+int64_t CudaEngine::getEngineStat(nv::EngineStat stat) const noexcept {
+  return guarded(*core_->reporter, "ICudaEngine::getEngineStat", int64_t{-1}, [&]() -> Result<int64_t> {
+    switch (stat) {
+      case nv::EngineStat::kTOTAL_WEIGHTS_SIZE:
+        return static_cast<int64_t>(core_->plan().weights.size());
+      case nv::EngineStat::kSTRIPPED_WEIGHTS_SIZE:
+        return -1;  // does not apply: weights are never stripped
+    }
+    return fail(ErrorCode::invalid_argument, "there is no statistic {}", static_cast<int>(stat));
+  });
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "api/runtime/runtime.h"
+#include "api/runtime/runtime_configs.h"
+#include "runtime/engine.h"
+
+namespace lathe::api {
+
+// What an engine shares with its contexts and inspectors, and what therefore outlives it.
+struct EngineCore {
+  std::shared_ptr<RuntimeCore> runtime;
+  std::shared_ptr<Reporter> reporter;
+  std::shared_ptr<const Engine> engine;
+  SettingNotices notices;
+  std::atomic<nv::ICudaEngine*> facade{nullptr};  // null once the application deleted it
+
+  // Shape inputs' values in each profile, by binding and selector, for getProfileTensorValuesV2.
+  std::vector<std::array<std::vector<int64_t>, 3>> profile_values(size_t profile) const;
+  const plan::Plan& plan() const { return engine->plan(); }
+  // Bindings that the application sees; debug tensors that are no outputs come behind them.
+  size_t num_io() const { return plan().bindings.size() - num_hidden; }
+  size_t num_hidden = 0;
+  const plan::Binding& binding(int i) const { return plan().bindings[static_cast<size_t>(i)]; }
+  int find_io(const char* name) const;  // the binding's index; -1 = none
+  const plan::Tensor& tensor(int i) const { return plan().tensors[binding(i).tensor]; }
+};
+
+class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
+ public:
+  // `bytes` are used where they lie while `owner` lives; without an owner they are copied.
+  static Result<nv::ICudaEngine*> load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes,
+                                       std::shared_ptr<const void> owner = {});
+  explicit CudaEngine(std::shared_ptr<EngineCore> core);
+  ~CudaEngine() noexcept override;
+
+  const std::shared_ptr<EngineCore>& core() const { return core_; }
+
+  nv::ICudaEngine* getPImpl() noexcept override { return this; }
+  int32_t getNbLayers() const noexcept override { return static_cast<int32_t>(core_->plan().steps.size()); }
+  nv::IHostMemory* serialize() const noexcept override;
+  nv::IExecutionContext* createExecutionContext(nv::ExecutionContextAllocationStrategy strategy) noexcept override;
+  bool isRefittable() const noexcept override { return false; }
+  const char* getName() const noexcept override { return core_->plan().name.c_str(); }
+  int32_t getNbOptimizationProfiles() const noexcept override {
+    return static_cast<int32_t>(core_->plan().profiles.size());
+  }
+  nv::EngineCapability getEngineCapability() const noexcept override { return nv::EngineCapability::kSTANDARD; }
+  void setErrorRecorder(nv::IErrorRecorder* recorder) noexcept override { core_->reporter->set_recorder(recorder); }
+  nv::IErrorRecorder* getErrorRecorder() const noexcept override { return core_->reporter->recorder(); }
+  nv::TacticSources getTacticSources() const noexcept override;
+  nv::ProfilingVerbosity getProfilingVerbosity() const noexcept override;
+  nv::IEngineInspector* createEngineInspector() const noexcept override;
+  nv::Dims getTensorShape(const char* tensorName) const noexcept override;
+  nv::DataType getTensorDataType(const char* tensorName) const noexcept override;
+  nv::TensorLocation getTensorLocation(const char* tensorName) const noexcept override;
+  bool isShapeInferenceIO(const char* tensorName) const noexcept override;
+  nv::TensorIOMode getTensorIOMode(const char* tensorName) const noexcept override;
+  int32_t getTensorBytesPerComponent(const char* tensorName) const noexcept override;
+  int32_t getTensorComponentsPerElement(const char* tensorName) const noexcept override;
+  nv::TensorFormat getTensorFormat(const char* tensorName) const noexcept override;
+  const char* getTensorFormatDesc(const char* tensorName) const noexcept override;
+  int32_t getTensorVectorizedDim(const char* tensorName) const noexcept override;
+  nv::Dims getProfileShape(const char* tensorName, int32_t profileIndex,
+                           nv::OptProfileSelector select) const noexcept override;
+  int32_t getNbIOTensors() const noexcept override { return static_cast<int32_t>(core_->num_io()); }
+  const char* getIOTensorName(int32_t index) const noexcept override;
+  nv::HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept override {
+    return nv::HardwareCompatibilityLevel::kNONE;
+  }
+  int32_t getNbAuxStreams() const noexcept override { return 0; }
+  int32_t getTensorBytesPerComponentV2(const char* tensorName, int32_t profileIndex) const noexcept override;
+  int32_t getTensorComponentsPerElementV2(const char* tensorName, int32_t profileIndex) const noexcept override;
+  nv::TensorFormat getTensorFormatV2(const char* tensorName, int32_t profileIndex) const noexcept override;
+  const char* getTensorFormatDescV2(const char* tensorName, int32_t profileIndex) const noexcept override;
+  int32_t getTensorVectorizedDimV2(const char* tensorName, int32_t profileIndex) const noexcept override;
+  nv::ISerializationConfig* createSerializationConfig() noexcept override;
+  nv::IHostMemory* serializeWithConfig(nv::ISerializationConfig& config) const noexcept override;
+  nv::IRefitter* createRefitter(nv::ILogger& logger) noexcept override;
+  int64_t getStreamableWeightsSize() const noexcept override { return 0; }
+  bool isDebugTensor(const char* name) const noexcept override;
+  bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept override;
+  int64_t getWeightStreamingBudgetV2() const noexcept override { return 0; }
+  int64_t getWeightStreamingAutomaticBudget() const noexcept override { return 0; }
+  int64_t getWeightStreamingScratchMemorySize() const noexcept override { return 0; }
+  int64_t getDeviceMemorySizeV2() const noexcept override;
+  int64_t getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept override;
+  const int64_t* getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
+                                          nv::OptProfileSelector select) const noexcept override;
+  nv::IExecutionContext* createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept override;
+  nv::IRuntimeConfig* createRuntimeConfig() noexcept override;
+  int64_t getEngineStat(nv::EngineStat stat) const noexcept override;
+  const char* getAliasedInputTensor(const char* tensorName) const noexcept override;
+
+ private:
+  // The binding's index, or -1 with one report.
+  int find(const char* where, const char* name) const noexcept;
+  int find(const char* where, const char* name, int32_t profile) const noexcept;
+  Result<size_t> index_of(const char* name) const;
+  Result<size_t> check_profile(int32_t index) const;
+  nv::IExecutionContext* make_context(const char* where, const RuntimeConfig& config) noexcept;
+
+  std::shared_ptr<EngineCore> core_;
+  std::vector<std::vector<std::array<std::vector<int64_t>, 3>>> profile_values_;  // by profile
+};
+
+}  // namespace lathe::api

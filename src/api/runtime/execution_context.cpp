@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/runtime/execution_context.h"
+
+#include <algorithm>
+
+#include "api/plan_keys.h"
+#include "api/runtime/devices.h"
+#include "api/runtime/engine_inspector.h"
+#include "device/cuda/cuda_device.h"
+
+namespace lathe::api {
+namespace {
+
+constexpr uint64_t kOutputAlignment = 256;
+
+Result<MemoryPolicy> policy_of(nv::ExecutionContextAllocationStrategy strategy) {
+  switch (strategy) {
+    case nv::ExecutionContextAllocationStrategy::kSTATIC:
+      return MemoryPolicy::largest;
+    case nv::ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE:
+      return MemoryPolicy::by_profile;
+    case nv::ExecutionContextAllocationStrategy::kUSER_MANAGED:
+      return MemoryPolicy::user;
+  }
+  return fail(ErrorCode::invalid_argument, "there is no allocation strategy {}", static_cast<int>(strategy));
+}
+
+}  // namespace
+
+Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore> core, const RuntimeConfig& config) {
+  std::unique_ptr<ExecutionContext> made(new ExecutionContext(std::move(core)));
+  made->strategy_ = config.getExecutionContextAllocationStrategy();
+  made->cpu_threads_ = config.cpu_threads;
+  std::shared_ptr<const Engine> engine = made->core_->engine;
+  if (!engine->has_device())
+    return fail(ErrorCode::invalid_state,
+                "the engine was loaded for inspection only: load it without setInspectionOnly()");
+  if (config.cpu_threads > 0 && engine->device().is_host() && config.cpu_threads != engine->device().threads()) {
+    // Threads belong to the engine: this context gets one of its own over the same bytes.
+    EngineOptions options;
+    LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), config.cpu_threads));
+    LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
+  }
+  LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));
+  LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy));
+  made->context_->hooks.waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
+  made->debug_ = std::make_unique<DebugTensors>(*made->core_, *made->context_);
+  made->allocators_.resize(made->core_->num_io());
+  made->engine_stand_in_ = std::make_unique<CudaEngine>(made->core_);
+  return made.release();
+}
+
+Result<size_t> ExecutionContext::find(const char* name, Role role) const {
+  const int index = core_->find_io(name);
+  if (index < 0) return fail(ErrorCode::binding_invalid, "the engine has no tensor '{}'", name ? name : "(null)");
+  if (role != Role::any && core_->binding(index).is_input != (role == Role::input))
+    return fail(ErrorCode::binding_invalid, "tensor '{}' is not an {}", name, role == Role::input ? "input" : "output");
+  return static_cast<size_t>(index);
+}
+
+void ExecutionContext::setName(const char* name) noexcept {
+  guarded(changing(), "IExecutionContext::setName", [&]() -> Result<> {
+    LATHE_ASSIGN(name_, to_string(name, "context name"));
+    return {};
+  });
+}
+
+const nv::ICudaEngine& ExecutionContext::getEngine() const noexcept {
+  const nv::ICudaEngine* engine = core_->facade.load();
+  return engine ? *engine : *engine_stand_in_;
+}
+
+nv::IRuntimeConfig* ExecutionContext::getRuntimeConfig() const noexcept {
+  return guarded(looking(), "IExecutionContext::getRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
+                 [&]() -> Result<nv::IRuntimeConfig*> {
+                   auto config = std::make_unique<RuntimeConfig>(core_->reporter);
+                   config->RuntimeConfig::setExecutionContextAllocationStrategy(strategy_);
+                   config->cpu_threads = cpu_threads_;
+                   return config.release();
+                 });
+}
+
+// Shapes
+
+bool ExecutionContext::setInputShape(const char* tensorName, const nv::Dims& dims) noexcept {
+  return guarded(changing(), "IExecutionContext::setInputShape", [&]() -> Result<> {
+    LATHE_ASSIGN(const size_t i, find(tensorName, Role::input));
+    LATHE_ASSIGN(const Dims sizes, to_dims(dims));
+    return context_->set_input_dims(i, sizes);
+  });
+}
+
+bool ExecutionContext::setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
+  return guarded(changing(), "IExecutionContext::setOptimizationProfileAsync", [&]() -> Result<> {
+    if (profileIndex < 0) return fail(ErrorCode::invalid_argument, "profile {} does not exist", profileIndex);
+    return context_->set_profile(static_cast<size_t>(profileIndex));
+  });
+}
+
+Result<Dims> ExecutionContext::dims_of(size_t binding) const {
+  Dims dims = context_->dims(binding);
+  const bool unknown = std::find(dims.begin(), dims.end(), -1) != dims.end();
+  if (!unknown || core_->plan().bindings[binding].is_input || !context_->missing_shapes().empty()) return dims;
+  LATHE_TRY(context_->memory_bytes());  // computes all shapes
+  return context_->dims(binding);
+}
+
+nv::Dims ExecutionContext::getTensorShape(const char* tensorName) const noexcept {
+  return guarded(looking(), "IExecutionContext::getTensorShape", invalid_dims(), [&]() -> Result<nv::Dims> {
+    LATHE_ASSIGN(const size_t i, find(tensorName));
+    LATHE_ASSIGN(const Dims dims, dims_of(i));
+    return to_nv(dims);
+  });
+}
+
+nv::Dims ExecutionContext::getTensorStrides(const char* tensorName) const noexcept {
+  return guarded(looking(), "IExecutionContext::getTensorStrides", invalid_dims(), [&]() -> Result<nv::Dims> {
+    LATHE_ASSIGN(const size_t i, find(tensorName));
+    LATHE_ASSIGN(const Dims dims, dims_of(i));
+    if (std::find(dims.begin(), dims.end(), -1) != dims.end()) return invalid_dims();
+    return to_nv(row_major_strides(dims));
+  });
+}
+
+bool ExecutionContext::allInputDimensionsSpecified() const noexcept {
+  return guarded(looking(), "IExecutionContext::allInputDimensionsSpecified", false, [&]() -> Result<bool> {
+    const auto& bindings = core_->plan().bindings;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (!bindings[i].is_input) continue;
+      const Dims dims = context_->dims(i);
+      if (std::find(dims.begin(), dims.end(), -1) != dims.end()) return false;
+    }
+    return true;
+  });
+}
+
+int32_t ExecutionContext::inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept {
+  return guarded(changing(), "IExecutionContext::inferShapes", -1, [&]() -> Result<int32_t> {
+    if (nbMaxNames < 0 || (nbMaxNames > 0 && !tensorNames))
+      return fail(ErrorCode::invalid_argument, "room for {} names, or it is null", nbMaxNames);
+    const std::vector<std::string> missing = context_->missing_shapes();
+    for (size_t i = 0; i < missing.size() && i < static_cast<size_t>(nbMaxNames); ++i) {
+      LATHE_ASSIGN(const size_t binding, find(missing[i].c_str()));
+      tensorNames[i] = core_->plan().bindings[binding].name.c_str();
+    }
+    if (missing.empty()) LATHE_TRY(context_->memory_bytes());
+    return static_cast<int32_t>(missing.size());
+  });
+}
+
+// Addresses
+
+Result<> ExecutionContext::set_address(const char* name, void* data, Role role) {
+  LATHE_ASSIGN(const size_t i, find(name, role));
+  return context_->set_address(i, data);
+}
+
+bool ExecutionContext::setTensorAddress(const char* tensorName, void* data) noexcept {
+  return guarded(changing(), "IExecutionContext::setTensorAddress",
+                 [&]() -> Result<> { return set_address(tensorName, data, Role::any); });
+}
+
+bool ExecutionContext::setInputTensorAddress(const char* tensorName, const void* data) noexcept {
+  return guarded(changing(), "IExecutionContext::setInputTensorAddress",
+                 [&]() -> Result<> { return set_address(tensorName, const_cast<void*>(data), Role::input); });
+}
+
+bool ExecutionContext::setOutputTensorAddress(const char* tensorName, void* data) noexcept {
+  return guarded(changing(), "IExecutionContext::setOutputTensorAddress",
+                 [&]() -> Result<> { return set_address(tensorName, data, Role::output); });
+}
+
+const void* ExecutionContext::getTensorAddress(const char* tensorName) const noexcept {
+  return guarded(looking(), "IExecutionContext::getTensorAddress", static_cast<const void*>(nullptr),
+                 [&]() -> Result<const void*> {
+                   LATHE_ASSIGN(const size_t i, find(tensorName));
+                   return context_->address(i);
+                 });
+}
+
+void* ExecutionContext::getOutputTensorAddress(const char* tensorName) const noexcept {
+  return guarded(looking(), "IExecutionContext::getOutputTensorAddress", static_cast<void*>(nullptr),
+                 [&]() -> Result<void*> {
+                   LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+                   return context_->address(i);
+                 });
+}
+
+bool ExecutionContext::setOutputAllocator(const char* tensorName, nv::IOutputAllocator* outputAllocator) noexcept {
+  return guarded(changing(), "IExecutionContext::setOutputAllocator", [&]() -> Result<> {
+    LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+    allocators_[i] = outputAllocator;
+    if (!outputAllocator) return context_->set_output_allocator(i, nullptr);
+    return context_->set_output_allocator(i, [this, i](size_t bytes, const Dims& dims) -> void* {
+      const char* name = core_->plan().bindings[i].name.c_str();
+      void* memory = allocators_[i]->reallocateOutputAsync(name, context_->address(i), std::max<size_t>(bytes, 1),
+                                                           kOutputAlignment, stream_);
+      if (memory) allocators_[i]->notifyShape(name, to_nv(dims));
+      return memory;
+    });
+  });
+}
+
+nv::IOutputAllocator* ExecutionContext::getOutputAllocator(const char* tensorName) noexcept {
+  return guarded(looking(), "IExecutionContext::getOutputAllocator", static_cast<nv::IOutputAllocator*>(nullptr),
+                 [&]() -> Result<nv::IOutputAllocator*> {
+                   LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+                   return allocators_[i];
+                 });
+}
+
+int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcept {
+  return guarded(looking(), "IExecutionContext::getMaxOutputSize", int64_t{-1}, [&]() -> Result<int64_t> {
+    LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
+    LATHE_ASSIGN(Dims dims, dims_of(i));
+    const plan::Tensor& tensor = core_->tensor(static_cast<int>(i));
+    std::vector<Range> ranges;
+    for (const plan::SymbolProfile& symbol : core_->plan().profiles[context_->profile()].symbols)
+      ranges.push_back({symbol.min, symbol.max});
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] >= 0) continue;
+      dims[d] = tensor.dims[d].range(ranges).max;
+      if (dims[d] == Range::kUnbounded) return -1;
+    }
+    const std::optional<int64_t> volume = checked_volume(dims);
+    return volume ? *volume * static_cast<int64_t>(size_of(tensor.dtype)) : -1;
+  });
+}
+
+// Memory
+
+size_t ExecutionContext::updateDeviceMemorySizeForShapes() noexcept {
+  return guarded(changing(), "IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0},
+                 [&]() -> Result<size_t> { return context_->memory_bytes(); });
+}
+
+void ExecutionContext::setDeviceMemory(void* memory) noexcept {
+  guarded(changing(), "IExecutionContext::setDeviceMemory", [&]() -> Result<> {
+    // As much as getDeviceMemorySizeV2() tells.
+    size_t bytes = 0;
+    for (size_t i = 0; memory && i < core_->plan().profiles.size(); ++i) {
+      const MemoryLimit* limit = context_->engine().memory_limit(i);
+      bytes = std::max(bytes, limit ? limit->total() : SIZE_MAX);
+    }
+    return context_->set_memory(memory, bytes);
+  });
+}
+
+void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
+  guarded(changing(), "IExecutionContext::setDeviceMemoryV2", [&]() -> Result<> {
+    if (size < 0) return fail(ErrorCode::invalid_argument, "size {} is negative", size);
+    return context_->set_memory(memory, static_cast<size_t>(size));
+  });
+}
+
+bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator) noexcept {
+  return put(SettingId::IExecutionContext_setTemporaryStorageAllocator, !allocator,
+             [&] { storage_allocator_ = allocator; });
+}
+
+// Running
+
+Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
+  times_.clear();
+  stream_ = stream;
+  LATHE_TRY(wait ? context_->run() : context_->enqueue(stream));
+  LATHE_TRY(debug_->deliver(stream));
+  if (profiler_ && emits_profile_)
+    for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
+  return {};
+}
+
+bool ExecutionContext::enqueueV3(cudaStream_t stream) noexcept {
+  return guarded(changing(), "IExecutionContext::enqueueV3", [&]() -> Result<> { return run(stream, /*wait=*/false); });
+}
+
+bool ExecutionContext::executeV2(void* const* bindings) noexcept {
+  return guarded(changing(), "IExecutionContext::executeV2", [&]() -> Result<> {
+    if (!bindings) return fail(ErrorCode::invalid_argument, "bindings are null");
+    for (size_t i = 0; i < allocators_.size(); ++i) LATHE_TRY(context_->set_address(i, bindings[i]));
+    return run(nullptr, /*wait=*/true);
+  });
+}
+
+void ExecutionContext::setProfiler(nv::IProfiler* profiler) noexcept {
+  guarded(changing(), "IExecutionContext::setProfiler", [&]() -> Result<> {
+    profiler_ = profiler;
+    context_->hooks.profiler = nullptr;
+    if (profiler)
+      context_->hooks.profiler = [this](const plan::Step& step, double milliseconds) {
+        times_.emplace_back(&step, static_cast<float>(milliseconds));
+      };
+    return {};
+  });
+}
+
+bool ExecutionContext::reportToProfiler() const noexcept {
+  return guarded(changing(), "IExecutionContext::reportToProfiler", [&]() -> Result<> {
+    if (!profiler_ || times_.empty())
+      return fail(ErrorCode::invalid_state, "there are no times: call setProfiler(), and then run");
+    for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
+    return {};
+  });
+}
+
+bool ExecutionContext::getDebugState(const char* name) const noexcept {
+  return guarded(looking(), "IExecutionContext::getDebugState", false, [&] { return debug_->is_on(name); });
+}
+
+// Changes what settings.def lets change.
+bool ExecutionContext::put(SettingId id, bool is_default, const std::function<void()>& change) noexcept {
+  return guarded(changing(), setting_of(id).name, [&]() -> Result<> {
+    if (!is_default) LATHE_TRY(consult(id));
+    change();
+    return {};
+  });
+}
+
+void ExecutionContext::setDebugSync(bool sync) noexcept {
+  put(SettingId::IExecutionContext_setDebugSync, !sync, [&] { context_->hooks.waits_after_steps = sync; });
+}
+
+bool ExecutionContext::setInputConsumedEvent(cudaEvent_t event) noexcept {
+  return put(SettingId::IExecutionContext_setInputConsumedEvent, !event, [&] {
+    consumed_ = event;
+    context_->hooks.inputs_read = nullptr;
+    if (event) context_->hooks.inputs_read = [event](Queue& queue) { return cuda::record_event(queue, event); };
+  });
+}
+
+void ExecutionContext::setPersistentCacheLimit(size_t size) noexcept {
+  put(SettingId::IExecutionContext_setPersistentCacheLimit, size == 0, [&] { cache_limit_ = size; });
+}
+
+void ExecutionContext::setAuxStreams(cudaStream_t*, int32_t nbStreams) noexcept {
+  put(SettingId::IExecutionContext_setAuxStreams, nbStreams == 0, [] {});
+}
+
+bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept {
+  return guarded(changing(), "IExecutionContext::setNvtxVerbosity", [&]() -> Result<> {
+    if (static_cast<uint32_t>(verbosity) >= static_cast<uint32_t>(nv::EnumMax<nv::ProfilingVerbosity>()))
+      return fail(ErrorCode::invalid_argument, "there is no verbosity {}", static_cast<int>(verbosity));
+    const nv::ProfilingVerbosity built = verbosity_of(core_->plan());
+    if (verbosity == nv::ProfilingVerbosity::kDETAILED && built != verbosity)
+      return fail(ErrorCode::invalid_argument,
+                  "the engine was built with profiling verbosity {}: build it with kDETAILED", name_of(built));
+    if (verbosity != nv::ProfilingVerbosity::kLAYER_NAMES_ONLY)
+      LATHE_TRY(consult(SettingId::IExecutionContext_setNvtxVerbosity));
+    nvtx_ = verbosity;
+    return {};
+  });
+}
+
+bool ExecutionContext::setDebugListener(nv::IDebugListener* listener) noexcept {
+  return put(SettingId::IExecutionContext_setDebugListener, !listener, [&] { debug_->listener = listener; });
+}
+
+bool ExecutionContext::setTensorDebugState(const char* name, bool flag) noexcept {
+  return guarded(changing(), "IExecutionContext::setTensorDebugState", [&] { return debug_->turn(name, flag); });
+}
+
+bool ExecutionContext::setAllTensorsDebugState(bool flag) noexcept {
+  return put(SettingId::IExecutionContext_setAllTensorsDebugState, !flag, [&] { debug_->turn_all(flag); });
+}
+
+bool ExecutionContext::setUnfusedTensorsDebugState(bool flag) noexcept {
+  return put(SettingId::IExecutionContext_setUnfusedTensorsDebugState, !flag, [] {});
+}
+
+bool ExecutionContext::setCommunicator(void* communicator) noexcept {
+  return put(SettingId::IExecutionContext_setCommunicator, !communicator, [] {});
+}
+
+}  // namespace lathe::api

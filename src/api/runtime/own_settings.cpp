@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lathe's own settings of the process and of runtimes; see lathe.h.
+#include "api/own_settings.h"
+
+#include "api/runtime/devices.h"
+#include "api/runtime/runtime.h"
+#include "api/runtime/runtime_configs.h"
+#include "lathe.h"
+#include "ops/random_seed.h"
+
+namespace lathe {
+
+namespace nv = nvinfer1;
+using api::check_threads;
+
+const char* latheVersion() noexcept { return LATHE_VERSION; }
+
+void releaseIdleDevices() noexcept { api::release_devices(); }
+
+void setRandomSeed(uint64_t seed, bool seeded) noexcept {
+  set_random_seed(seeded ? std::optional(seed) : std::nullopt);
+}
+
+const char* lastError() noexcept { return api::last_error(); }
+
+nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcept {
+  return static_cast<api::Runtime&>(runtime).load_file(path);
+}
+
+void setInspectionOnly(nv::IRuntime& runtime, bool only) noexcept {
+  static_cast<api::Runtime&>(runtime).core().inspection_only = only;
+}
+
+bool setCpuThreads(nv::IRuntime& runtime, int32_t threads) noexcept {
+  if (!check_threads(threads)) return false;
+  static_cast<api::Runtime&>(runtime).core().cpu_threads = threads;
+  return true;
+}
+
+bool setCpuThreads(nv::IRuntimeConfig& config, int32_t threads) noexcept {
+  if (!check_threads(threads)) return false;
+  static_cast<api::RuntimeConfig&>(config).cpu_threads = threads;
+  return true;
+}
+
+}  // namespace lathe

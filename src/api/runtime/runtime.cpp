@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/runtime/runtime.h"
+
+#include "api/convert.h"
+#include "api/runtime/cuda_engine.h"
+#include "base/file.h"
+
+namespace lathe::api {
+namespace {
+
+constexpr int64_t kReadBytes = int64_t{1} << 20;
+
+// Everything up to the end of the stream.
+Result<std::vector<std::byte>> read_all(nv::IStreamReaderV2& reader) {
+  std::vector<std::byte> bytes;
+  for (;;) {
+    const size_t filled = bytes.size();
+    bytes.resize(filled + static_cast<size_t>(kReadBytes));
+    const int64_t count = reader.read(bytes.data() + filled, kReadBytes, nullptr);
+    if (count < 0 || count > kReadBytes)
+      return fail(ErrorCode::file_read, "the stream reader failed after {} bytes (it returned {})", filled, count);
+    bytes.resize(filled + static_cast<size_t>(count));
+    if (count == 0) return bytes;
+  }
+}
+
+}  // namespace
+
+nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
+  return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   if (!blob) return fail(ErrorCode::invalid_argument, "the plan is null");
+                   const auto* begin = static_cast<const std::byte*>(blob);
+                   return CudaEngine::load(core_, {begin, size});
+                 });
+}
+
+nv::ICudaEngine* Runtime::deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept {
+  return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   LATHE_ASSIGN(const std::vector<std::byte> bytes, read_all(streamReader));
+                   return CudaEngine::load(core_, bytes);
+                 });
+}
+
+nv::ICudaEngine* Runtime::load_file(const char* path) noexcept {
+  return guarded(*core_->reporter, "lathe::loadEngineFile", static_cast<nv::ICudaEngine*>(nullptr),
+                 [&]() -> Result<nv::ICudaEngine*> {
+                   if (!path) return fail(ErrorCode::invalid_argument, "the path is null");
+                   LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+                   Result<nv::ICudaEngine*> engine = CudaEngine::load(core_, file->bytes(), file);
+                   if (!engine) return fail(with_context(std::move(engine).error(), fmt::format("'{}'", path)));
+                   return engine;
+                 });
+}
+
+bool Runtime::setMaxThreads(int32_t maxThreads) noexcept {
+  return guarded(*core_->reporter, "IRuntime::setMaxThreads", [&]() -> Result<> {
+    if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
+    if (maxThreads != 1) LATHE_TRY(consult(SettingId::IRuntime_setMaxThreads));
+    max_threads_ = maxThreads;
+    return {};
+  });
+}
+
+void Runtime::setTemporaryDirectory(const char* path) noexcept {
+  guarded(*core_->reporter, "IRuntime::setTemporaryDirectory", [&]() -> Result<> {
+    if (!path) {
+      temporary_directory_.clear();
+      return {};
+    }
+    LATHE_ASSIGN(std::string directory, to_string(path, "directory"));
+    LATHE_TRY(consult(SettingId::IRuntime_setTemporaryDirectory));
+    temporary_directory_ = std::move(directory);
+    return {};
+  });
+}
+
+void Runtime::setDLACore(int32_t dlaCore) noexcept {
+  guarded(*core_->reporter, "IRuntime::setDLACore",
+          [&] { return dlaCore == 0 ? Result<>() : consult(SettingId::IRuntime_setDLACore); });
+}
+
+void Runtime::setGpuAllocator(nv::IGpuAllocator* allocator) noexcept {
+  guarded(*core_->reporter, "IRuntime::setGpuAllocator", [&]() -> Result<> {
+    if (allocator) LATHE_TRY(consult(SettingId::IRuntime_setGpuAllocator));
+    core_->allocator = allocator;
+    return {};
+  });
+}
+
+void Runtime::setTempfileControlFlags(nv::TempfileControlFlags flags) noexcept {
+  guarded(*core_->reporter, "IRuntime::setTempfileControlFlags", [&]() -> Result<> {
+    LATHE_TRY(core_->notices.consult_flags<nv::TempfileControlFlag>(flags, kTempfileFlags, core_->reporter->log()));
+    tempfile_flags_ = flags;
+    return {};
+  });
+}
+
+void Runtime::setPluginRegistryParent(nv::IPluginRegistry* parent) noexcept {
+  guarded(*core_->reporter, "IRuntime::setPluginRegistryParent",
+          [&] { return parent ? consult(SettingId::IRuntime_setPluginRegistryParent) : Result<>(); });
+}
+
+void Runtime::setEngineHostCodeAllowed(bool allowed) noexcept {
+  guarded(*core_->reporter, "IRuntime::setEngineHostCodeAllowed", [&]() -> Result<> {
+    if (allowed) LATHE_TRY(consult(SettingId::IRuntime_setEngineHostCodeAllowed));
+    host_code_allowed_ = allowed;
+    return {};
+  });
+}
+
+nv::IRuntime* Runtime::loadRuntime(const char*) noexcept {
+  return guarded(*core_->reporter, "IRuntime::loadRuntime", static_cast<nv::IRuntime*>(nullptr),
+                 [&]() -> Result<nv::IRuntime*> {
+                   return fail(ErrorCode::invalid_state, "loading a runtime of another version is not supported");
+                 });
+}
+
+}  // namespace lathe::api
