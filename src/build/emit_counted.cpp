@@ -73,10 +73,9 @@ Result<bool> Emitter::emit_counted(const Region& region, std::vector<std::string
     step.kernel = part.kernel.empty() ? std::string(tactic.name()) : part.kernel;
     step.params = part.params;
     step.tactic = std::string(tactic.name());
-    for (const StepInput& input : part.inputs) {
-      const ir::Value* value = region.input(input.index);
-      step.inputs.push_back(value ? as_read(value, problem.inputs[input.index], false) : plan::kNoTensor);
-    }
+    for (const StepInput& input : part.inputs)
+      step.inputs.push_back(region.input(input.index) ? as_read(region, input.index, problem.inputs[input.index], false)
+                                                      : plan::kNoTensor);
     LATHE_TRY(describe_code(part, step));
     return step;
   };

@@ -62,12 +62,14 @@ void Emitter::add_step(plan::Step step, std::string kind, const Choice& choice) 
   plan_.steps.push_back(std::move(step));
 }
 
-// Input `value` the way a kernel reads it: its placed tensor, in another order perhaps, or the channels-last copy that
-// problem_of() asked for.
-TensorId Emitter::as_read(const Value* value, const Operand& operand, bool transposed) {
-  if (!operand.parts.empty()) return tensor_along(value, operand);
+// An input of the root the way its kernel reads it: its placed tensor, in another order perhaps, or the channels-last
+// copy that problem_of() asked for.
+TensorId Emitter::as_read(const Region& region, size_t input, const Operand& operand, bool transposed) {
+  const Value* value = region.input(input);
+  const bool is_moved = region.reading_of(input) != nullptr;
   const auto copy = channels_last_.find(value);
-  const TensorId id = copy != channels_last_.end() && operand.strides[1] == Expr(1) ? copy->second : tensor_of(value);
+  const bool is_copied = !is_moved && copy != channels_last_.end() && operand.strides[1] == Expr(1);
+  const TensorId id = is_copied ? copy->second : is_moved ? tensor_along(value, operand) : tensor_of(value);
   if (!transposed) return id;
   plan::Tensor tensor = plan_.tensors[id];
   tensor.strides = strides_of(tensor);
@@ -174,8 +176,9 @@ Result<Choice> Emitter::emit_choice(const Region& region) {
     if (input.kind == StepInput::packed) {
       step.inputs.push_back(constant_of(emission.packed[input.index]));
     } else if (input.kind == StepInput::input) {
-      const Value* value = region.input(input.index);
-      step.inputs.push_back(value ? as_read(value, problem.inputs[input.index], input.transposed) : plan::kNoTensor);
+      step.inputs.push_back(region.input(input.index)
+                                ? as_read(region, input.index, problem.inputs[input.index], input.transposed)
+                                : plan::kNoTensor);
     } else {
       const bool is_before = input.kind == StepInput::prologue;
       const Value* value = is_before ? before[input.index] : region.operands[input.index];

@@ -59,7 +59,7 @@ class Emitter {
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> emit_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
   void add_step(plan::Step step, std::string kind, const Choice& choice = {});
-  plan::TensorId as_read(const ir::Value* value, const Operand& operand, bool transposed);
+  plan::TensorId as_read(const Region& region, size_t input, const Operand& operand, bool transposed);
   plan::TensorId tensor_along(const ir::Value* value, const Operand& operand);
   bool wants_channels_last(const Region& region) const;
   Shape pixel_dims(const ir::Value* x) const;

@@ -11,6 +11,7 @@ namespace {
 class GemmTactic final : public Tactic {
  public:
   std::string_view name() const override { return "gemm"; }
+  bool reads_parts(size_t input) const override { return input < 2; }
 
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (!problem.is(OpKind::matmul)) return "not a matrix product";
@@ -18,6 +19,9 @@ class GemmTactic final : public Tactic {
     const Operand& a = problem.inputs[0];
     const Operand& b = problem.inputs[1];
     const Operand& out = problem.outputs[0];
+    for (const Operand* operand : {&a, &b})
+      if (std::any_of(operand->parts.begin(), operand->parts.end(), [](size_t count) { return count != 1; }))
+        return "joined dimensions of an operand";
     if (a.rank() < 2 || b.rank() < 2) return "a vector operand";
     if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1)) return "the output's rows are not contiguous";
     const Expr k = a.dims[a.dims.size() - (problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1)];
