@@ -10,7 +10,7 @@
 
 namespace lathe::plugin {
 
-// Counts as one user of the recorder. Thread-safe.
+// Holds one reference to the recorder, null or not. Thread-safe.
 class RecorderSlot {
  public:
   struct Release {
@@ -28,7 +28,8 @@ class RecorderSlot {
     const Held old(exchange(recorder));
   }
   nvinfer1::IErrorRecorder* get() const noexcept { return recorder_; }
-  // The same for a call on it: it stays alive for as long, whoever takes it out of the slot meanwhile.
+  // The recorder with a reference of its own, for calling it: it lives on while it is held, even if another thread
+  // replaces it in the slot.
   Held hold() const noexcept {
     const std::lock_guard lock(mutex_);
     nvinfer1::IErrorRecorder* recorder = recorder_;
@@ -42,7 +43,9 @@ class RecorderSlot {
     return recorder_.exchange(recorder);
   }
 
-  mutable std::mutex mutex_;  // so that nobody's last use ends between a look at the recorder and its hold
+  // Held while the pointer is read and its count raised in hold(): without it, set() could drop the last reference
+  // between the two.
+  mutable std::mutex mutex_;
   std::atomic<nvinfer1::IErrorRecorder*> recorder_{nullptr};
 };
 

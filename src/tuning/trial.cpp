@@ -172,7 +172,8 @@ Result<Tensor> surrounded(const Tensor& content, const Operand::Padding& padding
   return result;
 }
 
-constexpr float kRounding = 1e-6f;  // of f32 arithmetic in another order, as a part of the largest operand
+// How far f32 arithmetic in another order may be off, as a part of the largest operand.
+constexpr float kRounding = 1e-6f;
 
 float largest_of(const Tensor& values) {
   float largest = 0;
@@ -234,7 +235,7 @@ Result<> TrialData::append(std::span<const Slot> slots, std::vector<Tensor>& to)
 Result<Expected> TrialData::expected(double tolerance) const {
   std::vector<Tensor> registers;
   bool any_rounds = rounds(problem_.program);
-  float off_by_ties = 0;  // of the root's result, where what it reads was rounded to the other side
+  float off_by_ties = 0;  // how far the root's result is off where elements it reads were rounded to the other side
   if (problem_.attributes) {
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -256,7 +257,8 @@ Result<Expected> TrialData::expected(double tolerance) const {
       LATHE_ASSIGN(input, apply(prologue.program, before, problem_.inputs[prologue.input].opt_dims));
       if (!rounds(prologue.program)) continue;
       any_rounds = true;
-      // An element that one rounding moves goes into a result times what it is multiplied by; two may meet there.
+      // An element at a tie moves a result by a step times what it is multiplied by. Two such elements may go into one
+      // result; more at once are too rare to allow for.
       float factor = inputs.size() == 1 ? 1 : 0;
       for (const Tensor& other : inputs)
         if (&other != &input && other.defined() && is_floating(other.dtype()))

@@ -113,5 +113,30 @@ TEST(Counted, RefuseWhatTheyCannotRun) {
   EXPECT_FALSE(checks("compress", {1, 1}, {x, make(DType::i64, {10})}, {50, 9}, DType::f16));
 }
 
+// What kernels walk by a pointer alone must be dense, whatever strides a plan gives it.
+TEST(Counted, RefuseGaps) {
+  std::mt19937 random(105);
+  const Tensor x = random_tensor(DType::f32, {5, 10}, random), condition = random_tensor(DType::boolean, {9}, random);
+  const auto checks = [&](const char* name, const std::vector<int64_t>& params, const std::vector<TensorArg>& inputs,
+                          const TensorArg& output) {
+    return static_cast<bool>(make_kernel(name, params)->check(inputs, std::vector{output}));
+  };
+  const auto spread = [](TensorArg arg, int64_t stride) {
+    arg.strides[arg.rank - 1] = stride;
+    return arg;
+  };
+  const TensorArg found = view_of(random_tensor(DType::i64, {51}, random));
+  const TensorArg list = view_of(random_tensor(DType::i64, {10}, random));
+  const TensorArg positions = view_of(random_tensor(DType::i64, {2, 7}, random));
+  const TensorArg selected = view_of(random_tensor(DType::f32, {9}, random));
+  for (const int64_t stride : {0, 1, 2}) {
+    const bool is_dense = stride == 1;
+    EXPECT_EQ(checks("nonzero", {0}, {view_of(x)}, spread(found, stride)), is_dense);
+    EXPECT_EQ(checks("nonzero", {1}, {view_of(x), spread(found, stride)}, positions), is_dense);
+    EXPECT_EQ(checks("compress", {0, 1}, {view_of(x), view_of(condition)}, spread(list, stride)), is_dense);
+    EXPECT_EQ(checks("compress", {1, -1}, {spread(view_of(x), stride), list}, selected), is_dense);
+  }
+}
+
 }  // namespace
 }  // namespace lathe::cpu

@@ -77,6 +77,13 @@ TEST(NonMaxSuppression, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(kernel->check(std::vector{boxes, others, none, none, none}, std::vector{found}));
   EXPECT_FALSE(kernel->check(std::vector{boxes, scores, none, none, none}, std::vector{odd}));
   EXPECT_FALSE(kernel->check(std::vector{boxes, scores}, std::vector{found}));
+  TensorArg gaps = found;  // the list is walked by a pointer alone
+  gaps.strides[0] = 0;
+  EXPECT_FALSE(kernel->check(std::vector{boxes, scores, none, none, none}, std::vector{gaps}));
+  const TensorArg result = view_of(*Tensor::allocate(DType::i64, {3, 3}));
+  const auto writer = make_kernel("non_max_suppression", {1, 0});
+  EXPECT_TRUE(writer->check(std::vector{scores, found}, std::vector{result}));
+  EXPECT_FALSE(writer->check(std::vector{scores, gaps}, std::vector{result}));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Result<> OrderEvent::wait() {
   return context_->check(context_->driver().cuEventSynchronize(event_), "running work on the device");
 }
 
-// A capture takes up no events of work outside it: the host waits instead.
+// A captured stream cannot wait for an event that was recorded outside the capture: the host waits instead.
 Result<> OrderEvent::hold(Queue& queue) {
   if (queue.is_captured()) return wait();
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops whose results' sizes kernels of the CPU find.
+// The CPU's tactics for ops whose result's size only its data tells.
 #pragma once
 
 #include "tuning/counted_tactic.h"

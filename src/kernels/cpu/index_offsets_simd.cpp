@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets that indices name.
 #include "kernels/cpu/index_offsets.h"
 
 namespace lathe::cpu::LATHE_ISA {
@@ -9,7 +8,7 @@ template <class T>
 bool add(const T* from, int64_t step, const IndexRow& row, int64_t* offsets) {
   const int64_t extent = row.extent;
   const auto stride = static_cast<uint64_t>(row.stride);
-  int64_t outside = 0;  // negative once an index is
+  int64_t outside = 0;  // its sign bit is set once an index lies outside: no branch, so that the loop vectorizes
   for (int64_t i = 0; i < row.count; ++i) {
     auto index = static_cast<int64_t>(from[i * step]);
     index += index < 0 ? extent : 0;

@@ -143,7 +143,7 @@ IndexRow IndexWalk::row_of(const Block& block, int component) const {
           c.stride};
 }
 
-// The block's offsets in the table.
+// Writes the offset in the table of each tuple of the block.
 std::optional<IndexWalk::Outside> IndexWalk::name(const Block& block, int64_t* table) const {
   static const auto add = LATHE_ISA_SELECT(add_offsets);
   const int64_t along = tuples_.strides[kTable][tuples_.rank - 1];
@@ -155,7 +155,7 @@ std::optional<IndexWalk::Outside> IndexWalk::name(const Block& block, int64_t* t
   return std::nullopt;
 }
 
-// The first one of a row that has some.
+// The first index of the row that lies outside; there must be one.
 IndexWalk::Outside IndexWalk::outside_of(const IndexRow& row, int component) const {
   TensorArg indices;
   indices.dtype = row.type;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a table that indices name: the walk that the kernels gather and scatter share.
+// The walk over indices that the kernels gather and scatter share. The `table` is the tensor that indices point into:
+// gather reads it, scatter writes it. `elements` is the other one, gather's output or scatter's updates.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +12,16 @@
 
 namespace lathe::cpu {
 
-// Each tuple of indices names a sub-tensor of the table, the run, that belongs to one of `elements`: what is gathered
-// or scattered.
+// Each tuple of indices picks one sub-tensor of the table, the run, and pairs it with a run of `elements` of the same
+// shape. Example: table [10, 3], indices [5], axis 0: five tuples of one index, and runs of 3 elements.
 class IndexWalk {
  public:
   // output[outer..., i..., inner...] = table[outer..., indices[i...], inner...]
   static IndexWalk along_axis(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int axis);
   // elements[i...] = table[i... with the axis's index replaced by indices[i...]]
   static IndexWalk of_elements(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int axis);
-  // elements[b..., i..., run...] = table[b..., indices[b..., i..., :]..., run...] of so many batch dimensions; tuples
-  // are met in row-major order.
+  // elements[b..., i..., run...] = table[b..., indices[b..., i..., :]..., run...], with `batch` dimensions b. Tuples
+  // are met in row-major order, in which ScatterND applies its updates.
   static IndexWalk of_tuples(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int batch);
 
   // An index that lies outside its axis.
@@ -32,8 +33,8 @@ class IndexWalk {
   int64_t tuples() const { return volume(tuples_); }
   int64_t run_volume() const { return volume(run_); }
 
-  // The loop that parts of the work may divide, for no two of its turns name the same element: of the tuples (which
-  // of_elements() makes), or of the run; -1 where there is none.
+  // The longest loop that threads may divide when they write the table: no two of its iterations touch the same element
+  // of it. The one over tuples is for walks that of_elements() made; -1 where there is none.
   int loop_of_tuples() const { return longest(tuples_, kTable); }
   int loop_of_run() const { return longest(run_, kRunTable); }
   int64_t tuples_along(int loop) const { return tuples_.dims[loop]; }
@@ -41,8 +42,9 @@ class IndexWalk {
   IndexWalk part_of_tuples(int loop, int64_t begin, int64_t end) const;
   IndexWalk part_of_run(int loop, int64_t begin, int64_t end) const;
 
-  // Calls body(offset in elements, its step, offsets in the table, count) for the tuples [begin, end), until an index
-  // lies outside.
+  // Calls body(offset in elements, its step from tuple to tuple, offset in the table of each tuple, count) for blocks
+  // of the tuples [begin, end). Stops at the block in which an index lies outside its axis, before its body, and
+  // returns that index.
   template <class F>
   std::optional<Outside> for_each_block(int64_t begin, int64_t end, F&& body) const {
     int64_t table[kBlock];
@@ -55,8 +57,8 @@ class IndexWalk {
     return std::nullopt;
   }
 
-  // The same of tuples of one index: body(indices, offset in elements, its step, offset in the table, its step) says
-  // whether all of a row lie inside.
+  // The same where each tuple is one index and each run one element, for a body that reads the indices itself:
+  // body(indices, offset in elements, its step, offset in the table, its step) returns false when one lies outside.
   bool has_single_indices() const { return depth_ == 1 && run_volume() == 1; }
   template <class F>
   std::optional<Outside> for_each_index_row(int64_t begin, int64_t end, F&& body) const {
@@ -88,11 +90,13 @@ class IndexWalk {
 
  private:
   static constexpr int64_t kBlock = 256, kRow = 4096;
-  static constexpr int kElements = 1, kIndices = 2, kTable = 3;  // operands of the tuples' loops; 0 is their order
-  static constexpr int kRunTable = 1;                            // of the run's; 0 is the elements
+  // Operands of the tuples' loop nest; operand 0 is there for its strides alone, which decide the order of the loops.
+  static constexpr int kElements = 1, kIndices = 2, kTable = 3;
+  static constexpr int kRunTable = 1;  // an operand of the run's loop nest; operand 0 is the elements
   struct Component {
-    int64_t offset, extent, stride;  // where its index stands in a tuple; the axis
-    int axis;                        // -1: not said
+    int64_t offset;          // of its index from the start of the tuple
+    int64_t extent, stride;  // of the table's axis
+    int axis;                // the table's axis for messages; -1 = messages do not say it
   };
   struct Block {
     int64_t elements, step, indices, table, count;
@@ -112,7 +116,7 @@ class IndexWalk {
   Component components_[kMaxRank] = {};
 };
 
-// Runs lie anywhere: those some tuples ahead are asked for early.
+// Runs lie anywhere in the table, so that the hardware does not foresee them: each is prefetched kAhead tuples early.
 inline constexpr int64_t kAhead = 4;
 inline void prefetch_run(const void* run, size_t bytes) {
   constexpr size_t kLine = 64, kMost = 4096;
@@ -123,7 +127,7 @@ inline void prefetch_run(const void* run, size_t bytes) {
 // The error that the op's plain evaluation gives.
 tl::unexpected<Error> fail_outside(std::string_view op, const IndexWalk::Outside& outside);
 
-// One integer of a tensor, at an offset.
+// One element of a tensor of integers, at an offset in elements; u64 is read as i64.
 int64_t integer_at(const TensorArg& tensor, int64_t offset);
 
 }  // namespace lathe::cpu

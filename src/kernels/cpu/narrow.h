@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats of any type as f64, and back by one rounding. For *_simd.cpp files, as simd.h is.
+// Floats of any type to f64, and back with a single rounding. Only *_simd.cpp files include it (see isa.h).
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,9 @@ namespace {
 
 template <class T>
 double widen(T value) {
-  if constexpr (std::is_same_v<T, BFloat16>)  // its inline conversion would be compiled for this level alone
+  // Not by BFloat16's conversion: it is inline, so that the linker could keep the copy compiled here, for this ISA
+  // level, for code that runs at every level.
+  if constexpr (std::is_same_v<T, BFloat16>)
     return static_cast<double>(__builtin_bit_cast(float, static_cast<uint32_t>(value.bits) << 16));
   else if constexpr (std::is_class_v<T>)
     return static_cast<double>(static_cast<float>(value));
@@ -19,7 +21,8 @@ double widen(T value) {
     return static_cast<double>(value);
 }
 
-// To 16 bits by way of f32, of which the last bit keeps what it loses ("round to odd").
+// 16-bit floats are made from f32, and rounding twice could differ from rounding once: the step to f32 rounds to odd.
+// It truncates, and sets the last bit when it lost anything, so that the second rounding sees no false tie.
 template <class T>
 T narrow(double value) {
   const float nearest = static_cast<float>(value);

@@ -11,7 +11,7 @@ constexpr Key kGreatest = static_cast<Key>((uint64_t{1} << (sizeof(Key) * 8 - 1)
 template <class Key>
 constexpr Key kLeast = -kGreatest<Key> - 1;
 
-// Of floats by their bits: sign and magnitude become two's complement.
+// The bits of a float are sign and magnitude; with the magnitude of negative ones inverted they compare as integers.
 template <class Bits, class Key>
 void keys_of_floats(const Bits* source, int64_t stride, int64_t count, Key infinity, KeyOrder order, Key* keys) {
   constexpr Key kMagnitude = kGreatest<Bits>;

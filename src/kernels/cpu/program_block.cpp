@@ -121,7 +121,7 @@ class Rewriter {
 
   // clip(round(a / x), z, w) * y -> levels: how values are quantised and dequantised again
   void absorb_levels(Node& node) {
-    const auto [y, addend, none, nil] = node.immediates;
+    const float y = node.immediates[0], addend = node.immediates[1];
     const uint16_t clip = node.operands[0];
     if (addend != 0 || !only_user(clip, StepOp::clip)) return;
     const uint16_t round = nodes_[clip].operands[0];
@@ -129,7 +129,7 @@ class Rewriter {
     const uint16_t quotient = nodes_[round].operands[0];
     const std::optional<float> x = divisor_of(quotient);
     if (!x) return;
-    const auto [z, w, zero, nought] = nodes_[clip].immediates;
+    const float z = nodes_[clip].immediates[0], w = nodes_[clip].immediates[1];
     const uint16_t a = nodes_[quotient].operands[0];
     node = {StepOp::levels, 1, {a}, {*x, y, z, w}, node.uses};
     for (const uint16_t gone : {clip, round, quotient}) nodes_[gone].uses = nodes_[gone].arity = 0;
@@ -143,7 +143,7 @@ class Rewriter {
       return divisor ? std::optional(divisor->immediates[0]) : std::nullopt;
     }
     int exponent = 0;
-    const auto [factor, addend, none, nil] = nodes_[reg].immediates;
+    const float factor = nodes_[reg].immediates[0], addend = nodes_[reg].immediates[1];
     if (!only_reader(reg, StepOp::affine) || addend != 0 || std::abs(std::frexp(factor, &exponent)) != 0.5f ||
         std::abs(exponent) >= 120)
       return std::nullopt;

@@ -3,7 +3,7 @@
 // first counts, or the last.
 //   program  none
 //   params   {axis, largest, last}
-//   inputs   0: x of any type of numbers, any strides
+//   inputs   0: x of any type of numbers, any strides, at most 2^31 - 1 elements along the axis
 //   outputs  0: positions, i64, of x's dimensions without the axis, or with 1 in its place; any strides
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
@@ -31,7 +31,8 @@ struct Row {
   const void* at(int64_t i) const { return first + i * stride * static_cast<int64_t>(size_of(type)); }
 };
 
-// The block that has the best key, then the key's place in it.
+// Finds the block that holds the best key first, and then the key in it: most blocks are only searched for their
+// greatest key, which needs no positions.
 template <class Key>
 int64_t find(const Row& row, const Choice& choice) {
   static const auto order_keys = LATHE_ISA_SELECT(order_keys);

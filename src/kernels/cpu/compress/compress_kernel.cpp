@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `compress`: what a condition selects along an axis, in two steps, for its result's size is only known between
-// them.
+// Kernel `compress`: what a condition selects along an axis. It has two steps, as the size of its result is only known
+// between them.
 //   program  none
-//   params   {step, axis}; axis -1: of the dense x as if it were a list
+//   params   {step, axis}; axis -1: x must be dense, and counts as a list
 // Step 0 lists what is selected; a position beyond the axis is an error of the run.
-//   inputs   0: x, of which the dimensions count; 1: condition, bool [m]
-//   outputs  0: found, i64 [m + 1]: the positions that are selected; the last element is how many they are
+//   inputs   0: x, of which only the dimensions are read; 1: condition, bool [m]
+//   outputs  0: found, i64 [m + 1], dense: the positions that are selected; the last element is how many there are
 // Step 1 copies.
 //   inputs   0: x of any type; 1: found
 //   outputs  0: of x's type and, but along the axis, dimensions; any strides
@@ -16,7 +16,7 @@
 namespace lathe::cpu {
 namespace {
 
-// x as a list when it is compressed as one.
+// x, as a list where the axis is -1.
 TensorArg flat_or_not(TensorArg x, int axis) {
   if (axis >= 0) return x;
   x.dims[0] = x.volume();
@@ -32,7 +32,7 @@ class ListKernel final : public Kernel {
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
     if (inputs.size() != 2 || outputs.size() != 1 || axis_ >= inputs[0].rank || inputs[1].dtype != DType::boolean ||
         inputs[1].rank != 1 || outputs[0].dtype != DType::i64 || outputs[0].rank != 1 ||
-        outputs[0].dims[0] != inputs[1].dims[0] + 1)
+        outputs[0].dims[0] != inputs[1].dims[0] + 1 || !is_dense(outputs[0]))
       return fail(ErrorCode::invalid_argument, "compress: these are not a tensor, a condition and a list");
     return {};
   }
@@ -66,7 +66,7 @@ class WriteKernel final : public Kernel {
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
     if (inputs.size() != 2 || outputs.size() != 1 || axis_ >= inputs[0].rank || inputs[0].dtype != outputs[0].dtype ||
-        inputs[1].dtype != DType::i64 || inputs[1].rank != 1)
+        inputs[1].dtype != DType::i64 || inputs[1].rank != 1 || (axis_ < 0 && !is_dense(inputs[0])))
       return fail(ErrorCode::invalid_argument, "compress: these are not a tensor, a list and what it selects");
     const TensorArg x = flat_or_not(inputs[0], axis_);
     const int axis = axis_ < 0 ? 0 : axis_;

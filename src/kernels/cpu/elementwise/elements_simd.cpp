@@ -24,7 +24,8 @@ T widen(T value) {
   return value;
 }
 
-// As many contiguous halves as make whole vectors, where the level converts them (F16C); how many these are.
+// Converts as many contiguous elements as fill whole vectors, where the level has instructions for it (F16C), and
+// returns how many: 0 at other levels.
 int64_t widen_halves(const Half* source, int64_t count, float* lanes) {
   int64_t i = 0;
 #if defined(LATHE_ISA_LEVEL_avx512)

@@ -85,8 +85,7 @@ bool takes_floats(Function function) {
 
 // The lane of the inputs; nothing when the function does not take their types.
 std::optional<Lane> lane_of(Function function, std::span<const TensorArg> inputs, DType to) {
-  const auto is_wide = [](DType type) { return is_floating(type) && type == DType::f64; };
-  if (function == Function::quantize) return is_wide(inputs[0].dtype) ? Lane::f64 : Lane::f32;
+  if (function == Function::quantize) return inputs[0].dtype == DType::f64 ? Lane::f64 : Lane::f32;
   if (function == Function::dequantize) {  // products are rounded once
     const bool exact = size_of(inputs[0].dtype) <= 2 && inputs[1].dtype == DType::f32 && to == DType::f32;
     return exact ? Lane::f32 : Lane::f64;
@@ -94,7 +93,7 @@ std::optional<Lane> lane_of(Function function, std::span<const TensorArg> inputs
   bool floating = false, wide = false;
   for (const TensorArg& input : inputs) {
     floating |= is_floating(input.dtype);
-    wide |= is_wide(input.dtype);
+    wide |= input.dtype == DType::f64;
   }
   if (!floating) {
     if (!takes_integers(function)) return std::nullopt;

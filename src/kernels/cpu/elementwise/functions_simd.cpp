@@ -258,11 +258,12 @@ void compute_doubles(Function function, const void* a, const void* b, int64_t n,
   }
 }
 
-// A quotient as the 16-bit float that x is.
+// The quotient rounded to f16 or bf16. Not back by BFloat16's conversion: it is inline, so that the linker could keep
+// the copy compiled here, for this ISA level, for code that runs at every level.
 float rounded(DType type, float quotient) {
   if (type == DType::f16) return static_cast<float>(Half(quotient));
-  const uint32_t bits = static_cast<uint32_t>(BFloat16(quotient).bits) << 16;  // an inline conversion would be this
-  float result;                                                                // level's for all
+  const uint32_t bits = static_cast<uint32_t>(BFloat16(quotient).bits) << 16;
+  float result;
   std::memcpy(&result, &bits, sizeof(result));
   return result;
 }

@@ -15,6 +15,7 @@
 #include <cmath>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/without_axis.h"
 
 namespace lathe::cpu {
 namespace {
@@ -89,7 +90,8 @@ class FindKernel final : public Kernel {
                   "non_max_suppression: {} x {} boxes of {} numbers and scores of {} images, {} classes and {} boxes",
                   boxes.dims[0], boxes.dims[1], boxes.dims[2], scores.dims[0], scores.dims[1], scores.dims[2]);
     const int64_t slots = scores.dims[0] * scores.dims[1], entries = outputs[0].dims[0] - slots - 1;
-    if (outputs[0].rank != 1 || entries < 0 || (slots == 0 ? entries != 0 : entries % slots != 0))
+    if (outputs[0].rank != 1 || !is_dense(outputs[0]) || entries < 0 ||
+        (slots == 0 ? entries != 0 : entries % slots != 0))
       return fail(ErrorCode::shape_mismatch, "non_max_suppression: {} places for what {} classes keep",
                   outputs[0].dims[0], slots);
     return {};
@@ -173,8 +175,8 @@ class WriteKernel final : public Kernel {
  public:
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
     if (inputs.size() != 2 || outputs.size() != 1 || inputs[0].rank != 3 || inputs[1].rank != 1 ||
-        inputs[1].dtype != DType::i64 || outputs[0].dtype != DType::i64 || outputs[0].rank != 2 ||
-        outputs[0].dims[1] != 3)
+        inputs[1].dtype != DType::i64 || !is_dense(inputs[1]) || outputs[0].dtype != DType::i64 ||
+        outputs[0].rank != 2 || outputs[0].dims[1] != 3)
       return fail(ErrorCode::invalid_argument, "non_max_suppression: these are not scores, a list and its boxes");
     const int64_t slots = inputs[0].dims[0] * inputs[0].dims[1], entries = inputs[1].dims[0] - slots - 1;
     if (entries < 0 || outputs[0].dims[0] > entries || (slots > 0 && entries % slots != 0))

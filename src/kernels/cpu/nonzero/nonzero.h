@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `nonzero`: where elements are not 0, in two steps, for its result's size is only known between them. Elements
-// are met in row-major order, in chunks of kChunk.
+// Kernel `nonzero`: the positions of elements that are not 0. It has two steps, as the size of its result is only known
+// between them. Elements are met in row-major order, in chunks of kChunk.
 //   program  none
 //   params   {step}
 // Step 0 counts.
 //   inputs   0: x of any type, any strides
-//   outputs  0: found, i64 [elements of x + 1], for no count is greater than the list that holds it: first how many
-//            there are before each chunk; the last element is how many there are in all
+//   outputs  0: found, i64 [elements of x + 1], dense: first, for each chunk, how many there are before it; the last
+//            element is how many there are in all. So the list is longer than the kernel needs: a size that a plan
+//            reads from a list may not exceed the length of the list.
 // Step 1 writes.
 //   inputs   0: x; 1: found
 //   outputs  0: positions, i64 [dimensions of x, how many there are], any strides

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/without_axis.h"
 
 namespace lathe::cpu {
 namespace {
@@ -15,9 +16,9 @@ constexpr int64_t kMinTaskChunks = 8;
 
 int64_t chunks_of(const TensorArg& x) { return (x.volume() + kChunk - 1) / kChunk; }
 
-// A row's part that lies side by side: its offset, where it is, and how long it is.
+// Consecutive elements of one row, the last dimension.
 struct Piece {
-  int64_t offset, count;
+  int64_t offset, count;    // of its first element in memory; how many
   const int64_t* position;  // of its first element, in each dimension
 };
 
@@ -45,7 +46,8 @@ void for_each_piece(const TensorArg& x, int64_t begin, int64_t end, F&& body) {
   }
 }
 
-// Calls f with the type of x's bits and those that 0 has not: -0 is 0, too.
+// Calls f(elements as unsigned integers, mask): an element is not 0 when a bit of it under the mask is set. For floats
+// the mask leaves out the sign, as -0 is 0, too.
 template <class F>
 void with_bits(const TensorArg& x, F&& f) {
   const auto call = [&](auto bits) {
@@ -77,7 +79,7 @@ class CountKernel final : public Kernel {
  public:
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
     if (inputs.size() != 1 || outputs.size() != 1 || outputs[0].dtype != DType::i64 || outputs[0].rank != 1 ||
-        outputs[0].dims[0] != inputs[0].volume() + 1)
+        outputs[0].dims[0] != inputs[0].volume() + 1 || !is_dense(outputs[0]))
       return fail(ErrorCode::invalid_argument, "nonzero: these are not a tensor and the counts of its chunks");
     return {};
   }
@@ -110,8 +112,8 @@ class WriteKernel final : public Kernel {
  public:
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
     if (inputs.size() != 2 || outputs.size() != 1 || inputs[1].dtype != DType::i64 || inputs[1].rank != 1 ||
-        inputs[1].dims[0] != inputs[0].volume() + 1 || outputs[0].dtype != DType::i64 || outputs[0].rank != 2 ||
-        outputs[0].dims[0] != inputs[0].rank)
+        inputs[1].dims[0] != inputs[0].volume() + 1 || !is_dense(inputs[1]) || outputs[0].dtype != DType::i64 ||
+        outputs[0].rank != 2 || outputs[0].dims[0] != inputs[0].rank)
       return fail(ErrorCode::invalid_argument,
                   "nonzero: these are not a tensor, the counts of its chunks and positions");
     return {};
@@ -139,7 +141,7 @@ class WriteKernel final : public Kernel {
   }
 
  private:
-  // Without a branch, for which elements are 0 cannot be foretold.
+  // Lists the columns that are not 0. Without a branch, as the processor could not predict it.
   template <class T>
   static int64_t find(const T* from, int64_t step, T bits, const Piece& piece, int64_t* columns) {
     int64_t found = 0;

@@ -34,7 +34,8 @@ Result<> check_dims(const TensorArg& in, const TensorArg& out, uint32_t axes) {
 }
 
 Loops::Loops(const TensorArg& input, const TensorArg& kept_output, uint32_t axes) {
-  // A stride of 1 marks results, 0 reduced elements: loops of the two kinds must not be merged.
+  // A loop over results has a stride in the output, one over reduced elements has none: so the two are told apart, and
+  // are never merged.
   TensorArg marks = kept_output;
   for (int d = 0; d < input.rank; ++d) marks.strides[d] = axes >> d & 1 ? 0 : kept_output.strides[d];
   const LoopNest nest = make_loop_nest({&input, 1}, {&marks, 1});

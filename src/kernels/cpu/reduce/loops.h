@@ -9,10 +9,12 @@
 
 namespace lathe::cpu::reduce {
 
-// Whether the dimensions of input and output fit the axes, a bit set of the input's.
+// `axes` is a bit set of the input's dimensions: those that are reduced.
+
+// Refuses an output whose dimensions are not those of the input without the axes, or with 1 in their places.
 Result<> check_dims(const TensorArg& input, const TensorArg& output, uint32_t axes);
 
-// The output with the input's rank, so that reduced dimensions are broadcast ones.
+// The output with the input's rank: reduced dimensions are 1.
 TensorArg keep_dims(const TensorArg& output, const TensorArg& input, uint32_t axes);
 
 // The loops of a reduction: those over results, and those over the elements of one result.
@@ -20,7 +22,7 @@ struct Loops {
   int kept_rank = 0, reduced_rank = 0;
   int64_t kept[kMaxRank], kept_in[kMaxRank], kept_out[kMaxRank];
   int64_t reduced[kMaxRank], reduced_in[kMaxRank];
-  bool columns;  // the innermost loop is one over results, and contiguous in the input
+  bool columns;  // the innermost loop is one over results, and contiguous in the input: results can be vectorized
 
   Loops(const TensorArg& input, const TensorArg& kept_output, uint32_t axes);
   int64_t results() const { return product(kept, kept_rank); }

@@ -9,10 +9,10 @@ namespace lathe::cpu {
 
 Reduction reduction_of(ReduceOp op);
 
-// A bit set of the input's dimensions; nothing when there is nothing to reduce.
+// The axes of a reduction as a bit set of the input's dimensions; nothing when it leaves the input as it is.
 std::optional<int64_t> reduced_axes(const Problem& problem);
 
-// Why its axes are not for a kernel.
+// Why no kernel takes a reduction over these axes; nullopt when kernels may.
 std::optional<std::string> refuse_reduction(const Problem& problem);
 
 }  // namespace lathe::cpu

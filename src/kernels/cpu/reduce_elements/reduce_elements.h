@@ -15,17 +15,18 @@
 
 namespace lathe::cpu::reduce_elements {
 
-// What totals start from: a number of the lane's type.
+// A total; the member of the lane's type counts.
 union Number {
   int64_t i64;
   uint64_t u64;
   double f64;
 };
 
-// *total continued with `count` numbers; `neutral` changes no total. Differences to `shift` count (f64).
+// Continues *total with `count` numbers. `neutral` is the total of no numbers. Sums of exponentials are those of
+// differences to `shift`; other kinds do not read it.
 using Row = void(Accumulation kind, elementwise::Lane lane, const void* numbers, int64_t count, Number neutral,
                  double shift, Number* total);
-// totals[c] continued with numbers[c].
+// Continues each totals[c] with numbers[c]; null `shifts` are zeros.
 using Columns = void(Accumulation kind, elementwise::Lane lane, const void* numbers, int64_t count,
                      const double* shifts, Number* totals);
 

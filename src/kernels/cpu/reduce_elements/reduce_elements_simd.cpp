@@ -27,7 +27,7 @@ L magnitude(L a) {
   return a < 0 ? static_cast<L>(-static_cast<uint64_t>(a)) : a;
 }
 
-// f(map, combine): what becomes of a number x with the shift s, and how two totals become one.
+// Calls f(map, combine): a total is combine() of map(x, shift) of all numbers x.
 template <class L, class F>
 void with_functions(Accumulation kind, F f) {
   switch (kind) {
@@ -57,7 +57,7 @@ void with_lane(Lane lane, F f) {
 
 }  // namespace
 
-// In several totals, which processors add at the same time.
+// In several totals, so that an addition need not wait for the one before.
 void reduce_row(Accumulation kind, Lane lane, const void* numbers, int64_t count, Number neutral, double shift,
                 Number* total) {
   with_lane(lane, [&](auto member) {

@@ -2,9 +2,8 @@
 // Kernel `trilu`: the upper or lower triangle of matrices; what is beyond the diagonal is 0.
 //   program  none
 //   params   {upper}
-//   inputs   0: x of any type and at least two dimensions, any strides; 1: k, the diagonal, one integer (0 when it is
-//   not
-//            given)
+//   inputs   0: x of any type and at least two dimensions, any strides; 1: k, the diagonal, one integer; it may be left
+//            out, and is 0 then
 //   outputs  0: of x's type and shape, any strides
 #include <cstring>
 
@@ -17,7 +16,7 @@ namespace {
 
 constexpr int64_t kMinTaskElements = 32 << 10;
 
-// Copies the columns [first, last), the others become 0.
+// One row: copies the columns [first, last), the others become 0.
 template <class T>
 void keep(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t columns, int64_t first, int64_t last) {
   if (from_step == 1 && to_step == 1) {
