@@ -122,7 +122,9 @@ Result<> Emitter::emit_movement(const Region& region) {
 
 // The parts that are not written in place.
 Result<> Emitter::emit_concat(const Region& region) {
-  for (const Copy& copy : copies_of(*region.root, 0))
+  const std::vector<Copy> copies = copies_of(*region.root, 0);
+  if (copies.empty()) return emit_alone(*region.root);  // link_concat has put no part in place
+  for (const Copy& copy : copies)
     if (!placement_.is_in_place(region, copy.input))
       LATHE_TRY(emit_copy(add_tensor(copy.from), add_tensor(copy.to),
                           fmt::format("{} part {}", region.root->name(), copy.input), region.root->origin()));

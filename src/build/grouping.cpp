@@ -164,7 +164,8 @@ class Grouper {
     if (expression.is_movement_only() && expression.size() == 1 && last->is(OpKind::transpose)) return;
     const auto at = [&](const Node* node) { return position(node); };
     std::optional<Region> region = expression.region(at);
-    for (; !region; region = expression.region(at)) expression.drop_last();  // too many operands or axes
+    for (; !region && expression.size() > 1; region = expression.region(at)) expression.drop_last();
+    if (!region) return;  // no kernel reads by the map of the last node alone: a pad of no element to one, say
     add(*std::move(region), last->output());
   }
 

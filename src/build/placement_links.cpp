@@ -95,6 +95,8 @@ void Placement::link_concat(const Region& region) {
   in_place.resize(parts.size());
   // Where a part begins, and how much memory there must be, may be told by what runs after the part's kernel.
   if (depends_on_data(result->shape(), graph_.symbols())) return;
+  // Which part has the only element is no bound of an axis: the concatenation is evaluated (Emitter::emit_concat).
+  if (result->shape()[axis] == Expr(1)) return;
   Expr position = 0;
   const auto place = [&](const Value* value) {
     Entry& mine = entry(value);

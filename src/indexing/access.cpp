@@ -40,7 +40,8 @@ std::optional<Linear> linear_in(const Expr& e, const Shape& axes) {
     return !part.is_valid() || std::any_of(used.begin(), used.end(),
                                            [&](SymbolId id) { return std::count(ids.begin(), ids.end(), id) > 0; });
   };
-  if (std::any_of(linear.slopes.begin(), linear.slopes.end(), has_axes)) return std::nullopt;
+  if (!linear.constant.is_valid() || std::any_of(linear.slopes.begin(), linear.slopes.end(), has_axes))
+    return std::nullopt;
   return linear;
 }
 
@@ -58,6 +59,20 @@ std::optional<Bound> bound_of(const Interval& interval, const Shape& axes) {
   return Bound{*axis, interval.begin - linear->constant, interval.end - linear->constant};
 }
 
+// Two bounds of an axis, as padding that is padded has them, are one: what lies in both. False where it is open whether
+// the second ends before the first begins.
+bool add_bound(const Bound& bound, const Facts& facts, std::vector<Bound>& bounds) {
+  const auto same =
+      std::find_if(bounds.begin(), bounds.end(), [&](const Bound& each) { return each.axis == bound.axis; });
+  if (same == bounds.end()) {
+    bounds.push_back(bound);
+    return true;
+  }
+  same->begin = facts.simplify(max(same->begin, bound.begin));
+  same->end = facts.simplify(min(same->end, bound.end));
+  return facts.is_at_most(same->begin, same->end);
+}
+
 }  // namespace
 
 std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const Space& space) {
@@ -72,7 +87,7 @@ std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const
     if (space.facts().is_at_most(now.begin, now.value) && space.facts().is_less(now.value, now.end)) continue;
     const std::optional<Bound> bound = bound_of(now, axes);
     if (!bound) return std::nullopt;
-    access.bounds.push_back(*bound);
+    if (!add_bound(*bound, space.facts(), access.bounds)) return std::nullopt;
   }
   return access;
 }

@@ -14,8 +14,8 @@ struct Bound {
 };
 struct Access {
   Expr offset;
-  Shape strides;  // along the axes of the space, in its order
-  std::vector<Bound> bounds;
+  Shape strides;              // along the axes of the space, in its order
+  std::vector<Bound> bounds;  // at most one of each axis
 };
 
 // Of a tensor whose dimensions have these strides; nullopt where the map is not linear in the axes, or a condition of

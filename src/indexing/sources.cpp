@@ -65,6 +65,7 @@ std::optional<Sources> sources_of_slice(const Node& node, IndexMap map, const Sp
   if (!axes) return std::nullopt;
   for (size_t i = 0; i < starts->size(); ++i) {
     const auto d = static_cast<size_t>((*axes)[i]);
+    if (to[d] == Expr(0)) continue;  // no point reads; the start may be anywhere, or beyond what an Expr holds
     const int64_t step = steps->empty() ? 1 : (*steps)[i];
     Expr start = (*starts)[i];
     if ((*starts)[i] < 0) start += from[d];
@@ -75,8 +76,8 @@ std::optional<Sources> sources_of_slice(const Node& node, IndexMap map, const Sp
     const Facts& facts = space.facts();
     const bool is_inside =
         facts.is_nonnegative(step > 0 ? start : last) && facts.is_less(step > 0 ? last : start, from[d]);
-    if (!is_inside && to[d] != Expr(0)) return std::nullopt;
     map.index[d] = start + map.index[d] * Expr(step);
+    if (!is_inside || !map.index[d].is_valid()) return std::nullopt;
   }
   return whole(std::move(map));
 }

@@ -367,5 +367,16 @@ TEST(Grouping, ConvolutionsSplitTheirChannels) {
   EXPECT_EQ(heads("[0, 2, 1, 3]"), Lines({"convolution activation", "reshape transpose"}));
 }
 
+// Whether an axis of one element has it in the padding or not is no bound of an axis: the padding stands alone.
+TEST(Grouping, PaddingOfNothingToOneElement) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[n, 0]
+    %pads = constant{value=i64[4]{0, 1, 0, 0}}()
+    %p = pad(%x, %pads)
+    %e = unary{op=abs}(%p)
+    output %e)"),
+            Lines({"pad", "unary"}));
+}
+
 }  // namespace
 }  // namespace lathe

@@ -7,9 +7,6 @@
 namespace lathe {
 namespace {
 
-// Sizes that are in the plan's profile.
-constexpr int64_t kSizes[] = {0, 1, 2, 5};
-
 Tensor counted(DType dtype, const Dims& dims) {
   Tensor tensor = *Tensor::allocate(dtype, dims);
   for (int64_t i = 0; i < tensor.volume(); ++i) {
@@ -29,8 +26,8 @@ TEST(Movement, ChainsAreCopiesOfWindows) {
     const std::shared_ptr<const Engine> engine = build_engine(ir::to_text(graph), native_options(), 2, &report);
     ASSERT_TRUE(engine) << ir::to_text(graph);
     for (const RegionReport& region : report.regions) evaluated += region.kind == "eval", ++steps;
-    for (const int64_t size : kSizes) {
-      const std::vector<int64_t> symbols(graph.symbols().size(), size);
+    for (const std::array<int64_t, 2>& sizes : kChainSizes) {
+      const std::vector<int64_t> symbols = symbols_of_chain(graph, sizes);
       Dims dims;
       for (const Expr& dim : graph.inputs()[0]->shape()) dims.push_back(*dim.evaluate(symbols));
       const Tensor input = counted(dtype, dims);
@@ -41,7 +38,7 @@ TEST(Movement, ChainsAreCopiesOfWindows) {
       ASSERT_EQ(got.size(), 1u);
       ASSERT_EQ(got[0].dims(), (*expected)[0].dims());
       ASSERT_TRUE(std::memcmp(got[0].data(), (*expected)[0].data(), got[0].bytes()) == 0)
-          << "seed " << seed << ", size " << size << "\n"
+          << "seed " << seed << ", sizes " << sizes[0] << " " << sizes[1] << "\n"
           << ir::to_text(graph);
       ++ran;
     }

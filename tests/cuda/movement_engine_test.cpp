@@ -106,6 +106,22 @@ TEST(MovementEngines, PaddingAmongMovements) {
             Kernels({"pointwise"}));
 }
 
+// Both paddings are of one axis in the end: its bounds are those of what is read.
+TEST(MovementEngines, PaddingOfPadding) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 4]
+    input %x: f32[n, 6, 8]
+    %pads = constant{value=i64[6]{0, 0, 2, 0, 0, 1}}()
+    %more = constant{value=i64[6]{0, 3, 1, 0, 0, 2}}()
+    %a = pad(%x, %pads)
+    %t = transpose{perm=[0, 2, 1]}(%a)
+    %b = pad(%t, %more)
+    %e = unary{op=abs}(%b)
+    output %e)",
+                            {{3, 6, 8}}),
+            Kernels({"pointwise"}));
+}
+
 // Where an axis is padded that a reshape then splits, the padding stands alone.
 TEST(MovementEngines, PaddingThatIsSplit) {
   EXPECT_EQ(run_on_emulator(R"(

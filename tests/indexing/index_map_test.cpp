@@ -106,8 +106,8 @@ TEST(IndexMap, ChainsOfMovementsReadWhatTheyEvaluateTo) {
     ++mapped;
     bring_up_to_date(*tree, space);
     const Shape output = space.current(whole);
-    for (const int64_t size : {0, 1, 2, 5}) {
-      const std::vector<int64_t> symbols(graph.symbols().size(), size);
+    for (const std::array<int64_t, 2>& sizes : kChainSizes) {
+      const std::vector<int64_t> symbols = symbols_of_chain(graph, sizes);
       Dims dims;
       for (const Expr& dim : graph.inputs()[0]->shape()) dims.push_back(*dim.evaluate(symbols));
       const Tensor input = numbered(dims);
@@ -120,7 +120,7 @@ TEST(IndexMap, ChainsOfMovementsReadWhatTheyEvaluateTo) {
           position = position * (*expected)[0].dims()[d] + *output[d].evaluate(values);
         ++count;
         ASSERT_EQ(at(*tree, input, values), (*expected)[0].as<float>()[position])
-            << "seed " << seed << ", size " << size << "\n"
+            << "seed " << seed << ", sizes " << sizes[0] << " " << sizes[1] << "\n"
             << ir::to_text(graph);
       });
       ASSERT_EQ(count, (*expected)[0].volume());
@@ -218,6 +218,25 @@ TEST(Access, StridesAndBoundsAlongAxes) {
   EXPECT_FALSE(access_of({{floordiv(i, 3), j}, {}}, {Expr(16), Expr(1)}, space));  // not linear
   EXPECT_FALSE(access_of({{i, j}, {{i + j, 1, h}}}, {Expr(16), Expr(1)}, space));  // not about one axis
   EXPECT_TRUE(access_of({{i, j}, {{i, 0, 4}}}, {Expr(16), Expr(1)}, space)->bounds.empty());
+}
+
+TEST(Access, BoundsOfOneAxisAreOne) {
+  Space space({{0, 8}});
+  const Expr h = Expr::symbol(0);
+  const Shape index = space.add(Shape{h + Expr(9)});
+  const Expr& i = index[0];
+  const std::optional<Access> access =
+      access_of({{i - Expr(5)}, {{i - Expr(2), 0, h + Expr(4)}, {i - Expr(5), 0, h}}}, {Expr(1)}, space);
+  ASSERT_TRUE(access);
+  ASSERT_EQ(access->bounds.size(), 1u);
+  EXPECT_EQ(access->bounds[0].begin, Expr(5));
+  EXPECT_EQ(access->bounds[0].end, h + Expr(5));
+  EXPECT_FALSE(access_of({{i}, {{i, 3, h + Expr(9)}, {i, 0, h}}}, {Expr(1)}, space));  // may end before it begins
+}
+
+TEST(Access, NoneWhereOffsetsOverflow) {
+  const Space space{{}};
+  EXPECT_FALSE(access_of({{INT64_MAX}, {}}, {Expr(2)}, space));
 }
 
 }  // namespace

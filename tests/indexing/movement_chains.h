@@ -9,6 +9,13 @@
 
 namespace lathe {
 
+// Sizes of the symbols of a chain, those of its two names apart.
+inline constexpr std::array<std::array<int64_t, 2>, 6> kChainSizes = {{{0, 0}, {1, 1}, {2, 5}, {5, 2}, {0, 3}, {6, 1}}};
+
+inline std::vector<int64_t> symbols_of_chain(const ir::Graph& graph, const std::array<int64_t, 2>& sizes) {
+  return {sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(graph.symbols().size())};
+}
+
 // Networks of random movements of one input, some of whose dimensions are symbols.
 class MovementChains {
  public:
@@ -20,9 +27,9 @@ class MovementChains {
     ir::Graph graph;
     Shape shape;
     const char* const names[] = {"n", "h"};
-    for (int64_t d = 0, rank = pick(3) + 1; d < rank; ++d)
+    for (int64_t d = 0, rank = pick(4) + 1; d < rank; ++d)
       shape.push_back(pick(3) == 0 ? graph.dim_symbol(names[pick(2)], {0, 6})
-                                   : Expr(std::array{1, 2, 3, 4, 6}[pick(5)]));
+                                   : Expr(std::array{1, 2, 3, 4, 6, 8}[pick(6)]));
     ir::Value* value = *graph.add_input("x", dtype, shape);
     for (int64_t i = 0, length = pick(5) + 1; i < length; ++i)
       if (ir::Value* next = move(graph, value)) value = next;
@@ -37,7 +44,7 @@ class MovementChains {
   ir::Value* move(ir::Graph& graph, ir::Value* x) {
     const auto rank = static_cast<int64_t>(x->rank());
     const auto axis = static_cast<size_t>(rank > 0 ? pick(rank) : 0);
-    switch (pick(9)) {
+    switch (pick(12)) {
       case 0: {
         TransposeAttrs attrs;
         for (int64_t d = 0; d < rank; ++d) attrs.perm.push_back(d);
@@ -53,7 +60,8 @@ class MovementChains {
       case 4: {
         Ints pads(static_cast<size_t>(2 * rank), 0);
         pads[axis] = pick(3), pads[axis + static_cast<size_t>(rank)] = pick(3);
-        const double fill = static_cast<double>(pick(3)) + 1;
+        if (pick(2) == 0) pads[static_cast<size_t>(pick(2 * rank))] = pick(3);
+        const double fill = static_cast<double>(std::array{1, 1, 1, 2}[static_cast<size_t>(pick(4))]);
         Tensor number = *Tensor::allocate(x->dtype(), {});
         write_doubles({&fill, 1}, 0, number);
         return take(graph.add_value(PadAttrs(), {x, ints(graph, pads), *graph.add_constant(number)}));
@@ -72,10 +80,17 @@ class MovementChains {
       }
       case 7:
         return roll(graph, x, axis);
+      case 8:
+        return shuffle_blocks(graph, x);
+      case 9:
+        return deal(graph, x, axis);
+      case 10:
+        return view_ones(graph, x, axis);
       default: {
         ConcatAttrs attrs;
         attrs.axis = static_cast<int64_t>(axis);
-        return take(graph.add_value(attrs, {x, x}));
+        ir::Value* const part = pick(2) == 0 ? slice(graph, x, axis) : x;
+        return part ? take(graph.add_value(attrs, {part, x})) : nullptr;
       }
     }
   }
@@ -114,8 +129,10 @@ class MovementChains {
   }
 
   ir::Value* slice(ir::Graph& graph, ir::Value* x, size_t axis) {
-    const int64_t step = std::array{1, 1, 2, -1}[static_cast<size_t>(pick(4))];
-    const int64_t start = step < 0 ? -1 : pick(3) - 1, end = step < 0 ? INT64_MIN : INT64_MAX;
+    const int64_t step = std::array<int64_t, 7>{1, 1, 2, -1, 3, -2, INT64_MAX}[static_cast<size_t>(pick(7))];
+    const int64_t far = step < 0 ? INT64_MIN : INT64_MAX;
+    const int64_t start = std::array<int64_t, 8>{0, 1, -1, -1, 2, -2, 7, INT64_MAX}[static_cast<size_t>(pick(8))];
+    const int64_t end = std::array<int64_t, 6>{far, far, far, -1, 3, 0}[static_cast<size_t>(pick(6))];
     return take(graph.add_value(SliceAttrs(), {x, ints(graph, {start}), ints(graph, {end}),
                                                ints(graph, {static_cast<int64_t>(axis)}), ints(graph, {step})}));
   }
@@ -129,6 +146,46 @@ class MovementChains {
     ConcatAttrs attrs;
     attrs.axis = on;
     return tail && head ? take(graph.add_value(attrs, {tail, head})) : nullptr;
+  }
+
+  ir::Value* shuffle_blocks(ir::Graph& graph, ir::Value* x) {
+    constexpr int64_t kBlock = 2;
+    if (x->rank() != 4) return nullptr;
+    const auto is_multiple = [&](size_t d, int64_t of) {
+      const std::optional<int64_t> extent = x->shape()[d].as_constant();
+      return extent && *extent % of == 0;
+    };
+    if (is_multiple(1, kBlock * kBlock)) {
+      DepthToSpaceAttrs attrs;
+      attrs.block = kBlock;
+      attrs.mode = pick(2) == 0 ? DepthToSpaceMode::dcr : DepthToSpaceMode::crd;
+      return take(graph.add_value(attrs, {x}));
+    }
+    if (!is_multiple(2, kBlock) || !is_multiple(3, kBlock)) return nullptr;
+    SpaceToDepthAttrs attrs;
+    attrs.block = kBlock;
+    return take(graph.add_value(attrs, {x}));
+  }
+
+  // Splits an axis in parts, of which the last may be smaller, or empty, and puts some of them together again.
+  ir::Value* deal(ir::Graph& graph, ir::Value* x, size_t axis) {
+    SplitAttrs attrs;
+    attrs.axis = static_cast<int64_t>(axis);
+    const int64_t count = pick(3) + 2;
+    Result<ir::Node*> parts = graph.add(attrs, {x}, {}, static_cast<size_t>(count));
+    if (!parts) return nullptr;
+    const auto part = [&] { return (*parts)->output(static_cast<size_t>(pick(count))); };
+    if (pick(3) == 0) return part();
+    ConcatAttrs together;
+    together.axis = attrs.axis;
+    return take(graph.add_value(together, {part(), part(), x}));
+  }
+
+  ir::Value* view_ones(ir::Graph& graph, ir::Value* x, size_t axis) {
+    const Ints axes{static_cast<int64_t>(axis)};
+    if (x->rank() > 1 && x->shape()[axis] == Expr(1))
+      return take(graph.add_value(SqueezeAttrs(), {x, ints(graph, axes)}));
+    return x->rank() < 6 ? take(graph.add_value(UnsqueezeAttrs(), {x, ints(graph, axes)})) : nullptr;
   }
 
   std::mt19937 random_;
