@@ -15,7 +15,7 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-// Those write channels-last, which no reshape can be a view of.
+// Whether a kernel writes the value channels-last: then no reshape is a view of it.
 bool is_image(const Value& value) {
   const Node* producer = value.producer();
   return producer && value.rank() >= 3 &&

@@ -11,8 +11,8 @@
 
 namespace lathe {
 
-// Padding, and slices with steps forwards, as kernels read. Those without are windows into memory, which cost nothing
-// as they are.
+// Whether the node is padding with a number, or a slice with steps forwards: an expression may read what it cuts.
+// Slices without steps are windows into memory, which cost nothing as they are.
 bool cuts_elements(const ir::Node& node);
 
 class Expression {

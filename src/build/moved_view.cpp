@@ -16,7 +16,7 @@ std::optional<Shape> MovedView::strides(const Shape& of_base) const {
     const std::vector<size_t> axes = axes_in(e, space);
     for (size_t i = 0; i + 1 < axes.size(); ++i)
       if (access->strides[axes[i]] != access->strides[axes[i + 1]] * extents[axes[i + 1]]) return std::nullopt;
-    // Dimensions of one element do not move: 0 would repeat.
+    // No axis moves along a dimension of one element. Its stride may be any but 0, which means a repetition.
     result.push_back(axes.empty() ? volume(extents) : access->strides[axes.back()]);
   }
   return result;

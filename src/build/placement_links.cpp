@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "build/placement.h"
-#include "indexing/access.h"
+#include "indexing/index_map.h"
 
 namespace lathe {
 
@@ -146,7 +146,10 @@ bool Placement::link_slice(const Region& region) {
   Shape begin;
   for (size_t d = 0; d < rank; ++d) {
     begin.push_back(sources->pieces[0].map.index[d] - index[d]);
-    if (!axes_in(begin[d], space).empty()) return false;  // it has steps
+    std::vector<SymbolId> used;
+    begin[d].collect_symbols(used);
+    const bool has_steps = !used.empty() && used.back() >= symbols_.size();  // it moves along an axis
+    if (!begin[d].is_valid() || has_steps) return false;
   }
   Entry& mine = entry(region.result());
   mine.link = Link::slice;

@@ -62,7 +62,8 @@ struct Region {
   std::optional<Arrangement> arrangement;
   std::vector<Region> apart;  // kernel: the regions that do the same where no tactic writes in that order
 
-  // The expressions that readings and prologues stand for, as regions of their own. The nodes of the last come first.
+  // The expressions that readings and prologues stand for, as regions of their own, in the order in which they were
+  // absorbed. Their nodes are among `nodes`: those of the one absorbed last come first.
   std::vector<Region> absorbed;
   size_t absorbed_input = 0;  // of such a region: the input of the kernel's root that it computes
 

@@ -7,7 +7,7 @@
 namespace lathe {
 
 // The element at a point lies `offset` and `strides[i]` times each axis from the tensor's first element, where the
-// axes are within the bounds.
+// axes are within the bounds. Bounds may be empty.
 struct Bound {
   size_t axis = 0;
   Expr begin, end;  // of the axis
@@ -23,7 +23,7 @@ struct Access {
 std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const Space& space);
 
 // The axes of the space, by their place in its order, that an index moves along: the one with the longest steps first.
-// None where the index is not linear.
+// Empty also where the index is not linear, so ask it of linear ones only.
 std::vector<size_t> axes_in(const Expr& index, const Space& space);
 
 }  // namespace lathe

@@ -27,7 +27,8 @@ Expr with(const Expr& e, SymbolId symbol, const Expr& value) {
   return e.substitute(replacements);
 }
 
-// x = b * quotient + rest, by long division of polynomials: what no multiple of b's leading term makes is rest.
+// x = b * quotient + rest, by long division of polynomials: terms that b's leading term does not divide stay in the
+// rest.
 struct Divided {
   Expr quotient, rest;
 };

@@ -77,5 +77,52 @@ TEST(Movement, HeadsAreNoSteps) {
   }
 }
 
+// Maps that no access, no copy or no view stands for.
+TEST(Movement, EdgesOfMaps) {
+  const char* const bodies[] = {
+      R"(%at = constant{value=i64[1]{9223372036854775807}}()
+         %axis = constant{value=i64[1]{1}}()
+         %step = constant{value=i64[1]{3}}()
+         %y = slice(%x, %at, %at, %axis, %step))",    // of nothing, far behind the end
+      R"(%at = constant{value=i64[1]{7}}()
+         %axis = constant{value=i64[1]{0}}()
+         %step = constant{value=i64[1]{9223372036854775807}}()
+         %y = slice(%x, %at, %step, %axis, %step))",  // strides that no Expr holds
+      R"(%zero = constant{value=i64[1]{0}}()
+         %one = constant{value=i64[1]{1}}()
+         %shape = shape(%x)
+         %n = slice(%shape, %zero, %one, %zero)
+         %row = constant{value=f32[1, 4]{1, 2, 3, 4}}()
+         %r = elementwise{op=add}(%row, %four)
+         %head = slice(%r, %zero, %n, %zero)
+         %rest = slice(%r, %n, %one, %zero)
+         %y = concat(%rest, %head))",                 // the only row is in one part or in the other
+      R"(%zero = constant{value=i64[1]{0}}()
+         %one = constant{value=i64[1]{1}}()
+         %none = slice(%x, %zero, %zero, %one)
+         %pads = constant{value=i64[4]{0, 1, 0, 0}}()
+         %y = pad(%none, %pads))",                    // an axis of one element, which is padding
+  };
+  for (const char* body : bodies)
+    for (const bool fuse_movement : {false, true}) {
+      const std::string text =
+          fmt::format("graph \"g\" {{\ninput %x: f32[n, 4]\ninput %four: f32[4]\n{}\noutput %y\n}}", body);
+      const Result<ir::Graph> graph = ir::parse_graph(text);
+      ASSERT_TRUE(graph) << graph.error().to_string();
+      BuildOptions options = native_options();
+      options.fuse_movement = fuse_movement;
+      const std::shared_ptr<const Engine> engine = build_engine(text, options);
+      ASSERT_TRUE(engine) << text;
+      for (const int64_t n : {0, 1, 6}) {
+        const Tensor inputs[] = {counted(DType::f32, {n, 4}), counted(DType::f32, {4})};
+        const Result<std::vector<Tensor>> expected = ir::interpret(*graph, inputs);
+        ASSERT_TRUE(expected) << expected.error().to_string();
+        const std::unique_ptr<Context> context = *Context::create(engine);
+        const std::vector<Tensor> got = run_engine(*context, inputs);
+        expect_close(got[0], (*expected)[0], 0);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace lathe
