@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `gather`: elements of a tensor that indices name, as ONNX's Gather, GatherElements and GatherND.
 //   program  none
-//   params   {mode, axis}: 0 = gather: output[outer..., i..., inner...] = data[outer..., indices[i...], inner...],
-//   where
-//            the outer dimensions are those before the axis; 1 = elements: output[i...] = data[i...] with the axis's
-//            index replaced by indices[i...]; 2 = tuples, the last dimension of the indices: output[b..., i..., run...]
-//            = data[b..., indices[b..., i..., :]..., run...] of `axis` batch dimensions
+//   params   {mode, axis}
+//            mode 0, gather: output[outer..., i..., inner...] = data[outer..., indices[i...], inner...]; the outer
+//            dimensions are those before the axis
+//            mode 1, elements: output[i...] = data[i...] with the axis's index replaced by indices[i...]
+//            mode 2, tuples: output[b..., i..., run...] = data[b..., indices[b..., i..., :]..., run...]; a tuple is the
+//            last dimension of the indices, and `axis` is the number of batch dimensions b
 //   inputs   0: data of any type; 1: indices of any integer type; both of any strides. Negative indices count from the
 //            end; others that lie outside are an error of the run.
 //   outputs  0: of data's type, any strides

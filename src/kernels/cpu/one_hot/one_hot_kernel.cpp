@@ -3,9 +3,8 @@
 // end; those that lie outside leave their row off.
 //   program  none
 //   params   {axis}: of the output
-//   inputs   first: indices of any type of numbers, floats are truncated, any strides; last: {off, on}, of any type;
-//   one
-//            between them is not read
+//   inputs   first: indices of any type of numbers, any strides; floats are truncated. Last: {off, on}, of any type. An
+//            input between them, the op's depth, is not read.
 //   outputs  0: of the values' type, of the indices' dimensions with the axis added, any strides
 #include <cstring>
 
