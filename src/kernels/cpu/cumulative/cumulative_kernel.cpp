@@ -44,9 +44,10 @@ void CumulativeKernel::scan_rows(const Launch& launch, int axis) const {
   const LoopNest nest = make_loop_nest({&to, 1}, {&from, 1});
   const int inner = nest.rank - 1;
   // Of rows that lie one behind the other only a few go together, so that what they read stays in the cache; their sums
-  // do not wait for each other.
+  // do not wait for each other, as those of floats would.
   const int64_t length = nest.dims[inner], extent = x.dims[axis];
-  const int64_t side = std::min(length, x.strides[axis] < nest.strides[1][inner] ? int64_t{8} : cumulative::kSide);
+  const int64_t side = std::min<int64_t>(
+      length, x.strides[axis] < nest.strides[1][inner] ? (is_floating(x.dtype) ? 8 : 1) : cumulative::kSide);
   const int64_t pieces = (length + side - 1) / side;
   launch.pool.parallel_for(
       to.volume() / length * pieces, kMinTaskElements / (side * extent) + 1, [&](int64_t begin, int64_t end, int) {

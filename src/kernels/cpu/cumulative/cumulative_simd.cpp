@@ -47,7 +47,22 @@ void scan(const Rows& rows, int64_t from_step, int64_t to_step) {
 }
 
 template <bool Product, bool Exclusive, class T>
+void scan_one(const Rows& rows, int64_t from_along, int64_t to_along) {
+  const T* from = static_cast<const T*>(rows.from);
+  T* to = static_cast<T*>(rows.to);
+  Total<T> total = Product ? 1 : 0;
+  for (int64_t i = 0; i < rows.extent; ++i) {
+    const Total<T> value = load(from[i * from_along]);
+    const Total<T> next = Product ? total * value : total + value;
+    to[i * to_along] = store<T>(Exclusive ? total : next);
+    total = next;
+  }
+}
+
+template <bool Product, bool Exclusive, class T>
 void scan(const Rows& rows) {
+  if (rows.count == 1 && rows.from_along == 1 && rows.to_along == 1) return scan_one<Product, Exclusive, T>(rows, 1, 1);
+  if (rows.count == 1) return scan_one<Product, Exclusive, T>(rows, rows.from_along, rows.to_along);
   if (rows.from_step == 1 && rows.to_step == 1)
     scan<Product, Exclusive, T>(rows, 1, 1);
   else
