@@ -76,8 +76,11 @@ std::optional<Sources> sources_of_slice(const Node& node, IndexMap map, const Sp
     const Facts& facts = space.facts();
     const bool is_inside =
         facts.is_nonnegative(step > 0 ? start : last) && facts.is_less(step > 0 ? last : start, from[d]);
-    map.index[d] = start + map.index[d] * Expr(step);
-    if (!is_inside || !map.index[d].is_valid()) return std::nullopt;
+    // The only element is the first, however long the step. Longer ones make strides that no Expr holds.
+    constexpr int64_t kLongestStep = INT32_MAX;
+    const bool is_one = facts.is_at_most(to[d], 1);
+    if (!is_inside || (!is_one && (step > kLongestStep || step < -kLongestStep))) return std::nullopt;
+    map.index[d] = is_one ? start : start + map.index[d] * Expr(step);
   }
   return whole(std::move(map));
 }

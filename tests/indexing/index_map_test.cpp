@@ -192,6 +192,17 @@ TEST(IndexMap, PaddingHasADomain) {
             "(i1, i0 - 1) where 0 <= i0 - 1 < h of [h + 3, b]");
 }
 
+TEST(IndexMap, LongStepsTakeOneElement) {
+  const std::string slice = R"(
+    %at = constant{value=i64[1]{2}}()
+    %far = constant{value=i64[1]{9223372036854775807}}()
+    %axis = constant{value=i64[1]{1}}()
+    %y = slice(%x, %at, %far, %axis, %far)
+    output %y)";
+  EXPECT_EQ(map_of("input %x: f32[b, 6]" + slice), "(i0, 2) of [b, 1]");
+  EXPECT_EQ(map_of("input %x: f32[b, h]" + slice), "none");  // h is open
+}
+
 TEST(IndexMap, PixelsAreShuffled) {
   EXPECT_EQ(map_of(R"(
     input %x: f32[n, 8, h, w]
