@@ -18,3 +18,10 @@ add_library(counted_plugin MODULE ${CMAKE_CURRENT_LIST_DIR}/counted_plugin.cpp)
 target_include_directories(counted_plugin PRIVATE ${CMAKE_SOURCE_DIR}/include)
 add_dependencies(test_api counted_plugin)
 target_compile_definitions(test_api PRIVATE COUNTED_PLUGIN="$<TARGET_FILE:counted_plugin>")
+
+# One program, linked with the whole library and with the runtime that links alone: lean_cli_test.py compares them.
+foreach(library lathe lathe_lean)
+  add_executable(plan_runner_${library} ${CMAKE_CURRENT_LIST_DIR}/plan_runner.cpp)
+  target_link_libraries(plan_runner_${library} PRIVATE ${library} ${CMAKE_DL_LIBS})
+endforeach()
+target_compile_definitions(plan_runner_lathe_lean PRIVATE CHECK_NO_BUILDER)
