@@ -111,7 +111,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   LATHE_TRY(emitter.emit_outputs());
   LATHE_TRY(emitter.finish());
   built->plan.target = options.target;
-  built->plan.threads = static_cast<uint32_t>(options.tuner.threads);
+  built->plan.threads = static_cast<uint32_t>(options.tuner.target.least_cores);
   if (!options.tactics.empty()) {
     warn_of_evaluations(built->report, options.log ? *options.log : null_log());
     built->plan.metadata.emplace_back(kEvaluatedShareKey, fmt::format("{:.4f}", evaluated_share(built->report)));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "device/kernel.h"
+#include "device/target.h"
 
 namespace lathe {
 
@@ -56,9 +57,11 @@ class Recording {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string_view name() const = 0;   // "cpu", "cuda:0"
-  virtual std::string target() const = 0;      // what plans for it are tuned for: "cpu-x86_64-avx512", "cuda-sm_90"
-  virtual std::string timing_key() const = 0;  // what timings depend on besides the problem
+  virtual std::string_view name() const = 0;  // "cpu", "cuda:0"
+  virtual std::string target() const = 0;     // what plans for it are tuned for: "cpu-x86_64-avx512", "cuda-sm_90"
+  // Itself, for building plans: target() is its name.
+  virtual Target describe() const = 0;
+  virtual std::string timing_key() const = 0;                        // what timings depend on besides the problem
   virtual Result<> check_target(std::string_view target) const = 0;  // whether plans for `target` run here
   // Whether its memory is the host's, and enqueue() returns when the work is done.
   virtual bool is_host() const = 0;

@@ -94,7 +94,7 @@ std::string to_text(const Problem& problem) {
     for (const Operand& operand : problem.operands_of(prologue)) text += operand_text(operand) + ",";
     text += ")";
   }
-  text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.threads);
+  text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);
   return problem.tf32 ? text + " tf32" : text;
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "device/kernel_limits.h"
 #include "device/program.h"
+#include "device/target.h"
 #include "ops/op.h"
 
 namespace lathe {
@@ -58,9 +58,8 @@ struct Problem {
   };
   std::vector<Prologue> prologues;
   std::vector<Operand> prologue_operands;  // of all of them, in order
-  int threads = 1;
-  std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
-  KernelLimits limits;
+  std::vector<int64_t> symbols;            // values of the symbols in dims and strides while tuning
+  Target target;
   bool tf32 = false;  // products of f32 may round their operands to TF32
 
   template <class A>

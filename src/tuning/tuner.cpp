@@ -125,8 +125,7 @@ std::optional<std::string> Tuner::refusal_of(const Tactic& tactic, const Problem
 Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) const {
   Job job;
   job.problem = problem;
-  job.problem.threads = options_.threads;
-  job.problem.limits = options_.limits;
+  job.problem.target = options_.target;
   job.problem.tf32 = options_.tf32;
   job.text = to_text(job.problem);
   for (const Tactic* tactic : tactics) {

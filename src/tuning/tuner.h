@@ -15,12 +15,11 @@ namespace lathe {
 struct TunerOptions {
   std::shared_ptr<Device> device;  // where candidates are measured; null = nowhere: the cost model decides
   Compiler* compiler = nullptr;    // of device code; null for devices whose kernels the library holds
-  int threads = 1;
-  double budget_seconds = 60;    // after this, the cost model decides; 0 = never measure
-  KernelLimits limits;           // of the target's device code
-  bool tf32 = false;             // see Problem
-  TimingCache* cache = nullptr;  // read and extended; may be null
-  std::string timing_key;        // what timings depend on besides the problem: Device::timing_key()
+  Target target;                   // what tactics choose for
+  double budget_seconds = 60;      // after this, the cost model decides; 0 = never measure
+  bool tf32 = false;               // see Problem
+  TimingCache* cache = nullptr;    // read and extended; may be null
+  std::string timing_key;          // what timings depend on besides the problem: Device::timing_key()
   Log* log = nullptr;
   size_t most_workspace = SIZE_MAX;  // bytes; candidates that need more are refused
   size_t most_shared = SIZE_MAX;     // bytes of a block's shared memory, likewise

@@ -40,7 +40,7 @@ inline BuildOptions native_options(int threads = 2) {
   options.tactics = cpu::cpu_tactics();
   options.counted = cpu::counted_tactics();
   options.fuse_movement = true;
-  options.tuner.threads = threads;
+  options.tuner.target.cores = options.tuner.target.least_cores = threads;
   options.tuner.budget_seconds = 0;
   return options;
 }

@@ -102,7 +102,7 @@ TEST(CudaConv, EveryTileReadsWindows) {
     gemm::Extent extent;
     extent.dtype = extent.output = type;
     extent.tensor_core = type == DType::f16;
-    extent.limits = test_limits();
+    extent.target = test_target();
     extent.copy_width = type == DType::f16 ? 8 : 4;
     extent.m = 81, extent.n = 72, extent.k = 144;
     for (const Config& config : gemm::every_config(extent))

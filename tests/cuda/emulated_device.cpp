@@ -18,7 +18,6 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr KernelLimits kEmulatedLimits = {227 << 10, 8, true};
 constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 16;  // of the start of a block; its end is what matters here
 
@@ -92,6 +91,12 @@ class EmulatedDevice final : public Device {
  public:
   std::string_view name() const override { return "emulator"; }
   std::string target() const override { return kEmulator; }
+  Target describe() const override {
+    Target target = cuda::describe(**find_architecture(90));
+    target.name = kEmulator;
+    target.least_cores = 1;
+    return target;
+  }
   std::string timing_key() const override { return "emulator"; }
   Result<> check_target(std::string_view) const override { return {}; }
   bool is_host() const override { return false; }
@@ -167,9 +172,6 @@ const Backend& test_backend() {
   return backend;
 }
 
-KernelLimits test_limits() {
-  const Result<const Architecture*> architecture = parse_target(test_backend().device.target());
-  return architecture ? (*architecture)->limits : kEmulatedLimits;
-}
+Target test_target() { return test_backend().device.describe(); }
 
 }  // namespace lathe::cuda

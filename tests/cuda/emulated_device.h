@@ -20,6 +20,6 @@ std::shared_ptr<Device> test_device();
 std::unique_ptr<Compiler> test_compiler();
 // Both, made once for the process.
 const Backend& test_backend();
-KernelLimits test_limits();  // of its device
+Target test_target();  // of its device
 
 }  // namespace lathe::cuda

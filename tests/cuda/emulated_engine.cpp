@@ -16,6 +16,8 @@ std::unique_ptr<BuiltPlan> build(ir::Graph graph, int64_t least_pixel, bool meas
   options.fuse_narrow_types = options.fuse_prologues = options.fuse_movement = true;
   options.least_pixel = least_pixel;
   options.tuner.compiler = compiler.get();
+  options.tuner.target = make_emulated_device()->describe();
+  options.tuner.target.limits = {};
   options.tuner.budget_seconds = measured ? 60 : 0;
   if (measured) options.tuner.device = make_emulated_device();
   Result<std::unique_ptr<BuiltPlan>> built = build_plan(std::move(graph), options);

@@ -46,7 +46,7 @@ TEST(CudaGemm, EveryTileMultiplies) {
     gemm::Extent extent;
     extent.dtype = extent.output = type;
     extent.tensor_core = type == DType::f16;
-    extent.limits = test_limits();
+    extent.target = test_target();
     extent.m = 37, extent.n = 72, extent.k = 136;
     for (const Config& config : gemm::every_config(extent))
       if (gemm::decode(config).splits == 1) check(product(attrs, type, {37, 136}, {72, 136}, {37, 72}), config);
@@ -189,7 +189,7 @@ TEST(CudaGemm, EveryTileMultipliesIntegers) {
   attrs.transpose_b = true;
   gemm::Extent extent;
   extent.dtype = DType::i8, extent.output = DType::i32;
-  extent.limits = test_limits();
+  extent.target = test_target();
   extent.m = 37, extent.n = 72, extent.k = 272;
   CheckOptions options;
   options.inputs = {any_levels({37, 272}, 3), any_levels({72, 272}, 4)};

@@ -316,7 +316,7 @@ Problem pointwise_problem(std::string_view program, std::vector<Operand> operand
   Problem problem;
   problem.operands = std::move(operands);
   problem.outputs = std::move(outputs);
-  problem.limits = test_limits();
+  problem.target = test_target();
   if (Result<Program> parsed = parse_program(program)) problem.program = *std::move(parsed);
   return problem;
 }

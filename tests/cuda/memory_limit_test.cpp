@@ -15,6 +15,8 @@ TEST(MemoryLimit, HoldsForAllShapes) {
     options.target = kEmulator;
     options.fuse_narrow_types = options.fuse_prologues = options.fuse_movement = true;
     options.tuner.compiler = compiler.get();
+    options.tuner.target = make_emulated_device()->describe();
+    options.tuner.target.limits = {};
     options.tuner.budget_seconds = 0;
     options.profiles = std::move(profiles);
     const auto built = build_plan(std::move(graph), options);

@@ -48,7 +48,7 @@ class Recurrences : public testing::Test {
                                     operand(layer.dtype, {directions, b, n})};
     if (is_lstm) outputs.push_back(outputs[1]);
     Problem problem = op_problem(attrs, std::move(inputs), std::move(outputs));
-    problem.threads = 128;  // multiprocessors: as many blocks as the emulator runs at once
+    problem.target.least_cores = 128;  // multiprocessors: as many blocks as the emulator runs at once
     return problem;
   }
 
@@ -203,7 +203,7 @@ TEST_F(Recurrences, OpenSizes) {
 // Blocks that wait for each other are no more than the multiprocessors of the smallest device that the engine is for.
 TEST_F(Recurrences, TeamsFitTheDevice) {
   const auto largest_at_once = [](Problem layer, int multiprocessors) {
-    layer.threads = multiprocessors;
+    layer.target.least_cores = multiprocessors;
     int64_t most = 0;
     for (const Config& config : recurrence_tactic().configs(layer))
       if (config.values[5] != 0) most = std::max(most, config.values[1]);
@@ -218,7 +218,7 @@ TEST_F(Recurrences, TeamsFitTheDevice) {
   EXPECT_EQ(largest_at_once(forwards, 16), 16);  // a slice of it
   EXPECT_EQ(largest_at_once(both, 14), 0);
   Problem narrow = both;
-  narrow.threads = 4;
+  narrow.target.least_cores = 4;
   EXPECT_FALSE(recurrence_tactic().configs(narrow).empty());
 }
 

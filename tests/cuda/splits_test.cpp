@@ -57,8 +57,8 @@ Problem product(const MatmulAttrs& attrs, DType type, Dims a, Dims b, Dims c) {
 
 // The first configuration of two launches, and the first of a cluster where the device has them.
 void check_both(const Tactic& tactic, Problem problem, const CheckOptions& options) {
-  for (const int most : {1, test_limits().cluster}) {
-    problem.limits.cluster = most;
+  for (const int most : {1, test_target().limits.cluster}) {
+    problem.target.limits.cluster = most;
     const std::vector<Config> configs = most_splits(tactic.configs(problem));
     const auto found = std::find_if(configs.begin(), configs.end(),
                                     [&](const Config& config) { return gemm::decode(config).cluster == (most > 1); });
@@ -74,7 +74,7 @@ TEST(CudaSplits, EveryTileMerges) {
     gemm::Extent extent;
     extent.dtype = type, extent.output = DType::f32;
     extent.tensor_core = type == DType::f16;
-    extent.limits = test_limits();
+    extent.target = test_target();
     extent.m = 37, extent.n = 72, extent.k = 1096;
     const Problem problem = product(attrs, type, {37, 1096}, {72, 1096}, {37, 72});
     const std::vector<Config> configs = most_splits(gemm::every_config(extent));

@@ -15,6 +15,7 @@ class CountingDevice final : public Device {
 
   std::string_view name() const override { return device_->name(); }
   std::string target() const override { return device_->target(); }
+  Target describe() const override { return device_->describe(); }
   std::string timing_key() const override { return device_->timing_key(); }
   Result<> check_target(std::string_view target) const override { return device_->check_target(target); }
   bool is_host() const override { return device_->is_host(); }

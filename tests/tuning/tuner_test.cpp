@@ -49,6 +49,7 @@ class ScriptedDevice final : public Device {
 
   std::string_view name() const override { return "scripted"; }
   std::string target() const override { return "scripted"; }
+  Target describe() const override { return {}; }
   std::string timing_key() const override { return "scripted"; }
   Result<> check_target(std::string_view) const override { return {}; }
   bool is_host() const override { return true; }

@@ -178,7 +178,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   options.tuner.stream = settings.getProfileStream();
   options.tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
   options.tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
-  int64_t& shared = options.tuner.limits.shared_bytes;  // tactics choose configurations by it
+  int64_t& shared = options.tuner.target.limits.shared_bytes;  // tactics choose configurations by it
   shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), options.tuner.most_shared));
   if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
     if (const nv::ITimingCache* cache = settings.getTimingCache())

@@ -73,7 +73,7 @@ Result<> TargetBuild::prepare_cpu(std::string_view target, int cpu_threads, Buil
   options.decompose_doubles = true;
   options.target = device->target();
   options.tuner.device = device;
-  options.tuner.threads = device->threads();
+  options.tuner.target = device->describe();
   options.tuner.timing_key = device->timing_key();
   return {};
 }
@@ -91,8 +91,7 @@ Result<> TargetBuild::prepare_cuda(std::string_view target, std::shared_ptr<Devi
   options.passes.integer_products = true;
   options.tuner.compiler = compiler_.get();
   LATHE_ASSIGN(const cuda::Architecture* architecture, cuda::parse_target(target));
-  options.tuner.limits = architecture->limits;
-  options.tuner.threads = device ? cuda::multiprocessors_of(*device) : architecture->multiprocessors;
+  options.tuner.target = device ? device->describe() : cuda::describe(*architecture);
   options.tuner.timing_key = device ? device->timing_key() : std::string(target);
   std::optional<Result<std::shared_ptr<const cuda::CublasLtHandle>>> cublaslt;
   std::optional<Result<std::shared_ptr<const cuda::CudnnHandle>>> cudnn;

@@ -20,7 +20,14 @@ constexpr size_t kWorthHugePages = 32u << 20;
 Result<> CpuDevice::check_target(std::string_view target) const {
   if (std::find(options_.runs.begin(), options_.runs.end(), target) != options_.runs.end()) return {};
   return fail(ErrorCode::plan_target, "the plan is for '{}', and this machine is '{}': build it here", target,
-              options_.target);
+              options_.target.name);
+}
+
+Target CpuDevice::describe() const {
+  Target target = options_.target;
+  target.cores = target.least_cores = threads();
+  target.memory_rate *= target.cores;
+  return target;
 }
 
 Result<DeviceMemory> CpuDevice::allocate(size_t bytes) {

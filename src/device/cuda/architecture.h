@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "device/kernel_limits.h"
+#include "device/cuda/device_properties.h"
+#include "device/target.h"
 
 namespace lathe::cuda {
 
@@ -14,12 +15,20 @@ struct Architecture {
   int number;             // 90
   std::string_view code;  // "sm_90a": the value of NVRTC's --gpu-architecture
   std::string_view family;
-  KernelLimits limits;
-  int multiprocessors;  // of its smallest device
+  Target::Limits limits;
+  int least_multiprocessors;  // of its smallest device
+  int multiprocessors;        // of the device that the cost model assumes where none is there, like what follows
+  double clock_mhz;           // the highest
+  double memory_rate;         // bytes in a microsecond
+  double cache_bytes;
+  Target::Products products;
 };
 
 Result<const Architecture*> find_architecture(int number);
 Result<const Architecture*> parse_target(std::string_view target);
 std::string target_name(const Architecture& architecture);
+// Any device of the architecture, or that one.
+Target describe(const Architecture& architecture);
+Target describe(const Architecture& architecture, const DeviceProperties& properties);
 
 }  // namespace lathe::cuda

@@ -39,6 +39,7 @@ class CudaDevice final : public Device, public EventMaker {
 
   std::string_view name() const override { return name_; }
   std::string target() const override { return target_name(architecture_); }
+  Target describe() const override { return cuda::describe(architecture_, context_->properties()); }
   std::string timing_key() const override;
   Result<> check_target(std::string_view target) const override;
   bool is_host() const override { return false; }
@@ -65,7 +66,6 @@ class CudaDevice final : public Device, public EventMaker {
   }
   Result<> usable() const { return context_->usable(); }
   Libraries& libraries() { return libraries_; }
-  int multiprocessors() const { return context_->properties().multiprocessors; }
 
  private:
   Result<std::shared_ptr<Resident>> load_resident(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
@@ -149,7 +149,6 @@ Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordin
 }  // namespace
 
 Libraries& libraries_of(Device& device) { return static_cast<CudaDevice&>(device).libraries(); }
-int multiprocessors_of(const Device& device) { return static_cast<const CudaDevice&>(device).multiprocessors(); }
 
 Result<> record_event(Queue& queue, void* event) {
   const Stream& stream = stream_of(queue);

@@ -21,7 +21,5 @@ Result<> record_event(Queue& queue, void* event);
 
 // The libraries on a GPU that open_device() gave; as long as the device lives.
 Libraries& libraries_of(Device& device);
-// Of a GPU that open_device() gave.
-int multiprocessors_of(const Device& device);
 
 }  // namespace lathe::cuda

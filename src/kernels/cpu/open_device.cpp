@@ -25,7 +25,7 @@ Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
 Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
   LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create(options));
   return std::make_shared<CpuDevice>(
-      CpuDeviceOptions{std::move(workers), make_kernel, target_name(), runnable_targets(), timing_device()});
+      CpuDeviceOptions{std::move(workers), make_kernel, describe_core(), runnable_targets(), timing_device()});
 }
 
 Result<std::shared_ptr<Device>> shared_device(int threads) {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "base/result.h"
 #include "kernels/cpu/isa.h"
@@ -34,7 +35,34 @@ std::string target_of(IsaLevel level) {
 #endif
 }
 
+// What the system says in a file; 0 where there is none.
+double number_in(const char* path) {
+  double value = 0;
+  std::ifstream(path) >> value;
+  return value;
+}
+
+// Of the levels: two units that multiply and add whole vectors, or one that multiplies and one that adds.
+Target::Products products_of(IsaLevel level) {
+  Target::Products products;
+  products.f32 = level == IsaLevel::avx512 ? 32 : level == IsaLevel::avx2 ? 16 : 4;
+  products.f64 = products.f32 / 2;
+  return products;
+}
+
 }  // namespace
+
+Target describe_core() {
+  Target target;
+  target.name = target_name();
+  target.products = products_of(isa_level());
+  const double khz = number_in("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
+  if (khz > 0) target.clock_mhz = khz / 1e3;
+  // The kernel writes "2048K"; the suffix stays unread.
+  const double kib = number_in("/sys/devices/system/cpu/cpu0/cache/index2/size");
+  if (kib > 0) target.cache_bytes = kib * 1024;
+  return target;
+}
 
 std::string timing_device() {
   return fmt::format("{}| {} | kernels built {}", cpu_model(), name_of(isa_level()), LATHE_KERNEL_HASH);

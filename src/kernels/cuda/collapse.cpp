@@ -89,9 +89,9 @@ double opt_bytes(const Operand& operand) {
   return bytes;
 }
 
-double memory_bound_us(double bytes) {
-  constexpr double kLaunchUs = 2, kBytesPerUs = 3.5e6;
-  return kLaunchUs + bytes / kBytesPerUs;
+double memory_bound_us(const Target& target, double bytes) {
+  constexpr double kMemoryShare = 0.73;  // of the memory's rate, as it is reached
+  return target.launch_us + bytes / (kMemoryShare * target.memory_rate);
 }
 
 }  // namespace lathe::cuda

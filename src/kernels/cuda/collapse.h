@@ -20,6 +20,6 @@ int64_t opt_volume(const Operand& operand);
 double opt_bytes(const Operand& operand);  // that are read or written: broadcast dimensions count once
 
 // Microseconds of a kernel that does nothing but move so many bytes.
-double memory_bound_us(double bytes);
+double memory_bound_us(const Target& target, double bytes);
 
 }  // namespace lathe::cuda

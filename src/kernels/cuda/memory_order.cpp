@@ -58,18 +58,20 @@ Expr run_blocks(const Operand& y, int64_t width, int64_t threads) {
   return ceildiv(runs, threads);
 }
 
-std::vector<Config> run_configs(const Operand& y, int64_t widest, int64_t taps) {
-  constexpr double kElementsPerUs = 1.5e6, kThreadsInFlight = 132 * 1024;
+std::vector<Config> run_configs(const Target& target, const Operand& y, int64_t widest, int64_t taps) {
+  constexpr double kElementsPerByte = 0.3125;  // of the memory's rate, whatever the type
   double elements = 1;
   for (const int64_t dim : y.opt_dims) elements *= static_cast<double>(dim);
   std::vector<Config> configs;
   for (int64_t width = widest; width >= 1 && width * 4 >= widest; width /= 2) {
-    const double busy = std::min(1.0, elements / static_cast<double>(width) / kThreadsInFlight);
+    const double busy =
+        std::min(1.0, elements / static_cast<double>(width) / static_cast<double>(target.busy_threads()));
     const double accesses = static_cast<double>(taps) / static_cast<double>(width) + 2;
     Config config;
     config.values = {128, width};
     config.text = fmt::format("{} threads of {}", config.values[0], width);
-    config.predicted_us = 2 + elements / kElementsPerUs * (1 + accesses / 8) / (0.5 + busy / 2);
+    config.predicted_us =
+        target.launch_us + elements / (kElementsPerByte * target.memory_rate) * (1 + accesses / 8) / (0.5 + busy / 2);
     configs.push_back(std::move(config));
   }
   std::stable_sort(configs.begin(), configs.end(),

@@ -25,7 +25,7 @@ struct RunShape {
   static RunShape of(const Config& config) { return {config.values[0], config.values[1]}; }
 };
 // Configurations for runs that are at most `widest` long; `taps` input elements are read for each element of `y`.
-std::vector<Config> run_configs(const Operand& y, int64_t widest, int64_t taps);
+std::vector<Config> run_configs(const Target& target, const Operand& y, int64_t widest, int64_t taps);
 // The length for gathering kernels: by vectors of x where the last dimension stays as it is, else some.
 int64_t widest_run(const Operand& x, const Operand& y, bool last_stays);
 

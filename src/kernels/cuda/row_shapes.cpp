@@ -15,9 +15,8 @@ constexpr int64_t kMaxBlockValues = 32768;  // and a block
 constexpr double kIdealValues = 24;         // of a thread
 constexpr double kIdealAccess = 128;        // bytes side by side
 constexpr int64_t kWarp = 32, kMaxThreads = 1024;
-constexpr int64_t kThreadsInFlight = kMultiprocessors * 1024;
 constexpr size_t kMaxConfigs = 4;
-constexpr double kLaunchUs = 2.0, kBytesPerUs = 3.0e6;
+constexpr double kMemoryShare = 0.625;  // of the memory's rate, as it is reached
 
 int64_t ceil_to(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t power_of_2_from(int64_t value) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value))); }
@@ -27,57 +26,65 @@ double bytes_of(const IndexSpace& space) {
          static_cast<double>(size_of(space.view(0).dtype));
 }
 
+// Microseconds of one pass over memory.
+double pass_us(const Target& target, const IndexSpace& space) {
+  return bytes_of(space) / (kMemoryShare * target.memory_rate);
+}
+
 // Rows of a block: enough threads for a block, but not so many that multiprocessors stay idle.
-int64_t rows_per_block(const IndexSpace& space, int64_t lanes) {
+int64_t rows_per_block(const Target& target, const IndexSpace& space, int64_t lanes) {
   if (lanes > kWarp) return 1;
   const int64_t most = 128 / lanes, least = kWarp / lanes;
-  const int64_t spread = space.opt_rows() / kMultiprocessors;
+  const int64_t spread = space.opt_rows() / target.cores;
   return std::clamp(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(spread, 1)))), least,
                     most);
 }
 
-void add_resident(const IndexSpace& space, std::vector<Config>& configs) {
+void add_resident(const Target& target, const IndexSpace& space, std::vector<Config>& configs) {
   const auto length = space.length().as_constant();
   if (!length || *length == 0 || *length > kMaxBlockValues) return;
   const int64_t width = chunk_width(space), chunks = *length / width;
-  const double ideal = bytes_of(space) / kBytesPerUs;
+  const double ideal = pass_us(target, space);
   for (int64_t lanes = 1; lanes <= kMaxThreads; lanes *= 2) {
     const int64_t each = ceil_to(chunks, lanes);
     if (each * width > kMaxValues || lanes * each * width > 2 * kMaxBlockValues) continue;
     if (lanes * each * width > kMaxBlockValues && lanes == kMaxThreads) continue;
     if (lanes > 1 && lanes / 2 >= chunks) break;
-    RowShape shape{RowShape::resident, lanes, rows_per_block(space, lanes), each};
+    RowShape shape{RowShape::resident, lanes, rows_per_block(target, space, lanes), each};
     const double waste = static_cast<double>(lanes * each) / static_cast<double>(chunks);
     const double unevenness = std::fabs(std::log2(static_cast<double>(each * width) / kIdealValues));
     const double access = static_cast<double>(lanes * width) * static_cast<double>(size_of(space.view(0).dtype));
     const double scatter = std::max(0.0, std::log2(kIdealAccess / access));
     const double threads = static_cast<double>(space.opt_rows() * lanes);
-    const double idle = std::max(0.0, std::log2(static_cast<double>(kThreadsInFlight) / threads));
-    configs.push_back(
-        shape.to_config(kLaunchUs + (2 * ideal + 0.2) * (waste + 0.1 * unevenness + 0.2 * scatter + 0.05 * idle)));
+    const double idle = std::max(0.0, std::log2(static_cast<double>(target.busy_threads()) / threads));
+    configs.push_back(shape.to_config(target.launch_us +
+                                      (2 * ideal + 0.2) * (waste + 0.1 * unevenness + 0.2 * scatter + 0.05 * idle)));
   }
 }
 
-void add_rows(const IndexSpace& space, int64_t passes, std::vector<Config>& configs) {
-  const double ideal = bytes_of(space) / kBytesPerUs;
+void add_rows(const Target& target, const IndexSpace& space, int64_t passes, std::vector<Config>& configs) {
+  const double ideal = pass_us(target, space);
   const int64_t chunks = std::max<int64_t>(space.opt_length() / chunk_width(space), 1);
   for (int64_t lanes : {8, 32, 128, 256, 512}) {
     if (lanes > 8 && lanes > 2 * chunks) continue;
-    RowShape shape{RowShape::rows, lanes, rows_per_block(space, lanes)};
+    RowShape shape{RowShape::rows, lanes, rows_per_block(target, space, lanes)};
     const double steps = std::fabs(std::log2(static_cast<double>(chunks) / static_cast<double>(lanes * 4)));
-    const double busy = std::min(1.0, static_cast<double>(space.opt_rows() * lanes) / kThreadsInFlight);
-    configs.push_back(shape.to_config(kLaunchUs + static_cast<double>(passes) * ideal * (1 + 0.1 * steps) / busy));
+    const double busy =
+        std::min(1.0, static_cast<double>(space.opt_rows() * lanes) / static_cast<double>(target.busy_threads()));
+    configs.push_back(
+        shape.to_config(target.launch_us + static_cast<double>(passes) * ideal * (1 + 0.1 * steps) / busy));
   }
   const int64_t splits =
-      std::min<int64_t>({ceil_to(2 * kMultiprocessors, std::max<int64_t>(space.opt_rows(), 1)), chunks / 512, 512});
+      std::min<int64_t>({ceil_to(2 * target.cores, std::max<int64_t>(space.opt_rows(), 1)), chunks / 512, 512});
   if (splits < 2) return;
   RowShape shape{RowShape::parts, 256};
   shape.splits = splits;
-  configs.push_back(shape.to_config(2 * kLaunchUs + static_cast<double>(passes) * ideal));
+  configs.push_back(shape.to_config(2 * target.launch_us + static_cast<double>(passes) * ideal));
 }
 
-void add_columns(const IndexSpace& space, int64_t passes, uint32_t state_bytes, std::vector<Config>& configs) {
-  const double ideal = bytes_of(space) / kBytesPerUs;
+void add_columns(const Target& target, const IndexSpace& space, int64_t passes, uint32_t state_bytes,
+                 std::vector<Config>& configs) {
+  const double ideal = pass_us(target, space);
   const int64_t width = chunk_width(space), length = std::max<int64_t>(space.opt_length(), 1);
   const int64_t columns = std::max<int64_t>(space.opt_extent(space.kept() - 1) / width, 1);
   const int64_t outer = space.opt_rows() / std::max<int64_t>(space.opt_extent(space.kept() - 1), 1);
@@ -90,13 +97,14 @@ void add_columns(const IndexSpace& space, int64_t passes, uint32_t state_bytes, 
     shape.unroll = std::clamp<int64_t>(length / ty, 1, width >= 8 ? 2 : 4);
     const int64_t blocks = std::max<int64_t>(outer * ceil_to(columns, tx), 1);
     const double waste = static_cast<double>(ceil_to(columns, tx) * tx) / static_cast<double>(columns);
-    const double busy = std::min(1.0, static_cast<double>(blocks) / (4.0 * kMultiprocessors));
-    configs.push_back(shape.to_config(kLaunchUs + static_cast<double>(passes) * ideal * waste / busy));
-    const int64_t splits = std::min<int64_t>({ceil_to(4 * kMultiprocessors, blocks), length / (ty * 4), 256});
+    const double busy = std::min(1.0, static_cast<double>(blocks) / (4.0 * target.cores));
+    configs.push_back(shape.to_config(target.launch_us + static_cast<double>(passes) * ideal * waste / busy));
+    const int64_t splits = std::min<int64_t>({ceil_to(4 * target.cores, blocks), length / (ty * 4), 256});
     if (splits < 2) continue;
     shape.kind = RowShape::strips;
     shape.splits = splits;
-    configs.push_back(shape.to_config((passes > 1 ? 3 : 2) * kLaunchUs + static_cast<double>(passes) * ideal * waste));
+    configs.push_back(
+        shape.to_config((passes > 1 ? 3 : 2) * target.launch_us + static_cast<double>(passes) * ideal * waste));
   }
 }
 
@@ -126,14 +134,14 @@ int chunk_width(const IndexSpace& space) {
   return space.vector_along(has_columns(space) ? space.kept() - 1 : space.rank() - 1);
 }
 
-std::vector<Config> row_configs(const IndexSpace& space, bool writes_rows, uint32_t state_bytes) {
+std::vector<Config> row_configs(const Target& target, const IndexSpace& space, bool writes_rows, uint32_t state_bytes) {
   const int64_t passes = writes_rows ? 3 : 1;  // over memory
   std::vector<Config> configs;
   if (has_columns(space)) {
-    add_columns(space, passes, state_bytes, configs);
+    add_columns(target, space, passes, state_bytes, configs);
   } else {
-    if (writes_rows) add_resident(space, configs);
-    add_rows(space, passes, configs);
+    if (writes_rows) add_resident(target, space, configs);
+    add_rows(target, space, passes, configs);
   }
   std::stable_sort(configs.begin(), configs.end(),
                    [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });

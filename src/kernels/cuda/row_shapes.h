@@ -29,8 +29,6 @@ struct RowShape {
   static RowShape of(const Config& config);
 };
 
-inline constexpr int64_t kMultiprocessors = 132;  // that configurations are meant to fill
-
 // Whether rows lie side by side: the dimension with stride 1 is the last kept one.
 bool has_columns(const IndexSpace& space);
 // Elements of a chunk: along the last dimension, or along the last kept one for columns.
@@ -38,7 +36,7 @@ int chunk_width(const IndexSpace& space);
 // Configurations for x's rows, best guess first. Rows of results (`writes_rows`) have resident kernels, and others that
 // read x twice. `state_bytes` of shared memory are needed for each warp, or for each
 // column that a thread works on.
-std::vector<Config> row_configs(const IndexSpace& space, bool writes_rows, uint32_t state_bytes);
+std::vector<Config> row_configs(const Target& target, const IndexSpace& space, bool writes_rows, uint32_t state_bytes);
 
 Expr row_blocks(const IndexSpace& space, const RowShape& shape);  // the grid along x
 uint32_t row_shared_bytes(const IndexSpace& space, const RowShape& shape, uint32_t state_bytes);

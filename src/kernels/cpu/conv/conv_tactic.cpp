@@ -31,7 +31,7 @@ class ConvTactic final : public Tactic {
 
   std::vector<Config> configs(const Problem& problem) const override {
     std::vector<Config> configs;
-    const std::vector<conv::Config> candidates = conv::candidates(problem_of(problem), problem.threads);
+    const std::vector<conv::Config> candidates = conv::candidates(problem_of(problem), problem.target.cores);
     for (size_t i = 0; i < candidates.size(); ++i) {
       const conv::Config& c = candidates[i];
       const gemm::Blocking& b = c.blocking;

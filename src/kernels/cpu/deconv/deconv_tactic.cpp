@@ -61,7 +61,7 @@ class DeconvTactic final : public Tactic {
     for (size_t d = 0; d < problem.inputs[0].opt_dims.size(); ++d)
       if (d != 1) rows *= problem.inputs[0].opt_dims[d];
     std::vector<Config> configs;
-    for (const gemm::Blocking& blocking : deconv::candidates(shape, rows, problem.threads)) {
+    for (const gemm::Blocking& blocking : deconv::candidates(shape, rows, problem.target.cores)) {
       Config config;
       config.values = deconv::params(shape, blocking);
       config.text =

@@ -29,7 +29,8 @@ class DepthwiseTactic final : public Tactic {
   std::vector<Config> configs(const Problem& problem) const override {
     std::vector<Config> configs;
     const depthwise::Shape shape = shape_of(problem);
-    for (const depthwise::Config& c : depthwise::candidates(shape, problem.outputs[0].opt_dims.back(), problem.threads))
+    for (const depthwise::Config& c :
+         depthwise::candidates(shape, problem.outputs[0].opt_dims.back(), problem.target.cores))
       configs.push_back({fmt::format("{} pixels split={}", c.pixels, c.split_channels ? "channels" : "pixels"),
                          depthwise::params(shape, c), static_cast<double>(configs.size())});
     return configs;

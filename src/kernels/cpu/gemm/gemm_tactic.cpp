@@ -33,7 +33,7 @@ class GemmTactic final : public Tactic {
   std::vector<Config> configs(const Problem& problem) const override {
     std::vector<Config> configs;
     const gemm::GemmShape shape = shape_of(problem);
-    for (const gemm::Blocking& b : gemm::candidates(shape, problem.threads))
+    for (const gemm::Blocking& b : gemm::candidates(shape, problem.target.cores))
       configs.push_back({fmt::format("{}x{} rows={} k={} split={}", b.rows, b.width, b.row_block, b.k_block,
                                      b.split_columns ? "columns" : "rows"),
                          gemm::params(shape.k, shape.n, is_packed(problem), batches(problem), b),

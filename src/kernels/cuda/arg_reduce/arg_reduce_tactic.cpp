@@ -36,7 +36,9 @@ class ArgReduceTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem& problem) const override { return configs_of(reduction_of(problem)); }
+  std::vector<Config> configs(const Problem& problem) const override {
+    return configs_of(problem.target, reduction_of(problem));
+  }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     return cuda::emit(reduction_of(problem), problem, config);

@@ -10,7 +10,6 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMaxSize = 256;  // of a head
-constexpr int64_t kMultiprocessors = 132;
 
 bool has_mask(const Problem& problem) { return problem.inputs.size() > 3 && !problem.inputs[3].omitted; }
 
@@ -162,23 +161,30 @@ class AttentionTactic final : public Tactic {
  private:
   static void add(const Problem& problem, const Blocking& shape, std::vector<Config>& configs) {
     const int64_t size = padded(std::max(head_size(problem, 0), head_size(problem, 2)));
-    if (shape.shared_bytes(problem) > problem.limits.shared_bytes) return;
+    if (shape.shared_bytes(problem) > problem.target.limits.shared_bytes) return;
     if (shape.tensor_cores && shape.keys * size > 64 * 128 && shape.keys > 32) return;  // registers
     const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
     const auto heads = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);
     const double blocks = heads * std::ceil(static_cast<double>(q[2]) / static_cast<double>(shape.rows()));
-    // Of one block: products at a fraction of a multiprocessor's rate, and a fixed time for each tile.
+    const Target& target = problem.target;
+    // Of one block: operations in a clock, of which half are multiplications, and a fixed time for each tile.
+    constexpr double kTileClocks = 850;
     const double tiles = std::ceil(keys / static_cast<double>(shape.keys));
     const double flops = 4.0 * static_cast<double>(shape.rows() * shape.keys * size);
-    const double rate = shape.tensor_cores ? 3.5e6 * std::min(1.0, static_cast<double>(shape.warps) / 4) : 1.0e5;
-    const double resident = std::floor(220.0 * 1024 / static_cast<double>(shape.shared_bytes(problem)));
-    const double waves = std::max(1.0, blocks / static_cast<double>(kMultiprocessors));
+    const double rate = shape.tensor_cores
+                            ? 2.01 * target.products.matrix * std::min(1.0, static_cast<double>(shape.warps) / 4)
+                            : 0.46 * target.products.f32;
+    const double resident = std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) /
+                                       static_cast<double>(shape.shared_bytes(problem)));
+    const double waves = std::max(1.0, blocks / target.cores);
     Config config;
     config.values = {shape.tensor_cores, shape.warps, shape.keys, shape.queries};
     config.text = shape.tensor_cores ? fmt::format("{}x{} queries x keys", shape.rows(), shape.keys)
                                      : fmt::format("{} queries in f32", shape.rows());
     config.predicted_us =
-        2 + tiles * (waves * flops / rate + 0.5 * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0))));
+        target.launch_us +
+        tiles * (waves * flops / rate + kTileClocks * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0)))) /
+            target.clock_mhz;
     configs.push_back(std::move(config));
   }
 };

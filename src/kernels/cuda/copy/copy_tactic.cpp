@@ -54,7 +54,8 @@ class CopyTactic final : public Tactic {
   }
 
   std::vector<Config> configs(const Problem& problem) const override {
-    const double bytes = opt_bytes(problem.operands[0]) + opt_bytes(problem.outputs[0]), us = memory_bound_us(bytes);
+    const double bytes = opt_bytes(problem.operands[0]) + opt_bytes(problem.outputs[0]),
+                 us = memory_bound_us(problem.target, bytes);
     if (make_plan(problem).tiles) return {{"tiles", {1}, us}};
     std::vector<Config> configs;
     constexpr double kSmallBytes = 2e6;  // there is no work for more than one vector per thread

@@ -9,11 +9,8 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr double kMemoryBytesPerMicrosecond = 4.2e6;  // of the device that the cost model assumes: one H200
-constexpr double kCachedBytesPerMicrosecond = 15e6;
-constexpr double kThreadsAtOnce = 132 * 1024;
-constexpr double kLeastFill = 0.25;  // a thread's own loads overlap
-constexpr double kLaunchMicroseconds = 2;
+constexpr double kMemoryShare = 0.875, kCachedShare = 0.522;  // of the rates of memory and first caches
+constexpr double kLeastFill = 0.25;                           // a thread's own loads overlap
 constexpr uint32_t kThreads = 128;
 constexpr int64_t kMostUnrolledTaps = 11;
 constexpr int64_t kMostExactTaps = 1024;  // products of 8-bit integers that f32 adds up exactly
@@ -67,6 +64,7 @@ class DepthwiseTactic final : public Tactic {
     for (size_t d = 2; d + 1 < y.size(); ++d) rows *= y[d];
     const auto size = static_cast<double>(size_of(problem.inputs[0].dtype));
     const int64_t vectors = (x[1] + width_of(problem.inputs[0].dtype) - 1) / width_of(problem.inputs[0].dtype);
+    const Target& target = problem.target;
     std::vector<Config> configs;
     for (int64_t strip : {4, 2, 8, 1}) {
       if (strip > 1 && strip / 2 >= y.back()) continue;
@@ -79,10 +77,11 @@ class DepthwiseTactic final : public Tactic {
           static_cast<double>((strip - 1) * a.stride[2] + (a.kernel[2] - 1) * a.dilation[2] + 1 + a.kernel[2]);
       const double cached = threads * 16 * static_cast<double>(a.kernel[0] * a.kernel[1]) * columns;
       const double memory = static_cast<double>(in + rows * y.back() * y[1]) * size;
-      const double fill = std::min(1.0, threads / kThreadsAtOnce);  // few threads leave the device idle
+      const double fill =
+          std::min(1.0, threads / static_cast<double>(target.busy_threads()));  // few threads leave the device idle
       const double time =
-          kLaunchMicroseconds + std::max(memory / kMemoryBytesPerMicrosecond,
-                                         cached / kCachedBytesPerMicrosecond / std::max(fill, kLeastFill));
+          target.launch_us + std::max(memory / (kMemoryShare * target.memory_rate),
+                                      cached / (kCachedShare * target.shared_rate()) / std::max(fill, kLeastFill));
       configs.push_back({fmt::format("strip={}", strip), {strip}, time});
     }
     std::stable_sort(configs.begin(), configs.end(),

@@ -146,7 +146,7 @@ Extent extent_of(const Problem& problem, bool across) {
   e.dtype = problem.inputs[0].dtype;
   e.output = problem.outputs[0].dtype;
   e.tensor_core = has_tensor_core(problem, across);
-  e.limits = problem.limits;
+  e.target = problem.target;
   e.operands = whole_operands(problem);
   return e;
 }

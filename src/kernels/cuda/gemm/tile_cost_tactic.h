@@ -6,8 +6,6 @@
 
 namespace lathe::cuda::gemm {
 
-inline constexpr int64_t kMultiprocessors = 132;  // of the device that is assumed: one H200
-
 double predict(const Tile& tile, const Extent& extent);  // microseconds
 
 int64_t registers(const Tile& tile, DType dtype);  // of a thread

@@ -91,8 +91,8 @@ constexpr auto kGatheredShapes = std::to_array<Shape>({
 });
 
 bool fits(const Tile& tile, const Extent& e) {
-  if (shared_bytes(tile, e.dtype) > e.limits.shared_bytes) return false;
-  if (tile.cluster && (tile.splits == 1 || tile.splits > e.limits.cluster)) return false;
+  if (shared_bytes(tile, e.dtype) > e.target.limits.shared_bytes) return false;
+  if (tile.cluster && (tile.splits == 1 || tile.splits > e.target.limits.cluster)) return false;
   if (!fits_registers(tile, e.dtype)) return false;
   // 32-bit panels across K are permuted within 128 bytes.
   if (tile.unit == Tile::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
@@ -115,7 +115,7 @@ std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
   std::vector<int64_t> counts = {1};
   const int64_t tiles = ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * e.batch, panels = ceil_div(e.k, tile.k);
   for (int64_t splits : {2, 3, 4, 6, 8, 12, 16})
-    if (tiles * splits <= 2 * kMultiprocessors && panels >= 4 * splits)
+    if (tiles * splits <= 2 * e.target.cores && panels >= 4 * splits)
       counts.push_back(ceil_div(panels, ceil_div(panels, splits)));  // none is without work
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
@@ -125,7 +125,7 @@ std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
 std::vector<int64_t> stage_counts(const Shape& shape, const Tile& tile, const Extent& e) {
   constexpr int64_t kShort = 8;
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
-  const int64_t room = e.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
+  const int64_t room = e.target.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
   const int64_t least = tile.unit == Tile::warpgroup ? 3 : 2;
   const int64_t deep = std::min({shape.stages, std::max(panels + 1, least), room});
   if (deep < least) return {};
@@ -182,7 +182,7 @@ std::vector<Config> every_config(const Extent& e) {
   else
     add_tiles(Tile::scalar, kScalarShapes, e, configs);
   const bool rows_along_k = !e.gathered && !e.across_a && !e.across_b;
-  if (e.limits.warpgroups && (e.dtype == DType::f16 || e.dtype == DType::bf16) && rows_along_k)
+  if (e.target.limits.warpgroups && (e.dtype == DType::f16 || e.dtype == DType::bf16) && rows_along_k)
     add_tiles(Tile::warpgroup, kWarpgroupShapes, e, configs);
   return configs;
 }

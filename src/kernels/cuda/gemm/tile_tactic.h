@@ -29,7 +29,7 @@ struct Extent {
   bool across_a = false, across_b = false;  // M, or N, is contiguous
   bool gathered = false;                    // A is read element by element
   int copy_width = 0;                       // of A's loader where a thread stays in its column; 0 = any
-  KernelLimits limits;
+  Target target;
   int64_t taps = 1;      // how often A's elements are read, as parts of different rows
   int64_t operands = 0;  // of the program, that have an element for each of the output's
   int64_t m = 1, n = 1, k = 1, batch = 1;

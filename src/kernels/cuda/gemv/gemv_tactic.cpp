@@ -11,11 +11,8 @@
 namespace lathe::cuda {
 namespace {
 
-// What the cost model assumes of the device: one H200.
-constexpr int64_t kMultiprocessors = 132;
-constexpr double kMemoryBytesPerMicrosecond = 4.2e6;
+constexpr double kMemoryShare = 0.875;        // of the memory's rate, as it is reached
 constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
-constexpr double kLaunchMicroseconds = 2;
 
 // As StreamTile and DotTile in gemv.cuh have them.
 constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;
@@ -134,17 +131,18 @@ class GemvTactic final : public Tactic {
     const int64_t panels = (plan.k + plan.panel() - 1) / plan.panel();
     const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns();
     const double bytes = static_cast<double>(plan.n * plan.k) * static_cast<double>(size_of(problem.inputs[0].dtype));
+    const Target& target = problem.target;
     std::vector<Config> configs;
     for (int64_t splits : {1, 2, 4})
       for (int64_t warps : {4, 8, 16}) {
-        if (splits > 1 && (tiles * splits > 4 * kMultiprocessors || panels < 2 * splits)) continue;
+        if (splits > 1 && (tiles * splits > 4 * target.cores || panels < 2 * splits)) continue;
         const int64_t share = (panels + splits - 1) / splits;
         const double resident =
-            std::min(static_cast<double>(tiles * splits) / kMultiprocessors, 32.0 / static_cast<double>(warps));
+            std::min(static_cast<double>(tiles * splits) / target.cores, 32.0 / static_cast<double>(warps));
         const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
         double time =
-            kLaunchMicroseconds + bytes / (kMemoryBytesPerMicrosecond * std::min(1.0, flight / kBytesInFlight));
-        if (splits > 1) time += kLaunchMicroseconds;
+            target.launch_us + bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
+        if (splits > 1) time += target.launch_us;
         configs.push_back({fmt::format("warps={} splits={}", warps, splits), {warps, splits}, time});
       }
     std::stable_sort(configs.begin(), configs.end(),

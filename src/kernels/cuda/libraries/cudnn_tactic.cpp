@@ -146,7 +146,7 @@ double predict(const Problem& problem, const Call& call) {
   e.dtype = problem.inputs[0].dtype;
   e.output = problem.outputs[0].dtype;
   e.tensor_core = gemm::has_tensor_core(problem, false);
-  e.limits = problem.limits;
+  e.target = problem.target;
   e.m = y[0];
   for (size_t d = 2; d < y.size(); ++d) e.m *= y[d];
   e.n = y[1] / a.groups;

@@ -16,6 +16,7 @@ constexpr int64_t kWorkspaceAlignment = 256;
 // The program on staged results, as a region of its own.
 Problem pointwise_of(const Problem& problem, const Operand& staged) {
   Problem pointwise;
+  pointwise.target = problem.target;
   pointwise.operands = {staged};
   pointwise.operands.insert(pointwise.operands.end(), problem.operands.begin(), problem.operands.end());
   pointwise.outputs = problem.outputs;

@@ -101,8 +101,8 @@ class Writer {
 
 }  // namespace
 
-std::vector<Config> configs_of(const Normalization& normalization) {
-  return row_configs(normalization.space, true, normalization.state_bytes);
+std::vector<Config> configs_of(const Target& target, const Normalization& normalization) {
+  return row_configs(target, normalization.space, true, normalization.state_bytes);
 }
 
 Emission emit(const Normalization& normalization, const Problem& problem, const Config& config,

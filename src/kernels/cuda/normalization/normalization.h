@@ -17,7 +17,7 @@ struct Normalization {
   bool has_scale = false, has_bias = false;
 };
 
-std::vector<Config> configs_of(const Normalization& normalization);
+std::vector<Config> configs_of(const Target& target, const Normalization& normalization);
 // `inputs`: of the step, in the order of the tensors.
 Emission emit(const Normalization& normalization, const Problem& problem, const Config& config,
               std::vector<StepInput> inputs);

@@ -95,7 +95,9 @@ class NormalizationTactic final : public Tactic {
     return refuse_types(problem);
   }
 
-  std::vector<Config> configs(const Problem& problem) const override { return configs_of(normalization_of(problem)); }
+  std::vector<Config> configs(const Problem& problem) const override {
+    return configs_of(problem.target, normalization_of(problem));
+  }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     std::vector<StepInput> inputs{{StepInput::input, 0}};

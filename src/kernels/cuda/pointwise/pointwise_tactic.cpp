@@ -117,14 +117,14 @@ class PointwiseTactic final : public Tactic {
       for (const Operand& operand : *list) bytes += opt_bytes(operand);
     std::vector<Config> configs;
     const bool has_tiles = plan_tiles(collapsed_problem(problem)).has_value();
-    if (has_tiles) configs.push_back({"tiles", {kByTiles}, memory_bound_us(bytes)});
+    if (has_tiles) configs.push_back({"tiles", {kByTiles}, memory_bound_us(problem.target, bytes)});
     const double scattered = has_tiles ? 2 : 1;  // single elements are read from as many lines
     // A thread with more than one vector has more loads in flight, which pays when there is work for all threads.
     constexpr double kSmallBytes = 2e6, kLargeBytes = 32e6;
     for (const int64_t unroll : {1, 2, 4}) {
       if (unroll > 1 && bytes < kSmallBytes) break;
       const double factor = ((unroll > 1) == (bytes > kLargeBytes) ? 1.0 : 1.05) * scattered;
-      configs.push_back({fmt::format("unroll={}", unroll), {unroll}, factor * memory_bound_us(bytes)});
+      configs.push_back({fmt::format("unroll={}", unroll), {unroll}, factor * memory_bound_us(problem.target, bytes)});
     }
     std::stable_sort(configs.begin(), configs.end(),
                      [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });

@@ -93,7 +93,7 @@ class PoolingTactic final : public Tactic {
     const std::vector<size_t> order = memory_order(problem.outputs[0]);
     const Windows windows = *windows_of(problem);
     const Operand x = cuda::permuted(problem.inputs[0], order), y = cuda::permuted(problem.outputs[0], order);
-    return run_configs(y, widest_run(x, y, windows.is_whole(order.back())), windows.taps());
+    return run_configs(problem.target, y, widest_run(x, y, windows.is_whole(order.back())), windows.taps());
   }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {

@@ -17,7 +17,6 @@ constexpr std::string_view kOutputNames[] = {"Y", "LastH", "LastC"};
 
 constexpr int64_t kCounterBytes = 128;  // Team::kCounterStride of recurrence.cuh
 constexpr int64_t kRecomputed = 11;     // registers that ptxas finds by computing addresses anew
-constexpr double kCyclesPerMicrosecond = 1700;
 
 int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -126,7 +125,7 @@ class RecurrenceTactic final : public Tactic {
     std::vector<Config> configs;
     for (const Cut& cut : cuts_of(problem)) {
       const int64_t turns = div_up(dims[1], cut.batch), blocks = directions * turns * cut.team;
-      const auto waves = static_cast<double>(cut.together ? turns : div_up(blocks, problem.threads));
+      const auto waves = static_cast<double>(cut.together ? turns : div_up(blocks, problem.target.least_cores));
       Config config;
       config.values = {cut.batch, cut.team, cut.threads, cut.held, cut.in_shared, cut.together};
       config.text = fmt::format("{} sequences, {} blocks{} of {} threads, {} held", cut.batch, cut.team,
@@ -134,7 +133,8 @@ class RecurrenceTactic final : public Tactic {
                     (cut.elsewhere_bytes() == 0 ? ""
                      : cut.in_shared            ? ", rest in shared memory"
                                                 : ", rest read anew");
-      config.predicted_us = 3 + static_cast<double>(dims[0]) * waves * cut.cycles() / kCyclesPerMicrosecond;
+      config.predicted_us = 1.5 * problem.target.launch_us +
+                            static_cast<double>(dims[0]) * waves * cut.cycles() / problem.target.clock_mhz;
       configs.push_back(std::move(config));
     }
     std::stable_sort(configs.begin(), configs.end(),
@@ -203,17 +203,17 @@ class RecurrenceTactic final : public Tactic {
     const int64_t sequences = std::max<int64_t>(problem.inputs[kX].opt_dims[1], 1);
     const int64_t directions = directions_of(problem.attrs<RecurrenceAttrs>().direction);
     // Of a cooperative launch every multiprocessor has room for one block, whatever that needs.
-    const int64_t at_once = problem.threads / directions;
+    const int64_t at_once = problem.target.least_cores / directions;
     const auto add = [&](int64_t batch, int64_t team, bool together) {
       for (const int64_t threads : {256, 512}) {
         Cut cut = cut_of(problem, batch, team, together, threads);
         if (team > 1 && cut.units() < 4) continue;
-        hold_most(cut, problem.limits);
-        if (cut.shared_bytes() <= problem.limits.shared_bytes && cut.fits_registers()) cuts.push_back(cut);
+        hold_most(cut, problem.target.limits);
+        if (cut.shared_bytes() <= problem.target.limits.shared_bytes && cut.fits_registers()) cuts.push_back(cut);
       }
     };
     for (int64_t batch = 1; batch <= 16 && batch < 2 * sequences; batch *= 2) {
-      for (int64_t team = 1; team <= problem.limits.cluster; team *= 2) add(batch, team, false);
+      for (int64_t team = 1; team <= problem.target.limits.cluster; team *= 2) add(batch, team, false);
       for (int64_t team = 8; team <= at_once; team = team < at_once ? std::min(2 * team, at_once) : at_once + 1)
         add(batch, team, true);
     }
@@ -222,7 +222,7 @@ class RecurrenceTactic final : public Tactic {
 
   // Keeps as many rows in registers as fit, provided that the others fit shared memory; else none, and all are in
   // shared memory or, where they do not fit there, in global memory.
-  static void hold_most(Cut& cut, const KernelLimits& limits) {
+  static void hold_most(Cut& cut, const Target::Limits& limits) {
     constexpr int64_t kToReadOthers = 24;  // registers for reading rows that are not held
     const Cut::Rows rows = cut.phases()[0];
     for (cut.held = rows.per_warp; cut.held > 0; cut.held -= rows.group) {

@@ -129,7 +129,9 @@ class ReduceTactic final : public Tactic {
     return refuse_row_input(problem);
   }
 
-  std::vector<Config> configs(const Problem& problem) const override { return configs_of(reduction_of(problem)); }
+  std::vector<Config> configs(const Problem& problem) const override {
+    return configs_of(problem.target, reduction_of(problem));
+  }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     return cuda::emit(reduction_of(problem), problem, config);

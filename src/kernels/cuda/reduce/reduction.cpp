@@ -121,8 +121,8 @@ class Writer {
 
 }  // namespace
 
-std::vector<Config> configs_of(const Reduction& reduction) {
-  return row_configs(reduction.space, false, reduction.state_bytes);
+std::vector<Config> configs_of(const Target& target, const Reduction& reduction) {
+  return row_configs(target, reduction.space, false, reduction.state_bytes);
 }
 
 Emission emit(const Reduction& reduction, const Problem& problem, const Config& config) {

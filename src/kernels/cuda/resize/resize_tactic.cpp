@@ -94,7 +94,7 @@ class ResizeTactic final : public Tactic {
     bool stays = true;
     for (const size_t d : resized_dims(problem)) stays = stays && d != order.back();
     const Operand x = permuted(problem.inputs[0], order), y = permuted(problem.outputs[0], order);
-    return run_configs(y, widest_run(x, y, stays), static_cast<int64_t>(taps_at_most(problem)));
+    return run_configs(problem.target, y, widest_run(x, y, stays), static_cast<int64_t>(taps_at_most(problem)));
   }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {

@@ -31,7 +31,9 @@ class SoftmaxTactic final : public Tactic {
     return refuse_types(problem);
   }
 
-  std::vector<Config> configs(const Problem& problem) const override { return configs_of(normalization_of(problem)); }
+  std::vector<Config> configs(const Problem& problem) const override {
+    return configs_of(problem.target, normalization_of(problem));
+  }
 
   Result<Emission> emit(const Problem& problem, const Config& config) const override {
     return cuda::emit(normalization_of(problem), problem, config, {{StepInput::input, 0}});

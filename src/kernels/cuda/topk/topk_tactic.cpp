@@ -11,7 +11,7 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMaxK = 2048;
-constexpr int64_t kMultiprocessors = 132;
+constexpr double kStepClocks = 255;  // of each element that a thread takes
 
 size_t axis_of(const Problem& problem) {
   const int64_t axis = problem.attrs<TopkAttrs>().axis;
@@ -51,15 +51,17 @@ class TopkTactic final : public Tactic {
     const IndexSpace space = space_of(problem);
     const int64_t length = space.opt_length(), rows = std::max<int64_t>(space.opt_rows(), 1);
     std::vector<Config> configs;
-    const int64_t parts = std::min<int64_t>({kMultiprocessors * 2 / rows, length / (8 * half_of(problem, 256)), 128});
+    const int64_t parts =
+        std::min<int64_t>({problem.target.cores * 2 / rows, length / (8 * half_of(problem, 256)), 128});
     const auto add = [&](int64_t threads, int64_t split) {
       Config config;
       config.values = {threads, split};
       config.text = fmt::format("{} threads", threads) + (split > 1 ? fmt::format(", {} parts", split) : "");
-      const double waves =
-          std::max(1.0, static_cast<double>(rows * split) * static_cast<double>(threads) / (132 * 1024));
+      const double waves = std::max(1.0, static_cast<double>(rows * split) * static_cast<double>(threads) /
+                                             static_cast<double>(problem.target.busy_threads()));
       const double steps = static_cast<double>(length) / static_cast<double>(split * threads) + 20;
-      config.predicted_us = (split > 1 ? 6 : 2) + 0.15 * waves * steps;
+      config.predicted_us =
+          (split > 1 ? 3 : 1) * problem.target.launch_us + kStepClocks * waves * steps / problem.target.clock_mhz;
       configs.push_back(std::move(config));
     };
     for (const int64_t threads : {128, 256, 1024}) add(threads, 1);
