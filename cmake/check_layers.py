@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every #include of the tree against cmake/layers.txt; prints each violation and exits 1 if there is one.
 
-A file belongs to the row with the longest prefix of its folder; files named *_tactic.{h,cpp} under kernels/ belong to
+A file belongs to the row with the longest prefix of its folder; files named *_tactic.{h,cpp} and backend.cpp under kernels/ belong to
 the row `kernels/*_tactic`. A row's files may include their own row and the folders that the row lists, subfolders
 included. Folders may not include each other in a circle. tools/, serve/, python/ and examples/ see include/ only.
 """
@@ -34,7 +34,7 @@ def under(path, folder):
 
 
 def is_tactic(path):
-    return under(path, "kernels") and pathlib.PurePosixPath(path).stem.endswith("_tactic")
+    return under(path, "kernels") and re.fullmatch(r".*_tactic|backend", pathlib.PurePosixPath(path).stem) is not None
 
 
 def row_of(path, rows):

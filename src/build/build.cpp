@@ -71,6 +71,24 @@ Result<> decide_all(const ir::Graph& graph, const Placement& placement, const st
 
 }  // namespace
 
+void use_backend(const BackendBuild& backend, BuildOptions& options) {
+  const BackendTraits& traits = backend.traits;
+  options.target = backend.target.name;
+  options.tactics = backend.tactics;
+  options.counted = backend.counted;
+  options.fuse_narrow_types = traits.fuses_narrow_types;
+  options.fuse_prologues = traits.fuses_prologues;
+  options.fuse_movement = traits.fuses_movement;
+  options.least_pixel = traits.least_pixel;
+  options.decompose_doubles = traits.decompose_doubles;
+  options.passes.narrow_floats = traits.narrow_floats;
+  options.passes.integer_products = traits.integer_products;
+  options.tuner.target = backend.target;
+  options.tuner.device = backend.device;
+  options.tuner.compiler = backend.compiler.get();
+  options.tuner.timing_key = backend.timing_key;
+}
+
 Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options) {
   if (graph.outputs().empty())
     return fail(ErrorCode::graph_invalid, "network '{}' has no output: mark one", graph.name());

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
+#include "tuning/backend.h"
 #include "tuning/counted_tactic.h"
 #include "tuning/tuner.h"
 
@@ -43,6 +44,9 @@ struct BuildOptions {
   bool optimize = true;            // false: no passes, no fusion: the network as it stands
   Progress progress;
 };
+
+// Builds for what a backend has prepared, which must live until the plan is built.
+void use_backend(const BackendBuild& backend, BuildOptions& options);
 
 // What became of the network, for the inspector and the logs.
 struct RegionReport {

@@ -212,7 +212,7 @@ const Result<std::unique_ptr<const Nvrtc>>& real_nvrtc() {
 class NvrtcTest : public CacheTest {
  protected:
   Result<std::unique_ptr<NvrtcCompiler>> compiler(std::string_view target = "cuda-sm_90") {
-    ToolchainOptions options;
+    CompilerOptions options;
     options.nvrtc = {(*real_nvrtc())->path};
     return NvrtcCompiler::create(target, kHeaders, options, folder_.string());
   }
@@ -258,7 +258,7 @@ TEST_F(NvrtcTest, CompiledCodeIsKept) {
 class KeptCodeTest : public CacheTest {};
 
 TEST_F(KeptCodeTest, IsNeitherReadNorWrittenWhenTurnedOff) {
-  ToolchainOptions options;
+  CompilerOptions options;
   options.nvrtc = {FAKE_NVRTC};
   options.program = "";
   const auto compile = [&](bool keeps_code) -> Result<std::vector<std::byte>> {

@@ -28,7 +28,7 @@ class EmulatedStackTest : public FakeDeviceTest {
     if (!on_gpu_) FakeDeviceTest::TearDown();
   }
   Result<std::vector<std::byte>> compile() {
-    ToolchainOptions options;
+    CompilerOptions options;
     if (!on_gpu_) options.nvrtc = {FAKE_NVRTC};
     LATHE_ASSIGN(const auto device, open_device(0));
     LATHE_ASSIGN(const auto compiler, NvrtcCompiler::create(device->target(), headers(), options, ""));

@@ -85,7 +85,7 @@ class ToolchainTest : public testing::Test {
   }
   // That of a source which misbehaves so; the toolchain is well afterwards.
   std::string message_of_loss(const char* fault) {
-    ToolchainOptions patient = options_;  // the stand-in's own compiler is slow at first, and keeps what it has made
+    CompilerOptions patient = options_;  // the stand-in's own compiler is slow at first, and keeps what it has made
     patient.seconds = 60;
     const auto first = open_toolchain(patient);
     EXPECT_TRUE(first && compiles(**first, "fine") && compiles(**first, "faulty"));
@@ -100,7 +100,7 @@ class ToolchainTest : public testing::Test {
     return compiled.error().message;
   }
 
-  ToolchainOptions options_;
+  CompilerOptions options_;
   Lines log_;
   size_t descriptors_ = 0;
 };

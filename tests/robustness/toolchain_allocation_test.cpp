@@ -9,7 +9,7 @@ namespace lathe::cuda {
 namespace {
 
 TEST(AllocationFailure, CompilingInAWorker) {
-  ToolchainOptions options;
+  CompilerOptions options;
   options.nvrtc = {FAKE_NVRTC};
   options.workers = 1;
   const CompileRequest request{"extern \"C\" void lathe_kernel() {}\n", {}, {"--gpu-architecture=sm_90a"}};

@@ -157,18 +157,18 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   }
   TargetBuild target;
   const LibrarySources libraries{settings.has(kCUBLAS_LT), settings.has(kCUDNN)};
-  cuda::ToolchainOptions toolchain = settings.toolchain;
+  CompilerOptions toolchain = settings.toolchain;
   toolchain.log = options.log;
   toolchain.keeps_code = !settings.has(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
   toolchain.workers = static_cast<size_t>(core_->max_threads);
   LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries, toolchain));
-  if (options.fuse_narrow_types) options.passes.precision = settings.precision;  // elsewhere it does not pay
+  if (target.traits().narrows_precision) options.passes.precision = settings.precision;
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;
   if (settings.int8) warn_unless_quantized(definition.graph(), *options.log);
-  options.tuner.tf32 = options.fuse_narrow_types && settings.has(nv::BuilderFlag::kTF32);
+  options.tuner.tf32 = target.traits().narrows_precision && settings.has(nv::BuilderFlag::kTF32);
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   options.tuner.log = options.log;

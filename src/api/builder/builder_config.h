@@ -10,7 +10,7 @@
 #include "api/builder/timing_cache.h"
 #include "api/network/builder_core.h"
 #include "api/settings.h"
-#include "device/cuda/toolchain.h"
+#include "device/compiler_options.h"
 #include "lathe.h"
 #include "passes/pass.h"
 
@@ -21,7 +21,7 @@ struct OwnSettings {
   double budget_seconds = -1;
   std::string target = "cpu";
   int32_t cpu_threads = 0;
-  cuda::ToolchainOptions toolchain;  // for device code
+  CompilerOptions toolchain;  // for device code
   DType precision = DType::f32;      // what f32 may be narrowed to
   bool int8 = false;                 // a quantised network is expected
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "api/builder/builder_config.h"
-#include "api/builder/target_build.h"
 #include "api/own_settings.h"
+#include "device/family.h"
 #include "lathe.h"
 
 namespace lathe {
@@ -46,10 +46,8 @@ double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
 
 bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
   return api::guarded(entry(config), "setTarget", [&]() -> Result<> {
-    LATHE_ASSIGN(std::string wanted, api::to_string(target, "target"));
-    if (wanted.starts_with("sm_")) wanted.insert(0, "cuda-");
-    LATHE_TRY(api::check_target_name(wanted));
-    static_cast<BuilderConfig&>(config).target = std::move(wanted);
+    LATHE_ASSIGN(const std::string wanted, api::to_string(target, "target"));
+    LATHE_ASSIGN(static_cast<BuilderConfig&>(config).target, resolve_target(wanted));
     return {};
   });
 }
@@ -116,7 +114,7 @@ bool setCompilerLimits(nv::IBuilderConfig& config, double seconds, int64_t mebib
     if (!(seconds > 0) || mebibytes <= 0 || mebibytes > kMost)
       return fail(ErrorCode::config_invalid, "{} s and {} MiB are no limits for a kernel's compilation", seconds,
                   mebibytes);
-    cuda::ToolchainOptions& toolchain = static_cast<BuilderConfig&>(config).toolchain;
+    CompilerOptions& toolchain = static_cast<BuilderConfig&>(config).toolchain;
     toolchain.seconds = seconds;
     toolchain.memory = static_cast<size_t>(mebibytes) << 20;
     return {};

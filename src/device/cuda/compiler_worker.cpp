@@ -16,7 +16,7 @@ constexpr double kPollSeconds = 1;     // between looks at a worker's processor 
 }  // namespace
 
 Result<std::unique_ptr<CompilerWorker>> CompilerWorker::start(const std::string& program,
-                                                              const ToolchainOptions& options) {
+                                                              const CompilerOptions& options) {
   LATHE_ASSIGN(std::unique_ptr<ChildProcess> process,
                ChildProcess::start(program, {"--worker", std::to_string(::getpid())}));
   auto made = std::unique_ptr<CompilerWorker>(new CompilerWorker(std::move(process), options));
@@ -39,7 +39,7 @@ Result<std::unique_ptr<CompilerWorker>> CompilerWorker::start(const std::string&
   return made;
 }
 
-CompilerWorker::CompilerWorker(std::unique_ptr<ChildProcess> process, const ToolchainOptions& options)
+CompilerWorker::CompilerWorker(std::unique_ptr<ChildProcess> process, const CompilerOptions& options)
     : process_(std::move(process)),
       connection_(process_->socket(), [this](short events) { return wait(events); }),
       seconds_(options.seconds),

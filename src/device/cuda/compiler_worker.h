@@ -15,7 +15,7 @@ class CompilerWorker {
  public:
   // Starts `program` and lets it open NVRTC. Fails with invalid_state where it cannot be started or is not this
   // version's lathe-compiler, with nvrtc_unsuitable where opening NVRTC ends it, and else with the worker's own error.
-  static Result<std::unique_ptr<CompilerWorker>> start(const std::string& program, const ToolchainOptions& options);
+  static Result<std::unique_ptr<CompilerWorker>> start(const std::string& program, const CompilerOptions& options);
 
   const NvrtcInfo& nvrtc() const { return nvrtc_; }
   // False in a fork of the process that started it: the fork must not use it.
@@ -25,7 +25,7 @@ class CompilerWorker {
   Result<Compiled> compile(CompileRequest request);
 
  private:
-  CompilerWorker(std::unique_ptr<ChildProcess> process, const ToolchainOptions& options);
+  CompilerWorker(std::unique_ptr<ChildProcess> process, const CompilerOptions& options);
   Result<> wait(short events);
   void begin_task();
   Error lost(const char* task, Error error);  // ends the process; `error` with the task and the cause

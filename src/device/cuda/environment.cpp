@@ -92,7 +92,7 @@ struct LastWarning final : Log {
 // As a build would find them.
 void survey_compiler(Environment& found) {
   LastWarning warning;
-  ToolchainOptions options;
+  CompilerOptions options;
   options.log = &warning;
   const Result<std::unique_ptr<Toolchain>> opened = open_toolchain(options);
   if (opened) {

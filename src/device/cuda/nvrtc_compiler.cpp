@@ -20,7 +20,7 @@ Result<> check_spills(std::string_view log) {
 
 Result<std::unique_ptr<NvrtcCompiler>> NvrtcCompiler::create(std::string_view target,
                                                              std::span<const SourceHeader> headers,
-                                                             const ToolchainOptions& options,
+                                                             const CompilerOptions& options,
                                                              std::string cache_folder) {
   LATHE_ASSIGN(const Architecture* architecture, parse_target(target));
   LATHE_ASSIGN(std::unique_ptr<Toolchain> toolchain, open_toolchain(options));

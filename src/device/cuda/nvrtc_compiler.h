@@ -20,7 +20,7 @@ class NvrtcCompiler : public Compiler {
   // `target` as Device::target() says it: "cuda-sm_90". `headers` must outlive the compiler. Fails where no NVRTC is
   // found that compiles for the target.
   static Result<std::unique_ptr<NvrtcCompiler>> create(std::string_view target, std::span<const SourceHeader> headers,
-                                                       const ToolchainOptions& options = {},
+                                                       const CompilerOptions& options = {},
                                                        std::string cache_folder = default_cache_folder());
 
   Result<std::vector<std::byte>> compile(std::string_view source) override;

@@ -4,25 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
-#include "base/log.h"
+#include "device/compiler_options.h"
 #include "device/cuda/compile_source.h"
 
 namespace lathe::cuda {
-
-struct ToolchainOptions {
-  // The path of lathe-compiler; "": compile in this process. Unset: the environment variable LATHE_COMPILER has the
-  // path or is empty likewise; where it is not set either, the program is looked for beside the library.
-  std::optional<std::string> program;
-  std::vector<std::string> nvrtc;  // where NVRTC is looked for; empty: nvrtc_names()
-  // The limit of one kernel, both on processor time and on wall time in which the worker uses no processor time.
-  double seconds = 60;
-  size_t memory = size_t{4} << 30;  // bytes, the limit of each worker's data (RLIMIT_DATA)
-  size_t workers = 0;               // the most at one time; 0: as many as there are cores
-  bool keeps_code = true;           // NvrtcCompiler reads and writes its cache on disk
-  Log* log = nullptr;               // gets the warning that this process compiles; not owned, outlives the toolchain
-};
 
 // Thread-safe. As many kernels are compiled at one time as there are workers; further callers wait.
 class Toolchain {
@@ -36,12 +22,12 @@ class Toolchain {
 
 // Workers are started when they are needed, and end with the object. Where none can be started, this process compiles
 // and one warning is logged. Fails where no usable NVRTC is found.
-Result<std::unique_ptr<Toolchain>> open_toolchain(const ToolchainOptions& options);
+Result<std::unique_ptr<Toolchain>> open_toolchain(const CompilerOptions& options);
 
-// Compiles in this process, one kernel at a time. `nvrtc` as ToolchainOptions has it.
+// Compiles in this process, one kernel at a time. `nvrtc` as CompilerOptions has it.
 Result<std::unique_ptr<Toolchain>> open_in_process(const std::vector<std::string>& nvrtc);
 
-// The path of lathe-compiler for ToolchainOptions::program; "": compile in this process. Fails with invalid_state where
+// The path of lathe-compiler for CompilerOptions::program; "": compile in this process. Fails with invalid_state where
 // none is given and none lies beside the library.
 Result<std::string> compiler_program(const std::optional<std::string>& given);
 

@@ -26,7 +26,7 @@ class WorkerPool final : public Toolchain {
  public:
   // Opening a pool needs the NvrtcInfo of the NVRTC that the options lead to. The first pool of a process asks a
   // worker, later ones remember its answer and start no worker before a kernel is compiled.
-  static Result<std::unique_ptr<Toolchain>> open(const std::string& program, const ToolchainOptions& options) {
+  static Result<std::unique_ptr<Toolchain>> open(const std::string& program, const CompilerOptions& options) {
     Known& known = known_nvrtc();
     const std::pair key{program, options.nvrtc};
     {
@@ -41,7 +41,7 @@ class WorkerPool final : public Toolchain {
     return pool;
   }
 
-  WorkerPool(std::string program, ToolchainOptions options, NvrtcInfo nvrtc)
+  WorkerPool(std::string program, CompilerOptions options, NvrtcInfo nvrtc)
       : program_(std::move(program)), options_(std::move(options)), nvrtc_(std::move(nvrtc)), most_(options_.workers) {
     if (most_ == 0) most_ = std::max(1u, std::thread::hardware_concurrency());
     idle_.reserve(most_);  // giving a worker back needs no memory
@@ -173,7 +173,7 @@ class WorkerPool final : public Toolchain {
   }
 
   const std::string program_;
-  const ToolchainOptions options_;
+  const CompilerOptions options_;
   const NvrtcInfo nvrtc_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -185,8 +185,8 @@ class WorkerPool final : public Toolchain {
   std::optional<Result<std::unique_ptr<Toolchain>>> instead_;
 };
 
-Result<std::unique_ptr<Toolchain>> open_pool(const std::string& program, const ToolchainOptions& given) {
-  ToolchainOptions options = given;
+Result<std::unique_ptr<Toolchain>> open_pool(const std::string& program, const CompilerOptions& given) {
+  CompilerOptions options = given;
   if (options.nvrtc.empty()) options.nvrtc = nvrtc_names();
   Result<std::unique_ptr<Toolchain>> pool = WorkerPool::open(program, options);
   if (pool || pool.error().code != ErrorCode::nvrtc_missing || !given.nvrtc.empty()) return pool;
@@ -199,7 +199,7 @@ Result<std::unique_ptr<Toolchain>> open_pool(const std::string& program, const T
 
 }  // namespace
 
-Result<std::unique_ptr<Toolchain>> open_toolchain(const ToolchainOptions& options) {
+Result<std::unique_ptr<Toolchain>> open_toolchain(const CompilerOptions& options) {
   const Result<std::string> program = compiler_program(options.program);
   if (program && program->empty()) return open_in_process(options.nvrtc);
   Result<std::unique_ptr<Toolchain>> pool = program ? open_pool(*program, options) : fail(program.error());

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kind of devices as users name it, "cpu" or "cuda": it opens those that are in the machine. Everything above knows
+// kinds of devices through this list alone. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "device/device.h"
+
+namespace lathe {
+
+class DeviceFamily {
+ public:
+  virtual ~DeviceFamily() = default;
+  // "cuda": what targets of plans for it start with, "cuda-sm_90".
+  virtual std::string_view name() const = 0;
+  // The name of one of its devices or targets, spelt in full: "cuda:1", and "cuda-sm_90" for "sm_90", which it may also
+  // be called. Null where it is none of this family; an error where it is wrong. The device need not be there.
+  virtual Result<std::optional<std::string>> resolve(std::string_view name) const = 0;
+  // A device that runs plans; `threads` is the most that it works with where it is the host's processor, 0 = all that
+  // the process may use.
+  virtual Result<std::shared_ptr<Device>> open(int threads) const = 0;
+  // Lets go of devices that are kept open for the next use.
+  virtual void release() const {}
+};
+
+std::span<const DeviceFamily* const> device_families();  // families.def
+
+// The family that runs plans for a target; null = none is known.
+const DeviceFamily* find_family(std::string_view target);
+
+// As DeviceFamily::resolve(), of any family.
+Result<std::string> resolve_target(std::string_view name);
+
+}  // namespace lathe
