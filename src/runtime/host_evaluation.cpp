@@ -2,6 +2,7 @@
 #include "runtime/host_evaluation.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "ops/copy_box.h"
 #include "ops/result_types.h"
@@ -11,21 +12,23 @@ namespace {
 
 Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
 
-// Elements from the first to the last that the strides, of which none is negative, reach.
-int64_t extent_of(const TensorArg& arg) {
+// The elements from the lowest to the highest that a tensor's strides reach, as a line, and which of them is the
+// tensor's first: strides below 0 go back from it.
+struct Line {
+  TensorArg elements;
+  int64_t first = 0;
+};
+
+Line line_of(const TensorArg& arg) {
+  Line line{arg, 0};
   int64_t last = 0;
   for (int d = 0; d < arg.rank; ++d) {
-    if (arg.dims[d] == 0) return 0;
-    last += (arg.dims[d] - 1) * arg.strides[d];
+    const int64_t reach = (arg.dims[d] - 1) * arg.strides[d];
+    (reach < 0 ? line.first : last) += std::abs(reach);
   }
-  return last + 1;
-}
-
-// The same memory as a line of so many elements.
-TensorArg line_of(const TensorArg& arg, int64_t elements) {
-  TensorArg line = arg;
-  line.rank = 1;
-  line.dims[0] = elements;
+  line.elements.rank = 1;
+  line.elements.dims[0] = arg.volume() == 0 ? 0 : line.first + last + 1;
+  line.elements.data = static_cast<std::byte*>(arg.data) - line.first * static_cast<int64_t>(size_of(arg.dtype));
   return line;
 }
 
@@ -63,13 +66,15 @@ Result<> HostEvaluation::copy(const plan::Step& step, StepOperands& operands, Qu
   from.data = storage_.address(plan_.tensors[step.inputs[0]]);
   to.data = storage_.address(plan_.tensors[step.outputs[0]]);
   if (from.volume() == 0) return {};
-  LATHE_ASSIGN(const Tensor source, host_copy(line_of(from, extent_of(from)), queue));
-  LATHE_ASSIGN(Tensor target, host_copy(line_of(to, extent_of(to)), queue));
-  const auto rank = static_cast<size_t>(from.rank);
-  copy_box(size_of(from.dtype), {from.dims, rank}, source.data(), {from.strides, rank}, target.mutable_data(),
-           {to.strides, rank});
+  const Line read = line_of(from), written = line_of(to);
+  LATHE_ASSIGN(const Tensor source, host_copy(read.elements, queue));
+  LATHE_ASSIGN(Tensor target, host_copy(written.elements, queue));
+  const size_t size = size_of(from.dtype), rank = static_cast<size_t>(from.rank);
+  const auto first = [&](const Line& line, auto* data) { return data + static_cast<size_t>(line.first) * size; };
+  copy_box(size, {from.dims, rank}, first(read, static_cast<const std::byte*>(source.data())), {from.strides, rank},
+           first(written, static_cast<std::byte*>(target.mutable_data())), {to.strides, rank});
   if (engine_.device().is_host()) return {};
-  return engine_.device().upload(static_cast<std::byte*>(to.data), target.data(), target.bytes(), queue);
+  return engine_.device().upload(static_cast<std::byte*>(written.elements.data), target.data(), target.bytes(), queue);
 }
 
 Result<> HostEvaluation::evaluate(size_t i, StepOperands& operands, Queue& queue) {
@@ -169,9 +174,11 @@ Result<> HostEvaluation::show_results(const plan::Step& step, const Observer& ob
     content.data = storage_.address(tensor);
     std::vector<std::byte> copy;
     if (!engine_.device().is_host()) {
-      copy.resize(static_cast<size_t>(extent_of(content)) * size_of(content.dtype));
-      LATHE_TRY(engine_.device().download(copy.data(), content.data, copy.size(), queue));
-      content.data = copy.data();
+      const Line line = line_of(content);
+      const size_t size = size_of(content.dtype);
+      copy.resize(static_cast<size_t>(line.elements.dims[0]) * size);
+      LATHE_TRY(engine_.device().download(copy.data(), line.elements.data, copy.size(), queue));
+      content.data = copy.data() + static_cast<size_t>(line.first) * size;
     }
     observer(tensor, content);
   }

@@ -25,12 +25,12 @@ struct Built {
   std::shared_ptr<const Engine> engine;
 };
 
-Built build_for(const Backend& backend, std::shared_ptr<Device> device) {
+Built build_for(const Backend& backend, std::shared_ptr<Device> device, const char* network = kNetwork) {
   Result<BackendBuild> prepared = backend.prepare(backend.name(), {});
   EXPECT_TRUE(prepared);
   BuildOptions options;
   use_backend(*prepared, options);
-  Result<ir::Graph> graph = ir::parse_graph(kNetwork);
+  Result<ir::Graph> graph = ir::parse_graph(network);
   EXPECT_TRUE(graph) << graph.error().to_string();
   Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), options);
   EXPECT_TRUE(built) << built.error().to_string();
@@ -66,6 +66,32 @@ TEST(Devices, TheInterpreterComputes) {
     ASSERT_EQ(outputs.size(), 1u);
     expect_close(outputs[0], (*expected)[0], 1e-6);
   }
+}
+
+// Copies that no kernel does are evaluated in host memory, in whatever direction they go.
+TEST(Devices, WhatGoesBackwardsIsCopiedOnTheHost) {
+  constexpr const char* kBackwards = R"(graph "g" {
+    input %x: i64[3, 7]
+    %start = constant{value=i64[2]{-1, 5}}()
+    %end = constant{value=i64[2]{-100, -100}}()
+    %axes = constant{value=i64[2]{0, 1}}()
+    %steps = constant{value=i64[2]{-1, -2}}()
+    %y = slice(%x, %start, %end, %axes, %steps)
+    output %y
+  })";
+  const Built built =
+      build_for(interpreter::InterpretingBackend(), std::make_shared<interpreter::InterpretingDevice>(), kBackwards);
+  ASSERT_NE(built.engine, nullptr);
+  ASSERT_EQ(built.plan->plan.steps.size(), 1u);
+  EXPECT_EQ(built.plan->plan.steps[0].op, "identity");
+  Tensor x = *Tensor::allocate(DType::i64, {3, 7});
+  for (int64_t i = 0; i < x.volume(); ++i) x.mutable_as<int64_t>()[i] = i;
+  const auto context = Context::create(built.engine);
+  ASSERT_TRUE(context) << context.error().to_string();
+  const Tensor y = run_engine(**context, std::span(&x, 1))[0];
+  ASSERT_EQ(y.dims(), Dims({3, 3}));
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 3; ++j) EXPECT_EQ(y.as<int64_t>()[3 * i + j], 7 * (2 - i) + 5 - 2 * j);
 }
 
 // The command line and the public interface find it by its name, as every device of families.def.
