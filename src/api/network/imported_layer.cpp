@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/network/enums.h"
 #include "api/network/layers_index.h"
 #include "api/network/layers_move.h"
 #include "api/network/layers_pointwise.h"
@@ -76,22 +77,20 @@ Made pointwise(NetworkDefinition& network, const ir::Node& node) {
       return std::make_unique<SelectLayer>(network, std::vector<TensorView*>());
     case OpKind::unary: {
       const auto& attributes = node.attrs<UnaryAttrs>();
-      const auto operation = static_cast<nv::UnaryOperation>(attributes.op);
-      if (static_cast<int>(attributes.op) >= nv::EnumMax<nv::UnaryOperation>() || !attributes.detect_negative ||
-          !attributes.detect_positive)
-        return nullptr;
-      return std::make_unique<UnaryLayer>(network, std::vector<TensorView*>(), operation);
+      const auto operation = to_nv(attributes.op);
+      if (!operation || !attributes.detect_negative || !attributes.detect_positive) return nullptr;
+      return std::make_unique<UnaryLayer>(network, std::vector<TensorView*>(), *operation);
     }
     case OpKind::activation: {
       const auto& attributes = node.attrs<ActivationAttrs>();
-      const auto type = static_cast<nv::ActivationType>(attributes.op);
-      if (static_cast<int>(attributes.op) >= nv::EnumMax<nv::ActivationType>()) return nullptr;
-      auto layer = std::make_unique<ActivationLayer>(network, std::vector<TensorView*>(), type);
+      const auto type = to_nv(attributes.op);
+      if (!type) return nullptr;
+      auto layer = std::make_unique<ActivationLayer>(network, std::vector<TensorView*>(), *type);
       layer->set_parameters(static_cast<float>(attributes.alpha), static_cast<float>(attributes.beta));
       return layer;
     }
     case OpKind::elementwise: {
-      const auto operation = ElementWiseLayer::operation_of(node.attrs<ElementwiseAttrs>().op);
+      const auto operation = to_nv(node.attrs<ElementwiseAttrs>().op);
       if (!operation || node.input(0)->rank() != node.input(1)->rank()) return nullptr;
       return std::make_unique<ElementWiseLayer>(network, std::vector<TensorView*>(), *operation);
     }
@@ -110,8 +109,7 @@ Made window(NetworkDefinition& network, const ir::Node& node) {
     const auto type = attributes.op == PoolingOp::max ? nv::PoolingType::kMAX : nv::PoolingType::kAVERAGE;
     auto layer = std::make_unique<PoolingLayer>(network, std::vector<TensorView*>(), type, dims_of(attributes.window));
     layer->set_window({dims_of(attributes.window), dims_of(attributes.stride), dims_of(attributes.pads_begin),
-                       dims_of(attributes.pads_end), dims_of(attributes.dilation),
-                       static_cast<nv::PaddingMode>(attributes.padding_mode)},
+                       dims_of(attributes.pads_end), dims_of(attributes.dilation), *to_nv(attributes.padding_mode)},
                       !attributes.count_include_pad);
     return layer;
   }
@@ -123,7 +121,7 @@ Made window(NetworkDefinition& network, const ir::Node& node) {
   auto layer = std::make_unique<ConvolutionLayer>(network, std::vector<TensorView*>(), (*kernel)[0], size,
                                                   nv::Weights{}, nv::Weights{});
   layer->set_window({size, dims_of(attributes.stride), dims_of(attributes.pads_begin), dims_of(attributes.pads_end),
-                     dims_of(attributes.dilation), static_cast<nv::PaddingMode>(attributes.padding_mode)},
+                     dims_of(attributes.dilation), *to_nv(attributes.padding_mode)},
                     attributes.groups);
   return layer;
 }
@@ -133,7 +131,7 @@ Made rows(NetworkDefinition& network, const ir::Node& node) {
   switch (node.kind()) {
     case OpKind::reduce: {
       const auto& attributes = node.attrs<ReduceAttrs>();
-      const auto operation = ReduceLayer::operation_of(attributes.op);
+      const auto operation = to_nv(attributes.op);
       if (!operation || node.num_inputs() != 1 || attributes.axes.empty()) return nullptr;
       return std::make_unique<ReduceLayer>(network, std::vector<TensorView*>(), *operation,
                                            mask_of(attributes.axes, rank), attributes.keepdims);

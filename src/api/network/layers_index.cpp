@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/layers_index.h"
 
+#include "api/network/enums.h"
 #include "api/network/network_add.h"
 
 namespace lathe::api {
@@ -84,21 +85,12 @@ Result<> ResizeLayer::complete() const {
 }
 
 Result<std::vector<ir::Value*>> ResizeLayer::lower(Lowering& lowering) {
-  constexpr ResizeMode kModes[] = {ResizeMode::nearest, ResizeMode::linear, ResizeMode::cubic};
-  constexpr CoordinateMode kCoordinates[] = {CoordinateMode::align_corners, CoordinateMode::asymmetric,
-                                             CoordinateMode::half_pixel};
-  constexpr NearestMode kRounding[] = {NearestMode::round_prefer_ceil, NearestMode::round_prefer_floor,
-                                       NearestMode::floor, NearestMode::ceil};
-  const auto mode = static_cast<size_t>(mode_), coordinates = static_cast<size_t>(coordinates_),
-             rounding = static_cast<size_t>(rounding_);
-  if (mode > 2 || coordinates > 2 || rounding > 3)
-    return fail(ErrorCode::invalid_argument, "a mode of the resize layer does not exist");
   ResizeAttrs attributes;
-  attributes.mode = kModes[mode];
-  attributes.coordinates = kCoordinates[coordinates];
+  LATHE_ASSIGN(attributes.mode, to_ours(mode_));
+  LATHE_ASSIGN(attributes.coordinates, to_ours(coordinates_));
+  LATHE_ASSIGN(attributes.nearest, to_ours(rounding_));
   if (selector_ == nv::ResizeSelector::kUPPER && coordinates_ == nv::ResizeCoordinateTransformation::kHALF_PIXEL)
     attributes.coordinates = CoordinateMode::pytorch_half_pixel;
-  attributes.nearest = kRounding[rounding];
   attributes.cubic_a = cubic_;
   attributes.exclude_outside = exclude_outside_;
   ir::Value *scales = nullptr, *sizes = nullptr;

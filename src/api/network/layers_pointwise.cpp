@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/layers_pointwise.h"
 
-#include <algorithm>
-
+#include "api/network/enums.h"
 #include "api/network/network_add.h"
 
 namespace lathe::api {
-namespace {
-
-// These enumerations list the same functions in the same order.
-static_assert(static_cast<int>(nv::ActivationType::kGELU_TANH) == static_cast<int>(ActivationOp::gelu_tanh));
-static_assert(static_cast<int>(nv::ActivationType::kCLIP) == static_cast<int>(ActivationOp::clip));
-static_assert(static_cast<int>(nv::UnaryOperation::kISNAN) == static_cast<int>(UnaryOp::is_nan));
-static_assert(static_cast<int>(nv::UnaryOperation::kATANH) == static_cast<int>(UnaryOp::atanh));
-
-constexpr ElementwiseOp kElementwise[] = {
-    ElementwiseOp::add,         ElementwiseOp::mul,        ElementwiseOp::max,         ElementwiseOp::min,
-    ElementwiseOp::sub,         ElementwiseOp::div,        ElementwiseOp::pow,         ElementwiseOp::floor_div,
-    ElementwiseOp::logical_and, ElementwiseOp::logical_or, ElementwiseOp::logical_xor, ElementwiseOp::equal,
-    ElementwiseOp::greater,     ElementwiseOp::less,
-};
-
-template <class Enum>
-Result<> check_enum(Enum value) {
-  if (static_cast<int>(value) < 0 || static_cast<int>(value) >= nv::EnumMax<Enum>())
-    return fail(ErrorCode::invalid_argument, "operation {} does not exist", static_cast<int>(value));
-  return {};
-}
-
-}  // namespace
 
 Result<std::vector<ir::Value*>> ActivationLayer::lower(Lowering& lowering) {
-  LATHE_TRY(check_enum(type_));
   ActivationAttrs attributes;
-  attributes.op = static_cast<ActivationOp>(type_);
+  LATHE_ASSIGN(attributes.op, to_ours(type_));
   attributes.alpha = alpha_;
   attributes.beta = beta_;
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
@@ -41,25 +16,18 @@ Result<std::vector<ir::Value*>> ActivationLayer::lower(Lowering& lowering) {
 }
 
 Result<std::vector<ir::Value*>> UnaryLayer::lower(Lowering& lowering) {
-  LATHE_TRY(check_enum(operation_));
   UnaryAttrs attributes;
-  attributes.op = static_cast<UnaryOp>(operation_);
+  LATHE_ASSIGN(attributes.op, to_ours(operation_));
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
   return std::vector{y};
 }
 
-std::optional<nv::ElementWiseOperation> ElementWiseLayer::operation_of(ElementwiseOp op) {
-  const auto* found = std::find(std::begin(kElementwise), std::end(kElementwise), op);
-  if (found == std::end(kElementwise)) return std::nullopt;
-  return static_cast<nv::ElementWiseOperation>(found - std::begin(kElementwise));
-}
-
 Result<std::vector<ir::Value*>> ElementWiseLayer::lower(Lowering& lowering) {
-  LATHE_TRY(check_enum(operation_));
+  LATHE_ASSIGN(const ElementwiseOp operation, to_ours(operation_));
   if (in(0)->rank() != in(1)->rank())
     return fail(ErrorCode::shape_mismatch, "inputs have ranks {} and {}; equal ranks are needed", in(0)->rank(),
                 in(1)->rank());
-  LATHE_ASSIGN(ir::Value * y, lowering.elementwise(kElementwise[static_cast<int>(operation_)], in(0), in(1)));
+  LATHE_ASSIGN(ir::Value * y, lowering.elementwise(operation, in(0), in(1)));
   return std::vector{y};
 }
 
@@ -79,7 +47,8 @@ Result<Dims> ScaleLayer::weights_dims(const ir::Value* x) const {
 }
 
 Result<std::vector<ir::Value*>> ScaleLayer::lower(Lowering& lowering) {
-  LATHE_TRY(check_enum(mode_));
+  if (mode_ != nv::ScaleMode::kUNIFORM && mode_ != nv::ScaleMode::kCHANNEL && mode_ != nv::ScaleMode::kELEMENTWISE)
+    return fail(ErrorCode::invalid_argument, "scale mode {} does not exist", static_cast<int>(mode_));
   ir::Value* x = in(0);
   LATHE_ASSIGN(const Dims dims, weights_dims(x));
   const std::pair<nv::Weights, ElementwiseOp> steps[] = {

@@ -47,8 +47,6 @@ class ElementWiseLayer final : public LayerOf<nv::IElementWiseLayer, nv::apiv::V
   ElementWiseLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::ElementWiseOperation operation)
       : LayerOf(network, nv::LayerType::kELEMENTWISE, "ElementWise", std::move(inputs)), operation_(operation) {}
 
-  static std::optional<nv::ElementWiseOperation> operation_of(ElementwiseOp op);
-
   void setOperation(nv::ElementWiseOperation op) noexcept override { set(operation_, op); }
   nv::ElementWiseOperation getOperation() const noexcept override { return operation_; }
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "api/network/enums.h"
 #include "api/network/network_add.h"
 
 namespace lathe::api {
 namespace {
 
-constexpr ReduceOp kReduce[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min, ReduceOp::mean};
 constexpr int32_t kMaxK = 3840;
 
 Result<int64_t> single_axis(uint32_t mask, int rank) {
@@ -43,17 +43,9 @@ Result<std::vector<ir::Value*>> LRNLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-std::optional<nv::ReduceOperation> ReduceLayer::operation_of(ReduceOp op) {
-  const auto* found = std::find(std::begin(kReduce), std::end(kReduce), op);
-  if (found == std::end(kReduce)) return std::nullopt;
-  return static_cast<nv::ReduceOperation>(found - std::begin(kReduce));
-}
-
 Result<std::vector<ir::Value*>> ReduceLayer::lower(Lowering& lowering) {
-  const auto op = static_cast<size_t>(operation_);
-  if (op >= std::size(kReduce)) return fail(ErrorCode::invalid_argument, "reduction {} does not exist", op);
   ReduceAttrs attributes;
-  attributes.op = kReduce[op];
+  LATHE_ASSIGN(attributes.op, to_ours(operation_));
   attributes.keepdims = keep_;
   LATHE_ASSIGN(attributes.axes, axes_of(axes_, in(0)->rank()));
   if (attributes.axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be reduced");

@@ -57,8 +57,6 @@ class ReduceLayer final : public LayerOf<nv::IReduceLayer, nv::apiv::VReduceLaye
         axes_(axes),
         keep_(keep) {}
 
-  static std::optional<nv::ReduceOperation> operation_of(ReduceOp op);
-
   void setOperation(nv::ReduceOperation op) noexcept override { set(operation_, op); }
   nv::ReduceOperation getOperation() const noexcept override { return operation_; }
   void setReduceAxes(uint32_t reduceAxes) noexcept override { set(axes_, reduceAxes); }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/layers_window.h"
 
+#include "api/network/enums.h"
 #include "api/network/network_add.h"
 
 namespace lathe::api {
 namespace {
-
-static_assert(static_cast<int>(nv::PaddingMode::kSAME_LOWER) == static_cast<int>(PaddingMode::same_lower));
 
 Ints to_ints(const nv::Dims& dims) { return Ints(dims.d, dims.d + std::max(dims.nbDims, 0)); }
 
@@ -29,8 +28,7 @@ Result<> WindowSettings::check(int rank) const {
     if (dims->nbDims != 0 && dims->nbDims != window.nbDims)
       return fail(ErrorCode::invalid_argument, "stride, padding or dilation has {} dims, the window {}", dims->nbDims,
                   window.nbDims);
-  if (static_cast<int>(mode) < 0 || static_cast<int>(mode) >= nv::EnumMax<nv::PaddingMode>())
-    return fail(ErrorCode::invalid_argument, "padding mode {} does not exist", static_cast<int>(mode));
+  LATHE_TRY(to_ours(mode));
   return {};
 }
 
@@ -92,7 +90,7 @@ Result<std::vector<ir::Value*>> ConvolutionLayer::lower(Lowering& lowering) {
   attributes.pads_end = window_.pads_end();
   attributes.dilation = window_.dilations();
   attributes.groups = groups_;
-  attributes.padding_mode = static_cast<PaddingMode>(window_.mode);
+  LATHE_ASSIGN(attributes.padding_mode, to_ours(window_.mode));
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(inputs)));
   return std::vector{y};
 }
@@ -110,7 +108,7 @@ Result<std::vector<ir::Value*>> DeconvolutionLayer::lower(Lowering& lowering) {
   attributes.pads_end = window_.pads_end();
   attributes.dilation = window_.dilations();
   attributes.groups = groups_;
-  attributes.padding_mode = static_cast<PaddingMode>(window_.mode);
+  LATHE_ASSIGN(attributes.padding_mode, to_ours(window_.mode));
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(inputs)));
   return std::vector{y};
 }
@@ -123,7 +121,7 @@ Result<ir::Value*> PoolingLayer::pool(Lowering& lowering, PoolingOp op) {
   attributes.pads_begin = window_.pads_begin();
   attributes.pads_end = window_.pads_end();
   attributes.dilation = Ints(attributes.window.size(), 1);
-  attributes.padding_mode = static_cast<PaddingMode>(window_.mode);
+  LATHE_ASSIGN(attributes.padding_mode, to_ours(window_.mode));
   attributes.count_include_pad = !exclusive_;
   return lowering.add(attributes, {in(0)});
 }
