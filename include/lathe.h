@@ -34,8 +34,8 @@ TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexce
 
 // What to build for: "cpu" (default: this machine's best), "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512",
 // "cpu-x86_64-vnni", "cpu-arm64"; "cuda" (the current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or
-// "sm_90" (GPUs of that architecture, whether one is there or not: without one the cost model chooses kernels). False
-// when unknown.
+// "sm_90" (GPUs of that architecture, whether one is there or not: without one the cost model chooses kernels); "null"
+// (a device that computes nothing, for tests of what the host does). False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
 

@@ -119,6 +119,27 @@ TEST(Devices, TheNullDeviceCounts) {
   EXPECT_EQ(counts.allocations, allocations) << "a second run allocates";
 }
 
+// On the CPU as well, where no configuration was measured; twice the rows take longer.
+TEST(Devices, PredictedTimesAreTimes) {
+  const auto predicted = [](int rows) {
+    BuildReport report;
+    build_engine(fmt::format("graph \"g\" {{ input %x: f32[{0}, 512] input %w: f32[512, 256]\n"
+                             "%y = matmul(%x, %w)\n %s = softmax{{axis=1}}(%y)\n output %s }}",
+                             rows),
+                 native_options(), 2, &report);
+    double sum = 0;
+    for (const RegionReport& region : report.regions)
+      for (const Choice::Finalist& finalist : region.candidates) {
+        EXPECT_GT(finalist.predicted_us, 0) << finalist.tactic;
+        sum += finalist.predicted_us;
+      }
+    return sum;
+  };
+  const double once = predicted(256), twice = predicted(512);
+  EXPECT_GT(once, 0);
+  EXPECT_GT(twice, 1.5 * once);
+}
+
 TEST(Devices, NamesAreResolved) {
   EXPECT_EQ(*resolve_target("sm_90"), "cuda-sm_90");
   EXPECT_EQ(*resolve_target("cuda:1"), "cuda:1");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/contraction/contraction.h"
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "ops/subscripts.h"
 
@@ -85,7 +86,7 @@ class ContractionTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     Emission emission;

@@ -2,6 +2,7 @@
 // Convolution by batch-reduce GEMM or Winograd: kernel "conv".
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
@@ -41,7 +42,7 @@ class ConvTactic final : public Tactic {
       config.text = fmt::format("{} {}x{} rows={} k={} split={}{}", kAlgorithms[static_cast<size_t>(c.algorithm)],
                                 b.rows, b.width, b.row_block, b.k_block, b.split_columns ? "columns" : "rows",
                                 c.row_aligned ? " aligned" : "");
-      config.predicted_us = static_cast<double>(i);  // candidates come best first
+      config.predicted_us = cpu::predicted_us(problem, i);
       configs.push_back(std::move(config));
     }
     return configs;

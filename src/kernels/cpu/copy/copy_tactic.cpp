@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/cpu/copy/copy.h"
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
@@ -60,7 +61,7 @@ class CopyTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     Emission emission;

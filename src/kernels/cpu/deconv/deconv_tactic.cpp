@@ -2,6 +2,7 @@
 // Transposed convolution, phase by phase: kernel "deconv".
 #include <algorithm>
 
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/deconv/deconv.h"
 
@@ -66,7 +67,7 @@ class DeconvTactic final : public Tactic {
       config.values = deconv::params(shape, blocking);
       config.text =
           fmt::format("{}x{} split={}", blocking.rows, blocking.width, blocking.split_columns ? "columns" : "rows");
-      config.predicted_us = static_cast<double>(configs.size());  // candidates come best first
+      config.predicted_us = cpu::predicted_us(problem, configs.size());
       configs.push_back(std::move(config));
     }
     return configs;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolution: kernel "depthwise".
 #include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/depthwise/depthwise.h"
 
@@ -32,7 +33,7 @@ class DepthwiseTactic final : public Tactic {
     for (const depthwise::Config& c :
          depthwise::candidates(shape, problem.outputs[0].opt_dims.back(), problem.target.cores))
       configs.push_back({fmt::format("{} pixels split={}", c.pixels, c.split_channels ? "channels" : "pixels"),
-                         depthwise::params(shape, c), static_cast<double>(configs.size())});
+                         depthwise::params(shape, c), predicted_us(problem, configs.size())});
     return configs;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "ops/quantization.h"
@@ -130,7 +131,7 @@ class ElementwiseTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     Emission emission;

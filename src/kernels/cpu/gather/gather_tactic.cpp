@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements named by indices: kernel "gather".
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gather/gather.h"
 
@@ -17,7 +18,7 @@ class GatherTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     const int64_t rank = problem.inputs[0].rank();

@@ -2,6 +2,7 @@
 // Matrix products: kernel "gemm".
 #include <algorithm>
 
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
 
@@ -37,7 +38,7 @@ class GemmTactic final : public Tactic {
       configs.push_back({fmt::format("{}x{} rows={} k={} split={}", b.rows, b.width, b.row_block, b.k_block,
                                      b.split_columns ? "columns" : "rows"),
                          gemm::params(shape.k, shape.n, is_packed(problem), batches(problem), b),
-                         static_cast<double>(configs.size())});
+                         predicted_us(problem, configs.size())});
     return configs;
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What moves elements axis by axis and is not done by strides: kernel "movement".
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/movement/movement.h"
 
@@ -42,7 +43,7 @@ class MovementTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     Emission emission;

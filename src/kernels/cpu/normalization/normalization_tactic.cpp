@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "device/cpu/kernel.h"
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
@@ -57,7 +58,7 @@ class NormalizationTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     const Kind kind = *kind_of(problem);

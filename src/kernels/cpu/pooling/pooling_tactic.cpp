@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maximum and average pooling: kernel "pooling".
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "ops/rules.h"
 
@@ -21,7 +22,7 @@ class PoolingTactic final : public Tactic {
     return resolve(problem, params);
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     Emission emission;

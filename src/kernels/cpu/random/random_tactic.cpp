@@ -2,6 +2,7 @@
 // Kernel "random".
 #include <bit>
 
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "ops/random_range.h"
 
@@ -18,7 +19,7 @@ class RandomTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     const auto& attrs = problem.attrs<RandomAttrs>();

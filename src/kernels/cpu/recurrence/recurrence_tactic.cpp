@@ -2,6 +2,7 @@
 // Layers of recurrent networks: kernel "recurrence".
 #include <bit>
 
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/recurrence/recurrence.h"
 #include "ops/gate_functions.h"
@@ -42,7 +43,7 @@ class RecurrenceTactic final : public Tactic {
     return std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     const auto& attrs = problem.attrs<RecurrenceAttrs>();

@@ -2,6 +2,7 @@
 // Separable resizing: kernel "resize".
 #include <bit>
 
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/resize/samples.h"
 #include "kernels/resize_tables_tactic.h"
@@ -67,7 +68,7 @@ class ResizeTactic final : public Tactic {
     return refuse_resize_tables(problem) ? refuse_samples(problem) : std::nullopt;
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     if (refuse_resize_tables(problem)) return emit_samples(problem);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and log-softmax: kernel "softmax".
+#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
@@ -16,7 +17,7 @@ class SoftmaxTactic final : public Tactic {
     return refuse_non_f32(problem);
   }
 
-  std::vector<Config> configs(const Problem&) const override { return {Config{}}; }
+  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
 
   Result<Emission> emit(const Problem& problem, const Config&) const override {
     const auto& attrs = problem.attrs<SoftmaxAttrs>();
