@@ -83,6 +83,7 @@ void use_backend(const BackendBuild& backend, BuildOptions& options) {
   options.decompose_doubles = traits.decompose_doubles;
   options.passes.narrow_floats = traits.narrow_floats;
   options.passes.integer_products = traits.integer_products;
+  options.passes.weighted_products = options.fuse_integer_products = traits.weighted_products;
   options.tuner.target = backend.target;
   options.tuner.device = backend.device;
   options.tuner.compiler = backend.compiler.get();
@@ -111,8 +112,9 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   built->report.seconds_passes = seconds_since(start);
   LATHE_ASSIGN(const std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
 
-  std::vector<Region> regions = group_regions(
-      graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types, options.fuse_movement});
+  std::vector<Region> regions =
+      group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types,
+                            options.fuse_integer_products, options.fuse_movement});
   const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel, options.fuse_movement);
   TunerOptions tuning = options.tuner;
   tuning.largest = largest_of(profiles);

@@ -69,7 +69,9 @@ class Grouper {
         fuse_(options.fuse),
         prologues_(options.fuse && options.prologues),
         movement_(options.fuse && options.movement),
-        narrow_types_(options.narrow_types) {}
+        narrow_types_(options.narrow_types),
+        integer_products_(options.integer_products),
+        narrow_(narrow_types_ || integer_products_) {}
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
@@ -89,8 +91,9 @@ class Grouper {
     if (!is_heavy(node) || node.num_outputs() != 1) return false;
     const DType from = node.input(0)->dtype(), to = node.output()->dtype();
     if (to == DType::f32) return from == to;
-    if (!narrow_types_) return false;
     const bool sums = node.is(OpKind::matmul) || node.is(OpKind::convolution);  // of 8-bit integers: i32
+    if (integer_products_ && sums && to == DType::i32 && size_of(from) == 1) return true;
+    if (!narrow_types_) return false;
     if (size_of(from) == 1) return is_integer(from) && (to == from || (sums && to == DType::i32));
     return from == to && (to == DType::f16 || to == DType::bf16);
   }
@@ -103,6 +106,7 @@ class Grouper {
     ArrangedProgram program(root->output());
     if (Value* bias = bias_of(*root)) program.add_bias(bias, index);
     Value* result = root->output();
+    narrow_ = narrow_types_ || result->dtype() == DType::i32;  // what follows other kernels gets one of its own
     while (fuse_ && result->has_single_use()) {
       Node* next = result->uses()[0].node;
       if (permutes_elements(*next) || cuts_elements(*next) || !may_join(*next) ||
@@ -119,6 +123,7 @@ class Grouper {
       region.nodes.push_back(next);
       result = next->output();
     }
+    narrow_ = narrow_types_ || integer_products_;
     region.program = program.program().finish(result, region.operands);
     region.outputs = {result};
     if (movement_ && takes_movement(*root)) {
@@ -135,9 +140,25 @@ class Grouper {
     return permutes_elements(node) ? movement_ : is_expressible(node);
   }
 
+  bool is_programmable(const Node& node) const {
+    const bool levels = node.is(OpKind::quantize) || node.is(OpKind::dequantize);
+    return lathe::is_programmable(node, narrow_types_ || (narrow_ && levels && has_small_levels(node)));
+  }
+
+  // Of 8 bits, or the sums of such, and of floats that kernels have where there are no narrow types.
+  static bool has_small_levels(const Node& node) {
+    const Value *levels = node.is(OpKind::quantize) ? node.output() : node.input(0),
+                *floats = node.is(OpKind::quantize) ? node.input(0) : node.output();
+    return floats->dtype() == DType::f32 && node.input(1)->dtype() == DType::f32 &&
+           (size_of(levels->dtype()) == 1 || (levels->dtype() == DType::i32 && owned_sums(levels)));
+  }
+  static bool owned_sums(const Value* sums) {
+    return sums->producer() && (sums->producer()->is(OpKind::matmul) || sums->producer()->is(OpKind::convolution));
+  }
+
   // Beside what permutes elements. What is padded passes through f32.
   bool is_expressible(const Node& node) const {
-    if (!cuts_elements(node)) return is_programmable(node, narrow_types_) && all_broadcast(node);
+    if (!cuts_elements(node)) return is_programmable(node) && all_broadcast(node);
     return movement_ && (node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_));
   }
 
@@ -146,7 +167,7 @@ class Grouper {
     for (Value* input : node.inputs()) {
       Node* producer = input == result ? nullptr : input->producer();
       if (producer && producer->is(OpKind::dequantize) && input->has_single_use() && !owner_.contains(producer) &&
-          input->shape() == result->shape() && is_programmable(*producer, narrow_types_) && all_broadcast(*producer))
+          input->shape() == result->shape() && is_programmable(*producer) && all_broadcast(*producer))
         return producer;
     }
     return nullptr;
@@ -239,6 +260,8 @@ class Grouper {
   bool prologues_;
   bool movement_;
   bool narrow_types_;
+  bool integer_products_;
+  bool narrow_;  // whether small integers belong to the region that is being made
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
   std::unordered_map<const Node*, size_t> positions_;

@@ -132,7 +132,9 @@ bool is_programmable(const ir::Node& node, bool narrow_types) {
   const ir::Value* x = node.input(0);
   if (narrow_types) {
     const ir::Value *scale = node.input(1), *zero_point = node.input(2);
-    const bool small_zero = !zero_point || size_of(zero_point->dtype()) <= 2;
+    // A zero point of sums is subtracted by kernels that know it, before the sums become floats.
+    const bool small_zero = !zero_point || size_of(zero_point->dtype()) <= 2 ||
+                            (zero_point->constant() && zero_point->dtype() == DType::i32);
     if (node.is(OpKind::quantize)) return is_float(x) && is_float(scale);
     if (node.is(OpKind::dequantize)) return is_level(x) && small_zero && is_float(scale) && is_float(node.output());
     if (node.is(OpKind::cast)) return (is_float(x) || is_level(x)) && is_float(node.output());

@@ -62,7 +62,7 @@ std::vector<uint64_t> to_unsigned(const Tensor& tensor) {
 Result<> infer_convolution(InferContext& context) {
   const ConvolutionAttrs& attrs = context.attrs<ConvolutionAttrs>();
   LATHE_TRY(require_numeric(context, 0));
-  LATHE_TRY(require_same_dtype(context, 0, 1));
+  LATHE_TRY(require_factors(context, 0, 1));
   const DType sums = sum_dtype(context.dtype(0));
   if (context.has(2) && context.dtype(2) != sums)
     return fail(ErrorCode::type_mismatch, "bias has type {}, but {} is needed for operands of type {}",

@@ -65,7 +65,7 @@ std::vector<T> evaluate(EvalContext& context, std::vector<T> a, std::vector<T> b
 Result<> infer_matmul(InferContext& context) {
   const MatmulAttrs& attrs = context.attrs<MatmulAttrs>();
   LATHE_TRY(require_numeric(context, 0));
-  LATHE_TRY(require_same_dtype(context, 0, 1));
+  LATHE_TRY(require_factors(context, 0, 1));
   LATHE_TRY(require_rank(context, 0, 1, kMany));
   LATHE_TRY(require_rank(context, 1, 1, kMany));
   const Matrix<Expr> left = as_matrix(context.shape(0), true, attrs.transpose_a);

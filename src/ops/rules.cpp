@@ -141,6 +141,13 @@ Result<> require_same_dtype(const InferContext& context, size_t a, size_t b) {
               name_of(context.dtype(a)), b, name_of(context.dtype(b)));
 }
 
+Result<> require_factors(const InferContext& context, size_t a, size_t b) {
+  const auto is_small = [&](size_t input) {
+    return size_of(context.dtype(input)) == 1 && is_integer(context.dtype(input));
+  };
+  return is_small(a) && is_small(b) ? Result<>() : require_same_dtype(context, a, b);
+}
+
 Result<> require_rank(const InferContext& context, size_t input, int at_least, int at_most) {
   const int rank = context.rank(input);
   if (rank >= at_least && rank <= at_most) return {};

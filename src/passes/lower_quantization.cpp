@@ -44,7 +44,9 @@ ir::Value* unclipped(ir::Value* x, std::optional<double> scale, IntegerRange& ra
 // (clip(round(x / s), low - z, high - z)) * t for dequantize(quantize(x, s, z), t, z).
 Result<bool> round_in_floats(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
-  if (r.context.integer_products || !inner || r.output()->dtype() != DType::f32 ||
+  // What only floats read; where integers are read by ops of any kind, they stay.
+  const bool lowers = !r.context.integer_products || (r.context.weighted_products && r.input(0)->has_single_use());
+  if (!lowers || !inner || r.output()->dtype() != DType::f32 ||
       inner->input(0)->dtype() != DType::f32 || r.input(1)->dtype() != DType::f32)
     return false;
   if (!same_contents(r.input(2), inner->input(2))) return false;

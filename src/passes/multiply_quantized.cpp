@@ -24,7 +24,7 @@ Result<ir::Value*> channel_bias(Rewrite& r, ir::Value* bias) {
 
 Result<bool> multiply(Rewrite& r) {
   if (!r.context.integer_products || keeps_floats(*r.node, r.context)) return false;
-  const std::optional<QuantizedProduct> product = quantized_product(*r.node);
+  const std::optional<QuantizedProduct> product = quantized_product(*r.node, r.context);
   if (!product) return false;
   r.absorb(product->x.node);
   r.absorb(product->w.node);
@@ -36,7 +36,15 @@ Result<bool> multiply(Rewrite& r) {
   LATHE_ASSIGN(ir::Value * factor, r.constant(*std::move(scale)));
   DequantizeAttrs attrs;
   attrs.to = r.output()->dtype();
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {sums, factor}));
+  std::vector<ir::Value*> operands = {sums, factor};
+  if (!product->zero_point.empty()) {
+    Dims dims(static_cast<size_t>(r.output()->rank()) - product->axis, 1);
+    dims[0] = static_cast<int64_t>(product->zero_point.size());
+    LATHE_ASSIGN(Tensor zero_point, Tensor::allocate(DType::i32, dims));
+    std::copy(product->zero_point.begin(), product->zero_point.end(), zero_point.mutable_as<int32_t>());
+    LATHE_ASSIGN(operands.emplace_back(), r.constant(std::move(zero_point)));
+  }
+  LATHE_ASSIGN(ir::Value * result, r.add(attrs, std::move(operands)));
   if (ir::Value* bias = r.node->is(OpKind::convolution) ? r.input(2) : nullptr) {
     LATHE_ASSIGN(ir::Value * addend, channel_bias(r, bias));
     LATHE_ASSIGN(result, r.elementwise(ElementwiseOp::add, result, addend));

@@ -40,10 +40,14 @@ Result<ir::Value*> transposed_scale(Rewrite& r, const Dequantized& x) {
 
 Result<bool> sink_dequantize(Rewrite& r) {
   if (!r.context.integer_products || !gives_elements(*r.node)) return false;
+  if (r.context.weighted_products && r.node->is(OpKind::pooling)) return false;
   const std::optional<Dequantized> x = dequantized(r.input(0));
   if (!x || (size_of(x->integers->dtype()) != 1 && !x->integers->constant())) return false;
-  ir::Value* scale = x->node->input(1);
-  if (!x->is_uniform()) {
+  ir::Value *scale = x->node->input(1), *zero_point = nullptr;
+  if (x->zero_point && x->scale->volume() == 1 && scalar_of(x->zero_point) && !r.node->is(OpKind::pad)) {
+    LATHE_ASSIGN(scale, r.constant(x->scale->reshaped({})));
+    LATHE_ASSIGN(zero_point, r.constant(x->zero_point->constant()->reshaped({})));
+  } else if (!x->is_uniform()) {
     if (!r.node->is(OpKind::transpose)) return false;
     LATHE_ASSIGN(scale, transposed_scale(r, *x));
     if (!scale) return false;
@@ -54,7 +58,9 @@ Result<bool> sink_dequantize(Rewrite& r) {
   operands[0] = x->integers;
   LATHE_ASSIGN(ir::Value * moved, r.add(r.node->attributes(), std::move(operands)));
   r.absorb(x->node);
-  LATHE_ASSIGN(ir::Value * result, r.add(x->node->attributes(), {moved, scale}));
+  std::vector<ir::Value*> levels = {moved, scale};
+  if (zero_point) levels.push_back(zero_point);
+  LATHE_ASSIGN(ir::Value * result, r.add(x->node->attributes(), std::move(levels)));
   return r.finish(result);
 }
 
@@ -106,7 +112,8 @@ Result<bool> raise_quantize(Rewrite& r) {
   const ir::Node* inner = r.input(0)->producer();
   const bool concat = inner && inner->is(OpKind::concat);
   if (!r.context.integer_products || !inner || (!concat && !gives_elements(*inner)) || !r.input(0)->has_single_use() ||
-      size_of(r.output()->dtype()) != 1 || (inner->is(OpKind::pad) && r.input(2)))
+      size_of(r.output()->dtype()) != 1 || (inner->is(OpKind::pad) && r.input(2)) ||
+      (r.context.weighted_products && inner->is(OpKind::pooling)))
     return false;
   LATHE_ASSIGN(const std::vector<ir::Value*> operands, uniform_operands(r));
   if (operands.empty()) return false;

@@ -11,8 +11,8 @@
 namespace lathe {
 namespace {
 
-// Sums of products of i8 that i32 holds whatever the operands are.
-constexpr int64_t kMostProducts = (int64_t{1} << 31) / (128 * 128) - 1;
+// Sums of products of 8-bit integers that i32 holds whatever the operands are, and what is added for zero points.
+constexpr int64_t kMostProducts = (int64_t{1} << 31) / (256 * 128) - 1;
 
 // Whether the scale runs along one dimension of the weights at most: one number for each of its positions, or one.
 std::optional<std::vector<double>> weight_scales(const Dequantized& w, size_t dimension) {
@@ -38,6 +38,37 @@ std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x
   return static_cast<size_t>(rank - (attrs.transpose_b ? 2 : 1));
 }
 
+// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four.
+// Padding is zeros, which are the level 0 only where that is the zero point; a convolution of one filter for each
+// channel has nothing to sum four by four.
+bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
+  if (x.scale->volume() != 1 || (x.zero_point && !scalar_of(x.zero_point)) || !w.integers->constant() ||
+      size_of(x.integers->dtype()) != 1)
+    return false;
+  const Dims& dims = w.integers->constant()->dims();
+  if (!node.is(OpKind::convolution)) {
+    const bool transposed = node.attrs<MatmulAttrs>().transpose_b;
+    return dims.size() == 2 && dims[transposed ? 1 : 0] % 4 == 0 && dims[transposed ? 0 : 1] > 1;
+  }
+  const auto& attrs = node.attrs<ConvolutionAttrs>();
+  bool padded = attrs.padding_mode != PaddingMode::explicit_round_down;
+  for (const Ints* pads : {&attrs.pads_begin, &attrs.pads_end})
+    for (int64_t pad : *pads) padded |= pad != 0;
+  return dims.size() <= 5 && dims[1] % 4 == 0 && dims[0] > 1 && !(padded && x.zero_point);
+}
+
+// zero * the sum of the weights that each output channel has: what the products are too large by where every level of
+// x is.
+std::vector<int32_t> sums_of_weights(const Tensor& w, size_t dimension, double zero) {
+  int64_t inner = 1;
+  for (size_t d = dimension + 1; d < w.dims().size(); ++d) inner *= w.dims()[d];
+  std::vector<int32_t> sums(static_cast<size_t>(w.dims()[dimension]));
+  const int8_t* weights = w.as<int8_t>();
+  for (int64_t i = 0; i < w.volume(); ++i)
+    sums[static_cast<size_t>(i / inner % w.dims()[dimension])] += static_cast<int32_t>(zero) * weights[i];
+  return sums;
+}
+
 }  // namespace
 
 std::optional<Dequantized> dequantized(const ir::Value* value) {
@@ -50,12 +81,14 @@ std::optional<Dequantized> dequantized(const ir::Value* value) {
   return result;
 }
 
-std::optional<QuantizedProduct> quantized_product(const ir::Node& node) {
+std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context) {
   const bool convolution = node.is(OpKind::convolution);
   if (!convolution && !node.is(OpKind::matmul)) return std::nullopt;
   const std::optional<Dequantized> x = dequantized(node.input(0)), w = dequantized(node.input(1));
-  if (!x || !w || !x->is_uniform() || x->integers->dtype() != DType::i8 || w->integers->dtype() != DType::i8)
-    return std::nullopt;
+  if (!x || !w || w->integers->dtype() != DType::i8) return std::nullopt;
+  const bool fits = context.weighted_products ? is_weighted(node, *x, *w)
+                                              : x->is_uniform() && x->integers->dtype() == DType::i8;
+  if (!fits) return std::nullopt;
   size_t dimension = 0;  // of the weights: output channels
   if (convolution) {
     if (products_of_convolution(w->integers).value_or(kMostProducts + 1) > kMostProducts) return std::nullopt;
@@ -68,7 +101,9 @@ std::optional<QuantizedProduct> quantized_product(const ir::Node& node) {
   if (!scale) return std::nullopt;
   for (double& each : *scale) each *= x->scale->at_double(0);
   const size_t axis = convolution ? 1 : static_cast<size_t>(node.output()->rank()) - 1;
-  return QuantizedProduct{*x, *w, *std::move(scale), axis};
+  QuantizedProduct product{*x, *w, *std::move(scale), {}, axis};
+  if (x->zero_point) product.zero_point = sums_of_weights(*w->integers->constant(), dimension, scalar_of(x->zero_point).value());
+  return product;
 }
 
 // A level l, counted from the zero point, becomes l * s and that divided by s again, each rounded once. While no

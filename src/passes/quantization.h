@@ -17,13 +17,14 @@ struct Dequantized {
 };
 std::optional<Dequantized> dequantized(const ir::Value* value);
 
-// A convolution or matrix product of dequantised i8 operands, which integer kernels can multiply as they are.
+// A convolution or matrix product of dequantised 8-bit operands, which integer kernels can multiply as they are.
 struct QuantizedProduct {
   Dequantized x, w;
-  std::vector<double> scale;  // of a sum: one, or one for each output channel
-  size_t axis = 0;            // the output's channels
+  std::vector<double> scale;        // of a sum: one, or one for each output channel
+  std::vector<int32_t> zero_point;  // of a sum, one for each output channel; empty = 0
+  size_t axis = 0;                  // the output's channels
 };
-std::optional<QuantizedProduct> quantized_product(const ir::Node& node);
+std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context);
 
 // Whether quantize(dequantize(q)) is q for every level q of the type, whatever the zero point.
 bool keeps_levels(double scale, DType integers, DType floats);

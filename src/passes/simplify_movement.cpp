@@ -148,6 +148,8 @@ Result<bool> sink_view_through_matmul(Rewrite& r) {
   if (!view || !view->has_trait(kView) || r.input(0)->rank() != 2 || r.input(1)->rank() != 2 ||
       r.node->attrs<MatmulAttrs>().transpose_a)
     return false;
+  // Sums of integers are scaled next, which must see them as they are.
+  if (r.context.weighted_products && is_integer(r.output()->dtype())) return false;
   ir::Value* x = view->input(0);
   if (x->rank() < 3 || !keep_last_dim(x, r.input(0))) return false;
   Shape shape = x->shape();

@@ -27,6 +27,7 @@ struct BackendTraits {
   bool fuses_movement = false;      // expressions may read and write in another order
   bool narrow_floats = false;       // there are kernels for f16 and bf16; otherwise they are widened
   bool integer_products = false;    // there are kernels that multiply 8-bit integers
+  bool weighted_products = false;   // of those, one takes u8 and i8 with any zero point, by constant weights only
   bool decompose_doubles = false;   // kernels for rows and windows take f32 alone
   bool narrows_precision = false;   // it pays to compute in f16, bf16 or TF32 where the application allows that
   int64_t least_pixel = 0;          // images of fewer channels are copied with room for so many; 0 = read as they come

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/counted_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 
@@ -21,7 +22,11 @@ class CpuBackend final : public Backend {
     BackendBuild build;
     LATHE_ASSIGN(build.device, shared_device(settings.threads));
     build.target = build.device->describe();
-    build.traits = {.fuses_movement = true, .decompose_doubles = true};
+    const bool integers = multiplies_bytes();
+    build.traits = {.fuses_movement = true,
+                    .integer_products = integers,
+                    .weighted_products = integers,
+                    .decompose_doubles = true};
     build.tactics = cpu_tactics();
     build.counted = counted_tactics();
     build.timing_key = build.device->timing_key();

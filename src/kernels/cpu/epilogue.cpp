@@ -172,6 +172,7 @@ BoundEpilogue bind_epilogue(const Epilogue& epilogue, std::span<const TensorArg>
   for (int i = 0; i < bound.count; ++i) {
     EpilogueOperand& operand = bound.operands[i];
     operand.data = operands[i].as<float>();
+    operand.size = size_of(operands[i].dtype);
     operand.column_stride = broadcast_stride(operands[i], column_dim);
     for (int d = 0; d < output.rank; ++d)
       if (d != column_dim && broadcast_stride(operands[i], d) != 0) operand.varies_by_row = true;

@@ -47,6 +47,7 @@ inline int64_t broadcast_stride(const TensorArg& operand, int dim) {
 
 struct EpilogueOperand {
   const float* data = nullptr;
+  size_t size = sizeof(float);  // of an element
   int64_t column_stride = 0;
   bool varies_by_row = false;
 };

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/dtype.h"
 #include "device/program.h"
 #include "kernels/cpu/isa.h"
 
@@ -16,17 +17,29 @@ namespace lathe::cpu {
 inline constexpr int kBlockFloats = 512;  // elements of one pass over the code
 inline constexpr int kMaxLanes = 16;      // of any ISA level
 
+// Where the element at that offset lies, as kernels of floats address it that also move elements of other sizes.
+inline float* element_at(void* data, int64_t offset, size_t size) {
+  return reinterpret_cast<float*>(static_cast<std::byte*>(data) + offset * static_cast<int64_t>(size));
+}
+inline const float* element_at(const void* data, int64_t offset, size_t size) {
+  return reinterpret_cast<const float*>(static_cast<const std::byte*>(data) + offset * static_cast<int64_t>(size));
+}
+
 // A rows x columns view of an input: element (r, c) is data[r * row_stride + c * column_stride]. {p, 0, 0} is a scalar,
-// {p, 0, 1} a bias along the columns, {p, 1, 0} one value for each row. Contiguous columns (stride 1) are fast.
+// {p, 0, 1} a bias along the columns, {p, 1, 0} one value for each row. Contiguous columns (stride 1) are fast. Elements
+// may be u8 or i8, which become floats when they are read; floats become the integers that they are when they are
+// written.
 struct BlockInput {
-  const float* data;
+  const void* data;
   int64_t row_stride;
   int64_t column_stride;
+  DType type = DType::f32;
 };
 struct BlockOutput {
-  float* data;
+  void* data;
   int64_t row_stride;
   int64_t column_stride = 1;
+  DType type = DType::f32;
 };
 
 // What an interpreter step does: the opcodes of the fusion program, and those that only the translation makes.

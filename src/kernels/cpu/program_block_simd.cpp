@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/program_block.h"
 
+#include "kernels/cpu/simd_levels.h"
 #include "kernels/cpu/simd_math.h"
 #include "kernels/cpu/transpose.h"
 
@@ -134,8 +135,44 @@ void copy_row(float* target, const float* source, int n) {
   if (i < n) store_tail(target + i, n - i, load_tail(source + i, n - i));
 }
 
+// The address of an element of a view.
+LATHE_INLINE void* element_of(void* data, DType type, int64_t offset) {
+  return type == DType::f32 ? static_cast<void*>(static_cast<float*>(data) + offset)
+                            : static_cast<void*>(static_cast<char*>(data) + offset);
+}
+LATHE_INLINE const void* element_of(const void* data, DType type, int64_t offset) {
+  return element_of(const_cast<void*>(data), type, offset);
+}
+
+template <class T>
+void gather_levels(float* target, const BlockInput& input, int rows, int columns) {
+  const T* source = static_cast<const T*>(input.data);
+  for (int r = 0; r < rows; ++r, target += columns, source += input.row_stride)
+    if (input.column_stride == 1)
+      for (int c = 0; c < columns; c += kLanes)
+        store(target + c, load_levels(source + c, columns - c < kLanes ? columns - c : kLanes));
+    else
+      for (int c = 0; c < columns; ++c) target[c] = static_cast<float>(source[c * input.column_stride]);
+}
+
+// The integers that the floats are, of either sign: those of 8 bits have the same low bits.
+void scatter_levels(const BlockOutput& output, const float* source, int rows, int columns) {
+  auto* target = static_cast<uint8_t*>(output.data);
+  for (int r = 0; r < rows; ++r, source += columns, target += output.row_stride)
+    for (int c = 0; c < columns; c += kLanes) {
+      const int n = columns - c < kLanes ? columns - c : kLanes;
+      const IntVec levels = round_to_int(load_tail(source + c, n));
+      if (output.column_stride == 1)
+        store_bytes(target + c, levels, n);
+      else
+        for (int i = 0; i < n; ++i) target[(c + i) * output.column_stride] = static_cast<uint8_t>(levels[i]);
+    }
+}
+
 void gather(float* target, const BlockInput& input, int rows, int columns) {
-  const float* source = input.data;
+  if (input.type == DType::i8) return gather_levels<int8_t>(target, input, rows, columns);
+  if (input.type == DType::u8) return gather_levels<uint8_t>(target, input, rows, columns);
+  const float* source = static_cast<const float*>(input.data);
   if (input.column_stride == 1) {
     for (int r = 0; r < rows; ++r) copy_row(target + r * columns, source + r * input.row_stride, columns);
   } else if (input.column_stride == 0) {
@@ -152,15 +189,25 @@ void gather(float* target, const BlockInput& input, int rows, int columns) {
 }
 
 void scatter(const BlockOutput& output, const float* source, int rows, int columns) {
+  if (output.type != DType::f32) return scatter_levels(output, source, rows, columns);
+  float* target = static_cast<float*>(output.data);
   if (output.column_stride == 1) {
-    for (int r = 0; r < rows; ++r) copy_row(output.data + r * output.row_stride, source + r * columns, columns);
+    for (int r = 0; r < rows; ++r) copy_row(target + r * output.row_stride, source + r * columns, columns);
   } else if (output.row_stride == 1) {
-    transpose_floats(output.data, output.column_stride, source, columns, columns, rows);
+    transpose_floats(target, output.column_stride, source, columns, columns, rows);
   } else {
     for (int c = 0; c < columns; ++c)
       for (int r = 0; r < rows; ++r)
-        output.data[r * output.row_stride + c * output.column_stride] = source[r * columns + c];
+        target[r * output.row_stride + c * output.column_stride] = source[r * columns + c];
   }
+}
+
+void gather_one(float* value, const BlockInput& input) {
+  if (input.type == DType::f32)
+    *value = *static_cast<const float*>(input.data);
+  else
+    *value = static_cast<float>(input.type == DType::i8 ? *static_cast<const int8_t*>(input.data)
+                                                        : *static_cast<const uint8_t*>(input.data));
 }
 
 constexpr int kTransposedColumns = 32;
@@ -197,8 +244,8 @@ class Runner {
   void swap_axes() {
     columns_ = rows_;
     rows_ = 1;
-    for (int i = 0; i < program_.num_inputs(); ++i) inputs_[i] = {inputs_[i].data, 0, inputs_[i].row_stride};
-    for (int i = 0; i < program_.num_outputs(); ++i) outputs_[i] = {outputs_[i].data, 0, outputs_[i].row_stride};
+    for (int i = 0; i < program_.num_inputs(); ++i) inputs_[i] = {inputs_[i].data, 0, inputs_[i].row_stride, inputs_[i].type};
+    for (int i = 0; i < program_.num_outputs(); ++i) outputs_[i] = {outputs_[i].data, 0, outputs_[i].row_stride, outputs_[i].type};
   }
 
   bool is_scalar(const BlockInput& input) const {
@@ -246,9 +293,12 @@ class Runner {
         access_[i] = Access::unused;
       } else if (is_scalar(input)) {
         access_[i] = Access::scalar;
-        store(scalars_ + i * kMaxLanes, broadcast(*input.data));
+        float value;
+        gather_one(&value, input);
+        store(scalars_ + i * kMaxLanes, broadcast(value));
       } else {
-        access_[i] = dense_chunks(input.row_stride, input.column_stride) ? Access::direct : Access::staged;
+        const bool in_place = input.type == DType::f32 && dense_chunks(input.row_stride, input.column_stride);
+        access_[i] = in_place ? Access::direct : Access::staged;
       }
       table_.increments[i] = access_[i] == Access::scalar || access_[i] == Access::unused ? 0 : kLanes;
       table_.data[i] = scalars_ + i * kMaxLanes;
@@ -260,7 +310,8 @@ class Runner {
     }
     for (int i = 0; i < program_.num_slots(); ++i) table_.increments[first_slot + i] = kLanes;
     // With several outputs, storing one early could overwrite an input that another still needs.
-    direct_output_ = program_.num_outputs() == 1 && dense_chunks(outputs_[0].row_stride, outputs_[0].column_stride);
+    direct_output_ = program_.num_outputs() == 1 && outputs_[0].type == DType::f32 &&
+                     dense_chunks(outputs_[0].row_stride, outputs_[0].column_stride);
   }
 
   float* stage(int i) { return stages_ + i * kBlockFloats; }
@@ -268,25 +319,28 @@ class Runner {
   void run_chunk(int64_t r, int64_t c, int rows, int columns) {
     for (int i = 0; i < program_.num_inputs(); ++i) {
       const BlockInput& input = inputs_[i];
-      const float* source = input.data + r * input.row_stride + c * input.column_stride;
+      const void* source = element_of(input.data, input.type, r * input.row_stride + c * input.column_stride);
       if (access_[i] == Access::direct) {
-        table_.data[i] = source;
+        table_.data[i] = static_cast<const float*>(source);
       } else if (access_[i] == Access::staged) {
         // A view that repeats with the rows is the same in each chunk of full rows.
         const bool repeats = input.row_stride == 0 && chunk_columns_ == columns_;
-        if (!repeats || r == 0) gather(stage(i), {source, input.row_stride, input.column_stride}, rows, columns);
+        if (!repeats || r == 0)
+          gather(stage(i), {source, input.row_stride, input.column_stride, input.type}, rows, columns);
         table_.data[i] = stage(i);
       }
     }
     const int n = rows * columns, full = n / kLanes * kLanes;
-    float* direct = direct_output_ ? outputs_[0].data + r * outputs_[0].row_stride + c : nullptr;
+    float* direct =
+        direct_output_ ? static_cast<float*>(outputs_[0].data) + r * outputs_[0].row_stride + c : nullptr;
     if (full > 0) run_part(0, full, direct);
     if (full < n) run_tail(full, n - full, direct);
     if (direct) return;
     const int first_slot = program_.first_slot();
     for (int i = 0; i < program_.num_outputs(); ++i) {
       const BlockOutput& output = outputs_[i];
-      scatter({output.data + r * output.row_stride + c * output.column_stride, output.row_stride, output.column_stride},
+      scatter({element_of(output.data, output.type, r * output.row_stride + c * output.column_stride),
+               output.row_stride, output.column_stride, output.type},
               slots_[program_.outputs()[static_cast<size_t>(i)] - first_slot], rows, columns);
     }
   }

@@ -24,6 +24,7 @@
 namespace lathe::cpu::conv {
 
 inline constexpr int kParams = 23;
+inline constexpr int kWidthParam = 17;
 
 enum class Algorithm {
   direct = 0,     // x channels last
@@ -63,6 +64,13 @@ std::vector<Config> candidates(const ConvProblem& problem, int threads);
 
 // Record.params of a launch.
 std::vector<int64_t> params(const ConvShape& shape, const Config& config);
+
+// The same back, when they are sane.
+struct ConvParams {
+  ConvShape shape;
+  Config config;
+};
+Result<ConvParams> read_params(std::span<const int64_t> params);
 
 // Weights [O, C / groups, kernel...], dense, to packed form.
 int64_t packed_floats(const ConvShape& shape, const Config& config);

@@ -126,8 +126,9 @@ Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue
 
 }  // namespace conv
 
-Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
-  const auto& p = record.params;
+namespace conv {
+
+Result<ConvParams> read_params(std::span<const int64_t> p) {
   bool good = p.size() == kParams;
   for (size_t i = 0; good && i < p.size(); ++i) good = p[i] >= 0 && p[i] <= INT32_MAX;
   if (!good || p[16] > 3 || p[21] > 1 || p[22] > 1)
@@ -140,13 +141,20 @@ Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
     shape.pad[d] = p[13 + d];
   }
   const Config config{static_cast<Algorithm>(p[16]),
-                      {static_cast<int>(p[17]), static_cast<int>(p[18]), p[19], p[20], p[21] == 1},
+                      {static_cast<int>(p[kWidthParam]), static_cast<int>(p[18]), p[19], p[20], p[21] == 1},
                       p[22] == 1};
   LATHE_TRY(validate(shape, config));
+  return ConvParams{shape, config};
+}
+
+}  // namespace conv
+
+Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
+  LATHE_ASSIGN(const ConvParams params, conv::read_params(record.params));
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  if (config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4)
-    return make_winograd(shape, config, std::move(epilogue));
-  return make_direct(shape, config, std::move(epilogue));
+  if (params.config.algorithm == Algorithm::winograd2 || params.config.algorithm == Algorithm::winograd4)
+    return make_winograd(params.shape, params.config, std::move(epilogue));
+  return make_direct(params.shape, params.config, std::move(epilogue));
 }
 
 }  // namespace lathe::cpu

@@ -88,7 +88,8 @@ PixelRows::PixelRows(const Geometry& geometry, const Config& config, const Needs
       taps_(taps),
       zeros_(zeros),
       x_(x),
-      out_(out.as<float>()),
+      out_(out.data),
+      out_size_(size_of(out.dtype)),
       epilogue_(epilogue) {
   const ConvShape& shape = geometry.shape;
   for (int d = 0; d < 3; ++d) {
@@ -159,10 +160,11 @@ bool PixelRows::find_pixels(int64_t first, Pixels& pixels) const {
 
 TileTaps PixelRows::fill(int64_t first, int count, TileScratch& scratch) const {
   out_map_.fill(first, count, [&](int stream, int row, int64_t offset) {
-    if (stream == 0)
-      scratch.where.out[row] = out_ + offset;
-    else if (epilogue_.operands[stream - 1].varies_by_row)
-      scratch.where.operand[stream - 1][row] = epilogue_.operands[stream - 1].data + offset;
+    if (stream == 0) {
+      scratch.where.out[row] = element_at(out_, offset, out_size_);
+    } else if (const EpilogueOperand& operand = epilogue_.operands[stream - 1]; operand.varies_by_row) {
+      scratch.where.operand[stream - 1][row] = element_at(operand.data, offset, operand.size);
+    }
   });
   if (contiguous_) {
     x_map_.fill(first, count, [&](int, int row, int64_t offset) { scratch.a_rows[row] = x_ + offset; });

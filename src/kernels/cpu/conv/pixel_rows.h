@@ -58,7 +58,8 @@ class PixelRows final : public gemm::RowSource {
   const gemm::Tap* taps_;
   const float* zeros_;
   const float* x_;  // of the first tap of the first pixel
-  float* out_;
+  void* out_;
+  size_t out_size_;  // of an element
   const BoundEpilogue& epilogue_;
   gemm::RowMap<1> x_map_;
   gemm::RowMap<1 + kMaxEpilogueOperands> out_map_;

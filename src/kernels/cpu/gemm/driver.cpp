@@ -3,12 +3,15 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/gemm/integer_epilogue.h"
+
 namespace lathe::cpu::gemm {
 namespace {
 
-const TileTable& tiles() {
-  static const TileTable& table = LATHE_ISA_SELECT(tile_table)();
-  return table;
+const TileTable& tiles_of(const Problem& problem) {
+  static const TileTable& floats = LATHE_ISA_SELECT(tile_table)();
+  static const TileTable& integers = LATHE_ISA_SELECT(integer_tile_table)(multiplies_bytes());
+  return problem.integers ? integers : floats;
 }
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -30,7 +33,7 @@ struct Share {
 
 class Worker {
  public:
-  Worker(const Problem& problem, std::byte* scratch) : problem_(problem) {
+  Worker(const Problem& problem, std::byte* scratch) : problem_(problem), tiles_(tiles_of(problem)) {
     auto take = [&](int64_t bytes) {
       std::byte* piece = scratch;
       scratch += round_up(bytes, 64);
@@ -59,11 +62,12 @@ class Worker {
     const int64_t group = flat_panel / per_group, panel = flat_panel % per_group;
     const float* b = problem_.packed + group * problem_.panels.floats() + problem_.panels.offset(panel);
     const int columns = problem_.panels.columns(panel), stride = problem_.panels.stride(panel);
-    const int step = tiles().vectors * tiles().lanes;
+    const int step = tiles_.vectors * tiles_.lanes;
     Tile tile{};
     tile.b_stride = stride;
     tile.a_offset = group * problem_.group_input;
     tile.epilogue = problem_.epilogue;
+    tile.integers = problem_.integers;
     tile.where = &scratch_.where;
     tile.partial_stride = problem_.blocking.width;
     for (int c = 0; c < columns; c += step) {
@@ -93,8 +97,8 @@ class Worker {
   }
 
   void run_rows(Tile& tile, int64_t first_tap, int64_t last_tap, int64_t depth, const float* upcoming) {
-    const int vectors = (tile.columns + tiles().lanes - 1) / tiles().lanes;
-    const int most = std::min(problem_.blocking.rows, tiles().max_rows[vectors - 1]);
+    const int vectors = (tile.columns + tiles_.lanes - 1) / tiles_.lanes;
+    const int most = std::min(problem_.blocking.rows, tiles_.max_rows[vectors - 1]);
     const int64_t rows = rows_end_ - rows_begin_;
     const int64_t unit = problem_.row_unit ? std::min(problem_.row_unit, rows) : rows;
     const int64_t per_unit = (unit + most - 1) / most;
@@ -114,7 +118,7 @@ class Worker {
         tile.taps = filled_.taps + first_tap;
         tile.tap_count = last_tap - first_tap;
         tile.partial = partial_ + (row - rows_begin_) * tile.partial_stride;
-        tiles().functions[vectors - 1][count - 1](tile);
+        tiles_.functions[vectors - 1][count - 1](tile);
         tile.prefetch += prefetch_step_;
       }
     }
@@ -134,6 +138,7 @@ class Worker {
   }
 
   const Problem& problem_;
+  const TileTable& tiles_;
   TileScratch scratch_;
   TileTaps filled_{};
   int64_t filled_row_ = -1;

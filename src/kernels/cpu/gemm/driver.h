@@ -62,6 +62,7 @@ struct Problem {
   Needs needs;
   Blocking blocking;
   const BoundEpilogue* epilogue = nullptr;
+  const IntegerEpilogue* integers = nullptr;  // products of 8-bit integers, four of which lie in each float of A and B
   const RowSource* source = nullptr;
 };
 

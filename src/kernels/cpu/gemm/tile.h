@@ -10,6 +10,8 @@
 
 namespace lathe::cpu::gemm {
 
+struct IntegerEpilogue;
+
 // One run of `depth` consecutive k. Row r of A starts at a_rows[list * row_count + r] + a_offset + the tile's a_offset;
 // B at b + k * b_stride. A tap of depth 0 is skipped.
 struct Tap {
@@ -35,6 +37,7 @@ struct Tile {
   const char* prefetch;  // weights to be read next, fetched into L2 along the way
   int prefetch_lines;    // per 4 k
   const BoundEpilogue* epilogue;
+  const IntegerEpilogue* integers;  // of products of 8-bit integers, in place of `epilogue`
   const TileRows* where;
 };
 

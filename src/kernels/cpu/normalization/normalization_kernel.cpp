@@ -288,7 +288,7 @@ void NormalizationKernel::run_epilogue(const Walk& walk, const Task& task) const
       inputs[k] = {task.data[operand] + walk.offset(walk.outer, walk.outer_count, i, operand), walk.row_stride(operand),
                    walk.column_stride(operand)};
     }
-    const BlockOutput output{const_cast<float*>(inputs[0].data), inputs[0].row_stride, inputs[0].column_stride};
+    const BlockOutput output{const_cast<void*>(inputs[0].data), inputs[0].row_stride, inputs[0].column_stride};
     run_block(epilogue_, walk.rows, task.columns, inputs, &output, task.scratch);
   }
 }

@@ -65,8 +65,8 @@ Result<> PointwiseKernel::check(std::span<const TensorArg> inputs, std::span<con
                 inputs.size(), outputs.size(), program_.num_inputs(), program_.num_outputs());
   for (const std::span<const TensorArg> tensors : {inputs, outputs})
     for (const TensorArg& tensor : tensors)
-      if (tensor.dtype != DType::f32)
-        return fail(ErrorCode::dtype_unsupported, "pointwise: an operand is {}; only f32 is supported",
+      if (tensor.dtype != DType::f32 && tensor.dtype != DType::u8 && tensor.dtype != DType::i8)
+        return fail(ErrorCode::dtype_unsupported, "pointwise: an operand is {}; f32, u8 and i8 are supported",
                     name_of(tensor.dtype));
   for (const TensorArg& output : outputs)
     for (int d = 0; d < output.rank; ++d)
@@ -118,11 +118,11 @@ void PointwiseKernel::run(const Launch& launch) const {
       const int64_t row_stride = walk.row_dim < 0 ? 0 : nest.strides[k][walk.row_dim];
       const TensorArg& tensor = k < num_outputs ? launch.outputs[static_cast<size_t>(k)]
                                                 : launch.inputs[static_cast<size_t>(k - num_outputs)];
-      float* data = tensor.as<float>() + offsets[k] + column * column_stride;
+      void* data = element_at(tensor.data, offsets[k] + column * column_stride, size_of(tensor.dtype));
       if (k < num_outputs)
-        out[k] = {data, row_stride, column_stride};
+        out[k] = {data, row_stride, column_stride, tensor.dtype};
       else
-        in[k - num_outputs] = {data, row_stride, column_stride};
+        in[k - num_outputs] = {data, row_stride, column_stride, tensor.dtype};
     }
     run_block(program_, rows, columns, in, out, scratch);
   };

@@ -13,7 +13,11 @@ class PointwiseTactic final : public Tactic {
   std::optional<std::string> refuse(const Problem& problem) const override {
     if (problem.attributes) return "not a pointwise expression";
     if (problem.is_copy()) return "a plain copy";
-    return refuse_non_f32(problem);
+    for (const auto* list : {&problem.operands, &problem.outputs})
+      for (const Operand& operand : *list)
+        if (operand.dtype != DType::f32 && operand.dtype != DType::u8 && operand.dtype != DType::i8)
+          return fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype));
+    return std::nullopt;
   }
 
   std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/conv/pixel_rows.h"
+#include "kernels/cpu/conv_integer/conv_integer.h"
+#include "kernels/cpu/gemm/integer_epilogue.h"
+#include "kernels/cpu/gemm/integer_panels.h"
+#include "kernels/cpu/kernel_table.h"
+
+namespace lathe::cpu {
+namespace {
+
+using namespace conv;
+
+// x with its channels four by four, as floats.
+TensorArg in_fours(const TensorArg& x) {
+  TensorArg fours = x;
+  fours.dtype = DType::f32;
+  fours.dims[1] = x.dims[1] / 4;
+  for (int d = 0; d < x.rank; ++d)
+    if (d != 1) fours.strides[d] = x.strides[d] / 4;
+  return fours;
+}
+
+class ConvInteger final : public Kernel {
+ public:
+  // The shape and the configuration count in fours of input channels.
+  ConvInteger(const ConvShape& shape, const Config& config, gemm::IntegerProgram program)
+      : shape_(shape), config_(config), needs_(needs_of(shape, config)), program_(std::move(program)) {}
+
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
+                         int threads) const override {
+    const int64_t rows = geometry_of(shape_, in_fours(inputs[0]), outputs[0]).rows();
+    return start_bytes() +
+           gemm::scratch_bytes(config_.blocking, rows, panels().k, needs_) * static_cast<size_t>(threads);
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  gemm::Panels panels() const {
+    return {shape_.volume() * shape_.group_inputs(), shape_.group_outputs(), config_.blocking.width};
+  }
+  static size_t rounded(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
+  size_t tap_bytes() const { return rounded(needs_.taps * static_cast<int64_t>(sizeof(gemm::Tap))); }
+  size_t zero_bytes() const { return rounded(shape_.in_channels * 4); }
+  size_t start_bytes() const {
+    return tap_bytes() + zero_bytes() + gemm::integer_scratch_bytes(shape_.out_channels, program_.operand_types.size());
+  }
+
+  ConvShape shape_;
+  Config config_;
+  gemm::Needs needs_;
+  gemm::IntegerProgram program_;
+};
+
+Result<> ConvInteger::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() < 2 || outputs.size() != 1)
+    return fail(ErrorCode::plan_malformed,
+                "conv_integer has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
+                outputs.size());
+  const TensorArg &x = inputs[0], &weights = inputs[1], &out = outputs[0];
+  if ((x.dtype != DType::u8 && x.dtype != DType::i8) || weights.dtype != DType::i32)
+    return fail(ErrorCode::type_mismatch, "conv_integer multiplies 8-bit integers, x is {}", name_of(x.dtype));
+  const int rank = 2 + shape_.spatial;
+  bool fits = x.rank == rank && out.rank == rank && x.dims[0] == out.dims[0] && x.dims[1] == 4 * shape_.in_channels &&
+              out.dims[1] == shape_.out_channels && x.strides[1] == 1 && (out.strides[1] == 1 || out.dims[1] == 1) &&
+              weights.rank == 1 && weights.dims[0] >= gemm::packed_integers(panels(), shape_.groups);
+  for (int d = 0; fits && d < rank; ++d) fits = d == 1 || x.dims[d] == 1 || x.strides[d] % 4 == 0;
+  if (!fits)
+    return fail(ErrorCode::shape_mismatch,
+                "conv_integer: x, weights and the output do not fit {} input and {} output channels, channels last",
+                4 * shape_.in_channels, shape_.out_channels);
+  return gemm::check_integer_epilogue(program_, inputs.subspan(2), out, 1);
+}
+
+void ConvInteger::run(const Launch& launch) const {
+  const TensorArg x = in_fours(launch.inputs[0]), &out = launch.outputs[0];
+  if (out.volume() == 0) return;
+  const auto operands = launch.inputs.subspan(2);
+  const Geometry geometry = geometry_of(shape_, x, out);
+  auto* taps = reinterpret_cast<gemm::Tap*>(launch.workspace);
+  write_taps(geometry, config_, taps);
+  auto* zeros = reinterpret_cast<float*>(launch.workspace + tap_bytes());
+  std::memset(zeros, 0, zero_bytes());
+  const int32_t* packed = launch.inputs[1].as<int32_t>();
+  const int32_t* flipped =
+      launch.inputs[0].dtype == DType::i8 ? packed + panels().floats() * shape_.groups : nullptr;
+  const gemm::IntegerEpilogue epilogue = gemm::bind_integer_epilogue(program_, operands, out, 1, flipped,
+                                                                     launch.workspace + tap_bytes() + zero_bytes());
+  const PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
+  gemm::Problem problem;
+  problem.rows = geometry.rows();
+  problem.row_unit = config_.row_aligned ? geometry.out[2] : 0;
+  problem.groups = shape_.groups;
+  problem.group_input = shape_.group_inputs();
+  problem.panels = panels();
+  problem.packed = reinterpret_cast<const float*>(packed);
+  problem.taps = taps;
+  problem.needs = needs_;
+  problem.blocking = config_.blocking;
+  problem.epilogue = &epilogue.middle;
+  problem.integers = &epilogue;
+  problem.source = &source;
+  gemm::run_problem(problem, launch.workspace + start_bytes(), launch.pool);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_conv_integer(const Record& record) {
+  const auto bad = [] {
+    return fail(ErrorCode::plan_malformed, "conv_integer step has invalid parameters; build the plan again");
+  };
+  if (record.params.size() <= kParams) return bad();
+  LATHE_ASSIGN(const ConvParams params, read_params(record.params.first(kParams)));
+  if (params.config.algorithm != Algorithm::direct) return bad();
+  LATHE_ASSIGN(gemm::IntegerProgram program,
+               gemm::compile_integer_epilogue(record.program, record.params.subspan(kParams)));
+  return std::unique_ptr<Kernel>(new ConvInteger(params.shape, params.config, std::move(program)));
+}
+
+}  // namespace lathe::cpu

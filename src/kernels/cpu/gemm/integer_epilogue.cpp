@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/integer_epilogue.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe::cpu::gemm {
+namespace {
+
+tl::unexpected<Error> refuse(std::string_view reason) {
+  return fail(ErrorCode::plan_malformed, "epilogue of an integer product: {}; build the plan again", reason);
+}
+
+// A program that loses instructions at its ends. Registers keep their numbers until finish().
+class Cut {
+ public:
+  explicit Cut(const Program& program) : program_(program), removed_(program.code.size()) {
+    for (size_t i = 0; i < program.code.size() + program.num_inputs; ++i) stands_for_.push_back(static_cast<int>(i));
+  }
+
+  int inputs() const { return program_.num_inputs; }
+  int result() const { return end_ ? stands_for_[*end_] : stands_for_[program_.outputs[0]]; }
+  // The only instruction that reads the register, or nothing.
+  std::optional<size_t> only_reader(int reg) const {
+    std::optional<size_t> found;
+    if (result() == reg) return found;
+    for (size_t i = 0; i < program_.code.size(); ++i) {
+      if (removed_[i] || !reads(i, reg)) continue;
+      if (found) return std::nullopt;
+      found = i;
+    }
+    return found;
+  }
+  const Instruction& at(size_t i) const { return program_.code[i]; }
+  int operand(size_t i, int which) const { return stands_for_[program_.code[i].operands[which]]; }
+  // The instruction that gives the register.
+  const Instruction* maker(int reg) const { return reg < inputs() ? nullptr : &program_.code[reg - inputs()]; }
+  // What read the instruction's result reads that register.
+  void remove(size_t i, int instead) {
+    removed_[i] = true;
+    for (int& reg : stands_for_)
+      if (reg == inputs() + static_cast<int>(i)) reg = instead;
+  }
+  // The program's result is what the instruction, which made it, read.
+  void finish_at(size_t i) {
+    end_ = operand(i, 0);
+    removed_[i] = true;
+  }
+  Program finish() const {
+    Program program{program_.num_inputs, {}, {}};
+    std::vector<int> now(stands_for_.size());
+    for (int i = 0; i < inputs(); ++i) now[i] = i;
+    for (size_t i = 0; i < program_.code.size(); ++i) {
+      if (removed_[i]) continue;
+      Instruction instruction = program_.code[i];
+      for (int o = 0; o < opcode_info(static_cast<int>(instruction.op))->operands; ++o)
+        instruction.operands[o] = static_cast<uint16_t>(now[operand(i, o)]);
+      now[inputs() + i] = inputs() + static_cast<int>(program.code.size());
+      program.code.push_back(instruction);
+    }
+    program.outputs = {static_cast<uint16_t>(now[result()])};
+    return program;
+  }
+
+ private:
+  bool reads(size_t i, int reg) const {
+    for (int o = 0; o < opcode_info(static_cast<int>(program_.code[i].op))->operands; ++o)
+      if (operand(i, o) == reg) return true;
+    return false;
+  }
+
+  const Program& program_;
+  std::vector<bool> removed_;
+  std::vector<int> stands_for_;
+  std::optional<int> end_;
+};
+
+bool is_product(const Instruction& instruction) {
+  return instruction.op == Opcode::affine && instruction.immediates[1] == 0;
+}
+bool is_sum(const Instruction& instruction) {
+  return instruction.op == Opcode::affine && instruction.immediates[0] == 1;
+}
+
+// The extra operand that the instruction combines with the register, or -1.
+int other_operand(const Cut& cut, size_t i, int reg) {
+  const int a = cut.operand(i, 0), b = cut.operand(i, 1), other = a == reg ? b : a;
+  return other != reg && other >= 1 && other < cut.inputs() ? other - 1 : -1;
+}
+
+// (sums - zero) * scale
+void take_start(Cut& cut, IntegerProgram& result) {
+  std::optional<size_t> i = cut.only_reader(0);
+  if (i && cut.at(*i).op == Opcode::sub && cut.operand(*i, 0) == 0) {
+    const int other = other_operand(cut, *i, 0);
+    if (other < 0 || result.operand_types[other] != DType::i32 || cut.only_reader(1 + other) != i) return;
+    result.zero_operand = other;
+    cut.remove(*i, 0);
+    i = cut.only_reader(0);
+  }
+  if (!i) return;
+  if (is_product(cut.at(*i))) {
+    result.scale = cut.at(*i).immediates[0];
+    cut.remove(*i, 0);
+  } else if (cut.at(*i).op == Opcode::mul) {
+    const int other = other_operand(cut, *i, 0);
+    if (other < 0 || result.operand_types[other] != DType::f32) return;
+    result.scale_operand = other;
+    cut.remove(*i, 0);
+  }
+}
+
+// (level - zero) * scale
+void take_levels(Cut& cut, int operand, IntegerProgram::Levels& levels) {
+  const int reg = 1 + operand;
+  std::optional<size_t> i = cut.only_reader(reg);
+  if (i && is_sum(cut.at(*i))) {
+    levels.zero = -cut.at(*i).immediates[1];
+    cut.remove(*i, reg);
+    i = cut.only_reader(reg);
+  }
+  if (!i || !is_product(cut.at(*i))) return;
+  levels.scale = cut.at(*i).immediates[0];
+  cut.remove(*i, reg);
+}
+
+// The instruction that gives the program's result, when nothing else reads it and it is of that kind.
+std::optional<size_t> last_of(const Cut& cut, Opcode op) {
+  const int reg = cut.result();
+  const Instruction* maker = cut.maker(reg);
+  if (!maker || maker->op != op) return std::nullopt;
+  return static_cast<size_t>(reg - cut.inputs());
+}
+
+// clip(round(x / scale) + zero, low, high) at the end of a program.
+bool take_rounding(Cut& cut, Rounding& rounding) {
+  std::optional<size_t> i = last_of(cut, Opcode::clip);
+  if (!i) return false;
+  rounding.low = cut.at(*i).immediates[0];
+  rounding.high = cut.at(*i).immediates[1];
+  cut.finish_at(*i);
+  i = last_of(cut, Opcode::affine);
+  if (i && is_sum(cut.at(*i))) {
+    rounding.zero = cut.at(*i).immediates[1];
+    cut.finish_at(*i);
+  }
+  i = last_of(cut, Opcode::round);
+  if (!i) return false;
+  cut.finish_at(*i);
+  if ((i = last_of(cut, Opcode::affine)) && is_product(cut.at(*i))) {
+    rounding.scale = 1 / cut.at(*i).immediates[0];
+  } else if ((i = last_of(cut, Opcode::div))) {
+    const Instruction* divisor = cut.maker(cut.operand(*i, 1));
+    if (!divisor || divisor->op != Opcode::constant) return false;
+    rounding.scale = divisor->immediates[0];
+  } else {
+    return false;
+  }
+  cut.finish_at(*i);
+  return std::isnormal(rounding.scale) && std::isnormal(1 / rounding.scale) && rounding.scale > 0;
+}
+
+bool is_small(DType dtype) { return dtype == DType::i8 || dtype == DType::u8; }
+
+}  // namespace
+
+Result<IntegerProgram> compile_integer_epilogue(const Program* program, std::span<const int64_t> types) {
+  std::vector<DType> operand_types;
+  for (int64_t number : types) {
+    const auto type = static_cast<DType>(number);
+    if (type != DType::f32 && type != DType::i32 && !is_small(type)) return refuse("a tensor has another type");
+    operand_types.push_back(type);
+  }
+  if (operand_types.empty() || operand_types.size() > kMaxProgramInputs) return refuse("it has too many operands");
+  const DType to = operand_types[0];
+  operand_types.erase(operand_types.begin());
+  const Program identity{static_cast<uint16_t>(1 + operand_types.size()), {}, {0}};
+  if (!program) program = &identity;
+  if (program->outputs.size() != 1 || program->num_inputs != 1 + operand_types.size())
+    return refuse("it has other operands than the step");
+  IntegerProgram result;
+  result.operand_types = operand_types;
+  result.levels.resize(operand_types.size());
+  result.to = to;
+  Cut cut(*program);
+  if (is_small(to) && !take_rounding(cut, result.rounding)) return refuse("a result of 8 bits is not rounded to levels");
+  if (!is_small(to) && to != DType::f32) return refuse("its result has another type");
+  take_start(cut, result);
+  if (std::count_if(operand_types.begin(), operand_types.end(), is_small) > kMaxSmallOperands)
+    return refuse("too many operands of 8 bits");
+  for (size_t i = 0; i < operand_types.size(); ++i) {
+    const bool is_zero = static_cast<int>(i) == result.zero_operand;
+    if (operand_types[i] != DType::f32 && !is_small(operand_types[i]) && !is_zero)
+      return refuse("an operand has another type");
+    if (is_small(operand_types[i])) take_levels(cut, static_cast<int>(i), result.levels[i]);
+  }
+  const Program middle = cut.finish();
+  LATHE_ASSIGN(result.middle, compile_epilogue(&middle));
+  return result;
+}
+
+Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
+                                const TensorArg& output, int column_dim) {
+  if (operands.size() != program.operand_types.size())
+    return fail(ErrorCode::plan_malformed, "the epilogue takes {} operands, the step has {}; build the plan again",
+                program.operand_types.size(), operands.size());
+  if (output.dtype != program.to) return refuse("its result has another type");
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const TensorArg& operand = operands[i];
+    const bool along_columns =
+        static_cast<int>(i) == program.zero_operand || static_cast<int>(i) == program.scale_operand;
+    bool fits = operand.dtype == program.operand_types[i] && operand.rank == output.rank;
+    for (int d = 0; fits && d < output.rank; ++d)
+      fits = (operand.dims[d] == 1 || operand.dims[d] == output.dims[d]) &&
+             (!along_columns || d == column_dim || broadcast_stride(operand, d) == 0);
+    if (!fits)
+      return fail(ErrorCode::shape_mismatch, "epilogue operand {} is not {} or does not broadcast to the output", i,
+                  name_of(program.operand_types[i]));
+  }
+  return {};
+}
+
+namespace {
+
+int64_t padded(int64_t columns) { return (columns + kMaxTileColumns + 15) / 16 * 16; }
+
+template <class T>
+T value_at(const TensorArg& operand, int dim, int64_t column) {
+  return operand.as<T>()[column * broadcast_stride(operand, dim)];
+}
+
+bool varies_by_row(const TensorArg& operand, const TensorArg& output, int column_dim) {
+  for (int d = 0; d < output.rank; ++d)
+    if (d != column_dim && broadcast_stride(operand, d) != 0) return true;
+  return false;
+}
+
+// An operand of 8 bits that all rows share, as floats.
+TensorArg dequantized(const TensorArg& operand, const IntegerProgram::Levels& levels, int dim, float* to) {
+  for (int64_t c = 0; c < operand.dims[dim]; ++c) {
+    const int level = operand.dtype == DType::i8 ? value_at<int8_t>(operand, dim, c) : value_at<uint8_t>(operand, dim, c);
+    to[c] = (static_cast<float>(level) - levels.zero) * levels.scale;
+  }
+  TensorArg floats = operand;
+  floats.data = to;
+  floats.dtype = DType::f32;
+  floats.strides[dim] = 1;
+  return floats;
+}
+
+}  // namespace
+
+size_t integer_scratch_bytes(int64_t columns, size_t operands) {
+  return static_cast<size_t>(padded(columns)) * (2 + operands) * sizeof(float);
+}
+
+IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
+                                      const TensorArg& output, int column_dim, const int32_t* flipped,
+                                      std::byte* scratch) {
+  IntegerEpilogue bound;
+  bound.program = &program;
+  bound.flip = flipped ? static_cast<int32_t>(0x80808080u) : 0;
+  const int64_t columns = output.dims[column_dim], room = padded(columns);
+  auto* zero = reinterpret_cast<int32_t*>(scratch);
+  auto* scale = reinterpret_cast<float*>(scratch) + room;
+  for (int64_t c = 0; c < room; ++c) {
+    const bool exists = c < columns;
+    // Sums wrap as those of the products do.
+    uint32_t sum = exists && flipped ? static_cast<uint32_t>(flipped[c]) : 0;
+    if (exists && program.zero_operand >= 0)
+      sum += static_cast<uint32_t>(value_at<int32_t>(operands[program.zero_operand], column_dim, c));
+    zero[c] = static_cast<int32_t>(sum);
+    scale[c] = !exists ? 0 : program.scale_operand < 0 ? program.scale
+                                                       : value_at<float>(operands[program.scale_operand], column_dim, c);
+  }
+  TensorArg floats[kMaxEpilogueOperands];
+  std::copy(operands.begin(), operands.end(), floats);
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (is_small(operands[i].dtype) && !varies_by_row(operands[i], output, column_dim))
+      floats[i] = dequantized(operands[i], program.levels[i], column_dim, scale + room * static_cast<int64_t>(i + 1));
+  bound.middle = bind_epilogue(program.middle, {floats, operands.size()}, output, column_dim);
+  for (size_t i = 0; i < operands.size(); ++i) bound.dequantizes |= is_small(floats[i].dtype);
+  bound.zero = zero;
+  bound.scale = scale;
+  bound.rounds = program.to != DType::f32;
+  bound.direct = bound.middle.linear && bound.middle.residual < 0;
+  return bound;
+}
+
+}  // namespace lathe::cpu::gemm

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows the i32 sums of products of 8-bit integers: they become floats, a program runs, and its result may be
+// rounded to 8-bit levels. The fusion program says all of it in f32; here its ends are taken off, so that zero points
+// are subtracted as integers and what is left is an epilogue like that of products of floats:
+//
+//   out = level(program((sums - zero[column]) * scale[column], operands...))
+//
+// Operands of 8 bits are (level - zero) * scale likewise.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/isa.h"
+
+namespace lathe::cpu::gemm {
+
+inline constexpr int kMaxSmallOperands = 4;  // of 8 bits
+
+// clip(round(x / scale) + zero, low, high)
+struct Rounding {
+  float scale = 1, zero = 0, low = 0, high = 0;
+};
+
+// What is known of it before shapes are.
+struct IntegerProgram {
+  int zero_operand = -1;   // of the kernel's extra operands: i32, along the columns; -1 = none
+  int scale_operand = -1;  // f32, along the columns; -1 = `scale` for all
+  float scale = 1;
+  struct Levels {
+    float zero = 0, scale = 1;
+  };
+  std::vector<Levels> levels;  // of the operands; those of 8 bits alone
+  std::vector<DType> operand_types;
+  DType to = DType::f32;
+  Rounding rounding;  // of results of 8 bits
+  Epilogue middle;    // reads the operands in the same order
+};
+
+// Fails for a program that cannot be cut this way: with a result of 8 bits that does not end by rounding to levels, or
+// sums that get a zero point later. nullptr = identity. `types` are the numbers of the result's type and the operands'.
+Result<IntegerProgram> compile_integer_epilogue(const Program* program, std::span<const int64_t> types);
+
+Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
+                                const TensorArg& output, int column_dim);
+
+// For one launch.
+struct IntegerEpilogue {
+  const IntegerProgram* program = nullptr;
+  BoundEpilogue middle;
+  int32_t flip = 0;  // xor-ed to four elements of A: 0x80808080 where they are i8, which makes them u8, 128 larger
+  // Of each column, with room for a whole tile behind the last one.
+  const int32_t* zero = nullptr;
+  const float* scale = nullptr;
+  bool rounds = false;       // to 8-bit levels
+  bool dequantizes = false;  // some operand that varies by row has 8 bits
+  bool direct = false;       // the program is clip(x + bias, low, high) at most
+};
+
+// Bytes of scratch, a multiple of 64, for `columns` columns and so many operands; and the epilogue, which reads from it.
+// `flipped` are the sums of each column's weights times 128 where A is i8, else null.
+size_t integer_scratch_bytes(int64_t columns, size_t operands);
+IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
+                                      const TensorArg& output, int column_dim, const int32_t* flipped,
+                                      std::byte* scratch);
+
+struct TileTable;
+
+}  // namespace lathe::cpu::gemm
+
+namespace lathe::cpu {
+LATHE_ISA_DECLARE(const gemm::TileTable& integer_tile_table(bool multiplies_bytes))
+}  // namespace lathe::cpu

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tactics of products of 8-bit integers share.
+#pragma once
+
+#include "kernels/cpu/gemm/panels.h"
+#include "tuning/tactic.h"
+
+namespace lathe::cpu {
+
+// Why no kernel takes the problem's types and program, beside its shapes. `column_dim` is the output's dimension along
+// which weights have columns.
+std::optional<std::string> refuse_integers(const Problem& problem, size_t column_dim);
+
+// The end of Record.params: the result's type and the operands'.
+void add_types(const Problem& problem, std::vector<int64_t>& params);
+
+// The step, its weights packed: each column's are contiguous.
+Result<Emission> emit_integers(const Problem& problem, const Config& config, std::string_view kernel,
+                               const gemm::Panels& fours, int64_t groups, const int8_t* columns);
+
+}  // namespace lathe::cpu
