@@ -114,7 +114,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
 
   std::vector<Region> regions =
       group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types,
-                            options.fuse_integer_products, options.fuse_movement});
+                            options.fuse_movement, options.fuse_integer_products});
   const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel, options.fuse_movement);
   TunerOptions tuning = options.tuner;
   tuning.largest = largest_of(profiles);

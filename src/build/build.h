@@ -30,11 +30,11 @@ struct BuildOptions {
   Log* log = nullptr;                   // null = nowhere
   std::vector<ProfileShapes> profiles;  // empty = one without limits
   TunerOptions tuner;
-  TacticList tactics;              // empty = every op by its plain evaluation
-  CountedTacticList counted;       // for ops whose results' sizes the device computes
-  std::string target;              // Device::target() of what the plan will run on
+  TacticList tactics;                  // empty = every op by its plain evaluation
+  CountedTacticList counted;           // for ops whose results' sizes the device computes
+  std::string target;                  // Device::target() of what the plan will run on
   bool fuse_integer_products = false;  // what follows products of 8-bit integers does so whatever the next line says
-  bool fuse_narrow_types = false;  // f16, bf16 and small integers belong into regions as f32 does
+  bool fuse_narrow_types = false;      // f16, bf16 and small integers belong into regions as f32 does
   PassContext passes;
   // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
   // they come.

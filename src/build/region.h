@@ -76,11 +76,11 @@ struct Region {
 };
 
 struct GroupingOptions {
-  bool fuse = true;           // false keeps every node apart (for comparing against)
-  bool prologues = false;     // kernels may compute their input as they read it
-  bool narrow_types = false;  // f16, bf16 and small integers may be operands and results; regions compute in f32
+  bool fuse = true;               // false keeps every node apart (for comparing against)
+  bool prologues = false;         // kernels may compute their input as they read it
+  bool narrow_types = false;      // f16, bf16 and small integers may be operands and results; regions compute in f32
+  bool movement = false;          // expressions may read and write in another order
   bool integer_products = false;  // what follows a product of 8-bit integers may be as if narrow_types were set
-  bool movement = false;      // expressions may read and write in another order
 };
 
 // Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong

@@ -46,8 +46,8 @@ Result<bool> round_in_floats(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
   // What only floats read; where integers are read by ops of any kind, they stay.
   const bool lowers = !r.context.integer_products || (r.context.weighted_products && r.input(0)->has_single_use());
-  if (!lowers || !inner || r.output()->dtype() != DType::f32 ||
-      inner->input(0)->dtype() != DType::f32 || r.input(1)->dtype() != DType::f32)
+  if (!lowers || !inner || r.output()->dtype() != DType::f32 || inner->input(0)->dtype() != DType::f32 ||
+      r.input(1)->dtype() != DType::f32)
     return false;
   if (!same_contents(r.input(2), inner->input(2))) return false;
   const std::optional<double> zero = r.input(2) ? scalar_of(r.input(2)) : 0;

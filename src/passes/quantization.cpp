@@ -86,8 +86,8 @@ std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const Pa
   if (!convolution && !node.is(OpKind::matmul)) return std::nullopt;
   const std::optional<Dequantized> x = dequantized(node.input(0)), w = dequantized(node.input(1));
   if (!x || !w || w->integers->dtype() != DType::i8) return std::nullopt;
-  const bool fits = context.weighted_products ? is_weighted(node, *x, *w)
-                                              : x->is_uniform() && x->integers->dtype() == DType::i8;
+  const bool fits =
+      context.weighted_products ? is_weighted(node, *x, *w) : x->is_uniform() && x->integers->dtype() == DType::i8;
   if (!fits) return std::nullopt;
   size_t dimension = 0;  // of the weights: output channels
   if (convolution) {
@@ -102,7 +102,8 @@ std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const Pa
   for (double& each : *scale) each *= x->scale->at_double(0);
   const size_t axis = convolution ? 1 : static_cast<size_t>(node.output()->rank()) - 1;
   QuantizedProduct product{*x, *w, *std::move(scale), {}, axis};
-  if (x->zero_point) product.zero_point = sums_of_weights(*w->integers->constant(), dimension, scalar_of(x->zero_point).value());
+  if (x->zero_point)
+    product.zero_point = sums_of_weights(*w->integers->constant(), dimension, scalar_of(x->zero_point).value());
   return product;
 }
 

@@ -15,6 +15,8 @@ from onnx.reference import ReferenceEvaluator
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 LATHE = BUILD / "bin/lathe"
 random = np.random.default_rng(0)
+CPU_FLAGS = pathlib.Path("/proc/cpuinfo").read_text().split()
+MULTIPLIES_BYTES = "avx512_vnni" in CPU_FLAGS or ("avx_vnni" in CPU_FLAGS and "avx512f" not in CPU_FLAGS)
 
 
 class Model:
@@ -101,12 +103,21 @@ class Quantized(unittest.TestCase):
         self.assertLess(np.median(np.abs(got - wanted)), 1e-4)
         return self.checked("inspect", engine)
 
+    def test_cpu_computes_in_integers(self):
+        if not MULTIPLIES_BYTES:
+            self.skipTest("the CPU has no VNNI")
+        steps = [line for line in self.expect_result("cpu").splitlines() if line[:4].strip().isdigit()]
+        self.assertEqual(sum("conv_integer" in step for step in steps), 3, "\n".join(steps))
+        self.assertFalse([step for step in steps if "plain evaluation" in step])
+
     def test_cpu_computes_in_floats(self):
+        self.environment["LATHE_CPU_ISA"] = "baseline"
         shown = self.expect_result("cpu")
         self.assertNotIn(" i8 ", shown)
         self.assertIn("about 0.0 % of the time goes to plain evaluations", shown)
 
     def test_cpu_says_that_weights_are_dequantised(self):
+        self.environment["LATHE_CPU_ISA"] = "baseline"
         self.assertRegex(self.build().stderr, r"[0-9]+ weights \([0-9.]+ MB\) are dequantised while building")
 
     def test_gpu_computes_in_integers(self):

@@ -312,7 +312,8 @@ TEST(ProgramBlock, AnyShapeAndStride) {
               float expected[2] = {99, 99}, args[6];
               if (c < g.columns) {
                 for (int i = 0; i < 6; ++i)
-                  args[i] = inputs[i].data[r * inputs[i].row_stride + c * inputs[i].column_stride];
+                  args[i] =
+                      static_cast<const float*>(inputs[i].data)[r * inputs[i].row_stride + c * inputs[i].column_stride];
                 evaluate(*p, args, {expected, p->outputs.size()});
               }
               ASSERT_NEAR(out0[at], expected[0], 1e-4)

@@ -32,6 +32,7 @@ struct Block {
   bool strict = false;
   bool unchanged = false;
   bool integers = false;
+  bool weights = false;  // products of integers are those of CPUs
   bool wide = false;
   DType precision = DType::f32;
   std::vector<PrecisionPin> pins;
@@ -40,7 +41,8 @@ struct Block {
     PassContext context;
     context.fast_math = !strict;
     context.precision = precision;
-    context.integer_products = integers;
+    context.integer_products = integers || weights;
+    context.weighted_products = weights;
     context.narrow_floats = !wide;
     context.pins = pins;
     return context;
@@ -73,6 +75,8 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.strict = true;
     } else if (word == "integers") {
       next.integers = true;
+    } else if (word == "weights") {
+      next.weights = true;
     } else if (word == "wide") {
       next.wide = true;
     } else if (word == "pin") {
@@ -238,7 +242,8 @@ TEST(Recipe, KeepsEveryGraph) {
       const ir::Graph before = graph->clone();
       PassContext context;
       context.verify = true;
-      context.integer_products = block.integers;
+      context.integer_products = block.integers || block.weights;
+      context.weighted_products = block.weights;
       const auto reports = run_passes(*graph, context);
       ASSERT_TRUE(reports) << reports.error().message;
       for (size_t i = 0; i < before.inputs().size(); ++i)

@@ -54,7 +54,7 @@ bool multiplies_bytes() {
   static const bool result = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (isa_level() == IsaLevel::baseline || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-    if (isa_level() == IsaLevel::avx512) return (c >> 11 & 1) != 0;  // AVX512_VNNI
+    if (isa_level() == IsaLevel::avx512) return (c >> 11 & 1) != 0;                 // AVX512_VNNI
     return a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;  // AVX-VNNI
   }();
   return result;

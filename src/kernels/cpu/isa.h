@@ -15,8 +15,8 @@ enum class IsaLevel { baseline, avx2, avx512 };
 IsaLevel isa_level();
 std::string_view name_of(IsaLevel level);
 
-// Whether the CPU has the level's instruction for sums of four products of u8 and i8 (VNNI), which the level itself does
-// not include.
+// Whether the CPU has the level's instruction for sums of four products of u8 and i8 (VNNI), which the level itself
+// does not include.
 bool multiplies_bytes();
 
 }  // namespace lathe::cpu

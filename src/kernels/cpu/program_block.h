@@ -26,9 +26,9 @@ inline const float* element_at(const void* data, int64_t offset, size_t size) {
 }
 
 // A rows x columns view of an input: element (r, c) is data[r * row_stride + c * column_stride]. {p, 0, 0} is a scalar,
-// {p, 0, 1} a bias along the columns, {p, 1, 0} one value for each row. Contiguous columns (stride 1) are fast. Elements
-// may be u8 or i8, which become floats when they are read; floats become the integers that they are when they are
-// written.
+// {p, 0, 1} a bias along the columns, {p, 1, 0} one value for each row. Contiguous columns (stride 1) are fast.
+// Elements may be u8 or i8, which become floats when they are read; floats become the integers that they are when they
+// are written.
 struct BlockInput {
   const void* data;
   int64_t row_stride;

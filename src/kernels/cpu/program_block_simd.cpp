@@ -197,8 +197,7 @@ void scatter(const BlockOutput& output, const float* source, int rows, int colum
     transpose_floats(target, output.column_stride, source, columns, columns, rows);
   } else {
     for (int c = 0; c < columns; ++c)
-      for (int r = 0; r < rows; ++r)
-        target[r * output.row_stride + c * output.column_stride] = source[r * columns + c];
+      for (int r = 0; r < rows; ++r) target[r * output.row_stride + c * output.column_stride] = source[r * columns + c];
   }
 }
 
@@ -244,8 +243,10 @@ class Runner {
   void swap_axes() {
     columns_ = rows_;
     rows_ = 1;
-    for (int i = 0; i < program_.num_inputs(); ++i) inputs_[i] = {inputs_[i].data, 0, inputs_[i].row_stride, inputs_[i].type};
-    for (int i = 0; i < program_.num_outputs(); ++i) outputs_[i] = {outputs_[i].data, 0, outputs_[i].row_stride, outputs_[i].type};
+    for (int i = 0; i < program_.num_inputs(); ++i)
+      inputs_[i] = {inputs_[i].data, 0, inputs_[i].row_stride, inputs_[i].type};
+    for (int i = 0; i < program_.num_outputs(); ++i)
+      outputs_[i] = {outputs_[i].data, 0, outputs_[i].row_stride, outputs_[i].type};
   }
 
   bool is_scalar(const BlockInput& input) const {
@@ -331,8 +332,7 @@ class Runner {
       }
     }
     const int n = rows * columns, full = n / kLanes * kLanes;
-    float* direct =
-        direct_output_ ? static_cast<float*>(outputs_[0].data) + r * outputs_[0].row_stride + c : nullptr;
+    float* direct = direct_output_ ? static_cast<float*>(outputs_[0].data) + r * outputs_[0].row_stride + c : nullptr;
     if (full > 0) run_part(0, full, direct);
     if (full < n) run_tail(full, n - full, direct);
     if (direct) return;

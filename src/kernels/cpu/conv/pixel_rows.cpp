@@ -210,13 +210,13 @@ void PixelRows::list_direct(const Pixels& pixels, TileScratch& scratch) const {
       for (int64_t w = 0; w < shape.kernel[2]; ++w, rows += pixels.count, ++list) {
         const int64_t offset = tap->a_offset, reach = w * shape.dilation[2];
         bool any = false;
-        for (int r = 0; any_row && r < pixels.count; ++r) {
+        for (int r = 0; (any_row || keeps_outside_) && r < pixels.count; ++r) {
           const bool valid = row_inside[r] & inside(pixels.corner[r][2] + reach, geometry_.in[2]);
           rows[r] = valid ? pixels.base[r] + offset : zeros_;
           any |= valid;
         }
         for (int64_t s = 0; s < segments; ++s, ++tap)
-          *listed++ = {tap->a_offset - offset, tap->k, any ? tap->depth : 0, list};
+          *listed++ = {tap->a_offset - offset, tap->k, any || keeps_outside_ ? tap->depth : 0, list};
       }
     }
 }

@@ -36,6 +36,10 @@ class PixelRows final : public gemm::RowSource {
             const float* zeros, const float* x, const TensorArg& out, const BoundEpilogue& epilogue,
             std::span<const TensorArg> operands);
 
+  // Taps that lie outside of x for all pixels of a tile are summed like others, for products with zeros that are no
+  // zeros when they are multiplied.
+  void keep_outside() { keeps_outside_ = true; }
+
   gemm::TileTaps fill(int64_t first, int count, gemm::TileScratch& scratch) const override;
 
  private:
@@ -52,6 +56,7 @@ class PixelRows final : public gemm::RowSource {
 
   const Geometry& geometry_;
   bool planar_;
+  bool keeps_outside_ = false;
   bool contiguous_;                                 // the first taps are evenly spaced and no tap lies outside of x
   std::array<int64_t, 3> inner_begin_, inner_end_;  // the output pixels whose taps all lie inside of x
   const gemm::Needs needs_;

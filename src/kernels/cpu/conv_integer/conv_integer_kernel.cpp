@@ -85,11 +85,11 @@ void ConvInteger::run(const Launch& launch) const {
   auto* zeros = reinterpret_cast<float*>(launch.workspace + tap_bytes());
   std::memset(zeros, 0, zero_bytes());
   const int32_t* packed = launch.inputs[1].as<int32_t>();
-  const int32_t* flipped =
-      launch.inputs[0].dtype == DType::i8 ? packed + panels().floats() * shape_.groups : nullptr;
-  const gemm::IntegerEpilogue epilogue = gemm::bind_integer_epilogue(program_, operands, out, 1, flipped,
-                                                                     launch.workspace + tap_bytes() + zero_bytes());
-  const PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
+  const int32_t* flipped = launch.inputs[0].dtype == DType::i8 ? packed + panels().floats() * shape_.groups : nullptr;
+  const gemm::IntegerEpilogue epilogue =
+      gemm::bind_integer_epilogue(program_, operands, out, 1, flipped, launch.workspace + tap_bytes() + zero_bytes());
+  PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
+  if (flipped) source.keep_outside();  // where they are 128, which the sums of the weights take off
   gemm::Problem problem;
   problem.rows = geometry.rows();
   problem.row_unit = config_.row_aligned ? geometry.out[2] : 0;

@@ -183,7 +183,8 @@ Result<IntegerProgram> compile_integer_epilogue(const Program* program, std::spa
   result.levels.resize(operand_types.size());
   result.to = to;
   Cut cut(*program);
-  if (is_small(to) && !take_rounding(cut, result.rounding)) return refuse("a result of 8 bits is not rounded to levels");
+  if (is_small(to) && !take_rounding(cut, result.rounding))
+    return refuse("a result of 8 bits is not rounded to levels");
   if (!is_small(to) && to != DType::f32) return refuse("its result has another type");
   take_start(cut, result);
   if (std::count_if(operand_types.begin(), operand_types.end(), is_small) > kMaxSmallOperands)
@@ -238,7 +239,8 @@ bool varies_by_row(const TensorArg& operand, const TensorArg& output, int column
 // An operand of 8 bits that all rows share, as floats.
 TensorArg dequantized(const TensorArg& operand, const IntegerProgram::Levels& levels, int dim, float* to) {
   for (int64_t c = 0; c < operand.dims[dim]; ++c) {
-    const int level = operand.dtype == DType::i8 ? value_at<int8_t>(operand, dim, c) : value_at<uint8_t>(operand, dim, c);
+    const int level =
+        operand.dtype == DType::i8 ? value_at<int8_t>(operand, dim, c) : value_at<uint8_t>(operand, dim, c);
     to[c] = (static_cast<float>(level) - levels.zero) * levels.scale;
   }
   TensorArg floats = operand;
@@ -270,8 +272,9 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
     if (exists && program.zero_operand >= 0)
       sum += static_cast<uint32_t>(value_at<int32_t>(operands[program.zero_operand], column_dim, c));
     zero[c] = static_cast<int32_t>(sum);
-    scale[c] = !exists ? 0 : program.scale_operand < 0 ? program.scale
-                                                       : value_at<float>(operands[program.scale_operand], column_dim, c);
+    scale[c] = !exists                     ? 0
+               : program.scale_operand < 0 ? program.scale
+                                           : value_at<float>(operands[program.scale_operand], column_dim, c);
   }
   TensorArg floats[kMaxEpilogueOperands];
   std::copy(operands.begin(), operands.end(), floats);

@@ -59,8 +59,8 @@ struct IntegerEpilogue {
   bool direct = false;       // the program is clip(x + bias, low, high) at most
 };
 
-// Bytes of scratch, a multiple of 64, for `columns` columns and so many operands; and the epilogue, which reads from it.
-// `flipped` are the sums of each column's weights times 128 where A is i8, else null.
+// Bytes of scratch, a multiple of 64, for `columns` columns and so many operands; and the epilogue, which reads from
+// it. `flipped` are the sums of each column's weights times 128 where A is i8, else null.
 size_t integer_scratch_bytes(int64_t columns, size_t operands);
 IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
                                       const TensorArg& output, int column_dim, const int32_t* flipped,

@@ -47,8 +47,8 @@ struct ShortProducts {
     return sums + reinterpret_cast<IntVec>(even) + reinterpret_cast<IntVec>(odd);
 #elif defined(__x86_64__)
     const auto x = reinterpret_cast<__m128i>(a), y = reinterpret_cast<__m128i>(b);
-    const __m128i even = _mm_madd_epi16(_mm_and_si128(x, _mm_set1_epi32(0x00ff00ff)),
-                                        _mm_srai_epi16(_mm_slli_epi16(y, 8), 8));
+    const __m128i even =
+        _mm_madd_epi16(_mm_and_si128(x, _mm_set1_epi32(0x00ff00ff)), _mm_srai_epi16(_mm_slli_epi16(y, 8), 8));
     const __m128i odd = _mm_madd_epi16(_mm_srli_epi16(x, 8), _mm_srai_epi16(y, 8));
     return sums + reinterpret_cast<IntVec>(even) + reinterpret_cast<IntVec>(odd);
 #else

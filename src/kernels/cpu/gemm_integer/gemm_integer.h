@@ -2,9 +2,10 @@
 // Kernel "gemm_integer": out[..., M, N] = program(A[..., M, K] x B[K, N], operands...), u8 or i8 by i8, summed in i32.
 //
 // Inputs: 0 = A, u8 or i8, K contiguous and a multiple of 4; 1 = B, packed while building (see
-// gemm/integer_panels.h), a rank-1 i32 tensor; 2... = the program's operands, each of the output's rank with dimensions equal
-// to the output's or 1: f32, u8, i8, and i32 for zero points of the sums. Output: [..., M, N] of the rank of A, f32, u8
-// or i8, the last stride 1. The program says all in f32; see gemm/integer_epilogue.h for the forms that it may have.
+// gemm/integer_panels.h), a rank-1 i32 tensor; 2... = the program's operands, each of the output's rank with dimensions
+// equal to the output's or 1: f32, u8, i8, and i32 for zero points of the sums. Output: [..., M, N] of the rank of A,
+// f32, u8 or i8, the last stride 1. The program says all in f32; see gemm/integer_epilogue.h for the forms that it may
+// have.
 //
 // Record.params: 0 K, 1 N, 2 panel width (16, 32, 48, 64), 3 tile rows (1..14), 4 row block (0 = all), 5 k block (0 =
 // all; in fours), 6 split (0 = threads share rows, 1 = columns), 7 the output's type, 8... the operands' types.

@@ -68,8 +68,8 @@ class GemmInteger final : public Kernel {
                 b.dims[0] >= packed_integers(fours_, 1) && (b.strides[0] == 1 || b.dims[0] == 1);
     for (int d = 0; fits && d < r - 1; ++d) fits = a.dims[d] == out.dims[d];
     if (!fits)
-      return fail(ErrorCode::shape_mismatch, "gemm_integer: A, B and the output do not fit K {} and N {}",
-                  4 * fours_.k, fours_.n);
+      return fail(ErrorCode::shape_mismatch, "gemm_integer: A, B and the output do not fit K {} and N {}", 4 * fours_.k,
+                  fours_.n);
     return check_integer_epilogue(program_, inputs.subspan(2), out, r - 1);
   }
   size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg> outputs, int threads) const override {
@@ -86,9 +86,9 @@ class GemmInteger final : public Kernel {
     for (int64_t t = 0; t < count; ++t)
       taps[t] = {t * block, t * block, static_cast<int32_t>(std::min(block, fours_.k - t * block)), 0};
     const int32_t* packed = launch.inputs[1].as<int32_t>();
-    const IntegerEpilogue epilogue =
-        bind_integer_epilogue(program_, operands, out, out.rank - 1,
-                              a.dtype == DType::i8 ? packed + fours_.floats() : nullptr, launch.workspace + tap_bytes());
+    const IntegerEpilogue epilogue = bind_integer_epilogue(program_, operands, out, out.rank - 1,
+                                                           a.dtype == DType::i8 ? packed + fours_.floats() : nullptr,
+                                                           launch.workspace + tap_bytes());
     const IntegerRows rows(a, out, operands, epilogue.middle, taps);
     Problem problem;
     problem.rows = out.volume() / fours_.n;
