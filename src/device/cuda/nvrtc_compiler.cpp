@@ -20,8 +20,7 @@ Result<> check_spills(std::string_view log) {
 
 Result<std::unique_ptr<NvrtcCompiler>> NvrtcCompiler::create(std::string_view target,
                                                              std::span<const SourceHeader> headers,
-                                                             const CompilerOptions& options,
-                                                             std::string cache_folder) {
+                                                             const CompilerOptions& options, std::string cache_folder) {
   LATHE_ASSIGN(const Architecture* architecture, parse_target(target));
   LATHE_ASSIGN(std::unique_ptr<Toolchain> toolchain, open_toolchain(options));
   const NvrtcInfo& found = toolchain->nvrtc();
