@@ -113,8 +113,8 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   LATHE_ASSIGN(const std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
 
   std::vector<Region> regions =
-      group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types,
-                            options.fuse_movement, options.fuse_integer_products});
+      group_regions(graph, {options.optimize, options.fuse_prologues, options.fuse_narrow_types, options.fuse_movement,
+                            options.fuse_integer_products});
   const Placement placement(graph, regions, options.tactics.empty(), options.least_pixel, options.fuse_movement);
   TunerOptions tuning = options.tuner;
   tuning.largest = largest_of(profiles);

@@ -31,9 +31,9 @@ struct Levels {
   Levels(DType type, std::vector<int64_t> dims, bool channels_last, double scale = 1) {
     arg.dtype = type;
     arg.rank = static_cast<int>(dims.size());
-    const std::vector<int64_t> strides =
-        channels_last ? strides_of_channels_last(dims) : TestTensor::dense(dims);
-    for (int d = 0; d < arg.rank; ++d) arg.dims[d] = dims[static_cast<size_t>(d)], arg.strides[d] = strides[static_cast<size_t>(d)];
+    const std::vector<int64_t> strides = channels_last ? strides_of_channels_last(dims) : TestTensor::dense(dims);
+    for (int d = 0; d < arg.rank; ++d)
+      arg.dims[d] = dims[static_cast<size_t>(d)], arg.strides[d] = strides[static_cast<size_t>(d)];
     storage.resize(static_cast<size_t>(arg.volume()) * size_of(type));
     arg.data = storage.data();
     for (int64_t i = 0; i < arg.volume(); ++i)
@@ -78,15 +78,23 @@ const std::vector<Form>& forms() {
       {"in=3; r3=sub r0 r1; r4=mul r3 r2; out r4", {DType::i32, DType::f32}, 2, DType::f32},
       {"in=4; r4=sub r0 r1; r5=mul r4 r2; r6=add r5 r3; r7=relu r6; r8=constant 0.37; r9=div r7 r8; r10=round r9; "
        "r11=affine r10 1 7; r12=clip r11 0 255; out r12",
-       {DType::i32, DType::f32, DType::f32}, 3, DType::u8},
+       {DType::i32, DType::f32, DType::f32},
+       3,
+       DType::u8},
       {"in=2; r2=affine r0 0.001 -0; r3=affine r1 1 -11; r4=affine r3 0.05 -0; r5=add r2 r4; r6=affine r5 8 -0; "
        "r7=round r6; r8=clip r7 -128 127; out r8",
-       {DType::u8}, 0, DType::i8},
+       {DType::u8},
+       0,
+       DType::i8},
       {"in=4; r4=mul r0 r1; r5=add r4 r2; r6=silu r5; r7=affine r3 0.05 -0; r8=add r6 r7; r9=mul r8 r5; out r9",
-       {DType::f32, DType::f32, DType::i8}, 2, DType::f32},
+       {DType::f32, DType::f32, DType::i8},
+       2,
+       DType::f32},
       {"in=3; r3=mul r0 r1; r4=constant 0.3; r5=div r3 r4; r6=round r5; r7=clip r6 -9 90; r8=affine r7 0.3 -0; "
        "r9=add r8 r2; r10=relu r9; r11=div r10 r4; r12=round r11; r13=clip r12 0 255; out r13",
-       {DType::f32, DType::f32}, 1, DType::u8},
+       {DType::f32, DType::f32},
+       1,
+       DType::u8},
   };
   return all;
 }
@@ -131,8 +139,9 @@ void expect_element(const Form& form, const Levels& out, const std::vector<Level
       evaluate(program, nudged, {&want, 1});
       near |= static_cast<double>(want) == got;
     }
-  ASSERT_TRUE(near && std::abs(got - wanted) <= 1) << form.program << ": got " << got << ", want " << wanted
-                                                   << " of a sum of " << sum << " and " << fmt::format("{}", fmt::join(inputs, " "));
+  ASSERT_TRUE(near && std::abs(got - wanted) <= 1)
+      << form.program << ": got " << got << ", want " << wanted << " of a sum of " << sum << " and "
+      << fmt::format("{}", fmt::join(inputs, " "));
 }
 
 std::vector<int64_t> with_types(std::vector<int64_t> params, const Form& form) {
@@ -143,7 +152,8 @@ std::vector<int64_t> with_types(std::vector<int64_t> params, const Form& form) {
 
 std::vector<int8_t> random_weights(int64_t count) {
   std::vector<int8_t> weights(static_cast<size_t>(count));
-  for (int8_t& weight : weights) weight = static_cast<int8_t>(pick(0, 5) ? pick(-128, 127) : one_of<int64_t>({-128, 127}));
+  for (int8_t& weight : weights)
+    weight = static_cast<int8_t>(pick(0, 5) ? pick(-128, 127) : one_of<int64_t>({-128, 127}));
   return weights;
 }
 
@@ -165,7 +175,8 @@ TEST(GemmInteger, RandomShapes) {
     std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, 1)));
     gemm::pack_integers(fours, 1, weights.data(), packed);
     const std::vector<Levels> operands = operands_of(form, {b, m, n}, 2, false);
-    const auto params = with_types({k, n, width, pick(1, 14), one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3, 16}), pick(0, 1)}, form);
+    const auto params =
+        with_types({k, n, width, pick(1, 14), one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3, 16}), pick(0, 1)}, form);
     const Program program = *parse_program(form.program);
     auto kernel = make_gemm_integer({params, &program});
     ASSERT_TRUE(kernel) << kernel.error().to_string();
@@ -176,7 +187,8 @@ TEST(GemmInteger, RandomShapes) {
       for (int64_t r = 0; r < m; ++r)
         for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
           int64_t sum = 0;
-          for (int64_t j = 0; j < k; ++j) sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
+          for (int64_t j = 0; j < k; ++j)
+            sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
           expect_element(form, out, operands, {z, r, c}, sum);
         }
   }
@@ -283,7 +295,8 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
           int64_t sum = 0;
-          for (int64_t j = 0; j < k; ++j) sum += static_cast<int64_t>(a.at({r, j})) * weights[static_cast<size_t>(c * k + j)];
+          for (int64_t j = 0; j < k; ++j)
+            sum += static_cast<int64_t>(a.at({r, j})) * weights[static_cast<size_t>(c * k + j)];
           expect_element(form, out, operands, {r, c}, sum);
         }
     }
@@ -294,7 +307,8 @@ TEST(IntegerTiles, EveryLevel) {
   const auto best = LATHE_ISA_LEVELS(integer_tile_table).back();
   if (multiplies_bytes()) check_tiles(best.function(true), fmt::format("{} with VNNI", best.level));
 #if defined(__x86_64__)
-  if (isa_level() >= IsaLevel::avx2 && __builtin_cpu_supports("avxvnni")) check_tiles(avx2::integer_tile_table(true), "AVX-VNNI");
+  if (isa_level() >= IsaLevel::avx2 && __builtin_cpu_supports("avxvnni"))
+    check_tiles(avx2::integer_tile_table(true), "AVX-VNNI");
 #endif
 }
 

@@ -21,9 +21,9 @@ struct OwnSettings {
   double budget_seconds = -1;
   std::string target = "cpu";
   int32_t cpu_threads = 0;
-  CompilerOptions toolchain;  // for device code
-  DType precision = DType::f32;      // what f32 may be narrowed to
-  bool int8 = false;                 // a quantised network is expected
+  CompilerOptions toolchain;     // for device code
+  DType precision = DType::f32;  // what f32 may be narrowed to
+  bool int8 = false;             // a quantised network is expected
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;
   std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win
   std::string pass_dump;                  // a folder
