@@ -7,6 +7,26 @@
 
 namespace lathe::cpu::reduce {
 
+Accumulation accumulation_of(Reduction op) {
+  switch (op) {
+    case Reduction::max:
+      return Accumulation::maximum;
+    case Reduction::min:
+      return Accumulation::minimum;
+    case Reduction::product:
+      return Accumulation::product;
+    case Reduction::l1:
+      return Accumulation::sum_abs;
+    case Reduction::l2:
+    case Reduction::sum_squares:
+      return Accumulation::sum_squares;
+    case Reduction::log_sum_exp:
+      return Accumulation::sum_exp;
+    default:
+      return Accumulation::sum;
+  }
+}
+
 TensorArg keep_dims(const TensorArg& output, const TensorArg& input, uint32_t axes) {
   if (output.rank == input.rank) return output;
   TensorArg kept = output;

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernels that reduce walk their operands.
+// How the kernels that reduce walk their operands, and what they accumulate.
 #pragma once
 
 #include <cstdint>
 
 #include "base/result.h"
 #include "device/tensor_arg.h"
+#include "kernels/cpu/accumulate.h"
+#include "kernels/cpu/reduce/reduce.h"
 
 namespace lathe::cpu::reduce {
+
+// What is accumulated of the elements; the rest of the reduction is done to the total.
+Accumulation accumulation_of(Reduction op);
 
 // `axes` is a bit set of the input's dimensions: those that are reduced.
 

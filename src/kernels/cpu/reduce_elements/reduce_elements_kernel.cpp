@@ -60,7 +60,6 @@ class ReduceElementsKernel final : public Kernel {
     int64_t columns;  // 0 = one result
   };
 
-  Accumulation accumulation() const;
   void pass(const Task& task, Accumulation kind, const double* shifts, Number* totals) const;
   void reduce(const Task& task, Number* totals) const;
   void finish(Lane lane, int64_t count, double shift, Number& total) const;
@@ -77,26 +76,6 @@ Result<> ReduceElementsKernel::check(std::span<const TensorArg> inputs, std::spa
     return fail(ErrorCode::type_mismatch, "reduce_elements: {} of {}", name_of(outputs[0].dtype),
                 name_of(inputs[0].dtype));
   return reduce::check_dims(inputs[0], outputs[0], axes_);
-}
-
-Accumulation ReduceElementsKernel::accumulation() const {
-  switch (op_) {
-    case Reduction::max:
-      return Accumulation::maximum;
-    case Reduction::min:
-      return Accumulation::minimum;
-    case Reduction::product:
-      return Accumulation::product;
-    case Reduction::l1:
-      return Accumulation::sum_abs;
-    case Reduction::l2:
-    case Reduction::sum_squares:
-      return Accumulation::sum_squares;
-    case Reduction::log_sum_exp:
-      return Accumulation::sum_exp;
-    default:
-      return Accumulation::sum;
-  }
 }
 
 void ReduceElementsKernel::pass(const Task& task, Accumulation kind, const double* shifts, Number* totals) const {
@@ -150,7 +129,7 @@ void ReduceElementsKernel::reduce(const Task& task, Number* totals) const {
     pass(task, Accumulation::maximum, nullptr, totals);
     for (int64_t i = 0; i < results; ++i) shifts[i] = std::isfinite(totals[i].f64) ? totals[i].f64 : 0;
   }
-  pass(task, accumulation(), shifts, totals);
+  pass(task, reduce::accumulation_of(op_), shifts, totals);
   for (int64_t i = 0; i < results; ++i) finish(task.lane, task.loops.elements(), shifts[i], totals[i]);
 }
 
