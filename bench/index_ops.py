@@ -93,19 +93,23 @@ def write_model(case, path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
 
 
-def shapes_text(inputs, change=lambda d: d):
-    return ",".join(f"x{i}:{'x'.join(str(change(d)) for d in a.shape)}" for i, a in enumerate(inputs))
+def shapes_text(shapes):
+    return ",".join(f"x{i}:{'x'.join(str(d) for d in shape)}" for i, shape in enumerate(shapes))
 
 
-def measure(arguments, case, folder):
+def halved(inputs):
+    return [[d if d < 4 else d // 2 for d in array.shape] for array in inputs]
+
+
+def measure(arguments, case, folder, write=write_model, smallest=halved):
     """ONNX Runtime's and Lathe's microseconds, and whether Lathe evaluates the op."""
     inputs, words = case[2], []
-    write_model(case, folder / "model.onnx")
+    write(case, folder / "model.onnx")
     for i, array in enumerate(inputs):
         np.save(folder / f"x{i}.npy", array)
         words.append(f"x{i}:{folder}/x{i}.npy")
-    sizes = shapes_text(inputs)
-    least = shapes_text(inputs, lambda d: d if d < 4 else d // 2)
+    sizes = shapes_text([array.shape for array in inputs])
+    least = shapes_text(smallest(inputs))
     run_pinned([arguments.lathe, "build", folder / "model.onnx", "-o", folder / "engine", "--threads=1",
                 f"--minShapes={least}", f"--optShapes={sizes}", f"--maxShapes={sizes}"], 1, arguments.real_time)
     steps = run_pinned([arguments.lathe, "inspect", folder / "engine"], 1, arguments.real_time)

@@ -23,6 +23,7 @@ function(lathe_add_simd_kernels out_objects)
       target_include_directories(kernels_${level} PRIVATE ${CMAKE_SOURCE_DIR}/src)
       target_compile_options(kernels_${level} PRIVATE ${LATHE_ISA_FLAGS_${level}} $<IF:$<CONFIG:Sanitize>,-O1,-O3>
                              -ffp-contract=fast)
+      target_precompile_headers(kernels_${level} PRIVATE ${LATHE_SIMD_HEADERS})
       target_compile_definitions(kernels_${level} PRIVATE LATHE_ISA=${level} LATHE_ISA_LEVEL_${level}=1)
       list(APPEND objects $<TARGET_OBJECTS:kernels_${level}>)
     endif()

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Layers, file sizes, clang-format on every C++ file, and clang-tidy on the sources of src/ and tools/
-that fit into --tidy-seconds.
+"""Layers, sizes of files and functions, clang-format on every C++ file, and clang-tidy on the sources of src/ and tools/.
 
-clang-tidy takes seconds per file, so files whose own text, or that of any file they include, is unchanged since they
-last passed are not checked again (build/lint.json), and changed files come first.
+clang-tidy looks at sources that are built together (cmake/unity_groups.py) together, too, for most of its time goes to
+headers; each of them is parsed by itself besides, so that it includes what it uses of ours. What passed is not looked at
+again until its text, or that of a file that it includes, changes (build/lint_passed.txt); what changed last comes first. Running
+out of --seconds is a failure: what was not looked at has not passed.
 """
 import argparse
 import concurrent.futures
+import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -16,7 +19,10 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
+
+import unity_groups
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FORMATTED = (".h", ".cpp", ".cuh", ".cu")
@@ -36,107 +42,144 @@ def check_format():
     return passed
 
 
-def commands_by_file(build):
-    """The compile command of each of our sources; one is enough for a source that is built several times. Without
-    precompiled headers: a source includes what it uses, and clang does not read those of another compiler."""
-    commands = {}
+@dataclasses.dataclass
+class Unit:
+    """What is compiled at once: sources of ours, mostly several."""
+    entry: dict  # of compile_commands.json
+    sources: list
+    precompiled: str  # the header that the build precompiles for it; "" = none
+
+    def name(self):
+        return self.entry["file"]
+
+    def arguments(self):
+        """Without the compiler, its launcher and the output."""
+        words = shlex.split(self.entry["command"])
+        words = words[next(i for i, word in enumerate(words) if re.search(r"(\+\+|cc)(-[\d.]+)?$", word)) + 1:]
+        output = words.index("-o")
+        return words[:output] + words[output + 2:]
+
+    def digest(self, text_of, headers_of):
+        """Of the command and every file of ours that the sources include, themselves among them."""
+        arguments = self.arguments()
+        roots = tuple(pathlib.Path(word[2:]) for word in arguments if word.startswith("-I"))
+        digest = hashlib.sha256(" ".join(arguments).encode())
+        for path in sorted({path for source in self.sources for path in (source, *headers_of(roots, source))}):
+            digest.update(text_of(path))
+        return digest.hexdigest()
+
+
+def units_of(build):
+    """One for each source of ours is enough where it is built several times. Without precompiled headers, for clang does
+    not read those of another compiler."""
+    units = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
+        precompiled = re.search(r"-include (\S*/cmake_pch\.hxx)", entry["command"])
         entry["command"] = re.sub(r"-Winvalid-pch|-include \S*/cmake_pch\.hxx", "", entry["command"])
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if any(file.is_relative_to(ROOT / top) for top in TIDIED):
-            commands[file.relative_to(ROOT).as_posix()] = entry
-    return commands
+        together = file.parent.name == "Unity"
+        sources = [pathlib.Path(name) for _, name in unity_groups.INCLUDE.findall(file.read_text())] if together else [file]
+        if all(any(source.is_relative_to(ROOT / top) for top in TIDIED) for source in sources):
+            units[file] = Unit(entry, sources, precompiled.group(1) if precompiled else "")
+    return list(units.values())
 
 
-def includes_when_built(build):
-    """What each object was made from, as Ninja noted it; nothing where another generator built."""
-    listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True).stdout
-    found, names = {}, []
-    for line in listing.splitlines():
-        if line.startswith("    "):
-            names.append(line.strip())
-        elif ": #deps" in line:
-            names = found[line.split(":")[0]] = []
-            if "(VALID)" not in line:
-                del found[line.split(":")[0]]
-    return found
+def parsed_alone(unit):
+    """The units that are but parsed: each source of one that has several."""
+    for source in unit.sources if len(unit.sources) > 1 else []:
+        command = unit.entry["command"].replace(unit.entry["file"], str(source))
+        yield Unit({**unit.entry, "file": str(source), "command": command}, [source], unit.precompiled)
 
 
-def is_ours(path):
-    return path.is_relative_to(ROOT) and not path.name.startswith("cmake_pch")
+def tidy(database, unit):
+    return subprocess.run(["clang-tidy", "--quiet", "-p", database, f"--config-file={ROOT / '.clang-tidy'}",
+                           "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-unused-command-line-argument",
+                           unit.name()],
+                          cwd=ROOT, capture_output=True, text=True)
 
 
-def fingerprint(entry, built, hashes):
-    """Digest of the lint rules, the command, and every file of ours that the source includes, itself among them."""
-    words = shlex.split(entry["command"])
-    arguments = words[next((i + 1 for i, word in enumerate(words) if word.endswith("ccache")), 0):]
-    output = arguments.index("-o")
-    names = built.get(arguments[output + 1])
-    arguments = arguments[:output] + arguments[output + 2:] + ["-MM", "-w"]
-    if names is None:
-        result = subprocess.run(arguments, cwd=entry["directory"], capture_output=True, text=True)
-        names = result.stdout.replace("\\\n", " ").split()[1:]
-    digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + " ".join(arguments).encode())
-    for path in sorted({pathlib.Path(entry["directory"], name).resolve() for name in names}):
-        if not is_ours(path):
-            continue
-        if path not in hashes:
-            hashes[path] = hashlib.sha256(path.read_bytes()).digest()
-        digest.update(hashes[path])
-    return digest.hexdigest()
+class Parser:
+    """Parses units with clang, which precompiles the standard headers for itself."""
+
+    def __init__(self, folder):
+        self.folder, self.lock, self.headers = folder, threading.Lock(), {}
+
+    def run(self, unit, arguments):
+        arguments = [word for word in unit.arguments()[:-2] if not word.startswith(("-O", "-W"))] + arguments
+        return subprocess.run(["clang++", "-w", *arguments], cwd=unit.entry["directory"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+
+    def precompile(self, unit):
+        with self.lock:
+            header = unit.precompiled
+            if header and header not in self.headers:
+                self.headers[header] = self.folder / f"{len(self.headers)}.pch"
+                self.run(unit, ["-x", "c++-header", header, "-o", str(self.headers[header])]).check_returncode()
+            return ["-include-pch", str(self.headers[header])] if header else []
+
+    def parse(self, unit):
+        return self.run(unit, [*self.precompile(unit), "-fsyntax-only", unit.name()])
 
 
-def tidy(commands, name):
-    result = subprocess.run(["clang-tidy", "--quiet", "-p", commands, "--extra-arg=-Wno-unknown-warning-option",
-                             "--extra-arg=-Wno-unused-command-line-argument", name],
-                            cwd=ROOT, capture_output=True, text=True)
-    return result.returncode == 0, result.stdout
-
-
-def check_tidy(build, seconds, jobs):
-    store = build / "lint.json"
-    passed_before = json.loads(store.read_text()) if store.is_file() else {}
-    commands, hashes, deadline = commands_by_file(build), {}, time.monotonic() + seconds
-    built = includes_when_built(build)
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        prints = dict(zip(commands, pool.map(lambda entry: fingerprint(entry, built, hashes), commands.values())))
-    todo = sorted((name for name in commands if passed_before.get(name) != prints[name]),
-                  key=lambda name: -(ROOT / name).stat().st_mtime)
+def check_code(build, seconds, jobs):
+    """clang-tidy on each unit, and each source parsed alone."""
+    deadline = time.monotonic() + seconds
+    store = build / "lint_passed.txt"
+    passed_before = set(store.read_text().splitlines()) if store.is_file() else set()
+    units = units_of(build)
     database = build / "lint"
     database.mkdir(exist_ok=True)
-    (database / "compile_commands.json").write_text(json.dumps(list(commands.values())))
-    passed = {name: digest for name, digest in passed_before.items() if prints.get(name) == digest}
+    (database / "compile_commands.json").write_text(json.dumps([unit.entry for unit in units]))
+    trees, parser = {}, Parser(database)
+
+    def headers_of(roots, source):
+        return trees.setdefault(roots, unity_groups.Tree(roots)).headers(source)
+
+    text_of = functools.cache(pathlib.Path.read_bytes)
+    rules = hashlib.sha256((ROOT / ".clang-tidy").read_bytes()).hexdigest()
+    tasks = [(f"tidy {rules} {unit.digest(text_of, headers_of)}", unit, functools.partial(tidy, database, unit))
+             for unit in units]
+    tasks += [(f"parse {unit.digest(text_of, headers_of)}", unit, functools.partial(parser.parse, unit))
+              for several in units for unit in parsed_alone(several)]
+    todo = sorted((task for task in tasks if task[0] not in passed_before),
+                  key=lambda task: -max(source.stat().st_mtime for source in task[1].sources))
+    passed = {key for key, _, _ in tasks if key in passed_before}
     failed, skipped = [], []
 
-    def check(name):
+    def check(task):
+        key, unit, run = task
         if time.monotonic() > deadline:
-            skipped.append(name)
+            skipped.append(unit.name())
             return
-        clean, output = tidy(database, name)
-        if clean:
-            passed[name] = prints[name]
+        result = run()
+        if result.returncode == 0:
+            passed.add(key)
+            with store.open("a") as file:  # at once: an interrupted run keeps what it found
+                file.write(key + "\n")
         else:
-            failed.append(name)
-            print(output, flush=True)
+            failed.append(unit.name())
+            print(result.stdout, flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(check, todo))
-    store.write_text(json.dumps(passed, indent=0, sort_keys=True))
-    print(f"clang-tidy: {len(passed)} of {len(commands)} files clean, {len(failed)} with findings, "
-          f"{len(skipped)} left for want of time")
-    return not failed
+    store.write_text("".join(key + "\n" for key in sorted(passed)))
+    print(f"clang-tidy: {sum(len(unit.sources) for unit in units)} sources in {len(units)} units, {len(todo)} checks made, "
+          f"{len(failed)} with findings, {len(skipped)} not made for want of time"
+          + (f" ({seconds:.0f} s; run it again, or with --seconds)" if skipped else ""))
+    return not failed and not skipped
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--tidy-seconds", type=float, default=600)
+    parser.add_argument("--seconds", type=float, default=900,
+                        help="for clang-tidy and parsing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     results = [subprocess.run([sys.executable, ROOT / "cmake" / script]).returncode == 0
                for script in ("check_layers.py", "check_files.py")]
-    results += [check_format(), check_tidy(build, arguments.tidy_seconds, arguments.jobs)]
+    results += [check_format(), check_code(build, arguments.seconds, arguments.jobs)]
     return 0 if all(results) else 1
 
 

@@ -126,15 +126,18 @@ TENSORRTAPI void setInspectionOnly(nvinfer1::IRuntime& runtime, bool only) noexc
 // The builder's last build: {"seconds", "seconds_passes", "seconds_tuning", "target", "threads", "measured",
 // "from_cache", "weights_bytes", "arena_bytes", "passes": [{"name", "milliseconds", "changed"}], "layers": [{"name",
 // "kind", "origin", "tactic", "milliseconds", "candidates": [{"tactic", "milliseconds", "predicted_milliseconds"}],
-// "refusals"}]}. `measured` and `from_cache` count problems. A layer's candidates begin with its tactic; the others are
-// those that it was chosen from, "milliseconds" null where none was measured. `arena_bytes` is the most that results
-// between layers take at once, null when a profile sets no limit. Null before the first build.
+// "refusals"}], "tensors": [{"name", "type", "layout", "why"}]}. `measured` and `from_cache` count problems. A layer's
+// candidates begin with its tactic; the others are those that it was chosen from, "milliseconds" null where none was
+// measured. `arena_bytes` is the most that results between layers take at once, null when a profile sets no limit.
+// `tensors` are those of the network as passes have left it; "layout" is "linear", "channels-last", "strided", or empty
+// for what is never in memory, and "why" is text for people. Null before the first build.
 TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& builder) noexcept;
 
 // The network as the builder sees it, in the text form that Lathe's messages use. Not JSON.
 TENSORRTAPI nvinfer1::IHostMemory* networkText(const nvinfer1::INetworkDefinition& network) noexcept;
 
-// What a plan holds, without loading it: {"version", "target", "bytes", "bindings", "profiles", "steps", "metadata"}.
+// What a plan holds, without loading it: {"format", "version", "target", "tuned_on", "bytes", "sections", "bindings",
+// "profiles", "steps", "code", "metadata"}. Steps of a block follow it, one "depth" further in.
 TENSORRTAPI nvinfer1::IHostMemory* planJson(const void* plan, std::size_t size) noexcept;
 
 // Which parts of an ONNX model are supported: {"supported", "nodes", "operators": [{"op", "domain", "count",

@@ -52,7 +52,8 @@ std::vector<Candidate> candidates_of(const Layer& layer, int threads) {
     }
     for (const auto& config : depthwise::candidates(shape, layer.out_size(), threads))
       found.push_back({fmt::format("pixels {} channels {}", config.pixels, config.split_channels),
-                       depthwise::params(shape, config), static_cast<size_t>(depthwise::packed_floats(shape))});
+                       encode_params(depthwise::DepthwiseParams{shape, config}),
+                       static_cast<size_t>(depthwise::packed_floats(shape))});
     return found;
   }
   conv::ConvProblem problem;
@@ -70,7 +71,7 @@ std::vector<Candidate> candidates_of(const Layer& layer, int threads) {
                                  static_cast<int>(config.algorithm), config.blocking.width, config.blocking.rows,
                                  config.blocking.row_block, config.blocking.k_block, config.blocking.split_columns,
                                  config.row_aligned),
-                     conv::params(problem.shape, config),
+                     encode_params(conv::ConvParams{problem.shape, config}),
                      static_cast<size_t>(conv::packed_floats(problem.shape, config))});
   return found;
 }

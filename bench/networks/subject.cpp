@@ -172,7 +172,7 @@ std::string Subject::describe(const Timings& timings) const {
 
 std::string Subject::to_json(const Timings& timings) const {
   size_t evaluated = 0;
-  for (const plan::Step& step : engine_->plan().steps) evaluated += step.kernel == "eval";
+  for (const plan::Step& step : engine_->plan().steps) evaluated += step.is<plan::Evaluation>();
   const nlohmann::ordered_json json = {{"model", name_},
                                        {"target", engine_->plan().target},
                                        {"median_ms", timings.median_ms},
@@ -224,7 +224,7 @@ Result<> Subject::print_steps() {
   std::map<std::string, double> by_kernel;
   for (const auto& [step, ms] : by_step) {
     order.emplace_back(ms, step);
-    by_kernel[step->kernel + (step->op.empty() ? "" : " " + step->op)] += ms;
+    by_kernel[std::string(step->kernel()) + (step->op.empty() ? "" : " " + step->op)] += ms;
   }
   std::sort(order.rbegin(), order.rend());
   for (const auto& [kernel, ms] : by_kernel) std::printf("  %8.3f ms  %s\n", ms, kernel.c_str());
@@ -232,7 +232,8 @@ Result<> Subject::print_steps() {
     const plan::Step& step = *order[i].second;
     const plan::Tensor& out = engine_->plan().tensors[step.outputs[0]];
     std::printf("  %7.3f ms  tuned %7.3f  %-10s %-22s %-40s %s\n", order[i].first, step.milliseconds,
-                step.kernel.c_str(), to_string(out.dims).c_str(), step.tactic.c_str(), step.name.substr(0, 70).c_str());
+                std::string(step.kernel()).c_str(), to_string(out.dims).c_str(), step.tactic.c_str(),
+                step.name.substr(0, 70).c_str());
   }
   return {};
 }

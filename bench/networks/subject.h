@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "build/build.h"
+#include "lowering/build.h"
 #include "runtime/context.h"
 
 namespace lathe::bench {

@@ -3,10 +3,14 @@
 
 #include <cstring>
 
+#include "base/version.h"
 #include "lathe.h"
 
 namespace lathe::api {
 namespace {
+
+static_assert(kInterfaceVersion ==
+              std::array<uint8_t, 4>{NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, NV_TENSORRT_BUILD});
 
 struct Pair {
   nv::DataType theirs;

@@ -2,6 +2,7 @@
 // The version of this library, as it is written into plans and caches.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -19,5 +20,8 @@ struct Version {
 };
 
 Version library_version();
+
+// The version of TensorRT whose interface include/ has: major, minor, patch, build.
+inline constexpr std::array<uint8_t, 4> kInterfaceVersion = {11, 1, 0, 106};
 
 }  // namespace lathe

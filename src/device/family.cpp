@@ -28,6 +28,12 @@ const DeviceFamily* find_family(std::string_view target) {
   return nullptr;
 }
 
+Result<DeviceCode> choose_code(const CodeModule& module, std::string_view target) {
+  if (const CodeImage* image = find_binary(module, target)) return DeviceCode{image->bytes, nullptr};
+  const DeviceFamily* family = find_family(target);
+  return family ? family->adapt_code(module, target) : fail(no_image(module, target));
+}
+
 Result<std::string> resolve_target(std::string_view name) {
   for (const DeviceFamily* family : device_families()) {
     LATHE_ASSIGN(std::optional<std::string> resolved, family->resolve(name));

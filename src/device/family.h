@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "device/device.h"
+#include "device/device_code.h"
 
 namespace lathe {
 
@@ -22,6 +23,15 @@ class DeviceFamily {
   // A device that runs plans; `threads` is the most that it works with where it is the host's processor, 0 = all that
   // the process may use.
   virtual Result<std::shared_ptr<Device>> open(int threads) const = 0;
+  // Code for one of its targets made of a module that has no binary for it; fails with plan_target, naming what is
+  // there, where nothing can be made of it.
+  virtual Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target) const {
+    return fail(no_image(module, target));
+  }
+  // Whether its devices' memory is the host's (Device::is_host).
+  virtual bool is_host() const { return false; }
+  // What the memory of contexts is aligned to, and what steps find in it.
+  virtual size_t memory_alignment() const { return 256; }
   // Lets go of devices that are kept open for the next use.
   virtual void release() const {}
 };
@@ -30,6 +40,9 @@ std::span<const DeviceFamily* const> device_families();  // families.def
 
 // The family that runs plans for a target; null = none is known.
 const DeviceFamily* find_family(std::string_view target);
+
+// What a device of this target runs of a module: the binary for exactly it, else what its family makes of the others.
+Result<DeviceCode> choose_code(const CodeModule& module, std::string_view target);
 
 // As DeviceFamily::resolve(), of any family.
 Result<std::string> resolve_target(std::string_view name);

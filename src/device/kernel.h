@@ -20,6 +20,9 @@ class Queue {
   virtual void end() = 0;
   // Whether the application records what is given to it (a stream being captured): recordings cannot be replayed then.
   virtual bool is_captured() const { return false; }
+  // Records an event of the application's behind the work that it was given so far. Where that is done when it has been
+  // given, there is nothing to wait for.
+  virtual Result<> record_event(void* /*event*/) { return {}; }
 };
 
 // begin() and end() of a queue for a scope.

@@ -23,6 +23,10 @@ struct LaunchArg {
   Expr value;
 };
 
+// Libraries of kernels whose functions launches may call.
+inline constexpr const char* kCublasLtName = "cublaslt";
+inline constexpr const char* kCudnnName = "cudnn";
+
 struct Launch {
   std::string library;                                  // "" = device code; else `entry` is a function of it
   uint32_t code = 0;                                    // which of the plan's code modules; 0 for a library

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/program.h"
 
-#include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <optional>
+
+#include "base/scalar_math.h"
 
 namespace lathe {
 namespace {
 
 constexpr OpcodeInfo kOpcodes[] = {
-#define LATHE_INSTRUCTION(name, number, operands, immediates, meaning) \
-  {Opcode::name, #name, operands, immediates, meaning},
-#include "device/program.def"
-#undef LATHE_INSTRUCTION
+#define LATHE_INSTRUCTION(name, number, operands, parameters, formula) {Opcode::name, #name, operands, parameters},
+#include "base/scalars.def"
 };
 
 const OpcodeInfo* opcode_named(std::string_view name) {
@@ -106,114 +104,35 @@ Result<Instruction> parse_instruction(Reader& reader) {
   return instruction;
 }
 
-// std::max and std::min drop a NaN or keep it, depending on its side.
-double max_of(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b); }
-double min_of(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b); }
-double softplus(double a) { return max_of(a, 0) + std::log1p(std::exp(-std::abs(a))); }
-double sign(double a) { return a > 0 ? 1 : a < 0 ? -1 : a; }
-
 // The value in double precision; the caller rounds it, once, to f32.
 double evaluate_instruction(const Instruction& instruction, double a, double b, double c) {
+  using real = double;
   const double x = instruction.immediates[0], y = instruction.immediates[1];
   switch (instruction.op) {
-    case Opcode::constant:
-      return x;
-    case Opcode::add:
-      return a + b;
-    case Opcode::sub:
-      return a - b;
-    case Opcode::mul:
-      return a * b;
-    case Opcode::div:
-      return a / b;
-    case Opcode::max:
-      return max_of(a, b);
-    case Opcode::min:
-      return min_of(a, b);
-    case Opcode::pow:
-      return std::pow(a, b);
-    case Opcode::fma:
-      return a * b + c;
-    case Opcode::affine:
-      return a * x + y;
-    case Opcode::less:
-      return a < b ? 1 : 0;
-    case Opcode::equal:
-      return a == b ? 1 : 0;
-    case Opcode::select:
-      return a != 0 ? b : c;
-    case Opcode::neg:
-      return -a;
-    case Opcode::abs:
-      return std::abs(a);
-    case Opcode::sqrt:
-      return std::sqrt(a);
-    case Opcode::recip:
-      return 1 / a;
-    case Opcode::exp:
-      return std::exp(a);
-    case Opcode::log:
-      return std::log(a);
-    case Opcode::erf:
-      return std::erf(a);
-    case Opcode::sin:
-      return std::sin(a);
-    case Opcode::cos:
-      return std::cos(a);
-    case Opcode::floor:
-      return std::floor(a);
-    case Opcode::ceil:
-      return std::ceil(a);
-    case Opcode::round:
-      return std::nearbyint(a);
-    case Opcode::sign:
-      return sign(a);
-    case Opcode::tanh:
-      return std::tanh(a);
-    case Opcode::sigmoid:
-      return 1 / (1 + std::exp(-a));
-    case Opcode::relu:
-      return max_of(a, 0);
-    case Opcode::clip:
-      return min_of(max_of(a, x), y);
-    case Opcode::leaky_relu:
-      return a < 0 ? a * x : a;
-    case Opcode::elu:
-      return a < 0 ? x * std::expm1(a) : a;
-    case Opcode::selu:
-      return a > 0 ? y * a : y * x * std::expm1(a);
-    case Opcode::celu:
-      return max_of(a, 0) + min_of(0, x * std::expm1(a / x));
-    case Opcode::softplus:
-      return softplus(a);
-    case Opcode::softsign:
-      return a / (1 + std::abs(a));
-    case Opcode::hard_sigmoid:
-      return min_of(max_of(a * x + y, 0), 1);
-    case Opcode::hard_swish:
-      return a * min_of(max_of(a / 6 + 0.5, 0), 1);
-    case Opcode::silu:
-      return a / (1 + std::exp(-a));
-    case Opcode::gelu_erf:
-      return 0.5 * a * std::erfc(-a * 0.70710678118654752440);
-    case Opcode::gelu_tanh:
-      return a / (1 + std::exp(-2 * 0.79788456080286535588 * (a + 0.044715 * a * a * a)));
-    case Opcode::thresholded_relu:
-      return a > x ? a : 0;
-    case Opcode::mish:
-      return a * std::tanh(softplus(a));
-    case Opcode::prelu:
-      return a < 0 ? a * b : a;
+#define LATHE_INSTRUCTION(name, number, operands, parameters, formula) \
+  case Opcode::name:                                                   \
+    return formula;
+#include "base/scalars.def"
   }
   return 0;
 }
 
 }  // namespace
 
-const OpcodeInfo* opcode_info(int number) {
+const OpcodeInfo* opcode_info(int64_t number) {
   for (const OpcodeInfo& info : kOpcodes)
     if (static_cast<int>(info.op) == number) return &info;
   return nullptr;
+}
+
+bool is_activation(Opcode op) {
+  switch (op) {
+#define LATHE_ACTIVATION(name, parameters, formula) case Opcode::name:
+#include "base/scalars.def"
+    return true;
+    default:
+      return false;
+  }
 }
 
 Result<> validate(const Program& program) {

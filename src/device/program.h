@@ -20,10 +20,10 @@
 
 namespace lathe {
 
+// All arithmetic is f32.
 enum class Opcode : uint8_t {
-#define LATHE_INSTRUCTION(name, number, operands, immediates, meaning) name = number,
-#include "device/program.def"
-#undef LATHE_INSTRUCTION
+#define LATHE_INSTRUCTION(name, number, operands, parameters, formula) name = number,
+#include "base/scalars.def"
 };
 
 struct Instruction {
@@ -46,11 +46,12 @@ struct OpcodeInfo {
   Opcode op;
   std::string_view name;
   int operands;
-  int immediates;
-  std::string_view meaning;
+  int immediates;  // the parameters of its formula
 };
 // nullptr when `number` names no instruction.
-const OpcodeInfo* opcode_info(int number);
+const OpcodeInfo* opcode_info(int64_t number);
+// Whether the instruction is an activation, of one operand.
+bool is_activation(Opcode op);
 
 // Limits that every kernel may rely on; validate() enforces them.
 inline constexpr int kMaxProgramInputs = 16;

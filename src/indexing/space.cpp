@@ -26,7 +26,7 @@ Shape Space::extents() const {
   return extents;
 }
 
-std::vector<size_t> Space::parts() const {
+std::vector<size_t> Space::reassociation() const {
   std::vector<size_t> parts(num_added_);
   for (const size_t axis : order_) ++parts[axes_[axis].added];
   return parts;
@@ -53,14 +53,28 @@ void Space::split(size_t axis, const Expr& outer, const Expr& inner) {
   const auto at = std::find(order_.begin(), order_.end(), axis);
   *at = last - 1;
   order_.insert(at + 1, last);
-  const auto split_symbol = *axes_[axis].index.as_symbol();
+  replace(*axes_[axis].index.as_symbol(), outer_index * inner + inner_index);
+}
+
+void Space::replace(SymbolId axis, const Expr& index) {
   std::vector<Expr> one;
-  for (SymbolId id = 0; id < split_symbol; ++id) one.push_back(Expr::symbol(id));
-  one.push_back(outer_index * inner + inner_index);
+  for (SymbolId id = 0; id < axis; ++id) one.push_back(Expr::symbol(id));
+  one.push_back(index);
   for (Expr& replacement : replacements_) replacement = replacement.substitute(one);
-  for (auto id = static_cast<SymbolId>(replacements_.size()); id < split_symbol; ++id)
+  for (auto id = static_cast<SymbolId>(replacements_.size()); id < axis; ++id)
     replacements_.push_back(Expr::symbol(id));
-  if (replacements_.size() == split_symbol) replacements_.push_back(one.back());
+  if (replacements_.size() == axis) replacements_.push_back(index);
+}
+
+void Space::narrow(size_t at, const Expr& begin, const Expr& end) {
+  const size_t axis = order_[at];
+  const Expr index = add(end - begin);
+  --num_added_;
+  order_.pop_back();
+  axes_.back().added = axes_[axis].added;
+  axes_.back().name = axes_[axis].name;
+  order_[at] = axes_.size() - 1;
+  if (const std::optional<SymbolId> symbol = axes_[axis].index.as_symbol()) replace(*symbol, index + begin);
 }
 
 // Splits the axis that is divided, where its extent is a multiple of the divisor.

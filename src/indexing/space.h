@@ -29,7 +29,9 @@ class Space {
   Shape indices() const;
   bool is_split() const { return !replacements_.empty(); }
   // How many axes each one that was added consists of by now.
-  std::vector<size_t> parts() const;
+  std::vector<size_t> reassociation() const;
+  // Keeps of an axis, by its place in the order, what lies from begin to below end.
+  void narrow(size_t at, const Expr& begin, const Expr& end);
   // Leaves out axes of one element, which move nothing.
   void drop_unit_axes();
 
@@ -52,6 +54,8 @@ class Space {
     std::string name;
     size_t added = 0;  // the axis that it is part of, by the order in which those were added
   };
+  // `index` takes the place of an axis's symbol in all that was made with it.
+  void replace(SymbolId axis, const Expr& index);
   bool split_for(const Division& division);
   void split(size_t axis, const Expr& outer, const Expr& inner);
 

@@ -9,18 +9,9 @@
 namespace lathe::ir {
 namespace {
 
-// Shape values are short; longer integer inputs are data.
-constexpr int64_t kMaxInputElements = 64;
-
 void remove_use(std::vector<Use>& uses, const Use& use) {
   const auto it = std::find(uses.begin(), uses.end(), use);
   if (it != uses.end()) uses.erase(it);
-}
-
-// Whether shape rules downstream see the same type and contents.
-bool knows_as_much(const Value& a, const Value& b) {
-  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !a.elements() != !b.elements()) return false;
-  return !a.elements() || *a.elements() == *b.elements();
 }
 
 }  // namespace
@@ -29,93 +20,7 @@ const Tensor* Value::constant() const {
   return producer_ && producer_->is(OpKind::constant) ? &producer_->attrs<ConstantAttrs>().value : nullptr;
 }
 
-// Symbols
-
-Expr Graph::dim_symbol(const std::string& name, Range range) {
-  for (SymbolId id = 0; id < symbols_.size(); ++id)
-    if (symbols_[id].source == SymbolSource::input_dim && symbols_[id].name == name) return Expr::symbol(id);
-  // The input that binds it is filled in by add_input.
-  return new_symbol({name, SymbolSource::input_dim, UINT32_MAX, 0, range});
-}
-
-Expr Graph::new_symbol(Symbol symbol) {
-  ranges_.push_back(symbol.range);
-  symbols_.push_back(std::move(symbol));
-  return Expr::symbol(static_cast<SymbolId>(symbols_.size() - 1));
-}
-
-void Graph::set_range(SymbolId id, Range range) { symbols_[id].range = ranges_[id] = range; }
-
-std::vector<std::string> Graph::symbol_names() const {
-  std::vector<std::string> names;
-  for (const Symbol& symbol : symbols_) names.push_back(symbol.name);
-  return names;
-}
-
-// Inputs and outputs
-
-Result<Value*> Graph::add_input(std::string name, DType dtype, Shape shape) {
-  if (name.empty() || value_names_.contains(name))
-    return fail(ErrorCode::graph_invalid, "input name '{}' is empty or already taken", name);
-  auto value = std::make_unique<Value>();
-  value->name_ = unique(std::move(name), value_names_);
-  value->index_ = inputs_.size();
-  inputs_view_.push_back(value.get());
-  inputs_.push_back(std::move(value));
-  set_input_type(inputs_view_.back(), {dtype, std::move(shape)});
-  return inputs_view_.back();
-}
-
-Result<Value*> Graph::add_input(std::string name, DType dtype, const Dims& dims) {
-  Shape shape;
-  for (size_t i = 0; i < dims.size(); ++i)
-    shape.push_back(dims[i] >= 0 ? Expr(dims[i]) : dim_symbol(fmt::format("{}.{}", name, i)));
-  return add_input(std::move(name), dtype, std::move(shape));
-}
-
-void Graph::set_input_type(Value* value, ValueType type) {
-  value->type_ = std::move(type);
-  const auto tensor = static_cast<uint32_t>(value->index_);
-  bind_all_dims();
-  value->elements_.clear();
-  value->has_elements_ = false;
-  const std::optional<int64_t> count = volume(value->shape()).as_constant();
-  if (!is_integer(value->dtype()) || value->rank() > 1 || !count || *count > kMaxInputElements) return;
-  for (uint32_t i = 0; i < *count; ++i)
-    value->elements_.push_back(
-        new_symbol({fmt::format("{}[{}]", value->name(), i), SymbolSource::input_value, tensor, i, Range{}}));
-  value->has_elements_ = true;
-}
-
-void Graph::remove_input(Value* value) {
-  const size_t removed = value->index_;
-  value_names_.erase(value->name_);
-  inputs_view_.erase(inputs_view_.begin() + static_cast<ptrdiff_t>(removed));
-  inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(removed));
-  for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->index_ = i;
-  for (Symbol& symbol : symbols_) {
-    if (symbol.source != SymbolSource::input_value || symbol.tensor < removed || symbol.tensor == UINT32_MAX) continue;
-    symbol.tensor = symbol.tensor == removed ? UINT32_MAX : symbol.tensor - 1;
-  }
-  bind_all_dims();
-}
-
-// Each symbol of inputs' dimensions to the first input that has it; one that none has any more, to none.
-void Graph::bind_all_dims() {
-  for (Symbol& symbol : symbols_)
-    if (symbol.source == SymbolSource::input_dim) symbol.tensor = UINT32_MAX;
-  for (const Value* input : inputs_view_) bind_dims(*input);
-}
-
-// Symbols that no input defines yet take the first dimension of this one that is the symbol alone.
-void Graph::bind_dims(const Value& input) {
-  for (size_t d = 0; d < input.shape().size(); ++d) {
-    const std::optional<SymbolId> id = input.shape()[d].as_symbol();
-    if (!id || symbols_[*id].source != SymbolSource::input_dim || symbols_[*id].tensor != UINT32_MAX) continue;
-    symbols_[*id].tensor = static_cast<uint32_t>(input.index());
-    symbols_[*id].index = static_cast<uint32_t>(d);
-  }
-}
+// Outputs and names
 
 void Graph::add_output(Value* value, std::string name) {
   ++value->output_count_;
@@ -170,45 +75,6 @@ void Graph::add_origin(Node* node, const std::vector<std::string>& names) {
 
 // Nodes
 
-Result<Graph::Inferred> Graph::run_rule(Node* node) {
-  std::vector<InferContext::Input> inputs;
-  for (Value* value : node->inputs_)
-    inputs.push_back(value ? InferContext::Input{&value->type(), value->constant(), value->elements()}
-                           : InferContext::Input{});
-  size_t calls = 0;
-  const auto fresh = [&](std::string_view hint) {
-    if (calls == node->symbols_.size()) {
-      node->symbols_.push_back(new_symbol(
-          {fmt::format("{}.{}{}", node->name(), hint, calls), SymbolSource::computed, 0, 0, {0, Range::kUnbounded}}));
-    }
-    return node->symbols_[calls++];
-  };
-  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &ranges_);
-  const OpInfo& info = node->info();
-  if (!info.infer) return fail(ErrorCode::op_unsupported, "op {} is not available", info.name);
-  if (Result<> result = info.infer(context); !result) {
-    std::string operands;
-    for (Value* value : node->inputs_)
-      operands +=
-          (operands.empty() ? "" : ", ") +
-          (value ? fmt::format("{}: {}", value->name(), to_brief_string(value->type(), *this)) : std::string("(none)"));
-    Error error = with_context(std::move(result).error(), fmt::format("{} '{}'", info.name, node->name()));
-    error.message += fmt::format(" (inputs: {})", operands);
-    return fail(std::move(error));
-  }
-  for (const InferContext::Output& output : context.outputs())
-    for (const Expr& dim : output.type.shape) {
-      if (!dim.is_valid())
-        return fail(ErrorCode::shape_mismatch, "{} '{}': a dimension of its output overflows", info.name, node->name());
-      if (!context.assume(Relation::at_most, 0, dim))
-        return fail(ErrorCode::shape_mismatch, "{} '{}': a dimension of its output is negative: {}", info.name,
-                    node->name(), dim.to_string(symbol_names()));
-    }
-  for (Constraint& constraint : context.constraints())
-    constraint.where = fmt::format("{} '{}'", info.name, node->name());
-  return Inferred{std::move(context.outputs()), std::move(context.constraints())};
-}
-
 void Graph::link(Node* node) {
   for (size_t i = 0; i < node->inputs_.size(); ++i)
     if (node->inputs_[i]) node->inputs_[i]->uses_.push_back({node, i});
@@ -217,30 +83,6 @@ void Graph::link(Node* node) {
 void Graph::unlink(Node* node) {
   for (size_t i = 0; i < node->inputs_.size(); ++i)
     if (node->inputs_[i]) remove_use(node->inputs_[i]->uses_, {node, i});
-}
-
-Result<> Graph::infer(Node* node) {
-  LATHE_ASSIGN(auto inferred, run_rule(node));
-  node->constraints_ = std::move(inferred.constraints);
-  std::vector<InferContext::Output>& outputs = inferred.outputs;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    node->outputs_[i]->type_ = std::move(outputs[i].type);
-    node->outputs_[i]->elements_ = std::move(outputs[i].elements);
-    node->outputs_[i]->has_elements_ = outputs[i].has_elements;
-  }
-  if (const Tensor* value = node->outputs_[0]->constant();
-      value && !is_floating(value->dtype()) && value->rank() <= 1 && value->volume() <= 1024) {
-    Value& output = *node->outputs_[0];
-    output.elements_.clear();
-    for (int64_t i = 0; i < value->volume(); ++i) output.elements_.push_back(value->at(i));
-    output.has_elements_ = true;
-  }
-  return {};
-}
-
-Result<> Graph::infer_all() {
-  for (const auto& node : nodes_) LATHE_TRY(infer(node.get()));
-  return {};
 }
 
 Result<Node*> Graph::add(const Attributes& attributes, std::vector<Value*> inputs, NodeName name, size_t num_outputs,
@@ -365,31 +207,6 @@ void Graph::redirect_uses(Value* from, Value* to) {
     --from->output_count_;
     ++to->output_count_;
   }
-}
-
-Result<> Graph::replace_uses(Value* from, Value* to) {
-  const bool same_knowledge = knows_as_much(*from, *to) && (from->constant() || !to->constant());
-  redirect_uses(from, to);
-  return same_knowledge ? Result<>() : infer_readers(to);
-}
-
-Result<> Graph::infer_readers(Value* value) {
-  std::unordered_set<const Node*> due;
-  const auto add_readers = [&](const Value& changed) {
-    for (const Use& use : changed.uses()) due.insert(use.node);
-  };
-  add_readers(*value);
-  for (auto it = value->producer_ ? value->producer_->position_ : nodes_.begin(); it != nodes_.end() && !due.empty();
-       ++it) {
-    Node* node = it->get();
-    if (due.erase(node) == 0) continue;
-    std::vector<Value> before;
-    for (const auto& output : node->outputs_) before.push_back(*output);
-    LATHE_TRY(infer(node));
-    for (size_t i = 0; i < before.size(); ++i)
-      if (!knows_as_much(before[i], *node->outputs_[i])) add_readers(*node->outputs_[i]);
-  }
-  return {};
 }
 
 Result<> Graph::sort() {

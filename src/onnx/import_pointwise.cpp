@@ -99,12 +99,10 @@ void import_gelu(NodeContext& c) {
   c.set_output(0, c.activation(mode == "tanh" ? ActivationOp::gelu_tanh : ActivationOp::gelu_erf, c.require(0)));
 }
 
-// x * sigmoid(alpha * x)
+// x * sigmoid(alpha * x); with alpha = 1 that is silu.
 void import_swish(NodeContext& c) {
-  ir::Value* x = c.require(0);
   const double alpha = c.real("alpha", 1);
-  if (alpha == 1) return c.set_output(0, c.activation(ActivationOp::silu, x));
-  c.set_output(0, c.mul(x, c.activation(ActivationOp::sigmoid, c.binary(ElementwiseOp::mul, x, alpha))));
+  c.set_output(0, c.activation(alpha == 1 ? ActivationOp::silu : ActivationOp::swish, c.require(0), alpha));
 }
 
 void import_prelu(NodeContext& c) {

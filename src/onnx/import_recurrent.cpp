@@ -20,21 +20,21 @@ CellKind cell_of(std::string_view op) {
 
 struct FunctionName {
   std::string_view name;  // in lower case, for exporters differ
-  GateOp op;
+  ActivationOp op;
   double alpha = 1, beta = 1;  // the defaults, where the node lists none
 };
 constexpr FunctionName kFunctionNames[] = {
-    {"affine", GateOp::affine, 1, 0},
-    {"elu", GateOp::elu},
-    {"hardsigmoid", GateOp::hard_sigmoid, 0.2, 0.5},
-    {"leakyrelu", GateOp::leaky_relu, 0.01},
-    {"relu", GateOp::relu},
-    {"scaledtanh", GateOp::scaled_tanh},
-    {"sigmoid", GateOp::sigmoid},
-    {"softplus", GateOp::softplus},
-    {"softsign", GateOp::softsign},
-    {"tanh", GateOp::tanh},
-    {"thresholdedrelu", GateOp::thresholded_relu},
+    {"affine", ActivationOp::affine, 1, 0},
+    {"elu", ActivationOp::elu},
+    {"hardsigmoid", ActivationOp::hard_sigmoid, 0.2, 0.5},
+    {"leakyrelu", ActivationOp::leaky_relu, 0.01},
+    {"relu", ActivationOp::relu},
+    {"scaledtanh", ActivationOp::scaled_tanh},
+    {"sigmoid", ActivationOp::sigmoid},
+    {"softplus", ActivationOp::softplus},
+    {"softsign", ActivationOp::softsign},
+    {"tanh", ActivationOp::tanh},
+    {"thresholdedrelu", ActivationOp::thresholded_relu},
 };
 
 const FunctionName* find_function(std::string name) {
@@ -69,8 +69,8 @@ std::string functions(NodeContext& c, CellKind cell, int64_t directions) {
       return "";
     }
     GateFunction function{row->op, row->alpha, row->beta};
-    if (parameters_of(row->op) > 0) function.alpha = take(alphas, row->alpha);
-    if (parameters_of(row->op) > 1) function.beta = take(betas, row->beta);
+    if (gate_parameters(row->op) > 0) function.alpha = take(alphas, row->alpha);
+    if (gate_parameters(row->op) > 1) function.beta = take(betas, row->beta);
     functions.push_back(function);
   }
   if (!alphas.empty() || !betas.empty())

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "onnx/tensor_reader.h"
+#include "onnx/type_reader.h"
 
 namespace lathe::onnx {
 namespace {
@@ -50,11 +51,8 @@ class Reader {
   void read(WireCursor cursor, Node& node);
   void read(WireCursor cursor, Attribute& attribute);
   void read(WireCursor cursor, ValueInfo& value);
-  void read(WireCursor cursor, TypeInfo& type);
+  void read(WireCursor cursor, TypeInfo& type) { read_type(cursor, type); }
   void read(WireCursor cursor, OpsetImport& import);
-  void read_tensor_type(WireCursor cursor, TypeInfo& type);
-  void read_shape(WireCursor cursor, TypeInfo& type);
-  void read_element_type(WireCursor cursor, TypeInfo& type);
   void read_entry(WireCursor cursor, std::pair<std::string_view, std::string_view>& entry);
   void read_text(WireCursor& cursor, std::vector<std::string_view>& list) {
     if (cursor.charge(sizeof(std::string_view))) list.push_back(cursor.bytes());
@@ -297,85 +295,6 @@ void Reader::read(WireCursor cursor, ValueInfo& value) {
       default:
         cursor.skip();
     }
-  }
-}
-
-void Reader::read(WireCursor cursor, TypeInfo& type) {
-  while (cursor.next()) {
-    const auto start = [&](TypeKind kind) {
-      if (type.kind != kind) type = TypeInfo{.kind = kind, .element = {}, .has_shape = false, .dims = {}, .inner = {}};
-    };
-    switch (cursor.field()) {
-      case 1:
-        start(TypeKind::tensor), read_tensor_type(cursor.message("TypeProto.Tensor"), type);
-        break;
-      case 4:
-        start(TypeKind::sequence), read_element_type(cursor.message("TypeProto.Sequence"), type);
-        break;
-      case 5:
-        start(TypeKind::map), cursor.skip();
-        break;
-      case 7:
-        start(TypeKind::opaque), cursor.skip();
-        break;
-      case 8:
-        start(TypeKind::sparse_tensor), read_tensor_type(cursor.message("TypeProto.SparseTensor"), type);
-        break;
-      case 9:
-        start(TypeKind::optional), read_element_type(cursor.message("TypeProto.Optional"), type);
-        break;
-      default:
-        cursor.skip();
-    }
-  }
-}
-
-void Reader::read_tensor_type(WireCursor cursor, TypeInfo& type) {
-  while (cursor.next()) {
-    switch (cursor.field()) {
-      case 1:
-        type.element = static_cast<ElementType>(cursor.integer32());
-        break;
-      case 2:
-        type.has_shape = true, read_shape(cursor.message("TensorShapeProto"), type);
-        break;
-      default:
-        cursor.skip();
-    }
-  }
-}
-
-void Reader::read_shape(WireCursor cursor, TypeInfo& type) {
-  while (cursor.next()) {
-    if (cursor.field() != 1) {
-      cursor.skip();
-      continue;
-    }
-    WireCursor inner = cursor.message("TensorShapeProto.Dimension");
-    Dim dim;
-    while (inner.next()) {
-      switch (inner.field()) {
-        case 1:
-          dim = Dim{inner.integer(), {}};
-          break;
-        case 2:
-          dim = Dim{std::nullopt, inner.bytes()};
-          break;
-        default:
-          inner.skip();
-      }
-    }
-    if (cursor.charge(sizeof(Dim))) type.dims.push_back(dim);
-  }
-}
-
-// Field 1 of TypeProto.Sequence and TypeProto.Optional.
-void Reader::read_element_type(WireCursor cursor, TypeInfo& type) {
-  while (cursor.next()) {
-    if (cursor.field() == 1)
-      type.inner.clear(), add(cursor, "TypeProto", type.inner);
-    else
-      cursor.skip();
   }
 }
 

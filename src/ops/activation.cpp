@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
+#include "base/scalar_math.h"
 #include "ops/pointwise.h"
 
 namespace lathe {
@@ -11,58 +11,15 @@ namespace {
 
 using Op = ActivationOp;
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }  // log(1 + e^x)
-double clamp(double x, double low, double high) {
-  return x < low ? std::min(low, high) : x > high ? high : x;
-}  // keeps NaN
-
-double gelu_tanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-
 }  // namespace
 
-double activate(Op op, double x, double alpha, double beta) {
+double activate(Op op, double a, double x, double y) {
+  using real = double;
   switch (op) {
-    case Op::relu:
-      return x < 0 ? 0 : x;
-    case Op::sigmoid:
-      return sigmoid(x);
-    case Op::tanh:
-      return std::tanh(x);
-    case Op::leaky_relu:
-      return x < 0 ? alpha * x : x;
-    case Op::elu:
-      return x < 0 ? alpha * std::expm1(x) : x;
-    case Op::selu:
-      return beta * (x > 0 ? x : alpha * std::expm1(x));
-    case Op::softsign:
-      return x / (1 + std::fabs(x));
-    case Op::softplus:
-      return alpha * softplus(beta * x);
-    case Op::clip:
-      return clamp(x, alpha, beta);
-    case Op::hard_sigmoid:
-      return clamp(alpha * x + beta, 0, 1);
-    case Op::scaled_tanh:
-      return alpha * std::tanh(beta * x);
-    case Op::thresholded_relu:
-      return x > alpha ? x : 0;
-    case Op::gelu_erf:
-      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-    case Op::gelu_tanh:
-      return gelu_tanh(x);
-    case Op::celu:
-      return x < 0 ? alpha * std::expm1(x / alpha) : x;
-    case Op::hard_swish:
-      return x * clamp(x / 6 + 0.5, 0, 1);
-    case Op::silu:
-      return x * sigmoid(x);
-    case Op::mish:
-      return x * std::tanh(softplus(x));
-    case Op::shrink:
-      return x < -alpha ? x + beta : x > alpha ? x - beta : std::isnan(x) ? x : 0;
+#define LATHE_ACTIVATION(name, parameters, formula) \
+  case Op::name:                                    \
+    return formula;
+#include "base/scalars.def"
   }
   return 0;
 }

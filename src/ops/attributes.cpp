@@ -9,6 +9,30 @@ namespace {
 // The names of each enumeration's values, found by its type.
 template <class E>
 EnumInfo enum_info();
+template <>
+EnumInfo enum_info<UnaryOp>() {
+  static constexpr std::string_view kNames[] = {
+#define LATHE_UNARY(name, traits, formula, integers) #name,
+#include "base/scalars.def"
+  };
+  return {"UnaryOp", kNames};
+}
+template <>
+EnumInfo enum_info<ElementwiseOp>() {
+  static constexpr std::string_view kNames[] = {
+#define LATHE_BINARY(name, traits, formula, integers) #name,
+#include "base/scalars.def"
+  };
+  return {"ElementwiseOp", kNames};
+}
+template <>
+EnumInfo enum_info<ActivationOp>() {
+  static constexpr std::string_view kNames[] = {
+#define LATHE_ACTIVATION(name, parameters, formula) #name,
+#include "base/scalars.def"
+  };
+  return {"ActivationOp", kNames};
+}
 #define V(name) #name,
 #define LATHE_ENUM(Type, values)                           \
   template <>                                              \

@@ -13,6 +13,19 @@ namespace lathe {
 
 using Ints = std::vector<int64_t>;
 
+enum class UnaryOp : int {
+#define LATHE_UNARY(name, traits, formula, integers) name,
+#include "base/scalars.def"
+};
+enum class ElementwiseOp : int {
+#define LATHE_BINARY(name, traits, formula, integers) name,
+#include "base/scalars.def"
+};
+enum class ActivationOp : int {
+#define LATHE_ACTIVATION(name, parameters, formula) name,
+#include "base/scalars.def"
+};
+
 #define V(name) name,
 #define LATHE_ENUM(Type, values) enum class Type : int { values };
 #include "ops/enums.def"

@@ -13,7 +13,12 @@ Result<> infer_choose(InferContext& context) {
                 to_string(context.shape(0)));
   LATHE_TRY(require_same_dtype(context, 1, 2));
   LATHE_TRY(require_rank(context, 2, context.rank(1), context.rank(1)));
-  Shape output = context.shape(1);
+  const Tensor* condition = context.constant(0);
+  Shape output = context.shape(condition && !condition->at(0) ? 2 : 1);
+  if (condition) {
+    context.set(0, context.dtype(1), std::move(output));
+    return {};
+  }
   for (size_t d = 0; d < output.size(); ++d)
     if (output[d] != context.shape(2)[d]) output[d] = context.new_symbol("chosen_dim");
   context.set(0, context.dtype(1), std::move(output));
@@ -22,7 +27,6 @@ Result<> infer_choose(InferContext& context) {
 
 Result<> eval_choose(EvalContext& context) {
   const Tensor& chosen = context.input(context.input(0).as<bool>()[0] ? 1 : 2);
-  LATHE_TRY(context.allocate(0, chosen.dims()));
   if (chosen.bytes() > 0) std::memcpy(context.output(0).mutable_data(), chosen.data(), chosen.bytes());
   return {};
 }

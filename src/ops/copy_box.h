@@ -2,6 +2,7 @@
 // Copies between strided layouts: the one loop behind transpose, slice, concat, expand and their kin.
 #pragma once
 
+#include "base/for_size.h"
 #include "ops/op.h"
 
 namespace lathe {
@@ -10,21 +11,6 @@ namespace lathe {
 // count elements and may be 0 or negative on the source side.
 void copy_box(size_t size, std::span<const int64_t> dims, const void* source, std::span<const int64_t> source_strides,
               void* target, std::span<const int64_t> target_strides);
-
-// Calls f with an unsigned value of `size` bytes, the storage that moves elements of any type.
-template <class F>
-void for_size(size_t size, F&& f) {
-  switch (size) {
-    case 1:
-      return f(uint8_t{});
-    case 2:
-      return f(uint16_t{});
-    case 4:
-      return f(uint32_t{});
-    default:
-      return f(uint64_t{});
-  }
-}
 
 // One element repeated `count` times.
 void fill_elements(size_t size, const void* value, void* target, int64_t count);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-
+#include "base/scalar_math.h"
+#include "base/scalars.h"
 #include "ops/pointwise.h"
 
 namespace lathe {
@@ -9,156 +8,39 @@ namespace {
 
 using Op = ElementwiseOp;
 
-bool is_logical(Op op) { return op == Op::logical_and || op == Op::logical_or || op == Op::logical_xor; }
-bool is_comparison(Op op) {
-  return op == Op::equal || op == Op::greater || op == Op::less || op == Op::greater_equal || op == Op::less_equal;
-}
-bool is_bitwise(Op op) {
-  return op == Op::bitwise_and || op == Op::bitwise_or || op == Op::bitwise_xor || op == Op::shift_left ||
-         op == Op::shift_right;
-}
-
-// What the op does to integers of `bits` bits, held in T = int64_t or (for u64) uint64_t. The caller wraps the result.
-template <class T>
-T integer_pow(T base, T exponent) {
-  if constexpr (std::is_signed_v<T>) {
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;  // as 1 / base^n, truncated
-  }
-  uint64_t result = 1, square = static_cast<uint64_t>(base);
-  for (auto n = static_cast<uint64_t>(exponent); n; n >>= 1, square *= square)
-    if (n & 1) result *= square;
-  return static_cast<T>(result);
-}
-
-// Division by zero gives 0, and the one overflowing quotient wraps.
-template <class T>
-T truncated_div(T a, T b) {
-  if (b == 0) return 0;
-  if constexpr (std::is_signed_v<T>) {
-    if (b == -1) return static_cast<T>(-static_cast<uint64_t>(a));
-  }
-  return a / b;
-}
-
-template <class T>
-T truncated_rest(T a, T b) {
-  if (b == 0) return 0;
-  if constexpr (std::is_signed_v<T>) {
-    if (b == -1) return 0;
-  }
-  return a % b;
-}
-
-template <class T>
-T floored_rest(T a, T b) {
-  const T rest = truncated_rest(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-template <class T>
-T shift(T a, T count, bool left, uint64_t bits) {
-  const auto by = static_cast<uint64_t>(count);  // a negative count is a huge one
-  if (by >= bits) return 0;
-  return left ? static_cast<T>(static_cast<uint64_t>(a) << by) : static_cast<T>(a >> by);
-}
-
-template <class T>
-T integer_op(Op op, T a, T b, uint64_t bits) {
-  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+uint32_t traits_of(Op op) {
   switch (op) {
-    case Op::add:
-      return static_cast<T>(ua + ub);
-    case Op::sub:
-      return static_cast<T>(ua - ub);
-    case Op::mul:
-      return static_cast<T>(ua * ub);
-    case Op::div:
-      return truncated_div(a, b);
-    case Op::max:
-      return std::max(a, b);
-    case Op::min:
-      return std::min(a, b);
-    case Op::pow:
-      return integer_pow(a, b);
-    case Op::floor_div: {
-      const T rest = truncated_rest(a, b);
-      return truncated_div(a, b) - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
-    }
-    case Op::mod:
-      return floored_rest(a, b);
-    case Op::fmod:
-      return truncated_rest(a, b);
-    case Op::logical_and:
-      return a && b;
-    case Op::logical_or:
-      return a || b;
-    case Op::logical_xor:
-      return !a != !b;
-    case Op::equal:
-      return a == b;
-    case Op::greater:
-      return a > b;
-    case Op::less:
-      return a < b;
-    case Op::greater_equal:
-      return a >= b;
-    case Op::less_equal:
-      return a <= b;
-    case Op::bitwise_and:
-      return a & b;
-    case Op::bitwise_or:
-      return a | b;
-    case Op::bitwise_xor:
-      return a ^ b;
-    case Op::shift_left:
-      return shift(a, b, true, bits);
-    case Op::shift_right:
-      return shift(a, b, false, bits);
+#define LATHE_BINARY(name, traits, formula, integers) \
+  case Op::name:                                      \
+    return traits;
+#include "base/scalars.def"
   }
   return 0;
 }
 
-// As Python: the result has the divisor's sign.
-double floored_fmod(double a, double b) {
-  const double rest = std::fmod(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest == 0 ? std::copysign(0.0, b) : rest;
+bool is_comparison(Op op) { return traits_of(op) & kTruth; }
+
+// What the op does to integers of `bits` bits, held in T = int64_t or (for u64) uint64_t. The caller wraps the result.
+template <class T>
+T integer_op(Op op, T a, T b, uint64_t bits) {
+  using word = uint64_t;
+  switch (op) {
+#define LATHE_BINARY(name, traits, formula, integers) \
+  case Op::name:                                      \
+    return integers;
+#include "base/scalars.def"
+  }
+  return 0;
 }
 
 double floating_op(Op op, double a, double b) {
   switch (op) {
-    case Op::add:
-      return a + b;
-    case Op::sub:
-      return a - b;
-    case Op::mul:
-      return a * b;
-    case Op::div:
-      return a / b;
-    case Op::max:
-      return std::isnan(a) || a > b ? a : b;  // NaN wins
-    case Op::min:
-      return std::isnan(a) || a < b ? a : b;
-    case Op::pow:
-      return std::pow(a, b);
-    case Op::floor_div:
-      return std::floor(a / b);
-    case Op::mod:
-      return floored_fmod(a, b);
-    case Op::fmod:
-      return std::fmod(a, b);
-    case Op::equal:
-      return a == b;
-    case Op::greater:
-      return a > b;
-    case Op::less:
-      return a < b;
-    case Op::greater_equal:
-      return a >= b;
-    case Op::less_equal:
-      return a <= b;
-    default:
-      return 0;  // the rule admits integers only
+#define LATHE_BINARY(name, traits, formula, integers) \
+  case Op::name:                                      \
+    return formula;
+#include "base/scalars.def"
   }
+  return 0;
 }
 
 // Symbolic contents.
@@ -242,13 +124,14 @@ Result<> check_types(const InferContext& context, Op op) {
     return require_numeric(context, 1);
   }
   LATHE_TRY(require_same_dtype(context, 0, 1));
+  const uint32_t takes = traits_of(op) & (kNumbers | kBooleans);
   const bool boolean = context.dtype(0) == DType::boolean;
-  if (is_logical(op) && !boolean)
+  if (takes == kBooleans && !boolean)
     return fail(ErrorCode::type_mismatch,
                 "inputs have type {}, but a logical operation needs bool; cast or compare first",
                 name_of(context.dtype(0)));
-  if (is_bitwise(op)) return require_integer(context, 0);
-  if (boolean && !is_logical(op) && op != Op::equal)
+  if (takes == kIntegers) return require_integer(context, 0);
+  if (boolean && !(takes & kBooleans))
     return fail(ErrorCode::type_mismatch, "inputs have type bool, but arithmetic needs numbers; cast them first");
   return {};
 }

@@ -10,27 +10,17 @@ namespace lathe {
 namespace {
 
 struct Row {
-  GateOp op;
+  ActivationOp op;
   std::string_view name;
   size_t parameters;
-  ActivationOp same;  // affine is none
 };
 
 constexpr Row kRows[] = {
-    {GateOp::sigmoid, "sigmoid", 0, ActivationOp::sigmoid},
-    {GateOp::tanh, "tanh", 0, ActivationOp::tanh},
-    {GateOp::relu, "relu", 0, ActivationOp::relu},
-    {GateOp::softsign, "softsign", 0, ActivationOp::softsign},
-    {GateOp::softplus, "softplus", 0, ActivationOp::softplus},
-    {GateOp::affine, "affine", 2, ActivationOp::relu},
-    {GateOp::leaky_relu, "leaky_relu", 1, ActivationOp::leaky_relu},
-    {GateOp::thresholded_relu, "thresholded_relu", 1, ActivationOp::thresholded_relu},
-    {GateOp::elu, "elu", 1, ActivationOp::elu},
-    {GateOp::hard_sigmoid, "hard_sigmoid", 2, ActivationOp::hard_sigmoid},
-    {GateOp::scaled_tanh, "scaled_tanh", 2, ActivationOp::scaled_tanh},
+#define LATHE_ACTIVATION(name, parameters, formula) {ActivationOp::name, #name, parameters},
+#include "base/scalars.def"
 };
 
-const Row& row_of(GateOp op) { return kRows[static_cast<size_t>(op)]; }
+const Row& row_of(ActivationOp op) { return kRows[static_cast<size_t>(op)]; }
 
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -57,12 +47,12 @@ std::optional<double> number_in(std::string_view text) {
 std::optional<GateFunction> take_function(std::string_view& text) {
   const size_t bracket = text.find('('), comma = text.find(',');
   const bool has_numbers = bracket < comma;
-  const std::optional<GateOp> op = gate_op_from_name(take_until(text, has_numbers ? '(' : ','));
-  if (!op || (parameters_of(*op) > 0) != has_numbers) return std::nullopt;
+  const std::optional<ActivationOp> op = gate_op_from_name(take_until(text, has_numbers ? '(' : ','));
+  if (!op || (gate_parameters(*op) > 0) != has_numbers) return std::nullopt;
   GateFunction function{*op};
   if (!has_numbers) return function;
   std::string_view numbers = take_until(text, ')');
-  for (size_t i = 0; i < parameters_of(*op); ++i) {
+  for (size_t i = 0; i < gate_parameters(*op); ++i) {
     const std::optional<double> number = number_in(take_until(numbers, ','));
     if (!number) return std::nullopt;
     (i == 0 ? function.alpha : function.beta) = *number;
@@ -73,27 +63,23 @@ std::optional<GateFunction> take_function(std::string_view& text) {
 
 }  // namespace
 
-std::string_view name_of(GateOp op) { return row_of(op).name; }
-size_t parameters_of(GateOp op) { return row_of(op).parameters; }
+size_t gate_parameters(ActivationOp op) { return op == ActivationOp::softplus ? 0 : row_of(op).parameters; }
 
-std::optional<GateOp> gate_op_from_name(std::string_view name) {
+std::optional<ActivationOp> gate_op_from_name(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return row.op;
   return std::nullopt;
 }
 
-double apply(const GateFunction& function, double x) {
-  if (function.op == GateOp::affine) return function.alpha * x + function.beta;
-  return activate(row_of(function.op).same, x, function.alpha, function.beta);
-}
+double apply(const GateFunction& function, double x) { return activate(function.op, x, function.alpha, function.beta); }
 
 int64_t gates_of(CellKind cell) { return cell == CellKind::lstm ? 4 : cell == CellKind::gru ? 3 : 1; }
 int64_t directions_of(SequenceDirection direction) { return direction == SequenceDirection::bidirectional ? 2 : 1; }
 
 std::vector<GateFunction> default_functions(CellKind cell) {
-  if (cell == CellKind::rnn) return {{GateOp::tanh}};
-  if (cell == CellKind::gru) return {{GateOp::sigmoid}, {GateOp::tanh}};
-  return {{GateOp::sigmoid}, {GateOp::tanh}, {GateOp::tanh}};
+  if (cell == CellKind::rnn) return {{ActivationOp::tanh}};
+  if (cell == CellKind::gru) return {{ActivationOp::sigmoid}, {ActivationOp::tanh}};
+  return {{ActivationOp::sigmoid}, {ActivationOp::tanh}, {ActivationOp::tanh}};
 }
 
 Result<std::vector<GateFunction>> functions_of(const RecurrenceAttrs& attributes) {
@@ -118,9 +104,9 @@ Result<std::vector<GateFunction>> functions_of(const RecurrenceAttrs& attributes
 std::string to_text(std::span<const GateFunction> functions) {
   std::string text;
   for (const GateFunction& function : functions) {
-    text += (text.empty() ? "" : ", ") + std::string(name_of(function.op));
-    if (parameters_of(function.op) == 1) text += fmt::format("({})", function.alpha);
-    if (parameters_of(function.op) == 2) text += fmt::format("({}, {})", function.alpha, function.beta);
+    text += (text.empty() ? "" : ", ") + std::string(row_of(function.op).name);
+    if (gate_parameters(function.op) == 1) text += fmt::format("({})", function.alpha);
+    if (gate_parameters(function.op) == 2) text += fmt::format("({}, {})", function.alpha, function.beta);
   }
   return text;
 }

@@ -2,7 +2,7 @@
 // What a recurrence applies to its gates. The attribute lists the functions of each direction in turn, or those of one
 // for both: "sigmoid, tanh, hard_sigmoid(0.2, 0.5)". An RNN has one; a GRU those of the gates z and r, and of h; an
 // LSTM those of the gates i, o and f, of the gate c, and of the cell that is shown. "" = sigmoid for gates, tanh for
-// the rest.
+// the rest. Every activation may be listed; softplus has no parameters here.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,11 @@
 
 namespace lathe {
 
-enum class GateOp : uint8_t {
-  sigmoid,
-  tanh,
-  relu,
-  softsign,
-  softplus,
-  affine,  // alpha * x + beta
-  leaky_relu,
-  thresholded_relu,
-  elu,
-  hard_sigmoid,
-  scaled_tanh,
-};
-std::string_view name_of(GateOp op);
-std::optional<GateOp> gate_op_from_name(std::string_view name);
-size_t parameters_of(GateOp op);  // 0, 1 (alpha) or 2 (alpha, beta)
+std::optional<ActivationOp> gate_op_from_name(std::string_view name);
+size_t gate_parameters(ActivationOp op);  // 0, 1 (alpha) or 2 (alpha, beta)
 
 struct GateFunction {
-  GateOp op = GateOp::sigmoid;
+  ActivationOp op = ActivationOp::sigmoid;
   double alpha = 1, beta = 1;
   bool operator==(const GateFunction&) const = default;
 };

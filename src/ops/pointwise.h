@@ -12,7 +12,8 @@ namespace lathe {
 
 inline constexpr int64_t kPointwiseBlock = 256;
 
-double activate(ActivationOp op, double x, double alpha, double beta);
+// x and y are the parameters of the activation's formula: alpha and beta.
+double activate(ActivationOp op, double a, double x, double y);
 
 // How blocks of T travel to and from tensors.
 template <class T>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/for_size.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -59,19 +60,7 @@ Result<> infer_select(InferContext& context) {
 }
 
 Result<> eval_select(EvalContext& context) {
-  switch (size_of(context.output(0).dtype())) {
-    case 1:
-      select<uint8_t>(context);
-      break;
-    case 2:
-      select<uint16_t>(context);
-      break;
-    case 4:
-      select<uint32_t>(context);
-      break;
-    default:
-      select<uint64_t>(context);
-  }
+  for_size(size_of(context.output(0).dtype()), [&](auto zero) { select<decltype(zero)>(context); });
   return {};
 }
 

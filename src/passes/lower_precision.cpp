@@ -31,9 +31,9 @@ bool fits(const Tensor& constant, DType narrow) {
   return true;
 }
 
-class Lowering {
+class PrecisionLowering {
  public:
-  Lowering(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+  PrecisionLowering(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
 
   Result<bool> run() {
     std::vector<Node*> nodes;
@@ -134,7 +134,7 @@ class Lowering {
 
 Result<bool> lower_precision(ir::Graph& graph, PassContext& context) {
   if (context.precision == DType::f32 && context.pins.empty()) return false;
-  return Lowering(graph, context).run();
+  return PrecisionLowering(graph, context).run();
 }
 
 }  // namespace lathe

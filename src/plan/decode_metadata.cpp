@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "plan/fields.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
-#include "plan_generated.h"
 
 namespace lathe::plan {
 namespace {
 
-tl::unexpected<Error> malformed(std::string_view what) {
-  return fail(ErrorCode::plan_malformed, "plan's metadata: {}; the file was damaged or made by hand", what);
-}
+using flatbuffers::Offset;
+using flatbuffers::Table;
+using flatbuffers::voffset_t;
 
-// The verifier checks the alignment of a vector's length, not that of its 8-byte elements. Empty vectors may lie
-// anywhere.
-template <class T, class Vector>
-bool is_aligned(const Vector* vector) {
-  return vector->size() == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % alignof(T) == 0;
+static_assert(fb::Launch::VT_STEP == kParentField && fb::Body::VT_STEP == kParentField &&
+              fb::CodeImage::VT_CODE_MODULE == kParentField);
+
+template <class... Args>
+Error malformed(fmt::format_string<Args...> what, Args&&... args) {
+  return {ErrorCode::plan_malformed,
+          fmt::format("plan's metadata: {}; the file was damaged or made by hand",
+                      fmt::format(what, std::forward<Args>(args)...)),
+          {}};
 }
 
 // FlatBuffers lets many fields point at one string, so that a small file could ask for any amount of memory. The budget
@@ -31,267 +35,212 @@ class Budget {
   size_t left_ = kMaxDecoded;
 };
 
+// The generated verifier has been through all tables, so that references and lists lie inside the buffer.
 class Decoder {
  public:
-  Decoder(const fb::Metadata& metadata, std::span<const std::byte> code) : metadata_(metadata), code_(code) {}
+  Decoder(const fb::Metadata& metadata, std::span<const std::byte> code)
+      : metadata_(metadata), table_(reinterpret_cast<const Table*>(&metadata)), code_(code) {}
 
   Result<Plan> run() {
-    plan_.threads = metadata_.threads();
-    plan_.dynamic_slots = metadata_.dynamic_slots();
-    LATHE_TRY(text(metadata_.name(), plan_.name));
-    LATHE_TRY(parse_expressions());
-    LATHE_TRY(each(metadata_.symbols(), plan_.symbols, [&](const fb::Symbol& f, Symbol& s) { return symbol(f, s); }));
-    LATHE_TRY(
-        each(metadata_.profiles(), plan_.profiles, [&](const fb::Profile& f, Profile& p) { return profile(f, p); }));
-    LATHE_TRY(each(metadata_.constraints(), plan_.constraints,
-                   [&](const fb::Constraint& f, Constraint& c) { return constraint(f, c); }));
-    LATHE_TRY(each(metadata_.tensors(), plan_.tensors, [&](const fb::Tensor& f, Tensor& t) { return tensor(f, t); }));
-    LATHE_TRY(each(metadata_.buffers(), plan_.buffers, [&](const fb::Buffer& f, Buffer& b) -> Result<> {
-      b.first = f.first();
-      b.last = f.last();
-      return expression(f.bytes(), b.bytes);
-    }));
-    LATHE_TRY(each(metadata_.constants(), plan_.constants, [](const fb::Constant& f, Constant& c) -> Result<> {
-      c = {f.offset(), f.bytes()};
-      return {};
-    }));
-    LATHE_TRY(
-        each(metadata_.bindings(), plan_.bindings, [&](const fb::Binding& f, Binding& b) { return binding(f, b); }));
-    LATHE_TRY(each(metadata_.steps(), plan_.steps, [&](const fb::Step& f, Step& s) { return step(f, s); }));
-    LATHE_TRY(launches());
-    LATHE_TRY(codes());
-    LATHE_TRY(each(metadata_.user(), plan_.metadata, [&](const fb::KeyValue& f, auto& pair) -> Result<> {
-      LATHE_TRY(text(f.key(), pair.first));
-      return text(f.value(), pair.second);
-    }));
-    return std::move(plan_);
+    Plan plan;
+    parse_expressions();
+    if (ok_) fields(*this, plan);
+    if (ok_ && places_.end() != code_.size()) refuse("the code section holds more than the modules");
+    if (!ok_) return fail(std::move(error_));
+    return plan;
   }
 
- private:
-  template <class T>
-  static constexpr bool holds_wide_structs(const flatbuffers::Vector<const T*>*) {
-    return alignof(T) == 8;
-  }
-  template <class T>
-  static constexpr bool holds_wide_structs(const flatbuffers::Vector<flatbuffers::Offset<T>>*) {
-    return false;
-  }
-
-  template <class Vector, class T, class Read>
-  Result<> each(const Vector* from, std::vector<T>& to, const Read& read) {
-    if (!from) return {};
-    if (!is_aligned<uint64_t>(from) && holds_wide_structs(from)) return malformed("a list is not aligned");
-    LATHE_TRY(resize(to, from->size(), kMaxEntries));
-    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) LATHE_TRY(read(*from->Get(i), to[i]));
-    return {};
-  }
+  // As fields.h wants it.
 
   template <class T>
-  Result<> resize(std::vector<T>& list, size_t count, size_t limit) {
-    if (count > limit) return malformed("a list is too long");
-    if (!budget_.charge(count, sizeof(T))) return malformed("it takes more memory than a plan may");
-    list.resize(count);
-    return {};
+  void number(voffset_t field, T& to) {
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    to = static_cast<T>(table_->GetField<Stored>(field, 0));
   }
-
-  Result<> text(const flatbuffers::String* from, std::string& to) {
-    if (!from) return {};
-    if (from->size() > kMaxString) return malformed("a string is too long");
-    if (!budget_.charge(from->size(), 1)) return malformed("it takes more memory than a plan may");
-    to.assign(from->data(), from->size());
-    return {};
-  }
-
   template <class T>
-  Result<> numbers(const flatbuffers::Vector<T>* from, std::vector<T>& to) {
-    if (!from) return {};
-    if (!is_aligned<T>(from)) return malformed("a list is not aligned");
-    LATHE_TRY(resize(to, from->size(), kMaxOperands));
+  void choice(voffset_t field, T& to, T last, const char* what) {
+    to = known(table_->GetField<uint8_t>(field, 0), last, what);
+  }
+  void dtype(voffset_t field, DType& to) {
+    const auto dtype = dtype_from_number(table_->GetField<uint8_t>(field, 0));
+    dtype ? void(to = *dtype) : refuse("unknown element type");
+  }
+  void text(voffset_t field, std::string& to) { copy(table_->GetPointer<const flatbuffers::String*>(field), to); }
+  void expression(voffset_t field, Expr& to) { to = value(table_->GetField<uint32_t>(field, 0)); }
+  void digest(voffset_t field, Digest& to) {
+    const auto* from = table_->GetStruct<const fb::Digest*>(field);
+    if (!from) return refuse("a digest is missing");
+    std::memcpy(to.data(), from->bytes()->data(), to.size());
+  }
+  void shape(voffset_t field, Shape& to) {
+    const auto* from = list_at<flatbuffers::Vector<uint32_t>>(field);
+    if (!from || !resize(to, from->size(), kMaxRank)) return;
+    for (flatbuffers::uoffset_t i = 0; ok_ && i < from->size(); ++i) to[i] = value(from->Get(i));
+  }
+  void grid(voffset_t field, std::array<Expr, 3>& to) {
+    const auto* from = list_at<flatbuffers::Vector<uint32_t>>(field);
+    if (!from || from->size() != to.size()) return refuse("a launch has no grid");
+    for (flatbuffers::uoffset_t i = 0; i < to.size(); ++i) to[i] = value(from->Get(i));
+  }
+  template <class T>
+  void numbers(voffset_t field, std::vector<T>& to) {
+    const auto* from = list_at<flatbuffers::Vector<T>>(field);
+    if (!from || !resize(to, from->size(), kMaxOperands)) return;
     for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) to[i] = from->Get(i);
-    return {};
   }
-
-  Result<> strings(const flatbuffers::Vector<uint32_t>* from, std::vector<std::string>& to) {
-    if (!from) return {};
-    LATHE_TRY(resize(to, from->size(), kMaxEntries));
-    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) {
+  void strings(voffset_t field, std::vector<std::string>& to) {
+    const auto* from = list_at<flatbuffers::Vector<uint32_t>>(field);
+    if (!from || !resize(to, from->size(), kMaxEntries)) return;
+    for (flatbuffers::uoffset_t i = 0; ok_ && i < from->size(); ++i) {
       const uint32_t index = from->Get(i);
       if (!metadata_.strings() || index >= metadata_.strings()->size())
-        return malformed("a string's index is out of range");
-      LATHE_TRY(text(metadata_.strings()->Get(index), to[i]));
+        return refuse("a string's index is out of range");
+      copy(metadata_.strings()->Get(index), to[i]);
     }
-    return {};
   }
-
-  Result<> parse_expressions() {
-    const auto* texts = metadata_.expressions();
-    if (metadata_.numbers() && !is_aligned<int64_t>(metadata_.numbers())) return malformed("a list is not aligned");
-    if (metadata_.numbers()) number_count_ = metadata_.numbers()->size();
-    if (!texts) return {};
-    LATHE_TRY(resize(expressions_, texts->size(), kMaxEntries));
-    for (flatbuffers::uoffset_t i = 0; i < texts->size(); ++i) {
-      const std::string_view text(texts->Get(i)->data(), texts->Get(i)->size());
-      if (!budget_.charge(text.size(), 1)) return malformed("it takes more memory than a plan may");
-      auto parsed = parse_expr(text);
-      if (!parsed) return malformed(parsed.error().message);
-      if (parsed->is_constant() || parsed->to_string() != text) return malformed("an expression is not in normal form");
-      expressions_[i] = std::move(*parsed);
+  template <class Packed, class T>
+  void structs(voffset_t field, std::vector<T>& to, size_t limit) {
+    const auto* from = list_at<flatbuffers::Vector<const Packed*>>(field);
+    if (!from || !resize(to, from->size(), limit)) return;
+    for (flatbuffers::uoffset_t i = 0; ok_ && i < from->size(); ++i) unpack(*this, *from->Get(i), to[i]);
+  }
+  template <class T>
+  void tables(voffset_t field, std::vector<T>& to) {
+    const auto* from = list_at<Tables>(field);
+    if (!from || !resize(to, from->size(), kMaxEntries)) return;
+    for (flatbuffers::uoffset_t i = 0; ok_ && i < from->size(); ++i) inside(from->Get(i), to[i]);
+  }
+  // The list is in the order of the parents, so that it has one form.
+  template <class Parent, class List>
+  void children(voffset_t field, std::vector<Parent>& parents, size_t limit, const char* orphan, const List& list_of) {
+    const auto* from = list_at<Tables>(field);
+    uint32_t last = 0;
+    for (flatbuffers::uoffset_t i = 0; ok_ && from && i < from->size(); ++i) {
+      const auto parent = from->Get(i)->template GetField<uint32_t>(kParentField, 0);
+      if (parent < last || parent >= parents.size()) return refuse("{}", orphan);
+      last = parent;
+      auto* to = list_of(parents[parent]);
+      if (!to) return refuse("{}", orphan);
+      if (resize(*to, to->size() + 1, limit)) inside(from->Get(i), to->back());
     }
-    return {};
+  }
+  template <class T>
+  void count(voffset_t field, std::vector<T>& to) {
+    resize(to, table_->GetField<uint32_t>(field, 0), kMaxEntries);
+  }
+  void work(voffset_t kind, voffset_t field, Work& to) {
+    const auto number = table_->GetField<uint8_t>(kind, 0);
+    const auto* from = table_->GetPointer<const Table*>(field);
+    if (number == 0 || number > std::variant_size_v<Work> || !from) return refuse("unknown kind of step");
+    emplace(to, number - 1u, std::make_index_sequence<std::variant_size_v<Work>>());
+    std::visit([&](auto& alternative) { inside(from, alternative); }, to);
+  }
+  void place(voffset_t offset, voffset_t size, std::span<const std::byte>& to) {
+    const uint64_t at = table_->GetField<uint64_t>(offset, 0), bytes = table_->GetField<uint64_t>(size, 0);
+    if (at > code_.size() || bytes > code_.size() - at) return refuse("a code module lies outside the code section");
+    if (places_.add(bytes).offset != at) return refuse("a code module is not where it belongs");
+    to = code_.subspan(at, bytes);
   }
 
   // Each use is charged by the expression's size, which bounds the work of whoever walks the plan.
-  Result<> expression(uint32_t index, Expr& to) {
-    if (index < number_count_) {
-      to = metadata_.numbers()->Get(index);
-      return {};
-    }
-    if (index - number_count_ >= expressions_.size()) return malformed("an expression's index is out of range");
+  Expr value(uint32_t index) {
+    if (index < number_count_) return metadata_.numbers()->Get(index);
+    if (index - number_count_ >= expressions_.size()) return refuse("an expression's index is out of range"), Expr();
     const Expr& e = expressions_[index - number_count_];
-    if (!budget_.charge(e.size(), 16)) return malformed("it takes more memory than a plan may");
-    to = e;
-    return {};
+    if (!budget_.charge(e.size(), 16)) refuse("it takes more memory than a plan may");
+    return e;
+  }
+  template <class E>
+  E known(uint8_t number, E last, const char* what) {
+    if (number > static_cast<uint8_t>(last)) refuse("unknown {}", what);
+    return static_cast<E>(number);
   }
 
-  Result<> shape(const flatbuffers::Vector<uint32_t>* from, Shape& to) {
-    if (!from) return {};
-    LATHE_TRY(resize(to, from->size(), kMaxRank));
-    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) LATHE_TRY(expression(from->Get(i), to[i]));
-    return {};
+ private:
+  using Tables = flatbuffers::Vector<Offset<Table>>;
+
+  // Only the first is kept.
+  template <class... Args>
+  void refuse(fmt::format_string<Args...> what, Args&&... args) {
+    if (ok_) error_ = malformed(what, std::forward<Args>(args)...);
+    ok_ = false;
   }
 
-  Result<> symbol(const fb::Symbol& from, Symbol& to) {
-    if (from.source() > static_cast<uint8_t>(SymbolSource::computed)) return malformed("unknown symbol source");
-    to.source = static_cast<SymbolSource>(from.source());
-    to.tensor = from.tensor();
-    to.index = from.index();
-    to.range = {from.min(), from.max()};
-    return text(from.name(), to.name);
+  template <class T>
+  void inside(const Table* table, T& record) {
+    const Table* const outer = std::exchange(table_, table);
+    fields(*this, record);
+    table_ = outer;
   }
 
-  Result<> constraint(const fb::Constraint& from, Constraint& to) {
-    if (from.relation() > static_cast<uint8_t>(Relation::at_most)) return malformed("unknown relation of a constraint");
-    to.relation = static_cast<Relation>(from.relation());
-    LATHE_TRY(expression(from.a(), to.a));
-    LATHE_TRY(expression(from.b(), to.b));
-    return text(from.where(), to.where);
+  // The verifier checks the alignment of a vector's length, not that of its 8-byte elements. Empty vectors may lie
+  // anywhere.
+  template <class Vector>
+  const Vector* list_at(voffset_t field) {
+    const auto* list = table_->GetPointer<const Vector*>(field);
+    if (list && list->size() > 0 && reinterpret_cast<uintptr_t>(list->Data()) % alignof(element_of<Vector>) != 0)
+      return refuse("a list is not aligned"), nullptr;
+    return list;
+  }
+  template <class Vector>
+  using element_of = std::remove_pointer_t<typename Vector::value_type>;
+
+  template <class T>
+  bool resize(std::vector<T>& list, size_t count, size_t limit) {
+    if (count > limit) return refuse("a list is too long"), false;
+    if (!budget_.charge(count - std::min(count, list.size()), sizeof(T)))
+      return refuse("it takes more memory than a plan may"), false;
+    list.resize(count);
+    return true;
   }
 
-  Result<> profile(const fb::Profile& from, Profile& to) {
-    return each(from.symbols(), to.symbols, [](const fb::SymbolProfile& f, SymbolProfile& s) -> Result<> {
-      s = {f.min(), f.opt(), f.max()};
-      return {};
-    });
+  void copy(const flatbuffers::String* from, std::string& to) {
+    if (!from) return;
+    if (from->size() > kMaxString) return refuse("a string is too long");
+    if (!budget_.charge(from->size(), 1)) return refuse("it takes more memory than a plan may");
+    to.assign(from->data(), from->size());
   }
 
-  Result<> tensor(const fb::Tensor& from, Tensor& to) {
-    const auto dtype = dtype_from_number(from.dtype());
-    if (!dtype) return malformed("unknown element type");
-    if (from.storage() > static_cast<uint8_t>(StorageKind::dynamic)) return malformed("unknown storage kind");
-    to.dtype = *dtype;
-    to.storage = static_cast<StorageKind>(from.storage());
-    to.index = from.index();
-    LATHE_TRY(text(from.name(), to.name));
-    LATHE_TRY(shape(from.dims(), to.dims));
-    LATHE_TRY(shape(from.strides(), to.strides));
-    return expression(from.offset(), to.offset);
+  template <size_t... kIndices>
+  static void emplace(Work& work, size_t index, std::index_sequence<kIndices...>) {
+    ((index == kIndices ? void(work.emplace<kIndices>()) : void()), ...);
   }
 
-  Result<> binding(const fb::Binding& from, Binding& to) {
-    to.is_input = from.is_input();
-    to.tensor = from.tensor();
-    to.is_shape_tensor = from.is_shape_tensor();
-    LATHE_TRY(text(from.name(), to.name));
-    return strings(from.dim_names(), to.dim_names);
-  }
-
-  Result<> step(const fb::Step& from, Step& to) {
-    LATHE_TRY(text(from.kernel(), to.kernel));
-    LATHE_TRY(numbers(from.inputs(), to.inputs));
-    LATHE_TRY(numbers(from.outputs(), to.outputs));
-    LATHE_TRY(numbers(from.params(), to.params));
-    LATHE_TRY(text(from.program(), to.program));
-    LATHE_TRY(text(from.op(), to.op));
-    LATHE_TRY(text(from.attributes(), to.attributes));
-    LATHE_TRY(text(from.name(), to.name));
-    LATHE_TRY(strings(from.origin(), to.origin));
-    LATHE_TRY(text(from.tactic(), to.tactic));
-    to.milliseconds = from.milliseconds();
-    LATHE_TRY(each(from.counts(), to.counts, [&](const fb::StepCount& f, StepCount& c) -> Result<> {
-      c.symbol = f.symbol();
-      c.input = f.input();
-      return expression(f.element(), c.element);
-    }));
-    return from.workspace() == 0 ? Result<>() : expression(from.workspace() - 1, to.workspace);
-  }
-
-  // The list is in the order of the steps, so that it has one form.
-  Result<> launches() {
-    if (!metadata_.launches()) return {};
-    uint32_t last = 0;
-    for (const fb::Launch* from : *metadata_.launches()) {
-      if (from->step() < last || from->step() >= plan_.steps.size()) return malformed("a launch belongs to no step");
-      last = from->step();
-      std::vector<Launch>& to = plan_.steps[last].launches;
-      LATHE_TRY(resize(to, to.size() + 1, kMaxLaunches));
-      LATHE_TRY(launch(*from, to.back()));
+  void parse_expressions() {
+    if (const auto* numbers = list_at<flatbuffers::Vector<int64_t>>(fb::Metadata::VT_NUMBERS))
+      number_count_ = numbers->size();
+    const auto* texts = metadata_.expressions();
+    if (!texts || !resize(expressions_, texts->size(), kMaxEntries)) return;
+    for (flatbuffers::uoffset_t i = 0; i < texts->size(); ++i) {
+      const std::string_view text(texts->Get(i)->data(), texts->Get(i)->size());
+      if (!budget_.charge(text.size(), 1)) return refuse("it takes more memory than a plan may");
+      auto parsed = parse_expr(text);
+      if (!parsed) return refuse("{}", parsed.error().message);
+      if (parsed->is_constant() || parsed->to_string() != text) return refuse("an expression is not in normal form");
+      expressions_[i] = std::move(*parsed);
     }
-    return {};
-  }
-
-  Result<> launch(const fb::Launch& from, Launch& to) {
-    to.code = from.code();
-    LATHE_TRY(text(from.entry(), to.entry));
-    if (from.library()) LATHE_TRY(text(from.library(), to.library));
-    if (!from.grid() || from.grid()->size() != to.grid.size()) return malformed("a launch has no grid");
-    for (flatbuffers::uoffset_t i = 0; i < to.grid.size(); ++i) LATHE_TRY(expression(from.grid()->Get(i), to.grid[i]));
-    to.block = from.block();
-    to.shared_bytes = from.shared_bytes();
-    to.cluster = from.cluster();
-    to.overlaps = from.overlaps();
-    return each(from.args(), to.args, [&](const fb::LaunchArg& f, LaunchArg& a) -> Result<> {
-      if (f.kind() > LaunchArg::number) return malformed("unknown kind of a launch's argument");
-      a.kind = static_cast<LaunchArg::Kind>(f.kind());
-      a.index = f.index();
-      return expression(f.value(), a.value);
-    });
-  }
-
-  Result<> codes() {
-    std::vector<CodePlace> places;
-    LATHE_TRY(each(metadata_.codes(), places, [](const fb::Code& f, CodePlace& place) -> Result<> {
-      place = {f.offset(), f.bytes()};
-      return {};
-    }));
-    for (const CodePlace& place : places) {
-      if (place.offset > code_.size() || place.bytes > code_.size() - place.offset)
-        return malformed("a code module lies outside the code section");
-      plan_.codes.push_back(code_.subspan(place.offset, place.bytes));
-    }
-    const std::vector<CodePlace> wanted = place_codes(plan_);
-    for (size_t i = 0; i < places.size(); ++i)
-      if (wanted[i].offset != places[i].offset) return malformed("a code module is not where it belongs");
-    const uint64_t end = wanted.empty() ? 0 : wanted.back().offset + wanted.back().bytes;
-    return end == code_.size() ? Result<>() : malformed("the code section holds more than the modules");
   }
 
   const fb::Metadata& metadata_;
+  const Table* table_;  // whose fields are being read
   Budget budget_;
   std::span<const std::byte> code_;
+  CodePlaces places_;
   size_t number_count_ = 0;
   std::vector<Expr> expressions_;
-  Plan plan_;
+  bool ok_ = true;
+  Error error_;
 };
 
 }  // namespace
 
 Result<Plan> decode_metadata(std::span<const std::byte> bytes, std::span<const std::byte> code) {
-  if (bytes.size() > kMaxMetadata) return malformed("it is too large");
-  if (bytes.size() < 16) return malformed("it is too small");
+  if (bytes.size() > kMaxMetadata) return fail(malformed("it is too large"));
+  if (bytes.size() < 16) return fail(malformed("it is too small"));
   LATHE_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % 8 == 0);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), /*max_depth=*/8,
                                  /*max_tables=*/4 * kMaxEntries);
-  if (!fb::VerifyMetadataBuffer(verifier)) return malformed("it is not a valid FlatBuffer");
+  if (!fb::VerifyMetadataBuffer(verifier)) return fail(malformed("it is not a valid FlatBuffer"));
   return Decoder(*fb::GetMetadata(bytes.data()), code).run();
 }
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
 #include <unordered_map>
 
+#include "plan/expressions.h"
+#include "plan/fields.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
-#include "plan_generated.h"
 
 namespace lathe::plan {
 namespace {
 
 using flatbuffers::Offset;
-using Text = Offset<flatbuffers::String>;
-using Indices = Offset<flatbuffers::Vector<uint32_t>>;
+using flatbuffers::voffset_t;
 
 // Gives each distinct value the number of its first use.
 template <class Value, class Hash = std::hash<Value>>
@@ -32,269 +34,258 @@ struct HashExpr {
   size_t operator()(const Expr& e) const { return e.hash(); }
 };
 
+// FlatBuffers wants what a table refers to written before the table is begun: a table's fields are gathered first.
 class Encoder {
  public:
   explicit Encoder(const Plan& plan) : plan_(plan) {}
 
   std::vector<std::byte> run() {
-    number_expressions();
-    const auto user = user_pairs();
-    const auto steps = vector_of<fb::Step>(plan_.steps, [&](const Step& s) { return step(s); });
-    const auto launches = all_launches();
-    const auto codes = code_structs();
-    const auto bindings = vector_of<fb::Binding>(plan_.bindings, [&](const Binding& b) { return binding(b); });
-    const auto tensors = vector_of<fb::Tensor>(plan_.tensors, [&](const Tensor& t) { return tensor(t); });
-    const auto profiles = vector_of<fb::Profile>(plan_.profiles, [&](const Profile& p) { return profile(p); });
-    const auto constraints =
-        vector_of<fb::Constraint>(plan_.constraints, [&](const Constraint& c) { return constraint(c); });
-    const auto symbols = vector_of<fb::Symbol>(plan_.symbols, [&](const Symbol& s) { return symbol(s); });
-    const auto buffers = buffer_structs();
-    const auto constants = constant_structs();
-    const auto strings = texts(strings_.values());
-    const auto expressions = texts(expression_texts());
-    const auto numbers = builder_.CreateVector(numbers_.values());
-    const auto name = text(plan_.name);
-    fb::MetadataBuilder metadata(builder_);
-    metadata.add_constraints(constraints);
-    metadata.add_codes(codes);
-    metadata.add_launches(launches);
-    metadata.add_user(user);
-    metadata.add_steps(steps);
-    metadata.add_bindings(bindings);
-    metadata.add_dynamic_slots(plan_.dynamic_slots);
-    metadata.add_constants(constants);
-    metadata.add_buffers(buffers);
-    metadata.add_tensors(tensors);
-    metadata.add_profiles(profiles);
-    metadata.add_symbols(symbols);
-    metadata.add_strings(strings);
-    metadata.add_expressions(expressions);
-    metadata.add_numbers(numbers);
-    metadata.add_threads(plan_.threads);
-    metadata.add_name(name);
-    fb::FinishMetadataBuffer(builder_, metadata.Finish());
+    // Numbers come before texts in the index space, so all must be known before the first index is written.
+    for_each_expression(plan_, [this](const Expr& e, const ExprPlace&) {
+      e.is_constant() ? numbers_.of(*e.as_constant()) : symbolic_.of(e);
+    });
+    using F = fb::Metadata;
+    const auto root = table([&] {
+      fields(*this, plan_);
+      std::vector<std::string> expressions;
+      expressions.reserve(symbolic_.values().size());
+      for (const Expr& e : symbolic_.values()) expressions.push_back(e.to_string());
+      refer(F::VT_STRINGS, texts(strings_.values()));
+      refer(F::VT_EXPRESSIONS, texts(expressions));
+      refer(F::VT_NUMBERS, builder_.CreateVector(numbers_.values()));
+    });
+    builder_.Finish(Offset<fb::Metadata>(root.o), fb::MetadataIdentifier());
     const auto* bytes = reinterpret_cast<const std::byte*>(builder_.GetBufferPointer());
     return {bytes, bytes + builder_.GetSize()};
   }
 
- private:
-  // Numbers come before texts in the index space, so all must be known before the first index is written.
-  void number_expressions() {
-    const auto note = [this](const Expr& e) { e.is_constant() ? numbers_.of(*e.as_constant()) : symbolic_.of(e); };
-    for (const Tensor& t : plan_.tensors) {
-      for (const Expr& e : t.dims) note(e);
-      for (const Expr& e : t.strides) note(e);
-      note(t.offset);
-    }
-    for (const Buffer& b : plan_.buffers) note(b.bytes);
-    for (const Constraint& c : plan_.constraints) note(c.a), note(c.b);
-    for (const Step& s : plan_.steps) {
-      note(s.workspace);
-      for (const StepCount& c : s.counts) note(c.element);
-      for (const Launch& l : s.launches) {
-        for (const Expr& e : l.grid) note(e);
-        for (const LaunchArg& a : l.args) note(a.value);
-      }
+  // As fields.h wants it. What is empty or 0 is an absent field.
+
+  template <class T>
+  void number(voffset_t field, T value) {
+    if constexpr (std::is_same_v<T, float>) {
+      pending_->push_back({field, sizeof value, std::bit_cast<uint32_t>(value)});
+    } else {
+      pending_->push_back({field, sizeof value, static_cast<uint64_t>(value)});
     }
   }
-
-  uint32_t expression(const Expr& e) {
+  template <class T>
+  void choice(voffset_t field, T value, T, const char*) {
+    number(field, static_cast<uint8_t>(value));
+  }
+  void dtype(voffset_t field, DType value) { number(field, static_cast<uint8_t>(value)); }
+  void text(voffset_t field, const std::string& value) {
+    if (!value.empty()) refer(field, builder_.CreateSharedString(value));
+  }
+  void expression(voffset_t field, const Expr& value) { number(field, index(value)); }
+  void digest(voffset_t field, const Digest& value) { pending_->push_back({field, kStruct, 0, &value}); }
+  void shape(voffset_t field, std::span<const Expr> values) {
+    std::vector<uint32_t> indices;
+    indices.reserve(values.size());
+    for (const Expr& e : values) indices.push_back(index(e));
+    numbers(field, indices);
+  }
+  void grid(voffset_t field, std::span<const Expr, 3> values) { shape(field, values); }
+  template <class T>
+  void numbers(voffset_t field, const std::vector<T>& values) {
+    if (!values.empty()) refer(field, builder_.CreateVector(values));
+  }
+  void strings(voffset_t field, const std::vector<std::string>& values) {
+    std::vector<uint32_t> indices;
+    indices.reserve(values.size());
+    for (const std::string& value : values) indices.push_back(strings_.of(value));
+    numbers(field, indices);
+  }
+  template <class Packed, class T>
+  void structs(voffset_t field, const std::vector<T>& values, size_t) {
+    if (values.empty()) return;
+    std::vector<Packed> packed;
+    packed.reserve(values.size());
+    for (const T& value : values) packed.push_back(pack(*this, value));
+    refer(field, builder_.CreateVectorOfStructs(packed));
+  }
+  template <class T>
+  void tables(voffset_t field, const std::vector<T>& values) {
+    std::vector<Offset<void>> offsets;
+    offsets.reserve(values.size());
+    for (const T& value : values) offsets.push_back(table([&] { fields(*this, value); }));
+    if (!offsets.empty()) refer(field, builder_.CreateVector(offsets));
+  }
+  template <class Parent, class List>
+  void children(voffset_t field, const std::vector<Parent>& parents, size_t, const char*, const List& list_of) {
+    std::vector<Offset<void>> offsets;
+    for (uint32_t i = 0; i < parents.size(); ++i) {
+      const auto* list = list_of(parents[i]);
+      if (!list) continue;
+      for (const auto& child : *list)
+        offsets.push_back(table([&] {
+          number(kParentField, i);
+          fields(*this, child);
+        }));
+    }
+    if (!offsets.empty()) refer(field, builder_.CreateVector(offsets));
+  }
+  template <class T>
+  void count(voffset_t field, const std::vector<T>& values) {
+    number(field, static_cast<uint32_t>(values.size()));
+  }
+  void work(voffset_t kind, voffset_t field, const Work& work) {
+    number(kind, static_cast<uint8_t>(work.index() + 1));
+    refer(field, table([&] { std::visit([&](const auto& alternative) { fields(*this, alternative); }, work); }));
+  }
+  void place(voffset_t offset, voffset_t size, std::span<const std::byte> bytes) {
+    const CodePlace at = code_.add(bytes.size());
+    number(offset, at.offset);
+    number(size, at.bytes);
+  }
+  uint32_t index(const Expr& e) {
     if (e.is_constant()) return numbers_.of(*e.as_constant());
     return static_cast<uint32_t>(numbers_.values().size()) + symbolic_.of(e);
   }
 
-  std::vector<std::string> expression_texts() const {
-    std::vector<std::string> all;
-    all.reserve(symbolic_.values().size());
-    for (const Expr& e : symbolic_.values()) all.push_back(e.to_string());
-    return all;
+ private:
+  static constexpr size_t kReference = 0, kStruct = SIZE_MAX;
+  // A field of the table that is being gathered.
+  struct Pending {
+    voffset_t field;
+    size_t size;  // of a number; kReference, kStruct
+    uint64_t value;
+    const Digest* digest = nullptr;
+  };
+
+  template <class T>
+  void refer(voffset_t field, Offset<T> offset) {
+    pending_->push_back({field, kReference, offset.o});
   }
 
-  // An empty string is an absent field.
-  Text text(const std::string& value) { return value.empty() ? Text() : builder_.CreateSharedString(value); }
-
-  Offset<flatbuffers::Vector<Text>> texts(const std::vector<std::string>& values) {
-    std::vector<Text> offsets;
+  Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> texts(const std::vector<std::string>& values) {
+    std::vector<Offset<flatbuffers::String>> offsets;
     offsets.reserve(values.size());
     for (const std::string& value : values) offsets.push_back(builder_.CreateSharedString(value));
     return builder_.CreateVector(offsets);
   }
 
-  template <class Table, class Values, class Make>
-  Offset<flatbuffers::Vector<Offset<Table>>> vector_of(const Values& values, const Make& make) {
-    std::vector<Offset<Table>> offsets;
-    offsets.reserve(values.size());
-    for (const auto& value : values) offsets.push_back(make(value));
-    return builder_.CreateVector(offsets);
+  template <class Gather>
+  Offset<void> table(const Gather& gather) {
+    std::vector<Pending> own;
+    std::vector<Pending>* const outer = std::exchange(pending_, &own);
+    gather();
+    pending_ = outer;
+    const auto start = builder_.StartTable();
+    for (const Pending& each : own) add(each);
+    return Offset<void>(builder_.EndTable(start));
   }
 
-  // An empty list is an absent field.
-  template <class T>
-  Offset<flatbuffers::Vector<T>> list(const std::vector<T>& values) {
-    return values.empty() ? Offset<flatbuffers::Vector<T>>() : builder_.CreateVector(values);
-  }
-
-  Indices shape(const Shape& shape) {
-    std::vector<uint32_t> indices;
-    indices.reserve(shape.size());
-    for (const Expr& e : shape) indices.push_back(expression(e));
-    return list(indices);
-  }
-
-  Indices string_indices(const std::vector<std::string>& values) {
-    std::vector<uint32_t> indices;
-    indices.reserve(values.size());
-    for (const std::string& value : values) indices.push_back(strings_.of(value));
-    return list(indices);
-  }
-
-  Offset<fb::Symbol> symbol(const Symbol& s) {
-    return fb::CreateSymbol(builder_, text(s.name), static_cast<uint8_t>(s.source), s.tensor, s.index, s.range.min,
-                            s.range.max);
-  }
-
-  Offset<fb::Profile> profile(const Profile& p) {
-    std::vector<fb::SymbolProfile> symbols;
-    symbols.reserve(p.symbols.size());
-    for (const SymbolProfile& s : p.symbols) symbols.emplace_back(s.min, s.opt, s.max);
-    return fb::CreateProfile(builder_, builder_.CreateVectorOfStructs(symbols));
-  }
-
-  Offset<fb::Constraint> constraint(const Constraint& c) {
-    return fb::CreateConstraint(builder_, static_cast<uint8_t>(c.relation), expression(c.a), expression(c.b),
-                                text(c.where));
-  }
-
-  Offset<fb::Tensor> tensor(const Tensor& t) {
-    const auto dims = shape(t.dims), strides = shape(t.strides);
-    return fb::CreateTensor(builder_, text(t.name), static_cast<uint8_t>(t.dtype), static_cast<uint8_t>(t.storage),
-                            t.index, dims, strides, expression(t.offset));
-  }
-
-  Offset<fb::Binding> binding(const Binding& b) {
-    const auto dim_names = string_indices(b.dim_names);
-    return fb::CreateBinding(builder_, text(b.name), b.is_input, b.tensor, b.is_shape_tensor, dim_names);
-  }
-
-  Offset<fb::Step> step(const Step& s) {
-    const Text kernel = text(s.kernel), program = text(s.program), op = text(s.op), attributes = text(s.attributes);
-    const Text name = text(s.name), tactic = text(s.tactic);
-    const auto inputs = list(s.inputs), outputs = list(s.outputs);
-    const auto params = list(s.params);
-    const auto origin = string_indices(s.origin);
-    std::vector<fb::StepCount> count_structs;
-    for (const StepCount& c : s.counts) count_structs.emplace_back(c.symbol, c.input, expression(c.element));
-    flatbuffers::Offset<flatbuffers::Vector<const fb::StepCount*>> counts;
-    if (!s.counts.empty()) counts = builder_.CreateVectorOfStructs(count_structs);
-    const uint32_t workspace = s.launches.empty() ? 0 : expression(s.workspace) + 1;
-    return fb::CreateStep(builder_, kernel, inputs, outputs, params, program, op, attributes, name, origin, tactic,
-                          s.milliseconds, workspace, counts);
-  }
-
-  Offset<fb::Launch> launch(uint32_t step, const Launch& l) {
-    const Text entry = text(l.entry), library = l.library.empty() ? Text() : text(l.library);
-    const auto grid = shape({l.grid.begin(), l.grid.end()});
-    std::vector<fb::LaunchArg> args;
-    for (const LaunchArg& a : l.args) args.emplace_back(static_cast<uint8_t>(a.kind), a.index, expression(a.value));
-    const auto arg_structs = builder_.CreateVectorOfStructs(args);
-    return fb::CreateLaunch(builder_, step, l.code, entry, grid, l.block, l.shared_bytes, l.cluster, l.overlaps,
-                            arg_structs, library);
-  }
-
-  Offset<flatbuffers::Vector<Offset<fb::Launch>>> all_launches() {
-    std::vector<Offset<fb::Launch>> offsets;
-    for (uint32_t i = 0; i < plan_.steps.size(); ++i)
-      for (const Launch& l : plan_.steps[i].launches) offsets.push_back(launch(i, l));
-    return builder_.CreateVector(offsets);
-  }
-
-  Offset<flatbuffers::Vector<const fb::Code*>> code_structs() {
-    std::vector<fb::Code> structs;
-    for (const CodePlace& place : place_codes(plan_)) structs.emplace_back(place.offset, place.bytes);
-    return builder_.CreateVectorOfStructs(structs);
-  }
-
-  Offset<flatbuffers::Vector<const fb::Buffer*>> buffer_structs() {
-    std::vector<fb::Buffer> structs;
-    structs.reserve(plan_.buffers.size());
-    for (const Buffer& b : plan_.buffers) structs.emplace_back(expression(b.bytes), b.first, b.last);
-    return builder_.CreateVectorOfStructs(structs);
-  }
-
-  Offset<flatbuffers::Vector<const fb::Constant*>> constant_structs() {
-    std::vector<fb::Constant> structs;
-    structs.reserve(plan_.constants.size());
-    for (const Constant& c : plan_.constants) structs.emplace_back(c.offset, c.bytes);
-    return builder_.CreateVectorOfStructs(structs);
-  }
-
-  Offset<flatbuffers::Vector<Offset<fb::KeyValue>>> user_pairs() {
-    return vector_of<fb::KeyValue>(plan_.metadata, [&](const auto& pair) {
-      const Text key = text(pair.first), value = text(pair.second);
-      return fb::CreateKeyValue(builder_, key, value);
-    });
+  void add(const Pending& each) {
+    switch (each.size) {
+      case kReference:
+        return builder_.AddOffset(each.field, Offset<void>(static_cast<flatbuffers::uoffset_t>(each.value)));
+      case kStruct: {
+        const fb::Digest packed(flatbuffers::span<const uint8_t, sizeof(Digest)>(
+            reinterpret_cast<const uint8_t*>(each.digest->data()), sizeof(Digest)));
+        return builder_.AddStruct(each.field, &packed);
+      }
+      case 1:
+        return builder_.AddElement<uint8_t>(each.field, static_cast<uint8_t>(each.value), 0);
+      case 4:
+        return builder_.AddElement<uint32_t>(each.field, static_cast<uint32_t>(each.value), 0);
+      default:
+        return builder_.AddElement<uint64_t>(each.field, each.value, 0);
+    }
   }
 
   const Plan& plan_;
   flatbuffers::FlatBufferBuilder builder_;
+  std::vector<Pending>* pending_ = nullptr;
   Numbering<int64_t> numbers_;
   Numbering<Expr, HashExpr> symbolic_;
   Numbering<std::string> strings_;
+  CodePlaces code_;
 };
 
 // An upper bound of the section's size: FlatBuffers cannot hold 2 GiB, and asserts where we want an error.
-size_t estimate(const Plan& plan) {
-  size_t bytes = 4096 + plan.name.size();
-  const auto shape = [&](const Shape& s) {
-    for (const Expr& e : s) bytes += 4 + size_t{32} * e.size();
-  };
-  for (const Symbol& s : plan.symbols) bytes += 96 + s.name.size();
-  for (const Profile& p : plan.profiles) bytes += 32 + p.symbols.size() * sizeof(SymbolProfile);
-  for (const Tensor& t : plan.tensors) {
-    bytes += 128 + t.name.size() + size_t{32} * t.offset.size();
-    shape(t.dims);
-    shape(t.strides);
+class Estimate {
+ public:
+  explicit Estimate(const Plan& plan) { fields(*this, plan); }
+  size_t bytes() const { return bytes_; }
+
+  template <class T>
+  void number(voffset_t, T) {
+    bytes_ += kField;
   }
-  for (const Buffer& b : plan.buffers) bytes += 16 + size_t{32} * b.bytes.size();
-  for (const Constraint& c : plan.constraints) bytes += 64 + c.where.size() + size_t{32} * (c.a.size() + c.b.size());
-  bytes += plan.constants.size() * sizeof(Constant);
-  const auto strings = [&](const std::vector<std::string>& all) {
-    for (const std::string& s : all) bytes += 16 + s.size();
-  };
-  for (const Binding& b : plan.bindings) {
-    bytes += 96 + b.name.size();
-    strings(b.dim_names);
+  template <class T>
+  void choice(voffset_t, T, T, const char*) {
+    bytes_ += kField;
   }
-  for (const Step& s : plan.steps) {
-    bytes += 192 + 4 * (s.inputs.size() + s.outputs.size()) + 8 * s.params.size() + size_t{32} * s.workspace.size();
-    for (const StepCount& c : s.counts) bytes += sizeof(fb::StepCount) + 16 + size_t{32} * c.element.size();
-    bytes += s.kernel.size() + s.program.size() + s.op.size() + s.attributes.size() + s.name.size() + s.tactic.size();
-    strings(s.origin);
-    for (const Launch& l : s.launches) {
-      bytes += 208 + l.entry.size() + l.library.size() + l.args.size() * (sizeof(fb::LaunchArg) + 16) + 16;
-      for (const Expr& e : l.grid) bytes += size_t{32} * e.size();
-      for (const LaunchArg& a : l.args) bytes += size_t{32} * a.value.size();
-    }
+  void dtype(voffset_t, DType) { bytes_ += kField; }
+  void text(voffset_t, const std::string& value) { bytes_ += kField + kList + value.size(); }
+  void expression(voffset_t, const Expr& value) {
+    bytes_ += kField;
+    index(value);
   }
-  bytes += plan.codes.size() * sizeof(fb::Code);
-  for (const auto& [key, value] : plan.metadata) bytes += 64 + key.size() + value.size();
-  return bytes;
-}
+  void digest(voffset_t, const Digest& value) { bytes_ += kField + value.size(); }
+  void shape(voffset_t, std::span<const Expr> values) {
+    bytes_ += kField + kList;
+    for (const Expr& e : values) bytes_ += 4, index(e);
+  }
+  void grid(voffset_t field, std::span<const Expr, 3> values) { shape(field, values); }
+  template <class T>
+  void numbers(voffset_t, const std::vector<T>& values) {
+    bytes_ += kField + kList + values.size() * sizeof(T);
+  }
+  void strings(voffset_t, const std::vector<std::string>& values) {
+    bytes_ += kField + kList;
+    for (const std::string& value : values) bytes_ += kField + kList + value.size();
+  }
+  template <class Packed, class T>
+  void structs(voffset_t, const std::vector<T>& values, size_t) {
+    bytes_ += kField + kList;
+    for (const T& value : values) bytes_ += sizeof(pack(*this, value));
+  }
+  template <class T>
+  void tables(voffset_t, const std::vector<T>& values) {
+    bytes_ += kField + kList;
+    for (const T& value : values) bytes_ += kTable, fields(*this, value);
+  }
+  template <class Parent, class List>
+  void children(voffset_t, const std::vector<Parent>& parents, size_t, const char*, const List& list_of) {
+    bytes_ += kField + kList;
+    for (const Parent& parent : parents)
+      if (const auto* list = list_of(parent))
+        for (const auto& child : *list) bytes_ += kTable + kField, fields(*this, child);
+  }
+  template <class T>
+  void count(voffset_t, const std::vector<T>&) {
+    bytes_ += kField;
+  }
+  void work(voffset_t, voffset_t, const Work& work) {
+    bytes_ += 2 * kField + kTable;
+    std::visit([&](const auto& alternative) { fields(*this, alternative); }, work);
+  }
+  void place(voffset_t, voffset_t, std::span<const std::byte>) { bytes_ += 2 * kField; }
+  // The expression's text and its place in the pools.
+  uint32_t index(const Expr& e) {
+    bytes_ += size_t{32} * e.size();
+    return 0;
+  }
+
+ private:
+  // With padding: a field and its entry in the table's list of places; a list's length; a table's head and the
+  // reference to it.
+  static constexpr size_t kField = 16, kList = 16, kTable = 32;
+  size_t bytes_ = 4096;
+};
 
 }  // namespace
 
-std::vector<CodePlace> place_codes(const Plan& plan) {
-  std::vector<CodePlace> places;
-  uint64_t end = 0;
-  for (const CodeModule& code : plan.codes) {
-    places.push_back({(end + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment, code.size()});
-    end = places.back().offset + places.back().bytes;
-  }
-  return places;
+CodePlace CodePlaces::add(uint64_t bytes) {
+  const CodePlace place{(end_ + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment, bytes};
+  end_ = place.offset + place.bytes;
+  return place;
 }
 
 Result<std::vector<std::byte>> encode_metadata(const Plan& plan) {
-  if (const size_t bytes = estimate(plan); bytes > kMaxMetadata)
+  if (const size_t bytes = Estimate(plan).bytes(); bytes > kMaxMetadata)
     return fail(ErrorCode::invalid_argument, "the plan's metadata would take up to {} bytes; the limit is {}", bytes,
                 kMaxMetadata);
   return Encoder(plan).run();

@@ -2,8 +2,8 @@
 #include "plan/header.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <string_view>
 
 #include "plan/foreign_prefix.h"
 #include "plan/limits.h"
@@ -11,10 +11,14 @@
 namespace lathe::plan {
 namespace {
 
-constexpr std::string_view kMagic = "LATHEPLN";
-constexpr size_t kTargetOffset = 64, kTargetBytes = kMaxTarget + 1;
-constexpr size_t kTableOffset = 128, kEntryBytes = 64;
+// The first word, and the zero behind it, are what tools look for that know engines by TensorRT's tag.
+constexpr std::string_view kTag = "ftrt", kMagic("ftrt\0\0\0\0LATHEPLN", 16);
+constexpr size_t kTargetOffset = 64, kTargetBytes = kMaxTarget + 1, kPrefixSum = kPrefixBytes - sizeof(uint64_t);
+constexpr size_t kTableOffset = 320, kEntryBytes = 96;
 constexpr size_t kDigestOffset = kHeaderBytes - sizeof(Digest);
+static_assert(kTargetOffset + kTargetBytes == kPrefixSum);
+static_assert(kTableOffset + kMaxSections * kEntryBytes <= kDigestOffset);
+constexpr uint32_t kSkippable = 1, kDetached = 2;  // flags of a section
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
@@ -30,21 +34,16 @@ T get(std::span<const std::byte> bytes, size_t offset) {
   return value;
 }
 
-uint64_t alignment_of(SectionKind kind) {
-  if (kind == SectionKind::weights) return kWeightsAlignment;
-  return kind == SectionKind::code ? kCodeAlignment : 8;
+void put_text(HeaderBytes& bytes, size_t offset, std::string_view text, size_t most) {
+  std::memcpy(bytes.data() + offset, text.data(), std::min(text.size(), most));
 }
 
-// Where a section starts that follows bytes [0, end).
-uint64_t place_after(uint64_t end, SectionKind kind) {
-  const uint64_t alignment = alignment_of(kind);
-  return (end + alignment - 1) / alignment * alignment;
+std::string get_text(std::span<const std::byte> bytes, size_t offset, size_t most) {
+  const char* text = reinterpret_cast<const char*>(bytes.data()) + offset;
+  return {text, strnlen(text, most)};
 }
 
-bool known(SectionKind kind) {
-  return kind == SectionKind::metadata || kind == SectionKind::weights || kind == SectionKind::signature ||
-         kind == SectionKind::code;
-}
+uint64_t place_after(uint64_t end, uint64_t alignment) { return (end + alignment - 1) / alignment * alignment; }
 
 // Says what the bytes are when they are no plan.
 tl::unexpected<Error> not_a_plan(std::span<const std::byte> bytes) {
@@ -53,8 +52,11 @@ tl::unexpected<Error> not_a_plan(std::span<const std::byte> bytes) {
     return std::memcmp(bytes.data(), text.data(), std::min(bytes.size(), text.size())) == 0;
   };
   if (begins(kMagic)) return fail(ErrorCode::plan_malformed, "the plan is truncated: {} bytes", bytes.size());
-  if (bytes.size() >= 4 && begins("ftrt"))
+  if (bytes.size() >= 4 && begins(kTag))
     return fail(ErrorCode::plan_malformed, "this engine was made by TensorRT; build the network again with Lathe");
+  if (bytes.size() >= 8 && begins("LATHEPLN"))
+    return fail(ErrorCode::plan_version,
+                "plan has format version 1, this library reads version {}; build the engine again", kFormatVersion);
   if (bytes[0] == std::byte{0x08})
     return fail(ErrorCode::plan_malformed, "this looks like an ONNX model, not a plan: build an engine from it first");
   const bool text = std::all_of(
@@ -63,59 +65,106 @@ tl::unexpected<Error> not_a_plan(std::span<const std::byte> bytes) {
         return (c >= 0x20 && c < 0x7f) || (c >= '\t' && c <= '\r');
       });
   if (text) return fail(ErrorCode::plan_malformed, "this is a text file, not a plan");
-  return fail(ErrorCode::plan_malformed, "this is not a Lathe plan: it does not start with '{}'", kMagic);
+  return fail(ErrorCode::plan_malformed, "this is not a Lathe plan: it does not start as one");
 }
 
-// Sections lie where place_sections would put them, each kind once, metadata first.
+// Known sections are as this version writes them; of others a reader can only do without those that say so.
+Result<> check_section(const Section& section) {
+  const Section known = named_section(section.name);
+  if (known.name.empty() && !section.skippable)
+    return fail(ErrorCode::plan_version,
+                "plan has a section '{}', which this library does not know; a newer Lathe wrote it", section.name);
+  if (!std::has_single_bit(section.alignment) || section.alignment > kMaxSectionAlignment)
+    return fail(ErrorCode::plan_malformed, "section '{}' of the plan is aligned to {}", section.name,
+                section.alignment);
+  if (known.name.empty()) return {};
+  if (section.trust != known.trust || section.alignment != known.alignment || section.skippable)
+    return fail(ErrorCode::plan_malformed, "the plan's {} are of trust class {}, aligned to {}", section.name,
+                static_cast<uint32_t>(section.trust), section.alignment);
+  if (section.detached && section.name != kWeights)
+    return fail(ErrorCode::plan_malformed, "the plan's {} are not in its file", section.name);
+  return {};
+}
+
+// Sections lie where place_sections would put them, each name once, metadata first, a signature last.
 Result<> check_sections(const PlanHeader& header) {
   uint64_t end = kHeaderBytes;
-  uint32_t seen = 0;
-  for (const Section& section : header.sections) {
-    if (!known(section.kind))
-      return fail(ErrorCode::plan_version, "plan has a section of unknown kind {}; a newer Lathe wrote it",
-                  static_cast<uint32_t>(section.kind));
-    const uint32_t bit = 1u << static_cast<uint32_t>(section.kind);
-    if ((seen & bit) || (seen == 0) != (section.kind == SectionKind::metadata))
+  for (size_t i = 0; i < header.sections.size(); ++i) {
+    const Section& section = header.sections[i];
+    LATHE_TRY(check_section(section));
+    const bool is_last = i + 1 == header.sections.size();
+    if (header.find(section.name) != &section || (i == 0) != (section.name == kMetadata) ||
+        (section.name == kSignature && !is_last))
       return fail(ErrorCode::plan_malformed, "plan's sections are repeated or out of order");
-    seen |= bit;
-    const uint64_t start = place_after(end, section.kind);
+    if (section.detached) {
+      if (section.offset == 0) continue;
+      return fail(ErrorCode::plan_malformed, "section '{}' of the plan is in its file and is not", section.name);
+    }
+    const uint64_t start = place_after(end, section.alignment);
     if (section.offset != start || section.bytes > header.plan_bytes || start > header.plan_bytes - section.bytes)
-      return fail(ErrorCode::plan_malformed, "section {} of the plan lies outside its place",
-                  static_cast<uint32_t>(section.kind));
+      return fail(ErrorCode::plan_malformed, "section '{}' of the plan lies outside its place", section.name);
     end = start + section.bytes;
   }
-  if (seen == 0) return fail(ErrorCode::plan_malformed, "plan has no sections");
+  if (header.sections.empty()) return fail(ErrorCode::plan_malformed, "plan has no sections");
   if (end != header.plan_bytes) return fail(ErrorCode::plan_malformed, "plan has bytes after its last section");
   return {};
 }
 
-Section decode_section(std::span<const std::byte> entry) {
+Result<Section> decode_section(std::span<const std::byte> entry) {
   Section section;
-  section.kind = static_cast<SectionKind>(get<uint32_t>(entry, 0));
-  section.trust = static_cast<TrustClass>(get<uint32_t>(entry, 4));
-  section.offset = get<uint64_t>(entry, 8);
-  section.bytes = get<uint64_t>(entry, 16);
-  section.checksum = get<uint64_t>(entry, 24);
-  std::copy_n(entry.begin() + 32, section.digest.size(), section.digest.begin());
+  section.name = get_text(entry, 0, kMaxSectionName + 1);
+  section.trust = static_cast<TrustClass>(get<uint32_t>(entry, 24));
+  const auto flags = get<uint32_t>(entry, 28);
+  if (flags & ~(kSkippable | kDetached))
+    return fail(ErrorCode::plan_version, "section '{}' of the plan has flags {:#x}; a newer Lathe wrote it",
+                section.name, flags);
+  section.skippable = flags & kSkippable;
+  section.detached = flags & kDetached;
+  section.alignment = get<uint32_t>(entry, 32);
+  section.offset = get<uint64_t>(entry, 40);
+  section.bytes = get<uint64_t>(entry, 48);
+  section.checksum = get<uint64_t>(entry, 56);
+  std::copy_n(entry.begin() + 64, section.digest.size(), section.digest.begin());
   return section;
+}
+
+PlanPrefix decode_prefix(std::span<const std::byte> bytes) {
+  PlanPrefix prefix;
+  prefix.format = get<uint32_t>(bytes, 16);
+  prefix.header_bytes = get<uint32_t>(bytes, 20);
+  for (size_t i = 0; i < 4; ++i) prefix.interface_version[i] = get<uint8_t>(bytes, 24 + i);
+  prefix.version = {get<uint32_t>(bytes, 32), get<uint32_t>(bytes, 36), get<uint32_t>(bytes, 40),
+                    get<uint32_t>(bytes, 44)};
+  prefix.plan_bytes = get<uint64_t>(bytes, 48);
+  prefix.os = static_cast<OperatingSystem>(get<uint32_t>(bytes, 56));
+  prefix.architecture = static_cast<Architecture>(get<uint32_t>(bytes, 60));
+  prefix.target = get_text(bytes, kTargetOffset, kTargetBytes);
+  return prefix;
+}
+
+// Of bytes that start with the plan.
+Result<PlanPrefix> read_plain_prefix(std::span<const std::byte> plan) {
+  if (plan.size() < kPrefixBytes)
+    return fail(ErrorCode::plan_malformed, "the plan is truncated: {} bytes, its prefix alone has {}", plan.size(),
+                kPrefixBytes);
+  if (Hasher().add(plan.first(kPrefixSum)).value() != get<uint64_t>(plan, kPrefixSum))
+    return fail(ErrorCode::plan_digest,
+                "the first bytes of the plan are damaged: their checksum does not match; copy or build the plan again");
+  return decode_prefix(plan);
 }
 
 Result<PlanHeader> decode(std::span<const std::byte> bytes) {
   PlanHeader header;
-  header.plan_bytes = get<uint64_t>(bytes, 16);
-  header.version = {get<uint32_t>(bytes, 24), get<uint32_t>(bytes, 28), get<uint32_t>(bytes, 32),
-                    get<uint32_t>(bytes, 36)};
-  header.os = static_cast<OperatingSystem>(get<uint32_t>(bytes, 40));
-  header.architecture = static_cast<Architecture>(get<uint32_t>(bytes, 44));
-  header.compatibility = get<uint32_t>(bytes, 48);
-  header.flags = get<uint64_t>(bytes, 56);
-  const char* target = reinterpret_cast<const char*>(bytes.data()) + kTargetOffset;
-  header.target.assign(target, strnlen(target, kTargetBytes));
-  const uint32_t count = get<uint32_t>(bytes, 52);
+  static_cast<PlanPrefix&>(header) = decode_prefix(bytes);
+  header.compatibility = get<uint32_t>(bytes, 256);
+  const uint32_t count = get<uint32_t>(bytes, 260);
+  header.flags = get<uint64_t>(bytes, 264);
   if (count > kMaxSections)
     return fail(ErrorCode::plan_malformed, "plan claims {} sections; at most {}", count, kMaxSections);
-  for (size_t i = 0; i < count; ++i)
-    header.sections.push_back(decode_section(bytes.subspan(kTableOffset + i * kEntryBytes, kEntryBytes)));
+  for (size_t i = 0; i < count; ++i) {
+    LATHE_ASSIGN(header.sections.emplace_back(),
+                 decode_section(bytes.subspan(kTableOffset + i * kEntryBytes, kEntryBytes)));
+  }
   // Whatever the fields do not say (unused bytes) must be as the writer leaves it.
   const HeaderBytes canonical = encode_header(header);
   if (!std::equal(canonical.begin(), canonical.end(), bytes.begin()))
@@ -123,15 +172,51 @@ Result<PlanHeader> decode(std::span<const std::byte> bytes) {
   return header;
 }
 
+// The bytes from the plan's start on; `skipped` gets the size of what came before.
+Result<std::span<const std::byte>> find_plan(std::span<const std::byte> bytes, uint64_t& skipped) {
+  skipped = foreign_prefix_bytes(bytes);
+  const std::span<const std::byte> plan = bytes.subspan(skipped);
+  if (plan.size() >= kMagic.size() && std::memcmp(plan.data(), kMagic.data(), kMagic.size()) == 0) return plan;
+  return not_a_plan(plan.empty() ? bytes : plan);
+}
+
+void encode_prefix(const PlanPrefix& prefix, HeaderBytes& bytes) {
+  put_text(bytes, 0, kMagic, kMagic.size());
+  put(bytes, 16, prefix.format);
+  put(bytes, 20, prefix.header_bytes);
+  for (size_t i = 0; i < 4; ++i) put(bytes, 24 + i, prefix.interface_version[i]);
+  put(bytes, 32, prefix.version.major);
+  put(bytes, 36, prefix.version.minor);
+  put(bytes, 40, prefix.version.patch);
+  put(bytes, 44, prefix.version.build);
+  put(bytes, 48, prefix.plan_bytes);
+  put(bytes, 56, static_cast<uint32_t>(prefix.os));
+  put(bytes, 60, static_cast<uint32_t>(prefix.architecture));
+  put_text(bytes, kTargetOffset, prefix.target, kMaxTarget);
+  put(bytes, kPrefixSum, Hasher().add(std::span<const std::byte>(bytes).first(kPrefixSum)).value());
+}
+
 }  // namespace
 
-const Section* PlanHeader::find(SectionKind kind) const {
+Section named_section(std::string_view name) {
+  static const Section kKnown[] = {
+      {.name = std::string(kMetadata), .alignment = 8},
+      {.name = std::string(kCode), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
+      {.name = std::string(kWeights), .alignment = kWeightsAlignment},
+      {.name = std::string(kSignature), .alignment = 8},
+  };
+  const auto* it = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Section& s) { return s.name == name; });
+  return it == std::end(kKnown) ? Section() : *it;
+}
+
+const Section* PlanHeader::find(std::string_view name) const {
   for (const Section& section : sections)
-    if (section.kind == kind) return &section;
+    if (section.name == name) return &section;
   return nullptr;
 }
 
 void seal(Section& section, std::span<const std::byte> content) {
+  section.bytes = content.size();
   section.digest = digest_of(content);
   section.checksum = Hasher().add(content).value();
 }
@@ -154,39 +239,43 @@ Architecture host_architecture() {
 #endif
 }
 
+PlanHeader make_header(std::string target) {
+  PlanHeader header;
+  header.format = kFormatVersion;
+  header.header_bytes = kHeaderBytes;
+  header.version = library_version();
+  header.os = host_os();
+  header.architecture = host_architecture();
+  header.target = std::move(target);
+  return header;
+}
+
 void place_sections(PlanHeader& header) {
   header.plan_bytes = kHeaderBytes;
   for (Section& section : header.sections) {
-    section.offset = place_after(header.plan_bytes, section.kind);
+    if (section.detached) continue;
+    section.offset = place_after(header.plan_bytes, section.alignment);
     header.plan_bytes = section.offset + section.bytes;
   }
 }
 
 HeaderBytes encode_header(const PlanHeader& header) {
   HeaderBytes bytes{};
-  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
-  put(bytes, 8, kFormatVersion);
-  put(bytes, 12, static_cast<uint32_t>(kHeaderBytes));
-  put(bytes, 16, header.plan_bytes);
-  put(bytes, 24, header.version.major);
-  put(bytes, 28, header.version.minor);
-  put(bytes, 32, header.version.patch);
-  put(bytes, 36, header.version.build);
-  put(bytes, 40, static_cast<uint32_t>(header.os));
-  put(bytes, 44, static_cast<uint32_t>(header.architecture));
-  put(bytes, 48, header.compatibility);
-  put(bytes, 52, static_cast<uint32_t>(header.sections.size()));
-  put(bytes, 56, header.flags);
-  std::memcpy(bytes.data() + kTargetOffset, header.target.data(), std::min(header.target.size(), kMaxTarget));
+  encode_prefix(header, bytes);
+  put(bytes, 256, header.compatibility);
+  put(bytes, 260, static_cast<uint32_t>(header.sections.size()));
+  put(bytes, 264, header.flags);
   for (size_t i = 0; i < std::min(header.sections.size(), kMaxSections); ++i) {
     const Section& section = header.sections[i];
     const size_t entry = kTableOffset + i * kEntryBytes;
-    put(bytes, entry, static_cast<uint32_t>(section.kind));
-    put(bytes, entry + 4, static_cast<uint32_t>(section.trust));
-    put(bytes, entry + 8, section.offset);
-    put(bytes, entry + 16, section.bytes);
-    put(bytes, entry + 24, section.checksum);
-    std::memcpy(bytes.data() + entry + 32, section.digest.data(), section.digest.size());
+    put_text(bytes, entry, section.name, kMaxSectionName);
+    put(bytes, entry + 24, static_cast<uint32_t>(section.trust));
+    put(bytes, entry + 28, (section.skippable ? kSkippable : 0) | (section.detached ? kDetached : 0));
+    put(bytes, entry + 32, section.alignment);
+    put(bytes, entry + 40, section.offset);
+    put(bytes, entry + 48, section.bytes);
+    put(bytes, entry + 56, section.checksum);
+    std::memcpy(bytes.data() + entry + 64, section.digest.data(), section.digest.size());
   }
   const Digest digest = digest_of(std::span(bytes).first(kDigestOffset));
   std::memcpy(bytes.data() + kDigestOffset, digest.data(), digest.size());
@@ -195,23 +284,30 @@ HeaderBytes encode_header(const PlanHeader& header) {
 
 Digest signed_digest(PlanHeader header) {
   for (Section& section : header.sections)
-    if (section.kind == SectionKind::signature) section.digest = {}, section.checksum = 0;
+    if (section.name == kSignature) section.digest = {}, section.checksum = 0;
   const HeaderBytes bytes = encode_header(header);
   return digest_of(std::span(bytes).first(kDigestOffset));
 }
 
+Result<PlanPrefix> read_prefix(std::span<const std::byte> bytes) {
+  uint64_t skipped = 0;
+  LATHE_ASSIGN(const std::span<const std::byte> plan, find_plan(bytes, skipped));
+  return read_plain_prefix(plan);
+}
+
 Result<PlanHeader> read_header(std::span<const std::byte> bytes) {
-  const size_t prefix = foreign_prefix_bytes(bytes);
-  const std::span<const std::byte> plan = bytes.subspan(prefix);
-  if (plan.size() < 16 || std::memcmp(plan.data(), kMagic.data(), kMagic.size()) != 0)
-    return not_a_plan(plan.empty() ? bytes : plan);
-  if (const uint32_t format = get<uint32_t>(plan, 8); format != kFormatVersion)
-    return fail(ErrorCode::plan_version,
-                "plan has format version {}, this library reads version {}; build the engine again", format,
-                kFormatVersion);
-  if (const uint32_t size = get<uint32_t>(plan, 12); size != kHeaderBytes)
-    return fail(ErrorCode::plan_malformed, "plan's header claims {} bytes, format version 1 has {}", size,
-                kHeaderBytes);
+  uint64_t skipped = 0;
+  LATHE_ASSIGN(const std::span<const std::byte> plan, find_plan(bytes, skipped));
+  LATHE_ASSIGN(const PlanPrefix prefix, read_plain_prefix(plan));
+  if (prefix.format != kFormatVersion)
+    return fail(
+        ErrorCode::plan_version,
+        "plan has format version {} and was written by Lathe {} for '{}'; this is Lathe {}, which reads version "
+        "{}: build the engine again",
+        prefix.format, prefix.version.to_string(), prefix.target, library_version().to_string(), kFormatVersion);
+  if (prefix.header_bytes != kHeaderBytes)
+    return fail(ErrorCode::plan_malformed, "plan's header claims {} bytes, format version {} has {}",
+                prefix.header_bytes, kFormatVersion, kHeaderBytes);
   if (plan.size() < kHeaderBytes)
     return fail(ErrorCode::plan_malformed, "the plan is truncated: {} bytes, the header alone has {}", plan.size(),
                 kHeaderBytes);
@@ -220,7 +316,7 @@ Result<PlanHeader> read_header(std::span<const std::byte> bytes) {
     return fail(ErrorCode::plan_digest,
                 "the plan's header is damaged: its digest does not match; copy or build the plan again");
   LATHE_ASSIGN(PlanHeader header, decode(plan.first(kHeaderBytes)));
-  header.prefix_bytes = prefix;
+  header.prefix_bytes = skipped;
   LATHE_TRY(check_sections(header));
   if (header.plan_bytes != plan.size())
     return fail(ErrorCode::plan_malformed,

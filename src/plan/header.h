@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed header of a plan file: what can be known without a device and without reading the rest.
+// The prefix and the header of a plan file: what can be known without a device and without reading the rest.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
@@ -17,43 +17,65 @@
 namespace lathe::plan {
 
 // Numbers are part of the format.
-enum class SectionKind : uint32_t { metadata = 1, weights = 2, signature = 3, code = 4 };
 enum class TrustClass : uint32_t { data = 0, device_code = 1, host_code = 2 };
 enum class OperatingSystem : uint32_t { other = 0, linux_os = 1 };
 enum class Architecture : uint32_t { other = 0, x86_64 = 1, arm64 = 2 };
 
+// Names of sections are part of the format, too.
+inline constexpr std::string_view kMetadata = "metadata", kCode = "code", kWeights = "weights",
+                                  kSignature = "signature";
+
 struct Section {
-  SectionKind kind = SectionKind::metadata;
+  std::string name;
   TrustClass trust = TrustClass::data;
-  uint64_t offset = 0;  // from the start of the header
+  bool skippable = false;  // who does not know the name may do without it
+  bool detached = false;   // what is told here of its content is true, but the content is not in this file
+  uint32_t alignment = 1;  // of its offset; a power of 2
+  uint64_t offset = 0;     // from the start of the prefix; 0 when detached
   uint64_t bytes = 0;
-  Digest digest{};
   uint64_t checksum = 0;  // against accidents; the digest, ten times as slow, against intent
+  Digest digest{};
 };
 
-// Sets digest and checksum from the section's content.
+// A section of the name that this version knows, with its trust class and alignment.
+Section named_section(std::string_view name);
+// Sets size, digest and checksum from the section's content.
 void seal(Section& section, std::span<const std::byte> content);
 
-inline constexpr size_t kHeaderBytes = 1024;
-inline constexpr size_t kMaxSections = 8;
-inline constexpr uint32_t kFormatVersion = 1;
-
-struct PlanHeader {
-  Version version;
+// What the fixed prefix holds, in plans of every version from format 2 on.
+struct PlanPrefix {
+  uint32_t format = 0;
+  uint32_t header_bytes = 0;                                     // with the prefix
+  std::array<uint8_t, 4> interface_version = kInterfaceVersion;  // of the writer
+  Version version;                                               // of the library that wrote it
+  uint64_t plan_bytes = 0;                                       // without a foreign prefix
   OperatingSystem os = OperatingSystem::other;
   Architecture architecture = Architecture::other;
+  std::string target;
+};
+
+inline constexpr size_t kPrefixBytes = 256;
+inline constexpr size_t kHeaderBytes = 2048;
+inline constexpr size_t kMaxSections = 16;
+inline constexpr uint32_t kFormatVersion = 2;
+
+struct PlanHeader : PlanPrefix {
   uint32_t compatibility = 0;
   uint64_t flags = 0;
-  std::string target;
-  uint64_t plan_bytes = 0;    // without a foreign prefix
-  uint64_t prefix_bytes = 0;  // of the foreign prefix; not stored
   std::vector<Section> sections;
+  uint64_t prefix_bytes = 0;  // of the foreign prefix; not stored
 
-  const Section* find(SectionKind kind) const;
+  const Section* find(std::string_view name) const;
 };
 
 OperatingSystem host_os();
 Architecture host_architecture();
+// Format, version and machine are this library's and this machine's.
+PlanHeader make_header(std::string target);
+
+// Skips a foreign prefix, then reads the prefix of a plan of any format. It is damaged when its checksum does not
+// match.
+Result<PlanPrefix> read_prefix(std::span<const std::byte> bytes);
 
 // Skips a foreign prefix, then checks magic, format version, sizes, digest and section table. The version of the
 // library and the machine are not compared: this is also for looking at plans of others.

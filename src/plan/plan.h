@@ -6,12 +6,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/hash.h"
+#include "device/device_code.h"
 #include "device/launch.h"
 #include "shape/constraint.h"
 
@@ -27,6 +31,10 @@ enum class StorageKind : uint8_t {
   dynamic,   // sized while running (its dims hold computed symbols): slot `index` of the context's dynamic pool
 };
 
+// What a value holds. Numbers are part of the format. Tensors are all that this version's runtime holds;
+// docs/plan_format.md says what the others are.
+enum class ValueKind : uint8_t { tensor, sequence, optional_tensor, optional_sequence };
+
 // A tensor is a typed, strided window into a storage. dims are logical (N C H W whatever the layout); strides, in
 // elements, carry the layout and are empty for dense row-major. `offset` is in elements from the storage's start.
 struct Tensor {
@@ -37,6 +45,7 @@ struct Tensor {
   StorageKind storage = StorageKind::arena;
   uint32_t index = 0;
   Expr offset;
+  ValueKind kind = ValueKind::tensor;
 };
 
 // A piece of the arena: needed from the start of step `first` to the end of step `last`.
@@ -46,10 +55,14 @@ struct Buffer {
   uint32_t last = 0;
 };
 
-// Bytes of the weights section, mapped and 64-byte aligned. Equal weights are stored once.
+// Bytes of the weights, mapped and 64-byte aligned. Equal weights are stored once. The name is the same in each build
+// of a network, and no other constant of the plan has it: by it weights are exchanged. The digest is of the bytes; it
+// tells weights apart, and whoever relies on it for more compares it with them.
 struct Constant {
+  std::string name;
   uint64_t offset = 0;
   uint64_t bytes = 0;
+  Digest digest{};
 };
 
 struct Binding {
@@ -59,9 +72,6 @@ struct Binding {
   bool is_shape_tensor = false;        // its values are needed when shapes are set (host memory)
   std::vector<std::string> dim_names;  // "" = unnamed
 };
-
-// A module of device code: bytes of the code section, 64-byte aligned.
-using CodeModule = std::span<const std::byte>;
 
 // One profile: for each symbol of Plan::symbols that comes from an input, its range and the value it was tuned for.
 struct SymbolProfile {
@@ -82,19 +92,64 @@ struct StepCount {
   Expr element;        // of the list
 };
 
-// One kernel launch. kernel "eval" runs the plain evaluation of op `op` with `attributes` (ops/attributes text form);
-// every other name is looked up in the device's kernel table. A kernel has an op where the op's shape rule makes the
-// sizes of its results, while running, of the contents of its small inputs; they are the op's, in its order.
-struct Step {
+// A kernel of the device's table.
+struct HostKernel {
   std::string kernel;
+  std::vector<int64_t> params;  // see the kernel's header
+  std::string program;          // fusion program, text form; empty = none
+};
+
+// Device code and calls of libraries, in order.
+struct DeviceLaunches {
+  std::string kernel;   // for people, like the program
+  std::string program;  // what the code computes of each element
+  std::vector<Launch> launches;
+  Expr workspace;  // bytes that the launches share
+};
+
+// The input's elements to the output's places, both with any strides.
+struct Copy {};
+
+// The plain evaluation of the step's op, on the host and on dense tensors.
+struct Evaluation {};
+
+enum class BlockKind : uint8_t { loop = 1, branch = 2, call = 3 };  // numbers are part of the format
+
+// The part of a tensor that one round of a loop reads or writes: one index of an axis, from the last one down if
+// `reversed`.
+struct Slice {
+  uint32_t axis = 0;
+  bool reversed = false;
+};
+
+// Steps of a block. They follow the block's step, and the bodies before, in Plan::steps; those of blocks inside count.
+struct Body {
+  uint32_t steps = 0;
+  std::vector<TensorId> params;   // set when the body begins; kNoTensor = not wanted
+  std::vector<TensorId> results;  // what it leaves; a result that is the block's output itself needs no copy
+};
+
+// Control flow. Bodies read whatever has been written before the block; of what they write, only the block's outputs
+// outlive it. docs/plan_format.md lists operands, params and results of each kind.
+struct Block {
+  BlockKind kind = BlockKind::call;
+  uint32_t carried = 0;        // of a loop: values that each round hands to the next
+  std::vector<Slice> scanned;  // of a loop: inputs of which each round reads a slice
+  std::vector<Slice> stacked;  // of a loop: outputs of which each round writes a slice
+  std::vector<Body> bodies;    // loop, call: one; branch: what runs when the condition holds, and else
+};
+
+// The alternatives are in the order of `Work` in plan.fbs.
+using Work = std::variant<HostKernel, DeviceLaunches, Copy, Evaluation, Block>;
+
+// `op` and `attributes` (ops/attributes text form) are there for evaluations, and for kernels where the op's shape rule
+// makes the sizes of results, while running, of the contents of small inputs; inputs and outputs are then the op's, in
+// its order.
+struct Step {
+  Work work = Evaluation();
   std::vector<TensorId> inputs;  // kNoTensor = omitted
   std::vector<TensorId> outputs;
-  std::vector<int64_t> params;    // see the kernel's header
-  std::string program;            // fusion program, text form; empty = none
-  std::string op;                 // for "eval", and where sizes follow from its shape rule
-  std::string attributes;         // the op's
-  std::vector<Launch> launches;   // device code that the step runs, in order; the kernel's name is then for people
-  Expr workspace;                 // bytes that the launches share
+  std::string op, attributes;
   std::vector<StepCount> counts;  // read before the step's sizes are known: the host waits for the steps before it
 
   // What the inspector shows.
@@ -102,12 +157,28 @@ struct Step {
   std::vector<std::string> origin;  // names of the network's layers that ended up here
   std::string tactic;               // the chosen tactic's configuration, printable
   float milliseconds = 0;           // measured while building; 0 = not measured
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(work);
+  }
+  std::string_view kind() const;     // "host kernel", "launches", "copy", "evaluation", "loop", "branch", "call"
+  std::string_view kernel() const;   // of what runs it, for people: "eval" for what the host does
+  std::string_view program() const;  // fusion program; "" = none
+};
+
+// Weights that the file of the plan does not hold: what it says of them instead.
+struct DetachedWeights {
+  uint64_t bytes = 0;
+  uint64_t checksum = 0;
+  Digest digest{};
 };
 
 struct Plan {
   std::string name;      // of the network
   std::string target;    // "cpu-x86_64-avx512"; what the device's target check understands
   uint32_t threads = 1;  // tuned for; advice
+  std::string tuned_on;  // what timings were taken on or are in the cache for: Device::timing_key(); for people
   std::vector<Symbol> symbols;
   std::vector<Profile> profiles;        // at least one
   std::vector<Constraint> constraints;  // without which the steps have no meaning: checked when their symbols are known
@@ -116,11 +187,15 @@ struct Plan {
   std::vector<Constant> constants;
   uint32_t dynamic_slots = 0;
   std::vector<Binding> bindings;  // inputs first, in the network's order
-  std::vector<Step> steps;        // in execution order
+  std::vector<Step> steps;        // in execution order; a block's own follow it
   std::vector<std::pair<std::string, std::string>> metadata;
 
-  std::span<const std::byte> weights;  // the weights section; not owned
-  std::vector<CodeModule> codes;       // not owned
+  std::span<const std::byte> weights;  // not owned; empty too when they are detached and were not supplied
+  std::optional<DetachedWeights> detached;
+  std::string weights_file;       // where detached weights are, for messages; "" = the writer did not say
+  std::vector<CodeModule> codes;  // of device code; their bytes are not owned
+
+  uint64_t weights_bytes() const { return detached ? detached->bytes : weights.size(); }
 };
 
 }  // namespace lathe::plan

@@ -13,33 +13,17 @@
 namespace lathe::plan {
 namespace {
 
-std::string_view name_of(SectionKind kind) {
-  switch (kind) {
-    case SectionKind::metadata:
-      return "metadata";
-    case SectionKind::weights:
-      return "weights";
-    case SectionKind::signature:
-      return "signature";
-    case SectionKind::code:
-      return "code";
-  }
-  return "unknown";
-}
-
 std::span<const std::byte> bytes_of(std::span<const std::byte> plan, const Section& section) {
   return plan.subspan(section.offset, section.bytes);
 }
 
-Result<> check_content(std::span<const std::byte> plan, const Section& section, WeightsCheck check) {
+Result<> check_content(std::span<const std::byte> content, const Section& section, WeightsCheck check) {
   if (check == WeightsCheck::none) return {};
-  const std::span<const std::byte> content = bytes_of(plan, section);
   if (Hasher().add(content).value() == section.checksum &&
       (check == WeightsCheck::checksum || digest_of(content) == section.digest))
     return {};
   return fail(ErrorCode::plan_digest,
-              "the plan's {} are damaged: their digest does not match; copy or build the plan again",
-              name_of(section.kind));
+              "the plan's {} are damaged: their digest does not match; copy or build the plan again", section.name);
 }
 
 struct AlignedFree {
@@ -74,9 +58,32 @@ Result<Resident> make_resident(std::span<const std::byte> bytes, const std::shar
   return Resident{{copy.get(), bytes.size()}, copy};
 }
 
-std::span<const std::byte> content_of(std::span<const std::byte> plan, const PlanHeader& header, SectionKind kind) {
-  const Section* section = header.find(kind);
-  return section ? bytes_of(plan, *section) : std::span<const std::byte>();
+std::span<const std::byte> content_of(std::span<const std::byte> plan, const PlanHeader& header,
+                                      std::string_view name) {
+  const Section* section = header.find(name);
+  return section && !section->detached ? bytes_of(plan, *section) : std::span<const std::byte>();
+}
+
+// Says which weights are wanted, and of which file the writer spoke.
+std::string describe(const Section& weights, const std::string& file) {
+  std::string digest;
+  for (size_t i = 0; i < 8; ++i) digest += fmt::format("{:02x}", static_cast<unsigned>(weights.digest[i]));
+  return fmt::format("{} bytes with digest {}...{}", weights.bytes, digest,
+                     file.empty() ? "" : fmt::format(", which its writer put into '{}'", file));
+}
+
+// Weights that the file does not hold are the caller's to supply; they are checked like those that it holds.
+Result<Resident> supplied_weights(const Section& section, const ReadOptions& options, const std::string& file,
+                                  WeightsCheck check) {
+  const Weights* given = options.weights ? &*options.weights : nullptr;
+  if (!given)
+    return fail(ErrorCode::invalid_argument, "the plan's weights are not in its file: supply {}",
+                describe(section, file));
+  if (given->bytes.size() != section.bytes || !check_content(given->bytes, section, check))
+    return fail(ErrorCode::plan_digest,
+                "the weights that were supplied, {} bytes, are not those of the plan: it needs {}", given->bytes.size(),
+                describe(section, file));
+  return make_resident(given->bytes, given->owner, kConstantAlignment, kWeightsAlignment);
 }
 
 Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const std::byte> code) {
@@ -89,8 +96,9 @@ Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const
 
 Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
   if (header.version != options.version)
-    return fail(ErrorCode::plan_version, "plan was written by Lathe {}, this is Lathe {}; build the engine again",
-                header.version.to_string(), options.version.to_string());
+    return fail(ErrorCode::plan_version,
+                "plan was written by Lathe {} for '{}', this is Lathe {}; build the engine again",
+                header.version.to_string(), header.target, options.version.to_string());
   if (header.flags != 0 || header.compatibility != 0)
     return fail(ErrorCode::plan_version,
                 "plan asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have", header.flags,
@@ -99,30 +107,28 @@ Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
     return fail(ErrorCode::plan_target, "plan is for system {} and architecture {}, this machine is {} and {}",
                 static_cast<uint32_t>(header.os), static_cast<uint32_t>(header.architecture),
                 static_cast<uint32_t>(host_os()), static_cast<uint32_t>(host_architecture()));
-  for (const Section& section : header.sections)
-    if (section.trust != (section.kind == SectionKind::code ? TrustClass::device_code : TrustClass::data))
-      return fail(ErrorCode::plan_malformed, "the plan's {} are of trust class {}", name_of(section.kind),
-                  static_cast<uint32_t>(section.trust));
   return {};
 }
 
 Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, WeightsCheck weights) {
   uint64_t end = kHeaderBytes;
   for (const Section& section : header.sections) {
+    if (section.detached) continue;
     const auto gap = plan.subspan(end, section.offset - end);
     if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; }))
-      return fail(ErrorCode::plan_malformed, "the plan is damaged: the gap before its {} is not zero",
-                  name_of(section.kind));
+      return fail(ErrorCode::plan_malformed, "the plan is damaged: the gap before its {} is not zero", section.name);
     end = section.offset + section.bytes;
-    LATHE_TRY(check_content(plan, section, section.kind == SectionKind::weights ? weights : WeightsCheck::digest));
+    const WeightsCheck least = std::max(weights, WeightsCheck::checksum);
+    LATHE_TRY(check_content(bytes_of(plan, section), section, section.name == kWeights ? weights : least));
   }
   return {};
 }
 
 Result<> check_weights(std::span<const std::byte> bytes) {
   LATHE_ASSIGN(const PlanHeader header, read_header(bytes));
-  const Section* weights = header.find(SectionKind::weights);
-  return weights ? check_content(bytes.subspan(header.prefix_bytes), *weights, WeightsCheck::digest) : Result<>();
+  const Section* weights = header.find(kWeights);
+  if (!weights || weights->detached) return {};
+  return check_content(bytes_of(bytes.subspan(header.prefix_bytes), *weights), *weights, WeightsCheck::digest);
 }
 
 Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
@@ -131,20 +137,27 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
   LATHE_TRY(check_usable(header, options));
   bytes = bytes.subspan(header.prefix_bytes);
   if (options.require_signature) LATHE_TRY(verify_signature(bytes, header, options.trusted_keys));
-  LATHE_TRY(check_sections(bytes, header,
-                           options.require_signature ? WeightsCheck::digest
-                           : options.verify_weights  ? WeightsCheck::checksum
-                                                     : WeightsCheck::none));
+  const WeightsCheck check = options.require_signature ? WeightsCheck::digest
+                             : options.verify_weights  ? WeightsCheck::checksum
+                                                       : WeightsCheck::none;
+  LATHE_TRY(check_sections(bytes, header, check));
 
   LoadedPlan loaded;
-  LATHE_ASSIGN(Resident code,
-               make_resident(content_of(bytes, header, SectionKind::code), owner, kCodeAlignment, kCodeAlignment));
-  LATHE_ASSIGN(loaded.plan, decode_aligned(bytes_of(bytes, header.sections[0]), code.bytes));
-  loaded.plan.target = header.target;
-  loaded.plan.weights = content_of(bytes, header, SectionKind::weights);
-  LATHE_TRY(validate(loaded.plan));
-  LATHE_ASSIGN(Resident weights, make_resident(loaded.plan.weights, owner, kConstantAlignment, kWeightsAlignment));
-  loaded.plan.weights = weights.bytes;
+  Plan& plan = loaded.plan;
+  LATHE_ASSIGN(Resident code, make_resident(content_of(bytes, header, kCode), owner, kCodeAlignment, kCodeAlignment));
+  LATHE_ASSIGN(plan, decode_aligned(content_of(bytes, header, kMetadata), code.bytes));
+  plan.target = header.target;
+  const Section* section = header.find(kWeights);
+  plan.weights = content_of(bytes, header, kWeights);
+  if (section && section->detached) plan.detached = DetachedWeights{section->bytes, section->checksum, section->digest};
+  LATHE_TRY(validate(plan));
+  Resident weights;
+  if (!plan.detached) {
+    LATHE_ASSIGN(weights, make_resident(plan.weights, owner, kConstantAlignment, kWeightsAlignment));
+  } else if (!options.without_weights) {
+    LATHE_ASSIGN(weights, supplied_weights(*section, options, plan.weights_file, check));
+  }
+  plan.weights = weights.bytes;
   loaded.owner = std::make_shared<std::array<Resident, 2>>(std::array{std::move(code), std::move(weights)});
   return loaded;
 }

@@ -15,12 +15,20 @@
 
 namespace lathe::plan {
 
+// Weights of a plan whose file does not hold them.
+struct Weights {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  // as that of read_plan()
+};
+
 struct ReadOptions {
   bool verify_weights = true;      // by checksum; false: the caller calls check_weights later, or trusts the storage
-  bool require_signature = false;  // implies verifying the weights by digest
+  bool require_signature = false;  // implies verifying all sections by digest
   std::vector<PublicKey> trusted_keys;  // for require_signature
   bool check_host = true;               // false: also read plans for other systems, to look at them
   Version version = library_version();  // what the plan must have been written by
+  std::optional<Weights> weights;       // for plans that do not hold them
+  bool without_weights = false;         // such plans are read without them, to look at them
 };
 
 // Whether this library reads such plans: its version, features and system. read_plan() asks first of all, and so does
@@ -29,7 +37,7 @@ Result<> check_usable(const PlanHeader& header, const ReadOptions& options);
 
 struct LoadedPlan {
   Plan plan;
-  std::shared_ptr<const void> owner;  // keeps Plan::weights and Plan::codes alive
+  std::shared_ptr<const void> owner;  // keeps Plan::weights and the images in Plan::codes alive
 };
 
 // `owner` keeps `bytes` alive; weights and code are then used in place when they are 64-byte aligned. Without an owner,
@@ -37,11 +45,11 @@ struct LoadedPlan {
 Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                              const ReadOptions& options = {});
 
-// Compares the digest of the weights with the header's; for plans that were read with verify_weights off.
+// Compares the digest of the weights with the header's; for plans that were read with verify_weights off. Weights that
+// are not in the file are not looked at.
 Result<> check_weights(std::span<const std::byte> bytes);
 
-// Gaps and the digests of all sections; weights may be checked by their checksum only, or not at all. `plan` starts at
-// the header.
+// Gaps, and the checksums of all sections, or their digests; weights may be left out. `plan` starts at the header.
 enum class WeightsCheck { none, checksum, digest };
 Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, WeightsCheck weights);
 

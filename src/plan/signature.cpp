@@ -22,8 +22,9 @@ unsigned char* raw(std::byte* bytes) { return reinterpret_cast<unsigned char*>(b
 
 // The header of the same plan with an empty signature section at the end.
 PlanHeader with_signature_section(PlanHeader header) {
-  std::erase_if(header.sections, [](const Section& s) { return s.kind == SectionKind::signature; });
-  header.sections.push_back({SectionKind::signature, TrustClass::data, 0, kSectionBytes, {}});
+  std::erase_if(header.sections, [](const Section& s) { return s.name == kSignature; });
+  header.sections.push_back(named_section(kSignature));
+  header.sections.back().bytes = kSectionBytes;
   header.prefix_bytes = 0;
   place_sections(header);
   return header;
@@ -64,7 +65,7 @@ Result<std::vector<std::byte>> sign_plan(std::span<const std::byte> plan, const 
 
 Result<> verify_signature(std::span<const std::byte> plan, const PlanHeader& header,
                           std::span<const PublicKey> trusted) {
-  const Section* section = header.find(SectionKind::signature);
+  const Section* section = header.find(kSignature);
   if (!section) return fail(ErrorCode::plan_signature, "the plan is not signed, and only signed plans are allowed");
   if (section->bytes != kSectionBytes)
     return fail(ErrorCode::plan_malformed, "the plan's signature has {} bytes", section->bytes);

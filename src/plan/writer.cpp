@@ -15,11 +15,12 @@ namespace {
 // The content of the code section.
 std::vector<std::byte> join_codes(const Plan& plan) {
   std::vector<std::byte> bytes;
-  const std::vector<CodePlace> places = place_codes(plan);
-  for (size_t i = 0; i < places.size(); ++i) {
-    bytes.resize(places[i].offset);
-    bytes.insert(bytes.end(), plan.codes[i].begin(), plan.codes[i].end());
-  }
+  CodePlaces places;
+  for (const CodeModule& module : plan.codes)
+    for (const CodeImage& image : module.images) {
+      bytes.resize(places.add(image.bytes.size()).offset);
+      bytes.insert(bytes.end(), image.bytes.begin(), image.bytes.end());
+    }
   return bytes;
 }
 
@@ -31,18 +32,22 @@ struct Contents {
 };
 
 PlanHeader header_of(const Plan& plan, const Contents& contents) {
-  PlanHeader header;
-  header.version = library_version();
-  header.os = host_os();
-  header.architecture = host_architecture();
-  header.target = plan.target;
-  const auto add = [&](SectionKind kind, std::span<const std::byte> content, TrustClass trust = TrustClass::data) {
-    header.sections.push_back({kind, trust, 0, content.size(), {}, 0});
+  PlanHeader header = make_header(plan.target);
+  const auto add = [&](std::string_view name, std::span<const std::byte> content) {
+    header.sections.push_back(named_section(name));
     seal(header.sections.back(), content);
   };
-  add(SectionKind::metadata, contents.metadata);
-  if (!contents.code.empty()) add(SectionKind::code, contents.code, TrustClass::device_code);
-  if (!contents.weights.empty()) add(SectionKind::weights, contents.weights);
+  add(kMetadata, contents.metadata);
+  if (!contents.code.empty()) add(kCode, contents.code);
+  if (plan.detached) {
+    Section& section = header.sections.emplace_back(named_section(kWeights));
+    section.detached = true;
+    section.bytes = plan.detached->bytes;
+    section.checksum = plan.detached->checksum;
+    section.digest = plan.detached->digest;
+  } else if (!contents.weights.empty()) {
+    add(kWeights, contents.weights);
+  }
   place_sections(header);
   return header;
 }
@@ -64,15 +69,15 @@ class VectorSink final : public Sink {
 
 Result<> write_parts(const PlanHeader& header, const Contents& contents, Sink& sink) {
   LATHE_TRY(sink.write(encode_header(header)));
+  const std::pair<std::string_view, std::span<const std::byte>> parts[] = {
+      {kMetadata, contents.metadata}, {kCode, contents.code}, {kWeights, contents.weights}};
   uint64_t end = kHeaderBytes;
-  size_t section = 0;
-  for (const std::span<const std::byte> content :
-       {std::span<const std::byte>(contents.metadata), std::span<const std::byte>(contents.code), contents.weights}) {
-    if (content.empty()) continue;
-    const Section& place = header.sections[section++];
-    LATHE_TRY(write_zeros(sink, place.offset - end));
+  for (const auto& [name, content] : parts) {
+    const Section* place = header.find(name);
+    if (!place || place->detached) continue;
+    LATHE_TRY(write_zeros(sink, place->offset - end));
     LATHE_TRY(sink.write(content));
-    end = place.offset + place.bytes;
+    end = place->offset + place->bytes;
   }
   return {};
 }
@@ -88,6 +93,12 @@ Result<Contents> contents_of(const Plan& plan) {
 }
 
 }  // namespace
+
+DetachedWeights detach(std::span<const std::byte> weights) {
+  Section section;
+  seal(section, weights);
+  return {section.bytes, section.checksum, section.digest};
+}
 
 Result<> write_plan(const Plan& plan, Sink& sink) {
   LATHE_ASSIGN(const Contents contents, contents_of(plan));

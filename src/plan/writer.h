@@ -18,6 +18,9 @@ class Sink {
   virtual Result<> write(std::span<const std::byte> bytes) = 0;
 };
 
+// What a plan says of weights that its file is not to hold: to be set as Plan::detached before it is written.
+DetachedWeights detach(std::span<const std::byte> weights);
+
 // Validates, then writes. The weights are passed to the sink as they lie, without a copy.
 Result<> write_plan(const Plan& plan, Sink& sink);
 Result<std::vector<std::byte>> write_plan(const Plan& plan);

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "device/family.h"
+#include "plan/expressions.h"
+
 namespace lathe {
 
 Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
@@ -13,9 +16,12 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->device_ = options.device;
   LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), options.read));
   const plan::Plan& plan = engine->plan();
+  if (const DeviceFamily* family = find_family(plan.target)) engine->alignment_ = family->memory_alignment();
   if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
   LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
+  LATHE_TRY(engine->check_values());
+  LATHE_TRY(engine->choose_codes());
   for (const plan::Tensor& tensor : plan.tensors) engine->recordable_ &= !depends_on_data(tensor.dims, plan.symbols);
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -26,18 +32,40 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   return engine;
 }
 
+Result<> Engine::check_values() const {
+  for (const plan::Step& step : plan().steps)
+    if (step.is<plan::Block>())
+      return fail(ErrorCode::plan_version, "step '{}' is a {}, which Lathe {} does not run", step.name, step.kind(),
+                  library_version().to_string());
+  for (const plan::Tensor& tensor : plan().tensors)
+    if (tensor.kind != plan::ValueKind::tensor)
+      return fail(ErrorCode::plan_version, "value '{}' is a sequence or an optional, which Lathe {} does not hold",
+                  tensor.name, library_version().to_string());
+  return {};
+}
+
+Result<> Engine::choose_codes() {
+  for (const CodeModule& module : plan().codes) {
+    LATHE_ASSIGN(DeviceCode code, choose_code(module, device_->target()));
+    module_bytes_.push_back(code.bytes);
+    modules_.push_back(std::move(code));
+  }
+  return {};
+}
+
+Result<> Engine::make_evaluation(const plan::Step& step, StepCode& code) const {
+  const OpInfo* op = find_op(step.op);
+  if (!op) return fail(ErrorCode::plan_malformed, "step '{}' is of the unknown op '{}'", step.name, step.op);
+  LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
+  return {};
+}
+
 Result<Engine::StepCode> Engine::make_step(size_t i) {
   const plan::Step& step = plan().steps[i];
   StepCode code;
-  if (step.kernel == "eval") {
-    const OpInfo* op = find_op(step.op);
-    if (!op) return fail(ErrorCode::plan_malformed, "step '{}' evaluates the unknown op '{}'", step.name, step.op);
-    LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
-    const auto is_tensor = [](const std::vector<plan::TensorId>& ids) {
-      return ids.size() == 1 && ids[0] != plan::kNoTensor;
-    };
-    code.copies = op->kind == OpKind::identity && is_tensor(step.inputs) && is_tensor(step.outputs);
-    if (code.copies) return code;
+  if (!step.op.empty()) LATHE_TRY(make_evaluation(step, code));
+  if (step.is<plan::Copy>()) return code;
+  if (step.is<plan::Evaluation>()) {
     for (const auto* ids : {&step.inputs, &step.outputs})
       for (const plan::TensorId id : *ids)
         if (id != plan::kNoTensor && !plan().tensors[id].strides.empty())
@@ -45,15 +73,19 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
                       step.name, plan().tensors[id].name);
     return code;
   }
-  if (!step.op.empty()) {
-    const OpInfo* op = find_op(step.op);
-    if (!op) return fail(ErrorCode::plan_malformed, "step '{}' is of the unknown op '{}'", step.name, step.op);
-    LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
-  }
-  StepRecord record{step.kernel, step.params, nullptr, step.launches, &step.workspace, plan().codes};
-  if (!step.program.empty()) {
-    LATHE_ASSIGN(programs_[i], parse_program(step.program));
-    record.program = &programs_[i];
+  StepRecord record;
+  record.kernel = step.kernel();
+  if (const auto* host = std::get_if<plan::HostKernel>(&step.work)) {
+    record.params = host->params;
+    if (!host->program.empty()) {
+      LATHE_ASSIGN(programs_[i], parse_program(host->program));
+      record.program = &programs_[i];
+    }
+  } else {
+    const auto& device = std::get<plan::DeviceLaunches>(step.work);
+    record.launches = device.launches;
+    record.workspace = &device.workspace;
+    record.code = module_bytes_;
   }
   Result<std::unique_ptr<Kernel>> kernel = device_->make_kernel(record);
   if (!kernel) return fail(with_context(std::move(kernel).error(), fmt::format("step '{}'", step.name)));
@@ -79,13 +111,9 @@ bool Engine::is_late(const plan::Step& step) const {
   for (const auto* ids : {&step.inputs, &step.outputs})
     for (const plan::TensorId id : *ids)
       if (is_late(id)) return true;
-  for (const Launch& launch : step.launches) {
-    for (const Expr& blocks : launch.grid)
-      if (is_late(blocks)) return true;
-    for (const LaunchArg& arg : launch.args)
-      if (is_late(arg.value)) return true;
-  }
-  return is_late(step.workspace);
+  bool late = false;
+  plan::for_each_expression_of(step, [&](const Expr& number, plan::ExprUse) { late |= is_late(number); });
+  return late;
 }
 
 int Engine::find_binding(std::string_view name) const {

@@ -33,12 +33,11 @@ class Engine {
   Device& device() const { return *device_; }
   const std::byte* weights() const { return weights_.get(); }  // as kernels read them
 
-  // One per plan step: a kernel, or the attributes of the op that an "eval" step evaluates on the host. A kernel has
-  // attributes, too, where the op's shape rule gives the sizes of its results while running.
+  // One per plan step: a kernel, or the attributes of the op that is evaluated on the host; none for a copy. A kernel
+  // has attributes, too, where the op's shape rule gives the sizes of its results while running.
   struct StepCode {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Attributes> eval;
-    bool copies = false;  // it evaluates the identity, whose tensors may have any strides
   };
   const std::vector<StepCode>& code() const { return code_; }
   // Whether the device runs every step, knowing all shapes beforehand: what a recording can hold.
@@ -54,18 +53,24 @@ class Engine {
   // what kernels of the library need is left out.
   const MemoryLimit* memory_limit(size_t profile) const;
   // Of contexts' memory and of what steps find in it; rounds sizes up to it.
-  size_t alignment() const { return plan().target.starts_with("cpu") ? 64 : 256; }
-  size_t align(size_t bytes) const { return (bytes + alignment() - 1) / alignment() * alignment(); }
+  size_t alignment() const { return alignment_; }
+  size_t align(size_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
 
  private:
   Engine() = default;
+  Result<> check_values() const;
+  Result<> choose_codes();
   Result<StepCode> make_step(size_t i);
+  Result<> make_evaluation(const plan::Step& step, StepCode& code) const;
   plan::LoadedPlan loaded_;
   std::vector<Program> programs_;  // kernels may point to them: never resized after load
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;  // of bytes_; the weights may lie elsewhere
   std::shared_ptr<Device> device_;
+  size_t alignment_ = 256;
   std::shared_ptr<const std::byte> weights_;
+  std::vector<DeviceCode> modules_;                       // by code module
+  std::vector<std::span<const std::byte>> module_bytes_;  // of them
   std::vector<StepCode> code_;
   bool recordable_ = true;
   mutable std::mutex limits_mutex_;

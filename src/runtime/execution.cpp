@@ -60,7 +60,7 @@ Result<size_t> Execution::prepare_step(size_t i) {
   Result<size_t> workspace =
       kernel->prepare({operands.inputs, operands.outputs, shapes_.symbols()}, engine_.device().threads());
   if (workspace) return workspace;
-  return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+  return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
 }
 
 Result<> Execution::begin() {
@@ -103,7 +103,7 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   for (size_t k = 0; k < step.outputs.size(); ++k) place(step.outputs[k], operands.outputs[k]);
   const Result<> enqueued = kernel->enqueue({operands.inputs, operands.outputs, shapes_.symbols()}, workspace, queue);
   if (enqueued) return {};
-  return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel)));
+  return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
 }
 
 // What could not be prepared before the steps ahead had run: sizes, the outputs' memory, workspace, which it returns.

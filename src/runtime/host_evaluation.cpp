@@ -50,7 +50,8 @@ Result<Tensor> HostEvaluation::host_copy(const TensorArg& arg, Queue& queue) con
 }
 
 Result<> HostEvaluation::run(size_t step, StepOperands& operands, Queue& queue) {
-  return engine_.code()[step].copies ? copy(plan_.steps[step], operands, queue) : evaluate(step, operands, queue);
+  return plan_.steps[step].is<plan::Copy>() ? copy(plan_.steps[step], operands, queue)
+                                            : evaluate(step, operands, queue);
 }
 
 // Between strided tensors. What lies between the elements of the result stays.

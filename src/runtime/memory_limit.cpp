@@ -94,7 +94,8 @@ class Limiter {
 
   std::optional<size_t> prepared_workspace(size_t i) const {
     const plan::Step& step = plan_.steps[i];
-    const std::optional<int64_t> launches = largest(step.workspace);
+    const auto* device = std::get_if<plan::DeviceLaunches>(&step.work);
+    const std::optional<int64_t> launches = device ? largest(device->workspace) : 0;
     if (!launches) return std::nullopt;
     const auto least = static_cast<size_t>(*launches);
     const Kernel* kernel = engine_.has_device() ? engine_.code()[i].kernel.get() : nullptr;

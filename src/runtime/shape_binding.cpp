@@ -235,10 +235,11 @@ Result<> ShapeBinding::bind_computed(const plan::Tensor& tensor, DType dtype, co
     const std::optional<SymbolId> symbol = tensor.dims[d].as_symbol();
     if (symbol && symbols_[*symbol] == Expr::kUnbound && plan_.symbols[*symbol].source == SymbolSource::computed)
       symbols_[*symbol] = dims[d];
+  }
+  for (size_t d = 0; d < dims.size(); ++d)  // some depend on others
     if (tensor.dims[d].evaluate(symbols_) != dims[d])
       return fail(ErrorCode::execution_failed, "tensor '{}' came out with dims {}, its plan expects {}", tensor.name,
                   to_string(to_shape(dims)), to_string(tensor.dims));
-  }
   return check_due_constraints();
 }
 

@@ -81,8 +81,8 @@ bool cut_batch(Problem& problem) {
 
 // Where the parts of the op's dimension `at` begin and end.
 std::pair<size_t, size_t> parts_of(const Operand& operand, size_t at) {
-  if (operand.parts.empty()) return {at, at + 1};
-  const auto first = operand.parts.begin(), last = first + static_cast<ptrdiff_t>(at);
+  if (operand.reassociation.empty()) return {at, at + 1};
+  const auto first = operand.reassociation.begin(), last = first + static_cast<ptrdiff_t>(at);
   const size_t begin = std::accumulate(first, last, size_t{0});
   return {begin, begin + *last};
 }
@@ -103,7 +103,7 @@ bool cut_product(Problem& problem) {
       problem.attrs<MatmulAttrs>().transpose_a)
     return false;
   const int64_t rows = cut_rows(x, kSmallRows);
-  if (output.parts.empty() || cut_rows(output, rows) == rows) return true;
+  if (output.reassociation.empty() || cut_rows(output, rows) == rows) return true;
   return cut_rows(x, cut_rows(output, rows)) == cut_rows(output, rows);
 }
 

@@ -29,11 +29,11 @@ std::vector<T> strides_in(const std::vector<T>& dims, Layout layout) {
 }
 
 template <class T>
-std::vector<T> merged(const std::vector<T>& dims, const std::vector<size_t>& parts) {
-  if (parts.empty()) return dims;
+std::vector<T> collapsed(const std::vector<T>& dims, const std::vector<size_t>& reassociation) {
+  if (reassociation.empty()) return dims;
   std::vector<T> whole;
   size_t next = 0;
-  for (const size_t count : parts) {
+  for (const size_t count : reassociation) {
     T extent = 1;
     for (size_t i = 0; i < count; ++i) extent = extent * dims[next++];
     whole.push_back(extent);
@@ -50,15 +50,20 @@ std::string operand_text(const Operand& operand) {
   constexpr int64_t kWidest = 16;  // bytes of an access: what an offset matters to
   if (mod(operand.offset, kWidest) != Expr(0)) text += "+" + mod(operand.offset, kWidest).to_string();
   if (operand.constant) text += "!";
-  for (const size_t count : operand.parts) text += fmt::format("/{}", count);
+  for (const size_t count : operand.reassociation) text += fmt::format("/{}", count);
   if (operand.padding) text += fmt::format(" in {} from {}", operand.padding->value, to_string(operand.padding->begin));
   return text;
 }
 
 }  // namespace
 
-Shape whole_dims(const Operand& operand) { return merged(operand.dims, operand.parts); }
-Dims opt_whole_dims(const Operand& operand) { return merged(operand.opt_dims, operand.parts); }
+bool is_collapsed(const Operand& operand) {
+  return std::any_of(operand.reassociation.begin(), operand.reassociation.end(),
+                     [](size_t count) { return count != 1; });
+}
+
+Shape whole_dims(const Operand& operand) { return collapsed(operand.dims, operand.reassociation); }
+Dims opt_whole_dims(const Operand& operand) { return collapsed(operand.opt_dims, operand.reassociation); }
 
 const Problem::Prologue* Problem::prologue_of(size_t input) const {
   const auto it = std::find_if(prologues.begin(), prologues.end(), [&](const Prologue& p) { return p.input == input; });
@@ -68,6 +73,21 @@ const Problem::Prologue* Problem::prologue_of(size_t input) const {
 void Problem::add_prologue(size_t input, Program program, std::vector<Operand> its_operands) {
   prologues.push_back({input, std::move(program), prologue_operands.size()});
   for (Operand& operand : its_operands) prologue_operands.push_back(std::move(operand));
+}
+
+std::optional<std::string> beyond(const Problem& problem, const Extras& known) {
+  const auto has = [](uint32_t set, size_t input) { return input < 32 && (set >> input & 1) != 0; };
+  if (problem.outputs.size() > 1 && !known.several_results) return "several results";
+  if (problem.attributes && !problem.outputs[0].reassociation.empty() && !known.reassociated_result)
+    return "a result whose dimensions have parts";
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
+    if (!problem.inputs[i].reassociation.empty() && !has(known.reassociated_inputs, i))
+      return "an input in another order";
+  for (const Operand& operand : problem.operands)
+    if (operand.padding && !known.fill) return "an operand with padding";
+  for (const Problem::Prologue& prologue : problem.prologues)
+    if (!has(known.prologues, prologue.input)) return "a program before it";
+  return std::nullopt;
 }
 
 Shape dense_strides(const Shape& dims, Layout layout) { return strides_in(dims, layout); }

@@ -24,8 +24,9 @@ struct Operand {
   const Tensor* constant = nullptr;  // content when it is known
   bool omitted = false;
   // Of what an op reads or writes in another order, so that its dimensions need not lie at one stride: how many of
-  // `dims`, which are in its order, each of them consists of. Empty = one.
-  std::vector<size_t> parts;
+  // `dims`, which are in its order, are collapsed into each of them (MLIR's reassociation of tensor.collapse_shape).
+  // A product's rows of 2 images and 512 pixels: dims {2, 512, 768}, reassociation {2, 1}. Empty = one each.
+  std::vector<size_t> reassociation;
   // Of a pointwise program's operand: the program sees the number wherever the operand, whose `dims` are those of its
   // memory, has no element. Its rank is the result's.
   struct Padding {
@@ -37,7 +38,9 @@ struct Operand {
   int rank() const { return static_cast<int>(dims.size()); }
 };
 
-// The op's own dimensions, where it says what parts they have.
+// Whether some dimension of the op consists of several, or of none.
+bool is_collapsed(const Operand& operand);
+// The op's own dimensions: those that are collapsed, as one.
 Shape whole_dims(const Operand& operand);
 Dims opt_whole_dims(const Operand& operand);
 
@@ -76,6 +79,17 @@ struct Problem {
   void add_prologue(size_t input, Program program, std::vector<Operand> operands);
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
 };
+
+// What a problem may ask for beyond an op's dense tensors and a program behind it, and a tactic must know to be legal.
+struct Extras {
+  bool several_results = false;
+  bool reassociated_result = false;
+  bool fill = false;                 // of the program's operands (Operand::padding)
+  uint32_t reassociated_inputs = 0;  // bit i: input i
+  uint32_t prologues = 0;
+};
+// Which of them the problem asks for that are not among `known`, as a refusal; nullopt = none.
+std::optional<std::string> beyond(const Problem& problem, const Extras& known);
 
 // Canonical text: equal texts are the same problem for tuning. Contents of constants are left out, that they are
 // constant is not. Batch-like dims appear with their optimum.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tactic: one way to run a kind of region. It refuses with a reason, or lists configurations, or turns one into a
-// step.
+// A tactic: one way to run a kind of region. Asked for a problem, it refuses with a reason or gives a match, which
+// lists the configurations that there are, with predicted times, and writes the step of one.
 #pragma once
 
+#include <any>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -12,9 +14,15 @@
 namespace lathe {
 
 struct Config {
-  std::string text;             // printable and unique within the tactic: what logs and timing caches show
-  std::vector<int64_t> values;  // the tactic's own
-  double predicted_us = 0;      // by the cost model
+  std::string text;                  // printable and unique within the tactic: what logs and timing caches show
+  std::vector<int64_t> values = {};  // of tactics that are not converted yet
+  double predicted_us = 0;           // by the cost model
+  std::any choice = {};              // of the tactic's own type
+
+  template <class T>
+  const T& as() const {
+    return *std::any_cast<T>(&choice);
+  }
 };
 
 // Where a step's input comes from.
@@ -32,33 +40,56 @@ struct SourceLaunch {
 };
 
 struct Emission {
-  std::string kernel;
-  std::vector<int64_t> params;
-  bool with_program = true;  // the region's program goes into the step
+  std::string kernel;           // empty = the tactic's name
+  std::vector<int64_t> params;  // encode_params() of the kernel's own type
+  bool with_program = true;     // the region's program goes into the step
   std::vector<StepInput> inputs;
   std::vector<Tensor> packed;          // prepacked weights: stored in the plan
   std::vector<SourceLaunch> launches;  // device code, in order; their args refer to `inputs` and the problem's outputs
   Expr workspace;                      // bytes that the launches share
 };
 
+// A problem that a tactic takes. Refers to it, and is used while it lives.
+class Match {
+ public:
+  virtual ~Match() = default;
+  virtual std::vector<Config> configs() const = 0;  // best guess first
+  // `config`: from this tactic's match of this problem, or of one that differs in sizes alone.
+  virtual Result<Emission> emit(const Config& config) const = 0;
+};
+
+// Why a tactic cannot run a problem, in words for the user. Layout-dependent reasons included.
+struct Refusal {
+  std::string reason;
+};
+using Matched = tl::expected<std::unique_ptr<Match>, Refusal>;
+inline tl::unexpected<Refusal> refuse(std::string reason) { return tl::unexpected(Refusal{std::move(reason)}); }
+
+// A match without a choice, whose step is known already.
+Matched match_one(Emission emission, double predicted_us);
+
 class Tactic {
  public:
   virtual ~Tactic() = default;
   virtual std::string_view name() const = 0;
-  // Why this tactic cannot run the problem, in words for the user; nullopt = it can. Layout-dependent reasons included.
-  virtual std::optional<std::string> refuse(const Problem& problem) const = 0;
-  // Whether it also takes ops of several results; others are not asked.
-  virtual bool makes_several_results() const { return false; }
-  // Whether it computes that input as it reads; tactics that do not are not asked for problems with such a prologue.
-  virtual bool takes_prologue(size_t /*input*/) const { return false; }
-  // Whether it writes results whose dimensions have parts (Operand::parts); others are not asked.
-  virtual bool writes_parts() const { return false; }
-  // Whether it reads that input where it lies, by strides, though its dimensions have parts; others are not asked.
-  virtual bool reads_parts(size_t /*input*/) const { return false; }
-  // Whether its program's operands may have padding; others are not asked.
-  virtual bool reads_padding() const { return false; }
-  virtual std::vector<Config> configs(const Problem& problem) const = 0;  // best guess first
-  virtual Result<Emission> emit(const Problem& problem, const Config& config) const = 0;
+  virtual Matched match(const Problem& problem) const = 0;
+
+  // One question each, for those who have no other.
+  std::optional<std::string> refuse(const Problem& problem) const;  // nullopt = it matches
+  std::vector<Config> configs(const Problem& problem) const;        // of a problem that matches
+  Result<Emission> emit(const Problem& problem, const Config& config) const;
+};
+
+// A tactic that is no more than a function.
+class FunctionTactic final : public Tactic {
+ public:
+  FunctionTactic(std::string_view name, Matched (*match)(const Problem&)) : name_(name), match_(match) {}
+  std::string_view name() const override { return name_; }
+  Matched match(const Problem& problem) const override { return match_(problem); }
+
+ private:
+  std::string_view name_;
+  Matched (*match_)(const Problem&);
 };
 
 using TacticList = std::vector<const Tactic*>;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <span>
+#include <unordered_set>
 
 #include "tuning/all_cores.h"
 #include "tuning/cut_down.h"
@@ -73,70 +74,53 @@ std::string describe(const Tactic& tactic, const Config& config) {
 
 Tuner::~Tuner() = default;
 
-Result<Choice> Tuner::choose(const Problem& problem, const TacticList& tactics) {
-  Job job = make_job(problem, tactics);
-  if (const auto it = known_.find(job.text); it != known_.end()) return it->second;
-  look_up(job);
-  const std::string text = job.text;
-  LATHE_TRY(decide({&job, 1}, [](std::string_view, double) { return Result<>(); }));
-  return known_.at(text);
-}
-
-Choice Tuner::foresee(const Problem& problem, const TacticList& tactics) {
-  Job job = make_job(problem, tactics);
-  Choice choice = job.choice;
-  if (!job.candidates.empty()) choice.tactic = job.candidates[0].tactic;
-  const bool is_new =
-      std::none_of(foreseen_.begin(), foreseen_.end(), [&](const Job& j) { return j.text == job.text; });
-  if (is_new) foreseen_.push_back(std::move(job));
-  return choice;
-}
-
-Result<> Tuner::decide_foreseen(const Progress& progress) {
-  for (Job& job : foreseen_) look_up(job);
-  // Where time runs out before the end, it went to what matters most.
-  std::stable_sort(foreseen_.begin(), foreseen_.end(), [](const Job& a, const Job& b) {
+Result<std::vector<Choice>> Tuner::choose(std::span<const Problem* const> problems, const TacticList& tactics,
+                                          const Progress& progress) {
+  std::vector<Job> jobs;
+  std::vector<std::string> texts;
+  std::unordered_set<std::string> met;
+  for (const Problem* problem : problems) {
+    Job job = job_of(*problem);
+    texts.push_back(job.text);
+    if (known_.contains(job.text) || !met.insert(job.text).second) continue;
+    add_candidates(job, tactics);
+    look_up(job);
+    jobs.push_back(std::move(job));
+  }
+  std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
     const auto predicted = [](const Job& j) { return j.candidates.empty() ? 0 : j.candidates[0].config.predicted_us; };
     return predicted(a) > predicted(b);
   });
-  std::vector<Job> jobs = std::move(foreseen_);
-  foreseen_.clear();
-  return decide(jobs, progress);
+  LATHE_TRY(decide(jobs, progress));
+  std::vector<Choice> choices;
+  for (const std::string& text : texts) choices.push_back(known_.at(text));
+  return choices;
 }
 
 bool Tuner::is_predicted_faster(const Candidate& a, const Candidate& b) {
   return a.config.predicted_us < b.config.predicted_us;
 }
 
-std::optional<std::string> Tuner::refusal_of(const Tactic& tactic, const Problem& problem) {
-  if (problem.outputs.size() > 1 && !tactic.makes_several_results()) return "several results";
-  if (problem.attributes && !problem.outputs[0].parts.empty() && !tactic.writes_parts())
-    return "a result whose dimensions have parts";
-  for (size_t i = 0; i < problem.inputs.size(); ++i)
-    if (!problem.inputs[i].parts.empty() && !tactic.reads_parts(i)) return "an input in another order";
-  for (const Operand& operand : problem.operands)
-    if (operand.padding && !tactic.reads_padding()) return "an operand with padding";
-  for (const Problem::Prologue& prologue : problem.prologues)
-    if (!tactic.takes_prologue(prologue.input)) return "a program before it";
-  return tactic.refuse(problem);
-}
-
-// All candidates that do not refuse.
-Tuner::Job Tuner::make_job(const Problem& problem, const TacticList& tactics) const {
+Tuner::Job Tuner::job_of(const Problem& problem) const {
   Job job;
   job.problem = problem;
   job.problem.target = options_.target;
   job.problem.tf32 = options_.tf32;
   job.text = to_text(job.problem);
+  return job;
+}
+
+// All candidates of the tactics that match.
+void Tuner::add_candidates(Job& job, const TacticList& tactics) {
   for (const Tactic* tactic : tactics) {
-    if (const auto reason = refusal_of(*tactic, job.problem)) {
-      job.choice.refusals.push_back(fmt::format("{}: {}", tactic->name(), *reason));
+    const Matched match = tactic->match(job.problem);
+    if (!match) {
+      job.choice.refusals.push_back(fmt::format("{}: {}", tactic->name(), match.error().reason));
       continue;
     }
-    for (Config& config : tactic->configs(job.problem)) job.candidates.push_back({tactic, std::move(config)});
+    for (Config& config : (*match)->configs()) job.candidates.push_back({tactic, std::move(config)});
   }
   std::stable_sort(job.candidates.begin(), job.candidates.end(), is_predicted_faster);
-  return job;
 }
 
 // The timing cache's answer becomes the only candidate.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <unordered_map>
 
 #include "base/log.h"
@@ -59,11 +60,10 @@ class Tuner {
 
   explicit Tuner(const TunerOptions& options);
   ~Tuner();
-  Result<Choice> choose(const Problem& problem, const TacticList& tactics);
-  // Notes a problem that choose() will be asked for. The choice told here says whether a tactic takes it, and no more.
-  Choice foresee(const Problem& problem, const TacticList& tactics);
-  // Decides all noted problems together: their device code is compiled on all cores.
-  Result<> decide_foreseen(const Progress& progress);
+  // A choice for each problem. They are decided together, so that their device code is compiled on all cores; where
+  // time runs out before the end, it went to what takes longest. A problem that was decided before keeps its choice.
+  Result<std::vector<Choice>> choose(std::span<const Problem* const> problems, const TacticList& tactics,
+                                     const Progress& progress);
   // Why the memory of a step for the problem is above a limit; nullopt = it is not.
   std::optional<std::string> excess_of(const Problem& problem, const Emission& emission,
                                        std::span<const int64_t> symbols) const;
@@ -93,8 +93,8 @@ class Tuner {
     std::unique_ptr<TrialData> small;            // of a smaller problem, on which the fastest is checked
     std::unique_ptr<Result<Expected>> expected;  // its plain evaluation
   };
-  Job make_job(const Problem& problem, const TacticList& tactics) const;
-  static std::optional<std::string> refusal_of(const Tactic& tactic, const Problem& problem);
+  Job job_of(const Problem& problem) const;
+  static void add_candidates(Job& job, const TacticList& tactics);
   static bool is_predicted_faster(const Candidate& a, const Candidate& b);
   static void keep_finalists(std::vector<Candidate>& candidates, size_t most);
   size_t finalists_of(const Job& job) const;
@@ -120,7 +120,6 @@ class Tuner {
   Modules modules_;
   std::unique_ptr<Queue> queue_;
   std::unordered_map<std::string, Choice> known_;  // problems met in this build
-  std::vector<Job> foreseen_;
   int measured_ = 0;
   int from_cache_ = 0;
   double seconds_ = 0;

@@ -36,11 +36,21 @@ def checked(*command, **variables):
 RUNTIME = re.compile(r"(base|shape|ops|device|plan|plugin|runtime|api/runtime)/.*|kernels/cpu/.*(?<!_tactic)(?<!/backend)\.cpp|api/\w+\.cpp")
 
 
+def sources_of(object_file):
+    """Paths from src/ of what the object file was compiled from: one source, or those that a unity build put together."""
+    together = object_file.with_suffix("")
+    if together.suffix == ".cxx":
+        return [pathlib.Path(path).relative_to(ROOT / "src").as_posix()
+                for path in re.findall(r'^#include "(.*\.cpp)"', together.read_text(), re.MULTILINE)]
+    source = object_file.relative_to(BUILD / "src/CMakeFiles").as_posix().split(".dir/", 1)[1][:-len(".o")]
+    return [source] if (ROOT / "src" / source).is_file() else []
+
+
 def building_objects():
     """Object files of sources that are none of the runtime's."""
-    for path in (BUILD / "src/CMakeFiles").rglob("*.cpp.o"):
-        source = path.relative_to(BUILD / "src/CMakeFiles").as_posix().split(".dir/", 1)[1][:-len(".o")]
-        if (ROOT / "src" / source).is_file() and not RUNTIME.fullmatch(source) and not source.startswith("worker/"):
+    for path in [*(BUILD / "src/CMakeFiles").rglob("*.cpp.o"), *(BUILD / "src/CMakeFiles").rglob("unity_*.cxx.o")]:
+        sources = sources_of(path)
+        if sources and not any(RUNTIME.fullmatch(source) or source.startswith("worker/") for source in sources):
             yield path
 
 
@@ -51,15 +61,17 @@ def symbols(kinds, *files):
 
 
 def write_network(path):
-    """Where a window's largest value lies, for which the CPU has no kernel (its plain evaluation runs), and an op whose
-    size depends on data."""
-    nodes = [helper.make_node("MaxPool", ["x"], ["m", "at"], kernel_shape=[2, 2]), helper.make_node("Relu", ["m"], ["y"]),
-             helper.make_node("NonZero", ["y"], ["places"])]
+    """Statistics of training, for which no device has a kernel (the plain evaluation runs), and an op whose size depends on
+    data."""
+    nodes = [helper.make_node("BatchNormalization", ["x", "one", "zero", "zero", "one"], ["n", "mean", "variance"],
+                              training_mode=1, momentum=0.0),
+             helper.make_node("Relu", ["n"], ["y"]), helper.make_node("NonZero", ["y"], ["places"])]
+    numbers = [helper.make_tensor(name, TensorProto.FLOAT, [4], [value] * 4) for name, value in [("one", 1.0), ("zero", 0.0)]]
     graph = helper.make_graph(
         nodes, "network", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 5, 5])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 4, 4]),
-         helper.make_tensor_value_info("at", TensorProto.INT64, [1, 4, 4, 4]),
-         helper.make_tensor_value_info("places", TensorProto.INT64, [4, None])])
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 5, 5]),
+         helper.make_tensor_value_info("mean", TensorProto.FLOAT, [4]),
+         helper.make_tensor_value_info("places", TensorProto.INT64, [4, None])], numbers)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
 
 
@@ -92,11 +104,15 @@ class Lean(unittest.TestCase):
 
     def test_evaluations_and_computed_sizes(self):
         write_network(self.folder / "model.onnx")
-        outputs = self.compare(self.folder / "model.onnx", ["y", "at", "places"], {"x": (1, 4, 5, 5)},
+        outputs = self.compare(self.folder / "model.onnx", ["y", "mean", "places"], {"x": (1, 4, 5, 5)},
                                "--target=cpu")
-        x, at = np.fromfile(self.folder / "given/x", np.float32), np.frombuffer(outputs["at"], np.int64)
-        np.testing.assert_array_equal(np.frombuffer(outputs["y"], np.float32), np.maximum(x[at], 0))
-        y = np.frombuffer(outputs["y"], np.float32).reshape(1, 4, 4, 4)
+        x = np.fromfile(self.folder / "given/x", np.float32).reshape(1, 4, 5, 5)
+        mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+        np.testing.assert_allclose(np.frombuffer(outputs["mean"], np.float32), mean, rtol=1e-5, atol=1e-6)
+        y = np.frombuffer(outputs["y"], np.float32).reshape(1, 4, 5, 5)
+        column = (1, 4, 1, 1)
+        want = (x - mean.reshape(column)) / np.sqrt(variance.reshape(column) + 1e-5)
+        np.testing.assert_allclose(y, np.maximum(want, 0), rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(np.frombuffer(outputs["places"], np.int64).reshape(4, -1), np.nonzero(y))
         report = self.folder / "report.json"
         checked(BUILD / "bin/lathe", "inspect", self.folder / "plan", "--json", report)

@@ -66,6 +66,33 @@ TEST(Refusal, CpuTargetsAreCompared) {
   }
 }
 
+// What cannot be run can be looked at.
+TEST(Refusal, PlansWithBlocksAreShown) {
+  plan::OwnedPlan owned = plan::PlanGenerator(1).make(20, 8, 0, true);
+  owned.plan.target = cpu::target_name();
+  owned.plan.detached = plan::detach(owned.plan.weights);
+  const std::vector<std::byte> bytes = *plan::write_plan(owned.plan);
+  EXPECT_NE(refusal_of(bytes).find("supply"), std::string::npos) << refusal_of(bytes);
+  const std::unique_ptr<nv::IHostMemory> json(planJson(bytes.data(), bytes.size()));
+  ASSERT_NE(json, nullptr) << lastError();
+  const std::string_view text(static_cast<const char*>(json->data()), json->size());
+  for (const char* part : {"\"kind\": \"loop\"", "\"kind\": \"branch\"", "\"kind\": \"call\"", "\"depth\": 1",
+                           "\"name\": \"weights\"", "\"in_file\": false", "\"format\": 2"})
+    EXPECT_NE(text.find(part), std::string_view::npos) << part;
+
+  owned.plan.detached.reset();
+  const std::vector<std::byte> whole = *plan::write_plan(owned.plan);
+  EXPECT_NE(refusal_of(whole).find("does not run"), std::string::npos) << refusal_of(whole);
+  Recorded recorded;
+  const std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(recorded));
+  setInspectionOnly(*runtime, true);
+  const std::unique_ptr<nv::ICudaEngine> engine(runtime->deserializeCudaEngine(whole.data(), whole.size()));
+  ASSERT_NE(engine, nullptr) << recorded.text;
+  const std::unique_ptr<nv::IEngineInspector> inspector(engine->createEngineInspector());
+  EXPECT_EQ(engine->getNbLayers(), static_cast<int32_t>(owned.plan.steps.size()));
+  EXPECT_NE(inspector->getEngineInformation(nv::LayerInformationFormat::kONELINE), nullptr);
+}
+
 TEST(ErrorCodes, RecordersAreToldWhatKindOfFailureItWas) {
   EXPECT_EQ(code_for(ErrorCode::device_fault), nv::ErrorCode::kFAILED_EXECUTION);
   EXPECT_EQ(code_for(ErrorCode::device_lost), nv::ErrorCode::kFAILED_EXECUTION);

@@ -175,6 +175,15 @@ class CommandLine(unittest.TestCase):
         self.refused(1, "its shape is 2x1x8x8", "compare", ROOT / "examples/digits/digits.onnx", "--shapes=image:3x1x8x8",
                      *both)
         self.refused(2, "target 'abacus'", "compare", ROOT / "examples/digits/digits.onnx", "--target=abacus")
+        model = ROOT / "examples/digits/digits.onnx"
+        result = lathe("inspect", model, "--buildBudget=0", f"--json={report}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = lathe("inspect", model, "--buildBudget=0", "--why=image", f"--json={report}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("an input of the network", result.stdout)
+        self.assertEqual(json.loads(report.read_text())["layout"], "linear")
+        self.refused(2, "has no tensor 'nothing'; it has", "inspect", model, "--buildBudget=0", "--why=nothing")
+        self.refused(2, "--why needs a model", "inspect", self.folder / "bad.engine", "--why=image")
         result = lathe("inspect", ROOT / "examples/digits/digits.onnx", "--support", f"--json={report}")
         self.assertEqual(result.returncode, 0, result.stderr)
         listed = json.loads(report.read_text())["list"]

@@ -156,8 +156,6 @@ TEST_F(Attentions, WhatIsRefused) {
   EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {1, 1, 1, 4, 4, 264, 16})),
             "heads of 264 elements, 256 are handled");
   EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {}, {operand(DType::f64, {16})})), "its mask is f64");
-  EXPECT_TRUE(attention_tactic().takes_prologue(2));
-  EXPECT_FALSE(attention_tactic().takes_prologue(3));  // the mask
 }
 
 }  // namespace

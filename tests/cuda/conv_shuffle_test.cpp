@@ -23,7 +23,7 @@ void shuffle(Problem& problem, int64_t b, Order order) {
   const Dims strides =
       order == Order::dcr ? Dims{image, line, c, 1, b * line, b * c} : Dims{image, 1, line, c, b * line, b * c};
   problem.outputs = {strided_operand(y.dtype, dims, strides)};
-  problem.outputs[0].parts = {1, 3, 1, 1};
+  problem.outputs[0].reassociation = {1, 3, 1, 1};
 }
 
 // Of its channels, in the order in which the op has them.
@@ -110,7 +110,7 @@ TEST(ConvShuffle, SpaceToDepth) {
       convolution_problem(padded(), operand(DType::f16, {2, 16, 2 * kH, 2 * kW}, Layout::channels_last), w);
   problem.outputs = {
       strided_operand(DType::f16, {2, kC, kH, 2, kW, 2}, {kH * kW * 4 * kC, 1, kW * 4 * kC, 2 * kC, 4 * kC, kC})};
-  problem.outputs[0].parts = {1, 1, 2, 2};
+  problem.outputs[0].reassociation = {1, 1, 2, 2};
   check(problem);
 }
 

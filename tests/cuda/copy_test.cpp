@@ -82,7 +82,7 @@ TEST_F(Copy, EveryConfiguration) {
   const Problem problem =
       pointwise_problem("in=1; out r0", {operand(DType::f32, {3, 3001})}, {operand(DType::f16, {3, 3001})});
   for (const int64_t unroll : {1, 2, 4}) {
-    const Result<> result = check_kernel(test_backend(), copy_tactic(), problem, Config{"", {unroll}, 0}, {});
+    const Result<> result = check_kernel(test_backend(), copy_tactic(), problem, {.text = "", .choice = unroll}, {});
     EXPECT_TRUE(result) << result.error().message;
   }
 }

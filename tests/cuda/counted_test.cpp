@@ -36,7 +36,7 @@ class CountedTest : public FakeDeviceTest {
     LATHE_TRY(target.prepare("cuda", 1, options));
     options.tuner.budget_seconds = 0;
     LATHE_ASSIGN(const std::unique_ptr<BuiltPlan> built, build_plan(std::move(graph), options));
-    for (const plan::Step& step : built->plan.steps) EXPECT_NE(step.kernel, "eval") << step.name;
+    for (const plan::Step& step : built->plan.steps) EXPECT_NE(step.kernel(), "eval") << step.name;
     bytes_ = std::make_shared<std::vector<std::byte>>();
     LATHE_ASSIGN(*bytes_, plan::write_plan(built->plan));
     LATHE_ASSIGN(auto engine, Engine::load(*bytes_, bytes_, {device_, {}}));

@@ -190,9 +190,12 @@ TEST_F(CublasLtTest, AStoredAlgorithmIsUsedByTheVersionThatChoseIt) {
   };
   EXPECT_EQ(run(), 0u);
   EXPECT_EQ(fake_.count("cublasLtMatmulAlgoCheck"), 1u);
-  config.values[1] ^= 1;  // damaged
+  auto choice = config.as<MatmulChoice>();
+  choice.algorithm.data[0] ^= 1;  // damaged
+  config.choice = choice;
   EXPECT_EQ(run(), 1u);
-  config.values[0] = 120200;  // of another version: it is not looked at
+  choice.version = 120200;  // of another: it is not looked at
+  config.choice = choice;
   EXPECT_EQ(run(), 1u);
   EXPECT_EQ(fake_.count("cublasLtMatmulAlgoCheck"), 0u);
 }

@@ -191,9 +191,12 @@ TEST_F(CudnnTest, AStoredEngineIsUsedByTheVersionThatChoseIt) {
     return fake_.count("cudnnBackendCreateDescriptor");
   };
   const size_t stored = created();
-  config.values[2] = 77;  // an engine that the library has not
+  auto choice = config.as<ConvolutionChoice>();
+  choice.engine.index = 77;  // that the library has not
+  config.choice = choice;
   EXPECT_GT(created(), stored);
-  config.values[1] = 90100;  // of another version: it is not looked at
+  choice.version = 90100;  // of another: it is not looked at
+  config.choice = choice;
   EXPECT_GT(created(), stored);
 }
 

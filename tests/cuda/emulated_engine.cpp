@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/emulated_engine.h"
 
-#include "build/engine_fixture.h"
 #include "cuda/emulated_device.h"
 #include "kernels/cuda/cuda_tactics.h"
+#include "lowering/engine_fixture.h"
 
 namespace lathe::cuda {
 namespace {
@@ -50,7 +50,7 @@ Kernels run(const std::string& body, const std::vector<Dims>& dims, double toler
   const std::vector<Tensor> outputs = run_engine(**context, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], (*expected)[i], tolerance);
   Kernels kernels;
-  for (const plan::Step& step : built->plan.steps) kernels.push_back(step.kernel);
+  for (const plan::Step& step : built->plan.steps) kernels.emplace_back(step.kernel());
   return kernels;
 }
 

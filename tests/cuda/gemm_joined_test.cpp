@@ -32,7 +32,7 @@ class GemmJoined : public testing::Test {
   // [images, heads, rows, width] read as [images, rows, heads * width].
   static Operand joined(DType type, int64_t images, int64_t rows, int64_t heads, int64_t width) {
     Operand a = strided_operand(type, {images, rows, heads, width}, {heads * rows * width, width, rows * width, 1});
-    a.parts = {1, 1, 2};
+    a.reassociation = {1, 1, 2};
     return a;
   }
   static Problem product(Operand a, int64_t columns) {
@@ -85,10 +85,10 @@ TEST_F(GemmJoined, LevelsByConstantWeights) {
 // [images, heads, rows, width] read as [images * rows, heads * width], and three parts of a row.
 TEST_F(GemmJoined, RowsInParts) {
   Operand a = joined(DType::f16, 3, 21, 2, 24);
-  a.parts = {2, 2};
+  a.reassociation = {2, 2};
   check(gemm_tactic(), op_problem(kAttributes, {a, operand(DType::f16, {48, 40})}, {operand(DType::f16, {63, 40})}));
   Operand b = strided_operand(DType::f16, {2, 5, 7, 3, 16}, {16, 7 * 32, 32, 5 * 7 * 32, 1});
-  b.parts = {3, 2};
+  b.reassociation = {3, 2};
   check(gemm_tactic(),
         op_problem(kAttributes, {b, operand(DType::f16, {48, 40})}, {operand(DType::f16, {70, 40})}, "", {}));
 }
@@ -97,7 +97,7 @@ TEST_F(GemmJoined, RowsInParts) {
 TEST_F(GemmJoined, HeadsToHeads) {
   Problem problem = product(joined(DType::f16, 2, 21, 3, 16), 64);
   problem.outputs = {strided_operand(DType::f16, {2, 21, 4, 16}, {4 * 21 * 16, 16, 21 * 16, 1})};
-  problem.outputs[0].parts = {1, 1, 2};
+  problem.outputs[0].reassociation = {1, 1, 2};
   check(gemm_tactic(), problem);
 }
 
@@ -115,7 +115,7 @@ TEST_F(GemmJoined, SymbolicBatchAndLength) {
   Operand a = symbolic_operand(DType::f16, {batch, length, 3, 16}, symbols);
   a.strides = {length * 48, 16, length * 16, 1};
   a.opt_strides = {13 * 48, 16, 13 * 16, 1};
-  a.parts = {1, 1, 2};
+  a.reassociation = {1, 1, 2};
   Problem problem = op_problem(kAttributes, {a, operand(DType::f16, {48, 40})},
                                {symbolic_operand(DType::f16, {batch, length, 40}, symbols)});
   problem.inputs[1].constant = &w;
@@ -137,10 +137,10 @@ TEST_F(GemmJoined, EinsumsOverHeads) {
 TEST_F(GemmJoined, TransposedViews) {
   Operand q = strided_operand(DType::f16, {2, 3, 21, 16}, {21 * 48, 16, 48, 1});
   Operand k = strided_operand(DType::f16, {2, 3, 16, 37}, {37 * 48, 16, 1, 48});
-  q.parts = k.parts = {1, 1, 1, 1};
+  q.reassociation = k.reassociation = {1, 1, 1, 1};
   check(gemm_tactic(), op_problem(kAttributes, {q, k}, {operand(DType::f16, {2, 3, 21, 37})}));
   EXPECT_EQ(gemv_tactic().refuse(op_problem(kAttributes, {q, k}, {operand(DType::f16, {2, 3, 21, 37})})),
-            "the weights are not constant");
+            "an input in another order");
 }
 
 // Parts that continue each other are one: a head of one row.
@@ -168,17 +168,17 @@ TEST_F(GemmJoined, WhatIsRefused) {
   EXPECT_EQ(gemm_tactic().refuse(product(far, 16)), "rows that lie too far apart");
   Problem second = product(operand(DType::f16, {2, 8, 24}), 16);
   second.inputs[1] = strided_operand(DType::f16, {3, 8, 16}, {8, 24, 1});
-  second.inputs[1].parts = {2, 1};
+  second.inputs[1].reassociation = {2, 1};
   EXPECT_EQ(gemm_tactic().refuse(second), "joined dimensions of the second operand");
   Operand batch = strided_operand(DType::f16, {2, 3, 8, 16}, {128, 256, 16, 1});
-  batch.parts = {2, 1, 1};
+  batch.reassociation = {2, 1, 1};
   Problem batches = product(batch, 16);
   EXPECT_EQ(gemm_tactic().refuse(batches), "joined dimensions of a batch");
   Operand across = strided_operand(DType::i8, {2, 8, 32}, {256, 1, 8});
-  across.parts = {1, 1, 1};
+  across.reassociation = {1, 1, 1};
   EXPECT_EQ(gemm_tactic().refuse(product(across, 16)), "operands in another order whose neighbours are not along K");
   Operand odd = strided_operand(DType::f16, {2, 7, 32}, {7 * 32, 1, 7});
-  odd.parts = {1, 1, 1};
+  odd.reassociation = {1, 1, 1};
   EXPECT_EQ(gemm_tactic().refuse(product(odd, 16)), "operands in another order whose rows no vector fits");
 }
 

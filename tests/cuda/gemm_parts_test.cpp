@@ -32,7 +32,7 @@ class GemmParts : public testing::Test {
     constexpr int64_t kImages = 2;
     Operand output =
         strided_operand(result, {kImages, rows, heads, width}, {heads * rows * width, width, rows * width, 1});
-    output.parts = {1, 1, 2};
+    output.reassociation = {1, 1, 2};
     return op_problem(kAttributes, {operand(type, {kImages, rows, k}), operand(type, {k, heads * width})}, {output});
   }
   static Problem heads(DType type, int64_t rows, int64_t k, int64_t heads, int64_t width) {
@@ -70,7 +70,7 @@ TEST_F(GemmParts, RowsInParts) {
   Operand output =
       strided_operand(DType::f16, {kImages, kRows, 3, kHeads, kWidth},
                       {kHeads * kRows * kWidth, kWidth, kImages * kHeads * kRows * kWidth, kRows * kWidth, 1});
-  output.parts = {2, 3};
+  output.reassociation = {2, 3};
   check(gemm_tactic(),
         op_problem(kAttributes,
                    {operand(DType::f16, {kImages * kRows, 24}), operand(DType::f16, {24, 3 * kHeads * kWidth})},
@@ -84,7 +84,7 @@ TEST_F(GemmParts, SymbolicBatchAndLength) {
   Operand output = symbolic_operand(DType::f16, {batch, length, 3, 16}, symbols);
   output.strides = {length * 48, 16, length * 16, 1};
   output.opt_strides = {13 * 48, 16, 13 * 16, 1};
-  output.parts = {1, 1, 2};
+  output.reassociation = {1, 1, 2};
   Problem problem =
       op_problem(kAttributes,
                  {symbolic_operand(DType::f16, {batch, length, 40}, symbols), operand(DType::f16, {40, 48})}, {output});

@@ -148,7 +148,8 @@ Result<std::vector<Tensor>> expected_outputs(const Problem& problem, const std::
   std::vector<Tensor> converted;
   for (size_t i = 0; i < inputs.size(); ++i) {
     LATHE_ASSIGN(converted.emplace_back(), as_typed ? Result<Tensor>(inputs[i]) : as_f32(inputs[i]));
-    if (!problem.inputs[i].parts.empty()) converted[i] = converted[i].reshaped(opt_whole_dims(problem.inputs[i]));
+    if (!problem.inputs[i].reassociation.empty())
+      converted[i] = converted[i].reshaped(opt_whole_dims(problem.inputs[i]));
   }
   LATHE_ASSIGN(std::vector<Tensor> roots, run_op(*problem.attributes, converted, problem.outputs.size()));
   if (problem.program.is_identity() || problem.program.outputs.empty()) return roots;

@@ -159,7 +159,7 @@ TEST(MovementEngines, StridedSlicesAreJoined) {
     %f = cast{to=f32}(%y)
     output %f)",
                             {{3, 3, 8, 10}}, 4e-3, kLeastPixel),
-            Kernels({"copy", "copy", "copy", "copy", "copy", "conv", "copy"}));
+            Kernels({"copy", "copy", "copy", "copy", "conv", "copy"}));
 }
 
 // An expression reads parts of memory with steps, and the same memory as it is.
@@ -412,6 +412,26 @@ TEST(MovementEngines, QueriesKeysAndValues) {
     output %y)",
                             {{2, 20, 24}}, 4e-3),
             Kernels({"gemm", "attention"}));
+}
+
+// Rolled along both axes of pixels, as shifted windows are: four boxes, not two copies for each axis and a sum.
+TEST(MovementEngines, SumsReadRolls) {
+  const auto roll = [](const char* name, const char* from, int axis) {
+    return fmt::format(R"(
+    %{0}a = constant{{value=i64[1]{{{2}}}}}()
+    %{0}z = constant{{value=i64[1]{{0}}}}()
+    %{0}s = constant{{value=i64[1]{{-3}}}}()
+    %{0}f = constant{{value=i64[1]{{9223372036854775807}}}}()
+    %{0}p = slice(%{1}, %{0}s, %{0}f, %{0}a)
+    %{0}q = slice(%{1}, %{0}z, %{0}s, %{0}a)
+    %{0} = concat{{axis={2}}}(%{0}p, %{0}q))",
+                       name, from, axis);
+  };
+  EXPECT_EQ(run_on_emulator("    symbol n in [1, 4]\n    input %x: f16[n, 8, 7, 6]\n    input %y: f16[n, 8, 7, 6]" +
+                                roll("r", "x", 1) + roll("s", "r", 2) +
+                                "\n    %t = elementwise{op=add}(%s, %y)\n    output %t",
+                            {{2, 8, 7, 6}, {2, 8, 7, 6}}),
+            Kernels(4, "pointwise"));
 }
 
 }  // namespace

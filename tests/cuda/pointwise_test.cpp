@@ -158,7 +158,8 @@ TEST_F(Pointwise, EveryConfiguration) {
   const Problem problem = pointwise_problem(kAdd, {operand(DType::f16, {2, 3000}), operand(DType::f32, {2, 1})},
                                             {operand(DType::f16, {2, 3000})});
   for (const int64_t unroll : {1, 2, 4}) {
-    const Result<> result = check_kernel(test_backend(), pointwise_tactic(), problem, Config{"", {unroll}, 0}, {});
+    const Result<> result =
+        check_kernel(test_backend(), pointwise_tactic(), problem, {.text = "", .choice = unroll}, {});
     EXPECT_TRUE(result) << result.error().message;
   }
   // Tensors that leave no thread without work have more than one.

@@ -4,6 +4,7 @@
 
 #include "cuda/emulated_device.h"
 #include "cuda/kernel_check.h"
+#include "kernels/cuda/recurrence/cut_tactic.h"
 
 namespace lathe::cuda {
 
@@ -77,13 +78,10 @@ class Recurrences : public testing::Test {
     ASSERT_EQ(recurrence_tactic().refuse(problem), std::nullopt);
     check(problem, recurrence_tactic().configs(problem)[0]);
   }
-  // Batch, team, threads, held rows, the rest in shared memory.
-  static void check_cut(const Problem& problem, std::vector<int64_t> values, bool together = false) {
-    Config config;
-    values.push_back(together);
-    config.text = fmt::format("{}", fmt::join(values, " "));
-    config.values = std::move(values);
-    check(problem, config);
+  static void check_cut(const Problem& problem, const recurrence::CutChoice& cut) {
+    const std::string text =
+        fmt::format("{} {} {} {} {} {}", cut.batch, cut.team, cut.threads, cut.held, cut.in_shared, cut.together);
+    check(problem, {.text = text, .choice = cut});
   }
 };
 
@@ -143,25 +141,25 @@ TEST_F(Recurrences, NoStepsAndNoSequences) {
 TEST_F(Recurrences, NarrowTypes) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     check_first_of(problem(attributes(CellKind::lstm), {.hidden = 20, .initial = true, .dtype = dtype}));
-    check_cut(problem(attributes(CellKind::gru), {.hidden = 130, .dtype = dtype}), {2, 1, 256, 8, 1});
+    check_cut(problem(attributes(CellKind::gru), {.hidden = 130, .dtype = dtype}), {2, 1, 256, 8, true});
   }
 }
 
 TEST_F(Recurrences, TeamsOfBlocks) {
   const RecurrenceAttrs of_lstm = attributes(CellKind::lstm);
   const Problem lstm = problem(of_lstm, {.batch = 3, .hidden = 37, .initial = true});
-  for (const int64_t team : {1, 2, 8}) check_cut(lstm, {2, team, 64, 16, 1});
-  check_cut(problem(attributes(CellKind::gru), {.batch = 3, .hidden = 37}), {4, 4, 64, 64, 1});
-  check_cut(problem(attributes(CellKind::rnn), {.batch = 9, .hidden = 150}), {16, 2, 256, 4, 1});
+  for (const int64_t team : {1, 2, 8}) check_cut(lstm, {2, team, 64, 16, true});
+  check_cut(problem(attributes(CellKind::gru), {.batch = 3, .hidden = 37}), {4, 4, 64, 64, true});
+  check_cut(problem(attributes(CellKind::rnn), {.batch = 9, .hidden = 150}), {16, 2, 256, 4, true});
 }
 
 TEST_F(Recurrences, LaunchesThatRunAtOnce) {
   const Layer layer{.steps = 4, .batch = 5, .hidden = 37, .lengths = true, .initial = true};
   for (const CellKind cell : {CellKind::rnn, CellKind::gru, CellKind::lstm})
     for (const SequenceDirection direction : {SequenceDirection::reverse, SequenceDirection::bidirectional})
-      check_cut(problem(attributes(cell, direction), layer), {2, 4, 64, 64, 1}, true);
+      check_cut(problem(attributes(cell, direction), layer), {2, 4, 64, 64, true, true});
   const Layer wide{.batch = 1, .hidden = 130, .dtype = DType::f16};
-  check_cut(problem(attributes(CellKind::gru), wide), {1, 16, 64, 8, 0}, true);
+  check_cut(problem(attributes(CellKind::gru), wide), {1, 16, 64, 8, false, true});
 }
 
 TEST_F(Recurrences, WhereWeightsLie) {
@@ -170,12 +168,12 @@ TEST_F(Recurrences, WhereWeightsLie) {
   const Problem gru = problem(of_gru, {.batch = 2, .hidden = 24});
   const Problem odd = problem(of_lstm, {.batch = 1, .hidden = 131});
   for (const int64_t held : {0, 8, 16})
-    for (const int64_t in_shared : {0, 1}) {
+    for (const bool in_shared : {false, true}) {
       check_cut(lstm, {2, 1, 128, held, in_shared});
       check_cut(gru, {1, 2, 64, held, in_shared});
     }
-  check_cut(odd, {1, 4, 128, 8, 0});
-  check_cut(odd, {1, 4, 128, 0, 1});
+  check_cut(odd, {1, 4, 128, 8, false});
+  check_cut(odd, {1, 4, 128, 0, true});
 }
 
 // One plan for all lengths and batches.
@@ -191,9 +189,8 @@ TEST_F(Recurrences, OpenSizes) {
     open.symbols = symbols;
     CheckOptions with = options(open);
     with.symbols = symbols;
-    Config config;
     for (const bool together : {false, true}) {
-      config.values = {2, together ? 2 : 1, 64, 64, 1, together};
+      const Config config{.text = "", .choice = recurrence::CutChoice{2, together ? 2 : 1, 64, 64, true, together}};
       const Result<> checked = check_kernel(test_backend(), recurrence_tactic(), open, config, with);
       EXPECT_TRUE(checked) << steps << " steps, " << batch << ": " << checked.error().message;
     }
@@ -205,8 +202,10 @@ TEST_F(Recurrences, TeamsFitTheDevice) {
   const auto largest_at_once = [](Problem layer, int multiprocessors) {
     layer.target.least_cores = multiprocessors;
     int64_t most = 0;
-    for (const Config& config : recurrence_tactic().configs(layer))
-      if (config.values[5] != 0) most = std::max(most, config.values[1]);
+    for (const Config& config : recurrence_tactic().configs(layer)) {
+      const auto& cut = config.as<recurrence::CutChoice>();
+      if (cut.together) most = std::max(most, cut.team);
+    }
     return most;
   };
   const RecurrenceAttrs one = attributes(CellKind::lstm);

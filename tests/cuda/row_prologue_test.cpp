@@ -194,9 +194,14 @@ TEST_F(RowPrologues, WhatIsRefused) {
   const Problem doubles =
       before(op_problem(softmax, {operand(DType::f64, {2, 3})}, {operand(DType::f32, {2, 3})}), program, {});
   EXPECT_EQ(softmax_tactic().refuse(doubles), "a program on elements of type f64");
-  for (const Tactic* tactic : {&reduce_tactic(), &softmax_tactic(), &normalization_tactic()}) {
-    EXPECT_TRUE(tactic->takes_prologue(0));
-    EXPECT_FALSE(tactic->takes_prologue(1));
+  const LayerNormalizationAttrs layer;
+  const std::pair<const Tactic*, const Attributes*> ops[] = {
+      {&reduce_tactic(), &sum}, {&softmax_tactic(), &softmax}, {&normalization_tactic(), &layer}};
+  for (const auto& [tactic, attributes] : ops) {
+    Problem second = doubles;
+    second.attributes = attributes;
+    second.prologues[0].input = 1;
+    EXPECT_EQ(tactic->refuse(second), "a program before it");
   }
 }
 

@@ -126,6 +126,7 @@ TEST(Collapse, SymbolicDimsMergeWhereStridesProveIt) {
 TEST(DeviceHeaders, EachCompilesAlone) {
   ASSERT_FALSE(headers().empty());
   for (const Header& header : headers()) {
+    if (!std::string_view(header.name).ends_with(".cuh")) continue;  // formulas are parts of headers
     const Result<std::vector<std::byte>> object =
         compile_for_emulator(fmt::format("#include \"{}\"\nLATHE_PARAMETERS(0)\n", header.name));
     EXPECT_TRUE(object) << header.name << "\n" << object.error().message;

@@ -83,34 +83,25 @@ class InterpretingDevice final : public Device {
   null::NullDevice memory_;
 };
 
-class InterpretTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "interpret"; }
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (problem.attributes) return "not a pointwise expression";
-    for (const auto* list : {&problem.operands, &problem.outputs})
-      for (const Operand& operand : *list)
-        if (operand.dtype != DType::f32) return fmt::format("an operand is {}", name_of(operand.dtype));
-    return std::nullopt;
-  }
-  std::vector<Config> configs(const Problem& problem) const override {
-    double elements = 1;
-    for (const int64_t dim : problem.outputs[0].opt_dims) elements *= static_cast<double>(dim);
-    return {{"", {}, problem.target.launch_us + elements / problem.target.clock_mhz}};
-  }
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    Emission emission;
-    emission.kernel = "interpret";
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    return emission;
-  }
-};
+inline Matched match_interpret(const Problem& problem) {
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (problem.attributes) return refuse("not a pointwise expression");
+  for (const auto* list : {&problem.operands, &problem.outputs})
+    for (const Operand& operand : *list)
+      if (operand.dtype != DType::f32) return refuse(fmt::format("an operand is {}", name_of(operand.dtype)));
+  Emission emission;
+  emission.kernel = "interpret";
+  for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+  double elements = 1;
+  for (const int64_t dim : problem.outputs[0].opt_dims) elements *= static_cast<double>(dim);
+  return match_one(std::move(emission), problem.target.launch_us + elements / problem.target.clock_mhz);
+}
 
 class InterpretingBackend final : public Backend {
  public:
   std::string_view name() const override { return "interpreter"; }
   Result<BackendBuild> prepare(std::string_view, const BackendSettings&) const override {
-    static const InterpretTactic tactic;
+    static const FunctionTactic tactic("interpret", match_interpret);
     BackendBuild build;
     build.device = std::make_shared<InterpretingDevice>();
     build.target = build.device->describe();

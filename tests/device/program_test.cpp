@@ -43,6 +43,41 @@ TEST(Program, EveryInstructionRoundTripsThroughText) {
   }
 }
 
+// Plans hold the numbers.
+TEST(Program, NumbersStay) {
+  EXPECT_EQ(opcode_info(0), nullptr);
+  EXPECT_EQ(opcode_info(46), nullptr);   // softplus without parameters, once
+  EXPECT_EQ(opcode_info(100), nullptr);  // tan is not an instruction
+  for (const auto& [number, name] : std::vector<std::pair<int, std::string_view>>{{1, "constant"},
+                                                                                  {2, "add"},
+                                                                                  {10, "affine"},
+                                                                                  {13, "select"},
+                                                                                  {24, "exp"},
+                                                                                  {40, "relu"},
+                                                                                  {41, "clip"},
+                                                                                  {49, "hard_swish"},
+                                                                                  {50, "silu"},
+                                                                                  {55, "prelu"},
+                                                                                  {56, "softplus"},
+                                                                                  {59, "swish"}}) {
+    ASSERT_NE(opcode_info(number), nullptr) << name;
+    EXPECT_EQ(opcode_info(number)->name, name);
+  }
+}
+
+TEST(Program, ActivationsHaveOneOperand) {
+  EXPECT_TRUE(is_activation(Opcode::relu));
+  EXPECT_TRUE(is_activation(Opcode::swish));
+  EXPECT_FALSE(is_activation(Opcode::add));
+  EXPECT_FALSE(is_activation(Opcode::exp));
+  for (int number = 0; number < 256; ++number) {
+    const OpcodeInfo* info = opcode_info(number);
+    if (info && is_activation(info->op)) {
+      EXPECT_EQ(info->operands, 1) << info->name;
+    }
+  }
+}
+
 TEST(Program, SyntaxErrorsAreReported) {
   for (const char* text :
        {"", "in=", "in=1", "in=1;", "in=1; out", "in=1; out r1", "in=1; r1=nothing r0; out r1",
@@ -84,8 +119,9 @@ TEST(Program, EvaluatesChains) {
   EXPECT_EQ(run("in=1; r1=round r0; out r1", {2.5f}), 2);
   EXPECT_FLOAT_EQ(run("in=1; r1=gelu_erf r0; out r1", {1}), 0.8413447f);
   EXPECT_FLOAT_EQ(run("in=1; r1=silu r0; out r1", {1}), 0.7310586f);
+  EXPECT_FLOAT_EQ(run("in=1; r1=swish r0 2; out r1", {1}), 0.8807971f);
   EXPECT_FLOAT_EQ(run("in=1; r1=celu r0 2; out r1", {-1}), 2 * std::expm1(-0.5f));
-  EXPECT_FLOAT_EQ(run("in=1; r1=softplus r0; out r1", {-20}), 2.0611537e-9f);
+  EXPECT_FLOAT_EQ(run("in=1; r1=softplus r0 1 1; out r1", {-20}), 2.0611537e-9f);
 }
 
 TEST(Program, EdgeValuesFollowTheTable) {
@@ -94,8 +130,8 @@ TEST(Program, EdgeValuesFollowTheTable) {
         "hard_sigmoid r0 0.2 0.5", "hard_swish r0", "max r0 r1", "max r1 r0", "min r0 r1", "min r1 r0"})
     EXPECT_TRUE(std::isnan(run(std::string("in=2; r2=") + name + "; out r2", {kNaN, 1}))) << name;
   EXPECT_EQ(run("in=1; r1=thresholded_relu r0 1; out r1", {kNaN}), 0);
-  EXPECT_EQ(run("in=1; r1=softplus r0; out r1", {kInf}), kInf);
-  EXPECT_EQ(run("in=1; r1=softplus r0; out r1", {-kInf}), 0);
+  EXPECT_EQ(run("in=1; r1=softplus r0 1 1; out r1", {kInf}), kInf);
+  EXPECT_EQ(run("in=1; r1=softplus r0 1 1; out r1", {-kInf}), 0);
   EXPECT_EQ(run("in=2; r2=pow r0 r1; out r2", {-2, 3}), -8);
   EXPECT_TRUE(std::isnan(run("in=2; r2=pow r0 r1; out r2", {-2, 0.5f})));
 }

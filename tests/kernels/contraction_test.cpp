@@ -9,14 +9,17 @@ const Tactic& contraction_tactic();
 
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u64};
+constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i8,  DType::u8,  DType::i16,
+                            DType::u16, DType::i32, DType::i64, DType::u32, DType::u64};
 
-// Numbers whose sums of products are exact in every type; of integers the largest, too.
+// Numbers whose sums of products are exact in every type; of integers the largest, too, and negative ones.
 Tensor random_numbers(DType type, const Dims& dims, std::mt19937& random) {
   Tensor tensor = *Tensor::allocate(type, dims);
   std::vector<double> values(static_cast<size_t>(tensor.volume()));
-  for (double& value : values) value = static_cast<double>(pick_between(random, is_floating(type) ? -9 : 0, 9));
-  if (is_integer(type) && !values.empty() && pick_between(random, 0, 1)) values[0] = 0x7fffffff;
+  const bool has_sign = class_of(type) != DTypeClass::unsigned_int;
+  for (double& value : values) value = static_cast<double>(pick_between(random, has_sign ? -9 : 0, 9));
+  if (is_integer(type) && !values.empty() && pick_between(random, 0, 1))
+    values[0] = std::ldexp(1.0, static_cast<int>(std::min<size_t>(size_of(type), 4)) * 8 - 1) - 1;
   from_doubles(values, tensor);
   return tensor;
 }
@@ -73,7 +76,9 @@ TEST(Contraction, OfMatricesIsTheEvaluation) {
         if (kind == 1) dims->insert(dims->begin(), 2);
         if (kind == 2) dims->insert(dims->begin(), {3, 1});
       }
-      compare(attrs, {random_numbers(type, a, random), random_numbers(type, b, random)}, random);
+      const bool mixed = size_of(type) == 1 && pick_between(random, 0, 1);  // 8-bit integers of either sign
+      const DType other = !mixed ? type : type == DType::i8 ? DType::u8 : DType::i8;
+      compare(attrs, {random_numbers(type, a, random), random_numbers(other, b, random)}, random);
     }
 }
 
@@ -115,7 +120,8 @@ TEST(Contraction, RefusesWhatItCannotRun) {
   const auto checks = [&](DType a, DType b, DType c, const Dims& dims) {
     const StridedTensor x(random_tensor(a, {2, 3}, random), random), y(random_tensor(b, dims, random), random),
         z(random_tensor(c, {2, 4}, random), random);
-    const auto kernel = make_kernel("contraction", {3, 1, 0, 1, 0, 2, 2, 2, 1, 0});
+    const auto kernel =
+        make_kernel("contraction", contraction::ContractionParams{{{{1, 0, 1}}, {{0, 2, 2}}, {{2, 1, 0}}}});
     return static_cast<bool>(kernel->check(std::vector{x.arg(), y.arg()}, std::vector{z.arg()}));
   };
   EXPECT_TRUE(checks(DType::f64, DType::f64, DType::f64, {3, 4}));
@@ -126,6 +132,9 @@ TEST(Contraction, RefusesWhatItCannotRun) {
   EXPECT_FALSE(checks(DType::f64, DType::f64, DType::f64, {3, 4, 1}));
   EXPECT_FALSE(checks(DType::f64, DType::f64, DType::f32, {3, 4}));
   EXPECT_FALSE(checks(DType::f16, DType::f16, DType::f16, {3, 4}));
+  EXPECT_TRUE(checks(DType::i8, DType::u8, DType::i32, {3, 4}));
+  EXPECT_FALSE(checks(DType::i8, DType::u8, DType::i8, {3, 4}));
+  EXPECT_FALSE(checks(DType::i16, DType::i16, DType::i32, {3, 4}));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ void run_case(const Case& c) {
   if (!c.program.empty()) program = *parse_program(c.program);
   std::vector<TestTensor> operands = random_operands(program ? program->num_inputs - 1 : 0, out.arg);
 
-  const auto params = conv::params(s, c.config);
+  const auto params = encode_params(conv::ConvParams{s, c.config});
   auto kernel = make_conv({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
@@ -229,7 +229,7 @@ TEST(Conv, RefusesHostileParameters) {
   ConvShape shape;
   shape.in_channels = shape.out_channels = 8;
   shape.kernel = {1, 3, 3};
-  const std::vector<int64_t> good = conv::params(shape, {});
+  const std::vector<int64_t> good = encode_params(conv::ConvParams{shape, {}});
   ASSERT_TRUE(make_conv({good}));
   for (size_t i = 0; i < good.size(); ++i)
     for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {

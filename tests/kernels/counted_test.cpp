@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels nonzero and compress, both steps, against the ops' plain evaluations.
+#include "kernels/cpu/compress/compress.h"
+#include "kernels/cpu/nonzero/nonzero.h"
 #include "kernels/typed_tensor.h"
 
 namespace lathe::cpu {
@@ -18,12 +20,12 @@ TensorArg view_of(const Tensor& tensor) {
 }
 
 // Counts, then writes as many; `count` is the last element of what the first step finds.
-void compare(const char* name, std::vector<int64_t> params, const Attributes& attributes,
-             const std::vector<Tensor>& inputs, int64_t length, size_t counted_dim, std::mt19937& random) {
+template <class P>
+void compare(const char* name, P params, bool flat, const Attributes& attributes, const std::vector<Tensor>& inputs,
+             int64_t length, size_t counted_dim, std::mt19937& random) {
   const auto expected = run_op(attributes, inputs, 1);
   ASSERT_TRUE(expected) << expected.error().message;
   StridedTensor x(inputs[0], random);
-  const bool flat = params.size() > 1 && params[1] < 0;
   const TensorArg x_arg = flat ? view_of(inputs[0]) : x.arg();
   std::vector<TensorArg> args{x_arg};
   std::vector<StridedTensor> others;
@@ -34,13 +36,13 @@ void compare(const char* name, std::vector<int64_t> params, const Attributes& at
   run_kernel(*make_kernel(name, params), args, {view_of(found)}, threads);
   ASSERT_EQ(found.at(length - 1), (*expected)[0].dims()[counted_dim]);
   StridedTensor result(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
-  params[0] = 1;
+  params.writes = true;
   run_kernel(*make_kernel(name, params), {x_arg, view_of(found)}, {result.arg()}, threads);
   if (!::testing::Test::HasFatalFailure()) expect_same(result.read_back(), (*expected)[0], name);
 }
 
 void compare_nonzero(const Tensor& x, std::mt19937& random) {
-  compare("nonzero", {0}, NonzeroAttrs(), {x}, x.volume() + 1, 1, random);
+  compare("nonzero", NonzeroParams{}, false, NonzeroAttrs(), {x}, x.volume() + 1, 1, random);
 }
 
 TEST(Nonzero, IsTheEvaluation) {
@@ -67,9 +69,10 @@ TEST(Compress, IsTheEvaluation) {
       attrs.axis = pick_between(random, 0, rank - 1);
       const int64_t extent = attrs.flat ? x.volume() : x.dims()[static_cast<size_t>(attrs.axis)];
       const int64_t length = pick_between(random, 0, extent);
-      const int64_t axis = attrs.flat ? -1 : attrs.axis;
-      compare("compress", {0, axis}, attrs, {x, random_integers(DType::boolean, {length}, 0, 1, random)}, length + 1,
-              static_cast<size_t>(std::max<int64_t>(axis, 0)), random);
+      const int axis = attrs.flat ? -1 : static_cast<int>(attrs.axis);
+      compare("compress", CompressParams{false, axis}, attrs.flat, attrs,
+              {x, random_integers(DType::boolean, {length}, 0, 1, random)}, length + 1,
+              static_cast<size_t>(std::max(axis, 0)), random);
     }
 }
 
@@ -79,7 +82,7 @@ TEST(Compress, PositionsBeyondTheAxisAreAnError) {
                                       Tensor::of<bool>({6}, {true, false, false, true, true, false})};
   CompressAttrs attrs;
   attrs.flat = false;
-  EXPECT_EQ(error_of_run("compress", {0, 0}, inputs, *Tensor::allocate(DType::i64, {7}), random),
+  EXPECT_EQ(error_of_run("compress", CompressParams{false, 0}, inputs, *Tensor::allocate(DType::i64, {7}), random),
             error_of_evaluation(attrs, inputs));
 }
 
@@ -88,7 +91,7 @@ TEST(Counted, RefuseWhatTheyCannotRun) {
     for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {2, 0}, {2}, {0, -2}, {0, 0, 0}})
       EXPECT_FALSE(find_kernel(name)(Record{params, nullptr})) << name;
   std::mt19937 random(104);
-  const auto checks = [&](const char* name, const std::vector<int64_t>& params, const std::vector<Tensor>& inputs,
+  const auto checks = [&](const char* name, const EncodedParams& params, const std::vector<Tensor>& inputs,
                           const Dims& output, DType type) {
     std::vector<StridedTensor> strided;
     std::vector<TensorArg> args;
@@ -99,25 +102,25 @@ TEST(Counted, RefuseWhatTheyCannotRun) {
   };
   const auto make = [&](DType type, const Dims& dims) { return random_tensor(type, dims, random); };
   const Tensor x = make(DType::f32, {50, 100});
-  EXPECT_TRUE(checks("nonzero", {0}, {x}, {5001}, DType::i64));
-  EXPECT_FALSE(checks("nonzero", {0}, {x}, {2}, DType::i64));
-  EXPECT_TRUE(checks("nonzero", {1}, {x, make(DType::i64, {5001})}, {2, 7}, DType::i64));
-  EXPECT_FALSE(checks("nonzero", {1}, {x, make(DType::i64, {2})}, {2, 7}, DType::i64));
-  EXPECT_FALSE(checks("nonzero", {1}, {x, make(DType::i64, {5001})}, {3, 7}, DType::i64));
-  EXPECT_TRUE(checks("compress", {0, 1}, {x, make(DType::boolean, {9})}, {10}, DType::i64));
-  EXPECT_FALSE(checks("compress", {0, 1}, {x, make(DType::boolean, {9})}, {9}, DType::i64));
-  EXPECT_FALSE(checks("compress", {0, 2}, {x, make(DType::boolean, {9})}, {10}, DType::i64));
-  EXPECT_TRUE(checks("compress", {1, 1}, {x, make(DType::i64, {10})}, {50, 9}, DType::f32));
-  EXPECT_FALSE(checks("compress", {1, 1}, {x, make(DType::i64, {10})}, {50, 10}, DType::f32));
-  EXPECT_FALSE(checks("compress", {1, 1}, {x, make(DType::i64, {10})}, {9, 100}, DType::f32));
-  EXPECT_FALSE(checks("compress", {1, 1}, {x, make(DType::i64, {10})}, {50, 9}, DType::f16));
+  EXPECT_TRUE(checks("nonzero", NonzeroParams{}, {x}, {5001}, DType::i64));
+  EXPECT_FALSE(checks("nonzero", NonzeroParams{}, {x}, {2}, DType::i64));
+  EXPECT_TRUE(checks("nonzero", NonzeroParams{true}, {x, make(DType::i64, {5001})}, {2, 7}, DType::i64));
+  EXPECT_FALSE(checks("nonzero", NonzeroParams{true}, {x, make(DType::i64, {2})}, {2, 7}, DType::i64));
+  EXPECT_FALSE(checks("nonzero", NonzeroParams{true}, {x, make(DType::i64, {5001})}, {3, 7}, DType::i64));
+  EXPECT_TRUE(checks("compress", CompressParams{false, 1}, {x, make(DType::boolean, {9})}, {10}, DType::i64));
+  EXPECT_FALSE(checks("compress", CompressParams{false, 1}, {x, make(DType::boolean, {9})}, {9}, DType::i64));
+  EXPECT_FALSE(checks("compress", CompressParams{false, 2}, {x, make(DType::boolean, {9})}, {10}, DType::i64));
+  EXPECT_TRUE(checks("compress", CompressParams{true, 1}, {x, make(DType::i64, {10})}, {50, 9}, DType::f32));
+  EXPECT_FALSE(checks("compress", CompressParams{true, 1}, {x, make(DType::i64, {10})}, {50, 10}, DType::f32));
+  EXPECT_FALSE(checks("compress", CompressParams{true, 1}, {x, make(DType::i64, {10})}, {9, 100}, DType::f32));
+  EXPECT_FALSE(checks("compress", CompressParams{true, 1}, {x, make(DType::i64, {10})}, {50, 9}, DType::f16));
 }
 
 // What kernels walk by a pointer alone must be dense, whatever strides a plan gives it.
 TEST(Counted, RefuseGaps) {
   std::mt19937 random(105);
   const Tensor x = random_tensor(DType::f32, {5, 10}, random), condition = random_tensor(DType::boolean, {9}, random);
-  const auto checks = [&](const char* name, const std::vector<int64_t>& params, const std::vector<TensorArg>& inputs,
+  const auto checks = [&](const char* name, const EncodedParams& params, const std::vector<TensorArg>& inputs,
                           const TensorArg& output) {
     return static_cast<bool>(make_kernel(name, params)->check(inputs, std::vector{output}));
   };
@@ -131,10 +134,11 @@ TEST(Counted, RefuseGaps) {
   const TensorArg selected = view_of(random_tensor(DType::f32, {9}, random));
   for (const int64_t stride : {0, 1, 2}) {
     const bool is_dense = stride == 1;
-    EXPECT_EQ(checks("nonzero", {0}, {view_of(x)}, spread(found, stride)), is_dense);
-    EXPECT_EQ(checks("nonzero", {1}, {view_of(x), spread(found, stride)}, positions), is_dense);
-    EXPECT_EQ(checks("compress", {0, 1}, {view_of(x), view_of(condition)}, spread(list, stride)), is_dense);
-    EXPECT_EQ(checks("compress", {1, -1}, {spread(view_of(x), stride), list}, selected), is_dense);
+    EXPECT_EQ(checks("nonzero", NonzeroParams{}, {view_of(x)}, spread(found, stride)), is_dense);
+    EXPECT_EQ(checks("nonzero", NonzeroParams{true}, {view_of(x), spread(found, stride)}, positions), is_dense);
+    EXPECT_EQ(checks("compress", CompressParams{false, 1}, {view_of(x), view_of(condition)}, spread(list, stride)),
+              is_dense);
+    EXPECT_EQ(checks("compress", CompressParams{true, -1}, {spread(view_of(x), stride), list}, selected), is_dense);
   }
 }
 

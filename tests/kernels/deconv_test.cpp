@@ -78,7 +78,7 @@ void run_case(const Case& c) {
       operands.push_back(std::move(TestTensor::channels_last(shape, s.out_channels + pick(0, 3)).fill_random()));
     }
   }
-  const auto params = deconv::params(s, c.blocking);
+  const auto params = encode_params(deconv::DeconvParams{s, c.blocking});
   auto kernel = make_deconv({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
@@ -125,7 +125,7 @@ TEST(Deconv, RefusesHostileParameters) {
   shape.in_channels = shape.out_channels = 8;
   shape.kernel = {1, 3, 3};
   shape.stride = {1, 2, 2};
-  const std::vector<int64_t> good = deconv::params(shape, {});
+  const std::vector<int64_t> good = encode_params(deconv::DeconvParams{shape, {}});
   ASSERT_TRUE(make_deconv({good}));
   for (size_t i = 0; i < good.size(); ++i)
     for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {

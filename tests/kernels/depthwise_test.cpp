@@ -74,7 +74,7 @@ void run_case(const Case& c) {
       operands.push_back(std::move(TestTensor::channels_last(shape, s.channels + pick(0, 3)).fill_random()));
     }
   }
-  const auto params = depthwise::params(s, c.config);
+  const auto params = encode_params(depthwise::DepthwiseParams{s, c.config});
   auto kernel = make_depthwise({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
@@ -128,7 +128,8 @@ TEST(Depthwise, Candidates) {
       shape.channels = channels;
       const auto found = depthwise::candidates(shape, 14, threads);
       ASSERT_FALSE(found.empty());
-      for (const auto& config : found) EXPECT_TRUE(make_depthwise({depthwise::params(shape, config)}));
+      for (const auto& config : found)
+        EXPECT_TRUE(make_depthwise({encode_params(depthwise::DepthwiseParams{shape, config})}));
     }
 }
 
@@ -136,7 +137,7 @@ TEST(Depthwise, RefusesHostileParameters) {
   Shape shape;
   shape.channels = 8;
   shape.kernel = {1, 3, 3};
-  const std::vector<int64_t> good = depthwise::params(shape, {});
+  const std::vector<int64_t> good = encode_params(depthwise::DepthwiseParams{shape, {}});
   ASSERT_TRUE(make_depthwise({good}));
   for (size_t i = 0; i < good.size(); ++i)
     for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {

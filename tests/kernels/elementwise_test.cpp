@@ -51,15 +51,8 @@ TEST(Elementwise, UnaryFunctionsAreTheEvaluation) {
     attrs.op = op;
     EXPECT_GT(compare_on_all_types(function, 1, 1, attrs, 1, random), 0);
   };
-#define LATHE_ELEMENT_UNARY(name, number) compare(Function::name, UnaryOp::name);
-#define LATHE_ELEMENT_BINARY(name, number)
-#define LATHE_ELEMENT_ACTIVATION(name, number)
-#define LATHE_ELEMENT_OTHER(name, number)
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
+#define LATHE_UNARY(name, traits, formula, integers) compare(Function::name, UnaryOp::name);
+#include "base/scalars.def"
   UnaryAttrs one_side;
   one_side.op = UnaryOp::is_inf;
   one_side.detect_negative = false;
@@ -73,15 +66,8 @@ TEST(Elementwise, BinaryFunctionsAreTheEvaluation) {
     attrs.op = op;
     EXPECT_GT(compare_on_all_types(function, 0, 0, attrs, 2, random), 0);
   };
-#define LATHE_ELEMENT_UNARY(name, number)
-#define LATHE_ELEMENT_BINARY(name, number) compare(Function::name, ElementwiseOp::name);
-#define LATHE_ELEMENT_ACTIVATION(name, number)
-#define LATHE_ELEMENT_OTHER(name, number)
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
+#define LATHE_BINARY(name, traits, formula, integers) compare(Function::name, ElementwiseOp::name);
+#include "base/scalars.def"
 }
 
 TEST(Elementwise, PowersOfMixedTypesAreTheEvaluation) {
@@ -127,10 +113,10 @@ TEST(Elementwise, ClippedIntegersAreTheEvaluation) {
   attrs.alpha = -2;
   attrs.beta = 5;
   for (const DType type : {DType::i8, DType::i16, DType::i32, DType::i64})
-    compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::clip), -2, 5}, attrs,
+    compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::clip_integers), -2, 5}, attrs,
                             {random_tensor(type, {300}, random)}, random);
   for (const DType type : {DType::u8, DType::u16, DType::u32, DType::u64})
-    compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::clip), 0, 5}, attrs,
+    compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::clip_integers), 0, 5}, attrs,
                             {random_tensor(type, {300}, random)}, random);
 }
 
@@ -207,15 +193,8 @@ TEST(Elementwise, ActivationsAreTheEvaluation) {
     attrs.beta = 1.3;
     compare(function, attrs, {std::bit_cast<int64_t>(attrs.alpha), std::bit_cast<int64_t>(attrs.beta)}, 1);
   };
-#define LATHE_ELEMENT_UNARY(name, number)
-#define LATHE_ELEMENT_BINARY(name, number)
-#define LATHE_ELEMENT_ACTIVATION(name, number) compare_activation(Function::activation_##name, ActivationOp::name);
-#define LATHE_ELEMENT_OTHER(name, number)
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
+#define LATHE_ACTIVATION(name, parameters, formula) compare_activation(Function::name, ActivationOp::name);
+#include "base/scalars.def"
   compare(Function::prelu, PreluAttrs(), {0, 0}, 2);
 }
 

@@ -89,6 +89,50 @@ TEST(Epilogue, LevelsAreChains) {
   }
 }
 
+// Every activation runs on tiles, between a bias and a residual. Sums may be fused there, which the program's are not.
+TEST(Epilogue, EveryActivationRunsOnTiles) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0, 3);
+  constexpr int kColumns = 33;
+  for (int number = 0; number < 256; ++number) {
+    const OpcodeInfo* info = opcode_info(number);
+    if (!info || !is_activation(info->op)) continue;
+    const Program program{3,
+                          {{Opcode::add, {0, 1, 0}, {}},
+                           {info->op, {3, 0, 0}, {info->immediates > 0 ? 0.3f : 0, info->immediates > 1 ? 0.7f : 0}},
+                           {Opcode::add, {4, 2, 0}, {}}},
+                          {5}};
+    const Result<Epilogue> epilogue = compile_epilogue(&program);
+    ASSERT_TRUE(epilogue);
+    EXPECT_TRUE(epilogue->is_chain) << info->name;
+    GuardedVector<float> bias(kColumns), residual(kRows * kColumns), out(kRows * kColumns);
+    alignas(64) float sums[kRows * kStride], copy[kRows * kStride];
+    for (float& value : bias) value = normal(random);
+    for (float& value : residual) value = normal(random);
+    for (float& value : sums) value = normal(random);
+    const TensorArg operands[] = {matrix(bias.data(), 1, kColumns), matrix(residual.data(), kRows, kColumns)};
+    const BoundEpilogue bound = bind_epilogue(*epilogue, operands, matrix(out.data(), kRows, kColumns), 1);
+    for (const auto& [level, finish] : kFinish) {
+      std::copy(std::begin(sums), std::end(sums), copy);
+      TileRows where{};
+      for (int r = 0; r < kRows; ++r) {
+        where.out[r] = out.data() + r * kColumns;
+        where.operand[1][r] = residual.data() + r * kColumns;
+      }
+      finish(bound, where, copy, kStride, kRows, 0, kColumns);
+      for (int r = 0; r < kRows; ++r)
+        for (int c = 0; c < kColumns; ++c) {
+          const auto at = static_cast<size_t>(r * kColumns + c);
+          const float in[] = {sums[r * kStride + c], bias[static_cast<size_t>(c)], residual[at]};
+          float expected = 0;
+          evaluate(program, in, {&expected, 1});
+          ASSERT_NEAR(out[at], expected, 2e-6 * (1 + std::abs(in[0]) + std::abs(in[1]) + std::abs(in[2])))
+              << to_text(program) << ", " << level;
+        }
+    }
+  }
+}
+
 TEST(Epilogue, WhatLooksLikeLevelsIsNone) {
   std::mt19937 random(4);
   for (const std::string text :

@@ -24,7 +24,8 @@ TEST(Gather, IsTheEvaluation) {
       const Tensor indices =
           random_indices(kIndexTypes[pick_between(random, 0, 7)], random_dims(pick_between(random, 0, 3), 1, 5, random),
                          dims[static_cast<size_t>(attrs.axis)], random);
-      compare_with_evaluation("gather", {0, attrs.axis}, attrs, {random_tensor(type, dims, random), indices}, random);
+      compare_with_evaluation("gather", GatherParams{GatherMode::gather, static_cast<int>(attrs.axis)}, attrs,
+                              {random_tensor(type, dims, random), indices}, random);
     }
 }
 
@@ -41,7 +42,8 @@ TEST(Gather, OfElementsIsTheEvaluation) {
       picked[static_cast<size_t>(attrs.axis)] = pick_between(random, 1, 9);
       const Tensor indices = random_indices(kIndexTypes[pick_between(random, 0, 7)], picked,
                                             dims[static_cast<size_t>(attrs.axis)], random);
-      compare_with_evaluation("gather", {1, attrs.axis}, attrs, {random_tensor(type, dims, random), indices}, random);
+      compare_with_evaluation("gather", GatherParams{GatherMode::elements, static_cast<int>(attrs.axis)}, attrs,
+                              {random_tensor(type, dims, random), indices}, random);
     }
 }
 
@@ -67,7 +69,8 @@ TEST(Gather, OfTuplesIsTheEvaluation) {
       from_ints(values, indices);
       GatherNdAttrs attrs;
       attrs.batch_dims = batch;
-      compare_with_evaluation("gather", {2, batch}, attrs, {random_tensor(type, dims, random), indices}, random);
+      compare_with_evaluation("gather", GatherParams{GatherMode::tuples, static_cast<int>(batch)}, attrs,
+                              {random_tensor(type, dims, random), indices}, random);
     }
 }
 
@@ -75,9 +78,11 @@ TEST(Gather, ErrorsAreThoseOfTheEvaluation) {
   std::mt19937 random(66);
   const Tensor data = random_tensor(DType::f32, {3, 4}, random);
   const Tensor tuples = Tensor::of<int64_t>({2, 2}, {1, 2, 0, 4}), single = Tensor::of<int64_t>({1, 1}, {-4});
-  EXPECT_EQ(error_of_run("gather", {2, 0}, {data, tuples}, random_tensor(DType::f32, {2}, random), random),
+  EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::tuples, 0}, {data, tuples},
+                         random_tensor(DType::f32, {2}, random), random),
             error_of_evaluation(GatherNdAttrs(), {data, tuples}));
-  EXPECT_EQ(error_of_run("gather", {1, 0}, {data, single}, random_tensor(DType::f32, {1, 1}, random), random),
+  EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::elements, 0}, {data, single},
+                         random_tensor(DType::f32, {1, 1}, random), random),
             error_of_evaluation(GatherElementsAttrs(), {data, single}));
   // Of results without elements, too.
   for (const Dims& dims : {Dims{3, 0}, Dims{3, 4, 0}}) {
@@ -86,21 +91,22 @@ TEST(Gather, ErrorsAreThoseOfTheEvaluation) {
     Dims result = dims;
     result[0] = 2;
     const Tensor output = random_tensor(DType::f32, result, random);
-    EXPECT_EQ(error_of_run("gather", {0, 0}, {empty, list}, output, random),
+    EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::gather, 0}, {empty, list}, output, random),
               error_of_evaluation(GatherAttrs(), {empty, list}));
-    EXPECT_EQ(error_of_run("gather", {2, 0}, {empty, pairs}, output, random),
+    EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::tuples, 0}, {empty, pairs}, output, random),
               error_of_evaluation(GatherNdAttrs(), {empty, pairs}));
   }
   GatherAttrs second;
   second.axis = 1;
   const Tensor rows = random_tensor(DType::f32, {0, 3}, random), four = Tensor::of<int64_t>({1}, {4});
-  EXPECT_EQ(error_of_run("gather", {0, 1}, {rows, four}, random_tensor(DType::f32, {0, 1}, random), random),
+  EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::gather, 1}, {rows, four},
+                         random_tensor(DType::f32, {0, 1}, random), random),
             error_of_evaluation(second, {rows, four}));
 }
 
 TEST(Gather, IndicesOutsideAreAnError) {
   std::mt19937 random(63);
-  const auto kernel = make_kernel("gather", {0, 0});
+  const auto kernel = make_kernel("gather", GatherParams{GatherMode::gather, 0});
   StridedTensor data(random_tensor(DType::f32, {3, 4}, random), random);
   StridedTensor output(random_tensor(DType::f32, {2, 4}, random), random);
   for (const int64_t wrong : {int64_t{3}, int64_t{-4}, INT64_MAX, INT64_MIN}) {
@@ -118,25 +124,25 @@ TEST(Gather, RefusesWhatItCannotRun) {
   for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {3, 0}, {0}, {0, -1}, {0, kMaxRank}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(64);
-  const auto checks = [&](const std::vector<int64_t>& params, const Dims& data, DType index, const Dims& indices,
+  const auto checks = [&](const GatherParams& params, const Dims& data, DType index, const Dims& indices,
                           const Dims& output) {
     StridedTensor a(random_tensor(DType::f32, data, random), random), b(random_tensor(index, indices, random), random),
         c(random_tensor(DType::f32, output, random), random);
     return static_cast<bool>(make_kernel("gather", params)->check(std::vector{a.arg(), b.arg()}, std::vector{c.arg()}));
   };
-  EXPECT_TRUE(checks({0, 1}, {2, 3}, DType::i32, {4}, {2, 4}));
-  EXPECT_FALSE(checks({0, 1}, {2, 3}, DType::f32, {4}, {2, 4}));
-  EXPECT_FALSE(checks({0, 1}, {2, 3}, DType::i32, {4}, {4, 2}));
-  EXPECT_FALSE(checks({0, 2}, {2, 3}, DType::i32, {4}, {2, 4}));
-  EXPECT_FALSE(checks({0, 1}, {2, 3}, DType::i32, {4}, {2, 4, 1}));
-  EXPECT_TRUE(checks({1, 1}, {2, 3}, DType::i32, {2, 5}, {2, 5}));
-  EXPECT_FALSE(checks({1, 1}, {2, 3}, DType::i32, {3, 5}, {3, 5}));
-  EXPECT_TRUE(checks({2, 0}, {2, 3}, DType::i32, {5, 1}, {5, 3}));
-  EXPECT_TRUE(checks({2, 1}, {2, 3}, DType::i32, {2, 5, 1}, {2, 5}));
-  EXPECT_FALSE(checks({2, 0}, {2, 3}, DType::i32, {5, 3}, {5}));
-  EXPECT_FALSE(checks({2, 1}, {2, 3}, DType::i32, {3, 5, 1}, {3, 5}));
-  EXPECT_FALSE(checks({2, 0}, {2, 3}, DType::i32, {5, 1}, {5, 2}));
-  EXPECT_FALSE(checks({2, 0}, {2, 3}, DType::i32, {}, {2, 3}));
+  EXPECT_TRUE(checks({GatherMode::gather, 1}, {2, 3}, DType::i32, {4}, {2, 4}));
+  EXPECT_FALSE(checks({GatherMode::gather, 1}, {2, 3}, DType::f32, {4}, {2, 4}));
+  EXPECT_FALSE(checks({GatherMode::gather, 1}, {2, 3}, DType::i32, {4}, {4, 2}));
+  EXPECT_FALSE(checks({GatherMode::gather, 2}, {2, 3}, DType::i32, {4}, {2, 4}));
+  EXPECT_FALSE(checks({GatherMode::gather, 1}, {2, 3}, DType::i32, {4}, {2, 4, 1}));
+  EXPECT_TRUE(checks({GatherMode::elements, 1}, {2, 3}, DType::i32, {2, 5}, {2, 5}));
+  EXPECT_FALSE(checks({GatherMode::elements, 1}, {2, 3}, DType::i32, {3, 5}, {3, 5}));
+  EXPECT_TRUE(checks({GatherMode::tuples, 0}, {2, 3}, DType::i32, {5, 1}, {5, 3}));
+  EXPECT_TRUE(checks({GatherMode::tuples, 1}, {2, 3}, DType::i32, {2, 5, 1}, {2, 5}));
+  EXPECT_FALSE(checks({GatherMode::tuples, 0}, {2, 3}, DType::i32, {5, 3}, {5}));
+  EXPECT_FALSE(checks({GatherMode::tuples, 1}, {2, 3}, DType::i32, {3, 5, 1}, {3, 5}));
+  EXPECT_FALSE(checks({GatherMode::tuples, 0}, {2, 3}, DType::i32, {5, 1}, {5, 2}));
+  EXPECT_FALSE(checks({GatherMode::tuples, 0}, {2, 3}, DType::i32, {}, {2, 3}));
 }
 
 }  // namespace

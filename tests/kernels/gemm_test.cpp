@@ -87,7 +87,8 @@ void run_case(const Case& c) {
                        c.blocking.width, packed);
     weights = TensorArg{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
   }
-  const auto params = gemm::params(c.k, c.n, c.packed, c.packed ? batches : 1, c.blocking);
+  const auto params = encode_params(c.packed ? gemm::GemmParams{c.k, c.n, true, batches, c.blocking}
+                                             : gemm::GemmParams{.blocking = c.blocking});
   auto kernel = make_gemm({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{a.view(), weights};
@@ -164,7 +165,7 @@ TEST(Gemm, CandidatesAreValid) {
 }
 
 TEST(Gemm, RefusesHostileParameters) {
-  const std::vector<int64_t> good = gemm::params(8, 8, true, 1, {});
+  const std::vector<int64_t> good = encode_params(gemm::GemmParams{8, 8, true});
   ASSERT_TRUE(make_gemm({good}));
   for (size_t i = 0; i < good.size(); ++i)
     for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {
@@ -176,7 +177,7 @@ TEST(Gemm, RefusesHostileParameters) {
 }
 
 TEST(Gemm, RefusesShapesThatDoNotFit) {
-  const auto params = gemm::params(8, 20, true, 1, {});
+  const auto params = encode_params(gemm::GemmParams{8, 20, true});
   auto kernel = make_gemm({params});
   ASSERT_TRUE(kernel);
   TestTensor a({4, 8}), out({4, 20}), wrong({4, 9}), short_weights({10}), weights({gemm::packed_floats(8, 20, 1, 64)});

@@ -144,12 +144,6 @@ void expect_element(const Form& form, const Levels& out, const std::vector<Level
       << fmt::format("{}", fmt::join(inputs, " "));
 }
 
-std::vector<int64_t> with_types(std::vector<int64_t> params, const Form& form) {
-  params.push_back(static_cast<int64_t>(form.to));
-  for (DType type : form.operands) params.push_back(static_cast<int64_t>(type));
-  return params;
-}
-
 std::vector<int8_t> random_weights(int64_t count) {
   std::vector<int8_t> weights(static_cast<size_t>(count));
   for (int8_t& weight : weights)
@@ -175,8 +169,9 @@ TEST(GemmInteger, RandomShapes) {
     std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, 1)));
     gemm::pack_integers(fours, 1, weights.data(), packed);
     const std::vector<Levels> operands = operands_of(form, {b, m, n}, 2, false);
-    const auto params =
-        with_types({k, n, width, pick(1, 14), one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3, 16}), pick(0, 1)}, form);
+    const gemm::Blocking blocking{width, static_cast<int>(pick(1, 14)), one_of<int64_t>({0, 5}),
+                                  one_of<int64_t>({0, 3, 16}), pick(0, 1) == 1};
+    const auto params = encode_params(gemm::IntegerGemmParams{k, n, blocking, {form.to, form.operands}});
     const Program program = *parse_program(form.program);
     auto kernel = make_gemm_integer({params, &program});
     ASSERT_TRUE(kernel) << kernel.error().to_string();
@@ -224,7 +219,7 @@ TEST(ConvInteger, RandomShapes) {
     std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, shape.groups)));
     gemm::pack_integers(fours, shape.groups, weights.data(), packed);
     const std::vector<Levels> operands = operands_of(form, dims, 1, true);
-    const auto params = with_types(conv::params(shape, config), form);
+    const auto params = encode_params(conv::ConvIntegerParams{{shape, config}, {form.to, form.operands}});
     const Program program = *parse_program(form.program);
     auto kernel = make_conv_integer({params, &program});
     ASSERT_TRUE(kernel) << kernel.error().to_string();
@@ -253,8 +248,7 @@ TEST(ConvInteger, RandomShapes) {
 void check_tiles(const gemm::TileTable& table, std::string_view name) {
   const Form& form = forms()[2];
   const Program program = *parse_program(form.program);
-  const std::vector<int64_t> types = with_types({}, form);
-  const gemm::IntegerProgram compiled = *gemm::compile_integer_epilogue(&program, types);
+  const gemm::IntegerProgram compiled = *gemm::compile_integer_epilogue(&program, {form.to, form.operands});
   for (int vectors = 1; vectors <= table.vectors; ++vectors)
     for (int rows = 1; rows <= table.max_rows[vectors - 1] && !::testing::Test::HasFailure(); ++rows) {
       SCOPED_TRACE(fmt::format("{}: {} rows of {} vectors", name, rows, vectors));
@@ -313,7 +307,7 @@ TEST(IntegerTiles, EveryLevel) {
 }
 
 TEST(GemmInteger, RefusesHostileParameters) {
-  const std::vector<int64_t> good{8, 8, 16, 4, 0, 0, 0, static_cast<int64_t>(DType::f32)};
+  const std::vector<int64_t> good = encode_params(gemm::IntegerGemmParams{8, 8});
   ASSERT_TRUE(make_gemm_integer({good}));
   for (size_t i = 0; i < good.size(); ++i)
     for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {
@@ -322,13 +316,12 @@ TEST(GemmInteger, RefusesHostileParameters) {
       EXPECT_FALSE(make_gemm_integer({bad})) << i << " = " << value;
     }
   EXPECT_FALSE(make_gemm_integer({std::span<const int64_t>(good).first(3)}));
-  auto rounded = good;
-  rounded.back() = static_cast<int64_t>(DType::u8);
+  const auto rounded = encode_params(gemm::IntegerGemmParams{8, 8, {}, {DType::u8}});
   EXPECT_FALSE(make_gemm_integer({rounded})) << "nothing rounds to levels";
 }
 
 TEST(GemmInteger, RefusesTensorsThatDoNotFit) {
-  const std::vector<int64_t> params{8, 20, 16, 4, 0, 0, 0, static_cast<int64_t>(DType::f32)};
+  const auto params = encode_params(gemm::IntegerGemmParams{8, 20, {.width = 16, .rows = 4}});
   auto kernel = make_gemm_integer({params});
   ASSERT_TRUE(kernel);
   std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers({2, 20, 16}, 1))), few(10);

@@ -94,12 +94,22 @@ struct TestWorkspace {
   size_t size;
 };
 
-inline std::unique_ptr<Kernel> make_kernel(const char* name, const std::vector<int64_t>& params,
+// A record's params: a kernel's own struct, or any numbers that a file may hold instead.
+struct EncodedParams {
+  EncodedParams() = default;
+  EncodedParams(std::initializer_list<int64_t> numbers) : list(numbers) {}
+  EncodedParams(std::vector<int64_t> numbers) : list(std::move(numbers)) {}  // NOLINT(google-explicit-constructor)
+  template <Params P>
+  EncodedParams(const P& params) : list(encode_params(params)) {}  // NOLINT(google-explicit-constructor)
+  std::vector<int64_t> list;
+};
+
+inline std::unique_ptr<Kernel> make_kernel(const char* name, const EncodedParams& params,
                                            const Program* program = nullptr) {
   const KernelFactory factory = find_kernel(name);
   EXPECT_NE(factory, nullptr) << name;
   if (!factory) return nullptr;
-  auto kernel = factory(Record{params, program});
+  auto kernel = factory(Record{params.list, program});
   EXPECT_TRUE(kernel) << (kernel ? "" : kernel.error().message);
   return kernel ? std::move(*kernel) : nullptr;
 }

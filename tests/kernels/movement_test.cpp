@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels movement and random, and the blocks and diagonals of the kernel copy, against the ops' plain evaluations.
-#include <bit>
-
-#include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/movement/movement.h"
+#include "kernels/cpu/copy/copy.h"
+#include "kernels/cpu/random/random.h"
 #include "kernels/typed_tensor.h"
 #include "ops/random_range.h"
 
@@ -29,7 +28,7 @@ Ints random_axes(int64_t rank, std::mt19937& random) {
 
 void compare_movement(Movement mode, const Attributes& attributes, const std::vector<Tensor>& inputs,
                       std::mt19937& random) {
-  compare_with_evaluation("movement", {static_cast<int64_t>(mode)}, attributes, inputs, random);
+  compare_with_evaluation("movement", MovementParams{mode}, attributes, inputs, random);
 }
 
 TEST(Movement, OfSlicesIsTheEvaluation) {
@@ -96,7 +95,8 @@ TEST(Movement, WhatLeadsOutIsAnError) {
   const Tensor x = random_tensor(DType::f32, {3, 4}, random), y = random_tensor(DType::f32, {3, 4}, random);
   const auto list = [](int64_t value) { return Tensor::of<int64_t>({1}, {value}); };
   const auto slices = [&](int64_t start, int64_t axis, int64_t step) {
-    return error_of_run("movement", {0}, {x, list(start), list(99), list(axis), list(step)}, y, random);
+    return error_of_run("movement", MovementParams{Movement::slice}, {x, list(start), list(99), list(axis), list(step)},
+                        y, random);
   };
   EXPECT_EQ(slices(0, 1, 1), "");
   for (const auto& [start, axis, step] : std::vector<std::array<int64_t, 3>>{
@@ -106,7 +106,8 @@ TEST(Movement, WhatLeadsOutIsAnError) {
                                       random_tensor(DType::f32, {}, random)};
   PadAttrs attrs;
   attrs.mode = PadMode::edge;
-  EXPECT_EQ(error_of_run("movement", {3}, inputs, y, random), error_of_evaluation(attrs, inputs));
+  EXPECT_EQ(error_of_run("movement", MovementParams{Movement::pad_edge}, inputs, y, random),
+            error_of_evaluation(attrs, inputs));
 }
 
 TEST(Movement, RefusesWhatItCannotRun) {
@@ -119,7 +120,8 @@ TEST(Movement, RefusesWhatItCannotRun) {
     strided.reserve(inputs.size());
     for (const Tensor& input : inputs) args.push_back(strided.emplace_back(input, random).arg());
     StridedTensor result(output, random);
-    return static_cast<bool>(make_kernel("movement", {mode})->check(args, std::vector{result.arg()}));
+    return static_cast<bool>(
+        make_kernel("movement", MovementParams{static_cast<Movement>(mode)})->check(args, std::vector{result.arg()}));
   };
   const auto make = [&](DType type, const Dims& dims) { return random_tensor(type, dims, random); };
   const Tensor x = make(DType::f32, {3, 4}), one = make(DType::i64, {1}), two = make(DType::i64, {2});
@@ -148,11 +150,13 @@ TEST(Copy, OfBlocksIsTheEvaluation) {
       attrs.mode = repeat % 2 ? DepthToSpaceMode::crd : DepthToSpaceMode::dcr;
       SpaceToDepthAttrs inverse;
       inverse.block = block;
-      constexpr auto kBlocks = static_cast<int64_t>(CopyMode::blocks);
       const Tensor channels = random_tensor(type, {dims[0], dims[1] * block * block, dims[2], dims[3]}, random);
       const Tensor pixels = random_tensor(type, {dims[0], dims[1], dims[2] * block, dims[3] * block}, random);
-      compare_with_evaluation("copy", {kBlocks, block, repeat % 2}, attrs, {channels}, random);
-      compare_with_evaluation("copy", {kBlocks, block, 2}, inverse, {pixels}, random);
+      compare_with_evaluation(
+          "copy", CopyParams{.mode = repeat % 2 ? CopyMode::to_pixels_crd : CopyMode::to_pixels_dcr, .block = block},
+          attrs, {channels}, random);
+      compare_with_evaluation("copy", CopyParams{.mode = CopyMode::to_channels, .block = block}, inverse, {pixels},
+                              random);
     }
 }
 
@@ -164,10 +168,10 @@ TEST(Copy, OfDiagonalsIsTheEvaluation) {
       attrs.dtype = type;
       attrs.k = k;
       const Tensor one = random_integers(type, {}, 1, 1, random);
-      int64_t bits = 0;
+      uint64_t bits = 0;
       std::memcpy(&bits, one.data(), size_of(type));
       for (const Dims& dims : {Dims{5, 7}, Dims{7, 5}, Dims{1, 1}, Dims{0, 3}})
-        compare_with_evaluation("copy", {static_cast<int64_t>(CopyMode::eye), bits, k}, attrs,
+        compare_with_evaluation("copy", CopyParams{.mode = CopyMode::eye, .bits = bits, .k = k}, attrs,
                                 {random_tensor(DType::i64, dims, random)}, random);
     }
 }
@@ -183,13 +187,12 @@ TEST(Random, IsTheEvaluation) {
         attrs.a = -0.3;
         attrs.b = 1.7;
         const bool normal = op == RandomOp::normal;
-        compare_with_evaluation("random",
-                                {normal, std::bit_cast<int64_t>(attrs.a), std::bit_cast<int64_t>(attrs.b),
-                                 std::bit_cast<int64_t>(normal ? 0.0 : last_in_range(attrs)), random_digits(type)},
-                                attrs,
-                                {Tensor::from<int64_t>({static_cast<int64_t>(dims.size())}, dims),
-                                 Tensor::of<int64_t>({}, {pick_between(random, 0, 1000)})},
-                                random);
+        compare_with_evaluation(
+            "random", RandomParams{normal, attrs.a, attrs.b, normal ? 0.0 : last_in_range(attrs), random_digits(type)},
+            attrs,
+            {Tensor::from<int64_t>({static_cast<int64_t>(dims.size())}, dims),
+             Tensor::of<int64_t>({}, {pick_between(random, 0, 1000)})},
+            random);
       }
   for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {2, 0, 0, 0, 24}, {0, 0, 0, 0, 0}})
     EXPECT_FALSE(find_kernel("random")(Record{params, nullptr}));

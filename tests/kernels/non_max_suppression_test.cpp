@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both steps of the kernel against the op's plain evaluation.
+#include "kernels/cpu/non_max_suppression/non_max_suppression.h"
 #include "kernels/kernel_runner.h"
 #include "ops/op.h"
 
@@ -40,10 +41,12 @@ void expect_as_evaluated(const std::vector<Tensor>& inputs, int64_t length, bool
   const int64_t slots = args[1].dims[0] * args[1].dims[1];
   for (const int threads : {1, 3}) {
     const Tensor found = *Tensor::allocate(DType::i64, {slots * length + slots + 1});
-    run_kernel(*make_kernel("non_max_suppression", {0, center}), args, {view_of(found)}, threads);
+    run_kernel(*make_kernel("non_max_suppression", NonMaxSuppressionParams{false, center}), args, {view_of(found)},
+               threads);
     const int64_t count = found.at(slots * length + slots);
     const Tensor boxes = *Tensor::allocate(DType::i64, {count, 3});
-    run_kernel(*make_kernel("non_max_suppression", {1, center}), {args[1], view_of(found)}, {view_of(boxes)}, threads);
+    run_kernel(*make_kernel("non_max_suppression", NonMaxSuppressionParams{true, center}), {args[1], view_of(found)},
+               {view_of(boxes)}, threads);
     EXPECT_TRUE(identical(boxes, (*expected)[0]));
   }
 }
@@ -67,7 +70,7 @@ TEST(NonMaxSuppression, RefusesWhatDoesNotFit) {
   const KernelFactory factory = find_kernel("non_max_suppression");
   for (const std::vector<int64_t>& params : {std::vector<int64_t>{}, {2, 0}, {0, 2}, {0, 0, 0}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
-  const auto kernel = make_kernel("non_max_suppression", {0, 0});
+  const auto kernel = make_kernel("non_max_suppression", NonMaxSuppressionParams{false, false});
   const TensorArg boxes = view_of(*Tensor::allocate(DType::f32, {1, 4, 4})), none;
   const TensorArg scores = view_of(*Tensor::allocate(DType::f32, {1, 2, 4})),
                   others = view_of(*Tensor::allocate(DType::f32, {1, 2, 3}));
@@ -81,7 +84,7 @@ TEST(NonMaxSuppression, RefusesWhatDoesNotFit) {
   gaps.strides[0] = 0;
   EXPECT_FALSE(kernel->check(std::vector{boxes, scores, none, none, none}, std::vector{gaps}));
   const TensorArg result = view_of(*Tensor::allocate(DType::i64, {3, 3}));
-  const auto writer = make_kernel("non_max_suppression", {1, 0});
+  const auto writer = make_kernel("non_max_suppression", NonMaxSuppressionParams{true, false});
   EXPECT_TRUE(writer->check(std::vector{scores, found}, std::vector{result}));
   EXPECT_FALSE(writer->check(std::vector{scores, gaps}, std::vector{result}));
 }

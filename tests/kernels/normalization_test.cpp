@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <map>
 
+#include "kernels/cpu/normalization/normalization.h"
 #include "kernels/kernel_runner.h"
 
 namespace lathe::cpu {
@@ -60,7 +60,7 @@ TEST(Normalization, EveryAxesAndLayout) {
             if (!(axes >> d & 1)) bias_dims[d] = 1;
           TestTensor x(dims, order, 3), y(dims, order, 2), scale(scale_dims), bias(bias_dims), residual(dims, order);
           x.fill(random, 2, 3), scale.fill(random), bias.fill(random), residual.fill(random);
-          const auto kernel = make_kernel("normalization", {rms, axes, std::bit_cast<int32_t>(kEpsilon), 1, !rms, 1},
+          const auto kernel = make_kernel("normalization", NormalizationParams{!rms, axes, kEpsilon, true, !rms},
                                           fused ? &program : nullptr);
           std::vector<TensorArg> inputs = {x.arg, scale.arg};
           if (!rms) inputs.push_back(bias.arg);
@@ -93,7 +93,7 @@ TEST(Normalization, GroupsAsADimension) {
         TestTensor x(dims, order), y(dims, order), scale({1, dims[1], scale_by_group ? 1 : dims[2], 1, 1});
         x.fill(random, 1, 5), scale.fill(random);
         const std::vector<Normalized> plain = normalized(x, 0b11100, true);
-        const auto kernel = make_kernel("normalization", {0, 0b11100, std::bit_cast<int32_t>(kEpsilon), 1, 0, 1});
+        const auto kernel = make_kernel("normalization", NormalizationParams{true, 0b11100, kEpsilon, true});
         run_kernel(*kernel, {x.arg, scale.arg}, {y.arg}, 3);
         size_t i = 0;
         y.for_each([&](const std::vector<int64_t>& at, float& actual) {
@@ -114,7 +114,8 @@ TEST(Normalization, SplitsTheChannelsIntoGroups) {
       v = x.at({at[0], at[1] * 4 + at[2], at[3], at[4]});
     });
     const std::vector<Normalized> plain = normalized(grouped, 0b11100, true);
-    const auto kernel = make_kernel("normalization", {0, 0b11100, std::bit_cast<int32_t>(kEpsilon), 1, 0, 3}, &program);
+    const auto kernel =
+        make_kernel("normalization", NormalizationParams{true, 0b11100, kEpsilon, true, false, 3}, &program);
     run_kernel(*kernel, {x.arg, scale.arg, gate.arg}, {y.arg}, 3);
     size_t i = 0;
     y.for_each([&](const std::vector<int64_t>& at, float& actual) {
@@ -128,7 +129,7 @@ TEST(Normalization, InPlaceWithALargeMean) {
   TestTensor x({4, 1000});
   x.fill(random, 1, 1000);
   const std::vector<Normalized> plain = normalized(x, 2, true);
-  run_kernel(*make_kernel("normalization", {0, 2, std::bit_cast<int32_t>(kEpsilon), 0, 0, 1}), {x.arg}, {x.arg}, 1);
+  run_kernel(*make_kernel("normalization", NormalizationParams{true, 2, kEpsilon}), {x.arg}, {x.arg}, 1);
   for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(x.memory[i], plain[i].value, 2e-4);
 }
 
@@ -143,7 +144,7 @@ TEST(Normalization, RefusesWhatItCannotRun) {
                                                                               {0, 1, 0, 2, 0, 1},
                                                                               {0, 1, 0, 0, 0, 0}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
-  const auto kernel = make_kernel("normalization", {0, 2, 0, 1, 0, 1});
+  const auto kernel = make_kernel("normalization", NormalizationParams{.axes = 2, .has_scale = true});
   TestTensor a({2, 3}), b({2, 4}), scale({3});
   EXPECT_TRUE(kernel->check(std::vector{a.arg, scale.arg}, std::vector{a.arg}));
   EXPECT_FALSE(kernel->check(std::vector{a.arg}, std::vector{a.arg}));

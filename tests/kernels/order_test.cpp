@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that seek the best elements along an axis: topk and arg_reduce.
+#include "kernels/cpu/arg_reduce/arg_reduce.h"
+#include "kernels/cpu/topk/topk.h"
 #include "kernels/typed_tensor.h"
 
 namespace lathe::cpu {
@@ -16,7 +18,7 @@ void compare_topk(DType type, const Dims& dims, int64_t axis, int64_t k, std::mt
   TopkAttrs attrs;
   attrs.axis = axis;
   attrs.largest = pick_between(random, 0, 1) == 1;
-  compare_with_evaluation("topk", {axis, attrs.largest}, attrs,
+  compare_with_evaluation("topk", TopkParams{static_cast<int>(axis), attrs.largest}, attrs,
                           {with_equals(type, dims, random), Tensor::of<int64_t>({1}, {k})}, random, {2, {}});
 }
 
@@ -26,8 +28,8 @@ void compare_arg_reduce(DType type, const Dims& dims, int64_t axis, std::mt19937
   attrs.largest = pick_between(random, 0, 1) == 1;
   attrs.select_last = pick_between(random, 0, 1) == 1;
   attrs.keepdims = pick_between(random, 0, 1) == 1;
-  compare_with_evaluation("arg_reduce", {axis, attrs.largest, attrs.select_last}, attrs,
-                          {with_equals(type, dims, random)}, random);
+  compare_with_evaluation("arg_reduce", ArgReduceParams{static_cast<int>(axis), attrs.largest, attrs.select_last},
+                          attrs, {with_equals(type, dims, random)}, random);
 }
 
 TEST(Topk, IsTheEvaluation) {
@@ -53,7 +55,7 @@ TEST(Topk, OfLongRowsIsTheEvaluation) {
     Tensor x = *Tensor::allocate(DType::f32, {5000});
     for (int i = 0; i < 5000; ++i) x.mutable_as<float>()[i] = static_cast<float>(falls ? -i : i);
     for (const int64_t k : {1, 40, 2000})
-      compare_with_evaluation("topk", {0, 1}, TopkAttrs(), {x, Tensor::of<int64_t>({1}, {k})}, random, {2, {}});
+      compare_with_evaluation("topk", TopkParams{}, TopkAttrs(), {x, Tensor::of<int64_t>({1}, {k})}, random, {2, {}});
   }
 }
 
@@ -67,7 +69,7 @@ TEST(Topk, RefusesWhatItCannotRun) {
     StridedTensor a(random_tensor(type, x, random), random), b(random_tensor(type, values, random), random),
         c(random_tensor(DType::i64, positions, random), random), k(Tensor::of<int64_t>({1}, {3}), random);
     return static_cast<bool>(
-        make_kernel("topk", {1, 1})->check(std::vector{a.arg(), k.arg()}, std::vector{b.arg(), c.arg()}));
+        make_kernel("topk", TopkParams{1})->check(std::vector{a.arg(), k.arg()}, std::vector{b.arg(), c.arg()}));
   };
   EXPECT_TRUE(checks(DType::f32, {2, 5}, {2, 3}, {2, 3}));
   EXPECT_FALSE(checks(DType::boolean, {2, 5}, {2, 3}, {2, 3}));
@@ -108,7 +110,8 @@ TEST(ArgReduce, RefusesWhatItCannotRun) {
   std::mt19937 random(86);
   const auto checks = [&](DType type, const Dims& x, const Dims& result) {
     StridedTensor a(random_tensor(type, x, random), random), b(random_tensor(DType::i64, result, random), random);
-    return static_cast<bool>(make_kernel("arg_reduce", {1, 1, 0})->check(std::vector{a.arg()}, std::vector{b.arg()}));
+    return static_cast<bool>(
+        make_kernel("arg_reduce", ArgReduceParams{1})->check(std::vector{a.arg()}, std::vector{b.arg()}));
   };
   EXPECT_TRUE(checks(DType::f32, {2, 5}, {2}));
   EXPECT_TRUE(checks(DType::f32, {2, 5}, {2, 1}));
@@ -117,7 +120,8 @@ TEST(ArgReduce, RefusesWhatItCannotRun) {
   EXPECT_FALSE(checks(DType::f32, {2}, {2}));
   const Tensor empty = random_tensor(DType::f32, {2, 0}, random), none = random_tensor(DType::i64, {2, 1}, random);
   StridedTensor a(empty, random), b(none, random);
-  const Result<> refused = make_kernel("arg_reduce", {1, 1, 0})->check(std::vector{a.arg()}, std::vector{b.arg()});
+  const Result<> refused =
+      make_kernel("arg_reduce", ArgReduceParams{1})->check(std::vector{a.arg()}, std::vector{b.arg()});
   ArgReduceAttrs attrs;
   attrs.axis = 1;
   ASSERT_FALSE(refused);

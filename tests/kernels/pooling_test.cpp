@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/pooling/pooling.h"
 #include "kernels/kernel_runner.h"
 
 namespace lathe::cpu {
@@ -48,10 +49,10 @@ float pooled(const Case& c, TestTensor& in, const std::vector<int64_t>& at, bool
   return static_cast<float>(maximum ? best : count ? sum / static_cast<double>(count) : 0);
 }
 
-std::vector<int64_t> params_of(const Case& c, bool maximum, bool include_pad) {
-  std::vector<int64_t> params = {maximum ? 0 : 1, static_cast<int64_t>(c.kernel.size()), include_pad};
+PoolingParams params_of(const Case& c, bool maximum, bool include_pad) {
+  PoolingParams params{maximum, include_pad, {}};
   for (size_t d = 0; d < c.kernel.size(); ++d)
-    params.insert(params.end(), {c.kernel[d], c.stride[d], c.pad_begin[d], c.pad_end[d], c.dilation[d]});
+    params.axes.push_back({c.kernel[d], c.stride[d], c.pad_begin[d], c.pad_end[d], c.dilation[d]});
   return params;
 }
 
@@ -124,12 +125,14 @@ TEST(Pooling, NaNAndPaddingAlone) {
   for (float& x : in.memory) x = 1;
   in.at({0, 5, 1, 1}) = std::nanf("");
   in.at({0, 32, 3, 3}) = std::nanf("");
-  run_kernel(*make_kernel("pooling", {0, 2, 0, 2, 1, 0, 0, 1, 2, 1, 0, 0, 1}), {in.arg}, {out.arg}, 1);
+  run_kernel(*make_kernel("pooling", PoolingParams{true, false, {{.kernel = 2}, {.kernel = 2}}}), {in.arg}, {out.arg},
+             1);
   EXPECT_TRUE(std::isnan(out.at({0, 5, 0, 0})) && std::isnan(out.at({0, 5, 1, 1})));
   EXPECT_TRUE(std::isnan(out.at({0, 32, 2, 2})));
   EXPECT_EQ(out.at({0, 5, 2, 2}), 1);
   TestTensor far({1, 33, 9, 3}, {0, 2, 3, 1});
-  run_kernel(*make_kernel("pooling", {0, 2, 0, 1, 1, 5, 0, 1, 1, 1, 0, 0, 1}), {in.arg}, {far.arg}, 1);
+  run_kernel(*make_kernel("pooling", PoolingParams{true, false, {{1, 1, 5, 0, 1}, {1, 1, 0, 0, 1}}}), {in.arg},
+             {far.arg}, 1);
   EXPECT_EQ(far.at({0, 0, 0, 0}), -std::numeric_limits<float>::infinity());
   EXPECT_EQ(far.at({0, 0, 5, 0}), 1);
 }
@@ -137,16 +140,16 @@ TEST(Pooling, NaNAndPaddingAlone) {
 TEST(Pooling, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("pooling");
   for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{},
-                                                                              {0, 1, 0},
-                                                                              {2, 1, 0, 1, 1, 0, 0, 1},
-                                                                              {0, 4, 0},
-                                                                              {0, 1, 0, 1, 0, 0, 0, 1},
-                                                                              {0, 1, 0, 1, 1, 0, 0, 0},
-                                                                              {0, 1, 0, -1, 1, 0, 0, 1},
-                                                                              {0, 1, 0, 1, 1, int64_t{1} << 40, 0, 1},
-                                                                              {0, int64_t{1} << 62, 0}})
+                                                                              {1, 0, 0},
+                                                                              {2, 0, 1, 1, 1, 0, 0, 1},
+                                                                              {1, 0, 4},
+                                                                              {1, 0, 1, 1, 0, 0, 0, 1},
+                                                                              {1, 0, 1, 1, 1, 0, 0, 0},
+                                                                              {1, 0, 1, -1, 1, 0, 0, 1},
+                                                                              {1, 0, 1, 1, 1, int64_t{1} << 40, 0, 1},
+                                                                              {1, 0, int64_t{1} << 62}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
-  const auto kernel = make_kernel("pooling", {0, 1, 0, 2, 1, 0, 0, 1});
+  const auto kernel = make_kernel("pooling", PoolingParams{true, false, {{.kernel = 2}}});
   TestTensor a({1, 2, 5}), b({1, 2, 4}), c({1, 3, 4}), d({1, 2, 5, 5});
   EXPECT_TRUE(kernel->check(std::vector{a.arg}, std::vector{b.arg}));
   EXPECT_FALSE(kernel->check(std::vector{a.arg}, std::vector{c.arg}));

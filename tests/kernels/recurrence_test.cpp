@@ -208,7 +208,8 @@ TEST(Recurrence, Functions) {
                                         "thresholded_relu(0.3)",
                                         "elu(0.7)",
                                         "hard_sigmoid(0.3, 0.4)",
-                                        "scaled_tanh(1.5, 0.5)"};
+                                        "scaled_tanh(1.5, 0.5)",
+                                        "swish(1.5)"};
   constexpr size_t kCount = std::size(kFunctions);
   for (size_t i = 0; i < kCount; ++i) {
     const auto name = [&](size_t k) { return kFunctions[(i + k) % kCount]; };
@@ -239,7 +240,7 @@ TEST(Recurrence, LargeLayers) {
 
 TEST(Recurrence, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("recurrence");
-  const std::vector<int64_t> good = {0, 0, 4, 0, 0, 0, 0, 1, 0, 0};
+  const std::vector<int64_t> good = {0, 0, 4, 0, 0, 0, 0, static_cast<int64_t>(Opcode::tanh), 0, 0};
   EXPECT_TRUE(factory(Record{good, nullptr}));
   for (const auto& [at, value] : std::vector<std::pair<size_t, int64_t>>{{0, 3},
                                                                          {0, -1},
@@ -251,7 +252,8 @@ TEST(Recurrence, RefusesWhatItCannotRun) {
                                                                          {4, 2},
                                                                          {5, 2},
                                                                          {6, 0x7fc00000},
-                                                                         {7, 11},
+                                                                         {7, static_cast<int64_t>(Opcode::exp)},
+                                                                         {7, 256 + static_cast<int64_t>(Opcode::tanh)},
                                                                          {7, -1}}) {
     std::vector<int64_t> params = good;
     params[at] = value;

@@ -15,9 +15,9 @@ void compare(const ReduceAttrs& attrs, const Tensor& input, std::mt19937& random
   const std::string what = to_text(attrs) + " of " + std::string(name_of(input.dtype()));
   const Result<std::vector<Tensor>> expected = run_op(attrs, std::vector<Tensor>{input}, 1);
   if (!expected) return;  // sums of booleans
-  int64_t axes = 0;
-  for (const int64_t axis : attrs.axes) axes |= int64_t{1} << axis;
-  const auto kernel = make_kernel("reduce_elements", {static_cast<int64_t>(reduction_of(attrs.op)), axes});
+  uint32_t axes = 0;
+  for (const int64_t axis : attrs.axes) axes |= 1u << axis;
+  const auto kernel = make_kernel("reduce_elements", ReduceParams{reduction_of(attrs.op), axes});
   const StridedTensor from(input, random);
   StridedTensor to(*Tensor::allocate(input.dtype(), (*expected)[0].dims()), random);
   run_kernel(*kernel, {from.arg()}, {to.arg()}, pick_between(random, 0, 1) ? 1 : 3);
@@ -62,7 +62,8 @@ TEST(ReduceElements, RefusesWhatItCannotRun) {
   std::mt19937 random(83);
   const auto checks = [&](DType from, DType to, const Dims& dims) {
     const StridedTensor x(random_tensor(from, {2, 3}, random), random), y(random_tensor(to, dims, random), random);
-    return static_cast<bool>(make_kernel("reduce_elements", {0, 2})->check(std::vector{x.arg()}, std::vector{y.arg()}));
+    return static_cast<bool>(make_kernel("reduce_elements", ReduceParams{Reduction::sum, 2})
+                                 ->check(std::vector{x.arg()}, std::vector{y.arg()}));
   };
   EXPECT_TRUE(checks(DType::i64, DType::i64, {2, 1}));
   EXPECT_TRUE(checks(DType::f64, DType::f64, {2}));

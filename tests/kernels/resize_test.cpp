@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 
+#include "kernels/cpu/resize/resize.h"
 #include "kernels/kernel_runner.h"
 #include "ops/op.h"
 
@@ -75,7 +75,7 @@ TEST(Resize, MatchesTheTables) {
           inputs.push_back(tables.back().weight.arg);
         }
       for (const int threads : {1, 3}) {
-        run_kernel(*make_kernel("resize", {c.axes}), inputs, {y.arg}, threads);
+        run_kernel(*make_kernel("resize", ResizeParams{c.axes}), inputs, {y.arg}, threads);
         EXPECT_TRUE(y.gaps_untouched());
         y.for_each([&](const std::vector<int64_t>& at, float& actual) {
           const double expected = interpolated(x, c.axes, tables, at, 0, 0);
@@ -90,15 +90,12 @@ void compare_rule(const ResizeAttrs& attrs, bool by_scales, std::mt19937& random
   const std::vector<int64_t> from = {1, 3, 5, 7},
                              to = by_scales ? std::vector<int64_t>{1, 3, 8, 4} : std::vector<int64_t>{1, 3, 5, 16};
   const float scales[] = {1, 1, 1.75f, 0.6f};
-  const auto bits = [](double value) -> int64_t { return std::bit_cast<uint32_t>(static_cast<float>(value)); };
-  const std::vector<int64_t> params = {12,
-                                       static_cast<int64_t>(attrs.mode),
-                                       static_cast<int64_t>(attrs.coordinates),
-                                       static_cast<int64_t>(attrs.nearest),
-                                       attrs.exclude_outside,
-                                       bits(attrs.cubic_a),
-                                       by_scales ? bits(scales[2]) : 0,
-                                       by_scales ? bits(scales[3]) : 0};
+  const ResizeParams params{
+      12,
+      true,
+      {static_cast<SampleRule::Mode>(attrs.mode), static_cast<SampleRule::Coordinates>(attrs.coordinates),
+       static_cast<SampleRule::Nearest>(attrs.nearest), attrs.exclude_outside, false, attrs.cubic_a},
+      {by_scales ? scales[2] : 0, by_scales ? scales[3] : 0}};
   for (const std::vector<int>& order : {std::vector<int>{}, std::vector<int>{0, 2, 3, 1}}) {
     TestTensor x(from, order), y(to, order, 2);
     x.fill(random);
@@ -138,23 +135,29 @@ TEST(Resize, MakesTheTablesOfEveryRule) {
 
 TEST(Resize, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("resize");
+  const int64_t infinite = std::bit_cast<int64_t>(HUGE_VAL);
+  const std::vector<int64_t> usual = {1, 1, 0, 0, 0, 0, 0, 0, 1, 0};
+  EXPECT_TRUE(factory(Record{usual, nullptr}));
   for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{},
-                                                                              {-1},
-                                                                              {256},
-                                                                              {1, 2},
-                                                                              {1, 3, 0, 0, 0, 0, 0},
-                                                                              {1, 0, 6, 0, 0, 0, 0},
-                                                                              {1, 0, 0, 4, 0, 0, 0},
-                                                                              {1, 0, 0, 0, 2, 0, 0},
-                                                                              {1, 0, 0, 0, 0, -1, 0},
-                                                                              {1, 0, 0, 0, 0, 0},
-                                                                              {1, 0, 0, 0, 0, 0, INT64_MAX},
-                                                                              {1, 0, 0, 0, 0, 0, 0x7fc00000}})
+                                                                              {1},
+                                                                              {-1, 0, 0, 0, 0, 0, 0, 0, 0},
+                                                                              {256, 0, 0, 0, 0, 0, 0, 0, 0},
+                                                                              {1, 2, 0, 0, 0, 0, 0, 0, 1, 0},
+                                                                              {1, 1, 3, 0, 0, 0, 0, 0, 1, 0},
+                                                                              {1, 1, 0, 6, 0, 0, 0, 0, 1, 0},
+                                                                              {1, 1, 0, 0, 4, 0, 0, 0, 1, 0},
+                                                                              {1, 1, 0, 0, 0, 2, 0, 0, 1, 0},
+                                                                              {1, 1, 0, 0, 0, 0, 1, 0, 1, 0},
+                                                                              {1, 1, 0, 0, 0, 0, 0, infinite, 1, 0},
+                                                                              {1, 1, 0, 0, 0, 0, 0, 0, 0},
+                                                                              {1, 0, 0, 0, 0, 0, 0, 0, 1, 0},
+                                                                              {1, 1, 0, 0, 0, 0, 0, 0, 1, INT64_MAX},
+                                                                              {1, 1, 0, 0, 0, 0, 0, 0, 1, 0x7fc00000}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(32);
   TestTensor x({2, 3}), y({2, 6}), z({4, 6});
   Table t(3, 6, 2, random), wide(3, 6, 257, random);
-  const auto kernel = make_kernel("resize", {2});
+  const auto kernel = make_kernel("resize", ResizeParams{2});
   EXPECT_TRUE(kernel->check(std::vector{x.arg, t.index, t.weight.arg}, std::vector{y.arg}));
   EXPECT_FALSE(kernel->check(std::vector{x.arg, t.weight.arg, t.weight.arg}, std::vector{y.arg}));
   EXPECT_FALSE(kernel->check(std::vector{x.arg, t.index, t.weight.arg}, std::vector{z.arg}));

@@ -9,6 +9,7 @@ namespace {
 constexpr DType kIndexTypes[] = {DType::i64, DType::i32, DType::i8, DType::u16};
 constexpr ScatterReduction kReductions[] = {ScatterReduction::none, ScatterReduction::add, ScatterReduction::mul,
                                             ScatterReduction::max, ScatterReduction::min};
+constexpr ScatterParams::Reduction reduction_of(int64_t r) { return static_cast<ScatterParams::Reduction>(r); }
 
 // Few places for many updates, so that the order of those that meet counts.
 TEST(Scatter, OfElementsIsTheEvaluation) {
@@ -27,9 +28,9 @@ TEST(Scatter, OfElementsIsTheEvaluation) {
         picked[axis] = pick_between(random, 0, repeat == 0 ? 400 : 9);
         const Tensor indices =
             random_integers(kIndexTypes[pick_between(random, 0, 3)], picked, -dims[axis], dims[axis] - 1, random);
-        compare_with_evaluation("scatter", {0, attrs.axis, r}, attrs,
-                                {random_tensor(type, dims, random), indices, random_tensor(type, picked, random)},
-                                random);
+        compare_with_evaluation(
+            "scatter", ScatterParams{ScatterMode::elements, static_cast<int>(attrs.axis), reduction_of(r)}, attrs,
+            {random_tensor(type, dims, random), indices, random_tensor(type, picked, random)}, random);
       }
 }
 
@@ -50,7 +51,7 @@ TEST(Scatter, OfTuplesIsTheEvaluation) {
             random_integers(kIndexTypes[pick_between(random, 0, 3)], shape, -extent, extent - 1, random);
         ScatterNdAttrs attrs;
         attrs.reduction = kReductions[r];
-        compare_with_evaluation("scatter", {1, 0, r}, attrs,
+        compare_with_evaluation("scatter", ScatterParams{ScatterMode::tuples, 0, reduction_of(r)}, attrs,
                                 {random_tensor(type, dims, random), indices, random_tensor(type, updates, random)},
                                 random);
       }
@@ -64,14 +65,14 @@ TEST(Scatter, OfManyUpdatesIsTheEvaluation) {
     elements.axis = 1;
     elements.reduction = kReductions[r];
     compare_with_evaluation(
-        "scatter", {0, 1, r}, elements,
+        "scatter", ScatterParams{ScatterMode::elements, 1, reduction_of(r)}, elements,
         {random_tensor(DType::f32, {90, 50}, random), random_integers(DType::i64, {90, 700}, -50, 49, random),
          random_tensor(DType::f32, {90, 700}, random)},
         random);
     ScatterNdAttrs tuples;
     tuples.reduction = kReductions[r];
     compare_with_evaluation(
-        "scatter", {1, 0, r}, tuples,
+        "scatter", ScatterParams{ScatterMode::tuples, 0, reduction_of(r)}, tuples,
         {random_tensor(DType::f32, {20, 500}, random), random_integers(DType::i64, {90, 1}, -20, 19, random),
          random_tensor(DType::f32, {90, 500}, random)},
         random);
@@ -84,9 +85,11 @@ TEST(Scatter, ErrorsAreThoseOfTheEvaluation) {
   for (const int64_t wrong : {int64_t{3}, int64_t{-4}, INT64_MAX, INT64_MIN}) {
     const Tensor indices = Tensor::of<int64_t>({1, 1}, {wrong});
     const Tensor one = random_tensor(DType::f32, {1, 1}, random), row = random_tensor(DType::f32, {1, 4}, random);
-    EXPECT_EQ(error_of_run("scatter", {0, 0, 1}, {data, indices, one}, data, random),
+    EXPECT_EQ(error_of_run("scatter", ScatterParams{ScatterMode::elements, 0, reduction_of(1)}, {data, indices, one},
+                           data, random),
               error_of_evaluation(ScatterElementsAttrs(), {data, indices, one}));
-    EXPECT_EQ(error_of_run("scatter", {1, 0, 0}, {data, indices, row}, data, random),
+    EXPECT_EQ(error_of_run("scatter", ScatterParams{ScatterMode::tuples, 0, reduction_of(0)}, {data, indices, row},
+                           data, random),
               error_of_evaluation(ScatterNdAttrs(), {data, indices, row}));
   }
 }
@@ -100,8 +103,8 @@ TEST(Scatter, RefusesWhatItCannotRun) {
   const auto checks = [&](int64_t mode, const Dims& data, DType index, const Dims& indices, const Dims& updates) {
     StridedTensor a(random_tensor(DType::f32, data, random), random), b(random_tensor(index, indices, random), random),
         c(random_tensor(DType::f32, updates, random), random), d(random_tensor(DType::f32, data, random), random);
-    return static_cast<bool>(
-        make_kernel("scatter", {mode, 0, 0})->check(std::vector{a.arg(), b.arg(), c.arg()}, std::vector{d.arg()}));
+    return static_cast<bool>(make_kernel("scatter", ScatterParams{static_cast<ScatterMode>(mode)})
+                                 ->check(std::vector{a.arg(), b.arg(), c.arg()}, std::vector{d.arg()}));
   };
   EXPECT_TRUE(checks(0, {2, 3}, DType::i32, {5, 3}, {5, 3}));
   EXPECT_FALSE(checks(0, {2, 3}, DType::f32, {5, 3}, {5, 3}));

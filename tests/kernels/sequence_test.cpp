@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels cumulative, range, one_hot and trilu.
+#include "kernels/cpu/cumulative/cumulative.h"
+#include "kernels/cpu/one_hot/one_hot.h"
+#include "kernels/cpu/trilu/trilu.h"
 #include "kernels/typed_tensor.h"
 
 namespace lathe::cpu {
@@ -20,7 +23,7 @@ TEST(Cumulative, IsTheEvaluation) {
       attrs.exclusive = pick_between(random, 0, 1) == 1;
       attrs.reverse = pick_between(random, 0, 1) == 1;
       const Tensor axis = random_integers(kIndexTypes[pick_between(random, 0, 3)], {}, -rank, rank - 1, random);
-      compare_with_evaluation("cumulative", {repeat % 2, attrs.exclusive, attrs.reverse}, attrs,
+      compare_with_evaluation("cumulative", cumulative::Scan{repeat % 2 == 1, attrs.exclusive, attrs.reverse}, attrs,
                               {random_tensor(type, dims, random), axis}, random);
     }
 }
@@ -29,7 +32,7 @@ TEST(Cumulative, AnAxisThatThereIsNotIsAnError) {
   std::mt19937 random(92);
   const Tensor x = random_tensor(DType::f32, {3, 4}, random);
   for (const int64_t axis : {int64_t{2}, int64_t{-3}, INT64_MAX})
-    EXPECT_EQ(error_of_run("cumulative", {0, 0, 0}, {x, Tensor::of<int64_t>({}, {axis})}, x, random),
+    EXPECT_EQ(error_of_run("cumulative", cumulative::Scan{}, {x, Tensor::of<int64_t>({}, {axis})}, x, random),
               error_of_evaluation(CumulativeAttrs(), {x, Tensor::of<int64_t>({}, {axis})}));
 }
 
@@ -60,7 +63,7 @@ TEST(OneHot, IsTheEvaluation) {
         // Beyond both ends, and fractions, infinities and NaN of floats.
         const Tensor indices = repeat % 2 ? random_tensor(index_type, dims, random)
                                           : random_integers(index_type, dims, -depth - 1, depth, random);
-        compare_with_evaluation("one_hot", {attrs.axis}, attrs,
+        compare_with_evaluation("one_hot", OneHotParams{static_cast<int>(attrs.axis)}, attrs,
                                 {indices, Tensor::of<int64_t>({1}, {depth}), random_tensor(type, {2}, random)}, random);
       }
 }
@@ -75,7 +78,7 @@ TEST(Trilu, IsTheEvaluation) {
       std::vector<Tensor> inputs = {random_tensor(type, dims, random)};
       if (repeat % 3) inputs.push_back(random_integers(DType::i64, {}, -8, 8, random));
       if (repeat == 1) inputs[1] = Tensor::of<int64_t>({1}, {INT64_MIN});
-      compare_with_evaluation("trilu", {attrs.upper}, attrs, inputs, random);
+      compare_with_evaluation("trilu", TriluParams{attrs.upper}, attrs, inputs, random);
     }
 }
 
@@ -84,7 +87,7 @@ TEST(Sequences, RefuseWhatTheyCannotRun) {
     for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{-1}, {2, 2, 2}, {1, 1, 1, 1}})
       EXPECT_FALSE(find_kernel(name)(Record{params, nullptr})) << name;
   std::mt19937 random(96);
-  const auto checks = [&](const char* name, const std::vector<int64_t>& params, const std::vector<Tensor>& inputs,
+  const auto checks = [&](const char* name, const EncodedParams& params, const std::vector<Tensor>& inputs,
                           const Tensor& output) {
     std::vector<StridedTensor> strided;
     std::vector<TensorArg> args;
@@ -95,19 +98,19 @@ TEST(Sequences, RefuseWhatTheyCannotRun) {
   };
   const auto floats = [&](const Dims& dims) { return random_tensor(DType::f32, dims, random); };
   const Tensor one = Tensor::of<int64_t>({}, {1}), truth = random_tensor(DType::boolean, {2, 3}, random);
-  EXPECT_TRUE(checks("cumulative", {0, 0, 0}, {floats({2, 3}), one}, floats({2, 3})));
-  EXPECT_FALSE(checks("cumulative", {0, 0, 0}, {floats({2, 3}), floats({})}, floats({2, 3})));
-  EXPECT_FALSE(checks("cumulative", {0, 0, 0}, {floats({2, 3}), one}, floats({3, 2})));
-  EXPECT_FALSE(checks("cumulative", {0, 0, 0}, {truth, one}, truth));
+  EXPECT_TRUE(checks("cumulative", cumulative::Scan{}, {floats({2, 3}), one}, floats({2, 3})));
+  EXPECT_FALSE(checks("cumulative", cumulative::Scan{}, {floats({2, 3}), floats({})}, floats({2, 3})));
+  EXPECT_FALSE(checks("cumulative", cumulative::Scan{}, {floats({2, 3}), one}, floats({3, 2})));
+  EXPECT_FALSE(checks("cumulative", cumulative::Scan{}, {truth, one}, truth));
   EXPECT_TRUE(checks("range", {}, {floats({}), one, floats({1})}, floats({7})));
   EXPECT_FALSE(checks("range", {}, {floats({}), one, one}, floats({7})));
   EXPECT_FALSE(checks("range", {}, {floats({}), one, floats({2})}, floats({7})));
-  EXPECT_TRUE(checks("one_hot", {0}, {one, one, floats({2})}, floats({7})));
-  EXPECT_FALSE(checks("one_hot", {1}, {one, one, floats({2})}, floats({7})));
-  EXPECT_FALSE(checks("one_hot", {0}, {one, one, floats({3})}, floats({7})));
-  EXPECT_TRUE(checks("trilu", {0}, {truth, one}, truth));
-  EXPECT_FALSE(checks("trilu", {0}, {truth, floats({})}, truth));
-  EXPECT_FALSE(checks("trilu", {0}, {floats({3})}, floats({3})));
+  EXPECT_TRUE(checks("one_hot", OneHotParams{0}, {one, one, floats({2})}, floats({7})));
+  EXPECT_FALSE(checks("one_hot", OneHotParams{1}, {one, one, floats({2})}, floats({7})));
+  EXPECT_FALSE(checks("one_hot", OneHotParams{0}, {one, one, floats({3})}, floats({7})));
+  EXPECT_TRUE(checks("trilu", TriluParams{false}, {truth, one}, truth));
+  EXPECT_FALSE(checks("trilu", TriluParams{false}, {truth, floats({})}, truth));
+  EXPECT_FALSE(checks("trilu", TriluParams{false}, {floats({3})}, floats({3})));
 }
 
 }  // namespace

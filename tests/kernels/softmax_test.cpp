@@ -3,13 +3,14 @@
 
 #include <cmath>
 
+#include "kernels/cpu/softmax/softmax.h"
 #include "kernels/kernel_runner.h"
 
 namespace lathe::cpu {
 namespace {
 
 void expect_matches(TestTensor& in, TestTensor& out, int axis, bool log) {
-  const auto kernel = make_kernel("softmax", {axis, log});
+  const auto kernel = make_kernel("softmax", SoftmaxParams{axis, log});
   for (const int threads : {1, 3}) {
     run_kernel(*kernel, {in.arg}, {out.arg}, threads);
     EXPECT_TRUE(out.gaps_untouched());
@@ -56,9 +57,9 @@ TEST(Softmax, EpilogueOnEveryAxisAndLayout) {
         TestTensor in(dims, {}, 3), out(dims, same ? std::vector<int>{} : std::vector<int>{3, 0, 1, 2}, 2);
         TestTensor plain(dims, same ? std::vector<int>{} : std::vector<int>{3, 0, 1, 2}, 2);
         in.fill(random, 3);
-        run_kernel(*make_kernel("softmax", {axis, 0}), {in.arg}, {plain.arg}, 1);
+        run_kernel(*make_kernel("softmax", SoftmaxParams{axis}), {in.arg}, {plain.arg}, 1);
         for (const int threads : {1, 3}) {
-          run_kernel(*make_kernel("softmax", {axis, 0}, &program), {in.arg}, {out.arg}, threads);
+          run_kernel(*make_kernel("softmax", SoftmaxParams{axis}, &program), {in.arg}, {out.arg}, threads);
           EXPECT_TRUE(out.gaps_untouched());
           in.for_each([&](const std::vector<int64_t>& at, float&) {
             const float nearest = std::nearbyint(plain.at(at) / 0.004f);
@@ -73,7 +74,7 @@ TEST(Softmax, InPlaceAndSpecialValues) {
   for (float& v : x.memory) v = 3;
   x.memory[7] = -INFINITY;
   x.memory[60] = std::nanf("");
-  run_kernel(*make_kernel("softmax", {1, 0}), {x.arg}, {x.arg}, 1);
+  run_kernel(*make_kernel("softmax", SoftmaxParams{1}), {x.arg}, {x.arg}, 1);
   EXPECT_EQ(x.memory[7], 0);
   EXPECT_NEAR(x.memory[0], 1.0 / 49, 1e-8);
   EXPECT_TRUE(std::isnan(x.memory[99]));
@@ -88,9 +89,9 @@ TEST(Softmax, RefusesWhatItCannotRun) {
   const std::vector<int64_t> axis_and_log = {0, 0};
   EXPECT_FALSE(factory(Record{axis_and_log, &sum}));
   TestTensor a({2, 3}), b({2, 4});
-  EXPECT_FALSE(make_kernel("softmax", {1, 0})->check(std::vector{a.arg}, std::vector{b.arg}));
-  EXPECT_FALSE(make_kernel("softmax", {2, 0})->check(std::vector{a.arg}, std::vector{a.arg}));
-  EXPECT_TRUE(make_kernel("softmax", {1, 0})->check(std::vector{a.arg}, std::vector{a.arg}));
+  EXPECT_FALSE(make_kernel("softmax", SoftmaxParams{1})->check(std::vector{a.arg}, std::vector{b.arg}));
+  EXPECT_FALSE(make_kernel("softmax", SoftmaxParams{2})->check(std::vector{a.arg}, std::vector{a.arg}));
+  EXPECT_TRUE(make_kernel("softmax", SoftmaxParams{1})->check(std::vector{a.arg}, std::vector{a.arg}));
 }
 
 }  // namespace

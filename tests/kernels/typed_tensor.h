@@ -137,9 +137,9 @@ struct KernelOperands {
 };
 
 // Runs the kernel on strided copies of the inputs and compares with the op's plain evaluation.
-inline void compare_with_evaluation(const char* kernel, const std::vector<int64_t>& params,
-                                    const Attributes& attributes, const std::vector<Tensor>& inputs,
-                                    std::mt19937& random, KernelOperands operands = {}) {
+inline void compare_with_evaluation(const char* kernel, const EncodedParams& params, const Attributes& attributes,
+                                    const std::vector<Tensor>& inputs, std::mt19937& random,
+                                    KernelOperands operands = {}) {
   const std::string what = to_text(attributes);
   const Result<std::vector<Tensor>> expected = run_op(attributes, inputs, operands.results);
   ASSERT_TRUE(expected) << what << ": " << expected.error().message;
@@ -165,8 +165,8 @@ inline std::string error_of_evaluation(const Attributes& attributes, const std::
 }
 
 // The message of the error that the kernel's run gives on strided copies of the inputs; empty when it gives none.
-inline std::string error_of_run(const char* kernel, const std::vector<int64_t>& params,
-                                const std::vector<Tensor>& inputs, const Tensor& output, std::mt19937& random) {
+inline std::string error_of_run(const char* kernel, const EncodedParams& params, const std::vector<Tensor>& inputs,
+                                const Tensor& output, std::mt19937& random) {
   std::vector<StridedTensor> strided;
   std::vector<TensorArg> args;
   strided.reserve(inputs.size());

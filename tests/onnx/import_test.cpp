@@ -90,14 +90,28 @@ TEST(OnnxImport, TensorsKeepTheirNames) {
   EXPECT_EQ(evaluate(imported, {2, 2}, {1, 0, 0, 1}), (std::vector<float>{11, 14, 13, 16}));
 }
 
+TEST(OnnxImport, SwishIsOneActivation) {
+  for (const double alpha : {1.0, 2.0}) {
+    const Imported imported = import(model(
+        graph({{node("Swish", {"x"}, {"y"}, {real_attribute("alpha", static_cast<float>(alpha))})}, {}, {kX}, {kY}}),
+        10, {opset(24)}));
+    ASSERT_EQ(problems(imported), "");
+    ASSERT_EQ(imported.graph.nodes().size(), 1u);
+    const auto& attrs = imported.graph.nodes().front()->attrs<ActivationAttrs>();
+    EXPECT_EQ(attrs.op, alpha == 1 ? ActivationOp::silu : ActivationOp::swish);
+    const std::vector<float> y = evaluate(imported, {2, 2}, {-1, 0, 0.5f, 3});
+    for (size_t i = 0; const double x : {-1.0, 0.0, 0.5, 3.0})
+      EXPECT_FLOAT_EQ(y[i++], static_cast<float>(x / (1 + std::exp(-alpha * x))));
+  }
+}
+
 TEST(OnnxImport, SupportIsToldPerNode) {
-  const std::string bytes =
-      model(graph({{node("Relu", {"x"}, {"a"}), node("Swish", {"a"}, {"b"}, {real_attribute("alpha", 2)}),
-                    node("Frobnicate", {"b"}, {"c"}), node("Relu", {"c"}, {"y"})},
-                   {},
-                   {kX},
-                   {kY}}),
-            10, {opset(24)});
+  const std::string bytes = model(graph({{node("Relu", {"x"}, {"a"}), node("Mean", {"a", "a"}, {"b"}),
+                                          node("Frobnicate", {"b"}, {"c"}), node("Relu", {"c"}, {"y"})},
+                                         {},
+                                         {kX},
+                                         {kY}}),
+                                  10, {opset(24)});
   const auto model = read_model(bytes_of(bytes));
   ASSERT_TRUE(model);
   const auto report = query_support(*model);

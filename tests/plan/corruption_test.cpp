@@ -17,7 +17,7 @@ namespace lathe::plan {
 namespace {
 
 const std::vector<std::byte>& file_of_64_kib() {
-  static const std::vector<std::byte> bytes = *write_plan(PlanGenerator(21).make(40, 1100, 3).plan);
+  static const std::vector<std::byte> bytes = *write_plan(PlanGenerator(21).make(30, 1100, 3, true).plan);
   return bytes;
 }
 
@@ -57,7 +57,7 @@ TEST(PlanCorruption, DeferredWeightsAreCheckedLater) {
 // With digests made right again the damage reaches the decoder and the validator: any answer but a crash will do, and a
 // plan that is accepted must be one that can be written again.
 TEST(PlanCorruption, RepairedDigestsDoNotHelp) {
-  std::vector<std::byte> original = *write_plan(PlanGenerator(22).make(5, 40, 2).plan);
+  std::vector<std::byte> original = *write_plan(PlanGenerator(22).make(8, 40, 2, true).plan);
   const uint64_t metadata_bytes = read_header(original)->sections[0].bytes;
   size_t accepted = 0;
   for (size_t i = 0; i < metadata_bytes; ++i) {
@@ -75,15 +75,19 @@ TEST(PlanCorruption, RepairedDigestsDoNotHelp) {
 }
 
 TEST(PlanCorruption, HeaderFieldsAreCheckedBehindAGoodDigest) {
-  const std::vector<std::byte> original = file_of_64_kib();
-  for (size_t i = 0; i < 992; ++i) {
+  const std::vector<std::byte>& original = file_of_64_kib();
+  const size_t sections = read_header(original)->sections.size();
+  for (size_t i = 0; i < kHeaderBytes - sizeof(Digest); ++i) {
     std::vector<std::byte> bytes = original;
     bytes[i] ^= std::byte{0x10};
-    if (i >= 64 && i < 64 + 63) continue;  // another target is a fine header
-    if (i == 128 + 16 && (original[i] & std::byte{0x10}) == std::byte{0})
+    if (i >= 24 && i < 28) continue;            // tells tools of an interface, decides nothing
+    if (i >= 64 && i < kPrefixBytes) continue;  // another target is a fine header; its checksum is made right
+    const size_t of_entry = (i - kTableOffset) % kEntryBytes;
+    const bool in_table = i >= kTableOffset && i < kTableOffset + sections * kEntryBytes;
+    if (i == kTableOffset + 48 && (original[i] & std::byte{0x10}) == std::byte{0})
       continue;  // zeros after the metadata are fine
     // Checksums and digests of sections are repaired too, so a change there is undone.
-    if (i >= 128 && i < 128 + 3 * 64 && (i - 128) % 64 >= 24) continue;
+    if (in_table && of_entry >= kChecksumOffset) continue;
     repair_digests(bytes);
     EXPECT_FALSE(read_plan(bytes, nullptr)) << i;
   }
@@ -94,15 +98,23 @@ std::vector<std::byte> bytes_of(const flatbuffers::FlatBufferBuilder& builder) {
   return {data, data + builder.GetSize()};
 }
 
+template <class Add>
+void finish(flatbuffers::FlatBufferBuilder& builder, const Add& add) {
+  fb::MetadataBuilder metadata(builder);
+  add(metadata);
+  fb::FinishMetadataBuffer(builder, metadata.Finish());
+}
+
 // Many fields that share one large string: decoding must stop before it has copied them all.
 TEST(PlanCorruption, SharedStringsDoNotMultiply) {
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString(std::string(100000, 'x'));
+  const auto work = fb::CreateHostKernel(builder, text, 0, text).Union();
   std::vector<flatbuffers::Offset<fb::Step>> steps;
   for (int i = 0; i < 10000; ++i)
-    steps.push_back(fb::CreateStep(builder, text, 0, 0, 0, text, text, text, text, 0, text));
-  fb::FinishMetadataBuffer(
-      builder, fb::CreateMetadata(builder, text, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, builder.CreateVector(steps)));
+    steps.push_back(fb::CreateStep(builder, fb::Work::HostKernel, work, 0, 0, text, text, 0, text, 0, text));
+  const auto list = builder.CreateVector(steps);
+  finish(builder, [&](fb::MetadataBuilder& metadata) { metadata.add_steps(list); });
   const auto decoded = decode_metadata(bytes_of(builder), {});
   ASSERT_FALSE(decoded);
   EXPECT_NE(decoded.error().message.find("more memory than a plan may"), std::string::npos) << decoded.error().message;
@@ -130,7 +142,8 @@ TEST(PlanCorruption, SharedTablesDoNotMultiply) {
   std::vector<fb::SymbolProfile> rows(1000);
   const auto profile = fb::CreateProfile(builder, builder.CreateVectorOfStructs(rows));
   const std::vector<flatbuffers::Offset<fb::Profile>> profiles(100000, profile);
-  fb::FinishMetadataBuffer(builder, fb::CreateMetadata(builder, 0, 1, 0, 0, 0, 0, builder.CreateVector(profiles)));
+  const auto list = builder.CreateVector(profiles);
+  finish(builder, [&](fb::MetadataBuilder& metadata) { metadata.add_profiles(list); });
   EXPECT_FALSE(decode_metadata(bytes_of(builder), {}));
 }
 
@@ -138,41 +151,58 @@ TEST(PlanCorruption, ExpressionsMustBeInNormalForm) {
   for (const char* text : {"s0 + s0", "s0+1", "5", " s0", "floordiv(s0, 0)", "s0 +", "(s0)", "s1*s0"}) {
     flatbuffers::FlatBufferBuilder builder;
     const auto expressions = builder.CreateVectorOfStrings(std::vector<std::string>{text});
-    fb::FinishMetadataBuffer(builder, fb::CreateMetadata(builder, 0, 1, 0, expressions));
+    finish(builder, [&](fb::MetadataBuilder& metadata) { metadata.add_expressions(expressions); });
     const auto decoded = decode_metadata(bytes_of(builder), {});
     ASSERT_FALSE(decoded) << text;
     EXPECT_EQ(decoded.error().code, ErrorCode::plan_malformed);
   }
 }
 
-// Two steps, one launch of an argument each, one module; and what a test changes.
+// Two steps, one launch of an argument each, one module of one image, one body; and what a test changes.
 struct LaunchForm {
   std::array<uint32_t, 2> steps = {0, 1};
+  std::array<fb::Work, 2> kinds = {fb::Work::DeviceLaunches, fb::Work::DeviceLaunches};
+  bool has_work = true;
   std::vector<uint32_t> grid = {0, 0, 0};
   fb::LaunchArg arg{LaunchArg::number, 0, 0};
-  fb::Code code{0, 40};
+  uint32_t modules = 1, module = 0;
+  uint8_t form = 1;
+  uint64_t offset = 0, bytes = 40;
   size_t section = 40;
+  std::vector<uint32_t> bodies = {};  // the steps that they say they belong to
 };
 
 Result<Plan> decode(const LaunchForm& form) {
   flatbuffers::FlatBufferBuilder builder;
   const auto numbers = builder.CreateVector(std::vector<int64_t>{1});
-  const std::vector<flatbuffers::Offset<fb::Step>> steps(2, fb::CreateStep(builder, builder.CreateString("k")));
+  const auto device = fb::CreateDeviceLaunches(builder, builder.CreateString("k")).Union();
+  const auto block = fb::CreateBlock(builder, static_cast<uint8_t>(BlockKind::call)).Union();
+  std::vector<flatbuffers::Offset<fb::Step>> steps;
+  for (const fb::Work kind : form.kinds)
+    steps.push_back(fb::CreateStep(
+        builder, kind, form.has_work ? kind == fb::Work::Block ? block : device : flatbuffers::Offset<void>()));
   std::vector<flatbuffers::Offset<fb::Launch>> launches;
   for (const uint32_t step : form.steps) {
     const auto grid = form.grid.empty() ? 0 : builder.CreateVector(form.grid);
     const auto args = builder.CreateVectorOfStructs(&form.arg, 1);
     launches.push_back(fb::CreateLaunch(builder, step, 0, builder.CreateString("e"), grid, 32, 0, 1, false, args));
   }
+  std::vector<flatbuffers::Offset<fb::Body>> bodies;
+  for (const uint32_t step : form.bodies) bodies.push_back(fb::CreateBody(builder, step));
   const auto step_list = builder.CreateVector(steps);
   const auto launch_list = builder.CreateVector(launches);
-  const auto codes = builder.CreateVectorOfStructs(&form.code, 1);
-  fb::MetadataBuilder metadata(builder);
-  metadata.add_numbers(numbers);
-  metadata.add_steps(step_list);
-  metadata.add_launches(launch_list);
-  metadata.add_codes(codes);
-  fb::FinishMetadataBuffer(builder, metadata.Finish());
+  const auto body_list = builder.CreateVector(bodies);
+  const std::vector<flatbuffers::Offset<fb::CodeImage>> images = {fb::CreateCodeImage(
+      builder, form.module, form.form, builder.CreateString("cuda-sm_90"), form.offset, form.bytes)};
+  const auto code = builder.CreateVector(images);
+  finish(builder, [&](fb::MetadataBuilder& metadata) {
+    metadata.add_numbers(numbers);
+    metadata.add_steps(step_list);
+    metadata.add_launches(launch_list);
+    metadata.add_bodies(body_list);
+    metadata.add_modules(form.modules);
+    metadata.add_code(code);
+  });
   return decode_metadata(bytes_of(builder), std::vector<std::byte>(form.section));
 }
 
@@ -191,10 +221,25 @@ TEST(PlanCorruption, LaunchesHaveOneForm) {
   expect_refusal({.arg = {LaunchArg::number + 1, 0, 0}}, "unknown kind");
   expect_refusal({.arg = {255, 0, 0}}, "unknown kind");
   expect_refusal({.arg = {LaunchArg::number, 0, 1}}, "out of range");
-  expect_refusal({.code = {0, 41}}, "outside the code section");
-  expect_refusal({.code = {64, UINT64_MAX}}, "outside the code section");
-  expect_refusal({.code = {8, 32}}, "not where it belongs");
+  expect_refusal({.bytes = 41}, "outside the code section");
+  expect_refusal({.offset = 64, .bytes = UINT64_MAX}, "outside the code section");
+  expect_refusal({.offset = 8, .bytes = 32}, "not where it belongs");
   expect_refusal({.section = 48}, "more than the modules");
+  expect_refusal({.modules = 0}, "no code module");
+  expect_refusal({.module = 1}, "no code module");
+  expect_refusal({.form = 4}, "unknown form");
+  expect_refusal({.kinds = {fb::Work::DeviceLaunches, fb::Work::Block}}, "belongs to no step");
+  expect_refusal({.kinds = {fb::Work::NONE, fb::Work::DeviceLaunches}}, "unknown kind of step");
+  expect_refusal({.kinds = {static_cast<fb::Work>(6), fb::Work::DeviceLaunches}}, "unknown kind of step");
+  expect_refusal({.has_work = false}, "unknown kind of step");
+  expect_refusal({.bodies = {0}}, "belongs to no block");
+  expect_refusal({.bodies = {2}}, "belongs to no block");
+  const LaunchForm blocks{.steps = {1, 1}, .kinds = {fb::Work::Block, fb::Work::DeviceLaunches}, .bodies = {0, 0}};
+  ASSERT_TRUE(decode(blocks));
+  EXPECT_EQ(std::get<Block>(decode(blocks)->steps[0].work).bodies.size(), 2u);
+  LaunchForm many = blocks;
+  many.bodies = {0, 0, 0};
+  expect_refusal(many, "too long");
 }
 
 TEST(PlanCorruption, NonsenseIsNoFlatBuffer) {

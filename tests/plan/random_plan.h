@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Valid plans for tests: a chain of steps with views, residuals, constants, symbols, programs and launches, from a
-// seed.
+// Valid plans for tests: a chain of steps with views, residuals, constants, symbols, programs, launches and blocks,
+// from a seed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
 
+#include "plan/blocks.h"
 #include "plan/plan.h"
 
 namespace lathe::plan {
@@ -21,27 +23,34 @@ class PlanGenerator {
  public:
   explicit PlanGenerator(uint32_t seed) : random_(seed) {}
 
-  // With `modules` of device code, which some steps launch.
-  OwnedPlan make(size_t steps, size_t weight_bytes_each, size_t modules = 0) {
+  // With `modules` of device code, which some steps launch, and with steps of all kinds of blocks if `blocks`.
+  OwnedPlan make(size_t steps, size_t weight_bytes_each, size_t modules = 0, bool blocks = false) {
     Plan& plan = owned_.plan;
+    weight_bytes_ = weight_bytes_each;
     plan.name = "net" + std::to_string(pick(1000));
     plan.target = "cpu-x86_64-avx512";
     plan.threads = 1 + pick(8);
+    plan.tuned_on = "machine " + std::to_string(pick(3));
     add_symbols();
     const TensorId input = add_binding("input", true, {batch(), 3, width()});
     TensorId current = input, skip = input;
     for (size_t i = 0; i < steps; ++i) {
-      const TensorId next = i + 1 == steps ? add_binding("output", false, {batch(), 3, width()}) : add_buffer(i);
-      add_step(i, current, pick(3) == 0 ? skip : kNoTensor, next, weight_bytes_each);
+      const TensorId next = i + 1 == steps ? add_binding("output", false, {batch(), 3, width()}) : add_buffer();
+      if (blocks && pick(3) == 0)
+        add_block(current, next, 0);
+      else
+        add_step(current, pick(3) == 0 ? skip : kNoTensor, next);
       if (pick(4) == 0) skip = next;
       current = next;
     }
+    if (blocks && pick(2) == 0) add_sequence();
     close_lifetimes();
     add_profiles();
     plan.constraints.push_back({Relation::at_most, 16, width(), "pooling 'p'"});
     if (pick(2) == 0) plan.constraints.push_back({Relation::equal, mod(batch() * width(), 2), 0, "reshape 'r'"});
     plan.metadata = {{"author", "test"}, {"labels", std::string(pick(40), 'x')}};
     plan.weights = owned_.weights;
+    for (Constant& c : plan.constants) c.digest = digest_of(plan.weights.subspan(c.offset, c.bytes));
     if (modules > 0) add_launches(modules);
     return std::move(owned_);
   }
@@ -71,17 +80,47 @@ class PlanGenerator {
     return id;
   }
 
-  TensorId add_buffer(size_t step) {
+  // Needed from the step that comes next.
+  TensorId add_buffer() {
     Plan& plan = owned_.plan;
-    const auto index = static_cast<uint32_t>(plan.buffers.size());
+    const auto index = static_cast<uint32_t>(plan.buffers.size()), step = static_cast<uint32_t>(plan.steps.size());
     const Expr elements = batch() * 3 * width();
     const bool padded = pick(2) == 0;
-    plan.buffers.push_back(
-        {padded ? 64 * ceildiv(4 * elements, 64) + 64 : 4 * elements, static_cast<uint32_t>(step), 0});
+    plan.buffers.push_back({padded ? 64 * ceildiv(4 * elements, 64) + 64 : 4 * elements, step, 0});
     Tensor t{"t" + std::to_string(step), DType::f32, {batch(), 3, width()}, {}, StorageKind::arena, index, 0};
     if (padded) t.offset = 4;
     if (pick(2) == 0) t.strides = {3 * width(), 1, 3};  // NHWC-like
     return add_tensor(std::move(t));
+  }
+
+  // One element in a buffer of its own.
+  TensorId add_scalar(const char* name, DType dtype) {
+    Plan& plan = owned_.plan;
+    plan.buffers.push_back({64, static_cast<uint32_t>(plan.steps.size()), 0});
+    const auto index = static_cast<uint32_t>(plan.buffers.size() - 1);
+    return add_tensor({name, dtype, {}, {}, StorageKind::arena, index, 0});
+  }
+
+  // The first element of a new constant.
+  TensorId add_constant_scalar(DType dtype) {
+    Tensor t = owned_.plan.tensors[add_constant(8)];
+    t.dtype = dtype;
+    t.dims = {};
+    return add_tensor(std::move(t));
+  }
+
+  TensorId add_dynamic(ValueKind kind) {
+    const uint32_t slot = owned_.plan.dynamic_slots++;
+    return add_tensor({"d", DType::i8, {Expr::symbol(2)}, {}, StorageKind::dynamic, slot, 0, kind});
+  }
+
+  void add_sequence() {
+    Step s;
+    s.op = "split_to_sequence";
+    s.name = "sequence";
+    s.inputs = {owned_.plan.bindings[0].tensor};
+    s.outputs = {add_dynamic(static_cast<ValueKind>(1 + pick(3)))};
+    owned_.plan.steps.push_back(std::move(s));
   }
 
   TensorId add_constant(size_t bytes) {
@@ -89,7 +128,7 @@ class PlanGenerator {
     const size_t offset = (owned_.weights.size() + 63) / 64 * 64;
     owned_.weights.resize(offset + bytes);
     for (size_t i = 0; i < bytes; ++i) owned_.weights[offset + i] = static_cast<std::byte>(random_());
-    plan.constants.push_back({offset, bytes});
+    plan.constants.push_back({"weights " + std::to_string(plan.constants.size()), offset, bytes, {}});
     return add_tensor({"w",
                        DType::i8,
                        {static_cast<int64_t>(bytes)},
@@ -99,32 +138,124 @@ class PlanGenerator {
                        0});
   }
 
-  void add_step(size_t i, TensorId from, TensorId skip, TensorId to, size_t weight_bytes) {
-    Step s;
-    s.kernel = pick(4) == 0 ? "eval" : "conv";
-    if (s.kernel == "eval") {
+  // Either kind of kernel, or what the host does.
+  Work make_work(Step& s) {
+    if (s.inputs.size() == 1) return Copy();
+    if (pick(4) == 0) {
       s.op = "relu";
       s.attributes = "alpha=0.5";
+      return Evaluation();
     }
-    s.inputs = {from, skip};
-    if (weight_bytes > 0) s.inputs.push_back(add_constant(weight_bytes));
-    s.outputs = {to};
-    for (uint32_t p = pick(5); p > 0; --p) s.params.push_back(static_cast<int64_t>(random_()) - 1000);
-    if (pick(2) == 0) s.program = "in=2; r2=add r0 r1; out r2";
-    s.name = "step" + std::to_string(i);
+    HostKernel host{"conv", {}, ""};
+    for (uint32_t p = pick(5); p > 0; --p) host.params.push_back(static_cast<int64_t>(random_()) - 1000);
+    if (pick(2) == 0) host.program = "in=2; r2=add r0 r1; out r2";
+    return host;
+  }
+
+  void describe(Step& s) {
+    s.name = "step" + std::to_string(owned_.plan.steps.size());
     s.origin = {s.name, "Conv_" + std::to_string(pick(9))};
     s.tactic = "mb=4 nb=16";
     s.milliseconds = static_cast<float>(pick(100)) / 8;
+  }
+
+  void add_step(TensorId from, TensorId skip, TensorId to) {
+    Step s;
+    s.inputs = {from};
+    if (skip != kNoTensor || weight_bytes_ > 0 || pick(8) > 0) s.inputs.push_back(skip);
+    if (weight_bytes_ > 0) s.inputs.push_back(add_constant(weight_bytes_));
+    s.outputs = {to};
+    s.work = make_work(s);
+    describe(s);
     owned_.plan.steps.push_back(std::move(s));
   }
 
+  // Steps from one tensor to another, which may read a third from outside.
+  Body add_body(TensorId from, TensorId outer, TensorId to, size_t depth) {
+    const size_t first = owned_.plan.steps.size();
+    TensorId current = from;
+    for (uint32_t more = pick(2); more > 0; --more) {
+      const TensorId next = add_buffer();
+      add_step(current, pick(2) == 0 ? outer : kNoTensor, next);
+      current = next;
+    }
+    depth < 3 && pick(3) == 0 ? add_block(current, to, depth + 1) : add_step(current, outer, to);
+    return {static_cast<uint32_t>(owned_.plan.steps.size() - first), {}, {to}};
+  }
+
+  void add_block(TensorId from, TensorId to, size_t depth) {
+    const size_t at = owned_.plan.steps.size();
+    Step s;
+    describe(s);
+    owned_.plan.steps.emplace_back();
+    Block block;
+    block.kind = static_cast<BlockKind>(1 + pick(3));
+    if (block.kind == BlockKind::loop) make_loop(from, to, depth, s, block);
+    if (block.kind == BlockKind::branch) {
+      s.inputs = {add_constant_scalar(DType::boolean)};
+      s.outputs = {to};
+      block.bodies.push_back(add_body(from, from, to, depth));
+      const TensorId other = add_buffer();
+      block.bodies.push_back(add_body(from, from, other, depth));
+    }
+    if (block.kind == BlockKind::call) {
+      s.inputs = {from};
+      s.outputs = {to};
+      const TensorId param = add_buffer(), result = pick(2) == 0 ? to : add_buffer();
+      block.bodies.push_back(add_body(param, from, result, depth));
+      block.bodies[0].params = {param};
+    }
+    s.work = std::move(block);
+    owned_.plan.steps[at] = std::move(s);
+  }
+
+  void make_loop(TensorId from, TensorId to, size_t depth, Step& s, Block& block) {
+    const bool counts = pick(3) > 0, asks = pick(2) == 0, scans = !counts || pick(2) == 0;
+    const TensorId param = add_buffer(), result = add_buffer(), round = add_scalar("round", DType::i64);
+    const TensorId condition = add_scalar("condition", DType::boolean), slice = add_scalar("slice", DType::i8);
+    s.inputs = {counts ? add_constant_scalar(DType::i64) : kNoTensor,
+                asks ? add_constant_scalar(DType::boolean) : kNoTensor, from};
+    s.outputs = {to};
+    block.carried = 1;
+    block.bodies = {add_body(param, from, result, depth)};
+    Body& body = block.bodies[0];
+    body.params = {pick(2) == 0 ? round : kNoTensor, asks ? condition : kNoTensor, param};
+    body.results = {asks ? condition : kNoTensor, result};
+    if (!scans) return;
+    block.scanned = {{0, pick(2) == 0}};
+    s.inputs.push_back(add_constant(16));
+    body.params.push_back(slice);
+    block.stacked = {{0, pick(2) == 0}};
+    s.outputs.push_back(add_dynamic(ValueKind::tensor));
+    body.results.push_back(slice);
+  }
+
+  void use(TensorId id, uint32_t step) {
+    if (id == kNoTensor || owned_.plan.tensors[id].storage != StorageKind::arena) return;
+    Buffer& buffer = owned_.plan.buffers[owned_.plan.tensors[id].index];
+    buffer.first = std::min(buffer.first, step);
+    buffer.last = std::max(buffer.last, step);
+  }
+
+  // What a block and its bodies take and leave lives as long as the block runs.
   void close_lifetimes() {
-    Plan& plan = owned_.plan;
-    for (uint32_t i = 0; i < plan.steps.size(); ++i)
-      for (const std::vector<TensorId>* ids : {&plan.steps[i].inputs, &plan.steps[i].outputs})
-        for (const TensorId id : *ids)
-          if (id != kNoTensor && plan.tensors[id].storage == StorageKind::arena)
-            plan.buffers[plan.tensors[id].index].last = i;
+    const Plan& plan = owned_.plan;
+    const std::vector<StepPlace> places = *find_places(plan.steps);
+    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+      const Step& step = plan.steps[i];
+      const auto use_all = [&](const std::vector<TensorId>& ids) {
+        for (const TensorId id : ids) use(id, i), use(id, places[i].end - 1);
+      };
+      use_all(step.inputs);
+      use_all(step.outputs);
+      const auto* block = std::get_if<Block>(&step.work);
+      if (!block) continue;
+      for (const Body& body : block->bodies) use_all(body.params), use_all(body.results);
+    }
+    for (Buffer& buffer : owned_.plan.buffers) {  // that nothing uses
+      buffer.first = std::min(buffer.first, static_cast<uint32_t>(plan.steps.size() - 1));
+      buffer.last = std::max(buffer.last, buffer.first);
+    }
   }
 
   void add_profiles() {
@@ -137,10 +268,17 @@ class PlanGenerator {
   // Sizes are multiples of 8, as those of object files are.
   void add_modules(size_t count) {
     for (size_t i = 0; i < count; ++i) {
-      std::vector<std::byte>& code = owned_.codes.emplace_back(8 * (1 + pick(20)));
-      for (std::byte& b : code) b = static_cast<std::byte>(random_());
+      CodeModule& module = owned_.plan.codes.emplace_back();
+      module.images = {{CodeForm::binary, "cuda-sm_90", {}}};
+      if (pick(2) == 0) module.images.push_back({CodeForm::binary, "cuda-sm_80", {}});
+      if (pick(2) == 0) module.images.push_back({CodeForm::assembly, "cuda-sm_80", {}});
+      if (pick(2) == 0) module.images.push_back({CodeForm::source, "cuda", {}});
+      for (CodeImage& image : module.images) {
+        std::vector<std::byte>& code = owned_.codes.emplace_back(8 * (1 + pick(20)));
+        for (std::byte& b : code) b = static_cast<std::byte>(random_());
+        image.bytes = code;
+      }
     }
-    owned_.plan.codes.assign(owned_.codes.begin(), owned_.codes.end());
   }
 
   // The first step that may launch does.
@@ -148,10 +286,12 @@ class PlanGenerator {
     add_modules(modules);
     bool is_first = true;
     for (Step& step : owned_.plan.steps) {
-      if (step.kernel == "eval" || (!is_first && pick(2) == 0)) continue;
+      if (!step.is<HostKernel>() || (!is_first && pick(2) == 0)) continue;
       is_first = false;
-      step.workspace = pick(2) == 0 ? Expr(0) : 4 * batch() * width() + 256;
-      for (uint32_t i = 0; i <= pick(3); ++i) step.launches.push_back(make_launch(step));
+      DeviceLaunches device{"conv", std::string(step.program()), {}, {}};
+      device.workspace = pick(2) == 0 ? Expr(0) : 4 * batch() * width() + 256;
+      for (uint32_t i = 0; i <= pick(3); ++i) device.launches.push_back(make_launch(step));
+      step.work = std::move(device);
       if (step.inputs.size() > 2) add_count(step);
     }
   }
@@ -168,7 +308,7 @@ class PlanGenerator {
 
   Launch make_launch(const Step& step) {
     Launch launch;
-    launch.code = pick(static_cast<uint32_t>(owned_.codes.size()));
+    launch.code = pick(static_cast<uint32_t>(owned_.plan.codes.size()));
     launch.entry = "kernel" + std::to_string(pick(5));
     launch.grid = {ceildiv(batch() * width(), 128), Expr(3), Expr(1 + pick(2))};
     launch.block = 32 * (1 + pick(8));
@@ -185,6 +325,7 @@ class PlanGenerator {
   }
 
   std::mt19937 random_;
+  size_t weight_bytes_ = 0;  // of each step's own
   OwnedPlan owned_;
 };
 

@@ -18,37 +18,37 @@ inline uint64_t load_le(const std::vector<std::byte>& bytes, size_t offset, size
   return value;
 }
 
+inline constexpr size_t kTableOffset = 320, kEntryBytes = 96, kChecksumOffset = 56;  // the latter of an entry
+
 // Sections that lie outside the file keep their digest.
 inline void repair_digests(std::vector<std::byte>& bytes) {
   if (bytes.size() < kHeaderBytes) return;
-  const uint64_t count = std::min<uint64_t>(load_le(bytes, 52, 4), kMaxSections);
+  const uint64_t count = std::min<uint64_t>(load_le(bytes, 260, 4), kMaxSections);
   for (size_t i = 0; i < count; ++i) {
-    const size_t entry = 128 + 64 * i;
-    const uint64_t offset = load_le(bytes, entry + 8, 8), size = load_le(bytes, entry + 16, 8);
-    if (offset > bytes.size() || size > bytes.size() - offset) continue;
+    const size_t entry = kTableOffset + kEntryBytes * i;
+    const uint64_t offset = load_le(bytes, entry + 40, 8), size = load_le(bytes, entry + 48, 8);
+    if (offset < kHeaderBytes || offset > bytes.size() || size > bytes.size() - offset) continue;
     Section section;
     seal(section, std::span(bytes).subspan(offset, size));
-    std::memcpy(bytes.data() + entry + 24, &section.checksum, sizeof section.checksum);
-    std::memcpy(bytes.data() + entry + 32, section.digest.data(), section.digest.size());
+    std::memcpy(bytes.data() + entry + kChecksumOffset, &section.checksum, sizeof section.checksum);
+    std::memcpy(bytes.data() + entry + kChecksumOffset + 8, section.digest.data(), section.digest.size());
   }
+  const uint64_t prefix = Hasher().add(std::span<const std::byte>(bytes).first(kPrefixBytes - 8)).value();
+  std::memcpy(bytes.data() + kPrefixBytes - 8, &prefix, sizeof prefix);
   const Digest digest = digest_of(std::span(bytes).first(kHeaderBytes - sizeof(Digest)));
   std::memcpy(bytes.data() + kHeaderBytes - sizeof(Digest), digest.data(), digest.size());
 }
 
 // A correct file around any metadata, with a page of weights and as much code as wanted.
 inline std::vector<std::byte> wrap_metadata(std::span<const std::byte> metadata, size_t code_bytes = 0) {
-  PlanHeader header;
-  header.version = library_version();
-  header.os = host_os();
-  header.architecture = host_architecture();
+  PlanHeader header = make_header("");
   const std::vector<std::byte> code(code_bytes), weights(4096);
-  const auto add = [&](SectionKind kind, TrustClass trust, std::span<const std::byte> content) {
-    header.sections.push_back({kind, trust, 0, content.size(), {}, 0});
-    seal(header.sections.back(), content);
+  const auto add = [&](std::string_view name, std::span<const std::byte> content) {
+    seal(header.sections.emplace_back(named_section(name)), content);
   };
-  add(SectionKind::metadata, TrustClass::data, metadata);
-  if (!code.empty()) add(SectionKind::code, TrustClass::device_code, code);
-  add(SectionKind::weights, TrustClass::data, weights);
+  add(kMetadata, metadata);
+  if (!code.empty()) add(kCode, code);
+  add(kWeights, weights);
   place_sections(header);
   std::vector<std::byte> bytes(header.plan_bytes);
   const auto head = encode_header(header);

@@ -2,11 +2,16 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <cstring>
+#include <functional>
 
+#include "plan/flatten.h"
 #include "plan/limits.h"
+#include "plan/metadata.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"
+#include "plan/repair.h"
 #include "plan/validate.h"
 #include "plan/writer.h"
 
@@ -18,112 +23,16 @@ std::string text_of(const Result<T>& result) {
   return result ? "ok" : result.error().to_string();
 }
 
-void expect_same_shape(const Shape& a, const Shape& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i], b[i]);
-}
-
-void expect_same_launches(const Step& a, const Step& b) {
-  EXPECT_EQ(a.workspace, b.workspace);
-  ASSERT_EQ(a.counts.size(), b.counts.size());
-  for (size_t i = 0; i < a.counts.size(); ++i) {
-    EXPECT_EQ(a.counts[i].symbol, b.counts[i].symbol);
-    EXPECT_EQ(a.counts[i].input, b.counts[i].input);
-    EXPECT_EQ(a.counts[i].element, b.counts[i].element);
-  }
-  ASSERT_EQ(a.launches.size(), b.launches.size());
-  for (size_t i = 0; i < a.launches.size(); ++i) {
-    const Launch &x = a.launches[i], &y = b.launches[i];
-    EXPECT_EQ(x.library, y.library);
-    EXPECT_EQ(x.code, y.code);
-    EXPECT_EQ(x.entry, y.entry);
-    EXPECT_EQ(x.grid, y.grid);
-    EXPECT_EQ(x.block, y.block);
-    EXPECT_EQ(x.shared_bytes, y.shared_bytes);
-    EXPECT_EQ(x.cluster, y.cluster);
-    EXPECT_EQ(x.overlaps, y.overlaps);
-    ASSERT_EQ(x.args.size(), y.args.size());
-    for (size_t j = 0; j < x.args.size(); ++j) {
-      EXPECT_EQ(x.args[j].kind, y.args[j].kind);
-      EXPECT_EQ(x.args[j].index, y.args[j].index);
-      EXPECT_EQ(x.args[j].value, y.args[j].value);
-    }
-  }
-}
-
 void expect_same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
   ASSERT_EQ(a.size(), b.size());
   EXPECT_TRUE(a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 void expect_same(const Plan& a, const Plan& b) {
-  EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.target, b.target);
-  EXPECT_EQ(a.threads, b.threads);
-  EXPECT_EQ(a.dynamic_slots, b.dynamic_slots);
-  EXPECT_EQ(a.metadata, b.metadata);
-  ASSERT_EQ(a.symbols.size(), b.symbols.size());
-  for (size_t i = 0; i < a.symbols.size(); ++i) {
-    EXPECT_EQ(a.symbols[i].name, b.symbols[i].name);
-    EXPECT_EQ(a.symbols[i].source, b.symbols[i].source);
-    EXPECT_EQ(a.symbols[i].tensor, b.symbols[i].tensor);
-    EXPECT_EQ(a.symbols[i].index, b.symbols[i].index);
-    EXPECT_EQ(a.symbols[i].range, b.symbols[i].range);
-  }
-  ASSERT_EQ(a.profiles.size(), b.profiles.size());
-  for (size_t i = 0; i < a.profiles.size(); ++i) EXPECT_EQ(a.profiles[i].symbols, b.profiles[i].symbols);
-  ASSERT_EQ(a.constraints.size(), b.constraints.size());
-  for (size_t i = 0; i < a.constraints.size(); ++i) {
-    EXPECT_EQ(a.constraints[i], b.constraints[i]);
-    EXPECT_EQ(a.constraints[i].where, b.constraints[i].where);
-  }
-  ASSERT_EQ(a.tensors.size(), b.tensors.size());
-  for (size_t i = 0; i < a.tensors.size(); ++i) {
-    EXPECT_EQ(a.tensors[i].name, b.tensors[i].name);
-    EXPECT_EQ(a.tensors[i].dtype, b.tensors[i].dtype);
-    EXPECT_EQ(a.tensors[i].storage, b.tensors[i].storage);
-    EXPECT_EQ(a.tensors[i].index, b.tensors[i].index);
-    EXPECT_EQ(a.tensors[i].offset, b.tensors[i].offset);
-    expect_same_shape(a.tensors[i].dims, b.tensors[i].dims);
-    expect_same_shape(a.tensors[i].strides, b.tensors[i].strides);
-  }
-  ASSERT_EQ(a.buffers.size(), b.buffers.size());
-  for (size_t i = 0; i < a.buffers.size(); ++i) {
-    EXPECT_EQ(a.buffers[i].bytes, b.buffers[i].bytes);
-    EXPECT_EQ(a.buffers[i].first, b.buffers[i].first);
-    EXPECT_EQ(a.buffers[i].last, b.buffers[i].last);
-  }
-  ASSERT_EQ(a.constants.size(), b.constants.size());
-  for (size_t i = 0; i < a.constants.size(); ++i) {
-    EXPECT_EQ(a.constants[i].offset, b.constants[i].offset);
-    EXPECT_EQ(a.constants[i].bytes, b.constants[i].bytes);
-  }
-  ASSERT_EQ(a.bindings.size(), b.bindings.size());
-  for (size_t i = 0; i < a.bindings.size(); ++i) {
-    EXPECT_EQ(a.bindings[i].name, b.bindings[i].name);
-    EXPECT_EQ(a.bindings[i].is_input, b.bindings[i].is_input);
-    EXPECT_EQ(a.bindings[i].tensor, b.bindings[i].tensor);
-    EXPECT_EQ(a.bindings[i].is_shape_tensor, b.bindings[i].is_shape_tensor);
-    EXPECT_EQ(a.bindings[i].dim_names, b.bindings[i].dim_names);
-  }
-  ASSERT_EQ(a.steps.size(), b.steps.size());
-  for (size_t i = 0; i < a.steps.size(); ++i) {
-    const Step &x = a.steps[i], &y = b.steps[i];
-    EXPECT_EQ(x.kernel, y.kernel);
-    EXPECT_EQ(x.inputs, y.inputs);
-    EXPECT_EQ(x.outputs, y.outputs);
-    EXPECT_EQ(x.params, y.params);
-    EXPECT_EQ(x.program, y.program);
-    EXPECT_EQ(x.op, y.op);
-    EXPECT_EQ(x.attributes, y.attributes);
-    EXPECT_EQ(x.name, y.name);
-    EXPECT_EQ(x.origin, y.origin);
-    EXPECT_EQ(x.tactic, y.tactic);
-    EXPECT_EQ(x.milliseconds, y.milliseconds);
-    expect_same_launches(x, y);
-  }
-  ASSERT_EQ(a.codes.size(), b.codes.size());
-  for (size_t i = 0; i < a.codes.size(); ++i) expect_same_bytes(a.codes[i], b.codes[i]);
+  EXPECT_EQ(Flatten::plan(a), Flatten::plan(b));
+  EXPECT_EQ(a.weights_bytes(), b.weights_bytes());
+  EXPECT_EQ(a.detached.has_value(), b.detached.has_value());
   expect_same_bytes(a.weights, b.weights);
 }
 
@@ -137,8 +46,9 @@ std::shared_ptr<const std::byte> page_aligned(const std::vector<std::byte>& byte
 }
 
 TEST(PlanRoundTrip, RandomPlans) {
+  std::array<size_t, std::variant_size_v<Work>> kinds{};
   for (uint32_t seed = 0; seed < 200; ++seed) {
-    const OwnedPlan owned = PlanGenerator(seed).make(1 + seed % 30, seed % 5 == 0 ? 0 : seed * 3, seed % 4);
+    const OwnedPlan owned = PlanGenerator(seed).make(1 + seed % 30, seed % 5 == 0 ? 0 : seed * 3, seed % 4, seed % 3);
     const auto bytes = write_plan(owned.plan);
     ASSERT_TRUE(bytes) << seed << text_of(bytes);
     const auto loaded = read_plan(*bytes, nullptr);
@@ -147,7 +57,89 @@ TEST(PlanRoundTrip, RandomPlans) {
     const auto again = write_plan(loaded->plan);
     ASSERT_TRUE(again);
     ASSERT_EQ(*bytes, *again) << seed;
+    for (const Step& step : owned.plan.steps) ++kinds[step.work.index()];
   }
+  for (const size_t count : kinds) EXPECT_GT(count, 20u);
+}
+
+// A field that changes changes what flattening gives, so that the comparison above sees all of them.
+TEST(PlanRoundTrip, NoFieldIsOverlooked) {
+  const OwnedPlan owned = PlanGenerator(9).make(20, 40, 2, true);
+  const std::vector<std::byte> metadata = *encode_metadata(owned.plan);
+  Plan other = owned.plan;
+  other.constants[0].digest[31] ^= std::byte{1};
+  EXPECT_NE(Flatten::plan(owned.plan), Flatten::plan(other));
+  EXPECT_NE(metadata, *encode_metadata(other));
+}
+
+TEST(PlanRoundTrip, StringsAreLimited) {
+  const std::string text(kMaxString + 1, 'x');
+  for (const auto& change : std::vector<std::function<void(Plan&)>>{
+           [&](Plan& p) { p.metadata[0].second = text; }, [&](Plan& p) { p.steps[0].name = text; },
+           [&](Plan& p) { p.codes[0].images[0].target = text; }, [&](Plan& p) { p.constants[0].name = text; }}) {
+    OwnedPlan owned = PlanGenerator(11).make(6, 128, 2);
+    change(owned.plan);
+    const auto bytes = write_plan(owned.plan);
+    ASSERT_FALSE(bytes);
+    EXPECT_NE(bytes.error().message.find("a string is too long"), std::string::npos) << text_of(bytes);
+  }
+}
+
+TEST(PlanWeights, MayLieElsewhere) {
+  OwnedPlan owned = PlanGenerator(3).make(4, 5000);
+  const std::vector<std::byte> whole = *write_plan(owned.plan);
+  owned.plan.detached = detach(owned.plan.weights);
+  owned.plan.weights_file = "net.weights";
+  const std::vector<std::byte> bytes = *write_plan(owned.plan);
+  EXPECT_LT(bytes.size() + owned.weights.size(), whole.size());
+
+  const auto without = read_plan(bytes, nullptr);
+  ASSERT_FALSE(without);
+  EXPECT_EQ(without.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(without.error().message.find("'net.weights'"), std::string::npos) << text_of(without);
+  EXPECT_NE(without.error().message.find(std::to_string(owned.weights.size())), std::string::npos) << text_of(without);
+
+  ReadOptions options;
+  options.without_weights = true;
+  const auto shown = read_plan(bytes, nullptr, options);
+  ASSERT_TRUE(shown) << text_of(shown);
+  EXPECT_TRUE(shown->plan.weights.empty());
+  EXPECT_EQ(shown->plan.weights_bytes(), owned.weights.size());
+  EXPECT_EQ(*write_plan(shown->plan), bytes);
+
+  ReadOptions supplied;
+  supplied.weights = Weights{owned.weights, nullptr};
+  const auto loaded = read_plan(bytes, nullptr, supplied);
+  ASSERT_TRUE(loaded) << text_of(loaded);
+  expect_same(owned.plan, loaded->plan);
+  EXPECT_EQ(*write_plan(loaded->plan), bytes);
+
+  std::vector<std::byte> others = owned.weights;
+  others[100] ^= std::byte{1};
+  for (const auto& wrong : {others, std::vector<std::byte>(owned.weights.begin(), owned.weights.end() - 1)}) {
+    supplied.weights = Weights{wrong, nullptr};
+    EXPECT_EQ(read_plan(bytes, nullptr, supplied).error().code, ErrorCode::plan_digest);
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::vector<std::byte> flipped = bytes;
+    flipped[i] ^= std::byte{4};
+    ASSERT_FALSE(read_plan(flipped, nullptr, options)) << i;
+  }
+}
+
+TEST(PlanWeights, SignedPlansBindWeightsElsewhere) {
+  OwnedPlan owned = PlanGenerator(3).make(4, 5000);
+  owned.plan.detached = detach(owned.plan.weights);
+  const KeyPair key = *make_key_pair();
+  const auto bytes = sign_plan(*write_plan(owned.plan), key.secret_key);
+  ASSERT_TRUE(bytes) << text_of(bytes);
+  ReadOptions policy;
+  policy.require_signature = true;
+  policy.trusted_keys = {key.public_key};
+  policy.weights = Weights{owned.weights, nullptr};
+  EXPECT_TRUE(read_plan(*bytes, nullptr, policy));
+  owned.weights[0] ^= std::byte{1};
+  EXPECT_EQ(read_plan(*bytes, nullptr, policy).error().code, ErrorCode::plan_digest);
 }
 
 // Equal strings and expressions are stored once, so that the file is much smaller than the plan.
@@ -203,13 +195,14 @@ TEST(PlanRoundTrip, CodeIsUsedInPlaceWhenAlignedAndCopiedWhenNot) {
   const auto mapped = page_aligned(bytes);
   const auto in_place = read_plan({mapped.get(), bytes.size()}, mapped);
   ASSERT_TRUE(in_place) << text_of(in_place);
-  EXPECT_GE(in_place->plan.codes[0].data(), mapped.get());
-  EXPECT_LT(in_place->plan.codes[0].data(), mapped.get() + bytes.size());
+  EXPECT_GE(in_place->plan.codes[0].images[0].bytes.data(), mapped.get());
+  EXPECT_LT(in_place->plan.codes[0].images[0].bytes.data(), mapped.get() + bytes.size());
   for (size_t shift = 1; shift < 64; shift += 7) {
     const auto shifted = page_aligned(bytes, shift);
     const auto copied = read_plan({shifted.get(), bytes.size()}, shifted);
     ASSERT_TRUE(copied) << text_of(copied);
-    for (const CodeModule& code : copied->plan.codes) EXPECT_EQ(reinterpret_cast<uintptr_t>(code.data()) % 64, 0u);
+    for (const CodeModule& module : copied->plan.codes)
+      for (const CodeImage& image : module.images) EXPECT_EQ(reinterpret_cast<uintptr_t>(image.bytes.data()) % 64, 0u);
     expect_same(owned.plan, copied->plan);
   }
   const auto borrowed = read_plan(bytes, nullptr);
@@ -272,8 +265,68 @@ TEST(PlanHeader, TellsWhatTheFileIs) {
   EXPECT_NE(message("").find("empty"), std::string::npos);
   EXPECT_NE(message("hello, this is text").find("text"), std::string::npos);
   EXPECT_NE(message("\x08\x07\x12\x04onnx").find("ONNX"), std::string::npos);
-  EXPECT_NE(message("LATHEPLN").find("truncated"), std::string::npos);
+  EXPECT_NE(message(std::string_view("ftrt\0\0\0\0LATHE", 13)).find("truncated"), std::string::npos);
+  EXPECT_NE(message(std::string_view("ftrt\0\0\0\0engine of another", 25)).find("TensorRT"), std::string::npos);
+  EXPECT_NE(message("LATHEPLN of before").find("format version 1"), std::string::npos);
   EXPECT_NE(message("{\"a\": 1}").find("text"), std::string::npos);
+}
+
+// Tools look for TensorRT's tag in the first word, and for the version in bytes 24 to 27.
+TEST(PlanHeader, HasWhatToolsLookFor) {
+  const std::vector<std::byte> bytes = *write_plan(PlanGenerator(5).make(3, 10).plan);
+  EXPECT_EQ(load_le(bytes, 0, 8), 0x74727466u);
+  EXPECT_EQ(load_le(bytes, 24, 4), 11u + (1u << 8) + (106u << 24));
+}
+
+// What any version reads of any other.
+TEST(PlanPrefix, IsReadOfFormatsThatDoNotExistYet) {
+  PlanHeader header = make_header("cuda-sm_130");
+  header.format = 7;
+  header.header_bytes = 9000;
+  header.version = {3, 1, 4, 1};
+  const auto head = encode_header(header);
+  std::vector<std::byte> bytes(head.begin(), head.begin() + kPrefixBytes);
+  const auto prefix = read_prefix(bytes);
+  ASSERT_TRUE(prefix) << text_of(prefix);
+  EXPECT_EQ(prefix->format, 7u);
+  EXPECT_EQ(prefix->version, (Version{3, 1, 4, 1}));
+  EXPECT_EQ(prefix->target, "cuda-sm_130");
+  bytes.resize(9000);
+  const auto refused = read_plan(bytes, nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::plan_version);
+  for (const char* part : {"format version 7", "3.1.4.1", "cuda-sm_130", "build the engine again"})
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << part << ": " << text_of(refused);
+  bytes[70] ^= std::byte{1};
+  EXPECT_EQ(read_prefix(bytes).error().code, ErrorCode::plan_digest);
+}
+
+// Of sections that a later version adds, those that say so can be done without.
+TEST(PlanSections, UnknownOnesAreSkippedOrRefused) {
+  const std::vector<std::byte> plain = *write_plan(PlanGenerator(5).make(3, 10).plan);
+  const std::vector<std::byte> content(100, std::byte{7});
+  for (const bool skippable : {true, false}) {
+    PlanHeader header = *read_header(plain);
+    Section& section = header.sections.emplace_back();
+    section.name = "notes";
+    section.skippable = skippable;
+    section.alignment = 32;
+    seal(section, content);
+    place_sections(header);
+    std::vector<std::byte> bytes = plain;
+    bytes.resize(header.plan_bytes);
+    std::copy(content.begin(), content.end(),
+              bytes.begin() + static_cast<std::ptrdiff_t>(header.sections.back().offset));
+    const auto head = encode_header(header);
+    std::copy(head.begin(), head.end(), bytes.begin());
+    const auto loaded = read_plan(bytes, nullptr);
+    EXPECT_EQ(loaded.has_value(), skippable) << text_of(loaded);
+    if (!skippable) {
+      EXPECT_NE(loaded.error().message.find("'notes'"), std::string::npos) << text_of(loaded);
+    }
+    bytes.back() ^= std::byte{1};
+    EXPECT_FALSE(read_plan(bytes, nullptr));
+  }
 }
 
 TEST(PlanVersion, AnyDifferenceIsRefusedAndNamed) {
@@ -288,6 +341,7 @@ TEST(PlanVersion, AnyDifferenceIsRefusedAndNamed) {
     EXPECT_EQ(loaded.error().code, ErrorCode::plan_version);
     EXPECT_NE(loaded.error().message.find(library_version().to_string()), std::string::npos);
     EXPECT_NE(loaded.error().message.find(options.version.to_string()), std::string::npos);
+    EXPECT_NE(loaded.error().message.find("cpu-x86_64-avx512"), std::string::npos);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "plan/limits.h"
 #include "plan/random_plan.h"
 #include "plan/writer.h"
 
@@ -24,18 +25,27 @@ Tensor& first_in(Plan& plan, StorageKind kind) {
   return plan.tensors[0];
 }
 
-Step& launching_step(Plan& plan) {
+// The first step that is a T.
+template <class T>
+Step& step_of(Plan& plan) {
   for (Step& s : plan.steps)
-    if (!s.launches.empty()) return s;
+    if (s.is<T>()) return s;
+  ADD_FAILURE() << "the plan has no such step";
   return plan.steps[0];
 }
+template <class T>
+T& work_of(Plan& plan) {
+  return std::get<T>(step_of<T>(plan).work);
+}
 
-Launch& first_launch(Plan& plan) { return launching_step(plan).launches[0]; }
+Step& launching_step(Plan& plan) { return step_of<DeviceLaunches>(plan); }
+DeviceLaunches& device(Plan& plan) { return work_of<DeviceLaunches>(plan); }
+Launch& first_launch(Plan& plan) { return device(plan).launches[0]; }
 
 // The order of the rules in docs/plan_format.md.
-const std::vector<Damage>& damages() {
+const std::vector<Damage>& damages_of_plans() {
   static const std::vector<Damage> all = {
-      {"target too long", "target", [](Plan& p) { p.target.assign(64, 'x'); }},
+      {"target too long", "target", [](Plan& p) { p.target.assign(kMaxTarget + 1, 'x'); }},
       {"target with zero", "target", [](Plan& p) { p.target = std::string("cpu\0x", 5); }},
       {"rank", "rank", [](Plan& p) { first_in(p, StorageKind::arena).dims.assign(9, 1); }},
       {"strides", "strides", [](Plan& p) { p.tensors[0].strides = {1}; }},
@@ -95,25 +105,57 @@ const std::vector<Damage>& damages() {
       {"profile order", "a profile gives",
        [](Plan& p) { p.profiles[0].symbols[0].opt = p.profiles[0].symbols[0].max + 1; }},
       {"profile beyond range", "a profile gives", [](Plan& p) { p.profiles[0].symbols[1].max = 4097; }},
-      {"no kernel", "kernel", [](Plan& p) { p.steps[0].kernel.clear(); }},
-      {"eval without op", "operation", [](Plan& p) { p.steps[0].kernel = "eval", p.steps[0].op.clear(); }},
-      {"op without eval", "operation", [](Plan& p) { p.steps[0].kernel = "conv", p.steps[0].op = "relu"; }},
+      {"constant without a name", "no name", [](Plan& p) { p.constants[0].name.clear(); }},
+      {"constants of one name", "that of another", [](Plan& p) { p.constants[0].name = p.constants[1].name; }},
+      {"detached weights of another size", "bytes of weights",
+       [](Plan& p) {
+         p.detached = DetachedWeights{p.weights.size() + 64, 0, {}};
+       }},
+      {"weights here and there", "in its file and in", [](Plan& p) { p.weights_file = "w"; }},
+      {"sequence in the arena", "dynamic slot",
+       [](Plan& p) { first_in(p, StorageKind::arena).kind = ValueKind::sequence; }},
+      {"sequence for a kernel", "cannot take",
+       [](Plan& p) {
+         p.dynamic_slots = 1;
+         Tensor& t = p.tensors[step_of<HostKernel>(p).outputs[0]];
+         t.storage = StorageKind::dynamic, t.index = 0, t.kind = ValueKind::optional_tensor;
+       }},
+  };
+  return all;
+}
+
+const std::vector<Damage>& damages_of_steps() {
+  static const std::vector<Damage> all = {
+      {"module without images", "0 images", [](Plan& p) { p.codes[0].images.clear(); }},
+      {"too many images", "images", [](Plan& p) { p.codes[0].images.resize(kMaxImages + 1, p.codes[0].images[0]); }},
+      {"same images", "two images", [](Plan& p) { p.codes[0].images.push_back(p.codes[0].images[0]); }},
+      {"image for no target", "no target", [](Plan& p) { p.codes[0].images[0].target.clear(); }},
+      {"empty image", "empty", [](Plan& p) { p.codes[0].images[0].bytes = {}; }},
+      {"no kernel", "kernel", [](Plan& p) { work_of<HostKernel>(p).kernel.clear(); }},
+      {"launches for no kernel", "kernel", [](Plan& p) { device(p).kernel.clear(); }},
+      {"evaluation of no op", "operation", [](Plan& p) { p.steps[0].work = Evaluation(), p.steps[0].op.clear(); }},
+      {"op of a kernel", "operation",
+       [](Plan& p) {
+         p.steps[0].work = HostKernel{"conv", {}, ""}, p.steps[0].op = "relu";
+       }},
+      {"op of a copy", "operation", [](Plan& p) { p.steps[0].work = Copy(), p.steps[0].op = "relu"; }},
+      {"copy of two", "copies other than", [](Plan& p) { step_of<HostKernel>(p).work = Copy(); }},
+      {"too many parameters", "too many", [](Plan& p) { work_of<HostKernel>(p).params.assign(kMaxOperands + 1, 0); }},
       {"operand", "does not exist", [](Plan& p) { p.steps[0].inputs[0] = 100000; }},
       {"too many operands", "too many", [](Plan& p) { p.steps[0].inputs.assign(5000, kNoTensor); }},
       {"reads before written", "before anything", [](Plan& p) { p.steps[0].inputs[1] = p.steps[0].outputs[0]; }},
       {"writes an input", "input or a constant", [](Plan& p) { p.steps[0].outputs.push_back(p.bindings[0].tensor); }},
       {"writes a constant", "input or a constant", [](Plan& p) { p.steps[0].outputs.push_back(p.steps[0].inputs[2]); }},
       {"output not written", "no step writes", [](Plan& p) { p.steps.back().outputs.clear(); }},
-      {"program text", "", [](Plan& p) { p.steps[0].program = "in=2; r2=frobnicate r0 r1; out r2"; }},
-      {"program inputs", "program takes", [](Plan& p) { p.steps[0].program = "in=9; r9=add r0 r8; out r9"; }},
+      {"program text", "", [](Plan& p) { work_of<HostKernel>(p).program = "in=2; r2=frobnicate r0 r1; out r2"; }},
+      {"program inputs", "program takes",
+       [](Plan& p) { work_of<HostKernel>(p).program = "in=9; r9=add r0 r8; out r9"; }},
       {"time", "time", [](Plan& p) { p.steps[0].milliseconds = -1; }},
       {"time not a number", "time", [](Plan& p) { p.steps[0].milliseconds = std::numeric_limits<float>::quiet_NaN(); }},
       {"code module", "code module 2 of 2", [](Plan& p) { first_launch(p).code = 2; }},
       {"library's code", "code module", [](Plan& p) { first_launch(p).library = "cudnn", first_launch(p).code = 1; }},
-      {"library's long name", "limit", [](Plan& p) { first_launch(p).library.assign((16u << 20) + 1, 'x'); }},
       {"no entry", "no entry", [](Plan& p) { first_launch(p).entry.clear(); }},
       {"entry with zero", "no entry", [](Plan& p) { first_launch(p).entry = std::string("a\0b", 3); }},
-      {"long entry", "limit", [](Plan& p) { first_launch(p).entry.assign((16u << 20) + 1, 'x'); }},
       {"no threads", "no threads", [](Plan& p) { first_launch(p).block = 0; }},
       {"no cluster", "no threads", [](Plan& p) { first_launch(p).cluster = 0; }},
       {"too many arguments", "arguments", [](Plan& p) { first_launch(p).args.resize(kMaxLaunchArgs + 1); }},
@@ -128,24 +170,39 @@ const std::vector<Damage>& damages() {
          first_launch(p).args[0] = {LaunchArg::output, static_cast<uint32_t>(launching_step(p).outputs.size()), 0};
        }},
       {"too many launches", "9 launches",
-       [](Plan& p) { launching_step(p).launches.resize(kMaxLaunches + 1, first_launch(p)); }},
-      {"eval launches", "launches", [](Plan& p) { launching_step(p).kernel = "eval", launching_step(p).op = "relu"; }},
-      {"workspace without launches", "launches nothing",
-       [](Plan& p) { launching_step(p).workspace = 64, launching_step(p).launches.clear(); }},
+       [](Plan& p) { device(p).launches.resize(kMaxLaunches + 1, first_launch(p)); }},
+      {"no launches", "0 launches", [](Plan& p) { device(p).launches.clear(); }},
+      {"device program", "program takes", [](Plan& p) { device(p).program = "in=9; r9=add r0 r8; out r9"; }},
       {"count's symbol", "symbol 0", [](Plan& p) { launching_step(p).counts[0].symbol = 0; }},
       {"count's missing symbol", "symbol 77", [](Plan& p) { launching_step(p).counts[0].symbol = 77; }},
       {"count's input", "does not exist", [](Plan& p) { launching_step(p).counts[0].input = 99; }},
       {"count's list", "no dense list", [](Plan& p) { launching_step(p).counts[0].input = 0; }},
       {"count's element", "invalid", [](Plan& p) { launching_step(p).counts[0].element = Expr::invalid(); }},
-      {"workspace's symbol", "symbol 77", [](Plan& p) { launching_step(p).workspace = Expr::symbol(77); }},
-      {"long string", "limit", [](Plan& p) { p.metadata[0].second.assign((16u << 20) + 1, 'x'); }},
+      {"workspace's symbol", "symbol 77", [](Plan& p) { device(p).workspace = Expr::symbol(77); }},
   };
   return all;
 }
 
+// Some kernels of the library, and launches that read a size.
+OwnedPlan plan_of_many_kinds() {
+  for (uint32_t seed = 11; seed < 1000; ++seed) {
+    OwnedPlan owned = PlanGenerator(seed).make(8, 128, 2);
+    const auto is_some = [&](const auto& is) {
+      return std::any_of(owned.plan.steps.begin(), owned.plan.steps.end(), is);
+    };
+    if (is_some([](const Step& s) { return s.is<HostKernel>(); }) && !launching_step(owned.plan).counts.empty() &&
+        !owned.plan.steps[0].is<Evaluation>() && !owned.plan.steps.back().is<DeviceLaunches>())
+      return owned;
+  }
+  ADD_FAILURE() << "no seed makes such a plan";
+  return {};
+}
+
 TEST(PlanValidate, EachRuleRefuses) {
-  for (const Damage& damage : damages()) {
-    OwnedPlan owned = PlanGenerator(11).make(6, 128, 2);
+  std::vector<Damage> all = damages_of_plans();
+  all.insert(all.end(), damages_of_steps().begin(), damages_of_steps().end());
+  for (const Damage& damage : all) {
+    OwnedPlan owned = plan_of_many_kinds();
     ASSERT_TRUE(validate(owned.plan)) << validate(owned.plan).error().to_string();
     damage.apply(owned.plan);
     const auto result = validate(owned.plan);

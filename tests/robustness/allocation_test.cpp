@@ -2,7 +2,7 @@
 // Every allocation of the plan's way through the library may fail: an error, no crash, no leak.
 #include "robustness/allocation_sweep.h"
 
-#include "build/engine_fixture.h"
+#include "lowering/engine_fixture.h"
 #include "plan/memory_planner.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"

@@ -2,7 +2,7 @@
 // What contexts say that they need is enough, whatever shapes come, and what they allocate ahead is all that they do.
 #pragma once
 
-#include "build/engine_fixture.h"
+#include "lowering/engine_fixture.h"
 
 namespace lathe {
 

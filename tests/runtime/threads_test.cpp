@@ -2,7 +2,7 @@
 // The thread rules: engines are shared, contexts are not; loading, creating and running may all happen at once.
 #include <thread>
 
-#include "build/engine_fixture.h"
+#include "lowering/engine_fixture.h"
 
 namespace lathe {
 namespace {

@@ -73,22 +73,22 @@ TEST(CutDown, ProductsKeepThePartsOfTheirOperands) {
   Problem problem;
   problem.attributes = &matmul;
   problem.inputs = {operand({2, 512, 12, 64}, {512 * 768, 64, 512 * 64, 1}), linear({768, 768})};
-  problem.inputs[0].parts = {2, 2};
+  problem.inputs[0].reassociation = {2, 2};
   problem.outputs = {linear({1024, 768})};
   const Problem small = cut_down(problem);
   EXPECT_EQ(small.inputs[0].opt_dims, (Dims{1, 67, 12, 64}));
   EXPECT_EQ(small.inputs[0].opt_strides, (Dims{67 * 768, 64, 67 * 64, 1}));
   EXPECT_EQ(small.outputs[0].opt_dims, (Dims{67, 768}));
 
-  problem.inputs[0].parts = {1, 1, 2};
+  problem.inputs[0].reassociation = {1, 1, 2};
   problem.outputs = {operand({2, 512, 12, 64}, {512 * 768, 64, 512 * 64, 1})};
-  problem.outputs[0].parts = {1, 1, 2};
+  problem.outputs[0].reassociation = {1, 1, 2};
   EXPECT_EQ(cut_down(problem).outputs[0].opt_dims, (Dims{2, 67, 12, 64}));
 
   problem.inputs[0] = linear({2, 21, 768});  // there is nothing to cut
-  problem.inputs[0].parts = {1, 1, 1};
+  problem.inputs[0].reassociation = {1, 1, 1};
   problem.outputs = {operand({2, 3, 7, 768}, {21 * 768, 768, 3 * 768, 1})};
-  problem.outputs[0].parts = {1, 2, 1};
+  problem.outputs[0].reassociation = {1, 2, 1};
   EXPECT_EQ(cut_down(problem).outputs[0].opt_dims, (Dims{2, 3, 7, 768}));
 }
 
@@ -101,7 +101,7 @@ TEST(CutDown, ConvolutionsKeepThePartsOfTheirChannels) {
   problem.attributes = &attrs;
   problem.inputs = {channels_last({8, 64, 90, 90}), channels_last({64, 64, 1, 1})};
   problem.outputs = {operand({8, 2, 2, 16, 90, 90}, {180 * 180 * 16, 180 * 16, 16, 1, 2 * 180 * 16, 2 * 16})};
-  problem.outputs[0].parts = {1, 3, 1, 1};
+  problem.outputs[0].reassociation = {1, 3, 1, 1};
   problem.operands = {operand({8, 2, 2, 16, 90, 90}, {0, 32, 16, 1, 0, 0})};
   const Problem small = cut_down(problem);
   EXPECT_EQ(small.outputs[0].opt_dims, (Dims{2, 2, 2, 16, 14, 14}));

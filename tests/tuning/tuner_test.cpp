@@ -99,27 +99,44 @@ class Negate final : public Tactic {
   explicit Negate(std::vector<std::string> kernels, bool compiled = false)
       : kernels_(std::move(kernels)), compiled_(compiled) {}
   std::string_view name() const override { return "negate"; }
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    return problem.outputs[0].opt_dims[0] > 1000 ? std::optional<std::string>("more than 1000 rows") : std::nullopt;
-  }
-  std::vector<Config> configs(const Problem&) const override {
-    std::vector<Config> configs;
-    for (const std::string& kernel : kernels_)
-      configs.push_back({kernel, {}, 1.0 + static_cast<double>(configs.size())});
-    return configs;
-  }
-  Result<Emission> emit(const Problem&, const Config& config) const override {
-    Emission emission;
-    emission.kernel = config.text;
-    emission.inputs = {{StepInput::operand, 0}};
-    if (compiled_) emission.launches.push_back({config.text, {}});
-    return emission;
+  Matched match(const Problem& problem) const override {
+    if (problem.outputs[0].opt_dims[0] > 1000) return lathe::refuse("more than 1000 rows");
+    return std::make_unique<Negation>(kernels_, compiled_);
   }
 
  private:
+  class Negation final : public Match {
+   public:
+    Negation(const std::vector<std::string>& kernels, bool compiled) : kernels_(kernels), compiled_(compiled) {}
+    std::vector<Config> configs() const override {
+      std::vector<Config> configs;
+      for (const std::string& kernel : kernels_)
+        configs.push_back({.text = kernel, .predicted_us = 1.0 + static_cast<double>(configs.size())});
+      return configs;
+    }
+    Result<Emission> emit(const Config& config) const override {
+      Emission emission;
+      emission.kernel = config.text;
+      emission.inputs = {{StepInput::operand, 0}};
+      if (compiled_) emission.launches.push_back({config.text, {}});
+      return emission;
+    }
+
+   private:
+    const std::vector<std::string>& kernels_;
+    bool compiled_;
+  };
+
   std::vector<std::string> kernels_;
   bool compiled_;  // they are of device code
 };
+
+Result<Choice> choose_one(Tuner& tuner, const Problem& problem, const TacticList& tactics) {
+  const Problem* problems[] = {&problem};
+  LATHE_ASSIGN(std::vector<Choice> choices,
+               tuner.choose(problems, tactics, [](std::string_view, double) { return Result<>(); }));
+  return choices[0];
+}
 
 struct Warnings final : Log {
   void write(Severity severity, std::string_view line) override {
@@ -146,7 +163,7 @@ class TunerTest : public testing::Test {
     device_ = std::make_shared<ScriptedDevice>(times);
     tactics_.push_back(std::make_unique<Negate>(kernels, compiled));
     Tuner tuner(options(compiled));
-    const Result<Choice> choice = tuner.choose(problem_, {tactics_.back().get()});
+    const Result<Choice> choice = choose_one(tuner, problem_, {tactics_.back().get()});
     EXPECT_TRUE(choice);
     measured_ = tuner.measured();
     return *choice;
@@ -242,7 +259,7 @@ TEST_F(TunerTest, EachTacticMayWin) {
   device_ = std::make_shared<ScriptedDevice>(times);
   const Negate first(many), second({"other"});
   Tuner tuner(options(false));
-  const Choice choice = *tuner.choose(negation(5), {&first, &second});
+  const Choice choice = *choose_one(tuner, negation(5), {&first, &second});
   EXPECT_EQ(choice.tactic, &second);
   EXPECT_LT(device_->timed, 5 * 20);  // rounds of fewer kernels
 }
@@ -251,26 +268,31 @@ TEST_F(TunerTest, RefusalsAreReported) {
   device_ = std::make_shared<ScriptedDevice>(Times());
   const Negate tactic({"right"});
   Tuner tuner(options(false));
-  const Choice choice = *tuner.choose(negation(2000), {&tactic});
+  const Choice choice = *choose_one(tuner, negation(2000), {&tactic});
   EXPECT_EQ(choice.tactic, nullptr);
   EXPECT_EQ(choice.refusals, std::vector<std::string>{"negate: more than 1000 rows"});
 }
 
-TEST_F(TunerTest, ForeseenProblemsAreDecidedTogether) {
+TEST_F(TunerTest, ProblemsAreDecidedTogether) {
   device_ = std::make_shared<ScriptedDevice>(Times{{"slow", 9}, {"fast", 2}, {"wrong", 1}});
   const Negate tactic({"slow", "wrong", "fast"}, true);
   Tuner tuner(options(true));
-  for (const int64_t rows : {5, 6, 5, 2000}) tuner.foresee(negation(rows), {&tactic});
+  const Problem five = negation(5), six = negation(6), large = negation(2000);
+  const Problem* problems[] = {&five, &six, &five, &large};
   std::vector<double> fractions;
-  ASSERT_TRUE(tuner.decide_foreseen([&](std::string_view, double fraction) {
+  const auto note = [&](std::string_view, double fraction) {
     fractions.push_back(fraction);
     return Result<>();
-  }));
+  };
+  const auto choices = tuner.choose(problems, {&tactic}, note);
+  ASSERT_TRUE(choices);
+  ASSERT_EQ(choices->size(), 4u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ((*choices)[i].config.text, "fast");
+  EXPECT_EQ((*choices)[3].tactic, nullptr);
   EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
   EXPECT_EQ(tuner.measured(), 2);
   const int timed = device_->timed;
-  for (const int64_t rows : {5, 6}) EXPECT_EQ(tuner.choose(negation(rows), {&tactic})->config.text, "fast");
-  EXPECT_EQ(tuner.choose(negation(2000), {&tactic})->tactic, nullptr);
+  for (const Problem* problem : {&five, &six}) EXPECT_EQ(choose_one(tuner, *problem, {&tactic})->config.text, "fast");
   EXPECT_EQ(device_->timed, timed);
 }
 
@@ -280,8 +302,9 @@ TEST_F(TunerTest, ProgressEndsTheWork) {
   for (const std::string_view last : {"compiling kernels", "tuning", "checking kernels"}) {
     cache_.clear();
     Tuner tuner(options(true));
-    tuner.foresee(negation(5), {&tactic});
-    const Result<> ended = tuner.decide_foreseen([&](std::string_view phase, double) -> Result<> {
+    const Problem problem = negation(5);
+    const Problem* problems[] = {&problem};
+    const auto ended = tuner.choose(problems, {&tactic}, [&](std::string_view phase, double) -> Result<> {
       if (phase == last) return fail(ErrorCode::cancelled, "enough");
       return {};
     });

@@ -51,6 +51,7 @@ int bench(const BenchCommand& command);
 struct InspectCommand {
   std::string file, json;
   bool support = false;
+  std::string why;  // a tensor's name
   BuildSettings settings;
 };
 int inspect(const InspectCommand& command);

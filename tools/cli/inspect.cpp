@@ -57,7 +57,8 @@ void show_engine(const Json& json) {
       continue;
     }
     const double us = layer.value("Milliseconds", 0.0) * 1e3;
-    rows.push_back({std::to_string(rows.size() - 1), text_at(layer, "LayerType"), text_at(layer, "TacticName"),
+    const std::string indent(2 * layer.value("Depth", size_t{0}), ' ');  // steps of a block
+    rows.push_back({std::to_string(rows.size() - 1), indent + text_at(layer, "LayerType"), text_at(layer, "TacticName"),
                     shorten(tensors_text(layer["Outputs"]), 40), us > 0 ? fmt::format("{:.1f}", us) : "",
                     shorten(origin_text(layer.value("Origin", Json())), 70)});
   }
@@ -75,9 +76,11 @@ Json describe_engine(const InspectCommand& command, ConsoleLogger& logger) {
   if (!inspector) throw Failure(lastError());
   const Json layers = Json::parse(inspector->getEngineInformation(nvinfer1::LayerInformationFormat::kJSON));
   json["file"] = command.file;
-  json.erase("steps");
   json["scratch_bytes"] = session.engine().getDeviceMemorySizeV2();
   json["layers"] = layers["Layers"];
+  for (size_t i = 0; i < json["layers"].size(); ++i)
+    if (Json& layer = json["layers"][i]; layer.is_object()) layer["Depth"] = json["steps"][i]["depth"];
+  json.erase("steps");
   return json;
 }
 
@@ -94,12 +97,39 @@ void show_support(const Json& json) {
                                                          json["problems"].size(), json["list"].size()));
 }
 
+// Of a build with these settings.
+Json explain_tensor(const InspectCommand& command, ConsoleLogger& logger) {
+  std::string report;
+  BuildRequest request{&command.settings, {}, true, &report};
+  request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
+  build_plan(command.file, request, logger);
+  const Json json = Json::parse(report);
+  std::string known;
+  for (const Json& tensor : json["tensors"]) {
+    if (tensor["name"] == command.why) return tensor;
+    known += "\n  " + text_at(tensor, "name");
+  }
+  throw UsageError(
+      fmt::format("--why: the network, as passes have left it, has no tensor '{}'; it has{}", command.why, known));
+}
+
+void show_tensor(const Json& json) {
+  const std::string layout = text_at(json, "layout");
+  fmt::print("{} {}{}\n{}", text_at(json, "name"), text_at(json, "type"), layout.empty() ? "" : ", " + layout,
+             text_at(json, "why"));
+}
+
 }  // namespace
 
 int inspect(const InspectCommand& command) {
   ConsoleLogger logger(command.settings.least_severity());
   Json json;
-  if (command.support) {
+  if (!command.why.empty()) {
+    if (!is_model_file(command.file))
+      throw UsageError("--why needs a model (.onnx): an engine does not hold what was decided while building it");
+    json = explain_tensor(command, logger);
+    show_tensor(json);
+  } else if (command.support) {
     if (!is_model_file(command.file))
       throw UsageError("--support needs a model (.onnx): an engine is supported as a whole");
     json = Json::parse(take_text(supportJson(command.file.c_str())));

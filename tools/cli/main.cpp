@@ -162,12 +162,15 @@ void add_inspect(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("FILE", options->file, "An engine, or a model (.onnx), which is built first")->required();
   command->add_flag("--support", options->support,
                     "Of a model: each node with native, generic, or unsupported and why");
+  command->add_option("--why", options->why,
+                      "Of a model: why this tensor lies where it does, and what else would have cost");
   command->add_option("--json", options->json, "File for all of it as JSON");
   add_threads(*command, options->settings);
   add_build_options(*command, options->settings, true);
   command->footer(
       "Examples:\n"
       "  lathe inspect resnet50.engine\n"
+      "  lathe inspect model.onnx --why=/layer1/Add_output_0 --buildBudget=0\n"
       "  lathe inspect model.onnx --support");
   command->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
 }

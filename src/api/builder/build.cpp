@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From network and configuration to a plan.
-#include "build/build.h"
+#include "lowering/build.h"
 
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
@@ -106,11 +106,14 @@ Json describe(const MemoryMonitor& memory) {
 }
 
 std::string describe(const BuildReport& report, const plan::Plan& plan, const MemoryMonitor& memory, double seconds) {
-  Json passes = Json::array(), layers = Json::array();
+  Json passes = Json::array(), layers = Json::array(), tensors = Json::array();
   for (const PassReport& pass : report.passes)
     passes.push_back(
         json_object({{"name", pass.name}, {"milliseconds", pass.milliseconds}, {"changed", pass.changes}}));
   for (const RegionReport& region : report.regions) layers.push_back(describe(region));
+  for (const TensorReport& tensor : report.tensors)
+    tensors.push_back(
+        json_object({{"name", tensor.name}, {"type", tensor.type}, {"layout", tensor.layout}, {"why", tensor.why}}));
   const Json json = json_object({{"seconds", seconds},
                                  {"seconds_passes", report.seconds_passes},
                                  {"seconds_tuning", report.seconds_tuning},
@@ -122,7 +125,8 @@ std::string describe(const BuildReport& report, const plan::Plan& plan, const Me
                                  {"arena_bytes", arena_bytes(plan)},
                                  {"memory", describe(memory)},
                                  {"passes", std::move(passes)},
-                                 {"layers", std::move(layers)}});
+                                 {"layers", std::move(layers)},
+                                 {"tensors", std::move(tensors)}});
   return json.indented();
 }
 

@@ -2,7 +2,7 @@
 // What building for a target takes.
 #pragma once
 
-#include "build/build.h"
+#include "lowering/build.h"
 #include "tuning/backend.h"
 
 namespace lathe::api {

@@ -28,7 +28,7 @@ class ImportedLayer final : public nv::ILayer, public Layer {
   ~ImportedLayer() noexcept override = default;
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override {
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override {
     std::vector<ir::Value*> inputs;
     for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
     const auto count = static_cast<size_t>(Layer::getNbOutputs());

@@ -21,7 +21,7 @@ bool Layer::uses(const TensorView* tensor) const {
 }
 
 // The outputs that lower() gives, none of them a value that somebody else made.
-Result<std::vector<ir::Value*>> Layer::run(Lowering& lowering) {
+Result<std::vector<ir::Value*>> Layer::run(LayerLowering& lowering) {
   Result<std::vector<ir::Value*>> values = lower(lowering);
   for (size_t i = 0; values && i < values->size(); ++i) {
     ir::Value*& value = (*values)[i];
@@ -37,7 +37,7 @@ Result<std::vector<ir::Value*>> Layer::run(Lowering& lowering) {
 }
 
 Result<> Layer::create() {
-  Lowering lowering(network_.graph(), name_);
+  LayerLowering lowering(network_.graph(), name_);
   Result<std::vector<ir::Value*>> values = run(lowering);
   if (!values) {
     lowering.undo();
@@ -93,7 +93,7 @@ Result<> Layer::relower() {
   std::vector<ir::Value*> old;
   for (const auto& output : outputs_) old.push_back(output->value());
   name_values(old, "~");
-  Lowering lowering(network_.graph(), name_);
+  LayerLowering lowering(network_.graph(), name_);
   Result<std::vector<ir::Value*>> values = run(lowering);
   if (values && values->size() != outputs_.size())
     values = fail(ErrorCode::invalid_state, "layer '{}': its number of outputs cannot change", name_);
@@ -106,7 +106,7 @@ Result<> Layer::relower() {
   return {};
 }
 
-void Layer::replace(Lowering& lowering, const std::vector<ir::Value*>& values) {
+void Layer::replace(LayerLowering& lowering, const std::vector<ir::Value*>& values) {
   ir::Graph& graph = network_.graph();
   for (size_t i = 0; i < outputs_.size(); ++i) {
     ir::Value* old = outputs_[i]->value();

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "api/network/lowering.h"
+#include "api/network/layer_lowering.h"
 #include "api/network/tensor_view.h"
 #include "api/report.h"
 
@@ -52,7 +52,7 @@ class Layer : public nv::apiv::VLayer {
  protected:
   friend class NetworkDefinition;
   // The layer's outputs, from its inputs and settings.
-  virtual Result<std::vector<ir::Value*>> lower(Lowering& lowering) = 0;
+  virtual Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) = 0;
   // Whether the settings are complete; asked once, before a build.
   virtual Result<> complete() const { return {}; }
   // How many inputs setInput() may reach.
@@ -79,9 +79,9 @@ class Layer : public nv::apiv::VLayer {
 
  private:
   Result<TensorView*> output_at(int32_t index) const;
-  Result<std::vector<ir::Value*>> run(Lowering& lowering);
+  Result<std::vector<ir::Value*>> run(LayerLowering& lowering);
   Result<> relower();
-  void replace(Lowering& lowering, const std::vector<ir::Value*>& values);
+  void replace(LayerLowering& lowering, const std::vector<ir::Value*>& values);
   void name_values(const std::vector<ir::Value*>& values, const char* suffix);
 
   nv::LayerType type_;

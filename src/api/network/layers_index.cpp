@@ -6,7 +6,7 @@
 
 namespace lathe::api {
 
-Result<std::vector<ir::Value*>> GatherLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> GatherLayer::lower(LayerLowering& lowering) {
   ir::Value* y = nullptr;
   if (mode_ == nv::GatherMode::kND) {
     GatherNdAttrs attributes;
@@ -26,7 +26,7 @@ Result<std::vector<ir::Value*>> GatherLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> ScatterLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ScatterLayer::lower(LayerLowering& lowering) {
   ir::Value* y = nullptr;
   if (mode_ == nv::ScatterMode::kND) {
     LATHE_ASSIGN(y, lowering.add(ScatterNdAttrs(), {in(0), in(1), in(2)}));
@@ -38,14 +38,14 @@ Result<std::vector<ir::Value*>> ScatterLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> OneHotLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> OneHotLayer::lower(LayerLowering& lowering) {
   OneHotAttrs attributes;
   attributes.axis = axis_;
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), in(2), in(1)}));  // indices, depth, values
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> NonZeroLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> NonZeroLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(const DType type, to_dtype(indices_));
   LATHE_ASSIGN(ir::Value * wide, lowering.add(NonzeroAttrs(), {in(0)}));
   LATHE_ASSIGN(ir::Value * y, lowering.cast(wide, type));
@@ -84,7 +84,7 @@ Result<> ResizeLayer::complete() const {
   return fail(ErrorCode::graph_invalid, "layer '{}' has neither output dimensions nor scales", Layer::name());
 }
 
-Result<std::vector<ir::Value*>> ResizeLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ResizeLayer::lower(LayerLowering& lowering) {
   ResizeAttrs attributes;
   LATHE_ASSIGN(attributes.mode, to_ours(mode_));
   LATHE_ASSIGN(attributes.coordinates, to_ours(coordinates_));

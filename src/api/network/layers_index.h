@@ -19,7 +19,7 @@ class GatherLayer final : public LayerOf<nv::IGatherLayer, nv::apiv::VGatherLaye
   nv::GatherMode getMode() const noexcept override { return mode_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   int32_t axis_;
   nv::GatherMode mode_;
@@ -37,7 +37,7 @@ class ScatterLayer final : public LayerOf<nv::IScatterLayer, nv::apiv::VScatterL
   int32_t getAxis() const noexcept override { return axis_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::ScatterMode mode_;
   int32_t axis_ = 0;
@@ -52,7 +52,7 @@ class OneHotLayer final : public LayerOf<nv::IOneHotLayer, nv::apiv::VOneHotLaye
   void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   int32_t axis_;
 };
@@ -66,7 +66,7 @@ class NonZeroLayer final : public LayerOf<nv::INonZeroLayer, nv::apiv::VNonZeroL
   nv::DataType getIndicesType() const noexcept override { return indices_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::DataType indices_;
 };
@@ -98,7 +98,7 @@ class ResizeLayer final : public LayerOf<nv::IResizeLayer, nv::apiv::VResizeLaye
  private:
   int32_t max_inputs() const override { return 2; }
   Result<> complete() const override;
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::Dims dims_ = invalid_dims();
   std::vector<float> scales_;

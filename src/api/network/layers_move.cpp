@@ -25,14 +25,14 @@ ShuffleLayer::ShuffleLayer(NetworkDefinition& network, std::vector<TensorView*> 
   for (int32_t i = 0; i < nv::Dims::MAX_DIMS; ++i) first_.order[i] = second_.order[i] = i;
 }
 
-Result<ir::Value*> ShuffleLayer::transpose(Lowering& lowering, ir::Value* x, const nv::Permutation& permutation) {
+Result<ir::Value*> ShuffleLayer::transpose(LayerLowering& lowering, ir::Value* x, const nv::Permutation& permutation) {
   if (x->rank() > nv::Dims::MAX_DIMS || is_identity(permutation, x->rank())) return x;
   TransposeAttrs attributes;
   attributes.perm.assign(permutation.order, permutation.order + x->rank());
   return lowering.add(attributes, {x});
 }
 
-Result<std::vector<ir::Value*>> ShuffleLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ShuffleLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * x, transpose(lowering, in(0), first_));
   ReshapeAttrs attributes;
   attributes.allow_zero = !zero_copies_;
@@ -47,7 +47,7 @@ Result<std::vector<ir::Value*>> ShuffleLayer::lower(Lowering& lowering) {
   return std::vector{x};
 }
 
-Result<ir::Value*> SliceLayer::operand(Lowering& lowering, size_t input, const nv::Dims& dims, size_t count) {
+Result<ir::Value*> SliceLayer::operand(LayerLowering& lowering, size_t input, const nv::Dims& dims, size_t count) {
   if (has(input)) return lowering.cast(in(input), DType::i64);
   LATHE_ASSIGN(const Dims values, to_dims(dims));
   if (values.size() != count)
@@ -58,7 +58,7 @@ Result<ir::Value*> SliceLayer::operand(Lowering& lowering, size_t input, const n
 
 // start + size * stride; below 0, where a negative stride passes element 0, the least number: a small negative end
 // would count from the other side.
-Result<ir::Value*> SliceLayer::end_of(Lowering& lowering, ir::Value* start, ir::Value* size, ir::Value* stride) {
+Result<ir::Value*> SliceLayer::end_of(LayerLowering& lowering, ir::Value* start, ir::Value* size, ir::Value* stride) {
   if (start->constant() && size->constant() && stride->constant()) {
     Ints ends;
     for (int64_t i = 0; i < start->constant()->volume(); ++i) {
@@ -77,7 +77,7 @@ Result<ir::Value*> SliceLayer::end_of(Lowering& lowering, ir::Value* start, ir::
 }
 
 // Stride 0 repeats one element: slice it out with size 1, then expand.
-Result<ir::Value*> SliceLayer::repeat(Lowering& lowering) {
+Result<ir::Value*> SliceLayer::repeat(LayerLowering& lowering) {
   nv::Dims size = size_, stride = stride_;
   Ints ones;
   for (int32_t i = 0; i < stride.nbDims; ++i) {
@@ -95,7 +95,7 @@ Result<ir::Value*> SliceLayer::repeat(Lowering& lowering) {
   return lowering.add(ExpandAttrs(), {piece, dims});
 }
 
-Result<std::vector<ir::Value*>> SliceLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> SliceLayer::lower(LayerLowering& lowering) {
   if (mode_ != nv::SampleMode::kSTRICT_BOUNDS)
     return fail(ErrorCode::op_mode_unsupported, "slice modes other than kSTRICT_BOUNDS are not supported");
   if (has(5)) return fail(ErrorCode::op_mode_unsupported, "axes as an input are not supported; call setAxes()");
@@ -120,7 +120,7 @@ Result<std::vector<ir::Value*>> SliceLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> ConcatenationLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ConcatenationLayer::lower(LayerLowering& lowering) {
   ConcatAttrs attributes;
   attributes.axis = axis_;
   std::vector<ir::Value*> inputs;
@@ -129,7 +129,7 @@ Result<std::vector<ir::Value*>> ConcatenationLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> PaddingLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> PaddingLayer::lower(LayerLowering& lowering) {
   const int rank = in(0)->rank();
   if (pre_.nbDims != 2 || post_.nbDims != 2 || rank < 2)
     return fail(ErrorCode::invalid_argument, "padding has {} and {} dims for an input of rank {}; 2 are needed",
@@ -144,24 +144,24 @@ Result<std::vector<ir::Value*>> PaddingLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> ShapeLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ShapeLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * y, lowering.add(ShapeAttrs(), {in(0)}));
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> ConstantLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ConstantLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(Dims dims, to_dims(dims_));
   LATHE_ASSIGN(ir::Value * y, lowering.weights(weights_, std::move(dims)));
   return std::vector{y};
 }
 
-Result<ir::Value*> FillLayer::number(Lowering& lowering, DType dtype, double real, int64_t integer) {
+Result<ir::Value*> FillLayer::number(LayerLowering& lowering, DType dtype, double real, int64_t integer) {
   if (!integers_ || dtype != DType::i64) return lowering.scalar(dtype, integers_ ? static_cast<double>(integer) : real);
   return lowering.constant(Tensor::of<int64_t>({}, {integer}));
 }
 
 // alpha + beta * i along one dimension; with input 2, beta per dimension: alpha + sum of beta[d] * index[d].
-Result<std::vector<ir::Value*>> FillLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> FillLayer::lower(LayerLowering& lowering) {
   if (operation_ != nv::FillOperation::kLINSPACE)
     return fail(ErrorCode::op_mode_unsupported, "random fill is not supported");
   LATHE_ASSIGN(const DType dtype, to_dtype(type_));

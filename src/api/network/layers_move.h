@@ -24,8 +24,8 @@ class ShuffleLayer final : public LayerOf<nv::IShuffleLayer, nv::apiv::VShuffleL
 
  private:
   int32_t max_inputs() const override { return 2; }
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
-  static Result<ir::Value*> transpose(Lowering& lowering, ir::Value* x, const nv::Permutation& permutation);
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  static Result<ir::Value*> transpose(LayerLowering& lowering, ir::Value* x, const nv::Permutation& permutation);
 
   nv::Permutation first_, second_;
   nv::Dims reshape_ = invalid_dims();  // invalid: no reshape
@@ -54,10 +54,10 @@ class SliceLayer final : public LayerOf<nv::ISliceLayer, nv::apiv::VSliceLayer> 
 
  private:
   int32_t max_inputs() const override { return 6; }
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
-  Result<ir::Value*> operand(Lowering& lowering, size_t input, const nv::Dims& dims, size_t count);
-  Result<ir::Value*> end_of(Lowering& lowering, ir::Value* start, ir::Value* size, ir::Value* stride);
-  Result<ir::Value*> repeat(Lowering& lowering);
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  Result<ir::Value*> operand(LayerLowering& lowering, size_t input, const nv::Dims& dims, size_t count);
+  Result<ir::Value*> end_of(LayerLowering& lowering, ir::Value* start, ir::Value* size, ir::Value* stride);
+  Result<ir::Value*> repeat(LayerLowering& lowering);
 
   nv::Dims start_, size_, stride_;
   nv::Dims axes_ = invalid_dims();  // invalid: all dimensions
@@ -75,7 +75,7 @@ class ConcatenationLayer final : public LayerOf<nv::IConcatenationLayer, nv::api
   int32_t getAxis() const noexcept override { return axis_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   int32_t axis_;
 };
@@ -88,7 +88,7 @@ class AxesLayer final : public LayerOf<Interface, Table> {
       : LayerOf<Interface, Table>(network, type, kind, std::move(inputs)) {}
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override {
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override {
     LATHE_ASSIGN(ir::Value * axes, lowering.cast(this->in(1), DType::i64));
     LATHE_ASSIGN(ir::Value * y, lowering.add(Attrs(), {this->in(0), axes}));
     return std::vector{y};
@@ -106,7 +106,7 @@ class PaddingLayer final : public LayerOf<nv::IPaddingLayer, nv::apiv::VPaddingL
   nv::Dims getPostPaddingNd() const noexcept override { return post_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::Dims pre_, post_;
 };
@@ -117,7 +117,7 @@ class ShapeLayer final : public LayerOf<nv::IShapeLayer, nv::apiv::VShapeLayer> 
       : LayerOf(network, nv::LayerType::kSHAPE, "Shape", std::move(inputs)) {}
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 };
 
 class ConstantLayer final : public LayerOf<nv::IConstantLayer, nv::apiv::VConstantLayer> {
@@ -131,7 +131,7 @@ class ConstantLayer final : public LayerOf<nv::IConstantLayer, nv::apiv::VConsta
   nv::Dims getDimensions() const noexcept override { return dims_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::Dims dims_;
   nv::Weights weights_;
@@ -172,8 +172,8 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
 
  private:
   int32_t max_inputs() const override { return 3; }
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
-  Result<ir::Value*> number(Lowering& lowering, DType dtype, double real, int64_t integer);
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  Result<ir::Value*> number(LayerLowering& lowering, DType dtype, double real, int64_t integer);
 
   nv::Dims dims_;
   nv::FillOperation operation_;

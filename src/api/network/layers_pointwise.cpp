@@ -6,7 +6,7 @@
 
 namespace lathe::api {
 
-Result<std::vector<ir::Value*>> ActivationLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ActivationLayer::lower(LayerLowering& lowering) {
   ActivationAttrs attributes;
   LATHE_ASSIGN(attributes.op, to_ours(type_));
   attributes.alpha = alpha_;
@@ -15,14 +15,14 @@ Result<std::vector<ir::Value*>> ActivationLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> UnaryLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> UnaryLayer::lower(LayerLowering& lowering) {
   UnaryAttrs attributes;
   LATHE_ASSIGN(attributes.op, to_ours(operation_));
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> ElementWiseLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ElementWiseLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(const ElementwiseOp operation, to_ours(operation_));
   if (in(0)->rank() != in(1)->rank())
     return fail(ErrorCode::shape_mismatch, "inputs have ranks {} and {}; equal ranks are needed", in(0)->rank(),
@@ -46,7 +46,7 @@ Result<Dims> ScaleLayer::weights_dims(const ir::Value* x) const {
   return dims;
 }
 
-Result<std::vector<ir::Value*>> ScaleLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ScaleLayer::lower(LayerLowering& lowering) {
   if (mode_ != nv::ScaleMode::kUNIFORM && mode_ != nv::ScaleMode::kCHANNEL && mode_ != nv::ScaleMode::kELEMENTWISE)
     return fail(ErrorCode::invalid_argument, "scale mode {} does not exist", static_cast<int>(mode_));
   ir::Value* x = in(0);
@@ -61,22 +61,22 @@ Result<std::vector<ir::Value*>> ScaleLayer::lower(Lowering& lowering) {
   return std::vector{x};
 }
 
-Result<std::vector<ir::Value*>> ParametricReLULayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ParametricReLULayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * y, lowering.add(PreluAttrs(), {in(0), in(1)}));
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> SelectLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> SelectLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * y, lowering.add(SelectAttrs(), {in(0), in(1), in(2)}));
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> IdentityLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> IdentityLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * y, lowering.add(IdentityAttrs(), {in(0)}));
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> CastLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> CastLayer::lower(LayerLowering& lowering) {
   CastAttrs attributes;
   LATHE_ASSIGN(attributes.to, to_dtype(type_));
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));

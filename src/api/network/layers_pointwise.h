@@ -21,7 +21,7 @@ class ActivationLayer final : public LayerOf<nv::IActivationLayer, nv::apiv::VAc
   float getBeta() const noexcept override { return beta_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::ActivationType type_;
   float alpha_ = 0;
@@ -37,7 +37,7 @@ class UnaryLayer final : public LayerOf<nv::IUnaryLayer, nv::apiv::VUnaryLayer> 
   nv::UnaryOperation getOperation() const noexcept override { return operation_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::UnaryOperation operation_;
 };
@@ -51,7 +51,7 @@ class ElementWiseLayer final : public LayerOf<nv::IElementWiseLayer, nv::apiv::V
   nv::ElementWiseOperation getOperation() const noexcept override { return operation_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::ElementWiseOperation operation_;
 };
@@ -79,7 +79,7 @@ class ScaleLayer final : public LayerOf<nv::IScaleLayer, nv::apiv::VScaleLayer> 
   void setChannelAxis(int32_t channelAxis) noexcept override { set(channel_axis_, channelAxis); }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
   Result<Dims> weights_dims(const ir::Value* x) const;
 
   nv::ScaleMode mode_;
@@ -93,7 +93,7 @@ class ParametricReLULayer final : public LayerOf<nv::IParametricReLULayer, nv::a
       : LayerOf(network, nv::LayerType::kPARAMETRIC_RELU, "Parametric ReLU", std::move(inputs)) {}
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 };
 
 class SelectLayer final : public LayerOf<nv::ISelectLayer, nv::apiv::VSelectLayer> {
@@ -102,7 +102,7 @@ class SelectLayer final : public LayerOf<nv::ISelectLayer, nv::apiv::VSelectLaye
       : LayerOf(network, nv::LayerType::kSELECT, "Select", std::move(inputs)) {}
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 };
 
 class IdentityLayer final : public LayerOf<nv::IIdentityLayer, nv::apiv::VIdentityLayer> {
@@ -111,7 +111,7 @@ class IdentityLayer final : public LayerOf<nv::IIdentityLayer, nv::apiv::VIdenti
       : LayerOf(network, nv::LayerType::kIDENTITY, "Identity", std::move(inputs)) {}
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 };
 
 class CastLayer final : public LayerOf<nv::ICastLayer, nv::apiv::VCastLayer> {
@@ -123,7 +123,7 @@ class CastLayer final : public LayerOf<nv::ICastLayer, nv::apiv::VCastLayer> {
   nv::DataType getToType() const noexcept override { return type_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::DataType type_;
 };

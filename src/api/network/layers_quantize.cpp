@@ -32,7 +32,7 @@ Result<> ScaledLayer::set_block_shape(const nv::Dims& shape, int rank) {
 }
 
 // One entry for each block: repeated along each dimension where it has fewer than x.
-Result<ir::Value*> ScaledLayer::repeated(Lowering& lowering, ir::Value* operand, const ir::Value* x,
+Result<ir::Value*> ScaledLayer::repeated(LayerLowering& lowering, ir::Value* operand, const ir::Value* x,
                                          const char* what) const {
   const std::optional<Dims> have = as_constant(operand->shape()), want = as_constant(x->shape());
   if (!have || !want)
@@ -54,7 +54,7 @@ Result<ir::Value*> ScaledLayer::repeated(Lowering& lowering, ir::Value* operand,
   return lowering.reshape(value, *want);
 }
 
-Result<ir::Value*> ScaledLayer::beside(Lowering& lowering, ir::Value* operand, const ir::Value* x,
+Result<ir::Value*> ScaledLayer::beside(LayerLowering& lowering, ir::Value* operand, const ir::Value* x,
                                        const char* what) const {
   if (operand->rank() == 0) return operand;
   if (holds_one(operand) && operand->rank() <= 1) return lowering.reshape(operand, {});
@@ -89,7 +89,7 @@ bool DequantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
 }
 
 // The quotient is rounded to the wider of the types of x and scale.
-Result<std::vector<ir::Value*>> QuantizeLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> QuantizeLayer::lower(LayerLowering& lowering) {
   QuantizeAttrs attributes;
   LATHE_ASSIGN(attributes.to, to_dtype(to_));
   ir::Value *x = in(0), *scale = in(1);
@@ -107,7 +107,7 @@ Result<std::vector<ir::Value*>> QuantizeLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> DequantizeLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> DequantizeLayer::lower(LayerLowering& lowering) {
   DequantizeAttrs attributes;
   LATHE_ASSIGN(attributes.to, to_dtype(to_));
   LATHE_ASSIGN(ir::Value * scale, beside(lowering, in(1), in(0), "scale"));

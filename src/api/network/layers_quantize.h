@@ -13,7 +13,7 @@ class ScaledLayer {
 
  protected:
   // A scale or zero point laid beside x: of one value, one for each position of the axis, or one for each block.
-  Result<ir::Value*> beside(Lowering& lowering, ir::Value* operand, const ir::Value* x, const char* what) const;
+  Result<ir::Value*> beside(LayerLowering& lowering, ir::Value* operand, const ir::Value* x, const char* what) const;
   // A vector of scales needs an axis, which is set after the layer is made.
   Result<> has_axis(const ir::Value* x, const ir::Value* scale) const;
   Result<> set_block_shape(const nv::Dims& shape, int rank);
@@ -23,7 +23,7 @@ class ScaledLayer {
   int32_t axis_;
 
  private:
-  Result<ir::Value*> repeated(Lowering& lowering, ir::Value* operand, const ir::Value* x, const char* what) const;
+  Result<ir::Value*> repeated(LayerLowering& lowering, ir::Value* operand, const ir::Value* x, const char* what) const;
 
   nv::Dims block_{-1, {}};  // nbDims < 0: not set
 };
@@ -41,7 +41,7 @@ class QuantizeLayer final : public LayerOf<nv::IQuantizeLayer, nv::apiv::VQuanti
   bool setBlockShape(const nv::Dims& blockShape) noexcept override;
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
   Result<> complete() const override { return has_axis(in(0), in(1)); }
   int32_t max_inputs() const override { return 3; }
 };
@@ -59,7 +59,7 @@ class DequantizeLayer final : public LayerOf<nv::IDequantizeLayer, nv::apiv::VDe
   bool setBlockShape(const nv::Dims& blockShape) noexcept override;
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
   Result<> complete() const override { return has_axis(in(0), in(1)); }
   int32_t max_inputs() const override { return 3; }
 };

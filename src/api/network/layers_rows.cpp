@@ -24,14 +24,14 @@ Result<> check_indices_type(nv::DataType type) {
 
 }  // namespace
 
-Result<std::vector<ir::Value*>> SoftMaxLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> SoftMaxLayer::lower(LayerLowering& lowering) {
   SoftmaxAttrs attributes;
   LATHE_ASSIGN(attributes.axis, single_axis(axes_, in(0)->rank()));
   LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> LRNLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> LRNLayer::lower(LayerLowering& lowering) {
   if (window_ < 1 || window_ > 15 || window_ % 2 == 0)
     return fail(ErrorCode::invalid_argument, "window {} must be odd and in [1, 15]", window_);
   LrnAttrs attributes;
@@ -43,7 +43,7 @@ Result<std::vector<ir::Value*>> LRNLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> ReduceLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ReduceLayer::lower(LayerLowering& lowering) {
   ReduceAttrs attributes;
   LATHE_ASSIGN(attributes.op, to_ours(operation_));
   attributes.keepdims = keep_;
@@ -61,7 +61,7 @@ bool TopKLayer::setIndicesType(nv::DataType type) noexcept {
   });
 }
 
-Result<std::vector<ir::Value*>> TopKLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> TopKLayer::lower(LayerLowering& lowering) {
   LATHE_TRY(check_indices_type(indices_));
   TopkAttrs attributes;
   attributes.largest = operation_ == nv::TopKOperation::kMAX;
@@ -89,7 +89,7 @@ bool CumulativeLayer::setOperation(nv::CumulativeOperation op) noexcept {
   });
 }
 
-Result<std::vector<ir::Value*>> CumulativeLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> CumulativeLayer::lower(LayerLowering& lowering) {
   if (operation_ != nv::CumulativeOperation::kSUM)
     return fail(ErrorCode::invalid_argument, "cumulative operation {} does not exist", static_cast<int>(operation_));
   CumulativeAttrs attributes;
@@ -108,7 +108,7 @@ void MatrixMultiplyLayer::setOperation(int32_t index, nv::MatrixOperation op) no
 }
 
 // A vector becomes a matrix with one row (left) or one column (right), and that dimension is taken out of the result.
-Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(LayerLowering& lowering) {
   ir::Value* operands[2] = {in(0), in(1)};
   Ints squeezed;
   for (int i = 0; i < 2; ++i) {
@@ -146,7 +146,7 @@ bool EinsumLayer::setEquation(const char* equation) noexcept {
   });
 }
 
-Result<std::vector<ir::Value*>> EinsumLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> EinsumLayer::lower(LayerLowering& lowering) {
   EinsumAttrs attributes;
   attributes.equation = equation_;
   std::vector<ir::Value*> inputs;
@@ -155,7 +155,7 @@ Result<std::vector<ir::Value*>> EinsumLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> NormalizationLayer::lower_groups(Lowering& lowering) {
+Result<std::vector<ir::Value*>> NormalizationLayer::lower_groups(LayerLowering& lowering) {
   GroupNormalizationAttrs attributes;
   attributes.groups = groups_;
   attributes.epsilon = epsilon_;
@@ -165,7 +165,7 @@ Result<std::vector<ir::Value*>> NormalizationLayer::lower_groups(Lowering& lower
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> NormalizationLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> NormalizationLayer::lower(LayerLowering& lowering) {
   if (groups_ != 1) return lower_groups(lowering);
   ReduceAttrs mean;
   mean.op = ReduceOp::mean;

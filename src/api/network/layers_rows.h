@@ -17,7 +17,7 @@ class SoftMaxLayer final : public LayerOf<nv::ISoftMaxLayer, nv::apiv::VSoftMaxL
   uint32_t getAxes() const noexcept override { return axes_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   uint32_t axes_;
 };
@@ -42,7 +42,7 @@ class LRNLayer final : public LayerOf<nv::ILRNLayer, nv::apiv::VLRNLayer> {
   float getK() const noexcept override { return k_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   int64_t window_;
   float alpha_, beta_, k_;
@@ -65,7 +65,7 @@ class ReduceLayer final : public LayerOf<nv::IReduceLayer, nv::apiv::VReduceLaye
   bool getKeepDimensions() const noexcept override { return keep_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::ReduceOperation operation_;
   uint32_t axes_;
@@ -93,7 +93,7 @@ class TopKLayer final : public LayerOf<nv::ITopKLayer, nv::apiv::VTopKLayer> {
 
  private:
   int32_t max_inputs() const override { return 2; }
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::TopKOperation operation_;
   int32_t k_;
@@ -118,7 +118,7 @@ class CumulativeLayer final : public LayerOf<nv::ICumulativeLayer, nv::apiv::VCu
   bool getReverse() const noexcept override { return reverse_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::CumulativeOperation operation_;
   bool exclusive_, reverse_;
@@ -137,7 +137,7 @@ class MatrixMultiplyLayer final : public LayerOf<nv::IMatrixMultiplyLayer, nv::a
   }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::MatrixOperation operations_[2];
 };
@@ -151,7 +151,7 @@ class EinsumLayer final : public LayerOf<nv::IEinsumLayer, nv::apiv::VEinsumLaye
   const char* getEquation() const noexcept override { return equation_.c_str(); }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   std::string equation_;
 };
@@ -170,8 +170,8 @@ class NormalizationLayer final : public LayerOf<nv::INormalizationLayer, nv::api
   bool isV2() const noexcept override { return v2_; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
-  Result<std::vector<ir::Value*>> lower_groups(Lowering& lowering);
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower_groups(LayerLowering& lowering);
 
   uint32_t axes_;
   bool v2_;

@@ -52,7 +52,7 @@ nv::Dims WindowSettings::padding() const {
 }
 
 template <class Interface, class Table>
-Result<std::vector<ir::Value*>> ConvolutionOf<Interface, Table>::operands(Lowering& lowering, int64_t first,
+Result<std::vector<ir::Value*>> ConvolutionOf<Interface, Table>::operands(LayerLowering& lowering, int64_t first,
                                                                           int64_t second) {
   Dims dims = to_ints(window_.window);
   dims.insert(dims.begin(), {first, second});
@@ -77,7 +77,7 @@ Result<> ConvolutionOf<Interface, Table>::complete() const {
   return fail(ErrorCode::graph_invalid, "layer '{}' has neither kernel weights nor an input 1", this->Layer::name());
 }
 
-Result<std::vector<ir::Value*>> ConvolutionLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> ConvolutionLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(const int64_t channels, channels_of(in(0)));
   LATHE_TRY(window_.check(in(0)->rank()));
   if (groups_ < 1 || maps_ < 1 || channels % groups_ != 0 || maps_ % groups_ != 0)
@@ -95,7 +95,7 @@ Result<std::vector<ir::Value*>> ConvolutionLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<std::vector<ir::Value*>> DeconvolutionLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> DeconvolutionLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(const int64_t channels, channels_of(in(0)));
   LATHE_TRY(window_.check(in(0)->rank()));
   if (groups_ < 1 || maps_ < 1 || channels % groups_ != 0 || maps_ % groups_ != 0)
@@ -113,7 +113,7 @@ Result<std::vector<ir::Value*>> DeconvolutionLayer::lower(Lowering& lowering) {
   return std::vector{y};
 }
 
-Result<ir::Value*> PoolingLayer::pool(Lowering& lowering, PoolingOp op) {
+Result<ir::Value*> PoolingLayer::pool(LayerLowering& lowering, PoolingOp op) {
   PoolingAttrs attributes;
   attributes.op = op;
   attributes.window = to_ints(window_.window);
@@ -126,7 +126,7 @@ Result<ir::Value*> PoolingLayer::pool(Lowering& lowering, PoolingOp op) {
   return lowering.add(attributes, {in(0)});
 }
 
-Result<std::vector<ir::Value*>> PoolingLayer::lower(Lowering& lowering) {
+Result<std::vector<ir::Value*>> PoolingLayer::lower(LayerLowering& lowering) {
   LATHE_TRY(window_.check(in(0)->rank()));
   if (type_ == nv::PoolingType::kMAX) {
     LATHE_ASSIGN(ir::Value * y, pool(lowering, PoolingOp::max));

@@ -68,7 +68,7 @@ class ConvolutionOf : public LayerOf<Interface, Table> {
   int32_t max_inputs() const override { return 3; }  // x, kernel, bias
   Result<> complete() const override;
   // The kernel, with these first two dims, and the bias, from inputs or weights.
-  Result<std::vector<ir::Value*>> operands(Lowering& lowering, int64_t first, int64_t second);
+  Result<std::vector<ir::Value*>> operands(LayerLowering& lowering, int64_t first, int64_t second);
 
   int64_t maps_;
   int64_t groups_ = 1;
@@ -86,7 +86,7 @@ class ConvolutionLayer final : public ConvolutionOf<nv::IConvolutionLayer, nv::a
   void set_window(const WindowSettings& window, int64_t groups) { window_ = window, groups_ = groups; }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 };
 
 class DeconvolutionLayer final : public ConvolutionOf<nv::IDeconvolutionLayer, nv::apiv::VDeconvolutionLayer> {
@@ -97,7 +97,7 @@ class DeconvolutionLayer final : public ConvolutionOf<nv::IDeconvolutionLayer, n
                       bias) {}
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 };
 
 class PoolingLayer final : public LayerOf<nv::IPoolingLayer, nv::apiv::VPoolingLayer> {
@@ -132,8 +132,8 @@ class PoolingLayer final : public LayerOf<nv::IPoolingLayer, nv::apiv::VPoolingL
   nv::Dims getPaddingNd() const noexcept override { return window_.padding(); }
 
  private:
-  Result<std::vector<ir::Value*>> lower(Lowering& lowering) override;
-  Result<ir::Value*> pool(Lowering& lowering, PoolingOp op);
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  Result<ir::Value*> pool(LayerLowering& lowering, PoolingOp op);
 
   nv::PoolingType type_;
   float blend_ = 0;

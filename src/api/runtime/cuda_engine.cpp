@@ -2,15 +2,14 @@
 #include "api/runtime/cuda_engine.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "api/host_memory.h"
 #include "api/plan_keys.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/execution_context.h"
-#include "device/cuda/convolution_call.h"
-#include "device/cuda/matmul_call.h"
-#include "kernels/cpu/open_device.h"
+#include "device/launch.h"
 #include "lathe.h"
 
 namespace lathe::api {
@@ -64,12 +63,12 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   }
   if (!owner) {
     // Page-aligned, so that the weights are used where they lie.
-    LATHE_ASSIGN(const std::shared_ptr<Device> host, cpu::shared_device(1));
-    LATHE_ASSIGN(DeviceMemory block, host->allocate(bytes.size()));
-    std::copy(bytes.begin(), bytes.end(), block.data());
-    auto copy = std::make_shared<const DeviceMemory>(std::move(block));
-    bytes = {copy->data(), bytes.size()};
-    owner = std::move(copy);
+    constexpr size_t kPage = 4096;
+    auto* copy = static_cast<std::byte*>(std::aligned_alloc(kPage, (bytes.size() + kPage - 1) / kPage * kPage));
+    if (!copy) return fail(ErrorCode::out_of_memory, "{} bytes for a copy of the plan", bytes.size());
+    owner = std::shared_ptr<const void>(copy, [](const void* memory) { std::free(const_cast<void*>(memory)); });
+    std::copy(bytes.begin(), bytes.end(), copy);
+    bytes = {copy, bytes.size()};
   }
   LATHE_ASSIGN(core->engine, Engine::load(bytes, std::move(owner), options));
   LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
@@ -157,11 +156,14 @@ nv::IRefitter* CudaEngine::createRefitter(nv::ILogger&) noexcept {
 nv::TacticSources CudaEngine::getTacticSources() const noexcept {
   nv::TacticSources sources =
       bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
-  for (const plan::Step& step : core_->plan().steps)
-    for (const Launch& launch : step.launches) {
-      if (launch.library == cuda::kCublasLtName) sources |= bit_of(kCUBLAS_LT);
-      if (launch.library == cuda::kCudnnName) sources |= bit_of(kCUDNN);
+  for (const plan::Step& step : core_->plan().steps) {
+    const auto* device = std::get_if<plan::DeviceLaunches>(&step.work);
+    if (!device) continue;
+    for (const Launch& launch : device->launches) {
+      if (launch.library == kCublasLtName) sources |= bit_of(kCUBLAS_LT);
+      if (launch.library == kCudnnName) sources |= bit_of(kCUDNN);
     }
+  }
   return sources;
 }
 

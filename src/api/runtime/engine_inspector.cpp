@@ -3,6 +3,7 @@
 
 #include "api/plan_keys.h"
 #include "api/runtime/execution_context.h"
+#include "device/family.h"
 
 namespace lathe::api {
 namespace {
@@ -22,9 +23,15 @@ Result<> check_format(nv::LayerInformationFormat format) {
   return fail(ErrorCode::invalid_argument, "there is no format {}", static_cast<int>(format));
 }
 
+// What a step does, for the eye: the op that is evaluated, else what runs it.
+std::string type_of(const plan::Step& step) {
+  if (step.is<plan::Evaluation>()) return step.op;
+  return std::string(step.is<plan::Copy>() ? step.kind() : step.kernel());
+}
+
 std::string one_line(const plan::Plan& plan, const plan::Step& step) {
   if (verbosity_of(plan) != nv::ProfilingVerbosity::kDETAILED) return step.name + "\n";
-  return fmt::format("[{}] {} {}\n", step.kernel == "eval" ? step.op : step.kernel, step.name, step.tactic);
+  return fmt::format("[{}] {} {}\n", type_of(step), step.name, step.tactic);
 }
 
 }  // namespace
@@ -53,11 +60,12 @@ Json EngineInspector::describe(plan::TensorId id) const {
   const plan::Tensor& tensor = plan.tensors[id];
   Dims shown;
   if (context_) shown = static_cast<const ExecutionContext&>(*context_).inner().tensor_dims(id);
+  const DeviceFamily* family = find_family(plan.target);
   Json dims = Json::array();
   for (size_t d = 0; d < tensor.dims.size(); ++d)
     dims.push_back(shown.empty() ? tensor.dims[d].as_constant().value_or(-1) : shown[d]);
   return json_object({{"Name", tensor.name},
-                      {"Location", plan.target.starts_with("cpu") ? "Host" : "Device"},
+                      {"Location", family && family->is_host() ? "Host" : "Device"},
                       {"Dimensions", std::move(dims)},
                       {"Format/Datatype", std::string(name_of(tensor.dtype))}});
 }
@@ -67,12 +75,12 @@ Json EngineInspector::describe(const plan::Step& step) const {
   for (plan::TensorId id : step.inputs) inputs.push_back(describe(id));
   for (plan::TensorId id : step.outputs) outputs.push_back(describe(id));
   return json_object({{"Name", step.name},
-                      {"LayerType", step.kernel == "eval" ? step.op : step.kernel},
+                      {"LayerType", type_of(step)},
                       {"Inputs", std::move(inputs)},
                       {"Outputs", std::move(outputs)},
                       {"TacticName", step.tactic},
                       {"Origin", step.origin},
-                      {"Program", step.program},
+                      {"Program", std::string(step.program())},
                       {"Milliseconds", step.milliseconds},
                       {"Metadata", metadata_of(core_->plan(), step)}});
 }

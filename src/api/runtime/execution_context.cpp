@@ -6,7 +6,6 @@
 #include "api/plan_keys.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
-#include "device/cuda/cuda_device.h"
 
 namespace lathe::api {
 namespace {
@@ -324,7 +323,7 @@ bool ExecutionContext::setInputConsumedEvent(cudaEvent_t event) noexcept {
   return put(SettingId::IExecutionContext_setInputConsumedEvent, !event, [&] {
     consumed_ = event;
     context_->hooks.inputs_read = nullptr;
-    if (event) context_->hooks.inputs_read = [event](Queue& queue) { return cuda::record_event(queue, event); };
+    if (event) context_->hooks.inputs_read = [event](Queue& queue) { return queue.record_event(event); };
   });
 }
 

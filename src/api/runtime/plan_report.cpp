@@ -3,6 +3,7 @@
 #include "api/json.h"
 #include "api/report_text.h"
 #include "lathe.h"
+#include "plan/blocks.h"
 #include "plan/reader.h"
 
 namespace lathe {
@@ -18,7 +19,30 @@ Json dims_of(const Shape& shape) {
   return dims;
 }
 
-Json describe(const plan::PlanHeader& header, const plan::Plan& plan) {
+Json sections_of(const plan::PlanHeader& header) {
+  Json sections = Json::array();
+  for (const plan::Section& section : header.sections) {
+    std::string digest;
+    for (const std::byte b : section.digest) digest += fmt::format("{:02x}", static_cast<unsigned>(b));
+    sections.push_back(json_object(
+        {{"name", section.name}, {"bytes", section.bytes}, {"digest", digest}, {"in_file", !section.detached}}));
+  }
+  return sections;
+}
+
+Json code_of(const plan::Plan& plan) {
+  Json code = Json::array();
+  for (const CodeModule& module : plan.codes) {
+    Json images = Json::array();
+    for (const CodeImage& image : module.images)
+      images.push_back(json_object(
+          {{"form", std::string(name_of(image.form))}, {"target", image.target}, {"bytes", image.bytes.size()}}));
+    code.push_back(images);
+  }
+  return code;
+}
+
+Result<Json> describe(const plan::PlanHeader& header, const plan::Plan& plan) {
   Json bindings = Json::array(), steps = Json::array(), metadata = Json::object();
   for (const plan::Binding& binding : plan.bindings) {
     const plan::Tensor& tensor = plan.tensors[binding.tensor];
@@ -28,21 +52,33 @@ Json describe(const plan::PlanHeader& header, const plan::Plan& plan) {
                                     {"dims", dims_of(tensor.dims)},
                                     {"shape_tensor", binding.is_shape_tensor}}));
   }
-  for (const plan::Step& step : plan.steps)
-    steps.push_back(
-        json_object({{"name", step.name}, {"kernel", step.kernel}, {"op", step.op}, {"tactic", step.tactic}}));
+  LATHE_ASSIGN(const std::vector<plan::StepPlace> places, plan::find_places(plan.steps));
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    steps.push_back(json_object({{"name", step.name},
+                                 {"kind", std::string(step.kind())},
+                                 {"depth", places[i].depth},
+                                 {"kernel", std::string(step.kernel())},
+                                 {"op", step.op},
+                                 {"tactic", step.tactic}}));
+  }
   for (const auto& [key, value] : plan.metadata) metadata.add(key, value);
   return json_object({{"name", plan.name},
                       {"version", fmt::format("{}.{}.{}.{}", header.version.major, header.version.minor,
                                               header.version.patch, header.version.build)},
                       {"target", plan.target},
                       {"threads", plan.threads},
+                      {"tuned_on", plan.tuned_on},
                       {"bytes", header.plan_bytes},
                       {"prefix_bytes", header.prefix_bytes},
-                      {"weights_bytes", plan.weights.size()},
+                      {"format", header.format},
+                      {"sections", sections_of(header)},
+                      {"weights_bytes", plan.weights_bytes()},
+                      {"weights_file", plan.weights_file},
                       {"profiles", plan.profiles.size()},
                       {"bindings", std::move(bindings)},
                       {"steps", std::move(steps)},
+                      {"code", code_of(plan)},
                       {"metadata", std::move(metadata)}});
 }
 
@@ -55,9 +91,11 @@ nv::IHostMemory* planJson(const void* plan, std::size_t size) noexcept {
     LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
     plan::ReadOptions options;
     options.check_host = false;
+    options.without_weights = true;
     options.version = header.version;
     LATHE_ASSIGN(const plan::LoadedPlan loaded, plan::read_plan(bytes, nullptr, options));
-    return describe(header, loaded.plan).indented();
+    LATHE_ASSIGN(const Json report, describe(header, loaded.plan));
+    return report.indented();
   });
 }
 

@@ -14,7 +14,6 @@
 
 namespace lathe::cuda {
 
-inline constexpr const char* kCudnnName = "cudnn";
 inline constexpr const char* kConvolutionEntry = "convolution";
 
 namespace convolution {

@@ -150,13 +150,6 @@ Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordin
 
 Libraries& libraries_of(Device& device) { return static_cast<CudaDevice&>(device).libraries(); }
 
-Result<> record_event(Queue& queue, void* event) {
-  const Stream& stream = stream_of(queue);
-  const Driver& driver = stream.context().driver();
-  return stream.context().check(driver.cuEventRecord(static_cast<CUevent>(event), stream.handle()),
-                                "recording the application's event");
-}
-
 Result<std::shared_ptr<Device>> open_current_device() {
   LATHE_ASSIGN(const Driver* opened, driver());
   CUdevice current = -1, device = -1;

@@ -16,9 +16,6 @@ Result<std::shared_ptr<Device>> open_device(int ordinal);
 // The GPU of the context that is current to this thread (cudaSetDevice), or the first.
 Result<std::shared_ptr<Device>> open_current_device();
 
-// Records an event of the application's behind the work that such a device's queue was given so far.
-Result<> record_event(Queue& queue, void* event);
-
 // The libraries on a GPU that open_device() gave; as long as the device lives.
 Libraries& libraries_of(Device& device);
 

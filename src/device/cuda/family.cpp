@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "device/cuda/adapt_code.h"
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
 #include "device/family.h"
@@ -74,7 +75,13 @@ class Family final : public DeviceFamily {
   }
 
   Result<std::shared_ptr<Device>> open(int) const override { return open_and_keep(open_current_device); }
-  void release() const override { release_devices(); }
+  Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target) const override {
+    return cuda::adapt_code(module, target);
+  }
+  void release() const override {
+    release_devices();
+    release_compilers();
+  }
 };
 
 }  // namespace

@@ -14,7 +14,6 @@
 
 namespace lathe::cuda {
 
-inline constexpr const char* kCublasLtName = "cublaslt";
 inline constexpr const char* kMatmulEntry = "matmul";
 
 namespace matmul {

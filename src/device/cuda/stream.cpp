@@ -43,6 +43,11 @@ Stream::~Stream() {
   if (kind_ != Kind::borrowed) context_->driver().cuStreamDestroy(stream_);
 }
 
+Result<> Stream::record_event(void* event) {
+  return context_->check(context_->driver().cuEventRecord(static_cast<CUevent>(event), stream_),
+                         "recording the application's event");
+}
+
 bool Stream::is_captured() const {
   if (kind_ != Kind::borrowed) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

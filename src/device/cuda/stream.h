@@ -21,6 +21,7 @@ class Stream : public Queue {
   Result<> begin() override { return context_->push(); }
   void end() override { context_->pop(); }
   bool is_captured() const override;
+  Result<> record_event(void* event) override;
 
   CUstream handle() const { return stream_; }
   Context& context() const { return *context_; }

@@ -53,6 +53,4 @@ double predicted_us(const Problem& problem, size_t rank) {
   return (target.launch_us + std::max(moving, computing)) * (1 + 0.02 * static_cast<double>(rank));
 }
 
-std::vector<Config> only_config(const Problem& problem) { return {{"", {}, predicted_us(problem, 0)}}; }
-
 }  // namespace lathe::cpu

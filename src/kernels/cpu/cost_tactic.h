@@ -11,7 +11,4 @@ namespace lathe::cpu {
 // the one before it.
 double predicted_us(const Problem& problem, size_t rank);
 
-// What kernels without a choice list.
-std::vector<Config> only_config(const Problem& problem);
-
 }  // namespace lathe::cpu

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/compress/compress.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/non_max_suppression/non_max_suppression.h"
+#include "kernels/cpu/nonzero/nonzero.h"
 
 namespace lathe::cpu {
 namespace {
@@ -33,9 +36,9 @@ class SuppressTactic final : public CountedTactic {
     CountedEmission counted;
     counted.count = slots * length + slots;
     counted.found = {counted.count + 1};
-    const int64_t center = problem.attrs<NonMaxSuppressionAttrs>().center_point_box ? 1 : 0;
-    counted.find.params = {0, center};
-    counted.write.params = {1, center};
+    const bool centered = problem.attrs<NonMaxSuppressionAttrs>().center_point_box;
+    counted.find.params = encode_params(NonMaxSuppressionParams{false, centered});
+    counted.write.params = encode_params(NonMaxSuppressionParams{true, centered});
     for (size_t i = 0; i < 5; ++i) counted.find.inputs.push_back({StepInput::input, i});
     counted.write.inputs = {{StepInput::input, 1}};
     return counted;
@@ -52,8 +55,8 @@ class NonzeroTactic final : public CountedTactic {
     counted.count = volume(problem.inputs[0].dims);
     counted.found = {counted.count + 1};
     counted.output_dim = 1;
-    counted.find.params = {0};
-    counted.write.params = {1};
+    counted.find.params = encode_params(NonzeroParams{false});
+    counted.write.params = encode_params(NonzeroParams{true});
     counted.find.inputs = counted.write.inputs = {{StepInput::input, 0}};
     return counted;
   }
@@ -72,13 +75,13 @@ class CompressTactic final : public CountedTactic {
 
   Result<CountedEmission> emit(const Problem& problem) const override {
     const auto& attrs = problem.attrs<CompressAttrs>();
-    const int64_t axis = attrs.flat ? -1 : attrs.axis < 0 ? attrs.axis + problem.inputs[0].rank() : attrs.axis;
+    const int axis = attrs.flat ? -1 : axis_from_start(attrs.axis, problem.inputs[0]);
     CountedEmission counted;
     counted.count = problem.inputs[1].dims[0];
     counted.found = {counted.count + 1};
-    counted.output_dim = static_cast<size_t>(std::max<int64_t>(axis, 0));
-    counted.find.params = {0, axis};
-    counted.write.params = {1, axis};
+    counted.output_dim = static_cast<size_t>(std::max(axis, 0));
+    counted.find.params = encode_params(CompressParams{false, axis});
+    counted.write.params = encode_params(CompressParams{true, axis});
     counted.find.inputs = {{StepInput::input, 0}, {StepInput::input, 1}};
     counted.write.inputs = {{StepInput::input, 0}};
     return counted;
@@ -91,27 +94,31 @@ class SizedTactic final : public CountedTactic {
  public:
   std::string_view name() const override { return "sized"; }
 
-  bool takes(const Problem& problem) const override { return tactic_for(problem) != nullptr; }
+  bool takes(const Problem& problem) const override { return match(problem).second != nullptr; }
 
   Result<CountedEmission> emit(const Problem& problem) const override {
+    const auto [name, match] = this->match(problem);
     CountedEmission sized;
     sized.by_rule = true;
-    LATHE_ASSIGN(sized.write, tactic_for(problem)->emit(problem, {}));
+    LATHE_ASSIGN(sized.write, match->emit(match->configs()[0]));
+    sized.write.kernel = name;
     sized.write.inputs.clear();
     for (size_t i = 0; i < problem.inputs.size(); ++i) sized.write.inputs.push_back({StepInput::input, i});
     return sized;
   }
 
  private:
-  static const Tactic* tactic_for(const Problem& problem) {
-    static constexpr OpKind kKinds[] = {OpKind::slice, OpKind::pad,     OpKind::tile, OpKind::expand, OpKind::fill,
-                                        OpKind::range, OpKind::one_hot, OpKind::topk, OpKind::random};
+  // The first of the CPU's tactics that takes it, and its name.
+  static std::pair<std::string_view, std::unique_ptr<Match>> match(const Problem& problem) {
+    static constexpr OpKind kKinds[] = {OpKind::slice,   OpKind::pad,    OpKind::tile,   OpKind::expand,
+                                        OpKind::fill,    OpKind::range,  OpKind::topk,   OpKind::one_hot,
+                                        OpKind::reshape, OpKind::random, OpKind::choose, OpKind::resize};
     if (!problem.attributes ||
         std::find(std::begin(kKinds), std::end(kKinds), problem.attributes->kind()) == std::end(kKinds))
-      return nullptr;
-    const TacticList& all = cpu_tactics();
-    const auto it = std::find_if(all.begin(), all.end(), [&](const Tactic* each) { return !each->refuse(problem); });
-    return it == all.end() ? nullptr : *it;
+      return {};
+    for (const Tactic* tactic : cpu_tactics())
+      if (Matched matched = tactic->match(problem)) return {tactic->name(), *std::move(matched)};
+    return {};
   }
 };
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/cpu_tactic.h"
 
+#include <numeric>
+
+#include "kernels/cpu/cost_tactic.h"
+
 namespace lathe::cpu {
 
 #define LATHE_CPU_TACTIC(name) const Tactic& name##_tactic();
@@ -16,6 +20,26 @@ const TacticList& cpu_tactics() {
   return list;
 }
 
+namespace {
+
+class LaterMatch final : public Match {
+ public:
+  LaterMatch(std::function<Result<Emission>()> emit, double predicted_us)
+      : emit_(std::move(emit)), predicted_us_(predicted_us) {}
+  std::vector<Config> configs() const override { return {{.text = "", .predicted_us = predicted_us_}}; }
+  Result<Emission> emit(const Config&) const override { return emit_(); }
+
+ private:
+  std::function<Result<Emission>()> emit_;
+  double predicted_us_;
+};
+
+}  // namespace
+
+std::optional<std::string> refuse_epilogue(const Problem& problem) {
+  return problem.program.is_identity() ? std::nullopt : std::optional<std::string>("this kernel has no epilogue");
+}
+
 std::optional<std::string> refuse_non_f32(const Problem& problem) {
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
     for (const Operand& operand : *list)
@@ -28,6 +52,49 @@ std::optional<std::string> refuse_layout(const Operand& operand, std::string_vie
   if (operand.rank() >= 3 && operand.strides[1] != Expr(1) && operand.dims[1] != Expr(1))
     return fmt::format("{} is not channels-last", what);
   return std::nullopt;
+}
+
+int axis_from_start(int64_t axis, const Operand& operand) {
+  return static_cast<int>(axis) + (axis < 0 ? operand.rank() : 0);
+}
+
+Emission emission_of(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs) {
+  Emission emission;
+  emission.params = std::move(params);
+  for (const size_t i : inputs) emission.inputs.push_back({StepInput::input, i});
+  for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+  return emission;
+}
+
+Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Tensor packed) {
+  Emission emission = emission_of(problem, std::move(params), {0});
+  emission.inputs.insert(emission.inputs.begin() + 1, {StepInput::packed, 0});
+  emission.packed.push_back(std::move(packed));
+  return emission;
+}
+
+Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,
+                                       const std::function<void(std::span<float>)>& pack) {
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
+  pack({packed.mutable_as<float>(), static_cast<size_t>(floats)});
+  return emission_with_weights(problem, std::move(params), std::move(packed));
+}
+
+Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,
+                   const Extras& known) {
+  if (auto reason = beyond(problem, known)) return refuse(*std::move(reason));
+  if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
+  return match_one(emission_of(problem, std::move(params), inputs), predicted_us(problem, 0));
+}
+
+Matched match_later(std::function<Result<Emission>()> emit, double predicted_us) {
+  return std::make_unique<LaterMatch>(std::move(emit), predicted_us);
+}
+
+std::vector<size_t> all_inputs(const Problem& problem) {
+  std::vector<size_t> all(problem.inputs.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 }  // namespace lathe::cpu

@@ -3,6 +3,9 @@
 //   const Tactic& lathe::cpu::<name>_tactic();
 #pragma once
 
+#include <functional>
+
+#include "device/params.h"
 #include "tuning/tactic.h"
 
 namespace lathe::cpu {
@@ -10,7 +13,35 @@ namespace lathe::cpu {
 const TacticList& cpu_tactics();
 
 // Pieces of refusals that several tactics share; nullopt when all is well.
+std::optional<std::string> refuse_epilogue(const Problem& problem);
 std::optional<std::string> refuse_non_f32(const Problem& problem);
 std::optional<std::string> refuse_layout(const Operand& operand, std::string_view what);  // channel stride must be 1
+
+// An axis as the op says it, where negative ones count from the end.
+int axis_from_start(int64_t axis, const Operand& operand);
+
+// The step of a kernel that reads these inputs of the root, then the program's operands.
+Emission emission_of(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs);
+template <Params P>
+Emission emission_of(const Problem& problem, const P& params, const std::vector<size_t>& inputs) {
+  return emission_of(problem, encode_params(params), inputs);
+}
+// ... that reads the root's first input, weights that were packed for it, then the program's operands.
+Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Tensor packed);
+Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,
+                                       const std::function<void(std::span<float>)>& pack);
+
+// The match of a kernel that has no choice and computes a root alone, without an epilogue.
+Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,
+                   const Extras& known = {});
+template <Params P>
+Matched match_root(const Problem& problem, const P& params, const std::vector<size_t>& inputs,
+                   const Extras& known = {}) {
+  return match_root(problem, encode_params(params), inputs, known);
+}
+std::vector<size_t> all_inputs(const Problem& problem);
+
+// The match of a kernel that has no choice, and whose step is work: it is made when it is asked for.
+Matched match_later(std::function<Result<Emission>()> emit, double predicted_us);
 
 }  // namespace lathe::cpu

@@ -13,27 +13,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kLevelsLength = 4;  // instructions
 
 // The operations that finish_tile() runs on a whole tile at once.
-bool runs_on_tile(Opcode op) {
-  switch (op) {
-    case Opcode::add:
-    case Opcode::mul:
-    case Opcode::relu:
-    case Opcode::clip:
-    case Opcode::affine:
-    case Opcode::leaky_relu:
-    case Opcode::hard_sigmoid:
-    case Opcode::hard_swish:
-    case Opcode::sigmoid:
-    case Opcode::silu:
-    case Opcode::tanh:
-    case Opcode::gelu_erf:
-    case Opcode::gelu_tanh:
-    case Opcode::mish:
-      return true;
-    default:
-      return false;
-  }
-}
+bool runs_on_tile(Opcode op) { return op == Opcode::add || op == Opcode::mul || is_activation(op); }
 
 // The instruction as a step that continues `chain_register`, or nothing.
 std::optional<EpilogueStep> as_step(const Instruction& instruction, int chain_register, int inputs) {

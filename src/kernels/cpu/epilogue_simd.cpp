@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/epilogue.h"
-#include "kernels/cpu/simd.h"
-#include "kernels/cpu/simd_math.h"
+#include "kernels/cpu/simd_scalars.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -9,36 +8,18 @@ namespace {
 // Calls use(f) with the activation f of a step: code that runs it in a loop is compiled once for each.
 template <class Use>
 LATHE_INLINE void with_activation(const EpilogueStep& step, Use&& use) {
-  const Vec x = broadcast(step.x), y = broadcast(step.y), none = zero(), one = broadcast(1.0f);
+  using real = float;
+  const Vec x = broadcast(step.x), y = broadcast(step.y);
+  if (step.op == StepOp::silu) return use([](Vec a) { return silu_quick(a); });
   switch (step.op) {
-    case StepOp::relu:
-      return use([=](Vec a) { return max_or_second(none, a); });
-    case StepOp::clip:
-      return use([=](Vec a) { return min_or_second(y, max_or_second(x, a)); });
-    case StepOp::affine:
-      return use([=](Vec a) { return a * x + y; });
     case StepOp::levels: {
       const Vec low = broadcast(step.z), high = broadcast(step.w);
       return use([=](Vec a) { return min_or_second(high, max_or_second(low, round_even(a / x))) * y; });
     }
-    case StepOp::leaky_relu:
-      return use([=](Vec a) { return select(a < none, a * x, a); });
-    case StepOp::hard_sigmoid:
-      return use([=](Vec a) { return min_or_second(one, max_or_second(none, a * x + y)); });
-    case StepOp::hard_swish:
-      return use([=](Vec a) { return a * min_or_second(one, max_or_second(none, a * (1.0f / 6) + 0.5f)); });
-    case StepOp::sigmoid:
-      return use([](Vec a) { return sigmoid(a); });
-    case StepOp::silu:
-      return use([](Vec a) { return silu_quick(a); });
-    case StepOp::tanh:
-      return use([](Vec a) { return tanh(a); });
-    case StepOp::gelu_erf:
-      return use([](Vec a) { return gelu_erf(a); });
-    case StepOp::gelu_tanh:
-      return use([](Vec a) { return gelu_tanh(a); });
-    case StepOp::mish:
-      return use([](Vec a) { return mish(a); });
+#define LATHE_ACTIVATION(name, parameters, formula) \
+  case StepOp::name:                                \
+    return use([=](Vec a) { return formula; });
+#include "base/scalars.def"
     default:
       return;
   }

@@ -21,6 +21,8 @@ class Family final : public DeviceFamily {
   }
 
   Result<std::shared_ptr<Device>> open(int threads) const override { return shared_device(threads); }
+  bool is_host() const override { return true; }
+  size_t memory_alignment() const override { return 64; }
 };
 
 }  // namespace

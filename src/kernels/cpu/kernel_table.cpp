@@ -29,4 +29,8 @@ KernelFactory find_kernel(std::string_view name) {
   return nullptr;
 }
 
+tl::unexpected<Error> refuse_params(std::string_view kernel) {
+  return fail(ErrorCode::plan_malformed, "{}: the parameters of the record are not valid", kernel);
+}
+
 }  // namespace lathe::cpu

@@ -45,10 +45,9 @@ struct BlockOutput {
 // What an interpreter step does: the opcodes of the fusion program, and those that only the translation makes.
 enum class StepOp : uint8_t {
   copy = 0,
-#define LATHE_INSTRUCTION(name, number, operands, immediates, meaning) name = number,
-#include "device/program.def"
-#undef LATHE_INSTRUCTION
-  add_relu = 100,  // max(a + b, 0)
+#define LATHE_INSTRUCTION(name, number, operands, parameters, formula) name = number,
+#include "base/scalars.def"
+  add_relu = 200,  // max(a + b, 0)
   affine_clip,     // min(max(a * x + y, z), w)
   cube,            // a * a * a
   pow_half,        // a ** 0.5

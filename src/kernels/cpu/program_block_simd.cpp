@@ -2,7 +2,7 @@
 #include "kernels/cpu/program_block.h"
 
 #include "kernels/cpu/simd_levels.h"
-#include "kernels/cpu/simd_math.h"
+#include "kernels/cpu/simd_scalars.h"
 #include "kernels/cpu/transpose.h"
 
 namespace lathe::cpu::LATHE_ISA {
@@ -19,88 +19,45 @@ struct Frame {
   int n;
 };
 
-struct Immediates {
-  Vec x, y, z, w;
-};
-
-// LATHE_STEP(opcode, operands, expression of a b c and the immediates x y z w)
-#define LATHE_STEPS(LATHE_STEP)                                                                                       \
-  LATHE_STEP(copy, 1, a)                                                                                              \
-  LATHE_STEP(add, 2, a + b)                                                                                           \
-  LATHE_STEP(sub, 2, a - b)                                                                                           \
-  LATHE_STEP(mul, 2, a* b)                                                                                            \
-  LATHE_STEP(div, 2, a / b)                                                                                           \
-  LATHE_STEP(max, 2, max_nan(a, b))                                                                                   \
-  LATHE_STEP(min, 2, min_nan(a, b))                                                                                   \
-  LATHE_STEP(pow, 2, LATHE_ISA::pow(a, b))                                                                            \
-  LATHE_STEP(fma, 3, a* b + c)                                                                                        \
-  LATHE_STEP(affine, 1, a* x + y)                                                                                     \
-  LATHE_STEP(less, 2, LATHE_ISA::select(a < b, broadcast(1.0f), zero()))                                              \
-  LATHE_STEP(equal, 2, LATHE_ISA::select(a == b, broadcast(1.0f), zero()))                                            \
-  LATHE_STEP(select, 3, LATHE_ISA::select(a != 0.0f, b, c))                                                           \
-  LATHE_STEP(neg, 1, -a)                                                                                              \
-  LATHE_STEP(abs, 1, LATHE_ISA::abs(a))                                                                               \
-  LATHE_STEP(sqrt, 1, LATHE_ISA::sqrt(a))                                                                             \
-  LATHE_STEP(recip, 1, 1.0f / a)                                                                                      \
-  LATHE_STEP(exp, 1, LATHE_ISA::exp(a))                                                                               \
-  LATHE_STEP(log, 1, LATHE_ISA::log(a))                                                                               \
-  LATHE_STEP(erf, 1, LATHE_ISA::erf(a))                                                                               \
-  LATHE_STEP(sin, 1, LATHE_ISA::sin(a))                                                                               \
-  LATHE_STEP(cos, 1, LATHE_ISA::cos(a))                                                                               \
-  LATHE_STEP(floor, 1, LATHE_ISA::floor(a))                                                                           \
-  LATHE_STEP(ceil, 1, LATHE_ISA::ceil(a))                                                                             \
-  LATHE_STEP(round, 1, round_even(a))                                                                                 \
-  LATHE_STEP(sign, 1, LATHE_ISA::select(a > 0.0f, broadcast(1.0f), LATHE_ISA::select(a < 0.0f, broadcast(-1.0f), a))) \
-  LATHE_STEP(tanh, 1, LATHE_ISA::tanh(a))                                                                             \
-  LATHE_STEP(sigmoid, 1, LATHE_ISA::sigmoid(a))                                                                       \
-  LATHE_STEP(relu, 1, max_or_second(zero(), a))                                                                       \
-  LATHE_STEP(clip, 1, min_or_second(y, max_or_second(x, a)))                                                          \
-  LATHE_STEP(leaky_relu, 1, LATHE_ISA::select(a < 0.0f, a * x, a))                                                    \
-  LATHE_STEP(elu, 1, LATHE_ISA::select(a < 0.0f, x * expm1(a), a))                                                    \
-  LATHE_STEP(selu, 1, y* LATHE_ISA::select(a > 0.0f, a, x * expm1(a)))                                                \
-  LATHE_STEP(celu, 1, max_or_second(zero(), a) + min_or_second(zero(), x * expm1(a / x)))                             \
-  LATHE_STEP(softplus, 1, LATHE_ISA::softplus(a))                                                                     \
-  LATHE_STEP(softsign, 1, a / (1.0f + LATHE_ISA::abs(a)))                                                             \
-  LATHE_STEP(hard_sigmoid, 1, min_or_second(broadcast(1.0f), max_or_second(zero(), a* x + y)))                        \
-  LATHE_STEP(hard_swish, 1, a* min_or_second(broadcast(1.0f), max_or_second(zero(), a*(1.0f / 6.0f) + 0.5f)))         \
-  LATHE_STEP(silu, 1, LATHE_ISA::silu(a))                                                                             \
-  LATHE_STEP(gelu_erf, 1, LATHE_ISA::gelu_erf(a))                                                                     \
-  LATHE_STEP(gelu_tanh, 1, LATHE_ISA::gelu_tanh(a))                                                                   \
-  LATHE_STEP(thresholded_relu, 1, LATHE_ISA::select(a > x, a, zero()))                                                \
-  LATHE_STEP(mish, 1, LATHE_ISA::mish(a))                                                                             \
-  LATHE_STEP(prelu, 2, LATHE_ISA::select(a < 0.0f, a * b, a))                                                         \
-  LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                                                               \
-  LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y)))                                            \
-  LATHE_STEP(cube, 1, a* a* a)                                                                                        \
-  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f)))        \
+// LATHE_STEP(name, operands, formula of a b c and the immediates x y z w): those beside the instructions.
+#define LATHE_TRANSLATED_STEPS(LATHE_STEP)                                                                     \
+  LATHE_STEP(copy, 1, a)                                                                                       \
+  LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                                                        \
+  LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y)))                                     \
+  LATHE_STEP(cube, 1, a* a* a)                                                                                 \
+  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f))) \
   LATHE_STEP(levels, 1, min_or_second(w, max_or_second(z, round_even(a / x))) * y)
 
-#define LATHE_STEP(name, arity, expression)                                                     \
+#define LATHE_STEP(name, arity, formula)                                                        \
   void step_##name(const Frame& frame) {                                                        \
+    using real [[maybe_unused]] = float;                                                        \
     const float *pa = frame.operands[0], *pb = frame.operands[1], *pc = frame.operands[2];      \
     const int64_t ia = frame.increments[0], ib = frame.increments[1], ic = frame.increments[2]; \
     const Vec x = broadcast(frame.immediates[0]), y = broadcast(frame.immediates[1]);           \
     const Vec z = broadcast(frame.immediates[2]), w = broadcast(frame.immediates[3]);           \
     static_cast<void>(x), static_cast<void>(y), static_cast<void>(z), static_cast<void>(w);     \
     for (int i = 0; i < frame.n; i += kLanes, pa += ia, pb += ib, pc += ic) {                   \
-      const Vec a = load(pa);                                                                   \
+      const Vec a = arity > 0 ? load(pa) : zero();                                              \
       const Vec b = arity > 1 ? load(pb) : a;                                                   \
       const Vec c = arity > 2 ? load(pc) : a;                                                   \
-      static_cast<void>(b), static_cast<void>(c);                                               \
-      store(frame.target + i, expression);                                                      \
+      static_cast<void>(a), static_cast<void>(b), static_cast<void>(c);                         \
+      store(frame.target + i, formula);                                                         \
     }                                                                                           \
   }
-LATHE_STEPS(LATHE_STEP)
+#define LATHE_INSTRUCTION(name, number, operands, parameters, formula) LATHE_STEP(name, operands, formula)
+#include "base/scalars.def"
+LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP
 
 void apply(StepOp op, const Frame& frame) {
   switch (op) {
-#define LATHE_STEP(name, arity, expression) \
-  case StepOp::name:                        \
+#define LATHE_STEP(name, arity, formula) \
+  case StepOp::name:                     \
     return step_##name(frame);
-    LATHE_STEPS(LATHE_STEP)
+#define LATHE_INSTRUCTION(name, number, operands, parameters, formula) LATHE_STEP(name, operands, formula)
+#include "base/scalars.def"
+    LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP
-    case StepOp::constant:
     case StepOp::count:
       break;
   }

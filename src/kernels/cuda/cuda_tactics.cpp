@@ -3,7 +3,13 @@
 
 namespace lathe::cuda {
 
-#define LATHE_CUDA_TACTIC(name) const Tactic& name##_tactic();
+#define LATHE_CUDA_TACTIC(name)                              \
+  Matched match_##name(const Problem& problem);              \
+  const Tactic& name##_tactic();                             \
+  const Tactic& name##_tactic() {                            \
+    static const FunctionTactic tactic(#name, match_##name); \
+    return tactic;                                           \
+  }
 #include "cuda_tactics.inc"
 #undef LATHE_CUDA_TACTIC
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA tactics: the folders kernels/cuda/<name>/ that hold <name>_tactic.cpp; each defines
+//   Matched lathe::cuda::match_<name>(const Problem& problem);
+// from which cuda_tactics.cpp makes the tactic <name>, which others declare as
 //   const Tactic& lathe::cuda::<name>_tactic();
 #pragma once
 

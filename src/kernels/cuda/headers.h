@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of every device header (*.cuh) under kernels/cuda, held in the library: what the compiler of device code is
-// given as the files that sources include.
+// The text of every device header (*.cuh) under kernels/cuda and of the formulas of base/ that they include, held in
+// the library: what the compiler of device code is given as the files that sources include.
 #pragma once
 
 #include <span>

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/cuda/source.h"
+#include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
 
@@ -35,16 +35,6 @@ Operand permuted(const Operand& operand, const std::vector<size_t>& order) {
   return result;
 }
 
-Problem permuted_epilogue(const Problem& problem, const std::vector<size_t>& order) {
-  Problem result;
-  result.attributes = problem.attributes;
-  result.program = problem.program;
-  result.outputs = {permuted(problem.outputs[0], order)};
-  for (const Operand& operand : problem.operands)
-    result.operands.push_back(permuted(broadcast(operand, problem.outputs[0]), order));
-  return result;
-}
-
 std::string dim_function(std::string_view name, const std::vector<int64_t>& values) {
   std::string text;
   for (size_t i = 0; i < values.size(); ++i)
@@ -52,39 +42,58 @@ std::string dim_function(std::string_view name, const std::vector<int64_t>& valu
   return fmt::format("  static constexpr LATHE_DEVICE_MEMBER long {}(int i) {{ return {}; }}\n", name, text);
 }
 
-Expr run_blocks(const Operand& y, int64_t width, int64_t threads) {
-  Expr runs = ceildiv(y.dims.back(), width);
-  for (size_t d = 0; d + 1 < y.dims.size(); ++d) runs *= y.dims[d];
-  return ceildiv(runs, threads);
-}
+namespace {
 
-std::vector<Config> run_configs(const Target& target, const Operand& y, int64_t widest, int64_t taps) {
-  constexpr double kElementsPerByte = 0.3125;  // of the memory's rate, whatever the type
-  double elements = 1;
-  for (const int64_t dim : y.opt_dims) elements *= static_cast<double>(dim);
-  std::vector<Config> configs;
-  for (int64_t width = widest; width >= 1 && width * 4 >= widest; width /= 2) {
-    const double busy =
-        std::min(1.0, elements / static_cast<double>(width) / static_cast<double>(target.busy_threads()));
-    const double accesses = static_cast<double>(taps) / static_cast<double>(width) + 2;
-    Config config;
-    config.values = {128, width};
-    config.text = fmt::format("{} threads of {}", config.values[0], width);
-    config.predicted_us =
-        target.launch_us + elements / (kElementsPerByte * target.memory_rate) * (1 + accesses / 8) / (0.5 + busy / 2);
-    configs.push_back(std::move(config));
-  }
-  std::stable_sort(configs.begin(), configs.end(),
-                   [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
-  return configs;
-}
-
+// The longest run: by vectors of x where the last dimension stays as it is, else some.
 int64_t widest_run(const Operand& x, const Operand& y, bool last_stays) {
   const int last = x.rank() - 1;
   if (last_stays && unit_dim(x) == last) return vector_width(x);
   int64_t width = 4;
   while (width > 1 && y.opt_dims.back() < width) width /= 2;
   return width;
+}
+
+}  // namespace
+
+RunMatch::RunMatch(const Problem& problem, const std::vector<bool>& changed, int64_t taps)
+    : problem_(problem),
+      order_(memory_order(problem.outputs[0])),
+      x_(permuted(problem.inputs[0], order_)),
+      y_(permuted(problem.outputs[0], order_)),
+      taps_(taps),
+      widest_(widest_run(x_, y_, !changed[order_.back()])) {}
+
+std::vector<Config> RunMatch::configs() const {
+  constexpr double kElementsPerByte = 0.3125;  // of the memory's rate, whatever the type
+  const Target& target = problem_.target;
+  double elements = 1;
+  for (const int64_t dim : y_.opt_dims) elements *= static_cast<double>(dim);
+  std::vector<Config> configs;
+  for (int64_t width = widest_; width >= 1 && width * 4 >= widest_; width /= 2) {
+    const double busy =
+        std::min(1.0, elements / static_cast<double>(width) / static_cast<double>(target.busy_threads()));
+    const double accesses = static_cast<double>(taps_) / static_cast<double>(width) + 2;
+    const RunShape shape{.width = width};
+    configs.push_back({.text = fmt::format("{} threads of {}", shape.threads, width),
+                       .predicted_us = target.launch_us + elements / (kElementsPerByte * target.memory_rate) *
+                                                              (1 + accesses / 8) / (0.5 + busy / 2),
+                       .choice = shape});
+  }
+  return best_first(std::move(configs));
+}
+
+void RunMatch::declare_epilogue(Source& source, Emission& emission) const {
+  std::vector<Operand> views;
+  for (const Operand& operand : problem_.operands)
+    views.push_back(permuted(broadcast(operand, problem_.outputs[0]), order_));
+  source.fusion(problem_, y_, views, emission.inputs.size());
+  add_operand_inputs(problem_, emission);
+}
+
+SourceLaunch RunMatch::finish(Source& source, std::string_view call, const RunShape& shape) const {
+  Expr runs = ceildiv(y_.dims.back(), shape.width);
+  for (size_t d = 0; d + 1 < y_.dims.size(); ++d) runs *= y_.dims[d];
+  return source.finish(call, {ceildiv(runs, shape.threads), 1, 1}, static_cast<uint32_t>(shape.threads), 0);
 }
 
 }  // namespace lathe::cuda

@@ -3,30 +3,42 @@
 // count output elements then work on neighbouring elements, whatever the layout.
 #pragma once
 
-#include "tuning/tactic.h"
+#include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
 
 // The dimensions from the slowest to the fastest.
 std::vector<size_t> memory_order(const Operand& operand);
 Operand permuted(const Operand& operand, const std::vector<size_t>& order);
-// What Source::fusion() needs, permuted: the output and the program with its operands.
-Problem permuted_epilogue(const Problem& problem, const std::vector<size_t>& order);
 // A function of a dimension in device code, a member of a struct: "static constexpr long name(int i)".
 std::string dim_function(std::string_view name, const std::vector<int64_t>& values);
 
-// Runs of W neighbours along the last dimension of `y`, the last of them short if need be: how many there are, and how
-// many blocks of `threads` take one each.
-Expr run_blocks(const Operand& y, int64_t width, int64_t threads);
-
-// A way to share runs among threads: Config::values is {threads, width}.
+// A way to share runs among threads: W neighbours along the last dimension of the output, the last of them short if
+// need be.
 struct RunShape {
-  int64_t threads = 256, width = 1;
-  static RunShape of(const Config& config) { return {config.values[0], config.values[1]}; }
+  int64_t threads = 128, width = 1;
 };
-// Configurations for runs that are at most `widest` long; `taps` input elements are read for each element of `y`.
-std::vector<Config> run_configs(const Target& target, const Operand& y, int64_t widest, int64_t taps);
-// The length for gathering kernels: by vectors of x where the last dimension stays as it is, else some.
-int64_t widest_run(const Operand& x, const Operand& y, bool last_stays);
+
+// Of a kernel whose threads gather a run each.
+class RunMatch : public Match {
+ public:
+  std::vector<Config> configs() const final;
+
+ protected:
+  // `taps` elements of the input are read for each of the output. `changed`: dimensions along which the output's
+  // elements are not those of the input at their places.
+  RunMatch(const Problem& problem, const std::vector<bool>& changed, int64_t taps);
+
+  // The epilogue's operands come next among the inputs of the source and the step.
+  void declare_epilogue(Source& source, Emission& emission) const;
+  SourceLaunch finish(Source& source, std::string_view call, const RunShape& shape) const;
+
+  const Problem& problem_;
+  std::vector<size_t> order_;
+  Operand x_, y_;  // in that order
+
+ private:
+  int64_t taps_, widest_;
+};
 
 }  // namespace lathe::cuda

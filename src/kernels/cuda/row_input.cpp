@@ -7,10 +7,6 @@ void add_prologue_operands(const Problem& problem, IndexSpace& space) {
   for (const Operand& operand : problem.prologue_operands) space.add(operand);
 }
 
-void add_prologue_inputs(const Problem& problem, Emission& emission) {
-  for (size_t k = 0; k < problem.prologue_operands.size(); ++k) emission.inputs.push_back({StepInput::prologue, k});
-}
-
 std::string declare_row_input(Source& source, const Problem& problem, const IndexSpace& space) {
   source.input(0, space.view(0), "X");
   if (!problem.has_prologue()) return "X_";

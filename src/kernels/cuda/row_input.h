@@ -4,12 +4,12 @@
 #pragma once
 
 #include "kernels/cuda/index_space.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
 
 void add_prologue_operands(const Problem& problem, IndexSpace& space);  // before it is simplified
-void add_prologue_inputs(const Problem& problem, Emission& emission);
 // Declares X and gives the expression that kernels read it by.
 std::string declare_row_input(Source& source, const Problem& problem, const IndexSpace& space);
 // Why it cannot be read; nullopt = it is of a type that programs compute with.

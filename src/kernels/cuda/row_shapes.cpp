@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
@@ -112,20 +113,12 @@ void add_columns(const Target& target, const IndexSpace& space, int64_t passes, 
 
 Config RowShape::to_config(double predicted_us) const {
   constexpr std::string_view kNames[] = {"resident", "rows", "parts", "columns", "strips"};
-  Config config;
-  config.text = fmt::format("{} {}", kNames[kind], lanes);
-  if (kind == columns || kind == strips) config.text = fmt::format("{} {}x{}", kNames[kind], tx(), ty);
-  if (rows_per_block > 1) config.text += fmt::format(" rows{}", rows_per_block);
-  if (kind == resident) config.text += fmt::format(" chunks{}", chunks);
-  if (splits > 1) config.text += fmt::format(" splits{}", splits);
-  config.values = {kind, lanes, rows_per_block, chunks, ty, unroll, splits};
-  config.predicted_us = predicted_us;
-  return config;
-}
-
-RowShape RowShape::of(const Config& config) {
-  const std::vector<int64_t>& v = config.values;
-  return {static_cast<Kind>(v[0]), v[1], v[2], v[3], v[4], v[5], v[6]};
+  std::string text = fmt::format("{} {}", kNames[kind], lanes);
+  if (kind == columns || kind == strips) text = fmt::format("{} {}x{}", kNames[kind], tx(), ty);
+  if (rows_per_block > 1) text += fmt::format(" rows{}", rows_per_block);
+  if (kind == resident) text += fmt::format(" chunks{}", chunks);
+  if (splits > 1) text += fmt::format(" splits{}", splits);
+  return {.text = std::move(text), .predicted_us = predicted_us, .choice = *this};
 }
 
 bool has_columns(const IndexSpace& space) { return unit_dim(space.view(0)) == space.kept() - 1; }
@@ -143,10 +136,7 @@ std::vector<Config> row_configs(const Target& target, const IndexSpace& space, b
     if (writes_rows) add_resident(target, space, configs);
     add_rows(target, space, passes, configs);
   }
-  std::stable_sort(configs.begin(), configs.end(),
-                   [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
-  if (configs.size() > kMaxConfigs) configs.resize(kMaxConfigs);
-  return configs;
+  return best_first(std::move(configs), kMaxConfigs);
 }
 
 Expr row_blocks(const IndexSpace& space, const RowShape& shape) {

@@ -7,7 +7,7 @@
 
 namespace lathe::cuda {
 
-// Config::values of such kernels.
+// What such kernels choose.
 struct RowShape {
   enum Kind : int64_t {
     resident,  // `lanes` threads for each row hold `chunks` chunks each in registers; `rows` rows for each block
@@ -26,7 +26,6 @@ struct RowShape {
   int64_t threads() const { return lanes * rows_per_block; }
   int64_t tx() const { return lanes / ty; }
   Config to_config(double predicted_us) const;
-  static RowShape of(const Config& config);
 };
 
 // Whether rows lie side by side: the dimension with stride 1 is the last kept one.

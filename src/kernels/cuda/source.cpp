@@ -208,14 +208,19 @@ void Source::output(size_t index, const Operand& operand, std::string_view name)
 }
 
 void Source::fusion(const Problem& problem, size_t first_input) {
+  fusion(problem, problem.outputs[0], problem.operands, first_input);
+}
+
+void Source::fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
+                    size_t first_input) {
   Program program = problem.program;
   if (program.outputs.empty()) {
     program.num_inputs = 1;
     program.outputs = {0};
   }
   std::vector<Operand> operands;
-  for (const Operand& operand : problem.operands) operands.push_back(broadcast(operand, problem.outputs[0]));
-  declare_program({"Fusion", "fusion_", "Op"}, program, problem.outputs[0].dims.size(), operands, first_input,
+  for (const Operand& view : views) operands.push_back(broadcast(view, output));
+  declare_program({"Fusion", "fusion_", "Op"}, program, output.dims.size(), operands, first_input,
                   problem.attributes != nullptr);
 }
 

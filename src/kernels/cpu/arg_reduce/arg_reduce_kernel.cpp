@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `arg_reduce`: where along an axis the largest or smallest element is. NaN beats all others; of equals the
-// first counts, or the last.
-//   program  none
-//   params   {axis, largest, last}
-//   inputs   0: x of any type of numbers, any strides, at most 2^31 - 1 elements along the axis
-//   outputs  0: positions, i64, of x's dimensions without the axis, or with 1 in its place; any strides
+#include "kernels/cpu/arg_reduce/arg_reduce.h"
+
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/order_keys.h"
@@ -139,10 +135,9 @@ void ArgReduceKernel::reduce(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_arg_reduce(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 3 || p[0] < 0 || p[0] >= kMaxRank || p[1] < 0 || p[1] > 1 || p[2] < 0 || p[2] > 1)
-    return fail(ErrorCode::plan_malformed, "arg_reduce: the parameters of the record are not valid");
-  return std::make_unique<ArgReduceKernel>(static_cast<int>(p[0]), p[1] == 1, p[2] == 1);
+  const auto params = decode_params<ArgReduceParams>(record.params);
+  if (record.program || !params || !is_axis(params->axis)) return refuse_params("arg_reduce");
+  return std::make_unique<ArgReduceKernel>(params->axis, params->largest, params->last);
 }
 
 }  // namespace lathe::cpu

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `compress`: what a condition selects along an axis. It has two steps, as the size of its result is only known
-// between them.
-//   program  none
-//   params   {step, axis}; axis -1: x must be dense, and counts as a list
-// Step 0 lists what is selected; a position beyond the axis is an error of the run.
-//   inputs   0: x, of which only the dimensions are read; 1: condition, bool [m]
-//   outputs  0: found, i64 [m + 1], dense: the positions that are selected; the last element is how many there are
-// Step 1 copies.
-//   inputs   0: x of any type; 1: found
-//   outputs  0: of x's type and, but along the axis, dimensions; any strides
+#include "kernels/cpu/compress/compress.h"
+
 #include "kernels/cpu/gather/gather.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/without_axis.h"
@@ -90,12 +82,10 @@ class WriteKernel final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_compress(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 2 || p[0] < 0 || p[0] > 1 || p[1] < -1 || p[1] >= kMaxRank)
-    return fail(ErrorCode::plan_malformed, "compress: the parameters of the record are not valid");
-  const auto axis = static_cast<int>(p[1]);
-  if (p[0] == 1) return std::make_unique<WriteKernel>(axis);
-  return std::make_unique<ListKernel>(axis);
+  const auto params = decode_params<CompressParams>(record.params);
+  if (record.program || !params || params->axis < -1 || params->axis >= kMaxRank) return refuse_params("compress");
+  if (params->writes) return std::make_unique<WriteKernel>(params->axis);
+  return std::make_unique<ListKernel>(params->axis);
 }
 
 }  // namespace lathe::cpu

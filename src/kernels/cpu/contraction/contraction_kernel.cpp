@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
 #include "kernels/cpu/contraction/contraction.h"
+#include "kernels/cpu/contraction/lanes.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace lathe::cpu {
 
-bool contraction::is_supported(DType type) {
-  return type == DType::f32 || type == DType::f64 || (is_integer(type) && size_of(type) >= 4);
+bool contraction::is_supported(DType a, DType b, DType result) {
+  const auto is_small = [](DType type) { return is_integer(type) && size_of(type) == 1; };
+  if (is_small(a) && is_small(b)) return result == DType::i32 || (a == b && result == a);
+  return a == b && result == a && (a == DType::f32 || a == DType::f64 || is_integer(a));
 }
 
 namespace {
@@ -18,16 +22,10 @@ using namespace contraction;
 
 constexpr int64_t kMinTaskProducts = 20000;  // about 5 us
 
-enum { kA, kB, kResult, kTensors };
-
-struct AxisBits {
-  uint32_t dims[kTensors];
-};
-
 // An axis with its extent, and its stride in each tensor.
 struct Loop {
   int64_t extent = 1;
-  int64_t strides[kTensors] = {};
+  int64_t strides[kOperands] = {};
 };
 
 // Loops that are walked as one, the last innermost.
@@ -63,11 +61,11 @@ struct Nest {
   LoopGroup batches, rows, columns, depth;
 };
 
-Nest make_nest(std::span<const AxisBits> axes, const TensorArg* const* tensors) {
+Nest make_nest(std::span<const ContractionAxis> axes, const TensorArg* const* tensors) {
   Nest nest;
-  for (const AxisBits& axis : axes) {
+  for (const ContractionAxis& axis : axes) {
     Loop loop;
-    for (int t = 0; t < kTensors; ++t)
+    for (int t = 0; t < kOperands; ++t)
       for (int d = 0; d < tensors[t]->rank; ++d) {
         if (!(axis.dims[t] >> d & 1) || tensors[t]->dims[d] == 1) continue;
         loop.extent = tensors[t]->dims[d];
@@ -96,7 +94,7 @@ struct Scratch {
 
 class ContractionKernel final : public Kernel {
  public:
-  explicit ContractionKernel(std::vector<AxisBits> axes) : axes_(std::move(axes)) {}
+  explicit ContractionKernel(std::vector<ContractionAxis> axes) : axes_(std::move(axes)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int threads) const override {
@@ -105,10 +103,10 @@ class ContractionKernel final : public Kernel {
   void run(const Launch& launch) const override;
 
  private:
-  template <class Bits>
+  template <class Lane>
   void run_block(const Launch& launch, const Nest& nest, int64_t unit, Scratch& scratch) const;
 
-  const std::vector<AxisBits> axes_;
+  const std::vector<ContractionAxis> axes_;
 };
 
 Result<> ContractionKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
@@ -116,10 +114,10 @@ Result<> ContractionKernel::check(std::span<const TensorArg> inputs, std::span<c
     return fail(ErrorCode::invalid_argument, "contraction: {} inputs and {} outputs given, 2 and 1 expected",
                 inputs.size(), outputs.size());
   const TensorArg* const tensors[] = {&inputs[0], &inputs[1], &outputs[0]};
-  uint32_t covered[kTensors] = {};
-  for (const AxisBits& axis : axes_) {
+  uint32_t covered[kOperands] = {};
+  for (const ContractionAxis& axis : axes_) {
     int64_t extent = 1;
-    for (int t = 0; t < kTensors; ++t)
+    for (int t = 0; t < kOperands; ++t)
       for (int d = 0; d < kMaxRank; ++d) {
         if (!(axis.dims[t] >> d & 1)) continue;
         if (d >= tensors[t]->rank) return fail(ErrorCode::shape_mismatch, "contraction: there is no dimension {}", d);
@@ -130,20 +128,36 @@ Result<> ContractionKernel::check(std::span<const TensorArg> inputs, std::span<c
         covered[t] |= 1u << d;
       }
   }
-  for (int t = 0; t < kTensors; ++t) {
-    if (!is_supported(tensors[t]->dtype) || tensors[t]->dtype != inputs[0].dtype)
-      return fail(ErrorCode::type_mismatch, "contraction: {} of {} and {}", name_of(outputs[0].dtype),
-                  name_of(inputs[0].dtype), name_of(inputs[1].dtype));
+  if (!is_supported(inputs[0].dtype, inputs[1].dtype, outputs[0].dtype))
+    return fail(ErrorCode::type_mismatch, "contraction: {} of {} and {}", name_of(outputs[0].dtype),
+                name_of(inputs[0].dtype), name_of(inputs[1].dtype));
+  for (int t = 0; t < kOperands; ++t)
     if (covered[t] != (1u << tensors[t]->rank) - 1)
       return fail(ErrorCode::shape_mismatch, "contraction: a dimension has no axis");
-  }
   return {};
 }
 
 int64_t blocks_of(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
 
+struct Offsets {
+  const int64_t* values;
+  int64_t count;
+};
+
+// block[r][c] = tensor[base + rows[r] + columns[c]]
+template <class Lane>
+void gather(const TensorArg& tensor, int64_t base, Offsets rows, Offsets columns, Lane* block, int64_t pitch) {
+  with_elements<Lane>(tensor.dtype, [&](auto element) {
+    using T = decltype(element);
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const T* from = tensor.as<T>() + base + rows.values[r];
+      for (int64_t c = 0; c < columns.count; ++c) block[r * pitch + c] = static_cast<Lane>(from[columns.values[c]]);
+    }
+  });
+}
+
 // One block of the result.
-template <class Bits>
+template <class Lane>
 void ContractionKernel::run_block(const Launch& launch, const Nest& nest, int64_t unit, Scratch& scratch) const {
   static const auto multiply = LATHE_ISA_SELECT(multiply_blocks);
   const int64_t column_blocks = blocks_of(nest.columns.volume, kColumns);
@@ -152,34 +166,34 @@ void ContractionKernel::run_block(const Launch& launch, const Nest& nest, int64_
   const int64_t batch = unit / column_blocks / row_blocks;
   const int64_t rows = std::min(kRows, nest.rows.volume - row);
   const int64_t columns = std::min(kColumns, nest.columns.volume - column);
-  const Bits* a = launch.inputs[0].as<Bits>() + nest.batches.offset(kA, batch);
-  const Bits* b = launch.inputs[1].as<Bits>() + nest.batches.offset(kB, batch);
-  Bits* result = launch.outputs[0].as<Bits>() + nest.batches.offset(kResult, batch);
+  const TensorArg &a = launch.inputs[0], &b = launch.inputs[1], &result = launch.outputs[0];
   nest.rows.offsets(kA, row, rows, scratch.row_offsets);
   nest.rows.offsets(kResult, row, rows, scratch.result_rows);
   nest.columns.offsets(kB, column, columns, scratch.column_offsets);
   nest.columns.offsets(kResult, column, columns, scratch.result_columns);
-  Bits* const packed_a = reinterpret_cast<Bits*>(scratch.a);
-  Bits* const packed_b = reinterpret_cast<Bits*>(scratch.b);
-  Bits* const sums = reinterpret_cast<Bits*>(scratch.sums);
-  std::fill_n(sums, rows * kColumns, Bits{0});  // 0 has the same bits in all types
+  auto* const packed_a = reinterpret_cast<Lane*>(scratch.a);
+  auto* const packed_b = reinterpret_cast<Lane*>(scratch.b);
+  auto* const sums = reinterpret_cast<Lane*>(scratch.sums);
+  std::fill_n(sums, rows * kColumns, Lane{0});
   for (int64_t k = 0; k < nest.depth.volume; k += kDepth) {
     const int64_t depth = std::min(kDepth, nest.depth.volume - k);
     nest.depth.offsets(kA, k, depth, scratch.a_offsets);
     nest.depth.offsets(kB, k, depth, scratch.b_offsets);
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t l = 0; l < depth; ++l) packed_a[r * kDepth + l] = a[scratch.row_offsets[r] + scratch.a_offsets[l]];
-    for (int64_t l = 0; l < depth; ++l) {
-      const Bits* from = b + scratch.b_offsets[l];
-      Bits* to = packed_b + l * kColumns;
-      for (int64_t c = 0; c < columns; ++c) to[c] = from[scratch.column_offsets[c]];
-      std::fill(to + columns, to + kColumns, Bits{0});
-    }
-    multiply(launch.outputs[0].dtype, packed_a, packed_b, sums, rows, depth);
+    gather(a, nest.batches.offset(kA, batch), {scratch.row_offsets, rows}, {scratch.a_offsets, depth}, packed_a,
+           kDepth);
+    gather(b, nest.batches.offset(kB, batch), {scratch.b_offsets, depth}, {scratch.column_offsets, columns}, packed_b,
+           kColumns);
+    for (int64_t l = 0; l < depth; ++l)
+      std::fill(packed_b + l * kColumns + columns, packed_b + (l + 1) * kColumns, Lane{0});
+    multiply(lane_of(a.dtype), packed_a, packed_b, sums, rows, depth, columns);
   }
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c)
-      result[scratch.result_rows[r] + scratch.result_columns[c]] = sums[r * kColumns + c];
+  with_elements<Lane>(result.dtype, [&](auto element) {
+    using T = decltype(element);
+    T* to = result.as<T>() + nest.batches.offset(kResult, batch);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        to[scratch.result_rows[r] + scratch.result_columns[c]] = static_cast<T>(sums[r * kColumns + c]);
+  });
 }
 
 void ContractionKernel::run(const Launch& launch) const {
@@ -192,37 +206,27 @@ void ContractionKernel::run(const Launch& launch) const {
   launch.pool.parallel_for(units, std::max<int64_t>(1, kMinTaskProducts / products),
                            [&](int64_t begin, int64_t end, int worker) {
                              Scratch& scratch = reinterpret_cast<Scratch*>(launch.workspace)[worker];
-                             for (int64_t unit = begin; unit < end; ++unit)
-                               if (size_of(launch.outputs[0].dtype) == 8)
-                                 run_block<uint64_t>(launch, nest, unit, scratch);
-                               else
-                                 run_block<uint32_t>(launch, nest, unit, scratch);
+                             with_lane(launch.inputs[0].dtype, [&](auto lane) {
+                               for (int64_t unit = begin; unit < end; ++unit)
+                                 run_block<decltype(lane)>(launch, nest, unit, scratch);
+                             });
                            });
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_contraction(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  const auto malformed = [] {
-    return fail(ErrorCode::plan_malformed, "contraction: the parameters of the record are not valid");
-  };
-  if (record.program || p.empty() || p[0] < 0 || p[0] > kMaxAxes ||
-      p.size() != 1 + kTensors * static_cast<size_t>(p[0]))
-    return malformed();
-  std::vector<AxisBits> axes;
-  uint32_t seen[kTensors] = {};
-  for (size_t i = 1; i < p.size(); i += kTensors) {
-    AxisBits axis{};
-    for (size_t t = 0; t < kTensors; ++t) {
-      if (p[i + t] < 0 || p[i + t] >= 1 << kMaxRank || (seen[t] & static_cast<uint32_t>(p[i + t]))) return malformed();
-      axis.dims[t] = static_cast<uint32_t>(p[i + t]);
-      seen[t] |= axis.dims[t];
+  const auto params = decode_params<ContractionParams>(record.params);
+  if (record.program || !params || params->axes.size() > kMaxAxes) return refuse_params("contraction");
+  std::array<uint32_t, kOperands> seen{};
+  for (const ContractionAxis& axis : params->axes)
+    for (size_t t = 0; t < kOperands; ++t) {
+      const uint32_t dims = axis.dims[t];
+      if (dims >> kMaxRank != 0 || (seen[t] & dims) != 0 || (t == kResult && !std::has_single_bit(dims) && dims != 0))
+        return refuse_params("contraction");
+      seen[t] |= dims;
     }
-    if ((axis.dims[kResult] & (axis.dims[kResult] - 1)) != 0) return malformed();
-    axes.push_back(axis);
-  }
-  return std::make_unique<ContractionKernel>(std::move(axes));
+  return std::make_unique<ContractionKernel>(params->axes);
 }
 
 }  // namespace lathe::cpu

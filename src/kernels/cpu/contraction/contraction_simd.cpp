@@ -37,12 +37,12 @@ void multiply_tile(const T* a, const T* b, T* sums, int64_t depth) {
 }
 
 template <class T>
-void multiply(const void* a, const void* b, void* sums, int64_t rows, int64_t depth) {
+void multiply(const void* a, const void* b, void* sums, int64_t rows, int64_t depth, int64_t columns) {
   constexpr int64_t kTile = 4, kStep = 2 * kVecBytes / sizeof(T);
   static_assert(kColumns % kStep == 0);
   const T *from_a = static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
   T* to = static_cast<T*>(sums);
-  for (int64_t c = 0; c < kColumns; c += kStep) {
+  for (int64_t c = 0; c < columns; c += kStep) {
     int64_t r = 0;
     for (; r + kTile <= rows; r += kTile)
       multiply_tile<T, kTile>(from_a + r * kDepth, from_b + c, to + r * kColumns + c, depth);
@@ -52,18 +52,17 @@ void multiply(const void* a, const void* b, void* sums, int64_t rows, int64_t de
 
 }  // namespace
 
-void multiply_blocks(DType type, const void* a, const void* b, void* sums, int64_t rows, int64_t depth) {
-  switch (type) {
+void multiply_blocks(DType lane, const void* a, const void* b, void* sums, int64_t rows, int64_t depth,
+                     int64_t columns) {
+  switch (lane) {
     case DType::f64:
-      return multiply<double>(a, b, sums, rows, depth);
-    case DType::i32:  // unsigned arithmetic wraps, and gives the same bits
+      return multiply<double>(a, b, sums, rows, depth, columns);
     case DType::u32:
-      return multiply<uint32_t>(a, b, sums, rows, depth);
-    case DType::i64:
+      return multiply<uint32_t>(a, b, sums, rows, depth, columns);
     case DType::u64:
-      return multiply<uint64_t>(a, b, sums, rows, depth);
+      return multiply<uint64_t>(a, b, sums, rows, depth, columns);
     default:
-      return multiply<float>(a, b, sums, rows, depth);
+      return multiply<float>(a, b, sums, rows, depth, columns);
   }
 }
 

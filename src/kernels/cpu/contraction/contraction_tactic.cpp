@@ -5,6 +5,7 @@
 #include "kernels/cpu/contraction/contraction.h"
 #include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/fallback_tactic.h"
 #include "ops/subscripts.h"
 
 namespace lathe::cpu {
@@ -53,59 +54,52 @@ std::optional<Labels> labels_of(const Problem& problem) {
   return labels;
 }
 
-// Bit sets of dimensions for each label, as the kernel's params have them.
-std::vector<int64_t> params_of(const Labels& labels) {
+contraction::ContractionParams params_of(const Labels& labels) {
   std::vector<Label> axes;
   for (const std::vector<Label>& own : {labels[2], labels[0], labels[1]})
     for (const Label label : own)
       if (std::find(axes.begin(), axes.end(), label) == axes.end()) axes.push_back(label);
-  std::vector<int64_t> params = {static_cast<int64_t>(axes.size())};
-  for (const Label axis : axes)
-    for (const std::vector<Label>& own : labels) {
-      int64_t bits = 0;
-      for (size_t d = 0; d < own.size(); ++d) bits |= own[d] == axis ? int64_t{1} << d : 0;
-      params.push_back(bits);
-    }
+  contraction::ContractionParams params;
+  for (const Label label : axes) {
+    contraction::ContractionAxis axis;
+    for (size_t t = 0; t < labels.size(); ++t)
+      for (size_t d = 0; d < labels[t].size(); ++d)
+        if (labels[t][d] == label) axis.dims[t] |= 1u << d;
+    params.axes.push_back(axis);
+  }
   return params;
 }
 
-class ContractionTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "contraction"; }
+// A product of one operand is that by 1.
+Result<Emission> emit_by_one(const Problem& problem, const contraction::ContractionParams& params) {
+  LATHE_ASSIGN(Tensor one, Tensor::allocate(problem.inputs[0].dtype, {}));
+  dispatch(one.dtype(), [&](auto zero) { *one.mutable_as<decltype(zero)>() = decltype(zero)(1); });
+  return emission_with_weights(problem, encode_params(params), std::move(one));
+}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::matmul) && !problem.is(OpKind::einsum)) return "no sum of products";
-    const DType type = problem.outputs[0].dtype;
-    if (problem.is(OpKind::matmul) && type == DType::f32) return "matrix products of f32 have a kernel of their own";
-    if (!contraction::is_supported(type) || problem.inputs[0].dtype != type)
-      return fmt::format("it makes {} of {}", name_of(type), name_of(problem.inputs[0].dtype));
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    const std::optional<Labels> labels = labels_of(problem);
-    if (!labels) return "more than two operands";
-    if (params_of(*labels)[0] > contraction::kMaxAxes) return "more axes than the kernel takes";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    Emission emission;
-    emission.kernel = "contraction";
-    emission.params = params_of(*labels_of(problem));
-    for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
-    if (problem.inputs.size() == 2) return emission;
-    LATHE_ASSIGN(Tensor one, Tensor::allocate(problem.inputs[0].dtype, {}));
-    dispatch(one.dtype(), [&](auto zero) { *one.mutable_as<decltype(zero)>() = decltype(zero)(1); });
-    emission.packed.push_back(std::move(one));
-    emission.inputs.push_back({StepInput::packed, 0});
-    return emission;
-  }
-};
+Matched match_contraction(const Problem& problem) {
+  if (!problem.is(OpKind::matmul) && !problem.is(OpKind::einsum)) return refuse("no sum of products");
+  const DType type = problem.outputs[0].dtype;
+  if (problem.is(OpKind::matmul) && type == DType::f32)
+    return refuse("matrix products of f32 have a kernel of their own");
+  if (!contraction::is_supported(problem.inputs[0].dtype, problem.inputs.back().dtype, type))
+    return refuse(fmt::format("it makes {} of {}", name_of(type), name_of(problem.inputs[0].dtype)));
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
+  const std::optional<Labels> labels = labels_of(problem);
+  if (!labels) return refuse("more than two operands");
+  const contraction::ContractionParams params = params_of(*labels);
+  if (params.axes.size() > contraction::kMaxAxes) return refuse("more axes than the kernel takes");
+  const bool has_faster = size_of(problem.inputs[0].dtype) == 1;  // of constant weights
+  const double us = has_faster ? fallback_us(problem) : predicted_us(problem, 0);
+  if (problem.inputs.size() == 2) return match_one(emission_of(problem, params, {0, 1}), us);
+  return match_later([&problem, params] { return emit_by_one(problem, params); }, us);
+}
 
 }  // namespace
 
 const Tactic& contraction_tactic() {
-  static const ContractionTactic tactic;
+  static const FunctionTactic tactic("contraction", match_contraction);
   return tactic;
 }
 

@@ -81,17 +81,6 @@ void pack_weights(const ConvShape& shape, const Config& config, const float* wei
                packed.data() + g * panels.floats());
 }
 
-std::vector<int64_t> params(const ConvShape& shape, const Config& config) {
-  std::vector<int64_t> values{shape.spatial, shape.groups, shape.in_channels, shape.out_channels};
-  for (const auto& triple : {shape.kernel, shape.stride, shape.dilation, shape.pad})
-    values.insert(values.end(), triple.begin(), triple.end());
-  const Blocking& blocking = config.blocking;
-  values.insert(values.end(),
-                {static_cast<int64_t>(config.algorithm), blocking.width, blocking.rows, blocking.row_block,
-                 blocking.k_block, blocking.split_columns ? 1 : 0, config.row_aligned ? 1 : 0});
-  return values;
-}
-
 std::vector<Config> candidates(const ConvProblem& problem, int threads) {
   const ConvShape& shape = problem.shape;
   const int64_t rows = problem.batch * problem.out[0] * problem.out[1] * problem.out[2];

@@ -7,11 +7,7 @@
 // x has channel stride 1 (channels last, any pixel pitch); with Algorithm::planar it has stride 1 along the last
 // spatial dimension instead (N C H W, as a network's input comes), one group, and dilation 1 along that dimension. Taps
 // outside of x are zeros: padding at the end follows from the output's dimensions.
-//
-// Record.params: 0 spatial rank, 1 groups, 2 C, 3 O, 4..6 kernel D H W, 7..9 stride, 10..12 dilation, 13..15 padding at
-// the beginning (missing leading dimensions: kernel 1, stride 1, dilation 1, padding 0), 16 algorithm, 17 panel width
-// (16, 32, 48, 64), 18 tile rows (1..14), 19 row block (0 = all), 20 k block (0 = all), 21 split (0 = threads share
-// rows, 1 = columns), 22 tiles keep to one output row (0 or 1).
+// Record.params: ConvParams.
 #pragma once
 
 #include <array>
@@ -19,12 +15,10 @@
 #include <span>
 #include <vector>
 
+#include "device/params.h"
 #include "kernels/cpu/gemm/driver.h"
 
 namespace lathe::cpu::conv {
-
-inline constexpr int kParams = 23;
-inline constexpr int kWidthParam = 17;
 
 enum class Algorithm {
   direct = 0,     // x channels last
@@ -33,21 +27,26 @@ enum class Algorithm {
   winograd4 = 3,  // F(4x4, 3x3): less work, more rounding error
 };
 
-// Dimensions D H W; a 2-D convolution has D = 1.
+// Dimensions D H W; of those that are missing, the kernel, stride and dilation are 1 and the padding is 0.
 struct ConvShape {
   int spatial = 2;
   int64_t groups = 1, in_channels = 1, out_channels = 1;
-  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
+  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};  // pad: at the beginning
 
   int64_t group_inputs() const { return in_channels / groups; }
   int64_t group_outputs() const { return out_channels / groups; }
   int64_t volume() const { return kernel[0] * kernel[1] * kernel[2]; }
+  static constexpr auto members() {
+    return std::tuple(&ConvShape::spatial, &ConvShape::groups, &ConvShape::in_channels, &ConvShape::out_channels,
+                      &ConvShape::kernel, &ConvShape::stride, &ConvShape::dilation, &ConvShape::pad);
+  }
 };
 
 struct Config {
   Algorithm algorithm = Algorithm::direct;
   gemm::Blocking blocking;
-  bool row_aligned = false;
+  bool row_aligned = false;  // tiles keep to one output row
+  static constexpr auto members() { return std::tuple(&Config::algorithm, &Config::blocking, &Config::row_aligned); }
   bool operator==(const Config&) const = default;
 };
 
@@ -62,15 +61,25 @@ struct ConvProblem {
 // are packed for one configuration's algorithm and panel width.
 std::vector<Config> candidates(const ConvProblem& problem, int threads);
 
-// Record.params of a launch.
-std::vector<int64_t> params(const ConvShape& shape, const Config& config);
-
-// The same back, when they are sane.
 struct ConvParams {
   ConvShape shape;
   Config config;
+  static constexpr auto members() { return std::tuple(&ConvParams::shape, &ConvParams::config); }
 };
-Result<ConvParams> read_params(std::span<const int64_t> params);
+// Whether a kernel can work with them; they come from a file.
+bool is_valid(const ConvParams& params);
+// ... with the extents of a convolution, of `volume` weights at most for each channel.
+template <class Shape>
+bool is_valid_window(const Shape& shape, int64_t volume) {
+  if (shape.spatial < 1 || shape.spatial > 3) return false;
+  for (int d = 0; d < 3; ++d) {
+    if (shape.kernel[d] < 1 || shape.kernel[d] > volume || shape.stride[d] < 1 || shape.dilation[d] < 1) return false;
+    if (d < 3 - shape.spatial &&
+        (shape.kernel[d] != 1 || shape.stride[d] != 1 || shape.dilation[d] != 1 || shape.pad[d] != 0))
+      return false;
+  }
+  return shape.kernel[0] * shape.kernel[1] <= volume && shape.volume() <= volume;
+}
 
 // Weights [O, C / groups, kernel...], dense, to packed form.
 int64_t packed_floats(const ConvShape& shape, const Config& config);

@@ -11,6 +11,8 @@ std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) 
   const Operand& w = problem.inputs[1];
   out.spatial = x.rank() - 2;
   out.groups = attrs.groups;
+  out.in_channels = w.opt_dims[1] * attrs.groups;
+  out.out_channels = w.opt_dims[0];
   const auto lead = static_cast<size_t>(3 - out.spatial);
   const auto get = [](const Ints& values, size_t i, int64_t fallback) {
     return i < values.size() ? values[i] : fallback;
@@ -30,6 +32,21 @@ std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) 
     out.pad[lead + i] = *pad;
   }
   return std::nullopt;
+}
+
+tl::expected<conv::ConvShape, Refusal> conv_shape(const Problem& problem) {
+  const int rank = problem.inputs[0].rank();
+  if (rank < 3 || rank > 5) return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", rank - 2));
+  conv::ConvShape shape;
+  if (auto reason = resolve(problem, shape)) return refuse(*std::move(reason));
+  return shape;
+}
+
+conv::ConvProblem conv_problem(const Problem& problem, const conv::ConvShape& shape) {
+  const Dims& out = problem.outputs[0].opt_dims;
+  conv::ConvProblem p{.shape = shape, .batch = out[0]};
+  std::copy(out.begin() + 2, out.end(), p.out.end() - (out.end() - out.begin() - 2));
+  return p;
 }
 
 }  // namespace lathe::cpu

@@ -70,27 +70,6 @@ void DirectConv::run(const Launch& launch) const {
   gemm::run_problem(problem, launch.workspace + tap_bytes() + zero_bytes(), launch.pool);
 }
 
-Result<> validate(const ConvShape& shape, const Config& config) {
-  // Products of these must not overflow, and a hostile plan must not ask for absurd scratch.
-  constexpr int64_t kMaxVolume = 1 << 20;
-  constexpr double kMaxWeights = 1e11;
-  bool good = shape.spatial >= 1 && shape.spatial <= 3 && shape.groups >= 1 && shape.in_channels >= 1 &&
-              shape.out_channels >= 1 && shape.in_channels % shape.groups == 0 &&
-              shape.out_channels % shape.groups == 0 && gemm::valid(config.blocking);
-  for (int d = 0; good && d < 3; ++d) {
-    good = shape.kernel[d] >= 1 && shape.kernel[d] <= kMaxVolume && shape.stride[d] >= 1 && shape.dilation[d] >= 1;
-    if (d < 3 - shape.spatial)
-      good = good && shape.kernel[d] == 1 && shape.stride[d] == 1 && shape.dilation[d] == 1 && shape.pad[d] == 0;
-  }
-  good = good && shape.kernel[0] * shape.kernel[1] <= kMaxVolume && shape.volume() <= kMaxVolume &&
-         static_cast<double>(shape.volume()) * static_cast<double>(shape.group_inputs()) *
-                 static_cast<double>(shape.out_channels + 16 * shape.groups) <=
-             kMaxWeights;
-  if (good && config.algorithm == Algorithm::planar) good = shape.groups == 1 && shape.dilation[2] == 1;
-  if (!good) return fail(ErrorCode::plan_malformed, "conv step has invalid parameters; build the plan again");
-  return {};
-}
-
 }  // namespace
 
 namespace conv {
@@ -124,37 +103,30 @@ Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue
   return check_epilogue(epilogue, inputs.subspan(2), out);
 }
 
-}  // namespace conv
-
-namespace conv {
-
-Result<ConvParams> read_params(std::span<const int64_t> p) {
-  bool good = p.size() == kParams;
-  for (size_t i = 0; good && i < p.size(); ++i) good = p[i] >= 0 && p[i] <= INT32_MAX;
-  if (!good || p[16] > 3 || p[21] > 1 || p[22] > 1)
-    return fail(ErrorCode::plan_malformed, "conv step has invalid parameters; build the plan again");
-  ConvShape shape{static_cast<int>(p[0]), p[1], p[2], p[3]};
-  for (int d = 0; d < 3; ++d) {
-    shape.kernel[d] = p[4 + d];
-    shape.stride[d] = p[7 + d];
-    shape.dilation[d] = p[10 + d];
-    shape.pad[d] = p[13 + d];
-  }
-  const Config config{static_cast<Algorithm>(p[16]),
-                      {static_cast<int>(p[kWidthParam]), static_cast<int>(p[18]), p[19], p[20], p[21] == 1},
-                      p[22] == 1};
-  LATHE_TRY(validate(shape, config));
-  return ConvParams{shape, config};
+bool is_valid(const ConvParams& params) {
+  // Products of these must not overflow, and a hostile plan must not ask for absurd scratch.
+  constexpr int64_t kMaxVolume = 1 << 20;
+  constexpr double kMaxWeights = 1e11;
+  const auto& [shape, config] = params;
+  return is_one_of(config.algorithm, Algorithm::winograd4) && gemm::valid(config.blocking) &&
+         is_valid_window(shape, kMaxVolume) && shape.groups >= 1 && shape.in_channels >= 1 && shape.out_channels >= 1 &&
+         shape.in_channels % shape.groups == 0 && shape.out_channels % shape.groups == 0 &&
+         static_cast<double>(shape.volume()) * static_cast<double>(shape.group_inputs()) *
+                 static_cast<double>(shape.out_channels + 16 * shape.groups) <=
+             kMaxWeights &&
+         (config.algorithm != Algorithm::planar || (shape.groups == 1 && shape.dilation[2] == 1));
 }
 
 }  // namespace conv
 
 Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
-  LATHE_ASSIGN(const ConvParams params, conv::read_params(record.params));
+  const auto params = decode_counts<ConvParams>(record.params);
+  if (!params || !is_valid(*params)) return refuse_params("conv");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  if (params.config.algorithm == Algorithm::winograd2 || params.config.algorithm == Algorithm::winograd4)
-    return make_winograd(params.shape, params.config, std::move(epilogue));
-  return make_direct(params.shape, params.config, std::move(epilogue));
+  const auto& [shape, config] = *params;
+  if (config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4)
+    return make_winograd(shape, config, std::move(epilogue));
+  return make_direct(shape, config, std::move(epilogue));
 }
 
 }  // namespace lathe::cpu

@@ -7,9 +7,18 @@
 // each of the output's rank with dimensions equal to the output's or 1: f32, u8, i8, and i32 for zero points of the
 // sums. Output: [N, O, spatial...], f32, u8 or i8, channel stride 1. Taps outside of x are zeros. The program says all
 // in f32; see gemm/integer_epilogue.h for the forms that it may have.
-//
-// Record.params: those of kernel "conv" with algorithm 0, C and the k block in fours; then the output's type and the
-// operands' types.
+// Record.params: ConvIntegerParams.
 #pragma once
 
 #include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/gemm/integer_epilogue.h"
+
+namespace lathe::cpu::conv {
+
+struct ConvIntegerParams {
+  ConvParams conv;  // direct; input channels and the k block in fours
+  gemm::IntegerTypes types;
+  static constexpr auto members() { return std::tuple(&ConvIntegerParams::conv, &ConvIntegerParams::types); }
+};
+
+}  // namespace lathe::cpu::conv

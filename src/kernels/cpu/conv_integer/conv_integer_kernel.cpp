@@ -109,15 +109,11 @@ void ConvInteger::run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_conv_integer(const Record& record) {
-  const auto bad = [] {
-    return fail(ErrorCode::plan_malformed, "conv_integer step has invalid parameters; build the plan again");
-  };
-  if (record.params.size() <= kParams) return bad();
-  LATHE_ASSIGN(const ConvParams params, read_params(record.params.first(kParams)));
-  if (params.config.algorithm != Algorithm::direct) return bad();
-  LATHE_ASSIGN(gemm::IntegerProgram program,
-               gemm::compile_integer_epilogue(record.program, record.params.subspan(kParams)));
-  return std::unique_ptr<Kernel>(new ConvInteger(params.shape, params.config, std::move(program)));
+  const auto params = decode_counts<ConvIntegerParams>(record.params);
+  if (!params || !is_valid(params->conv) || params->conv.config.algorithm != Algorithm::direct)
+    return refuse_params("conv_integer");
+  LATHE_ASSIGN(gemm::IntegerProgram program, gemm::compile_integer_epilogue(record.program, params->types));
+  return std::unique_ptr<Kernel>(new ConvInteger(params->conv.shape, params->conv.config, std::move(program)));
 }
 
 }  // namespace lathe::cpu

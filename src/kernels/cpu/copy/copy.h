@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `copy`: moves elements between strided tensors of one element size; changes no bit of them.
 //   program  none
-//   params   empty, or {mode, ...}; dimensions count from 0:
-//     {0}                      input 0 broadcast to output 0 (layout change, transpose, slice, expand: by strides)
-//     {1, bits, begin...}      pad: output 0 is the element `bits` where input 0, placed at begin (one per dimension;
-//                              negative crops), does not cover it
-//     {2, axis}                concat: the inputs, one after the other along the axis, to output 0
-//     {3, axis}                split: input 0, cut along the axis, to the outputs
-//     {4, bits}                fill: output 0 is the element `bits` everywhere; an input is not read
-//     {5, block, order}        blocks of pixels of an image [n, c, h, w] and channels: to pixels from channels
-//                              [n, block, block, c] (order 0), from channels [n, c, block, block] (1); from pixels to
-//                              channels [n, block, block, c] (2)
-//     {6, bits, k}             eye: output 0 is the element `bits` on the diagonal k and 0 elsewhere; input 0 is not
-//     read
+//   params   CopyParams
+//   inputs   one; fill and eye do not read it, and fill may be without; reshape may have a second one, which is not
+//   read outputs  one
 // Inputs and outputs must not overlap, except as the same memory with the same strides.
 #pragma once
 
@@ -20,14 +11,36 @@
 #include <cstdint>
 
 #include "device/cpu/kernel.h"
+#include "device/params.h"
 
 namespace lathe::cpu {
 
-enum class CopyMode : int64_t { copy = 0, pad = 1, concat = 2, split = 3, fill = 4, blocks = 5, eye = 6 };
+enum class CopyMode : int64_t {
+  copy,  // the input, broadcast to the output: layout change, transpose, slice, expand, by strides
+  fill,  // one element everywhere
+  eye,   // one element on a diagonal and 0 elsewhere
+  // An image [n, c, h, w] whose blocks of pixels are channels:
+  to_pixels_dcr,  // from channels [n, block, block, c]
+  to_pixels_crd,  // from channels [n, c, block, block]
+  to_channels,    // the other way round, to channels [n, block, block, c]
+  reshape,        // the input's elements in row-major order
+};
+
+struct CopyParams {
+  CopyMode mode = CopyMode::copy;
+  uint64_t bits = 0;  // of the element of fill and eye
+  int64_t k = 0;      // of eye: how far the diagonal lies above the main one
+  int64_t block = 1;  // pixels of a block along each side
+  static constexpr auto members() {
+    return std::tuple(&CopyParams::mode, &CopyParams::bits, &CopyParams::k, &CopyParams::block);
+  }
+};
 
 // Copies `source`, broadcast to the shape of `target`, splitting the work over the pool. Both have the same element
 // size.
 void copy_tensor(const TensorArg& target, const TensorArg& source, ThreadPool& pool);
+// Copies as many elements in row-major order. Both have the same element size.
+void copy_in_order(const TensorArg& target, const TensorArg& source, ThreadPool& pool);
 // Sets each element of `target` to the low bytes of `bits`.
 void fill_tensor(const TensorArg& target, uint64_t bits, ThreadPool& pool);
 

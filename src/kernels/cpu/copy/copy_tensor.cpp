@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/for_size.h"
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/transpose.h"
@@ -114,16 +115,7 @@ void copy_as(const TensorArg& target, const TensorArg& source, ThreadPool& pool)
 
 void copy_tensor(const TensorArg& target, const TensorArg& source, ThreadPool& pool) {
   if (target.volume() == 0) return;
-  switch (size_of(target.dtype)) {
-    case 1:
-      return copy_as<uint8_t>(target, source, pool);
-    case 2:
-      return copy_as<uint16_t>(target, source, pool);
-    case 4:
-      return copy_as<uint32_t>(target, source, pool);
-    default:
-      return copy_as<uint64_t>(target, source, pool);
-  }
+  for_size(size_of(target.dtype), [&](auto zero) { copy_as<decltype(zero)>(target, source, pool); });
 }
 
 void fill_tensor(const TensorArg& target, uint64_t bits, ThreadPool& pool) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `cumulative`: sums or products of all elements up to each one along an axis.
 //   program  none
-//   params   {product, exclusive (without the element itself), reverse (from the end)}
+//   params   Scan
 //   inputs   0: x of any type of numbers, any strides; 1: the axis, one integer, which is an error of the run outside
 //            [-rank, rank)
 //   outputs  0: of x's type and shape, any strides
@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "device/params.h"
 #include "kernels/cpu/isa.h"
 
 namespace lathe::cpu::cumulative {
@@ -18,7 +19,10 @@ namespace lathe::cpu::cumulative {
 inline constexpr int64_t kSide = 256;  // rows that are summed together, at most
 
 struct Scan {
-  bool product, exclusive, reverse;
+  bool product = false;
+  bool exclusive = false;  // without the element itself
+  bool reverse = false;    // from the end
+  static constexpr auto members() { return std::tuple(&Scan::product, &Scan::exclusive, &Scan::reverse); }
 };
 
 // Rows: strides along the axis and from row to row.

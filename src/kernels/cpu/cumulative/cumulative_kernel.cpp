@@ -77,11 +77,9 @@ Result<> CumulativeKernel::try_run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_cumulative(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  const auto is_flag = [](int64_t value) { return value == 0 || value == 1; };
-  if (record.program || p.size() != 3 || !std::all_of(p.begin(), p.end(), is_flag))
-    return fail(ErrorCode::plan_malformed, "cumulative: the parameters of the record are not valid");
-  return std::make_unique<CumulativeKernel>(cumulative::Scan{p[0] == 1, p[1] == 1, p[2] == 1});
+  const auto params = decode_params<cumulative::Scan>(record.params);
+  if (record.program || !params) return refuse_params("cumulative");
+  return std::make_unique<CumulativeKernel>(*params);
 }
 
 }  // namespace lathe::cpu

@@ -69,15 +69,6 @@ void pack_weights(const ConvShape& shape, const gemm::Blocking& blocking, const 
   }
 }
 
-std::vector<int64_t> params(const ConvShape& shape, const gemm::Blocking& blocking) {
-  std::vector<int64_t> values{shape.spatial, shape.groups, shape.in_channels, shape.out_channels};
-  for (const auto& triple : {shape.kernel, shape.stride, shape.dilation, shape.pad})
-    values.insert(values.end(), triple.begin(), triple.end());
-  values.insert(values.end(),
-                {blocking.width, blocking.rows, blocking.row_block, blocking.k_block, blocking.split_columns ? 1 : 0});
-  return values;
-}
-
 std::vector<gemm::Blocking> candidates(const ConvShape& shape, int64_t rows, int threads) {
   std::vector<gemm::Blocking> found;
   const int64_t n = shape.group_outputs();

@@ -9,11 +9,7 @@
 // = the program's operands, each of the output's rank with dimensions equal to the output's or 1. Output: [N, O,
 // spatial...] with channel stride 1. Output pixel o of a dimension sums x[i] w[k] over i * stride - pad + k * dilation
 // = o; padding at the end and output padding follow from the output's dimensions.
-//
-// Record.params: 0 spatial rank, 1 groups, 2 C, 3 O, 4..6 kernel D H W, 7..9 stride, 10..12 dilation, 13..15 padding at
-// the beginning (missing leading dimensions: kernel 1, stride 1, dilation 1, padding 0), 16 panel width (16, 32, 48,
-// 64), 17 tile rows (1..14), 18 row block (0 = all), 19 k block (0 = all), 20 split (0 = threads share rows, 1 =
-// columns).
+// Record.params: DeconvParams.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +20,16 @@
 
 namespace lathe::cpu::deconv {
 
-inline constexpr int kParams = 21;
-
 using conv::ConvShape;  // of the transposed convolution
+
+struct DeconvParams {
+  ConvShape shape;
+  gemm::Blocking blocking;
+  static constexpr auto members() { return std::tuple(&DeconvParams::shape, &DeconvParams::blocking); }
+};
 
 // Configurations worth trying, best guess first. `rows` is the number of x's pixels, batch included.
 std::vector<gemm::Blocking> candidates(const ConvShape& shape, int64_t rows, int threads);
-std::vector<int64_t> params(const ConvShape& shape, const gemm::Blocking& blocking);
 
 // Weights [C, O / groups, kernel...], dense, to packed form.
 int64_t packed_floats(const ConvShape& shape, const gemm::Blocking& blocking);

@@ -112,17 +112,11 @@ Result<> Deconv::check(std::span<const TensorArg> inputs, std::span<const Tensor
 bool valid(const ConvShape& shape, const gemm::Blocking& blocking) {
   constexpr int64_t kMaxVolume = 1 << 16;
   constexpr double kMaxWeights = 1e11;
-  bool good = shape.spatial >= 1 && shape.spatial <= 3 && shape.groups >= 1 && shape.in_channels >= 1 &&
-              shape.out_channels >= 1 && shape.in_channels % shape.groups == 0 &&
-              shape.out_channels % shape.groups == 0 && gemm::valid(blocking);
-  for (int d = 0; good && d < 3; ++d) {
-    good = shape.kernel[d] >= 1 && shape.kernel[d] <= kMaxVolume && shape.stride[d] >= 1 &&
-           shape.stride[d] <= kMaxPhases && shape.dilation[d] >= 1;
-    if (d < 3 - shape.spatial)
-      good = good && shape.kernel[d] == 1 && shape.stride[d] == 1 && shape.dilation[d] == 1 && shape.pad[d] == 0;
-  }
-  return good && shape.stride[0] * shape.stride[1] <= kMaxPhases && phase_count(shape) <= kMaxPhases &&
-         shape.kernel[0] * shape.kernel[1] <= kMaxVolume && shape.volume() <= kMaxVolume &&
+  return gemm::valid(blocking) && conv::is_valid_window(shape, kMaxVolume) && shape.groups >= 1 &&
+         shape.in_channels >= 1 && shape.out_channels >= 1 && shape.in_channels % shape.groups == 0 &&
+         shape.out_channels % shape.groups == 0 &&
+         *std::max_element(shape.stride.begin(), shape.stride.end()) <= kMaxPhases &&
+         shape.stride[0] * shape.stride[1] <= kMaxPhases && phase_count(shape) <= kMaxPhases &&
          static_cast<double>(shape.volume() + phase_count(shape)) * static_cast<double>(shape.group_inputs()) *
                  static_cast<double>(shape.out_channels + 16 * shape.groups) <=
              kMaxWeights;
@@ -131,24 +125,10 @@ bool valid(const ConvShape& shape, const gemm::Blocking& blocking) {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_deconv(const Record& record) {
-  const auto& p = record.params;
-  const auto bad = [] {
-    return fail(ErrorCode::plan_malformed, "deconv step has invalid parameters; build the plan again");
-  };
-  if (p.size() != kParams) return bad();
-  for (int64_t value : p)
-    if (value < 0 || value > INT32_MAX) return bad();
-  ConvShape shape{static_cast<int>(p[0]), p[1], p[2], p[3]};
-  for (int d = 0; d < 3; ++d) {
-    shape.kernel[d] = p[4 + d];
-    shape.stride[d] = p[7 + d];
-    shape.dilation[d] = p[10 + d];
-    shape.pad[d] = p[13 + d];
-  }
-  const gemm::Blocking blocking{static_cast<int>(p[16]), static_cast<int>(p[17]), p[18], p[19], p[20] == 1};
-  if (p[20] > 1 || !valid(shape, blocking)) return bad();
+  const auto params = decode_counts<DeconvParams>(record.params);
+  if (!params || !valid(params->shape, params->blocking)) return refuse_params("deconv");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  return std::unique_ptr<Kernel>(new Deconv(shape, blocking, std::move(epilogue)));
+  return std::unique_ptr<Kernel>(new Deconv(params->shape, params->blocking, std::move(epilogue)));
 }
 
 }  // namespace lathe::cpu

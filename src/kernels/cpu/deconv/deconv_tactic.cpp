@@ -2,7 +2,7 @@
 // Transposed convolution, phase by phase: kernel "deconv".
 #include <algorithm>
 
-#include "kernels/cpu/cost_tactic.h"
+#include "kernels/cpu/choices_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/deconv/deconv.h"
 
@@ -11,10 +11,12 @@ namespace {
 
 int64_t value_at(const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; }
 
-// The kernel's shape, or a reason in words.
-std::optional<std::string> resolve(const Problem& problem, conv::ConvShape& shape) {
+tl::expected<conv::ConvShape, Refusal> shape_of(const Problem& problem) {
   const auto& attrs = problem.attrs<DeconvolutionAttrs>();
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
+  if (x.rank() < 3 || x.rank() > 5)
+    return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2));
+  conv::ConvShape shape;
   shape.spatial = x.rank() - 2;
   shape.groups = attrs.groups;
   shape.in_channels = w.opt_dims[0];
@@ -29,73 +31,49 @@ std::optional<std::string> resolve(const Problem& problem, conv::ConvShape& shap
     if (attrs.padding_mode == PaddingMode::explicit_round_down && attrs.output_shape.empty()) continue;
     // The padding follows from the output's extent, as the op's rule says.
     const auto in = x.dims[2 + i].as_constant(), out = problem.outputs[0].dims[2 + i].as_constant();
-    if (!in || !out) return "the padding depends on a dynamic dimension";
+    if (!in || !out) return refuse("the padding depends on a dynamic dimension");
     const int64_t full = (*in - 1) * shape.stride[d] + (shape.kernel[d] - 1) * shape.dilation[d] + 1 +
                          value_at(attrs.output_padding, i, 0);
     const int64_t total = std::max<int64_t>(full - *out, 0);
     shape.pad[d] = attrs.padding_mode == PaddingMode::same_upper ? total / 2 : total - total / 2;
   }
-  if (deconv::phase_count(shape) > 64) return "a stride of more than 64 phases";
-  return std::nullopt;
+  if (deconv::phase_count(shape) > 64) return refuse("a stride of more than 64 phases");
+  return shape;
 }
 
-class DeconvTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "deconv"; }
+Result<Emission> emit(const Problem& problem, const conv::ConvShape& shape, const gemm::Blocking& blocking) {
+  return emission_with_weights(problem, encode_params(deconv::DeconvParams{shape, blocking}),
+                               deconv::packed_floats(shape, blocking), [&](std::span<float> packed) {
+                                 deconv::pack_weights(shape, blocking, problem.inputs[1].constant->as<float>(), packed);
+                               });
+}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::deconvolution)) return "not a transposed convolution";
-    if (auto reason = refuse_non_f32(problem)) return reason;
-    const Operand& x = problem.inputs[0];
-    if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
-    if (!problem.inputs[1].constant) return "the weights are not constant";
-    if (auto reason = refuse_layout(x, "the input")) return reason;
-    if (auto reason = refuse_layout(problem.outputs[0], "the output")) return reason;
-    conv::ConvShape shape;
-    return resolve(problem, shape);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    conv::ConvShape shape;
-    resolve(problem, shape);  // refuse() has seen to it that this works
-    int64_t rows = 1;
-    for (size_t d = 0; d < problem.inputs[0].opt_dims.size(); ++d)
-      if (d != 1) rows *= problem.inputs[0].opt_dims[d];
-    std::vector<Config> configs;
-    for (const gemm::Blocking& blocking : deconv::candidates(shape, rows, problem.target.cores)) {
-      Config config;
-      config.values = deconv::params(shape, blocking);
-      config.text =
-          fmt::format("{}x{} split={}", blocking.rows, blocking.width, blocking.split_columns ? "columns" : "rows");
-      config.predicted_us = cpu::predicted_us(problem, configs.size());
-      configs.push_back(std::move(config));
-    }
-    return configs;
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    conv::ConvShape shape;
-    resolve(problem, shape);
-    const auto& p = config.values;
-    const gemm::Blocking blocking{static_cast<int>(p[16]), static_cast<int>(p[17]), p[18], p[19], p[20] != 0};
-    Emission emission;
-    emission.kernel = "deconv";
-    emission.params = config.values;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    const int64_t floats = deconv::packed_floats(shape, blocking);
-    LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
-    deconv::pack_weights(shape, blocking, problem.inputs[1].constant->as<float>(),
-                         {packed.mutable_as<float>(), static_cast<size_t>(floats)});
-    emission.packed.push_back(std::move(packed));
-    return emission;
-  }
-};
+Matched match_deconv(const Problem& problem) {
+  if (!problem.is(OpKind::deconvolution)) return refuse("not a transposed convolution");
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
+  const Operand& x = problem.inputs[0];
+  if (!problem.inputs[1].constant) return refuse("the weights are not constant");
+  if (auto reason = refuse_layout(x, "the input")) return refuse(*std::move(reason));
+  if (auto reason = refuse_layout(problem.outputs[0], "the output")) return refuse(*std::move(reason));
+  const auto resolved = shape_of(problem);
+  if (!resolved) return refuse(resolved.error().reason);
+  const conv::ConvShape& shape = *resolved;
+  int64_t rows = 1;
+  for (size_t d = 0; d < x.opt_dims.size(); ++d)
+    if (d != 1) rows *= x.opt_dims[d];
+  const auto text = [](const gemm::Blocking& blocking) {
+    return fmt::format("{}x{} split={}", blocking.rows, blocking.width, blocking.split_columns ? "columns" : "rows");
+  };
+  return match_choices(
+      problem, [&problem, shape, rows] { return deconv::candidates(shape, rows, problem.target.cores); }, text,
+      [&problem, shape](const gemm::Blocking& blocking) { return emit(problem, shape, blocking); });
+}
 
 }  // namespace
 
 const Tactic& deconv_tactic() {
-  static const DeconvTactic tactic;
+  static const FunctionTactic tactic("deconv", match_deconv);
   return tactic;
 }
 

@@ -19,14 +19,6 @@ void pack_weights(const Shape& shape, const float* weights, std::span<float> pac
     for (int64_t t = 0; t < volume; ++t) packed[t * stride + c] = weights[c * volume + t];
 }
 
-std::vector<int64_t> params(const Shape& shape, const Config& config) {
-  std::vector<int64_t> values{shape.spatial, shape.channels};
-  for (const auto& triple : {shape.kernel, shape.stride, shape.dilation, shape.pad})
-    values.insert(values.end(), triple.begin(), triple.end());
-  values.insert(values.end(), {config.pixels, config.split_channels ? 1 : 0});
-  return values;
-}
-
 std::vector<Config> candidates(const Shape& shape, int64_t out_width, int threads) {
   std::vector<Config> found;
   const bool deep = shape.channels > 16 * out_width;

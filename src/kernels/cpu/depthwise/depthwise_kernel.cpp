@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/depthwise/depthwise.h"
 #include "kernels/cpu/depthwise/strip.h"
 #include "kernels/cpu/gemm/row_map.h"
@@ -135,39 +136,16 @@ void Depthwise::run(const Launch& launch) const {
                            [&](int64_t begin, int64_t end, int) { strips.run(begin, end, 0, shape_.channels); });
 }
 
-bool valid(const Shape& shape, const Config& config) {
-  constexpr int64_t kMaxVolume = 1 << 20;
-  bool good = shape.spatial >= 1 && shape.spatial <= 3 && shape.channels >= 1 && config.pixels >= 1 &&
-              config.pixels <= kMaxPixels;
-  for (int d = 0; good && d < 3; ++d) {
-    good = shape.kernel[d] >= 1 && shape.kernel[d] <= kMaxVolume && shape.stride[d] >= 1 && shape.dilation[d] >= 1;
-    if (d < 3 - shape.spatial)
-      good = good && shape.kernel[d] == 1 && shape.stride[d] == 1 && shape.dilation[d] == 1 && shape.pad[d] == 0;
-  }
-  return good && shape.kernel[0] * shape.kernel[1] <= kMaxVolume && shape.volume() <= kMaxVolume;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_depthwise(const Record& record) {
-  const auto& p = record.params;
-  const auto bad = [] {
-    return fail(ErrorCode::plan_malformed, "depthwise step has invalid parameters; build the plan again");
-  };
-  if (p.size() != kParams) return bad();
-  for (int64_t value : p)
-    if (value < 0 || value > INT32_MAX) return bad();
-  Shape shape{static_cast<int>(p[0]), p[1]};
-  for (int d = 0; d < 3; ++d) {
-    shape.kernel[d] = p[2 + d];
-    shape.stride[d] = p[5 + d];
-    shape.dilation[d] = p[8 + d];
-    shape.pad[d] = p[11 + d];
-  }
-  const Config config{static_cast<int>(p[14]), p[15] == 1};
-  if (p[15] > 1 || !valid(shape, config)) return bad();
+  const auto params = decode_counts<DepthwiseParams>(record.params);
+  constexpr int64_t kMaxVolume = 1 << 20;
+  if (!params || !conv::is_valid_window(params->shape, kMaxVolume) || params->shape.channels < 1 ||
+      params->config.pixels < 1 || params->config.pixels > kMaxPixels)
+    return refuse_params("depthwise");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  return std::unique_ptr<Kernel>(new Depthwise(shape, config, std::move(epilogue)));
+  return std::unique_ptr<Kernel>(new Depthwise(params->shape, params->config, std::move(epilogue)));
 }
 
 }  // namespace lathe::cpu

@@ -1,69 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolution: kernel "depthwise".
+#include "kernels/cpu/choices_tactic.h"
 #include "kernels/cpu/conv/conv_attributes_tactic.h"
-#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/depthwise/depthwise.h"
 
 namespace lathe::cpu {
 namespace {
 
-class DepthwiseTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "depthwise"; }
+using depthwise::Config;
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::convolution)) return "not a convolution";
-    if (auto reason = refuse_non_f32(problem)) return reason;
-    const Operand& x = problem.inputs[0];
-    const Operand& w = problem.inputs[1];
-    const int64_t groups = problem.attrs<ConvolutionAttrs>().groups;
-    if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
-    if (!w.constant) return "the weights are not constant";
-    if (groups == 1 || w.dims[0] != Expr(groups) || w.dims[1] != Expr(1)) return "not one filter per channel";
-    if (auto reason = refuse_layout(x, "the input")) return reason;
-    if (auto reason = refuse_layout(problem.outputs[0], "the output")) return reason;
-    ConvAttributes attributes;
-    return resolve(problem, attributes);
-  }
+Result<Emission> emit(const Problem& problem, const depthwise::Shape& shape, const Config& config) {
+  return emission_with_weights(problem, encode_params(depthwise::DepthwiseParams{shape, config}),
+                               depthwise::packed_floats(shape), [&](std::span<float> packed) {
+                                 depthwise::pack_weights(shape, problem.inputs[1].constant->as<float>(), packed);
+                               });
+}
 
-  std::vector<Config> configs(const Problem& problem) const override {
-    std::vector<Config> configs;
-    const depthwise::Shape shape = shape_of(problem);
-    for (const depthwise::Config& c :
-         depthwise::candidates(shape, problem.outputs[0].opt_dims.back(), problem.target.cores))
-      configs.push_back({fmt::format("{} pixels split={}", c.pixels, c.split_channels ? "channels" : "pixels"),
-                         depthwise::params(shape, c), predicted_us(problem, configs.size())});
-    return configs;
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    const depthwise::Shape shape = shape_of(problem);
-    Emission emission;
-    emission.kernel = "depthwise";
-    emission.params = config.values;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    const int64_t floats = depthwise::packed_floats(shape);
-    LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
-    depthwise::pack_weights(shape, problem.inputs[1].constant->as<float>(),
-                            {packed.mutable_as<float>(), static_cast<size_t>(floats)});
-    emission.packed.push_back(std::move(packed));
-    return emission;
-  }
-
- private:
-  static depthwise::Shape shape_of(const Problem& problem) {
-    ConvAttributes a;
-    resolve(problem, a);  // refuse() has seen to it that this works
-    return {a.spatial, a.groups, a.kernel, a.stride, a.dilation, a.pad};
-  }
-};
+Matched match_depthwise(const Problem& problem) {
+  if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
+  const auto conv = conv_shape(problem);
+  if (!conv) return refuse(conv.error().reason);
+  const Operand& w = problem.inputs[1];
+  if (!w.constant) return refuse("the weights are not constant");
+  if (conv->groups == 1 || w.dims[0] != Expr(conv->groups) || w.dims[1] != Expr(1))
+    return refuse("not one filter per channel");
+  if (auto reason = refuse_layout(problem.inputs[0], "the input")) return refuse(*std::move(reason));
+  if (auto reason = refuse_layout(problem.outputs[0], "the output")) return refuse(*std::move(reason));
+  const depthwise::Shape shape{conv->spatial, conv->groups, conv->kernel, conv->stride, conv->dilation, conv->pad};
+  const auto list = [&problem, shape] {
+    return depthwise::candidates(shape, problem.outputs[0].opt_dims.back(), problem.target.cores);
+  };
+  const auto text = [](const Config& config) {
+    return fmt::format("{} pixels split={}", config.pixels, config.split_channels ? "channels" : "pixels");
+  };
+  return match_choices(problem, list, text,
+                       [&problem, shape](const Config& config) { return emit(problem, shape, config); });
+}
 
 }  // namespace
 
 const Tactic& depthwise_tactic() {
-  static const DepthwiseTactic tactic;
+  static const FunctionTactic tactic("depthwise", match_depthwise);
   return tactic;
 }
 

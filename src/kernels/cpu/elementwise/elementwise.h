@@ -2,7 +2,7 @@
 // Kernel `elementwise`: one function of the elements of one to three tensors, of any element types: integers, booleans
 // and what else the fusion program, which computes in f32, does not hold.
 //   program  none
-//   params   {function, x, y}: a number of elementwise.def; clip: x and y are the bounds, integers in the order of the
+//   params   {function, x, y}: Function; clip_integers: x and y are the bounds, integers in the order of the
 //            input's type (u64 as its bits); quantize: they are the lowest and the highest level; is_inf: x and y say
 //            whether negative and positive infinities count; an activation: alpha and beta, as the bits of doubles;
 //            else 0
@@ -22,16 +22,15 @@
 namespace lathe::cpu::elementwise {
 
 enum class Function : int64_t {
-#define LATHE_ELEMENT_UNARY(name, number) name = number,
-#define LATHE_ELEMENT_BINARY(name, number) name = number,
-#define LATHE_ELEMENT_ACTIVATION(name, number) activation_##name = number,
-#define LATHE_ELEMENT_OTHER(name, number) name = number,
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
+#define LATHE_SCALAR(name, number) name = number,
+#include "base/scalars.def"
+  cast = 200,
+  quantize = 201,
+  dequantize = 202,
+  clip_integers = 203,
 };
+// How many inputs the function has, a zero point included; 0 = the kernel has no such function.
+size_t inputs_of(Function function);
 
 // What a block holds: integers and booleans as i64, u64 where the sign matters, floats as f32 or f64.
 enum class Lane { i64, u64, f32, f64 };
@@ -61,6 +60,4 @@ LATHE_ISA_DECLARE(elementwise::Load load_elements)
 LATHE_ISA_DECLARE(elementwise::Store store_elements)
 LATHE_ISA_DECLARE(elementwise::Compute compute_elements)
 LATHE_ISA_DECLARE(elementwise::Select select_elements)
-// Of activations and prelu, which compute in doubles.
-LATHE_ISA_DECLARE(elementwise::Compute activate_elements)
 }  // namespace lathe::cpu

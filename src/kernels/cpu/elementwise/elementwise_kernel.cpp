@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/scalars.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
@@ -15,73 +16,29 @@ constexpr int64_t kMinTaskElements = 4096;  // about 5 us
 constexpr size_t kMaxInputs = 3;
 
 bool is_quantization(Function function) { return function == Function::quantize || function == Function::dequantize; }
-bool is_ternary(Function function) { return function == Function::select || is_quantization(function); }
 
-// How many inputs the function has, a zero point included; 0 = there is no such function.
-size_t inputs_of(Function function) {
+uint32_t traits_of(Function function) {
   switch (function) {
-#define LATHE_ELEMENT_UNARY(name, number) \
-  case Function::name:                    \
-    return 1;
-#define LATHE_ELEMENT_BINARY(name, number) \
-  case Function::name:                     \
-    return 2;
-#define LATHE_ELEMENT_ACTIVATION(name, number) \
-  case Function::activation_##name:            \
-    return 1;
-#define LATHE_ELEMENT_OTHER(name, number) \
-  case Function::name:                    \
-    return is_ternary(Function::name) ? 3 : Function::name == Function::prelu ? 2 : 1;
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
-  }
-  return 0;
-}
-
-bool gives_truth(Function function) {
-  return (function >= Function::equal && function <= Function::less_equal) || function == Function::is_nan ||
-         function == Function::is_inf;
-}
-
-// Floats compute these in f32 where that rounds as f64 would, and libraries' functions in f64.
-bool is_exact_in_f32(Function function) {
-  switch (function) {
-    case Function::add:
-    case Function::sub:
-    case Function::mul:
-    case Function::div:
-    case Function::max:
-    case Function::min:
-    case Function::sqrt:
-    case Function::recip:
-    case Function::abs:
-    case Function::neg:
-    case Function::ceil:
-    case Function::floor:
-    case Function::round:
-    case Function::sign:
-      return true;
+#define LATHE_UNARY(name, traits, formula, integers) \
+  case Function::name:                               \
+    return traits;
+#define LATHE_BINARY(name, traits, formula, integers) \
+  case Function::name:                                \
+    return traits;
+#define LATHE_ACTIVATION(name, parameters, formula) case Function::name:
+#include "base/scalars.def"
+    case Function::prelu:
+      return kReals;
+    case Function::cast:
+      return kNumbers | kBooleans;
+    case Function::clip_integers:
+      return kIntegers;
     default:
-      return gives_truth(function);
+      return 0;
   }
 }
 
-bool is_activation(Function function) { return function >= Function::prelu; }
-
-bool takes_integers(Function function) {
-  return (inputs_of(function) == 2 && function != Function::prelu) || function == Function::abs ||
-         function == Function::neg || function == Function::sign || function == Function::logical_not ||
-         function == Function::bitwise_not || function == Function::clip || function == Function::cast;
-}
-
-bool takes_floats(Function function) {
-  return !(function >= Function::bitwise_and && function <= Function::shift_right) &&
-         !(function >= Function::logical_and && function <= Function::logical_xor) &&
-         function != Function::logical_not && function != Function::bitwise_not && function != Function::clip;
-}
+bool has(Function function, uint32_t traits) { return (traits_of(function) & traits) != 0; }
 
 // The lane of the inputs; nothing when the function does not take their types.
 std::optional<Lane> lane_of(Function function, std::span<const TensorArg> inputs, DType to) {
@@ -96,13 +53,13 @@ std::optional<Lane> lane_of(Function function, std::span<const TensorArg> inputs
     wide |= input.dtype == DType::f64;
   }
   if (!floating) {
-    if (!takes_integers(function)) return std::nullopt;
+    if (!has(function, kIntegers | kBooleans)) return std::nullopt;
     return inputs[0].dtype == DType::u64 ? Lane::u64 : Lane::i64;
   }
-  if (!takes_floats(function)) return std::nullopt;
+  if (!has(function, kReals)) return std::nullopt;
   const bool mixed = inputs.size() == 2 && inputs[0].dtype != inputs[1].dtype;
   if (mixed && function != Function::pow) return std::nullopt;
-  const bool in_f32 = function == Function::cast ? is_floating(to) : is_exact_in_f32(function);
+  const bool in_f32 = function == Function::cast ? is_floating(to) : has(function, kExact);
   return in_f32 && !wide ? Lane::f32 : Lane::f64;
 }
 
@@ -138,7 +95,7 @@ Result<> ElementwiseKernel::check_types(std::span<const TensorArg> inputs, DType
   }
   const std::optional<Lane> lane = lane_of(function_, inputs, to);
   if (!lane) return refuse();
-  const DType wanted = gives_truth(function_) ? DType::boolean : inputs[0].dtype;
+  const DType wanted = has(function_, kTruth) ? DType::boolean : inputs[0].dtype;
   if (function_ != Function::cast && to != wanted) return refuse();
   if (function_ == Function::pow || inputs.size() < 2 || inputs[0].dtype == inputs[1].dtype) return {};
   return refuse();
@@ -169,15 +126,14 @@ class Functions {
 
   void run(const Piece& piece) const {
     static const auto load = LATHE_ISA_SELECT(load_elements);
-    static const auto compute_any = LATHE_ISA_SELECT(compute_elements);
-    static const auto activate = LATHE_ISA_SELECT(activate_elements);
+    static const auto compute = LATHE_ISA_SELECT(compute_elements);
     static const auto store = LATHE_ISA_SELECT(store_elements);
     alignas(64) std::byte blocks[1 + kMaxInputs][kBlock * kLaneBytes];
     const void* lanes[kMaxInputs] = {};
     for (size_t i = 0; i < inputs_.size(); ++i)
       lanes[i] = load(inputs_[i].dtype, piece.inputs[i], piece.strides[1 + i], piece.count, call_.from, blocks[i]);
     if (call_.function != Function::cast) {
-      (is_activation(call_.function) ? activate : compute_any)(call_, lanes, piece.count, blocks[kMaxInputs]);
+      compute(call_, lanes, piece.count, blocks[kMaxInputs]);
       lanes[0] = blocks[kMaxInputs];
     }
     store(call_.to, lanes[0], piece.count, to_, piece.output, piece.strides[0]);
@@ -229,12 +185,39 @@ void ElementwiseKernel::run(const Launch& launch) const {
   const Lane from = *lane_of(function_, launch.inputs, output.dtype);
   const int bits = static_cast<int>(size_of(launch.inputs[0].dtype)) * 8;
   const Functions functions(
-      {function_, from, gives_truth(function_) ? Lane::i64 : from, launch.inputs[0].dtype, bits, x_, y_}, launch.inputs,
+      {function_, from, has(function_, kTruth) ? Lane::i64 : from, launch.inputs[0].dtype, bits, x_, y_}, launch.inputs,
       output.dtype);
   for_each_piece(launch, [&](const Piece& piece) { functions.run(piece); });
 }
 
 }  // namespace
+
+namespace elementwise {
+
+size_t inputs_of(Function function) {
+  switch (function) {
+#define LATHE_UNARY(name, traits, formula, integers) case Function::name:
+#define LATHE_ACTIVATION(name, parameters, formula) case Function::name:
+#include "base/scalars.def"
+    case Function::cast:
+    case Function::clip_integers:
+      return 1;
+#define LATHE_BINARY(name, traits, formula, integers) case Function::name:
+#include "base/scalars.def"
+    case Function::prelu:
+      return 2;
+    case Function::select:
+    case Function::quantize:
+    case Function::dequantize:
+      return 3;
+    case Function::constant:
+    case Function::fma:
+      return 0;  // of fusion programs only
+  }
+  return 0;
+}
+
+}  // namespace elementwise
 
 Result<std::unique_ptr<Kernel>> make_elementwise(const Record& record) {
   if (record.program || record.params.size() != 3 || inputs_of(static_cast<Function>(record.params[0])) == 0)

@@ -14,55 +14,34 @@ namespace {
 
 using elementwise::Function;
 
-Function function_of(ElementwiseOp op) {
-  switch (op) {
-#define LATHE_ELEMENT_UNARY(name, number)
-#define LATHE_ELEMENT_BINARY(name, number) \
-  case ElementwiseOp::name:                \
-    return Function::name;
-#define LATHE_ELEMENT_ACTIVATION(name, number)
-#define LATHE_ELEMENT_OTHER(name, number)
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
-  }
-  return Function::add;
-}
-
 Function function_of(UnaryOp op) {
   switch (op) {
-#define LATHE_ELEMENT_UNARY(name, number) \
-  case UnaryOp::name:                     \
+#define LATHE_UNARY(name, traits, formula, integers) \
+  case UnaryOp::name:                                \
     return Function::name;
-#define LATHE_ELEMENT_BINARY(name, number)
-#define LATHE_ELEMENT_ACTIVATION(name, number)
-#define LATHE_ELEMENT_OTHER(name, number)
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
+#include "base/scalars.def"
   }
   return Function::abs;
 }
 
+Function function_of(ElementwiseOp op) {
+  switch (op) {
+#define LATHE_BINARY(name, traits, formula, integers) \
+  case ElementwiseOp::name:                           \
+    return Function::name;
+#include "base/scalars.def"
+  }
+  return Function::add;
+}
+
 Function function_of(ActivationOp op) {
   switch (op) {
-#define LATHE_ELEMENT_UNARY(name, number)
-#define LATHE_ELEMENT_BINARY(name, number)
-#define LATHE_ELEMENT_ACTIVATION(name, number) \
-  case ActivationOp::name:                     \
-    return Function::activation_##name;
-#define LATHE_ELEMENT_OTHER(name, number)
-#include "kernels/cpu/elementwise/elementwise.def"
-#undef LATHE_ELEMENT_UNARY
-#undef LATHE_ELEMENT_BINARY
-#undef LATHE_ELEMENT_ACTIVATION
-#undef LATHE_ELEMENT_OTHER
+#define LATHE_ACTIVATION(name, parameters, formula) \
+  case ActivationOp::name:                          \
+    return Function::name;
+#include "base/scalars.def"
   }
-  return Function::activation_relu;
+  return Function::relu;
 }
 
 // A bound of clip as an integer: fractions round inwards, bounds outside the range stop at its ends.
@@ -113,39 +92,25 @@ std::optional<std::vector<int64_t>> params_of(const Problem& problem) {
       const double low = attrs.op == ActivationOp::relu ? 0 : attrs.alpha;
       const double high = attrs.op == ActivationOp::relu ? HUGE_VAL : attrs.beta;
       if (type == DType::u64)
-        return record(Function::clip, integer_bound<uint64_t>(low, true), integer_bound<uint64_t>(high, false));
-      return record(Function::clip, integer_bound<int64_t>(low, true), integer_bound<int64_t>(high, false));
+        return record(Function::clip_integers, integer_bound<uint64_t>(low, true),
+                      integer_bound<uint64_t>(high, false));
+      return record(Function::clip_integers, integer_bound<int64_t>(low, true), integer_bound<int64_t>(high, false));
     }
     default:
       return std::nullopt;
   }
 }
 
-class ElementwiseTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "elementwise"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!params_of(problem)) return "no function of elements";
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    Emission emission;
-    emission.kernel = "elementwise";
-    emission.params = *params_of(problem);
-    for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
-    return emission;
-  }
-};
+Matched match_elementwise(const Problem& problem) {
+  std::optional<std::vector<int64_t>> params = params_of(problem);
+  if (!params) return refuse("no function of elements");
+  return match_root(problem, *std::move(params), all_inputs(problem));
+}
 
 }  // namespace
 
 const Tactic& elementwise_tactic() {
-  static const ElementwiseTactic tactic;
+  static const FunctionTactic tactic("elementwise", match_elementwise);
   return tactic;
 }
 

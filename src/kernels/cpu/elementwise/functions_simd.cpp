@@ -2,8 +2,26 @@
 // The functions of elements, on blocks of lanes.
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
+#include "base/scalars.h"
 #include "kernels/cpu/elementwise/elementwise.h"
+
+namespace lathe::cpu::LATHE_ISA::math {
+
+#define LATHE_MATH inline
+#include "base/scalar_math.inc"
+#include "base/scalar_math_f64.inc"
+#undef LATHE_MATH
+inline double pow(double a, double b) { return ::pow(a, b); }
+// What computes in the lane of f32.
+inline float abs(float a) { return ::fabsf(a); }
+inline float sqrt(float a) { return ::sqrtf(a); }
+inline float floor(float a) { return ::floorf(a); }
+inline float ceil(float a) { return ::ceilf(a); }
+inline float round(float a) { return ::rintf(a); }
+
+}  // namespace lathe::cpu::LATHE_ISA::math
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -12,249 +30,86 @@ using elementwise::Call;
 using elementwise::Function;
 using elementwise::Lane;
 
-template <class L, class R, class F>
-void each(const void* a, void* y, int64_t count, F f) {
-  const L* from = static_cast<const L*>(a);
-  R* to = static_cast<R*>(y);
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<R>(f(from[i]));
+// Whether lanes of T compute an operation of such traits.
+template <class T>
+constexpr bool computes(uint32_t traits) {
+  if (std::is_integral_v<T>) return traits & (kIntegers | kBooleans);
+  return (traits & kReals) && (std::is_same_v<T, double> || (traits & kExact));
 }
 
-template <class L, class R, class F>
-void each(const void* a, const void* b, void* y, int64_t count, F f) {
-  const L *left = static_cast<const L*>(a), *right = static_cast<const L*>(b);
-  R* to = static_cast<R*>(y);
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<R>(f(left[i], right[i]));
+template <class T, uint32_t kTraits>
+using ResultOf = std::conditional_t<(kTraits & kTruth) != 0, int64_t, T>;
+
+template <class T, class R, class F>
+void each(const void* const* inputs, int64_t count, void* result, F f) {
+  const T *a = static_cast<const T*>(inputs[0]), *b = static_cast<const T*>(inputs[1]);
+  R* y = static_cast<R*>(result);
+  if constexpr (std::is_invocable_v<F, T>)
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<R>(f(a[i]));
+  else
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<R>(f(a[i], b[i]));
 }
 
-// Division by zero gives 0, and the one overflowing quotient wraps.
-template <class L>
-L quotient(L a, L b) {
-  if (b == 0) return 0;
-  if constexpr (std::is_signed_v<L>)
-    if (b == -1) return static_cast<L>(-static_cast<uint64_t>(a));
-  return a / b;
-}
-
-template <class L>
-L rest(L a, L b) {
-  if (b == 0) return 0;
-  if constexpr (std::is_signed_v<L>)
-    if (b == -1) return 0;
-  return a % b;
-}
-
-template <class L>
-bool signs_differ(L rest, L b) {
-  return rest != 0 && (rest < 0) != (b < 0);
-}
-
-template <class L>
-L power(L base, L exponent) {
-  if constexpr (std::is_signed_v<L>)
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;  // 1 / base^n, truncated
-  uint64_t result = 1, square = static_cast<uint64_t>(base);
-  for (auto n = static_cast<uint64_t>(exponent); n; n >>= 1, square *= square)
-    if (n & 1) result *= square;
-  return static_cast<L>(result);
-}
-
-double floored_fmod(double a, double b) {
-  const double rest = std::fmod(a, b);
-  return signs_differ(rest, b) ? rest + b : rest == 0 ? std::copysign(0.0, b) : rest;
-}
-
-// What integers and floats have in common; false when it is none of these.
-template <class L>
-bool compute_common(Function function, const void* a, const void* b, int64_t n, void* y) {
-  switch (function) {
-    case Function::equal:
-      each<L, int64_t>(a, b, y, n, [](L p, L q) { return p == q; });
-      return true;
-    case Function::greater:
-      each<L, int64_t>(a, b, y, n, [](L p, L q) { return p > q; });
-      return true;
-    case Function::less:
-      each<L, int64_t>(a, b, y, n, [](L p, L q) { return p < q; });
-      return true;
-    case Function::greater_equal:
-      each<L, int64_t>(a, b, y, n, [](L p, L q) { return p >= q; });
-      return true;
-    case Function::less_equal:
-      each<L, int64_t>(a, b, y, n, [](L p, L q) { return p <= q; });
-      return true;
-    case Function::max:
-      each<L, L>(a, b, y, n, [](L p, L q) { return p != p || p > q ? p : q; });  // NaN wins
-      return true;
-    case Function::min:
-      each<L, L>(a, b, y, n, [](L p, L q) { return p != p || p < q ? p : q; });
-      return true;
-    case Function::cast:
-      each<L, L>(a, y, n, [](L p) { return p; });
-      return true;
-    default:
-      return false;
-  }
-}
-
-template <class L>
-void compute_integers(const Call& call, const void* a, const void* b, int64_t n, void* y) {
-  using U = uint64_t;  // it wraps
-  const auto bits = static_cast<U>(call.bits);
+template <class T>
+void compute_integers(const Call& call, const void* const* inputs, int64_t count, void* result) {
+  using word = uint64_t;
+  const auto bits = static_cast<word>(call.bits);
   switch (call.function) {
-    case Function::add:
-      return each<U, U>(a, b, y, n, [](U p, U q) { return p + q; });
-    case Function::sub:
-      return each<U, U>(a, b, y, n, [](U p, U q) { return p - q; });
-    case Function::mul:
-      return each<U, U>(a, b, y, n, [](U p, U q) { return p * q; });
-    case Function::div:
-      return each<L, L>(a, b, y, n, [](L p, L q) { return quotient(p, q); });
-    case Function::floor_div:
-      return each<L, L>(a, b, y, n, [](L p, L q) { return quotient(p, q) - (signs_differ(rest(p, q), q) ? 1 : 0); });
-    case Function::mod:
-      return each<L, L>(a, b, y, n, [](L p, L q) {
-        const L left = rest(p, q);
-        return signs_differ(left, q) ? left + q : left;
+#define LATHE_UNARY(name, traits, formula, integers)                                                    \
+  case Function::name:                                                                                  \
+    if constexpr (computes<T>(traits)) each<T, T>(inputs, count, result, [](T a) { return integers; }); \
+    return;
+#define LATHE_BINARY(name, traits, formula, integers)                                                         \
+  case Function::name:                                                                                        \
+    if constexpr (computes<T>(traits)) each<T, T>(inputs, count, result, [=](T a, T b) { return integers; }); \
+    return;
+#include "base/scalars.def"
+    case Function::clip_integers:
+      return each<T, T>(inputs, count, result, [low = static_cast<T>(call.x), high = static_cast<T>(call.y)](T a) {
+        return math::at_most(math::at_least(a, low), high);
       });
-    case Function::fmod:
-      return each<L, L>(a, b, y, n, [](L p, L q) { return rest(p, q); });
-    case Function::pow:
-      return each<L, L>(a, b, y, n, [](L p, L q) { return power(p, q); });
-    case Function::logical_and:
-      return each<L, L>(a, b, y, n, [](L p, L q) { return (p != 0) & (q != 0); });
-    case Function::logical_or:
-      return each<L, L>(a, b, y, n, [](L p, L q) { return (p != 0) | (q != 0); });
-    case Function::logical_xor:
-      return each<L, L>(a, b, y, n, [](L p, L q) { return (p != 0) ^ (q != 0); });
-    case Function::bitwise_and:
-      return each<U, U>(a, b, y, n, [](U p, U q) { return p & q; });
-    case Function::bitwise_or:
-      return each<U, U>(a, b, y, n, [](U p, U q) { return p | q; });
-    case Function::bitwise_xor:
-      return each<U, U>(a, b, y, n, [](U p, U q) { return p ^ q; });
-    case Function::shift_left:
-      return each<U, U>(a, b, y, n, [=](U p, U q) { return q >= bits ? 0 : p << q; });
-    case Function::shift_right:
-      return each<L, L>(a, b, y, n, [=](L p, L q) { return static_cast<U>(q) >= bits ? 0 : p >> q; });
-    case Function::abs:
-      return each<L, L>(a, y, n, [](L p) { return p < 0 ? static_cast<L>(-static_cast<U>(p)) : p; });
-    case Function::neg:
-      return each<U, U>(a, y, n, [](U p) { return -p; });
-    case Function::sign:
-      return each<L, L>(a, y, n, [](L p) { return (p > 0) - (p < 0); });
-    case Function::logical_not:
-      return each<L, L>(a, y, n, [](L p) { return p == 0; });
-    case Function::bitwise_not:
-      return each<U, U>(a, y, n, [](U p) { return ~p; });
-    case Function::clip: {
-      const L low = static_cast<L>(call.x), high = static_cast<L>(call.y);
-      return each<L, L>(a, y, n, [=](L p) {
-        const L raised = p < low ? low : p;
-        return raised > high ? high : raised;
-      });
-    }
-    default:
-      return;  // for floats only
-  }
-}
-
-template <class L>
-bool compute_floats(const Call& call, const void* a, const void* b, int64_t n, void* y) {
-  const bool negative = call.x != 0, positive = call.y != 0;
-  switch (call.function) {
-    case Function::add:
-      each<L, L>(a, b, y, n, [](L p, L q) { return p + q; });
-      return true;
-    case Function::sub:
-      each<L, L>(a, b, y, n, [](L p, L q) { return p - q; });
-      return true;
-    case Function::mul:
-      each<L, L>(a, b, y, n, [](L p, L q) { return p * q; });
-      return true;
-    case Function::div:
-      each<L, L>(a, b, y, n, [](L p, L q) { return p / q; });
-      return true;
-    case Function::sqrt:
-      each<L, L>(a, y, n, [](L p) { return std::sqrt(p); });
-      return true;
-    case Function::recip:
-      each<L, L>(a, y, n, [](L p) { return 1 / p; });
-      return true;
-    case Function::abs:
-      each<L, L>(a, y, n, [](L p) { return std::fabs(p); });
-      return true;
-    case Function::neg:
-      each<L, L>(a, y, n, [](L p) { return -p; });
-      return true;
-    case Function::ceil:
-      each<L, L>(a, y, n, [](L p) { return std::ceil(p); });
-      return true;
-    case Function::floor:
-      each<L, L>(a, y, n, [](L p) { return std::floor(p); });
-      return true;
-    case Function::round:
-      each<L, L>(a, y, n, [](L p) { return std::nearbyint(p); });
-      return true;
-    case Function::sign:
-      each<L, L>(a, y, n, [](L p) { return p != p ? p : static_cast<L>((p > 0) - (p < 0)); });
-      return true;
-    case Function::is_nan:
-      each<L, int64_t>(a, y, n, [](L p) { return p != p; });
-      return true;
-    case Function::is_inf:
-      each<L, int64_t>(a, y, n, [=](L p) { return std::isinf(p) && (p > 0 ? positive : negative); });
-      return true;
-    default:
-      return false;
-  }
-}
-
-template <double (*kFunction)(double)>
-void each_double(const void* a, int64_t n, void* y) {
-  each<double, double>(a, y, n, [](double p) { return kFunction(p); });
-}
-
-// What the library's functions of doubles compute.
-void compute_doubles(Function function, const void* a, const void* b, int64_t n, void* y) {
-  switch (function) {
-    case Function::floor_div:
-      return each<double, double>(a, b, y, n, [](double p, double q) { return std::floor(p / q); });
-    case Function::mod:
-      return each<double, double>(a, b, y, n, [](double p, double q) { return floored_fmod(p, q); });
-    case Function::fmod:
-      return each<double, double>(a, b, y, n, [](double p, double q) { return std::fmod(p, q); });
-    case Function::pow:
-      return each<double, double>(a, b, y, n, [](double p, double q) { return std::pow(p, q); });
-    case Function::exp:
-      return each_double<std::exp>(a, n, y);
-    case Function::log:
-      return each_double<std::log>(a, n, y);
-    case Function::sin:
-      return each_double<std::sin>(a, n, y);
-    case Function::cos:
-      return each_double<std::cos>(a, n, y);
-    case Function::tan:
-      return each_double<std::tan>(a, n, y);
-    case Function::sinh:
-      return each_double<std::sinh>(a, n, y);
-    case Function::cosh:
-      return each_double<std::cosh>(a, n, y);
-    case Function::asin:
-      return each_double<std::asin>(a, n, y);
-    case Function::acos:
-      return each_double<std::acos>(a, n, y);
-    case Function::atan:
-      return each_double<std::atan>(a, n, y);
-    case Function::asinh:
-      return each_double<std::asinh>(a, n, y);
-    case Function::acosh:
-      return each_double<std::acosh>(a, n, y);
-    case Function::atanh:
-      return each_double<std::atanh>(a, n, y);
-    case Function::erf:
-      return each_double<std::erf>(a, n, y);
     default:
       return;
+  }
+}
+
+template <class T>
+void compute_reals(const Call& call, const void* const* inputs, int64_t count, void* result) {
+  using real = T;
+  const T x = static_cast<T>(call.x), y = static_cast<T>(call.y);
+  switch (call.function) {
+#define LATHE_UNARY(name, traits, formula, integers)                                       \
+  case Function::name:                                                                     \
+    if constexpr (computes<T>(traits))                                                     \
+      each<T, ResultOf<T, (traits)>>(inputs, count, result, [=](T a) { return formula; }); \
+    return;
+#define LATHE_BINARY(name, traits, formula, integers)                                           \
+  case Function::name:                                                                          \
+    if constexpr (computes<T>(traits))                                                          \
+      each<T, ResultOf<T, (traits)>>(inputs, count, result, [=](T a, T b) { return formula; }); \
+    return;
+#include "base/scalars.def"
+    default:
+      return;
+  }
+}
+
+// Activations, whose parameters are the bits of doubles, and prelu.
+void activate(const Call& call, const void* const* inputs, int64_t count, void* result) {
+  using real = double;
+  double x, y;
+  std::memcpy(&x, &call.x, sizeof(x));
+  std::memcpy(&y, &call.y, sizeof(y));
+  switch (call.function) {
+#define LATHE_ACTIVATION(name, parameters, formula) \
+  case Function::name:                              \
+    return each<double, double>(inputs, count, result, [=](double a) { return formula; });
+#include "base/scalars.def"
+    case Function::prelu:
+      return each<double, double>(inputs, count, result,
+                                  [](double a, double b) { return math::select(a < 0, a * b, a); });
+    default:
+      return compute_reals<double>(call, inputs, count, result);
   }
 }
 
@@ -294,27 +149,18 @@ void compute_levels(const Call& call, const void* const* inputs, int64_t n, void
 }  // namespace
 
 void compute_elements(const Call& call, const void* const* inputs, int64_t count, void* result) {
-  const void *a = inputs[0], *b = inputs[1];
   if (call.function == Function::quantize || call.function == Function::dequantize)
     return call.from == Lane::f32 ? compute_levels<float>(call, inputs, count, result)
                                   : compute_levels<double>(call, inputs, count, result);
   switch (call.from) {
     case Lane::i64:
-      if (!compute_common<int64_t>(call.function, a, b, count, result))
-        compute_integers<int64_t>(call, a, b, count, result);
-      return;
+      return compute_integers<int64_t>(call, inputs, count, result);
     case Lane::u64:
-      if (!compute_common<uint64_t>(call.function, a, b, count, result))
-        compute_integers<uint64_t>(call, a, b, count, result);
-      return;
+      return compute_integers<uint64_t>(call, inputs, count, result);
     case Lane::f32:
-      if (!compute_common<float>(call.function, a, b, count, result)) compute_floats<float>(call, a, b, count, result);
-      return;
+      return compute_reals<float>(call, inputs, count, result);
     case Lane::f64:
-      if (!compute_common<double>(call.function, a, b, count, result) &&
-          !compute_floats<double>(call, a, b, count, result))
-        compute_doubles(call.function, a, b, count, result);
-      return;
+      return activate(call, inputs, count, result);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/for_size.h"
 #include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
 
@@ -132,16 +133,10 @@ std::optional<IndexWalk::Outside> gather_as(const T* from, T* to, const IndexWal
 
 std::optional<IndexWalk::Outside> gather_all(const TensorArg& data, const TensorArg& output, const IndexWalk& walk,
                                              ThreadPool& pool) {
-  switch (size_of(output.dtype)) {
-    case 1:
-      return gather_as(data.as<uint8_t>(), output.as<uint8_t>(), walk, pool);
-    case 2:
-      return gather_as(data.as<uint16_t>(), output.as<uint16_t>(), walk, pool);
-    case 4:
-      return gather_as(data.as<uint32_t>(), output.as<uint32_t>(), walk, pool);
-    default:
-      return gather_as(data.as<uint64_t>(), output.as<uint64_t>(), walk, pool);
-  }
+  return for_size(size_of(output.dtype), [&](auto zero) {
+    using T = decltype(zero);
+    return gather_as(data.as<T>(), output.as<T>(), walk, pool);
+  });
 }
 
 // Of indices whose elements are none: they must lie inside all the same.
@@ -176,10 +171,10 @@ void gather_along_axis(const TensorArg& data, const TensorArg& indices, const Te
 }
 
 Result<std::unique_ptr<Kernel>> make_gather(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 2 || p[0] < 0 || p[0] > 2 || p[1] < 0 || p[1] >= kMaxRank)
-    return fail(ErrorCode::plan_malformed, "gather: the parameters of the record are not valid");
-  return std::make_unique<GatherKernel>(static_cast<GatherMode>(p[0]), static_cast<int>(p[1]));
+  const auto params = decode_params<GatherParams>(record.params);
+  if (record.program || !params || !is_one_of(params->mode, GatherMode::tuples) || !is_axis(params->axis))
+    return refuse_params("gather");
+  return std::make_unique<GatherKernel>(params->mode, params->axis);
 }
 
 }  // namespace lathe::cpu

@@ -17,6 +17,10 @@ struct Blocking {
   int64_t row_block = 0;       // rows for which all panels are done before the next rows; 0 = all rows
   int64_t k_block = 0;         // k steps after which partial sums go to memory; 0 = all
   bool split_columns = false;  // threads share the columns, not the rows
+  static constexpr auto members() {
+    return std::tuple(&Blocking::width, &Blocking::rows, &Blocking::row_block, &Blocking::k_block,
+                      &Blocking::split_columns);
+  }
   bool operator==(const Blocking&) const = default;
 };
 bool valid(const Blocking& blocking);

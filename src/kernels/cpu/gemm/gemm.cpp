@@ -16,16 +16,9 @@ void pack_weights(const float* source, int64_t k, int64_t n, int64_t k_stride, i
     pack(panels, source + b * batch_stride, k_stride, n_stride, 0, panels.count(), packed.data() + b * panels.floats());
 }
 
-std::vector<int64_t> params(int64_t k, int64_t n, bool packed, int64_t batches, const Blocking& blocking) {
-  return {packed ? k : 0,
-          packed ? n : 0,
-          packed ? 1 : 0,
-          batches,
-          blocking.width,
-          blocking.rows,
-          blocking.row_block,
-          blocking.k_block,
-          blocking.split_columns ? 1 : 0};
+std::string to_text(const Blocking& blocking) {
+  return fmt::format("{}x{} rows={} k={} split={}", blocking.rows, blocking.width, blocking.row_block, blocking.k_block,
+                     blocking.split_columns ? "columns" : "rows");
 }
 
 std::vector<Blocking> candidates(const GemmShape& shape, int threads) {

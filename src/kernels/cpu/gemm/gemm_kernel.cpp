@@ -289,20 +289,15 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_gemm(const Record& record) {
-  const auto& p = record.params;
-  const auto bad = [] {
-    return fail(ErrorCode::plan_malformed, "gemm step has invalid parameters; build the plan again");
-  };
-  if (p.size() != kParams) return bad();
-  for (int64_t value : p)
-    if (value < 0 || value > INT32_MAX) return bad();
-  const Blocking blocking{static_cast<int>(p[4]), static_cast<int>(p[5]), p[6], p[7], p[8] != 0};
+  const auto params = decode_counts<GemmParams>(record.params);
+  if (!params || !valid(params->blocking) || params->batches < 1) return refuse_params("gemm");
+  const auto [k, n, packed, batches, blocking] = *params;
   constexpr double kMaxFloats = 1e12;
-  if (!valid(blocking) || p[2] > 1 || p[8] > 1 || p[3] < 1 || (p[2] == 1 ? p[1] < 1 : p[0] != 0 || p[1] != 0) ||
-      static_cast<double>(p[0]) * static_cast<double>(p[1] + 16) * static_cast<double>(p[3]) > kMaxFloats)
-    return bad();
+  if ((packed ? n < 1 : k != 0 || n != 0) ||
+      static_cast<double>(k) * static_cast<double>(n + 16) * static_cast<double>(batches) > kMaxFloats)
+    return refuse_params("gemm");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  return std::unique_ptr<Kernel>(new GemmKernel(p[0], p[1], p[2] == 1, p[3], blocking, std::move(epilogue)));
+  return std::unique_ptr<Kernel>(new GemmKernel(k, n, packed, batches, blocking, std::move(epilogue)));
 }
 
 }  // namespace lathe::cpu

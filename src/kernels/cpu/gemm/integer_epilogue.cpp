@@ -164,16 +164,11 @@ bool is_small(DType dtype) { return dtype == DType::i8 || dtype == DType::u8; }
 
 }  // namespace
 
-Result<IntegerProgram> compile_integer_epilogue(const Program* program, std::span<const int64_t> types) {
-  std::vector<DType> operand_types;
-  for (int64_t number : types) {
-    const auto type = static_cast<DType>(number);
+Result<IntegerProgram> compile_integer_epilogue(const Program* program, const IntegerTypes& types) {
+  const auto& [to, operand_types] = types;
+  for (const DType type : operand_types)
     if (type != DType::f32 && type != DType::i32 && !is_small(type)) return refuse("a tensor has another type");
-    operand_types.push_back(type);
-  }
-  if (operand_types.empty() || operand_types.size() > kMaxProgramInputs) return refuse("it has too many operands");
-  const DType to = operand_types[0];
-  operand_types.erase(operand_types.begin());
+  if (operand_types.size() >= kMaxProgramInputs) return refuse("it has too many operands");
   const Program identity{static_cast<uint16_t>(1 + operand_types.size()), {}, {0}};
   if (!program) program = &identity;
   if (program->outputs.size() != 1 || program->num_inputs != 1 + operand_types.size())

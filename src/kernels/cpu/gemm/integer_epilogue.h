@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "device/params.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/isa.h"
 
@@ -39,9 +40,15 @@ struct IntegerProgram {
   Epilogue middle;    // reads the operands in the same order
 };
 
+struct IntegerTypes {
+  DType to = DType::f32;  // of the result
+  std::vector<DType> operands = {};
+  static constexpr auto members() { return std::tuple(&IntegerTypes::to, &IntegerTypes::operands); }
+};
+
 // Fails for a program that cannot be cut this way: with a result of 8 bits that does not end by rounding to levels, or
-// sums that get a zero point later. nullptr = identity. `types` are the numbers of the result's type and the operands'.
-Result<IntegerProgram> compile_integer_epilogue(const Program* program, std::span<const int64_t> types);
+// sums that get a zero point later. nullptr = identity.
+Result<IntegerProgram> compile_integer_epilogue(const Program* program, const IntegerTypes& types);
 
 Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
                                 const TensorArg& output, int column_dim);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/integer_tactic.h"
 
-#include "kernels/cpu/gemm/integer_epilogue.h"
+#include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/integer_panels.h"
 
 namespace lathe::cpu {
@@ -11,9 +11,7 @@ std::optional<std::string> refuse_integers(const Problem& problem, size_t column
   const Operand& w = problem.inputs[1];
   if ((x.dtype != DType::u8 && x.dtype != DType::i8) || w.dtype != DType::i8) return "not 8-bit integers";
   if (!w.constant) return "the weights are not constant";
-  std::vector<int64_t> types;
-  add_types(problem, types);
-  const Result<gemm::IntegerProgram> program = gemm::compile_integer_epilogue(&problem.program, types);
+  const Result<gemm::IntegerProgram> program = gemm::compile_integer_epilogue(&problem.program, types_of(problem));
   if (!program) return program.error().message;
   for (int operand : {program->zero_operand, program->scale_operand}) {
     if (operand < 0) continue;
@@ -25,23 +23,18 @@ std::optional<std::string> refuse_integers(const Problem& problem, size_t column
   return std::nullopt;
 }
 
-void add_types(const Problem& problem, std::vector<int64_t>& params) {
-  params.push_back(static_cast<int64_t>(problem.outputs[0].dtype));
-  for (const Operand& operand : problem.operands) params.push_back(static_cast<int64_t>(operand.dtype));
+gemm::IntegerTypes types_of(const Problem& problem) {
+  gemm::IntegerTypes types{problem.outputs[0].dtype, {}};
+  for (const Operand& operand : problem.operands) types.operands.push_back(operand.dtype);
+  return types;
 }
 
-Result<Emission> emit_integers(const Problem& problem, const Config& config, std::string_view kernel,
-                               const gemm::Panels& fours, int64_t groups, const int8_t* columns) {
-  Emission emission;
-  emission.kernel = kernel;
-  emission.params = config.values;
-  emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-  for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+Result<Emission> emit_integers(const Problem& problem, std::vector<int64_t> params, const gemm::Panels& fours,
+                               int64_t groups, const int8_t* columns) {
   const int64_t count = gemm::packed_integers(fours, groups);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::i32, {count}));
   gemm::pack_integers(fours, groups, columns, {packed.mutable_as<int32_t>(), static_cast<size_t>(count)});
-  emission.packed.push_back(std::move(packed));
-  return emission;
+  return emission_with_weights(problem, std::move(params), std::move(packed));
 }
 
 }  // namespace lathe::cpu

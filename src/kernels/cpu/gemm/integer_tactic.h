@@ -2,6 +2,7 @@
 // What tactics of products of 8-bit integers share.
 #pragma once
 
+#include "kernels/cpu/gemm/integer_epilogue.h"
 #include "kernels/cpu/gemm/panels.h"
 #include "tuning/tactic.h"
 
@@ -11,11 +12,10 @@ namespace lathe::cpu {
 // which weights have columns.
 std::optional<std::string> refuse_integers(const Problem& problem, size_t column_dim);
 
-// The end of Record.params: the result's type and the operands'.
-void add_types(const Problem& problem, std::vector<int64_t>& params);
+gemm::IntegerTypes types_of(const Problem& problem);
 
 // The step, its weights packed: each column's are contiguous.
-Result<Emission> emit_integers(const Problem& problem, const Config& config, std::string_view kernel,
-                               const gemm::Panels& fours, int64_t groups, const int8_t* columns);
+Result<Emission> emit_integers(const Problem& problem, std::vector<int64_t> params, const gemm::Panels& fours,
+                               int64_t groups, const int8_t* columns);
 
 }  // namespace lathe::cpu

@@ -20,6 +20,7 @@ using gemm::TileTable;
 // sums + the four products of each lane, with the CPU's instruction for it. It is written out, for the flags of the
 // level do not include it; see multiplies_bytes().
 struct ByteProducts {
+  static constexpr bool kUnrolled = true;
   LATHE_INLINE static IntVec add(IntVec sums, IntVec a, IntVec b) {
 #if defined(LATHE_ISA_LEVEL_avx512)
     asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
@@ -32,6 +33,7 @@ struct ByteProducts {
 
 // The same by products of 16 bits, which no sum of two exceeds. (Those of u8 and i8, vpmaddubsw, saturate.)
 struct ShortProducts {
+  static constexpr bool kUnrolled = false;  // nine instructions each; unrolled, they want more registers than there are
   LATHE_INLINE static IntVec add(IntVec sums, IntVec a, IntVec b) {
 #if defined(LATHE_ISA_LEVEL_avx512)
     const auto x = reinterpret_cast<__m512i>(a), y = reinterpret_cast<__m512i>(b);
@@ -97,12 +99,15 @@ LATHE_INLINE void multiply(IntVec (&sums)[kRows][kCols], const Tile& tile) {
     for (int r = 0; r < kRows; ++r) a[r] = rows[r] + offset;
     const float* b = tile.b + tap->k * b_stride;
     int64_t k = 0;
-    for (; k + 4 <= depth; k += 4) {
+    for (; Products::kUnrolled && k + 4 <= depth; k += 4) {
       for (int i = 0; i < lines; ++i, prefetched += 64) prefetch_l2(prefetched);
       LATHE_UNROLL
       for (int u = 0; u < 4; ++u, b += b_stride) multiply_step<Products, kRows, kCols>(sums, a, k + u, b, flip);
     }
-    for (; k < depth; ++k, b += b_stride) multiply_step<Products, kRows, kCols>(sums, a, k, b, flip);
+    for (; k < depth; ++k, b += b_stride) {
+      for (int i = 0; !Products::kUnrolled && k % 4 == 3 && i < lines; ++i, prefetched += 64) prefetch_l2(prefetched);
+      multiply_step<Products, kRows, kCols>(sums, a, k, b, flip);
+    }
   }
 }
 

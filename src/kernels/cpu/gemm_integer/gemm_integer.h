@@ -6,15 +6,22 @@
 // equal to the output's or 1: f32, u8, i8, and i32 for zero points of the sums. Output: [..., M, N] of the rank of A,
 // f32, u8 or i8, the last stride 1. The program says all in f32; see gemm/integer_epilogue.h for the forms that it may
 // have.
-//
-// Record.params: 0 K, 1 N, 2 panel width (16, 32, 48, 64), 3 tile rows (1..14), 4 row block (0 = all), 5 k block (0 =
-// all; in fours), 6 split (0 = threads share rows, 1 = columns), 7 the output's type, 8... the operands' types.
+// Record.params: IntegerGemmParams.
 #pragma once
 
-#include <cstddef>
+#include "kernels/cpu/gemm/driver.h"
+#include "kernels/cpu/gemm/integer_epilogue.h"
 
 namespace lathe::cpu::gemm {
 
-inline constexpr size_t kIntegerParams = 8;  // before the operands' types
+struct IntegerGemmParams {
+  int64_t k = 4, n = 1;
+  Blocking blocking = {};  // the k block in fours
+  IntegerTypes types = {};
+  static constexpr auto members() {
+    return std::tuple(&IntegerGemmParams::k, &IntegerGemmParams::n, &IntegerGemmParams::blocking,
+                      &IntegerGemmParams::types);
+  }
+};
 
 }  // namespace lathe::cpu::gemm

@@ -119,20 +119,15 @@ class GemmInteger final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_gemm_integer(const Record& record) {
-  const auto& p = record.params;
-  const auto bad = [] {
-    return fail(ErrorCode::plan_malformed, "gemm_integer step has invalid parameters; build the plan again");
-  };
-  if (p.size() < kIntegerParams) return bad();
-  for (int64_t value : p)
-    if (value < 0 || value > INT32_MAX) return bad();
-  const Blocking blocking{static_cast<int>(p[2]), static_cast<int>(p[3]), p[4], p[5], p[6] != 0};
+  const auto params = decode_counts<IntegerGemmParams>(record.params);
+  if (!params) return refuse_params("gemm_integer");
+  const auto& [k, n, blocking, types] = *params;
   constexpr double kMaxBytes = 1e12;
-  if (!valid(blocking) || p[0] < 4 || p[0] % 4 != 0 || p[1] < 1 || p[6] > 1 ||
-      static_cast<double>(p[0]) * static_cast<double>(p[1] + 16) > kMaxBytes)
-    return bad();
-  LATHE_ASSIGN(IntegerProgram program, compile_integer_epilogue(record.program, p.subspan(kIntegerParams - 1)));
-  return std::unique_ptr<Kernel>(new GemmInteger({p[0] / 4, p[1], blocking.width}, blocking, std::move(program)));
+  if (!valid(blocking) || k < 4 || k % 4 != 0 || n < 1 ||
+      static_cast<double>(k) * static_cast<double>(n + 16) > kMaxBytes)
+    return refuse_params("gemm_integer");
+  LATHE_ASSIGN(IntegerProgram program, compile_integer_epilogue(record.program, types));
+  return std::unique_ptr<Kernel>(new GemmInteger({k / 4, n, blocking.width}, blocking, std::move(program)));
 }
 
 }  // namespace lathe::cpu

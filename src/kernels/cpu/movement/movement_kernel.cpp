@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/for_size.h"
 #include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
 
@@ -280,29 +281,16 @@ Result<> MovementKernel::try_run(const Launch& launch) const {
   LATHE_TRY(fill_offsets(launch, rules, offsets));
   const void* value = pads() && launch.inputs.size() > 2 ? launch.inputs[2].data : nullptr;
   const Axes axes = arrange(y, offsets);
-  switch (size_of(y.dtype)) {
-    case 1:
-      move<uint8_t>(launch, axes, value);
-      break;
-    case 2:
-      move<uint16_t>(launch, axes, value);
-      break;
-    case 4:
-      move<uint32_t>(launch, axes, value);
-      break;
-    default:
-      move<uint64_t>(launch, axes, value);
-  }
+  for_size(size_of(y.dtype), [&](auto zero) { move<decltype(zero)>(launch, axes, value); });
   return {};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_movement(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 1 || p[0] < 0 || p[0] > static_cast<int64_t>(Movement::repeat))
-    return fail(ErrorCode::plan_malformed, "movement: the parameters of the record are not valid");
-  return std::make_unique<MovementKernel>(static_cast<Movement>(p[0]));
+  const auto params = decode_params<MovementParams>(record.params);
+  if (record.program || !params || !is_one_of(params->mode, Movement::repeat)) return refuse_params("movement");
+  return std::make_unique<MovementKernel>(params->mode);
 }
 
 }  // namespace lathe::cpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What moves elements axis by axis and is not done by strides: kernel "movement".
-#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/movement/movement.h"
 
@@ -33,31 +32,16 @@ std::optional<Movement> movement_of(const Problem& problem) {
   return Movement::pad_wrap;
 }
 
-class MovementTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "movement"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!movement_of(problem)) return "no movement along axes";
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    Emission emission;
-    emission.kernel = "movement";
-    emission.params = {static_cast<int64_t>(*movement_of(problem))};
-    for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
-    return emission;
-  }
-};
+Matched match_movement(const Problem& problem) {
+  const std::optional<Movement> mode = movement_of(problem);
+  if (!mode) return refuse("no movement along axes");
+  return match_root(problem, MovementParams{*mode}, all_inputs(problem));
+}
 
 }  // namespace
 
 const Tactic& movement_tactic() {
-  static const MovementTactic tactic;
+  static const FunctionTactic tactic("movement", match_movement);
   return tactic;
 }
 

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `non_max_suppression`: in two steps, for its result's size is only known between them.
-//   program  none
-//   params   {step, boxes are given by their centre}
-// Step 0 finds the boxes that are kept.
-//   inputs   0: boxes, f32 [images, boxes, 4]; 1: scores, f32 [images, classes, boxes]; then, each may be omitted, one
-//            number: 2: most boxes of a class, i64 or i32 (0); 3: IoU threshold, f32 (0); 4: score threshold, f32
-//   outputs  0: found, i64: a list of boxes for each class of each image, all of one length; where each list begins
-//            among all; how many boxes there are
-// Step 1 writes them.
-//   inputs   0: scores, of which the dimensions count; 1: found
-//   outputs  0: image, class and box of each, i64 [boxes that are kept, 3]
+#include "kernels/cpu/non_max_suppression/non_max_suppression.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -204,11 +195,10 @@ class WriteKernel final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_non_max_suppression(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 2 || p[0] < 0 || p[0] > 1 || p[1] < 0 || p[1] > 1)
-    return fail(ErrorCode::plan_malformed, "non_max_suppression: the parameters of the record are not valid");
-  if (p[0] == 1) return std::make_unique<WriteKernel>();
-  return std::make_unique<FindKernel>(p[1] == 1);
+  const auto params = decode_params<NonMaxSuppressionParams>(record.params);
+  if (record.program || !params) return refuse_params("non_max_suppression");
+  if (params->writes) return std::make_unique<WriteKernel>();
+  return std::make_unique<FindKernel>(params->centered);
 }
 
 }  // namespace lathe::cpu

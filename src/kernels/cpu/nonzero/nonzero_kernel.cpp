@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/for_size.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/without_axis.h"
 
@@ -55,16 +56,7 @@ void with_bits(const TensorArg& x, F&& f) {
     const auto all = static_cast<T>(~T{0});
     f(x.as<T>(), is_floating(x.dtype) ? static_cast<T>(all >> 1) : all);
   };
-  switch (size_of(x.dtype)) {
-    case 1:
-      return call(uint8_t{});
-    case 2:
-      return call(uint16_t{});
-    case 4:
-      return call(uint32_t{});
-    default:
-      return call(uint64_t{});
-  }
+  for_size(size_of(x.dtype), call);
 }
 
 // A scalar as a list.
@@ -163,10 +155,9 @@ class WriteKernel final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_nonzero(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 1 || p[0] < 0 || p[0] > 1)
-    return fail(ErrorCode::plan_malformed, "nonzero: the parameters of the record are not valid");
-  if (p[0] == 1) return std::make_unique<WriteKernel>();
+  const auto params = decode_params<NonzeroParams>(record.params);
+  if (record.program || !params) return refuse_params("nonzero");
+  if (params->writes) return std::make_unique<WriteKernel>();
   return std::make_unique<CountKernel>();
 }
 

@@ -2,20 +2,29 @@
 // Kernel `normalization`: layer, RMS, instance and group normalization:
 // y = (x - mean) / sqrt(variance + epsilon) * scale + bias.
 //   program  optional epilogue; input 0 is the normalized value, the others are the kernel's inputs after the bias
-//   params   {kind, axes, epsilon, scale, bias, groups}
-//            kind 0 subtracts the mean; 1 (RMS) takes the mean as 0
-//            axes: bit set of the dimensions that mean and variance run over; epsilon: the bits of an f32
-//            scale, bias: 1 if that input is present, else 0
-//            groups: if above 1, dimension 1 counts as two, the groups and the channels of one, also in axes
+//   params   NormalizationParams
 //   inputs   0: x, f32; [scale]; [bias]; the epilogue's operands: f32, broadcast to the shape of x; any strides
 //   outputs  0: y, f32, of the shape of x, any strides; may be x itself
 #pragma once
 
 #include <cstdint>
 
+#include "device/params.h"
 #include "kernels/cpu/isa.h"
 
 namespace lathe::cpu {
+
+struct NormalizationParams {
+  bool subtract_mean = true;  // else (RMS) the mean is taken as 0
+  uint32_t axes = 0;          // bit set of the dimensions that mean and variance run over
+  float epsilon = 0;
+  bool has_scale = false, has_bias = false;
+  int64_t groups = 1;  // above 1, dimension 1 counts as two, the groups and the channels of one, also in axes
+  static constexpr auto members() {
+    return std::tuple(&NormalizationParams::subtract_mean, &NormalizationParams::axes, &NormalizationParams::epsilon,
+                      &NormalizationParams::has_scale, &NormalizationParams::has_bias, &NormalizationParams::groups);
+  }
+};
 
 // One value for a row (step 0), or one for each element (step 1).
 struct RowOperand {

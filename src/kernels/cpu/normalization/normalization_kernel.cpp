@@ -2,7 +2,6 @@
 #include "kernels/cpu/normalization/normalization.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "kernels/cpu/accumulate.h"
@@ -20,14 +19,6 @@ constexpr int64_t kGather = 256;             // elements of a strided row that a
 
 // Operands of the loop nest.
 enum Operand { kX, kMark, kY, kScale, kBias, kFirstExtra };
-
-struct Params {
-  bool subtract_mean;
-  uint32_t axes;
-  float epsilon;
-  bool has_scale, has_bias;
-  int64_t groups;
-};
 
 // A tensor of the shape of x, or broadcast to it, with its dimension 1 cut into groups and channels of a group.
 TensorArg split_channels(TensorArg tensor, int rank, int64_t groups) {
@@ -120,7 +111,7 @@ Walk::Walk(const LoopNest& loops) : nest(loops) {
 
 class NormalizationKernel final : public Kernel {
  public:
-  NormalizationKernel(const Params& params, const Program* program)
+  NormalizationKernel(const NormalizationParams& params, const Program* program)
       : params_(params), epilogue_(program ? BlockProgram(*program) : BlockProgram()) {}
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int threads) const override {
@@ -143,7 +134,7 @@ class NormalizationKernel final : public Kernel {
   void run_epilogue(const Walk& walk, const Task& task) const;
   LoopNest make_nest(const Launch& launch, float** data) const;
 
-  const Params params_;
+  const NormalizationParams params_;
   const BlockProgram epilogue_;
 };
 
@@ -320,17 +311,11 @@ void NormalizationKernel::run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_normalization(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  const auto is_flag = [](int64_t x) { return x == 0 || x == 1; };
-  if (p.size() != 6 || !is_flag(p[0]) || p[1] < 0 || p[1] >= 1 << kMaxRank || p[2] < 0 || p[2] > 0xffffffff ||
-      !is_flag(p[3]) || !is_flag(p[4]) || p[5] < 1)
-    return fail(ErrorCode::plan_malformed, "normalization: the parameters of the record are not valid");
+  const auto params = decode_params<NormalizationParams>(record.params);
+  if (!params || params->axes >> kMaxRank != 0 || params->groups < 1) return refuse_params("normalization");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "normalization: the epilogue must have an input and one output");
-  const Params params{
-      p[0] == 0, static_cast<uint32_t>(p[1]), std::bit_cast<float>(static_cast<uint32_t>(p[2])), p[3] == 1, p[4] == 1,
-      p[5]};
-  return std::make_unique<NormalizationKernel>(params, record.program);
+  return std::make_unique<NormalizationKernel>(*params, record.program);
 }
 
 }  // namespace lathe::cpu

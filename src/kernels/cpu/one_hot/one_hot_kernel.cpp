@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `one_hot`: the off value everywhere but where an index along the axis says on. Negative indices count from the
-// end; those that lie outside leave their row off.
-//   program  none
-//   params   {axis}: of the output
-//   inputs   first: indices of any type of numbers, any strides; floats are truncated. Last: {off, on}, of any type. An
-//            input between them, the op's depth, is not read.
-//   outputs  0: of the values' type, of the indices' dimensions with the axis added, any strides
+#include "kernels/cpu/one_hot/one_hot.h"
+
 #include <cstring>
 
+#include "base/for_size.h"
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
@@ -91,26 +87,17 @@ void OneHotKernel::run(const Launch& launch) const {
   fill_tensor(output, off, launch.pool);
   dispatch(launch.inputs[0].dtype, [&](auto zero) {
     using Index = decltype(zero);
-    if constexpr (!std::is_same_v<Index, bool>) switch (size_of(output.dtype)) {
-        case 1:
-          return set<Index, uint8_t>(launch);
-        case 2:
-          return set<Index, uint16_t>(launch);
-        case 4:
-          return set<Index, uint32_t>(launch);
-        default:
-          return set<Index, uint64_t>(launch);
-      }
+    if constexpr (!std::is_same_v<Index, bool>)
+      for_size(size_of(output.dtype), [&](auto element) { set<Index, decltype(element)>(launch); });
   });
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_one_hot(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 1 || p[0] < 0 || p[0] >= kMaxRank)
-    return fail(ErrorCode::plan_malformed, "one_hot: the parameters of the record are not valid");
-  return std::make_unique<OneHotKernel>(static_cast<int>(p[0]));
+  const auto params = decode_params<OneHotParams>(record.params);
+  if (record.program || !params || !is_axis(params->axis)) return refuse_params("one_hot");
+  return std::make_unique<OneHotKernel>(params->axis);
 }
 
 }  // namespace lathe::cpu

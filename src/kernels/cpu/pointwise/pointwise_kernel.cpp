@@ -5,34 +5,37 @@
 
 namespace lathe::cpu {
 
+namespace {
+
+// Functions of formulas that take dozens of instructions; "math::exp" is "math::expm1", too.
+constexpr std::string_view kLongFunctions[] = {"math::exp",     "math::log",      "math::erf",     "math::sin",
+                                               "math::cos",     "math::tanh",     "math::silu",    "math::mish",
+                                               "math::sigmoid", "math::softplus", "math::gelu_erf"};
+
+constexpr bool is_long(std::string_view formula) {
+  for (const std::string_view function : kLongFunctions)
+    if (formula.find(function) != formula.npos) return true;
+  return false;
+}
+
+double estimated_ns(StepOp op) {
+  constexpr double kPower = 15, kLong = 0.5, kShort = 0.06;
+  if (op == StepOp::pow) return kPower;  // through libm, one by one
+  switch (op) {
+#define LATHE_INSTRUCTION(name, number, operands, parameters, formula) \
+  case StepOp::name:                                                   \
+    return is_long(#formula) ? kLong : kShort;
+#include "base/scalars.def"
+    default:
+      return kShort;
+  }
+}
+
+}  // namespace
+
 double estimated_ns_per_element(const BlockProgram& program) {
   double ns = 0.1 * (program.num_inputs() + program.num_outputs());
-  for (const Step& step : program.steps()) {
-    switch (step.op) {
-      case StepOp::pow:
-        ns += 15;
-        break;
-      case StepOp::exp:
-      case StepOp::log:
-      case StepOp::erf:
-      case StepOp::sin:
-      case StepOp::cos:
-      case StepOp::tanh:
-      case StepOp::sigmoid:
-      case StepOp::elu:
-      case StepOp::selu:
-      case StepOp::celu:
-      case StepOp::softplus:
-      case StepOp::silu:
-      case StepOp::gelu_erf:
-      case StepOp::gelu_tanh:
-      case StepOp::mish:
-        ns += 0.5;
-        break;
-      default:
-        ns += 0.06;
-    }
-  }
+  for (const Step& step : program.steps()) ns += estimated_ns(step.op);
   return ns;
 }
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `pooling`: maximum or average over windows of 1 to 3 spatial dimensions.
 //   program  optional epilogue; input 0 is the pooled value, the others are the kernel's inputs 1, 2, ...
-//   params   {kind, spatial, count_include_pad, then for each spatial dimension in order:
-//             kernel, stride, pad_begin, pad_end, dilation}
-//            kind 0 = maximum, 1 = average; spatial 1..3; a kernel of 0 is the whole extent (global pooling).
-//            pad_end matters only to the divisor when count_include_pad is 1; the result's dims come with the output.
+//   params   PoolingParams; the result's dims come with the output
 //   inputs   0: f32 N C spatial...; the epilogue's operands, broadcast to the output's shape
 //   outputs  0: f32 N C spatial...
 // Any strides; fast where the channels are contiguous (channels-last) in both.
@@ -12,10 +9,31 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "device/params.h"
 #include "kernels/cpu/isa.h"
 
 namespace lathe::cpu {
+
+struct PoolingAxis {
+  int64_t kernel = 1;  // 0 = the whole extent (global pooling)
+  int64_t stride = 1, pad_begin = 0;
+  int64_t pad_end = 0;  // matters only to the divisor when padding counts
+  int64_t dilation = 1;
+  static constexpr auto members() {
+    return std::tuple(&PoolingAxis::kernel, &PoolingAxis::stride, &PoolingAxis::pad_begin, &PoolingAxis::pad_end,
+                      &PoolingAxis::dilation);
+  }
+};
+struct PoolingParams {
+  bool maximum = true;  // else the average
+  bool count_include_pad = false;
+  std::vector<PoolingAxis> axes;  // one to three
+  static constexpr auto members() {
+    return std::tuple(&PoolingParams::maximum, &PoolingParams::count_include_pad, &PoolingParams::axes);
+  }
+};
 
 // A window of count[0] x count[1] x count[2] pixels; strides in elements.
 struct PoolWindow {

@@ -14,16 +14,12 @@ namespace {
 constexpr int64_t kMinTaskLoads = 20000;  // elements read, about 5 us
 constexpr int64_t kMaxParam = int64_t{1} << 31;
 
-struct Axis {
-  int64_t kernel = 1, stride = 1, pad_begin = 0, pad_end = 0, dilation = 1;
-};
-
 // The taps of one axis for one output coordinate that lie inside the input, and how many the divisor counts.
 struct Taps {
   int64_t first, count, padded_count;
 };
 
-Taps taps_of(const Axis& axis, int64_t extent, int64_t output) {
+Taps taps_of(const PoolingAxis& axis, int64_t extent, int64_t output) {
   const int64_t kernel = axis.kernel == 0 ? extent : axis.kernel;
   const int64_t start = output * axis.stride - axis.pad_begin;
   const auto below = [&](int64_t limit) {  // taps whose position is less than limit
@@ -49,15 +45,12 @@ struct Image {
 
 class PoolingKernel final : public Kernel {
  public:
-  PoolingKernel(std::span<const int64_t> params, const Program* program)
-      : maximum_(params[0] == 0),
-        spatial_(static_cast<int>(params[1])),
-        count_include_pad_(params[2] != 0),
+  PoolingKernel(const PoolingParams& params, const Program* program)
+      : maximum_(params.maximum),
+        spatial_(static_cast<int>(params.axes.size())),
+        count_include_pad_(params.count_include_pad),
         epilogue_(program ? BlockProgram(*program) : BlockProgram()) {
-    for (int d = 0; d < spatial_; ++d) {
-      const int64_t* p = params.data() + 3 + 5 * d;
-      axes_[3 - spatial_ + d] = {p[0], p[1], p[2], p[3], p[4]};
-    }
+    std::copy(params.axes.begin(), params.axes.end(), axes_ + 3 - spatial_);
   }
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int threads) const override {
@@ -74,7 +67,7 @@ class PoolingKernel final : public Kernel {
   const bool maximum_;
   const int spatial_;
   const bool count_include_pad_;
-  Axis axes_[3];
+  PoolingAxis axes_[3];
   const BlockProgram epilogue_;
 };
 
@@ -168,21 +161,21 @@ void PoolingKernel::run(const Launch& launch) const {
   });
 }
 
+bool is_valid(const PoolingAxis& axis) {
+  return std::min({axis.kernel, axis.pad_begin, axis.pad_end}) >= 0 && std::min(axis.stride, axis.dilation) >= 1 &&
+         std::max({axis.kernel, axis.stride, axis.pad_begin, axis.pad_end, axis.dilation}) < kMaxParam;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_pooling(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  bool ok = p.size() >= 3 && (p[0] == 0 || p[0] == 1) && p[1] >= 1 && p[1] <= 3 && (p[2] == 0 || p[2] == 1) &&
-            p.size() == static_cast<size_t>(3 + 5 * p[1]);
-  for (size_t i = 3; ok && i < p.size(); i += 5) {
-    ok = std::all_of(p.begin() + static_cast<ptrdiff_t>(i), p.begin() + static_cast<ptrdiff_t>(i) + 5,
-                     [](int64_t x) { return x >= 0 && x < kMaxParam; });
-    ok = ok && p[i + 1] >= 1 && p[i + 4] >= 1;
-  }
-  if (!ok) return fail(ErrorCode::plan_malformed, "pooling: the parameters of the record are not valid");
+  const auto params = decode_params<PoolingParams>(record.params);
+  if (!params || params->axes.empty() || params->axes.size() > 3 ||
+      !std::all_of(params->axes.begin(), params->axes.end(), is_valid))
+    return refuse_params("pooling");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "pooling: the epilogue must have an input and one output");
-  return std::make_unique<PoolingKernel>(p, record.program);
+  return std::make_unique<PoolingKernel>(*params, record.program);
 }
 
 }  // namespace lathe::cpu

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `random`: numbers that depend on a seed and their position alone.
-//   program  none
-//   params   {normal, a, b, last, digits}: uniform: of so many binary digits in [a, b), none above `last`; normal: of
-//            mean a and standard deviation b; a, b and last are the bits of f64
-//   inputs   last: the seed, one i64; one before it is not read
-//   outputs  0: of any floating type, any strides; rounded once from f64
+#include "kernels/cpu/random/random.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -32,12 +28,7 @@ T rounded(double value) {
 
 class RandomKernel final : public Kernel {
  public:
-  explicit RandomKernel(std::span<const int64_t> p)
-      : normal_(p[0] == 1),
-        a_(std::bit_cast<double>(p[1])),
-        b_(std::bit_cast<double>(p[2])),
-        last_(std::bit_cast<double>(p[3])),
-        digits_(static_cast<int>(p[4])) {}
+  explicit RandomKernel(const RandomParams& params) : p_(params) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
     if (inputs.empty() || inputs.size() > 2 || outputs.size() != 1)
@@ -62,8 +53,8 @@ class RandomKernel final : public Kernel {
 
  private:
   double number(uint64_t bits) const {
-    if (normal_) return std::fma(normal_number(bits), b_, a_);
-    return std::min(std::fma(uniform_number(bits, digits_), b_ - a_, a_), last_);
+    if (p_.normal) return std::fma(normal_number(bits), p_.b, p_.a);
+    return std::min(std::fma(uniform_number(bits, p_.digits), p_.b - p_.a, p_.a), p_.last);
   }
   // The elements from `begin` on, in row-major order.
   template <class T>
@@ -79,18 +70,15 @@ class RandomKernel final : public Kernel {
     }
   }
 
-  const bool normal_;
-  const double a_, b_, last_;
-  const int digits_;
+  const RandomParams p_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_random(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 5 || p[0] < 0 || p[0] > 1 || p[4] < 1 || p[4] > 53)
-    return fail(ErrorCode::plan_malformed, "random: the parameters of the record are not valid");
-  return std::make_unique<RandomKernel>(p);
+  const auto params = decode_params<RandomParams>(record.params);
+  if (record.program || !params || params->digits < 1 || params->digits > 53) return refuse_params("random");
+  return std::make_unique<RandomKernel>(*params);
 }
 
 }  // namespace lathe::cpu

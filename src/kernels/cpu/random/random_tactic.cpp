@@ -1,42 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel "random".
-#include <bit>
-
-#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/random/random.h"
 #include "ops/random_range.h"
 
 namespace lathe::cpu {
 namespace {
 
-class RandomTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "random"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::random)) return "no random numbers";
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    const auto& attrs = problem.attrs<RandomAttrs>();
-    const bool normal = attrs.op == RandomOp::normal;
-    Emission emission;
-    emission.kernel = "random";
-    emission.params = {normal ? 1 : 0, std::bit_cast<int64_t>(attrs.a), std::bit_cast<int64_t>(attrs.b),
-                       std::bit_cast<int64_t>(normal ? 0 : last_in_range(attrs)), random_digits(attrs.dtype)};
-    emission.inputs = {{StepInput::input, 1}};
-    return emission;
-  }
-};
+Matched match_random(const Problem& problem) {
+  if (!problem.is(OpKind::random)) return refuse("no random numbers");
+  const auto& attrs = problem.attrs<RandomAttrs>();
+  const bool normal = attrs.op == RandomOp::normal;
+  const double last = normal ? 0 : last_in_range(attrs);
+  return match_root(problem, RandomParams{normal, attrs.a, attrs.b, last, random_digits(attrs.dtype)}, {1});
+}
 
 }  // namespace
 
 const Tactic& random_tactic() {
-  static const RandomTactic tactic;
+  static const FunctionTactic tactic("random", match_random);
   return tactic;
 }
 

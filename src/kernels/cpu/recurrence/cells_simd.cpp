@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/recurrence/recurrence.h"
-#include "kernels/cpu/simd_math.h"
+#include "kernels/cpu/simd_scalars.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -10,34 +10,18 @@ using recurrence::CellRows;
 using recurrence::CellStep;
 using recurrence::CellType;
 using recurrence::Function;
-using recurrence::FunctionOp;
 
-Vec apply(const Function& f, Vec x) {
+Vec apply(const Function& f, Vec a) {
+  using real = float;
+  const Vec x = broadcast(f.alpha), y = broadcast(f.beta);
   switch (f.op) {
-    case FunctionOp::sigmoid:
-      return sigmoid(x);
-    case FunctionOp::tanh:
-      return tanh(x);
-    case FunctionOp::relu:
-      return max_or_second(zero(), x);
-    case FunctionOp::softsign:
-      return x / (1.0f + abs(x));
-    case FunctionOp::softplus:
-      return softplus(x);
-    case FunctionOp::affine:
-      return x * f.alpha + f.beta;
-    case FunctionOp::leaky_relu:
-      return select(x < 0.0f, x * f.alpha, x);
-    case FunctionOp::thresholded_relu:
-      return select(x > f.alpha, x, zero());
-    case FunctionOp::elu:
-      return select(x < 0.0f, f.alpha * expm1(x), x);
-    case FunctionOp::hard_sigmoid:
-      return min_or_second(broadcast(1.0f), max_or_second(zero(), x * f.alpha + f.beta));
-    case FunctionOp::scaled_tanh:
-      return f.alpha * tanh(x * f.beta);
+#define LATHE_ACTIVATION(name, parameters, formula) \
+  case Opcode::name:                                \
+    return formula;
+#include "base/scalars.def"
+    default:
+      return a;  // the kernel admits activations only
   }
-  return x;
 }
 
 // `gate`, `candidate` and `shown` are ONNX's activations f, g and h. Usual has ONNX's defaults without clipping, which
@@ -62,10 +46,10 @@ struct Listed {
 };
 
 bool is_usual(const CellType& type) {
-  const auto is = [&](int i, FunctionOp op) { return type.functions[i].op == op; };
-  const bool tanh = type.cell == Cell::rnn ? is(0, FunctionOp::tanh) : is(1, FunctionOp::tanh);
-  return type.clip == 0 && tanh && (type.cell == Cell::rnn || is(0, FunctionOp::sigmoid)) &&
-         (type.cell != Cell::lstm || is(2, FunctionOp::tanh));
+  const auto is = [&](int i, Opcode op) { return type.functions[i].op == op; };
+  const bool tanh = type.cell == Cell::rnn ? is(0, Opcode::tanh) : is(1, Opcode::tanh);
+  return type.clip == 0 && tanh && (type.cell == Cell::rnn || is(0, Opcode::sigmoid)) &&
+         (type.cell != Cell::lstm || is(2, Opcode::tanh));
 }
 
 // Access to one vector of a row of units: Lanes<kLanes> to a whole one, Lanes<0> to the first `rest` lanes of the last.

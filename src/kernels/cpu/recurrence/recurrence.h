@@ -2,7 +2,7 @@
 // Kernel "recurrence": a layer of an RNN, GRU or LSTM over a sequence, as the op of that name says.
 //   program  none
 //   params   {cell (CellKind), direction (SequenceDirection), hidden, linear_before_reset, input_forget, packed, clip},
-//            then for each function of each direction {op (GateOp), alpha, beta}; reals are the bits of a float
+//            then for each function of each direction {activation (Opcode), alpha, beta}; reals are the bits of a float
 //   inputs   0: x[steps, batch, directions * gates * hidden], rows contiguous
 //            1: r; with `packed` 1 as pack() leaves it, else [directions, gates * hidden, hidden] of any strides,
 //               which is packed at each run
@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "device/program.h"
 #include "kernels/cpu/isa.h"
 
 namespace lathe::cpu::recurrence {
@@ -24,23 +25,9 @@ namespace lathe::cpu::recurrence {
 // In the order of the op's enumerations.
 enum class Cell : int { rnn, gru, lstm };
 enum class Direction : int { forward, reverse, bidirectional };
-enum class FunctionOp : int {
-  sigmoid,
-  tanh,
-  relu,
-  softsign,
-  softplus,
-  affine,
-  leaky_relu,
-  thresholded_relu,
-  elu,
-  hard_sigmoid,
-  scaled_tanh,
-};
-inline constexpr int kFunctionOps = 11;
 
 struct Function {
-  FunctionOp op = FunctionOp::sigmoid;
+  Opcode op = Opcode::sigmoid;  // an activation
   float alpha = 1, beta = 1;
 };
 

@@ -377,8 +377,10 @@ Result<std::unique_ptr<Kernel>> make_recurrence(const Record& record) {
     type.input_forget = p[4] == 1;
     type.clip = real(p[6]);
     for (Function& f : std::span(type.functions, static_cast<size_t>(type.functions_count()))) {
-      if (p.size() < next + kParamsPerFunction || p[next] < 0 || p[next] >= kFunctionOps) return malformed();
-      f = {static_cast<FunctionOp>(p[next]), real(p[next + 1]), real(p[next + 2])};
+      if (p.size() < next + kParamsPerFunction) return malformed();
+      const OpcodeInfo* activation = opcode_info(p[next]);
+      if (!activation || !is_activation(activation->op)) return malformed();
+      f = {activation->op, real(p[next + 1]), real(p[next + 2])};
       next += kParamsPerFunction;
     }
   }

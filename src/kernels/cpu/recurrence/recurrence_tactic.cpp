@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/recurrence/recurrence.h"
 #include "ops/gate_functions.h"
+#include "tuning/opcode_of.h"
 
 namespace lathe::cpu {
 namespace {
@@ -15,37 +16,18 @@ using namespace recurrence;
 static_assert(static_cast<int>(Cell::rnn) == static_cast<int>(CellKind::rnn));
 static_assert(static_cast<int>(Cell::lstm) == static_cast<int>(CellKind::lstm));
 static_assert(static_cast<int>(Direction::reverse) == static_cast<int>(SequenceDirection::reverse));
-static_assert(static_cast<int>(FunctionOp::affine) == static_cast<int>(GateOp::affine));
-static_assert(static_cast<int>(FunctionOp::scaled_tanh) == static_cast<int>(GateOp::scaled_tanh));
 
 constexpr size_t kR = 1, kBias = 2, kLengths = 3, kPeepholes = 6;
 
 int64_t bits_of(double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); }
 
-class RecurrenceTactic final : public Tactic {
+class RecurrenceMatch final : public Match {
  public:
-  std::string_view name() const override { return "recurrence"; }
-  bool makes_several_results() const override { return true; }
+  explicit RecurrenceMatch(const Problem& problem) : problem_(problem) {}
+  std::vector<Config> configs() const override { return {{.text = "", .predicted_us = predicted_us(problem_, 0)}}; }
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::recurrence)) return "not a recurrence";
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    for (const auto* list : {&problem.inputs, &problem.outputs})
-      for (const Operand& operand : *list)
-        if (!operand.omitted && !is_integer(operand.dtype) && operand.dtype != DType::f32)
-          return fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype));
-    if (has(problem, kLengths) && size_of(problem.inputs[kLengths].dtype) < 4) return "lengths of 8 or 16 bits";
-    if (problem.inputs[kR].dims[2].as_constant().value_or(0) < 1) return "the hidden size is dynamic or 0";
-    for (const Operand* operand : {&problem.inputs[0], &problem.outputs[0]})
-      if (operand->strides[2] != Expr(1)) return "rows are not contiguous";
-    for (const size_t i : {kBias, kPeepholes})
-      if (has(problem, i) && problem.inputs[i].strides[1] != Expr(1)) return "rows are not contiguous";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
+  Result<Emission> emit(const Config&) const override {
+    const Problem& problem = problem_;
     const auto& attrs = problem.attrs<RecurrenceAttrs>();
     LATHE_ASSIGN(const std::vector<GateFunction> functions, functions_of(attrs));
     const Operand& r = problem.inputs[kR];
@@ -60,7 +42,8 @@ class RecurrenceTactic final : public Tactic {
                        r.constant != nullptr,
                        bits_of(attrs.clip)};
     for (const GateFunction& f : functions)
-      emission.params.insert(emission.params.end(), {static_cast<int64_t>(f.op), bits_of(f.alpha), bits_of(f.beta)});
+      emission.params.insert(emission.params.end(),
+                             {static_cast<int64_t>(*opcode_of(f.op)), bits_of(f.alpha), bits_of(f.beta)});
     for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
     if (!r.constant) return emission;
     CellType type;
@@ -78,15 +61,31 @@ class RecurrenceTactic final : public Tactic {
   }
 
  private:
-  static bool has(const Problem& problem, size_t input) {
-    return input < problem.inputs.size() && !problem.inputs[input].omitted;
-  }
+  const Problem& problem_;
 };
+
+Matched match_recurrence(const Problem& problem) {
+  if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
+  if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
+  const auto has = [&](size_t input) { return input < problem.inputs.size() && !problem.inputs[input].omitted; };
+  for (const auto* list : {&problem.inputs, &problem.outputs})
+    for (const Operand& operand : *list)
+      if (!operand.omitted && !is_integer(operand.dtype) && operand.dtype != DType::f32)
+        return refuse(fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype)));
+  if (has(kLengths) && size_of(problem.inputs[kLengths].dtype) < 4) return refuse("lengths of 8 or 16 bits");
+  if (problem.inputs[kR].dims[2].as_constant().value_or(0) < 1) return refuse("the hidden size is dynamic or 0");
+  for (const Operand* operand : {&problem.inputs[0], &problem.outputs[0]})
+    if (operand->strides[2] != Expr(1)) return refuse("rows are not contiguous");
+  for (const size_t i : {kBias, kPeepholes})
+    if (has(i) && problem.inputs[i].strides[1] != Expr(1)) return refuse("rows are not contiguous");
+  return std::make_unique<RecurrenceMatch>(problem);
+}
 
 }  // namespace
 
 const Tactic& recurrence_tactic() {
-  static const RecurrenceTactic tactic;
+  static const FunctionTactic tactic("recurrence", match_recurrence);
   return tactic;
 }
 

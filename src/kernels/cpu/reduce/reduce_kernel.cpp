@@ -189,13 +189,11 @@ void ReduceKernel::run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_reduce(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (p.size() != 2 || p[0] < 0 || p[0] > static_cast<int64_t>(Reduction::log_sum_exp) || p[1] < 0 ||
-      p[1] >= 1 << kMaxRank)
-    return fail(ErrorCode::plan_malformed, "reduce: the parameters of the record are not valid");
+  const auto params = decode_params<ReduceParams>(record.params);
+  if (!params || !params->are_valid()) return refuse_params("reduce");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "reduce: the epilogue must have an input and one output");
-  return std::make_unique<ReduceKernel>(static_cast<Reduction>(p[0]), static_cast<uint32_t>(p[1]), record.program);
+  return std::make_unique<ReduceKernel>(params->op, params->axes, record.program);
 }
 
 }  // namespace lathe::cpu

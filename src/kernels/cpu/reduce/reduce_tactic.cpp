@@ -7,32 +7,21 @@
 namespace lathe::cpu {
 namespace {
 
-class ReduceTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "reduce"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::reduce)) return "not a reduction";
-    if (problem.inputs[0].dtype != DType::f32) return fmt::format("its input is {}", name_of(problem.inputs[0].dtype));
-    return refuse_reduction(problem);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    Emission emission;
-    emission.kernel = "reduce";
-    emission.params = {static_cast<int64_t>(reduction_of(problem.attrs<ReduceAttrs>().op)), *reduced_axes(problem)};
-    emission.inputs = {{StepInput::input, 0}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    return emission;
-  }
-};
+Matched match_reduce(const Problem& problem) {
+  if (!problem.is(OpKind::reduce)) return refuse("not a reduction");
+  if (auto reason = beyond(problem, {.reassociated_inputs = 0b1})) return refuse(*std::move(reason));
+  if (is_collapsed(problem.inputs[0])) return refuse("dimensions of its input that consist of several");
+  if (problem.inputs[0].dtype != DType::f32)
+    return refuse(fmt::format("its input is {}", name_of(problem.inputs[0].dtype)));
+  auto params = reduce_params(problem);
+  if (!params) return tl::unexpected(std::move(params.error()));
+  return match_one(emission_of(problem, *params, {0}), predicted_us(problem, 0));
+}
 
 }  // namespace
 
 const Tactic& reduce_tactic() {
-  static const ReduceTactic tactic;
+  static const FunctionTactic tactic("reduce", match_reduce);
   return tactic;
 }
 

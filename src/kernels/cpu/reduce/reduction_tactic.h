@@ -3,16 +3,15 @@
 #pragma once
 
 #include "kernels/cpu/reduce/reduce.h"
-#include "tuning/problem.h"
+#include "tuning/tactic.h"
 
 namespace lathe::cpu {
 
-Reduction reduction_of(ReduceOp op);
+static_assert(static_cast<int>(ReduceOp::mean) == static_cast<int>(Reduction::mean));
+static_assert(static_cast<int>(ReduceOp::sum_square) == static_cast<int>(Reduction::sum_squares));
+constexpr Reduction reduction_of(ReduceOp op) { return static_cast<Reduction>(op); }
 
-// The axes of a reduction as a bit set of the input's dimensions; nothing when it leaves the input as it is.
-std::optional<int64_t> reduced_axes(const Problem& problem);
-
-// Why no kernel takes a reduction over these axes; nullopt when kernels may.
-std::optional<std::string> refuse_reduction(const Problem& problem);
+// Of a reduction; or why no kernel takes it over its axes.
+tl::expected<ReduceParams, Refusal> reduce_params(const Problem& problem);
 
 }  // namespace lathe::cpu

@@ -2,7 +2,7 @@
 // Kernel `reduce_elements`: the reductions of kernel `reduce` of elements of any type, those of f64 and of integers
 // above all.
 //   program  none
-//   params   as those of `reduce`
+//   params   ReduceParams
 //   inputs   one, of any strides
 //   outputs  one of the input's type; of the input's rank with dimensions of 1 for the axes, or without those
 //   dimensions

@@ -165,11 +165,9 @@ void ReduceElementsKernel::run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_reduce_elements(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 2 || p[0] < 0 || p[0] > static_cast<int64_t>(Reduction::log_sum_exp) || p[1] < 0 ||
-      p[1] >= 1 << kMaxRank)
-    return fail(ErrorCode::plan_malformed, "reduce_elements: the parameters of the record are not valid");
-  return std::make_unique<ReduceElementsKernel>(static_cast<Reduction>(p[0]), static_cast<uint32_t>(p[1]));
+  const auto params = decode_params<ReduceParams>(record.params);
+  if (record.program || !params || !params->are_valid()) return refuse_params("reduce_elements");
+  return std::make_unique<ReduceElementsKernel>(params->op, params->axes);
 }
 
 }  // namespace lathe::cpu

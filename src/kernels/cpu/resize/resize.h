@@ -2,22 +2,33 @@
 // Kernel `resize`: separable interpolation along some axes: nearest, linear, cubic, antialiased, or any other that can
 // be stated as tables. Element j of a resized axis is the sum over taps t of weight[j][t] * x[index[j][t]].
 //   program  none
-//   params   {axes}: bit set of the dimensions to resize; or, where the tables are made while running, {axes, the
-//   rule's
-//            (see SampleRule), and for each resized dimension, in ascending order, the bits of its scale as f32, 0 =
-//            the extents' ratio}
+//   params   ResizeParams
 //   inputs   0: x, f32, any strides; then, unless the tables are made while running, for each resized dimension, in
 //            ascending order: index, i32, dense, [extent of y, taps] (values are clamped to x), and weight, f32, dense,
-//            of the same shape
+//            of the same shape; where they are, the op's other inputs may follow, which are not read
 //   outputs  0: y, f32, of the extents of x in the other dimensions, any strides
 // Fast where a dimension that is not resized (the channels) is contiguous in x and y.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "device/params.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/resize/samples.h"
 
 namespace lathe::cpu {
+
+struct ResizeParams {
+  uint32_t axes = 0;  // bit set of the dimensions to resize
+  // Where the tables are made while running:
+  bool makes_tables = false;
+  SampleRule rule = {};
+  std::vector<float> scales = {};  // of each resized dimension, in ascending order; 0 = the extents' ratio
+  static constexpr auto members() {
+    return std::tuple(&ResizeParams::axes, &ResizeParams::makes_tables, &ResizeParams::rule, &ResizeParams::scales);
+  }
+};
 
 // y[c] = sum over t of weights[t] * taps[t][c]
 LATHE_ISA_DECLARE(void blend_rows(const float* const* taps, const float* weights, int count, int64_t n, float* y))

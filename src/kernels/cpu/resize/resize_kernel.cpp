@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <vector>
 
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/resize/samples.h"
 
 namespace lathe::cpu {
 namespace {
@@ -111,15 +111,13 @@ TensorArg in_order_of(const TensorArg& y, const TensorArg& x) {
 
 class ResizeKernel final : public Kernel {
  public:
-  // `scales`, of the resized dimensions, only with a rule, by which the tables are made while running.
-  ResizeKernel(uint32_t axes, std::optional<SampleRule> rule, std::vector<float> scales)
-      : axes_(axes), rule_(rule), scales_(std::move(scales)) {}
+  explicit ResizeKernel(const ResizeParams& params) : params_(params) {}
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
     Tables tables;
     const size_t own = make_tables(inputs, outputs[0], nullptr, tables) + copy_bytes(inputs[0], outputs[0]);
-    const Walk walk(as_read(inputs[0], outputs[0]), outputs[0], axes_, tables);
+    const Walk walk(as_read(inputs[0], outputs[0]), outputs[0], params_.axes, tables);
     return own + (walk.channels.extent == 1 ? thread_bytes(walk) * static_cast<size_t>(threads) : 0);
   }
   void run(const Launch& launch) const override;
@@ -139,9 +137,7 @@ class ResizeKernel final : public Kernel {
   static size_t thread_bytes(const Walk& walk) { return row_bytes(walk) + index_bytes(walk); }
   static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
   size_t make_tables(std::span<const TensorArg> inputs, const TensorArg& y, std::byte* workspace, Tables& tables) const;
-  const uint32_t axes_;
-  const std::optional<SampleRule> rule_;
-  const std::vector<float> scales_;
+  const ResizeParams params_;
 };
 
 // Where the tables are, and the bytes of workspace that those take which are made while running; they are filled when
@@ -150,23 +146,24 @@ size_t ResizeKernel::make_tables(std::span<const TensorArg> inputs, const Tensor
                                  Tables& tables) const {
   size_t bytes = 0, next = 0;
   for (int d = 0; d < y.rank; ++d) {
-    if ((axes_ >> d & 1) == 0) continue;
+    if ((params_.axes >> d & 1) == 0) continue;
     const size_t resized = next++;
-    if (!rule_) {
+    if (!params_.makes_tables) {
       const TensorArg* pair = &inputs[1 + 2 * resized];
       tables[d] = {pair[0].as<int32_t>(), pair[1].as<float>(), pair[0].dims[1]};
       continue;
     }
-    tables[d].taps = rule_->taps();
-    const size_t size = round_up(static_cast<size_t>(y.dims[d] * rule_->taps()) * sizeof(float));
+    const int64_t taps = taps_of(params_.rule, 1);
+    tables[d].taps = taps;
+    const size_t size = round_up(static_cast<size_t>(y.dims[d] * taps) * sizeof(float));
     if (workspace) {
       auto* index = reinterpret_cast<int32_t*>(workspace + bytes);
       auto* weight = reinterpret_cast<float*>(workspace + bytes + size);
       const int64_t extent = inputs[0].dims[d];
-      const double scale =
-          scales_[resized] != 0 ? scales_[resized] : static_cast<double>(y.dims[d]) / static_cast<double>(extent);
-      fill_samples(*rule_, extent, y.dims[d], scale, index, weight);
-      tables[d] = {index, weight, rule_->taps()};
+      const double scale = params_.scales[resized] != 0 ? params_.scales[resized]
+                                                        : static_cast<double>(y.dims[d]) / static_cast<double>(extent);
+      fill_samples(params_.rule, {extent, y.dims[d], scale}, index, weight);
+      tables[d] = {index, weight, taps};
     }
     bytes += 2 * size;
   }
@@ -186,23 +183,25 @@ Result<> check_table(const TensorArg& index, const TensorArg& weight, int64_t ex
 }
 
 Result<> ResizeKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  const size_t expected = rule_ ? 1 : 1 + 2 * static_cast<size_t>(std::popcount(axes_));
-  if (inputs.size() != expected || outputs.size() != 1)
-    return fail(ErrorCode::invalid_argument, "resize: {} inputs and {} outputs given, {} and 1 expected", inputs.size(),
-                outputs.size(), expected);
+  constexpr size_t kOpInputs = 4;
+  const size_t least = params_.makes_tables ? 1 : 1 + 2 * static_cast<size_t>(std::popcount(params_.axes));
+  const size_t most = params_.makes_tables ? kOpInputs : least;
+  if (inputs.size() < least || inputs.size() > most || outputs.size() != 1)
+    return fail(ErrorCode::invalid_argument, "resize: {} inputs and {} outputs given, {} to {} and 1 expected",
+                inputs.size(), outputs.size(), least, most);
   const TensorArg &x = inputs[0], &y = outputs[0];
   if (x.dtype != DType::f32 || y.dtype != DType::f32)
     return fail(ErrorCode::dtype_unsupported, "resize: {} to {}; only f32 is supported", name_of(x.dtype),
                 name_of(y.dtype));
-  if (x.rank != y.rank || axes_ >> x.rank != 0)
+  if (x.rank != y.rank || params_.axes >> x.rank != 0)
     return fail(ErrorCode::shape_mismatch, "resize: input of rank {}, output of rank {}, axes {:#x}", x.rank, y.rank,
-                axes_);
+                params_.axes);
   size_t table = 1;
   for (int d = 0; d < x.rank; ++d) {
-    if (axes_ >> d & 1) {
+    if (params_.axes >> d & 1) {
       if ((x.dims[d] < 1 && y.dims[d] > 0) || x.dims[d] > INT32_MAX)
         return fail(ErrorCode::shape_mismatch, "resize: dimension {} is empty or too long", d);
-      if (!rule_) LATHE_TRY(check_table(inputs[table], inputs[table + 1], y.dims[d]));
+      if (!params_.makes_tables) LATHE_TRY(check_table(inputs[table], inputs[table + 1], y.dims[d]));
       table += 2;
     } else if (x.dims[d] != y.dims[d]) {
       return fail(ErrorCode::shape_mismatch, "resize: dimension {} changes, but is not among the axes", d);
@@ -210,7 +209,7 @@ Result<> ResizeKernel::check(std::span<const TensorArg> inputs, std::span<const 
   }
   Tables tables;
   make_tables(inputs, y, nullptr, tables);
-  if (Walk(as_read(x, y), y, axes_, tables).outer_taps > kMaxBlend)
+  if (Walk(as_read(x, y), y, params_.axes, tables).outer_taps > kMaxBlend)
     return fail(ErrorCode::attribute_invalid, "resize: more than {} taps for one element", kMaxBlend);
   return {};
 }
@@ -287,7 +286,7 @@ void ResizeKernel::run(const Launch& launch) const {
     copy_tensor(input, launch.inputs[0], launch.pool);
     own_memory += copy_bytes(launch.inputs[0], output);
   }
-  const Walk walk(input, output, axes_, tables);
+  const Walk walk(input, output, params_.axes, tables);
   const float* x = input.as<float>();
   float* y = output.as<float>();
   const int64_t work = walk.outer_taps * walk.row.taps * walk.channels.extent;
@@ -315,21 +314,17 @@ void ResizeKernel::run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_resize(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  const auto bad = [] { return fail(ErrorCode::plan_malformed, "resize: the parameters of the record are not valid"); };
-  if (record.program || p.empty() || p[0] < 0 || p[0] >= 1 << kMaxRank) return bad();
-  const auto axes = static_cast<uint32_t>(p[0]);
-  if (p.size() == 1) return std::make_unique<ResizeKernel>(axes, std::nullopt, std::vector<float>());
-  if (p.size() != 1 + SampleRule::kParams + static_cast<size_t>(std::popcount(axes))) return bad();
-  const std::optional<SampleRule> rule = SampleRule::from_params(p.subspan(1, SampleRule::kParams));
-  std::vector<float> scales;
-  for (const int64_t bits : p.subspan(1 + SampleRule::kParams)) {
-    if (bits < 0 || bits > UINT32_MAX) return bad();
-    scales.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    if (!(scales.back() >= 0)) return bad();
-  }
-  if (!rule) return bad();
-  return std::make_unique<ResizeKernel>(axes, rule, std::move(scales));
+  const auto params = decode_params<ResizeParams>(record.params);
+  if (record.program || !params || params->axes >> kMaxRank != 0) return refuse_params("resize");
+  const SampleRule& rule = params->rule;
+  const size_t scales = params->makes_tables ? static_cast<size_t>(std::popcount(params->axes)) : 0;
+  if (!is_one_of(rule.mode, SampleRule::Mode::cubic) ||
+      !is_one_of(rule.coordinates, SampleRule::Coordinates::tf_half_pixel_for_nn) ||
+      !is_one_of(rule.nearest, SampleRule::Nearest::ceil) || rule.antialias || !std::isfinite(rule.cubic_a) ||
+      params->scales.size() != scales ||
+      !std::all_of(params->scales.begin(), params->scales.end(), [](float scale) { return scale >= 0; }))
+    return refuse_params("resize");
+  return std::make_unique<ResizeKernel>(*params);
 }
 
 }  // namespace lathe::cpu

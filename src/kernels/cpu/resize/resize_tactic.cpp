@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Separable resizing: kernel "resize".
-#include <bit>
-
 #include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/resize/samples.h"
+#include "kernels/cpu/resize/resize.h"
 #include "kernels/resize_tables_tactic.h"
 
 namespace lathe::cpu {
@@ -33,66 +31,51 @@ std::optional<std::string> refuse_samples(const Problem& problem) {
   return std::nullopt;
 }
 
-Emission emit_samples(const Problem& problem) {
-  const auto& attrs = problem.attrs<ResizeAttrs>();
-  Emission emission;
-  emission.kernel = "resize";
-  emission.inputs = {{StepInput::input, 0}};
-  const auto bits = [](double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); };
-  int64_t axes = 0;
-  std::vector<int64_t> scales;
+float scale_of(const Problem& problem, size_t dimension) {
+  if (is_given(problem, 3)) return 0;
+  const auto at = static_cast<int64_t>(resize_position(problem, dimension));
+  return static_cast<float>(problem.inputs[2].constant->at_double(at));
+}
+
+Result<Emission> emit_tables(const Problem& problem, const ResizeParams& params) {
+  Emission emission = emission_of(problem, params, {0});
   for (const size_t d : resized_dims(problem)) {
-    axes |= int64_t{1} << d;
-    scales.push_back(is_given(problem, 3) ? 0
-                                          : bits(problem.inputs[2].constant->at_double(
-                                                static_cast<int64_t>(resize_position(problem, d)))));
+    LATHE_ASSIGN(ResizeTables tables, resize_tables(problem, d));
+    for (Tensor* table : {&tables.index, &tables.weights}) {
+      emission.inputs.push_back({StepInput::packed, emission.packed.size()});
+      emission.packed.push_back(std::move(*table));
+    }
   }
-  emission.params = {axes,
-                     static_cast<int64_t>(attrs.mode),
-                     static_cast<int64_t>(attrs.coordinates),
-                     static_cast<int64_t>(attrs.nearest),
-                     attrs.exclude_outside,
-                     bits(attrs.cubic_a)};
-  emission.params.insert(emission.params.end(), scales.begin(), scales.end());
   return emission;
 }
 
-class ResizeTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "resize"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::resize)) return "not a resize";
-    if (problem.inputs[0].dtype != DType::f32) return fmt::format("its input is {}", name_of(problem.inputs[0].dtype));
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    return refuse_resize_tables(problem) ? refuse_samples(problem) : std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    if (refuse_resize_tables(problem)) return emit_samples(problem);
-    Emission emission;
-    emission.kernel = "resize";
-    emission.inputs = {{StepInput::input, 0}};
-    int64_t axes = 0;
-    for (const size_t d : resized_dims(problem)) {
-      axes |= int64_t{1} << d;
-      LATHE_ASSIGN(ResizeTables tables, resize_tables(problem, d));
-      for (Tensor* table : {&tables.index, &tables.weights}) {
-        emission.inputs.push_back({StepInput::packed, emission.packed.size()});
-        emission.packed.push_back(std::move(*table));
-      }
-    }
-    emission.params = {axes};
-    return emission;
-  }
-};
+Matched match_resize(const Problem& problem) {
+  if (!problem.is(OpKind::resize)) return refuse("not a resize");
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
+  if (problem.inputs[0].dtype != DType::f32)
+    return refuse(fmt::format("its input is {}", name_of(problem.inputs[0].dtype)));
+  ResizeParams params;
+  for (const size_t d : resized_dims(problem)) params.axes |= 1u << d;
+  if (!refuse_resize_tables(problem))
+    return match_later([&problem, params] { return emit_tables(problem, params); }, predicted_us(problem, 0));
+  if (auto reason = refuse_samples(problem)) return refuse(*std::move(reason));
+  const auto& attrs = problem.attrs<ResizeAttrs>();
+  params.makes_tables = true;
+  params.rule = {static_cast<SampleRule::Mode>(attrs.mode),
+                 static_cast<SampleRule::Coordinates>(attrs.coordinates),
+                 static_cast<SampleRule::Nearest>(attrs.nearest),
+                 attrs.exclude_outside,
+                 false,
+                 attrs.cubic_a};
+  for (const size_t d : resized_dims(problem)) params.scales.push_back(scale_of(problem, d));
+  return match_one(emission_of(problem, params, {0}), predicted_us(problem, 0));
+}
 
 }  // namespace
 
 const Tactic& resize_tactic() {
-  static const ResizeTactic tactic;
+  static const FunctionTactic tactic("resize", match_resize);
   return tactic;
 }
 

@@ -1,41 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where resizing reads, as tables that are made while running: for dimensions whose extents only a launch knows.
+// Where resizing reads, worked out while running.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
+#include <tuple>
 
 namespace lathe::cpu {
 
-// How an output position becomes weights of input elements: the attributes of ONNX's Resize. Numbers are written into
-// plans.
+// How an output position becomes weights of input elements: the attributes of ONNX's Resize. Enumerations are in the
+// order of the op's.
 struct SampleRule {
-  enum class Mode : int64_t { nearest = 0, linear = 1, cubic = 2 };
+  enum class Mode : int64_t { nearest, linear, cubic };
   enum class Coordinates : int64_t {
-    half_pixel = 0,
-    half_pixel_symmetric = 1,
-    pytorch_half_pixel = 2,
-    align_corners = 3,
-    asymmetric = 4,
-    tf_half_pixel_for_nn = 5,
+    half_pixel,
+    half_pixel_symmetric,
+    pytorch_half_pixel,
+    align_corners,
+    asymmetric,
+    tf_half_pixel_for_nn,
+    tf_crop_and_resize,
   };
-  enum class Nearest : int64_t { round_prefer_floor = 0, round_prefer_ceil = 1, floor = 2, ceil = 3 };
+  enum class Nearest : int64_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
 
   Mode mode = Mode::nearest;
   Coordinates coordinates = Coordinates::half_pixel;
   Nearest nearest = Nearest::round_prefer_floor;
   bool exclude_outside = false;
-  float cubic_a = 0;
+  bool antialias = false;
+  double cubic_a = 0;
 
-  int taps() const { return mode == Mode::nearest ? 1 : mode == Mode::linear ? 2 : 4; }
-
-  static constexpr size_t kParams = 5;  // in the order of the members, cubic_a as its bits
-  static std::optional<SampleRule> from_params(std::span<const int64_t> params);
+  static constexpr auto members() {
+    return std::tuple(&SampleRule::mode, &SampleRule::coordinates, &SampleRule::nearest, &SampleRule::exclude_outside,
+                      &SampleRule::antialias, &SampleRule::cubic_a);
+  }
 };
 
-// Fills index[output][taps] and weight[output][taps]; `scale` is output / input unless the op states another. What has
-// no weight repeats the index of a tap that has.
-void fill_samples(const SampleRule& rule, int64_t input, int64_t output, double scale, int32_t* index, float* weight);
+// A dimension that is resized.
+struct SampledAxis {
+  int64_t input, output;
+  double scale;  // output / input unless the op states another
+  double roi_begin = 0, roi_end = 1;
+
+  bool is_still() const { return scale == 1 && input == output && roi_begin == 0 && roi_end == 1; }
+};
+
+// The elements start, start + 1, ... of the input, some of which may lie outside: there the end's element counts.
+struct Taps {
+  int64_t start = 0, count = 0;
+  bool outside = false;  // of cropping: the position takes the extrapolation value
+};
+
+// How many taps an output element has: 1, 2 or 4 but for antialiasing.
+int64_t taps_of(const SampleRule& rule, double scale);
+// The taps of output element `at`, and their weights.
+Taps find_taps(const SampleRule& rule, const SampledAxis& axis, int64_t at, double* weights);
+
+// Fills index[output][taps] and weight[output][taps] by a rule without antialiasing. What has no weight repeats the
+// index of a tap that has.
+void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* index, float* weight);
 
 }  // namespace lathe::cpu

@@ -1,103 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `roi_align`: regions of images, averaged (or their largest weighted elements) over a grid of bins.
-//   program  none
-//   params   {largest, samples per bin and axis (0: as many as pixels), bits of the f32 scale, half_pixel}
-//   inputs   0: x, f32 [images, channels, height, width]; the channels or the columns must be contiguous
-//            1: regions, f32 [regions, 4]: x1, y1, x2, y2; 2: their images, i64 or i32 [regions]
-//   outputs  0: y, f32 [regions, channels, bins down, bins across], any strides
-// A region whose image is not there gives 0.
-//
-// An average is separable: the samples of a bin put weights on rows of pixels and on columns, whichever samples they
-// are. So a bin is a blend of a few rows and columns, however many samples it takes.
-#include <algorithm>
-#include <bit>
-#include <cmath>
+#include "kernels/cpu/roi_align/roi_align.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/resize/resize.h"
 
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kMaxSamples = 65536;
+constexpr int64_t kMaxSamples = RoiAlignParams::kMaxSamples;
 constexpr int kMaxBlend = 256;  // pixels that are blended at once
 constexpr int64_t kChannelBlock = 32;
 
-struct Params {
-  bool largest;
-  int64_t samples;
-  float scale;
-  bool half_pixel;
-};
+// y[c] = sum over t of weights[t] * taps[t][c]
+void blend(const float* const* taps, const float* weights, int count, int64_t n, float* y) {
+  static const auto blend = LATHE_ISA_SELECT(blend_rows);
+  blend(taps, weights, count, n, y);
+}
+void blend(const double* const* taps, const double* weights, int count, int64_t n, double* y) {
+  for (int64_t c = 0; c < n; ++c) y[c] = weights[0] * taps[0][c];  // y may be the first of them
+  for (int t = 1; t < count; ++t)
+    for (int64_t c = 0; c < n; ++c) y[c] += weights[t] * taps[t][c];
+}
 
 // Two pixels and their weights.
+template <class T>
 struct Taps {
   int64_t pixel[2] = {0, 0};
-  float weight[2] = {0, 0};
+  T weight[2] = {0, 0};
 };
 
-// Where the bins of a region lie along one axis: in f32, each operation rounded, for the number of samples jumps with
-// it.
+// Where the bins of a region lie along one axis: in the type of the elements, each operation rounded, for the number of
+// samples jumps with it.
+template <class T>
 struct Bins {
-  float start, size;
+  T start, size;
   int64_t samples, extent;
 
-  Bins(float from, float to, int64_t bins, int64_t pixels, const Params& params) : extent(pixels) {
-    const float shift = params.half_pixel ? 0.5f : 0.0f;
-    start = from * params.scale - shift;
-    float length = to * params.scale - shift - start;
-    if (!params.half_pixel) length = std::max(length, 1.0f);
-    size = length / static_cast<float>(bins);
-    const float wanted = std::ceil(size);
+  Bins(T from, T to, int64_t bins, int64_t pixels, const RoiAlignParams& params) : extent(pixels) {
+    const T scale = static_cast<T>(params.scale), shift = static_cast<T>(params.half_pixel ? 0.5 : 0);
+    start = from * scale - shift;
+    T length = to * scale - shift - start;
+    if (!params.half_pixel) length = std::max(length, T{1});
+    size = length / static_cast<T>(bins);
+    const T wanted = std::ceil(size);
     samples = params.samples;
-    if (samples == 0 && wanted >= 1) samples = static_cast<int64_t>(std::min(wanted, float{kMaxSamples}));
+    if (samples == 0 && wanted >= 1) samples = static_cast<int64_t>(std::min(wanted, T{kMaxSamples}));
   }
-  Taps taps(int64_t bin, int64_t sample) const {
-    float at = start + static_cast<float>(bin) * size +
-               (static_cast<float>(sample) + 0.5f) * size / static_cast<float>(samples);
-    if (extent == 0 || !(at >= -1 && at <= static_cast<float>(extent))) return {};
-    at = std::max(at, 0.0f);
+  Taps<T> taps(int64_t bin, int64_t sample) const {
+    T at = start + static_cast<T>(bin) * size + (static_cast<T>(sample) + T{0.5}) * size / static_cast<T>(samples);
+    if (extent == 0 || !(at >= -1 && at <= static_cast<T>(extent))) return {};
+    at = std::max(at, T{0});
     const auto low = static_cast<int64_t>(at);
     if (low >= extent - 1) return {{extent - 1, extent - 1}, {1, 0}};
-    const float upper = at - static_cast<float>(low);
+    const T upper = at - static_cast<T>(low);
     return {{low, low + 1}, {1 - upper, upper}};
   }
 };
 
 // What each bin averages along one axis: `count` pixels from `first` on.
+template <class T>
 struct Spans {
   struct Span {
     int64_t first = 0, count = 0;
-    const float* weights = nullptr;
+    const T* weights = nullptr;
   };
   Span* spans = nullptr;
-  float* weights = nullptr;
+  T* weights = nullptr;
 
   // Neighbouring bins share two pixels at most.
   static size_t bytes(int64_t bins, int64_t extent) {
-    const size_t needed =
-        static_cast<size_t>(bins) * sizeof(Span) + static_cast<size_t>(extent + 2 * bins) * sizeof(float);
+    const size_t needed = static_cast<size_t>(bins) * sizeof(Span) + static_cast<size_t>(extent + 2 * bins) * sizeof(T);
     return (needed + 63) / 64 * 64;
   }
   Spans(std::byte* memory, int64_t count)
-      : spans(reinterpret_cast<Span*>(memory)), weights(reinterpret_cast<float*>(spans + count)) {}
+      : spans(reinterpret_cast<Span*>(memory)), weights(reinterpret_cast<T*>(spans + count)) {}
 
-  void fill(const Bins& bins, int64_t count) {
-    float* next = weights;
+  void fill(const Bins<T>& bins, int64_t count) {
+    T* next = weights;
     for (int64_t bin = 0; bin < count; ++bin) {
       int64_t low = INT64_MAX, high = -1;
       const auto each = [&](auto f) {
         for (int64_t s = 0; s < bins.samples; ++s) {
-          const Taps taps = bins.taps(bin, s);
+          const Taps<T> taps = bins.taps(bin, s);
           for (int i = 0; i < 2; ++i)
             if (taps.weight[i] != 0) f(taps.pixel[i], taps.weight[i]);
         }
       };
-      each([&](int64_t pixel, float) { low = std::min(low, pixel), high = std::max(high, pixel); });
+      each([&](int64_t pixel, T) { low = std::min(low, pixel), high = std::max(high, pixel); });
       Span& span = spans[bin];
       span = {high < 0 ? 0 : low, high < 0 ? 0 : high - low + 1, next};
-      std::fill_n(next, span.count, 0.0f);
-      each([&](int64_t pixel, float weight) { next[pixel - low] += weight / static_cast<float>(bins.samples); });
+      std::fill_n(next, span.count, T{0});
+      each([&](int64_t pixel, T weight) { next[pixel - low] += weight / static_cast<T>(bins.samples); });
       next += span.count;
     }
   }
@@ -105,23 +103,32 @@ struct Spans {
 
 class RoiAlignKernel final : public Kernel {
  public:
-  explicit RoiAlignKernel(const Params& params) : params_(params) {}
+  explicit RoiAlignKernel(const RoiAlignParams& params) : params_(params) {}
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
-    return worker_bytes(inputs[0], outputs[0]) * static_cast<size_t>(threads);
+    const bool wide = inputs[0].dtype == DType::f64;
+    return (wide ? worker_bytes<double>(inputs[0], outputs[0]) : worker_bytes<float>(inputs[0], outputs[0])) *
+           static_cast<size_t>(threads);
   }
-  void run(const Launch& launch) const override;
+  void run(const Launch& launch) const override {
+    launch.inputs[0].dtype == DType::f64 ? run_as<double>(launch) : run_as<float>(launch);
+  }
 
  private:
+  template <class T>
+  void run_as(const Launch& launch) const;
+  template <class T>
   struct Region;
+  template <class T>
   static size_t row_bytes(const TensorArg& x) {
-    return static_cast<size_t>(std::max(x.dims[1], x.dims[3]) + 15) / 16 * 16 * sizeof(float);
+    return static_cast<size_t>(std::max(x.dims[1], x.dims[3]) + 15) / 16 * 16 * sizeof(T);
   }
+  template <class T>
   static size_t worker_bytes(const TensorArg& x, const TensorArg& y) {
-    return Spans::bytes(y.dims[2], x.dims[2]) + Spans::bytes(y.dims[3], x.dims[3]) + row_bytes(x);
+    return Spans<T>::bytes(y.dims[2], x.dims[2]) + Spans<T>::bytes(y.dims[3], x.dims[3]) + row_bytes<T>(x);
   }
-  const Params params_;
+  const RoiAlignParams params_;
 };
 
 Result<> RoiAlignKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
@@ -129,9 +136,9 @@ Result<> RoiAlignKernel::check(std::span<const TensorArg> inputs, std::span<cons
     return fail(ErrorCode::invalid_argument, "roi_align: {} inputs and {} outputs given, 3 and 1 expected",
                 inputs.size(), outputs.size());
   const TensorArg &x = inputs[0], &regions = inputs[1], &images = inputs[2], &y = outputs[0];
-  if (x.dtype != DType::f32 || regions.dtype != DType::f32 || y.dtype != DType::f32 ||
-      (images.dtype != DType::i64 && images.dtype != DType::i32))
-    return fail(ErrorCode::dtype_unsupported, "roi_align: {}, {}, {} to {}; f32, f32 and i64 or i32 are supported",
+  if ((x.dtype != DType::f32 && x.dtype != DType::f64) || regions.dtype != x.dtype || y.dtype != x.dtype ||
+      !is_integer(images.dtype))
+    return fail(ErrorCode::dtype_unsupported, "roi_align: {}, {}, {} to {}, all f32 or all f64, and integers, expected",
                 name_of(x.dtype), name_of(regions.dtype), name_of(images.dtype), name_of(y.dtype));
   const int64_t count = y.dims[0];
   if (x.rank != 4 || y.rank != 4 || regions.rank != 2 || images.rank != 1 || regions.dims[1] != 4 ||
@@ -145,30 +152,30 @@ Result<> RoiAlignKernel::check(std::span<const TensorArg> inputs, std::span<cons
 }
 
 // One region and all that is needed to make its bins.
+template <class T>
 struct RoiAlignKernel::Region {
   const TensorArg &x, &y;
-  const float* image;
-  float* result;
-  Bins rows, columns;
-  Spans down, across;
-  float* line;
+  const T* image;
+  T* result;
+  Bins<T> rows, columns;
+  Spans<T> down, across;
+  T* line;
 
-  const float* pixel(int64_t c, int64_t row, int64_t column) const {
+  const T* pixel(int64_t c, int64_t row, int64_t column) const {
     return image + c * x.strides[1] + row * x.strides[2] + column * x.strides[3];
   }
-  float& bin(int64_t c, int64_t i, int64_t j) const {
+  T& bin(int64_t c, int64_t i, int64_t j) const {
     return result[c * y.strides[1] + i * y.strides[2] + j * y.strides[3]];
   }
 
   // All channels of one bin, blended in portions so that any number of pixels fits.
   void average_pixels(int64_t i, int64_t j) const {
-    static const auto blend = LATHE_ISA_SELECT(blend_rows);
     const bool direct = y.strides[1] == 1;
-    float* target = direct ? &bin(0, i, j) : line;
-    const float* taps[kMaxBlend] = {pixel(0, 0, 0)};
-    float weights[kMaxBlend] = {0};
+    T* target = direct ? &bin(0, i, j) : line;
+    const T* taps[kMaxBlend] = {pixel(0, 0, 0)};
+    T weights[kMaxBlend] = {0};
     int count = 0;
-    const Spans::Span &u = down.spans[i], &v = across.spans[j];
+    const typename Spans<T>::Span &u = down.spans[i], &v = across.spans[j];
     for (int64_t p = 0; p < u.count; ++p)
       for (int64_t q = 0; q < v.count; ++q) {
         if (count == kMaxBlend) {
@@ -179,7 +186,7 @@ struct RoiAlignKernel::Region {
         weights[count++] = u.weights[p] * v.weights[q];
       }
     if (count == 0)
-      std::fill_n(target, x.dims[1], 0.0f);
+      std::fill_n(target, x.dims[1], T{0});
     else
       blend(taps, weights, count, x.dims[1], target);
     for (int64_t c = 0; !direct && c < x.dims[1]; ++c) bin(c, i, j) = line[c];
@@ -187,17 +194,16 @@ struct RoiAlignKernel::Region {
 
   // A row of bins of one channel: the rows of pixels become one, then its columns.
   void average_rows(int64_t c, int64_t i) const {
-    static const auto blend = LATHE_ISA_SELECT(blend_rows);
     int64_t low = INT64_MAX, high = 0;
     for (int64_t j = 0; j < y.dims[3]; ++j) {
       if (across.spans[j].count == 0) continue;
       low = std::min(low, across.spans[j].first);
       high = std::max(high, across.spans[j].first + across.spans[j].count);
     }
-    const Spans::Span& u = down.spans[i];
+    const typename Spans<T>::Span& u = down.spans[i];
     const bool is_empty = u.count == 0 || low >= high;
-    const float* taps[kMaxBlend];
-    float weights[kMaxBlend];
+    const T* taps[kMaxBlend];
+    T weights[kMaxBlend];
     int count = 0;
     for (int64_t p = 0; !is_empty && p < u.count; ++p) {
       if (count == kMaxBlend) {
@@ -209,28 +215,28 @@ struct RoiAlignKernel::Region {
     }
     if (!is_empty) blend(taps, weights, count, high - low, line);
     for (int64_t j = 0; j < y.dims[3]; ++j) {
-      const Spans::Span& v = across.spans[j];
-      float sum = 0;
+      const typename Spans<T>::Span& v = across.spans[j];
+      T sum = 0;
       for (int64_t q = 0; !is_empty && q < v.count; ++q) sum += v.weights[q] * line[v.first - low + q];
       bin(c, i, j) = sum;
     }
   }
 
   // The largest weighted neighbour of all samples; samples beyond the image count as 0.
-  float largest(int64_t c, int64_t i, int64_t j) const {
+  T largest(int64_t c, int64_t i, int64_t j) const {
     if (rows.samples * columns.samples == 0) return 0;
-    float most = -__builtin_inff();
+    T most = -std::numeric_limits<T>::infinity();
     for (int64_t sy = 0; sy < rows.samples; ++sy) {
-      const Taps u = rows.taps(i, sy);
+      const Taps<T> u = rows.taps(i, sy);
       if (u.weight[0] + u.weight[1] == 0) {
-        most = std::max(most, 0.0f);
+        most = std::max(most, T{0});
         continue;
       }
       for (int64_t sx = 0; sx < columns.samples; ++sx) {
-        const Taps v = columns.taps(j, sx);
+        const Taps<T> v = columns.taps(j, sx);
         for (int k = 0; k < 4; ++k) {
-          const float weight = u.weight[k / 2] * v.weight[k % 2];
-          most = std::max(most, weight == 0 ? 0 : weight * *pixel(c, u.pixel[k / 2], v.pixel[k % 2]));
+          const T weight = u.weight[k / 2] * v.weight[k % 2];
+          most = std::max(most, weight == 0 ? T{0} : weight * *pixel(c, u.pixel[k / 2], v.pixel[k % 2]));
         }
       }
     }
@@ -239,32 +245,32 @@ struct RoiAlignKernel::Region {
 };
 
 // A unit of work is a row of bins where channels are contiguous, else some channels.
-void RoiAlignKernel::run(const Launch& launch) const {
+template <class T>
+void RoiAlignKernel::run_as(const Launch& launch) const {
   const TensorArg &x = launch.inputs[0], &regions = launch.inputs[1], &images = launch.inputs[2];
   const TensorArg& y = launch.outputs[0];
   const bool by_pixels = x.strides[1] == 1 && (x.strides[3] != 1 || x.dims[1] >= x.dims[3]);
   const bool by_bins = by_pixels && !params_.largest;
   const int64_t parts = by_bins ? y.dims[2] : (x.dims[1] + kChannelBlock - 1) / kChannelBlock;
   launch.pool.parallel_for(y.dims[0] * parts, 1, [&](int64_t begin, int64_t end, int worker) {
-    std::byte* own = launch.workspace + worker_bytes(x, y) * static_cast<size_t>(worker);
-    std::byte* second = own + Spans::bytes(y.dims[2], x.dims[2]);
-    auto* line = reinterpret_cast<float*>(second + Spans::bytes(y.dims[3], x.dims[3]));
+    std::byte* own = launch.workspace + worker_bytes<T>(x, y) * static_cast<size_t>(worker);
+    std::byte* second = own + Spans<T>::bytes(y.dims[2], x.dims[2]);
+    auto* line = reinterpret_cast<T*>(second + Spans<T>::bytes(y.dims[3], x.dims[3]));
     int64_t filled = -1;
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t r = unit / parts, part = unit % parts;
-      const int64_t n = images.dtype == DType::i64 ? images.as<int64_t>()[r * images.strides[0]]
-                                                   : images.as<int32_t>()[r * images.strides[0]];
+      const int64_t n = integer_at(images, r * images.strides[0]);
       const bool is_there = n >= 0 && n < x.dims[0];
-      const auto edge = [&](int64_t i) { return regions.as<float>()[r * regions.strides[0] + i * regions.strides[1]]; };
-      Region region{x,
-                    y,
-                    x.as<float>() + (is_there ? n : 0) * x.strides[0],
-                    y.as<float>() + r * y.strides[0],
-                    Bins(edge(1), edge(3), y.dims[2], is_there ? x.dims[2] : 0, params_),
-                    Bins(edge(0), edge(2), y.dims[3], is_there ? x.dims[3] : 0, params_),
-                    Spans(own, y.dims[2]),
-                    Spans(second, y.dims[3]),
-                    line};
+      const auto edge = [&](int64_t i) { return regions.as<T>()[r * regions.strides[0] + i * regions.strides[1]]; };
+      Region<T> region{x,
+                       y,
+                       x.as<T>() + (is_there ? n : 0) * x.strides[0],
+                       y.as<T>() + r * y.strides[0],
+                       Bins<T>(edge(1), edge(3), y.dims[2], is_there ? x.dims[2] : 0, params_),
+                       Bins<T>(edge(0), edge(2), y.dims[3], is_there ? x.dims[3] : 0, params_),
+                       Spans<T>(own, y.dims[2]),
+                       Spans<T>(second, y.dims[3]),
+                       line};
       if (!params_.largest && filled != r) {
         region.down.fill(region.rows, y.dims[2]);
         region.across.fill(region.columns, y.dims[3]);
@@ -286,12 +292,11 @@ void RoiAlignKernel::run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_roi_align(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 4 || p[0] < 0 || p[0] > 1 || p[1] < 0 || p[1] > kMaxSamples || p[2] < 0 ||
-      p[2] > UINT32_MAX || p[3] < 0 || p[3] > 1)
-    return fail(ErrorCode::plan_malformed, "roi_align: the parameters of the record are not valid");
-  const auto scale = std::bit_cast<float>(static_cast<uint32_t>(p[2]));
-  return std::make_unique<RoiAlignKernel>(Params{p[0] == 1, p[1], scale, p[3] == 1});
+  const auto params = decode_params<RoiAlignParams>(record.params);
+  if (record.program || !params || params->samples < 0 || params->samples > kMaxSamples ||
+      !std::isfinite(params->scale))
+    return refuse_params("roi_align");
+  return std::make_unique<RoiAlignKernel>(*params);
 }
 
 }  // namespace lathe::cpu

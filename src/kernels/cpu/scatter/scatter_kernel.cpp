@@ -2,8 +2,10 @@
 #include "kernels/cpu/scatter/scatter.h"
 
 #include <cstring>
+#include <functional>
 #include <mutex>
 
+#include "base/for_size.h"
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
@@ -14,7 +16,7 @@ namespace {
 constexpr int64_t kMinTaskElements = 16 << 10;
 constexpr std::string_view kNames[] = {"scatter_elements", "scatter_nd"};
 
-enum class Reduction : int64_t { none = 0, add = 1, mul = 2, max = 3, min = 4 };
+using Reduction = ScatterParams::Reduction;
 
 template <Reduction R, class T>
 T combine(T a, T b) {
@@ -85,8 +87,9 @@ class ScatterKernel final : public Kernel {
   bool fits(const TensorArg& data, const TensorArg& indices, const TensorArg& updates) const;
   bool sums_apart(DType type) const { return reduction_ != Reduction::none && is_narrow_float(type); }
   IndexWalk walk(const Launch& launch, const TensorArg& table) const;
-  template <class F>
-  std::optional<IndexWalk::Outside> in_parts(const IndexWalk& walk, ThreadPool& pool, F&& scatter) const;
+  // Not a template, or each type and reduction would have a copy of it.
+  using ScatterPart = std::function<std::optional<IndexWalk::Outside>(const IndexWalk& part)>;
+  std::optional<IndexWalk::Outside> in_parts(const IndexWalk& walk, ThreadPool& pool, const ScatterPart& scatter) const;
   template <class U, class A>
   std::optional<IndexWalk::Outside> reduce(const Launch& launch, const TensorArg& table) const;
   template <class U>
@@ -135,8 +138,8 @@ IndexWalk ScatterKernel::walk(const Launch& launch, const TensorArg& table) cons
 }
 
 // Threads have a part of the table each, so that updates of one place stay in order.
-template <class F>
-std::optional<IndexWalk::Outside> ScatterKernel::in_parts(const IndexWalk& walk, ThreadPool& pool, F&& scatter) const {
+std::optional<IndexWalk::Outside> ScatterKernel::in_parts(const IndexWalk& walk, ThreadPool& pool,
+                                                          const ScatterPart& scatter) const {
   const bool elements = mode_ == ScatterMode::elements;
   const int loop = elements ? walk.loop_of_tuples() : walk.loop_of_run();
   const int64_t turns = loop < 0 ? 1 : elements ? walk.tuples_along(loop) : walk.run_along(loop);
@@ -232,16 +235,7 @@ std::optional<IndexWalk::Outside> ScatterKernel::move_any(const Launch& launch) 
       return Scatter<Reduction::none, T, T>{part, launch.inputs[2].as<T>(), output.as<T>()}.run();
     });
   };
-  switch (size_of(output.dtype)) {
-    case 1:
-      return move(uint8_t{});
-    case 2:
-      return move(uint16_t{});
-    case 4:
-      return move(uint32_t{});
-    default:
-      return move(uint64_t{});
-  }
+  return for_size(size_of(output.dtype), move);
 }
 
 Result<> ScatterKernel::try_run(const Launch& launch) const {
@@ -256,11 +250,11 @@ Result<> ScatterKernel::try_run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_scatter(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 3 || p[0] < 0 || p[0] > 1 || p[1] < 0 || p[1] >= kMaxRank || p[2] < 0 || p[2] > 4)
-    return fail(ErrorCode::plan_malformed, "scatter: the parameters of the record are not valid");
-  return std::make_unique<ScatterKernel>(static_cast<ScatterMode>(p[0]), static_cast<int>(p[1]),
-                                         static_cast<Reduction>(p[2]));
+  const auto params = decode_params<ScatterParams>(record.params);
+  if (record.program || !params || !is_one_of(params->mode, ScatterMode::tuples) || !is_axis(params->axis) ||
+      !is_one_of(params->reduction, Reduction::min))
+    return refuse_params("scatter");
+  return std::make_unique<ScatterKernel>(params->mode, params->axis, params->reduction);
 }
 
 }  // namespace lathe::cpu

@@ -1,61 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates at places that indices name: kernel "scatter".
-#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/scatter/scatter.h"
 
 namespace lathe::cpu {
 namespace {
 
-int64_t number_of(ScatterReduction reduction) {
-  switch (reduction) {
-    case ScatterReduction::none:
-      return 0;
-    case ScatterReduction::add:
-      return 1;
-    case ScatterReduction::mul:
-      return 2;
-    case ScatterReduction::max:
-      return 3;
-    case ScatterReduction::min:
-      break;
-  }
-  return 4;
+static_assert(static_cast<int>(ScatterReduction::min) == static_cast<int>(ScatterParams::Reduction::min));
+ScatterParams::Reduction reduction_of(ScatterReduction reduction) {
+  return static_cast<ScatterParams::Reduction>(reduction);
 }
 
-class ScatterTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "scatter"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::scatter_elements) && !problem.is(OpKind::scatter_nd)) return "not a scatter";
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    return std::nullopt;
+Matched match_scatter(const Problem& problem) {
+  if (problem.is(OpKind::scatter_nd)) {
+    const ScatterReduction reduction = problem.attrs<ScatterNdAttrs>().reduction;
+    return match_root(problem, ScatterParams{ScatterMode::tuples, 0, reduction_of(reduction)}, {0, 1, 2});
   }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    Emission emission;
-    emission.kernel = "scatter";
-    if (problem.is(OpKind::scatter_elements)) {
-      const auto& attrs = problem.attrs<ScatterElementsAttrs>();
-      emission.params = {static_cast<int64_t>(ScatterMode::elements),
-                         attrs.axis < 0 ? attrs.axis + problem.inputs[0].rank() : attrs.axis,
-                         number_of(attrs.reduction)};
-    } else {
-      emission.params = {static_cast<int64_t>(ScatterMode::tuples), 0,
-                         number_of(problem.attrs<ScatterNdAttrs>().reduction)};
-    }
-    for (size_t i = 0; i < 3; ++i) emission.inputs.push_back({StepInput::input, i});
-    return emission;
-  }
-};
+  if (!problem.is(OpKind::scatter_elements)) return refuse("not a scatter");
+  const auto& attrs = problem.attrs<ScatterElementsAttrs>();
+  const int axis = axis_from_start(attrs.axis, problem.inputs[0]);
+  return match_root(problem, ScatterParams{ScatterMode::elements, axis, reduction_of(attrs.reduction)}, {0, 1, 2});
+}
 
 }  // namespace
 
 const Tactic& scatter_tactic() {
-  static const ScatterTactic tactic;
+  static const FunctionTactic tactic("scatter", match_scatter);
   return tactic;
 }
 

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `softmax`: e^x / sum of e^x along one axis, or the logarithm of that.
 //   program  epilogue of the result, which reads nothing else
-//   params   {axis, log}: axis counts from 0; log is 0 or 1
+//   params   SoftmaxParams
 //   inputs   0: f32, any strides
 //   outputs  0: f32, of the same shape, any strides; may be the input itself
 #pragma once
 
 #include <cstdint>
 
+#include "device/params.h"
 #include "kernels/cpu/isa.h"
 
 namespace lathe::cpu {
+
+struct SoftmaxParams {
+  int axis = 0;  // counts from 0
+  bool log = false;
+  static constexpr auto members() { return std::tuple(&SoftmaxParams::axis, &SoftmaxParams::log); }
+};
 
 // One contiguous row. In place is allowed.
 LATHE_ISA_DECLARE(void softmax_row(const float* in, float* out, int64_t n, bool log))

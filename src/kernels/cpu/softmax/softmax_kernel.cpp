@@ -128,12 +128,12 @@ void SoftmaxKernel::run(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_softmax(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (p.size() != 2 || p[0] < 0 || p[0] >= kMaxRank || (p[1] != 0 && p[1] != 1))
+  const std::optional<SoftmaxParams> p = decode_params<SoftmaxParams>(record.params);
+  if (!p || p->axis < 0 || p->axis >= kMaxRank)
     return fail(ErrorCode::plan_malformed, "softmax: the parameters of the record are not valid");
   if (record.program && (record.program->num_inputs != 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "softmax: the epilogue must have one input and one output");
-  return std::make_unique<SoftmaxKernel>(static_cast<int>(p[0]), p[1] == 1, record.program);
+  return std::make_unique<SoftmaxKernel>(p->axis, p->log, record.program);
 }
 
 }  // namespace lathe::cpu

@@ -2,37 +2,30 @@
 // Softmax and log-softmax: kernel "softmax".
 #include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/softmax/softmax.h"
 
 namespace lathe::cpu {
 namespace {
 
-class SoftmaxTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "softmax"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::softmax)) return "not a softmax";
-    if (!problem.operands.empty()) return "the epilogue reads other tensors";
-    if (problem.inputs[0].rank() == 0) return "a scalar";
-    return refuse_non_f32(problem);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    const auto& attrs = problem.attrs<SoftmaxAttrs>();
-    Emission emission;
-    emission.kernel = "softmax";
-    emission.params = {attrs.axis < 0 ? attrs.axis + problem.inputs[0].rank() : attrs.axis, attrs.log};
-    emission.inputs = {{StepInput::input, 0}};
-    return emission;
-  }
-};
+Matched match_softmax(const Problem& problem) {
+  if (!problem.is(OpKind::softmax)) return refuse("not a softmax");
+  if (auto reason = beyond(problem, {.reassociated_inputs = 0b1})) return refuse(*std::move(reason));
+  if (is_collapsed(problem.inputs[0])) return refuse("dimensions of its input that consist of several");
+  if (!problem.operands.empty()) return refuse("the epilogue reads other tensors");
+  const int rank = problem.inputs[0].rank();
+  if (rank == 0) return refuse("a scalar");
+  if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
+  const auto& attrs = problem.attrs<SoftmaxAttrs>();
+  Emission emission;
+  emission.params = encode_params(SoftmaxParams{static_cast<int>(attrs.axis) + (attrs.axis < 0 ? rank : 0), attrs.log});
+  emission.inputs = {{StepInput::input, 0}};
+  return match_one(std::move(emission), predicted_us(problem, 0));
+}
 
 }  // namespace
 
 const Tactic& softmax_tactic() {
-  static const SoftmaxTactic tactic;
+  static const FunctionTactic tactic("softmax", match_softmax);
   return tactic;
 }
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `topk`: the k largest or smallest elements along an axis, best first, and their positions; of equals the lower
-// position is first, NaN is the largest.
-//   program  none
-//   params   {axis, largest}
-//   inputs   0: x of any type of numbers, any strides, at most 2^32 - 1 elements along the axis; a second one is not
-//   read outputs  0: the elements, of x's type; 1: their positions, i64; both have k elements along the axis, any
-//   strides
+#include "kernels/cpu/topk/topk.h"
+
 #include <array>
 #include <optional>
 
+#include "base/for_size.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/order_keys.h"
@@ -231,16 +227,7 @@ void TopkKernel::write(const Launch& launch, const Row& row, const Entry* best, 
     T* target = y.as<T>() + values;
     for (int64_t i = 0; i < k; ++i) target[i * step] = *static_cast<const T*>(row.at(best[i].position()));
   };
-  switch (size_of(row.type)) {
-    case 1:
-      return copy(uint8_t{});
-    case 2:
-      return copy(uint16_t{});
-    case 4:
-      return copy(uint32_t{});
-    default:
-      return copy(uint64_t{});
-  }
+  for_size(size_of(row.type), copy);
 }
 
 // One row, or several whose elements lie side by side.
@@ -318,10 +305,9 @@ void TopkKernel::select_rows(const Launch& launch) const {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_topk(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 2 || p[0] < 0 || p[0] >= kMaxRank || p[1] < 0 || p[1] > 1)
-    return fail(ErrorCode::plan_malformed, "topk: the parameters of the record are not valid");
-  return std::make_unique<TopkKernel>(static_cast<int>(p[0]), p[1] == 1);
+  const auto params = decode_params<TopkParams>(record.params);
+  if (record.program || !params || !is_axis(params->axis)) return refuse_params("topk");
+  return std::make_unique<TopkKernel>(params->axis, params->largest);
 }
 
 }  // namespace lathe::cpu

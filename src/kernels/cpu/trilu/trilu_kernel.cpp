@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel `trilu`: the upper or lower triangle of matrices; what is beyond the diagonal is 0.
-//   program  none
-//   params   {upper}
-//   inputs   0: x of any type and at least two dimensions, any strides; 1: k, the diagonal, one integer; it may be left
-//            out, and is 0 then
-//   outputs  0: of x's type and shape, any strides
+#include "kernels/cpu/trilu/trilu.h"
+
 #include <cstring>
 
+#include "base/for_size.h"
 #include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/without_axis.h"
@@ -45,16 +42,7 @@ class TriluKernel final : public Kernel {
   }
 
   void run(const Launch& launch) const override {
-    switch (size_of(launch.outputs[0].dtype)) {
-      case 1:
-        return keep_all<uint8_t>(launch);
-      case 2:
-        return keep_all<uint16_t>(launch);
-      case 4:
-        return keep_all<uint32_t>(launch);
-      default:
-        return keep_all<uint64_t>(launch);
-    }
+    for_size(size_of(launch.outputs[0].dtype), [&](auto zero) { keep_all<decltype(zero)>(launch); });
   }
 
  private:
@@ -87,10 +75,9 @@ class TriluKernel final : public Kernel {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_trilu(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  if (record.program || p.size() != 1 || p[0] < 0 || p[0] > 1)
-    return fail(ErrorCode::plan_malformed, "trilu: the parameters of the record are not valid");
-  return std::make_unique<TriluKernel>(p[0] == 1);
+  const auto params = decode_params<TriluParams>(record.params);
+  if (record.program || !params) return refuse_params("trilu");
+  return std::make_unique<TriluKernel>(params->upper);
 }
 
 }  // namespace lathe::cpu

@@ -1,37 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel "trilu".
-#include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/trilu/trilu.h"
 
 namespace lathe::cpu {
 namespace {
 
-class TriluTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "trilu"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::trilu)) return "not a triangle";
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override { return only_config(problem); }
-
-  Result<Emission> emit(const Problem& problem, const Config&) const override {
-    Emission emission;
-    emission.kernel = "trilu";
-    emission.params = {problem.attrs<TriluAttrs>().upper ? 1 : 0};
-    emission.inputs = {{StepInput::input, 0}};
-    if (problem.inputs.size() > 1 && !problem.inputs[1].omitted) emission.inputs.push_back({StepInput::input, 1});
-    return emission;
-  }
-};
+Matched match_trilu(const Problem& problem) {
+  if (!problem.is(OpKind::trilu)) return refuse("not a triangle");
+  const bool has_diagonal = problem.inputs.size() > 1 && !problem.inputs[1].omitted;
+  return match_root(problem, TriluParams{problem.attrs<TriluAttrs>().upper},
+                    has_diagonal ? std::vector<size_t>{0, 1} : std::vector<size_t>{0});
+}
 
 }  // namespace
 
 const Tactic& trilu_tactic() {
-  static const TriluTactic tactic;
+  static const FunctionTactic tactic("trilu", match_trilu);
   return tactic;
 }
 

@@ -25,31 +25,14 @@ Reduction reduction_of(const Problem& problem) {
   return reduction;
 }
 
-class ArgReduceTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "arg_reduce"; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::arg_reduce)) return "not the position of an extreme";
-    if (!problem.program.is_identity()) return "a program behind integers";
-    if (problem.inputs[0].rank() == 0) return "a scalar";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    return configs_of(problem.target, reduction_of(problem));
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    return cuda::emit(reduction_of(problem), problem, config);
-  }
-};
-
 }  // namespace
 
-const Tactic& arg_reduce_tactic() {
-  static const ArgReduceTactic tactic;
-  return tactic;
+Matched match_arg_reduce(const Problem& problem) {
+  if (!problem.is(OpKind::arg_reduce)) return refuse("not the position of an extreme");
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (!problem.program.is_identity()) return refuse("a program behind integers");
+  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  return match_rows(problem, reduction_of(problem));
 }
 
 }  // namespace lathe::cuda

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
@@ -19,25 +20,22 @@ int64_t head_size(const Problem& problem, size_t input) {
 
 int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
 
-// Config::values of the kernels.
+// The choice.
 struct Blocking {
   bool tensor_cores = true;
   int64_t warps = 4;
   int64_t keys = 64;    // of a tile, on tensor cores
   int64_t queries = 4;  // of a warp, in f32
-  static Blocking of(const Config& config) {
-    return {config.values[0] != 0, config.values[1], config.values[2], config.values[3]};
-  }
+
   int64_t rows() const { return tensor_cores ? warps * 16 : warps * queries; }
-  int64_t shared_bytes(const Problem& problem) const {
-    const int64_t d = head_size(problem, 0), dv = head_size(problem, 2);
+  int64_t shared_bytes(int64_t d, int64_t dv) const {  // for heads of these sizes
     if (!tensor_cores) return 4 * (rows() * d + 32 * (d + 1) + 32 * dv);
     const int64_t pitch = padded(d) + 8, value_pitch = padded(dv) + 8;
     return 2 * (rows() * pitch + 2 * keys * (pitch + value_pitch));
   }
 };
 
-// Why tensor cores cannot take it.
+// Whether tensor cores can take it.
 bool fits_tensor_cores(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   if (dtype != DType::f16 && dtype != DType::bf16) return false;
@@ -53,8 +51,9 @@ bool fits_tensor_cores(const Problem& problem) {
 std::optional<std::string> refuse_order(const Problem& problem) {
   for (size_t i = 0; i < 3; ++i) {
     const Operand& operand = problem.inputs[i];
-    if (operand.parts.empty()) continue;
-    if (std::any_of(operand.parts.begin(), operand.parts.end(), [](size_t count) { return count != 1; }))
+    if (operand.reassociation.empty()) continue;
+    if (std::any_of(operand.reassociation.begin(), operand.reassociation.end(),
+                    [](size_t count) { return count != 1; }))
       return "dimensions of heads in parts";
     Operand copy = operand;
     copy.strides = dense_strides(copy.dims, Layout::linear), copy.offset = 0;
@@ -90,83 +89,65 @@ std::string declare_program(Source& source, const Problem& problem, size_t input
 
 std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
 
-class AttentionTactic final : public Tactic {
+class AttentionMatch final : public Match {
  public:
-  std::string_view name() const override { return "attention"; }
-  bool takes_prologue(size_t input) const override { return input < 3; }
-  bool reads_parts(size_t input) const override { return input < 3; }
+  explicit AttentionMatch(const Problem& problem)
+      : problem_(problem), size_(head_size(problem, 0)), value_size_(head_size(problem, 2)) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::attention)) return "not an attention";
-    const DType dtype = problem.inputs[0].dtype;
-    if (dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32)
-      return fmt::format("its input is {}", name_of(dtype));
-    if (has_mask(problem) && problem.inputs[3].dtype == DType::f64) return "its mask is f64";
-    for (const size_t i : {0, 2}) {
-      const int64_t size = head_size(problem, i);
-      if (size == 0) return "the size of a head is not known";
-      if (size > kMaxSize) return fmt::format("heads of {} elements, {} are handled", size, kMaxSize);
-    }
-    return refuse_order(problem);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
+  std::vector<Config> configs() const override {
     std::vector<Config> configs;
-    if (!fits_tensor_cores(problem)) {
-      add(problem, {false, 4, 32, 4}, configs);
-      add(problem, {false, 4, 32, 1}, configs);
+    if (!fits_tensor_cores(problem_)) {
+      add({false, 4, 32, 4}, configs);
+      add({false, 4, 32, 1}, configs);
     } else {
       for (const int64_t warps : {4, 8, 2, 1})
-        for (const int64_t keys : {64, 128, 32}) add(problem, {true, warps, keys, 0}, configs);
+        for (const int64_t keys : {64, 128, 32}) add({true, warps, keys, 0}, configs);
     }
-    std::stable_sort(configs.begin(), configs.end(),
-                     [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
-    if (configs.size() > 5) configs.resize(5);
-    return configs;
+    return best_first(std::move(configs), 5);
   }
 
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    const Blocking shape = Blocking::of(config);
-    const auto& attrs = problem.attrs<AttentionAttrs>();
+  Result<Emission> emit(const Config& config) const override {
+    const auto& shape = config.as<Blocking>();
+    const auto& attrs = problem_.attrs<AttentionAttrs>();
     Emission emission;
     Source source(shape.tensor_cores ? "attention/attention.cuh" : "attention/attention_simt.cuh");
     for (size_t i = 0; i < 3; ++i) {
-      source.input(i, problem.inputs[i], kNames[i]);
+      source.input(i, problem_.inputs[i], kNames[i]);
       emission.inputs.push_back({StepInput::input, i});
     }
-    const bool masked = has_mask(problem);
+    const bool masked = has_mask(problem_);
     if (masked) {
-      source.input(3, broadcast(problem.inputs[3], scores_of(problem)), "Mask");
+      source.input(3, broadcast(problem_.inputs[3], scores_of(problem_)), "Mask");
       emission.inputs.push_back({StepInput::input, 3});
     }
-    source.output(0, problem.outputs[0], "Y");
-    source.fusion(problem, emission.inputs.size());
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    source.output(0, problem_.outputs[0], "Y");
+    source.fusion(problem_, emission.inputs.size());
+    add_operand_inputs(problem_, emission);
     std::string operands;
-    for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem, i, emission) + ", ";
+    for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem_, i, emission) + ", ";
     const std::string logits = fmt::format("Logits<{}, {}, {}>{{{}, {}, {}, Q_.dim(2), K_.dim(2)}}",
                                            masked ? "Mask" : "Unmasked", attrs.causal, attrs.softcap != 0,
                                            masked ? "Mask_" : "{}", literal(attrs.scale), literal(attrs.softcap));
-    const int64_t d = head_size(problem, 0), dv = head_size(problem, 2);
     const std::string kernel =
-        shape.tensor_cores ? fmt::format("attend<{}, {}, {}, {}>", padded(d), padded(dv), shape.warps, shape.keys)
-                           : fmt::format("attend_simt<{}, {}, {}, {}>", d, dv, shape.warps, shape.queries);
-    const lathe::Shape& q = problem.inputs[0].dims;
+        shape.tensor_cores
+            ? fmt::format("attend<{}, {}, {}, {}>", padded(size_), padded(value_size_), shape.warps, shape.keys)
+            : fmt::format("attend_simt<{}, {}, {}, {}>", size_, value_size_, shape.warps, shape.queries);
+    const lathe::Shape& q = problem_.inputs[0].dims;
     emission.launches.push_back(source.finish(
         fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits), {ceildiv(q[2], shape.rows()), q[0] * q[1], 1},
-        static_cast<uint32_t>(shape.warps * 32), static_cast<uint32_t>(shape.shared_bytes(problem))));
+        static_cast<uint32_t>(shape.warps * 32), static_cast<uint32_t>(shape.shared_bytes(size_, value_size_))));
     return emission;
   }
 
  private:
-  static void add(const Problem& problem, const Blocking& shape, std::vector<Config>& configs) {
-    const int64_t size = padded(std::max(head_size(problem, 0), head_size(problem, 2)));
-    if (shape.shared_bytes(problem) > problem.target.limits.shared_bytes) return;
+  void add(const Blocking& shape, std::vector<Config>& configs) const {
+    const Target& target = problem_.target;
+    const int64_t size = padded(std::max(size_, value_size_)), shared_bytes = shape.shared_bytes(size_, value_size_);
+    if (shared_bytes > target.limits.shared_bytes) return;
     if (shape.tensor_cores && shape.keys * size > 64 * 128 && shape.keys > 32) return;  // registers
-    const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
+    const Dims &q = problem_.inputs[0].opt_dims, &k = problem_.inputs[1].opt_dims;
     const auto heads = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);
     const double blocks = heads * std::ceil(static_cast<double>(q[2]) / static_cast<double>(shape.rows()));
-    const Target& target = problem.target;
     // Of one block: operations in a clock, of which half are multiplications, and a fixed time for each tile.
     constexpr double kTileClocks = 850;
     const double tiles = std::ceil(keys / static_cast<double>(shape.keys));
@@ -174,26 +155,37 @@ class AttentionTactic final : public Tactic {
     const double rate = shape.tensor_cores
                             ? 2.01 * target.products.matrix * std::min(1.0, static_cast<double>(shape.warps) / 4)
                             : 0.46 * target.products.f32;
-    const double resident = std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) /
-                                       static_cast<double>(shape.shared_bytes(problem)));
+    const double resident =
+        std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) / static_cast<double>(shared_bytes));
     const double waves = std::max(1.0, blocks / target.cores);
-    Config config;
-    config.values = {shape.tensor_cores, shape.warps, shape.keys, shape.queries};
-    config.text = shape.tensor_cores ? fmt::format("{}x{} queries x keys", shape.rows(), shape.keys)
-                                     : fmt::format("{} queries in f32", shape.rows());
-    config.predicted_us =
-        target.launch_us +
-        tiles * (waves * flops / rate + kTileClocks * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0)))) /
-            target.clock_mhz;
-    configs.push_back(std::move(config));
+    const double clocks =
+        tiles * (waves * flops / rate + kTileClocks * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0))));
+    configs.push_back({.text = shape.tensor_cores ? fmt::format("{}x{} queries x keys", shape.rows(), shape.keys)
+                                                  : fmt::format("{} queries in f32", shape.rows()),
+                       .predicted_us = target.launch_us + clocks / target.clock_mhz,
+                       .choice = shape});
   }
+
+  const Problem& problem_;
+  int64_t size_, value_size_;  // of a head
 };
 
 }  // namespace
 
-const Tactic& attention_tactic() {
-  static const AttentionTactic tactic;
-  return tactic;
+Matched match_attention(const Problem& problem) {
+  if (!problem.is(OpKind::attention)) return refuse("not an attention");
+  if (auto reason = beyond(problem, {.reassociated_inputs = 7, .prologues = 7})) return refuse(*std::move(reason));
+  const DType dtype = problem.inputs[0].dtype;
+  if (dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32)
+    return refuse(fmt::format("its input is {}", name_of(dtype)));
+  if (has_mask(problem) && problem.inputs[3].dtype == DType::f64) return refuse("its mask is f64");
+  for (const size_t i : {0, 2}) {
+    const int64_t size = head_size(problem, i);
+    if (size == 0) return refuse("the size of a head is not known");
+    if (size > kMaxSize) return refuse(fmt::format("heads of {} elements, {} are handled", size, kMaxSize));
+  }
+  if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
+  return std::make_unique<AttentionMatch>(problem);
 }
 
 }  // namespace lathe::cuda

@@ -55,12 +55,7 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   plan.taps = a.kernel[0] * a.kernel[1] * a.kernel[2];
   if (plan.channels == 0 || plan.outputs == 0 || plan.taps == 0) return "an empty dimension";
   if (plan.taps * plan.channels > (1 << 24)) return "more than 16 million weights for an output channel";
-  Shape strides;  // of the beginnings of pixels
-  for (size_t d = 0; d < x.dims.size(); ++d)
-    if (d != 1 && x.dims[d] != Expr(1)) strides.push_back(x.strides[d]);
-  if (a.groups > 1) strides.push_back(plan.channels);
-  strides.push_back(x.offset);
-  plan.width = gemm::copy_width(x.dtype, strides);
+  plan.width = conv::copy_width(x, a.groups, plan.channels);
   int64_t pixels = 1;  // of an image
   for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];
   plan.reading = reading_of(x, a, plan.width, pixels);
@@ -93,73 +88,63 @@ std::string input_loader(Source& source, const Problem& problem, const Plan& pla
          fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, plan.output), plan.channels);
 }
 
-class ConvTactic final : public Tactic {
+class ConvMatch final : public Match {
  public:
-  std::string_view name() const override { return "conv"; }
-  bool takes_prologue(size_t input) const override { return input == 0; }
-  bool writes_parts() const override { return true; }
+  ConvMatch(const Problem& problem, Plan plan) : problem_(problem), plan_(std::move(plan)) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    Plan plan;
-    return make_plan(problem, plan);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    Plan plan;
-    make_plan(problem, plan);  // refuse() has seen to it that this works
-    gemm::Extent e = gemm::extent_of(problem, false);
-    e.gathered = plan.reading == Reading::gather;
-    e.copy_width = plan.reading == Reading::window ? plan.width : 0;
-    e.m = conv::opt_pixels(plan.output), e.taps = plan.taps;
-    e.n = plan.outputs, e.k = plan.k(), e.batch = plan.attributes.groups;
+  std::vector<Config> configs() const override {
+    gemm::Extent e = gemm::extent_of(problem_, false);
+    e.gathered = plan_.reading == Reading::gather;
+    e.copy_width = plan_.reading == Reading::window ? plan_.width : 0;
+    e.m = conv::opt_pixels(plan_.output), e.taps = plan_.taps;
+    e.n = plan_.outputs, e.k = plan_.k(), e.batch = plan_.attributes.groups;
     return gemm::configs(e);
   }
 
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    Plan plan;
-    if (const auto refusal = make_plan(problem, plan)) return fail(ErrorCode::internal, "conv: {}", *refusal);
-    const Tile tile = gemm::decode(config);
-    const DType dtype = problem.inputs[0].dtype;
+  Result<Emission> emit(const Config& config) const override {
+    const auto& tile = config.as<Tile>();
+    const DType dtype = problem_.inputs[0].dtype;
+    const conv::Shuffle& shuffle = plan_.shuffle;
     Emission emission;
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    Tensor weights = *problem.inputs[1].constant;
-    if (!plan.shuffle.order.empty()) {
-      LATHE_ASSIGN(weights, conv::in_order(weights, plan.shuffle.order));
+    Tensor weights = *problem_.inputs[1].constant;
+    if (!shuffle.order.empty()) {
+      LATHE_ASSIGN(weights, conv::in_order(weights, shuffle.order));
     }
-    LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, plan.padded));
-    const int64_t pitch = packed.dims()[1];
+    LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, plan_.padded));
+    const Operand b = gemm::packed_operand(packed);
     Source source("conv/conv.cuh");
-    source.input(0, problem.inputs[0], "A");
-    source.input(1, gemm::packed_operand(packed), "B");
+    source.input(0, problem_.inputs[0], "A");
+    source.input(1, b, "B");
     emission.packed.push_back(std::move(packed));
-    LATHE_TRY(conv::add_operands(plan.shuffle, emission));
-    std::string body =
-        fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
-                    gemm::tile_type(tile, dtype, false, false), source.number(plan.pixels), plan.outputs, plan.k());
-    body += gemm::declare_block(tile);
-    body += input_loader(source, problem, plan, tile, emission);
-    body += gemm::dense_loader(source,
-                               {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,
-                                static_cast<int>(16 / size_of(dtype)), false, plan.outputs, plan.k()},
-                               tile);
-    const conv::Shuffle& shuffle = plan.shuffle;
-    gemm::Ending ending{shuffle.problem,        dtype, shuffle.dimension, plan.pixels, plan.outputs,
-                        plan.attributes.groups, {}};
+    LATHE_TRY(conv::add_operands(shuffle, emission));
+    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), plan_.pixels,
+                                             plan_.outputs, plan_.k());
+    body += input_loader(source, problem_, plan_, tile, emission);
+    body += conv::weights_loader(source, b, plan_.outputs, plan_.k(), tile);
+    const int64_t groups = plan_.attributes.groups;
+    gemm::Ending ending{shuffle.problem, dtype, shuffle.dimension, plan_.pixels, plan_.outputs, groups, {}};
     ending.parts = shuffle.parts;
     ending.rows = [&](Source&) { return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.parts); };
-    if (plan.attributes.groups > 1) ending.column = "batch * n";
+    if (groups > 1) ending.column = "batch * n";
     ending.weights_first = true;
     gemm::finish(source, std::move(body), tile, ending, emission);
     return emission;
   }
+
+ private:
+  const Problem& problem_;
+  Plan plan_;
 };
 
 }  // namespace
 
-const Tactic& conv_tactic() {
-  static const ConvTactic tactic;
-  return tactic;
+Matched match_conv(const Problem& problem) {
+  if (auto reason = beyond(problem, {.reassociated_result = true, .prologues = 1})) return refuse(*std::move(reason));
+  Plan plan;
+  if (auto reason = make_plan(problem, plan)) return refuse(*std::move(reason));
+  return std::make_unique<ConvMatch>(problem, std::move(plan));
 }
 
 }  // namespace lathe::cuda

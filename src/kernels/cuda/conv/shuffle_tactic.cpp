@@ -82,10 +82,10 @@ std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out
   out.problem = problem;
   out.packed.assign(problem.operands.size(), false);
   Operand& output = out.problem.outputs[0];
-  if (output.parts.empty()) return std::nullopt;
+  if (output.reassociation.empty()) return std::nullopt;
   if (problem.attrs<ConvolutionAttrs>().groups > 1) return "the channels of groups in parts";
-  const size_t first = output.parts[0];
-  out.parts = output.parts[1];
+  const size_t first = output.reassociation[0];
+  out.parts = output.reassociation[1];
   if (out.parts == 0) return "parts of one channel";
   const size_t last = first + out.parts - 1;
   out.dimension = static_cast<int>(last);

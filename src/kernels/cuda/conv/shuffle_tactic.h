@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions whose channels are moved into the image, or split, as they are stored (Operand::parts).
+// Convolutions whose channels are moved into the image, or split, as they are stored (Operand::reassociation).
 #pragma once
 
 #include <optional>

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/conv/weights_tactic.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace lathe::cuda::conv {
 
-Result<Tensor> pack_weights(const Tensor& weights, int64_t padded) {
+Result<Tensor> pack_weights(const Tensor& weights, int64_t padded, size_t row_bytes) {
   const int64_t outputs = weights.dims()[0], channels = weights.dims()[1];
   const int64_t taps = outputs * channels == 0 ? 0 : weights.volume() / (outputs * channels);
   const size_t size = size_of(weights.dtype());
-  const auto vector = static_cast<int64_t>(16 / size);
+  const auto vector = static_cast<int64_t>(std::max<size_t>(row_bytes / size, 1));
   const int64_t pitch = (taps * padded + vector - 1) / vector * vector;
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(weights.dtype(), {outputs, pitch}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
@@ -21,6 +22,14 @@ Result<Tensor> pack_weights(const Tensor& weights, int64_t padded) {
         std::memcpy(row + static_cast<size_t>(tap * padded + c) * size, from, size);
   }
   return packed;
+}
+
+std::string weights_loader(Source& source, const Operand& packed, int64_t outputs, int64_t k, const gemm::Tile& tile) {
+  const Expr& pitch = packed.dims[1];
+  const int width = static_cast<int>(16 / size_of(packed.dtype));
+  return gemm::dense_loader(
+      source, {"b", "B", fmt::format(" + batch * n * {}", *pitch.as_constant()), pitch, width, false, outputs, k},
+      tile);
 }
 
 }  // namespace lathe::cuda::conv

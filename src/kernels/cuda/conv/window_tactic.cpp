@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/gemm/epilogue_tactic.h"
+
 namespace lathe::cuda::conv {
 
 std::string window_type(const cpu::ConvAttributes& a) {
@@ -30,6 +32,15 @@ bool fits_window_loader(const Operand& input, int64_t pixels) {
   constexpr int64_t kMostRows = 256, kMost = int64_t{1} << 30;  // half of what fits: dims may exceed their optimum
   const int64_t images = kMostRows / std::max<int64_t>(pixels, 1) + 2;
   return input.opt_strides[0] < kMost / images;
+}
+
+int copy_width(const Operand& x, int64_t groups, int64_t channels) {
+  Shape strides;  // of the beginnings of pixels
+  for (size_t d = 0; d < x.dims.size(); ++d)
+    if (d != 1 && x.dims[d] != Expr(1)) strides.push_back(x.strides[d]);
+  if (groups > 1) strides.push_back(channels);
+  strides.push_back(x.offset);
+  return gemm::copy_width(x.dtype, strides);
 }
 
 bool has_one_pitch(const Operand& x) {

@@ -16,6 +16,9 @@ int64_t opt_pixels(const Operand& output);                  // of all images
 // Whether WindowLoader's offsets between the pixels of a panel's rows fit 32 bits. `pixels`: rows of each image.
 bool fits_window_loader(const Operand& input, int64_t pixels);
 
+// Channels that can be copied at once from any pixel and group, of `channels` each. 1 when that is less than 4 bytes.
+int copy_width(const Operand& x, int64_t groups, int64_t channels);
+
 // Whether the pixels of all images follow each other at one distance, and that distance.
 bool has_one_pitch(const Operand& x);
 Expr pixel_pitch(const Operand& x);

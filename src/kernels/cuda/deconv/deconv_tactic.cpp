@@ -4,8 +4,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
-#include "kernels/cuda/gemm/epilogue_tactic.h"
+#include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
 namespace {
@@ -84,12 +85,7 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   plan.outputs = w.constant->dims()[1];
   if (plan.channels == 0 || plan.outputs == 0 || plan.taps == 0) return "an empty dimension";
   if (plan.taps * plan.channels > (1 << 24)) return "more than 16 million weights for an output channel";
-  Shape strides;  // of the beginnings of pixels
-  for (size_t d = 0; d < x.dims.size(); ++d)
-    if (d != 1 && x.dims[d] != Expr(1)) strides.push_back(x.strides[d]);
-  if (plan.whole.groups > 1) strides.push_back(plan.channels);
-  strides.push_back(x.offset);
-  const int width = gemm::copy_width(x.dtype, strides);
+  const int width = conv::copy_width(x, plan.whole.groups, plan.channels);
   const bool vectors = static_cast<size_t>(width) * size_of(x.dtype) >= 4;
   int64_t pixels = 1;  // of an image, in a phase
   for (size_t d = 2; d < problem.outputs[0].opt_dims.size(); ++d) pixels *= problem.outputs[0].opt_dims[d];
@@ -146,89 +142,79 @@ Result<Tensor> pack_weights(const Plan& plan, const Tensor& tensor) {
   return packed;
 }
 
-class DeconvTactic final : public Tactic {
+class DeconvMatch final : public Match {
  public:
-  std::string_view name() const override { return "deconv"; }
+  DeconvMatch(const Problem& problem, const Plan& plan) : problem_(problem), plan_(plan) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    Plan plan;
-    return make_plan(problem, plan);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    Plan plan;
-    make_plan(problem, plan);  // refuse() has seen to it that this works
-    gemm::Extent e = gemm::extent_of(problem, false);
-    e.gathered = plan.width == 0;
-    e.copy_width = plan.width;
-    e.m = (conv::opt_pixels(problem.outputs[0]) + plan.phases - 1) / plan.phases, e.taps = plan.taps;
-    e.n = plan.outputs, e.k = plan.k(), e.batch = plan.phases * plan.whole.groups;
+  std::vector<Config> configs() const override {
+    gemm::Extent e = gemm::extent_of(problem_, false);
+    e.gathered = plan_.width == 0;
+    e.copy_width = plan_.width;
+    e.m = (conv::opt_pixels(problem_.outputs[0]) + plan_.phases - 1) / plan_.phases, e.taps = plan_.taps;
+    e.n = plan_.outputs, e.k = plan_.k(), e.batch = plan_.phases * plan_.whole.groups;
     return gemm::configs(e);
   }
 
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    Plan plan;
-    if (const auto refusal = make_plan(problem, plan)) return fail(ErrorCode::internal, "deconv: {}", *refusal);
-    const Tile tile = gemm::decode(config);
-    const DType dtype = problem.inputs[0].dtype;
+  Result<Emission> emit(const Config& config) const override {
+    const auto& tile = config.as<Tile>();
+    const DType dtype = problem_.inputs[0].dtype;
+    const int64_t groups = plan_.whole.groups;
     Emission emission;
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    LATHE_ASSIGN(Tensor packed, pack_weights(plan, *problem.inputs[1].constant));
-    const int64_t pitch = packed.dims()[1];
+    add_operand_inputs(problem_, emission);
+    LATHE_ASSIGN(Tensor packed, pack_weights(plan_, *problem_.inputs[1].constant));
+    const Operand b = gemm::packed_operand(packed);
     Source source("deconv/deconv.cuh");
-    source.input(0, problem.inputs[0], "A");
-    source.input(1, gemm::packed_operand(packed), "B");
+    source.input(0, problem_.inputs[0], "A");
+    source.input(1, b, "B");
     emission.packed.push_back(std::move(packed));
-    std::string body =
-        fmt::format("using Tile = {};\n  const long m = {}, n = {}L, k = {}L;\n  ",
-                    gemm::tile_type(tile, dtype, false, false), source.number(plan.rows), plan.outputs, plan.k());
-    body += gemm::declare_block(tile);
-    body += input_loader(source, plan);
-    body += gemm::dense_loader(source,
-                               {"b", "B", fmt::format(" + batch * n * {}", pitch), pitch,
-                                static_cast<int>(16 / size_of(dtype)), false, plan.outputs, plan.k()},
-                               tile);
-    gemm::Ending ending{problem, dtype, 1, plan.rows, plan.outputs, plan.phases * plan.whole.groups, {}};
+    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), plan_.rows,
+                                             plan_.outputs, plan_.k());
+    body += input_loader(source);
+    body += conv::weights_loader(source, b, plan_.outputs, plan_.k(), tile);
+    gemm::Ending ending{problem_, dtype, 1, plan_.rows, plan_.outputs, plan_.phases * groups, {}};
     ending.header = "deconv/deconv.cuh";
     ending.weights_first = true;
-    ending.rows = [&plan](Source& to) {
-      return fmt::format("deconv::rows_of({}, {})", phase_text(plan), extents(to, plan));
-    };
-    if (plan.whole.groups > 1) ending.column = fmt::format("batch % {} * n", plan.whole.groups);
+    ending.rows = [this](Source& to) { return fmt::format("deconv::rows_of({}, {})", phase_text(), extents(to)); };
+    if (groups > 1) ending.column = fmt::format("batch % {} * n", groups);
     gemm::finish(source, std::move(body), tile, ending, emission);
     return emission;
   }
 
  private:
-  static std::string phase_text(const Plan& plan) {
-    return fmt::format("deconv::Phase<{}, {}>(batch / {})", conv::window_type(plan.whole),
-                       conv::window_type(plan.phase), plan.whole.groups);
+  std::string phase_text() const {
+    return fmt::format("deconv::Phase<{}, {}>(batch / {})", conv::window_type(plan_.whole),
+                       conv::window_type(plan_.phase), plan_.whole.groups);
   }
 
-  static std::string extents(Source& source, const Plan& plan) {
-    return fmt::format("{}, {}, {}", source.number(plan.extent[0]), source.number(plan.extent[1]),
-                       source.number(plan.extent[2]));
+  std::string extents(Source& source) const {
+    return fmt::format("{}, {}, {}", source.number(plan_.extent[0]), source.number(plan_.extent[1]),
+                       source.number(plan_.extent[2]));
   }
 
-  static std::string input_loader(Source& source, const Plan& plan) {
-    const std::string window = conv::window_type(plan.phase);
+  std::string input_loader(Source& source) const {
+    const std::string window = conv::window_type(plan_.phase);
     std::string text =
-        plan.width > 0
-            ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, {}, {}, {}> a;\n  ", plan.width,
-                          window, plan.channels, plan.padded)
-            : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, {}, {}> a;\n  ", window, plan.channels);
-    return text + fmt::format("a.start(A_, {}.pixels({}), batch % {} * {}, block, m);\n  ", phase_text(plan),
-                              extents(source, plan), plan.whole.groups, plan.channels);
+        plan_.width > 0
+            ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, {}, {}, {}> a;\n  ", plan_.width,
+                          window, plan_.channels, plan_.padded)
+            : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, {}, {}> a;\n  ", window, plan_.channels);
+    return text + fmt::format("a.start(A_, {}.pixels({}), batch % {} * {}, block, m);\n  ", phase_text(),
+                              extents(source), plan_.whole.groups, plan_.channels);
   }
+
+  const Problem& problem_;
+  Plan plan_;
 };
 
 }  // namespace
 
-const Tactic& deconv_tactic() {
-  static const DeconvTactic tactic;
-  return tactic;
+Matched match_deconv(const Problem& problem) {
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  Plan plan;
+  if (auto reason = make_plan(problem, plan)) return refuse(*std::move(reason));
+  return std::make_unique<DeconvMatch>(problem, plan);
 }
 
 }  // namespace lathe::cuda

@@ -53,10 +53,10 @@ bool stores_vectors(const Operand& output, int dimension, size_t parts) {
 }
 
 std::optional<std::string> refuse_parts(const Operand& output) {
-  if (output.parts.empty() || output.parts.back() == 1) return std::nullopt;
-  if (output.parts.back() == 0) return "a result of one column";
+  if (output.reassociation.empty() || output.reassociation.back() == 1) return std::nullopt;
+  if (output.reassociation.back() == 0) return "a result of one column";
   const int last = output.rank() - 1;
-  if (unit_dim(output) != last || !stores_vectors(output, last, output.parts.back()))
+  if (unit_dim(output) != last || !stores_vectors(output, last, output.reassociation.back()))
     return "columns in runs that no vector fits";
   return std::nullopt;
 }
@@ -85,6 +85,16 @@ void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
       source.number(e.batch), sink.text);
   const Expr vectors = e.batch * e.m * ceildiv(e.n, sink.vector);
   emission.launches.push_back(source.finish(call, {ceildiv(vectors, kReduceThreads), 1, 1}, kReduceThreads, 0));
+}
+
+std::string declare_product(Source& source, const Tile& tile, std::string_view tile_type, const Expr& m, const Expr& n,
+                            const Expr& k) {
+  return fmt::format(
+      "using Tile = {};\n"
+      "  const long m = {}, n = {}, k = {};\n"
+      "  const gemm::Block block = gemm::block_of<Tile, {}>(m, n, k, {});\n"
+      "  const long batch = block.batch;\n  ",
+      tile_type, source.number(m), source.number(n), source.number(k), tile.cluster, tile.splits);
 }
 
 std::string dense_loader_type(const DenseOperand& o, const Tile& tile) {

@@ -10,6 +10,10 @@
 
 namespace lathe::cuda::gemm {
 
+// The text that a kernel begins with: Tile, the extents m, n and k, `block` and its `batch`.
+std::string declare_product(Source& source, const Tile& tile, std::string_view tile_type, const Expr& m, const Expr& n,
+                            const Expr& k);
+
 // An operand of the product, `outer` (M or N) by k.
 struct DenseOperand {
   std::string_view loader;  // the object that the text declares: a or b

@@ -3,6 +3,7 @@
 #include "kernels/cuda/gemm/parts_tactic.h"
 #include "kernels/cuda/gemm/prologue_tactic.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
@@ -11,94 +12,80 @@ namespace {
 using gemm::Product;
 using gemm::Tile;
 
-// The element at the batch's first row and column, as text.
-std::string batch_offset(Source& source, const Product& p, const gemm::Matrix& matrix) {
-  std::string text;
-  for (size_t d = 0; d < p.batch.size(); ++d) {
-    if (matrix.batch_strides[d] == Expr(0)) continue;
-    Expr inner = 1;
-    for (size_t i = d + 1; i < p.batch.size(); ++i) inner *= p.batch[i];
-    text += fmt::format(" + batch / {} % {} * {}", source.number(inner), source.number(p.batch[d]),
-                        source.number(matrix.batch_strides[d]));
-  }
-  return text;
-}
-
-gemm::DenseOperand dense_operand(Source& source, const Product& p, bool first) {
-  const gemm::Matrix& matrix = first ? p.a : p.b;
-  return {first ? "a" : "b",
-          first ? "A" : "B",
-          batch_offset(source, p, matrix),
-          matrix.pitch,
-          matrix.width,
-          matrix.across,
-          first ? p.m : p.n,
-          p.k};
-}
-
-class GemmTactic final : public Tactic {
+class GemmMatch final : public Match {
  public:
-  std::string_view name() const override { return "gemm"; }
-  bool takes_prologue(size_t input) const override { return input == 0; }
-  bool writes_parts() const override { return true; }
-  bool reads_parts(size_t input) const override { return input < 2; }
+  GemmMatch(const Problem& problem, Product product) : problem_(problem), p_(std::move(product)) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (problem.outputs.size() != 1) return "several outputs";
-    Product product;
-    if (auto reason = gemm::describe(problem, product)) return reason;
-    if (!problem.has_prologue()) return std::nullopt;
-    const Operand& a = problem.inputs[0];
-    if (product.a.across || !product.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))
-      return "a program before matrices that are not rows of one";
-    return gemm::refuse_prologue(problem, a.dims.size() - 1);
-  }
+  std::vector<Config> configs() const override { return gemm::configs(gemm::extent_of(problem_, p_)); }
 
-  std::vector<Config> configs(const Problem& problem) const override {
-    Product product;
-    gemm::describe(problem, product);  // refuse() has seen to it that this works
-    return gemm::configs(gemm::extent_of(problem, product));
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    Product p;
-    if (const auto refusal = gemm::describe(problem, p)) return fail(ErrorCode::internal, "gemm: {}", *refusal);
-    const Tile tile = gemm::decode(config);
+  Result<Emission> emit(const Config& config) const override {
+    const auto& tile = config.as<Tile>();
+    const DType dtype = problem_.inputs[0].dtype;
     Emission emission;
     emission.with_program = false;
-    emission.inputs = {{StepInput::input, 0}, {p.weights ? StepInput::packed : StepInput::input, p.weights ? 0u : 1u}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    Operand b = problem.inputs[1];
-    if (p.weights) {
-      LATHE_ASSIGN(Tensor packed, gemm::pack_weights(problem));
+    emission.inputs = {{StepInput::input, 0},
+                       {p_.weights ? StepInput::packed : StepInput::input, p_.weights ? 0u : 1u}};
+    add_operand_inputs(problem_, emission);
+    Operand b = problem_.inputs[1];
+    if (p_.weights) {
+      LATHE_ASSIGN(Tensor packed, gemm::pack_weights(problem_));
       b = gemm::packed_operand(packed);
       emission.packed.push_back(std::move(packed));
     }
     Source source("gemm/gemm.cuh");
-    if (!p.a.has_parts()) source.input(0, problem.inputs[0], "A");
+    if (!p_.a.has_parts()) source.input(0, problem_.inputs[0], "A");
     source.input(1, b, "B");
-    std::string body = fmt::format("using Tile = {};\n  const long m = {}, n = {}, k = {};\n  ",
-                                   gemm::tile_type(tile, problem.inputs[0].dtype, p.a.across, p.b.across),
-                                   source.number(p.m), source.number(p.n), source.number(p.k));
-    body += gemm::declare_block(tile);
-    body += p.a.has_parts() ? gemm::parts_loader(source, problem.inputs[0], p.a, batch_offset(source, p, p.a))
-                            : gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1,
-                                                dense_operand(source, p, true), tile, emission);
-    body += gemm::dense_loader(source, dense_operand(source, p, false), tile);
-    gemm::Ending ending{p.problem, problem.inputs[0].dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch),
-                        {}};
-    ending.weights_first = p.weights;
-    ending.parts = p.column_parts();
+    std::string body =
+        gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, p_.a.across, p_.b.across), p_.m, p_.n, p_.k);
+    body += p_.a.has_parts() ? gemm::parts_loader(source, problem_.inputs[0], p_.a, batch_offset(source, p_.a))
+                             : gemm::left_loader(source, problem_, problem_.inputs[0].dims.size() - 1,
+                                                 dense_operand(source, true), tile, emission);
+    body += gemm::dense_loader(source, dense_operand(source, false), tile);
+    gemm::Ending ending{p_.problem, dtype, p_.problem.outputs[0].rank() - 1, p_.m, p_.n, volume(p_.batch), {}};
+    ending.weights_first = p_.weights;
+    ending.parts = p_.column_parts();
     gemm::finish(source, body, tile, ending, emission);
     return emission;
   }
+
+ private:
+  // The element at the batch's first row and column, as text.
+  std::string batch_offset(Source& source, const gemm::Matrix& matrix) const {
+    std::string text;
+    for (size_t d = 0; d < p_.batch.size(); ++d) {
+      if (matrix.batch_strides[d] == Expr(0)) continue;
+      Expr inner = 1;
+      for (size_t i = d + 1; i < p_.batch.size(); ++i) inner *= p_.batch[i];
+      text += fmt::format(" + batch / {} % {} * {}", source.number(inner), source.number(p_.batch[d]),
+                          source.number(matrix.batch_strides[d]));
+    }
+    return text;
+  }
+
+  gemm::DenseOperand dense_operand(Source& source, bool first) const {
+    const gemm::Matrix& matrix = first ? p_.a : p_.b;
+    return {first ? "a" : "b", first ? "A" : "B", batch_offset(source, matrix), matrix.pitch,
+            matrix.width,      matrix.across,     first ? p_.m : p_.n,          p_.k};
+  }
+
+  const Problem& problem_;
+  Product p_;
 };
 
 }  // namespace
 
-const Tactic& gemm_tactic() {
-  static const GemmTactic tactic;
-  return tactic;
+Matched match_gemm(const Problem& problem) {
+  const Extras extras{.reassociated_result = true, .reassociated_inputs = 3, .prologues = 1};
+  if (auto reason = beyond(problem, extras)) return refuse(*std::move(reason));
+  Product product;
+  if (auto reason = gemm::describe(problem, product)) return refuse(*std::move(reason));
+  if (problem.has_prologue()) {
+    const Operand& a = problem.inputs[0];
+    if (product.a.across || !product.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))
+      return refuse("a program before matrices that are not rows of one");
+    if (auto reason = gemm::refuse_prologue(problem, a.dims.size() - 1)) return refuse(*std::move(reason));
+  }
+  return std::make_unique<GemmMatch>(problem, std::move(product));
 }
 
 }  // namespace lathe::cuda

@@ -100,7 +100,7 @@ std::optional<std::string> refuse_order(const Problem& problem, const Product& p
   for (size_t i = 0; i < 2; ++i) {
     const Operand& operand = problem.inputs[i];
     const Matrix& matrix = i == 0 ? p.a : p.b;
-    if (operand.parts.empty()) continue;
+    if (operand.reassociation.empty()) continue;
     if (matrix.across && has_tensor_core(problem, false) && !has_tensor_core(problem, true))
       return "operands in another order whose neighbours are not along K";
     const auto size = static_cast<int64_t>(size_of(operand.dtype));
@@ -155,7 +155,7 @@ std::optional<std::string> describe_left(const Problem& problem, const PartedOpe
 }  // namespace
 
 std::optional<std::string> describe(const Problem& given, Product& out) {
-  if (given.is(OpKind::einsum) && !given.outputs[0].parts.empty()) return "an einsum's result in parts";
+  if (given.is(OpKind::einsum) && !given.outputs[0].reassociation.empty()) return "an einsum's result in parts";
   if (given.is(OpKind::einsum)) return describe_einsum(given, out);
   if (!given.is(OpKind::matmul)) return "not a matrix product";
   const PartedOperand left_parts(given.inputs[0]), right_parts(given.inputs[1]);
@@ -164,7 +164,8 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
   problem.inputs[0] = left_parts.whole, problem.inputs[1] = right_parts.whole;
   const auto& attrs = problem.attrs<MatmulAttrs>();
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
-  if (!problem.outputs[0].parts.empty() && (a.rank() == 1 || b.rank() == 1)) return "a result of vectors in parts";
+  if (!problem.outputs[0].reassociation.empty() && (a.rank() == 1 || b.rank() == 1))
+    return "a result of vectors in parts";
   if (auto reason = refuse_parts(problem.outputs[0])) return reason;
   out.problem = problem;
   add_vector_dims(problem, out.problem);

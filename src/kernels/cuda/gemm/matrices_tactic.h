@@ -35,7 +35,9 @@ struct Product {
   Problem problem;       // output and operands with dimensions for the batch, M and N, in this order
 
   // Of the output's dimensions: N.
-  size_t column_parts() const { return problem.outputs[0].parts.empty() ? 1 : problem.outputs[0].parts.back(); }
+  size_t column_parts() const {
+    return problem.outputs[0].reassociation.empty() ? 1 : problem.outputs[0].reassociation.back();
+  }
 };
 
 // A reason in words when the problem is none that tiles can compute.

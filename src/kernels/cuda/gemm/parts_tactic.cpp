@@ -15,13 +15,13 @@ void PartedDim::put_before(const Part& part) {
 }
 
 PartedOperand::PartedOperand(const Operand& operand) : whole(operand) {
-  if (operand.parts.empty()) return;
-  whole.parts.clear();
+  if (operand.reassociation.empty()) return;
+  whole.reassociation.clear();
   whole.dims = whole_dims(operand);
   whole.opt_dims = opt_whole_dims(operand);
   whole.strides.clear(), whole.opt_strides.clear();
   size_t first = 0;
-  for (const size_t count : operand.parts) {
+  for (const size_t count : operand.reassociation) {
     PartedDim& dim = dims.emplace_back();
     for (size_t i = first + count; i-- > first;) dim.put_before({operand.dims[i], operand.strides[i]});
     size_t last = first + count;  // of those that have more than one element

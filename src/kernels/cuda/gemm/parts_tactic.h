@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands whose dimensions have parts (Operand::parts), as the product reads them.
+// Operands whose dimensions have parts (Operand::reassociation), as the product reads them.
 #pragma once
 
 #include "kernels/cuda/gemm/epilogue_tactic.h"

@@ -2,6 +2,7 @@
 #include "kernels/cuda/gemm/prologue_tactic.h"
 
 #include "kernels/cuda/collapse.h"
+#include "kernels/cuda/match.h"
 
 namespace lathe::cuda::gemm {
 namespace {
@@ -50,7 +51,7 @@ std::string left_loader(Source& source, const Problem& problem, size_t column, c
   if (!problem.has_prologue()) return dense_loader(source, operand, tile);
   const std::vector<Operand> views = row_views(problem, column);
   const size_t first = emission.inputs.size();
-  for (size_t k = 0; k < problem.prologue_operands.size(); ++k) emission.inputs.push_back({StepInput::prologue, k});
+  add_prologue_inputs(problem, emission);
   source.prologue(problem.prologues[0].program, views, first);
   source.list("PrologueRows", Shape(views[0].dims.begin(), views[0].dims.end() - 1));
   return fmt::format(

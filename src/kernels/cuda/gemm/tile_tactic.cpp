@@ -5,6 +5,7 @@
 #include <array>
 
 #include "kernels/cuda/gemm/tile_cost_tactic.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda::gemm {
@@ -151,12 +152,9 @@ void add_tiles(Tile::Unit unit, std::span<const Shape> shapes, const Extent& e, 
         for (const bool cluster : {false, true}) {
           t.stages = stages, t.cluster = cluster;
           if (!fits(t, e)) continue;
-          std::vector<int64_t> values = {t.unit,   t.m,      t.n,      t.k,      t.warp_m,
-                                         t.warp_n, t.slices, t.stages, t.splits, t.cluster};
           // Short rings of different shapes may be the same.
-          if (std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.values == values; }))
-            continue;
-          configs.push_back({text_of(t), std::move(values), predict(t, e)});
+          if (std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.as<Tile>() == t; })) continue;
+          configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
         }
     }
   }
@@ -187,18 +185,7 @@ std::vector<Config> every_config(const Extent& e) {
   return configs;
 }
 
-std::vector<Config> configs(const Extent& e) {
-  std::vector<Config> configs = every_config(e);
-  std::stable_sort(configs.begin(), configs.end(),
-                   [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
-  if (configs.size() > kMaxConfigs) configs.resize(kMaxConfigs);
-  return configs;
-}
-
-Tile decode(const Config& config) {
-  const std::vector<int64_t>& v = config.values;
-  return {static_cast<Tile::Unit>(v[0]), v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9] != 0};
-}
+std::vector<Config> configs(const Extent& e) { return best_first(every_config(e), kMaxConfigs); }
 
 int64_t threads(const Tile& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * tile.slices * 32; }
 
@@ -235,13 +222,6 @@ std::string accumulator_type(DType dtype) {
 }
 
 size_t accumulator_size(DType dtype) { return size_of(dtype) == 8 ? 8 : 4; }
-
-std::string declare_block(const Tile& tile) {
-  return fmt::format(
-      "const gemm::Block block = gemm::block_of<Tile, {}>(m, n, k, {});\n"
-      "  const long batch = block.batch;\n  ",
-      tile.cluster, tile.splits);
-}
 
 std::string tile_type(const Tile& t, DType dtype, bool across_a, bool across_b) {
   if (t.unit == Tile::warpgroup)

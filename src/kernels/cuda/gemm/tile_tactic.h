@@ -37,18 +37,15 @@ struct Extent {
 
 int64_t whole_operands(const Problem& problem);  // Extent::operands
 
-// Best first by the cost model; never empty.
+// Whose choice is a Tile. Best first by the cost model; never empty.
 std::vector<Config> configs(const Extent& extent);
 std::vector<Config> every_config(const Extent& extent);  // all that are legal
-Tile decode(const Config& config);
 
 int64_t threads(const Tile& tile);
 int64_t slabs(const Tile& tile, DType dtype);         // pieces in which a warp's tile is staged
 int64_t shared_bytes(const Tile& tile, DType dtype);  // of the ring and of the staging, which share memory
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
-// The text that declares `block` and its `batch`, of a product whose extents have the names m, n and k.
-std::string declare_block(const Tile& tile);
 std::string tile_type(const Tile& tile, DType dtype, bool across_a, bool across_b);
 
 }  // namespace lathe::cuda::gemm

@@ -7,6 +7,7 @@
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
 namespace {
@@ -50,7 +51,7 @@ std::optional<std::string> describe_product(const Problem& problem, Plan& plan) 
 
 std::optional<std::string> describe_convolution(const Problem& problem, Plan& plan) {
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
-  if (!y.parts.empty()) return "a convolution's result in parts";
+  if (!y.reassociation.empty()) return "a convolution's result in parts";
   if (!problem.inputs[1].constant) return "the weights are not constant";
   cpu::ConvAttributes attributes;
   if (auto reason = cpu::resolve(problem, attributes)) return reason;
@@ -114,67 +115,61 @@ Result<Tensor> pack_stream(const Problem& problem, const Plan& plan) {
   return packed;
 }
 
-class GemvTactic final : public Tactic {
+// The choice.
+struct Blocks {
+  int64_t warps = 4, splits = 1;
+};
+
+class GemvMatch final : public Match {
  public:
-  std::string_view name() const override { return "gemv"; }
-  bool writes_parts() const override { return true; }
-  bool reads_parts(size_t input) const override { return input == 0; }
+  GemvMatch(const Problem& problem, Plan plan) : problem_(problem), plan_(std::move(plan)) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    Plan plan;
-    return make_plan(problem, plan);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    Plan plan;
-    make_plan(problem, plan);  // refuse() has seen to it that this works
-    const int64_t panels = (plan.k + plan.panel() - 1) / plan.panel();
-    const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns();
-    const double bytes = static_cast<double>(plan.n * plan.k) * static_cast<double>(size_of(problem.inputs[0].dtype));
-    const Target& target = problem.target;
+  std::vector<Config> configs() const override {
+    const int64_t panels = (plan_.k + plan_.panel() - 1) / plan_.panel();
+    const double bytes =
+        static_cast<double>(plan_.n * plan_.k) * static_cast<double>(size_of(problem_.inputs[0].dtype));
+    const Target& target = problem_.target;
     std::vector<Config> configs;
     for (int64_t splits : {1, 2, 4})
       for (int64_t warps : {4, 8, 16}) {
-        if (splits > 1 && (tiles * splits > 4 * target.cores || panels < 2 * splits)) continue;
+        if (splits > 1 && (tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
         const int64_t share = (panels + splits - 1) / splits;
         const double resident =
-            std::min(static_cast<double>(tiles * splits) / target.cores, 32.0 / static_cast<double>(warps));
+            std::min(static_cast<double>(tiles() * splits) / target.cores, 32.0 / static_cast<double>(warps));
         const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
         double time =
             target.launch_us + bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
         if (splits > 1) time += target.launch_us;
-        configs.push_back({fmt::format("warps={} splits={}", warps, splits), {warps, splits}, time});
+        configs.push_back({.text = fmt::format("warps={} splits={}", warps, splits),
+                           .predicted_us = time,
+                           .choice = Blocks{warps, splits}});
       }
-    std::stable_sort(configs.begin(), configs.end(),
-                     [](const Config& l, const Config& r) { return l.predicted_us < r.predicted_us; });
-    return configs;
+    return best_first(std::move(configs));
   }
 
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    Plan plan;
-    if (const auto refusal = make_plan(problem, plan)) return fail(ErrorCode::internal, "gemv: {}", *refusal);
-    const int64_t warps = config.values[0], splits = config.values[1];
-    const DType dtype = problem.inputs[0].dtype;
+  Result<Emission> emit(const Config& config) const override {
+    const auto [warps, splits] = config.as<Blocks>();
+    const DType dtype = problem_.inputs[0].dtype;
     Emission emission;
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    LATHE_ASSIGN(Tensor packed, plan.stream ? pack_stream(problem, plan) : pack_rows(problem, plan));
+    add_operand_inputs(problem_, emission);
+    LATHE_ASSIGN(Tensor packed, plan_.stream ? pack_stream(problem_, plan_) : pack_rows(problem_, plan_));
     const int64_t pitch = packed.dims()[2];
     Source source("gemv/gemv.cuh");
-    source.input(0, problem.inputs[0], "A");
+    source.input(0, problem_.inputs[0], "A");
     source.input(1, gemm::packed_operand(packed), "B");
     emission.packed.push_back(std::move(packed));
-    gemm::Ending ending{plan.problem, dtype, plan.dimension, plan.m, plan.n, 1, {}};
-    ending.parts = plan.parts;
-    if (problem.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
+    gemm::Ending ending{plan_.problem, dtype, plan_.dimension, plan_.m, plan_.n, 1, {}};
+    ending.parts = plan_.parts;
+    if (problem_.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
     const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
     const std::string type =
-        plan.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, plan.rows() / 8)
-                    : fmt::format("gemv::DotTile<{}, {}>", warps, plan.rows());
+        plan_.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, plan_.rows() / 8)
+                     : fmt::format("gemv::DotTile<{}, {}>", warps, plan_.rows());
     const std::string run =
-        plan.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(plan.pitch))
-                    : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(plan.pitch));
+        plan_.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(plan_.pitch))
+                     : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(plan_.pitch));
     const std::string call = fmt::format(
         "using Tile = {0};\n"
         "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
@@ -182,20 +177,29 @@ class GemvTactic final : public Tactic {
         "  Tile tile;\n"
         "  tile.run({5});\n"
         "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
-        type, plan.m, plan.n, plan.k, splits, run, std::min<int64_t>(sink.vector, plan.columns()), warps, sink.text);
-    const int64_t tiles = (plan.n + plan.columns() - 1) / plan.columns();
-    emission.launches.push_back(source.finish(call, {tiles * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
-                                              static_cast<uint32_t>(warps * plan.rows() * plan.columns() * 4)));
+        type, plan_.m, plan_.n, plan_.k, splits, run, std::min<int64_t>(sink.vector, plan_.columns()), warps,
+        sink.text);
+    emission.launches.push_back(source.finish(call, {tiles() * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
+                                              static_cast<uint32_t>(warps * plan_.rows() * plan_.columns() * 4)));
     gemm::add_reduction(ending, splits, emission);
     return emission;
   }
+
+ private:
+  int64_t tiles() const { return (plan_.n + plan_.columns() - 1) / plan_.columns(); }
+
+  const Problem& problem_;
+  Plan plan_;
 };
 
 }  // namespace
 
-const Tactic& gemv_tactic() {
-  static const GemvTactic tactic;
-  return tactic;
+Matched match_gemv(const Problem& problem) {
+  const Extras extras{.reassociated_result = true, .reassociated_inputs = 1};
+  if (auto reason = beyond(problem, extras)) return refuse(*std::move(reason));
+  Plan plan;
+  if (auto reason = make_plan(problem, plan)) return refuse(*std::move(reason));
+  return std::make_unique<GemvMatch>(problem, std::move(plan));
 }
 
 }  // namespace lathe::cuda

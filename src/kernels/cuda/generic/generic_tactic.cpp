@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op on all its element types, a thread per element, line or result: what runs when no faster kernel does.
 // Results are those of the plain evaluation.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cuda/collapse.h"
 #include "kernels/cuda/generic/op_source.h"
 
 namespace lathe::cuda {
@@ -31,32 +35,50 @@ Result<Emission> emit_op(const Problem& problem) {
   return emission;
 }
 
-class GenericTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "generic"; }
-  bool makes_several_results() const override { return true; }
-  bool reads_padding() const override { return true; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    const Result<Emission> emission = emit_op(problem);
-    if (emission) return std::nullopt;
-    return emission.error().message;
+// Of the root, and of the program's operands. A product's multiplications follow from the sizes of what it reads and
+// writes, each of which has two of its three extents.
+double elements_read(const Problem& problem, double results) {
+  double elements = results;
+  for (const Operand& input : problem.inputs)
+    if (!input.omitted) elements = std::max(elements, static_cast<double>(opt_volume(input)));
+  if (problem.attributes && op_info(problem.attributes->kind()).traits & kHeavy && problem.inputs.size() > 1) {
+    const double read = static_cast<double>(opt_volume(problem.inputs[0])) * opt_volume(problem.inputs[1]);
+    elements = std::max(elements, std::sqrt(read * results));
   }
-
-  // Slower than anything that was made for the op.
-  std::vector<Config> configs(const Problem&) const override {
-    constexpr double kSlow = 1e6;
-    return {{"", {}, kSlow}};
+  if (problem.is(OpKind::topk)) {  // each of the k is looked for in the whole line, by comparing two elements
+    const Dims& dims = problem.outputs[0].opt_dims;
+    const int64_t axis = problem.attrs<TopkAttrs>().axis;
+    elements *= 2 * static_cast<double>(dims[static_cast<size_t>(axis < 0 ? axis + std::ssize(dims) : axis)]);
   }
+  return elements + results * static_cast<double>(problem.operands.size());
+}
 
-  Result<Emission> emit(const Problem& problem, const Config&) const override { return emit_op(problem); }
-};
+// Microseconds: threads go through their elements one after the other, and wait for each.
+double predicted_us(const Problem& problem, const Emission& emission) {
+  constexpr double kElementClocks = 3000;  // most ops visit an element more than once
+  const Target& target = problem.target;
+  double results = 0, us = 0;
+  for (const Operand& output : problem.outputs) results += static_cast<double>(opt_volume(output));
+  const double elements = elements_read(problem, results);
+  for (const SourceLaunch& each : emission.launches) {
+    double threads = each.launch.block;
+    for (const Expr& blocks : each.launch.grid)
+      threads *= static_cast<double>(blocks.evaluate(problem.symbols).value_or(1));
+    threads = std::clamp(threads, 1.0, std::max(results, 1.0));  // some have nothing to do
+    const double waves = std::max(1.0, threads / static_cast<double>(target.busy_threads()));
+    us += target.launch_us + waves * std::max(1.0, elements / threads) * kElementClocks / target.clock_mhz;
+  }
+  return us;
+}
 
 }  // namespace
 
-const Tactic& generic_tactic() {
-  static const GenericTactic tactic;
-  return tactic;
+Matched match_generic(const Problem& problem) {
+  if (auto reason = beyond(problem, {.several_results = true, .fill = true})) return refuse(*std::move(reason));
+  Result<Emission> emission = emit_op(problem);
+  if (!emission) return refuse(emission.error().message);
+  const double us = predicted_us(problem, *emission);
+  return match_one(*std::move(emission), us);
 }
 
 }  // namespace lathe::cuda

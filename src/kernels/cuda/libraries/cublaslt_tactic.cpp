@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
-#include "kernels/cuda/libraries/staging_tactic.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
@@ -25,44 +25,29 @@ constexpr size_t kFirstOperand = 2;
 struct Call {
   Product p;
   Expr batch = 1, distance_a, distance_b;
-  bool fused = false;  // the library writes the region's result, not sums for a pointwise launch
+  bool fused = false;                    // the library writes the region's result, not sums for a pointwise launch
+  std::unique_ptr<Finishing> finishing;  // that launch
   int64_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::optional<size_t> bias;  // which of the operands
   Expr pitch_c, distance_c;
 };
 
-bool is_bias(const Operand& given, const Operand& output) {
-  const Operand operand = broadcast(given, output);
-  const size_t last = output.dims.size() - 1;
-  for (size_t d = 0; d < last; ++d)
-    if (operand.strides[d] != Expr(0) && output.dims[d] != Expr(1)) return false;
-  // Only constants surely lie apart from the result.
-  return given.constant && given.dtype == output.dtype &&
-         (operand.strides[last] == Expr(1) || output.dims[last] == Expr(1));
-}
-
 // Whether the library's epilogues have the program: a bias, then an activation, both optional.
 bool match_epilogue(const Problem& problem, Call& call) {
-  const Program& program = problem.program;
-  if (program.outputs.empty()) return true;
-  uint16_t value = 0;
+  const auto chain = chain_of(problem, problem.outputs[0].dims.size() - 1);
+  if (!chain) return false;
   int64_t activation = 0;
-  for (size_t i = 0; i < program.code.size(); ++i) {
-    const Instruction& each = program.code[i];
-    const uint16_t first = each.operands[0], second = each.operands[1];
-    if (each.op == Opcode::add && !call.bias && activation == 0 && (first == value) != (second == value)) {
-      const uint16_t other = first == value ? second : first;
-      if (other == 0 || other >= program.num_inputs) return false;
-      if (!is_bias(problem.operands[other - 1u], problem.outputs[0])) return false;
-      call.bias = other - 1u;
-    } else if ((each.op == Opcode::relu || each.op == Opcode::gelu_tanh) && activation == 0 && first == value) {
-      activation = each.op == Opcode::relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_GELU;
+  for (const auto& [instruction, operand] : *chain) {
+    if (activation != 0) return false;
+    if (instruction->op == Opcode::add && operand && !call.bias &&
+        problem.operands[*operand].dtype == problem.outputs[0].dtype) {
+      call.bias = operand;
+    } else if (instruction->op == Opcode::relu || instruction->op == Opcode::gelu_tanh) {
+      activation = instruction->op == Opcode::relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_GELU;
     } else {
       return false;
     }
-    value = static_cast<uint16_t>(program.num_inputs + i);
   }
-  if (program.outputs[0] != value) return false;
   call.epilogue = activation | (call.bias ? CUBLASLT_EPILOGUE_BIAS : 0);
   if (call.epilogue == 0) call.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   return true;
@@ -94,7 +79,6 @@ bool place_output(Call& call) {
 }
 
 std::optional<std::string> describe(const Problem& problem, Call& call) {
-  if (problem.outputs.size() != 1) return "several outputs";
   if (auto reason = gemm::describe(problem, call.p)) return reason;
   const Product& p = call.p;
   if (p.a.has_parts()) return "joined columns";
@@ -109,25 +93,26 @@ std::optional<std::string> describe(const Problem& problem, Call& call) {
       !join(p.batch, p.b.batch_strides, 0, p.batch.size(), call.distance_b))
     return "the matrices of an operand do not lie at one distance";
   call.batch = volume(p.batch);
-  call.fused = problem.outputs[0].parts.empty() && match_epilogue(p.problem, call) && place_output(call);
+  call.fused = problem.outputs[0].reassociation.empty() && match_epilogue(p.problem, call) && place_output(call);
   if (call.fused) return std::nullopt;
   call.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   call.bias.reset();
   call.pitch_c = p.n;
   call.distance_c = p.m * p.n;
-  return refuse_pointwise(p.problem, stage(p.problem));  // f32, which the program computes in
+  call.finishing = std::make_unique<Finishing>(p.problem);  // f32, which the program computes in
+  return call.finishing->refusal();
 }
 
-std::vector<LaunchArg> args_of(const Problem& problem, const Call& call, const Config& config) {
+// Without an algorithm.
+std::vector<LaunchArg> args_of(const Problem& problem, const Call& call) {
   const Product& p = call.p;
   std::vector<LaunchArg> args(matmul::kNumArgs);
-  const Staged staged = stage(p.problem);
   const auto set = [&](Arg arg, const Expr& value) { args[arg] = number_arg(value); };
   args[Arg::kA] = {LaunchArg::input, kInputA, {}};
   args[Arg::kB] = {LaunchArg::input, kInputB, {}};
   args[Arg::kC] = call.fused ? LaunchArg{LaunchArg::output, 0, {}} : LaunchArg{LaunchArg::workspace, 0, 0};
   if (call.bias) args[Arg::kBias] = {LaunchArg::input, static_cast<uint32_t>(kFirstOperand + *call.bias), {}};
-  args[Arg::kWorkspace] = {LaunchArg::workspace, 0, call.fused ? Expr(0) : staged.bytes};
+  args[Arg::kWorkspace] = {LaunchArg::workspace, 0, call.fused ? Expr(0) : call.finishing->bytes()};
   const DType dtype = problem.inputs[0].dtype, output = call.fused ? problem.outputs[0].dtype : DType::f32;
   set(Arg::kDtype, static_cast<int64_t>(dtype));
   set(Arg::kOutputDtype, static_cast<int64_t>(output));
@@ -140,81 +125,75 @@ std::vector<LaunchArg> args_of(const Problem& problem, const Call& call, const C
   set(Arg::kAlignmentA, alignment_of(problem.inputs[0]));
   set(Arg::kAlignmentB, p.weights ? 16 : alignment_of(problem.inputs[1]));
   set(Arg::kAlignmentC, call.fused ? alignment_of(problem.outputs[0]) : 16);
-  for (size_t i = 0; i < config.values.size(); ++i) args[Arg::kVersion + i] = number_arg(config.values[i]);
   return args;
 }
 
+class CublasLtMatch final : public Match {
+ public:
+  // `algorithms`: those of a library of that version, or none, where it chooses when the engine is loaded.
+  CublasLtMatch(const Problem& problem, Call call, int64_t version, std::vector<matmul::Algorithm> algorithms)
+      : problem_(problem), call_(std::move(call)), version_(version), algorithms_(std::move(algorithms)) {}
+
+  std::vector<Config> configs() const override {
+    // Our own tiles reach nine tenths of the library's speed where they do well.
+    double us = 0.9 * gemm::configs(gemm::extent_of(problem_, call_.p)).front().predicted_us;
+    if (!call_.fused) us += call_.finishing->predicted_us();
+    const std::string way = call_.fused ? "" : " + pointwise";
+    if (version_ == 0) return {{.text = "chosen when loaded" + way, .predicted_us = us, .choice = MatmulChoice()}};
+    std::vector<Config> configs;
+    for (const matmul::Algorithm& algorithm : algorithms_) {
+      configs.push_back(
+          {.text = algorithm.text + way, .predicted_us = us, .choice = MatmulChoice{version_, algorithm.data}});
+      us *= 1.001;  // they come best first
+    }
+    return configs;
+  }
+
+  Result<Emission> emit(const Config& config) const override {
+    const auto& choice = config.as<MatmulChoice>();
+    Emission emission;
+    emission.kernel = "cublaslt.matmul";
+    emission.with_program = false;
+    emission.inputs = {{StepInput::input, 0}, {StepInput::input, 1}};
+    if (call_.p.weights) {
+      emission.inputs[kInputB] = {StepInput::packed, 0};
+      LATHE_ASSIGN(emission.packed.emplace_back(), gemm::pack_weights(problem_));
+    }
+    add_operand_inputs(problem_, emission);
+    Launch& launch = emission.launches.emplace_back().launch;
+    launch.library = kCublasLtName;
+    launch.entry = kMatmulEntry;
+    launch.args = args_of(problem_, call_);
+    if (choice.version != 0) {
+      launch.args[Arg::kVersion] = number_arg(choice.version);
+      for (size_t i = 0; i < std::size(choice.algorithm.data); ++i)
+        launch.args[Arg::kAlgorithm + i] = number_arg(static_cast<int64_t>(choice.algorithm.data[i]));
+    }
+    if (!call_.fused) LATHE_TRY(call_.finishing->add(kFirstOperand, emission));
+    return emission;
+  }
+
+ private:
+  const Problem& problem_;
+  Call call_;
+  int64_t version_;
+  std::vector<matmul::Algorithm> algorithms_;
+};
+
 }  // namespace
 
-// The library's answers under the shapes that are tuned for.
-Result<std::vector<matmul::Algorithm>> CublasLtTactic::algorithms(const Problem& problem) const {
+Matched CublasLtTactic::match(const Problem& problem) const {
+  const Extras extras{.reassociated_result = true, .reassociated_inputs = 3};
+  if (auto reason = beyond(problem, extras)) return lathe::refuse(*std::move(reason));
   Call call;
-  if (const auto refusal = describe(problem, call)) return fail(ErrorCode::internal, "cublaslt: {}", *refusal);
-  const std::vector<LaunchArg> args = args_of(problem, call, {});
-  matmul::Values values{};
-  for (size_t i = matmul::kNumAddresses; i < args.size(); ++i) {
-    const std::optional<int64_t> value = args[i].value.evaluate(problem.symbols);
-    if (!value) return fail(ErrorCode::shape_unknown, "a size depends on what is known while running only");
-    values[i] = *value;
-  }
-  const std::lock_guard lock(mutex_);
-  if (const auto known = asked_.find(values); known != asked_.end()) return known->second;
-  LATHE_ASSIGN(std::vector<matmul::Algorithm> found, matmul::find_algorithms(*handle_, values, kAlgorithms));
-  return asked_[values] = std::move(found);
-}
-
-std::optional<std::string> CublasLtTactic::refuse(const Problem& problem) const {
-  Call call;
-  if (auto reason = describe(problem, call)) return reason;
-  if (!missing_.empty()) return missing_;
-  if (!handle_) return std::nullopt;
-  const auto found = algorithms(problem);
-  if (!found) return found.error().message;
-  return found->empty() ? std::optional("the library has no algorithm") : std::nullopt;
-}
-
-std::vector<Config> CublasLtTactic::configs(const Problem& problem) const {
-  Call call;
-  describe(problem, call);  // refuse() has seen to it that this works
-  // Our own tiles reach nine tenths of the library's speed where they do well.
-  double us = 0.9 * gemm::configs(gemm::extent_of(problem, call.p)).front().predicted_us;
-  if (!call.fused) us += pointwise_us(call.p.problem, stage(call.p.problem));
-  const std::string way = call.fused ? "" : " + pointwise";
-  if (!handle_) return {{"chosen when loaded" + way, {}, us}};
-  std::vector<Config> configs;
-  const auto found = algorithms(problem);
-  if (!found) return configs;
-  for (const matmul::Algorithm& algorithm : *found) {
-    Config config{algorithm.text + way, {static_cast<int64_t>(handle_->library().version)}, us};
-    for (const uint64_t word : algorithm.data.data) config.values.push_back(static_cast<int64_t>(word));
-    configs.push_back(std::move(config));
-    us *= 1.001;  // they come best first
-  }
-  return configs;
-}
-
-Result<Emission> CublasLtTactic::emit(const Problem& problem, const Config& config) const {
-  Call call;
-  if (const auto refusal = describe(problem, call)) return fail(ErrorCode::internal, "cublaslt: {}", *refusal);
-  Emission emission;
-  emission.kernel = "cublaslt.matmul";
-  emission.with_program = false;
-  emission.inputs = {{StepInput::input, 0}, {StepInput::input, 1}};
-  if (call.p.weights) {
-    emission.inputs[kInputB] = {StepInput::packed, 0};
-    LATHE_ASSIGN(emission.packed.emplace_back(), gemm::pack_weights(problem));
-  }
-  for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-  SourceLaunch product;
-  product.launch.library = kCublasLtName;
-  product.launch.entry = kMatmulEntry;
-  product.launch.args = args_of(problem, call, config);
-  emission.launches.push_back(std::move(product));
-  if (call.fused) return emission;
-  const Staged staged = stage(call.p.problem);
-  emission.workspace = staged.bytes;
-  LATHE_TRY(add_pointwise(call.p.problem, staged, kFirstOperand, emission));
-  return emission;
+  if (auto reason = describe(problem, call)) return lathe::refuse(*std::move(reason));
+  if (!missing_.empty()) return lathe::refuse(missing_);
+  if (!handle_) return std::make_unique<CublasLtMatch>(problem, std::move(call), 0, std::vector<matmul::Algorithm>());
+  const auto ask = [&](const matmul::Values& values) { return matmul::find_algorithms(*handle_, values, kAlgorithms); };
+  Result<std::vector<matmul::Algorithm>> found = answers_.find(args_of(problem, call), problem.symbols, ask);
+  if (!found) return lathe::refuse(found.error().message);
+  if (found->empty()) return lathe::refuse("the library has no algorithm");
+  return std::make_unique<CublasLtMatch>(problem, std::move(call), handle_->library().version, *std::move(found));
 }
 
 }  // namespace lathe::cuda

@@ -3,14 +3,18 @@
 // launch of its own, and is timed with it.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 
 #include "device/cuda/matmul_call.h"
-#include "tuning/tactic.h"
+#include "kernels/cuda/libraries/staging_tactic.h"
 
 namespace lathe::cuda {
+
+// What is chosen.
+struct MatmulChoice {
+  int64_t version = 0;  // of the library that the algorithm is of; 0 = it chooses when the engine is loaded
+  cublasLtMatmulAlgo_t algorithm{};
+};
 
 class CublasLtTactic final : public Tactic {
  public:
@@ -20,19 +24,12 @@ class CublasLtTactic final : public Tactic {
       : handle_(std::move(handle)), missing_(std::move(missing)) {}
 
   std::string_view name() const override { return kCublasLtName; }
-  bool writes_parts() const override { return true; }
-  bool reads_parts(size_t input) const override { return input < 2; }
-  std::optional<std::string> refuse(const Problem& problem) const override;
-  std::vector<Config> configs(const Problem& problem) const override;
-  Result<Emission> emit(const Problem& problem, const Config& config) const override;
+  Matched match(const Problem& problem) const override;
 
  private:
-  Result<std::vector<matmul::Algorithm>> algorithms(const Problem& problem) const;
-
   std::shared_ptr<const CublasLtHandle> handle_;
   std::string missing_;
-  mutable std::mutex mutex_;
-  mutable std::map<matmul::Values, std::vector<matmul::Algorithm>> asked_;  // what the library has answered
+  mutable LibraryAnswers<matmul::Values, matmul::Algorithm> answers_;
 };
 
 }  // namespace lathe::cuda

@@ -3,14 +3,19 @@
 // an engine for them; any other program runs in a launch of its own, and is timed with it.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 
 #include "device/cuda/convolution_call.h"
-#include "tuning/tactic.h"
+#include "kernels/cuda/libraries/staging_tactic.h"
 
 namespace lathe::cuda {
+
+// What is chosen.
+struct ConvolutionChoice {
+  bool fused = true;    // the library runs the program, too
+  int64_t version = 0;  // of the library that the engine is of; 0 = it chooses when the plan is loaded
+  convolution::Engine engine;
+};
 
 class CudnnTactic final : public Tactic {
  public:
@@ -19,17 +24,12 @@ class CudnnTactic final : public Tactic {
       : handle_(std::move(handle)), missing_(std::move(missing)) {}
 
   std::string_view name() const override { return kCudnnName; }
-  std::optional<std::string> refuse(const Problem& problem) const override;
-  std::vector<Config> configs(const Problem& problem) const override;
-  Result<Emission> emit(const Problem& problem, const Config& config) const override;
+  Matched match(const Problem& problem) const override;
 
  private:
-  Result<std::vector<convolution::Engine>> engines(const Problem& problem, bool fused) const;
-
   std::shared_ptr<const CudnnHandle> handle_;
   std::string missing_;
-  mutable std::mutex mutex_;
-  mutable std::map<convolution::Values, std::vector<convolution::Engine>> asked_;  // what the library has answered
+  mutable LibraryAnswers<convolution::Values, convolution::Engine> answers_;
 };
 
 }  // namespace lathe::cuda

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "kernels/cuda/collapse.h"
+#include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
 
@@ -11,42 +11,74 @@ const Tactic& pointwise_tactic();
 
 namespace {
 
-constexpr int64_t kWorkspaceAlignment = 256;
-
 // The program on staged results, as a region of its own.
-Problem pointwise_of(const Problem& problem, const Operand& staged) {
-  Problem pointwise;
-  pointwise.target = problem.target;
-  pointwise.operands = {staged};
-  pointwise.operands.insert(pointwise.operands.end(), problem.operands.begin(), problem.operands.end());
-  pointwise.outputs = problem.outputs;
-  pointwise.program = problem.program.outputs.empty() ? Program{1, {}, {0}} : problem.program;
-  pointwise.symbols = problem.symbols;
-  return pointwise;
+Problem region_of(const Problem& problem, DType dtype, Layout layout) {
+  const Operand& output = problem.outputs[0];
+  Operand staged;
+  staged.dtype = dtype;
+  staged.dims = output.dims;
+  staged.opt_dims = output.opt_dims;
+  staged.strides = dense_strides(output.dims, layout);
+  staged.opt_strides = dense_strides(output.opt_dims, layout);
+  Problem region;
+  region.target = problem.target;
+  region.operands = {std::move(staged)};
+  region.operands.insert(region.operands.end(), problem.operands.begin(), problem.operands.end());
+  region.outputs = problem.outputs;
+  region.program = problem.program.outputs.empty() ? Program{1, {}, {0}} : problem.program;
+  region.symbols = problem.symbols;
+  return region;
+}
+
+bool is_along(const Operand& given, const Operand& output, size_t dimension) {
+  const Operand operand = broadcast(given, output);
+  for (size_t d = 0; d < output.dims.size(); ++d)
+    if (operand.strides[d] != Expr(d == dimension ? 1 : 0) && output.dims[d] != Expr(1)) return false;
+  return given.constant != nullptr;
 }
 
 }  // namespace
 
-Staged stage(const Problem& problem, DType dtype, Layout layout) {
-  Staged staged;
-  const Operand& output = problem.outputs[0];
-  staged.operand.dtype = dtype;
-  staged.operand.dims = output.dims;
-  staged.operand.opt_dims = output.opt_dims;
-  staged.operand.strides = dense_strides(output.dims, layout);
-  staged.operand.opt_strides = dense_strides(output.opt_dims, layout);
-  const Expr bytes = volume(output.dims) * static_cast<int64_t>(size_of(dtype));
-  staged.bytes = ceildiv(bytes, kWorkspaceAlignment) * kWorkspaceAlignment;
-  return staged;
+std::optional<std::vector<ChainLink>> chain_of(const Problem& problem, size_t dimension) {
+  const Program& program = problem.program;
+  std::vector<ChainLink> chain;
+  uint16_t value = 0;
+  for (const Instruction& each : program.code) {
+    const uint16_t first = each.operands[0], second = each.operands[1];
+    ChainLink link{&each, std::nullopt};
+    if ((each.op == Opcode::add || each.op == Opcode::mul) && (first == value) != (second == value)) {
+      const uint16_t other = first == value ? second : first;
+      if (other == 0 || other >= program.num_inputs) return std::nullopt;
+      link.operand = other - 1u;
+      if (!is_along(problem.operands[*link.operand], problem.outputs[0], dimension)) return std::nullopt;
+    } else if (first != value) {
+      return std::nullopt;
+    }
+    value = static_cast<uint16_t>(program.num_inputs + chain.size());
+    chain.push_back(link);
+  }
+  if (!program.outputs.empty() && program.outputs[0] != value) return std::nullopt;
+  return chain;
 }
 
-std::optional<std::string> refuse_pointwise(const Problem& problem, const Staged& staged) {
-  return pointwise_tactic().refuse(pointwise_of(problem, staged.operand));
+Finishing::Finishing(const Problem& problem, DType dtype, Layout layout) : region_(region_of(problem, dtype, layout)) {
+  Matched matched = pointwise_tactic().match(region_);
+  if (!matched) {
+    refusal_ = std::move(matched.error().reason);
+    return;
+  }
+  match_ = *std::move(matched);
+  config_ = match_->configs().front();
 }
 
-Result<> add_pointwise(const Problem& problem, const Staged& staged, size_t first_operand, Emission& emission) {
-  const Problem pointwise = pointwise_of(problem, staged.operand);
-  LATHE_ASSIGN(Emission made, pointwise_tactic().emit(pointwise, pointwise_tactic().configs(pointwise).front()));
+Expr Finishing::bytes() const {
+  constexpr int64_t kWorkspaceAlignment = 256;
+  const Expr bytes = volume(staged().dims) * static_cast<int64_t>(size_of(staged().dtype));
+  return ceildiv(bytes, kWorkspaceAlignment) * kWorkspaceAlignment;
+}
+
+Result<> Finishing::add(size_t first_operand, Emission& emission) const {
+  LATHE_ASSIGN(Emission made, match_->emit(config_));
   for (SourceLaunch& launch : made.launches) {
     for (LaunchArg& arg : launch.launch.args) {
       if (arg.kind != LaunchArg::input) continue;
@@ -56,12 +88,19 @@ Result<> add_pointwise(const Problem& problem, const Staged& staged, size_t firs
     }
     emission.launches.push_back(std::move(launch));
   }
+  emission.workspace = bytes();
   return {};
 }
 
-double pointwise_us(const Problem& problem, const Staged& staged) {
-  const Problem pointwise = pointwise_of(problem, staged.operand);
-  return pointwise_tactic().configs(pointwise).front().predicted_us;
+Result<> evaluate_numbers(const std::vector<LaunchArg>& args, std::span<const int64_t> symbols,
+                          std::span<int64_t> values) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].kind != LaunchArg::number) continue;
+    const std::optional<int64_t> value = args[i].value.evaluate(symbols);
+    if (!value) return fail(ErrorCode::shape_unknown, "a size depends on what is known while running only");
+    values[i] = *value;
+  }
+  return {};
 }
 
 int64_t alignment_of(const Operand& operand) {

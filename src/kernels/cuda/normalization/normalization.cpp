@@ -76,12 +76,9 @@ class Writer {
     if (n_.has_scale) source.input(1, space_.view(tensor++), "Scale");
     if (n_.has_bias) source.input(tensor - 1, space_.view(tensor), "Bias"), ++tensor;
     source.output(0, space_.view(1), "Y");
-    Problem view;
-    view.attributes = problem_.attributes;
-    view.program = problem_.program;
-    view.outputs = {space_.view(1)};
-    for (size_t i = 0; i < problem_.operands.size(); ++i) view.operands.push_back(space_.view(tensor + i));
-    source.fusion(view, tensor - 1);
+    std::vector<Operand> views;
+    for (size_t i = 0; i < problem_.operands.size(); ++i) views.push_back(space_.view(tensor + i));
+    source.fusion(problem_, space_.view(1), views, tensor - 1);
     if (from_states) source.workspace("states", 0, n_.statistic + "::State");
     const std::string affine =
         fmt::format("Affine<{}, {}>{{{}, {}}}", n_.has_scale ? "Scale" : "Absent", n_.has_bias ? "Bias" : "Absent",
@@ -99,27 +96,41 @@ class Writer {
   std::string header_;
 };
 
+class NormalizationMatch final : public Match {
+ public:
+  NormalizationMatch(const Problem& problem, Normalization normalization, std::vector<StepInput> inputs)
+      : problem_(problem), normalization_(std::move(normalization)), inputs_(std::move(inputs)) {}
+
+  std::vector<Config> configs() const override {
+    return row_configs(problem_.target, normalization_.space, true, normalization_.state_bytes);
+  }
+
+  Result<Emission> emit(const Config& config) const override {
+    const auto& shape = config.as<RowShape>();
+    const Writer writer(normalization_, problem_, shape);
+    Emission emission;
+    emission.inputs = inputs_;
+    add_operand_inputs(problem_, emission);
+    add_prologue_inputs(problem_, emission);
+    if (shape.splits == 1) {
+      emission.launches.push_back(writer.whole());
+    } else {
+      emission.launches = writer.in_parts();
+      emission.workspace = writer.workspace();
+    }
+    return emission;
+  }
+
+ private:
+  const Problem& problem_;
+  Normalization normalization_;
+  std::vector<StepInput> inputs_;
+};
+
 }  // namespace
 
-std::vector<Config> configs_of(const Target& target, const Normalization& normalization) {
-  return row_configs(target, normalization.space, true, normalization.state_bytes);
-}
-
-Emission emit(const Normalization& normalization, const Problem& problem, const Config& config,
-              std::vector<StepInput> inputs) {
-  const RowShape shape = RowShape::of(config);
-  const Writer writer(normalization, problem, shape);
-  Emission emission;
-  emission.inputs = std::move(inputs);
-  for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-  add_prologue_inputs(problem, emission);
-  if (shape.splits == 1) {
-    emission.launches.push_back(writer.whole());
-  } else {
-    emission.launches = writer.in_parts();
-    emission.workspace = writer.workspace();
-  }
-  return emission;
+Matched match_rows(const Problem& problem, Normalization normalization, std::vector<StepInput> inputs) {
+  return std::make_unique<NormalizationMatch>(problem, std::move(normalization), std::move(inputs));
 }
 
 std::optional<std::string> refuse_types(const Problem& problem) {

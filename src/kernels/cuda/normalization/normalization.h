@@ -17,10 +17,8 @@ struct Normalization {
   bool has_scale = false, has_bias = false;
 };
 
-std::vector<Config> configs_of(const Target& target, const Normalization& normalization);
 // `inputs`: of the step, in the order of the tensors.
-Emission emit(const Normalization& normalization, const Problem& problem, const Config& config,
-              std::vector<StepInput> inputs);
+Matched match_rows(const Problem& problem, Normalization normalization, std::vector<StepInput> inputs);
 
 // Why no kernel here takes the types; nullopt = all are floats of 32 or 16 bits.
 std::optional<std::string> refuse_types(const Problem& problem);

@@ -66,8 +66,7 @@ Operand channel_column(Operand operand, int rank) {
   return operand;
 }
 
-Normalization normalization_of(const Problem& problem) {
-  const Kind kind = *kind_of(problem);
+Normalization normalization_of(const Problem& problem, const Kind& kind) {
   const int rank = problem.inputs[0].rank();
   Normalization normalization{
       IndexSpace(problem.inputs[0]), kind.statistic, kind.members, kind.state_bytes, has(problem, 1), has(problem, 2)};
@@ -83,35 +82,18 @@ Normalization normalization_of(const Problem& problem) {
   return normalization;
 }
 
-class NormalizationTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "normalization"; }
-  bool takes_prologue(size_t input) const override { return input == 0; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!kind_of(problem)) return "not a normalization";
-    if (problem.outputs.size() > 1) return "it gives the mean and the deviation too";
-    if (problem.inputs[0].rank() == 0) return "a scalar";
-    return refuse_types(problem);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    return configs_of(problem.target, normalization_of(problem));
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    std::vector<StepInput> inputs{{StepInput::input, 0}};
-    for (const size_t i : {1, 2})
-      if (has(problem, i)) inputs.push_back({StepInput::input, i});
-    return cuda::emit(normalization_of(problem), problem, config, std::move(inputs));
-  }
-};
-
 }  // namespace
 
-const Tactic& normalization_tactic() {
-  static const NormalizationTactic tactic;
-  return tactic;
+Matched match_normalization(const Problem& problem) {
+  const std::optional<Kind> kind = kind_of(problem);
+  if (!kind) return refuse("not a normalization");
+  if (auto reason = beyond(problem, {.prologues = 1})) return refuse(*std::move(reason));
+  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
+  std::vector<StepInput> inputs{{StepInput::input, 0}};
+  for (const size_t i : {1, 2})
+    if (has(problem, i)) inputs.push_back({StepInput::input, i});
+  return match_rows(problem, normalization_of(problem, *kind), std::move(inputs));
 }
 
 }  // namespace lathe::cuda

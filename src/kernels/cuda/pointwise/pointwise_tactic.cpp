@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/collapse.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 #include "kernels/cuda/tiles.h"
 
@@ -91,71 +92,53 @@ Operand staged_view(const Operand& operand, const Tiles& tiles) {
   return view;
 }
 
-class PointwiseTactic final : public Tactic {
+class PointwiseMatch final : public Match {
  public:
-  std::string_view name() const override { return "pointwise"; }
-  bool makes_several_results() const override { return true; }
-  bool reads_padding() const override { return true; }
+  explicit PointwiseMatch(const Problem& problem)
+      : problem_(problem), collapsed_(collapsed_problem(problem)), tiles_(plan_tiles(collapsed_)) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (problem.attributes) return "not a pointwise expression";
-    for (const Operand& operand : problem.operands)
-      if (!is_exact_in_f32(operand.dtype)) return fmt::format("f32 does not hold every {}", name_of(operand.dtype));
-    for (size_t i = 0; i < problem.outputs.size(); ++i) {
-      const Operand& output = problem.outputs[i];
-      if (output.dims != problem.outputs[0].dims) return "outputs differ in shape";
-      if (is_integer(output.dtype) ? !is_quantized(problem.program, problem.program.outputs[i], output.dtype)
-                                   : !is_exact_in_f32(output.dtype))
-        return fmt::format("{} is no result of f32 arithmetic", name_of(output.dtype));
-    }
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
+  // The choice: vectors of a thread, or kByTiles.
+  std::vector<Config> configs() const override {
     double bytes = 0;
-    for (const auto* list : {&problem.operands, &problem.outputs})
+    for (const auto* list : {&problem_.operands, &problem_.outputs})
       for (const Operand& operand : *list) bytes += opt_bytes(operand);
+    const double us = memory_bound_us(problem_.target, bytes);
     std::vector<Config> configs;
-    const bool has_tiles = plan_tiles(collapsed_problem(problem)).has_value();
-    if (has_tiles) configs.push_back({"tiles", {kByTiles}, memory_bound_us(problem.target, bytes)});
-    const double scattered = has_tiles ? 2 : 1;  // single elements are read from as many lines
+    if (tiles_) configs.push_back({.text = "tiles", .predicted_us = us, .choice = kByTiles});
+    const double scattered = tiles_ ? 2 : 1;  // single elements are read from as many lines
     // A thread with more than one vector has more loads in flight, which pays when there is work for all threads.
     constexpr double kSmallBytes = 2e6, kLargeBytes = 32e6;
     for (const int64_t unroll : {1, 2, 4}) {
       if (unroll > 1 && bytes < kSmallBytes) break;
       const double factor = ((unroll > 1) == (bytes > kLargeBytes) ? 1.0 : 1.05) * scattered;
-      configs.push_back({fmt::format("unroll={}", unroll), {unroll}, factor * memory_bound_us(problem.target, bytes)});
+      configs.push_back({.text = fmt::format("unroll={}", unroll), .predicted_us = factor * us, .choice = unroll});
     }
-    std::stable_sort(configs.begin(), configs.end(),
-                     [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
-    return configs;
+    return best_first(std::move(configs));
   }
 
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    const Problem collapsed = collapsed_problem(problem);
+  Result<Emission> emit(const Config& config) const override {
     Emission emission;
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-    const int64_t unroll = config.values.empty() ? 1 : config.values[0];
-    const std::optional<TilePlan> tiles = unroll == kByTiles ? plan_tiles(collapsed) : std::nullopt;
-    emission.launches.push_back(tiles ? by_tiles(collapsed, *tiles) : by_rows(collapsed, std::max<int64_t>(unroll, 1)));
+    add_operand_inputs(problem_, emission);
+    const auto unroll = config.as<int64_t>();
+    emission.launches.push_back(tiles_ && unroll == kByTiles ? by_tiles() : by_rows(std::max<int64_t>(unroll, 1)));
     return emission;
   }
 
  private:
-  static constexpr int64_t kByTiles = 0;  // in place of vectors of a thread
+  static constexpr int64_t kByTiles = 0;
 
-  static SourceLaunch by_rows(const Problem& collapsed, int64_t unroll) {
+  SourceLaunch by_rows(int64_t unroll) const {
     Source source("pointwise/pointwise.cuh");
-    source.fusion(collapsed, 0);
-    std::vector<Operand> tensors = collapsed.outputs;
-    tensors.insert(tensors.end(), collapsed.operands.begin(), collapsed.operands.end());
+    source.fusion(collapsed_, 0);
+    std::vector<Operand> tensors = collapsed_.outputs;
+    tensors.insert(tensors.end(), collapsed_.operands.begin(), collapsed_.operands.end());
     std::string outputs;
-    for (size_t i = 0; i < collapsed.outputs.size(); ++i) {
-      source.output(i, collapsed.outputs[i], fmt::format("Out{}", i));
+    for (size_t i = 0; i < collapsed_.outputs.size(); ++i) {
+      source.output(i, collapsed_.outputs[i], fmt::format("Out{}", i));
       outputs += fmt::format(", Out{}_", i);
     }
     const int width = shared_width(tensors);
-    const Operand& space = collapsed.outputs[0];
+    const Operand& space = collapsed_.outputs[0];
     Expr vectors = ceildiv(space.dims.back(), width);
     for (int d = 0; d + 1 < space.rank(); ++d) vectors *= space.dims[static_cast<size_t>(d)];
     const std::string call = fmt::format("pointwise<{}, {}, {}>(fusion_, Out0_{});", width, unroll,
@@ -163,33 +146,49 @@ class PointwiseTactic final : public Tactic {
     return source.finish(call, {ceildiv(vectors, static_cast<int64_t>(kThreads) * unroll), 1, 1}, kThreads, 0);
   }
 
-  static SourceLaunch by_tiles(const Problem& collapsed, const TilePlan& plan) {
+  SourceLaunch by_tiles() const {
     Source source("pointwise/pointwise.cuh");
-    Problem staged = collapsed;
+    const Tiles& tiles = tiles_->tiles;
+    Problem staged = collapsed_;
     std::string reads;
-    for (size_t k = 0; k < plan.staged.size(); ++k) {
-      reads += plan.staged[k] ? fmt::format("reader.stage(fusion.op{0}, In{0}_); ", k)
-                              : fmt::format("reader.shift(fusion.op{}); ", k);
-      if (!plan.staged[k]) continue;
-      source.input(k, collapsed.operands[k], fmt::format("In{}", k));
-      staged.operands[k] = staged_view(collapsed.operands[k], plan.tiles);
+    for (size_t k = 0; k < tiles_->staged.size(); ++k) {
+      reads += tiles_->staged[k] ? fmt::format("reader.stage(fusion.op{0}, In{0}_); ", k)
+                                 : fmt::format("reader.shift(fusion.op{}); ", k);
+      if (!tiles_->staged[k]) continue;
+      source.input(k, collapsed_.operands[k], fmt::format("In{}", k));
+      staged.operands[k] = staged_view(collapsed_.operands[k], tiles);
     }
     source.fusion(staged, 0);
-    source.output(0, collapsed.outputs[0], "Out");
-    const Operand& out = collapsed.outputs[0];
+    const Operand& out = collapsed_.outputs[0];
+    source.output(0, out, "Out");
     const int width = std::min(vector_width(out), std::max(1, 4 / static_cast<int>(size_of(out.dtype))));
     const std::string call =
-        fmt::format("pointwise_tiles<{}, {}, {}>(fusion_, Out_, [&](auto& reader, auto& fusion) {{ {}}});",
-                    plan.tiles.size, plan.tiles.fast, width, reads);
-    return source.finish(call, {plan.tiles.blocks, 1, 1}, Tiles::kThreads, plan.shared_bytes);
+        fmt::format("pointwise_tiles<{}, {}, {}>(fusion_, Out_, [&](auto& reader, auto& fusion) {{ {}}});", tiles.size,
+                    tiles.fast, width, reads);
+    return source.finish(call, {tiles.blocks, 1, 1}, Tiles::kThreads, tiles_->shared_bytes);
   }
+
+  const Problem& problem_;
+  Problem collapsed_;
+  std::optional<TilePlan> tiles_;
 };
 
 }  // namespace
 
-const Tactic& pointwise_tactic() {
-  static const PointwiseTactic tactic;
-  return tactic;
+Matched match_pointwise(const Problem& problem) {
+  if (problem.attributes) return refuse("not a pointwise expression");
+  if (auto reason = beyond(problem, {.several_results = true, .fill = true})) return refuse(*std::move(reason));
+  for (const Operand& operand : problem.operands)
+    if (!is_exact_in_f32(operand.dtype))
+      return refuse(fmt::format("f32 does not hold every {}", name_of(operand.dtype)));
+  for (size_t i = 0; i < problem.outputs.size(); ++i) {
+    const Operand& output = problem.outputs[i];
+    if (output.dims != problem.outputs[0].dims) return refuse("outputs differ in shape");
+    if (is_integer(output.dtype) ? !is_quantized(problem.program, problem.program.outputs[i], output.dtype)
+                                 : !is_exact_in_f32(output.dtype))
+      return refuse(fmt::format("{} is no result of f32 arithmetic", name_of(output.dtype)));
+  }
+  return std::make_unique<PointwiseMatch>(problem);
 }
 
 }  // namespace lathe::cuda

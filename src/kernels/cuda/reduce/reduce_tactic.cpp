@@ -112,37 +112,21 @@ Reduction reduction_of(const Problem& problem) {
   return {space_of(problem), "reduce/reduce.cuh", fmt::format("{}<{}>", device_name(op), value), bytes};
 }
 
-class ReduceTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "reduce"; }
-  bool takes_prologue(size_t input) const override { return input == 0; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::reduce) && !is_global_pooling(problem)) return "not a reduction";
-    if (problem.inputs[0].rank() == 0) return "a scalar";
-    if (problem.inputs.size() > 1 && !problem.inputs[1].omitted && !problem.inputs[1].constant)
-      return "its axes are not constant";
-    if (reduced_dims(problem).empty()) return "its axes leave the input as it is";
-    if (value_type(problem) != "float" && !problem.program.is_identity()) return "a program behind doubles or integers";
-    if (value_type(problem) != "float" && problem.inputs[0].dtype != problem.outputs[0].dtype)
-      return "its result is of another type";
-    return refuse_row_input(problem);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    return configs_of(problem.target, reduction_of(problem));
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    return cuda::emit(reduction_of(problem), problem, config);
-  }
-};
-
 }  // namespace
 
-const Tactic& reduce_tactic() {
-  static const ReduceTactic tactic;
-  return tactic;
+Matched match_reduce(const Problem& problem) {
+  if (!problem.is(OpKind::reduce) && !is_global_pooling(problem)) return refuse("not a reduction");
+  if (auto reason = beyond(problem, {.prologues = 1})) return refuse(*std::move(reason));
+  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  if (problem.inputs.size() > 1 && !problem.inputs[1].omitted && !problem.inputs[1].constant)
+    return refuse("its axes are not constant");
+  if (reduced_dims(problem).empty()) return refuse("its axes leave the input as it is");
+  if (value_type(problem) != "float" && !problem.program.is_identity())
+    return refuse("a program behind doubles or integers");
+  if (value_type(problem) != "float" && problem.inputs[0].dtype != problem.outputs[0].dtype)
+    return refuse("its result is of another type");
+  if (auto reason = refuse_row_input(problem)) return refuse(*std::move(reason));
+  return match_rows(problem, reduction_of(problem));
 }
 
 }  // namespace lathe::cuda

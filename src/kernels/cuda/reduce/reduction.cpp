@@ -40,12 +40,9 @@ class Writer {
   // What the launch that writes the results needs.
   void add_results(Source& source) const {
     source.output(0, space_.kept_view(1), "Y");
-    Problem view;
-    view.attributes = problem_.attributes;
-    view.program = problem_.program;
-    view.outputs = {space_.kept_view(1)};
-    for (size_t i = 0; i < problem_.operands.size(); ++i) view.operands.push_back(space_.kept_view(2 + i));
-    source.fusion(view, 1);
+    std::vector<Operand> views;
+    for (size_t i = 0; i < problem_.operands.size(); ++i) views.push_back(space_.kept_view(2 + i));
+    source.fusion(problem_, space_.kept_view(1), views, 1);
   }
   // A launch that reads x.
   struct Reader {
@@ -119,21 +116,34 @@ class Writer {
   bool columns_ = false;
 };
 
+class ReductionMatch final : public Match {
+ public:
+  ReductionMatch(const Problem& problem, Reduction reduction) : problem_(problem), reduction_(std::move(reduction)) {}
+
+  std::vector<Config> configs() const override {
+    return row_configs(problem_.target, reduction_.space, false, reduction_.state_bytes);
+  }
+
+  Result<Emission> emit(const Config& config) const override {
+    const Writer writer(reduction_, problem_, config.as<RowShape>());
+    Emission emission;
+    emission.inputs = {{StepInput::input, 0}};
+    add_operand_inputs(problem_, emission);
+    add_prologue_inputs(problem_, emission);
+    emission.launches = writer.launches();
+    emission.workspace = writer.workspace();
+    return emission;
+  }
+
+ private:
+  const Problem& problem_;
+  Reduction reduction_;
+};
+
 }  // namespace
 
-std::vector<Config> configs_of(const Target& target, const Reduction& reduction) {
-  return row_configs(target, reduction.space, false, reduction.state_bytes);
-}
-
-Emission emit(const Reduction& reduction, const Problem& problem, const Config& config) {
-  const Writer writer(reduction, problem, RowShape::of(config));
-  Emission emission;
-  emission.inputs = {{StepInput::input, 0}};
-  for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-  add_prologue_inputs(problem, emission);
-  emission.launches = writer.launches();
-  emission.workspace = writer.workspace();
-  return emission;
+Matched match_rows(const Problem& problem, Reduction reduction) {
+  return std::make_unique<ReductionMatch>(problem, std::move(reduction));
 }
 
 }  // namespace lathe::cuda

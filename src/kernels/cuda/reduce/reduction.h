@@ -14,7 +14,6 @@ struct Reduction {
   uint32_t state_bytes = 0;
 };
 
-std::vector<Config> configs_of(const Target& target, const Reduction& reduction);
-Emission emit(const Reduction& reduction, const Problem& problem, const Config& config);
+Matched match_rows(const Problem& problem, Reduction reduction);
 
 }  // namespace lathe::cuda

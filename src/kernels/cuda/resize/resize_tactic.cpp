@@ -75,72 +75,62 @@ class Samples {
   std::string members_, objects_;
 };
 
-class ResizeTactic final : public Tactic {
+// Input elements of one output element, by the filter's reach.
+double taps_at_most(const Problem& problem) {
+  const auto& attrs = problem.attrs<ResizeAttrs>();
+  double taps = 1;
+  for (const size_t d : resized_dims(problem)) {
+    const double shrink = static_cast<double>(problem.inputs[0].opt_dims[d]) /
+                          static_cast<double>(std::max<int64_t>(problem.outputs[0].opt_dims[d], 1));
+    const double widening = attrs.antialias ? std::max(1.0, shrink) : 1.0;
+    taps *= attrs.mode == ResizeMode::nearest ? 1 : (attrs.mode == ResizeMode::cubic ? 4 : 2) * widening;
+  }
+  return taps;
+}
+
+std::vector<bool> changed_dims(const Problem& problem) {
+  std::vector<bool> changed(problem.inputs[0].dims.size());
+  for (const size_t d : resized_dims(problem)) changed[d] = true;
+  return changed;
+}
+
+class ResizeMatch final : public RunMatch {
  public:
-  std::string_view name() const override { return "resize"; }
+  explicit ResizeMatch(const Problem& problem)
+      : RunMatch(problem, changed_dims(problem), static_cast<int64_t>(taps_at_most(problem))) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::resize)) return "not a resize";
-    const DType dtype = problem.inputs[0].dtype;
-    if (dtype == DType::f64 || (is_integer(dtype) && size_of(dtype) > 2))
-      return fmt::format("floats do not hold {}", name_of(dtype));
-    if (auto reason = refuse_resize_tables(problem)) return reason;
-    if (taps_at_most(problem) > kMaxTaps) return "too many input elements for each output element";
-    return std::nullopt;
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    const std::vector<size_t> order = memory_order(problem.outputs[0]);
-    bool stays = true;
-    for (const size_t d : resized_dims(problem)) stays = stays && d != order.back();
-    const Operand x = permuted(problem.inputs[0], order), y = permuted(problem.outputs[0], order);
-    return run_configs(problem.target, y, widest_run(x, y, stays), static_cast<int64_t>(taps_at_most(problem)));
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    const std::vector<size_t> order = memory_order(problem.outputs[0]);
-    const RunShape shape = RunShape::of(config);
-    const Operand y = permuted(problem.outputs[0], order);
+  Result<Emission> emit(const Config& config) const override {
+    const auto& shape = config.as<RunShape>();
     Emission emission;
     emission.inputs = {{StepInput::input, 0}};
     Source source("resize/resize.cuh");
-    source.input(0, permuted(problem.inputs[0], order), "X");
-    source.output(0, y, "Y");
-    Samples samples(source, 1, order);
-    for (const size_t d : resized_dims(problem)) {
-      LATHE_ASSIGN(ResizeTables tables, resize_tables(problem, d));
+    source.input(0, x_, "X");
+    source.output(0, y_, "Y");
+    Samples samples(source, 1, order_);
+    for (const size_t d : resized_dims(problem_)) {
+      LATHE_ASSIGN(ResizeTables tables, resize_tables(problem_, d));
       samples.add(d, std::move(tables), emission);
     }
     samples.declare();
-    source.fusion(permuted_epilogue(problem, order), emission.inputs.size());
-    for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
+    declare_epilogue(source, emission);
     const std::string call = fmt::format("resize<Samples, {}, {}, {}>(X_, Y_, {}, fusion_);", samples.taps(),
                                          shape.threads, shape.width, samples.object());
-    emission.launches.push_back(source.finish(call, {run_blocks(y, shape.width, shape.threads), 1, 1},
-                                              static_cast<uint32_t>(shape.threads), 0));
+    emission.launches.push_back(finish(source, call, shape));
     return emission;
-  }
-
- private:
-  // Of one output element, by the filter's reach.
-  static double taps_at_most(const Problem& problem) {
-    const auto& attrs = problem.attrs<ResizeAttrs>();
-    double taps = 1;
-    for (const size_t d : resized_dims(problem)) {
-      const double shrink = static_cast<double>(problem.inputs[0].opt_dims[d]) /
-                            static_cast<double>(std::max<int64_t>(problem.outputs[0].opt_dims[d], 1));
-      const double widening = attrs.antialias ? std::max(1.0, shrink) : 1.0;
-      taps *= attrs.mode == ResizeMode::nearest ? 1 : (attrs.mode == ResizeMode::cubic ? 4 : 2) * widening;
-    }
-    return taps;
   }
 };
 
 }  // namespace
 
-const Tactic& resize_tactic() {
-  static const ResizeTactic tactic;
-  return tactic;
+Matched match_resize(const Problem& problem) {
+  if (!problem.is(OpKind::resize)) return refuse("not a resize");
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  const DType dtype = problem.inputs[0].dtype;
+  if (dtype == DType::f64 || (is_integer(dtype) && size_of(dtype) > 2))
+    return refuse(fmt::format("floats do not hold {}", name_of(dtype)));
+  if (auto reason = refuse_resize_tables(problem)) return refuse(*std::move(reason));
+  if (taps_at_most(problem) > kMaxTaps) return refuse("too many input elements for each output element");
+  return std::make_unique<ResizeMatch>(problem);
 }
 
 }  // namespace lathe::cuda

@@ -20,31 +20,14 @@ Normalization normalization_of(const Problem& problem) {
   return normalization;
 }
 
-class SoftmaxTactic final : public Tactic {
- public:
-  std::string_view name() const override { return "softmax"; }
-  bool takes_prologue(size_t input) const override { return input == 0; }
-
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::softmax)) return "not a softmax";
-    if (problem.inputs[0].rank() == 0) return "a scalar";
-    return refuse_types(problem);
-  }
-
-  std::vector<Config> configs(const Problem& problem) const override {
-    return configs_of(problem.target, normalization_of(problem));
-  }
-
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    return cuda::emit(normalization_of(problem), problem, config, {{StepInput::input, 0}});
-  }
-};
-
 }  // namespace
 
-const Tactic& softmax_tactic() {
-  static const SoftmaxTactic tactic;
-  return tactic;
+Matched match_softmax(const Problem& problem) {
+  if (!problem.is(OpKind::softmax)) return refuse("not a softmax");
+  if (auto reason = beyond(problem, {.prologues = 1})) return refuse(*std::move(reason));
+  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
+  return match_rows(problem, normalization_of(problem), {{StepInput::input, 0}});
 }
 
 }  // namespace lathe::cuda

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/index_space.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
@@ -29,100 +30,99 @@ IndexSpace space_of(const Problem& problem) {
   return space;
 }
 
-class TopkTactic final : public Tactic {
+// The choice.
+struct Split {
+  int64_t threads = 256, parts = 1;  // of a row
+};
+
+class TopkMatch final : public Match {
  public:
-  std::string_view name() const override { return "topk"; }
-  bool makes_several_results() const override { return true; }
+  explicit TopkMatch(const Problem& problem)
+      : problem_(problem), space_(space_of(problem)), k_(k_of(problem)), largest_(problem.attrs<TopkAttrs>().largest) {}
 
-  std::optional<std::string> refuse(const Problem& problem) const override {
-    if (!problem.is(OpKind::topk)) return "not a choice of the best";
-    const DType dtype = problem.inputs[0].dtype;
-    if (size_of(dtype) > 4) return fmt::format("its input is {}", name_of(dtype));
-    if (!problem.program.is_identity()) return "this kernel has no epilogue";
-    if (problem.inputs[0].rank() == 0) return "a scalar";
-    const int64_t k = k_of(problem);
-    if (k < 0) return "k is not constant";
-    if (k == 0 || k > kMaxK) return fmt::format("k is {}, 1 to {} are handled", k, kMaxK);
-    return std::nullopt;
-  }
-
-  // Config::values: threads, parts of a row.
-  std::vector<Config> configs(const Problem& problem) const override {
-    const IndexSpace space = space_of(problem);
-    const int64_t length = space.opt_length(), rows = std::max<int64_t>(space.opt_rows(), 1);
+  std::vector<Config> configs() const override {
+    const int64_t length = space_.opt_length(), rows = std::max<int64_t>(space_.opt_rows(), 1);
+    const Target& target = problem_.target;
+    const int64_t parts = std::min<int64_t>({target.cores * 2 / rows, length / (8 * half_of(256)), 128});
     std::vector<Config> configs;
-    const int64_t parts =
-        std::min<int64_t>({problem.target.cores * 2 / rows, length / (8 * half_of(problem, 256)), 128});
-    const auto add = [&](int64_t threads, int64_t split) {
-      Config config;
-      config.values = {threads, split};
-      config.text = fmt::format("{} threads", threads) + (split > 1 ? fmt::format(", {} parts", split) : "");
-      const double waves = std::max(1.0, static_cast<double>(rows * split) * static_cast<double>(threads) /
-                                             static_cast<double>(problem.target.busy_threads()));
-      const double steps = static_cast<double>(length) / static_cast<double>(split * threads) + 20;
-      config.predicted_us =
-          (split > 1 ? 3 : 1) * problem.target.launch_us + kStepClocks * waves * steps / problem.target.clock_mhz;
-      configs.push_back(std::move(config));
+    const auto add = [&](const Split& split) {
+      const double waves = std::max(1.0, static_cast<double>(rows * split.parts) * static_cast<double>(split.threads) /
+                                             static_cast<double>(target.busy_threads()));
+      const double steps = static_cast<double>(length) / static_cast<double>(split.parts * split.threads) + 20;
+      configs.push_back({.text = fmt::format("{} threads", split.threads) +
+                                 (split.parts > 1 ? fmt::format(", {} parts", split.parts) : ""),
+                         .predicted_us = (split.parts > 1 ? 3 : 1) * target.launch_us +
+                                         kStepClocks * waves * steps / target.clock_mhz,
+                         .choice = split});
     };
-    for (const int64_t threads : {128, 256, 1024}) add(threads, 1);
-    if (parts > 1) add(256, parts);
-    std::stable_sort(configs.begin(), configs.end(),
-                     [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
-    return configs;
+    for (const int64_t threads : {128, 256, 1024}) add({threads, 1});
+    if (parts > 1) add({256, parts});
+    return best_first(std::move(configs));
   }
 
-  Result<Emission> emit(const Problem& problem, const Config& config) const override {
-    const IndexSpace space = space_of(problem);
-    const int64_t threads = config.values[0], parts = config.values[1], k = k_of(problem);
-    const int64_t half = half_of(problem, threads);
+  Result<Emission> emit(const Config& config) const override {
+    const auto [threads, parts] = config.as<Split>();
+    const int64_t half = half_of(threads);
     const auto shared = static_cast<uint32_t>(16 * half + 16);
     const auto block = static_cast<uint32_t>(threads);
-    const std::string sizes = fmt::format("{}, {}, {}", threads, half, k);
-    const bool largest = problem.attrs<TopkAttrs>().largest;
+    const std::string sizes = fmt::format("{}, {}, {}", threads, half, k_);
     Emission emission;
     emission.inputs = {{StepInput::input, 0}};
-    Source source = begin(space);
+    Source source = begin();
     if (parts > 1) {
-      Source first = begin(space);
+      Source first = begin();
       first.workspace("candidates", 0, "uint64");
       source.workspace("candidates", 0, "uint64");
       const std::string call =
-          fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", space.kept(), largest, sizes, parts);
-      emission.launches.push_back(first.finish(call, {space.rows(), parts, 1}, block, shared));
-      emission.workspace = space.rows() * (parts * k * 8);
+          fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", space_.kept(), largest_, sizes, parts);
+      emission.launches.push_back(first.finish(call, {space_.rows(), parts, 1}, block, shared));
+      emission.workspace = space_.rows() * (parts * k_ * 8);
     }
-    source.output(0, result_view(space, 1, k), "Values");
-    source.output(1, result_view(space, 2, k), "Indices");
+    source.output(0, result_view(1), "Values");
+    source.output(1, result_view(2), "Indices");
     const std::string call =
         parts > 1
-            ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);", space.kept(), sizes, parts)
-            : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);", space.kept(), largest, sizes);
-    emission.launches.push_back(source.finish(call, {space.rows(), 1, 1}, block, shared));
+            ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);", space_.kept(), sizes, parts)
+            : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);", space_.kept(), largest_, sizes);
+    emission.launches.push_back(source.finish(call, {space_.rows(), 1, 1}, block, shared));
     return emission;
   }
 
  private:
-  static int64_t half_of(const Problem& problem, int64_t threads) {
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(k_of(problem), 2 * threads))));
+  int64_t half_of(int64_t threads) const {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(k_, 2 * threads))));
   }
-  static Source begin(const IndexSpace& space) {
+  Source begin() const {
     Source source("topk/topk.cuh");
-    source.input(0, space.view(0), "X");
+    source.input(0, space_.view(0), "X");
     return source;
   }
-  static Operand result_view(const IndexSpace& space, size_t index, int64_t k) {
-    Operand view = space.view(index);
-    view.dims.back() = k;
-    view.opt_dims.back() = k;
+  Operand result_view(size_t index) const {
+    Operand view = space_.view(index);
+    view.dims.back() = k_;
+    view.opt_dims.back() = k_;
     return view;
   }
+
+  const Problem& problem_;
+  IndexSpace space_;
+  int64_t k_;
+  bool largest_;
 };
 
 }  // namespace
 
-const Tactic& topk_tactic() {
-  static const TopkTactic tactic;
-  return tactic;
+Matched match_topk(const Problem& problem) {
+  if (!problem.is(OpKind::topk)) return refuse("not a choice of the best");
+  if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
+  const DType dtype = problem.inputs[0].dtype;
+  if (size_of(dtype) > 4) return refuse(fmt::format("its input is {}", name_of(dtype)));
+  if (!problem.program.is_identity()) return refuse("this kernel has no epilogue");
+  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  const int64_t k = k_of(problem);
+  if (k < 0) return refuse("k is not constant");
+  if (k == 0 || k > kMaxK) return refuse(fmt::format("k is {}, 1 to {} are handled", k, kMaxK));
+  return std::make_unique<TopkMatch>(problem);
 }
 
 }  // namespace lathe::cuda

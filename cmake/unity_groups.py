@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Says which sources may be compiled together, as one translation unit: most of what a source costs is what its headers
+instantiate, and sources of one folder share that.
+
+Reads `target|path` of sources, one a line, and prints `group|path` for each that gets company; the others compile alone. Two
+sources share a group only if that cannot change what either means: what one defines for itself (names in anonymous
+namespaces, static functions, types, aliases, using declarations, macros) must not occur in the other by that name, nor be
+declared by a header that only the other includes. So nobody needs to choose names with an eye on neighbours.
+"""
+import argparse
+import functools
+import pathlib
+import re
+import sys
+
+import cpp_text
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+# What a name stands before where it is declared; and words, unless they are members or qualified.
+TYPE = re.compile(r"(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:alignas\([^)]*\)\s*)?([\w:]+)")
+USING = re.compile(r"using\s+(?:enum\s+)?(?:[\w:]*::)?(?P<name>\w+)|namespace\s+(?P<alias>\w+)\s*=\s*[\w:]+")
+HIDDEN = re.compile(r"(?:inline\s+)?(?:static|constexpr|const|constinit)\b")
+DECLARED = re.compile(r"(?<![\w:~])([A-Za-z_]\w*)\s*(?=[(\[={;]|$)")
+WORD = re.compile(r"(?<!\w)(?<!::)(?<!\.)(?<!->)[A-Za-z_]\w*")
+NOT_NAMES = {"operator", "decltype", "requires", "alignas", "noexcept", "__attribute__", "sizeof", "default", "template",
+             "const", "override", "final", "auto", "void", "bool", "char", "int", "float", "double", "size_t", "ptrdiff_t",
+             *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+
+
+def using_name(statement):
+    match = USING.fullmatch(statement)
+    return match["name"] or match["alias"]
+
+
+class Text:
+    """What a file says at namespace scope."""
+
+    def __init__(self, text):
+        self.includes = INCLUDE.findall(text)
+        self.macros = set(MACRO.findall(text))
+        # A macro that is set before an #include may be meant for that header.
+        includes = [match.start() for match in INCLUDE.finditer(text)]
+        self.prepares_header = any(match.start() < includes[-1] for match in MACRO.finditer(text)) if includes else False
+        code = cpp_text.code_of(text)
+        self.words = set(WORD.findall(code)) | set(re.findall(r"\w+", " ".join(cpp_text.DIRECTIVE.findall(text))))
+        self.directives = set(re.findall(r"^using namespace [\w:]+", code, re.MULTILINE))
+        self.own, self.declared, self.usings = set(), set(), set()
+        for declaration in cpp_text.declarations(code, into_classes=False):
+            self._declare(re.sub(r"\{.*", "{", declaration.head, flags=re.DOTALL), "" in declaration.scopes)
+        self.own |= self.macros
+
+    def _declare(self, statement, hidden):
+        if statement.startswith(("using namespace", "static_assert")):
+            return
+        if USING.fullmatch(statement):
+            self.usings.add(statement)
+            self.own.add(using_name(statement))
+            return
+        hidden = hidden or HIDDEN.match(statement) is not None
+        if kind := TYPE.match(statement):
+            names, hidden = {kind.group(1)} if "::" not in kind.group(1) else set(), True
+        elif alias := re.match(r"using\s+(\w+)\s*=", statement):
+            names, hidden = {alias.group(1)}, True
+        else:
+            names = set(DECLARED.findall(statement)) - NOT_NAMES
+        self.declared |= names
+        if hidden:
+            self.own |= names
+
+
+class Tree:
+    def __init__(self, roots):
+        self.roots = roots
+
+    @functools.cache
+    def text(self, path):
+        return Text(path.read_text(errors="replace"))
+
+    @functools.cache
+    def includes(self, path):
+        """Files of ours that `path` includes itself."""
+        candidates = ((root / name for root in (path.parent, *self.roots)) for _, name in self.text(path).includes)
+        found = (next((c for c in names if c.is_file()), None) for names in candidates)
+        return frozenset(file for file in found if file)
+
+    @functools.cache
+    def headers(self, path):
+        """All files of ours that `path` includes, directly or not."""
+        seen, todo = set(), [path]
+        while todo:
+            for file in self.includes(todo.pop()):
+                if file not in seen:
+                    seen.add(file)
+                    todo.append(file)
+        return frozenset(seen)
+
+    def changes_meaning(self, one, other):
+        """Whether what `one` defines for itself would be seen where `other` means something else, or the reverse."""
+        shared = self.text(one).usings & self.text(other).usings
+        own = self.text(one).own - {using_name(using) for using in shared}
+        if own & self.text(other).words:
+            return True
+        return any(own & self.text(header).declared for header in self.headers(other) - self.headers(one))
+
+    def may_share(self, one, other):
+        return (self.text(one).directives == self.text(other).directives
+                and not self.changes_meaning(one, other) and not self.changes_meaning(other, one))
+
+
+def folder_of(path, roots):
+    """Whose sources may be grouped with this one: src/ir, src/kernels/cuda; subfolders included."""
+    parts = path.relative_to(next(root for root in roots if path.is_relative_to(root))).parts[:-1]
+    return "_".join(parts[:2] if parts[0] in ("kernels", "device", "api") else parts[:1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path, action="append", required=True, help="where names in #include start")
+    parser.add_argument("--most", type=int, default=8, help="sources in a group")
+    arguments = parser.parse_args()
+    tree, pools = Tree(arguments.root), {}
+    for target, name in sorted(line.rstrip("\n").split("|") for line in sys.stdin):
+        path = pathlib.Path(name)
+        if tree.text(path).prepares_header:
+            continue
+        pool = pools.setdefault((target, folder_of(path, arguments.root)), [])
+        group = next((g for g in pool if len(g) < arguments.most and all(tree.may_share(path, p) for p in g)), None)
+        if group is None:
+            pool.append(group := [])
+        group.append(path)
+    for (_, folder), pool in pools.items():
+        for number, group in enumerate(group for group in pool if len(group) > 1):
+            for path in group:
+                print(f"{folder}_{number}|{path}")
+
+
+if __name__ == "__main__":
+    main()

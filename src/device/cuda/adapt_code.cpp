@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/adapt_code.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <mutex>
+
+#include "device/cuda/architecture.h"
+#include "device/cuda/nvrtc_compiler.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr std::string_view kFamily = "cuda";
+
+// Starting one takes longer than compiling a small kernel, so they are kept.
+struct Compilers {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<NvrtcCompiler>, std::less<>> by_target;
+};
+
+Compilers& compilers() {
+  static auto& all = *new Compilers;  // for threads that outlive main()
+  return all;
+}
+
+Result<std::shared_ptr<NvrtcCompiler>> compiler_for(std::string_view target) {
+  Compilers& all = compilers();
+  const std::lock_guard lock(all.mutex);
+  if (const auto it = all.by_target.find(target); it != all.by_target.end()) return it->second;
+  LATHE_ASSIGN(std::unique_ptr<NvrtcCompiler> compiler, NvrtcCompiler::create(target, {}));
+  return all.by_target[std::string(target)] = std::move(compiler);
+}
+
+// The number of the architecture that the PTX is for, where the other one can run it; else 0.
+int number_for(const CodeImage& image, const Architecture& architecture) {
+  if (image.form != CodeForm::assembly || image.target.empty()) return 0;
+  std::string_view target = image.target;
+  const bool is_exact = std::isalpha(static_cast<unsigned char>(target.back())) != 0;
+  if (is_exact) target.remove_suffix(1);
+  const Result<const Architecture*> least = parse_target(target);
+  if (!least || (is_exact ? (*least)->number != architecture.number : (*least)->number > architecture.number)) return 0;
+  return (*least)->number;
+}
+
+}  // namespace
+
+const CodeImage* find_assembly(const CodeModule& module, std::string_view target) {
+  const Result<const Architecture*> architecture = parse_target(target);
+  if (!architecture) return nullptr;
+  const CodeImage* best = nullptr;
+  int newest = 0;
+  for (const CodeImage& image : module.images) {
+    const int number = number_for(image, **architecture);
+    if (number > newest) best = &image, newest = number;
+  }
+  return best;
+}
+
+Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target) {
+  if (const CodeImage* image = find_assembly(module, target)) return DeviceCode{image->bytes, nullptr};
+  const auto source = std::find_if(module.images.begin(), module.images.end(), [](const CodeImage& image) {
+    return image.form == CodeForm::source && image.target == kFamily;
+  });
+  if (source == module.images.end()) return fail(no_image(module, target));
+  LATHE_ASSIGN(const std::shared_ptr<NvrtcCompiler> compiler, compiler_for(target));
+  const std::string_view text(reinterpret_cast<const char*>(source->bytes.data()), source->bytes.size());
+  Result<std::vector<std::byte>> code = compiler->compile(text);
+  if (!code) return fail(with_context(std::move(code).error(), "device code that the plan has as source"));
+  const auto owner = std::make_shared<const std::vector<std::byte>>(*std::move(code));
+  return DeviceCode{*owner, owner};
+}
+
+void release_compilers() {
+  Compilers& all = compilers();
+  std::map<std::string, std::shared_ptr<NvrtcCompiler>, std::less<>> released;  // destroyed without the lock
+  const std::lock_guard lock(all.mutex);
+  released.swap(all.by_target);
+}
+
+}  // namespace lathe::cuda

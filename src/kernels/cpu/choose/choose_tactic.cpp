@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// One of two tensors: kernel "choose".
+#include "kernels/cpu/cost_tactic.h"
+#include "kernels/cpu/cpu_tactic.h"
+
+namespace lathe::cpu {
+namespace {
+
+Matched match_choose(const Problem& problem) {
+  if (!problem.is(OpKind::choose)) return refuse("not a choice");
+  return match_root(problem, {}, all_inputs(problem));
+}
+
+}  // namespace
+
+const Tactic& choose_tactic() {
+  static const FunctionTactic tactic("choose", match_choose);
+  return tactic;
+}
+
+}  // namespace lathe::cpu

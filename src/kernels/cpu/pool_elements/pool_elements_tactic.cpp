@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling of any type and window, with positions: kernel "pool_elements".
+#include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/fallback_tactic.h"
+#include "kernels/cpu/pool_elements/pool_elements.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr double kMostTaps = 1 << 24;
+
+// The params have the numbers of the op's enumeration.
+static_assert(static_cast<int>(PoolKind::average) == static_cast<int>(PoolingOp::average));
+static_assert(static_cast<int>(PoolKind::norm) == static_cast<int>(PoolingOp::lp));
+
+Matched match_pool_elements(const Problem& problem) {
+  if (!problem.is(OpKind::pooling)) return refuse("not a pooling");
+  if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
+  const auto& attrs = problem.attrs<PoolingAttrs>();
+  const auto get = [](const Ints& values, size_t i, int64_t fallback) {
+    return i < values.size() ? values[i] : fallback;
+  };
+  PoolElementsParams params;
+  params.kind = static_cast<PoolKind>(attrs.op);
+  params.count_include_pad = attrs.count_include_pad;
+  params.column_major = attrs.column_major_indices;
+  params.exponent = attrs.p;
+  double taps = 1;
+  for (size_t i = 0; i < attrs.window.size(); ++i) {
+    PoolElementsParams::Axis axis{attrs.window[i], get(attrs.stride, i, 1), get(attrs.dilation, i, 1)};
+    taps *= static_cast<double>(axis.kernel);
+    if (attrs.padding_mode == PaddingMode::same_upper || attrs.padding_mode == PaddingMode::same_lower) {
+      axis.rule = attrs.padding_mode == PaddingMode::same_upper ? PaddingRule::lower_half : PaddingRule::upper_half;
+    } else {
+      axis.begin = get(attrs.pads_begin, i, 0);
+      axis.end = get(attrs.pads_end, i, 0);
+    }
+    params.axes.push_back(axis);
+  }
+  if (taps > kMostTaps) return refuse("a window of too many elements");
+  return match_one(emission_of(problem, params, {0}), fallback_us(problem));
+}
+
+}  // namespace
+
+const Tactic& pool_elements_tactic() {
+  static const FunctionTactic tactic("pool_elements", match_pool_elements);
+  return tactic;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers of recurrent networks that kernel "recurrence" does not take: kernel "recurrence_elements".
+#include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/fallback_tactic.h"
+#include "kernels/cpu/recurrence_elements/recurrence_elements.h"
+#include "ops/gate_functions.h"
+#include "tuning/opcode_of.h"
+
+namespace lathe::cpu {
+namespace {
+
+Matched match_recurrence_elements(const Problem& problem) {
+  if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
+  if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
+  const DType type = problem.inputs[0].dtype;
+  if (type != DType::f32 && type != DType::f64)
+    return refuse(fmt::format("its input is {}, this kernel takes f32 and f64", name_of(type)));
+  const auto& attrs = problem.attrs<RecurrenceAttrs>();
+  const Result<std::vector<GateFunction>> functions = functions_of(attrs);
+  if (!functions) return refuse(functions.error().message);
+  RecurrenceElementsParams params;
+  params.cell = static_cast<recurrence::Cell>(attrs.cell);
+  params.direction = static_cast<recurrence::Direction>(attrs.direction);
+  params.linear_before_reset = attrs.linear_before_reset;
+  params.input_forget = attrs.input_forget;
+  params.clip = attrs.clip;
+  for (const GateFunction& f : *functions) params.functions.push_back({*opcode_of(f.op), f.alpha, f.beta});
+  return match_one(emission_of(problem, params, all_inputs(problem)), fallback_us(problem));
+}
+
+}  // namespace
+
+const Tactic& recurrence_elements_tactic() {
+  static const FunctionTactic tactic("recurrence_elements", match_recurrence_elements);
+  return tactic;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resizing of any type and by any rule: kernel "resize_elements".
+#include <numeric>
+
+#include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/fallback_tactic.h"
+#include "kernels/cpu/resize_elements/resize_elements.h"
+
+namespace lathe::cpu {
+namespace {
+
+constexpr size_t kSizes = 3;
+
+// The params have the numbers of the op's enumerations.
+template <class Ours, class Ops>
+constexpr bool same(Ours ours, Ops ops) {
+  return static_cast<int64_t>(ours) == static_cast<int64_t>(ops);
+}
+static_assert(same(SampleRule::Coordinates::tf_crop_and_resize, CoordinateMode::tf_crop_and_resize));
+static_assert(same(SizePolicy::not_larger, AspectPolicy::not_larger));
+static_assert(same(SizePolicy::not_smaller, AspectPolicy::not_smaller));
+
+Matched match_resize_elements(const Problem& problem) {
+  if (!problem.is(OpKind::resize)) return refuse("not a resize");
+  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
+  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  const auto& attrs = problem.attrs<ResizeAttrs>();
+  ResizeElementsParams params;
+  params.rule = {static_cast<SampleRule::Mode>(attrs.mode),
+                 static_cast<SampleRule::Coordinates>(attrs.coordinates),
+                 static_cast<SampleRule::Nearest>(attrs.nearest),
+                 attrs.exclude_outside,
+                 attrs.antialias && attrs.mode != ResizeMode::nearest,
+                 attrs.cubic_a};
+  params.extrapolation = attrs.extrapolation;
+  params.by_sizes = problem.inputs.size() > kSizes && !problem.inputs[kSizes].omitted;
+  params.policy = static_cast<SizePolicy>(attrs.aspect);
+  for (const int64_t axis : attrs.axes) params.axes.push_back(axis_from_start(axis, problem.inputs[0]));
+  if (attrs.axes.empty()) {
+    params.axes.resize(problem.inputs[0].dims.size());
+    std::iota(params.axes.begin(), params.axes.end(), 0);
+  }
+  return match_one(emission_of(problem, params, all_inputs(problem)), fallback_us(problem));
+}
+
+}  // namespace
+
+const Tactic& resize_elements_tactic() {
+  static const FunctionTactic tactic("resize_elements", match_resize_elements);
+  return tactic;
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/build.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "lowering/constraints.h"
+#include "lowering/decompose.h"
+#include "lowering/duplicate.h"
+#include "lowering/profiles.h"
+#include "lowering/region_lowering.h"
+#include "lowering/step_cost.h"
+#include "lowering/tensor_report.h"
+#include "passes/pins.h"
+
+namespace lathe {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A quantised network on a target that multiplies floats: what becomes of it.
+void warn_of_quantization(const ir::Graph& graph, Log& log) {
+  int64_t weights = 0, bytes = 0, others = 0;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is(OpKind::dequantize)) continue;
+    const Tensor* constant = node->input(0)->constant();
+    (constant ? weights : others) += 1;
+    bytes += constant ? static_cast<int64_t>(constant->bytes()) : 0;
+  }
+  if (weights + others == 0) return;
+  log.print(Severity::warning,
+            "the network is quantised, but this target multiplies floats only: {} weights ({:.1f} MB) are dequantised "
+            "while building, and {} tensors are rounded to their levels in f32. Results are those of the levels; the "
+            "network that this one was quantised from is at least as fast here",
+            weights, static_cast<double>(bytes) / 1e6, others);
+}
+
+// Of each symbol over all profiles; where there is no largest value, what is tuned for.
+std::vector<int64_t> largest_of(const std::vector<plan::Profile>& profiles) {
+  std::vector<int64_t> largest;
+  for (size_t id = 0; id < profiles[0].symbols.size(); ++id) {
+    int64_t most = 0;
+    for (const plan::Profile& profile : profiles) {
+      const plan::SymbolProfile& range = profile.symbols[id];
+      most = std::max(most, range.max == Range::kUnbounded ? range.opt : range.max);
+    }
+    largest.push_back(most);
+  }
+  return largest;
+}
+
+Result<> report_progress(const BuildOptions& options, std::string_view phase, double fraction) {
+  if (options.progress && !options.progress(phase, fraction))
+    return fail(ErrorCode::cancelled, "the build was cancelled during {}", phase);
+  return {};
+}
+
+// Groups, places and lowers until tactics take all that is fused, then writes what the tuner has chosen.
+Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& profiles, Tuner& tuner,
+                     const BuildOptions& options, BuiltPlan& built) {
+  const auto progress = [&](std::string_view phase, double fraction) {
+    return report_progress(options, phase, fraction);
+  };
+  std::vector<int64_t> optimum;
+  for (const plan::SymbolProfile& symbol : profiles[0].symbols) optimum.push_back(symbol.opt);
+  const Target& target = options.tuner.target;
+  const StepCosts costs{target.launch_us * target.memory_rate, optimum};
+  RefusedFusions refused;
+  for (;;) {
+    const std::vector<Region> regions =
+        group_regions(graph,
+                      {options.optimize, options.fuse_prologues, options.fuse_narrow_types, options.fuse_movement,
+                       options.fuse_movement, options.fuse_integer_products, costs},
+                      refused);
+    const Placement placement(graph, regions, options.tactics.empty(),
+                              {options.least_pixel, options.fuse_movement, optimum});
+    BuiltPlan round;
+    round.plan.constraints = built.plan.constraints;
+    round.report = built.report;
+    RegionLowering lowering(graph, placement, profiles, optimum, tuner, options, refused, round);
+    LATHE_TRY(lowering.lower(regions));
+    if (lowering.refused().size() == refused.size()) LATHE_TRY(lowering.choose(progress));
+    if (lowering.refused().size() == refused.size()) {
+      LATHE_TRY(lowering.write());
+      round.report.tensors = describe_tensors(graph, regions, placement, refused);
+      built = std::move(round);
+      return {};
+    }
+    refused = lowering.refused();
+  }
+}
+
+}  // namespace
+
+void use_backend(const BackendBuild& backend, BuildOptions& options) {
+  const BackendTraits& traits = backend.traits;
+  options.target = backend.target.name;
+  options.tactics = backend.tactics;
+  options.counted = backend.counted;
+  options.fuse_narrow_types = traits.fuses_narrow_types;
+  options.fuse_prologues = traits.fuses_prologues;
+  options.fuse_movement = traits.fuses_movement;
+  options.least_pixel = traits.least_pixel;
+  options.decompose_doubles = traits.decompose_doubles;
+  options.passes.narrow_floats = traits.narrow_floats;
+  options.passes.integer_products = traits.integer_products;
+  options.passes.weighted_products = options.fuse_integer_products = traits.weighted_products;
+  options.tuner.target = backend.target;
+  options.tuner.device = backend.device;
+  options.tuner.compiler = backend.compiler.get();
+  options.tuner.timing_key = backend.timing_key;
+}
+
+Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options) {
+  if (graph.outputs().empty())
+    return fail(ErrorCode::graph_invalid, "network '{}' has no output: mark one", graph.name());
+  auto built = std::make_unique<BuiltPlan>();
+  LATHE_ASSIGN(built->plan.constraints, settle_shapes(graph, options));
+
+  if (options.optimize && !options.passes.integer_products)
+    warn_of_quantization(graph, options.log ? *options.log : null_log());
+  LATHE_TRY(report_progress(options, "optimizing the graph", 0));
+  const auto start = std::chrono::steady_clock::now();
+  if (options.optimize) {
+    PassContext context = options.passes;
+    LATHE_TRY(apply_pins(graph, context));
+    LATHE_ASSIGN(built->report.passes, run_passes(graph, context));
+    LATHE_TRY(report_unmet_pins(graph, context, options.log ? *options.log : null_log()));
+    if (options.decompose_doubles) LATHE_TRY(decompose_doubles(graph, context));
+    if (options.fuse_narrow_types) LATHE_TRY(give_readers_their_own(graph));
+  }
+  graph.erase_dead_nodes();
+  built->report.seconds_passes = seconds_since(start);
+  LATHE_ASSIGN(const std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
+
+  TunerOptions tuning = options.tuner;
+  tuning.largest = largest_of(profiles);
+  Tuner tuner(tuning);
+  LATHE_TRY(lower_graph(graph, profiles, tuner, options, *built));
+  built->plan.target = options.target;
+  built->plan.tuned_on = options.tuner.timing_key;
+  built->plan.threads = static_cast<uint32_t>(options.tuner.target.least_cores);
+  if (!options.tactics.empty()) {
+    warn_of_evaluations(built->report, options.log ? *options.log : null_log());
+    built->plan.metadata.emplace_back(kEvaluatedShareKey, fmt::format("{:.4f}", evaluated_share(built->report)));
+  }
+  built->report.seconds_tuning = tuner.seconds();
+  built->report.tuned = tuner.measured();
+  built->report.from_cache = tuner.from_cache();
+  LATHE_TRY(report_progress(options, "done", 1));
+  return built;
+}
+
+}  // namespace lathe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a graph to a plan: passes, regions, placement, tactics, emission.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "base/log.h"
+#include "passes/pass.h"
+#include "plan/plan.h"
+#include "tuning/backend.h"
+#include "tuning/counted_tactic.h"
+#include "tuning/tuner.h"
+
+namespace lathe {
+
+// Shapes of one optimization profile, by input name. A shape input's values are given like dims.
+struct ProfileShapes {
+  struct Input {
+    Dims min, opt, max;
+    bool is_values = false;
+  };
+  std::map<std::string, Input> inputs;
+};
+
+// Told of each step of the build; returns false to cancel. `fraction` never decreases.
+using Progress = std::function<bool(std::string_view phase, double fraction)>;
+
+struct BuildOptions {
+  Log* log = nullptr;                   // null = nowhere
+  std::vector<ProfileShapes> profiles;  // empty = one without limits
+  TunerOptions tuner;
+  TacticList tactics;                  // empty = every op by its plain evaluation
+  CountedTacticList counted;           // for ops whose results' sizes the device computes
+  std::string target;                  // Device::target() of what the plan will run on
+  bool fuse_integer_products = false;  // what follows products of 8-bit integers does so whatever the next line says
+  bool fuse_narrow_types = false;      // f16, bf16 and small integers belong into regions as f32 does
+  PassContext passes;
+  // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
+  // they come.
+  int64_t least_pixel = 0;
+  bool fuse_prologues = false;     // kernels may compute their input as they read it
+  bool decompose_doubles = false;  // kernels for rows and windows take f32 alone
+  bool fuse_movement = false;      // expressions may read and write in another order
+  bool optimize = true;            // false: no passes, no fusion: the network as it stands
+  Progress progress;
+};
+
+// Builds for what a backend has prepared, which must live until the plan is built.
+void use_backend(const BackendBuild& backend, BuildOptions& options);
+
+// What became of the network, for the inspector and the logs.
+struct RegionReport {
+  std::string name;
+  std::string kind;  // "kernel", "pointwise", "copy", "eval"
+  std::vector<std::string> origin;
+  std::string tactic;                 // "conv: 6x64 kb512"
+  double microseconds = 0;            // measured, or 0
+  double estimated_microseconds = 0;  // roughly: for telling shares
+  std::string op;                     // of a plain evaluation
+  std::vector<std::string> refusals;  // "gemm: input is not f32"
+  std::vector<Choice::Finalist> candidates;
+};
+
+// Why a tensor of the network, as passes have left it, lies where it does.
+struct TensorReport {
+  std::string name;
+  std::string type;    // "f32[1, 64, 56, 56]"
+  std::string layout;  // "linear", "channels-last", "strided"; "" = it is never in memory
+  std::string why;     // lines for people
+};
+
+struct BuildReport {
+  std::vector<PassReport> passes;
+  std::vector<RegionReport> regions;
+  std::vector<TensorReport> tensors;
+  double seconds_passes = 0;
+  double seconds_tuning = 0;
+  size_t weights_bytes = 0;
+  int tuned = 0;       // problems measured
+  int from_cache = 0;  // problems answered by the timing cache
+};
+
+struct BuiltPlan {
+  plan::Plan plan;  // its weights point into `weights`
+  std::vector<std::byte> weights;
+  std::vector<Modules::Module> modules;  // the plan's codes point into them
+  BuildReport report;
+};
+
+Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options);
+
+}  // namespace lathe

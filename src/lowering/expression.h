@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pointwise expression as it grows from its last node towards what it reads. Where it may, it takes in nodes that
+// move elements: what it reads beyond them is read through an indexing map.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "indexing/access.h"
+#include "lowering/program_builder.h"
+
+namespace lathe {
+
+// Whether the node is padding with a number, or a slice with steps forwards: an expression may read what it cuts.
+// Slices without steps are windows into memory, which cost nothing as they are.
+bool cuts_elements(const ir::Node& node);
+
+class Expression {
+ public:
+  Expression(ir::Node* last, const std::vector<Range>& symbols);
+  // Of the last node's result only what `result`, over that space, meets.
+  Expression(ir::Node* last, Space space, IndexMap result);
+
+  // Whether there is a map to what the last node reads.
+  bool is_known();
+  // Takes in a producer that `may_join`, all of whose readers are in the expression and see its elements in the same
+  // places; false when there is none.
+  bool grow(const std::function<bool(const ir::Node&)>& may_join);
+  // Takes in those of the nodes, which are in graph order and all of whose readers are among them, whose elements are
+  // met at all: of a concatenation, one part is. False where some node's are met at several places, or it is open which
+  // part is: then cut() may tell where to cut the space so that it is not.
+  bool take(std::span<ir::Node* const> nodes);
+  const std::optional<Cut>& cut() const { return cut_; }
+  const Space& space() const { return space_; }
+  const IndexMap& result() const { return result_; }
+  // Gives up views of what lies in memory as it is viewed anyway.
+  void trim();
+  // Gives up the node that joined last, but for the first.
+  void drop_last();
+  bool is_movement_only() const;
+  size_t size() const { return nodes_.size(); }
+  const std::vector<ir::Node*>& nodes() const { return nodes_; }
+
+  // nullopt when its operands or axes are too many, or memory cannot be read by some map.
+  std::optional<Region> region(const std::function<size_t(const ir::Node*)>& position) const;
+
+ private:
+  std::optional<Region::Read> read_through(const ir::Use& use, const ir::Value& value);
+  std::optional<Region::Read> read_of(const ir::Node& node);
+  bool contains(const ir::Node* node) const { return node && reads_.contains(node); }
+  bool is_plain_view(const ir::Node& node) const;
+
+  Space space_;
+  IndexMap result_;
+  std::vector<ir::Node*> nodes_;
+  std::unordered_map<const ir::Node*, Region::Read> reads_;  // how each node's result is met
+  std::optional<Cut> cut_;
+};
+
+// A program whose nodes may move elements: notes how each operand is read.
+class IndexedProgram {
+ public:
+  explicit IndexedProgram(const ir::Value* accumulator) : program_(accumulator) {}
+
+  ProgramBuilder& program() { return program_; }
+  // A node whose result, to which its operands broadcast, is met at that index.
+  bool add(const ir::Node& node, const Shape& index);
+  // A node that moves the result of one that was added.
+  bool add_moved(const ir::Node& node, size_t input = 0) { return program_.add_moved(node, input, true); }
+  // A node that moves what lies in memory and is read so.
+  bool add_moved(const ir::Node& node, size_t input, Region::Read read);
+  // The bias of a convolution, whose result has that index.
+  void add_bias(ir::Value* bias, const Shape& index);
+
+  // nullopt where memory cannot be read by some map, or axes are too many.
+  std::optional<Region::Indexing> indexing(Space space, const IndexMap& result) const;
+
+ private:
+  ProgramBuilder program_;
+  std::vector<Region::Read> reads_;                           // of the operands
+  std::unordered_map<const ir::Value*, Shape> last_indices_;  // at which values were read
+};
+
+}  // namespace lathe

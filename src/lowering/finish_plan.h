@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last of a plan, once all of its steps are there.
+#pragma once
+
+#include "lowering/build.h"
+
+namespace lathe {
+
+// Drops steps and symbols that nothing reads, finds when each buffer is in use and which inputs are shape tensors.
+void finish_plan(BuiltPlan& built);
+
+}  // namespace lathe

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes run together. A heavy op takes the pointwise nodes that follow it; what is left of the pointwise nodes is
+// grouped into expressions, which the kernel that alone reads them may compute itself; everything else stands alone.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "lowering/boxes.h"
+#include "lowering/expression.h"
+#include "lowering/moved_epilogue.h"
+#include "lowering/moved_inputs.h"
+#include "lowering/program_builder.h"
+#include "lowering/prologues.h"
+#include "lowering/region.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+// A program operand is read once per output element: its shape must provably broadcast to the result's.
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  const size_t lead = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] != Expr(1) && from[i] != to[lead + i]) return false;
+  return true;
+}
+
+bool all_broadcast(const Node& node) {
+  return std::all_of(node.inputs().begin(), node.inputs().end(),
+                     [&](const Value* input) { return broadcasts_to(input->shape(), node.output()->shape()); });
+}
+
+bool is_heavy(const Node& node) { return node.has_trait(kHeavy | kReduction) || node.is(OpKind::resize); }
+
+Value* bias_of(const Node& node) {
+  return node.is(OpKind::convolution) || node.is(OpKind::deconvolution) ? node.input(2) : nullptr;
+}
+
+RegionKind kind_alone(const Node& node) {
+  if (node.has_trait(kView) || node.is(OpKind::identity)) return RegionKind::view;
+  switch (node.kind()) {
+    case OpKind::transpose:
+    case OpKind::slice:
+    case OpKind::split:
+    case OpKind::concat:
+    case OpKind::expand:
+      return RegionKind::movement;
+    default:
+      return RegionKind::single;
+  }
+}
+
+Region region_of(RegionKind kind, Node* root) {
+  Region region;
+  region.kind = kind;
+  region.root = root;
+  region.nodes = {root};
+  return region;
+}
+
+class Grouper {
+ public:
+  Grouper(const ir::Graph& graph, const GroupingOptions& options, const RefusedFusions& refused)
+      : graph_(graph),
+        refused_(refused),
+        symbols_(graph.symbol_ranges()),
+        fuse_(options.fuse),
+        prologues_(options.fuse && options.prologues),
+        movement_(options.fuse && options.movement),
+        boxes_(options.fuse && options.boxes),
+        narrow_types_(options.narrow_types),
+        integer_products_(options.integer_products),
+        costs_(options.costs),
+        narrow_(narrow_types_ || integer_products_) {}
+
+  std::vector<Region> run() {
+    for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
+      if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
+    if (movement_) join_movement();
+    for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
+      if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
+    if (prologues_) join_prologues();
+    return in_order();
+  }
+
+ private:
+  // Expressions are found from their ends.
+  bool starts_expression(const Node& node) const {
+    if (refused_.stands_alone(node)) return false;
+    if (node.is(OpKind::concat)) return boxes_;
+    return reorders_elements(node) ? movement_ : is_expressible(node);
+  }
+
+  bool takes_epilogue(const Node& node) const {
+    if (!is_heavy(node) || node.num_outputs() != 1 || refused_.stands_alone(node)) return false;
+    const DType from = node.input(0)->dtype(), to = node.output()->dtype();
+    if (to == DType::f32) return from == to;
+    const bool sums = node.is(OpKind::matmul) || node.is(OpKind::convolution);  // of 8-bit integers: i32
+    if (integer_products_ && sums && to == DType::i32 && size_of(from) == 1) return true;
+    if (!narrow_types_) return false;
+    if (size_of(from) == 1) return is_integer(from) && (to == from || (sums && to == DType::i32));
+    return from == to && (to == DType::f16 || to == DType::bf16);
+  }
+
+  // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
+  void take_epilogue(Node* root) {
+    Region region = region_of(RegionKind::kernel, root);
+    Space space(symbols_);
+    const Shape index = space.add(root->output()->shape());
+    IndexedProgram program(root->output());
+    if (Value* bias = bias_of(*root)) program.add_bias(bias, index);
+    Value* result = root->output();
+    narrow_ = narrow_types_ || result->dtype() == DType::i32;  // what follows other kernels gets one of its own
+    while (fuse_ && !refused_.has_epilogue_of(*root) && result->has_single_use()) {
+      Node* next = result->uses()[0].node;
+      if (permutes_elements(*next) || cuts_elements(*next) || !may_join(*next) ||
+          next->output()->shape() != result->shape())
+        break;
+      const IndexedProgram before = program;
+      Node* side = dequantized_operand(*next, result);
+      if (side && !program.add(*side, index)) side = nullptr;
+      if (!program.add(*next, index)) {
+        program = before;
+        break;
+      }
+      if (side) region.nodes.push_back(side);
+      region.nodes.push_back(next);
+      result = next->output();
+    }
+    narrow_ = narrow_types_ || integer_products_;
+    region.program = program.program().finish(result, region.operands);
+    region.outputs = {result};
+    if (movement_ && takes_movement(*root) && !refused_.has_epilogue_of(*root) &&
+        !refused_.has_movement_behind(*root)) {
+      std::optional<Region> arranged =
+          with_movement(region, space, program, [&](const Node& node) { return may_join(node); });
+      if (arranged) region = *std::move(arranged);
+    }
+    result = region.outputs[0];
+    add(std::move(region), result);
+  }
+
+  bool may_join(const Node& node) const {
+    if (owner_.contains(&node) || refused_.stands_alone(node)) return false;
+    return permutes_elements(node) ? movement_ : is_expressible(node);
+  }
+
+  bool is_programmable(const Node& node) const {
+    const bool levels = node.is(OpKind::quantize) || node.is(OpKind::dequantize);
+    return lathe::is_programmable(node, narrow_types_ || (narrow_ && levels && has_small_levels(node)));
+  }
+
+  // Of 8 bits, or the sums of such, and of floats that kernels have where there are no narrow types.
+  static bool has_small_levels(const Node& node) {
+    const Value *levels = node.is(OpKind::quantize) ? node.output() : node.input(0),
+                *floats = node.is(OpKind::quantize) ? node.input(0) : node.output();
+    return floats->dtype() == DType::f32 && node.input(1)->dtype() == DType::f32 &&
+           (size_of(levels->dtype()) == 1 || (levels->dtype() == DType::i32 && owned_sums(levels)));
+  }
+  static bool owned_sums(const Value* sums) {
+    return sums->producer() && (sums->producer()->is(OpKind::matmul) || sums->producer()->is(OpKind::convolution));
+  }
+
+  // Beside what permutes elements. What is padded passes through f32.
+  bool is_expressible(const Node& node) const {
+    if (!cuts_elements(node)) return is_programmable(node) && all_broadcast(node);
+    return movement_ && (node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_));
+  }
+
+  // What dequantises the other operand of a node for it alone: a region reads integers in place of floats.
+  Node* dequantized_operand(const Node& node, const Value* result) const {
+    for (Value* input : node.inputs()) {
+      Node* producer = input == result ? nullptr : input->producer();
+      if (producer && producer->is(OpKind::dequantize) && input->has_single_use() && !owner_.contains(producer) &&
+          input->shape() == result->shape() && is_programmable(*producer) && all_broadcast(*producer))
+        return producer;
+    }
+    return nullptr;
+  }
+
+  // The expression that ends at `last`: producers join while all their readers are inside and see them alike.
+  void take_expression(Node* last) {
+    if (last->is(OpKind::concat)) {
+      take_boxes(last, {last});
+      return;
+    }
+    Expression expression(last, symbols_);
+    if (!expression.is_known()) return;
+    const auto joins = [&](const Node& node) { return may_join(node); };
+    while (fuse_ && expression.size() < kMaxProgramCode / 2 && expression.grow(joins)) {
+    }
+    expression.trim();
+    if (boxes_ && take_boxes(last, expression.nodes())) return;
+    // What only moves elements is a copy, as a transposition alone is: several of them are one.
+    if (expression.is_movement_only() && expression.size() == 1 && last->is(OpKind::transpose)) return;
+    const auto at = [&](const Node* node) { return position(node); };
+    std::optional<Region> region = expression.region(at);
+    for (; !region && expression.size() > 1; region = expression.region(at)) expression.drop_last();
+    if (!region) return;  // no kernel reads by the map of the last node alone: a pad of no element to one, say
+    add(*std::move(region), last->output());
+  }
+
+  // The expression of the nodes with the concatenations before them, as far as that reads them where their parts lie.
+  bool take_boxes(Node* last, const std::vector<Node*>& nodes) {
+    const auto joins = [&](const Node& node) { return !owner_.contains(&node) && !refused_.stands_alone(node); };
+    const auto at = [&](const Node* node) { return position(node); };
+    std::optional<Region> region = region_in_boxes(last, nodes, symbols_, costs_, joins, at);
+    if (!region) return false;
+    add(*std::move(region), last->output());
+    return true;
+  }
+
+  // Expressions that only kernels read become part of those, of each of them again, where that is cheaper than memory.
+  void join_prologues() {
+    for (Region& expression : regions_) {
+      if (expression.kind != RegionKind::pointwise || expression.indexing || expression.result()->is_graph_output())
+        continue;
+      std::vector<std::pair<size_t, Region::Producer>> readers;
+      const std::vector<ir::Use>& uses = expression.result()->uses();
+      for (const ir::Use& use : uses) {
+        const std::optional<size_t> kernel = kernel_of(*use.node);
+        if (!kernel || refused_.has_producer(*use.node, use.index)) break;
+        std::optional<Region::Producer> producer = prologue_for(expression, *use.node, use.index);
+        if (!producer) break;
+        readers.emplace_back(*kernel, *std::move(producer));
+      }
+      if (uses.empty() || readers.size() != uses.size() || !pays_to_recompute(expression)) continue;
+      const Region joined = std::exchange(expression, {});
+      for (auto& [kernel, producer] : readers) join(joined, kernel, std::move(producer));
+    }
+  }
+
+  // The region that the node is the root of, if that is a kernel.
+  std::optional<size_t> kernel_of(const Node& root) const {
+    const auto owner = owner_.find(&root);
+    if (owner == owner_.end()) return std::nullopt;
+    const Region& region = regions_[owner->second];
+    return region.kind == RegionKind::kernel && region.root == &root ? std::optional(owner->second) : std::nullopt;
+  }
+
+  // What only moves elements before a kernel that alone reads them, where nothing else writes them in that order.
+  void join_movement() {
+    const auto joins = [&](const Node& node) { return may_join(node); };
+    const auto at = [&](const Node* node) { return position(node); };
+    for (size_t i = 0; i < regions_.size(); ++i)
+      for (size_t input = 0; input < regions_[i].root->num_inputs(); ++input) {
+        const Node& root = *regions_[i].root;
+        if (refused_.has_producer(root, input)) continue;
+        std::optional<Region> movement = movement_before(root, input, symbols_, joins, at);
+        if (!movement) continue;
+        join(*movement, i, {input, movement->program, movement->operands, movement->indexing});
+      }
+  }
+
+  // The expression becomes part of that region, as an input of its root.
+  void join(const Region& expression, size_t reader, Region::Producer producer) {
+    Region& kernel = regions_[reader];
+    for (const Node* node : expression.nodes) owner_[node] = reader;
+    if (kernel.nodes.front() != expression.nodes.front())  // it may compute several inputs by the same expression
+      kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
+    const auto later = std::find_if(kernel.producers.begin(), kernel.producers.end(),
+                                    [&](const Region::Producer& p) { return p.input > producer.input; });
+    kernel.producers.insert(later, std::move(producer));
+  }
+
+  void add(Region region, Value* result) {
+    region.outputs = {result};
+    for (const Node* node : region.nodes) owner_[node] = regions_.size();
+    regions_.push_back(std::move(region));
+  }
+
+  size_t position(const Node* node) {
+    if (positions_.empty())
+      for (const auto& each : graph_.nodes()) positions_.emplace(each.get(), positions_.size());
+    return positions_.at(node);
+  }
+
+  // A region runs where its last node stood: all that its nodes read is ready there, and nothing reads its inner
+  // values.
+  std::vector<Region> in_order() {
+    std::vector<Region> ordered;
+    for (const auto& node : graph_.nodes()) {
+      const auto it = owner_.find(node.get());
+      if (it != owner_.end()) {
+        Region& region = regions_[it->second];
+        if (!region.nodes.empty() && region.nodes.back() == node.get()) ordered.push_back(std::move(region));
+      } else if (!node->is(OpKind::constant)) {
+        Region region = region_of(kind_alone(*node), node.get());
+        for (size_t i = 0; i < node->num_outputs(); ++i) region.outputs.push_back(node->output(i));
+        ordered.push_back(std::move(region));
+      }
+    }
+    return ordered;
+  }
+
+  const ir::Graph& graph_;
+  const RefusedFusions& refused_;
+  const std::vector<Range> symbols_;
+  bool fuse_;
+  bool prologues_;
+  bool movement_;
+  bool boxes_;
+  bool narrow_types_;
+  bool integer_products_;
+  const StepCosts& costs_;
+  bool narrow_;  // whether small integers belong to the region that is being made
+  std::vector<Region> regions_;
+  std::unordered_map<const Node*, size_t> owner_;
+  std::unordered_map<const Node*, size_t> positions_;
+};
+
+}  // namespace
+
+std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options,
+                                  const RefusedFusions& refused) {
+  return Grouper(graph, options, refused).run();
+}
+
+double StepCosts::bytes_of(const Value* value) const {
+  double bytes = static_cast<double>(size_of(value->dtype()));
+  for (const Expr& dim : value->shape()) bytes *= static_cast<double>(dim.evaluate(optimum).value_or(1));
+  return bytes;
+}
+
+const Region::Producer* Region::producer_of(size_t input) const {
+  const auto it = std::find_if(producers.begin(), producers.end(), [&](const Producer& p) { return p.input == input; });
+  return it == producers.end() ? nullptr : &*it;
+}
+
+Value* Region::input(size_t i) const {
+  const Producer* producer = producer_of(i);
+  return producer ? producer->operands[0] : root->input(i);
+}
+
+std::vector<std::string> RefusedFusions::reasons(const Node& node) const {
+  const auto it = reasons_.find(&node);
+  return it == reasons_.end() ? std::vector<std::string>() : it->second;
+}
+
+void RefusedFusions::give_up(const Node& node, const std::vector<std::string>& reasons) {
+  reasons_.emplace(&node, reasons);
+  alone_.insert(&node);
+}
+
+void RefusedFusions::add(const Region& region, const std::vector<std::string>& reasons) {
+  const bool is_kernel = region.kind == RegionKind::kernel;
+  const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
+  if (!region.producers.empty()) {
+    const size_t input = region.producers.back().input;
+    producers_.emplace(region.root, input);
+    note(fmt::format("input {} is written before it is read", input));
+  } else if (is_kernel && region.indexing) {
+    movements_.insert(region.root);
+    note("what moves its result is a step of its own");
+  } else if (is_kernel && region.nodes.size() > 1) {
+    epilogues_.insert(region.root);
+    note("what follows it is a step of its own");
+  } else {
+    alone_.insert(region.nodes.begin(), region.nodes.end());
+    note("each node of its step stands alone");
+  }
+}
+
+Region region_alone(Node& node) {
+  Region region = region_of(is_heavy(node) ? RegionKind::kernel : RegionKind::single, &node);
+  if (region.kind == RegionKind::kernel) {
+    ProgramBuilder program(node.output());
+    if (Value* bias = bias_of(node)) program.add_bias(bias);
+    region.program = program.finish(node.output(), region.operands);
+  } else {
+    region.program = {1, {}, {0}};
+  }
+  for (size_t i = 0; i < node.num_outputs(); ++i) region.outputs.push_back(node.output(i));
+  return region;
+}
+
+}  // namespace lathe

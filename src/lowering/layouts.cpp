@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/layouts.h"
+
+#include <algorithm>
+
+#include "indexing/access.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+using Costs = LayoutCosts::Costs;
+
+constexpr int64_t kNever = LayoutCosts::kNever;
+constexpr std::array kLayouts = {Layout::linear, Layout::channels_last};
+
+bool is_image(const Value* value) { return value && has_image_rank(value) && !value->constant(); }
+
+bool is_convolution(const Node& node) { return node.is(OpKind::convolution) || node.is(OpKind::deconvolution); }
+
+bool is_spatial(const Node& node) {
+  return is_convolution(node) || node.is(OpKind::pooling) || node.is(OpKind::resize);
+}
+
+// The dimension of a root's result in which its kernel writes neighbours.
+size_t contiguous_dim(const Node& root) {
+  if (is_convolution(root)) return 1;
+  return static_cast<size_t>(root.output()->rank()) - 1;
+}
+
+class LayoutTerms {
+ public:
+  LayoutTerms(const ir::Graph& graph, const LayoutOptions& options, LayoutCosts& costs)
+      : options_(options), symbols_(graph.symbol_ranges()), costs_(costs) {
+    for (const Value* input : graph.inputs())
+      if (is_image(input)) costs_.add(input, {0, kNever}, "an input of the network");
+    for (const auto& output : graph.outputs())
+      if (is_image(output.value)) costs_.add(output.value, {0, copy_of(output.value)}, "an output of the network");
+  }
+
+  void add(const Region& region) {
+    switch (region.kind) {
+      case RegionKind::kernel:
+        add_kernel(region);
+        break;
+      case RegionKind::pointwise:
+        add_pointwise(region);
+        break;
+      case RegionKind::view:
+        if (!add_view(region)) add_row_major(region);
+        break;
+      case RegionKind::movement:
+        add_movement(region);
+        break;
+      case RegionKind::single:
+        add_row_major(region);
+        break;
+    }
+  }
+
+ private:
+  int64_t bytes_of(const Value* value) const {
+    double bytes = static_cast<double>(size_of(value->dtype()));
+    for (const Expr& dim : value->shape()) bytes *= static_cast<double>(dim.evaluate(options_.optimum).value_or(1));
+    return static_cast<int64_t>(std::min(bytes, 1e12));
+  }
+  int64_t copy_of(const Value* value) const { return 2 * bytes_of(value); }
+  int64_t stride_of(const Value* value) const { return bytes_of(value) * 3 / 4; }  // of reading it across its layout
+
+  static std::string by(const Region& region) { return region.root->name(); }
+
+  void fix_linear(const Value* value, const std::string& reason) {
+    if (is_image(value)) costs_.add(value, {0, kNever}, reason);
+  }
+  void want_linear(const Value* value, const std::string& reason) {
+    if (is_image(value)) costs_.add(value, {0, copy_of(value)}, reason);
+  }
+  // Costs by the layouts of two values, one of which may have none.
+  void add_pair(const Value* first, const Value* second, const std::array<Costs, 2>& costs, const std::string& reason) {
+    if (is_image(first) && is_image(second))
+      costs_.add(first, second, costs, reason);
+    else if (is_image(first))
+      costs_.add(first, {costs[0][0], costs[1][0]}, reason);
+    else if (is_image(second))
+      costs_.add(second, costs[0], reason);
+  }
+  void want_equal(const Value* first, const Value* second, int64_t cost, const std::string& reason) {
+    add_pair(first, second, {Costs{0, cost}, Costs{cost, 0}}, reason);
+  }
+
+  // What is read and written row-major, each by a copy where it lies otherwise.
+  void add_row_major(const Region& region) {
+    for (const Value* output : region.outputs) fix_linear(output, "written row-major by " + by(region));
+    for (size_t i = 0; i < region.root->num_inputs(); ++i) {
+      const bool any_layout = i == 0 && (region.root->is(OpKind::roi_align) || region.root->is(OpKind::pad));
+      if (!any_layout) want_linear(region.root->input(i), "read row-major by " + by(region));
+    }
+  }
+
+  void add_kernel(const Region& region) {
+    const Node& root = *region.root;
+    const Value* result = region.result();
+    const Value* x = region.input(0);
+    const bool keeps_shape =
+        root.has_trait(kReduction) && root.input(0)->shape() == result->shape() && !region.indexing;
+    const Region::Producer* producer = region.producer_of(0);
+    if (keeps_shape && producer && producer->indexing)
+      costs_.add(result, {0, 0}, by(region) + " writes any layout");
+    else if (keeps_shape)
+      want_equal(x, result, bytes_of(x), by(region) + " writes the layout that it reads");
+    else if (is_spatial(root) && !region.indexing)
+      add_spatial(region);
+    else if (region.indexing)
+      add_moved_result(region);
+    else
+      fix_linear(result, "written row-major by " + by(region));
+    for (size_t i = 0; i < root.num_inputs(); ++i) add_input(region, i);
+    add_operands(region);
+  }
+
+  void add_spatial(const Region& region) {
+    if (is_image(region.result())) costs_.add(region.result(), {kNever, 0}, "written channels-last by " + by(region));
+  }
+
+  void add_input(const Region& region, size_t i) {
+    const Node& root = *region.root;
+    const Value* x = region.input(i);
+    if (!is_image(x)) return;
+    const Region::Producer* producer = region.producer_of(i);
+    if (producer && producer->indexing) return add_moved_input(region, *producer);
+    if (producer)
+      for (const Value* operand : producer->operands)
+        if (operand != x && operand->shape() == x->shape())
+          want_equal(operand, x, stride_of(operand), "read together by " + by(region));
+    if (is_convolution(root) && i == 0) {
+      if (!reads_planes(region)) costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
+    } else if (is_spatial(root) && i == 0) {
+      costs_.add(x, {stride_of(x), 0}, "best read channels-last by " + by(region));
+    } else if (!(root.has_trait(kReduction) && i == 0) && !(root.is(OpKind::matmul) && x->rank() == 3)) {
+      want_linear(x, "read row-major by " + by(region));
+    }
+  }
+
+  // The few channels of a network's input are read as they come, unless the device would rather have whole pixels.
+  bool reads_planes(const Region& region) const {
+    constexpr int64_t kFewChannels = 4;
+    const auto channels = region.input(0)->shape()[1].as_constant();
+    return options_.least_pixel == 0 && region.root->is(OpKind::convolution) &&
+           region.root->attrs<ConvolutionAttrs>().groups == 1 && channels && *channels <= kFewChannels;
+  }
+
+  // The axis along which neighbours are neighbours in memory, if the value lies in the layout.
+  std::optional<size_t> unit_axis(const IndexMap& map, const Value& value, Layout layout, const Space& space) const {
+    const std::optional<Access> access = access_of(map, dense_strides(value.shape(), layout), space);
+    if (!access) return std::nullopt;
+    const Shape extents = space.extents();
+    for (size_t axis = space.rank(); axis-- > 0;)
+      if (access->strides[axis] == Expr(1) && extents[axis] != Expr(1)) return axis;
+    return std::nullopt;
+  }
+
+  // Matrices are best read along their rows or columns.
+  void add_moved_input(const Region& region, const Region::Producer& producer) {
+    const Value* x = producer.operands[0];
+    const Space& space = producer.indexing->space;
+    Costs costs{};
+    for (const size_t l : {0, 1}) {
+      const auto axis = unit_axis(producer.indexing->operands[0].map, *x, kLayouts[l], space);
+      if (!axis || *axis + 2 < space.rank()) costs[l] = stride_of(x);
+    }
+    costs_.add(x, costs, "read in another order by " + by(region));
+  }
+
+  // What a kernel writes in runs where it does not write neighbours; products write no runs of split columns but
+  // row-major ones.
+  void add_moved_result(const Region& region) {
+    const Value* result = region.result();
+    if (!is_image(result)) return;
+    const Region::Indexing& indexing = *region.indexing;
+    const std::vector<size_t> axes_of_dims = indexing.space.reassociation();
+    const size_t dim = contiguous_dim(*region.root);
+    size_t end = 0;  // of the contiguous dimension's axes
+    for (size_t d = 0; d <= dim && d < axes_of_dims.size(); ++d) end += axes_of_dims[d];
+    // Convolutions compute their channels in the order in which these lie side by side.
+    const size_t first = is_convolution(*region.root) ? end - axes_of_dims[dim] : end - 1;
+    Costs costs{};
+    for (const size_t l : {0, 1}) {
+      const auto axis = unit_axis(indexing.result, *result, kLayouts[l], indexing.space);
+      if (!axis || *axis < first || *axis >= end) costs[l] = copy_of(result);
+    }
+    if (is_convolution(*region.root) && costs[1] == 0) costs[0] = copy_of(result);  // planes are scattered stores
+    const bool has_runs = region.root->is(OpKind::matmul) && axes_of_dims.back() > 1;
+    if (has_runs || region.root->is(OpKind::attention)) costs[1] = kNever;
+    costs_.add(result, costs, "written in another order by " + by(region));
+    if (!has_wide_pixels(result)) costs_.add(result, {0, bytes_of(result)}, "few channels");
+  }
+
+  bool has_wide_pixels(const Value* value) const {
+    const auto channels = value->shape()[1].as_constant();
+    return channels && *channels >= std::max<int64_t>(options_.least_pixel, 2);
+  }
+
+  void add_pointwise(const Region& region) {
+    const Value* result = region.result();
+    if (is_widened_image(region, options_.least_pixel) && options_.movement) {
+      costs_.add(result, {kNever, 0}, "written with room for whole pixels");
+    } else {
+      if (is_image(result) && !has_wide_pixels(result)) costs_.add(result, {0, bytes_of(result) / 2}, "few channels");
+      if (add_view(region)) return;
+    }
+    add_operands(region);
+  }
+
+  // Operands of the region's program that are contiguous along another axis than its result. Where all of them are, one
+  // of the tensors is moved across its layout: the result.
+  void add_operands(const Region& region) {
+    for (const Region& box : region.boxes) add_operands(box);
+    if (!region.boxes.empty()) return;
+    const Value* result = region.result();
+    std::optional<Region::Indexing> plain;
+    if (!region.indexing) {
+      Space space(symbols_);
+      const Shape index = space.add(result->shape());
+      plain = Region::Indexing{std::move(space), {}, {index, {}}};
+      for (const Value* operand : region.operands) {
+        std::optional<Shape> at = broadcast_index(operand->shape(), result->shape(), index);
+        plain->operands.push_back({{at ? *std::move(at) : Shape(), {}}, {}});
+      }
+    }
+    const Region::Indexing& indexing = region.indexing ? *region.indexing : *plain;
+    const auto is_whole = [&](const Value* operand) { return bytes_of(operand) >= bytes_of(result); };
+    const int64_t whole = std::max<int64_t>(std::count_if(region.operands.begin(), region.operands.end(), is_whole), 1);
+    for (size_t i = 0; i < region.operands.size(); ++i) {
+      const Value* operand = region.operands[i];
+      if (operand->constant() || (!is_image(operand) && !is_image(result))) continue;
+      const IndexMap& map = indexing.operands[i].map;
+      if (static_cast<int>(map.index.size()) != operand->rank()) continue;  // a bias
+      std::array<Costs, 2> costs{};
+      for (const size_t from : {0, 1})
+        for (const size_t to : {0, 1}) {
+          const auto read = unit_axis(map, *operand, kLayouts[from], indexing.space);
+          const auto written = unit_axis(indexing.result, *result, kLayouts[to], indexing.space);
+          costs[from][to] = read == written ? 0 : std::min(stride_of(operand), stride_of(result)) / whole;
+        }
+      add_pair(operand, result, costs, "read elementwise by " + by(region));
+    }
+  }
+
+  // Same elements in an order in which the memory of what is read may already hold them. False = the region is no such.
+  bool add_view(const Region& region) {
+    const std::optional<MovedView> view = options_.movement ? moved_view(region, symbols_) : std::nullopt;
+    if (!view || view->base->constant()) return false;
+    const Value* result = region.result();
+    std::array<Costs, 2> costs{};
+    for (const size_t from : {0, 1})
+      for (const size_t to : {0, 1}) {
+        const auto strides = view->strides(dense_strides(view->base->shape(), kLayouts[from]));
+        const bool is_free = strides && is_dense(result->shape(), *strides, kLayouts[to]);
+        // A reshape that copies writes row-major.
+        const bool copies = region.kind != RegionKind::view || to == 0;
+        costs[from][to] = is_free ? 0 : copies ? copy_of(result) : kNever;
+      }
+    add_pair(view->base, result, costs, "moved by " + by(region));
+    return true;
+  }
+
+  void add_movement(const Region& region) {
+    const Node& root = *region.root;
+    if (root.is(OpKind::concat)) {
+      for (const Value* part : root.inputs())
+        if (is_image(part)) want_equal(part, region.result(), copy_of(part), "part of " + by(region));
+    } else if (root.is(OpKind::slice) || root.is(OpKind::split)) {
+      for (const Value* output : region.outputs)
+        if (is_image(root.input(0)) && root.input(0)->rank() == output->rank())
+          want_equal(root.input(0), output, kNever, "cut by " + by(region));
+        else
+          fix_linear(output, "cut by " + by(region));
+    } else if (root.is(OpKind::transpose) && is_widened_image(region, options_.least_pixel) && options_.movement) {
+      costs_.add(region.result(), {kNever, 0}, "written with room for whole pixels");
+    } else if (!root.is(OpKind::transpose) || !add_view(region)) {
+      for (const Value* output : region.outputs) fix_linear(output, "written row-major by " + by(region));
+    }
+  }
+
+  const LayoutOptions& options_;
+  const std::vector<Range> symbols_;
+  LayoutCosts& costs_;
+};
+
+}  // namespace
+
+bool has_image_rank(const Value* value) { return value->rank() >= 3 && value->rank() <= 5; }
+
+bool is_widened_image(const Region& region, int64_t least_pixel) {
+  const Value* value = region.result();
+  const bool is_written_anywhere = region.kind == RegionKind::pointwise ||
+                                   (region.kind == RegionKind::movement && region.root->is(OpKind::transpose));
+  if (!is_written_anywhere || !has_image_rank(value) || !value->has_single_use()) return false;
+  const auto channels = value->shape()[1].as_constant();
+  const ir::Use& use = value->uses()[0];
+  return channels && *channels >= 2 && *channels < least_pixel && use.index == 0 && use.node->is(OpKind::convolution) &&
+         use.node->attrs<ConvolutionAttrs>().groups == 1;
+}
+
+LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& regions, const LayoutOptions& options) {
+  LayoutCosts costs;
+  LayoutTerms terms(graph, options, costs);
+  for (const Region& region : regions) terms.add(region);
+  costs.solve();
+  return costs;
+}
+
+}  // namespace lathe

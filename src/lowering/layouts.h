@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which layout each value of image rank lies: the assignment that moves the fewest bytes (lowering/layout_costs.h).
+// A copy costs what it reads and writes. An operand that is contiguous along another axis than the result costs less
+// than that, for kernels read it through tiles or with strides. What kernels cannot write is out of the question.
+#pragma once
+
+#include "lowering/layout_costs.h"
+#include "lowering/moved_view.h"
+
+namespace lathe {
+
+struct LayoutOptions {
+  int64_t least_pixel = 0;       // see BuildOptions
+  bool movement = false;         // fuse_movement
+  std::vector<int64_t> optimum;  // values of the graph's symbols for which bytes are counted
+};
+
+// The costs of all regions, solved.
+LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& regions, const LayoutOptions& options);
+
+// Channels in dimension 1 and 1 to 3 dimensions of pixels: such values have layouts.
+bool has_image_rank(const ir::Value* value);
+
+// Whether a region of this result is written with room for `least_pixel` channels in each pixel, as the convolution
+// that alone reads it wants: an image of few channels, such as a network's input in another type.
+bool is_widened_image(const Region& region, int64_t least_pixel);
+
+}  // namespace lathe

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that move elements and compute none, as strided copies.
+#include <algorithm>
+#include <cmath>
+
+#include "indexing/access.h"
+#include "lowering/region_lowering.h"
+#include "ops/rules.h"
+#include "plan/limits.h"
+
+namespace lathe {
+
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+// A part of an iteration space: from begin to below end along each axis.
+struct Box {
+  Shape begin, end;
+};
+
+// Where the piece of a node is in the node's result, which is all of the space: the bounds lie within it.
+Box box_of(const Access& access, const Space& space) {
+  Box box{Shape(space.rank(), 0), space.extents()};
+  for (const Bound& bound : access.bounds) {
+    box.begin[bound.axis] = bound.begin;
+    box.end[bound.axis] = bound.end;
+  }
+  return box;
+}
+
+// What is left of the space around a box: before and behind it along each axis, within it along those before.
+std::vector<Box> around(const Box& inner, const Space& space) {
+  const Shape extents = space.extents();
+  std::vector<Box> boxes;
+  Box rest{Shape(extents.size(), 0), extents};
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    Box before = rest, behind = rest;
+    before.end[axis] = rest.begin[axis] = inner.begin[axis];
+    behind.begin[axis] = rest.end[axis] = inner.end[axis];
+    if (inner.begin[axis] != Expr(0)) boxes.push_back(std::move(before));
+    if (inner.end[axis] != extents[axis]) boxes.push_back(std::move(behind));
+  }
+  return boxes;
+}
+
+// The elements of a tensor that an access meets in the box.
+plan::Tensor window(plan::Tensor tensor, const Access& access, const Box& box) {
+  tensor.offset += access.offset;
+  tensor.dims.clear();
+  for (size_t axis = 0; axis < box.begin.size(); ++axis) {
+    tensor.offset += box.begin[axis] * access.strides[axis];
+    tensor.dims.push_back(box.end[axis] - box.begin[axis]);
+  }
+  tensor.strides = access.strides;
+  return tensor;
+}
+
+}  // namespace
+
+// The copies that make result number `output` of the node, by its indexing maps; none where there are no such maps, or
+// they are not linear.
+std::vector<RegionLowering::Copy> RegionLowering::copies_of(const Node& node, size_t output) {
+  const Value* result = node.output(output);
+  Space space(graph_.symbol_ranges());
+  const Shape index = space.add(result->shape());
+  const std::optional<Sources> sources = sources_of(node, output, {index, {}}, space);
+  if (!sources || space.rank() > plan::kMaxRank) return {};
+  const plan::Tensor to = tensors_[tensors_.tensor_of(result)];
+  const std::optional<Access> write = access_of({index, {}}, strides_of(to), space);
+  std::vector<Copy> copies;
+  for (const Piece& piece : sources->pieces) {
+    const plan::Tensor from = tensors_[tensors_.tensor_of(node.input(piece.input))];
+    const std::optional<Access> read = access_of(piece.map, strides_of(from), space);
+    if (!read) return {};
+    const Box box = box_of(*read, space);
+    copies.push_back({piece.input, window(from, *read, box), window(to, *write, box)});
+    if (!sources->fill) continue;
+    constexpr double kExact = 9007199254740992;  // integers beyond 2^53 are not told apart
+    Result<Tensor> number = Tensor::allocate(result->dtype(), {});
+    if (!number || (is_integer(result->dtype()) && std::abs(*sources->fill) >= kExact)) return {};
+    write_doubles({&*sources->fill, 1}, 0, *number);
+    const plan::Tensor fill = tensors_[tensors_.constant_of(*number, node.name() + " fill")];
+    const Access everywhere{0, Shape(space.rank(), 0), {}};
+    for (const Box& rest : around(box, space))
+      copies.push_back({piece.input, window(fill, everywhere, rest), window(to, *write, rest)});
+  }
+  return copies;
+}
+
+// Whether the node was done by such copies.
+bool RegionLowering::lower_copies(const Node& node, Copies which) {
+  const Facts facts(graph_.symbol_ranges());
+  const auto goes_backwards = [&](const Expr& stride) {
+    return stride != Expr(0) && facts.is_nonnegative(Expr(0) - stride);
+  };
+  std::vector<std::vector<Copy>> all;
+  for (size_t i = 0; i < node.num_outputs(); ++i) {
+    all.push_back(copies_of(node, i));
+    if (all.back().empty()) return false;
+    const Shape& strides = all.back()[0].from.strides;
+    const bool is_window = all.back().size() == 1 && std::none_of(strides.begin(), strides.end(), goes_backwards);
+    if (which == Copies::windows && !is_window) return false;
+  }
+  for (const std::vector<Copy>& copies : all)
+    for (size_t i = 0; i < copies.size(); ++i) {
+      const std::string name = copies.size() == 1 ? node.name() : fmt::format("{} part {}", node.name(), i);
+      lower_copy(tensors_.add(copies[i].from), tensors_.add(copies[i].to), name, node.origin());
+    }
+  return true;
+}
+
+Result<> RegionLowering::lower_movement(const Region& region) {
+  Node& node = *region.root;
+  if (introduces_symbols(region, graph_)) return lower_single(node);
+  if (node.is(OpKind::concat)) return lower_concat(region);
+  return lower_copies(node, Copies::windows) ? Result<>() : lower_single(node);
+}
+
+// The parts that are not written in place.
+Result<> RegionLowering::lower_concat(const Region& region) {
+  const std::vector<Copy> copies = copies_of(*region.root, 0);
+  if (copies.empty()) return lower_single(*region.root);  // link_concat has put no part in place
+  for (const Copy& copy : copies)
+    if (!placement_.is_in_place(region, copy.input))
+      lower_copy(tensors_.add(copy.from), tensors_.add(copy.to),
+                 fmt::format("{} part {}", region.root->name(), copy.input), region.root->origin());
+  return {};
+}
+
+// Same elements, same order: a copy only when the memory could not be shared.
+Result<> RegionLowering::lower_view(const Region& region) {
+  const Value* input = region.root->input(0);
+  const Value* output = region.result();
+  const Location location = placement_.location(output);
+  const bool dense = placement_.is_dense_linear(output);
+  const std::optional<Shape> strides = dense ? Shape() : split_dims(output->shape(), location.strides, input->shape());
+  if (introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) || !strides)
+    return lower_single(*region.root);
+  lower_copy(tensors_.tensor_of(input), tensors_.tensor_at(output, input->shape(), *strides, location),
+             region.root->name(), region.root->origin());
+  return {};
+}
+
+}  // namespace lathe

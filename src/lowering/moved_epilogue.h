@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Epilogues that write a kernel's result in another order: heads that are split off, say.
+#pragma once
+
+#include "lowering/expression.h"
+
+namespace lathe {
+
+// Whether kernels of this op may write in another order.
+bool takes_movement(const ir::Node& root);
+// The kernel, whose program is given, with the nodes behind it that reorder its result, and the pointwise ones among
+// them and behind; nullopt where nothing does. `space` is that of the root's result, over which the program reads.
+std::optional<Region> with_movement(const Region& kernel, const Space& space, IndexedProgram program,
+                                    const std::function<bool(const ir::Node&)>& may_join);
+
+}  // namespace lathe

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/moved_inputs.h"
+
+#include <algorithm>
+
+#include "indexing/access.h"
+#include "lowering/expression.h"
+#include "tuning/problem.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+bool reads_rows(const Node& root) {
+  switch (root.kind()) {
+    case OpKind::softmax:
+    case OpKind::reduce:
+    case OpKind::layer_normalization:
+    case OpKind::rms_normalization:
+    case OpKind::instance_normalization:
+    case OpKind::group_normalization:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Factors of products, queries, keys and values may lie in any order; what is reduced, too, but see keeps_runs().
+bool takes_movement_before(const Node& root, size_t input) {
+  return (root.is(OpKind::matmul) && input < 2) || (root.is(OpKind::attention) && input < 3) ||
+         (reads_rows(root) && input == 0);
+}
+
+// Whether neighbours along the last axis are neighbours in memory: kernels that read rows or columns of it read runs. A
+// copy moves what lies otherwise by tiles, which is quicker than reading it with strides.
+bool keeps_runs(const Region& movement) {
+  const Region::Indexing& indexing = *movement.indexing;
+  const Shape strides = dense_strides(movement.operands[0]->shape(), Layout::linear);
+  const std::optional<Access> access = access_of(indexing.operands[0].map, strides, indexing.space);
+  return access && access->strides.back() == Expr(1);
+}
+
+}  // namespace
+
+std::optional<Region> movement_before(const Node& root, size_t input, const std::vector<Range>& symbols,
+                                      const std::function<bool(const Node&)>& may_join,
+                                      const std::function<size_t(const Node*)>& position) {
+  if (!takes_movement_before(root, input) || !root.input(input)->has_single_use()) return std::nullopt;
+  Node* last = root.input(input)->producer();
+  const auto joins = [&](const Node& node) { return permutes_elements(node) && may_join(node); };
+  if (!last || !joins(*last)) return std::nullopt;
+  Expression expression(last, symbols);
+  while (expression.grow(joins)) {
+  }
+  const std::vector<Node*>& nodes = expression.nodes();
+  const bool reorders = std::any_of(nodes.begin(), nodes.end(), [](Node* node) { return reorders_elements(*node); });
+  if (!reorders || !expression.is_known()) return std::nullopt;
+  std::optional<Region> region = expression.region(position);
+  if (!region) return std::nullopt;
+  const Value* source = region->operands[0];
+  const Node* producer = source->producer();
+  const bool is_written_so =
+      producer && source->has_single_use() && !permutes_elements(*producer) && may_join(*producer);
+  if (source->constant() || is_written_so || (reads_rows(root) && !keeps_runs(*region))) return std::nullopt;
+  return region;
+}
+
+}  // namespace lathe

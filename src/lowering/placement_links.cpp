@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which values share memory.
+#include <algorithm>
+
+#include "indexing/index_map.h"
+#include "lowering/placement.h"
+
+namespace lathe {
+
+using ir::Value;
+
+void Placement::link_views(const std::vector<Region>& regions) {
+  for (const Region& region : regions) {
+    if (introduces_symbols(region, graph_)) continue;  // they are bound by its evaluation
+    if (region.kind == RegionKind::view) {
+      if (entry(region.result()).layout == Layout::linear || !link_moved(region)) link_reshape(region);
+    } else if (region.kind == RegionKind::movement && !plain_) {
+      if (region.root->is(OpKind::concat)) link_concat(region);
+      if (region.root->is(OpKind::slice) || region.root->is(OpKind::split)) link_slice(region);
+      if (region.root->is(OpKind::transpose)) link_moved(region);
+    } else if (region.kind == RegionKind::pointwise && !plain_) {
+      link_moved(region);
+    }
+  }
+}
+
+void Placement::link_reshape(const Region& region) {
+  Value* input = region.root->input(0);
+  const Value* output = region.result();
+  entry(output).layout = Layout::linear;
+  if (input->constant() || volume(input->shape()) != volume(output->shape())) return;
+  if (!is_dense_linear(input)) {
+    copied_views_[output] = input;
+    return;
+  }
+  entry(output).link = Link::reshape;
+  entry(output).base = input;
+  need_dense(input);
+}
+
+bool Placement::link_moved(const Region& region) {
+  Entry& mine = entry(region.result());
+  std::optional<MovedView> view = view_of_base(region);
+  if (!view || !lies_in_base(region, *view, mine.layout)) return false;
+  if (!view->strides(location(view->base).strides)) return false;  // it lies in a larger tensor
+  mine.link = Link::moved;
+  mine.base = view->base;
+  if (view->joins_axes()) need_dense(mine.base);
+  mine.view = std::move(view);
+  return true;
+}
+
+// What is linked from here on must not come to lie in a larger tensor.
+void Placement::need_dense(const Value* value) {
+  for (; value; value = entry(value).base) entry(value).needs_dense = true;
+}
+
+// A part is written in place when it is a whole tensor of its own that a kernel with strided output makes.
+bool Placement::may_be_part(const Value* value, const Value* whole) const {
+  const Entry& mine = entry(value);
+  if (mine.link != Link::none || mine.needs_dense || value->is_graph_output() || mine.layout != entry(whole).layout ||
+      !has_image_rank(value))
+    return false;
+  const auto view = copied_views_.find(value);
+  if (view != copied_views_.end())
+    return split_dims(value->shape(), dense_strides(value->shape(), Layout::linear), view->second->shape()).has_value();
+  const auto kind = producer_kinds_.find(value);
+  return kind != producer_kinds_.end() &&
+         (kind->second == RegionKind::kernel || kind->second == RegionKind::pointwise ||
+          kind->second == RegionKind::movement);
+}
+
+// How many parts from `first` on are, one after the other, all of one value's slices; 0 when they are not.
+size_t Placement::slices_of_one(const std::vector<Value*>& parts, size_t first, size_t axis) const {
+  const Value* base = entry(parts[first]).base;
+  Expr covered = 0;
+  for (size_t i = first; i < parts.size(); ++i) {
+    const Entry& mine = entry(parts[i]);
+    if (mine.link != Link::slice || mine.base != base) return 0;
+    for (size_t d = 0; d < mine.begin.size(); ++d)
+      if (mine.begin[d] != (d == axis ? covered : Expr(0)) || (d != axis && parts[i]->shape()[d] != base->shape()[d]))
+        return 0;
+    covered += parts[i]->shape()[axis];
+    if (covered == base->shape()[axis]) return i + 1 - first;
+  }
+  return 0;
+}
+
+void Placement::link_concat(const Region& region) {
+  const Value* result = region.result();
+  const auto axis = static_cast<size_t>(region.root->attrs<ConcatAttrs>().axis +
+                                        (region.root->attrs<ConcatAttrs>().axis < 0 ? result->rank() : 0));
+  const std::vector<Value*>& parts = region.root->inputs();
+  std::vector<bool>& in_place = in_place_[result];
+  in_place.resize(parts.size());
+  // Where a part begins, and how much memory there must be, may be told by what runs after the part's kernel.
+  if (depends_on_data(result->shape(), graph_.symbols())) return;
+  // Which part has the only element is no bound of an axis: the concatenation is evaluated
+  // (RegionLowering::lower_concat).
+  if (result->shape()[axis] == Expr(1)) return;
+  Expr position = 0;
+  const auto place = [&](const Value* value) {
+    Entry& mine = entry(value);
+    mine.link = Link::part;
+    mine.base = result;
+    mine.begin.assign(static_cast<size_t>(result->rank()), 0);
+    mine.begin[axis] = position;
+  };
+  for (size_t i = 0; i < parts.size();) {
+    const bool once = std::count(parts.begin(), parts.end(), parts[i]) == 1;
+    size_t count = once ? slices_of_one(parts, i, axis) : 0;
+    const Value* whole = count > 0 ? entry(parts[i]).base : parts[i];
+    if (once && may_be_part(whole, result)) {
+      place(whole);
+      std::fill_n(in_place.begin() + static_cast<std::ptrdiff_t>(i), std::max<size_t>(count, 1), true);
+    } else {
+      count = 1;
+    }
+    for (count = std::max<size_t>(count, 1); count > 0; --count) position += parts[i++]->shape()[axis];
+  }
+}
+
+// Slices with step 1 are windows into their input when nothing demands them dense.
+bool Placement::link_slice(const Region& region) {
+  const ir::Node& node = *region.root;
+  const Value* input = node.input(0);
+  if (input->constant()) return false;
+  const auto rank = static_cast<size_t>(input->rank());
+  if (node.is(OpKind::split)) {
+    const int64_t axis = node.attrs<SplitAttrs>().axis;
+    const size_t at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+    Expr position = 0;
+    for (const Value* output : region.outputs) {
+      Entry& mine = entry(output);
+      mine.link = Link::slice;
+      mine.base = input;
+      mine.begin.assign(rank, 0);
+      mine.begin[at] = position;
+      position += output->shape()[at];
+    }
+    return true;
+  }
+  Space space(symbols_);
+  const Shape index = space.add(region.result()->shape());
+  const std::optional<Sources> sources = sources_of(node, 0, {index, {}}, space);
+  if (!sources) return false;
+  Shape begin;
+  for (size_t d = 0; d < rank; ++d) {
+    begin.push_back(sources->pieces[0].map.index[d] - index[d]);
+    std::vector<SymbolId> used;
+    begin[d].collect_symbols(used);
+    const bool has_steps = !used.empty() && used.back() >= symbols_.size();  // it moves along an axis
+    if (!begin[d].is_valid() || has_steps) return false;
+  }
+  Entry& mine = entry(region.result());
+  mine.link = Link::slice;
+  mine.base = input;
+  mine.begin = std::move(begin);
+  return true;
+}
+
+// Another operand of a region, whose elements may be read after others were written over this one's.
+bool Placement::lies_elsewhere_in(const Value* value, const Value* operand) const {
+  if (value == operand || value->constant()) return false;
+  const Location one = location(value), other = location(operand);
+  return one.root == other.root &&
+         (value->shape() != operand->shape() || one.offset != other.offset || one.strides != other.strides);
+}
+
+bool Placement::may_be_overwritten(const Value* operand, const Region& region) const {
+  const Value* result = region.result();
+  const Entry& theirs = entry(operand);
+  if (operand->constant() || !operand->producer() || operand->is_graph_output() ||
+      (theirs.link != Link::none && theirs.link != Link::over) || theirs.layout != entry(result).layout ||
+      operand->dtype() != result->dtype() || operand->shape() != result->shape())
+    return false;
+  if (std::any_of(region.operands.begin(), region.operands.end(),
+                  [&](const Value* value) { return lies_elsewhere_in(value, operand); }))
+    return false;
+  if (region.kind == RegionKind::pointwise) return true;
+  // These run their epilogue on each tile before they write it, other kernels in a second pass. What the root itself
+  // reads must stay: it reads whole neighbourhoods.
+  if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
+  std::vector<Value*> read;
+  for (const Region::Producer& producer : region.producers)
+    read.insert(read.end(), producer.operands.begin(), producer.operands.end());
+  for (size_t i = 0; i < region.root->num_inputs(); ++i) read.push_back(region.input(i));
+  return std::none_of(read.begin(), read.end(),
+                      [&](const Value* value) { return value && location(value).root == location(operand).root; });
+}
+
+// The last region that reads any value in a root's memory may write its result over it, element by element.
+void Placement::link_over_operands(const std::vector<Region>& regions) {
+  std::unordered_map<const ir::Node*, size_t> region_of;
+  for (size_t i = 0; i < regions.size(); ++i)
+    for (const ir::Node* node : regions[i].nodes) region_of[node] = i;
+  std::unordered_map<const Value*, size_t> last_reader;
+  std::unordered_map<const Value*, bool> leaves;  // some value in this memory is a graph output
+  for (const auto& [value, mine] : entries_) {
+    const Value* root = location(value).root;
+    size_t& last = last_reader[root];
+    for (const ir::Use& use : value->uses()) last = std::max(last, region_of.at(use.node));
+    leaves[root] = leaves[root] || value->is_graph_output();
+  }
+  for (size_t i = 0; i < regions.size(); ++i) {
+    const Region& region = regions[i];
+    if (region.kind != RegionKind::pointwise && region.kind != RegionKind::kernel) continue;
+    if (region.indexing) continue;  // it reads elements that lie elsewhere than the one it writes
+    const Value* result = region.result();
+    if (entry(result).link != Link::none || result->is_graph_output() || introduces_symbols(region, graph_)) continue;
+    for (const Value* operand : region.operands) {
+      if (!may_be_overwritten(operand, region)) continue;
+      const Value* root = location(operand).root;
+      if (last_reader[root] != i || leaves[root] || leaves[result]) continue;
+      entry(result).link = Link::over;
+      entry(result).base = operand;
+      last_reader[root] = std::max(i, last_reader[result]);
+      break;
+    }
+  }
+}
+
+}  // namespace lathe

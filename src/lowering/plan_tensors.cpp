@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/plan_tensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+
+namespace lathe {
+
+using ir::Value;
+using plan::StorageKind;
+using plan::TensorId;
+
+PlanTensors::PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out)
+    : graph_(graph), placement_(placement), out_(out), plan_(out.plan) {}
+
+// A graph output's memory is written directly by its producer when the value, or the tensor whose elements it all views
+// in row-major order, has a storage of its own. Other outputs are copied at the end.
+void PlanTensors::bind() {
+  const auto inputs = static_cast<uint32_t>(graph_.inputs().size());
+  for (uint32_t i = 0; i < inputs; ++i) {
+    const Value* input = graph_.inputs()[i];
+    storages_[input] = {StorageKind::binding, i};
+    plan::Binding binding{input->name(), true, tensor_of(input), false, {}};
+    for (const Expr& dim : input->shape()) {
+      const std::optional<SymbolId> symbol = dim.as_symbol();
+      binding.dim_names.push_back(symbol ? plan_.symbols[*symbol].name : "");
+    }
+    plan_.bindings.push_back(std::move(binding));
+  }
+  outputs_written_.resize(graph_.outputs().size());
+  for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
+    const auto& [name, value] = graph_.outputs()[i];
+    const Location location = placement_.location(value);
+    const bool own = location.root->producer() && !location.root->constant() &&
+                     !output_bindings_.contains(location.root) && placement_.is_dense_linear(value) &&
+                     volume(value->shape()) == volume(placement_.room(location.root));
+    if (own) {
+      output_bindings_[location.root] = inputs + i;
+      outputs_written_[i] = true;
+    }
+  }
+}
+
+PlanTensors::Storage PlanTensors::storage_of(const Value* root) {
+  const auto it = storages_.find(root);
+  if (it != storages_.end()) return it->second;
+  Storage storage{};
+  if (const auto output = output_bindings_.find(root); output != output_bindings_.end()) {
+    storage = {StorageKind::binding, output->second};
+  } else if (depends_on_data(root->shape(), plan_.symbols)) {
+    storage = {StorageKind::dynamic, plan_.dynamic_slots++};
+  } else {
+    storage = {StorageKind::arena, static_cast<uint32_t>(plan_.buffers.size())};
+    plan_.buffers.push_back({volume(placement_.room(root)) * static_cast<int64_t>(size_of(root->dtype())), 0, 0});
+  }
+  return storages_[root] = storage;
+}
+
+Shape strides_of(const plan::Tensor& tensor) {
+  return tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides;
+}
+
+Shape PlanTensors::strides_of(TensorId id) const { return lathe::strides_of(plan_.tensors[id]); }
+
+TensorId PlanTensors::add(plan::Tensor tensor) {
+  if (is_dense(tensor.dims, lathe::strides_of(tensor), Layout::linear)) tensor.strides.clear();
+  plan_.tensors.push_back(std::move(tensor));
+  return static_cast<TensorId>(plan_.tensors.size() - 1);
+}
+
+TensorId PlanTensors::tensor_at(const Value* value, Shape dims, Shape strides, const Location& location) {
+  const Storage storage = storage_of(location.root);
+  return add({value->name(), value->dtype(), std::move(dims), std::move(strides), storage.kind, storage.index,
+              location.offset});
+}
+
+TensorId PlanTensors::tensor_of(const Value* value) {
+  if (const Tensor* content = value->constant()) return constant_of(*content, value->name());
+  const auto it = tensors_.find(value);
+  if (it != tensors_.end()) return it->second;
+  const Location location = placement_.location(value);
+  return tensors_[value] = tensor_at(value, value->shape(), location.strides, location);
+}
+
+TensorId PlanTensors::transposed(TensorId id) {
+  plan::Tensor tensor = plan_.tensors[id];
+  tensor.strides = lathe::strides_of(tensor);
+  const size_t last = tensor.dims.size() - 1;
+  std::swap(tensor.dims[last], tensor.dims[last - 1]);
+  std::swap(tensor.strides[last], tensor.strides[last - 1]);
+  return add(std::move(tensor));
+}
+
+TensorId PlanTensors::along(const Value* value, const Operand& operand) {
+  plan::Tensor tensor = plan_.tensors[tensor_of(value)];
+  tensor.dims = operand.dims;
+  tensor.strides = operand.strides;
+  tensor.offset = operand.offset;
+  return add(std::move(tensor));
+}
+
+TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name) {
+  const uint64_t key = Hasher().add(content.raw()).value();
+  std::vector<TensorId>& same = constants_[key];
+  const auto at = [&](const plan::Tensor& tensor) { return plan_.constants[tensor.index]; };
+  const plan::Constant* twin = nullptr;
+  for (TensorId id : same) {
+    const plan::Tensor& tensor = plan_.tensors[id];
+    if (at(tensor).bytes != content.bytes()) continue;
+    if (!content.raw().empty() &&  // there may be no weights yet
+        std::memcmp(out_.weights.data() + at(tensor).offset, content.data(), content.bytes()) != 0)
+      continue;
+    if (tensor.dtype == content.dtype() && as_constant(tensor.dims) == content.dims()) return id;
+    twin = &plan_.constants[tensor.index];
+  }
+  uint32_t index = 0;
+  if (twin) {
+    index = static_cast<uint32_t>(twin - plan_.constants.data());
+  } else {
+    index = static_cast<uint32_t>(plan_.constants.size());
+    const size_t offset = (out_.weights.size() + 63) / 64 * 64;
+    out_.weights.resize(offset + content.bytes());
+    std::ranges::copy(content.raw(), out_.weights.begin() + static_cast<ptrdiff_t>(offset));
+    plan_.constants.push_back({unique_name(name), offset, content.bytes(), {}});
+  }
+  same.push_back(add({"constant", content.dtype(), to_shape(content.dims()), {}, StorageKind::constant, index, 0}));
+  return same.back();
+}
+
+std::string PlanTensors::unique_name(const std::string& name) {
+  for (;;) {
+    const int uses = ++constant_names_[name];
+    if (uses == 1 && !name.empty()) return name;
+    std::string numbered = fmt::format("{} #{}", name.empty() ? "constant" : name, uses);
+    if (constant_names_[numbered]++ == 0) return numbered;
+  }
+}
+
+TensorId PlanTensors::temporary(std::string name, DType dtype, const Shape& dims) {
+  plan::Tensor tensor{std::move(name), dtype, dims, {}, StorageKind::arena, 0, 0};
+  if (depends_on_data(dims, plan_.symbols)) {
+    tensor.storage = StorageKind::dynamic;
+    tensor.index = plan_.dynamic_slots++;
+  } else {
+    tensor.index = static_cast<uint32_t>(plan_.buffers.size());
+    plan_.buffers.push_back({volume(dims) * static_cast<int64_t>(size_of(dtype)), 0, 0});
+  }
+  return add(std::move(tensor));
+}
+
+}  // namespace lathe

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a plan in the making: where values lie, windows into that memory, constants.
+#pragma once
+
+#include "lowering/build.h"
+#include "lowering/placement.h"
+
+namespace lathe {
+
+class PlanTensors {
+ public:
+  // All references must outlive it.
+  PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out);
+
+  // Gives the graph's inputs their bindings, and its outputs theirs where producers can write them. Called first.
+  void bind();
+  // The tensor of output binding `i`, if what produces the value writes it there.
+  bool is_written_in_place(size_t output) const { return outputs_written_[output]; }
+
+  plan::TensorId tensor_of(const ir::Value* value);  // as placed, or constant
+  plan::TensorId tensor_at(const ir::Value* value, Shape dims, Shape strides, const Location& location);
+  // Weights are exchanged by name: that of the value in the network, or what the step that packs them gives. It gets a
+  // number where several would have it.
+  plan::TensorId constant_of(const Tensor& content, const std::string& name);
+  plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
+  plan::TensorId add(plan::Tensor tensor);
+  // The same memory with the last two dimensions swapped.
+  plan::TensorId transposed(plan::TensorId id);
+  // The placed tensor with the dims, strides and offset of the operand.
+  plan::TensorId along(const ir::Value* value, const Operand& operand);
+
+  const plan::Tensor& operator[](plan::TensorId id) const { return plan_.tensors[id]; }
+  Shape strides_of(plan::TensorId id) const;  // row-major where it notes none
+
+ private:
+  struct Storage {
+    plan::StorageKind kind;
+    uint32_t index;
+  };
+  Storage storage_of(const ir::Value* root);
+  std::string unique_name(const std::string& name);
+
+  const ir::Graph& graph_;
+  const Placement& placement_;
+  BuiltPlan& out_;
+  plan::Plan& plan_;
+  std::unordered_map<const ir::Value*, Storage> storages_;          // of roots
+  std::unordered_map<const ir::Value*, uint32_t> output_bindings_;  // roots that a graph output's binding holds
+  std::unordered_map<const ir::Value*, plan::TensorId> tensors_;
+  std::unordered_map<uint64_t, std::vector<plan::TensorId>> constants_;  // by content hash
+  std::unordered_map<std::string, int> constant_names_;                  // how often each was asked for
+  std::vector<bool> outputs_written_;
+};
+
+// Row-major where it notes none.
+Shape strides_of(const plan::Tensor& tensor);
+
+}  // namespace lathe

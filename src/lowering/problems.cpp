@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/problems.h"
+
+#include "indexing/access.h"
+#include "lowering/plan_tensors.h"
+
+namespace lathe {
+
+using ir::Value;
+
+Dims Problems::at_optimum(const Shape& shape) const {
+  Dims dims;
+  for (const Expr& dim : shape) dims.push_back(dim.evaluate(optimum_).value_or(1));
+  return dims;
+}
+
+Operand Problems::with_optimum(Operand operand) const {
+  operand.opt_dims = at_optimum(operand.dims);
+  operand.opt_strides = at_optimum(operand.strides);
+  return operand;
+}
+
+Operand Problems::operand_at(const plan::Tensor& tensor) const {
+  Operand operand;
+  operand.dtype = tensor.dtype;
+  operand.dims = tensor.dims;
+  operand.strides = strides_of(tensor);
+  operand.offset = tensor.offset;
+  return with_optimum(std::move(operand));
+}
+
+Operand Problems::operand_of(const Value* value, const Shape* broadcast_to) const {
+  Operand operand;
+  operand.dtype = value->dtype();
+  operand.constant = value->constant();
+  operand.dims = value->shape();
+  const Location location = operand.constant ? Location() : placement_.location(value);
+  operand.strides = operand.constant ? dense_strides(operand.dims, Layout::linear) : location.strides;
+  operand.offset = location.offset;
+  if (broadcast_to) {
+    Shape strides(broadcast_to->size(), 0);
+    const size_t lead = broadcast_to->size() - operand.dims.size();
+    for (size_t d = 0; d < operand.dims.size(); ++d)
+      if (operand.dims[d] != Expr(1) || (*broadcast_to)[lead + d] == Expr(1)) strides[lead + d] = operand.strides[d];
+    operand.dims = *broadcast_to;
+    operand.strides = std::move(strides);
+  }
+  return with_optimum(std::move(operand));
+}
+
+// The dims that a channels-last copy has room for.
+Shape Problems::pixel_dims(const Value* x) const {
+  Shape dims = x->shape();
+  const auto channels = dims[1].as_constant();
+  if (channels && *channels < options_.least_pixel) dims[1] = options_.least_pixel;
+  return dims;
+}
+
+// Convolutions read channels-last. The few channels of a network's input they read as they come, unless the device
+// would rather have pixels of a certain size.
+bool Problems::wants_channels_last(const Region& region) const {
+  if (options_.tactics.empty() || region.kind != RegionKind::kernel ||
+      (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution)))
+    return false;
+  const Value* x = region.input(0);
+  if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
+    return false;
+  const auto channels = x->shape()[1].as_constant();
+  constexpr int64_t kFewChannels = 4;
+  const bool planar = region.root->is(OpKind::convolution) && region.root->attrs<ConvolutionAttrs>().groups == 1 &&
+                      channels && *channels <= kFewChannels && placement_.is_dense_linear(x);
+  return !planar || options_.least_pixel > 0;
+}
+
+// An operand of the region's program, which broadcasts to `dims`.
+Operand Problems::operand_in(const Region& region, const Value* value, const Shape& dims) const {
+  const bool is_bias =
+      region.kind != RegionKind::pointwise && value == region.root->input(2) && value->rank() == 1 && dims.size() > 1;
+  if (!is_bias) return operand_of(value, &dims);
+  Operand bias = operand_of(value);  // a convolution's bias runs along dimension 1
+  bias.dims = dims;
+  bias.strides.assign(dims.size(), 0);
+  bias.strides[1] = 1;
+  return with_optimum(std::move(bias));
+}
+
+// A tensor as it lies along the axes of a region; of those that it does not have, it repeats its elements.
+Operand Problems::along_axes(Operand operand, const Region::Read& read, const Space& space) const {
+  const Access access = *access_of(read.map, operand.strides, space);  // grouping has asked
+  operand.dims = space.extents();
+  operand.strides = access.strides;
+  operand.offset += access.offset;
+  if (read.fill) operand.padding = {Shape(operand.dims.size(), 0), *read.fill};
+  for (const Bound& bound : access.bounds) {
+    operand.dims[bound.axis] = bound.end - bound.begin;
+    operand.padding->begin[bound.axis] = bound.begin;
+    operand.offset += bound.begin * access.strides[bound.axis];
+  }
+  return with_optimum(std::move(operand));
+}
+
+// The program's operands and the result of a region that moves elements.
+void Problems::add_indexed(const Region& region, Problem& problem) const {
+  const Region::Indexing& indexing = *region.indexing;
+  for (size_t i = 0; i < region.operands.size(); ++i)
+    problem.operands.push_back(along_axes(operand_of(region.operands[i]), indexing.operands[i], indexing.space));
+  problem.outputs = {along_axes(operand_of(region.result()), {indexing.result, {}}, indexing.space)};
+  Operand& output = problem.outputs[0];
+  if (region.kind == RegionKind::kernel && indexing.space.is_split())
+    output.reassociation = indexing.space.reassociation();
+  for (size_t d = 0; d < output.dims.size(); ++d)  // a stride of 0 would repeat
+    if (output.strides[d] == Expr(0)) {
+      output.strides[d] = volume(output.dims);
+      output.opt_strides = at_optimum(output.strides);
+    }
+}
+
+void Problems::add_operands(const Region& region, Problem& problem) const {
+  const Shape& result = region.result()->shape();
+  for (const Value* value : region.operands) problem.operands.push_back(operand_in(region, value, result));
+  for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
+}
+
+void Problems::add_inputs(const Region& region, Problem& problem) const {
+  problem.attributes = &region.root->attributes();
+  const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
+  for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
+    const Value* input = region.input(i);
+    problem.inputs.push_back(input ? operand_of(input) : Operand());
+    problem.inputs.back().omitted = !input;
+    const Region::Producer* producer = region.producer_of(i);
+    if (producer && producer->indexing) {
+      const Space& space = producer->indexing->space;
+      problem.inputs[i] = along_axes(problem.inputs[i], producer->indexing->operands[0], space);
+      problem.inputs[i].reassociation = space.reassociation();
+    }
+    if (i == 0 && wants_channels_last(region)) {
+      problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);
+      problem.inputs[0].offset = 0;
+      problem.inputs[0] = with_optimum(std::move(problem.inputs[0]));
+    }
+  }
+}
+
+Problem Problems::empty() const {
+  Problem problem;
+  problem.symbols = optimum_;
+  problem.target = options_.tuner.target;
+  problem.tf32 = options_.tuner.tf32;
+  return problem;
+}
+
+Problem Problems::of(const Region& region) const {
+  Problem problem = empty();
+  if (region.kind != RegionKind::pointwise) add_inputs(region, problem);
+  region.indexing ? add_indexed(region, problem) : add_operands(region, problem);
+  for (const Region::Producer& producer : region.producers) {
+    if (producer.indexing) continue;
+    std::vector<Operand> operands;
+    for (size_t i = 1; i < producer.operands.size(); ++i)
+      operands.push_back(operand_of(producer.operands[i], &producer.operands[0]->shape()));
+    problem.add_prologue(producer.input, producer.program, std::move(operands));
+  }
+  problem.program = region.program;
+  return problem;
+}
+
+Problem Problems::of_copy(const plan::Tensor& from, const plan::Tensor& to) const {
+  Problem problem = empty();
+  problem.operands = {operand_at(from)};
+  problem.outputs = {operand_at(to)};
+  problem.program = {1, {}, {0}};
+  return problem;
+}
+
+}  // namespace lathe

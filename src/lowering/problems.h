@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tactics are asked to solve for the regions of a graph whose values are placed.
+#pragma once
+
+#include "lowering/build.h"
+#include "lowering/placement.h"
+
+namespace lathe {
+
+class Problems {
+ public:
+  // `optimum`: the values of the graph's symbols that the tuner measures with. All references must outlive it.
+  Problems(const Placement& placement, const BuildOptions& options, std::vector<int64_t> optimum)
+      : placement_(placement), options_(options), optimum_(std::move(optimum)) {}
+
+  Problem of(const Region& region) const;
+  // A copy is the pointwise region that computes nothing.
+  Problem of_copy(const plan::Tensor& from, const plan::Tensor& to) const;
+  Operand operand_at(const plan::Tensor& tensor) const;
+  // Whether the kernel for the region reads a channels-last copy of its input 0, and the dims that such has room for.
+  bool wants_channels_last(const Region& region) const;
+  Shape pixel_dims(const ir::Value* x) const;
+
+  Dims at_optimum(const Shape& shape) const;
+
+ private:
+  Problem empty() const;
+  void add_inputs(const Region& region, Problem& problem) const;
+  void add_operands(const Region& region, Problem& problem) const;
+  void add_indexed(const Region& region, Problem& problem) const;
+  Operand operand_in(const Region& region, const ir::Value* value, const Shape& dims) const;
+  Operand along_axes(Operand operand, const Region::Read& read, const Space& space) const;
+  Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
+  Operand with_optimum(Operand operand) const;
+
+  const Placement& placement_;
+  const BuildOptions& options_;
+  const std::vector<int64_t> optimum_;  // by symbol
+};
+
+}  // namespace lathe

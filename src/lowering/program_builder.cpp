@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/program_builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/quantization.h"
+#include "tuning/opcode_of.h"
+
+namespace lathe {
+namespace {
+
+std::optional<Opcode> opcode_of(const ir::Node& node) {
+  switch (node.kind()) {
+    case OpKind::unary:
+      return opcode_of(node.attrs<UnaryAttrs>().op);
+    case OpKind::activation:
+      return opcode_of(node.attrs<ActivationAttrs>().op);
+    case OpKind::elementwise:
+      return opcode_of(node.attrs<ElementwiseAttrs>().op);
+    case OpKind::prelu:
+      return Opcode::prelu;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool is_program_float(DType dtype, bool narrow_types) {
+  return dtype == DType::f32 || (narrow_types && (dtype == DType::f16 || dtype == DType::bf16));
+}
+
+bool is_programmable(const ir::Node& node, bool narrow_types) {
+  const auto is_float = [&](const ir::Value* value) { return value && is_program_float(value->dtype(), narrow_types); };
+  // Sums of i32 lose what floats do not hold of them; they are scaled to few digits anyway.
+  const auto is_level = [](const ir::Value* value) {
+    return is_integer(value->dtype()) && (size_of(value->dtype()) <= 2 || value->dtype() == DType::i32);
+  };
+  const ir::Value* x = node.input(0);
+  if (narrow_types) {
+    const ir::Value *scale = node.input(1), *zero_point = node.input(2);
+    // A zero point of sums is subtracted by kernels that know it, before the sums become floats.
+    const bool small_zero = !zero_point || size_of(zero_point->dtype()) <= 2 ||
+                            (zero_point->constant() && zero_point->dtype() == DType::i32);
+    if (node.is(OpKind::quantize)) return is_float(x) && is_float(scale);
+    if (node.is(OpKind::dequantize)) return is_level(x) && small_zero && is_float(scale) && is_float(node.output());
+    if (node.is(OpKind::cast)) return (is_float(x) || is_level(x)) && is_float(node.output());
+  }
+  return opcode_of(node) && is_float(node.output()) &&
+         std::all_of(node.inputs().begin(), node.inputs().end(), is_float);
+}
+
+ProgramBuilder::ProgramBuilder(const ir::Value* accumulator) : has_accumulator_(accumulator != nullptr) {
+  if (accumulator) sources_[accumulator] = kAccumulator;
+}
+
+bool ProgramBuilder::room(size_t operands, size_t code) const {
+  return operands_.size() + has_accumulator_ + operands <= kMaxProgramInputs && code_.size() + code <= kMaxProgramCode;
+}
+
+int ProgramBuilder::operand(ir::Value* value) {
+  operands_.push_back(value);
+  return ~static_cast<int>(operands_.size() - 1 + has_accumulator_);
+}
+
+int ProgramBuilder::source(ir::Value* value) {
+  const auto it = sources_.find(value);
+  if (it != sources_.end()) return it->second;
+  if (const std::optional<float> x = scalar(value)) {
+    push(Opcode::constant, {}, *x);
+    return sources_[value] = static_cast<int>(code_.size() - 1);
+  }
+  return sources_[value] = operand(value);
+}
+
+std::optional<float> ProgramBuilder::scalar(const ir::Value* value) const {
+  const Tensor* tensor = value->constant();
+  if (!tensor || tensor->volume() != 1) return std::nullopt;
+  return static_cast<float>(tensor->at_double(0));
+}
+
+void ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y) {
+  code_.push_back({op, std::move(sources), {x, y}});
+}
+
+// The instruction for a op b, as an affine one where b is a number and that loses nothing.
+int ProgramBuilder::binary(Opcode op, int a, ir::Value* b) {
+  const std::optional<float> x = scalar(b);
+  int exponent = 0;
+  if (x && op == Opcode::add) {
+    push(Opcode::affine, {a}, 1, *x);
+  } else if (x && op == Opcode::sub) {
+    push(Opcode::affine, {a}, 1, -*x);
+  } else if (x && op == Opcode::mul && std::isfinite(*x)) {
+    push(Opcode::affine, {a}, *x, -0.0f);  // -0 keeps the sign of zero products
+  } else if (x && op == Opcode::div && std::isnormal(*x) && std::isnormal(1 / *x) &&
+             std::abs(std::frexp(*x, &exponent)) == 0.5f) {
+    push(Opcode::affine, {a}, 1 / *x, -0.0f);
+  } else {
+    const int source_b = source(b);
+    push(op, {a, source_b});
+  }
+  return static_cast<int>(code_.size() - 1);
+}
+
+void ProgramBuilder::add_quantize(const ir::Node& node) {
+  const DType to = node.attrs<QuantizeAttrs>().to;
+  binary(Opcode::div, source(node.input(0)), node.input(1));
+  push(Opcode::round, {static_cast<int>(code_.size() - 1)});
+  if (node.input(2)) binary(Opcode::add, static_cast<int>(code_.size() - 1), node.input(2));
+  const IntegerRange range = *quantized_range(to);
+  push(Opcode::clip, {static_cast<int>(code_.size() - 1)}, static_cast<float>(range.low),
+       static_cast<float>(range.high));
+}
+
+void ProgramBuilder::add_dequantize(const ir::Node& node) {
+  int x = source(node.input(0));
+  if (node.input(2)) x = binary(Opcode::sub, x, node.input(2));
+  binary(Opcode::mul, x, node.input(1));
+}
+
+bool ProgramBuilder::add(const ir::Node& node) {
+  if (node.is(OpKind::cast)) {
+    if (!room(1, 1)) return false;
+    const int from = source(node.input(0));  // may grow sources_
+    sources_[node.output()] = from;
+    return true;
+  }
+  if (node.is(OpKind::quantize) || node.is(OpKind::dequantize)) {
+    constexpr size_t kLongest = 8;  // quotient, rounding, zero point and range, with constants of their own
+    if (!room(node.num_inputs(), kLongest)) return false;
+    node.is(OpKind::quantize) ? add_quantize(node) : add_dequantize(node);
+    sources_[node.output()] = static_cast<int>(code_.size() - 1);
+    return true;
+  }
+  const std::optional<Opcode> op = opcode_of(node);
+  if (!op || !room(node.num_inputs(), node.num_inputs() + 1)) return false;
+  ir::Value* a = node.input(0);
+  ir::Value* b = node.input(1);
+  if (node.is(OpKind::activation)) {
+    const auto& attrs = node.attrs<ActivationAttrs>();
+    const int parameters = opcode_info(static_cast<int>(*op))->immediates;
+    push(*op, {source(a)}, parameters > 0 ? static_cast<float>(attrs.alpha) : 0,
+         parameters > 1 ? static_cast<float>(attrs.beta) : 0);
+  } else if (b) {
+    binary(*op, source(a), b);
+  } else {
+    push(*op, {source(a)});
+  }
+  sources_[node.output()] = static_cast<int>(code_.size() - 1);
+  return true;
+}
+
+bool ProgramBuilder::add_moved(const ir::Node& node, size_t input, bool is_added) {
+  if (!is_added && !room(1, 0)) return false;
+  const int from = is_added ? sources_.at(node.input(input)) : operand(node.input(input));
+  sources_[node.output()] = from;
+  return true;
+}
+
+bool ProgramBuilder::add_bias(ir::Value* bias) {
+  push(Opcode::add, {kAccumulator, operand(bias)});
+  // What reads the root's result from here on reads the biased one.
+  for (auto& [value, source] : sources_)
+    if (source == kAccumulator) source = static_cast<int>(code_.size() - 1);
+  return true;
+}
+
+Program ProgramBuilder::finish(const ir::Value* result, std::vector<ir::Value*>& operands) const {
+  Program program;
+  const size_t inputs = operands_.size() + has_accumulator_;
+  program.num_inputs = static_cast<uint16_t>(inputs);
+  const auto reg = [&](int source) {
+    return static_cast<uint16_t>(source < 0 ? ~source : static_cast<int>(inputs) + source);
+  };
+  for (const Pending& pending : code_) {
+    Instruction instruction{pending.op, {}, pending.immediates};
+    for (size_t i = 0; i < pending.sources.size(); ++i) instruction.operands[i] = reg(pending.sources[i]);
+    program.code.push_back(instruction);
+  }
+  program.outputs = {reg(sources_.at(result))};
+  operands = operands_;
+  return program;
+}
+
+}  // namespace lathe

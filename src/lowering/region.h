@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions: the pieces of a graph that become one step each (or none, for views).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "device/program.h"
+#include "indexing/index_map.h"
+
+namespace lathe {
+
+enum class RegionKind {
+  kernel,     // a heavy op and its fused epilogue
+  pointwise,  // a pointwise expression
+  movement,   // transpose, slice, expand, concat: strided copies, or nothing when placed for free
+  view,       // the same memory under other dims
+  single,     // one op, by a kernel for it alone, by copies, or by its plain evaluation
+};
+
+struct Region {
+  RegionKind kind = RegionKind::single;
+  ir::Node* root = nullptr;      // pointwise: the last node
+  std::vector<ir::Node*> nodes;  // in graph order
+  std::vector<ir::Value*> outputs;
+  Program program;                   // kernel: epilogue (register 0 = the root's result); pointwise: the expression
+  std::vector<ir::Value*> operands;  // program inputs; for a kernel they follow the accumulator
+
+  // What is read at a point of the region's space: an element, or the fill where there is none.
+  struct Read {
+    IndexMap map;
+    std::optional<float> fill;
+  };
+  // Where nodes of the region move elements: the space that it works on, and the maps by which operands are read and
+  // the result is written. Of a kernel, the space is that of its root's result.
+  struct Indexing {
+    Space space;
+    std::vector<Read> operands;
+    IndexMap result;
+  };
+  std::optional<Indexing> indexing;
+
+  // An input of the root that the kernel computes as it reads it, or reads where it lies in another order: an
+  // expression whose register 0 is `operands[0]`, of the input's shape.
+  struct Producer {
+    size_t input = 0;  // of the root
+    Program program;
+    std::vector<ir::Value*> operands;
+    std::optional<Indexing> indexing;  // of one that moves elements and computes nothing
+  };
+  std::vector<Producer> producers;  // by input
+
+  // Where the result is computed by boxes of its elements, by a step each (lowering/boxes.h): each of them as a region.
+  // This region's own members are those of the first.
+  std::vector<Region> boxes;
+
+  const ir::Value* result() const { return outputs[0]; }
+  const Producer* producer_of(size_t input) const;  // nullptr = it is read as it is
+  // What is in memory of the root's inputs.
+  ir::Value* input(size_t i) const;
+};
+
+// Fusions that no tactic of the target takes, as was found by asking. Grouping leaves them out when it groups again.
+class RefusedFusions {
+ public:
+  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: a producer, the movement
+  // behind a kernel, its epilogue, at last the region as a whole, whose nodes then stand alone.
+  void add(const Region& region, const std::vector<std::string>& reasons);
+  // Nothing but its plain evaluation is left of the node.
+  void give_up(const ir::Node& node, const std::vector<std::string>& reasons);
+
+  bool has_producer(const ir::Node& root, size_t input) const { return producers_.contains({&root, input}); }
+  bool has_movement_behind(const ir::Node& root) const { return movements_.contains(&root); }
+  bool has_epilogue_of(const ir::Node& root) const { return epilogues_.contains(&root); }
+  bool stands_alone(const ir::Node& node) const { return alone_.contains(&node); }
+  // Why no kernel runs a node that was given up; empty = it was not.
+  std::vector<std::string> reasons(const ir::Node& node) const;
+  size_t size() const { return notes_.size() + reasons_.size(); }
+
+  struct Note {
+    const ir::Node* root = nullptr;
+    std::string what;
+    std::vector<std::string> reasons;
+  };
+  const std::vector<Note>& notes() const { return notes_; }
+
+ private:
+  std::set<std::pair<const ir::Node*, size_t>> producers_;
+  std::set<const ir::Node*> movements_, epilogues_, alone_;
+  std::map<const ir::Node*, std::vector<std::string>> reasons_;
+  std::vector<Note> notes_;
+};
+
+// What a step costs beside its work, in bytes that memory moves in that time, and the symbols' values for which bytes
+// are counted.
+struct StepCosts {
+  double bytes_of_step = 0;
+  std::vector<int64_t> optimum;
+
+  double bytes_of(const ir::Value* value) const;
+};
+
+struct GroupingOptions {
+  bool fuse = true;               // false keeps every node by itself (for comparing against)
+  bool prologues = false;         // kernels may compute their input as they read it
+  bool narrow_types = false;      // f16, bf16 and small integers may be operands and results; regions compute in f32
+  bool movement = false;          // expressions may read and write in another order
+  bool boxes = false;             // expressions may read concatenations where their parts lie
+  bool integer_products = false;  // what follows a product of 8-bit integers may be as if narrow_types were set
+  StepCosts costs = {};
+};
+
+// Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong
+// to none.
+std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options,
+                                  const RefusedFusions& refused = {});
+
+// A region of this node alone, as a kernel when it is heavy (its bias, if any, is the program).
+Region region_alone(ir::Node& node);
+
+}  // namespace lathe

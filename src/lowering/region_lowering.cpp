@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/region_lowering.h"
+
+#include <algorithm>
+
+#include "lowering/finish_plan.h"
+#include "lowering/step_cost.h"
+#include "ops/rules.h"
+
+namespace lathe {
+
+using ir::Node;
+using ir::Value;
+using plan::TensorId;
+
+namespace {
+
+std::string name_of_region(const Region& region) {
+  std::string name;
+  for (const Node* node : region.nodes) {
+    if (name.size() > 120) return name + " + ...";
+    name += (name.empty() ? "" : " + ") + node->name();
+  }
+  return name;
+}
+
+std::vector<std::string> origin_of(const Region& region) {
+  std::vector<std::string> origin;
+  for (const Node* node : region.nodes)
+    for (const std::string& name : node->origin())
+      if (std::find(origin.begin(), origin.end(), name) == origin.end()) origin.push_back(name);
+  return origin;
+}
+
+}  // namespace
+
+RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placement,
+                               const std::vector<plan::Profile>& profiles, std::vector<int64_t> optimum, Tuner& tuner,
+                               const BuildOptions& options, RefusedFusions refused, BuiltPlan& out)
+    : graph_(graph),
+      placement_(placement),
+      tuner_(tuner),
+      tactics_(options.tactics),
+      counted_(options.counted),
+      target_(options.target),
+      out_(out),
+      plan_(out.plan),
+      refused_(std::move(refused)),
+      problems_(placement, options, std::move(optimum)),
+      tensors_(graph, placement, out) {
+  plan_.name = graph.name();
+  plan_.symbols = graph.symbols();
+  plan_.profiles = profiles;
+}
+
+Result<> RegionLowering::lower(const std::vector<Region>& regions) {
+  tensors_.bind();
+  for (const Region& region : regions) LATHE_TRY(lower(region));
+  lower_outputs();
+  return {};
+}
+
+Result<> RegionLowering::lower(const Region& region) {
+  if (placement_.is_free(region)) return {};
+  if (tactics_.empty()) {
+    for (const Node* node : region.nodes) lower_evaluation(*node);
+    return {};
+  }
+  switch (region.kind) {
+    case RegionKind::kernel:
+    case RegionKind::pointwise:  // sizes that depend on data are for a kernel of one op, or its evaluation, to find
+      if (introduces_symbols(region, graph_))
+        refused_.add(region, {"the result's size depends on data"});
+      else if (const std::vector<std::string> reasons = match(region); !reasons.empty())
+        refused_.add(region, reasons);
+      return {};
+    case RegionKind::movement:
+      return lower_movement(region);
+    case RegionKind::view:
+      return lower_view(region);
+    case RegionKind::single:
+      return lower_single(*region.root);
+  }
+  return {};
+}
+
+std::vector<std::string> RegionLowering::refusals_of(const Problem& problem) const {
+  std::vector<std::string> refusals;
+  for (const Tactic* tactic : tactics_) {
+    const Matched match = tactic->match(problem);
+    if (match) return {};
+    refusals.push_back(fmt::format("{}: {}", tactic->name(), match.error().reason));
+  }
+  return refusals;
+}
+
+void RegionLowering::copy_channels_last(const Value* x) {
+  if (channels_last_.contains(x)) return;
+  const Shape room = problems_.pixel_dims(x);
+  plan::Tensor copy = tensors_[tensors_.temporary(x->name(), x->dtype(), room)];
+  plan_.tensors.pop_back();
+  copy.dims = x->shape();
+  copy.strides = dense_strides(room, Layout::channels_last);
+  channels_last_[x] = tensors_.add(std::move(copy));
+  lower_copy(tensors_.tensor_of(x), channels_last_[x], "reformat " + x->name(), {});
+}
+
+// The region as a step, if a tactic takes it; else why none does.
+std::vector<std::string> RegionLowering::match(const Region& region) {
+  if (!region.boxes.empty()) {
+    for (const Region& box : region.boxes)
+      if (std::vector<std::string> refusals = match(box); !refusals.empty()) return refusals;
+    return {};
+  }
+  if (problems_.wants_channels_last(region)) copy_channels_last(region.input(0));
+  Pending pending;
+  pending.problem = problems_.of(region);
+  if (std::vector<std::string> refusals = refusals_of(*pending.problem); !refusals.empty()) return refusals;
+  pending.step.name = name_of_region(region);
+  pending.step.origin = origin_of(region);
+  pending.kind = region.kind == RegionKind::pointwise ? "pointwise" : "kernel";
+  pending.region = region;
+  pending_.push_back(std::move(pending));
+  return {};
+}
+
+// One node by a tactic that takes it, by copies, or by its plain evaluation.
+Result<> RegionLowering::lower_single(Node& node) {
+  if (node.num_inputs() == 0) return lower_evaluation(node), Result<>();
+  Region region = region_alone(node);
+  std::vector<std::string> refusals = refused_.reasons(node);
+  const bool makes_sizes = introduces_symbols(region, graph_);
+  if (refusals.empty()) {
+    LATHE_ASSIGN(const bool lowered, lower_data_dependent(region, refusals));
+    if (lowered) return {};
+    if (!makes_sizes) {
+      refusals = match(region);
+      if (refusals.empty()) {
+        pending_.back().region->kind = RegionKind::single;
+        return {};
+      }
+    }
+  }
+  if (makes_sizes || !lower_copies(node, Copies::any)) lower_evaluation(node, std::move(refusals));
+  return {};
+}
+
+// A copy is the pointwise region that computes nothing.
+void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, const std::vector<std::string>& origin) {
+  Pending pending;
+  pending.step.name = std::move(name);
+  pending.step.origin = origin;
+  pending.step.inputs = {from};
+  pending.step.outputs = {to};
+  pending.kind = "copy";
+  if (tactics_.empty()) {  // a plan by plain evaluations keeps every tensor dense
+    pending.step.work = plan::Copy();
+  } else {
+    pending.problem = problems_.of_copy(tensors_[from], tensors_[to]);
+  }
+  pending_.push_back(std::move(pending));
+}
+
+TensorId RegionLowering::dense_of(const Value* value) {
+  if (value->constant() || placement_.is_dense_linear(value)) return tensors_.tensor_of(value);
+  const auto it = dense_.find(value);
+  if (it != dense_.end()) return it->second;
+  const TensorId copy = tensors_.temporary(value->name(), value->dtype(), value->shape());
+  lower_copy(tensors_.tensor_of(value), copy, "reformat " + value->name(), {});
+  return dense_[value] = copy;
+}
+
+void RegionLowering::lower_evaluation(const Node& node, std::vector<std::string> refusals) {
+  Pending pending;
+  plan::Step& step = pending.step;
+  step.work = plan::Evaluation();
+  step.op = node.info().name;
+  step.attributes = to_text(node.attributes());
+  step.name = node.name();
+  step.origin = node.origin();
+  step.tactic = "plain evaluation";
+  for (const Value* input : node.inputs()) step.inputs.push_back(input ? dense_of(input) : plan::kNoTensor);
+  std::vector<std::pair<TensorId, const Value*>> moves;
+  for (size_t i = 0; i < node.num_outputs(); ++i) {
+    const Value* output = node.output(i);
+    if (placement_.is_dense_linear(output) && !placement_.is_over_operand(output)) {
+      step.outputs.push_back(tensors_.tensor_of(output));
+    } else {
+      step.outputs.push_back(tensors_.temporary(output->name(), output->dtype(), output->shape()));
+      moves.emplace_back(step.outputs.back(), output);
+    }
+  }
+  pending.kind = "eval";
+  pending.choice.refusals = std::move(refusals);
+  pending_.push_back(std::move(pending));
+  for (const auto& [from, output] : moves)
+    lower_copy(from, tensors_.tensor_of(output), "reformat " + output->name(), {});
+}
+
+void RegionLowering::lower_outputs() {
+  const auto inputs = static_cast<uint32_t>(graph_.inputs().size());
+  for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
+    const auto& [name, value] = graph_.outputs()[i];
+    TensorId target;
+    if (tensors_.is_written_in_place(i)) {
+      target = tensors_.tensor_of(value);
+    } else {
+      target = tensors_.add({name, value->dtype(), value->shape(), {}, plan::StorageKind::binding, inputs + i, 0});
+      lower_copy(tensors_.tensor_of(value), target, "output " + name, {});
+    }
+    plan::Binding binding{name, false, target, false, std::vector<std::string>(value->shape().size())};
+    plan_.bindings.push_back(std::move(binding));
+  }
+}
+
+Result<> RegionLowering::choose(const Tuner::Progress& progress) {
+  std::vector<const Problem*> problems;
+  for (const Pending& pending : pending_)
+    if (pending.problem) problems.push_back(&*pending.problem);
+  LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, tactics_, progress));
+  auto choice = choices.begin();
+  for (Pending& pending : pending_) {
+    if (pending.problem) pending.choice = std::move(*choice++);
+    if (pending.region && pending.problem && !pending.choice.tactic) {
+      const Region& region = *pending.region;
+      const bool is_fused = region.nodes.size() > 1 || region.kind == RegionKind::pointwise;
+      is_fused ? refused_.add(region, pending.choice.refusals)
+               : refused_.give_up(*region.root, pending.choice.refusals);
+    }
+    if (!pending.emission) continue;
+    if (const auto modules = modules_of(*pending.emission, tuner_.modules()); !modules)
+      refused_.give_up(*pending.region->root, {fmt::format("{}: {}", pending.step.tactic, modules.error().message)});
+  }
+  return {};
+}
+
+Result<> RegionLowering::write() {
+  for (Pending& pending : pending_) LATHE_TRY(write(pending));
+  finish_plan(out_);
+  return {};
+}
+
+Result<> RegionLowering::write(Pending& pending) {
+  plan::Step& step = pending.step;
+  if (pending.problem) {
+    const Choice& choice = pending.choice;
+    if (!choice.tactic) {  // a copy
+      step.work = plan::Copy();
+      step.tactic = "plain evaluation";
+      return add_step(std::move(step), "eval", choice), Result<>();
+    }
+    LATHE_ASSIGN(pending.emission, choice.tactic->emit(*pending.problem, choice.config));
+    LATHE_TRY(describe_kernel(*pending.problem, choice, *pending.emission, step));
+    if (!pending.region) return add_step(std::move(step), pending.kind, {}), Result<>();
+    const Region& region = *pending.region;
+    for (const StepInput& input : pending.emission->inputs)
+      step.inputs.push_back(input_of(region, *pending.problem, input, *pending.emission, step.name));
+    for (const Value* output : region.outputs)  // of a region that moves elements in the order of its space
+      step.outputs.push_back(region.indexing ? tensors_.along(output, pending.problem->outputs[0])
+                                             : tensors_.tensor_of(output));
+  } else if (pending.emission) {
+    LATHE_TRY(describe_work(*pending.emission, step.tactic, "", step));
+  }
+  add_step(std::move(step), std::move(pending.kind), pending.choice);
+  return {};
+}
+
+TensorId RegionLowering::input_of(const Region& region, const Problem& problem, const StepInput& input,
+                                  const Emission& emission, const std::string& step) {
+  switch (input.kind) {
+    case StepInput::packed:
+      return tensors_.constant_of(emission.packed[input.index], step + " packed");
+    case StepInput::input:
+      return as_read(region, input.index, problem.inputs[input.index], input.transposed);
+    case StepInput::operand:
+      return tensors_.along(region.operands[input.index], problem.operands[input.index]);
+    case StepInput::prologue:
+      break;
+  }
+  std::vector<const Value*> before;
+  for (const Region::Producer& producer : region.producers)
+    if (!producer.indexing) before.insert(before.end(), producer.operands.begin() + 1, producer.operands.end());
+  return tensors_.along(before[input.index], problem.prologue_operands[input.index]);
+}
+
+// An input of the root the way its kernel reads it: its placed tensor, in another order perhaps, or the channels-last
+// copy that the problem asks for.
+TensorId RegionLowering::as_read(const Region& region, size_t input, const Operand& operand, bool transposed) {
+  const Value* value = region.input(input);
+  if (!value) return plan::kNoTensor;
+  const Region::Producer* producer = region.producer_of(input);
+  const bool is_moved = producer && producer->indexing;
+  const auto copy = channels_last_.find(value);
+  const bool is_copied = !is_moved && copy != channels_last_.end() && operand.strides[1] == Expr(1);
+  const TensorId id = is_copied ? copy->second : is_moved ? tensors_.along(value, operand) : tensors_.tensor_of(value);
+  return transposed ? tensors_.transposed(id) : id;
+}
+
+void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& choice) {
+  const auto dims_of = [&](const std::vector<TensorId>& ids) {
+    std::vector<Dims> dims;
+    for (const TensorId id : ids)
+      dims.push_back(id == plan::kNoTensor ? Dims{0} : problems_.at_optimum(tensors_[id].dims));
+    return dims;
+  };
+  const double estimate = estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs));
+  out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000,
+                                 estimate, step.is<plan::Copy>() ? "copy" : step.op, choice.refusals,
+                                 choice.finalists});
+  plan_.steps.push_back(std::move(step));
+}
+
+// What a chosen tactic says of its step: kernel, parameters, program, device code.
+Result<> RegionLowering::describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission,
+                                         plan::Step& step) {
+  const bool computes = emission.with_program && !(problem.attributes && problem.program.is_identity());
+  step.tactic = describe(*choice.tactic, choice.config);
+  step.milliseconds = static_cast<float>(choice.microseconds / 1000);
+  return describe_work(emission, choice.tactic->name(), computes ? to_text(problem.program) : "", step);
+}
+
+// A kernel of the device's table, or launches of code that goes into the plan.
+Result<> RegionLowering::describe_work(const Emission& emission, std::string_view tactic, std::string program,
+                                       plan::Step& step) {
+  std::string kernel = emission.kernel.empty() ? std::string(tactic) : emission.kernel;
+  if (emission.launches.empty()) {
+    step.work = plan::HostKernel{std::move(kernel), emission.params, std::move(program)};
+    return {};
+  }
+  plan::DeviceLaunches device{std::move(kernel), std::move(program), {}, emission.workspace};
+  LATHE_ASSIGN(StepModules modules, modules_of(emission, tuner_.modules()));
+  for (Launch& launch : modules.launches) {
+    if (launch.library.empty()) launch.code = code_of(modules.modules[launch.code]);
+    device.launches.push_back(std::move(launch));
+  }
+  step.work = std::move(device);
+  return {};
+}
+
+// The number of the plan's code module for the one architecture that it is built for.
+uint32_t RegionLowering::code_of(const Modules::Module& module) {
+  const auto it = std::find(out_.modules.begin(), out_.modules.end(), module);
+  const auto index = static_cast<uint32_t>(it - out_.modules.begin());
+  if (it == out_.modules.end()) {
+    out_.modules.push_back(module);
+    plan_.codes.push_back({{{CodeForm::binary, target_, *module}}});
+  }
+  return index;
+}
+
+}  // namespace lathe

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.h"
+
+namespace lathe::plan {
+namespace {
+
+std::string_view name_of(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::loop:
+      return "loop";
+    case BlockKind::branch:
+      return "branch";
+    case BlockKind::call:
+      return "call";
+  }
+  return "block";
+}
+
+}  // namespace
+
+std::string_view Step::kind() const {
+  static constexpr std::string_view kNames[] = {"host kernel", "launches", "copy", "evaluation"};
+  static_assert(std::size(kNames) + 1 == std::variant_size_v<Work>);
+  if (const auto* block = std::get_if<Block>(&work)) return name_of(block->kind);
+  return kNames[work.index()];
+}
+
+std::string_view Step::kernel() const {
+  if (const auto* host = std::get_if<HostKernel>(&work)) return host->kernel;
+  if (const auto* launches = std::get_if<DeviceLaunches>(&work)) return launches->kernel;
+  return is<Block>() ? kind() : "eval";
+}
+
+std::string_view Step::program() const {
+  if (const auto* host = std::get_if<HostKernel>(&work)) return host->program;
+  if (const auto* launches = std::get_if<DeviceLaunches>(&work)) return launches->program;
+  return "";
+}
+
+}  // namespace lathe::plan

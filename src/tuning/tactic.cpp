@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/tactic.h"
+
+#include "base/result.h"
+
+namespace lathe {
+namespace {
+
+class OnlyMatch final : public Match {
+ public:
+  OnlyMatch(Emission emission, double predicted_us) : emission_(std::move(emission)), predicted_us_(predicted_us) {}
+  std::vector<Config> configs() const override { return {{"", {}, predicted_us_}}; }
+  Result<Emission> emit(const Config&) const override { return emission_; }
+
+ private:
+  Emission emission_;
+  double predicted_us_;
+};
+
+}  // namespace
+
+Matched match_one(Emission emission, double predicted_us) {
+  return std::make_unique<OnlyMatch>(std::move(emission), predicted_us);
+}
+
+std::optional<std::string> Tactic::refuse(const Problem& problem) const {
+  Matched matched = match(problem);
+  return matched ? std::nullopt : std::optional(std::move(matched.error().reason));
+}
+
+std::vector<Config> Tactic::configs(const Problem& problem) const {
+  const Matched matched = match(problem);
+  return matched ? (*matched)->configs() : std::vector<Config>();
+}
+
+Result<Emission> Tactic::emit(const Problem& problem, const Config& config) const {
+  const Matched matched = match(problem);
+  if (!matched) return fail(ErrorCode::no_tactic, "{}: {}", name(), matched.error().reason);
+  LATHE_ASSIGN(Emission emission, (*matched)->emit(config));
+  if (emission.kernel.empty()) emission.kernel = name();
+  return emission;
+}
+
+}  // namespace lathe

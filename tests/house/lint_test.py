@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Lint fails when it runs out of time, looks at each source that is built, and again only at what has changed."""
+import contextlib
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "cmake"))
+import lint  # noqa: E402
+
+
+class Lint(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = pathlib.Path(folder.name).resolve()
+        unity = self.build / "Unity/unity_base_0_cxx.cxx"
+        unity.parent.mkdir()
+        unity.write_text("".join(f'#include "{ROOT / name}"\n' for name in ("src/base/hash.cpp", "src/base/file.cpp")))
+        alone, outside = ROOT / "src/base/version.cpp", ROOT / "tests/base/base_test.cpp"
+        (self.build / "compile_commands.json").write_text(json.dumps([
+            {"directory": str(self.build), "file": str(file),
+             "command": f"ccache /usr/bin/c++ -I{ROOT / 'src'} -include x/cmake_pch.hxx -o {file.stem}.o -c {file}"}
+            for file in (unity, alone, outside)]))
+
+    def check(self, status=0, seconds=60):
+        """Whether it passes, and what it ran, when every tool ends with this status."""
+        ran = []
+
+        def run(command, **_):
+            ran.append(" ".join(map(str, command)))
+            return subprocess.CompletedProcess(command, status if "-x c++-header" not in ran[-1] else 0, "finding", "")
+
+        with mock.patch.object(lint.subprocess, "run", run), contextlib.redirect_stdout(io.StringIO()) as output:
+            passed = lint.check_code(self.build, seconds, jobs=1)
+        return passed, ran, output.getvalue()
+
+    def test_what_it_looks_at(self):
+        passed, ran, _ = self.check()
+        self.assertTrue(passed)
+        tidied = sorted(command.split("/")[-1] for command in ran if command.startswith("clang-tidy"))
+        self.assertEqual(tidied, ["unity_base_0_cxx.cxx", "version.cpp"])
+        parsed = sorted(command.split("/")[-1] for command in ran if "-fsyntax-only" in command)
+        self.assertEqual(parsed, ["file.cpp", "hash.cpp"])
+
+    def test_what_passed_is_not_looked_at_again(self):
+        self.check()
+        self.assertEqual(self.check()[:2], (True, []))
+
+    def test_findings_fail_and_stay(self):
+        for _ in range(2):
+            passed, ran, output = self.check(status=1)
+            self.assertFalse(passed)
+            self.assertEqual(len([command for command in ran if "-x c++-header" not in command]), 4)
+            self.assertIn("4 with findings", output)
+
+    def test_running_out_of_time_fails(self):
+        passed, ran, output = self.check(seconds=-1)
+        self.assertEqual((passed, ran), (False, []))
+        self.assertIn("4 not made for want of time", output)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What grouping makes of a graph, as text.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "lowering/region.h"
+
+namespace lathe {
+
+// A line for each region: the ops of its nodes, those that a prologue computes in brackets before the op they are for.
+inline std::vector<std::string> grouped(const std::string& body, bool prologues = true) {
+  const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph) << graph.error().to_string();
+  std::vector<std::string> lines;
+  if (!graph) return lines;
+  for (const Region& region : group_regions(*graph, {true, prologues, true, prologues})) {
+    std::string line;
+    for (const Region::Producer& producer : region.producers)
+      line += producer.indexing
+                  ? fmt::format("{}<{}> ", producer.input, fmt::join(producer.indexing->space.reassociation(), " "))
+                  : fmt::format("{}[{}] ", producer.input, to_text(producer.program));
+    auto node = region.nodes.begin();
+    if (!region.producers.empty()) node = std::find(node, region.nodes.end(), region.root);
+    for (; node != region.nodes.end(); ++node) line += fmt::format("{} ", (*node)->info().name);
+    line.pop_back();
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace lathe

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which expressions become programs before a kernel, and which do not.
+#include "lowering/grouped.h"
+
+namespace lathe {
+namespace {
+
+TEST(Grouping, ReductionsComputeWhatTheyRead) {
+  const std::string body = R"(
+    input %x: f32[4, 64]
+    input %y: f32[4, 64]
+    input %b: f32[64]
+    %p = elementwise{op=mul}(%x, %y)
+    %q = elementwise{op=add}(%p, %b)
+    %r = reduce{op=mean, axes=[1]}(%q)
+    %z = activation{op=relu}(%r)
+    output %z)";
+  EXPECT_EQ(grouped(body), Lines({"0[in=3; r3=mul r0 r1; r4=add r3 r2; out r4] reduce activation"}));
+  EXPECT_EQ(grouped(body, false), Lines({"elementwise elementwise", "reduce activation"}));
+}
+
+TEST(Grouping, SquaresAndCasts) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f16[4, 64]
+    %c = cast{to=f32}(%x)
+    %p = elementwise{op=mul}(%c, %c)
+    %r = reduce{op=sum, axes=[1]}(%p)
+    output %r)"),
+            Lines({"0[in=1; r1=mul r0 r0; out r1] reduce"}));
+}
+
+TEST(Grouping, IntegersAreDequantizedBeforeGlobalPooling) {
+  EXPECT_EQ(grouped(R"(
+    input %x: i8[2, 8, 5, 5]
+    %s = constant{value=f32[]{0.5}}()
+    %d = dequantize{to=f32}(%x, %s)
+    %p = pooling{op=average, window=[5, 5], stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%d)
+    output %p)"),
+            Lines({"0[in=1; r1=affine r0 0.5 -0; out r1] pooling"}));
+}
+
+// Windows of pooling overlap or need not be worked on by one block.
+TEST(Grouping, OtherPoolingReadsWhatIsWritten) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[2, 8, 6, 6]
+    %a = activation{op=silu}(%x)
+    %p = pooling{op=max, window=[2, 2], stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%a)
+    output %p)"),
+            Lines({"activation", "pooling"}));
+}
+
+TEST(Grouping, ASecondReaderNeedsTheValue) {
+  const std::string body = R"(
+    input %x: f32[4, 64]
+    input %y: f32[4, 64]
+    %w = constant{value=f32[64]{~1}}()
+    %s = elementwise{op=add}(%x, %y)
+    %n = layer_normalization(%s, %w)
+    output %n)";
+  EXPECT_EQ(grouped(body), Lines({"0[in=2; r2=add r0 r1; out r2] layer_normalization"}));
+  EXPECT_EQ(grouped(body + "\n    output %s"), Lines({"elementwise", "layer_normalization"}));
+}
+
+// Each of them computes it, where it is read once: two reads of one tensor are cheaper than a write and three reads.
+TEST(Grouping, ReadersComputeTheSameExpression) {
+  const auto body = [](const std::string& expression) {
+    return R"(
+    input %x: f32[4, 64]
+    input %y: f32[4, 64]
+    input %z: f32[4, 64]
+)" + expression +
+           R"(
+    %mean = reduce{op=mean, axes=[1]}(%v)
+    %max = reduce{op=max, axes=[1]}(%v)
+    output %mean
+    output %max)";
+  };
+  EXPECT_EQ(grouped(body("    %v = activation{op=relu}(%x)")),
+            Lines({"0[in=1; r1=relu r0; out r1] reduce", "0[in=1; r1=relu r0; out r1] reduce"}));
+  const std::string sum = "    %s = elementwise{op=add}(%x, %y)\n";
+  EXPECT_EQ(grouped(body(sum + "    %v = elementwise{op=mul}(%s, %y)")).size(), 2u);
+  EXPECT_EQ(grouped(body(sum + "    %v = elementwise{op=mul}(%s, %z)")),
+            Lines({"elementwise elementwise", "reduce", "reduce"}));
+}
+
+// What is computed twice reads no more than writing the result once would.
+TEST(Grouping, NormalizationsComputeFromTwoTensors) {
+  const auto body = [](const std::string& op) {
+    return R"(
+    input %x: f32[4, 64]
+    input %y: f32[4, 64]
+    input %z: f32[4, 64]
+    %p = elementwise{op=add}(%x, %y)
+    %q = elementwise{op=add}(%p, %z)
+    %r = )" +
+           op + "(%q)\n    output %r";
+  };
+  EXPECT_EQ(grouped(body("softmax{axis=-1}")), Lines({"elementwise elementwise", "softmax"}));
+  EXPECT_EQ(grouped(body("reduce{op=sum, axes=[1]}")), Lines({"0[in=3; r3=add r0 r1; r4=add r3 r2; out r4] reduce"}));
+}
+
+TEST(Grouping, AxesThatAreComputed) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[4, 64]
+    input %axes: i64[1]
+    %a = activation{op=silu}(%x)
+    %r = reduce{op=sum}(%a, %axes)
+    output %r)"),
+            Lines({"activation", "reduce"}));
+}
+
+// An expression of broadcast operands has no tensor to be computed from.
+TEST(Grouping, OuterProductsAreWritten) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[4, 1]
+    input %y: f32[1, 64]
+    %p = elementwise{op=mul}(%x, %y)
+    %r = reduce{op=max, axes=[1]}(%p)
+    output %r)"),
+            Lines({"elementwise", "reduce"}));
+}
+
+TEST(Grouping, ProductsComputeTheirLeftOperand) {
+  const auto body = [](const std::string& columns, const std::string& before) {
+    return R"(
+    input %x: f32[4, 16]
+    input %y: f32[4, 16]
+    %w = constant{value=f32[16, )" +
+           columns + "]{~1}}()\n    %p = " + before + "\n    %r = matmul(%p, %w)\n    output %r";
+  };
+  EXPECT_EQ(grouped(body("8", "activation{op=silu}(%x)")), Lines({"0[in=1; r1=silu r0; out r1] matmul"}));
+  EXPECT_EQ(grouped(body("512", "activation{op=silu}(%x)")), Lines({"activation", "matmul"}));
+  EXPECT_EQ(grouped(body("8", "elementwise{op=mul}(%x, %y)")), Lines({"elementwise", "matmul"}));
+}
+
+// Queries are read once, keys and values for each tile of queries.
+TEST(Grouping, AttentionComputesItsOperands) {
+  const auto body = [](const std::string& queries, const std::string& of) {
+    std::string text = "    input %q: f16[2, 4, " + queries + R"(, 32]
+    input %k: f16[2, 2, 512, 32]
+    input %v: f16[2, 2, 512, 32]
+    input %b: f16[32]
+    %p = elementwise{op=add}(%)" +
+                       of + ", %b)\n    %y = attention{scale=0.25}(%q, %k, %v)\n    output %y";
+    const size_t at = text.find("%" + of, text.find("attention"));
+    return text.replace(at, 2, "%p");
+  };
+  EXPECT_EQ(grouped(body("64", "q")), Lines({"0[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("64", "k")), Lines({"1[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("64", "v")), Lines({"2[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("512", "q")), Lines({"0[in=2; r2=add r0 r1; out r2] attention"}));
+  EXPECT_EQ(grouped(body("512", "k")), Lines({"elementwise", "attention"}));
+}
+
+TEST(Grouping, AttentionComputesAllThree) {
+  EXPECT_EQ(grouped(R"(
+    input %q: f16[1, 2, 64, 32]
+    input %k: f16[1, 2, 64, 32]
+    input %v: f16[1, 2, 64, 32]
+    input %c: f32[1, 2, 64, 32]
+    %a = activation{op=relu}(%q)
+    %b = activation{op=silu}(%k)
+    %d = cast{to=f16}(%c)
+    %y = attention{scale=0.25}(%a, %b, %d)
+    output %y)"),
+            Lines({"cast", "0[in=1; r1=relu r0; out r1] 1[in=1; r1=silu r0; out r1] attention"}));
+}
+
+}  // namespace
+}  // namespace lathe
