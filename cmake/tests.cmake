@@ -6,8 +6,8 @@ set(LATHE_TEST_SECONDS 300)
 if(LATHE_SANITIZE)
   set(LATHE_TEST_SECONDS 3600)
 endif()
-# Suites that take longer than that minute, and in how many parts they are run: cuda becomes cuda_1_of_12 to cuda_12_of_12.
-set(LATHE_TEST_PARTS cuda 12 nvrtc 4 conformance_cli_test 2 emulated_gpu_cli_test 3 networks_cli_test 2)
+# Suites that take longer than that minute, and in how many parts they are run: nvrtc becomes nvrtc_1_of_4 to nvrtc_4_of_4.
+set(LATHE_TEST_PARTS kernels_cuda 14 nvrtc 4 conformance_cli_test 2 emulated_gpu_cli_test 3 networks_cli_test 2)
 
 # lathe_add_test(NAME COMMAND program argument... [ENVIRONMENT variable=value...]): the parts of one suite.
 function(lathe_add_test name)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/guarded_memory.h"
+#include "kernels/cpu/guarded_memory.h"
 #include "runtime/memory_check.h"
 
 namespace lathe {

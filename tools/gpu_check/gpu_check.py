@@ -55,7 +55,7 @@ PEAK_TFLOPS, PEAK_TBPS, STEP_US = 790.0, 4.28, 0.8  # measured on an H200; a ste
 def kernel_suites():
     """The test suites of files that run kernels on the device of LATHE_TEST_DEVICE; others have the stand-in driver."""
     suites = set()
-    for path in (ROOT / "tests/cuda").glob("*_test.cpp"):
+    for path in (ROOT / "tests/kernels/cuda").glob("*_test.cpp"):
         text = path.read_text()
         if re.search(r"\btest_(backend|device)\(\)", text):
             suites |= {f"*/{suite}.*" if kind == "_P" else f"{suite}.*"
@@ -149,7 +149,7 @@ def last_lines(text, count=15):
 
 def run_shards(arguments, count, cases, *tool):
     """The test program in `count` processes, each with its share of the cases: [(status, out, err, seconds)]."""
-    command = [*tool, arguments.build / "bin/test_cuda", f"--gtest_filter={cases}"]
+    command = [*tool, arguments.build / "bin/test_kernels_cuda", f"--gtest_filter={cases}"]
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         return list(pool.map(lambda index: run(command, arguments.seconds, LATHE_TEST_DEVICE="cuda:0",
                                                GTEST_TOTAL_SHARDS=str(count), GTEST_SHARD_INDEX=str(index)), range(count)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The types of cuBLASLt that we use, under its names: their values and layouts are the library's, of versions 12
-// and 13. tests/cuda/cublaslt_types_test.cpp compares them with NVIDIA's header where that is installed.
+// and 13. tests/device/cuda/cublaslt_types_test.cpp compares them with NVIDIA's header where that is installed.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The types of the CUDA driver interface that we use, under its names: their values and layouts are the driver's.
-// tests/cuda/types_test.cpp compares them with NVIDIA's header where that is installed.
+// tests/device/cuda/types_test.cpp compares them with NVIDIA's header where that is installed.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The types of cuDNN's graph interface that we use, under its names: their values are the library's, of version 9.
-// tests/cuda/cudnn_types_test.cpp compares them with NVIDIA's header where that is installed.
+// tests/device/cuda/cudnn_types_test.cpp compares them with NVIDIA's header where that is installed.
 #pragma once
 
 #include <cstddef>

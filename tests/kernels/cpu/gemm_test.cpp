@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/gemm.h"
+
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/reference.h"
+
+namespace lathe::cpu {
+Result<std::unique_ptr<Kernel>> make_gemm(const Record& record);
+
+namespace {
+
+using namespace testing;
+
+struct Case {
+  std::vector<int64_t> batch;  // of the output
+  int64_t m = 1, k = 1, n = 1;
+  bool packed = true, batched_b = false, transpose_a = false, transpose_b = false;
+  size_t a_rank = 0, b_rank = 0;  // batch dimensions that a plain operand has, the last ones
+  gemm::Blocking blocking;
+  std::string program;  // text; operands are drawn at random
+  int threads = 1;
+
+  std::string text() const {
+    return fmt::format(
+        "batch rank {} m {} k {} n {} packed {} batched {} ta {} tb {} width {} rows {} block {} k_block {} "
+        "columns {} threads {} ranks {} {} program '{}'",
+        batch.size(), m, k, n, packed, batched_b, transpose_a, transpose_b, blocking.width, blocking.rows,
+        blocking.row_block, blocking.k_block, blocking.split_columns, threads, a_rank, b_rank, program);
+  }
+};
+
+std::vector<int64_t> with(std::vector<int64_t> dims, int64_t rows, int64_t columns) {
+  dims.push_back(rows);
+  dims.push_back(columns);
+  return dims;
+}
+
+// A matrix or batch of them, with rows `extra` elements longer than needed, or transposed.
+TestTensor matrix(std::vector<int64_t> dims, bool transposed, int64_t extra) {
+  const size_t r = dims.size();
+  std::vector<int64_t> strides(r);
+  strides[r - (transposed ? 2 : 1)] = 1;
+  int64_t stride = dims[r - (transposed ? 2 : 1)] + extra;
+  strides[r - (transposed ? 1 : 2)] = stride;
+  stride *= dims[r - (transposed ? 1 : 2)];
+  for (size_t d = r - 2; d-- > 0; stride *= dims[d]) strides[d] = stride;
+  return TestTensor(dims, strides);
+}
+
+std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
+  std::vector<TestTensor> operands;
+  for (int i = 0; i < count; ++i) {
+    std::vector<int64_t> dims(out.dims, out.dims + out.rank);
+    // Per column, per row, scalar, full, or any mixture.
+    const int64_t kind = pick(0, 4);
+    for (int d = 0; d < out.rank; ++d)
+      if ((kind == 0 && d != out.rank - 1) || (kind == 1 && d == out.rank - 1) || kind == 2 ||
+          (kind == 4 && pick(0, 1)))
+        dims[d] = 1;
+    operands.push_back(std::move(matrix(dims, kind == 4 && pick(0, 1), pick(0, 2)).fill_random()));
+  }
+  return operands;
+}
+
+void run_case(const Case& c) {
+  SCOPED_TRACE(c.text());
+  const auto last = [](const std::vector<int64_t>& dims, size_t count) {
+    return std::vector<int64_t>(dims.end() - static_cast<std::ptrdiff_t>(count), dims.end());
+  };
+  TestTensor a = matrix(with(last(c.batch, c.a_rank), c.m, c.k), c.transpose_a, pick(0, 3)).fill_random();
+  const std::vector<int64_t> b_batch = c.batched_b ? c.batch : std::vector<int64_t>(c.batch.size(), 1);
+  TestTensor b = matrix(with(last(b_batch, c.b_rank), c.k, c.n), c.transpose_b, 0).fill_random();
+  TestTensor out = matrix(with(c.batch, c.m, c.n), false, pick(0, 3));
+  std::optional<Program> program;
+  if (!c.program.empty()) program = *parse_program(c.program);
+  std::vector<TestTensor> operands = random_operands(program ? program->num_inputs - 1 : 0, out.arg);
+
+  int64_t batches = 1;
+  if (c.batched_b)
+    for (int64_t dim : c.batch) batches *= dim;
+  TensorArg weights = b.view();
+  std::vector<float> packed;
+  const int r = b.arg.rank;
+  if (c.packed) {
+    packed.resize(gemm::packed_floats(c.k, c.n, batches, c.blocking.width));
+    gemm::pack_weights(b.storage.data(), c.k, c.n, b.arg.strides[r - 2], b.arg.strides[r - 1], batches, c.k * c.n,
+                       c.blocking.width, packed);
+    weights = TensorArg{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
+  }
+  const auto params = encode_params(c.packed ? gemm::GemmParams{c.k, c.n, true, batches, c.blocking}
+                                             : gemm::GemmParams{.blocking = c.blocking});
+  auto kernel = make_gemm({params, program ? &*program : nullptr});
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  std::vector<TensorArg> inputs{a.view(), weights};
+  for (TestTensor& operand : operands) inputs.push_back(operand.view());
+  launch(**kernel, inputs, out.view(), pool_of(c.threads));
+
+  compare(
+      out,
+      [&](const int64_t* index) {
+        int64_t ai[kMaxRank], bi[kMaxRank];
+        std::copy(index + out.arg.rank - a.arg.rank, index + out.arg.rank, ai);
+        std::copy(index + out.arg.rank - r, index + out.arg.rank, bi);
+        double sum = 0;
+        for (int64_t k = 0; k < c.k; ++k) {
+          ai[a.arg.rank - 1] = bi[r - 2] = k;
+          sum += static_cast<double>(a.at(ai)) * b.at(bi);
+        }
+        return finish(program ? &*program : nullptr, sum, operands, index);
+      },
+      1e-6 * std::sqrt(static_cast<double>(c.k)) + 1e-6, 1e-6, c.text());
+}
+
+Case random_case() {
+  Case c;
+  for (int64_t i = pick(0, 2); i > 0; --i) c.batch.push_back(pick(1, 3));
+  c.m = one_of<int64_t>({1, 2, 5, 13, 14, 15, 29, 50});
+  c.k = one_of<int64_t>({1, 2, 3, 4, 7, 17, 64, 130});
+  c.n = one_of<int64_t>({1, 3, 15, 16, 17, 31, 48, 64, 65, 100, 129});
+  c.packed = pick(0, 1);
+  c.batched_b = pick(0, 1);
+  c.a_rank = c.b_rank = c.batch.size();
+  if (pick(0, 3) == 0) c.a_rank = static_cast<size_t>(pick(0, static_cast<int64_t>(c.batch.size())));
+  if (!c.packed && pick(0, 3) == 0) c.b_rank = static_cast<size_t>(pick(0, static_cast<int64_t>(c.batch.size())));
+  c.transpose_a = pick(0, 3) == 0;
+  c.transpose_b = pick(0, 1);
+  c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
+                one_of<int64_t>({0, 0, 5, 14}), one_of<int64_t>({0, 0, 1, 5, 64}), pick(0, 1) == 1};
+  c.program = one_of<std::string>(
+      {"", "in=2; r2=add r0 r1; out r2", "in=2; r2=add r0 r1; r3=relu r2; out r3",
+       "in=3; r3=add r0 r1; r4=add r3 r2; r5=clip r4 -1 1.5; out r5", "in=2; r2=add r1 r0; r3=hard_swish r2; out r3",
+       "in=3; r3=mul r0 r1; r4=add r3 r2; r5=leaky_relu r4 0.1; out r5", "in=2; r2=add r0 r1; r3=silu r2; out r3",
+       "in=3; r3=sub r1 r0; r4=tanh r3; r5=mul r4 r2; r6=add r5 r3; out r6"});
+  c.threads = static_cast<int>(pick(1, 3));
+  return c;
+}
+
+TEST(Gemm, RandomShapes) {
+  for (int i = 0; i < 1500 && !::testing::Test::HasFailure(); ++i) run_case(random_case());
+}
+
+TEST(Gemm, LargeEnoughForThreads) {
+  for (int i = 0; i < 12 && !::testing::Test::HasFailure(); ++i) {
+    Case c = random_case();
+    c.batch.assign(static_cast<size_t>(i % 3), 2);
+    c.a_rank = c.b_rank = c.batch.size();
+    c.m = pick(100, 150);
+    c.k = pick(100, 150);
+    c.n = pick(120, 200);
+    c.threads = 2;
+    run_case(c);
+  }
+}
+
+TEST(Gemm, CandidatesAreValid) {
+  for (int i = 0; i < 300; ++i) {
+    const gemm::GemmShape shape{pick(1, 8), pick(1, 4000), pick(1, 4000), pick(1, 4000)};
+    for (int threads : {1, 2, 8}) {
+      const auto found = gemm::candidates(shape, threads);
+      ASSERT_FALSE(found.empty());
+      ASSERT_LE(found.size(), 24u);
+      for (const auto& blocking : found) ASSERT_TRUE(gemm::valid(blocking));
+    }
+  }
+}
+
+TEST(Gemm, RefusesHostileParameters) {
+  const std::vector<int64_t> good = encode_params(gemm::GemmParams{8, 8, true});
+  ASSERT_TRUE(make_gemm({good}));
+  for (size_t i = 0; i < good.size(); ++i)
+    for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {
+      auto bad = good;
+      bad[i] = value;
+      EXPECT_FALSE(make_gemm({bad})) << i << " = " << value;
+    }
+  EXPECT_FALSE(make_gemm({std::span<const int64_t>(good).first(3)}));
+}
+
+TEST(Gemm, RefusesShapesThatDoNotFit) {
+  const auto params = encode_params(gemm::GemmParams{8, 20, true});
+  auto kernel = make_gemm({params});
+  ASSERT_TRUE(kernel);
+  TestTensor a({4, 8}), out({4, 20}), wrong({4, 9}), short_weights({10}), weights({gemm::packed_floats(8, 20, 1, 64)});
+  auto refuses = [&](TestTensor& x, TestTensor& w, TestTensor& y) {
+    const std::vector<TensorArg> inputs{x.view(), w.view()}, outputs{y.view()};
+    return !(*kernel)->check(inputs, outputs);
+  };
+  EXPECT_FALSE(refuses(a, weights, out));
+  EXPECT_TRUE(refuses(wrong, weights, out));
+  EXPECT_TRUE(refuses(a, short_weights, out));
+  EXPECT_TRUE(refuses(a, weights, wrong));
+}
+
+}  // namespace
+}  // namespace lathe::cpu

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 8-bit integers: the kernels gemm_integer and conv_integer, and the tiles of every ISA level.
+#include <cmath>
+
+#include "kernels/cpu/conv_integer/conv_integer.h"
+#include "kernels/cpu/gemm/integer_epilogue.h"
+#include "kernels/cpu/gemm/integer_panels.h"
+#include "kernels/cpu/gemm/tile.h"
+#include "kernels/cpu/gemm_integer/gemm_integer.h"
+#include "kernels/cpu/isa_levels.h"
+#include "kernels/cpu/reference.h"
+
+namespace lathe::cpu {
+Result<std::unique_ptr<Kernel>> make_gemm_integer(const Record& record);
+Result<std::unique_ptr<Kernel>> make_conv_integer(const Record& record);
+
+namespace {
+
+using namespace testing;
+
+std::vector<int64_t> strides_of_channels_last(const std::vector<int64_t>& dims) {
+  const TensorArg arg = TestTensor::channels_last(dims, dims[1]).arg;
+  return {arg.strides, arg.strides + arg.rank};
+}
+
+// A dense tensor of 8-bit integers or floats, channels last for images.
+struct Levels {
+  std::vector<std::byte> storage;
+  TensorArg arg;
+
+  Levels(DType type, std::vector<int64_t> dims, bool channels_last, double scale = 1) {
+    arg.dtype = type;
+    arg.rank = static_cast<int>(dims.size());
+    const std::vector<int64_t> strides = channels_last ? strides_of_channels_last(dims) : TestTensor::dense(dims);
+    for (int d = 0; d < arg.rank; ++d)
+      arg.dims[d] = dims[static_cast<size_t>(d)], arg.strides[d] = strides[static_cast<size_t>(d)];
+    storage.resize(static_cast<size_t>(arg.volume()) * size_of(type));
+    arg.data = storage.data();
+    for (int64_t i = 0; i < arg.volume(); ++i)
+      if (type == DType::f32)
+        arg.as<float>()[i] = static_cast<float>(scale * static_cast<double>(pick(-1000, 1000)) / 1000);
+      else if (type == DType::i32)
+        arg.as<int32_t>()[i] = static_cast<int32_t>(pick(-100000, 100000));
+      else
+        storage[static_cast<size_t>(i)] = static_cast<std::byte>(pick(0, 255));
+  }
+  int64_t offset(const std::vector<int64_t>& index) const {
+    int64_t at = 0;
+    for (int d = 0; d < arg.rank; ++d) at += arg.dims[d] == 1 ? 0 : index[static_cast<size_t>(d)] * arg.strides[d];
+    return at;
+  }
+  double at(const std::vector<int64_t>& index) const {
+    const int64_t i = offset(index);
+    switch (arg.dtype) {
+      case DType::f32:
+        return static_cast<double>(arg.as<float>()[i]);
+      case DType::i32:
+        return arg.as<int32_t>()[i];
+      case DType::i8:
+        return arg.as<int8_t>()[i];
+      default:
+        return arg.as<uint8_t>()[i];
+    }
+  }
+};
+
+// A program after sums, its operands' types, the result's, and what it means for one element.
+struct Form {
+  std::string program;
+  std::vector<DType> operands;  // the first ones run along the columns
+  size_t along_columns;
+  DType to;
+};
+
+const std::vector<Form>& forms() {
+  static const std::vector<Form> all = {
+      {"in=2; r2=affine r0 0.001 -0; r3=add r2 r1; out r3", {DType::f32}, 1, DType::f32},
+      {"in=3; r3=sub r0 r1; r4=mul r3 r2; out r4", {DType::i32, DType::f32}, 2, DType::f32},
+      {"in=4; r4=sub r0 r1; r5=mul r4 r2; r6=add r5 r3; r7=relu r6; r8=constant 0.37; r9=div r7 r8; r10=round r9; "
+       "r11=affine r10 1 7; r12=clip r11 0 255; out r12",
+       {DType::i32, DType::f32, DType::f32},
+       3,
+       DType::u8},
+      {"in=2; r2=affine r0 0.001 -0; r3=affine r1 1 -11; r4=affine r3 0.05 -0; r5=add r2 r4; r6=affine r5 8 -0; "
+       "r7=round r6; r8=clip r7 -128 127; out r8",
+       {DType::u8},
+       0,
+       DType::i8},
+      {"in=4; r4=mul r0 r1; r5=add r4 r2; r6=silu r5; r7=affine r3 0.05 -0; r8=add r6 r7; r9=mul r8 r5; out r9",
+       {DType::f32, DType::f32, DType::i8},
+       2,
+       DType::f32},
+      {"in=3; r3=mul r0 r1; r4=constant 0.3; r5=div r3 r4; r6=round r5; r7=clip r6 -9 90; r8=affine r7 0.3 -0; "
+       "r9=add r8 r2; r10=relu r9; r11=div r10 r4; r12=round r11; r13=clip r12 0 255; out r13",
+       {DType::f32, DType::f32},
+       1,
+       DType::u8},
+  };
+  return all;
+}
+
+std::vector<Levels> operands_of(const Form& form, const std::vector<int64_t>& out, size_t column_dim, bool image) {
+  std::vector<Levels> operands;
+  for (size_t i = 0; i < form.operands.size(); ++i) {
+    std::vector<int64_t> dims(out.size(), 1);
+    dims[column_dim] = out[column_dim];
+    if (i >= form.along_columns) dims = out;
+    operands.emplace_back(form.operands[i], dims, image, i < form.along_columns && i > 0 ? 0.002 : 3);
+  }
+  return operands;
+}
+
+// The exact sum through the program, with the zero point taken off as an integer. Levels may differ by one where a
+// quotient is half way between two.
+void expect_element(const Form& form, const Levels& out, const std::vector<Levels>& operands,
+                    const std::vector<int64_t>& index, int64_t sum) {
+  const Program program = *parse_program(form.program);
+  std::vector<float> inputs{0};
+  for (const Levels& operand : operands) inputs.push_back(static_cast<float>(operand.at(index)));
+  if (!operands.empty() && operands[0].arg.dtype == DType::i32) {
+    sum -= static_cast<int64_t>(operands[0].at(index));
+    inputs[1] = 0;
+  }
+  inputs[0] = static_cast<float>(sum);
+  float want = 0;
+  evaluate(program, inputs, {&want, 1});
+  const double got = out.at(index), wanted = static_cast<double>(want);
+  if (form.to == DType::f32) {
+    ASSERT_NEAR(got, wanted, 1e-5 * (1 + std::abs(wanted))) << form.program;
+    return;
+  }
+  if (got == wanted) return;
+  // Nudged by the rounding errors of what comes before, the program gives the other level, too.
+  bool near = false;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (const float factor : {1 - 3e-6f, 1 + 3e-6f}) {
+      std::vector<float> nudged = inputs;
+      nudged[i] *= factor;
+      evaluate(program, nudged, {&want, 1});
+      near |= static_cast<double>(want) == got;
+    }
+  ASSERT_TRUE(near && std::abs(got - wanted) <= 1)
+      << form.program << ": got " << got << ", want " << wanted << " of a sum of " << sum << " and "
+      << fmt::format("{}", fmt::join(inputs, " "));
+}
+
+std::vector<int8_t> random_weights(int64_t count) {
+  std::vector<int8_t> weights(static_cast<size_t>(count));
+  for (int8_t& weight : weights)
+    weight = static_cast<int8_t>(pick(0, 5) ? pick(-128, 127) : one_of<int64_t>({-128, 127}));
+  return weights;
+}
+
+TensorArg flat(std::vector<int32_t>& packed) {
+  return {packed.data(), DType::i32, 1, {static_cast<int64_t>(packed.size())}, {1}};
+}
+
+TEST(GemmInteger, RandomShapes) {
+  for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
+    const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
+    const int64_t b = pick(1, 2), m = one_of<int64_t>({1, 3, 13, 14, 29, 50}), k = 4 * pick(1, 40),
+                  n = one_of<int64_t>({1, 3, 16, 17, 31, 48, 65, 100});
+    const int width = static_cast<int>(one_of<int64_t>({16, 32, 48, 64}));
+    SCOPED_TRACE(fmt::format("{} x {} x {} x {} width {}", b, m, k, n, width));
+    const Levels a(pick(0, 1) ? DType::u8 : DType::i8, {b, m, k}, false);
+    Levels out(form.to, {b, m, n}, false);
+    const std::vector<int8_t> weights = random_weights(k * n);
+    const gemm::Panels fours{k / 4, n, width};
+    std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, 1)));
+    gemm::pack_integers(fours, 1, weights.data(), packed);
+    const std::vector<Levels> operands = operands_of(form, {b, m, n}, 2, false);
+    const gemm::Blocking blocking{width, static_cast<int>(pick(1, 14)), one_of<int64_t>({0, 5}),
+                                  one_of<int64_t>({0, 3, 16}), pick(0, 1) == 1};
+    const auto params = encode_params(gemm::IntegerGemmParams{k, n, blocking, {form.to, form.operands}});
+    const Program program = *parse_program(form.program);
+    auto kernel = make_gemm_integer({params, &program});
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    std::vector<TensorArg> inputs{a.arg, flat(packed)};
+    for (const Levels& operand : operands) inputs.push_back(operand.arg);
+    launch(**kernel, inputs, out.arg, pool_of(static_cast<int>(pick(1, 2))));
+    for (int64_t z = 0; z < b; ++z)
+      for (int64_t r = 0; r < m; ++r)
+        for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
+          int64_t sum = 0;
+          for (int64_t j = 0; j < k; ++j)
+            sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
+          expect_element(form, out, operands, {z, r, c}, sum);
+        }
+  }
+}
+
+TEST(ConvInteger, RandomShapes) {
+  for (int i = 0; i < 150 && !::testing::Test::HasFailure(); ++i) {
+    const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
+    conv::ConvShape shape;
+    shape.groups = pick(1, 2);
+    const int64_t channels = 4 * pick(1, 6), outputs = one_of<int64_t>({1, 5, 16, 33, 64});  // of a group
+    shape.in_channels = channels / 4 * shape.groups;
+    shape.out_channels = outputs * shape.groups;
+    std::array<int64_t, 3> in{1, pick(3, 9), pick(3, 9)}, size{1, 1, 1};
+    for (int d = 1; d < 3; ++d) {
+      shape.kernel[d] = pick(1, 3);
+      shape.stride[d] = pick(1, 2);
+      shape.pad[d] = pick(0, shape.kernel[d] - 1);
+      size[d] = (in[d] + 2 * shape.pad[d] - shape.kernel[d]) / shape.stride[d] + 1;
+    }
+    const int64_t batch = pick(1, 2), depth = channels * shape.volume();
+    SCOPED_TRACE(fmt::format("{} groups of {} to {}, {}x{} kernel", shape.groups, channels, outputs, shape.kernel[1],
+                             shape.kernel[2]));
+    const Levels x(pick(0, 1) ? DType::u8 : DType::i8, {batch, channels * shape.groups, in[1], in[2]}, true);
+    const std::vector<int64_t> dims{batch, shape.out_channels, size[1], size[2]};
+    Levels out(form.to, dims, true);
+    const std::vector<int8_t> weights = random_weights(shape.out_channels * depth);  // [O, taps, C]
+    conv::Config config;
+    config.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
+                       one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3}), pick(0, 1) == 1};
+    config.row_aligned = pick(0, 1);
+    const gemm::Panels fours{depth / 4, outputs, config.blocking.width};
+    std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, shape.groups)));
+    gemm::pack_integers(fours, shape.groups, weights.data(), packed);
+    const std::vector<Levels> operands = operands_of(form, dims, 1, true);
+    const auto params = encode_params(conv::ConvIntegerParams{{shape, config}, {form.to, form.operands}});
+    const Program program = *parse_program(form.program);
+    auto kernel = make_conv_integer({params, &program});
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    std::vector<TensorArg> inputs{x.arg, flat(packed)};
+    for (const Levels& operand : operands) inputs.push_back(operand.arg);
+    launch(**kernel, inputs, out.arg, pool_of(static_cast<int>(pick(1, 2))));
+    for (int64_t n = 0; n < batch; ++n)
+      for (int64_t o = 0; o < shape.out_channels; ++o)
+        for (int64_t p = 0; p < size[1] * size[2] && !::testing::Test::HasFailure(); ++p) {
+          const int64_t oh = p / size[2], ow = p % size[2];
+          int64_t sum = 0;
+          for (int64_t t = 0; t < shape.volume(); ++t) {
+            const int64_t h = oh * shape.stride[1] - shape.pad[1] + t / shape.kernel[2],
+                          w = ow * shape.stride[2] - shape.pad[2] + t % shape.kernel[2];
+            if (h < 0 || w < 0 || h >= in[1] || w >= in[2]) continue;
+            for (int64_t c = 0; c < channels; ++c)
+              sum += static_cast<int64_t>(x.at({n, o / outputs * channels + c, h, w})) *
+                     weights[static_cast<size_t>((o * shape.volume() + t) * channels + c)];
+          }
+          expect_element(form, out, operands, {n, o, oh, ow}, sum);
+        }
+  }
+}
+
+// Every tile of a table, with sums that u8 by i8 reach at most.
+void check_tiles(const gemm::TileTable& table, std::string_view name) {
+  const Form& form = forms()[2];
+  const Program program = *parse_program(form.program);
+  const gemm::IntegerProgram compiled = *gemm::compile_integer_epilogue(&program, {form.to, form.operands});
+  for (int vectors = 1; vectors <= table.vectors; ++vectors)
+    for (int rows = 1; rows <= table.max_rows[vectors - 1] && !::testing::Test::HasFailure(); ++rows) {
+      SCOPED_TRACE(fmt::format("{}: {} rows of {} vectors", name, rows, vectors));
+      const int64_t k = 4 * pick(1, 9), n = static_cast<int64_t>(vectors) * table.lanes - pick(0, table.lanes - 1);
+      const bool is_signed = pick(0, 1);
+      const Levels a(is_signed ? DType::i8 : DType::u8, {rows, k}, false);
+      Levels out(form.to, {rows, n}, false);
+      const std::vector<int8_t> weights = random_weights(k * n);
+      const gemm::Panels fours{k / 4, n, 64};
+      std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, 1)));
+      gemm::pack_integers(fours, 1, weights.data(), packed);
+      const std::vector<Levels> operands = operands_of(form, {rows, n}, 1, false);
+      std::vector<TensorArg> args;
+      for (const Levels& operand : operands) args.push_back(operand.arg);
+      std::vector<std::byte> scratch(gemm::integer_scratch_bytes(n, args.size()));
+      const gemm::IntegerEpilogue epilogue = gemm::bind_integer_epilogue(
+          compiled, args, out.arg, 1, is_signed ? packed.data() + fours.floats() : nullptr, scratch.data());
+      TileRows where{};
+      const float* a_rows[kMaxTileRows];
+      for (int r = 0; r < rows; ++r) {
+        a_rows[r] = element_at(static_cast<const void*>(a.storage.data()), r * k, 1);
+        where.out[r] = element_at(out.arg.data, r * n, 1);
+      }
+      const gemm::Tap tap{0, 0, static_cast<int32_t>(k / 4), 0};
+      gemm::Tile tile{};
+      tile.a_rows = a_rows;
+      tile.taps = &tap;
+      tile.tap_count = 1;
+      tile.b = reinterpret_cast<const float*>(packed.data());
+      tile.b_stride = fours.stride(0);
+      tile.columns = static_cast<int>(n);
+      tile.epilogue = &epilogue.middle;
+      tile.integers = &epilogue;
+      tile.where = &where;
+      // The panel may be narrower than the tile's vectors: those that it lacks belong to a smaller tile.
+      if (tile.b_stride < vectors * table.lanes) continue;
+      table.functions[vectors - 1][rows - 1](tile);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
+          int64_t sum = 0;
+          for (int64_t j = 0; j < k; ++j)
+            sum += static_cast<int64_t>(a.at({r, j})) * weights[static_cast<size_t>(c * k + j)];
+          expect_element(form, out, operands, {r, c}, sum);
+        }
+    }
+}
+
+TEST(IntegerTiles, EveryLevel) {
+  for (const auto& level : LATHE_ISA_LEVELS(integer_tile_table)) check_tiles(level.function(false), level.level);
+  const auto best = LATHE_ISA_LEVELS(integer_tile_table).back();
+  if (multiplies_bytes()) check_tiles(best.function(true), fmt::format("{} with VNNI", best.level));
+#if defined(__x86_64__)
+  if (isa_level() >= IsaLevel::avx2 && __builtin_cpu_supports("avxvnni"))
+    check_tiles(avx2::integer_tile_table(true), "AVX-VNNI");
+#endif
+}
+
+TEST(GemmInteger, RefusesHostileParameters) {
+  const std::vector<int64_t> good = encode_params(gemm::IntegerGemmParams{8, 8});
+  ASSERT_TRUE(make_gemm_integer({good}));
+  for (size_t i = 0; i < good.size(); ++i)
+    for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {
+      auto bad = good;
+      bad[i] = value;
+      EXPECT_FALSE(make_gemm_integer({bad})) << i << " = " << value;
+    }
+  EXPECT_FALSE(make_gemm_integer({std::span<const int64_t>(good).first(3)}));
+  const auto rounded = encode_params(gemm::IntegerGemmParams{8, 8, {}, {DType::u8}});
+  EXPECT_FALSE(make_gemm_integer({rounded})) << "nothing rounds to levels";
+}
+
+TEST(GemmInteger, RefusesTensorsThatDoNotFit) {
+  const auto params = encode_params(gemm::IntegerGemmParams{8, 20, {.width = 16, .rows = 4}});
+  auto kernel = make_gemm_integer({params});
+  ASSERT_TRUE(kernel);
+  std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers({2, 20, 16}, 1))), few(10);
+  const Levels a(DType::u8, {4, 8}, false), floats(DType::f32, {4, 8}, false), wrong(DType::u8, {4, 12}, false);
+  const Levels out(DType::f32, {4, 20}, false), levels(DType::u8, {4, 20}, false);
+  const auto refuses = [&](const Levels& x, std::vector<int32_t>& w, const Levels& y) {
+    const std::vector<TensorArg> inputs{x.arg, flat(w)}, outputs{y.arg};
+    return !(*kernel)->check(inputs, outputs);
+  };
+  EXPECT_FALSE(refuses(a, packed, out));
+  EXPECT_TRUE(refuses(floats, packed, out));
+  EXPECT_TRUE(refuses(wrong, packed, out));
+  EXPECT_TRUE(refuses(a, few, out));
+  EXPECT_TRUE(refuses(a, packed, levels));
+}
+
+}  // namespace
+}  // namespace lathe::cpu

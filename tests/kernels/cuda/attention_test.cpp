@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on the emulator: tensor cores and f32, tails, masks, causality, shared heads, layouts.
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/emulated_device.h"
+#include "kernels/cuda/kernel_check.h"
+
+namespace lathe::cuda {
+
+const Tactic& attention_tactic();
+
+namespace {
+
+struct Sizes {
+  int64_t batch = 1, heads = 2, kv_heads = 2, queries = 16, keys = 16, size = 16, value_size = 16;
+};
+
+class Attentions : public testing::Test {
+ protected:
+  static Problem problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s, std::vector<Operand> mask = {}) {
+    std::vector<Operand> inputs = {operand(dtype, {s.batch, s.heads, s.queries, s.size}),
+                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.size}),
+                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.value_size})};
+    inputs.insert(inputs.end(), mask.begin(), mask.end());
+    return op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
+  }
+  void check(const Problem& problem, CheckOptions options = {}) {
+    options.round_prologues = true;
+    // Weights are rounded to the type before they meet the values.
+    if (problem.inputs[0].dtype == DType::f16) options.tolerance = 4e-3;
+    if (problem.inputs[0].dtype == DType::bf16) options.tolerance = 3e-2;
+    const Result<> checked = check_tactic(test_backend(), attention_tactic(), problem, options);
+    EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
+  }
+  static AttentionAttrs attributes(double scale, bool causal = false, double softcap = 0) {
+    AttentionAttrs attrs;
+    attrs.scale = scale;
+    attrs.causal = causal;
+    attrs.softcap = softcap;
+    return attrs;
+  }
+};
+
+TEST_F(Attentions, TensorCores) {
+  const AttentionAttrs attrs = attributes(0.25);
+  check(problem(attrs, DType::f16, {2, 2, 2, 40, 70, 32, 32}));
+  check(problem(attrs, DType::bf16, {1, 1, 1, 17, 33, 72, 24}));
+}
+
+TEST_F(Attentions, LargeHeads) {
+  const AttentionAttrs attrs = attributes(0.0625);
+  check(problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256}));
+}
+
+TEST_F(Attentions, CausalWithSharedHeads) {
+  const AttentionAttrs attrs = attributes(0.25, true);
+  check(problem(attrs, DType::f16, {1, 4, 2, 70, 70, 16, 16}));
+  check(problem(attrs, DType::f16, {1, 4, 1, 5, 90, 16, 16}));
+  check(problem(attrs, DType::f32, {1, 4, 2, 20, 45, 12, 20}));
+}
+
+TEST_F(Attentions, Masks) {
+  const AttentionAttrs attrs = attributes(0.5, false, 3.0);
+  const Sizes sizes = {2, 2, 2, 18, 35, 16, 16};
+  check(problem(attrs, DType::f16, sizes, {operand(DType::f16, {2, 1, 18, 35})}));
+  check(problem(attrs, DType::f16, sizes, {operand(DType::f32, {35})}));
+  check(problem(attrs, DType::f32, sizes, {operand(DType::f32, {2, 1, 1, 35})}));
+  CheckOptions options;
+  Tensor mask = *Tensor::allocate(DType::boolean, {2, 1, 18, 35});
+  for (int64_t i = 0; i < mask.volume(); ++i) mask.mutable_as<bool>()[i] = i % 35 == i / 35 || i * 7 % 5 < 2;
+  options.inputs = {Tensor(), Tensor(), Tensor(), mask};
+  check(problem(attrs, DType::f16, sizes, {operand(DType::boolean, {2, 1, 18, 35})}), options);
+  check(problem(attrs, DType::f32, sizes, {operand(DType::boolean, {2, 1, 18, 35})}), options);
+}
+
+TEST_F(Attentions, RowsThatSeeNothing) {
+  const AttentionAttrs attrs = attributes(1);
+  CheckOptions options;
+  Tensor mask = *Tensor::allocate(DType::boolean, {16, 16});
+  for (int64_t i = 0; i < mask.volume(); ++i) mask.mutable_as<bool>()[i] = i / 16 != 3;
+  options.inputs = {Tensor(), Tensor(), Tensor(), mask};
+  check(problem(attrs, DType::f16, {}, {operand(DType::boolean, {16, 16})}), options);
+  check(problem(attrs, DType::f32, {}, {operand(DType::boolean, {16, 16})}), options);
+}
+
+TEST_F(Attentions, HeadsInsideRows) {
+  // [batch, sequence, heads, size] seen as [batch, heads, sequence, size].
+  const AttentionAttrs attrs = attributes(0.25);
+  const auto view = [](DType dtype) { return strided_operand(dtype, {2, 3, 20, 16}, {20 * 48, 16, 48, 1}); };
+  for (const DType dtype : {DType::f16, DType::f32})
+    check(op_problem(attrs, {view(dtype), view(dtype), view(dtype)}, {view(dtype)}, "in=2; r2=add r0 r1; out r2",
+                     {view(dtype)}));
+}
+
+TEST_F(Attentions, SequencesKnownLater) {
+  const std::vector<int64_t> symbols = {2, 21, 37};
+  CheckOptions options;
+  options.symbols = symbols;
+  const AttentionAttrs attrs = attributes(0.25, true);
+  const auto tensor = [&](size_t length) {
+    return symbolic_operand(DType::f16, {Expr::symbol(0), 2, Expr::symbol(static_cast<SymbolId>(length)), 16}, symbols);
+  };
+  check(op_problem(attrs, {tensor(1), tensor(2), tensor(2)}, {tensor(1)}), options);
+}
+
+// Two operands before each of the three; what lies beyond their ends stays out of the sums.
+TEST_F(Attentions, ProgramsBeforeOperands) {
+  const AttentionAttrs attrs = attributes(0.25);
+  const std::string_view program = "in=3; r3=add r0 r1; r4=mul r3 r2; out r4";
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    Problem all = problem(attrs, dtype, {2, 4, 2, 40, 70, 32, 24});
+    all.add_prologue(0, *parse_program(program), {operand(dtype, {4, 1, 32}), all.inputs[0]});
+    all.add_prologue(1, *parse_program(program), {operand(dtype, {2, 1, 32}), operand(DType::f32, {2, 1, 70, 1})});
+    all.add_prologue(2, *parse_program(program), {operand(dtype, {24}), operand(dtype, {2, 1, 70, 24})});
+    check(all);
+  }
+}
+
+TEST_F(Attentions, ProgramsBeforeOneOperand) {
+  const AttentionAttrs attrs = attributes(0.25, true);
+  for (const size_t input : {0, 1, 2}) {
+    Problem tiles = problem(attrs, DType::f16, {1, 4, 2, 70, 70, 16, 16}, {operand(DType::f16, {70, 70})});
+    tiles.add_prologue(input, *parse_program("in=1; r1=affine r0 0.5 1; out r1"), {});
+    check(tiles);
+    Problem odd = problem(attrs, DType::f16, {1, 2, 2, 9, 35, 11, 13});
+    odd.add_prologue(input, *parse_program("in=1; r1=silu r0; out r1"), {});
+    check(odd);
+  }
+}
+
+TEST_F(Attentions, LargeHeadsWithPrograms) {
+  const AttentionAttrs attrs = attributes(0.0625);
+  Problem large = problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256});
+  large.add_prologue(0, *parse_program("in=2; r2=add r0 r1; out r2"), {operand(DType::f16, {256})});
+  check(large);
+}
+
+TEST_F(Attentions, ProgramsInsideRows) {
+  const AttentionAttrs attrs = attributes(0.25);
+  const std::vector<int64_t> symbols = {2, 21};
+  CheckOptions options;
+  options.symbols = symbols;
+  const Expr batch = Expr::symbol(0), length = Expr::symbol(1);
+  Operand x = symbolic_operand(DType::f16, {batch, 3, length, 16}, symbols);
+  x.strides = {length * 48, 16, 48, 1};
+  x.opt_strides = {21 * 48, 16, 48, 1};
+  Problem views = op_problem(attrs, {x, x, x}, {x});
+  views.add_prologue(1, *parse_program("in=3; r3=mul r0 r1; r4=add r3 r2; out r4"),
+                     {operand(DType::f16, {3, 1, 16}), symbolic_operand(DType::f16, {length, 1}, symbols)});
+  check(views, options);
+}
+
+TEST_F(Attentions, WhatIsRefused) {
+  const AttentionAttrs attrs = attributes(1);
+  EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f64, {})), "its input is f64");
+  EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {1, 1, 1, 4, 4, 264, 16})),
+            "heads of 264 elements, 256 are handled");
+  EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {}, {operand(DType::f64, {16})})), "its mask is f64");
+}
+
+}  // namespace
+}  // namespace lathe::cuda

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions of extremes and the k best, on the emulator.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/cuda/emulated_device.h"
+#include "kernels/cuda/kernel_check.h"
+
+namespace lathe::cuda {
+
+const Tactic& arg_reduce_tactic();
+const Tactic& topk_tactic();
+
+namespace {
+
+class Choices : public testing::Test {
+ protected:
+  void check(const Tactic& tactic, const Problem& problem, const CheckOptions& options = {}) {
+    const Result<> checked = check_tactic(test_backend(), tactic, problem, options);
+    EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
+  }
+  void check_topk(const TopkAttrs& attrs, const Operand& x, int64_t k, CheckOptions options = {}) {
+    options.inputs.resize(2);
+    options.inputs[1] = Tensor::of<int64_t>({1}, {k});
+    check(topk_tactic(), topk_problem(attrs, x, k), options);
+  }
+  static Problem topk_problem(const TopkAttrs& attrs, const Operand& x, int64_t k) {
+    Dims dims = x.opt_dims;
+    dims[static_cast<size_t>(attrs.axis < 0 ? attrs.axis + x.rank() : attrs.axis)] = k;
+    return op_problem(attrs, {x, operand(DType::i64, {1})}, {operand(x.dtype, dims), operand(DType::i64, dims)});
+  }
+  static ArgReduceAttrs arg_attributes(int64_t axis, bool largest, bool last, bool keepdims = true) {
+    ArgReduceAttrs attrs;
+    attrs.axis = axis;
+    attrs.largest = largest;
+    attrs.select_last = last;
+    attrs.keepdims = keepdims;
+    return attrs;
+  }
+  // Few values, so that many are equal.
+  static Tensor coarse(DType dtype, Dims dims) {
+    Tensor tensor = *Tensor::allocate(DType::f32, dims);
+    for (int64_t i = 0; i < tensor.volume(); ++i)
+      tensor.mutable_as<float>()[i] = static_cast<float>(i * 7919 % 23 - 11);
+    Tensor out = *Tensor::allocate(dtype, std::move(dims));
+    for (int64_t i = 0; i < out.volume(); ++i)
+      if (dtype == DType::f16)
+        out.mutable_as<Half>()[i] = Half(tensor.as<float>()[i]);
+      else
+        out.mutable_as<float>()[i] = tensor.as<float>()[i];
+    return out;
+  }
+};
+
+TEST_F(Choices, FirstAndLastExtremes) {
+  CheckOptions options;
+  options.inputs = {coarse(DType::f16, {5, 70})};
+  const Operand x = operand(DType::f16, {5, 70});
+  for (const bool largest : {false, true})
+    for (const bool last : {false, true}) {
+      const ArgReduceAttrs rows = arg_attributes(1, largest, last);
+      check(arg_reduce_tactic(), op_problem(rows, {x}, {operand(DType::i64, {5, 1})}), options);
+      const ArgReduceAttrs columns = arg_attributes(0, largest, last, false);
+      check(arg_reduce_tactic(), op_problem(columns, {x}, {operand(DType::i64, {70})}), options);
+    }
+}
+
+TEST_F(Choices, ExtremesOfLongRowsAndOtherTypes) {
+  const ArgReduceAttrs attrs = arg_attributes(-1, true, false);
+  check(arg_reduce_tactic(), op_problem(attrs, {operand(DType::f32, {1, 20000})}, {operand(DType::i64, {1, 1})}));
+  for (const DType dtype : {DType::i64, DType::u64, DType::f64, DType::i8})
+    check(arg_reduce_tactic(), op_problem(attrs, {operand(dtype, {2, 40})}, {operand(DType::i64, {2, 1})}));
+  CheckOptions options;
+  options.inputs = {Tensor::of<float>({2, 4}, {1, NAN, INFINITY, NAN, -INFINITY, -INFINITY, -INFINITY, -INFINITY})};
+  for (const bool last : {false, true}) {
+    const ArgReduceAttrs smallest = arg_attributes(1, false, last);
+    check(arg_reduce_tactic(), op_problem(smallest, {operand(DType::f32, {2, 4})}, {operand(DType::i64, {2, 1})}),
+          options);
+  }
+}
+
+TEST_F(Choices, BestOfRows) {
+  for (const bool largest : {false, true}) {
+    TopkAttrs attrs;
+    attrs.largest = largest;
+    CheckOptions options;
+    options.inputs = {coarse(DType::f16, {3, 300})};
+    check_topk(attrs, operand(DType::f16, {3, 300}), 7, options);
+    check_topk(attrs, operand(DType::f32, {2, 33}), 33);
+  }
+}
+
+TEST_F(Choices, BestOfLongRowsInParts) {
+  const TopkAttrs attrs;
+  CheckOptions options;
+  options.inputs = {coarse(DType::f32, {1, 20000})};
+  check_topk(attrs, operand(DType::f32, {1, 20000}), 50, options);
+}
+
+TEST_F(Choices, BestAlongOtherAxesAndTypes) {
+  TopkAttrs attrs;
+  attrs.axis = 1;
+  for (const DType dtype : {DType::bf16, DType::i32, DType::u8}) check_topk(attrs, operand(dtype, {2, 20, 3}), 4);
+  CheckOptions options;
+  options.inputs = {Tensor::of<float>({2, 5}, {1, NAN, INFINITY, -0.0f, 0, -INFINITY, 2, NAN, NAN, -1})};
+  check_topk(attrs, operand(DType::f32, {2, 5}), 5, options);
+  attrs.largest = false;
+  check_topk(attrs, operand(DType::f32, {2, 5}), 5, options);
+}
+
+TEST_F(Choices, WhatIsRefused) {
+  const TopkAttrs attrs;
+  EXPECT_EQ(topk_tactic().refuse(topk_problem(attrs, operand(DType::f64, {2, 5}), 2)), "its input is f64");
+  EXPECT_EQ(topk_tactic().refuse(topk_problem(attrs, operand(DType::f32, {2, 5000}), 3000)),
+            "k is 3000, 1 to 2048 are handled");
+  const ArgReduceAttrs arg = arg_attributes(1, true, false);
+  EXPECT_EQ(arg_reduce_tactic().refuse(op_problem(arg, {operand(DType::f32, {2, 5})}, {operand(DType::i64, {2, 1})},
+                                                  "in=1; r1=relu r0; out r1")),
+            "a program behind integers");
+}
+
+}  // namespace
+}  // namespace lathe::cuda

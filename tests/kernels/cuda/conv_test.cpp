@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/convolution_problem.h"
+#include "kernels/cuda/emulated_device.h"
+#include "kernels/cuda/gemm/tile_tactic.h"
+
+namespace lathe::cuda {
+
+const Tactic& conv_tactic();
+
+namespace {
+
+void check(const Problem& problem, const Config& config, const CheckOptions& options = {}) {
+  const Result<> result = check_kernel(test_backend(), conv_tactic(), problem, config, options);
+  EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+}
+
+void check_first(const Problem& problem, const CheckOptions& options = {}) {
+  const std::optional<std::string> refusal = conv_tactic().refuse(problem);
+  ASSERT_FALSE(refusal) << *refusal;
+  const std::vector<Config> configs = conv_tactic().configs(problem);
+  ASSERT_FALSE(configs.empty());
+  check(problem, configs.front(), options);
+}
+
+TEST(CudaConv, ConvolvesEveryType) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8, DType::i32}) {
+    const Tensor w = small_weights(type, {20, 16, 3, 3});
+    check_first(convolution_problem(attrs, operand(type, {2, 16, 7, 6}, Layout::channels_last), w));
+  }
+}
+
+TEST(CudaConv, StridesDilationsAndUnequalPads) {
+  ConvolutionAttrs attrs;
+  attrs.stride = {2, 1}, attrs.dilation = {1, 2}, attrs.pads_begin = {0, 3}, attrs.pads_end = {2, 1};
+  const Tensor w = small_weights(DType::f16, {24, 8, 2, 3});
+  check_first(convolution_problem(attrs, operand(DType::f16, {1, 8, 9, 11}, Layout::channels_last), w));
+  attrs = {};
+  attrs.stride = {3, 2};
+  const Tensor pointwise = small_weights(DType::f16, {24, 40, 1, 1});
+  check_first(convolution_problem(attrs, operand(DType::f16, {2, 40, 9, 11}, Layout::channels_last), pointwise));
+  check_first(convolution_problem({}, operand(DType::f16, {2, 40, 5, 7}, Layout::channels_last), pointwise));
+}
+
+TEST(CudaConv, OneAndThreeDimensions) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = {2}, attrs.pads_end = {2};
+  const Tensor line = small_weights(DType::f16, {16, 8, 5});
+  check_first(convolution_problem(attrs, operand(DType::f16, {3, 8, 21}, Layout::channels_last), line));
+  attrs.pads_begin = {1, 1, 0}, attrs.pads_end = {1, 0, 1}, attrs.stride = {1, 2, 1};
+  const Tensor cube = small_weights(DType::f32, {12, 4, 3, 2, 2});
+  check_first(convolution_problem(attrs, operand(DType::f32, {2, 4, 4, 5, 6}, Layout::channels_last), cube));
+}
+
+// Vectors of fewer than eight channels, a last vector in part, and pixels further apart than their channels.
+TEST(CudaConv, ChannelsNeedNotFillVectors) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (int64_t channels : {4, 6, 12}) {
+    const Tensor w = small_weights(DType::f16, {10, channels, 3, 3});
+    check_first(convolution_problem(attrs, operand(DType::f16, {1, channels, 6, 5}, Layout::channels_last), w));
+  }
+  const Tensor w = small_weights(DType::f16, {10, 10, 3, 3});
+  check_first(convolution_problem(attrs, strided_operand(DType::f16, {2, 10, 6, 5}, {480, 1, 80, 16}), w));
+}
+
+TEST(CudaConv, PlanarImagesAndOddChannelsAreGathered) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {3, 3};
+  attrs.stride = {2, 2};
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor w = small_weights(type, {24, 3, 7, 7});
+    CheckOptions options;
+    options.inputs = {small_weights(type, {2, 3, 13, 12}), w};  // sums that are exact in any order
+    check_first(convolution_problem(attrs, operand(type, {2, 3, 13, 12}), w), options);
+    check_first(convolution_problem(attrs, operand(type, {2, 3, 13, 12}, Layout::channels_last), w), options);
+  }
+}
+
+TEST(CudaConv, GroupsAreABatch) {
+  ConvolutionAttrs attrs;
+  attrs.groups = 3;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (int64_t outputs : {24, 15}) {
+    const Tensor w = small_weights(DType::f16, {outputs, 8, 3, 3});
+    check_first(convolution_problem(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), w));
+  }
+  const Tensor pointwise = small_weights(DType::f16, {24, 8, 1, 1});
+  attrs.pads_begin = attrs.pads_end = {};
+  check_first(convolution_problem(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), pointwise));
+}
+
+TEST(CudaConv, EveryTileReadsWindows) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor w = small_weights(type, {72, 16, 3, 3});
+    const Problem problem = convolution_problem(attrs, operand(type, {1, 16, 9, 9}, Layout::channels_last), w);
+    gemm::Extent extent;
+    extent.dtype = extent.output = type;
+    extent.tensor_core = type == DType::f16;
+    extent.target = test_target();
+    extent.copy_width = type == DType::f16 ? 8 : 4;
+    extent.m = 81, extent.n = 72, extent.k = 144;
+    for (const Config& config : gemm::every_config(extent))
+      if (config.as<gemm::Tile>().splits == 1) check(problem, config);
+  }
+}
+
+// Dense, window and gathered reading; channels that fill no vector, groups, a residual of integers.
+TEST(CudaConv, IntegersAreRequantized) {
+  const auto quantized = [](ConvolutionAttrs attrs, Dims x, Dims w, Layout layout) {
+    const Tensor weights = any_levels(w, 5);
+    Problem problem = convolution_problem(attrs, operand(DType::i8, x, layout), weights);
+    const Dims y = problem.outputs[0].opt_dims;
+    problem.outputs[0] = operand(DType::i8, y, Layout::channels_last);
+    Dims channel_strides(y.size(), 0);
+    channel_strides[1] = 1;
+    problem.operands = {strided_operand(DType::f32, y, channel_strides), operand(DType::i8, y, Layout::channels_last)};
+    problem.program = *parse_program(
+        "in=3; r3=mul r0 r1; r4=affine r2 0.5 -0; r5=add r3 r4; r6=relu r5; r7=constant 0.75; r8=div r6 r7; "
+        "r9=round r8; r10=clip r9 -128 127; out r10");
+    Dims channel(y.size(), 1);
+    channel[1] = y[1];
+    CheckOptions options;
+    options.inputs = {any_levels(x, 6)};
+    options.operands = {small_scales(channel)};
+    check_first(problem, options);
+  };
+  ConvolutionAttrs attrs;
+  quantized(attrs, {2, 32, 5, 7}, {24, 32, 1, 1}, Layout::channels_last);
+  attrs.stride = {2, 1};
+  quantized(attrs, {2, 40, 5, 7}, {24, 40, 1, 1}, Layout::channels_last);
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  quantized(attrs, {1, 16, 7, 6}, {20, 16, 3, 3}, Layout::channels_last);
+  quantized(attrs, {1, 12, 7, 6}, {9, 12, 3, 3}, Layout::channels_last);
+  quantized(attrs, {1, 5, 7, 6}, {9, 5, 3, 3}, Layout::channels_last);
+  quantized(attrs, {2, 3, 9, 8}, {16, 3, 3, 3}, Layout::linear);
+  attrs.groups = 2;
+  quantized(attrs, {1, 32, 6, 5}, {24, 16, 3, 3}, Layout::channels_last);
+}
+
+TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  const Tensor w = small_weights(DType::f16, {24, 256, 3, 3});
+  Problem problem = convolution_problem(attrs, operand(DType::f16, {1, 256, 5, 5}, Layout::channels_last), w);
+  problem.operands = {strided_operand(DType::f32, {1, 24, 5, 5}, {0, 1, 0, 0}),
+                      operand(DType::f16, {1, 24, 5, 5}, Layout::channels_last)};
+  problem.program = *parse_program("in=3; r3=add r0 r1; r4=add r3 r2; r5=relu r4; out r5");
+  problem.outputs[0].strides[3] = 40, problem.outputs[0].strides[2] = 200, problem.outputs[0].strides[0] = 1000;
+  problem.outputs[0].opt_strides = {1000, 1, 200, 40};
+  size_t splits = 0;
+  for (const Config& config : conv_tactic().configs(problem)) {
+    const bool split = config.as<gemm::Tile>().splits > 1;
+    if ((split ? splits++ : 0) < 1) check(problem, config);
+    if (splits == 1) break;
+  }
+  EXPECT_EQ(splits, 1u);
+}
+
+TEST(CudaConv, BatchMayBeSymbolic) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
+  const std::vector<int64_t> symbols = {3};
+  Problem problem = convolution_problem(attrs, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
+  const Expr batch = Expr::symbol(0);
+  problem.inputs[0] = symbolic_operand(DType::f16, {batch, 8, 5, 5}, symbols, Layout::channels_last);
+  problem.outputs[0] = symbolic_operand(DType::f16, {batch, 16, 5, 5}, symbols, Layout::channels_last);
+  CheckOptions options;
+  options.symbols = symbols;
+  check_first(problem, options);
+}
+
+// Pixels with room for a fourth channel, which holds anything.
+TEST(CudaConv, PaddedPixels) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {3, 3}, attrs.stride = {2, 2};
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor w = small_weights(type, {24, 3, 7, 7});
+    Problem problem = convolution_problem(attrs, operand(type, {2, 3, 15, 13}, Layout::channels_last), w);
+    problem.inputs[0] = strided_operand(type, {2, 3, 15, 13}, {15 * 13 * 4, 1, 13 * 4, 4});
+    check_first(problem);
+  }
+}
+
+TEST(CudaConv, StatesWhyItRefuses) {
+  const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
+  Problem problem = convolution_problem({}, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
+  problem.inputs[1].constant = nullptr;
+  EXPECT_EQ(conv_tactic().refuse(problem).value_or(""), "the weights are not constant");
+}
+
+}  // namespace
+}  // namespace lathe::cuda

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulator itself: what it computes, and what it catches.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kernels/cuda/emulated_module.h"
+
+namespace lathe::cuda {
+namespace {
+
+// Runs `body` on one cluster with `data` as its parameter `int* x`.
+Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32, uint32_t shared_bytes = 0,
+             uint32_t cluster = 1) {
+  const std::string source = fmt::format(
+      "#include \"lib/tensor.cuh\"\n#include \"lib/math.cuh\"\n#include \"gemm/main_loop.cuh\"\n#include "
+      "\"gemm/panel.cuh\"\nLATHE_PARAMETERS(1)\n"
+      "LATHE_KERNEL({}, 1) void lathe_kernel(int* x) {{\n  dependency_wait();\n{}\n}}\n",
+      block, body);
+  LATHE_ASSIGN(const std::vector<std::byte> object, compile_for_emulator(source));
+  LATHE_ASSIGN(const auto module, EmulatedModule::load(object));
+  const uint64_t argument = reinterpret_cast<uint64_t>(data.data());
+  return module->launch({cluster, 1, 1}, block, shared_bytes, std::span(&argument, 1), cluster);
+}
+
+void expect_failure(std::string_view body, std::string_view message, uint32_t block = 32, uint32_t shared_bytes = 0,
+                    uint32_t cluster = 1) {
+  std::vector<int> data(4096);
+  const Result<> result = run(body, data, block, shared_bytes, cluster);
+  ASSERT_FALSE(result) << "expected: " << message;
+  EXPECT_NE(result.error().message.find(message), std::string::npos) << result.error().message;
+}
+
+TEST(Emulator, BarrierSeparatesWritesFromReads) {
+  std::vector<int> data(256);
+  const Result<> result = run(R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    for (int round = 0; round < 10; ++round) {
+      shared[thread_x()] = thread_x() + round;
+      barrier();
+      x[thread_x()] += shared[(thread_x() + 37) % 256];
+      barrier();
+    })",
+                              data, 256, 1024);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int i = 0; i < 256; ++i) EXPECT_EQ(data[static_cast<size_t>(i)], 10 * ((i + 37) % 256) + 45);
+}
+
+TEST(Emulator, BlocksOfAClusterReadEachOther) {
+  std::vector<int> data(4 * 64);
+  const Result<> result = run(R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    for (int round = 0; round < 3; ++round) {
+      shared[thread_x()] = 100 * cluster_rank() + thread_x() + round;
+      cluster_arrive();
+      const int* next = cluster_peer(shared, (cluster_rank() + 1) % 4);
+      cluster_wait();
+      x[block_x() * 64 + thread_x()] += next[63 - thread_x()];
+      cluster_arrive();
+      cluster_wait();
+    })",
+                              data, 64, 256, 4);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int i = 0; i < 256; ++i)
+    EXPECT_EQ(data[static_cast<size_t>(i)], 3 * (100 * ((i / 64 + 1) % 4) + 63 - i % 64) + 3);
+}
+
+TEST(Emulator, SharedMemoryEndsWithItsBlock) {
+  std::vector<int> data(2);
+  const Result<> result = run(R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    shared[thread_x()] = 7;
+    cluster_arrive();
+    cluster_wait();
+    if (cluster_rank() == 0) return;
+    for (int i = 0; i < 3; ++i) barrier();
+    if (thread_x() == 0) x[0] = cluster_peer(shared, 0)[0], x[1] = cluster_peer(shared, 1)[0];)",
+                              data, 32, 128, 2);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(data, (std::vector<int>{-1, 7}));  // poison
+}
+
+// Panels of 64 rows of 64 elements, as asynchronous copies leave them.
+constexpr std::string_view kWarpgroup = R"(
+    using Rows = gemm::Panel<f16, 64, 64>;
+    char* a = reinterpret_cast<char*>(dynamic_shared());
+    char* b = a + Rows::kBytes;
+    for (int i = thread_x(); i < 64 * 64; i += 128) {
+      *reinterpret_cast<f16*>(a + Rows::offset(i / 64, i % 64)) = from_float<f16>(static_cast<float>(i * 7 % 11 - 5));
+      *reinterpret_cast<f16*>(b + Rows::offset(i / 64, i % 64)) = from_float<f16>(static_cast<float>(i * 5 % 13 - 6));
+    }
+    matrix_units_fence();
+    barrier();
+    float d[8][4] = {};
+    wgmma_fence();
+    for (int step = 0; step < 4; ++step) wgmma_k16<64>(d, a + 32 * step, b + 32 * step, f16{});
+    wgmma_commit();
+)";
+
+TEST(Emulator, WarpgroupsMultiplyPanels) {
+  std::vector<int> data(64 * 64);
+  const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
+    wgmma_wait<0>();
+    for (int j = 0; j < 8; ++j)
+      for (int e = 0; e < 4; ++e)
+        x[(warp() * 16 + lane() / 4 + e / 2 * 8) * 64 + j * 8 + lane() % 4 * 2 + e % 2] = static_cast<int>(d[j][e]);)"),
+                              data, 128, 16384);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int m = 0; m < 64; ++m)
+    for (int n = 0; n < 64; ++n) {
+      int sum = 0;
+      for (int k = 0; k < 64; ++k) sum += ((m * 64 + k) * 7 % 11 - 5) * ((n * 64 + k) * 5 % 13 - 6);
+      EXPECT_EQ(data[static_cast<size_t>(m * 64 + n)], sum);
+    }
+}
+
+TEST(Emulator, WarpgroupsReadUntilTheWait) {
+  std::vector<int> data(128);
+  const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
+    copy_async16(a + 16 * thread_x(), x, 0);  // to the first warp's rows, which the products still read
+    barrier();
+    wgmma_wait<0>();
+    x[thread_x()] = d[0][0] != d[0][0];)"),
+                              data, 128, 16384);
+  ASSERT_TRUE(result) << result.error().message;
+  for (size_t i = 0; i < data.size(); ++i) EXPECT_EQ(data[i], i < 32) << i;  // not a number
+}
+
+TEST(Emulator, MisuseOfWarpgroups) {
+  constexpr std::string_view kCopied = R"(
+    char* a = reinterpret_cast<char*>(dynamic_shared());
+    copy_async16(a + 16 * thread_x(), x, 16);
+    copy_async_commit();
+    copy_async_wait<0>();
+    barrier();
+    float d[8][4] = {};
+    wgmma_k16<64>(d, a, a + 8192, f16{});)";
+  expect_failure(kCopied, "without matrix_units_fence()", 128, 16384);
+  expect_failure("float d[8][4] = {}; wgmma_k16<64>(d, dynamic_shared(), dynamic_shared() + 8192, f16{});",
+                 "wgmma of a panel outside", 128, 8192);
+}
+
+TEST(Emulator, MisuseOfClusters) {
+  expect_failure("cluster_arrive(); if (thread_x() < 32) cluster_arrive();", "cluster_arrive() twice", 64, 0, 2);
+  expect_failure("if (cluster_rank() == 0) { cluster_arrive(); cluster_wait(); }", "on in cluster_wait", 32, 0, 2);
+  expect_failure("x[0] = *cluster_peer(reinterpret_cast<int*>(dynamic_shared()), 2);", "no such block", 32, 64, 2);
+  expect_failure("x[0] = *cluster_peer(x, 0);", "is not in shared memory", 32, 64, 2);
+  expect_failure("", "1 to 128 blocks can run at once", 32, 0, 129);
+  expect_failure("", "whole warps", 16, 0, 2);
+}
+
+TEST(Emulator, ShufflesMoveValuesBetweenLanes) {
+  std::vector<int> data(64 * 5);
+  const Result<> result = run(R"(
+    const int t = thread_x();
+    x[t] = shuffle_xor(t, 5);
+    x[64 + t] = shuffle_down(t, 3);
+    x[128 + t] = shuffle_up(t, 3);
+    x[192 + t] = shuffle_idx(t, 9);
+    x[256 + t] = static_cast<int>(ballot(t % 3 == 0));)",
+                              data, 64);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int t = 0; t < 64; ++t) {
+    const int lane = t % 32, base = t - lane;
+    const auto at = [&](int i) { return data[static_cast<size_t>(i + t)]; };
+    EXPECT_EQ(at(0), base + (lane ^ 5));
+    EXPECT_EQ(at(64), lane + 3 < 32 ? t + 3 : t);
+    EXPECT_EQ(at(128), lane >= 3 ? t - 3 : t);
+    EXPECT_EQ(at(192), base + 9);
+    unsigned mask = 0;
+    for (int i = 0; i < 32; ++i) mask |= ((base + i) % 3 == 0 ? 1u : 0u) << i;
+    EXPECT_EQ(static_cast<unsigned>(at(256)), mask);
+  }
+}
+
+// A and B are loaded by ldmatrix from row-major tiles, so layouts are checked against each other and the definition.
+TEST(Emulator, MatrixUnitMultipliesWhatLdmatrixLoads) {
+  std::vector<int> data(16 * 8);
+  const Result<> result = run(R"(
+    f16* a = reinterpret_cast<f16*>(dynamic_shared());  // 16 x 16
+    f16* b = a + 256;                                   // 16 x 8, k rows
+    for (int i = thread_x(); i < 256; i += 32) a[i] = from_float<f16>(static_cast<float>(i % 7 - 3));
+    for (int i = thread_x(); i < 128; i += 32) b[i] = from_float<f16>(static_cast<float>(i % 5 - 2));
+    barrier();
+    unsigned fa[4], fb[2];
+    ldmatrix_x4(fa, a + lane() % 16 * 16 + lane() / 16 * 8);
+    ldmatrix_x2_trans(fb, b + lane() % 16 * 8);
+    float d[4] = {1, 1, 1, 1};
+    mma_m16n8k16(d, fa, fb, f16{});
+    for (int i = 0; i < 4; ++i) x[(lane() / 4 + i / 2 * 8) * 8 + lane() % 4 * 2 + i % 2] = static_cast<int>(d[i]);
+  )",
+                              data, 32, 1024);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 8; ++n) {
+      int sum = 1;
+      for (int k = 0; k < 16; ++k) sum += ((m * 16 + k) % 7 - 3) * ((k * 8 + n) % 5 - 2);
+      EXPECT_EQ(data[static_cast<size_t>(m * 8 + n)], sum) << m << " " << n;
+    }
+}
+
+TEST(Emulator, Int8MatrixUnit) {
+  std::vector<int> data(16 * 8);
+  const Result<> result = run(R"(
+    const auto pack = [](int first, int step) {
+      unsigned r = 0;
+      for (int i = 0; i < 4; ++i) r |= static_cast<unsigned>((first + i * step) % 11 - 5 & 255) << 8 * i;
+      return r;
+    };
+    const int g = lane() / 4, t = lane() % 4;  // A[m][k] = (32m + k) % 11 - 5, B[k][n] = (8k + n) % 11 - 5
+    unsigned a[4], b[2];
+    for (int i = 0; i < 4; ++i) a[i] = pack((g + i % 2 * 8) * 32 + 4 * t + i / 2 * 16, 1);
+    for (int i = 0; i < 2; ++i) b[i] = pack((4 * t + 16 * i) * 8 + g, 8);
+    int d[4] = {};
+    mma_m16n8k32_s8(d, a, b);
+    for (int i = 0; i < 4; ++i) x[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
+  )",
+                              data);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 8; ++n) {
+      int sum = 0;
+      for (int k = 0; k < 32; ++k) sum += ((m * 32 + k) % 11 - 5) * ((k * 8 + n) % 11 - 5);
+      EXPECT_EQ(data[static_cast<size_t>(m * 8 + n)], sum) << m << " " << n;
+    }
+}
+
+constexpr std::string_view kCopy = R"(
+    int* shared = reinterpret_cast<int*>(dynamic_shared());
+    copy_async16(shared + 4 * thread_x(), x + 4 * thread_x(), 12);
+    copy_async_commit();
+    copy_async16(shared + 128 + 4 * thread_x(), x + 128 + 4 * thread_x(), 16);
+    copy_async_commit();
+    copy_async_wait<{}>();
+    barrier();
+    for (int i = 0; i < 4; ++i) x[256 + 4 * thread_x() + i] = shared[4 * thread_x() + i];
+    for (int i = 0; i < 4; ++i) x[384 + 4 * thread_x() + i] = shared[128 + 4 * thread_x() + i];)";
+
+TEST(Emulator, AsynchronousCopiesArriveAtTheWait) {
+  for (const int pending : {0, 1, 2}) {
+    std::vector<int> data(512);
+    std::iota(data.begin(), data.end(), 0);
+    const Result<> result = run(fmt::format(fmt::runtime(kCopy), pending), data, 32, 1024);
+    ASSERT_TRUE(result) << result.error().message;
+    for (int i = 0; i < 128; ++i) {
+      EXPECT_EQ(data[static_cast<size_t>(256 + i)], pending > 1 ? -1 : i % 4 == 3 ? 0 : i);
+      EXPECT_EQ(data[static_cast<size_t>(384 + i)], pending > 0 ? -1 : 128 + i);
+    }
+  }
+}
+
+TEST(Emulator, ReportsBarrierDivergence) {
+  expect_failure("if (thread_x() < 40) barrier();", "from thread 0 on in barrier; from thread 40 on at the end", 64);
+}
+
+TEST(Emulator, ReportsDivergentWarpOperations) {
+  expect_failure("x[0] = thread_x() < 4 ? shuffle_xor(1, 1) : shuffle_down(1, 1);", "different operations");
+  expect_failure("if (thread_x() != 7) warp_barrier();", "at the end");
+}
+
+TEST(Emulator, ReportsAccessOutsideOfSharedMemory) {
+  expect_failure("reinterpret_cast<int*>(dynamic_shared())[256 * thread_x()] = 1;", "access at 1024 of 1024 bytes", 32,
+                 1024);
+  expect_failure("dynamic_shared()[100] = 1;", "a thread wrote 100 bytes into the 100 bytes of shared memory", 32, 100);
+  expect_failure("unsigned r[4]; ldmatrix_x4(r, dynamic_shared() + 64 * thread_x()); x[0] = r[0];",
+                 "row outside of shared memory", 32, 1024);
+}
+
+TEST(Emulator, ReportsInvalidAddresses) {
+  expect_failure("*reinterpret_cast<int*>(0x10) = 1;", "access to an invalid address");
+}
+
+TEST(Emulator, ReportsStackOverflows) {
+  expect_failure(R"(
+    struct Deep {
+      static int sum(int n) {
+        volatile int row[64];
+        row[n % 64] = n;
+        return n == 0 ? 0 : sum(n - 1) + row[n % 64];
+      }
+    };
+    x[0] = Deep::sum(x[0] + (1 << 20));)",
+                 "the stack overflows");
+}
+
+TEST(Emulator, ReportsMisalignedVectors) {
+  expect_failure("x[0] = load_vector<4>(x + 1 + thread_x()).at[0];", "access of 16 bytes");
+  expect_failure("store_vector(x + 1 + thread_x(), Vec<int, 2>{});", "access of 8 bytes");
+}
+
+TEST(Emulator, ReportsCompilerErrors) { expect_failure("undefined_function();", "undefined_function"); }
+
+TEST(Emulator, ReportsThatTheDependencyWasNotAwaited) {
+  const Result<std::vector<std::byte>> object = compile_for_emulator(
+      "#include \"lib/types.cuh\"\nLATHE_PARAMETERS(0)\nLATHE_KERNEL(32, 1) void lathe_kernel() {}\n");
+  ASSERT_TRUE(object) << object.error().message;
+  const auto module = EmulatedModule::load(*object);
+  ASSERT_TRUE(module) << module.error().message;
+  const Result<> result = (*module)->launch({1, 1, 1}, 32, 0, {});
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("dependency_wait"), std::string::npos) << result.error().message;
+}
+
+}  // namespace
+}  // namespace lathe::cuda

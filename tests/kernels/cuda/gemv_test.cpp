@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/convolution_problem.h"
+#include "kernels/cuda/emulated_device.h"
+
+namespace lathe::cuda {
+
+const Tactic& gemv_tactic();
+
+namespace {
+
+Problem product(const MatmulAttrs& attrs, Dims a, const Tensor& b, Dims c) {
+  Problem problem = op_problem(attrs, {operand(b.dtype(), std::move(a)), operand(b.dtype(), b.dims())},
+                               {operand(b.dtype(), std::move(c))});
+  problem.inputs[1].constant = &b;
+  return problem;
+}
+
+void check(const Problem& problem, const Config& config) {
+  CheckOptions options;
+  options.tolerance = problem.outputs[0].dtype == DType::bf16 ? 1.6e-2 : 2e-3;
+  const Result<> result = check_kernel(test_backend(), gemv_tactic(), problem, config, options);
+  EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+}
+
+void check_first(const Problem& problem) {
+  const std::optional<std::string> refusal = gemv_tactic().refuse(problem);
+  ASSERT_FALSE(refusal) << *refusal;
+  check(problem, gemv_tactic().configs(problem).front());
+}
+
+TEST(CudaGemv, EveryTypeAndNumberOfRows) {
+  const MatmulAttrs attrs;
+  for (DType type : {DType::f16, DType::bf16, DType::f32})
+    for (int64_t m : {1, 5, 8, 13}) {
+      if (type == DType::f32 && m > 8) continue;
+      const Tensor b = small_weights(type, {200, 37});
+      check_first(product(attrs, {m, 200}, b, {m, 37}));
+    }
+}
+
+TEST(CudaGemv, EveryConfigurationAndSplit) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor b = small_weights(type, {40, 1032});
+    Problem problem = product(attrs, {2, 1, 1032}, b, {2, 1, 40});
+    problem.operands = {operand(type, {40}), operand(type, {2, 1, 40})};
+    problem.program = *parse_program("in=3; r3=add r0 r1; r4=relu r3; r5=add r4 r2; out r5");
+    for (const Config& config : gemv_tactic().configs(problem)) check(problem, config);
+  }
+}
+
+TEST(CudaGemv, VectorsAndStridedOutputs) {
+  const MatmulAttrs attrs;
+  const Tensor b = small_weights(DType::f16, {64, 24});
+  check_first(product(attrs, {64}, b, {24}));
+  Problem problem = product(attrs, {3, 64}, b, {3, 24});
+  problem.outputs[0] = strided_operand(DType::f16, {3, 24}, {1, 3});
+  check_first(problem);
+}
+
+TEST(CudaGemv, ConvolutionsOfFewPixels) {
+  const ConvolutionAttrs attrs;
+  for (DType type : {DType::f16, DType::f32}) {
+    const Tensor w = small_weights(type, {24, 40, 1, 1});
+    check_first(convolution_problem(attrs, operand(type, {1, 40, 1, 1}), w));
+    check_first(convolution_problem(attrs, operand(type, {2, 40, 2, 1}, Layout::channels_last), w));
+    Problem fused = convolution_problem(attrs, operand(type, {2, 40, 1, 1}), w);
+    fused.operands = {operand(type, {24, 1, 1}), operand(type, {2, 24, 1, 1})};
+    fused.program = *parse_program("in=3; r3=add r0 r1; r4=sigmoid r3; r5=mul r4 r2; out r5");
+    for (const Config& config : gemv_tactic().configs(fused)) check(fused, config);
+  }
+  const Tensor w = small_weights(DType::f16, {24, 40, 1, 1});
+  EXPECT_EQ(gemv_tactic().refuse(convolution_problem(attrs, operand(DType::f16, {2, 40, 1, 2}), w)).value_or(""),
+            "the elements of a row are not neighbours");
+  const Tensor taps = small_weights(DType::f16, {24, 40, 3, 1});
+  EXPECT_EQ(gemv_tactic().refuse(convolution_problem(attrs, operand(DType::f16, {1, 40, 3, 1}), taps)).value_or(""),
+            "more than one tap, groups or strides");
+}
+
+TEST(CudaGemv, RowsThatEndWithinAVector) {
+  const MatmulAttrs attrs;
+  for (DType type : {DType::f16, DType::bf16, DType::f32})
+    for (int64_t k : {1, 6, 10, 77}) {
+      const Tensor b = small_weights(type, {k, 19});
+      check_first(product(attrs, {1, k}, b, {1, 19}));
+      Problem padded = product(attrs, {3, k}, b, {3, 19});
+      padded.inputs[0] = strided_operand(type, {3, k}, {80, 1});
+      check_first(padded);
+    }
+}
+
+TEST(CudaGemv, StatesWhyItRefuses) {
+  const MatmulAttrs attrs;
+  const Tensor b = small_weights(DType::f16, {64, 24});
+  EXPECT_EQ(gemv_tactic().refuse(product(attrs, {17, 64}, b, {17, 24})).value_or(""), "the rows are not 1 to 16");
+  const Tensor odd = small_weights(DType::f16, {60, 24});
+  EXPECT_EQ(gemv_tactic().refuse(product(attrs, {2, 60}, odd, {2, 24})).value_or(""),
+            "the rows do not begin at vectors");
+  Problem computed = product(attrs, {1, 64}, b, {1, 24});
+  computed.inputs[1].constant = nullptr;
+  EXPECT_EQ(gemv_tactic().refuse(computed).value_or(""), "the weights are not constant");
+}
+
+}  // namespace
+}  // namespace lathe::cuda

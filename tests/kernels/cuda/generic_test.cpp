@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The generic kernels against every op case (tests/ops/*.case), as they are and with all contents of inputs unknown.
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/emulated_device.h"
+#include "kernels/cuda/emulated_module.h"
+#include "kernels/cuda/kernel_check.h"
+#include "ops/case_file.h"
+#include "tuning/all_cores.h"
+
+namespace lathe::cuda {
+
+const Tactic& generic_tactic();
+
+namespace {
+
+// What device code compiled beforehand says of a source.
+class BatchCompiler final : public Compiler {
+ public:
+  explicit BatchCompiler(const EmulatedBatch& batch) : batch_(batch) {}
+  Result<std::vector<std::byte>> compile(std::string_view source) override {
+    const std::vector<std::byte>* object = batch_.find(std::string(source));
+    if (!object) return fail(ErrorCode::internal, "a source was not compiled beforehand");
+    return *object;
+  }
+
+ private:
+  const EmulatedBatch& batch_;
+};
+
+Problem problem_of(const Case& test, bool constants) {
+  std::vector<Operand> inputs, outputs;
+  for (const Tensor& tensor : test.inputs) {
+    if (!tensor.defined()) {
+      inputs.emplace_back().omitted = true;
+      continue;
+    }
+    inputs.push_back(operand(tensor.dtype(), tensor.dims()));
+    if (constants) inputs.back().constant = &tensor;
+  }
+  for (const Tensor& tensor : test.outputs) outputs.push_back(operand(tensor.dtype(), tensor.dims()));
+  return op_problem(*test.attributes, std::move(inputs), std::move(outputs));
+}
+
+// Refusals that are right, by the words that they hold.
+bool may_refuse(const Case& test, const std::string& reason, bool constants) {
+  const OpKind kind = test.attributes->kind();
+  if (op_info(kind).traits & kDataDependent) return true;
+  const std::string_view name = op_info(kind).name;
+  if (kind == OpKind::constant || name == "attention" || name == "recurrence")
+    return true;  // have kernels of their own
+  return !constants && reason.find("known while") != std::string::npos;
+}
+
+class GenericCases : public testing::TestWithParam<std::string> {
+ protected:
+  struct Run {
+    const Case* test;
+    bool constants;
+    Problem problem;
+  };
+
+  void collect(const Case& test, bool constants) {
+    Problem problem = problem_of(test, constants);
+    if (const std::optional<std::string> reason = generic_tactic().refuse(problem)) {
+      EXPECT_TRUE(may_refuse(test, *reason, constants)) << *reason;
+      return;
+    }
+    const Result<Emission> emission = generic_tactic().emit(problem, Config{});
+    ASSERT_TRUE(emission) << emission.error().message;
+    for (const SourceLaunch& launch : emission->launches) sources_.push_back(launch.source);
+    runs_.push_back({&test, constants, std::move(problem)});
+  }
+
+  void execute(const Run& run) {
+    BatchCompiler batch(batch_);
+    Compiler& compiler = device_->target() == kEmulator ? batch : *compiler_;
+    const Result<std::vector<Tensor>> got =
+        run_kernel({*device_, compiler}, generic_tactic(), run.problem, Config{}, run.test->inputs, {}, {});
+    ASSERT_TRUE(got) << got.error().message;
+    for (size_t i = 0; i < got->size(); ++i) expect_tensor((*got)[i], run.test->outputs[i], run.test->tolerance, i);
+  }
+
+  std::vector<std::string> sources_;
+  std::vector<Run> runs_;
+  EmulatedBatch batch_;
+  // Kernels of the emulator are compiled together; those of a GPU on all cores, into the cache on disk.
+  Result<> compile() {
+    if (device_->target() == kEmulator) return batch_.compile(sources_);
+    constexpr double kSeconds = 600;
+    const auto compile = [&](size_t i) { (void)compiler_->compile(sources_[i]); };
+    return on_all_cores(sources_.size(), compile, kSeconds, [](double) { return Result<>(); });
+  }
+
+  std::shared_ptr<Device> device_ = test_device();
+  std::unique_ptr<Compiler> compiler_ = test_compiler();
+};
+
+TEST_P(GenericCases, Hold) {
+  const Result<std::vector<Case>> cases = read_cases(GetParam());
+  ASSERT_TRUE(cases) << cases.error().message;
+  const auto trace = [&](const Case& test, bool constants) {
+    return fmt::format("{}:{}: {} {}, contents {}", GetParam(), test.line, op_info(test.attributes->kind()).name,
+                       to_text(*test.attributes), constants ? "known" : "unknown");
+  };
+  for (const Case& test : *cases)
+    for (const bool constants : {true, false}) {
+      if (!test.error.empty()) continue;
+      SCOPED_TRACE(trace(test, constants));
+      collect(test, constants);
+    }
+  const Result<> compiled = compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  for (const Run& run : runs_) {
+    SCOPED_TRACE(trace(*run.test, run.constants));
+    execute(run);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, GenericCases, testing::ValuesIn(case_files()),
+                         [](const auto& info) { return std::filesystem::path(info.param).stem().string(); });
+
+}  // namespace
+}  // namespace lathe::cuda

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources of kernels: what is proven about tensors, and the text.
+#include "kernels/cuda/source.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/emulated_module.h"
+#include "kernels/cuda/kernel_check.h"
+#include "kernels/cuda/collapse.h"
+#include "kernels/cuda/headers.h"
+
+namespace lathe::cuda {
+namespace {
+
+TEST(Source, UnitDimension) {
+  EXPECT_EQ(unit_dim(operand(DType::f32, {4, 8, 2, 2})), 3);
+  EXPECT_EQ(unit_dim(operand(DType::f32, {4, 8, 2, 2}, Layout::channels_last)), 1);
+  EXPECT_EQ(unit_dim(strided_operand(DType::f32, {4, 8}, {16, 2})), -1);
+  EXPECT_EQ(unit_dim(strided_operand(DType::f32, {4, 1}, {1, 1})), 0);  // an extent of 1 has no neighbours
+  EXPECT_EQ(unit_dim(operand(DType::f32, {})), -1);
+}
+
+TEST(Source, VectorsAreAsLongAsStridesProve) {
+  EXPECT_EQ(vector_width(operand(DType::f32, {4, 8})), 4);
+  EXPECT_EQ(vector_width(operand(DType::f16, {4, 8})), 8);
+  EXPECT_EQ(vector_width(operand(DType::i8, {4, 32})), 16);
+  EXPECT_EQ(vector_width(operand(DType::f16, {4, 12})), 4);
+  EXPECT_EQ(vector_width(operand(DType::f16, {4, 7})), 1);
+  EXPECT_EQ(vector_width(operand(DType::f16, {1, 7})), 8);  // a single row starts where the tensor does
+  EXPECT_EQ(vector_width(strided_operand(DType::f32, {4, 8}, {10, 1})), 2);
+  EXPECT_EQ(vector_width(strided_operand(DType::f32, {4, 8}, {0, 1})), 4);
+  EXPECT_EQ(vector_width(strided_operand(DType::f32, {4, 8}, {8, 2})), 1);
+  const std::vector<int64_t> symbols = {6};
+  const Expr n = Expr::symbol(0);
+  EXPECT_EQ(vector_width(symbolic_operand(DType::f32, {4, n}, symbols)), 1);
+  EXPECT_EQ(vector_width(symbolic_operand(DType::f32, {4, n * 8}, symbols)), 4);
+  EXPECT_EQ(vector_width(symbolic_operand(DType::f32, {n, 16}, symbols)), 4);
+}
+
+TEST(Source, BroadcastAlignsAtTheLastDimension) {
+  const Operand out = operand(DType::f32, {2, 3, 4});
+  const Operand row = broadcast(operand(DType::f32, {3, 1}), out);
+  EXPECT_EQ(row.dims, out.dims);
+  EXPECT_EQ(row.opt_dims, out.opt_dims);
+  EXPECT_EQ(row.opt_strides, (Dims{0, 1, 0}));
+  EXPECT_EQ(*as_constant(row.strides), (Dims{0, 1, 0}));
+}
+
+TEST(Source, NumbersAreLiteralsOrSharedArguments) {
+  Source source("lib/tensor.cuh");
+  const Expr n = Expr::symbol(0);
+  EXPECT_EQ(source.number(7), "7L");
+  EXPECT_EQ(source.number(INT64_MIN), "(-9223372036854775807L - 1)");
+  EXPECT_EQ(source.number(n * 2), "n0");
+  EXPECT_EQ(source.number(n), "n1");
+  EXPECT_EQ(source.number(n + n), "n0");
+  const SourceLaunch launch = source.finish("", {1, 1, 1}, 32, 0);
+  ASSERT_EQ(launch.launch.args.size(), 2u);
+  EXPECT_EQ(launch.launch.args[0].value, n * 2);
+  EXPECT_NE(launch.source.find("lathe_kernel(long n0, long n1)"), std::string::npos) << launch.source;
+}
+
+TEST(Source, EqualProblemsGiveEqualText) {
+  const auto text = [](float slope) {
+    const Problem problem = pointwise_problem(fmt::format("in=1; r1=leaky_relu r0 {}; out r1", slope),
+                                              {operand(DType::f16, {4, 8})}, {operand(DType::f16, {4, 8})});
+    Source source("pointwise/pointwise.cuh");
+    source.fusion(problem, 0);
+    return source.finish("", {1, 1, 1}, 32, 0).source;
+  };
+  EXPECT_EQ(text(0.1f), text(0.1f));
+  EXPECT_NE(text(0.1f), text(0.2f));
+}
+
+TEST(Source, ArgumentsComeInTheOrderOfParameters) {
+  Source source("lib/tensor.cuh");
+  source.input(3, operand(DType::f32, {4}), "A");
+  source.workspace("scratch", Expr::symbol(1), "float");
+  source.output(0, operand(DType::f32, {4}), "C");
+  const Launch launch = source.finish("", {Expr::symbol(0), 1, 1}, 64, 128).launch;
+  ASSERT_EQ(launch.args.size(), 3u);
+  EXPECT_EQ(launch.args[0].kind, LaunchArg::input);
+  EXPECT_EQ(launch.args[0].index, 3u);
+  EXPECT_EQ(launch.args[1].kind, LaunchArg::workspace);
+  EXPECT_EQ(launch.args[1].value, Expr::symbol(1));
+  EXPECT_EQ(launch.args[2].kind, LaunchArg::output);
+  EXPECT_EQ(launch.block, 64u);
+  EXPECT_EQ(launch.shared_bytes, 128u);
+  EXPECT_TRUE(launch.overlaps);
+}
+
+TEST(Collapse, MergesWhatAllTensorsStepOverAtOnce) {
+  const Dims dims = {2, 3, 4, 5};
+  EXPECT_EQ(collapse({operand(DType::f32, dims), operand(DType::f32, dims)})[1].opt_dims, (Dims{120}));
+  // A channel's value: what comes after the channel is one dimension, what comes before another.
+  const std::vector<Operand> tensors =
+      collapse({operand(DType::f32, dims), strided_operand(DType::f32, dims, {0, 1, 0, 0})});
+  EXPECT_EQ(tensors[0].opt_dims, (Dims{2, 3, 20}));
+  EXPECT_EQ(tensors[1].opt_strides, (Dims{0, 1, 0}));
+}
+
+TEST(Collapse, OrdersByTheFirstTensor) {
+  const Dims dims = {2, 3, 4, 5};
+  const std::vector<Operand> tensors =
+      collapse({operand(DType::f32, dims, Layout::channels_last), operand(DType::f32, dims)});
+  EXPECT_EQ(tensors[0].opt_dims, (Dims{2, 20, 3}));
+  EXPECT_EQ(tensors[0].opt_strides, (Dims{60, 3, 1}));
+  EXPECT_EQ(tensors[1].opt_strides, (Dims{60, 1, 20}));
+}
+
+TEST(Collapse, ScalarsHaveOneDimension) {
+  EXPECT_EQ(collapse({operand(DType::f32, {})})[0].opt_dims, (Dims{1}));
+  EXPECT_EQ(collapse({operand(DType::f32, {1, 1})})[0].opt_dims, (Dims{1}));
+}
+
+TEST(Collapse, SymbolicDimsMergeWhereStridesProveIt) {
+  const std::vector<int64_t> symbols = {3};
+  const Shape dims = {Expr::symbol(0), 4, 5};
+  const Operand dense = symbolic_operand(DType::f32, dims, symbols);
+  EXPECT_EQ(collapse({dense})[0].dims, (Shape{Expr::symbol(0) * 20}));
+  EXPECT_FALSE(fits_32_bits({dense}));
+  EXPECT_TRUE(fits_32_bits({operand(DType::f32, {1000, 1000})}));
+  EXPECT_FALSE(fits_32_bits({operand(DType::f32, {100000, 100000})}));
+}
+
+TEST(DeviceHeaders, EachCompilesAlone) {
+  ASSERT_FALSE(headers().empty());
+  for (const Header& header : headers()) {
+    if (!std::string_view(header.name).ends_with(".cuh")) continue;  // formulas are parts of headers
+    const Result<std::vector<std::byte>> object =
+        compile_for_emulator(fmt::format("#include \"{}\"\nLATHE_PARAMETERS(0)\n", header.name));
+    EXPECT_TRUE(object) << header.name << "\n" << object.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace lathe::cuda
