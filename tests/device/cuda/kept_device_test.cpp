@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs stay open between builds and engines.
 #include "api/builder/target_build.h"
-#include "fake_device.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

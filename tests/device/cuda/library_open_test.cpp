@@ -2,10 +2,11 @@
 // Opening the optional libraries: each thing that may be wrong with them has its error.
 #include <array>
 
-#include "kernels/cuda/library_device.h"
 #include "device/cuda/cublaslt.h"
 #include "device/cuda/cudnn.h"
 #include "device/cuda/environment.h"
+#include "fake_cuda/fake_device.h"
+#include "fake_cuda/fake_library.h"
 
 namespace lathe::cuda {
 namespace {

@@ -1,33 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/library_device.h"
 
-#include <dlfcn.h>
-
 #include "kernels/cuda/emulated_device.h"
 
 namespace lathe::cuda {
-
-FakeLibrary::FakeLibrary(const char* path) {
-  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  EXPECT_TRUE(library) << dlerror();
-  if (!library) return;
-  const auto find = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-  };
-  find("fake_library_reset", reset);
-  find("fake_library_set_version", set_version);
-  find("fake_library_fail", fail);
-  find("fake_library_calls", calls);
-  find("fake_library_call", call);
-  find("fake_library_live", live);
-  find("fake_library_offer", offer);
-}
-
-size_t FakeLibrary::count(std::string_view function) const {
-  size_t count = 0;
-  for (size_t i = 0; i < calls(); ++i) count += function == call(i);
-  return count;
-}
 
 void LibraryDeviceTest::SetUp() {
   if (!on_gpu_) {

@@ -5,23 +5,10 @@
 #pragma once
 
 #include "fake_cuda/fake_device.h"
+#include "fake_cuda/fake_library.h"
 #include "kernels/cuda/kernel_check.h"
 
 namespace lathe::cuda {
-
-// The control functions of a stand-in library.
-struct FakeLibrary {
-  explicit FakeLibrary(const char* path);
-  void (*reset)() = nullptr;
-  void (*set_version)(size_t version) = nullptr;
-  void (*fail)(const char* function, size_t nth, int status) = nullptr;
-  size_t (*calls)() = nullptr;
-  const char* (*call)(size_t index) = nullptr;
-  size_t (*live)() = nullptr;
-  void (*offer)(size_t count) = nullptr;
-
-  size_t count(std::string_view function) const;  // of its calls since the reset
-};
 
 class LibraryDeviceTest : public testing::Test {
  protected:
