@@ -2,10 +2,10 @@
 // Which image of a module a GPU takes.
 #include <gtest/gtest.h>
 
-#include "fake_cuda/fake_device.h"
-#include "device/cuda/launch_case.h"
 #include "device/cuda/adapt_code.h"
+#include "device/cuda/launch_case.h"
 #include "device/family.h"
+#include "fake_cuda/fake_device.h"
 #include "plan/writer.h"
 #include "runtime/context.h"
 

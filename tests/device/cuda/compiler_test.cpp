@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/file.h"
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/compile_log.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

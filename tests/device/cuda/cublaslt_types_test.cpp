@@ -2,9 +2,9 @@
 // Our declarations of cuBLASLt's types against NVIDIA's, where its header is installed.
 #include <gtest/gtest.h>
 
-#include "device/cuda/same_sizes.h"
 #include "device/cuda/cublaslt_types.h"
 #include "device/cuda/cuda_types.h"
+#include "device/cuda/same_sizes.h"
 
 #ifndef LATHE_HAS_CUBLASLT_HEADER
 TEST(CublasLtTypes, AreThoseOfTheHeader) { GTEST_SKIP() << "cublasLt.h is not installed"; }

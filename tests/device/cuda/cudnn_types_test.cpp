@@ -2,9 +2,9 @@
 // Our declarations of cuDNN's types against NVIDIA's, where its header is installed.
 #include <gtest/gtest.h>
 
-#include "device/cuda/same_sizes.h"
 #include "device/cuda/cuda_types.h"
 #include "device/cuda/cudnn_types.h"
+#include "device/cuda/same_sizes.h"
 
 #ifndef LATHE_HAS_CUDNN_HEADER
 TEST(CudnnTypes, AreThoseOfTheHeader) { GTEST_SKIP() << "cudnn_graph.h is not installed"; }

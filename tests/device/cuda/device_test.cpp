@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU as a device: memory, copies, kernels, queues, on the stand-in driver.
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/launch_case.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

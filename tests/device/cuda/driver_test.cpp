@@ -2,8 +2,8 @@
 // Opening the driver: each thing that may be wrong with it has its error.
 #include "device/cuda/driver.h"
 
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/architecture.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // All of the CUDA layer on the stand-ins: source text is compiled, loaded, launched and replayed, and its numbers are
 // right. With LATHE_TEST_GPU set, the same runs on the machine's GPU with NVIDIA's libraries (choose these tests alone:
 // the driver is opened once per process).
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/nvrtc_compiler.h"
+#include "fake_cuda/fake_device.h"
 #include "kernels/cuda/headers.h"
 
 namespace lathe::cuda {

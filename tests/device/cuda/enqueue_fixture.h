@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "NvInfer.h"
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/driver.h"
+#include "fake_cuda/fake_device.h"
 #include "lathe.h"
 
 namespace lathe::cuda {

@@ -5,9 +5,9 @@
 #include <set>
 #include <thread>
 
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/launch_case.h"
 #include "device/event.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of device code: what the driver is asked to run, and what is refused before that.
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/launch_case.h"
 #include "device/whole_grid.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work recorded as graphs, and work on the application's streams.
-#include "fake_cuda/fake_device.h"
-#include "device/cuda/launch_case.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/launch_case.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "base/child_process.h"
-#include "fake_cuda/fake_device.h"
 #include "device/cuda/nvrtc_compiler.h"
+#include "fake_cuda/fake_device.h"
 
 namespace lathe::cuda {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/guarded_memory.h"
+#include "kernels/cpu/kernel_table.h"
 
 namespace lathe::cpu {
 

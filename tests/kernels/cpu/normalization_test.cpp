@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/cpu/normalization/normalization.h"
 #include "kernels/cpu/kernel_runner.h"
+#include "kernels/cpu/normalization/normalization.h"
 
 namespace lathe::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/pooling/pooling.h"
 #include "kernels/cpu/kernel_runner.h"
+#include "kernels/cpu/pooling/pooling.h"
 
 namespace lathe::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/reduce/reduce.h"
 #include "kernels/cpu/kernel_runner.h"
+#include "kernels/cpu/reduce/reduce.h"
 
 namespace lathe::cpu {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "kernels/cpu/resize/resize.h"
 #include "kernels/cpu/kernel_runner.h"
+#include "kernels/cpu/resize/resize.h"
 #include "ops/op.h"
 
 namespace lathe::cpu {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "kernels/cpu/softmax/softmax.h"
 #include "kernels/cpu/kernel_runner.h"
+#include "kernels/cpu/softmax/softmax.h"
 
 namespace lathe::cpu {
 namespace {

@@ -2,9 +2,9 @@
 // Products by cuBLASLt: choice, results, refusals, capture.
 #include <algorithm>
 
-#include "kernels/cuda/library_device.h"
 #include "device/cuda/matmul_call.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
+#include "kernels/cuda/library_device.h"
 
 namespace lathe::cuda {
 namespace {

@@ -2,10 +2,10 @@
 // Convolutions by cuDNN: choice, results, refusals, capture.
 #include <algorithm>
 
-#include "kernels/cuda/convolution_problem.h"
-#include "kernels/cuda/library_device.h"
 #include "device/cuda/convolution_call.h"
+#include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
+#include "kernels/cuda/library_device.h"
 
 namespace lathe::cuda {
 namespace {

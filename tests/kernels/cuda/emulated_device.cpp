@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/cuda/emulated_module.h"
-#include "kernels/cuda/kernel_check.h"
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "device/whole_grid.h"
+#include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/headers.h"
+#include "kernels/cuda/kernel_check.h"
 
 namespace lathe::cuda {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/emulated_engine.h"
 
-#include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/emulated_device.h"
 #include "lowering/engine_fixture.h"
 
 namespace lathe::cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/emulated_device.h"
 #include "runtime/memory_check.h"
 
 namespace lathe::cuda {

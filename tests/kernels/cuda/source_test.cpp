@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/emulated_module.h"
-#include "kernels/cuda/kernel_check.h"
 #include "kernels/cuda/collapse.h"
+#include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/headers.h"
+#include "kernels/cuda/kernel_check.h"
 
 namespace lathe::cuda {
 namespace {
