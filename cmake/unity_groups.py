@@ -18,6 +18,7 @@ import cpp_text
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+UNDEFINED = re.compile(r"^\s*#\s*undef\s+(\w+)", re.MULTILINE)
 # What a name stands before where it is declared; and words, unless they are members or qualified.
 TYPE = re.compile(r"(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:alignas\([^)]*\)\s*)?([\w:]+)")
 USING = re.compile(r"using\s+(?:enum\s+)?(?:[\w:]*::)?(?P<name>\w+)|namespace\s+(?P<alias>\w+)\s*=\s*[\w:]+")
@@ -39,10 +40,12 @@ class Text:
 
     def __init__(self, text):
         self.includes = INCLUDE.findall(text)
-        self.macros = set(MACRO.findall(text))
+        # What is undefined again is no name of the file's: so are tables read, #define ROW(x) x, #include "rows.def".
+        self.macros = set(MACRO.findall(text)) - set(UNDEFINED.findall(text))
         # A macro that is set before an #include may be meant for that header.
         includes = [match.start() for match in INCLUDE.finditer(text)]
-        self.prepares_header = any(match.start() < includes[-1] for match in MACRO.finditer(text)) if includes else False
+        self.prepares_header = bool(includes) and any(match.start() < includes[-1] for match in MACRO.finditer(text)
+                                                      if match.group(1) in self.macros)
         code = cpp_text.code_of(text)
         self.words = set(WORD.findall(code)) | set(re.findall(r"\w+", " ".join(cpp_text.DIRECTIVE.findall(text))))
         self.directives = set(re.findall(r"^using namespace [\w:]+", code, re.MULTILINE))
@@ -108,6 +111,18 @@ class Tree:
         return (self.text(one).directives == self.text(other).directives
                 and not self.changes_meaning(one, other) and not self.changes_meaning(other, one))
 
+    def groups(self, paths, most):
+        """Few groups: those with the most sources that they cannot share with choose first (Welsh and Powell's colouring)."""
+        enemies = {path: {other for other in paths if other is not path and not self.may_share(path, other)}
+                   for path in paths}
+        groups = []
+        for path in sorted(paths, key=lambda path: (-len(enemies[path]), path)):
+            group = next((g for g in groups if len(g) < most and not enemies[path].intersection(g)), None)
+            if group is None:
+                groups.append(group := [])
+            group.append(path)
+        return groups
+
 
 def folder_of(path, roots):
     """Whose sources may be grouped with this one: src/ir, src/kernels/cuda; subfolders included."""
@@ -118,22 +133,20 @@ def folder_of(path, roots):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, action="append", required=True, help="where names in #include start")
-    parser.add_argument("--most", type=int, default=8, help="sources in a group")
+    parser.add_argument("--most", type=int, default=24, help="sources in a group")
     arguments = parser.parse_args()
     tree, pools = Tree(arguments.root), {}
     for target, name in sorted(line.rstrip("\n").split("|") for line in sys.stdin):
         path = pathlib.Path(name)
-        if tree.text(path).prepares_header:
-            continue
-        pool = pools.setdefault((target, folder_of(path, arguments.root)), [])
-        group = next((g for g in pool if len(g) < arguments.most and all(tree.may_share(path, p) for p in g)), None)
-        if group is None:
-            pool.append(group := [])
-        group.append(path)
-    for (_, folder), pool in pools.items():
-        for number, group in enumerate(group for group in pool if len(group) > 1):
-            for path in group:
-                print(f"{folder}_{number}|{path}")
+        if not tree.text(path).prepares_header:
+            pools.setdefault((target, folder_of(path, arguments.root)), []).append(path)
+    for (_, folder), paths in pools.items():
+        number = 0
+        for group in tree.groups(paths, arguments.most):
+            if len(group) > 1:
+                for path in sorted(group):
+                    print(f"{folder}_{number}|{path}")
+                number += 1
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "base/divide.h"
 #include "base/log.h"
 #include "base/result.h"
 
@@ -58,7 +59,7 @@ class SettingNotices {
   static constexpr size_t kBits = 64;
   Result<> consult_value(const std::type_info& enumeration, int value, Log& log);
   bool is_first(SettingId id);
-  std::array<std::atomic<uint64_t>, (static_cast<size_t>(SettingId::count) + kBits - 1) / kBits> told_{};
+  std::array<std::atomic<uint64_t>, ceil_div(static_cast<size_t>(SettingId::count), kBits)> told_{};
 };
 
 }  // namespace lathe::api

@@ -72,10 +72,10 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
     const std::vector<Region> regions =
         group_regions(graph,
                       {options.optimize, options.fuse_prologues, options.fuse_narrow_types, options.fuse_movement,
-                       options.fuse_movement, options.fuse_integer_products, costs},
+                       options.fuse_integer_products, costs},
                       refused);
     const Placement placement(graph, regions, options.tactics.empty(),
-                              {options.least_pixel, options.fuse_movement, optimum});
+                              {options.least_pixel, options.fuse_movement, costs});
     BuiltPlan round;
     round.plan.constraints = built.plan.constraints;
     round.report = built.report;

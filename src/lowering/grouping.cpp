@@ -71,7 +71,6 @@ class Grouper {
         fuse_(options.fuse),
         prologues_(options.fuse && options.prologues),
         movement_(options.fuse && options.movement),
-        boxes_(options.fuse && options.boxes),
         narrow_types_(options.narrow_types),
         integer_products_(options.integer_products),
         costs_(options.costs),
@@ -91,7 +90,7 @@ class Grouper {
   // Expressions are found from their ends.
   bool starts_expression(const Node& node) const {
     if (refused_.stands_alone(node)) return false;
-    if (node.is(OpKind::concat)) return boxes_;
+    if (node.is(OpKind::concat)) return movement_;
     return reorders_elements(node) ? movement_ : is_expressible(node);
   }
 
@@ -194,7 +193,7 @@ class Grouper {
     while (fuse_ && expression.size() < kMaxProgramCode / 2 && expression.grow(joins)) {
     }
     expression.trim();
-    if (boxes_ && take_boxes(last, expression.nodes())) return;
+    if (movement_ && take_boxes(last, expression.nodes())) return;
     // What only moves elements is a copy, as a transposition alone is: several of them are one.
     if (expression.is_movement_only() && expression.size() == 1 && last->is(OpKind::transpose)) return;
     const auto at = [&](const Node* node) { return position(node); };
@@ -303,7 +302,6 @@ class Grouper {
   bool fuse_;
   bool prologues_;
   bool movement_;
-  bool boxes_;
   bool narrow_types_;
   bool integer_products_;
   const StepCosts& costs_;

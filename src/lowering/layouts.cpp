@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "indexing/access.h"
+#include "lowering/moved_epilogue.h"
 
 namespace lathe {
 namespace {
@@ -21,12 +22,6 @@ bool is_convolution(const Node& node) { return node.is(OpKind::convolution) || n
 
 bool is_spatial(const Node& node) {
   return is_convolution(node) || node.is(OpKind::pooling) || node.is(OpKind::resize);
-}
-
-// The dimension of a root's result in which its kernel writes neighbours.
-size_t contiguous_dim(const Node& root) {
-  if (is_convolution(root)) return 1;
-  return static_cast<size_t>(root.output()->rank()) - 1;
 }
 
 class LayoutTerms {
@@ -61,9 +56,7 @@ class LayoutTerms {
 
  private:
   int64_t bytes_of(const Value* value) const {
-    double bytes = static_cast<double>(size_of(value->dtype()));
-    for (const Expr& dim : value->shape()) bytes *= static_cast<double>(dim.evaluate(options_.optimum).value_or(1));
-    return static_cast<int64_t>(std::min(bytes, 1e12));
+    return static_cast<int64_t>(std::min(options_.costs.bytes_of(value), 1e12));
   }
   int64_t copy_of(const Value* value) const { return 2 * bytes_of(value); }
   int64_t stride_of(const Value* value) const { return bytes_of(value) * 3 / 4; }  // of reading it across its layout
@@ -134,20 +127,13 @@ class LayoutTerms {
         if (operand != x && operand->shape() == x->shape())
           want_equal(operand, x, stride_of(operand), "read together by " + by(region));
     if (is_convolution(root) && i == 0) {
-      if (!reads_planes(region)) costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
+      if (!reads_planes(region, options_.least_pixel))
+        costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
     } else if (is_spatial(root) && i == 0) {
       costs_.add(x, {stride_of(x), 0}, "best read channels-last by " + by(region));
     } else if (!(root.has_trait(kReduction) && i == 0) && !(root.is(OpKind::matmul) && x->rank() == 3)) {
       want_linear(x, "read row-major by " + by(region));
     }
-  }
-
-  // The few channels of a network's input are read as they come, unless the device would rather have whole pixels.
-  bool reads_planes(const Region& region) const {
-    constexpr int64_t kFewChannels = 4;
-    const auto channels = region.input(0)->shape()[1].as_constant();
-    return options_.least_pixel == 0 && region.root->is(OpKind::convolution) &&
-           region.root->attrs<ConvolutionAttrs>().groups == 1 && channels && *channels <= kFewChannels;
   }
 
   // The axis along which neighbours are neighbours in memory, if the value lies in the layout.
@@ -179,7 +165,7 @@ class LayoutTerms {
     if (!is_image(result)) return;
     const Region::Indexing& indexing = *region.indexing;
     const std::vector<size_t> axes_of_dims = indexing.space.reassociation();
-    const size_t dim = contiguous_dim(*region.root);
+    const size_t dim = contiguous_dim(*region.root).value_or(axes_of_dims.size() - 1);
     size_t end = 0;  // of the contiguous dimension's axes
     for (size_t d = 0; d <= dim && d < axes_of_dims.size(); ++d) end += axes_of_dims[d];
     // Convolutions compute their channels in the order in which these lie side by side.
@@ -291,6 +277,13 @@ class LayoutTerms {
 }  // namespace
 
 bool has_image_rank(const Value* value) { return value->rank() >= 3 && value->rank() <= 5; }
+
+bool reads_planes(const Region& region, int64_t least_pixel) {
+  constexpr int64_t kFewChannels = 4;
+  if (least_pixel > 0 || !region.root->is(OpKind::convolution)) return false;
+  const auto channels = region.input(0)->shape()[1].as_constant();
+  return region.root->attrs<ConvolutionAttrs>().groups == 1 && channels && *channels <= kFewChannels;
+}
 
 bool is_widened_image(const Region& region, int64_t least_pixel) {
   const Value* value = region.result();

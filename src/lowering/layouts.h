@@ -10,9 +10,9 @@
 namespace lathe {
 
 struct LayoutOptions {
-  int64_t least_pixel = 0;       // see BuildOptions
-  bool movement = false;         // fuse_movement
-  std::vector<int64_t> optimum;  // values of the graph's symbols for which bytes are counted
+  int64_t least_pixel = 0;  // see BuildOptions
+  bool movement = false;    // fuse_movement
+  StepCosts costs = {};
 };
 
 // The costs of all regions, solved.
@@ -20,6 +20,10 @@ LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& re
 
 // Channels in dimension 1 and 1 to 3 dimensions of pixels: such values have layouts.
 bool has_image_rank(const ir::Value* value);
+
+// Whether a convolution reads the few channels of its input as planes, as a network's input comes. A device that would
+// rather have pixels of a certain size does not.
+bool reads_planes(const Region& region, int64_t least_pixel);
 
 // Whether a region of this result is written with room for `least_pixel` channels in each pixel, as the convolution
 // that alone reads it wants: an image of few channels, such as a network's input in another type.

@@ -67,13 +67,6 @@ std::optional<Followers> followers_of(const Node& root, const Value* result, con
   return kept;
 }
 
-// The dimension of a root's result that kernels write in vectors: it stays the last, where it matters.
-std::optional<size_t> contiguous_dim(const Node& root) {
-  if (root.is(OpKind::convolution)) return 1;
-  if (root.is(OpKind::attention)) return 3;
-  return std::nullopt;
-}
-
 // The axis along which neighbours in the result are neighbours in memory.
 std::optional<size_t> last_axis(const Followers& followers) {
   for (auto e = followers.index.rbegin(); e != followers.index.rend(); ++e)
@@ -96,6 +89,12 @@ bool can_write(const Node& root, const Followers& followers) {
 }
 
 }  // namespace
+
+std::optional<size_t> contiguous_dim(const Node& root) {
+  if (root.is(OpKind::convolution)) return 1;
+  if (root.is(OpKind::attention)) return 3;
+  return std::nullopt;
+}
 
 bool takes_movement(const Node& root) { return root.is(OpKind::matmul) || contiguous_dim(root).has_value(); }
 

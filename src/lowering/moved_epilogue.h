@@ -6,6 +6,9 @@
 
 namespace lathe {
 
+// The dimension of an op's result in which its kernels write neighbours, where they are bound to one: wherever the
+// other dimensions go, elements along this one stay side by side. Products write any one.
+std::optional<size_t> contiguous_dim(const ir::Node& root);
 // Whether kernels of this op may write in another order.
 bool takes_movement(const ir::Node& root);
 // The kernel, whose program is given, with the nodes behind it that reorder its result, and the pointwise ones among

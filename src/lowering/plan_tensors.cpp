@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide.h"
 #include "base/hash.h"
 
 namespace lathe {
@@ -120,7 +121,7 @@ TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name
     index = static_cast<uint32_t>(twin - plan_.constants.data());
   } else {
     index = static_cast<uint32_t>(plan_.constants.size());
-    const size_t offset = (out_.weights.size() + 63) / 64 * 64;
+    const size_t offset = round_up(out_.weights.size(), 64);
     out_.weights.resize(offset + content.bytes());
     std::ranges::copy(content.raw(), out_.weights.begin() + static_cast<ptrdiff_t>(offset));
     plan_.constants.push_back({unique_name(name), offset, content.bytes(), {}});

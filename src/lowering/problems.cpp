@@ -2,6 +2,7 @@
 #include "lowering/problems.h"
 
 #include "indexing/access.h"
+#include "lowering/layouts.h"
 #include "lowering/plan_tensors.h"
 
 namespace lathe {
@@ -56,8 +57,7 @@ Shape Problems::pixel_dims(const Value* x) const {
   return dims;
 }
 
-// Convolutions read channels-last. The few channels of a network's input they read as they come, unless the device
-// would rather have pixels of a certain size.
+// Convolutions read channels-last, but for planes.
 bool Problems::wants_channels_last(const Region& region) const {
   if (options_.tactics.empty() || region.kind != RegionKind::kernel ||
       (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution)))
@@ -65,11 +65,7 @@ bool Problems::wants_channels_last(const Region& region) const {
   const Value* x = region.input(0);
   if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
     return false;
-  const auto channels = x->shape()[1].as_constant();
-  constexpr int64_t kFewChannels = 4;
-  const bool planar = region.root->is(OpKind::convolution) && region.root->attrs<ConvolutionAttrs>().groups == 1 &&
-                      channels && *channels <= kFewChannels && placement_.is_dense_linear(x);
-  return !planar || options_.least_pixel > 0;
+  return !reads_planes(region, options_.least_pixel) || !placement_.is_dense_linear(x);
 }
 
 // An operand of the region's program, which broadcasts to `dims`.

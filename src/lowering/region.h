@@ -106,8 +106,7 @@ struct GroupingOptions {
   bool fuse = true;               // false keeps every node by itself (for comparing against)
   bool prologues = false;         // kernels may compute their input as they read it
   bool narrow_types = false;      // f16, bf16 and small integers may be operands and results; regions compute in f32
-  bool movement = false;          // expressions may read and write in another order
-  bool boxes = false;             // expressions may read concatenations where their parts lie
+  bool movement = false;          // expressions may read and write in another order, and concatenations in parts
   bool integer_products = false;  // what follows a product of 8-bit integers may be as if narrow_types were set
   StepCosts costs = {};
 };

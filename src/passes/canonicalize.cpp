@@ -203,22 +203,23 @@ Result<bool> initial_zeros(Rewrite& r) {
   return changed;
 }
 
-constexpr Rule kRules[] = {
-    {"c + x = x + c, and for every op that commutes", OpKind::elementwise, constant_second},
-    {"x - c = x + (-c)", OpKind::elementwise, sub_to_add},
-    {"x / c = x * (1 / c)", OpKind::elementwise, div_to_mul},
-    {"1 / x = recip(x)", OpKind::elementwise, one_over},
-    {"x ^ 2 = x * x; x ^ 0.5 = sqrt(x); x ^ -1 = recip(x); x ^ -0.5 = recip(sqrt(x))", OpKind::elementwise, power},
-    {"(x + a) + b = x + (a + b); (x * a) * b = x * (a * b)", OpKind::elementwise, merge_constants},
-    {"x + (-y) = x - y", OpKind::elementwise, add_negative},
-    {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
-    {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},
-    {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
-    {"an initial state of zeros is left out", OpKind::recurrence, initial_zeros},
-};
-
 }  // namespace
 
-Result<bool> canonicalize(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
+  static constexpr Rule rules[] = {
+      {"c + x = x + c, and for every op that commutes", OpKind::elementwise, constant_second},
+      {"x - c = x + (-c)", OpKind::elementwise, sub_to_add},
+      {"x / c = x * (1 / c)", OpKind::elementwise, div_to_mul},
+      {"1 / x = recip(x)", OpKind::elementwise, one_over},
+      {"x ^ 2 = x * x; x ^ 0.5 = sqrt(x); x ^ -1 = recip(x); x ^ -0.5 = recip(sqrt(x))", OpKind::elementwise, power},
+      {"(x + a) + b = x + (a + b); (x * a) * b = x * (a * b)", OpKind::elementwise, merge_constants},
+      {"x + (-y) = x - y", OpKind::elementwise, add_negative},
+      {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
+      {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},
+      {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
+      {"an initial state of zeros is left out", OpKind::recurrence, initial_zeros},
+  };
+  return apply_rules(graph, context, rules);
+}
 
 }  // namespace lathe

@@ -71,29 +71,28 @@ Result<bool> drop_second_relu(Rewrite& r) {
   return is(r.node, ActivationOp::relu) && made_by(r.input(0), ActivationOp::relu) ? drop(r) : false;
 }
 
-constexpr Rule kRules[] = {
-    {"identity(x) = x", OpKind::identity, drop},
-    {"cast(x) = x when the type stays", OpKind::cast, drop_cast},
-    {"transpose(x, identity) = x", OpKind::transpose, drop_transpose},
-    {"reshape(x, shape(x)) = x", OpKind::reshape, drop_when_same_shape},
-    {"flatten(x) = x when x is a matrix", OpKind::flatten, drop_when_same_shape},
-    {"squeeze(x, []) = x", OpKind::squeeze, drop_when_same_shape},
-    {"unsqueeze(x, []) = x", OpKind::unsqueeze, drop_when_same_shape},
-    {"expand(x, shape(x)) = x", OpKind::expand, drop_when_same_shape},
-    {"tile(x, 1) = x", OpKind::tile, drop_when_same_shape},
-    {"slice(x, everything) = x", OpKind::slice, drop_slice},
-    {"pad(x, 0) = x", OpKind::pad, drop_pad},
-    {"concat(x) = x", OpKind::concat, drop_single},
-    {"split(x) = x for one part", OpKind::split, drop_split},
-    {"x + 0 = x - 0 = x * 1 = x / 1 = x ^ 1 = x", OpKind::elementwise, drop_neutral},
-    {"f(f(x)) = x or f(x)", OpKind::unary, drop_second},
-    {"relu(relu(x)) = relu(x)", OpKind::activation, drop_second_relu},
-};
-
 }  // namespace
 
 Result<bool> eliminate_identities(ir::Graph& graph, PassContext& context) {
-  return apply_rules(graph, context, kRules);
+  static constexpr Rule rules[] = {
+      {"identity(x) = x", OpKind::identity, drop},
+      {"cast(x) = x when the type stays", OpKind::cast, drop_cast},
+      {"transpose(x, identity) = x", OpKind::transpose, drop_transpose},
+      {"reshape(x, shape(x)) = x", OpKind::reshape, drop_when_same_shape},
+      {"flatten(x) = x when x is a matrix", OpKind::flatten, drop_when_same_shape},
+      {"squeeze(x, []) = x", OpKind::squeeze, drop_when_same_shape},
+      {"unsqueeze(x, []) = x", OpKind::unsqueeze, drop_when_same_shape},
+      {"expand(x, shape(x)) = x", OpKind::expand, drop_when_same_shape},
+      {"tile(x, 1) = x", OpKind::tile, drop_when_same_shape},
+      {"slice(x, everything) = x", OpKind::slice, drop_slice},
+      {"pad(x, 0) = x", OpKind::pad, drop_pad},
+      {"concat(x) = x", OpKind::concat, drop_single},
+      {"split(x) = x for one part", OpKind::split, drop_split},
+      {"x + 0 = x - 0 = x * 1 = x / 1 = x ^ 1 = x", OpKind::elementwise, drop_neutral},
+      {"f(f(x)) = x or f(x)", OpKind::unary, drop_second},
+      {"relu(relu(x)) = relu(x)", OpKind::activation, drop_second_relu},
+  };
+  return apply_rules(graph, context, rules);
 }
 
 }  // namespace lathe

@@ -122,14 +122,13 @@ Result<bool> drop(Rewrite& r) {
   return r.finish(x);
 }
 
-constexpr Rule kRules[] = {
-    {"dequantize(quantize(x, s, z), s, z) = x when x holds levels of s and z", OpKind::dequantize, drop},
-};
-
 }  // namespace
 
 Result<bool> eliminate_requantization(ir::Graph& graph, PassContext& context) {
-  return apply_rules(graph, context, kRules);
+  static constexpr Rule rules[] = {
+      {"dequantize(quantize(x, s, z), s, z) = x when x holds levels of s and z", OpKind::dequantize, drop},
+  };
+  return apply_rules(graph, context, rules);
 }
 
 }  // namespace lathe

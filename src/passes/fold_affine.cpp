@@ -22,14 +22,16 @@ Result<bool> fold(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"conv(x, w, b) * s = conv(x, w * s, b * s); conv(x, w, b) + t = conv(x, w, b + t); matmul(x, w) * s = matmul(x, w "
-     "* s)",
-     OpKind::elementwise, fold},
-};
-
 }  // namespace
 
-Result<bool> fold_affine(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+Result<bool> fold_affine(ir::Graph& graph, PassContext& context) {
+  static constexpr Rule rules[] = {
+      {"conv(x, w, b) * s = conv(x, w * s, b * s); conv(x, w, b) + t = conv(x, w, b + t); matmul(x, w) * s = matmul(x, "
+       "w "
+       "* s)",
+       OpKind::elementwise, fold},
+  };
+  return apply_rules(graph, context, rules);
+}
 
 }  // namespace lathe

@@ -38,16 +38,15 @@ Result<bool> fold(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"bn(linear(x, w, b)) = linear(x, w * s, b * s + t); bn(x) = x * s + t; s = scale / sqrt(var + eps), t = bias - "
-     "mean * s",
-     OpKind::batch_normalization, fold},
-};
-
 }  // namespace
 
 Result<bool> fold_batch_normalization(ir::Graph& graph, PassContext& context) {
-  return apply_rules(graph, context, kRules);
+  static constexpr Rule rules[] = {
+      {"bn(linear(x, w, b)) = linear(x, w * s, b * s + t); bn(x) = x * s + t; s = scale / sqrt(var + eps), t = bias - "
+       "mean * s",
+       OpKind::batch_normalization, fold},
+  };
+  return apply_rules(graph, context, rules);
 }
 
 }  // namespace lathe

@@ -86,13 +86,14 @@ Result<bool> into_pooling(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"conv(pad(x, p, 0), w) = conv{pads + p}(x, w)", OpKind::convolution, into_convolution},
-    {"pool(pad(x, p)) = pool{pads + p}(x)", OpKind::pooling, into_pooling},
-};
-
 }  // namespace
 
-Result<bool> fold_pad(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+Result<bool> fold_pad(ir::Graph& graph, PassContext& context) {
+  static constexpr Rule rules[] = {
+      {"conv(pad(x, p, 0), w) = conv{pads + p}(x, w)", OpKind::convolution, into_convolution},
+      {"pool(pad(x, p)) = pool{pads + p}(x)", OpKind::pooling, into_pooling},
+  };
+  return apply_rules(graph, context, rules);
+}
 
 }  // namespace lathe

@@ -64,13 +64,14 @@ Result<bool> round_in_floats(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"dequantize(c, s) = c * s", OpKind::dequantize, fold_dequantized},
-    {"dequantize(quantize(x, s), t) = clip(round(x / s)) * t", OpKind::dequantize, round_in_floats},
-};
-
 }  // namespace
 
-Result<bool> lower_quantization(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+Result<bool> lower_quantization(ir::Graph& graph, PassContext& context) {
+  static constexpr Rule rules[] = {
+      {"dequantize(c, s) = c * s", OpKind::dequantize, fold_dequantized},
+      {"dequantize(quantize(x, s), t) = clip(round(x / s)) * t", OpKind::dequantize, round_in_floats},
+  };
+  return apply_rules(graph, context, rules);
+}
 
 }  // namespace lathe

@@ -52,13 +52,15 @@ Result<bool> multiply(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"conv(dequantize(p, s), dequantize(q, t), b) = dequantize(conv(p, q), s * t) + b", OpKind::convolution, multiply},
-    {"matmul(dequantize(p, s), dequantize(q, t)) = dequantize(matmul(p, q), s * t)", OpKind::matmul, multiply},
-};
-
 }  // namespace
 
-Result<bool> multiply_quantized(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+Result<bool> multiply_quantized(ir::Graph& graph, PassContext& context) {
+  static constexpr Rule rules[] = {
+      {"conv(dequantize(p, s), dequantize(q, t), b) = dequantize(conv(p, q), s * t) + b", OpKind::convolution,
+       multiply},
+      {"matmul(dequantize(p, s), dequantize(q, t)) = dequantize(matmul(p, q), s * t)", OpKind::matmul, multiply},
+  };
+  return apply_rules(graph, context, rules);
+}
 
 }  // namespace lathe

@@ -128,32 +128,31 @@ Result<bool> raise_quantize(Rewrite& r) {
 
 constexpr std::string_view kSink = "move(dequantize(q, s)) = dequantize(move(q), s)";
 
-constexpr Rule kRules[] = {
-    {"quantize(x, s, 0) = quantize(x, s)", OpKind::quantize, drop_zero_point},
-    {"dequantize(q, s, 0) = dequantize(q, s)", OpKind::dequantize, drop_zero_point},
-    {"quantize(dequantize(q, s, z), s, z) = q", OpKind::quantize, cancel},
-    {"quantize(move(x), s) = move(quantize(x, s))", OpKind::quantize, raise_quantize},
-    {kSink, OpKind::reshape, sink_dequantize},
-    {kSink, OpKind::flatten, sink_dequantize},
-    {kSink, OpKind::squeeze, sink_dequantize},
-    {kSink, OpKind::unsqueeze, sink_dequantize},
-    {kSink, OpKind::transpose, sink_dequantize},
-    {kSink, OpKind::slice, sink_dequantize},
-    {kSink, OpKind::expand, sink_dequantize},
-    {kSink, OpKind::tile, sink_dequantize},
-    {kSink, OpKind::gather, sink_dequantize},
-    {kSink, OpKind::depth_to_space, sink_dequantize},
-    {kSink, OpKind::space_to_depth, sink_dequantize},
-    {kSink, OpKind::pooling, sink_dequantize},
-    {kSink, OpKind::pad, sink_dequantize},
-    {"concat(dequantize(p, s), dequantize(q, s)) = dequantize(concat(p, q), s)", OpKind::concat,
-     sink_dequantize_of_parts},
-};
-
 }  // namespace
 
 Result<bool> propagate_quantization(ir::Graph& graph, PassContext& context) {
-  return apply_rules(graph, context, kRules);
+  static constexpr Rule rules[] = {
+      {"quantize(x, s, 0) = quantize(x, s)", OpKind::quantize, drop_zero_point},
+      {"dequantize(q, s, 0) = dequantize(q, s)", OpKind::dequantize, drop_zero_point},
+      {"quantize(dequantize(q, s, z), s, z) = q", OpKind::quantize, cancel},
+      {"quantize(move(x), s) = move(quantize(x, s))", OpKind::quantize, raise_quantize},
+      {kSink, OpKind::reshape, sink_dequantize},
+      {kSink, OpKind::flatten, sink_dequantize},
+      {kSink, OpKind::squeeze, sink_dequantize},
+      {kSink, OpKind::unsqueeze, sink_dequantize},
+      {kSink, OpKind::transpose, sink_dequantize},
+      {kSink, OpKind::slice, sink_dequantize},
+      {kSink, OpKind::expand, sink_dequantize},
+      {kSink, OpKind::tile, sink_dequantize},
+      {kSink, OpKind::gather, sink_dequantize},
+      {kSink, OpKind::depth_to_space, sink_dequantize},
+      {kSink, OpKind::space_to_depth, sink_dequantize},
+      {kSink, OpKind::pooling, sink_dequantize},
+      {kSink, OpKind::pad, sink_dequantize},
+      {"concat(dequantize(p, s), dequantize(q, s)) = dequantize(concat(p, q), s)", OpKind::concat,
+       sink_dequantize_of_parts},
+  };
+  return apply_rules(graph, context, rules);
 }
 
 }  // namespace lathe

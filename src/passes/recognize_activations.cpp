@@ -237,23 +237,23 @@ Result<bool> product_to_activation(Rewrite& r) {
   return false;
 }
 
-constexpr Rule kRules[] = {
-    {"min(max(x, a), b) = clip(x, a, b)", OpKind::elementwise, min_max_to_clip},
-    {"clip(x, 0, inf) = relu(x)", OpKind::activation, clip_to_relu},
-    {"clip(x * a + b, 0, 1) = hard_sigmoid{a, b}(x)", OpKind::activation, to_hard_sigmoid},
-    {"clip(x * a + b, 0, h) / h = hard_sigmoid{a / h, b / h}(x)", OpKind::elementwise, to_hard_sigmoid},
-    {"1 / (1 + exp(-x)) = sigmoid(x)", OpKind::unary, to_sigmoid},
-    {"log(1 + exp(x)) = softplus(x)", OpKind::unary, to_softplus},
-    {"x / (1 + exp(-x)) = silu(x)", OpKind::elementwise, to_silu_by_division},
-    {"x * sigmoid(x) = silu; x * tanh(softplus(x)) = mish; x * clip(x + 3, 0, 6) / 6 = hard_swish;"
-     " x / 2 * (1 + erf(x / sqrt(2))) = gelu_erf; x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) = gelu_tanh",
-     OpKind::elementwise, product_to_activation},
-};
-
 }  // namespace
 
 Result<bool> recognize_activations(ir::Graph& graph, PassContext& context) {
-  return apply_rules(graph, context, kRules);
+  static constexpr Rule rules[] = {
+      {"min(max(x, a), b) = clip(x, a, b)", OpKind::elementwise, min_max_to_clip},
+      {"clip(x, 0, inf) = relu(x)", OpKind::activation, clip_to_relu},
+      {"clip(x * a + b, 0, 1) = hard_sigmoid{a, b}(x)", OpKind::activation, to_hard_sigmoid},
+      {"clip(x * a + b, 0, h) / h = hard_sigmoid{a / h, b / h}(x)", OpKind::elementwise, to_hard_sigmoid},
+      {"1 / (1 + exp(-x)) = sigmoid(x)", OpKind::unary, to_sigmoid},
+      {"log(1 + exp(x)) = softplus(x)", OpKind::unary, to_softplus},
+      {"x / (1 + exp(-x)) = silu(x)", OpKind::elementwise, to_silu_by_division},
+      {"x * sigmoid(x) = silu; x * tanh(softplus(x)) = mish; x * clip(x + 3, 0, 6) / 6 = hard_swish;"
+       " x / 2 * (1 + erf(x / sqrt(2))) = gelu_erf; x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) = "
+       "gelu_tanh",
+       OpKind::elementwise, product_to_activation},
+  };
+  return apply_rules(graph, context, rules);
 }
 
 }  // namespace lathe

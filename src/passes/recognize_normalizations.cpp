@@ -223,22 +223,21 @@ Result<bool> affine_into_group_norm(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"(x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) = layer_norm(x); x / sqrt(mean(x^2) + eps) = rms_norm(x)",
-     OpKind::elementwise, to_bare_norm},
-    {"layer_norm(x, 1) * s = layer_norm(x, s); rms_norm(x, 1) * s = rms_norm(x, s)", OpKind::elementwise,
-     scale_into_norm},
-    {"layer_norm(x, s) + b = layer_norm(x, s, b)", OpKind::elementwise, bias_into_norm},
-    {"cast{f16}(norm(cast{f32}(x), s, b)) = norm(x, cast(s), cast(b))", OpKind::cast, casts_around_norm},
-    {"reshape(instance_norm(reshape(x, [n, g, -1]), 1, 0)) = group_norm{g}(x)", OpKind::reshape, to_group_norm},
-    {"group_norm(x, s, b) * f = group_norm(x, s * f, b * f); group_norm(x, s, b) + t = group_norm(x, s, b + t)",
-     OpKind::elementwise, affine_into_group_norm},
-};
-
 }  // namespace
 
 Result<bool> recognize_normalizations(ir::Graph& graph, PassContext& context) {
-  return apply_rules(graph, context, kRules);
+  static constexpr Rule rules[] = {
+      {"(x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) = layer_norm(x); x / sqrt(mean(x^2) + eps) = rms_norm(x)",
+       OpKind::elementwise, to_bare_norm},
+      {"layer_norm(x, 1) * s = layer_norm(x, s); rms_norm(x, 1) * s = rms_norm(x, s)", OpKind::elementwise,
+       scale_into_norm},
+      {"layer_norm(x, s) + b = layer_norm(x, s, b)", OpKind::elementwise, bias_into_norm},
+      {"cast{f16}(norm(cast{f32}(x), s, b)) = norm(x, cast(s), cast(b))", OpKind::cast, casts_around_norm},
+      {"reshape(instance_norm(reshape(x, [n, g, -1]), 1, 0)) = group_norm{g}(x)", OpKind::reshape, to_group_norm},
+      {"group_norm(x, s, b) * f = group_norm(x, s * f, b * f); group_norm(x, s, b) + t = group_norm(x, s, b + t)",
+       OpKind::elementwise, affine_into_group_norm},
+  };
+  return apply_rules(graph, context, rules);
 }
 
 }  // namespace lathe

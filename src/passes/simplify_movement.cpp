@@ -244,27 +244,28 @@ Result<bool> matmul_takes_transpose(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"transpose(transpose(x)) = transpose(x)", OpKind::transpose, transpose_of_transpose},
-    {"transpose(x) = reshape(x) when only axes of extent 1 move", OpKind::transpose, transpose_to_reshape},
-    {"reshape(view(x)) = reshape(x)", OpKind::reshape, view_of_view},
-    {"flatten(view(x)) = reshape(x)", OpKind::flatten, view_of_view},
-    {"squeeze(view(x)) = reshape(x)", OpKind::squeeze, view_of_view},
-    {"unsqueeze(view(x)) = reshape(x)", OpKind::unsqueeze, view_of_view},
-    {"gather(x, i) = reshape(slice(x, i, i + 1))", OpKind::gather, gather_to_slice},
-    {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
-    {"matmul(view(x), w) = view(matmul(x, w))", OpKind::matmul, sink_view_through_matmul},
-    {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},
-    {"activation(transpose(x)) = transpose(activation(x))", OpKind::activation, sink_through_one},
-    {"unary(view(kernel(x))) = view(unary(kernel(x)))", OpKind::unary, sink_view_through_one},
-    {"activation(view(kernel(x))) = view(activation(kernel(x)))", OpKind::activation, sink_view_through_one},
-    {"f(view(kernel(x)), c) = view(f(kernel(x), c))", OpKind::elementwise, sink_view_through_constant},
-    {"cast(transpose(x)) = transpose(cast(x))", OpKind::cast, sink_through_one},
-    {"f(transpose(x), transpose(y) or c) = transpose(f(x, y or c))", OpKind::elementwise, sink_through_two},
-};
-
 }  // namespace
 
-Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) { return apply_rules(graph, context, kRules); }
+Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) {
+  static constexpr Rule rules[] = {
+      {"transpose(transpose(x)) = transpose(x)", OpKind::transpose, transpose_of_transpose},
+      {"transpose(x) = reshape(x) when only axes of extent 1 move", OpKind::transpose, transpose_to_reshape},
+      {"reshape(view(x)) = reshape(x)", OpKind::reshape, view_of_view},
+      {"flatten(view(x)) = reshape(x)", OpKind::flatten, view_of_view},
+      {"squeeze(view(x)) = reshape(x)", OpKind::squeeze, view_of_view},
+      {"unsqueeze(view(x)) = reshape(x)", OpKind::unsqueeze, view_of_view},
+      {"gather(x, i) = reshape(slice(x, i, i + 1))", OpKind::gather, gather_to_slice},
+      {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
+      {"matmul(view(x), w) = view(matmul(x, w))", OpKind::matmul, sink_view_through_matmul},
+      {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},
+      {"activation(transpose(x)) = transpose(activation(x))", OpKind::activation, sink_through_one},
+      {"unary(view(kernel(x))) = view(unary(kernel(x)))", OpKind::unary, sink_view_through_one},
+      {"activation(view(kernel(x))) = view(activation(kernel(x)))", OpKind::activation, sink_view_through_one},
+      {"f(view(kernel(x)), c) = view(f(kernel(x), c))", OpKind::elementwise, sink_view_through_constant},
+      {"cast(transpose(x)) = transpose(cast(x))", OpKind::cast, sink_through_one},
+      {"f(transpose(x), transpose(y) or c) = transpose(f(x, y or c))", OpKind::elementwise, sink_through_two},
+  };
+  return apply_rules(graph, context, rules);
+}
 
 }  // namespace lathe

@@ -47,11 +47,6 @@ Result<bool> constant_slice(Rewrite& r) {
   return r.finish(result);
 }
 
-constexpr Rule kRules[] = {
-    {"reshape(x, computed) = reshape(x, constant) when 0 and -1 can say it", OpKind::reshape, constant_reshape},
-    {"slice(x, a, shape(x)[i]) = slice(x, a, end)", OpKind::slice, constant_slice},
-};
-
 // Values whose known contents are equal are equal: later ones give way to the first.
 Result<bool> merge_equal_contents(ir::Graph& graph) {
   constexpr size_t kMaxElements = 64;
@@ -86,7 +81,11 @@ Result<bool> merge_equal_contents(ir::Graph& graph) {
 
 Result<bool> simplify_shapes(ir::Graph& graph, PassContext& context) {
   LATHE_ASSIGN(const bool merged, merge_equal_contents(graph));
-  LATHE_ASSIGN(const bool rewritten, apply_rules(graph, context, kRules));
+  static constexpr Rule rules[] = {
+      {"reshape(x, computed) = reshape(x, constant) when 0 and -1 can say it", OpKind::reshape, constant_reshape},
+      {"slice(x, a, shape(x)[i]) = slice(x, a, end)", OpKind::slice, constant_slice},
+  };
+  LATHE_ASSIGN(const bool rewritten, apply_rules(graph, context, rules));
   return merged || rewritten;
 }
 

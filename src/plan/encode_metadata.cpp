@@ -3,6 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "base/divide.h"
 #include "plan/expressions.h"
 #include "plan/fields.h"
 #include "plan/limits.h"
@@ -279,7 +280,7 @@ class Estimate {
 }  // namespace
 
 CodePlace CodePlaces::add(uint64_t bytes) {
-  const CodePlace place{(end_ + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment, bytes};
+  const CodePlace place{round_up(end_, kCodeAlignment), bytes};
   end_ = place.offset + place.bytes;
   return place;
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/divide.h"
 #include "plan/foreign_prefix.h"
 #include "plan/limits.h"
 
@@ -43,7 +44,7 @@ std::string get_text(std::span<const std::byte> bytes, size_t offset, size_t mos
   return {text, strnlen(text, most)};
 }
 
-uint64_t place_after(uint64_t end, uint64_t alignment) { return (end + alignment - 1) / alignment * alignment; }
+uint64_t place_after(uint64_t end, uint64_t alignment) { return round_up(end, alignment); }
 
 // Says what the bytes are when they are no plan.
 tl::unexpected<Error> not_a_plan(std::span<const std::byte> bytes) {

@@ -13,7 +13,7 @@ using Order = std::vector<uint32_t>;
 
 size_t add_saturating(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 
-size_t round_up(size_t bytes, size_t alignment) {
+size_t round_up_saturating(size_t bytes, size_t alignment) {
   const size_t sum = add_saturating(bytes, alignment - 1);
   return sum == SIZE_MAX ? SIZE_MAX : sum / alignment * alignment;
 }
@@ -139,7 +139,7 @@ class Packer {
 
 std::vector<Lifetime> rounded(std::span<const Lifetime> buffers, size_t alignment) {
   std::vector<Lifetime> result(buffers.begin(), buffers.end());
-  for (Lifetime& b : result) b = {round_up(b.bytes, alignment), b.first, std::max(b.first, b.last)};
+  for (Lifetime& b : result) b = {round_up_saturating(b.bytes, alignment), b.first, std::max(b.first, b.last)};
   return result;
 }
 

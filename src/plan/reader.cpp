@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/divide.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
 #include "plan/validate.h"
@@ -32,7 +33,7 @@ struct AlignedFree {
 
 // A copy with the given alignment; the bytes must not be empty.
 Result<std::shared_ptr<const std::byte>> aligned_copy(std::span<const std::byte> bytes, size_t alignment) {
-  const size_t size = (bytes.size() + alignment - 1) / alignment * alignment;
+  const size_t size = round_up(bytes.size(), alignment);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
   if (!memory) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes for a plan", bytes.size());
   std::shared_ptr<const std::byte> copy(memory, AlignedFree());

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/divide.h"
 #include "base/log.h"
 #include "device/device.h"
 #include "ops/op.h"
@@ -54,7 +55,7 @@ class Engine {
   const MemoryLimit* memory_limit(size_t profile) const;
   // Of contexts' memory and of what steps find in it; rounds sizes up to it.
   size_t alignment() const { return alignment_; }
-  size_t align(size_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
+  size_t align(size_t bytes) const { return round_up(bytes, alignment_); }
 
  private:
   Engine() = default;

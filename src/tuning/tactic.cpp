@@ -9,7 +9,7 @@ namespace {
 class OnlyMatch final : public Match {
  public:
   OnlyMatch(Emission emission, double predicted_us) : emission_(std::move(emission)), predicted_us_(predicted_us) {}
-  std::vector<Config> configs() const override { return {{"", {}, predicted_us_}}; }
+  std::vector<Config> configs() const override { return {{.predicted_us = predicted_us_}}; }
   Result<Emission> emit(const Config&) const override { return emission_; }
 
  private:

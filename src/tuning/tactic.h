@@ -14,10 +14,9 @@
 namespace lathe {
 
 struct Config {
-  std::string text;                  // printable and unique within the tactic: what logs and timing caches show
-  std::vector<int64_t> values = {};  // of tactics that are not converted yet
-  double predicted_us = 0;           // by the cost model
-  std::any choice = {};              // of the tactic's own type
+  std::string text = {};    // printable and unique within the tactic: what logs and timing caches show
+  double predicted_us = 0;  // by the cost model
+  std::any choice = {};     // of the tactic's own type
 
   template <class T>
   const T& as() const {

@@ -61,11 +61,12 @@ class UnityGroups(unittest.TestCase):
     def test_using_directives_and_prepared_headers(self):
         self.apart("using namespace a;\nint f();", "int g();")
         self.apart("#define SETTING 1\n#include <vector>", "int g();")
+        self.together("#define ROW(x) x,\n#include \"rows.def\"\n#undef ROW", "#define ROW(x) x;\n#include \"rows.def\"\n#undef ROW")
 
     def test_folders_and_sizes(self):
         self.assertEqual(groups({"f/a.cpp": "", "g/b.cpp": ""}), [])
-        sizes = [len(group) for group in groups({f"f/a{i}.cpp": "" for i in range(17)})]
-        self.assertEqual(sorted(sizes), [8, 8])
+        sizes = [len(group) for group in groups({f"f/a{i}.cpp": "" for i in range(49)})]
+        self.assertEqual(sorted(sizes), [24, 24])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "api/json.h"
 #include "api/report.h"
 #include "api/runtime/execution_context.h"
+#include "base/divide.h"
 #include "lathe.h"
 #include "ops/random_seed.h"
 #include "ops/tensor.h"
@@ -50,7 +51,7 @@ class OutputMemory final : public nv::IOutputAllocator {
   ~OutputMemory() override { std::free(data_); }
   void* reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t alignment, cudaStream_t) override {
     std::free(data_);
-    return data_ = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    return data_ = std::aligned_alloc(alignment, round_up(size, alignment));
   }
   void notifyShape(const char*, const nv::Dims& dims) noexcept override { dims_ = dims; }
   void* data() const { return data_; }

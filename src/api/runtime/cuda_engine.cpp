@@ -9,6 +9,7 @@
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/execution_context.h"
+#include "base/divide.h"
 #include "device/launch.h"
 #include "lathe.h"
 
@@ -64,7 +65,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   if (!owner) {
     // Page-aligned, so that the weights are used where they lie.
     constexpr size_t kPage = 4096;
-    auto* copy = static_cast<std::byte*>(std::aligned_alloc(kPage, (bytes.size() + kPage - 1) / kPage * kPage));
+    auto* copy = static_cast<std::byte*>(std::aligned_alloc(kPage, round_up(bytes.size(), kPage)));
     if (!copy) return fail(ErrorCode::out_of_memory, "{} bytes for a copy of the plan", bytes.size());
     owner = std::shared_ptr<const void>(copy, [](const void* memory) { std::free(const_cast<void*>(memory)); });
     std::copy(bytes.begin(), bytes.end(), copy);

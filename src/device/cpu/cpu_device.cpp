@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/divide.h"
+
 namespace lathe::cpu {
 namespace {
 
@@ -34,7 +36,7 @@ Result<DeviceMemory> CpuDevice::allocate(size_t bytes) {
   if (bytes == 0) return DeviceMemory();
   const size_t unit = bytes >= kWorthHugePages ? kHugePage : 4096;
   if (bytes > SIZE_MAX - unit) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", bytes);
-  const size_t rounded = (bytes + unit - 1) / unit * unit;
+  const size_t rounded = round_up(bytes, unit);
   void* address = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", bytes);
   if (unit == kHugePage) ::madvise(address, rounded, MADV_HUGEPAGE);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/divide.h"
 #include "base/result.h"
 
 namespace lathe::cpu {
@@ -38,7 +39,7 @@ class ThreadPool {
   template <class F>
   void parallel_for(int64_t n, int64_t grain, F&& body) {
     if (n <= 0) return;
-    const int64_t parts = std::min<int64_t>(size(), (n + grain - 1) / grain);
+    const int64_t parts = std::min<int64_t>(size(), ceil_div(n, grain));
     if (parts <= 1) return body(int64_t{0}, n, 0);
     run([&](int worker) {
       if (worker < parts) body(n * worker / parts, n * (worker + 1) / parts, worker);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/memory.h"
 
+#include "base/divide.h"
+
 namespace lathe::cuda {
 namespace {
 
@@ -28,7 +30,7 @@ CUresult allocate_pooled(Context& context, CUdeviceptr& address, size_t bytes) {
 }
 
 // An asynchronous copy of fewer valid bytes may touch all of its 16.
-size_t whole_vectors(size_t bytes) { return bytes > SIZE_MAX - 15 ? bytes : (bytes + 15) / 16 * 16; }
+size_t whole_vectors(size_t bytes) { return bytes > SIZE_MAX - 15 ? bytes : round_up(bytes, 16); }
 
 Error allocation_error(Context& context, CUresult result, size_t bytes) {
   size_t free = 0, total = 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/divide.h"
 #include "device/family.h"
 
 namespace lathe::null {
@@ -57,7 +58,7 @@ Result<> NullDevice::check_target(std::string_view target) const {
 Result<DeviceMemory> NullDevice::allocate(size_t bytes) {
   if (bytes == 0) return DeviceMemory();
   if (bytes > SIZE_MAX - kAlignment) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", bytes);
-  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t rounded = round_up(bytes, kAlignment);
   auto* data = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
   if (!data) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", bytes);
   std::memset(data, 0, rounded);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/divide.h"
 #include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
 
@@ -19,7 +20,6 @@ constexpr int64_t kWarp = 32, kMaxThreads = 1024;
 constexpr size_t kMaxConfigs = 4;
 constexpr double kMemoryShare = 0.625;  // of the memory's rate, as it is reached
 
-int64_t ceil_to(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t power_of_2_from(int64_t value) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value))); }
 
 double bytes_of(const IndexSpace& space) {
@@ -47,7 +47,7 @@ void add_resident(const Target& target, const IndexSpace& space, std::vector<Con
   const int64_t width = chunk_width(space), chunks = *length / width;
   const double ideal = pass_us(target, space);
   for (int64_t lanes = 1; lanes <= kMaxThreads; lanes *= 2) {
-    const int64_t each = ceil_to(chunks, lanes);
+    const int64_t each = ceil_div(chunks, lanes);
     if (each * width > kMaxValues || lanes * each * width > 2 * kMaxBlockValues) continue;
     if (lanes * each * width > kMaxBlockValues && lanes == kMaxThreads) continue;
     if (lanes > 1 && lanes / 2 >= chunks) break;
@@ -76,7 +76,7 @@ void add_rows(const Target& target, const IndexSpace& space, int64_t passes, std
         shape.to_config(target.launch_us + static_cast<double>(passes) * ideal * (1 + 0.1 * steps) / busy));
   }
   const int64_t splits =
-      std::min<int64_t>({ceil_to(2 * target.cores, std::max<int64_t>(space.opt_rows(), 1)), chunks / 512, 512});
+      std::min<int64_t>({ceil_div(2 * target.cores, std::max<int64_t>(space.opt_rows(), 1)), chunks / 512, 512});
   if (splits < 2) return;
   RowShape shape{RowShape::parts, 256};
   shape.splits = splits;
@@ -96,11 +96,11 @@ void add_columns(const Target& target, const IndexSpace& space, int64_t passes, 
     RowShape shape{RowShape::columns, tx * ty};
     shape.ty = ty;
     shape.unroll = std::clamp<int64_t>(length / ty, 1, width >= 8 ? 2 : 4);
-    const int64_t blocks = std::max<int64_t>(outer * ceil_to(columns, tx), 1);
-    const double waste = static_cast<double>(ceil_to(columns, tx) * tx) / static_cast<double>(columns);
+    const int64_t blocks = std::max<int64_t>(outer * ceil_div(columns, tx), 1);
+    const double waste = static_cast<double>(ceil_div(columns, tx) * tx) / static_cast<double>(columns);
     const double busy = std::min(1.0, static_cast<double>(blocks) / (4.0 * target.cores));
     configs.push_back(shape.to_config(target.launch_us + static_cast<double>(passes) * ideal * waste / busy));
-    const int64_t splits = std::min<int64_t>({ceil_to(4 * target.cores, blocks), length / (ty * 4), 256});
+    const int64_t splits = std::min<int64_t>({ceil_div(4 * target.cores, blocks), length / (ty * 4), 256});
     if (splits < 2) continue;
     shape.kind = RowShape::strips;
     shape.splits = splits;

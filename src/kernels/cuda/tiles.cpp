@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
@@ -13,7 +14,7 @@ int64_t Tiles::pitch(DType dtype) const {
 
 uint32_t Tiles::bytes(DType dtype) const {
   const int64_t bytes = size * pitch(dtype) * static_cast<int64_t>(size_of(dtype));
-  return static_cast<uint32_t>((bytes + 15) / 16 * 16);
+  return static_cast<uint32_t>(round_up(bytes, 16));
 }
 
 bool crosses(const Operand& tensor, const Operand& output) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/arg_reduce/arg_reduce.h"
 
 #include "kernels/cpu/kernel_table.h"
@@ -11,7 +12,6 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;
-constexpr int64_t kMinTaskElements = 32 << 10;
 
 struct Choice {
   KeyOrder order;
@@ -114,8 +114,9 @@ void ArgReduceKernel::reduce(const Launch& launch) const {
   // Rows that lie side by side are searched together.
   constexpr int64_t kFew = 8;
   const int64_t side = x.strides[axis_] <= step || length < kFew ? 1 : std::min(kBlock, length);
-  const int64_t pieces = (length + side - 1) / side;
+  const int64_t pieces = ceil_div(length, side);
   const auto size = static_cast<int64_t>(size_of(x.dtype));
+  constexpr int64_t kMinTaskElements = 32 << 10;
   launch.pool.parallel_for(
       output.volume() / length * pieces, kMinTaskElements / (side * extent) + 1, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) {

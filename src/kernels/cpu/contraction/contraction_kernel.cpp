@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/divide.h"
 #include "kernels/cpu/contraction/contraction.h"
 #include "kernels/cpu/contraction/lanes.h"
 #include "kernels/cpu/kernel_table.h"
@@ -137,8 +138,6 @@ Result<> ContractionKernel::check(std::span<const TensorArg> inputs, std::span<c
   return {};
 }
 
-int64_t blocks_of(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
-
 struct Offsets {
   const int64_t* values;
   int64_t count;
@@ -160,8 +159,8 @@ void gather(const TensorArg& tensor, int64_t base, Offsets rows, Offsets columns
 template <class Lane>
 void ContractionKernel::run_block(const Launch& launch, const Nest& nest, int64_t unit, Scratch& scratch) const {
   static const auto multiply = LATHE_ISA_SELECT(multiply_blocks);
-  const int64_t column_blocks = blocks_of(nest.columns.volume, kColumns);
-  const int64_t row_blocks = blocks_of(nest.rows.volume, kRows);
+  const int64_t column_blocks = ceil_div(nest.columns.volume, kColumns);
+  const int64_t row_blocks = ceil_div(nest.rows.volume, kRows);
   const int64_t column = unit % column_blocks * kColumns, row = unit / column_blocks % row_blocks * kRows;
   const int64_t batch = unit / column_blocks / row_blocks;
   const int64_t rows = std::min(kRows, nest.rows.volume - row);
@@ -201,7 +200,7 @@ void ContractionKernel::run(const Launch& launch) const {
   const TensorArg* const tensors[] = {&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]};
   const Nest nest = make_nest(axes_, tensors);
   const int64_t units =
-      nest.batches.volume * blocks_of(nest.rows.volume, kRows) * blocks_of(nest.columns.volume, kColumns);
+      nest.batches.volume * ceil_div(nest.rows.volume, kRows) * ceil_div(nest.columns.volume, kColumns);
   const int64_t products = std::min(kRows, nest.rows.volume) * kColumns * std::max<int64_t>(nest.depth.volume, 1);
   launch.pool.parallel_for(units, std::max<int64_t>(1, kMinTaskProducts / products),
                            [&](int64_t begin, int64_t end, int worker) {

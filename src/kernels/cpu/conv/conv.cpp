@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cpu/conv/winograd.h"
 
 namespace lathe::cpu::conv {
@@ -27,7 +28,7 @@ void add_winograd(const ConvProblem& problem, int threads, std::vector<Config>& 
   const int width = shape.out_channels % 48 == 0 ? 48 : 64;
   for (const Algorithm algorithm : {Algorithm::winograd4, Algorithm::winograd2}) {
     const int64_t m = winograd_outputs(algorithm);
-    const int64_t tiles = problem.batch * ((problem.out[1] + m - 1) / m) * ((problem.out[2] + m - 1) / m);
+    const int64_t tiles = problem.batch * ceil_div(problem.out[1], m) * ceil_div(problem.out[2], m);
     const bool columns = threads > 1 && tiles < 48 * threads;
     for (int64_t block : {48, 24, 12})
       if (block == 48 || tiles > block) found.push_back({algorithm, {width, kMaxTileRows, block, 0, columns}, false});
@@ -44,7 +45,7 @@ double estimate(const ConvProblem& problem, const Config& config) {
   double products = static_cast<double>(problem.shape.volume()), passes = 0;
   if (is_winograd(config)) {
     const int64_t m = winograd_outputs(config.algorithm);
-    const int64_t tiles = ((problem.out[1] + m - 1) / m) * ((problem.out[2] + m - 1) / m);
+    const int64_t tiles = ceil_div(problem.out[1], m) * ceil_div(problem.out[2], m);
     rows = static_cast<double>(problem.batch * tiles);
     products = static_cast<double>((m + 2) * (m + 2));
     passes = rows * products * (c + o) * sizeof(float) / kTransforms;

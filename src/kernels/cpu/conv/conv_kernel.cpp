@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide.h"
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/conv/direct.h"
 #include "kernels/cpu/conv/pixel_rows.h"
@@ -12,8 +13,6 @@ namespace lathe::cpu {
 namespace {
 
 using namespace conv;
-
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 class DirectConv final : public Kernel {
  public:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide.h"
+
 namespace lathe::cpu::conv {
 
 using gemm::Needs;
@@ -51,7 +53,7 @@ Needs needs_of(const ConvShape& shape, const Config& config) {
     return {taps, taps, taps * shape.kernel[2] * kMaxTileRows};
   }
   const int64_t depth = shape.group_inputs(), block = config.blocking.k_block;
-  const int64_t segments = block && depth > block ? (depth + block - 1) / block : 1;
+  const int64_t segments = block && depth > block ? ceil_div(depth, block) : 1;
   return {shape.volume(), shape.volume() * segments, 0};
 }
 
@@ -94,7 +96,7 @@ PixelRows::PixelRows(const Geometry& geometry, const Config& config, const Needs
   const ConvShape& shape = geometry.shape;
   for (int d = 0; d < 3; ++d) {
     x_ -= shape.pad[d] * geometry.in_stride[d];
-    inner_begin_[d] = (shape.pad[d] + shape.stride[d] - 1) / shape.stride[d];
+    inner_begin_[d] = ceil_div(shape.pad[d], shape.stride[d]);
     const int64_t last = geometry.in[d] - 1 - (shape.kernel[d] - 1) * shape.dilation[d] + shape.pad[d];
     inner_end_[d] = last < 0 ? 0 : last / shape.stride[d] + 1;
   }

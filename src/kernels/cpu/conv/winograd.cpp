@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/divide.h"
 #include "kernels/cpu/conv/pixel_rows.h"
 
 namespace lathe::cpu::conv {
@@ -31,8 +32,6 @@ void transform_filter(int side, const double (*g)[3], const float* filter, doubl
     for (int j = 0; j < side; ++j)
       out[i * side + j] = half[i][0] * g[j][0] + half[i][1] * g[j][1] + half[i][2] * g[j][2];
 }
-
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // Distance between the matrices of two products. Not a multiple of 4096 bytes: all of them would share an L1 set.
 int64_t product_stride(int64_t floats) {
@@ -68,7 +67,7 @@ class Winograd final : public Kernel {
     float* finished;  // [pixel of a tile][column]
   };
   int64_t tile_count(const Geometry& g) const {
-    return g.batch * ((g.out[1] + outputs_ - 1) / outputs_) * ((g.out[2] + outputs_ - 1) / outputs_);
+    return g.batch * ceil_div(g.out[1], outputs_) * ceil_div(g.out[2], outputs_);
   }
   int64_t tile_block(int64_t tiles) const {
     const int64_t wanted = config_.blocking.row_block ? config_.blocking.row_block : 48;
@@ -100,7 +99,7 @@ struct TilePlace {
   int64_t n, row, column;  // of its first output pixel
 };
 TilePlace place(const Geometry& g, int outputs, int64_t tile) {
-  const int64_t across = (g.out[2] + outputs - 1) / outputs, down = (g.out[1] + outputs - 1) / outputs;
+  const int64_t across = ceil_div(g.out[2], outputs), down = ceil_div(g.out[1], outputs);
   return {tile / (across * down), tile / across % down * outputs, tile % across * outputs};
 }
 
@@ -175,7 +174,7 @@ void Winograd::multiply(const float* weights, int64_t panel, int64_t tiles, int6
     for (int c = 0; c < stride; c += step) {
       const int vectors = std::min(step, stride - c) / table.lanes;
       const int most = std::min(config_.blocking.rows, table.max_rows[vectors - 1]);
-      const int64_t count = (tiles + most - 1) / most;
+      const int64_t count = ceil_div(tiles, most);
       tile.columns = vectors * table.lanes;
       tile.b = weights + e * per_product + c;
       const int64_t steps = std::max<int64_t>(panels_.k / 4, 1), lines = per_product / 16;

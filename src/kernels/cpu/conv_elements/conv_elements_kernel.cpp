@@ -3,6 +3,7 @@
 // with x's channels innermost. Rows are gathered from x tap by tap; the weights of a phase are packed once.
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cpu/contraction/lanes.h"
 #include "kernels/cpu/conv_elements/phase.h"
 #include "kernels/cpu/kernel_table.h"
@@ -11,6 +12,8 @@
 
 namespace lathe::cpu {
 namespace {
+
+int64_t cache_lines(int64_t bytes) { return round_up(bytes, 64); }
 
 using contraction::kColumns;
 using contraction::kDepth;
@@ -25,16 +28,13 @@ constexpr int64_t kChunk = 8;                // blocks of columns that share the
 constexpr int64_t kChannels = 256;           // that are multiplied at once where each has a group of its own
 constexpr int64_t kMinTaskProducts = 20000;  // about 5 us
 
-int64_t blocks_of(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
-int64_t round_up(int64_t bytes) { return blocks_of(bytes, 64) * 64; }
-
 // The memory of one thread.
 struct Scratch {
   Pixel pixels[kRows];
   alignas(64) std::byte rows[kRows * kDepth * 8];
   alignas(64) std::byte sums[kChunk * kRows * kColumns * 8];
 };
-constexpr int64_t kScratchBytes = (sizeof(Scratch) + 63) / 64 * 64;
+constexpr int64_t kScratchBytes = round_up(sizeof(Scratch), 64);
 
 // One phase of one launch.
 struct Work {
@@ -70,9 +70,9 @@ class ConvElementsKernel final : public Kernel {
   bool is_depthwise(const TensorArg& x, const TensorArg& y) const {
     return x.dims[1] == params_.groups && y.dims[1] == params_.groups;
   }
-  static int64_t packed_at(const TensorArg& weights) { return round_up(Phase::bytes(weights)); }
+  static int64_t packed_at(const TensorArg& weights) { return cache_lines(Phase::bytes(weights)); }
   int64_t packed_bytes(const TensorArg& x, const TensorArg& weights, const TensorArg& y) const;
-  int64_t scratch_bytes() const { return kScratchBytes + round_up(static_cast<int64_t>(epilogue_.scratch_bytes())); }
+  int64_t scratch_bytes() const { return kScratchBytes + cache_lines(static_cast<int64_t>(epilogue_.scratch_bytes())); }
 
   template <class Lane>
   void pack(const Work& work) const;
@@ -128,8 +128,8 @@ Result<> ConvElementsKernel::check(std::span<const TensorArg> inputs, std::span<
 int64_t ConvElementsKernel::packed_bytes(const TensorArg& x, const TensorArg& weights, const TensorArg& y) const {
   int64_t lanes = static_cast<int64_t>(size_of(lane_of(x.dtype)));
   for (int d = 2; d < weights.rank; ++d) lanes *= weights.dims[d];
-  if (is_depthwise(x, y)) return round_up(lanes * params_.groups);
-  return round_up(lanes * x.dims[1] * blocks_of(y.dims[1] / params_.groups, kColumns) * kColumns);
+  if (is_depthwise(x, y)) return cache_lines(lanes * params_.groups);
+  return cache_lines(lanes * x.dims[1] * ceil_div(y.dims[1] / params_.groups, kColumns) * kColumns);
 }
 
 // Of each group blocks of columns, each with its whole depth; where each channel is a group, the channels of each tap.
@@ -139,7 +139,7 @@ void ConvElementsKernel::pack(const Work& work) const {
   auto* const packed = reinterpret_cast<Lane*>(work.packed);
   const int64_t inner = w.strides[params_.transposed ? 0 : 1], outer = w.strides[params_.transposed ? 1 : 0];
   const int64_t group_stride = params_.transposed ? work.group_inputs * inner : work.group_outputs * outer;
-  const int64_t blocks = blocks_of(work.group_outputs, kColumns), depth = work.depth(), groups = params_.groups;
+  const int64_t blocks = ceil_div(work.group_outputs, kColumns), depth = work.depth(), groups = params_.groups;
   with_elements<Lane>(w.dtype, [&](auto element) {
     using T = decltype(element);
     const T* const from = w.as<T>();
@@ -231,8 +231,8 @@ template <class Lane>
 void ConvElementsKernel::run_block(const Work& work, int64_t unit, int worker) const {
   static const auto multiply = LATHE_ISA_SELECT(multiply_blocks);
   Scratch& scratch = work.own(worker);
-  const int64_t blocks = blocks_of(work.group_outputs, kColumns), chunks = blocks_of(blocks, kChunk);
-  const int64_t row_blocks = blocks_of(work.phase.pixels(), kRows), depth = work.depth();
+  const int64_t blocks = ceil_div(work.group_outputs, kColumns), chunks = ceil_div(blocks, kChunk);
+  const int64_t row_blocks = ceil_div(work.phase.pixels(), kRows), depth = work.depth();
   const int64_t first_block = unit % chunks * kChunk, own_blocks = std::min(kChunk, blocks - first_block);
   const int64_t row = unit / chunks % row_blocks * kRows, group = unit / chunks / row_blocks;
   const int64_t rows = std::min(kRows, work.phase.pixels() - row);
@@ -261,7 +261,7 @@ template <class Lane>
 void ConvElementsKernel::run_channels(const Work& work, int64_t unit, int worker) const {
   static const auto multiply = LATHE_ISA_SELECT(multiply_channels);
   Scratch& scratch = work.own(worker);
-  const int64_t chunks = blocks_of(params_.groups, kChannels), stride = work.x.strides[1];
+  const int64_t chunks = ceil_div(params_.groups, kChannels), stride = work.x.strides[1];
   const int64_t row = unit / chunks * kRows, rows = std::min(kRows, work.phase.pixels() - row);
   const int64_t channel = unit % chunks * kChannels, channels = std::min(kChannels, params_.groups - channel);
   auto* const converted = reinterpret_cast<Lane*>(scratch.rows);
@@ -289,9 +289,9 @@ template <class Lane>
 void ConvElementsKernel::run_phase(const Work& work) const {
   pack<Lane>(work);
   const bool depthwise = is_depthwise(work.x, work.y);
-  const int64_t row_blocks = blocks_of(work.phase.pixels(), kRows);
-  const int64_t chunks = depthwise ? blocks_of(params_.groups, kChannels)
-                                   : params_.groups * blocks_of(blocks_of(work.group_outputs, kColumns), kChunk);
+  const int64_t row_blocks = ceil_div(work.phase.pixels(), kRows);
+  const int64_t chunks = depthwise ? ceil_div(params_.groups, kChannels)
+                                   : params_.groups * ceil_div(ceil_div(work.group_outputs, kColumns), kChunk);
   const int64_t width = std::min(depthwise ? params_.groups : work.group_outputs, kChunk * kColumns);
   const int64_t products = std::max<int64_t>(1, std::min(kRows, work.phase.pixels()) * work.depth() * width);
   work.launch.pool.parallel_for(row_blocks * chunks, std::max<int64_t>(1, kMinTaskProducts / products),

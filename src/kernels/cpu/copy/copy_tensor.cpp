@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide.h"
 #include "base/for_size.h"
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/loop_nest.h"
@@ -80,7 +81,7 @@ void copy_as(const TensorArg& target, const TensorArg& source, ThreadPool& pool)
   for (int d = 0; d < column_dim; ++d) total_rows *= nest.dims[d];
   // Few long rows are divided; a transposed piece keeps whole rows, for its tiles need several of them.
   const int64_t grain = std::max<int64_t>(1, kMinTaskBytes / static_cast<int64_t>(sizeof(T)));
-  const int64_t pieces = transposed || total_rows >= 4 * pool.size() ? 1 : (columns + grain - 1) / grain;
+  const int64_t pieces = transposed || total_rows >= 4 * pool.size() ? 1 : ceil_div(columns, grain);
 
   const auto block = [&](int64_t row, int64_t count, int64_t column, int64_t width) {
     int64_t offsets[2];

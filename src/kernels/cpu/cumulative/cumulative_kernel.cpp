@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/cumulative/cumulative.h"
 
 #include "kernels/cpu/index_walk.h"
@@ -7,8 +8,6 @@
 
 namespace lathe::cpu {
 namespace {
-
-constexpr int64_t kMinTaskElements = 16 << 10;
 
 class CumulativeKernel final : public Kernel {
  public:
@@ -48,7 +47,8 @@ void CumulativeKernel::scan_rows(const Launch& launch, int axis) const {
   const int64_t length = nest.dims[inner], extent = x.dims[axis];
   const int64_t side = std::min<int64_t>(
       length, x.strides[axis] < nest.strides[1][inner] ? (is_floating(x.dtype) ? 8 : 1) : cumulative::kSide);
-  const int64_t pieces = (length + side - 1) / side;
+  const int64_t pieces = ceil_div(length, side);
+  constexpr int64_t kMinTaskElements = 16 << 10;
   launch.pool.parallel_for(
       to.volume() / length * pieces, kMinTaskElements / (side * extent) + 1, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) {

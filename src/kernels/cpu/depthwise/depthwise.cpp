@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
+
 namespace lathe::cpu::depthwise {
 namespace {
 
-int64_t padded_channels(const Shape& shape) { return (shape.channels + 15) / 16 * 16; }
+int64_t padded_channels(const Shape& shape) { return round_up(shape.channels, 16); }
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/depthwise/depthwise.h"
 #include "kernels/cpu/depthwise/strip.h"
@@ -59,7 +60,7 @@ class Strips {
       in_stride_[d] = x_.strides[2 + d - missing];
       out_[d] = out.dims[2 + d - missing];
     }
-    per_row_ = (out_[2] + config.pixels - 1) / config.pixels;
+    per_row_ = ceil_div(out_[2], config.pixels);
     out_data_ = out.as<float>();
     weights_ = launch.inputs[1].as<float>();
     map_.streams = 1 + epilogue.count;
@@ -127,7 +128,7 @@ void Depthwise::run(const Launch& launch) const {
   const int64_t products = out.volume() * (shape_.volume() + 8);
   const bool split = products > 100'000;
   constexpr int64_t kUnit = 16;
-  const int64_t blocks = (shape_.channels + kUnit - 1) / kUnit;
+  const int64_t blocks = ceil_div(shape_.channels, kUnit);
   if (config_.split_channels && split)
     return launch.pool.parallel_for(blocks, 1, [&](int64_t begin, int64_t end, int) {
       strips.run(0, strips.count(), begin * kUnit, std::min(end * kUnit, shape_.channels));

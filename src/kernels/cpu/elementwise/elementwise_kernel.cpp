@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/divide.h"
 #include "base/scalars.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/kernel_table.h"
@@ -12,7 +13,6 @@ namespace {
 
 using namespace elementwise;
 
-constexpr int64_t kMinTaskElements = 4096;  // about 5 us
 constexpr size_t kMaxInputs = 3;
 
 bool is_quantization(Function function) { return function == Function::quantize || function == Function::dequantize; }
@@ -152,7 +152,8 @@ void for_each_piece(const Launch& launch, F&& run) {
   const int inner = nest.rank - 1;
   int64_t rows = 1;
   for (int d = 0; d < inner; ++d) rows *= nest.dims[d];
-  const int64_t row = nest.dims[inner], pieces = (row + kBlock - 1) / kBlock;
+  const int64_t row = nest.dims[inner], pieces = ceil_div(row, kBlock);
+  constexpr int64_t kMinTaskElements = 4096;  // about 5 us
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements * pieces / row);
   launch.pool.parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t unit = begin; unit < end; ++unit) {

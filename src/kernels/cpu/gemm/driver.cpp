@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cpu/gemm/integer_epilogue.h"
 
 namespace lathe::cpu::gemm {
@@ -13,8 +14,6 @@ const TileTable& tiles_of(const Problem& problem) {
   static const TileTable& integers = LATHE_ISA_SELECT(integer_tile_table)(multiplies_bytes());
   return problem.integers ? integers : floats;
 }
-
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 constexpr int64_t kFloat = sizeof(float);
 int64_t list_bytes(const Needs& needs) { return needs.lists * kMaxTileRows * static_cast<int64_t>(sizeof(float*)); }
@@ -97,12 +96,12 @@ class Worker {
   }
 
   void run_rows(Tile& tile, int64_t first_tap, int64_t last_tap, int64_t depth, const float* upcoming) {
-    const int vectors = (tile.columns + tiles_.lanes - 1) / tiles_.lanes;
+    const int vectors = ceil_div(tile.columns, tiles_.lanes);
     const int most = std::min(problem_.blocking.rows, tiles_.max_rows[vectors - 1]);
     const int64_t rows = rows_end_ - rows_begin_;
     const int64_t unit = problem_.row_unit ? std::min(problem_.row_unit, rows) : rows;
-    const int64_t per_unit = (unit + most - 1) / most;
-    plan_prefetch(tile, upcoming, depth, per_unit * ((rows + unit - 1) / unit));
+    const int64_t per_unit = ceil_div(unit, most);
+    plan_prefetch(tile, upcoming, depth, per_unit * ceil_div(rows, unit));
     for (int64_t begin = rows_begin_; begin < rows_end_; begin += unit) {
       const int64_t size = std::min(unit, rows_end_ - begin);
       for (int64_t i = 0; i < per_unit; ++i) {
@@ -131,9 +130,9 @@ class Worker {
     const int64_t steps = depth / 4;
     if (!upcoming || steps == 0) return;
     const int64_t lines = depth * tile.b_stride * kFloat / 64;
-    const int64_t per_tile = (lines + tile_count - 1) / tile_count;
+    const int64_t per_tile = ceil_div(lines, tile_count);
     tile.prefetch = reinterpret_cast<const char*>(upcoming);
-    tile.prefetch_lines = static_cast<int>(std::min<int64_t>((per_tile + steps - 1) / steps, 8));
+    tile.prefetch_lines = static_cast<int>(std::min<int64_t>(ceil_div(per_tile, steps), 8));
     prefetch_step_ = tile.prefetch_lines * steps * 64;
   }
 
@@ -170,7 +169,7 @@ void run_problem(const Problem& problem, std::byte* scratch, ThreadPool& pool) {
   const double flops = 2.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.panels.k) *
                        static_cast<double>(problem.panels.n * problem.groups);
   const int64_t unit = problem.row_unit ? problem.row_unit : 1;
-  const int64_t units = (problem.rows + unit - 1) / unit;
+  const int64_t units = ceil_div(problem.rows, unit);
   const size_t stride = scratch_bytes(problem.blocking, problem.rows, problem.panels.k, problem.needs);
   const bool by_columns = problem.blocking.split_columns;
   const int64_t grain = flops < 2 * kMinParallelFlops ? INT64_MAX / 4 : 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/row_map.h"
@@ -109,7 +110,7 @@ class GemmKernel final : public Kernel {
     return packed_ ? weights_ : Panels{a.dims[a.rank - 1], out.dims[out.rank - 1], weights_.width};
   }
   int64_t tap_count(int64_t k) const {
-    return blocking_.k_block && k > blocking_.k_block ? (k + blocking_.k_block - 1) / blocking_.k_block : 1;
+    return blocking_.k_block && k > blocking_.k_block ? ceil_div(k, blocking_.k_block) : 1;
   }
   // One B for all matrices: their rows are one long matrix.
   bool shares_b(const TensorArg& b) const { return packed_ ? batches_ == 1 : leading(b) == 1; }
@@ -153,7 +154,7 @@ Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& ou
   size_t next = 0;
   auto take = [&](int64_t bytes) {
     const size_t at = next;
-    next += static_cast<size_t>((bytes + 63) / 64 * 64);
+    next += static_cast<size_t>(round_up(bytes, 64));
     return at;
   };
   constexpr int64_t kFloat = sizeof(float);

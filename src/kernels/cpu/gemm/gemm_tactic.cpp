@@ -56,9 +56,7 @@ Matched match_gemm(const Problem& problem) {
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const Operand &a = problem.inputs[0], &b = problem.inputs[1], &out = problem.outputs[0];
   for (const Operand* operand : {&a, &b})
-    if (std::any_of(operand->reassociation.begin(), operand->reassociation.end(),
-                    [](size_t count) { return count != 1; }))
-      return refuse("joined dimensions of an operand");
+    if (is_collapsed(*operand)) return refuse("joined dimensions of an operand");
   if (a.rank() < 2 || b.rank() < 2) return refuse("a vector operand");
   if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1))
     return refuse("the output's rows are not contiguous");

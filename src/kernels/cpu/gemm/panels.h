@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "base/divide.h"
+
 namespace lathe::cpu::gemm {
 
 inline constexpr int kPanelQuantum = 16;
@@ -15,12 +17,12 @@ struct Panels {
   int64_t n = 0;
   int width = 64;  // 16, 32, 48 or 64
 
-  int64_t count() const { return (n + width - 1) / width; }
+  int64_t count() const { return ceil_div(n, width); }
   int columns(int64_t panel) const { return static_cast<int>(n - panel * width < width ? n - panel * width : width); }
   // Floats from one k to the next within the panel.
-  int stride(int64_t panel) const { return (columns(panel) + kPanelQuantum - 1) / kPanelQuantum * kPanelQuantum; }
+  int stride(int64_t panel) const { return round_up(columns(panel), kPanelQuantum); }
   int64_t offset(int64_t panel) const { return panel * width * k; }
-  int64_t floats() const { return (n + kPanelQuantum - 1) / kPanelQuantum * kPanelQuantum * k; }
+  int64_t floats() const { return round_up(n, kPanelQuantum) * k; }
 };
 
 // Writes panels [first, last) of B, whose element (k, n) is source[k * k_stride + n * n_stride]. `packed` is the start

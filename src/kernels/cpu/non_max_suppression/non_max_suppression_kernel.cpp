@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/non_max_suppression/non_max_suppression.h"
 
 #include <algorithm>
@@ -120,7 +121,7 @@ class FindKernel final : public Kernel {
   static size_t worker_bytes(int64_t boxes, int64_t length) {
     const size_t needed =
         static_cast<size_t>(boxes) * sizeof(uint64_t) + static_cast<size_t>(length * Kept::kNumbers) * sizeof(float);
-    return (needed + 63) / 64 * 64;
+    return round_up(needed, 64);
   }
 
   Box box_at(const TensorArg& boxes, int64_t image, int64_t index) const {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/nonzero/nonzero.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using nonzero::kChunk;
 constexpr int64_t kPiece = 256;
 constexpr int64_t kMinTaskChunks = 8;
 
-int64_t chunks_of(const TensorArg& x) { return (x.volume() + kChunk - 1) / kChunk; }
+int64_t chunks_of(const TensorArg& x) { return ceil_div(x.volume(), kChunk); }
 
 // Consecutive elements of one row, the last dimension.
 struct Piece {

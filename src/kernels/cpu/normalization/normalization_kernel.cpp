@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/normalization/normalization.h"
 
 #include <algorithm>
@@ -12,10 +13,9 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kMinTaskElements = 10000;  // about 5 us
-constexpr int64_t kColumnPiece = 128;        // most columns that one task normalizes side by side
-constexpr int64_t kPieceBytes = 256 << 10;   // of x in one task: it is read three times, and should stay in L2
-constexpr int64_t kGather = 256;             // elements of a strided row that are copied together at a time
+constexpr int64_t kColumnPiece = 128;       // most columns that one task normalizes side by side
+constexpr int64_t kPieceBytes = 256 << 10;  // of x in one task: it is read three times, and should stay in L2
+constexpr int64_t kGather = 256;            // elements of a strided row that are copied together at a time
 
 // Operands of the loop nest.
 enum Operand { kX, kMark, kY, kScale, kBias, kFirstExtra };
@@ -126,7 +126,7 @@ class NormalizationKernel final : public Kernel {
     int64_t columns;
     float* scratch;
   };
-  size_t scratch_stride() const { return (epilogue_.scratch_bytes() + 63) / 64 * 64; }
+  size_t scratch_stride() const { return round_up(epilogue_.scratch_bytes(), 64); }
   size_t first_extra_input() const { return 1u + params_.has_scale + params_.has_bias; }
   void accumulate(const Walk& walk, const Task& task, Accumulation kind, const float* shifts, double* totals) const;
   void statistics(const Walk& walk, const Task& task, float* mean, float* rstd) const;
@@ -288,8 +288,9 @@ void NormalizationKernel::run(const Launch& launch) const {
   if (launch.outputs[0].volume() == 0) return;
   float* data[kMaxNestOperands];
   const Walk walk(make_nest(launch, data));
-  const int64_t width = walk.piece_columns(), pieces = (walk.columns + width - 1) / width;
+  const int64_t width = walk.piece_columns(), pieces = ceil_div(walk.columns, width);
   const int64_t work = walk.outer_total * walk.rows * std::min(width, walk.columns);
+  constexpr int64_t kMinTaskElements = 10000;  // about 5 us
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / work);
   launch.pool.parallel_for(walk.kept_total * pieces, grain, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; ++unit) {

@@ -12,8 +12,6 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kMinTaskElements = 8 << 10;
-
 template <class T>
 int64_t truncated(T value) {
   if constexpr (std::is_class_v<T>) {
@@ -62,6 +60,7 @@ void OneHotKernel::set(const Launch& launch) const {
   const T on = values.as<T>()[values.strides[0]];
   const int64_t depth = output.dims[axis_], along = output.strides[axis_];
   const int64_t to_step = nest.strides[0][inner], step = nest.strides[1][inner];
+  constexpr int64_t kMinTaskElements = 8 << 10;
   launch.pool.parallel_for(indices.volume(), kMinTaskElements, [&](int64_t begin, int64_t end, int) {
     while (begin < end) {
       int64_t offsets[2];

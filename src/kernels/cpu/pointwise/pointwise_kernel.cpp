@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/pointwise/pointwise.h"
@@ -55,7 +56,7 @@ class PointwiseKernel final : public Kernel {
   void run(const Launch& launch) const override;
 
  private:
-  size_t scratch_stride() const { return (program_.scratch_bytes() + 63) / 64 * 64; }
+  size_t scratch_stride() const { return round_up(program_.scratch_bytes(), 64); }
 
   const BlockProgram program_;
   const int64_t grain_;  // elements
@@ -98,7 +99,7 @@ Walk make_walk(const LoopNest& nest, int threads, int64_t grain) {
   for (int d = 0; d < nest.rank - 1; ++d) walk.total_rows *= nest.dims[d];
   if (walk.total_rows < 4 * threads && walk.columns >= 2 * kBlockFloats) {
     const int64_t piece = std::max<int64_t>(grain, kBlockFloats);
-    walk.pieces = (walk.columns + piece - 1) / piece;
+    walk.pieces = ceil_div(walk.columns, piece);
   }
   return walk;
 }

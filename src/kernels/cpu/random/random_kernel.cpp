@@ -10,8 +10,6 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kMinTaskElements = 1 << 10;
-
 // To 16 bits by way of f32 that is rounded to odd, so that rounding twice is rounding once.
 template <class T>
 T rounded(double value) {
@@ -45,6 +43,7 @@ class RandomKernel final : public Kernel {
     const TensorArg& y = launch.outputs[0];
     dispatch(y.dtype, [&](auto zero) {
       using T = decltype(zero);
+      constexpr int64_t kMinTaskElements = 1 << 10;
       if constexpr (!std::is_integral_v<T>)
         launch.pool.parallel_for(y.volume(), kMinTaskElements,
                                  [&](int64_t begin, int64_t end, int) { write<T>(y, seed, begin, end); });

@@ -6,8 +6,6 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kMinTaskElements = 16 << 10;
-
 class RangeKernel final : public Kernel {
  public:
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
@@ -26,6 +24,7 @@ class RangeKernel final : public Kernel {
   void run(const Launch& launch) const override {
     static const auto count_up = LATHE_ISA_SELECT(count_up);
     const TensorArg& y = launch.outputs[0];
+    constexpr int64_t kMinTaskElements = 16 << 10;
     launch.pool.parallel_for(y.dims[0], kMinTaskElements, [&](int64_t begin, int64_t end, int) {
       count_up(y.dtype, launch.inputs[0].data, launch.inputs.back().data, begin, end, y.data, y.strides[0]);
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cpu/recurrence/recurrence.h"
 
 namespace lathe::cpu::recurrence {
@@ -8,14 +9,12 @@ namespace {
 
 constexpr int kQuantum = 16;  // units are padded to multiples of it: the lanes of an AVX-512 vector
 
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-
 }  // namespace
 
 Panels::Panels(const CellType& type, int64_t hidden) : hidden_(hidden) {
   const auto phase = [&](int gates, int first_gate, int64_t offset) {
     const int units = kPanelColumns / gates / kQuantum * kQuantum;
-    return Phase{gates, first_gate, units, (hidden + units - 1) / units, offset};
+    return Phase{gates, first_gate, units, ceil_div(hidden, units), offset};
   };
   if (!type.has_two_phases()) {
     phases_[0] = phase(type.gates(), 0, 0);

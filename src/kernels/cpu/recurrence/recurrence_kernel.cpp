@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/divide.h"
 #include "kernels/cpu/gemm/tile.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/recurrence/recurrence.h"
@@ -23,8 +24,6 @@ const gemm::TileTable& tiles() {
   static const gemm::TileTable& table = LATHE_ISA_SELECT(tile_table)();
   return table;
 }
-
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 struct Sizes {
   int64_t steps, batch, directions, hidden;
@@ -257,7 +256,7 @@ void RecurrenceKernel::multiply(const Work& work, const Rows& rows, int64_t step
     vectors = std::min(widest, (panel.columns() - column) / table.lanes);
     tile.b = weights + column;
     // The rows are spread evenly over the tiles.
-    const int most = table.max_rows[vectors - 1], tile_count = (rows.count + most - 1) / most;
+    const int most = table.max_rows[vectors - 1], tile_count = ceil_div(rows.count, most);
     for (int i = 0; i < tile_count; ++i) {
       const int begin = rows.count * i / tile_count, end = rows.count * (i + 1) / tile_count;
       tile.a_rows = a_rows + begin;
@@ -338,7 +337,7 @@ void RecurrenceKernel::run(const Launch& launch) const {
   // Sequences are independent, so each thread runs some of them alone. Where those would be too few to be worth reading
   // all weights for, and a step is long enough, all threads share each step.
   const int64_t threads = launch.pool.size();
-  const int64_t wanted = (threads + sizes.directions - 1) / sizes.directions;
+  const int64_t wanted = ceil_div(threads, sizes.directions);
   const int64_t parts = std::clamp<int64_t>(sizes.batch / kMinRows, 1, wanted);
   const int64_t products = sizes.batch * sizes.directions * types_[0].gates() * hidden_ * hidden_;
   if (sizes.directions * parts < threads && products >= 2 * kMinShare) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences are independent: some of them in one direction are a unit of work, which runs through all steps. A step is
 // the products of the state with the weights of each gate, packed for kernel "contraction", and then the cell.
+#include "base/divide.h"
 #include "kernels/cpu/recurrence_elements/recurrence_elements.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ enum Input : size_t { kX, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes,
 
 constexpr int64_t kRows = 16;  // sequences of a unit
 
-int64_t blocks_of(int64_t extent) { return (extent + kColumns - 1) / kColumns; }
+int64_t blocks_of(int64_t extent) { return ceil_div(extent, kColumns); }
 
 void apply(const Function& f, double* row, int64_t count) {
   static const auto compute = LATHE_ISA_SELECT(compute_elements);
@@ -90,7 +91,7 @@ class RecurrenceElementsKernel final : public Kernel {
   }
   int64_t unit_size(int64_t hidden) const {
     const int64_t numbers = (3 * kRows + params_.gates() + 1 + 1 + 3) * hidden + kRows * kDepth;
-    return (numbers + 7) / 8 * 8 + params_.gates() * blocks_of(hidden) * kRows * kColumns;
+    return round_up(numbers, 8) + params_.gates() * blocks_of(hidden) * kRows * kColumns;
   }
   bool is_two_phased() const { return params_.cell == Cell::gru && !params_.linear_before_reset; }
   State state_of(const Work& work, int worker) const;
@@ -331,7 +332,7 @@ void RecurrenceElementsKernel::run(const Launch& launch) const {
   work.packed = packed;
   work.scratch = packed + packed_size(work.hidden);
   pack(work, packed);
-  const int64_t units = (work.batch + kRows - 1) / kRows;
+  const int64_t units = ceil_div(work.batch, kRows);
   launch.pool.parallel_for(params_.directions() * units, 1, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % units * kRows;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/reduce/reduce.h"
 
 #include <algorithm>
@@ -141,7 +142,7 @@ void ReduceKernel::run_columns(const Launch& launch, const Loops& loops, float* 
   const int64_t columns = loops.kept[inner], rows = loops.results() / columns;
   // Wide pieces when there are enough of them, else pieces of a few cache lines.
   const int64_t width = rows * columns >= 4 * kColumnPiece * launch.pool.size() ? kColumnPiece : kColumnPiece / 4;
-  const int64_t pieces = (columns + width - 1) / width;
+  const int64_t pieces = ceil_div(columns, width);
   const int64_t work = std::max<int64_t>(1, loops.elements()) * std::min(width, columns);
   launch.pool.parallel_for(rows * pieces, std::max<int64_t>(1, kMinTaskElements / work),
                            [&](int64_t begin, int64_t end, int) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/reduce_elements/reduce_elements.h"
 
 #include <algorithm>
@@ -18,8 +19,6 @@ using elementwise::Lane;
 using reduce::for_each_offset;
 using reduce::Loops;
 using reduce_elements::Number;
-
-constexpr int64_t kMinTaskElements = 10000;  // about 5 us
 
 bool needs_doubles(Reduction op) {
   return op == Reduction::l2 || op == Reduction::log_sum || op == Reduction::log_sum_exp;
@@ -142,10 +141,11 @@ void ReduceElementsKernel::run(const Launch& launch) const {
                     : in.dtype == DType::u64                    ? Lane::u64
                                                                 : Lane::i64;
   const int inner = loops.columns ? loops.kept_rank - 1 : loops.kept_rank;  // loops over tasks
-  const int64_t columns = loops.columns ? loops.kept[inner] : 1, pieces = (columns + kBlock - 1) / kBlock;
+  const int64_t columns = loops.columns ? loops.kept[inner] : 1, pieces = ceil_div(columns, kBlock);
   const int64_t step = loops.columns ? loops.kept_out[inner] : 0, tasks = loops.results() / columns * pieces;
   const int64_t work = std::max<int64_t>(1, loops.elements()) * std::min<int64_t>(columns, kBlock);
   const auto size = static_cast<int64_t>(size_of(in.dtype));
+  constexpr int64_t kMinTaskElements = 10000;  // about 5 us
   launch.pool.parallel_for(tasks, std::max<int64_t>(1, kMinTaskElements / work), [&](int64_t begin, int64_t end, int) {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit % pieces * kBlock, count = std::min<int64_t>(kBlock, columns - first);

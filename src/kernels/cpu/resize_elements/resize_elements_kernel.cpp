@@ -17,7 +17,6 @@ namespace {
 
 using elementwise::Lane;
 
-constexpr int64_t kMinTaskElements = 5000;  // of the output, about 5 us
 enum Input : size_t { kX, kRoi, kScales, kSizes, kInputs };
 
 size_t round_up(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
@@ -316,6 +315,7 @@ Result<> ResizeElementsKernel::try_run(const Launch& launch) const {
   uint64_t outside = 0;
   LATHE_ISA_SELECT(store_elements)(Lane::f64, &number, 1, y.dtype, &outside, 1);
   const int64_t n = y.dims[work.row];
+  constexpr int64_t kMinTaskElements = 5000;  // of the output, about 5 us
   launch.pool.parallel_for(
       y.volume() / n, std::max<int64_t>(1, kMinTaskElements / n), [&](int64_t begin, int64_t end, int worker) {
         for (int64_t unit = begin; unit < end; ++unit) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/roi_align/roi_align.h"
 
 #include <algorithm>
@@ -75,7 +76,7 @@ struct Spans {
   // Neighbouring bins share two pixels at most.
   static size_t bytes(int64_t bins, int64_t extent) {
     const size_t needed = static_cast<size_t>(bins) * sizeof(Span) + static_cast<size_t>(extent + 2 * bins) * sizeof(T);
-    return (needed + 63) / 64 * 64;
+    return round_up(needed, 64);
   }
   Spans(std::byte* memory, int64_t count)
       : spans(reinterpret_cast<Span*>(memory)), weights(reinterpret_cast<T*>(spans + count)) {}
@@ -251,7 +252,7 @@ void RoiAlignKernel::run_as(const Launch& launch) const {
   const TensorArg& y = launch.outputs[0];
   const bool by_pixels = x.strides[1] == 1 && (x.strides[3] != 1 || x.dims[1] >= x.dims[3]);
   const bool by_bins = by_pixels && !params_.largest;
-  const int64_t parts = by_bins ? y.dims[2] : (x.dims[1] + kChannelBlock - 1) / kChannelBlock;
+  const int64_t parts = by_bins ? y.dims[2] : ceil_div(x.dims[1], kChannelBlock);
   launch.pool.parallel_for(y.dims[0] * parts, 1, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = launch.workspace + worker_bytes<T>(x, y) * static_cast<size_t>(worker);
     std::byte* second = own + Spans<T>::bytes(y.dims[2], x.dims[2]);

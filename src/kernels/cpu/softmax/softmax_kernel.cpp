@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/program_block.h"
@@ -27,7 +28,7 @@ class SoftmaxKernel final : public Kernel {
   size_t row_bytes(const TensorArg& in) const {
     return (static_cast<size_t>(in.dims[axis_]) * sizeof(float) + 63) / 64 * 64;
   }
-  size_t scratch_bytes() const { return (epilogue_.scratch_bytes() + 63) / 64 * 64; }
+  size_t scratch_bytes() const { return round_up(epilogue_.scratch_bytes(), 64); }
   // A thread's own row, and behind it the scratch of the epilogue.
   float* row_of(const Launch& launch, int worker) const {
     const size_t bytes = row_bytes(launch.inputs[0]) + scratch_bytes();
@@ -70,7 +71,7 @@ void SoftmaxKernel::run_columns(const Launch& launch, const LoopNest& nest) cons
   static const auto softmax = LATHE_ISA_SELECT(softmax_columns);
   const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
   const int inner = nest.rank - 1;
-  const int64_t n = in.dims[axis_], columns = nest.dims[inner], pieces = (columns + kColumnPiece - 1) / kColumnPiece;
+  const int64_t n = in.dims[axis_], columns = nest.dims[inner], pieces = ceil_div(columns, kColumnPiece);
   int64_t rows = 1;
   for (int d = 0; d < inner; ++d) rows *= nest.dims[d];
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / (n * kColumnPiece));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "kernels/cpu/topk/topk.h"
 
 #include <array>
@@ -15,7 +16,6 @@ namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;
-constexpr int64_t kMinTaskElements = 16 << 10;
 
 // A key and a position in one number: greater is better.
 struct Narrow {
@@ -176,7 +176,7 @@ class TopkKernel final : public Kernel {
   size_t worker_bytes(const TensorArg& x, const TensorArg& values) const {
     const size_t entry = has_wide_keys(x.dtype) ? sizeof(Wide) : sizeof(Narrow);
     const int64_t k = values.dims[axis_], entries = k <= kFew ? k * kFewSide : room_for(k, x.dims[axis_]) * kSide;
-    return (static_cast<size_t>(entries) * entry + 63) / 64 * 64;
+    return round_up(static_cast<size_t>(entries) * entry, 64);
   }
   // How many rows are read together: those that lie side by side.
   int64_t sides(const TensorArg& x, int64_t k, const LoopNest& nest) const {
@@ -280,8 +280,9 @@ void TopkKernel::select_rows(const Launch& launch) const {
   const LoopNest nest = make_loop_nest(outputs, {&input, 1});
   const int inner = nest.rank - 1;
   const int64_t length = nest.dims[inner], extent = x.dims[axis_];
-  const int64_t side = sides(x, y.dims[axis_], nest), pieces = (length + side - 1) / side;
+  const int64_t side = sides(x, y.dims[axis_], nest), pieces = ceil_div(length, side);
   const auto size = static_cast<int64_t>(size_of(x.dtype));
+  constexpr int64_t kMinTaskElements = 16 << 10;
   launch.pool.parallel_for(
       input.volume() / length * pieces, kMinTaskElements / (extent * side) + 1,
       [&](int64_t begin, int64_t end, int worker) {

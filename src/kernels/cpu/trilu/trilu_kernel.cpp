@@ -11,8 +11,6 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr int64_t kMinTaskElements = 32 << 10;
-
 // One row: copies the columns [first, last), the others become 0.
 template <class T>
 void keep(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t columns, int64_t first, int64_t last) {
@@ -55,6 +53,7 @@ class TriluKernel final : public Kernel {
     const int64_t k = launch.inputs.size() > 1 ? std::clamp(integer_at(launch.inputs[1], 0), -rows, columns) : 0;
     const TensorArg to = without_axis(without_axis(y, c), r), from = without_axis(without_axis(x, c), r);
     const LoopNest nest = make_loop_nest({&to, 1}, {&from, 1});
+    constexpr int64_t kMinTaskElements = 32 << 10;
     launch.pool.parallel_for(y.volume() / columns, kMinTaskElements / columns + 1,
                              [&](int64_t begin, int64_t end, int) {
                                for (int64_t i = begin; i < end; ++i) {

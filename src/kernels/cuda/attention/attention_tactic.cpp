@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/divide.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
@@ -18,7 +19,7 @@ int64_t head_size(const Problem& problem, size_t input) {
   return problem.inputs[input].dims[3].as_constant().value_or(0);
 }
 
-int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
+int64_t padded(int64_t size) { return round_up(size, 16); }
 
 // The choice.
 struct Blocking {
@@ -52,9 +53,7 @@ std::optional<std::string> refuse_order(const Problem& problem) {
   for (size_t i = 0; i < 3; ++i) {
     const Operand& operand = problem.inputs[i];
     if (operand.reassociation.empty()) continue;
-    if (std::any_of(operand.reassociation.begin(), operand.reassociation.end(),
-                    [](size_t count) { return count != 1; }))
-      return "dimensions of heads in parts";
+    if (is_collapsed(operand)) return "dimensions of heads in parts";
     Operand copy = operand;
     copy.strides = dense_strides(copy.dims, Layout::linear), copy.offset = 0;
     if (unit_dim(operand) != 3 || vector_width(operand) < vector_width(copy))

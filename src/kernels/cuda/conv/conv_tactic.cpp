@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution as an implicit matrix product: output pixels by output channels.
+#include "base/divide.h"
 #include "kernels/cuda/conv/shuffle_tactic.h"
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
@@ -63,7 +64,7 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
     return "a program before a window of several elements";
   if (auto reason = gemm::refuse_prologue(problem, 1)) return reason;
   const int64_t unit = plan.reading == Reading::window ? plan.width : 1;
-  plan.padded = (plan.channels + unit - 1) / unit * unit;
+  plan.padded = round_up(plan.channels, unit);
   plan.pixels = y.dims[0];
   for (size_t d = 2; d < y.dims.size(); ++d) plan.pixels *= y.dims[d];
   return conv::describe_shuffle(problem, plan.shuffle);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide.h"
+
 namespace lathe::cuda::conv {
 
 Result<Tensor> pack_weights(const Tensor& weights, int64_t padded, size_t row_bytes) {
@@ -11,7 +13,7 @@ Result<Tensor> pack_weights(const Tensor& weights, int64_t padded, size_t row_by
   const int64_t taps = outputs * channels == 0 ? 0 : weights.volume() / (outputs * channels);
   const size_t size = size_of(weights.dtype());
   const auto vector = static_cast<int64_t>(std::max<size_t>(row_bytes / size, 1));
-  const int64_t pitch = (taps * padded + vector - 1) / vector * vector;
+  const int64_t pitch = round_up(taps * padded, vector);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(weights.dtype(), {outputs, pitch}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
   const auto* from = static_cast<const std::byte*>(weights.data());

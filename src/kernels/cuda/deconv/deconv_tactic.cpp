@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/divide.h"
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/match.h"
@@ -63,7 +64,7 @@ std::optional<std::string> resolve(const Problem& problem, Plan& plan) {
     whole.pad[d] = *pad;
     const int64_t common = std::gcd(whole.stride[d], whole.dilation[d]);
     plan.step[d] = whole.stride[d] / common;
-    phase.kernel[d] = (whole.kernel[d] + plan.step[d] - 1) / plan.step[d];
+    phase.kernel[d] = ceil_div(whole.kernel[d], plan.step[d]);
     phase.dilation[d] = whole.dilation[d] / common;
     phase.pad[d] = 1;  // so that all pixels are looked at: where a phase begins is known on the device only
     plan.taps *= phase.kernel[d];
@@ -92,7 +93,7 @@ std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
   pixels /= plan.phases;
   plan.width = x.strides[1] == Expr(1) && vectors && conv::fits_window_loader(x, pixels) ? width : 0;
   const int64_t unit = std::max(plan.width, 1);
-  plan.padded = (plan.channels + unit - 1) / unit * unit;
+  plan.padded = round_up(plan.channels, unit);
   return std::nullopt;
 }
 
@@ -112,7 +113,7 @@ Result<Tensor> pack_weights(const Plan& plan, const Tensor& tensor) {
   const ConvAttributes &whole = plan.whole, &phase = plan.phase;
   const size_t size = size_of(tensor.dtype());
   const auto vector = static_cast<int64_t>(16 / size);
-  const int64_t pitch = (plan.k() + vector - 1) / vector * vector, rows = whole.groups * plan.outputs;
+  const int64_t pitch = round_up(plan.k(), vector), rows = whole.groups * plan.outputs;
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(tensor.dtype(), {plan.phases * rows, pitch}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
   const auto* from = static_cast<const std::byte*>(tensor.data());

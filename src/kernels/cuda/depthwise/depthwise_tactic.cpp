@@ -2,6 +2,7 @@
 // Depthwise convolution of channels-last images.
 #include <algorithm>
 
+#include "base/divide.h"
 #include "kernels/cpu/conv/conv_attributes_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
@@ -23,7 +24,7 @@ Result<Tensor> pack_filter(const Tensor& weights) {
   const int64_t channels = weights.dims()[0], taps = channels == 0 ? 0 : weights.volume() / channels;
   const auto width = width_of(weights.dtype());
   const size_t size = size_of(weights.dtype());
-  const int64_t pitch = (channels + width - 1) / width * width;
+  const int64_t pitch = round_up(channels, width);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(weights.dtype(), {taps, pitch}));
   std::fill_n(static_cast<std::byte*>(packed.mutable_data()), packed.bytes(), std::byte{0});
   const auto* from = static_cast<const std::byte*>(weights.data());
@@ -46,14 +47,14 @@ class DepthwiseMatch final : public Match {
     for (int64_t dim : x) in *= dim;
     for (size_t d = 2; d + 1 < y.size(); ++d) rows *= y[d];
     const auto size = static_cast<double>(size_of(problem_.inputs[0].dtype));
-    const int64_t vectors = (x[1] + width_ - 1) / width_;
+    const int64_t vectors = ceil_div(x[1], width_);
     const Target& target = problem_.target;
     std::vector<Config> configs;
     for (const int64_t strip : {4, 2, 8, 1}) {
       if (strip > 1 && strip / 2 >= y.back()) continue;
       // The program stands in the code once for each pixel of a strip.
       if (strip > 4 && (problem_.program.code.size() > 4 || a_.stride[2] > 1)) continue;
-      const int64_t strips = (y.back() + strip - 1) / strip;
+      const int64_t strips = ceil_div(y.back(), strip);
       const auto threads = static_cast<double>(rows * strips * vectors);
       // Each thread reads its filter and its pixels, mostly from caches.
       const double columns =

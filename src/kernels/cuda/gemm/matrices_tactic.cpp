@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide.h"
 #include "kernels/cuda/gemm/parts_tactic.h"
 
 namespace lathe::cuda::gemm {
@@ -208,7 +209,7 @@ Result<Tensor> pack_weights(const Problem& problem) {
   const int64_t k = rank == 1 ? b.dims()[0] : b.dims()[rank - (transposed ? 1 : 2)];
   const int64_t n = rank == 1 ? 1 : b.dims()[rank - (transposed ? 2 : 1)];
   const size_t size = size_of(b.dtype());
-  const int64_t vector = kVectorBytes / static_cast<int64_t>(size), pitch = (k + vector - 1) / vector * vector;
+  const int64_t vector = kVectorBytes / static_cast<int64_t>(size), pitch = round_up(k, vector);
   const int64_t batch = k * n == 0 ? 0 : b.volume() / (k * n);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(b.dtype(), {batch, n, pitch}));
   const auto* from = static_cast<const std::byte*>(b.data());

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
+
 namespace lathe::cuda::gemm {
 namespace {
 

@@ -11,6 +11,5 @@ double predict(const Tile& tile, const Extent& extent);  // microseconds
 int64_t registers(const Tile& tile, DType dtype);  // of a thread
 int64_t blocks(const Tile& tile, const Extent& extent);
 bool fits_registers(const Tile& tile, DType dtype);
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace lathe::cuda::gemm

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/divide.h"
 #include "kernels/cuda/gemm/tile_cost_tactic.h"
 #include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"

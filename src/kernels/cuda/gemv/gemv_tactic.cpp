@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide.h"
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
@@ -27,8 +28,8 @@ struct Plan {
   bool stream = false;  // 16-bit elements on tensor cores; otherwise f32
   int64_t m = 0, n = 0, k = 0;
   int64_t rows() const {  // of a tile
-    if (stream) return (m + 7) / 8 * 8;
-    return m <= 2 ? m : (m + 3) / 4 * 4;
+    if (stream) return round_up(m, 8);
+    return m <= 2 ? m : round_up(m, 4);
   }
   int64_t columns() const { return stream ? kStreamColumns : kDotColumns; }
   int64_t panel() const { return stream ? kStreamPanel : kDotPanel; }
@@ -99,8 +100,7 @@ Result<Tensor> pack_rows(const Problem& problem, const Plan& plan) {
 Result<Tensor> pack_stream(const Problem& problem, const Plan& plan) {
   LATHE_ASSIGN(const Tensor rows, pack_rows(problem, plan));
   const int64_t pitch = rows.dims()[2];
-  const int64_t columns = (plan.n + kStreamColumns - 1) / kStreamColumns,
-                panels = (plan.k + kStreamPanel - 1) / kStreamPanel;
+  const int64_t columns = ceil_div(plan.n, kStreamColumns), panels = ceil_div(plan.k, kStreamPanel);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(rows.dtype(), {columns, panels, 4, 32, 8}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
   const auto* from = static_cast<const uint16_t*>(rows.data());
@@ -125,7 +125,7 @@ class GemvMatch final : public Match {
   GemvMatch(const Problem& problem, Plan plan) : problem_(problem), plan_(std::move(plan)) {}
 
   std::vector<Config> configs() const override {
-    const int64_t panels = (plan_.k + plan_.panel() - 1) / plan_.panel();
+    const int64_t panels = ceil_div(plan_.k, plan_.panel());
     const double bytes =
         static_cast<double>(plan_.n * plan_.k) * static_cast<double>(size_of(problem_.inputs[0].dtype));
     const Target& target = problem_.target;
@@ -133,7 +133,7 @@ class GemvMatch final : public Match {
     for (int64_t splits : {1, 2, 4})
       for (int64_t warps : {4, 8, 16}) {
         if (splits > 1 && (tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
-        const int64_t share = (panels + splits - 1) / splits;
+        const int64_t share = ceil_div(panels, splits);
         const double resident =
             std::min(static_cast<double>(tiles() * splits) / target.cores, 32.0 / static_cast<double>(warps));
         const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
@@ -186,7 +186,7 @@ class GemvMatch final : public Match {
   }
 
  private:
-  int64_t tiles() const { return (plan_.n + plan_.columns() - 1) / plan_.columns(); }
+  int64_t tiles() const { return ceil_div(plan_.n, plan_.columns()); }
 
   const Problem& problem_;
   Plan plan_;

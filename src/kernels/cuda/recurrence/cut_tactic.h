@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/divide.h"
 #include "ops/gate_functions.h"
 
 namespace lathe::cuda::recurrence {
@@ -18,8 +19,6 @@ struct CutChoice {
 };
 
 inline constexpr int64_t kRecomputed = 11;  // registers that ptxas finds by computing addresses anew
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Cut and Rows of rows.cuh, computed while building. emit() asserts in the kernel that the sizes agree.
 struct Cut : CutChoice {

@@ -2,6 +2,7 @@
 // Layers of recurrent networks: one launch for all steps.
 #include <algorithm>
 
+#include "base/divide.h"
 #include "device/whole_grid.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/match.h"
@@ -18,7 +19,7 @@ constexpr std::string_view kOutputNames[] = {"Y", "LastH", "LastC"};
 
 constexpr int64_t kCounterBytes = 128;  // Team::kCounterStride of recurrence.cuh
 
-using recurrence::ceil_div, recurrence::Cut, recurrence::CutChoice;
+using recurrence::Cut, recurrence::CutChoice;
 
 Cut cut_of(const Problem& problem, const CutChoice& choice) {
   const auto& attrs = problem.attrs<RecurrenceAttrs>();
