@@ -67,8 +67,7 @@ bool same(const Region::Read& a, const Region::Read& b, const Space& space) {
 bool cuts_elements(const Node& node) {
   if (node.is(OpKind::pad)) return constant_padding_of(&node).has_value();
   const std::optional<Ints> steps = node.is(OpKind::slice) && node.input(4) ? ints_of(node.input(4)) : std::nullopt;
-  return steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; }) &&
-         std::all_of(steps->begin(), steps->end(), [](int64_t step) { return step > 0; });
+  return steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; });
 }
 
 Expression::Expression(Node* last, const std::vector<Range>& symbols) : space_(symbols), nodes_{last} {

@@ -215,30 +215,41 @@ class Grouper {
 
   // Expressions that only kernels read become part of those, of each of them again, where that is cheaper than memory.
   void join_prologues() {
-    for (Region& expression : regions_) {
+    for (size_t i = 0; i < regions_.size(); ++i) {  // readers that stood alone are added at the end
+      const Region& expression = regions_[i];
       if (expression.kind != RegionKind::pointwise || expression.indexing || expression.result()->is_graph_output())
         continue;
-      std::vector<std::pair<size_t, Region::Producer>> readers;
+      std::vector<std::pair<Node*, Region::Producer>> readers;
       const std::vector<ir::Use>& uses = expression.result()->uses();
       for (const ir::Use& use : uses) {
-        const std::optional<size_t> kernel = kernel_of(*use.node);
-        if (!kernel || refused_.has_producer(*use.node, use.index)) break;
+        if (!may_read(*use.node) || refused_.has_producer(*use.node, use.index)) break;
         std::optional<Region::Producer> producer = prologue_for(expression, *use.node, use.index);
         if (!producer) break;
-        readers.emplace_back(*kernel, *std::move(producer));
+        readers.emplace_back(use.node, *std::move(producer));
       }
       if (uses.empty() || readers.size() != uses.size() || !pays_to_recompute(expression)) continue;
-      const Region joined = std::exchange(expression, {});
-      for (auto& [kernel, producer] : readers) join(joined, kernel, std::move(producer));
+      const Region joined = std::exchange(regions_[i], {});
+      for (auto& [reader, producer] : readers) join(joined, kernel_of(*reader), std::move(producer));
     }
   }
 
-  // The region that the node is the root of, if that is a kernel.
-  std::optional<size_t> kernel_of(const Node& root) const {
+  // Whether the node is the root of a kernel, or is left to stand alone and may become one.
+  bool may_read(const Node& root) const {
     const auto owner = owner_.find(&root);
-    if (owner == owner_.end()) return std::nullopt;
+    if (owner == owner_.end()) return !refused_.stands_alone(root);
     const Region& region = regions_[owner->second];
-    return region.kind == RegionKind::kernel && region.root == &root ? std::optional(owner->second) : std::nullopt;
+    return region.kind == RegionKind::kernel && region.root == &root;
+  }
+
+  // The region that it is the root of.
+  size_t kernel_of(Node& root) {
+    const auto owner = owner_.find(&root);
+    if (owner != owner_.end()) return owner->second;
+    Region region = region_alone(root);
+    region.kind = RegionKind::kernel;
+    owner_[&root] = regions_.size();
+    regions_.push_back(std::move(region));
+    return owner_[&root];
   }
 
   // What only moves elements before a kernel that alone reads them, where nothing else writes them in that order.

@@ -77,6 +77,8 @@ Reads reads_of(const Node& node, size_t input) {
     case OpKind::group_normalization:
     case OpKind::rms_normalization:
       return Reads::twice;
+    case OpKind::arg_reduce:
+      return Reads::once;
     case OpKind::reduce:
       return !node.input(1) || node.input(1)->constant() ? Reads::once : Reads::unknown;
     default:

@@ -12,13 +12,20 @@
 namespace lathe {
 namespace {
 
-int64_t extent_of(const Dims& dims, const Dims& strides) {
-  int64_t last = 0;
+// The elements of memory that an operand lies in, and which of them its first element is: not memory's first where
+// strides go backwards.
+struct Span {
+  int64_t count = 0, first = 0;
+};
+Span span_of(const Dims& dims, const Dims& strides) {
+  Span span{1, 0};
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d] == 0) return 0;
-    last += (dims[d] - 1) * strides[d];
+    if (dims[d] == 0) return {};
+    const int64_t reach = (dims[d] - 1) * strides[d];
+    span.count += std::abs(reach);
+    span.first += std::max<int64_t>(-reach, 0);
   }
-  return last + 1;
+  return span;
 }
 
 constexpr uint32_t kOutputSeed = 0;  // whose content does not matter
@@ -28,24 +35,24 @@ float element(const Tensor& tensor, int64_t i) {
   return static_cast<float>(tensor.at_double(i));
 }
 
-// The window's elements, dense and row-major, in f32.
-Result<Tensor> gather(const Tensor& memory, const TensorArg& arg) {
+// The window's elements, dense and row-major, in f32. Element `first` of the memory is the window's first.
+Result<Tensor> gather(const Tensor& memory, int64_t first, const TensorArg& arg) {
   LATHE_ASSIGN(Tensor dense, Tensor::allocate(DType::f32, Dims(arg.dims, arg.dims + arg.rank)));
   Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
   float* values = dense.mutable_as<float>();
-  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next()) values[i] = element(memory, walk.offset(0));
+  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next()) values[i] = element(memory, first + walk.offset(0));
   return dense;
 }
 
 // The same in the tensor's own type.
-Result<Tensor> gather_as_is(const Tensor& memory, const TensorArg& arg) {
+Result<Tensor> gather_as_is(const Tensor& memory, int64_t first, const TensorArg& arg) {
   LATHE_ASSIGN(Tensor dense, Tensor::allocate(arg.dtype, Dims(arg.dims, arg.dims + arg.rank)));
   Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
   const size_t size = size_of(arg.dtype);
   auto* to = static_cast<std::byte*>(dense.mutable_data());
   const auto* from = static_cast<const std::byte*>(memory.data());
   for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next(), to += size)
-    std::memcpy(to, from + static_cast<size_t>(walk.offset(0)) * size, size);
+    std::memcpy(to, from + static_cast<size_t>(first + walk.offset(0)) * size, size);
   return dense;
 }
 
@@ -105,22 +112,24 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   if (operand.omitted) return slot;
   slot.arg.dtype = operand.dtype;
   set_arg_dims(slot.arg, operand.opt_dims, operand.opt_strides);
-  const int64_t extent = extent_of(operand.opt_dims, operand.opt_strides);
-  if (operand.constant && extent <= operand.constant->volume()) {
+  const Span span = span_of(operand.opt_dims, operand.opt_strides);
+  slot.first = span.first;
+  if (operand.constant && span.count <= operand.constant->volume()) {
     slot.memory = *operand.constant;
   } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && seed != kOutputSeed) {
     // Larger integers are indices and sizes, which no random number can stand for.
     return fail(ErrorCode::dtype_unsupported, "trials are made for operands of floats and small integers only");
   } else if (use == Use::time && !device.is_host()) {
-    LATHE_ASSIGN(slot.on_device, device.allocate(static_cast<size_t>(extent) * size_of(operand.dtype)));
-    slot.arg.data = slot.on_device.data();
+    LATHE_ASSIGN(slot.on_device, device.allocate(static_cast<size_t>(span.count) * size_of(operand.dtype)));
+    slot.arg.data = slot.on_device.data() + slot.bytes_before();
     LATHE_TRY(fill_device(slot.on_device, operand.dtype, seed, device, queue));
     return slot;
   } else {
-    LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {extent}));
+    LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {span.count}));
     fill_randomly(slot.memory, seed);
   }
-  LATHE_ASSIGN(slot.arg.data, place(slot.memory, slot.on_device, device, queue));
+  LATHE_ASSIGN(std::byte * data, place(slot.memory, slot.on_device, device, queue));
+  slot.arg.data = data + slot.bytes_before();
   return slot;
 }
 
@@ -226,7 +235,7 @@ bool Expected::explains(int64_t i, float value, double error) const {
 // The slots' contents after those already there, dense, in f32.
 Result<> TrialData::append(std::span<const Slot> slots, std::vector<Tensor>& to) {
   for (const Slot& slot : slots) {
-    LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.arg));
+    LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.first, slot.arg));
     to.push_back(std::move(dense));
   }
   return {};
@@ -245,7 +254,9 @@ Result<Expected> TrialData::expected(double tolerance) const {
         continue;
       }
       const Tensor memory = inputs_[i].memory.reshaped({inputs_[i].memory.volume()});
-      LATHE_ASSIGN(const Tensor dense, is_floating(arg.dtype) ? gather(memory, arg) : gather_as_is(memory, arg));
+      const int64_t first = inputs_[i].first;
+      LATHE_ASSIGN(const Tensor dense,
+                   is_floating(arg.dtype) ? gather(memory, first, arg) : gather_as_is(memory, first, arg));
       inputs.push_back(dense.reshaped(opt_whole_dims(problem_.inputs[i])));
     }
     for (const Problem::Prologue& prologue : problem_.prologues) {
@@ -297,16 +308,16 @@ TensorArg TrialData::arg(const StepInput& input) const {
 }
 
 Result<Tensor> TrialData::gather_output(Device& device, Queue& queue) const {
-  if (device.is_host()) return gather(output_.memory, output_.arg);
+  if (device.is_host()) return gather(output_.memory, output_.first, output_.arg);
   LATHE_ASSIGN(Tensor memory, Tensor::allocate(output_.memory.dtype(), output_.memory.dims()));
-  LATHE_TRY(device.download(memory.mutable_data(), output_.arg.data, memory.bytes(), queue));
-  return gather(memory, output_.arg);
+  LATHE_TRY(device.download(memory.mutable_data(), output_.start(), memory.bytes(), queue));
+  return gather(memory, output_.first, output_.arg);
 }
 
 Result<> TrialData::poison_output(Device& device, Queue& queue) const {
   LATHE_ASSIGN(Tensor poison, Tensor::allocate(output_.memory.dtype(), output_.memory.dims()));
   std::memset(poison.mutable_data(), 0xff, poison.bytes());  // NaN in every float type
-  return device.upload(output_.arg.data, poison.data(), poison.bytes(), queue);
+  return device.upload(output_.start(), poison.data(), poison.bytes(), queue);
 }
 
 Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emission emitted, const TrialData& data,

@@ -46,6 +46,9 @@ class TrialData {
     Tensor memory;  // its content on the host, as the strides say; undefined when only kernels see it
     DeviceMemory on_device;
     TensorArg arg;
+    int64_t first = 0;  // which element of the memory is the operand's first
+    int64_t bytes_before() const { return first * static_cast<int64_t>(size_of(arg.dtype)); }
+    std::byte* start() const { return static_cast<std::byte*>(arg.data) - bytes_before(); }
   };
   static Result<> append(std::span<const Slot> slots, std::vector<Tensor>& to);
   static Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue);

@@ -102,6 +102,12 @@ TEST(Movement, EdgesOfMaps) {
          %none = slice(%x, %zero, %zero, %one)
          %pads = constant{value=i64[4]{0, 1, 0, 0}}()
          %y = pad(%none, %pads))",                    // an axis of one element, which is padding
+      R"(%starts = constant{value=i64[2]{-1, -1}}()
+         %ends = constant{value=i64[2]{-100, -100}}()
+         %axes = constant{value=i64[2]{0, 1}}()
+         %steps = constant{value=i64[2]{-1, -1}}()
+         %z = slice(%x, %starts, %ends, %axes, %steps)
+         %y = elementwise{op=mul}(%z, %four))",       // backwards
   };
   for (const char* body : bodies)
     for (const bool fuse_movement : {false, true}) {

@@ -183,20 +183,6 @@ TEST(MovementEngines, ExpressionsReadWithSteps) {
             Kernels({"pointwise", "pointwise"}));
 }
 
-TEST(MovementEngines, BackwardsIsNoView) {
-  EXPECT_EQ(run_on_emulator(R"(
-    input %x: f32[4, 9]
-    %start = constant{value=i64[1]{-1}}()
-    %end = constant{value=i64[1]{-100}}()
-    %axis = constant{value=i64[1]{1}}()
-    %step = constant{value=i64[1]{-1}}()
-    %s = slice(%x, %start, %end, %axis, %step)
-    %a = activation{op=silu}(%s)
-    output %a)",
-                            {{4, 9}}),
-            Kernels({"generic", "pointwise"}));
-}
-
 // Pixels of few channels are not stored by what computes them.
 TEST(MovementEngines, PixelShuffleOfThreeChannels) {
   for (const char* mode : {"dcr", "crd"})

@@ -22,6 +22,19 @@ TEST(PrologueEngines, Reduction) {
             Kernels({"reduce"}));
 }
 
+// What stands alone takes an expression that it alone reads, too.
+TEST(PrologueEngines, PositionOfTheLargest) {
+  const std::string graph = R"(
+    symbol n in [1, 9]
+    input %x: f32[n, 3, 40]
+    input %b: f32[3, 40]
+    %p = elementwise{op=sub}(%x, %b)
+    %q = unary{op=abs}(%p)
+    %r = arg_reduce{axis=2, keepdims=false}(%q)
+    output %r)";
+  EXPECT_EQ(run_on_emulator(graph, {{5, 3, 40}, {3, 40}}), Kernels({"arg_reduce"}));
+}
+
 TEST(PrologueEngines, NormalizationOfAnImage) {
   EXPECT_EQ(run_on_emulator(R"(
     input %x: f32[2, 8, 6, 6]

@@ -10,6 +10,7 @@
 
 namespace lathe::cuda {
 
+const Tactic& arg_reduce_tactic();
 const Tactic& normalization_tactic();
 const Tactic& reduce_tactic();
 const Tactic& softmax_tactic();
@@ -46,6 +47,19 @@ TEST_F(RowPrologues, ReducedRowsOfAnyLength) {
       const Operand x = operand(dtype, {5, length});
       check(reduction(mean, x, operand(dtype, {5, 1}), {x, operand(dtype, {length})}));
     }
+}
+
+TEST_F(RowPrologues, PositionsOfExtremes) {
+  ArgReduceAttrs attrs;
+  attrs.axis = 1;
+  attrs.keepdims = false;
+  for (const DType dtype : {DType::f16, DType::f32, DType::i8}) {
+    const Operand x = operand(dtype, {6, 300});
+    const Problem problem = before(op_problem(attrs, {x}, {operand(DType::i64, {6})}), "in=2; r2=add r0 r1; out r2",
+                                   {operand(DType::f32, {300})});
+    const Result<> checked = check_tactic(test_backend(), arg_reduce_tactic(), problem);
+    EXPECT_TRUE(checked) << checked.error().message;
+  }
 }
 
 TEST_F(RowPrologues, SumsOfSquaresAndProducts) {

@@ -2,11 +2,14 @@
 // Positions of the largest or smallest elements along an axis.
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/reduce/reduction.h"
+#include "kernels/cuda/row_input.h"
 
 namespace lathe::cuda {
 namespace {
 
-std::string_view value_type(DType dtype) {
+std::string_view value_type(const Problem& problem) {
+  const DType dtype = problem.inputs[0].dtype;
+  if (problem.has_prologue()) return "float";  // programs compute in it
   if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return "float";
   if (dtype == DType::f64) return "double";
   return dtype == DType::u64 ? "uint64" : "int64";
@@ -15,12 +18,13 @@ std::string_view value_type(DType dtype) {
 Reduction reduction_of(const Problem& problem) {
   const auto& attrs = problem.attrs<ArgReduceAttrs>();
   const Operand& x = problem.inputs[0];
-  const std::string_view value = value_type(x.dtype);
+  const std::string_view value = value_type(problem);
   Reduction reduction{IndexSpace(x), "arg_reduce/arg_reduce.cuh",
                       fmt::format("Extreme<{}, {}, {}>", value, attrs.largest, attrs.select_last), 16};
   IndexSpace& space = reduction.space;
   space.reduce(static_cast<size_t>(attrs.axis < 0 ? attrs.axis + x.rank() : attrs.axis));
   attrs.keepdims ? space.add(problem.outputs[0]) : space.add_kept(problem.outputs[0]);
+  add_prologue_operands(problem, space);
   space.simplify();
   return reduction;
 }
@@ -29,9 +33,10 @@ Reduction reduction_of(const Problem& problem) {
 
 Matched match_arg_reduce(const Problem& problem) {
   if (!problem.is(OpKind::arg_reduce)) return refuse("not the position of an extreme");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = beyond(problem, {.prologues = 1})) return refuse(*std::move(reason));
   if (!problem.program.is_identity()) return refuse("a program behind integers");
   if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  if (auto reason = refuse_row_input(problem)) return refuse(*std::move(reason));
   return match_rows(problem, reduction_of(problem));
 }
 

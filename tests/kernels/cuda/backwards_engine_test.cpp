@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slices that go backwards, built for the emulator: expressions read them where they lie.
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/emulated_engine.h"
+
+namespace lathe::cuda {
+namespace {
+
+TEST(BackwardsEngines, OneAxis) {
+  EXPECT_EQ(run_on_emulator(R"(
+    input %x: f32[4, 9]
+    %start = constant{value=i64[1]{-1}}()
+    %end = constant{value=i64[1]{-100}}()
+    %axis = constant{value=i64[1]{1}}()
+    %step = constant{value=i64[1]{-1}}()
+    %s = slice(%x, %start, %end, %axis, %step)
+    %a = activation{op=silu}(%s)
+    output %a)",
+                            {{4, 9}}),
+            Kernels({"pointwise"}));
+}
+
+TEST(BackwardsEngines, TwoAxesOfOpenSizesAndSteps) {
+  EXPECT_EQ(run_on_emulator(R"(
+    symbol n in [1, 40]
+    input %x: f16[n, 3, 10]
+    input %y: f16[n, 3, 4]
+    %starts = constant{value=i64[2]{-1, 9}}()
+    %ends = constant{value=i64[2]{-100, -100}}()
+    %axes = constant{value=i64[2]{1, 2}}()
+    %steps = constant{value=i64[2]{-1, -3}}()
+    %s = slice(%x, %starts, %ends, %axes, %steps)
+    %a = activation{op=silu}(%s)
+    %b = elementwise{op=mul}(%a, %y)
+    %t = transpose{perm=[0, 2, 1]}(%b)
+    output %t)",
+                            {{33, 3, 10}, {33, 3, 4}}, 2e-3),
+            Kernels({"pointwise"}));
+}
+
+}  // namespace
+}  // namespace lathe::cuda
