@@ -184,6 +184,9 @@ TEST_P(Architectures, Splits) {
       %softmax = softmax{axis=0}(%c)
       %k = constant{value=i64[1]{8}}()
       %best, %where = topk{axis=1}(%r, %k)
+      %along = constant{value=i64[1]{1}}()
+      %sums = cumulative(%r, %along)
+      %products = cumulative{op=prod, exclusive=true, reverse=true}(%x, %along)
       output %y
       output %z
       output %rows
@@ -191,9 +194,14 @@ TEST_P(Architectures, Splits) {
       output %softmax
       output %best
       output %where
+      output %sums
+      output %products
     })";
     const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
     ASSERT_TRUE(built) << built.error().to_string();
+    const std::vector<plan::Step>& steps = (*built)->plan.steps;
+    const auto scans = [](const plan::Step& step) { return step.kernel() == "cumulative"; };
+    EXPECT_EQ(std::count_if(steps.begin(), steps.end(), scans), 2) << type;
   }
 }
 

@@ -92,8 +92,12 @@ Result<Emission> emit_cumulative(const Problem& problem) {
   OpSource source(kLines, problem, emission);
   const std::string in = source.input(0), out = source.output(0), axis = source.contents(1, "Axis");
   const std::string_view wide = is_floating(problem.inputs[0].dtype) ? "double" : "uint64";
-  source.finish(fmt::format("cumulative<Attributes, {}>({}, {}, {});", wide, in, out, axis),
-                elements(problem.inputs[0]));
+  Expr lines = elements(problem.inputs[0]);  // the most that there can be
+  if (const std::optional<Ints> known = known_contents(problem, 1)) {
+    LATHE_ASSIGN(const int64_t along, normalize_axis((*known)[0], problem.inputs[0].rank()));
+    lines = lines_along(problem.inputs[0], along);
+  }
+  source.finish(fmt::format("cumulative<Attributes, {}>({}, {}, {});", wide, in, out, axis), lines);
   return emission;
 }
 
