@@ -116,6 +116,11 @@ TENSORRTAPI void setRandomSeed(uint64_t seed, bool seeded = true) noexcept;
 // Null and one error report when the file cannot be read or is refused. The caller owns the engine.
 TENSORRTAPI nvinfer1::ICudaEngine* loadEngineFile(nvinfer1::IRuntime& runtime, const char* path) noexcept;
 
+// Writes `size` bytes, a plan or a timing cache, say, to a file. Whoever reads it meanwhile, or after this has failed,
+// sees the old content, never a part of the new: the bytes are written under another name in the file's folder and then
+// renamed. Returns whether it has; lastError() says why not (LATHE-1002 with the system's reason). Thread-safe.
+TENSORRTAPI bool saveFile(const void* data, std::size_t size, const char* path) noexcept;
+
 // Engines that this runtime loads from now on are only looked at: no device is opened, so that engines for other
 // machines and GPUs can be inspected and serialized here. createExecutionContext() of such an engine fails with one
 // error report.

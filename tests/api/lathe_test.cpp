@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -58,6 +59,33 @@ TEST(Lathe, Settings) {
   for (const int64_t mebibytes : {int64_t{0}, int64_t{-1}, INT64_MAX})
     EXPECT_FALSE(lathe::setCompilerLimits(*config, 1, mebibytes));
   EXPECT_EQ(lathe::buildReportJson(*builder), nullptr);
+}
+
+TEST(Lathe, FilesAreSavedWholeOrNotAtAll) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "saved_files";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "plan", old = "old", text = "new content";
+  const auto content = [&] {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  ASSERT_TRUE(lathe::saveFile(old.data(), old.size(), path.c_str()));
+  EXPECT_EQ(content(), old);
+  ASSERT_TRUE(lathe::saveFile(text.data(), text.size(), path.c_str()));
+  EXPECT_EQ(content(), text);
+  ASSERT_TRUE(lathe::saveFile(nullptr, 0, path.c_str()));
+  EXPECT_EQ(content(), "");
+  const auto entries = [&] { return std::distance(std::filesystem::directory_iterator(folder), {}); };
+  EXPECT_EQ(entries(), 1);
+  EXPECT_FALSE(lathe::saveFile(old.data(), old.size(), folder.c_str()));  // a folder
+  EXPECT_NE(std::string(lathe::lastError()).find(folder.string()), std::string::npos) << lathe::lastError();
+  EXPECT_EQ(entries(), 1);
+  EXPECT_FALSE(lathe::saveFile(old.data(), old.size(), (folder / "none/plan").c_str()));
+  EXPECT_FALSE(lathe::saveFile(nullptr, 3, path.c_str()));
+  EXPECT_FALSE(lathe::saveFile(old.data(), old.size(), nullptr));
+  EXPECT_NE(std::string(lathe::lastError()).find("the path is null"), std::string::npos) << lathe::lastError();
+  std::filesystem::remove_all(folder);
 }
 
 struct ParsedDigits {

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "failure.h"
+#include "lathe.h"
 
 namespace lathe::cli {
 namespace {
@@ -93,16 +94,7 @@ void check_writable(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
-  // A new name first: whoever reads the file meanwhile sees all of the old or all of the new.
-  const std::string part = path + ".part";
-  FILE* file = std::fopen(part.c_str(), "wb");
-  if (!file) throw Failure(fmt::format("{}: {}", part, std::strerror(errno)));
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  if ((std::fclose(file) != 0) | !written || std::rename(part.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    std::remove(part.c_str());
-    throw Failure(fmt::format("{}: writing failed: {}", path, std::strerror(reason)));
-  }
+  if (!lathe::saveFile(bytes.data(), bytes.size(), path.c_str())) throw Failure(lathe::lastError());
 }
 
 HostTensor read_tensor_file(const std::string& path, const Expected& expected) {

@@ -5,6 +5,7 @@
 #include "api/runtime/devices.h"
 #include "api/runtime/runtime.h"
 #include "api/runtime/runtime_configs.h"
+#include "base/file.h"
 #include "lathe.h"
 #include "ops/random_seed.h"
 
@@ -25,6 +26,15 @@ const char* lastError() noexcept { return api::last_error(); }
 
 nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcept {
   return static_cast<api::Runtime&>(runtime).load_file(path);
+}
+
+bool saveFile(const void* data, std::size_t size, const char* path) noexcept {
+  static const api::Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+  return api::guarded(reporter, "lathe::saveFile", [&]() -> Result<> {
+    if (!path || !*path) return fail(ErrorCode::invalid_argument, "the path is {}", path ? "empty" : "null");
+    if (!data && size > 0) return fail(ErrorCode::invalid_argument, "{} bytes at null for '{}'", size, path);
+    return write_file_atomically(path, {static_cast<const std::byte*>(data), size});
+  });
 }
 
 void setInspectionOnly(nv::IRuntime& runtime, bool only) noexcept {
