@@ -101,7 +101,7 @@ TEST(RecurrenceElements, OfAllFunctionsIsTheEvaluation) {
 }
 
 TEST(RecurrenceElements, RefusesWhatItCannotRun) {
-  using P = RecurrenceElementsParams;
+  using P = recurrence::LayerParams;
   const auto usual = [] {
     P params;
     params.functions = {{}, {}, {}};

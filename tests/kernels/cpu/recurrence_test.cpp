@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/kernel_runner.h"
+#include "kernels/cpu/recurrence/recurrence.h"
 #include "ops/op.h"
 
 namespace lathe::cpu {
@@ -240,31 +241,43 @@ TEST(Recurrence, LargeLayers) {
 
 TEST(Recurrence, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("recurrence");
-  const std::vector<int64_t> good = {0, 0, 4, 0, 0, 0, 0, static_cast<int64_t>(Opcode::tanh), 0, 0};
-  EXPECT_TRUE(factory(Record{good, nullptr}));
-  for (const auto& [at, value] : std::vector<std::pair<size_t, int64_t>>{{0, 3},
-                                                                         {0, -1},
-                                                                         {1, 3},
-                                                                         {2, 0},
-                                                                         {2, int64_t{1} << 40},
-                                                                         {3, 1},
-                                                                         {3, 2},
-                                                                         {4, 2},
-                                                                         {5, 2},
-                                                                         {6, 0x7fc00000},
-                                                                         {7, static_cast<int64_t>(Opcode::exp)},
-                                                                         {7, 256 + static_cast<int64_t>(Opcode::tanh)},
-                                                                         {7, -1}}) {
-    std::vector<int64_t> params = good;
-    params[at] = value;
-    EXPECT_FALSE(factory(Record{params, nullptr})) << at << ": " << value;
+  using recurrence::Cell;
+  using recurrence::RecurrenceParams;
+  RecurrenceParams good;
+  good.layer.cell = Cell::rnn;
+  good.layer.functions = {{Opcode::tanh, 0, 0}};
+  good.hidden = 4;
+  const auto makes = [&](auto&& change) {
+    RecurrenceParams params = good;
+    change(params);
+    return factory(Record{encode_params(params), nullptr}).has_value();
+  };
+  EXPECT_TRUE(makes([](RecurrenceParams&) {}));
+  for (const int64_t hidden : {int64_t{0}, int64_t{-1}, int64_t{1} << 40})
+    EXPECT_FALSE(makes([&](RecurrenceParams& p) { p.hidden = hidden; })) << hidden;
+  for (const int cell : {-1, 3})
+    EXPECT_FALSE(makes([&](RecurrenceParams& p) { p.layer.cell = static_cast<Cell>(cell); })) << cell;
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.direction = static_cast<recurrence::Direction>(3); }));
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.direction = recurrence::Direction::bidirectional; }));
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.linear_before_reset = true; }));  // an RNN has no such gate
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.clip = NAN; }));
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.clip = -1; }));
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.functions[0].op = Opcode::exp; }));
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.functions.push_back({Opcode::tanh, 0, 0}); }));
+  EXPECT_FALSE(makes([](RecurrenceParams& p) { p.layer.functions.clear(); }));
+  const std::vector<int64_t> list = encode_params(good);
+  for (size_t at = 0; at < list.size(); ++at) {
+    std::vector<int64_t> beyond = list;
+    beyond[at] = int64_t{1} << 40;  // no member but the reals' bits holds it
+    const bool is_real = at == 4 || at == 7 || at == 8;
+    EXPECT_EQ(factory(Record{beyond, nullptr}).has_value(), is_real) << at;
   }
-  for (const size_t size : {0, 6, 9, 11}) {
-    std::vector<int64_t> params = good;
-    params.resize(size);
-    EXPECT_FALSE(factory(Record{params, nullptr})) << size;
+  for (size_t size = 0; size <= list.size() + 1; ++size) {
+    std::vector<int64_t> cut = list;
+    cut.resize(size);
+    EXPECT_EQ(factory(Record{cut, nullptr}).has_value(), size == list.size()) << size;
   }
-  const auto kernel = make_kernel("recurrence", good);
+  const auto kernel = make_kernel("recurrence", list);
   TestTensor x({2, 3, 4}), r({1, 4, 4}), y({2, 3, 4}), h({1, 3, 4}), other({2, 3, 5});
   const auto fits = [&](std::vector<TensorArg> inputs, std::vector<TensorArg> outputs) {
     return kernel->check(inputs, outputs).has_value();

@@ -2,10 +2,7 @@
 // Kernel `elementwise`: one function of the elements of one to three tensors, of any element types: integers, booleans
 // and what else the fusion program, which computes in f32, does not hold.
 //   program  none
-//   params   {function, x, y}: Function; clip_integers: x and y are the bounds, integers in the order of the
-//            input's type (u64 as its bits); quantize: they are the lowest and the highest level; is_inf: x and y say
-//            whether negative and positive infinities count; an activation: alpha and beta, as the bits of doubles;
-//            else 0
+//   params   ElementwiseParams
 //   inputs   as many as the function has, of any strides, each of which broadcasts to the output; select: condition
 //            (bool), and two of the output's type; quantize, dequantize: the zero point may be left out
 //   outputs  one, of any strides; it may lie over an input of the same strides
@@ -17,6 +14,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "device/params.h"
 #include "kernels/cpu/isa.h"
 
 namespace lathe::cpu::elementwise {
@@ -28,6 +26,17 @@ enum class Function : int64_t {
   quantize = 201,
   dequantize = 202,
   clip_integers = 203,
+};
+struct ElementwiseParams {
+  Function function = Function::cast;
+  // clip_integers: the bounds, integers in the order of the input's type (u64 as its bits); quantize: the lowest and
+  // the highest level; is_inf: whether negative and positive infinities count; an activation: alpha and beta, as the
+  // bits of doubles; else 0.
+  int64_t x = 0, y = 0;
+  static constexpr auto members() {
+    using P = ElementwiseParams;
+    return std::tuple(&P::function, &P::x, &P::y);
+  }
 };
 // How many inputs the function has, a zero point included; 0 = the kernel has no such function.
 size_t inputs_of(Function function);
@@ -42,7 +51,7 @@ struct Call {
   Lane from, to;  // of the inputs and of the result
   DType type;     // of the first input: quotients of floats are rounded to it
   int bits;       // of an integer of that type: shifts by as many give 0
-  int64_t x, y;   // params
+  int64_t x, y;   // ElementwiseParams
 };
 
 // `block`, or the elements themselves where they are contiguous and of the lane's type.

@@ -221,10 +221,9 @@ size_t inputs_of(Function function) {
 }  // namespace elementwise
 
 Result<std::unique_ptr<Kernel>> make_elementwise(const Record& record) {
-  if (record.program || record.params.size() != 3 || inputs_of(static_cast<Function>(record.params[0])) == 0)
-    return fail(ErrorCode::plan_malformed, "elementwise: the parameters of the record are not valid");
-  return std::make_unique<ElementwiseKernel>(static_cast<Function>(record.params[0]), record.params[1],
-                                             record.params[2]);
+  const std::optional<ElementwiseParams> params = decode_params<ElementwiseParams>(record.params);
+  if (record.program || !params || inputs_of(params->function) == 0) return refuse_params("elementwise");
+  return std::make_unique<ElementwiseKernel>(params->function, params->x, params->y);
 }
 
 }  // namespace lathe::cpu

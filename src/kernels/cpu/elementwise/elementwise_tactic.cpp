@@ -12,6 +12,7 @@
 namespace lathe::cpu {
 namespace {
 
+using elementwise::ElementwiseParams;
 using elementwise::Function;
 
 Function function_of(UnaryOp op) {
@@ -56,10 +57,8 @@ int64_t integer_bound(double bound, bool lower) {
 }
 
 // Params of the kernel; nothing where it has no function for the op.
-std::optional<std::vector<int64_t>> params_of(const Problem& problem) {
-  const auto record = [](Function function, int64_t x = 0, int64_t y = 0) {
-    return std::vector<int64_t>{static_cast<int64_t>(function), x, y};
-  };
+std::optional<ElementwiseParams> params_of(const Problem& problem) {
+  const auto record = [](Function function, int64_t x = 0, int64_t y = 0) { return ElementwiseParams{function, x, y}; };
   if (!problem.attributes) return std::nullopt;
   switch (problem.attributes->kind()) {
     case OpKind::elementwise:
@@ -102,9 +101,9 @@ std::optional<std::vector<int64_t>> params_of(const Problem& problem) {
 }
 
 Matched match_elementwise(const Problem& problem) {
-  std::optional<std::vector<int64_t>> params = params_of(problem);
+  const std::optional<ElementwiseParams> params = params_of(problem);
   if (!params) return refuse("no function of elements");
-  return match_root(problem, *std::move(params), all_inputs(problem));
+  return match_root(problem, *params, all_inputs(problem));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel "recurrence": a layer of an RNN, GRU or LSTM over a sequence, as the op of that name says.
 //   program  none
-//   params   {cell (CellKind), direction (SequenceDirection), hidden, linear_before_reset, input_forget, packed, clip},
-//            then for each function of each direction {activation (Opcode), alpha, beta}; reals are the bits of a float
+//   params   RecurrenceParams
 //   inputs   0: x[steps, batch, directions * gates * hidden], rows contiguous
-//            1: r; with `packed` 1 as pack() leaves it, else [directions, gates * hidden, hidden] of any strides,
+//            1: r; with `packed` as pack() leaves it, else [directions, gates * hidden, hidden] of any strides,
 //               which is packed at each run
 //            2: bias  3: lengths (i32 or i64)  4: initial h  5: initial c  6: peepholes
 //            2 and 6 have contiguous rows. 2 to 6 are optional: one that is omitted has rank 0, or the list ends
@@ -17,14 +16,20 @@
 #include <span>
 #include <vector>
 
-#include "device/program.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/recurrence/layer_params.h"
 
 namespace lathe::cpu::recurrence {
 
-// In the order of the op's enumerations.
-enum class Cell : int { rnn, gru, lstm };
-enum class Direction : int { forward, reverse, bidirectional };
+struct RecurrenceParams {
+  LayerParams layer;
+  int64_t hidden = 1;
+  bool packed = false;
+  static constexpr auto members() {
+    using P = RecurrenceParams;
+    return std::tuple(&P::layer, &P::hidden, &P::packed);
+  }
+};
 
 struct Function {
   Opcode op = Opcode::sigmoid;  // an activation

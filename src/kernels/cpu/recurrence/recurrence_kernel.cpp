@@ -14,7 +14,6 @@ namespace {
 using namespace recurrence;
 
 enum Input : size_t { kX, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes, kInputs };
-constexpr int kHeadParams = 7, kParamsPerFunction = 3;
 // Multiplications that a thread must have in a step for the step to be worth sharing: meeting the other threads costs
 // about 3 us.
 constexpr int64_t kMinShare = 100'000;
@@ -351,41 +350,27 @@ void RecurrenceKernel::run(const Launch& launch) const {
   finish(work);
 }
 
-bool is_flag(int64_t value) { return value == 0 || value == 1; }
-
-float real(int64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); }
-
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_recurrence(const Record& record) {
-  const std::span<const int64_t> p = record.params;
-  const auto malformed = [] {
-    return fail(ErrorCode::plan_malformed, "recurrence: the parameters of the record are not valid");
-  };
   constexpr int64_t kMaxHidden = int64_t{1} << 20;
-  if (record.program || p.size() < kHeadParams || p[0] < 0 || p[0] > 2 || p[1] < 0 || p[1] > 2 || p[2] < 1 ||
-      p[2] > kMaxHidden || !is_flag(p[3]) || !is_flag(p[4]) || !is_flag(p[5]))
-    return malformed();
-  const auto direction = static_cast<Direction>(p[1]);
-  CellType types[2];
-  const size_t directions = direction == Direction::bidirectional ? 2 : 1;
-  size_t next = kHeadParams;
-  for (CellType& type : std::span(types, directions)) {
-    type.cell = static_cast<Cell>(p[0]);
-    type.linear_before_reset = p[3] == 1;
-    type.input_forget = p[4] == 1;
-    type.clip = real(p[6]);
-    for (Function& f : std::span(type.functions, static_cast<size_t>(type.functions_count()))) {
-      if (p.size() < next + kParamsPerFunction) return malformed();
-      const OpcodeInfo* activation = opcode_info(p[next]);
-      if (!activation || !is_activation(activation->op)) return malformed();
-      f = {activation->op, real(p[next + 1]), real(p[next + 2])};
-      next += kParamsPerFunction;
+  const std::optional<RecurrenceParams> params = decode_params<RecurrenceParams>(record.params);
+  if (record.program || !params || !is_valid(params->layer) || params->hidden < 1 || params->hidden > kMaxHidden)
+    return refuse_params("recurrence");
+  const LayerParams& layer = params->layer;
+  std::vector<CellType> types(static_cast<size_t>(layer.directions()));
+  for (size_t d = 0; d < types.size(); ++d) {
+    types[d].cell = layer.cell;
+    types[d].linear_before_reset = layer.linear_before_reset;
+    types[d].input_forget = layer.input_forget;
+    types[d].clip = static_cast<float>(layer.clip);
+    const size_t count = layer.functions_of_direction();
+    for (size_t i = 0; i < count; ++i) {
+      const LayerParams::Function& f = layer.functions[d * count + i];
+      types[d].functions[i] = {f.op, static_cast<float>(f.alpha), static_cast<float>(f.beta)};
     }
   }
-  if (p.size() != next || !(types[0].clip >= 0) || (types[0].linear_before_reset && types[0].cell != Cell::gru))
-    return malformed();
-  return std::make_unique<RecurrenceKernel>(direction, p[2], p[5] == 1, std::span(types, directions));
+  return std::make_unique<RecurrenceKernel>(layer.direction, params->hidden, params->packed, types);
 }
 
 }  // namespace lathe::cpu

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of recurrent networks: kernel "recurrence".
-#include <bit>
-
 #include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/recurrence/layer_params_tactic.h"
 #include "kernels/cpu/recurrence/recurrence.h"
-#include "ops/gate_functions.h"
-#include "tuning/opcode_of.h"
 
 namespace lathe::cpu {
 namespace {
 
 using namespace recurrence;
 
-static_assert(static_cast<int>(Cell::rnn) == static_cast<int>(CellKind::rnn));
-static_assert(static_cast<int>(Cell::lstm) == static_cast<int>(CellKind::lstm));
-static_assert(static_cast<int>(Direction::reverse) == static_cast<int>(SequenceDirection::reverse));
-
 constexpr size_t kR = 1, kBias = 2, kLengths = 3, kPeepholes = 6;
-
-int64_t bits_of(double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); }
 
 class RecurrenceMatch final : public Match {
  public:
@@ -29,28 +20,19 @@ class RecurrenceMatch final : public Match {
   Result<Emission> emit(const Config&) const override {
     const Problem& problem = problem_;
     const auto& attrs = problem.attrs<RecurrenceAttrs>();
-    LATHE_ASSIGN(const std::vector<GateFunction> functions, functions_of(attrs));
+    LATHE_ASSIGN(const LayerParams layer, layer_params(attrs));
     const Operand& r = problem.inputs[kR];
     const int64_t hidden = *r.dims[2].as_constant();
     Emission emission;
     emission.kernel = "recurrence";
-    emission.params = {static_cast<int64_t>(attrs.cell),
-                       static_cast<int64_t>(attrs.direction),
-                       hidden,
-                       attrs.linear_before_reset,
-                       attrs.input_forget,
-                       r.constant != nullptr,
-                       bits_of(attrs.clip)};
-    for (const GateFunction& f : functions)
-      emission.params.insert(emission.params.end(),
-                             {static_cast<int64_t>(*opcode_of(f.op)), bits_of(f.alpha), bits_of(f.beta)});
+    emission.params = encode_params(RecurrenceParams{layer, hidden, r.constant != nullptr});
     for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
     if (!r.constant) return emission;
     CellType type;
     type.cell = static_cast<Cell>(attrs.cell);
     type.linear_before_reset = attrs.linear_before_reset;
     const Panels panels(type, hidden);
-    const int64_t directions = directions_of(attrs.direction);
+    const int64_t directions = layer.directions();
     LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {directions * panels.floats()}));
     for (int64_t d = 0; d < directions; ++d)
       pack(panels, r.constant->as<float>() + d * type.gates() * hidden * hidden, hidden, 1,

@@ -20,7 +20,8 @@ using contraction::kDepth;
 using elementwise::Lane;
 using recurrence::Cell;
 using recurrence::Direction;
-using Function = RecurrenceElementsParams::Function;
+using recurrence::LayerParams;
+using Function = LayerParams::Function;
 
 enum Input : size_t { kX, kR, kBias, kLengths, kInitialH, kInitialC, kPeepholes, kInputs };
 
@@ -77,7 +78,7 @@ struct Work {
 
 class RecurrenceElementsKernel final : public Kernel {
  public:
-  explicit RecurrenceElementsKernel(RecurrenceElementsParams params) : params_(std::move(params)) {}
+  explicit RecurrenceElementsKernel(LayerParams params) : params_(std::move(params)) {}
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
     const int64_t hidden = inputs[kR].dims[2];
@@ -119,7 +120,7 @@ class RecurrenceElementsKernel final : public Kernel {
   void reset(const Work& work, const State& s, std::span<const Function> f, int64_t row) const;
   void run_unit(const Work& work, int64_t direction, int64_t first, int64_t rows, int worker) const;
 
-  const RecurrenceElementsParams params_;
+  const LayerParams params_;
 };
 
 Result<> RecurrenceElementsKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
@@ -341,20 +342,10 @@ void RecurrenceElementsKernel::run(const Launch& launch) const {
   });
 }
 
-bool is_valid(const RecurrenceElementsParams& params) {
-  if (!is_one_of(params.cell, Cell::lstm) || !is_one_of(params.direction, Direction::bidirectional) ||
-      !(params.clip >= 0) || (params.linear_before_reset && params.cell != Cell::gru))
-    return false;
-  const size_t functions = params.cell == Cell::lstm ? 3 : params.cell == Cell::gru ? 2 : 1;
-  return params.functions.size() == functions * static_cast<size_t>(params.directions()) &&
-         std::all_of(params.functions.begin(), params.functions.end(),
-                     [](const Function& f) { return is_activation(f.op); });
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_recurrence_elements(const Record& record) {
-  std::optional<RecurrenceElementsParams> params = decode_params<RecurrenceElementsParams>(record.params);
+  std::optional<LayerParams> params = decode_params<LayerParams>(record.params);
   if (record.program || !params || !is_valid(*params)) return refuse_params("recurrence_elements");
   return std::make_unique<RecurrenceElementsKernel>(*std::move(params));
 }

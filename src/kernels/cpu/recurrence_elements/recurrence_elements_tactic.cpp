@@ -2,9 +2,7 @@
 // Layers of recurrent networks that kernel "recurrence" does not take: kernel "recurrence_elements".
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/fallback_tactic.h"
-#include "kernels/cpu/recurrence_elements/recurrence_elements.h"
-#include "ops/gate_functions.h"
-#include "tuning/opcode_of.h"
+#include "kernels/cpu/recurrence/layer_params_tactic.h"
 
 namespace lathe::cpu {
 namespace {
@@ -16,17 +14,9 @@ Matched match_recurrence_elements(const Problem& problem) {
   const DType type = problem.inputs[0].dtype;
   if (type != DType::f32 && type != DType::f64)
     return refuse(fmt::format("its input is {}, this kernel takes f32 and f64", name_of(type)));
-  const auto& attrs = problem.attrs<RecurrenceAttrs>();
-  const Result<std::vector<GateFunction>> functions = functions_of(attrs);
-  if (!functions) return refuse(functions.error().message);
-  RecurrenceElementsParams params;
-  params.cell = static_cast<recurrence::Cell>(attrs.cell);
-  params.direction = static_cast<recurrence::Direction>(attrs.direction);
-  params.linear_before_reset = attrs.linear_before_reset;
-  params.input_forget = attrs.input_forget;
-  params.clip = attrs.clip;
-  for (const GateFunction& f : *functions) params.functions.push_back({*opcode_of(f.op), f.alpha, f.beta});
-  return match_one(emission_of(problem, params, all_inputs(problem)), fallback_us(problem));
+  const Result<recurrence::LayerParams> params = recurrence::layer_params(problem.attrs<RecurrenceAttrs>());
+  if (!params) return refuse(params.error().message);
+  return match_one(emission_of(problem, *params, all_inputs(problem)), fallback_us(problem));
 }
 
 }  // namespace
