@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/cpu/same_padding.h"
 
 namespace lathe::cpu {
 Result<std::unique_ptr<Kernel>> make_conv(const Record& record);
@@ -104,7 +105,7 @@ void run_case(const Case& c) {
   if (!c.program.empty()) program = *parse_program(c.program);
   std::vector<TestTensor> operands = random_operands(program ? program->num_inputs - 1 : 0, out.arg);
 
-  const auto params = encode_params(conv::ConvParams{s, c.config});
+  const auto params = encode_params(conv::ConvParams{without_found_padding(s), c.config});
   auto kernel = make_conv({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
@@ -149,6 +150,7 @@ Case random_case(int spatial, Algorithm algorithm) {
     c.pad_end[d] = pick(0, reach + 1);
     c.in[d] = std::max<int64_t>(1, reach + 1 - s.pad[d] - c.pad_end[d]) + pick(0, spatial == 3 ? 4 : 9);
   }
+  if (pick(0, 3) == 0) c.pad_end = pad_by_rule(s, c.in);
   c.config = {algorithm, random_blocking(), pick(0, 1) == 1};
   c.program = random_program();
   c.threads = static_cast<int>(pick(1, 3));
@@ -178,6 +180,7 @@ TEST(Conv, RandomWinograd) {
     c.shape.kernel = {1, 3, 3};
     c.shape.stride = c.shape.dilation = {1, 1, 1};
     for (int d = 1; d < 3; ++d) c.in[d] = std::max<int64_t>(c.in[d], 3);
+    if (c.shape.padding_rule != PaddingRule::given) c.pad_end = pad_by_rule(c.shape, c.in);
     c.config.algorithm = pick(0, 1) ? Algorithm::winograd2 : Algorithm::winograd4;
     c.config.blocking.k_block = 0;
     c.tolerance = c.config.algorithm == Algorithm::winograd2 ? 2e-6 : 1e-5;

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/cpu/same_padding.h"
 
 namespace lathe::cpu {
 Result<std::unique_ptr<Kernel>> make_depthwise(const Record& record);
@@ -74,7 +75,7 @@ void run_case(const Case& c) {
       operands.push_back(std::move(TestTensor::channels_last(shape, s.channels + pick(0, 3)).fill_random()));
     }
   }
-  const auto params = encode_params(depthwise::DepthwiseParams{s, c.config});
+  const auto params = encode_params(depthwise::DepthwiseParams{without_found_padding(s), c.config});
   auto kernel = make_depthwise({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
@@ -104,6 +105,10 @@ Case random_case(int spatial, bool common) {
     const int64_t pad_end = pick(0, reach + 1);
     c.in[d] = std::max<int64_t>(1, reach + 1 - s.pad[d] - pad_end) + pick(0, spatial == 3 ? 4 : 14);
     c.out[d] = (c.in[d] + s.pad[d] + pad_end - reach - 1) / s.stride[d] + 1;
+  }
+  if (pick(0, 3) == 0) {
+    pad_by_rule(s, c.in);
+    for (int d = 0; d < 3; ++d) c.out[d] = (c.in[d] + s.stride[d] - 1) / s.stride[d];
   }
   c.config = {static_cast<int>(pick(1, depthwise::kMaxPixels)), pick(0, 1) == 1};
   c.program = one_of<std::string>({"", "in=2; r2=add r0 r1; out r2", "in=2; r2=add r0 r1; r3=clip r2 0 6; out r3",

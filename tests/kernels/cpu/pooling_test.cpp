@@ -14,6 +14,7 @@ struct Case {
   std::vector<int64_t> in;  // N C spatial...
   std::vector<int64_t> kernel, stride, pad_begin, pad_end, dilation;
   bool ceil = false;
+  PaddingRule rule = PaddingRule::given;  // by which the kernel must find the padding
 };
 
 int64_t output_size(const Case& c, size_t d) {
@@ -50,9 +51,11 @@ float pooled(const Case& c, TestTensor& in, const std::vector<int64_t>& at, bool
 }
 
 PoolingParams params_of(const Case& c, bool maximum, bool include_pad) {
-  PoolingParams params{maximum, include_pad, {}};
+  PoolingParams params{maximum, include_pad, c.rule, {}};
+  const bool given = c.rule == PaddingRule::given;
   for (size_t d = 0; d < c.kernel.size(); ++d)
-    params.axes.push_back({c.kernel[d], c.stride[d], c.pad_begin[d], c.pad_end[d], c.dilation[d]});
+    params.axes.push_back(
+        {c.kernel[d], c.stride[d], given ? c.pad_begin[d] : 0, given ? c.pad_end[d] : 0, c.dilation[d]});
   return params;
 }
 
@@ -75,26 +78,31 @@ std::vector<Case> cases() {
       {{1, 4, 3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {1, 1}},
       {{1, 16, 13, 13}, {5, 5}, {1, 1}, {2, 2}, {2, 2}, {1, 1}},
       {{0, 4, 3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {1, 1}},
+      {{1, 67, 10, 8}, {4, 2}, {3, 2}, {1, 0}, {2, 0}, {1, 1}, false, PaddingRule::lower_half},
+      {{1, 5, 10, 8}, {4, 3}, {3, 1}, {2, 2}, {1, 2}, {1, 2}, false, PaddingRule::upper_half},
+      {{2, 6, 3, 7, 8}, {1, 2, 2}, {2, 3, 2}, {0, 0, 0}, {0, 1, 0}, {1, 1, 1}, false, PaddingRule::lower_half},
   };
 }
+// Orders of memory of the input and of the result.
+constexpr std::pair<bool, bool> kChannelsLast[] = {{true, true}, {false, true}, {false, false}, {true, false}};
 
 TEST(Pooling, MatchesTheDefinition) {
   std::mt19937 random(5);
   for (const Case& c : cases())
     for (const bool maximum : {true, false})
       for (const bool include_pad : {false, true})
-        for (const bool nhwc : {true, false})
+        for (const auto& [in_last, out_last] : kChannelsLast)
           for (const int threads : {1, 3}) {
             std::vector<int64_t> out_dims = {c.in[0], c.in[1]};
             for (size_t d = 0; d < c.kernel.size(); ++d) out_dims.push_back(output_size(c, d));
-            const std::vector<int> order = nhwc ? channels_last(c.in.size()) : std::vector<int>{};
-            TestTensor in(c.in, order, 3), out(out_dims, order, 2);
+            const auto order = [&](bool last) { return last ? channels_last(c.in.size()) : std::vector<int>{}; };
+            TestTensor in(c.in, order(in_last), 3), out(out_dims, order(out_last), 2);
             in.fill(random);
             run_kernel(*make_kernel("pooling", params_of(c, maximum, include_pad)), {in.arg}, {out.arg}, threads);
             EXPECT_TRUE(out.gaps_untouched());
             out.for_each([&](const std::vector<int64_t>& at, float& actual) {
               ASSERT_NEAR(actual, pooled(c, in, at, maximum, include_pad), 2e-6)
-                  << "max " << maximum << " nhwc " << nhwc;
+                  << "max " << maximum << " channels last " << in_last << out_last;
             });
           }
 }
@@ -103,11 +111,12 @@ TEST(Pooling, EpilogueReadsBroadcastOperands) {
   const Program program = program_of("in=3; r3=mul r0 r1; r4=add r3 r2; r5=relu r4; out r5");
   std::mt19937 random(6);
   for (const Case& c : cases())
-    for (const bool nhwc : {true, false}) {
+    for (const auto& [in_last, out_last] : kChannelsLast) {
       std::vector<int64_t> out_dims = {c.in[0], c.in[1]}, bias_dims = {1, c.in[1]};
       for (size_t d = 0; d < c.kernel.size(); ++d) out_dims.push_back(output_size(c, d)), bias_dims.push_back(1);
-      const std::vector<int> order = nhwc ? channels_last(c.in.size()) : std::vector<int>{};
-      TestTensor in(c.in, order), bias(bias_dims), residual(out_dims, order, 1), out(out_dims, order, 2);
+      const auto order = [&](bool last) { return last ? channels_last(c.in.size()) : std::vector<int>{}; };
+      TestTensor in(c.in, order(in_last)), bias(bias_dims), residual(out_dims, order(out_last), 1),
+          out(out_dims, order(out_last), 2);
       in.fill(random), bias.fill(random), residual.fill(random);
       run_kernel(*make_kernel("pooling", params_of(c, false, true), &program), {in.arg, bias.arg, residual.arg},
                  {out.arg}, 3);
@@ -125,13 +134,13 @@ TEST(Pooling, NaNAndPaddingAlone) {
   for (float& x : in.memory) x = 1;
   in.at({0, 5, 1, 1}) = std::nanf("");
   in.at({0, 32, 3, 3}) = std::nanf("");
-  run_kernel(*make_kernel("pooling", PoolingParams{true, false, {{.kernel = 2}, {.kernel = 2}}}), {in.arg}, {out.arg},
-             1);
+  run_kernel(*make_kernel("pooling", PoolingParams{true, false, {}, {{.kernel = 2}, {.kernel = 2}}}), {in.arg},
+             {out.arg}, 1);
   EXPECT_TRUE(std::isnan(out.at({0, 5, 0, 0})) && std::isnan(out.at({0, 5, 1, 1})));
   EXPECT_TRUE(std::isnan(out.at({0, 32, 2, 2})));
   EXPECT_EQ(out.at({0, 5, 2, 2}), 1);
   TestTensor far({1, 33, 9, 3}, {0, 2, 3, 1});
-  run_kernel(*make_kernel("pooling", PoolingParams{true, false, {{1, 1, 5, 0, 1}, {1, 1, 0, 0, 1}}}), {in.arg},
+  run_kernel(*make_kernel("pooling", PoolingParams{true, false, {}, {{1, 1, 5, 0, 1}, {1, 1, 0, 0, 1}}}), {in.arg},
              {far.arg}, 1);
   EXPECT_EQ(far.at({0, 0, 0, 0}), -std::numeric_limits<float>::infinity());
   EXPECT_EQ(far.at({0, 0, 5, 0}), 1);
@@ -139,17 +148,19 @@ TEST(Pooling, NaNAndPaddingAlone) {
 
 TEST(Pooling, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("pooling");
-  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{},
-                                                                              {1, 0, 0},
-                                                                              {2, 0, 1, 1, 1, 0, 0, 1},
-                                                                              {1, 0, 4},
-                                                                              {1, 0, 1, 1, 0, 0, 0, 1},
-                                                                              {1, 0, 1, 1, 1, 0, 0, 0},
-                                                                              {1, 0, 1, -1, 1, 0, 0, 1},
-                                                                              {1, 0, 1, 1, 1, int64_t{1} << 40, 0, 1},
-                                                                              {1, 0, int64_t{1} << 62}})
+  for (const std::vector<int64_t>& params :
+       std::vector<std::vector<int64_t>>{{},
+                                         {1, 0, 0, 0},
+                                         {2, 0, 0, 1, 1, 1, 0, 0, 1},
+                                         {1, 0, 3, 1, 1, 1, 0, 0, 1},
+                                         {1, 0, 0, 4},
+                                         {1, 0, 0, 1, 1, 0, 0, 0, 1},
+                                         {1, 0, 0, 1, 1, 1, 0, 0, 0},
+                                         {1, 0, 0, 1, -1, 1, 0, 0, 1},
+                                         {1, 0, 0, 1, 1, 1, int64_t{1} << 40, 0, 1},
+                                         {1, 0, 0, int64_t{1} << 62}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
-  const auto kernel = make_kernel("pooling", PoolingParams{true, false, {{.kernel = 2}}});
+  const auto kernel = make_kernel("pooling", PoolingParams{true, false, {}, {{.kernel = 2}}});
   TestTensor a({1, 2, 5}), b({1, 2, 4}), c({1, 3, 4}), d({1, 2, 5, 5});
   EXPECT_TRUE(kernel->check(std::vector{a.arg}, std::vector{b.arg}));
   EXPECT_FALSE(kernel->check(std::vector{a.arg}, std::vector{c.arg}));

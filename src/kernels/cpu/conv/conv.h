@@ -17,6 +17,8 @@
 
 #include "device/params.h"
 #include "kernels/cpu/gemm/driver.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/padding_rule.h"
 
 namespace lathe::cpu::conv {
 
@@ -31,14 +33,17 @@ enum class Algorithm {
 struct ConvShape {
   int spatial = 2;
   int64_t groups = 1, in_channels = 1, out_channels = 1;
-  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};  // pad: at the beginning
+  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
+  std::array<int64_t, 3> pad{0, 0, 0};  // at the beginning, where the rule is that it is given
+  PaddingRule padding_rule = PaddingRule::given;
 
   int64_t group_inputs() const { return in_channels / groups; }
   int64_t group_outputs() const { return out_channels / groups; }
   int64_t volume() const { return kernel[0] * kernel[1] * kernel[2]; }
   static constexpr auto members() {
     return std::tuple(&ConvShape::spatial, &ConvShape::groups, &ConvShape::in_channels, &ConvShape::out_channels,
-                      &ConvShape::kernel, &ConvShape::stride, &ConvShape::dilation, &ConvShape::pad);
+                      &ConvShape::kernel, &ConvShape::stride, &ConvShape::dilation, &ConvShape::pad,
+                      &ConvShape::padding_rule);
   }
 };
 
@@ -71,7 +76,7 @@ bool is_valid(const ConvParams& params);
 // ... with the extents of a convolution, of `volume` weights at most for each channel.
 template <class Shape>
 bool is_valid_window(const Shape& shape, int64_t volume) {
-  if (shape.spatial < 1 || shape.spatial > 3) return false;
+  if (shape.spatial < 1 || shape.spatial > 3 || !is_one_of(shape.padding_rule, PaddingRule::upper_half)) return false;
   for (int d = 0; d < 3; ++d) {
     if (shape.kernel[d] < 1 || shape.kernel[d] > volume || shape.stride[d] < 1 || shape.dilation[d] < 1) return false;
     if (d < 3 - shape.spatial &&

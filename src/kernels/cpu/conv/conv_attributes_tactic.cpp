@@ -1,36 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/conv/conv_attributes_tactic.h"
 
+#include "kernels/cpu/padding_rule_tactic.h"
 #include "ops/rules.h"
 
 namespace lathe::cpu {
+namespace {
 
-std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) {
+int64_t value_at(const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; }
+
+// All but the padding that is not given.
+std::optional<std::string> read(const Problem& problem, ConvAttributes& out) {
   const auto& attrs = problem.attrs<ConvolutionAttrs>();
-  const Operand& x = problem.inputs[0];
   const Operand& w = problem.inputs[1];
-  out.spatial = x.rank() - 2;
+  out.spatial = problem.inputs[0].rank() - 2;
   out.groups = attrs.groups;
+  out.padding_rule = rule_of(attrs.padding_mode);
   out.in_channels = w.opt_dims[1] * attrs.groups;
   out.out_channels = w.opt_dims[0];
   const auto lead = static_cast<size_t>(3 - out.spatial);
-  const auto get = [](const Ints& values, size_t i, int64_t fallback) {
-    return i < values.size() ? values[i] : fallback;
-  };
   for (size_t i = 0; i < static_cast<size_t>(out.spatial); ++i) {
     const std::optional<int64_t> extent = w.dims[2 + i].as_constant();
     if (!extent) return "the kernel's extents are not known while building";
     out.kernel[lead + i] = *extent;
-    out.stride[lead + i] = get(attrs.stride, i, 1);
-    out.dilation[lead + i] = get(attrs.dilation, i, 1);
-    out.pad[lead + i] = get(attrs.pads_begin, i, 0);
-    if (attrs.padding_mode == PaddingMode::explicit_round_down) continue;
-    const Window window = window_rule(x.dims[2 + i], out.kernel[lead + i], out.stride[lead + i], out.dilation[lead + i],
-                                      out.pad[lead + i], get(attrs.pads_end, i, 0), attrs.padding_mode);
+    out.stride[lead + i] = value_at(attrs.stride, i, 1);
+    out.dilation[lead + i] = value_at(attrs.dilation, i, 1);
+    out.pad[lead + i] = value_at(attrs.pads_begin, i, 0);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) {
+  if (auto reason = read(problem, out)) return reason;
+  if (out.padding_rule == PaddingRule::given) return std::nullopt;
+  for (size_t i = 0, d = static_cast<size_t>(3 - out.spatial); d < 3; ++i, ++d) {
+    const Window window = window_rule(problem.inputs[0].dims[2 + i], out.kernel[d], out.stride[d], out.dilation[d], 0,
+                                      0, problem.attrs<ConvolutionAttrs>().padding_mode);
     const std::optional<int64_t> pad = window.pad_begin.as_constant();
     if (!pad) return "SAME padding depends on a dynamic dimension";
-    out.pad[lead + i] = *pad;
+    out.pad[d] = *pad;
   }
+  out.padding_rule = PaddingRule::given;
   return std::nullopt;
 }
 
@@ -38,7 +50,7 @@ tl::expected<conv::ConvShape, Refusal> conv_shape(const Problem& problem) {
   const int rank = problem.inputs[0].rank();
   if (rank < 3 || rank > 5) return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", rank - 2));
   conv::ConvShape shape;
-  if (auto reason = resolve(problem, shape)) return refuse(*std::move(reason));
+  if (auto reason = read(problem, shape)) return refuse(*std::move(reason));
   return shape;
 }
 

@@ -14,7 +14,7 @@ using ConvAttributes = conv::ConvShape;
 
 // A reason in words when they cannot be resolved while building.
 std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out);
-// ... or the convolution has more dimensions than kernels know.
+// For kernels that resolve SAME padding themselves; refused when the convolution has more dimensions than they know.
 tl::expected<conv::ConvShape, Refusal> conv_shape(const Problem& problem);
 conv::ConvProblem conv_problem(const Problem& problem, const conv::ConvShape& shape);
 

@@ -34,7 +34,6 @@ bool Geometry::padded() const {
 
 Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg& out) {
   Geometry g;
-  g.shape = shape;
   g.batch = x.dims[0];
   g.batch_stride = x.strides[0];
   g.channel_stride = x.strides[1];
@@ -44,6 +43,7 @@ Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg
     g.out[d] = out.dims[2 + d - missing];
     g.in_stride[d] = x.strides[2 + d - missing];
   }
+  g.shape = with_padding(shape, g.in, g.out);
   return g;
 }
 

@@ -9,7 +9,7 @@ namespace lathe::cpu::conv {
 
 // A launch's geometry, D H W.
 struct Geometry {
-  ConvShape shape;
+  ConvShape shape;  // with the padding that its rule says
   int64_t batch = 1;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1};
   std::array<int64_t, 3> in_stride{};  // elements of x from one to the next

@@ -134,7 +134,7 @@ void Winograd::run_block(const Launch& launch, const Geometry& g, const BoundEpi
   static const auto transform_output = LATHE_ISA_SELECT(winograd_output);
   for (int64_t t = first; t < last; ++t) {
     const TilePlace at = place(g, outputs_, t);
-    const int64_t row = at.row - shape_.pad[1], column = at.column - shape_.pad[2];
+    const int64_t row = at.row - g.shape.pad[1], column = at.column - g.shape.pad[2];
     const float* x =
         launch.inputs[0].as<float>() + at.n * g.batch_stride + row * g.in_stride[1] + column * g.in_stride[2];
     transform_input(outputs_, {x, g.in_stride[1], g.in_stride[2], row, column, g.in[1], g.in[2], panels_.k,

@@ -3,22 +3,12 @@
 #include "kernels/cpu/conv_elements/conv_elements.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/fallback_tactic.h"
+#include "kernels/cpu/padding_rule_tactic.h"
 
 namespace lathe::cpu {
 namespace {
 
 int64_t value_at(const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; }
-
-PaddingRule rule_of(PaddingMode mode) {
-  switch (mode) {
-    case PaddingMode::same_upper:
-      return PaddingRule::lower_half;
-    case PaddingMode::same_lower:
-      return PaddingRule::upper_half;
-    default:
-      return PaddingRule::given;
-  }
-}
 
 template <class Attrs>
 ConvElementsParams params_of(const Attrs& attrs, size_t spatial) {

@@ -10,11 +10,13 @@ struct Extents {
 
 int64_t padding_of(const ConvElementsParams& params, size_t axis, const Extents& extents) {
   const ConvElementsParams::Axis& own = params.axes[axis];
+  if (!params.transposed)
+    return SlidingWindow{extents.input, extents.output, extents.kernel, own.stride, own.dilation}
+        .padding(own.rule, {own.padding})
+        .begin;
   if (own.rule == PaddingRule::given) return own.padding;
   const int64_t reach = (extents.kernel - 1) * own.dilation + 1;
-  const int64_t needed = params.transposed ? (extents.input - 1) * own.stride + reach + own.padding - extents.output
-                                           : (extents.output - 1) * own.stride + reach - extents.input;
-  return share_of(own.rule, needed);
+  return share_of(own.rule, (extents.input - 1) * own.stride + reach + own.padding - extents.output);
 }
 
 void find_taps(const ConvElementsParams& params, size_t axis, int64_t index, const Extents& extents, PhaseAxis& phase) {

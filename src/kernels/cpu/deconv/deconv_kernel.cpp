@@ -112,9 +112,9 @@ Result<> Deconv::check(std::span<const TensorArg> inputs, std::span<const Tensor
 bool valid(const ConvShape& shape, const gemm::Blocking& blocking) {
   constexpr int64_t kMaxVolume = 1 << 16;
   constexpr double kMaxWeights = 1e11;
-  return gemm::valid(blocking) && conv::is_valid_window(shape, kMaxVolume) && shape.groups >= 1 &&
-         shape.in_channels >= 1 && shape.out_channels >= 1 && shape.in_channels % shape.groups == 0 &&
-         shape.out_channels % shape.groups == 0 &&
+  return gemm::valid(blocking) && conv::is_valid_window(shape, kMaxVolume) &&
+         shape.padding_rule == PaddingRule::given && shape.groups >= 1 && shape.in_channels >= 1 &&
+         shape.out_channels >= 1 && shape.in_channels % shape.groups == 0 && shape.out_channels % shape.groups == 0 &&
          *std::max_element(shape.stride.begin(), shape.stride.end()) <= kMaxPhases &&
          shape.stride[0] * shape.stride[1] <= kMaxPhases && phase_count(shape) <= kMaxPhases &&
          static_cast<double>(shape.volume() + phase_count(shape)) * static_cast<double>(shape.group_inputs()) *

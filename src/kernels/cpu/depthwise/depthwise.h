@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "device/params.h"
+#include "kernels/cpu/padding_rule.h"
 
 namespace lathe::cpu::depthwise {
 
@@ -23,10 +24,13 @@ inline constexpr int kMaxPixels = 6;
 struct Shape {
   int spatial = 2;
   int64_t channels = 1;
-  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};  // pad: at the beginning
+  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
+  std::array<int64_t, 3> pad{0, 0, 0};  // at the beginning, where the rule is that it is given
+  PaddingRule padding_rule = PaddingRule::given;
   int64_t volume() const { return kernel[0] * kernel[1] * kernel[2]; }
   static constexpr auto members() {
-    return std::tuple(&Shape::spatial, &Shape::channels, &Shape::kernel, &Shape::stride, &Shape::dilation, &Shape::pad);
+    return std::tuple(&Shape::spatial, &Shape::channels, &Shape::kernel, &Shape::stride, &Shape::dilation, &Shape::pad,
+                      &Shape::padding_rule);
   }
 };
 

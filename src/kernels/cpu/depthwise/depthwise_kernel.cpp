@@ -50,7 +50,7 @@ Result<> Depthwise::check(std::span<const TensorArg> inputs, std::span<const Ten
 class Strips {
  public:
   Strips(const Shape& shape, const Config& config, const Launch& launch, const BoundEpilogue& epilogue)
-      : shape_(shape), x_(launch.inputs[0]), epilogue_(epilogue) {
+      : x_(launch.inputs[0]), epilogue_(epilogue) {
     const TensorArg& out = launch.outputs[0];
     const auto operands = launch.inputs.subspan(2);
     batch_ = x_.dims[0];
@@ -60,6 +60,7 @@ class Strips {
       in_stride_[d] = x_.strides[2 + d - missing];
       out_[d] = out.dims[2 + d - missing];
     }
+    shape_ = with_padding(shape, in_, out_);
     per_row_ = ceil_div(out_[2], config.pixels);
     out_data_ = out.as<float>();
     weights_ = launch.inputs[1].as<float>();
@@ -109,7 +110,7 @@ class Strips {
   }
 
  private:
-  const Shape& shape_;
+  Shape shape_;
   const TensorArg& x_;
   const BoundEpilogue& epilogue_;
   const float* weights_;

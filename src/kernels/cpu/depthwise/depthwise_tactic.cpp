@@ -29,7 +29,8 @@ Matched match_depthwise(const Problem& problem) {
     return refuse("not one filter per channel");
   if (auto reason = refuse_layout(problem.inputs[0], "the input")) return refuse(*std::move(reason));
   if (auto reason = refuse_layout(problem.outputs[0], "the output")) return refuse(*std::move(reason));
-  const depthwise::Shape shape{conv->spatial, conv->groups, conv->kernel, conv->stride, conv->dilation, conv->pad};
+  const depthwise::Shape shape{conv->spatial,  conv->groups, conv->kernel,      conv->stride,
+                               conv->dilation, conv->pad,    conv->padding_rule};
   const auto list = [&problem, shape] {
     return depthwise::candidates(shape, problem.outputs[0].opt_dims.back(), problem.target.cores);
   };

@@ -24,13 +24,14 @@ constexpr int64_t kMaxParam = int64_t{1} << 31;
 
 // A dimension of the output. One that is not pooled has the window 1.
 struct Dim {
-  int64_t input = 1, output = 1, kernel = 1, stride = 1, dilation = 1, pad = 0, end = 0;
+  int64_t input = 1, output = 1, kernel = 1, stride = 1, dilation = 1;
+  Padding padding;
   int64_t x_step = 0, y_step = 0, where_step = 0;
   int64_t place = 0;     // of x's pixel in positions, from one to the next
   int64_t tap_step = 0;  // from one tap to the next in the number of a tap of the window
   bool pooled = false;
 
-  int64_t start(int64_t o) const { return o * stride - pad; }
+  int64_t start(int64_t o) const { return o * stride - padding.begin; }
   // The taps of output o that lie before pixel `limit`.
   int64_t taps_below(int64_t o, int64_t limit) const {
     const int64_t room = limit - start(o);
@@ -40,16 +41,16 @@ struct Dim {
   int64_t last_tap(int64_t o) const { return taps_below(o, input); }
   // The outputs whose tap t lies on a pixel: [first, last).
   int64_t first_output(int64_t t) const {
-    const int64_t missing = pad - t * dilation;
+    const int64_t missing = padding.begin - t * dilation;
     return missing <= 0 ? 0 : (missing - 1) / stride + 1;
   }
   int64_t last_output(int64_t t) const {
-    const int64_t room = input + pad - t * dilation;
+    const int64_t room = input + padding.begin - t * dilation;
     return room <= 0 ? 0 : std::min(output, (room - 1) / stride + 1);
   }
   // What the divisor of an average counts.
   int64_t counted(int64_t o, bool with_padding) const {
-    return with_padding ? taps_below(o, input + end) : last_tap(o) - first_tap(o);
+    return with_padding ? taps_below(o, input + padding.end) : last_tap(o) - first_tap(o);
   }
 };
 
@@ -134,10 +135,8 @@ Work PoolElementsKernel::work_of(const Launch& launch) const {
     dim.kernel = axis.kernel;
     dim.stride = axis.stride;
     dim.dilation = axis.dilation;
-    const int64_t needed = (dim.output - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1 - dim.input;
-    const bool is_given = axis.rule == PaddingRule::given;
-    dim.pad = is_given ? axis.begin : share_of(axis.rule, needed);
-    dim.end = is_given ? axis.end : std::max<int64_t>(needed, 0) - dim.pad;
+    const SlidingWindow window{dim.input, dim.output, axis.kernel, axis.stride, axis.dilation};
+    dim.padding = window.padding(axis.rule, {axis.begin, axis.end});
     dim.tap_step = tap_step;
     dim.pooled = true;
     tap_step *= axis.kernel;

@@ -2,6 +2,7 @@
 // Pooling of any type and window, with positions: kernel "pool_elements".
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/fallback_tactic.h"
+#include "kernels/cpu/padding_rule_tactic.h"
 #include "kernels/cpu/pool_elements/pool_elements.h"
 
 namespace lathe::cpu {
@@ -30,12 +31,9 @@ Matched match_pool_elements(const Problem& problem) {
   for (size_t i = 0; i < attrs.window.size(); ++i) {
     PoolElementsParams::Axis axis{attrs.window[i], get(attrs.stride, i, 1), get(attrs.dilation, i, 1)};
     taps *= static_cast<double>(axis.kernel);
-    if (attrs.padding_mode == PaddingMode::same_upper || attrs.padding_mode == PaddingMode::same_lower) {
-      axis.rule = attrs.padding_mode == PaddingMode::same_upper ? PaddingRule::lower_half : PaddingRule::upper_half;
-    } else {
-      axis.begin = get(attrs.pads_begin, i, 0);
-      axis.end = get(attrs.pads_end, i, 0);
-    }
+    axis.rule = rule_of(attrs.padding_mode);
+    axis.begin = get(attrs.pads_begin, i, 0);
+    axis.end = get(attrs.pads_end, i, 0);
     params.axes.push_back(axis);
   }
   if (taps > kMostTaps) return refuse("a window of too many elements");

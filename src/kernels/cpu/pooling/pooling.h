@@ -4,7 +4,7 @@
 //   params   PoolingParams; the result's dims come with the output
 //   inputs   0: f32 N C spatial...; the epilogue's operands, broadcast to the output's shape
 //   outputs  0: f32 N C spatial...
-// Any strides; fast where the channels are contiguous (channels-last) in both.
+// Any strides; fast where channels are contiguous (channels-last) in both, or rows of the input are.
 // A maximum is NaN where the window holds a NaN. A window that lies in the padding alone gives -inf or 0.
 #pragma once
 
@@ -13,13 +13,15 @@
 
 #include "device/params.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/padding_rule.h"
 
 namespace lathe::cpu {
 
 struct PoolingAxis {
   int64_t kernel = 1;  // 0 = the whole extent (global pooling)
-  int64_t stride = 1, pad_begin = 0;
-  int64_t pad_end = 0;  // matters only to the divisor when padding counts
+  int64_t stride = 1;
+  int64_t pad_begin = 0;  // where the padding is given
+  int64_t pad_end = 0;    // ...; matters only to the divisor when padding counts
   int64_t dilation = 1;
   static constexpr auto members() {
     return std::tuple(&PoolingAxis::kernel, &PoolingAxis::stride, &PoolingAxis::pad_begin, &PoolingAxis::pad_end,
@@ -29,9 +31,11 @@ struct PoolingAxis {
 struct PoolingParams {
   bool maximum = true;  // else the average
   bool count_include_pad = false;
+  PaddingRule padding_rule = PaddingRule::given;
   std::vector<PoolingAxis> axes;  // one to three
   static constexpr auto members() {
-    return std::tuple(&PoolingParams::maximum, &PoolingParams::count_include_pad, &PoolingParams::axes);
+    using P = PoolingParams;
+    return std::tuple(&P::maximum, &P::count_include_pad, &P::padding_rule, &P::axes);
   }
 };
 
@@ -45,5 +49,15 @@ struct PoolWindow {
 // target[c] = maximum or scale * sum over the window of data[... + c], for contiguous channels.
 LATHE_ISA_DECLARE(void pool_maximum(const PoolWindow& window, int64_t channels, float* target))
 LATHE_ISA_DECLARE(void pool_average(const PoolWindow& window, int64_t channels, float scale, float* target))
+
+// Windows along a contiguous row, of which output x sees data[x * stride + k * dilation]. Up to kPoolRowSlack floats
+// behind the last window are read.
+inline constexpr int64_t kPoolRowSlack = 64;
+struct PoolRow {
+  const float* data;
+  int64_t kernel, dilation, stride, outputs;
+};
+// target[x] = scales[x] * sum over the window, or its maximum where there are no scales.
+LATHE_ISA_DECLARE(void pool_along(const PoolRow& row, const float* scales, float* target))
 
 }  // namespace lathe::cpu

@@ -3,15 +3,19 @@
 #include <cmath>
 #include <limits>
 
+#include "base/divide.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/pooling/pooling.h"
 #include "kernels/cpu/program_block.h"
+#include "kernels/cpu/transpose.h"
 
 namespace lathe::cpu {
 namespace {
 
 constexpr int64_t kMinTaskLoads = 20000;  // elements read, about 5 us
+constexpr int64_t kChannelPiece = 64;
+constexpr int64_t kRowBlock = 8;  // rows of a channel's plane that are pooled one after the other, for caches' sake
 constexpr int64_t kMaxParam = int64_t{1} << 31;
 
 // The taps of one axis for one output coordinate that lie inside the input, and how many the divisor counts.
@@ -20,10 +24,9 @@ struct Taps {
 };
 
 Taps taps_of(const PoolingAxis& axis, int64_t extent, int64_t output) {
-  const int64_t kernel = axis.kernel == 0 ? extent : axis.kernel;
   const int64_t start = output * axis.stride - axis.pad_begin;
   const auto below = [&](int64_t limit) {  // taps whose position is less than limit
-    return limit <= start ? 0 : std::min(kernel, (limit - start + axis.dilation - 1) / axis.dilation);
+    return limit <= start ? 0 : std::min(axis.kernel, (limit - start + axis.dilation - 1) / axis.dilation);
   };
   const int64_t skipped = below(0);
   return {start + skipped * axis.dilation, std::max<int64_t>(0, below(extent) - skipped), below(extent + axis.pad_end)};
@@ -43,30 +46,82 @@ struct Image {
   }
 };
 
+// What a launch works on. The axes are resolved: they have their window's extent and their padding.
+struct Work {
+  Image in, out;
+  PoolingAxis axes[3];
+
+  // A row of the input with its padding, as far as windows or pixels reach.
+  int64_t padded_row() const {
+    const PoolingAxis& axis = axes[2];
+    return std::max((out.dims[4] - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1,
+                    axis.pad_begin + in.dims[4]);
+  }
+  // Whether rows of the input are contiguous, not its channels, and are worth being padded.
+  bool by_rows() const {
+    return in.strides[1] != 1 && in.strides[4] == 1 && (out.strides[1] == 1 || out.strides[4] == 1) &&
+           padded_row() <= 4 * in.dims[4] + 64;
+  }
+  // Where the window of an output coordinate begins and how many pixels it has, along an axis; moves `data` there.
+  Taps move_to(int d, int64_t output, const float*& data) const {
+    const Taps taps = taps_of(axes[d], in.dims[d + 2], output);
+    data += taps.first * in.strides[d + 2] * (taps.count > 0);
+    return taps;
+  }
+};
+
+// The memory of one thread that goes by rows, in floats.
+struct RowScratch {
+  int64_t row, scales, finished;  // scales: of each row of a block
+  explicit RowScratch(const Work& work)
+      : row(rounded(work.padded_row() + kPoolRowSlack)),
+        scales(rounded(work.out.dims[4] * kRowBlock)),
+        finished(rounded(work.out.dims[4] * kRowBlock * std::min(work.in.dims[1], kChannelPiece))) {}
+  static int64_t rounded(int64_t floats) { return round_up(floats, 16); }
+  size_t bytes() const { return static_cast<size_t>(row + scales + finished) * sizeof(float); }
+};
+
 class PoolingKernel final : public Kernel {
  public:
   PoolingKernel(const PoolingParams& params, const Program* program)
       : maximum_(params.maximum),
         spatial_(static_cast<int>(params.axes.size())),
         count_include_pad_(params.count_include_pad),
+        padding_rule_(params.padding_rule),
         epilogue_(program ? BlockProgram(*program) : BlockProgram()) {
     std::copy(params.axes.begin(), params.axes.end(), axes_ + 3 - spatial_);
   }
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
-  size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int threads) const override {
-    return epilogue_.is_identity() ? 0 : scratch_stride() * static_cast<size_t>(threads);
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
+                         int threads) const override {
+    return scratch_bytes(work_of(inputs[0], outputs[0])) * static_cast<size_t>(threads);
   }
   void run(const Launch& launch) const override;
 
  private:
-  size_t scratch_stride() const { return (epilogue_.scratch_bytes() + 63) / 64 * 64; }
-  void pool_pixel(const Image& in, const Image& out, const int64_t (&at)[4], int64_t first, int64_t last) const;
+  // Of one thread: the epilogue's memory, then that of rows.
+  size_t epilogue_bytes() const {
+    return epilogue_.is_identity() ? 0 : round_up(epilogue_.scratch_bytes(), size_t{64});
+  }
+  size_t scratch_bytes(const Work& work) const {
+    return epilogue_bytes() + (work.by_rows() ? RowScratch(work).bytes() : 0);
+  }
+  Work work_of(const TensorArg& input, const TensorArg& output) const;
+  float scale_of(double count) const { return count > 0 ? static_cast<float>(1 / count) : 0.0f; }
+  double counted(const Taps& taps) const {
+    return static_cast<double>(count_include_pad_ ? taps.padded_count : taps.count);
+  }
+  void pool(const PoolWindow& window, int64_t channels, float scale, float* target) const;
+  void pool_pixel(const Work& work, const int64_t (&at)[4], int64_t first, int64_t last) const;
+  void pool_rows(const Work& work, const int64_t (&at)[4], int64_t count, int64_t first, int64_t last,
+                 float* scratch) const;
   void run_epilogue(const Launch& launch, const Image& out, const int64_t (&at)[4], int64_t pixels, int64_t first,
-                    int64_t last, int worker) const;
+                    int64_t last, float* scratch) const;
 
   const bool maximum_;
   const int spatial_;
   const bool count_include_pad_;
+  const PaddingRule padding_rule_;
   PoolingAxis axes_[3];
   const BlockProgram epilogue_;
 };
@@ -89,32 +144,92 @@ Result<> PoolingKernel::check(std::span<const TensorArg> inputs, std::span<const
   return {};
 }
 
-// Channels [first, last) of the output pixel at = {n, three spatial coordinates}.
-void PoolingKernel::pool_pixel(const Image& in, const Image& out, const int64_t (&at)[4], int64_t first,
-                               int64_t last) const {
+Work PoolingKernel::work_of(const TensorArg& input, const TensorArg& output) const {
+  Work work{Image(input), Image(output), {}};
+  for (int d = 0; d < 3; ++d) {
+    PoolingAxis& axis = work.axes[d];
+    axis = axes_[d];
+    if (axis.kernel == 0) axis.kernel = work.in.dims[d + 2];
+    const SlidingWindow window{work.in.dims[d + 2], work.out.dims[d + 2], axis.kernel, axis.stride, axis.dilation};
+    const Padding padding = window.padding(padding_rule_, {axis.pad_begin, axis.pad_end});
+    axis.pad_begin = padding.begin;
+    axis.pad_end = padding.end;
+  }
+  return work;
+}
+
+void PoolingKernel::pool(const PoolWindow& window, int64_t channels, float scale, float* target) const {
   static const auto maximum = LATHE_ISA_SELECT(pool_maximum);
   static const auto average = LATHE_ISA_SELECT(pool_average);
+  maximum_ ? maximum(window, channels, target) : average(window, channels, scale, target);
+}
+
+// Channels [first, last) of the output pixel at = {n, three spatial coordinates}.
+void PoolingKernel::pool_pixel(const Work& work, const int64_t (&at)[4], int64_t first, int64_t last) const {
+  const Image &in = work.in, &out = work.out;
   PoolWindow window{in.data + at[0] * in.strides[0] + first * in.strides[1], {}, {}};
   float* target = out.data + at[0] * out.strides[0] + first * out.strides[1];
   double count = 1;  // of pixels; a hostile kernel size cannot overflow it
   for (int d = 0; d < 3; ++d) {
-    const Taps taps = taps_of(axes_[d], in.dims[d + 2], at[d + 1]);
-    window.data += taps.first * in.strides[d + 2] * (taps.count > 0);
+    const Taps taps = work.move_to(d, at[d + 1], window.data);
     window.count[d] = taps.count;
-    window.stride[d] = axes_[d].dilation * in.strides[d + 2];
+    window.stride[d] = work.axes[d].dilation * in.strides[d + 2];
     target += at[d + 1] * out.strides[d + 2];
-    count *= static_cast<double>(count_include_pad_ ? taps.padded_count : taps.count);
+    count *= counted(taps);
   }
-  const float scale = count > 0 ? static_cast<float>(1 / count) : 0.0f;
   const bool contiguous = in.strides[1] == 1 && out.strides[1] == 1;
   const int64_t step = contiguous ? last - first : 1;
   for (int64_t c = first; c < last; c += step, window.data += in.strides[1], target += out.strides[1])
-    maximum_ ? maximum(window, step, target) : average(window, step, scale, target);
+    pool(window, step, scale_of(count), target);
+}
+
+// Channels [first, last) of `count` output rows from {n, z, y} on. Of each channel, the rows that a row of windows sees
+// become one, with its padding, and the windows go along it.
+void PoolingKernel::pool_rows(const Work& work, const int64_t (&at)[4], int64_t count, int64_t first, int64_t last,
+                              float* scratch) const {
+  static const auto transpose = LATHE_ISA_SELECT(transpose_floats);
+  static const auto along = LATHE_ISA_SELECT(pool_along);
+  const Image &in = work.in, &out = work.out;
+  const PoolingAxis& axis = work.axes[2];
+  const int64_t width = in.dims[4], outputs = out.dims[4];
+  const RowScratch sizes(work);
+  float *scales = scratch + sizes.row, *finished = scales + sizes.scales;
+  std::fill_n(scratch, sizes.row, maximum_ ? -std::numeric_limits<float>::infinity() : 0.0f);
+  const PoolRow row{scratch, axis.kernel, axis.dilation, axis.stride, outputs};
+  PoolWindow windows[kRowBlock];  // of the first channel
+  for (int64_t r = 0; r < count; ++r) {
+    windows[r] = {in.data + at[0] * in.strides[0] + first * in.strides[1], {1, 1, 1}, {}};
+    double counts = 1;
+    for (int d = 0; d < 2; ++d) {
+      const Taps taps = work.move_to(d, at[d + 1] + (d == 1 ? r : 0), windows[r].data);
+      windows[r].count[d + 1] = taps.count;
+      windows[r].stride[d + 1] = work.axes[d].dilation * in.strides[d + 2];
+      counts *= counted(taps);
+    }
+    for (int64_t x = 0; !maximum_ && x < outputs; ++x)
+      scales[r * outputs + x] = scale_of(counts * counted(taps_of(axis, width, x)));
+  }
+  const bool transposed = out.strides[4] != 1;
+  float* target = out.data + at[0] * out.strides[0] + at[1] * out.strides[2] + at[2] * out.strides[3];
+  for (int64_t c = first; c < last; c += kChannelPiece) {
+    const int64_t channels = std::min(kChannelPiece, last - c);
+    for (int64_t i = c; i < c + channels; ++i)
+      for (int64_t r = 0; r < count; ++r) {
+        pool(windows[r], width, 1, scratch + axis.pad_begin);
+        windows[r].data += in.strides[1];
+        along(
+            row, maximum_ ? nullptr : scales + r * outputs,
+            transposed ? finished + ((i - c) * count + r) * outputs : target + i * out.strides[1] + r * out.strides[3]);
+      }
+    for (int64_t r = 0; transposed && r < count; ++r)
+      transpose(target + c + r * out.strides[3], out.strides[4], finished + r * outputs, count * outputs, outputs,
+                channels);
+  }
 }
 
 // Pixels of one row of the output, in place.
 void PoolingKernel::run_epilogue(const Launch& launch, const Image& out, const int64_t (&at)[4], int64_t pixels,
-                                 int64_t first, int64_t last, int worker) const {
+                                 int64_t first, int64_t last, float* scratch) const {
   static const auto run_block = LATHE_ISA_SELECT(run_program_block);
   const int rank = spatial_ + 2;
   const auto offset = [&](const auto& stride_of) {
@@ -132,31 +247,40 @@ void PoolingKernel::run_epilogue(const Launch& launch, const Image& out, const i
     const auto stride_of = [&](int d) { return broadcast_stride_at(operand, d, rank); };
     inputs[i] = {operand.as<float>() + offset(stride_of), stride_of(rank - 1), stride_of(1)};
   }
-  auto* scratch = reinterpret_cast<float*>(launch.workspace + scratch_stride() * static_cast<size_t>(worker));
   run_block(epilogue_, pixels, last - first, inputs, &output, scratch);
 }
 
 void PoolingKernel::run(const Launch& launch) const {
-  const Image in(launch.inputs[0]), out(launch.outputs[0]);
+  const Work work = work_of(launch.inputs[0], launch.outputs[0]);
+  const Image& out = work.out;
   const int64_t row = out.dims[4], channels = out.dims[1];
   const int64_t pixels = out.dims[0] * out.dims[2] * out.dims[3] * row;
   if (pixels == 0 || channels == 0) return;
   int64_t taps = 1;
-  for (int d = 0; d < 3; ++d) taps *= axes_[d].kernel == 0 ? in.dims[d + 2] : std::min(axes_[d].kernel, in.dims[d + 2]);
+  for (int d = 0; d < 3; ++d) taps *= std::min(work.axes[d].kernel, work.in.dims[d + 2]);
+  const bool by_rows = work.by_rows();
+  const size_t bytes = scratch_bytes(work);
+  const int64_t unit_pixels = by_rows ? row : 1, units = pixels / unit_pixels;
   // Few pixels (global pooling) are divided by channels.
-  constexpr int64_t kChannelPiece = 64;
-  const int64_t pieces = pixels >= 4 * launch.pool.size() ? 1 : (channels + kChannelPiece - 1) / kChannelPiece;
-  const int64_t grain = std::max<int64_t>(1, kMinTaskLoads * pieces / (std::max<int64_t>(taps, 1) * channels));
-  launch.pool.parallel_for(pixels * pieces, grain, [&](int64_t begin, int64_t end, int worker) {
+  const int64_t pieces = units >= 4 * launch.pool.size() ? 1 : ceil_div(channels, kChannelPiece);
+  const int64_t loads = std::max<int64_t>(taps, 1) * channels * unit_pixels;
+  const int64_t grain = std::max<int64_t>(1, kMinTaskLoads * pieces / loads);
+  launch.pool.parallel_for(units * pieces, grain, [&](int64_t begin, int64_t end, int worker) {
+    auto* scratch = reinterpret_cast<float*>(launch.workspace + bytes * static_cast<size_t>(worker));
     for (int64_t unit = begin; unit < end;) {
-      const int64_t piece = unit % pieces, pixel = unit / pieces;
+      const int64_t piece = unit % pieces, pixel = unit / pieces * unit_pixels;
       const int64_t first = channels * piece / pieces, last = channels * (piece + 1) / pieces;
       const int64_t x = pixel % row, y = pixel / row % out.dims[3], z = pixel / (row * out.dims[3]) % out.dims[2];
       const int64_t n = pixel / (row * out.dims[3] * out.dims[2]);
-      const int64_t run = pieces > 1 ? 1 : std::min(row - x, end - unit);
-      for (int64_t i = 0; i < run; ++i) pool_pixel(in, out, {n, z, y, x + i}, first, last);
-      if (!epilogue_.is_identity()) run_epilogue(launch, out, {n, z, y, x}, run, first, last, worker);
-      unit += run;
+      const int64_t rows = by_rows && pieces == 1 ? std::min({kRowBlock, out.dims[3] - y, end - unit}) : 1;
+      const int64_t run = by_rows ? row : pieces > 1 ? 1 : std::min(row - x, end - unit);
+      if (by_rows)
+        pool_rows(work, {n, z, y, 0}, rows, first, last, scratch + epilogue_bytes() / sizeof(float));
+      else
+        for (int64_t i = 0; i < run; ++i) pool_pixel(work, {n, z, y, x + i}, first, last);
+      for (int64_t r = 0; r < rows && !epilogue_.is_identity(); ++r)
+        run_epilogue(launch, out, {n, z, y + r, x}, run, first, last, scratch);
+      unit += by_rows ? rows : run;
     }
   });
 }
@@ -171,6 +295,7 @@ bool is_valid(const PoolingAxis& axis) {
 Result<std::unique_ptr<Kernel>> make_pooling(const Record& record) {
   const auto params = decode_params<PoolingParams>(record.params);
   if (!params || params->axes.empty() || params->axes.size() > 3 ||
+      !is_one_of(params->padding_rule, PaddingRule::upper_half) ||
       !std::all_of(params->axes.begin(), params->axes.end(), is_valid))
     return refuse_params("pooling");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))

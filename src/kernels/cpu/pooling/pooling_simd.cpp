@@ -69,10 +69,52 @@ LATHE_INLINE int64_t all_averages(const PoolWindow& w, int64_t c, int64_t channe
   return c;
 }
 
+// p[0], p[stride], ...
+template <int stride>
+LATHE_INLINE Vec load_every(const float* p) {
+  if constexpr (stride == 1) return load(p);
+#if defined(LATHE_ISA_LEVEL_avx512)
+  return __builtin_shufflevector(load(p), load(p + kLanes), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif defined(LATHE_ISA_LEVEL_avx2)
+  return __builtin_shufflevector(load(p), load(p + kLanes), 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+  return __builtin_shufflevector(load(p), load(p + kLanes), 0, 2, 4, 6);
+#endif
+}
+
+template <int stride>
+void pool_vectors(const PoolRow& row, const float* scales, float* target) {
+  static_assert(2 * stride * kLanes <= kPoolRowSlack);
+  for (int64_t x = 0; x < row.outputs; x += kLanes) {
+    const float* p = row.data + x * stride;
+    Vec value = scales ? zero() : broadcast(-__builtin_inff());
+    for (int64_t k = 0; k < row.kernel; ++k, p += row.dilation)
+      value = scales ? value + load_every<stride>(p) : max_nan(load_every<stride>(p), value);
+    const int n = row.outputs - x < kLanes ? static_cast<int>(row.outputs - x) : kLanes;
+    if (scales) value *= load_tail(scales + x, n);
+    store_tail(target + x, n, value);
+  }
+}
+
 }  // namespace
+
+void pool_along(const PoolRow& row, const float* scales, float* target) {
+  if (row.stride == 1) return pool_vectors<1>(row, scales, target);
+  if (row.stride == 2) return pool_vectors<2>(row, scales, target);
+  for (int64_t x = 0; x < row.outputs; ++x) {
+    const float* p = row.data + x * row.stride;
+    float sum = 0, best = -__builtin_inff();
+    for (int64_t k = 0; k < row.kernel; ++k, p += row.dilation) {
+      sum += *p;
+      best = *p != *p || *p > best ? *p : best;
+    }
+    target[x] = scales ? scales[x] * sum : best;
+  }
+}
 
 void pool_maximum(const PoolWindow& window, int64_t channels, float* target) {
   int64_t c = all_maxima<kWide>(window, 0, channels, target);
+  c = all_maxima<2>(window, c, channels, target);
   c = all_maxima<1>(window, c, channels, target);
   if (c == channels) return;
   const int n = static_cast<int>(channels - c);
@@ -82,6 +124,7 @@ void pool_maximum(const PoolWindow& window, int64_t channels, float* target) {
 
 void pool_average(const PoolWindow& window, int64_t channels, float scale, float* target) {
   int64_t c = all_averages<kWide>(window, 0, channels, scale, target);
+  c = all_averages<2>(window, c, channels, scale, target);
   c = all_averages<1>(window, c, channels, scale, target);
   if (c == channels) return;
   const int n = static_cast<int>(channels - c);
