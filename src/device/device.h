@@ -45,12 +45,12 @@ class DeviceMemory {
   Free free_ = nullptr;
 };
 
-// Work that was recorded once and is replayed without the host's cost of each launch (a CUDA graph).
-class Recording {
+// Work that was captured once and is replayed without the host's cost of each launch (a CUDA graph).
+class CapturedGraph {
  public:
-  virtual ~Recording() = default;
+  virtual ~CapturedGraph() = default;
   virtual Result<> replay(Queue& queue) = 0;
-  // Takes up the work anew, at less cost than a new recording where the device can.
+  // Takes up the work anew, at less cost than a new capture where the device can.
   virtual Result<> update(const std::function<Result<>(Queue&)>& work) = 0;
 };
 
@@ -82,8 +82,8 @@ class Device {
   // Weights where kernels read them: the same bytes are made resident once per device. `owner` keeps `bytes` alive.
   virtual Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                                  std::shared_ptr<const void> owner) = 0;
-  // Null when this device gains nothing by recordings. `work` enqueues on the queue it is given.
-  virtual Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>& work) = 0;
+  // Null when this device gains nothing by captured graphs. `work` enqueues on the queue it is given.
+  virtual Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) = 0;
   // Microseconds of `work` on the device, measured `repeats` times on a warm queue: each one's time.
   virtual Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) = 0;
 };

@@ -18,7 +18,7 @@ class Queue {
   virtual ~Queue() = default;
   virtual Result<> begin() = 0;
   virtual void end() = 0;
-  // Whether the application records what is given to it (a stream being captured): recordings cannot be replayed then.
+  // Whether the application captures what is given to it: captured graphs cannot be replayed then.
   virtual bool is_captured() const { return false; }
   // Records an event of the application's behind the work that it was given so far. Where that is done when it has been
   // given, there is nothing to wait for.
@@ -52,7 +52,7 @@ struct Operands {
 // The immutable part of a step, as the plan holds it. It comes from a file: make_kernel() checks every value.
 struct StepRecord {
   std::string_view kernel;
-  std::span<const int64_t> params;                   // the kernel's own parameters, in the order its header states
+  std::span<const int64_t> params;                   // the kernel's own struct, as encode_params() lists it
   const Program* program = nullptr;                  // epilogue or pointwise program, already validated; null = none
   std::span<const Launch> launches;                  // device code; empty for kernels that the library itself holds
   const Expr* workspace = nullptr;                   // bytes that the launches need

@@ -98,7 +98,7 @@ void use_backend(const BackendBuild& backend, BuildOptions& options) {
   const BackendTraits& traits = backend.traits;
   options.target = backend.target.name;
   options.tactics = backend.tactics;
-  options.counted = backend.counted;
+  options.data_dependent = backend.data_dependent;
   options.fuse_narrow_types = traits.fuses_narrow_types;
   options.fuse_prologues = traits.fuses_prologues;
   options.fuse_movement = traits.fuses_movement;

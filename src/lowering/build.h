@@ -9,7 +9,7 @@
 #include "passes/pass.h"
 #include "plan/plan.h"
 #include "tuning/backend.h"
-#include "tuning/counted_tactic.h"
+#include "tuning/data_dependent_tactic.h"
 #include "tuning/tuner.h"
 
 namespace lathe {
@@ -30,9 +30,9 @@ struct BuildOptions {
   Log* log = nullptr;                   // null = nowhere
   std::vector<ProfileShapes> profiles;  // empty = one without limits
   TunerOptions tuner;
-  TacticList tactics;                  // empty = every op by its plain evaluation
-  CountedTacticList counted;           // for ops whose results' sizes the device computes
-  std::string target;                  // Device::target() of what the plan will run on
+  TacticList tactics;                      // empty = every op by its plain evaluation
+  DataDependentTacticList data_dependent;  // for ops whose results' sizes the device computes
+  std::string target;                      // Device::target() of what the plan will run on
   bool fuse_integer_products = false;  // what follows products of 8-bit integers does so whatever the next line says
   bool fuse_narrow_types = false;      // f16, bf16 and small integers belong into regions as f32 does
   PassContext passes;

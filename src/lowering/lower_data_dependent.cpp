@@ -22,8 +22,8 @@ bool are_dimensions(const std::vector<SymbolId>& symbols, const Region& region) 
 }  // namespace
 
 // Why one of the two steps would need more memory than is allowed; nullopt = neither does.
-std::optional<std::string> RegionLowering::excess_of(const Problem& problem, const CountedTactic& tactic,
-                                                     const CountedEmission& emission, SymbolId counted) const {
+std::optional<std::string> RegionLowering::excess_of(const Problem& problem, std::string_view tactic,
+                                                     const DataDependentEmission& emission, SymbolId counted) const {
   std::vector<int64_t> symbols = tuner_.largest(problem);
   if (const std::optional<int64_t> room = emission.found[0].evaluate(symbols)) symbols[counted] = *room;
   Problem find = problem;
@@ -38,7 +38,7 @@ std::optional<std::string> RegionLowering::excess_of(const Problem& problem, con
   Emission finds = emission.find, writes = emission.write;
   writes.inputs.push_back({StepInput::input, write.inputs.size() - 1});
   for (Emission* part : {&finds, &writes})
-    if (part->kernel.empty()) part->kernel = tactic.name();
+    if (part->kernel.empty()) part->kernel = tactic;
   if (auto excess = tuner_.excess_of(find, finds, symbols)) return excess;
   return tuner_.excess_of(write, writes, symbols);
 }
@@ -49,17 +49,26 @@ Result<bool> RegionLowering::lower_data_dependent(const Region& region, std::vec
   const std::vector<SymbolId> introduced = introduced_symbols(region, graph_);
   if (introduced.empty()) return false;
   const Problem problem = problems_.of(region);
-  const auto found_tactic =
-      std::find_if(counted_.begin(), counted_.end(), [&](const CountedTactic* each) { return each->takes(problem); });
-  if (found_tactic == counted_.end()) return false;
-  const CountedTactic& tactic = **found_tactic;
-  LATHE_ASSIGN(const CountedEmission emission, tactic.emit(problem));
+  std::string_view tactic;
+  DataDependentEmission emission;
+  for (const DataDependentTactic& each : data_dependent_) {
+    DataDependentMatched matched = each.match(problem);
+    if (!matched) {
+      refusals.push_back(fmt::format("{}: {}", each.name, matched.error().reason));
+      continue;
+    }
+    tactic = each.name;
+    emission = *std::move(matched);
+    break;
+  }
+  if (tactic.empty()) return false;
+  refusals.clear();
   const ir::Value* result = region.result();
   const std::optional<SymbolId> symbol =
       emission.by_rule ? std::nullopt : result->shape()[emission.output_dim].as_symbol();
   if (emission.by_rule ? !are_dimensions(introduced, region) : !symbol || region.outputs.size() != 1) return false;
   if (const auto excess = symbol ? excess_of(problem, tactic, emission, *symbol) : std::nullopt) {
-    refusals.push_back(fmt::format("{}: {}", tactic.name(), *excess));
+    refusals.push_back(fmt::format("{}: {}", tactic, *excess));
     return false;
   }
   const auto pending_of = [&](const Emission& part) {
@@ -67,7 +76,7 @@ Result<bool> RegionLowering::lower_data_dependent(const Region& region, std::vec
     plan::Step& step = pending.step;
     step.name = region.root->name();
     step.origin = region.root->origin();
-    step.tactic = std::string(tactic.name());
+    step.tactic = std::string(tactic);
     for (const StepInput& input : part.inputs)
       step.inputs.push_back(as_read(region, input.index, problem.inputs[input.index], false));
     pending.kind = "kernel";

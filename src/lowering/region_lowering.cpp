@@ -41,7 +41,7 @@ RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placemen
       placement_(placement),
       tuner_(tuner),
       tactics_(options.tactics),
-      counted_(options.counted),
+      data_dependent_(options.data_dependent),
       target_(options.target),
       out_(out),
       plan_(out.plan),

@@ -47,8 +47,8 @@ class RegionLowering {
   std::vector<std::string> match(const Region& region);
   Result<> lower_single(ir::Node& node);
   Result<bool> lower_data_dependent(const Region& region, std::vector<std::string>& refusals);
-  std::optional<std::string> excess_of(const Problem& problem, const CountedTactic& tactic,
-                                       const CountedEmission& emission, SymbolId counted) const;
+  std::optional<std::string> excess_of(const Problem& problem, std::string_view tactic,
+                                       const DataDependentEmission& emission, SymbolId counted) const;
   Result<> lower_movement(const Region& region);
   Result<> lower_concat(const Region& region);
   Result<> lower_view(const Region& region);
@@ -74,7 +74,7 @@ class RegionLowering {
   const Placement& placement_;
   Tuner& tuner_;
   const TacticList& tactics_;
-  const CountedTacticList& counted_;
+  const DataDependentTacticList& data_dependent_;
   const std::string target_;
   BuiltPlan& out_;
   plan::Plan& plan_;

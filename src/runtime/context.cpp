@@ -116,7 +116,7 @@ Result<> Context::run_steps(Queue& queue) {
   const plan::Plan& plan = engine_->plan();
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
   LATHE_ASSIGN(const bool replayed, replay_.run(queue, [this](Queue& recorder) {
-    return execution_.run(recorder, Execution::Mode::recording);
+    return execution_.run(recorder, Execution::Mode::capturing);
   }));
   if (!replayed) return execution_.run(queue, Execution::Mode::immediate);
   return hooks.inputs_read ? hooks.inputs_read(queue) : Result<>();

@@ -93,27 +93,27 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
   return code;
 }
 
-bool Engine::is_late(plan::TensorId id) const {
+bool Engine::is_data_dependent(plan::TensorId id) const {
   if (id == plan::kNoTensor) return false;
-  const auto any_late = [&](const Shape& numbers) { return depends_on_data(numbers, plan().symbols); };
+  const auto depends = [&](const Shape& numbers) { return depends_on_data(numbers, plan().symbols); };
   const plan::Tensor& tensor = plan().tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return true;
-  if (any_late(tensor.dims) || any_late(tensor.strides) || is_late(tensor.offset)) return true;
+  if (depends(tensor.dims) || depends(tensor.strides) || is_data_dependent(tensor.offset)) return true;
   // A part of an output that is.
   return tensor.storage == plan::StorageKind::binding &&
-         any_late(plan().tensors[plan().bindings[tensor.index].tensor].dims);
+         depends(plan().tensors[plan().bindings[tensor.index].tensor].dims);
 }
 
-bool Engine::is_late(const Expr& number) const { return depends_on_data(number, plan().symbols); }
+bool Engine::is_data_dependent(const Expr& number) const { return depends_on_data(number, plan().symbols); }
 
 // An operand is, or a number of its own: a kernel may write such a size into a tensor whose size is known.
-bool Engine::is_late(const plan::Step& step) const {
+bool Engine::is_data_dependent(const plan::Step& step) const {
   for (const auto* ids : {&step.inputs, &step.outputs})
     for (const plan::TensorId id : *ids)
-      if (is_late(id)) return true;
-  bool late = false;
-  plan::for_each_expression_of(step, [&](const Expr& number, plan::ExprUse) { late |= is_late(number); });
-  return late;
+      if (is_data_dependent(id)) return true;
+  bool any = false;
+  plan::for_each_expression_of(step, [&](const Expr& number, plan::ExprUse) { any |= is_data_dependent(number); });
+  return any;
 }
 
 int Engine::find_binding(std::string_view name) const {

@@ -41,13 +41,13 @@ class Engine {
     std::unique_ptr<Attributes> eval;
   };
   const std::vector<StepCode>& code() const { return code_; }
-  // Whether the device runs every step, knowing all shapes beforehand: what a recording can hold.
+  // Whether the device runs every step, knowing all shapes beforehand: what a captured graph can hold.
   bool is_recordable() const { return recordable_; }
 
   // Whether only running tells: a size, where a tensor lies, what a step needs.
-  bool is_late(plan::TensorId id) const;
-  bool is_late(const Expr& number) const;
-  bool is_late(const plan::Step& step) const;
+  bool is_data_dependent(plan::TensorId id) const;
+  bool is_data_dependent(const Expr& number) const;
+  bool is_data_dependent(const plan::Step& step) const;
 
   int find_binding(std::string_view name) const;  // -1 = no such tensor
   // What contexts need under the profile; found at the first call. Null when some size has no limit. Without a device,

@@ -30,7 +30,7 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
     const plan::Step& step = plan_.steps[i];
     operands_[i].inputs.resize(step.inputs.size());
     operands_[i].outputs.resize(step.outputs.size());
-    operands_[i].data_dependent = engine.is_late(step);
+    operands_[i].data_dependent = engine.is_data_dependent(step);
     if (reads_input(plan_, step)) readers_end_ = i + 1;
   }
 }

@@ -9,7 +9,7 @@
 
 namespace lathe {
 
-// What may look on while a context runs. While `profiler`, `observer` or `waits_after_steps` is set, no recording is
+// What may look on while a context runs. While `profiler`, `observer` or `waits_after_steps` is set, no graph is
 // made or replayed, and the host waits for each step (`observer`: on a device that is not the host, for its results).
 struct RunHooks {
   // Sees each step's time.
@@ -27,7 +27,7 @@ class Execution {
  public:
   enum class Mode {
     immediate,  // the queue does what it is given
-    recording,  // nothing is run yet: whoever replays it tells of the inputs
+    capturing,  // nothing is run yet: whoever replays it tells of the inputs
   };
 
   Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& memory, TensorStorage& storage,

@@ -4,11 +4,11 @@
 namespace lathe {
 
 Replay::Replay(Device& device, size_t addresses) : device_(device) {
-  for (auto* held : {&current_, &recorded_, &seen_}) held->reserve(addresses);
+  for (auto* held : {&current_, &captured_, &seen_}) held->reserve(addresses);
 }
 
 void Replay::forget() {
-  recorded_.clear();
+  captured_.clear();
   seen_.clear();
 }
 
@@ -18,21 +18,21 @@ std::vector<const void*>& Replay::begin() {
 }
 
 Result<bool> Replay::run(Queue& queue, const std::function<Result<>(Queue&)>& work) {
-  if (current_ != recorded_) {
+  if (current_ != captured_) {
     if (current_ != seen_) {
       std::swap(current_, seen_);
       return false;
     }
-    recorded_.clear();
-    if (recording_) {
-      LATHE_TRY(recording_->update(work));
+    captured_.clear();
+    if (graph_) {
+      LATHE_TRY(graph_->update(work));
     } else {
-      LATHE_ASSIGN(recording_, device_.record(work));
-      if (!recording_) return false;
+      LATHE_ASSIGN(graph_, device_.capture(work));
+      if (!graph_) return false;
     }
-    recorded_ = current_;
+    captured_ = current_;
   }
-  LATHE_TRY(recording_->replay(queue));
+  LATHE_TRY(graph_->replay(queue));
   return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaying the steps of a context from a recording (a CUDA graph) instead of launching each.
+// Replaying the steps of a context from a captured graph (of CUDA, say) instead of launching each.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace lathe {
 
-// A recording holds sizes and addresses. The first run with given ones runs step by step; the second, if it has the
-// same, records the steps, and from then on the recording is replayed. So addresses that change with every run cost no
-// recordings. One thread at a time, as the context that owns it; the device outlives it.
+// A captured graph holds sizes and addresses. The first run with given ones runs step by step; the second, if it has
+// the same, captures the steps, and from then on the graph is replayed. So addresses that change with every run cost no
+// graphs. One thread at a time, as the context that owns it; the device outlives it.
 class Replay {
  public:
   // `addresses`: how many addresses a run has.
   Replay(Device& device, size_t addresses);
 
-  // Sizes have changed: what is recorded is of no use.
+  // Sizes have changed: what is captured is of no use.
   void forget();
   // The addresses of the coming run, for the caller to fill in; empty at first. Running allocates nothing.
   std::vector<const void*>& begin();
@@ -28,9 +28,9 @@ class Replay {
 
  private:
   Device& device_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<CapturedGraph> graph_;
   std::vector<const void*> current_;   // of this run
-  std::vector<const void*> recorded_;  // that the recording holds
+  std::vector<const void*> captured_;  // that the graph holds
   std::vector<const void*> seen_;      // of the last run
 };
 

@@ -16,10 +16,11 @@ ShapeBinding::ShapeBinding(const Engine& engine)
     if (binding.is_input && fixed) input_dims_[i] = *fixed;
   }
   for (uint32_t i = 0; i < plan_.constraints.size(); ++i) {
-    const bool late = engine.is_late(plan_.constraints[i].a) || engine.is_late(plan_.constraints[i].b);
-    (late ? late_constraints_ : early_constraints_).push_back(i);
+    const bool depends =
+        engine.is_data_dependent(plan_.constraints[i].a) || engine.is_data_dependent(plan_.constraints[i].b);
+    (depends ? data_dependent_constraints_ : early_constraints_).push_back(i);
   }
-  due_.reserve(late_constraints_.size());  // running allocates nothing
+  due_.reserve(data_dependent_constraints_.size());  // running allocates nothing
 }
 
 Result<> ShapeBinding::check_profile(size_t profile) const {
@@ -224,7 +225,7 @@ Result<TensorArg> ShapeBinding::resolve(plan::TensorId id) const {
 void ShapeBinding::forget_computed() {
   for (SymbolId id = 0; id < plan_.symbols.size(); ++id)
     if (plan_.symbols[id].source == SymbolSource::computed) symbols_[id] = Expr::kUnbound;
-  due_ = late_constraints_;
+  due_ = data_dependent_constraints_;
 }
 
 Result<> ShapeBinding::bind_computed(const plan::Tensor& tensor, DType dtype, const Dims& dims) {

@@ -65,7 +65,7 @@ class ShapeBinding {
   std::vector<int64_t> symbols_;
   std::vector<int64_t> input_values_;  // elements of shape inputs that bind() read, in the order of their symbols
   // Constraints of the plan, by index: known before a run, known only while running, of those not yet checked in it.
-  std::vector<uint32_t> early_constraints_, late_constraints_, due_;
+  std::vector<uint32_t> early_constraints_, data_dependent_constraints_, due_;
 };
 
 }  // namespace lathe

@@ -57,7 +57,7 @@ Result<void*> Staging::allocated(size_t binding, size_t bytes, const Dims& dims)
 Result<> Staging::provide_outputs(const ShapeBinding& shapes) {
   std::fill(provided_.begin(), provided_.end(), false);
   for (size_t i = 0; i < addresses_.size(); ++i) {
-    if (!allocators_[i] || engine_.is_late(plan_.bindings[i].tensor)) continue;
+    if (!allocators_[i] || engine_.is_data_dependent(plan_.bindings[i].tensor)) continue;
     addresses_[i] = nullptr;
     LATHE_ASSIGN(addresses_[i], allocated(i, shapes.bytes(i), shapes.dims(i)));
   }

@@ -28,7 +28,7 @@ std::byte* TensorStorage::address(const plan::Tensor& tensor) const {
 }
 
 Result<> TensorStorage::provide(plan::TensorId id) {
-  if (!engine_.is_late(id)) return {};
+  if (!engine_.is_data_dependent(id)) return {};
   const plan::Tensor& tensor = plan_.tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return memory_.provide_slot(tensor.index, shapes_);
   if (tensor.storage == plan::StorageKind::binding) return staging_.provide_output(tensor.index, shapes_);
@@ -53,7 +53,7 @@ Result<size_t> TensorStorage::bytes_of_storage(const plan::Tensor& tensor) const
 }
 
 Result<> TensorStorage::check_window(plan::TensorId id) const {
-  if (!engine_.is_late(id)) return {};
+  if (!engine_.is_data_dependent(id)) return {};
   const plan::Tensor& tensor = plan_.tensors[id];
   if (!tensor.offset.evaluate(shapes_.symbols()))
     return fail(ErrorCode::plan_malformed, "tensor '{}' starts at a place that no step has computed", tensor.name);

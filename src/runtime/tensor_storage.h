@@ -8,8 +8,9 @@
 namespace lathe {
 
 // A tensor is a window of its storage: a buffer of the arena, a constant, a binding, a slot whose size only a run can
-// tell. Storage and offset of most tensors are known when shapes are bound; those that depend on data (Engine::is_late)
-// get theirs when the step that makes them has its turn. One thread at a time; all that it is made of outlives it.
+// tell. Storage and offset of most tensors are known when shapes are bound; those that depend on data
+// (Engine::is_data_dependent) get theirs when the step that makes them has its turn. One thread at a time; all that it
+// is made of outlives it.
 class TensorStorage {
  public:
   TensorStorage(const Engine& engine, const ShapeBinding& shapes, ContextMemory& memory, Staging& staging)

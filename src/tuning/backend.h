@@ -4,7 +4,7 @@
 
 #include "device/compiler_options.h"
 #include "device/device.h"
-#include "tuning/counted_tactic.h"
+#include "tuning/data_dependent_tactic.h"
 
 namespace lathe {
 
@@ -38,7 +38,7 @@ struct BackendBuild {
   Target target;
   BackendTraits traits;
   TacticList tactics;  // empty = every op by its plain evaluation
-  CountedTacticList counted;
+  DataDependentTacticList data_dependent;
   std::shared_ptr<Device> device;      // where candidates are measured; null = it is not here
   std::unique_ptr<Compiler> compiler;  // of device code; null for devices whose kernels the library holds
   std::string timing_key;

@@ -74,7 +74,7 @@ class InterpretingDevice final : public Device {
                                                          std::shared_ptr<const void> owner) override {
     return memory_.make_resident(bytes, std::move(owner));
   }
-  Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>&) override { return nullptr; }
+  Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>&) override { return nullptr; }
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     return memory_.time(queue, work, repeats);
   }

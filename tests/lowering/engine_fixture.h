@@ -8,8 +8,8 @@
 #include <random>
 
 #include "ir/interpret.h"
-#include "kernels/cpu/counted_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/data_dependent_tactic.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
 #include "lowering/build.h"
@@ -38,7 +38,7 @@ inline BuildOptions plain_options() {
 inline BuildOptions native_options(int threads = 2) {
   BuildOptions options = plain_options();
   options.tactics = cpu::cpu_tactics();
-  options.counted = cpu::counted_tactics();
+  options.data_dependent = cpu::data_dependent_tactics();
   options.fuse_movement = true;
   options.tuner.target.cores = options.tuner.target.least_cores = threads;
   options.tuner.budget_seconds = 0;

@@ -42,8 +42,8 @@ class CountingDevice final : public Device {
                                                          std::shared_ptr<const void> owner) override {
     return device_->make_resident(bytes, std::move(owner));
   }
-  Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>& work) override {
-    return device_->record(work);
+  Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override {
+    return device_->capture(work);
   }
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     return device_->time(queue, work, repeats);

@@ -73,7 +73,7 @@ class ScriptedDevice final : public Device {
                                                          std::shared_ptr<const void>) override {
     return nullptr;
   }
-  Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>&) override { return nullptr; }
+  Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>&) override { return nullptr; }
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     ++timed;
     LATHE_TRY(work(queue));

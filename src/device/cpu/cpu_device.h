@@ -61,7 +61,7 @@ class CpuDevice final : public Device {
   }
   Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                          std::shared_ptr<const void> owner) override;
-  Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>&) override { return nullptr; }
+  Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>&) override { return nullptr; }
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override;
 
  private:

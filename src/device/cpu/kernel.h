@@ -18,7 +18,7 @@ namespace lathe::cpu {
 
 // The immutable part of a step, as the plan holds it. It comes from a file: make() checks every value it relies on.
 struct Record {
-  std::span<const int64_t> params;   // the kernel's own parameters, in the order its header states
+  std::span<const int64_t> params;   // the kernel's own struct, as encode_params() lists it
   const Program* program = nullptr;  // epilogue or pointwise program, already validated; null = none
 };
 

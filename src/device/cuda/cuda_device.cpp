@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "device/cuda/architecture.h"
-#include "device/cuda/graph_recording.h"
+#include "device/cuda/captured_graph.h"
 #include "device/cuda/launch_kernel.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/order_event.h"
@@ -60,7 +60,7 @@ class CudaDevice final : public Device, public EventMaker {
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override;
   Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                          std::shared_ptr<const void> owner) override;
-  Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>& work) override;
+  Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override;
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     return time_work(stream_of(queue), work, repeats);
   }
@@ -127,9 +127,9 @@ Result<std::shared_ptr<const std::byte>> CudaDevice::make_resident(std::span<con
   return std::shared_ptr<const std::byte>(resident, resident->memory.data());
 }
 
-Result<std::unique_ptr<Recording>> CudaDevice::record(const std::function<Result<>(Queue&)>& work) {
+Result<std::unique_ptr<CapturedGraph>> CudaDevice::capture(const std::function<Result<>(Queue&)>& work) {
   if (!context_->driver().has_graphs()) return nullptr;
-  return GraphRecording::record(context_, work);
+  return CudaGraph::capture(context_, work);
 }
 
 Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordinal) {

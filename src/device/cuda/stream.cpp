@@ -68,7 +68,7 @@ Result<> Stream::capture_begin() {
 
 Result<CUgraph> Stream::capture_end() {
   CUgraph graph = nullptr;
-  LATHE_TRY(context_->check(context_->driver().cuStreamEndCapture(stream_, &graph), "recording work"));
+  LATHE_TRY(context_->check(context_->driver().cuStreamEndCapture(stream_, &graph), "capturing work"));
   LATHE_CHECK(graph != nullptr);
   return graph;
 }

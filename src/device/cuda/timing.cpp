@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/cuda/graph_recording.h"
+#include "device/cuda/captured_graph.h"
 
 namespace lathe::cuda {
 namespace {
@@ -55,12 +55,12 @@ Result<std::vector<double>> time_work(Stream& stream, const Work& work, int repe
     for (int i = 0; i < runs; ++i) LATHE_TRY(work(queue));
     return {};
   };
-  std::unique_ptr<GraphRecording> recording;
+  std::unique_ptr<CudaGraph> graph;
   if (runs > 1 && stream.context().driver().has_graphs()) {
-    LATHE_ASSIGN(recording, GraphRecording::record(stream.shared_context(), several));
+    LATHE_ASSIGN(graph, CudaGraph::capture(stream.shared_context(), several));
   }
-  const Work timed = recording ? Work([&](Queue& queue) { return recording->replay(queue); }) : several;
-  if (recording) LATHE_TRY(sample(stream, timed));
+  const Work timed = graph ? Work([&](Queue& queue) { return graph->replay(queue); }) : several;
+  if (graph) LATHE_TRY(sample(stream, timed));
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
     LATHE_ASSIGN(const double microseconds, sample(stream, timed));

@@ -9,7 +9,7 @@
 
 namespace lathe::cuda {
 
-// Microseconds of `work`, `repeats` times. Short work is recorded several times over and replayed, so that the host's
+// Microseconds of `work`, `repeats` times. Short work is captured several times over and replayed, so that the host's
 // cost of launching is no part of the times.
 Result<std::vector<double>> time_work(Stream& stream, const std::function<Result<>(Queue&)>& work, int repeats);
 

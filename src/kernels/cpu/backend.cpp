@@ -2,8 +2,8 @@
 // What CPUs offer to builds.
 #include "tuning/backend.h"
 
-#include "kernels/cpu/counted_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/data_dependent_tactic.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/open_device.h"
 #include "kernels/cpu/target.h"
@@ -26,7 +26,7 @@ class CpuBackend final : public Backend {
     build.traits = {
         .fuses_movement = true, .integer_products = integers, .weighted_products = integers, .decompose_doubles = true};
     build.tactics = cpu_tactics();
-    build.counted = counted_tactics();
+    build.data_dependent = data_dependent_tactics();
     build.timing_key = build.device->timing_key();
     return build;
   }

@@ -7,7 +7,7 @@
 #include "device/cuda/family.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/cuda_tactics.h"
-#include "kernels/cuda/generic/counted_ops.h"
+#include "kernels/cuda/generic/data_dependent_ops.h"
 #include "kernels/cuda/headers.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
@@ -69,7 +69,7 @@ class CudaBackend final : public Backend {
                     .narrows_precision = true,
                     .least_pixel = 4};
     build.tactics = cuda_tactics();
-    build.counted = counted_tactics();
+    build.data_dependent = data_dependent_tactics();
     build.timing_key = build.device ? build.device->timing_key() : name;
     add_libraries(settings.libraries, build);
     return build;

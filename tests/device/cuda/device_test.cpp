@@ -144,10 +144,10 @@ TEST_F(DeviceTest, ThingsMayBeDestroyedInAnyOrder) {
     auto queue = *device->make_queue();
     auto memory = *device->allocate(100);
     auto kernel = *device->make_kernel(launch.record());
-    auto recording = *device->record([&](Queue& on) { return kernel->enqueue(launch.operands(), memory.data(), on); });
+    auto graph = *device->capture([&](Queue& on) { return kernel->enqueue(launch.operands(), memory.data(), on); });
     const std::function<void()> destroy[] = {[&] { device.reset(); }, [&] { queue.reset(); },
                                              [&] { memory = DeviceMemory(); }, [&] { kernel.reset(); },
-                                             [&] { recording.reset(); }};
+                                             [&] { graph.reset(); }};
     for (int i = 0; i < 5; ++i) destroy[(first + 2 * i) % 5]();
     for (const char* kind : kLiveKinds) ASSERT_EQ(fake_cuda_live(kind), 0u) << kind;
   }

@@ -64,8 +64,8 @@ TEST_F(EmulatedStackTest, CompilesLoadsRunsAndReplays) {
   const Operands operands{{&in, 1}, {&out, 1}, symbols};
   ASSERT_OK((*kernel)->prepare(operands, 1));
   const auto work = [&](Queue& on) { return (*kernel)->enqueue(operands, nullptr, on); };
-  const auto recording = device->record(work);
-  ASSERT_OK(recording);
+  const auto graph = device->capture(work);
+  ASSERT_OK(graph);
 
   const auto queue = *device->make_queue();
   for (const bool recorded : {false, true}) {
@@ -74,7 +74,7 @@ TEST_F(EmulatedStackTest, CompilesLoadsRunsAndReplays) {
     ASSERT_OK(device->upload(in.data, values.data(), kCount * sizeof(float), *queue));
     {
       const QueueTurn turn = *QueueTurn::take(*queue);
-      ASSERT_OK(recorded ? (*recording)->replay(*queue) : work(*queue));
+      ASSERT_OK(recorded ? (*graph)->replay(*queue) : work(*queue));
     }
     std::vector<float> results(kCount);
     ASSERT_OK(device->download(results.data(), out.data, kCount * sizeof(float), *queue));

@@ -49,12 +49,12 @@ class FailuresTest : public FakeDeviceTest {
       LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
       LATHE_TRY(work(*queue));
     }
-    LATHE_ASSIGN(const auto recording, device->record(work));
+    LATHE_ASSIGN(const auto graph, device->capture(work));
     launch.symbols = {8};
-    LATHE_TRY(recording->update(work));
+    LATHE_TRY(graph->update(work));
     {
       LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
-      LATHE_TRY(recording->replay(*queue));
+      LATHE_TRY(graph->replay(*queue));
     }
     LATHE_ASSIGN(const auto event, dynamic_cast<EventMaker&>(*device).make_event());
     {
@@ -156,7 +156,7 @@ TEST_F(FailuresTest, LostDevicesFailAtOnceAndTellWhy) {
   EXPECT_FAILS(device->make_stream_queue(nullptr), device_lost);
   EXPECT_FAILS(device->make_kernel(launch.record()), device_lost);
   EXPECT_FAILS(device->make_resident(*weights_, weights_), device_lost);
-  EXPECT_FAILS(device->record(work), device_lost);
+  EXPECT_FAILS(device->capture(work), device_lost);
   EXPECT_FAILS(device->time(*queue, work, 1), device_lost);
   EXPECT_FAILS(queue->begin(), device_lost);
   EXPECT_FAILS(work(*queue), device_lost);

@@ -133,7 +133,7 @@ class EmulatedDevice final : public Device {
                                                          std::shared_ptr<const void> owner) override {
     return std::shared_ptr<const std::byte>(std::move(owner), bytes.data());
   }
-  Result<std::unique_ptr<Recording>> record(const std::function<Result<>(Queue&)>&) override { return nullptr; }
+  Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>&) override { return nullptr; }
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     for (int i = 0; i < repeats; ++i) LATHE_TRY(work(queue));
     return std::vector<double>(static_cast<size_t>(repeats), 1.0);  // the emulator's time says nothing

@@ -47,13 +47,13 @@ Result<std::pair<std::vector<std::byte>, std::vector<std::byte>>> LibraryDeviceT
   LATHE_ASSIGN(const size_t bytes, kernel->prepare(operands, 1));
   LATHE_ASSIGN(const DeviceMemory workspace, device_->allocate(bytes));
   const auto work = [&](Queue& on) { return kernel->enqueue(operands, workspace.data(), on); };
-  LATHE_ASSIGN(const auto recording, device_->record(work));
+  LATHE_ASSIGN(const auto graph, device_->capture(work));
   std::vector<std::byte> before(one.size()), after(one.size());
   LATHE_TRY(device_->download(before.data(), outputs[0].data, before.size(), *queue));
-  LATHE_TRY(recording->update(work));
+  LATHE_TRY(graph->update(work));
   {
     LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
-    LATHE_TRY(recording->replay(*queue));
+    LATHE_TRY(graph->replay(*queue));
   }
   LATHE_TRY(device_->download(after.data(), outputs[0].data, after.size(), *queue));
   return std::pair(before, after);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Non-maximum suppression: boxes.cuh. What is found: for each class of each image a list of boxes, then where each list
 // begins among all, then their number.
-#include "kernels/cuda/generic/counted_ops.h"
+#include "kernels/cuda/generic/data_dependent_ops.h"
 #include "kernels/cuda/generic/op_source.h"
 
 namespace lathe::cuda {
@@ -81,26 +81,17 @@ Emission emit_write(const Problem& problem, const Lists& lists) {
   return emission;
 }
 
-class BoxTactic final : public CountedTactic {
- public:
-  std::string_view name() const override { return "suppress"; }
-  bool takes(const Problem& problem) const override { return problem.is(OpKind::non_max_suppression); }
-  Result<CountedEmission> emit(const Problem& problem) const override {
-    const Lists lists = lists_of(problem);
-    CountedEmission counted;
-    counted.find = emit_find(problem, lists);
-    counted.write = emit_write(problem, lists);
-    counted.found = {lists.total() + 1};
-    counted.count = lists.total();
-    return counted;
-  }
-};
-
 }  // namespace
 
-const CountedTactic& box_tactic() {
-  static const BoxTactic tactic;
-  return tactic;
+DataDependentMatched match_suppression(const Problem& problem) {
+  if (!problem.is(OpKind::non_max_suppression)) return refuse("no suppression of boxes");
+  const Lists lists = lists_of(problem);
+  DataDependentEmission emission;
+  emission.find = emit_find(problem, lists);
+  emission.write = emit_write(problem, lists);
+  emission.found = {lists.total() + 1};
+  emission.count = lists.total();
+  return emission;
 }
 
 }  // namespace lathe::cuda

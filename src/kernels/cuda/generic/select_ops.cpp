@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/generic/counted_ops.h"
+#include "kernels/cuda/generic/data_dependent_ops.h"
 
 #include "kernels/cuda/generic/op_source.h"
 #include "ops/rules.h"
@@ -52,46 +52,35 @@ Emission emit_write(const Problem& problem, const Selection& selection, std::str
   return emission;
 }
 
-class SelectTactic final : public CountedTactic {
- public:
-  std::string_view name() const override { return "select"; }
-
-  bool takes(const Problem& problem) const override {
-    return problem.is(OpKind::nonzero) || problem.is(OpKind::compress);
-  }
-
-  Result<CountedEmission> emit(const Problem& problem) const override {
-    Selection selection;
-    CountedEmission counted;
-    std::string function = "select_coordinates";
-    const Shape& dims = problem.inputs[0].dims;
-    selection.positions = selection.limit = volume(dims);
-    counted.output_dim = 1;
-    if (problem.is(OpKind::compress)) {
-      const auto& attrs = problem.attrs<CompressAttrs>();
-      int64_t axis = -1;
-      if (!attrs.flat) {
-        LATHE_ASSIGN(axis, normalize_axis(attrs.axis, problem.inputs[0].rank()));
-        selection.limit = dims[static_cast<size_t>(axis)];
-      }
-      selection.flags = 1;
-      selection.positions = problem.inputs[1].dims[0];
-      counted.output_dim = static_cast<size_t>(std::max<int64_t>(axis, 0));
-      function = fmt::format("select_elements<{}>", axis);
-    }
-    counted.find = emit_find(problem, selection);
-    counted.write = emit_write(problem, selection, function, problem.is(OpKind::compress));
-    counted.found = {selection.positions + 1};
-    counted.count = selection.positions;
-    return counted;
-  }
-};
-
 }  // namespace
 
-const CountedTactic& select_tactic() {
-  static const SelectTactic tactic;
-  return tactic;
+DataDependentMatched match_selection(const Problem& problem) {
+  if (!problem.is(OpKind::nonzero) && !problem.is(OpKind::compress)) return refuse("no choice by conditions");
+  Selection selection;
+  DataDependentEmission emission;
+  std::string function = "select_coordinates";
+  const Shape& dims = problem.inputs[0].dims;
+  selection.positions = selection.limit = volume(dims);
+  emission.output_dim = 1;
+  if (problem.is(OpKind::compress)) {
+    const auto& attrs = problem.attrs<CompressAttrs>();
+    int64_t axis = -1;
+    if (!attrs.flat) {
+      const Result<int64_t> known = normalize_axis(attrs.axis, problem.inputs[0].rank());
+      if (!known) return refuse(known.error().message);
+      axis = *known;
+      selection.limit = dims[static_cast<size_t>(axis)];
+    }
+    selection.flags = 1;
+    selection.positions = problem.inputs[1].dims[0];
+    emission.output_dim = static_cast<size_t>(std::max<int64_t>(axis, 0));
+    function = fmt::format("select_elements<{}>", axis);
+  }
+  emission.find = emit_find(problem, selection);
+  emission.write = emit_write(problem, selection, function, problem.is(OpKind::compress));
+  emission.found = {selection.positions + 1};
+  emission.count = selection.positions;
+  return emission;
 }
 
 }  // namespace lathe::cuda

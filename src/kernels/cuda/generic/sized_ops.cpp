@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_tactics.h"
-#include "kernels/cuda/generic/counted_ops.h"
+#include "kernels/cuda/generic/data_dependent_ops.h"
 
 namespace lathe::cuda {
 
@@ -24,35 +24,27 @@ Problem with_open_broadcasts(Problem problem) {
   return problem;
 }
 
-class SizedTactic final : public CountedTactic {
- public:
-  std::string_view name() const override { return "generic"; }
-  bool takes(const Problem& problem) const override {
-    return problem.attributes &&
-           std::find(std::begin(kSized), std::end(kSized), problem.attributes->kind()) != std::end(kSized) &&
-           !generic_tactic().refuse(problem);
-  }
-  Result<CountedEmission> emit(const Problem& problem) const override {
-    CountedEmission sized;
-    sized.by_rule = true;
-    LATHE_ASSIGN(sized.write,
-                 generic_tactic().emit(problem.is(OpKind::expand) ? with_open_broadcasts(problem) : problem, {}));
-    // The step has the op's inputs, in its order: the shape rule reads them, too.
-    for (SourceLaunch& each : sized.write.launches)
-      for (LaunchArg& arg : each.launch.args)
-        if (arg.kind == LaunchArg::input)
-          arg.index = static_cast<decltype(arg.index)>(sized.write.inputs[arg.index].index);
-    sized.write.inputs.clear();
-    for (size_t i = 0; i < problem.inputs.size(); ++i) sized.write.inputs.push_back({StepInput::input, i});
-    return sized;
-  }
-};
-
 }  // namespace
 
-const CountedTactic& sized_tactic() {
-  static const SizedTactic tactic;
-  return tactic;
+DataDependentMatched match_by_rule(const Problem& problem) {
+  if (!problem.attributes ||
+      std::find(std::begin(kSized), std::end(kSized), problem.attributes->kind()) == std::end(kSized))
+    return refuse("no op whose sizes are the contents of small inputs");
+  if (auto reason = generic_tactic().refuse(problem)) return refuse(*std::move(reason));
+  Result<Emission> write =
+      generic_tactic().emit(problem.is(OpKind::expand) ? with_open_broadcasts(problem) : problem, {});
+  if (!write) return refuse(write.error().message);
+  DataDependentEmission emission;
+  emission.by_rule = true;
+  emission.write = *std::move(write);
+  // The step has the op's inputs, in its order: the shape rule reads them, too.
+  for (SourceLaunch& each : emission.write.launches)
+    for (LaunchArg& arg : each.launch.args)
+      if (arg.kind == LaunchArg::input)
+        arg.index = static_cast<decltype(arg.index)>(emission.write.inputs[arg.index].index);
+  emission.write.inputs.clear();
+  for (size_t i = 0; i < problem.inputs.size(); ++i) emission.write.inputs.push_back({StepInput::input, i});
+  return emission;
 }
 
 }  // namespace lathe::cuda

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops whose result's size only its data tells, on a device: one step finds what belongs to the result and counts it,
-// another, for which the host reads the count, writes it.
+// Ops with data-dependent shapes on a device: only what it computes tells the size of their results. One step finds
+// what belongs to the result and counts it, another, for which the host reads the count, writes it.
 #pragma once
 
 #include "tuning/tactic.h"
 
 namespace lathe {
 
-struct CountedEmission {
+struct DataDependentEmission {
   Emission find;          // reads the op's inputs, writes `found`
   Emission write;         // reads the op's inputs and, as its last input, `found`
   Shape found;            // dims of a list of int64
@@ -17,15 +17,13 @@ struct CountedEmission {
   // `write` then reads all of the op's inputs in their order, and the other members are not used.
   bool by_rule = false;
 };
+using DataDependentMatched = tl::expected<DataDependentEmission, Refusal>;
 
-class CountedTactic {
- public:
-  virtual ~CountedTactic() = default;
-  virtual std::string_view name() const = 0;
-  virtual bool takes(const Problem& problem) const = 0;
-  virtual Result<CountedEmission> emit(const Problem& problem) const = 0;
+// Has no choice: a match is the steps.
+struct DataDependentTactic {
+  std::string_view name;
+  DataDependentMatched (*match)(const Problem& problem);
 };
-
-using CountedTacticList = std::vector<const CountedTactic*>;
+using DataDependentTacticList = std::vector<DataDependentTactic>;
 
 }  // namespace lathe

@@ -13,7 +13,7 @@
 namespace lathe::cuda {
 namespace {
 
-class CountedTest : public FakeDeviceTest {
+class DataDependentKernels : public FakeDeviceTest {
  protected:
   void SetUp() override {
     FakeDeviceTest::SetUp();
@@ -108,7 +108,7 @@ class CountedTest : public FakeDeviceTest {
   size_t downloads_ = 0;
 };
 
-TEST_F(CountedTest, PositionsOfWhatIsNotZero) {
+TEST_F(DataDependentKernels, PositionsOfWhatIsNotZero) {
   ASSERT_OK(load(R"(graph "g" {
   input %x: f32[2, 3]
   %y = nonzero{}(%x)
@@ -127,7 +127,7 @@ TEST_F(CountedTest, PositionsOfWhatIsNotZero) {
 }
 
 // The host reads what the sizes follow from, and the ops run on the device.
-TEST_F(CountedTest, SizesThatTheDeviceComputes) {
+TEST_F(DataDependentKernels, SizesThatTheDeviceComputes) {
   const std::string text = R"(graph "g" {
   symbol n in [1, 16]
   input %x: f32[1, n]
@@ -155,7 +155,7 @@ TEST_F(CountedTest, SizesThatTheDeviceComputes) {
   EXPECT_FAILS(run({numbers({1, 2}), Tensor::of<float>({2}, {2, 3})}), shape_mismatch);
 }
 
-TEST_F(CountedTest, SizesOfExcerptsAndImagesThatTheDeviceComputes) {
+TEST_F(DataDependentKernels, SizesOfSlicesAndImagesThatTheDeviceComputes) {
   const std::string text = R"(graph "g" {
   input %x: f32[1, 2, 4, 6]
   input %scales: f32[4]
@@ -181,7 +181,7 @@ TEST_F(CountedTest, SizesOfExcerptsAndImagesThatTheDeviceComputes) {
     expect_as_interpreted(text, {numbers({1, 2, 4, 6}), scales});
 }
 
-TEST_F(CountedTest, ManyPositionsKeepTheirOrder) {
+TEST_F(DataDependentKernels, ManyPositionsKeepTheirOrder) {
   ASSERT_OK(load(R"(graph "g" {
   symbol n in [1, 2000000]
   input %x: i32[n]
@@ -202,7 +202,7 @@ TEST_F(CountedTest, ManyPositionsKeepTheirOrder) {
   }
 }
 
-TEST_F(CountedTest, SlicesThatAConditionChooses) {
+TEST_F(DataDependentKernels, SlicesThatAConditionChooses) {
   ASSERT_OK(load(R"(graph "g" {
   input %x: f32[2, 3]
   input %c: bool[3]
@@ -218,7 +218,7 @@ TEST_F(CountedTest, SlicesThatAConditionChooses) {
   EXPECT_EQ(downloads_, 1u);
 }
 
-TEST_F(CountedTest, ConditionsMayNotChooseWhatDoesNotExist) {
+TEST_F(DataDependentKernels, ConditionsMayNotChooseWhatDoesNotExist) {
   ASSERT_OK(load(R"(graph "g" {
   input %x: f32[2, 3]
   input %c: bool[4]
@@ -233,7 +233,7 @@ TEST_F(CountedTest, ConditionsMayNotChooseWhatDoesNotExist) {
 }
 
 // Boxes on a grid, so that many overlap by just as much and many scores are equal; several rounds of candidates.
-TEST_F(CountedTest, BoxesThatOverlapBetterOnesAreDropped) {
+TEST_F(DataDependentKernels, BoxesThatOverlapBetterOnesAreDropped) {
   const std::string text = R"(graph "g" {
   symbol n in [0, 4000]
   input %boxes: f32[2, n, 4]
@@ -269,7 +269,7 @@ TEST_F(CountedTest, BoxesThatOverlapBetterOnesAreDropped) {
   }
 }
 
-TEST_F(CountedTest, OneOfTwoSizesIsChosen) {
+TEST_F(DataDependentKernels, OneOfTwoSizesIsChosen) {
   ASSERT_OK(load(R"(graph "g" {
   input %x: f32[4]
   input %c: bool[1]
@@ -289,7 +289,7 @@ TEST_F(CountedTest, OneOfTwoSizesIsChosen) {
 }
 
 // Lists of candidates are joined, ranked and gathered by; as many of them as the data say.
-TEST_F(CountedTest, CandidatesOfTwoListsAreJoined) {
+TEST_F(DataDependentKernels, CandidatesOfTwoListsAreJoined) {
   const std::string text = R"(graph "g" {
   input %x: f32[9]
   %zero = constant{value=f32[]{0}}()

@@ -86,7 +86,7 @@ TEST(Compress, PositionsBeyondTheAxisAreAnError) {
             error_of_evaluation(attrs, inputs));
 }
 
-TEST(Counted, RefuseWhatTheyCannotRun) {
+TEST(DataDependentKernels, RefuseWhatTheyCannotRun) {
   for (const char* name : {"nonzero", "compress"})
     for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {2, 0}, {2}, {0, -2}, {0, 0, 0}})
       EXPECT_FALSE(find_kernel(name)(Record{params, nullptr})) << name;
@@ -117,7 +117,7 @@ TEST(Counted, RefuseWhatTheyCannotRun) {
 }
 
 // What kernels walk by a pointer alone must be dense, whatever strides a plan gives it.
-TEST(Counted, RefuseGaps) {
+TEST(DataDependentKernels, RefuseGaps) {
   std::mt19937 random(105);
   const Tensor x = random_tensor(DType::f32, {5, 10}, random), condition = random_tensor(DType::boolean, {9}, random);
   const auto checks = [&](const char* name, const EncodedParams& params, const std::vector<TensorArg>& inputs,

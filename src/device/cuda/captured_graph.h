@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work recorded as a CUDA graph.
+// Work captured as a CUDA graph.
 #pragma once
 
 #include "device/cuda/stream.h"
@@ -7,17 +7,17 @@
 
 namespace lathe::cuda {
 
-class GraphRecording : public Recording {
+class CudaGraph : public CapturedGraph {
  public:
-  static Result<std::unique_ptr<GraphRecording>> record(const std::shared_ptr<Context>& context,
-                                                        const std::function<Result<>(Queue&)>& work);
-  ~GraphRecording() override;
+  static Result<std::unique_ptr<CudaGraph>> capture(const std::shared_ptr<Context>& context,
+                                                    const std::function<Result<>(Queue&)>& work);
+  ~CudaGraph() override;
 
   Result<> replay(Queue& queue) override;
   Result<> update(const std::function<Result<>(Queue&)>& work) override;
 
  private:
-  explicit GraphRecording(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  explicit CudaGraph(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   Result<> instantiate(CUgraph graph);
   void destroy_executable();
 

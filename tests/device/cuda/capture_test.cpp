@@ -7,7 +7,7 @@
 namespace lathe::cuda {
 namespace {
 
-class RecordingTest : public FakeDeviceTest {
+class CaptureTest : public FakeDeviceTest {
  protected:
   void SetUp() override {
     FakeDeviceTest::SetUp();
@@ -22,12 +22,12 @@ class RecordingTest : public FakeDeviceTest {
     FakeDeviceTest::TearDown();
   }
   Result<> work(Queue& on) { return kernel_->enqueue(launch_.operands(), nullptr, on); }
-  Result<std::unique_ptr<Recording>> record() {
-    return device_->record([this](Queue& on) { return work(on); });
+  Result<std::unique_ptr<CapturedGraph>> capture() {
+    return device_->capture([this](Queue& on) { return work(on); });
   }
-  Result<> replay(Recording& recording) {
+  Result<> replay(CapturedGraph& graph) {
     LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
-    return recording.replay(*queue_);
+    return graph.replay(*queue_);
   }
 
   LaunchCase launch_;
@@ -36,54 +36,54 @@ class RecordingTest : public FakeDeviceTest {
   std::unique_ptr<Kernel> kernel_;
 };
 
-TEST_F(RecordingTest, RecordsWithoutRunning) {
-  const auto recording = record();
-  ASSERT_OK(recording);
+TEST_F(CaptureTest, CapturesWithoutRunning) {
+  const auto graph = capture();
+  ASSERT_OK(graph);
   EXPECT_EQ(fake_cuda_launches(), 0u);
   EXPECT_EQ(fake_cuda_live("graph"), 0u);
-  for (int i = 0; i < 3; ++i) ASSERT_OK(replay(**recording));
+  for (int i = 0; i < 3; ++i) ASSERT_OK(replay(**graph));
   EXPECT_EQ(fake_cuda_launches(), 3u);
   EXPECT_EQ(fake_cuda_launched(2)->values[3], 21u);
 }
 
-TEST_F(RecordingTest, UpdatesTakeUpNewNumbers) {
-  const auto recording = *record();
+TEST_F(CaptureTest, UpdatesTakeUpNewNumbers) {
+  const auto graph = *capture();
   launch_.symbols = {12};
-  ASSERT_OK(recording->update([this](Queue& on) { return work(on); }));
-  ASSERT_OK(replay(*recording));
+  ASSERT_OK(graph->update([this](Queue& on) { return work(on); }));
+  ASSERT_OK(replay(*graph));
   EXPECT_EQ(fake_cuda_launched(0)->grid[0], 3u);
   EXPECT_EQ(fake_cuda_launched(0)->values[3], 36u);
   EXPECT_EQ(fake_cuda_live("executable"), 1u);
 }
 
-TEST_F(RecordingTest, OtherWorkIsRecordedAnew) {
-  const auto recording = *record();
-  ASSERT_OK(recording->update([this](Queue& on) -> Result<> {
+TEST_F(CaptureTest, OtherWorkIsCapturedAnew) {
+  const auto graph = *capture();
+  ASSERT_OK(graph->update([this](Queue& on) -> Result<> {
     LATHE_TRY(work(on));
     return work(on);
   }));
-  ASSERT_OK(replay(*recording));
+  ASSERT_OK(replay(*graph));
   EXPECT_EQ(fake_cuda_launches(), 2u);
   EXPECT_EQ(fake_cuda_live("executable"), 1u);
 }
 
-TEST_F(RecordingTest, FailedWorkLeavesTheStreamUsable) {
+TEST_F(CaptureTest, FailedWorkLeavesTheStreamUsable) {
   const auto failing = [](Queue&) -> Result<> { return fail(ErrorCode::execution_failed, "no"); };
-  EXPECT_FAILS(device_->record(failing), execution_failed);
-  const auto recording = *record();
-  EXPECT_FAILS(recording->update(failing), execution_failed);
-  ASSERT_OK(replay(*recording));  // what was recorded before
-  ASSERT_OK(recording->update([this](Queue& on) { return work(on); }));
+  EXPECT_FAILS(device_->capture(failing), execution_failed);
+  const auto graph = *capture();
+  EXPECT_FAILS(graph->update(failing), execution_failed);
+  ASSERT_OK(replay(*graph));  // what was recorded before
+  ASSERT_OK(graph->update([this](Queue& on) { return work(on); }));
 }
 
-TEST_F(RecordingTest, CallsThatCannotBeRecordedSpoilIt) {
+TEST_F(CaptureTest, CallsThatCannotBeRecordedSpoilIt) {
   const auto waiting = [this](Queue& on) { return device_->wait(on); };
-  EXPECT_FAILS(device_->record(waiting), stream_captured);
-  ASSERT_OK(record());
+  EXPECT_FAILS(device_->capture(waiting), stream_captured);
+  ASSERT_OK(capture());
 }
 
-TEST_F(RecordingTest, OtherWorkOfTheThreadMayGoOnWhileRecording) {
-  const auto recording = device_->record([this](Queue& on) -> Result<> {
+TEST_F(CaptureTest, OtherWorkOfTheThreadMayGoOnWhileRecording) {
+  const auto graph = device_->capture([this](Queue& on) -> Result<> {
     LATHE_ASSIGN(const DeviceMemory memory, device_->allocate(100));
     LATHE_ASSIGN(const auto other, device_->make_queue());
     LATHE_TRY(device_->wait(*other));
@@ -92,12 +92,12 @@ TEST_F(RecordingTest, OtherWorkOfTheThreadMayGoOnWhileRecording) {
     LATHE_ASSIGN(const auto kernel, device_->make_kernel(more.record()));
     return work(on);
   });
-  ASSERT_OK(recording);
-  ASSERT_OK(replay(**recording));
+  ASSERT_OK(graph);
+  ASSERT_OK(replay(**graph));
   EXPECT_EQ(fake_cuda_launches(), 1u);
 }
 
-TEST_F(RecordingTest, KnowsThatTheApplicationCaptures) {
+TEST_F(CaptureTest, KnowsThatTheApplicationCaptures) {
   const Driver& driver = **cuda::driver();
   ASSERT_OK(queue_->begin());  // the application's own use of the device
   CUstream stream = nullptr;
@@ -123,7 +123,7 @@ TEST_F(RecordingTest, KnowsThatTheApplicationCaptures) {
   queue_->end();
 }
 
-TEST_F(RecordingTest, TheDefaultStreamIsAStream) {
+TEST_F(CaptureTest, TheDefaultStreamIsAStream) {
   const auto queue = *device_->make_stream_queue(nullptr);
   const QueueTurn turn = *QueueTurn::take(*queue);
   ASSERT_OK(work(*queue));
