@@ -13,7 +13,7 @@ constexpr size_t kMaxCandidates = 16;  // engines that are tried for shapes with
 constexpr size_t kMaxWorkspace = size_t{256} << 20;
 
 // False where the engine does not do it after all, or needs too much workspace.
-Result<bool> make_plan(const CudnnHandle& handle, Assembly config, Plan& plan) {
+Result<bool> make_plan(const CudnnHandle& handle, Assembly config, ExecutionPlan& plan) {
   LATHE_ASSIGN(plan.descriptor, CudnnDescriptor::create(handle, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR));
   plan.config = std::move(config);
   LATHE_TRY(plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle.get()));
@@ -36,9 +36,9 @@ Error no_engine(const CudnnHandle& handle, const Values& v) {
 
 // The stored engine where the same version of the library has chosen it and it does these shapes, or else the first of
 // the library's favourites that does.
-Result<Plan> choose(const CudnnHandle& handle, const Values& values) {
+Result<ExecutionPlan> choose(const CudnnHandle& handle, const Values& values) {
   const std::lock_guard lock(handle.mutex());
-  Plan plan;
+  ExecutionPlan plan;
   LATHE_ASSIGN(std::unique_ptr<Assembly> graph, make_graph(handle, values));
   if (!graph) return fail(no_engine(handle, values));
   plan.graph = std::move(*graph);
@@ -102,8 +102,9 @@ Result<std::vector<Engine>> find_engines(const CudnnHandle& handle, const Values
 
 }  // namespace convolution
 
-Result<std::shared_ptr<const convolution::Plan>> ConvolutionCall::choice(const convolution::Values& values) const {
-  return chosen_.get(values, [&](const convolution::Values& numbers) -> Result<convolution::Plan> {
+Result<std::shared_ptr<const convolution::ExecutionPlan>> ConvolutionCall::choice(
+    const convolution::Values& values) const {
+  return chosen_.get(values, [&](const convolution::Values& numbers) -> Result<convolution::ExecutionPlan> {
     LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle_->context()));
     return convolution::choose(*handle_, numbers);
   });
@@ -113,14 +114,14 @@ Result<size_t> ConvolutionCall::prepare(std::span<const int64_t> from) const {
   const convolution::Values values = convolution::to_values(from);
   LATHE_TRY(convolution::check(values));
   if (convolution::is_empty(values)) return 0;
-  LATHE_ASSIGN(const std::shared_ptr<const convolution::Plan> chosen, choice(values));
+  LATHE_ASSIGN(const std::shared_ptr<const convolution::ExecutionPlan> chosen, choice(values));
   return chosen->workspace_bytes;
 }
 
 Result<> ConvolutionCall::enqueue(std::span<const int64_t> from, Stream& stream) const {
   const convolution::Values values = convolution::to_values(from);
   if (convolution::is_empty(values)) return {};
-  LATHE_ASSIGN(const std::shared_ptr<const convolution::Plan> chosen, choice(values));
+  LATHE_ASSIGN(const std::shared_ptr<const convolution::ExecutionPlan> chosen, choice(values));
   const Cudnn& library = handle_->library();
   const std::lock_guard lock(handle_->mutex());
   LATHE_ASSIGN(const CudnnDescriptor pack, convolution::pack_addresses(*handle_, values));

@@ -74,7 +74,7 @@ struct Assembly {
   const CudnnDescriptor& whole() const { return parts.back(); }
 };
 
-struct Plan {
+struct ExecutionPlan {
   Assembly graph, config;
   CudnnDescriptor descriptor;
   size_t workspace_bytes = 0;
@@ -90,10 +90,10 @@ class ConvolutionCall final : public LibraryCall {
   Result<> enqueue(std::span<const int64_t> values, Stream& stream) const override;
 
  private:
-  Result<std::shared_ptr<const convolution::Plan>> choice(const convolution::Values& values) const;
+  Result<std::shared_ptr<const convolution::ExecutionPlan>> choice(const convolution::Values& values) const;
 
   std::shared_ptr<const CudnnHandle> handle_;
-  mutable LatestShapes<convolution::Values, convolution::Plan, convolution::kNumAddresses> chosen_{32};
+  mutable LatestShapes<convolution::Values, convolution::ExecutionPlan, convolution::kNumAddresses> chosen_{32};
 };
 
 }  // namespace lathe::cuda

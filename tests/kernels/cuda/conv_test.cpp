@@ -106,7 +106,7 @@ TEST(CudaConv, EveryTileReadsWindows) {
     extent.copy_width = type == DType::f16 ? 8 : 4;
     extent.m = 81, extent.n = 72, extent.k = 144;
     for (const Config& config : gemm::every_config(extent))
-      if (config.as<gemm::Tile>().splits == 1) check(problem, config);
+      if (config.as<gemm::TileShape>().splits == 1) check(problem, config);
   }
 }
 
@@ -155,7 +155,7 @@ TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {
   problem.outputs[0].opt_strides = {1000, 1, 200, 40};
   size_t splits = 0;
   for (const Config& config : conv_tactic().configs(problem)) {
-    const bool split = config.as<gemm::Tile>().splits > 1;
+    const bool split = config.as<gemm::TileShape>().splits > 1;
     if ((split ? splits++ : 0) < 1) check(problem, config);
     if (splits == 1) break;
   }

@@ -69,7 +69,7 @@ TEST(CudaDeconv, ProgramRunsOnTheSumsOfSplits) {
   problem.program = *parse_program("in=3; r3=add r0 r1; r4=relu r3; r5=add r4 r2; out r5");
   bool found = false;
   for (const Config& config : deconv_tactic().configs(problem))
-    if (config.as<gemm::Tile>().splits > 1 && !std::exchange(found, true)) check(problem, config);
+    if (config.as<gemm::TileShape>().splits > 1 && !std::exchange(found, true)) check(problem, config);
   EXPECT_TRUE(found);
 }
 

@@ -49,7 +49,7 @@ TEST(CudaGemm, EveryTileMultiplies) {
     extent.target = test_target();
     extent.m = 37, extent.n = 72, extent.k = 136;
     for (const Config& config : gemm::every_config(extent))
-      if (config.as<gemm::Tile>().splits == 1) check(product(attrs, type, {37, 136}, {72, 136}, {37, 72}), config);
+      if (config.as<gemm::TileShape>().splits == 1) check(product(attrs, type, {37, 136}, {72, 136}, {37, 72}), config);
   }
 }
 
@@ -102,7 +102,7 @@ TEST(CudaGemm, SplitsAddUp) {
     loose.tolerance = 1e-4;  // of sums of a thousand products
     bool found = false;
     for (const Config& config : gemm_tactic().configs(problem))
-      if (config.as<gemm::Tile>().splits > 1 && !std::exchange(found, true)) check(problem, config, loose);
+      if (config.as<gemm::TileShape>().splits > 1 && !std::exchange(found, true)) check(problem, config, loose);
     EXPECT_TRUE(found);
   }
 }
@@ -167,9 +167,9 @@ TEST(CudaGemm, IntegersAreRequantized) {
     options.inputs = {a, b};
     options.operands = {small_scales({n})};
     for (const Config& config : gemm_tactic().configs(problem)) {
-      EXPECT_EQ(config.as<gemm::Tile>().unit, gemm::Tile::tensor_core);
+      EXPECT_EQ(config.as<gemm::TileShape>().unit, gemm::TileShape::tensor_core);
       check(problem, config, options);
-      if (config.as<gemm::Tile>().splits > 1) break;
+      if (config.as<gemm::TileShape>().splits > 1) break;
     }
   };
   quantized(21, 24, 48, true);
@@ -180,7 +180,7 @@ TEST(CudaGemm, IntegersAreRequantized) {
   Problem problem = product(attrs, DType::i8, {21, 40}, {40, 24}, {21, 24});
   problem.outputs[0].dtype = DType::f32;
   problem.program = *parse_program("in=1; r1=affine r0 0.125 -0; out r1");
-  EXPECT_EQ(gemm_tactic().configs(problem).front().as<gemm::Tile>().unit, gemm::Tile::scalar);
+  EXPECT_EQ(gemm_tactic().configs(problem).front().as<gemm::TileShape>().unit, gemm::TileShape::scalar);
   check_first(problem);
 }
 
@@ -194,7 +194,7 @@ TEST(CudaGemm, EveryTileMultipliesIntegers) {
   CheckOptions options;
   options.inputs = {any_levels({37, 272}, 3), any_levels({72, 272}, 4)};
   for (const Config& config : gemm::every_config(extent))
-    if (config.as<gemm::Tile>().splits == 1)
+    if (config.as<gemm::TileShape>().splits == 1)
       check(product(attrs, DType::i8, {37, 272}, {72, 272}, {37, 72}), config, options);
 }
 
@@ -211,7 +211,7 @@ TEST(CudaGemm, Tf32IsUsedWhereAllowed) {
       options.tolerance = 0;
       options.inputs = {small_weights(DType::f32, problem.inputs[0].opt_dims),
                         small_weights(DType::f32, problem.inputs[1].opt_dims)};
-      EXPECT_EQ(gemm_tactic().configs(problem).front().as<gemm::Tile>().unit, gemm::Tile::tensor_core);
+      EXPECT_EQ(gemm_tactic().configs(problem).front().as<gemm::TileShape>().unit, gemm::TileShape::tensor_core);
       check_first(problem, options);
     }
 }

@@ -20,7 +20,7 @@ namespace {
 void check(const Tactic& tactic, const Problem& problem, const Config& config, const CheckOptions& options) {
   const auto emission = tactic.emit(problem, config);
   ASSERT_TRUE(emission);
-  const gemm::Tile tile = config.as<gemm::Tile>();
+  const gemm::TileShape tile = config.as<gemm::TileShape>();
   EXPECT_EQ(emission->launches.size(), tile.cluster ? 1u : 2u);
   EXPECT_EQ(emission->launches[0].launch.cluster, tile.cluster ? tile.splits : 1);
   const Result<> result = check_kernel(test_backend(), tactic, problem, config, options);
@@ -29,10 +29,10 @@ void check(const Tactic& tactic, const Problem& problem, const Config& config, c
 
 // The configurations with the most splits of each tile, by two launches and in a cluster.
 std::vector<Config> most_splits(const std::vector<Config>& configs) {
-  const auto splits = [](const Config& config) { return config.as<gemm::Tile>().splits; };
+  const auto splits = [](const Config& config) { return config.as<gemm::TileShape>().splits; };
   std::map<std::vector<int64_t>, Config> best;
   for (const Config& config : configs) {
-    const gemm::Tile t = config.as<gemm::Tile>();
+    const gemm::TileShape t = config.as<gemm::TileShape>();
     const auto [known, is_new] = best.try_emplace({t.m, t.n, t.k, t.warp_m, t.warp_n, t.cluster}, config);
     if (!is_new && splits(known->second) < t.splits) known->second = config;
   }
@@ -61,7 +61,7 @@ void check_both(const Tactic& tactic, Problem problem, const CheckOptions& optio
     problem.target.limits.cluster = most;
     const std::vector<Config> configs = most_splits(tactic.configs(problem));
     const auto found = std::find_if(configs.begin(), configs.end(), [&](const Config& config) {
-      return config.as<gemm::Tile>().cluster == (most > 1);
+      return config.as<gemm::TileShape>().cluster == (most > 1);
     });
     ASSERT_NE(found, configs.end()) << to_text(problem);
     check(tactic, problem, *found, options);

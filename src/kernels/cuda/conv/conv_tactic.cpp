@@ -10,18 +10,18 @@ namespace lathe::cuda {
 namespace {
 
 using cpu::ConvAttributes;
-using gemm::Tile;
+using gemm::TileShape;
 
 // How the input's pixels are read.
-enum class Reading {
+enum class PixelLoad {
   dense,   // as a matrix of pixels by channels: every output pixel reads the input pixel at its place
   window,  // vectors of channels
   gather,  // element by element
 };
 
-struct Plan {
+struct ImplicitGemm {
   ConvAttributes attributes;
-  Reading reading = Reading::gather;
+  PixelLoad load = PixelLoad::gather;
   int width = 1;         // channels copied at once
   int64_t channels = 0;  // of a group
   int64_t padded = 0;    // as K counts them
@@ -33,79 +33,79 @@ struct Plan {
   int64_t k() const { return taps * padded; }
 };
 
-Reading reading_of(const Operand& x, const ConvAttributes& a, int width, int64_t pixels) {
+PixelLoad load_of(const Operand& x, const ConvAttributes& a, int width, int64_t pixels) {
   const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
   const bool channels_last = x.strides[1] == Expr(1) || x.dims[1] == Expr(1);
-  if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return Reading::gather;
-  if (a.kernel == ones && a.stride == ones && a.pad == zeros && conv::has_one_pitch(x)) return Reading::dense;
-  return conv::fits_window_loader(x, pixels) ? Reading::window : Reading::gather;
+  if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return PixelLoad::gather;
+  if (a.kernel == ones && a.stride == ones && a.pad == zeros && conv::has_one_pitch(x)) return PixelLoad::dense;
+  return conv::fits_window_loader(x, pixels) ? PixelLoad::window : PixelLoad::gather;
 }
 
-std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
+std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) {
   if (!problem.is(OpKind::convolution)) return "not a convolution";
-  plan.output = problem.outputs[0];
-  plan.output.dims = whole_dims(problem.outputs[0]), plan.output.opt_dims = opt_whole_dims(problem.outputs[0]);
-  const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = plan.output;
+  form.output = problem.outputs[0];
+  form.output.dims = whole_dims(problem.outputs[0]), form.output.opt_dims = opt_whole_dims(problem.outputs[0]);
+  const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = form.output;
   if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   if (!w.constant) return "the weights are not constant";
-  if (auto reason = cpu::resolve(problem, plan.attributes)) return reason;
-  const ConvAttributes& a = plan.attributes;
+  if (auto reason = cpu::resolve(problem, form.attributes)) return reason;
+  const ConvAttributes& a = form.attributes;
   const Dims& dims = w.constant->dims();
-  plan.channels = dims[1];
-  plan.outputs = dims[0] / a.groups;
-  plan.taps = a.kernel[0] * a.kernel[1] * a.kernel[2];
-  if (plan.channels == 0 || plan.outputs == 0 || plan.taps == 0) return "an empty dimension";
-  if (plan.taps * plan.channels > (1 << 24)) return "more than 16 million weights for an output channel";
-  plan.width = conv::copy_width(x, a.groups, plan.channels);
+  form.channels = dims[1];
+  form.outputs = dims[0] / a.groups;
+  form.taps = a.kernel[0] * a.kernel[1] * a.kernel[2];
+  if (form.channels == 0 || form.outputs == 0 || form.taps == 0) return "an empty dimension";
+  if (form.taps * form.channels > (1 << 24)) return "more than 16 million weights for an output channel";
+  form.width = conv::copy_width(x, a.groups, form.channels);
   int64_t pixels = 1;  // of an image
   for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];
-  plan.reading = reading_of(x, a, plan.width, pixels);
-  if (problem.has_prologue() && (plan.reading != Reading::dense || a.groups > 1))
+  form.load = load_of(x, a, form.width, pixels);
+  if (problem.has_prologue() && (form.load != PixelLoad::dense || a.groups > 1))
     return "a program before a window of several elements";
   if (auto reason = gemm::refuse_prologue(problem, 1)) return reason;
-  const int64_t unit = plan.reading == Reading::window ? plan.width : 1;
-  plan.padded = round_up(plan.channels, unit);
-  plan.pixels = y.dims[0];
-  for (size_t d = 2; d < y.dims.size(); ++d) plan.pixels *= y.dims[d];
-  return conv::describe_shuffle(problem, plan.shuffle);
+  const int64_t unit = form.load == PixelLoad::window ? form.width : 1;
+  form.padded = round_up(form.channels, unit);
+  form.pixels = y.dims[0];
+  for (size_t d = 2; d < y.dims.size(); ++d) form.pixels *= y.dims[d];
+  return conv::describe_shuffle(problem, form.shuffle);
 }
 
 // Declares the loader `a`.
-std::string input_loader(Source& source, const Problem& problem, const Plan& plan, const Tile& tile,
+std::string input_loader(Source& source, const Problem& problem, const ImplicitGemm& form, const TileShape& tile,
                          Emission& emission) {
-  if (plan.reading == Reading::dense) {
-    const std::string group = fmt::format(" + batch * {}L", plan.channels);
+  if (form.load == PixelLoad::dense) {
+    const std::string group = fmt::format(" + batch * {}L", form.channels);
     return gemm::left_loader(source, problem, 1,
-                             {"a", "A", plan.attributes.groups > 1 ? group : "", conv::pixel_pitch(problem.inputs[0]),
-                              plan.width, false, plan.pixels, plan.k()},
+                             {"a", "A", form.attributes.groups > 1 ? group : "", conv::pixel_pitch(problem.inputs[0]),
+                              form.width, false, form.pixels, form.k()},
                              tile, emission);
   }
-  std::string text = fmt::format("using Window = {};\n  ", conv::window_type(plan.attributes));
-  text += plan.reading == Reading::window
+  std::string text = fmt::format("using Window = {};\n  ", conv::window_type(form.attributes));
+  text += form.load == PixelLoad::window
               ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, Window, {}, {}> a;\n  ",
-                            plan.width, plan.channels, plan.padded)
-              : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, Window, {}> a;\n  ", plan.channels);
+                            form.width, form.channels, form.padded)
+              : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, Window, {}> a;\n  ", form.channels);
   return text +
-         fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, plan.output), plan.channels);
+         fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, form.output), form.channels);
 }
 
 class ConvMatch final : public Match {
  public:
-  ConvMatch(const Problem& problem, Plan plan) : problem_(problem), plan_(std::move(plan)) {}
+  ConvMatch(const Problem& problem, ImplicitGemm form) : problem_(problem), form_(std::move(form)) {}
 
   std::vector<Config> configs() const override {
     gemm::Extent e = gemm::extent_of(problem_, false);
-    e.gathered = plan_.reading == Reading::gather;
-    e.copy_width = plan_.reading == Reading::window ? plan_.width : 0;
-    e.m = conv::opt_pixels(plan_.output), e.taps = plan_.taps;
-    e.n = plan_.outputs, e.k = plan_.k(), e.batch = plan_.attributes.groups;
+    e.gathered = form_.load == PixelLoad::gather;
+    e.copy_width = form_.load == PixelLoad::window ? form_.width : 0;
+    e.m = conv::opt_pixels(form_.output), e.taps = form_.taps;
+    e.n = form_.outputs, e.k = form_.k(), e.batch = form_.attributes.groups;
     return gemm::configs(e);
   }
 
   Result<Emission> emit(const Config& config) const override {
-    const auto& tile = config.as<Tile>();
+    const auto& tile = config.as<TileShape>();
     const DType dtype = problem_.inputs[0].dtype;
-    const conv::Shuffle& shuffle = plan_.shuffle;
+    const conv::Shuffle& shuffle = form_.shuffle;
     Emission emission;
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
@@ -113,19 +113,19 @@ class ConvMatch final : public Match {
     if (!shuffle.order.empty()) {
       LATHE_ASSIGN(weights, conv::in_order(weights, shuffle.order));
     }
-    LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, plan_.padded));
+    LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, form_.padded));
     const Operand b = gemm::packed_operand(packed);
     Source source("conv/conv.cuh");
     source.input(0, problem_.inputs[0], "A");
     source.input(1, b, "B");
     emission.packed.push_back(std::move(packed));
     LATHE_TRY(conv::add_operands(shuffle, emission));
-    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), plan_.pixels,
-                                             plan_.outputs, plan_.k());
-    body += input_loader(source, problem_, plan_, tile, emission);
-    body += conv::weights_loader(source, b, plan_.outputs, plan_.k(), tile);
-    const int64_t groups = plan_.attributes.groups;
-    gemm::Ending ending{shuffle.problem, dtype, shuffle.dimension, plan_.pixels, plan_.outputs, groups, {}};
+    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), form_.pixels,
+                                             form_.outputs, form_.k());
+    body += input_loader(source, problem_, form_, tile, emission);
+    body += conv::weights_loader(source, b, form_.outputs, form_.k(), tile);
+    const int64_t groups = form_.attributes.groups;
+    gemm::Ending ending{shuffle.problem, dtype, shuffle.dimension, form_.pixels, form_.outputs, groups, {}};
     ending.parts = shuffle.parts;
     ending.rows = [&](Source&) { return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.parts); };
     if (groups > 1) ending.column = "batch * n";
@@ -136,16 +136,16 @@ class ConvMatch final : public Match {
 
  private:
   const Problem& problem_;
-  Plan plan_;
+  ImplicitGemm form_;
 };
 
 }  // namespace
 
 Matched match_conv(const Problem& problem) {
   if (auto reason = beyond(problem, {.reassociated_result = true, .prologues = 1})) return refuse(*std::move(reason));
-  Plan plan;
-  if (auto reason = make_plan(problem, plan)) return refuse(*std::move(reason));
-  return std::make_unique<ConvMatch>(problem, std::move(plan));
+  ImplicitGemm form;
+  if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
+  return std::make_unique<ConvMatch>(problem, std::move(form));
 }
 
 }  // namespace lathe::cuda

@@ -26,7 +26,8 @@ Result<Tensor> pack_weights(const Tensor& weights, int64_t padded, size_t row_by
   return packed;
 }
 
-std::string weights_loader(Source& source, const Operand& packed, int64_t outputs, int64_t k, const gemm::Tile& tile) {
+std::string weights_loader(Source& source, const Operand& packed, int64_t outputs, int64_t k,
+                           const gemm::TileShape& tile) {
   const Expr& pitch = packed.dims[1];
   const int width = static_cast<int>(16 / size_of(packed.dtype));
   return gemm::dense_loader(

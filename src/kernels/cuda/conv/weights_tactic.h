@@ -10,6 +10,7 @@ namespace lathe::cuda::conv {
 Result<Tensor> pack_weights(const Tensor& weights, int64_t padded, size_t row_bytes = 16);
 
 // The text that declares the loader of such rows, which are B: `outputs` by `k` of each matrix of the batch.
-std::string weights_loader(Source& source, const Operand& packed, int64_t outputs, int64_t k, const gemm::Tile& tile);
+std::string weights_loader(Source& source, const Operand& packed, int64_t outputs, int64_t k,
+                           const gemm::TileShape& tile);
 
 }  // namespace lathe::cuda::conv

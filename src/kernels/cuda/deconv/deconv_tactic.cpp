@@ -13,11 +13,11 @@ namespace lathe::cuda {
 namespace {
 
 using cpu::ConvAttributes;
-using gemm::Tile;
+using gemm::TileShape;
 
 constexpr int64_t kMaxPhases = 64;
 
-struct Plan {
+struct PhaseGemms {
   ConvAttributes whole;           // of the op
   ConvAttributes phase;           // the convolution of each phase
   std::array<int64_t, 3> step{};  // between the taps of a phase
@@ -44,16 +44,16 @@ std::optional<int64_t> pad_of(const Problem& problem, size_t axis, const ConvAtt
   return attrs.padding_mode == PaddingMode::same_upper ? total / 2 : total - total / 2;
 }
 
-std::optional<std::string> resolve(const Problem& problem, Plan& plan) {
+std::optional<std::string> resolve(const Problem& problem, PhaseGemms& form) {
   const auto& attrs = problem.attrs<DeconvolutionAttrs>();
   const Dims& w = problem.inputs[1].constant->dims();
-  ConvAttributes &whole = plan.whole, &phase = plan.phase;
+  ConvAttributes &whole = form.whole, &phase = form.phase;
   whole.spatial = phase.spatial = static_cast<int>(w.size()) - 2;
   whole.groups = attrs.groups;
-  plan.rows = problem.outputs[0].dims[0];
+  form.rows = problem.outputs[0].dims[0];
   for (size_t d = 0; d < 3; ++d) {
     const size_t lead = 5 - w.size();
-    plan.extent[d] = 1, plan.step[d] = 1;
+    form.extent[d] = 1, form.step[d] = 1;
     if (d < lead) continue;
     const size_t axis = d - lead;
     whole.kernel[d] = w[2 + axis];
@@ -63,58 +63,58 @@ std::optional<std::string> resolve(const Problem& problem, Plan& plan) {
     if (!pad) return "the padding depends on a dynamic dimension";
     whole.pad[d] = *pad;
     const int64_t common = std::gcd(whole.stride[d], whole.dilation[d]);
-    plan.step[d] = whole.stride[d] / common;
-    phase.kernel[d] = ceil_div(whole.kernel[d], plan.step[d]);
+    form.step[d] = whole.stride[d] / common;
+    phase.kernel[d] = ceil_div(whole.kernel[d], form.step[d]);
     phase.dilation[d] = whole.dilation[d] / common;
     phase.pad[d] = 1;  // so that all pixels are looked at: where a phase begins is known on the device only
-    plan.taps *= phase.kernel[d];
-    plan.phases *= whole.stride[d];
-    plan.extent[d] = ceildiv(problem.outputs[0].dims[2 + axis], whole.stride[d]);
-    plan.rows *= plan.extent[d];
+    form.taps *= phase.kernel[d];
+    form.phases *= whole.stride[d];
+    form.extent[d] = ceildiv(problem.outputs[0].dims[2 + axis], whole.stride[d]);
+    form.rows *= form.extent[d];
   }
-  if (plan.phases > kMaxPhases) return fmt::format("a stride of more than {} phases", kMaxPhases);
+  if (form.phases > kMaxPhases) return fmt::format("a stride of more than {} phases", kMaxPhases);
   return std::nullopt;
 }
 
-std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
+std::optional<std::string> describe(const Problem& problem, PhaseGemms& form) {
   if (!problem.is(OpKind::deconvolution)) return "not a transposed convolution";
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
   if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   if (!w.constant) return "the weights are not constant";
-  if (auto reason = resolve(problem, plan)) return reason;
-  plan.channels = w.constant->dims()[0] / plan.whole.groups;
-  plan.outputs = w.constant->dims()[1];
-  if (plan.channels == 0 || plan.outputs == 0 || plan.taps == 0) return "an empty dimension";
-  if (plan.taps * plan.channels > (1 << 24)) return "more than 16 million weights for an output channel";
-  const int width = conv::copy_width(x, plan.whole.groups, plan.channels);
+  if (auto reason = resolve(problem, form)) return reason;
+  form.channels = w.constant->dims()[0] / form.whole.groups;
+  form.outputs = w.constant->dims()[1];
+  if (form.channels == 0 || form.outputs == 0 || form.taps == 0) return "an empty dimension";
+  if (form.taps * form.channels > (1 << 24)) return "more than 16 million weights for an output channel";
+  const int width = conv::copy_width(x, form.whole.groups, form.channels);
   const bool vectors = static_cast<size_t>(width) * size_of(x.dtype) >= 4;
   int64_t pixels = 1;  // of an image, in a phase
   for (size_t d = 2; d < problem.outputs[0].opt_dims.size(); ++d) pixels *= problem.outputs[0].opt_dims[d];
-  pixels /= plan.phases;
-  plan.width = x.strides[1] == Expr(1) && vectors && conv::fits_window_loader(x, pixels) ? width : 0;
-  const int64_t unit = std::max(plan.width, 1);
-  plan.padded = round_up(plan.channels, unit);
+  pixels /= form.phases;
+  form.width = x.strides[1] == Expr(1) && vectors && conv::fits_window_loader(x, pixels) ? width : 0;
+  const int64_t unit = std::max(form.width, 1);
+  form.padded = round_up(form.channels, unit);
   return std::nullopt;
 }
 
 // The op's tap along an axis that is tap `tap` of a phase; -1 = none.
-int64_t source_tap(const Plan& plan, size_t axis, int64_t phase, int64_t tap) {
-  const ConvAttributes& a = plan.whole;
-  for (int64_t first = 0; first < plan.step[axis]; ++first) {
+int64_t source_tap(const PhaseGemms& form, size_t axis, int64_t phase, int64_t tap) {
+  const ConvAttributes& a = form.whole;
+  for (int64_t first = 0; first < form.step[axis]; ++first) {
     if ((phase + a.pad[axis] - first * a.dilation[axis]) % a.stride[axis] != 0) continue;
-    const int64_t at = first + plan.step[axis] * (plan.phase.kernel[axis] - 1 - tap);
+    const int64_t at = first + form.step[axis] * (form.phase.kernel[axis] - 1 - tap);
     return at < a.kernel[axis] ? at : -1;
   }
   return -1;
 }
 
 // [phase][output of all groups][tap][channel], rows padded to 16 bytes. `tensor` is [C, O / groups, taps...].
-Result<Tensor> pack_weights(const Plan& plan, const Tensor& tensor) {
-  const ConvAttributes &whole = plan.whole, &phase = plan.phase;
+Result<Tensor> pack_weights(const PhaseGemms& form, const Tensor& tensor) {
+  const ConvAttributes &whole = form.whole, &phase = form.phase;
   const size_t size = size_of(tensor.dtype());
   const auto vector = static_cast<int64_t>(16 / size);
-  const int64_t pitch = round_up(plan.k(), vector), rows = whole.groups * plan.outputs;
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(tensor.dtype(), {plan.phases * rows, pitch}));
+  const int64_t pitch = round_up(form.k(), vector), rows = whole.groups * form.outputs;
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(tensor.dtype(), {form.phases * rows, pitch}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
   const auto* from = static_cast<const std::byte*>(tensor.data());
   auto* to = static_cast<std::byte*>(packed.mutable_data());
@@ -122,21 +122,21 @@ Result<Tensor> pack_weights(const Plan& plan, const Tensor& tensor) {
     return std::array{index / (extent[1] * extent[2]), index / extent[2] % extent[1], index % extent[2]};
   };
   const int64_t whole_taps = whole.kernel[0] * whole.kernel[1] * whole.kernel[2];
-  for (int64_t p = 0; p < plan.phases; ++p)
-    for (int64_t tap = 0; tap < plan.taps; ++tap) {
+  for (int64_t p = 0; p < form.phases; ++p)
+    for (int64_t tap = 0; tap < form.taps; ++tap) {
       const auto place = unflatten(p, whole.stride), at = unflatten(tap, phase.kernel);
       int64_t source = 0;
       for (size_t axis = 0; axis < 3; ++axis) {
-        const int64_t one = source_tap(plan, axis, place[axis], at[axis]);
+        const int64_t one = source_tap(form, axis, place[axis], at[axis]);
         source = one < 0 || source < 0 ? -1 : source * whole.kernel[axis] + one;
       }
       if (source < 0) continue;
       for (int64_t o = 0; o < rows; ++o)
-        for (int64_t c = 0; c < plan.channels; ++c) {
-          const int64_t channel = o / plan.outputs * plan.channels + c;
+        for (int64_t c = 0; c < form.channels; ++c) {
+          const int64_t channel = o / form.outputs * form.channels + c;
           std::memcpy(
-              to + static_cast<size_t>((p * rows + o) * pitch + tap * plan.padded + c) * size,
-              from + static_cast<size_t>((channel * plan.outputs + o % plan.outputs) * whole_taps + source) * size,
+              to + static_cast<size_t>((p * rows + o) * pitch + tap * form.padded + c) * size,
+              from + static_cast<size_t>((channel * form.outputs + o % form.outputs) * whole_taps + source) * size,
               size);
         }
     }
@@ -145,36 +145,36 @@ Result<Tensor> pack_weights(const Plan& plan, const Tensor& tensor) {
 
 class DeconvMatch final : public Match {
  public:
-  DeconvMatch(const Problem& problem, const Plan& plan) : problem_(problem), plan_(plan) {}
+  DeconvMatch(const Problem& problem, const PhaseGemms& form) : problem_(problem), form_(form) {}
 
   std::vector<Config> configs() const override {
     gemm::Extent e = gemm::extent_of(problem_, false);
-    e.gathered = plan_.width == 0;
-    e.copy_width = plan_.width;
-    e.m = (conv::opt_pixels(problem_.outputs[0]) + plan_.phases - 1) / plan_.phases, e.taps = plan_.taps;
-    e.n = plan_.outputs, e.k = plan_.k(), e.batch = plan_.phases * plan_.whole.groups;
+    e.gathered = form_.width == 0;
+    e.copy_width = form_.width;
+    e.m = (conv::opt_pixels(problem_.outputs[0]) + form_.phases - 1) / form_.phases, e.taps = form_.taps;
+    e.n = form_.outputs, e.k = form_.k(), e.batch = form_.phases * form_.whole.groups;
     return gemm::configs(e);
   }
 
   Result<Emission> emit(const Config& config) const override {
-    const auto& tile = config.as<Tile>();
+    const auto& tile = config.as<TileShape>();
     const DType dtype = problem_.inputs[0].dtype;
-    const int64_t groups = plan_.whole.groups;
+    const int64_t groups = form_.whole.groups;
     Emission emission;
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
     add_operand_inputs(problem_, emission);
-    LATHE_ASSIGN(Tensor packed, pack_weights(plan_, *problem_.inputs[1].constant));
+    LATHE_ASSIGN(Tensor packed, pack_weights(form_, *problem_.inputs[1].constant));
     const Operand b = gemm::packed_operand(packed);
     Source source("deconv/deconv.cuh");
     source.input(0, problem_.inputs[0], "A");
     source.input(1, b, "B");
     emission.packed.push_back(std::move(packed));
-    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), plan_.rows,
-                                             plan_.outputs, plan_.k());
+    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), form_.rows,
+                                             form_.outputs, form_.k());
     body += input_loader(source);
-    body += conv::weights_loader(source, b, plan_.outputs, plan_.k(), tile);
-    gemm::Ending ending{problem_, dtype, 1, plan_.rows, plan_.outputs, plan_.phases * groups, {}};
+    body += conv::weights_loader(source, b, form_.outputs, form_.k(), tile);
+    gemm::Ending ending{problem_, dtype, 1, form_.rows, form_.outputs, form_.phases * groups, {}};
     ending.header = "deconv/deconv.cuh";
     ending.weights_first = true;
     ending.rows = [this](Source& to) { return fmt::format("deconv::rows_of({}, {})", phase_text(), extents(to)); };
@@ -185,37 +185,37 @@ class DeconvMatch final : public Match {
 
  private:
   std::string phase_text() const {
-    return fmt::format("deconv::Phase<{}, {}>(batch / {})", conv::window_type(plan_.whole),
-                       conv::window_type(plan_.phase), plan_.whole.groups);
+    return fmt::format("deconv::Phase<{}, {}>(batch / {})", conv::window_type(form_.whole),
+                       conv::window_type(form_.phase), form_.whole.groups);
   }
 
   std::string extents(Source& source) const {
-    return fmt::format("{}, {}, {}", source.number(plan_.extent[0]), source.number(plan_.extent[1]),
-                       source.number(plan_.extent[2]));
+    return fmt::format("{}, {}, {}", source.number(form_.extent[0]), source.number(form_.extent[1]),
+                       source.number(form_.extent[2]));
   }
 
   std::string input_loader(Source& source) const {
-    const std::string window = conv::window_type(plan_.phase);
+    const std::string window = conv::window_type(form_.phase);
     std::string text =
-        plan_.width > 0
-            ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, {}, {}, {}> a;\n  ", plan_.width,
-                          window, plan_.channels, plan_.padded)
-            : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, {}, {}> a;\n  ", window, plan_.channels);
+        form_.width > 0
+            ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, {}, {}, {}> a;\n  ", form_.width,
+                          window, form_.channels, form_.padded)
+            : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, {}, {}> a;\n  ", window, form_.channels);
     return text + fmt::format("a.start(A_, {}.pixels({}), batch % {} * {}, block, m);\n  ", phase_text(),
-                              extents(source), plan_.whole.groups, plan_.channels);
+                              extents(source), form_.whole.groups, form_.channels);
   }
 
   const Problem& problem_;
-  Plan plan_;
+  PhaseGemms form_;
 };
 
 }  // namespace
 
 Matched match_deconv(const Problem& problem) {
   if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
-  Plan plan;
-  if (auto reason = make_plan(problem, plan)) return refuse(*std::move(reason));
-  return std::make_unique<DeconvMatch>(problem, plan);
+  PhaseGemms form;
+  if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
+  return std::make_unique<DeconvMatch>(problem, form);
 }
 
 }  // namespace lathe::cuda

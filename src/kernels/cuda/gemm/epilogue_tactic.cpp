@@ -87,8 +87,8 @@ void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
   emission.launches.push_back(source.finish(call, {ceildiv(vectors, kReduceThreads), 1, 1}, kReduceThreads, 0));
 }
 
-std::string declare_product(Source& source, const Tile& tile, std::string_view tile_type, const Expr& m, const Expr& n,
-                            const Expr& k) {
+std::string declare_product(Source& source, const TileShape& tile, std::string_view tile_type, const Expr& m,
+                            const Expr& n, const Expr& k) {
   return fmt::format(
       "using Tile = {};\n"
       "  const long m = {}, n = {}, k = {};\n"
@@ -97,7 +97,7 @@ std::string declare_product(Source& source, const Tile& tile, std::string_view t
       tile_type, source.number(m), source.number(n), source.number(k), tile.cluster, tile.splits);
 }
 
-std::string dense_loader_type(const DenseOperand& o, const Tile& tile) {
+std::string dense_loader_type(const DenseOperand& o, const TileShape& tile) {
   const bool first = o.loader == "a";
   const bool whole_outer = mod(o.outer, first ? tile.m : tile.n) == Expr(0), whole_k = mod(o.k, tile.k) == Expr(0);
   return fmt::format("gemm::DenseLoader<{}::Type, Tile::Panel{}, Tile::kThreads, {}, {}, {}, {}>", o.tensor,
@@ -110,7 +110,7 @@ std::string dense_loader_start(Source& source, const DenseOperand& o) {
                      o.loader == "a" ? "block.row" : "block.column", source.number(o.outer));
 }
 
-std::string dense_loader(Source& source, const DenseOperand& o, const Tile& tile) {
+std::string dense_loader(Source& source, const DenseOperand& o, const TileShape& tile) {
   return fmt::format("{0} {1};\n  gemm::start_dense<{2}>({1}, {3});\n  ", dense_loader_type(o, tile), o.loader,
                      o.across, dense_loader_start(source, o));
 }
@@ -131,7 +131,7 @@ Operand packed_operand(const Tensor& packed) {
   return operand;
 }
 
-void finish(Source& source, std::string body, const Tile& tile, const Ending& e, Emission& emission) {
+void finish(Source& source, std::string body, const TileShape& tile, const Ending& e, Emission& emission) {
   const int64_t kept = tile.cluster ? 1 : tile.splits;
   const Sink sink = declare_sink(source, e, kept, emission);
   const std::string store = tile.adds_sums()

@@ -10,9 +10,9 @@
 
 namespace lathe::cuda::gemm {
 
-// The text that a kernel begins with: Tile, the extents m, n and k, `block` and its `batch`.
-std::string declare_product(Source& source, const Tile& tile, std::string_view tile_type, const Expr& m, const Expr& n,
-                            const Expr& k);
+// The text that a kernel begins with: TileShape, the extents m, n and k, `block` and its `batch`.
+std::string declare_product(Source& source, const TileShape& tile, std::string_view tile_type, const Expr& m,
+                            const Expr& n, const Expr& k);
 
 // An operand of the product, `outer` (M or N) by k.
 struct DenseOperand {
@@ -25,8 +25,8 @@ struct DenseOperand {
   Expr outer, k;
 };
 // The text that declares its loader and starts it; the loader's type, and what follows it in start_dense().
-std::string dense_loader(Source& source, const DenseOperand& operand, const Tile& tile);
-std::string dense_loader_type(const DenseOperand& operand, const Tile& tile);
+std::string dense_loader(Source& source, const DenseOperand& operand, const TileShape& tile);
+std::string dense_loader_type(const DenseOperand& operand, const TileShape& tile);
 std::string dense_loader_start(Source& source, const DenseOperand& operand);
 
 // Elements that can be copied at once when rows and matrices begin at multiples of `strides`; 1 when that is less than
@@ -67,9 +67,9 @@ Sink declare_sink(Source& source, const Ending& ending, int64_t splits, Emission
 // That launch, if there are any.
 void add_reduction(const Ending& ending, int64_t splits, Emission& emission);
 
-// `body` declares Tile, block, batch (of the block) and the loaders a and b. Adds one launch or two to the emission,
-// whose operands start at input 2.
-void finish(Source& source, std::string body, const Tile& tile, const Ending& ending, Emission& emission);
+// `body` declares TileShape, block, batch (of the block) and the loaders a and b. Adds one launch or two to the
+// emission, whose operands start at input 2.
+void finish(Source& source, std::string body, const TileShape& tile, const Ending& ending, Emission& emission);
 
 // Whether tensor cores multiply the problem's type; panels across K are transposed for 16-bit elements and f32 only.
 bool has_tensor_core(const Problem& problem, bool across);

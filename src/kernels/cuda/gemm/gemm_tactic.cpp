@@ -10,7 +10,7 @@ namespace lathe::cuda {
 namespace {
 
 using gemm::Product;
-using gemm::Tile;
+using gemm::TileShape;
 
 class GemmMatch final : public Match {
  public:
@@ -19,7 +19,7 @@ class GemmMatch final : public Match {
   std::vector<Config> configs() const override { return gemm::configs(gemm::extent_of(problem_, p_)); }
 
   Result<Emission> emit(const Config& config) const override {
-    const auto& tile = config.as<Tile>();
+    const auto& tile = config.as<TileShape>();
     const DType dtype = problem_.inputs[0].dtype;
     Emission emission;
     emission.with_program = false;

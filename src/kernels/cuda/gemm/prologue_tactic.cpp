@@ -47,7 +47,7 @@ std::optional<std::string> refuse_prologue(const Problem& problem, size_t column
 }
 
 std::string left_loader(Source& source, const Problem& problem, size_t column, const DenseOperand& operand,
-                        const Tile& tile, Emission& emission) {
+                        const TileShape& tile, Emission& emission) {
   if (!problem.has_prologue()) return dense_loader(source, operand, tile);
   const std::vector<Operand> views = row_views(problem, column);
   const size_t first = emission.inputs.size();

@@ -14,6 +14,6 @@ std::optional<std::string> refuse_prologue(const Problem& problem, size_t column
 // The loader of `operand`, which is input 0: a dense one, or one that applies the prologue, whose operands become
 // inputs of the emission.
 std::string left_loader(Source& source, const Problem& problem, size_t column, const DenseOperand& operand,
-                        const Tile& tile, Emission& emission);
+                        const TileShape& tile, Emission& emission);
 
 }  // namespace lathe::cuda::gemm

@@ -28,30 +28,30 @@ constexpr double kAccessClocks = 690, kWarpgroupAccessClocks = 310;
 struct Rate {
   double all, warp;
 };
-Rate rate(const Tile& tile, DType dtype, const Target& target) {
+Rate rate(const TileShape& tile, DType dtype, const Target& target) {
   const auto share = [](double products, double all, double warp) { return Rate{products * all, products * warp}; };
-  if (tile.unit == Tile::warpgroup) return share(target.products.warpgroup_matrix, 1.514, 0.2842);
-  if (tile.unit == Tile::tensor_core) return share(target.matrix_products(dtype), 1.113, 0.2656);
+  if (tile.unit == TileShape::warpgroup) return share(target.products.warpgroup_matrix, 1.514, 0.2842);
+  if (tile.unit == TileShape::tensor_core) return share(target.matrix_products(dtype), 1.113, 0.2656);
   return dtype == DType::f64 ? share(target.products.f64, 0.78, 0.1875) : share(target.products.f32, 0.86, 0.21875);
 }
 
 // Clusters of more than two blocks find no room where a group of multiprocessors is not complete.
-int64_t multiprocessors_for(const Tile& tile, const Target& target) {
+int64_t multiprocessors_for(const TileShape& tile, const Target& target) {
   return tile.cluster && tile.splits > 2 ? target.cores * 8 / 9 : target.cores;
 }
 
 // Rows of both panels that all warps together read from shared memory.
-double rows_read(const Tile& tile) {
+double rows_read(const TileShape& tile) {
   const auto m = static_cast<double>(tile.warp_m), n = static_cast<double>(tile.warp_n);
   const int64_t of_slice = threads(tile) / tile.slices;  // threads that read all of K
   const double warps = static_cast<double>(of_slice) / 32;
   // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
-  if (tile.unit == Tile::scalar) return warps * (2 * m + n) * 3;
-  return tile.unit == Tile::warpgroup ? warps / 4 * (4 * m + n) : warps * (m + n);
+  if (tile.unit == TileShape::scalar) return warps * (2 * m + n) * 3;
+  return tile.unit == TileShape::warpgroup ? warps / 4 * (4 * m + n) : warps * (m + n);
 }
 
 // Clocks that a panel keeps a multiprocessor busy: the slowest of multiplying, of shared memory and of filling it.
-double panel_clocks(const Tile& tile, const Extent& e) {
+double panel_clocks(const TileShape& tile, const Extent& e) {
   constexpr double kSharedShare = 0.906, kFilledShare = 0.64;  // of what a multiprocessor reads in a clock
   constexpr double kGatherClocks = 12.0 / 128;                 // of each element that is gathered
   const Rate speed = rate(tile, e.dtype, e.target);
@@ -66,15 +66,15 @@ double panel_clocks(const Tile& tile, const Extent& e) {
 }
 
 // Of a block that waits for memory between panels, and at both ends, with no other beside it.
-double clocks_alone(const Tile& tile, const Extent& e, double panels, double panel) {
+double clocks_alone(const TileShape& tile, const Extent& e, double panels, double panel) {
   const double ahead = static_cast<double>(tile.stages - 1);
-  const double wait = tile.unit == Tile::warpgroup ? kWarpgroupAccessClocks / (ahead - 1) : kAccessClocks / ahead;
+  const double wait = tile.unit == TileShape::warpgroup ? kWarpgroupAccessClocks / (ahead - 1) : kAccessClocks / ahead;
   const double sums = static_cast<double>(tile.m * tile.n) / static_cast<double>(threads(tile));
   return kStartClocks + panels * std::max(0.8 * panel, wait) +
          sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands));
 }
 
-double clocks(const Tile& tile, const Extent& e) {
+double clocks(const TileShape& tile, const Extent& e) {
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
   const int64_t each = ceil_div(blocks(tile, e), std::max<int64_t>(multiprocessors_for(tile, e.target), 1));
   const int64_t resident = std::min({e.target.limits.core_shared_bytes / shared_bytes(tile, e.dtype),
@@ -89,7 +89,7 @@ double clocks(const Tile& tile, const Extent& e) {
 
 }  // namespace
 
-double predict(const Tile& tile, const Extent& e) {
+double predict(const TileShape& tile, const Extent& e) {
   const auto outputs = static_cast<double>(e.m * e.n * e.batch);
   const int64_t rows = e.m / e.taps + e.n;  // that are read
   const double bytes = static_cast<double>(rows * e.k * e.batch) * static_cast<double>(size_of(e.dtype)) +
@@ -105,19 +105,19 @@ double predict(const Tile& tile, const Extent& e) {
                       : time + kSplitMicroseconds + moved * (splits + 1) / (kSplitShare * target.memory_rate);
 }
 
-int64_t registers(const Tile& tile, DType dtype) {
-  if (tile.unit == Tile::warpgroup) return tile.warp_m * tile.warp_n / 32 + 64;  // operands stay in shared memory
+int64_t registers(const TileShape& tile, DType dtype) {
+  if (tile.unit == TileShape::warpgroup) return tile.warp_m * tile.warp_n / 32 + 64;  // operands stay in shared memory
   const auto words = static_cast<int64_t>(std::max<size_t>(accumulator_size(dtype), 4) / 4);
   const int64_t fragments =
-      tile.unit == Tile::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;
+      tile.unit == TileShape::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;
   return tile.warp_m * tile.warp_n / 32 * words + fragments + (words == 2 ? 72 : 48);
 }
 
-int64_t blocks(const Tile& tile, const Extent& e) {
+int64_t blocks(const TileShape& tile, const Extent& e) {
   return ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * tile.splits * e.batch;
 }
 
-bool fits_registers(const Tile& tile, DType dtype) {
+bool fits_registers(const TileShape& tile, DType dtype) {
   const int64_t count = registers(tile, dtype);
   return count <= 255 && count * threads(tile) <= kRegistersPerMultiprocessor;
 }

@@ -6,10 +6,10 @@
 
 namespace lathe::cuda::gemm {
 
-double predict(const Tile& tile, const Extent& extent);  // microseconds
+double predict(const TileShape& tile, const Extent& extent);  // microseconds
 
-int64_t registers(const Tile& tile, DType dtype);  // of a thread
-int64_t blocks(const Tile& tile, const Extent& extent);
-bool fits_registers(const Tile& tile, DType dtype);
+int64_t registers(const TileShape& tile, DType dtype);  // of a thread
+int64_t blocks(const TileShape& tile, const Extent& extent);
+bool fits_registers(const TileShape& tile, DType dtype);
 
 }  // namespace lathe::cuda::gemm

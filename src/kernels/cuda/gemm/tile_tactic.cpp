@@ -92,15 +92,15 @@ constexpr auto kGatheredShapes = std::to_array<Shape>({
     {64, 64, 64, 32, 32, 3},
 });
 
-bool fits(const Tile& tile, const Extent& e) {
+bool fits(const TileShape& tile, const Extent& e) {
   if (shared_bytes(tile, e.dtype) > e.target.limits.shared_bytes) return false;
   if (tile.cluster && (tile.splits == 1 || tile.splits > e.target.limits.cluster)) return false;
   if (!fits_registers(tile, e.dtype)) return false;
   // 32-bit panels across K are permuted within 128 bytes.
-  if (tile.unit == Tile::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
+  if (tile.unit == TileShape::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
     return false;
   // Elements on their way into panels need registers too.
-  if (e.gathered && tile.unit == Tile::scalar && tile.warp_m > 32) return false;
+  if (e.gathered && tile.unit == TileShape::scalar && tile.warp_m > 32) return false;
   if (e.gathered) {  // threads are spread over the rows, then over the chunks of 16 bytes
     const int64_t chunks = tile.k * static_cast<int64_t>(size_of(e.dtype)) / 16;
     return threads(tile) < tile.m || chunks % (threads(tile) / tile.m) == 0;
@@ -113,7 +113,7 @@ bool fits(const Tile& tile, const Extent& e) {
   return e.copy_width == 0 || threads(tile) % (tile.k / e.copy_width) == 0;
 }
 
-std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
+std::vector<int64_t> split_counts(const TileShape& tile, const Extent& e) {
   std::vector<int64_t> counts = {1};
   const int64_t tiles = ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * e.batch, panels = ceil_div(e.k, tile.k);
   for (int64_t splits : {2, 3, 4, 6, 8, 12, 16})
@@ -124,29 +124,29 @@ std::vector<int64_t> split_counts(const Tile& tile, const Extent& e) {
 }
 
 // A short K does not fill a deep ring, whose memory keeps other blocks out.
-std::vector<int64_t> stage_counts(const Shape& shape, const Tile& tile, const Extent& e) {
+std::vector<int64_t> stage_counts(const Shape& shape, const TileShape& tile, const Extent& e) {
   constexpr int64_t kShort = 8;
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
   const int64_t room = e.target.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
-  const int64_t least = tile.unit == Tile::warpgroup ? 3 : 2;
+  const int64_t least = tile.unit == TileShape::warpgroup ? 3 : 2;
   const int64_t deep = std::min({shape.stages, std::max(panels + 1, least), room});
   if (deep < least) return {};
   if (deep > least && panels <= kShort) return {deep, least};
   return {deep};
 }
 
-std::string text_of(const Tile& t) {
+std::string text_of(const TileShape& t) {
   constexpr std::array<std::string_view, 3> kUnits = {"mma", "fma", "wgmma"};
   return fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", kUnits[t.unit], t.m, t.n, t.k, t.warp_m, t.warp_n,
                      t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits);
 }
 
 // The tiles of the shapes that fit, with every number of splits and stages.
-void add_tiles(Tile::Unit unit, std::span<const Shape> shapes, const Extent& e, std::vector<Config>& configs) {
+void add_tiles(TileShape::Unit unit, std::span<const Shape> shapes, const Extent& e, std::vector<Config>& configs) {
   // Scalar code reads 8-bit elements four at a time, unrolled.
-  const auto size = std::max<int64_t>(static_cast<int64_t>(size_of(e.dtype)), unit == Tile::scalar ? 4 : 1);
+  const auto size = std::max<int64_t>(static_cast<int64_t>(size_of(e.dtype)), unit == TileShape::scalar ? 4 : 1);
   for (const Shape& s : shapes) {
-    Tile t{unit, s.m, s.n, s.k_bytes / size, s.warp_m, s.warp_n, s.slices};
+    TileShape t{unit, s.m, s.n, s.k_bytes / size, s.warp_m, s.warp_n, s.slices};
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits;
       for (const int64_t stages : stage_counts(s, t, e))
@@ -154,7 +154,8 @@ void add_tiles(Tile::Unit unit, std::span<const Shape> shapes, const Extent& e, 
           t.stages = stages, t.cluster = cluster;
           if (!fits(t, e)) continue;
           // Short rings of different shapes may be the same.
-          if (std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.as<Tile>() == t; })) continue;
+          if (std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.as<TileShape>() == t; }))
+            continue;
           configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
         }
     }
@@ -175,36 +176,36 @@ int64_t whole_operands(const Problem& problem) {
 std::vector<Config> every_config(const Extent& e) {
   std::vector<Config> configs;
   if (e.gathered)
-    add_tiles(e.tensor_core ? Tile::tensor_core : Tile::scalar, kGatheredShapes, e, configs);
+    add_tiles(e.tensor_core ? TileShape::tensor_core : TileShape::scalar, kGatheredShapes, e, configs);
   else if (e.tensor_core)
-    add_tiles(Tile::tensor_core, kTensorCoreShapes, e, configs);
+    add_tiles(TileShape::tensor_core, kTensorCoreShapes, e, configs);
   else
-    add_tiles(Tile::scalar, kScalarShapes, e, configs);
+    add_tiles(TileShape::scalar, kScalarShapes, e, configs);
   const bool rows_along_k = !e.gathered && !e.across_a && !e.across_b;
   if (e.target.limits.warpgroups && (e.dtype == DType::f16 || e.dtype == DType::bf16) && rows_along_k)
-    add_tiles(Tile::warpgroup, kWarpgroupShapes, e, configs);
+    add_tiles(TileShape::warpgroup, kWarpgroupShapes, e, configs);
   return configs;
 }
 
 std::vector<Config> configs(const Extent& e) { return best_first(every_config(e), kMaxConfigs); }
 
-int64_t threads(const Tile& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * tile.slices * 32; }
+int64_t threads(const TileShape& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * tile.slices * 32; }
 
 namespace {
 
-int64_t ring_bytes(const Tile& tile, DType dtype) {
+int64_t ring_bytes(const TileShape& tile, DType dtype) {
   return tile.stages * (tile.m + tile.n) * tile.k * static_cast<int64_t>(size_of(dtype));
 }
 
 // As Staging in gemm/epilogue.cuh has it.
-int64_t staging_bytes(const Tile& tile, DType dtype, int64_t slabs) {
+int64_t staging_bytes(const TileShape& tile, DType dtype, int64_t slabs) {
   const int64_t warps = threads(tile) / 32;
   return warps * (tile.warp_m / slabs) * (tile.warp_n + 8) * static_cast<int64_t>(accumulator_size(dtype));
 }
 
 }  // namespace
 
-int64_t slabs(const Tile& tile, DType dtype) {
+int64_t slabs(const TileShape& tile, DType dtype) {
   if (tile.adds_sums()) return 1;
   // The program stands in the code once for each, and what a block stages keeps other blocks out.
   const int64_t most = std::max<int64_t>(ring_bytes(tile, dtype), 40 * 1024);
@@ -213,7 +214,7 @@ int64_t slabs(const Tile& tile, DType dtype) {
   return slabs;
 }
 
-int64_t shared_bytes(const Tile& tile, DType dtype) {
+int64_t shared_bytes(const TileShape& tile, DType dtype) {
   return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
 }
 
@@ -224,10 +225,10 @@ std::string accumulator_type(DType dtype) {
 
 size_t accumulator_size(DType dtype) { return size_of(dtype) == 8 ? 8 : 4; }
 
-std::string tile_type(const Tile& t, DType dtype, bool across_a, bool across_b) {
-  if (t.unit == Tile::warpgroup)
+std::string tile_type(const TileShape& t, DType dtype, bool across_a, bool across_b) {
+  if (t.unit == TileShape::warpgroup)
     return fmt::format("gemm::WgmmaTile<{}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages);
-  if (t.unit == Tile::tensor_core)
+  if (t.unit == TileShape::tensor_core)
     return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
                        t.warp_m, t.warp_n, t.slices, t.stages, across_a, across_b);
   return fmt::format("gemm::SimtTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype),

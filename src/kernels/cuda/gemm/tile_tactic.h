@@ -9,7 +9,7 @@
 
 namespace lathe::cuda::gemm {
 
-struct Tile {
+struct TileShape {
   enum Unit : int64_t { tensor_core, scalar, warpgroup } unit = tensor_core;
   int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
   int64_t warp_m = 0, warp_n = 0;  // of a warp's
@@ -18,7 +18,7 @@ struct Tile {
   int64_t splits = 1;              // of K
   bool cluster = false;            // the splits are blocks of a cluster, which add up their sums
   bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
-  bool operator==(const Tile&) const = default;
+  bool operator==(const TileShape&) const = default;
 };
 
 // A product as the cost model sees it.
@@ -37,15 +37,15 @@ struct Extent {
 
 int64_t whole_operands(const Problem& problem);  // Extent::operands
 
-// Whose choice is a Tile. Best first by the cost model; never empty.
+// Whose choice is a TileShape. Best first by the cost model; never empty.
 std::vector<Config> configs(const Extent& extent);
 std::vector<Config> every_config(const Extent& extent);  // all that are legal
 
-int64_t threads(const Tile& tile);
-int64_t slabs(const Tile& tile, DType dtype);         // pieces in which a warp's tile is staged
-int64_t shared_bytes(const Tile& tile, DType dtype);  // of the ring and of the staging, which share memory
+int64_t threads(const TileShape& tile);
+int64_t slabs(const TileShape& tile, DType dtype);         // pieces in which a warp's tile is staged
+int64_t shared_bytes(const TileShape& tile, DType dtype);  // of the ring and of the staging, which share memory
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
-std::string tile_type(const Tile& tile, DType dtype, bool across_a, bool across_b);
+std::string tile_type(const TileShape& tile, DType dtype, bool across_a, bool across_b);
 
 }  // namespace lathe::cuda::gemm

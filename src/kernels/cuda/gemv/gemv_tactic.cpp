@@ -20,7 +20,7 @@ constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to 
 constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;
 constexpr int64_t kDotColumns = 4, kDotPanel = 128;
 
-struct Plan {
+struct Gemv {
   Problem problem;    // the output and the operands as the epilogue sees them
   int dimension = 0;  // of the output: the columns, or the last part of them
   size_t parts = 1;
@@ -35,22 +35,22 @@ struct Plan {
   int64_t panel() const { return stream ? kStreamPanel : kDotPanel; }
 };
 
-std::optional<std::string> describe_product(const Problem& problem, Plan& plan) {
+std::optional<std::string> describe_product(const Problem& problem, Gemv& gemv) {
   gemm::Product p;
   if (auto reason = gemm::describe(problem, p)) return reason;
   if (!p.weights) return "the weights are not constant";
   if (!p.batch.empty()) return "a batch of weights";
-  plan.m = p.m.as_constant().value_or(0), plan.n = *p.n.as_constant(), plan.k = *p.k.as_constant();
+  gemv.m = p.m.as_constant().value_or(0), gemv.n = *p.n.as_constant(), gemv.k = *p.k.as_constant();
   if (p.a.across) return "the elements of a row are not neighbours";
   if (p.a.has_parts()) return "joined columns";
-  plan.pitch = p.a.pitch;
-  plan.dimension = p.problem.outputs[0].rank() - 1;
-  plan.parts = p.column_parts();
-  plan.problem = std::move(p.problem);
+  gemv.pitch = p.a.pitch;
+  gemv.dimension = p.problem.outputs[0].rank() - 1;
+  gemv.parts = p.column_parts();
+  gemv.problem = std::move(p.problem);
   return std::nullopt;
 }
 
-std::optional<std::string> describe_convolution(const Problem& problem, Plan& plan) {
+std::optional<std::string> describe_convolution(const Problem& problem, Gemv& gemv) {
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
   if (!y.reassociation.empty()) return "a convolution's result in parts";
   if (!problem.inputs[1].constant) return "the weights are not constant";
@@ -66,41 +66,41 @@ std::optional<std::string> describe_convolution(const Problem& problem, Plan& pl
   Expr pixels = y.dims[0];
   for (size_t d = 2; d < y.dims.size(); ++d) pixels *= y.dims[d];
   const Dims& weights = problem.inputs[1].constant->dims();
-  plan.m = pixels.as_constant().value_or(0), plan.n = weights[0], plan.k = weights[1];
-  plan.pitch = conv::pixel_pitch(x);
-  plan.dimension = 1;
-  plan.problem = problem;
+  gemv.m = pixels.as_constant().value_or(0), gemv.n = weights[0], gemv.k = weights[1];
+  gemv.pitch = conv::pixel_pitch(x);
+  gemv.dimension = 1;
+  gemv.problem = problem;
   return std::nullopt;
 }
 
-std::optional<std::string> make_plan(const Problem& problem, Plan& plan) {
+std::optional<std::string> describe(const Problem& problem, Gemv& gemv) {
   const bool is_convolution = problem.is(OpKind::convolution);
   if (!is_convolution && !problem.is(OpKind::matmul)) return "not a matrix product";
   const Operand& a = problem.inputs[0];
-  plan.stream = a.dtype == DType::f16 || a.dtype == DType::bf16;
-  if (!plan.stream && a.dtype != DType::f32) return fmt::format("elements of type {}", name_of(a.dtype));
-  if (auto reason = is_convolution ? describe_convolution(problem, plan) : describe_product(problem, plan))
+  gemv.stream = a.dtype == DType::f16 || a.dtype == DType::bf16;
+  if (!gemv.stream && a.dtype != DType::f32) return fmt::format("elements of type {}", name_of(a.dtype));
+  if (auto reason = is_convolution ? describe_convolution(problem, gemv) : describe_product(problem, gemv))
     return reason;
-  const int64_t most = plan.stream ? 16 : 8;
-  if (plan.m < 1 || plan.m > most) return fmt::format("the rows are not 1 to {}", most);
-  if (plan.n == 0 || plan.k == 0) return "an empty dimension";
+  const int64_t most = gemv.stream ? 16 : 8;
+  if (gemv.m < 1 || gemv.m > most) return fmt::format("the rows are not 1 to {}", most);
+  if (gemv.n == 0 || gemv.k == 0) return "an empty dimension";
   const auto vector = static_cast<int64_t>(16 / size_of(a.dtype));
-  if (gemm::copy_width(a.dtype, Shape{plan.pitch, a.offset}) != vector) return "the rows do not begin at vectors";
+  if (gemm::copy_width(a.dtype, Shape{gemv.pitch, a.offset}) != vector) return "the rows do not begin at vectors";
   return std::nullopt;
 }
 
 // Rows of weights, padded to 16 bytes: [1][n][pitch].
-Result<Tensor> pack_rows(const Problem& problem, const Plan& plan) {
+Result<Tensor> pack_rows(const Problem& problem, const Gemv& gemv) {
   if (!problem.is(OpKind::convolution)) return gemm::pack_weights(problem);
-  LATHE_ASSIGN(const Tensor rows, conv::pack_weights(*problem.inputs[1].constant, plan.k));
-  return rows.reshaped({1, plan.n, rows.dims()[1]});
+  LATHE_ASSIGN(const Tensor rows, conv::pack_weights(*problem.inputs[1].constant, gemv.k));
+  return rows.reshaped({1, gemv.n, rows.dims()[1]});
 }
 
 // B as StreamTile reads it: what each lane multiplies in each step lies together.
-Result<Tensor> pack_stream(const Problem& problem, const Plan& plan) {
-  LATHE_ASSIGN(const Tensor rows, pack_rows(problem, plan));
+Result<Tensor> pack_stream(const Problem& problem, const Gemv& gemv) {
+  LATHE_ASSIGN(const Tensor rows, pack_rows(problem, gemv));
   const int64_t pitch = rows.dims()[2];
-  const int64_t columns = ceil_div(plan.n, kStreamColumns), panels = ceil_div(plan.k, kStreamPanel);
+  const int64_t columns = ceil_div(gemv.n, kStreamColumns), panels = ceil_div(gemv.k, kStreamPanel);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(rows.dtype(), {columns, panels, 4, 32, 8}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
   const auto* from = static_cast<const uint16_t*>(rows.data());
@@ -110,7 +110,7 @@ Result<Tensor> pack_stream(const Problem& problem, const Plan& plan) {
                   column = i / 1024 / panels;
     const int64_t n = column * kStreamColumns + lane / 4 + e / 2 % 2 * 8;
     const int64_t k = panel * kStreamPanel + lane % 4 * 16 + step * 4 + e / 4 * 2 + e % 2;
-    if (n < plan.n && k < plan.k) to[i] = from[n * pitch + k];
+    if (n < gemv.n && k < gemv.k) to[i] = from[n * pitch + k];
   }
   return packed;
 }
@@ -122,12 +122,12 @@ struct Blocks {
 
 class GemvMatch final : public Match {
  public:
-  GemvMatch(const Problem& problem, Plan plan) : problem_(problem), plan_(std::move(plan)) {}
+  GemvMatch(const Problem& problem, Gemv gemv) : problem_(problem), gemv_(std::move(gemv)) {}
 
   std::vector<Config> configs() const override {
-    const int64_t panels = ceil_div(plan_.k, plan_.panel());
+    const int64_t panels = ceil_div(gemv_.k, gemv_.panel());
     const double bytes =
-        static_cast<double>(plan_.n * plan_.k) * static_cast<double>(size_of(problem_.inputs[0].dtype));
+        static_cast<double>(gemv_.n * gemv_.k) * static_cast<double>(size_of(problem_.inputs[0].dtype));
     const Target& target = problem_.target;
     std::vector<Config> configs;
     for (int64_t splits : {1, 2, 4})
@@ -154,22 +154,22 @@ class GemvMatch final : public Match {
     emission.with_program = false;
     emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
     add_operand_inputs(problem_, emission);
-    LATHE_ASSIGN(Tensor packed, plan_.stream ? pack_stream(problem_, plan_) : pack_rows(problem_, plan_));
+    LATHE_ASSIGN(Tensor packed, gemv_.stream ? pack_stream(problem_, gemv_) : pack_rows(problem_, gemv_));
     const int64_t pitch = packed.dims()[2];
     Source source("gemv/gemv.cuh");
     source.input(0, problem_.inputs[0], "A");
     source.input(1, gemm::packed_operand(packed), "B");
     emission.packed.push_back(std::move(packed));
-    gemm::Ending ending{plan_.problem, dtype, plan_.dimension, plan_.m, plan_.n, 1, {}};
-    ending.parts = plan_.parts;
+    gemm::Ending ending{gemv_.problem, dtype, gemv_.dimension, gemv_.m, gemv_.n, 1, {}};
+    ending.parts = gemv_.parts;
     if (problem_.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
     const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
     const std::string type =
-        plan_.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, plan_.rows() / 8)
-                     : fmt::format("gemv::DotTile<{}, {}>", warps, plan_.rows());
+        gemv_.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, gemv_.rows() / 8)
+                     : fmt::format("gemv::DotTile<{}, {}>", warps, gemv_.rows());
     const std::string run =
-        plan_.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(plan_.pitch))
-                     : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(plan_.pitch));
+        gemv_.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(gemv_.pitch))
+                     : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(gemv_.pitch));
     const std::string call = fmt::format(
         "using Tile = {0};\n"
         "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
@@ -177,19 +177,19 @@ class GemvMatch final : public Match {
         "  Tile tile;\n"
         "  tile.run({5});\n"
         "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
-        type, plan_.m, plan_.n, plan_.k, splits, run, std::min<int64_t>(sink.vector, plan_.columns()), warps,
+        type, gemv_.m, gemv_.n, gemv_.k, splits, run, std::min<int64_t>(sink.vector, gemv_.columns()), warps,
         sink.text);
     emission.launches.push_back(source.finish(call, {tiles() * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
-                                              static_cast<uint32_t>(warps * plan_.rows() * plan_.columns() * 4)));
+                                              static_cast<uint32_t>(warps * gemv_.rows() * gemv_.columns() * 4)));
     gemm::add_reduction(ending, splits, emission);
     return emission;
   }
 
  private:
-  int64_t tiles() const { return ceil_div(plan_.n, plan_.columns()); }
+  int64_t tiles() const { return ceil_div(gemv_.n, gemv_.columns()); }
 
   const Problem& problem_;
-  Plan plan_;
+  Gemv gemv_;
 };
 
 }  // namespace
@@ -197,9 +197,9 @@ class GemvMatch final : public Match {
 Matched match_gemv(const Problem& problem) {
   const Extras extras{.reassociated_result = true, .reassociated_inputs = 1};
   if (auto reason = beyond(problem, extras)) return refuse(*std::move(reason));
-  Plan plan;
-  if (auto reason = make_plan(problem, plan)) return refuse(*std::move(reason));
-  return std::make_unique<GemvMatch>(problem, std::move(plan));
+  Gemv gemv;
+  if (auto reason = describe(problem, gemv)) return refuse(*std::move(reason));
+  return std::make_unique<GemvMatch>(problem, std::move(gemv));
 }
 
 }  // namespace lathe::cuda
