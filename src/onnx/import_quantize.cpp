@@ -54,9 +54,12 @@ bool is_zero(NodeContext& c, ir::Value* zero_point) {
   return true;
 }
 
-// Whether the product of two operands can be taken as it is: i8 and zero points of 0.
+// Whether the product of two operands can be taken as it is: 8-bit integers and zero points of 0.
 bool are_plain(NodeContext& c, ir::Value* a, ir::Value* a_zero, ir::Value* b, ir::Value* b_zero) {
-  return a->dtype() == DType::i8 && b->dtype() == DType::i8 && is_zero(c, a_zero) && is_zero(c, b_zero);
+  const auto is_small = [](const ir::Value* value) {
+    return value->dtype() == DType::i8 || value->dtype() == DType::u8;
+  };
+  return is_small(a) && is_small(b) && is_zero(c, a_zero) && is_zero(c, b_zero);
 }
 
 // The integers minus their zero point, in 32 bits.

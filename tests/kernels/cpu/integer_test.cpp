@@ -95,6 +95,7 @@ const std::vector<Form>& forms() {
        {DType::f32, DType::f32},
        1,
        DType::u8},
+      {"in=1; out r0", {}, 0, DType::i32},
   };
   return all;
 }
@@ -124,6 +125,10 @@ void expect_element(const Form& form, const Levels& out, const std::vector<Level
   inputs[0] = static_cast<float>(sum);
   float want = 0;
   evaluate(program, inputs, {&want, 1});
+  if (form.to == DType::i32) {
+    ASSERT_EQ(out.at(index), static_cast<double>(sum));
+    return;
+  }
   const double got = out.at(index), wanted = static_cast<double>(want);
   if (form.to == DType::f32) {
     ASSERT_NEAR(got, wanted, 1e-5 * (1 + std::abs(wanted))) << form.program;
@@ -189,8 +194,57 @@ TEST(GemmInteger, RandomShapes) {
   }
 }
 
+// A stack of matrices of 8-bit integers, which lie transposed in memory or not.
+Levels random_matrices(const std::vector<int64_t>& batch, int64_t rows, int64_t columns) {
+  const bool transposed = pick(0, 1);
+  std::vector<int64_t> dims = batch;
+  dims.insert(dims.end(), {transposed ? columns : rows, transposed ? rows : columns});
+  Levels levels(pick(0, 1) ? DType::u8 : DType::i8, dims, false);
+  const int r = levels.arg.rank;
+  if (transposed) {
+    std::swap(levels.arg.dims[r - 1], levels.arg.dims[r - 2]);
+    std::swap(levels.arg.strides[r - 1], levels.arg.strides[r - 2]);
+  }
+  return levels;
+}
+
+TEST(GemmInteger, ComputedMatrices) {
+  using Dims = std::vector<int64_t>;
+  for (int i = 0; i < 400 && !::testing::Test::HasFailure(); ++i) {
+    const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
+    const int64_t batch = pick(1, 3), m = one_of<int64_t>({1, 3, 13, 14, 29, 50}), k = pick(1, 150),
+                  n = one_of<int64_t>({1, 3, 16, 17, 31, 48, 65, 100});
+    const int width = static_cast<int>(one_of<int64_t>({16, 32, 48, 64}));
+    const Levels a = random_matrices(one_of<Dims>({{batch}, {batch}, {1}, {}}), m, k);
+    const Levels b = random_matrices(one_of<Dims>({{batch}, {1}, {}}), k, n);
+    SCOPED_TRACE(fmt::format("{} {} x {} {} x {}, {} of rank {} and {} of rank {}, width {}", batch, m, k, k, n,
+                             name_of(a.arg.dtype), a.arg.rank, name_of(b.arg.dtype), b.arg.rank, width));
+    Levels out(form.to, {batch, m, n}, false);
+    const std::vector<Levels> operands = operands_of(form, {batch, m, n}, 2, false);
+    const gemm::Blocking blocking{width, static_cast<int>(pick(1, 14)), one_of<int64_t>({0, 5}),
+                                  one_of<int64_t>({0, 3, 16}), pick(0, 1) == 1};
+    const auto params = encode_params(gemm::IntegerGemmParams{0, 0, blocking, {form.to, form.operands}, false});
+    const Program program = *parse_program(form.program);
+    auto kernel = make_gemm_integer({params, &program});
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    std::vector<TensorArg> inputs{a.arg, b.arg};
+    for (const Levels& operand : operands) inputs.push_back(operand.arg);
+    launch(**kernel, inputs, out.arg, pool_of(static_cast<int>(pick(1, 2))));
+    const auto at = [](const Levels& levels, int64_t z, int64_t r, int64_t c) {
+      return static_cast<int64_t>(levels.at(levels.arg.rank == 3 ? Dims{z, r, c} : Dims{r, c}));
+    };
+    for (int64_t z = 0; z < batch; ++z)
+      for (int64_t r = 0; r < m; ++r)
+        for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
+          int64_t sum = 0;
+          for (int64_t j = 0; j < k; ++j) sum += at(a, z, r, j) * at(b, z, j, c);
+          expect_element(form, out, operands, {z, r, c}, sum);
+        }
+  }
+}
+
 TEST(ConvInteger, RandomShapes) {
-  for (int i = 0; i < 150 && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
     conv::ConvShape shape;
     shape.groups = pick(1, 2);
@@ -210,20 +264,28 @@ TEST(ConvInteger, RandomShapes) {
     const Levels x(pick(0, 1) ? DType::u8 : DType::i8, {batch, channels * shape.groups, in[1], in[2]}, true);
     const std::vector<int64_t> dims{batch, shape.out_channels, size[1], size[2]};
     Levels out(form.to, dims, true);
-    const std::vector<int8_t> weights = random_weights(shape.out_channels * depth);  // [O, taps, C]
+    const bool computed = pick(0, 1);
+    const Levels weights(computed && pick(0, 1) ? DType::u8 : DType::i8,
+                         {shape.out_channels, channels, shape.kernel[1], shape.kernel[2]}, pick(0, 1));
+    const auto weight = [&](int64_t o, int64_t t, int64_t c) {
+      return static_cast<int64_t>(weights.at({o, c, t / shape.kernel[2], t % shape.kernel[2]}));
+    };
+    std::vector<int8_t> columns;  // [O, taps, C]
+    for (int64_t i = 0; i < shape.out_channels * depth; ++i)
+      columns.push_back(static_cast<int8_t>(weight(i / depth, i / channels % shape.volume(), i % channels)));
     conv::Config config;
     config.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
                        one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3}), pick(0, 1) == 1};
     config.row_aligned = pick(0, 1);
     const gemm::Panels fours{depth / 4, outputs, config.blocking.width};
     std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, shape.groups)));
-    gemm::pack_integers(fours, shape.groups, weights.data(), packed);
+    gemm::pack_integers(fours, shape.groups, columns.data(), packed);
     const std::vector<Levels> operands = operands_of(form, dims, 1, true);
-    const auto params = encode_params(conv::ConvIntegerParams{{shape, config}, {form.to, form.operands}});
+    const auto params = encode_params(conv::ConvIntegerParams{{shape, config}, {form.to, form.operands}, !computed});
     const Program program = *parse_program(form.program);
     auto kernel = make_conv_integer({params, &program});
     ASSERT_TRUE(kernel) << kernel.error().to_string();
-    std::vector<TensorArg> inputs{x.arg, flat(packed)};
+    std::vector<TensorArg> inputs{x.arg, computed ? weights.arg : flat(packed)};
     for (const Levels& operand : operands) inputs.push_back(operand.arg);
     launch(**kernel, inputs, out.arg, pool_of(static_cast<int>(pick(1, 2))));
     for (int64_t n = 0; n < batch; ++n)
@@ -236,8 +298,7 @@ TEST(ConvInteger, RandomShapes) {
                           w = ow * shape.stride[2] - shape.pad[2] + t % shape.kernel[2];
             if (h < 0 || w < 0 || h >= in[1] || w >= in[2]) continue;
             for (int64_t c = 0; c < channels; ++c)
-              sum += static_cast<int64_t>(x.at({n, o / outputs * channels + c, h, w})) *
-                     weights[static_cast<size_t>((o * shape.volume() + t) * channels + c)];
+              sum += static_cast<int64_t>(x.at({n, o / outputs * channels + c, h, w})) * weight(o, t, c);
           }
           expect_element(form, out, operands, {n, o, oh, ow}, sum);
         }

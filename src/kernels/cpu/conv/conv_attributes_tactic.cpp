@@ -51,6 +51,8 @@ tl::expected<conv::ConvShape, Refusal> conv_shape(const Problem& problem) {
   if (rank < 3 || rank > 5) return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", rank - 2));
   conv::ConvShape shape;
   if (auto reason = read(problem, shape)) return refuse(*std::move(reason));
+  for (const Expr& channels : {problem.inputs[1].dims[0], problem.inputs[1].dims[1]})
+    if (!channels.is_constant()) return refuse("the channels are not known while building");
   return shape;
 }
 

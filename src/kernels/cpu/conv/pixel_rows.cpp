@@ -47,6 +47,20 @@ Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg
   return g;
 }
 
+bool are_weights(const ConvShape& shape, const TensorArg& weights, int64_t group_inputs) {
+  bool fits =
+      weights.rank == 2 + shape.spatial && weights.dims[0] == shape.out_channels && weights.dims[1] == group_inputs;
+  for (int d = 0; fits && d < shape.spatial; ++d) fits = weights.dims[2 + d] == shape.kernel[3 - shape.spatial + d];
+  return fits;
+}
+
+int64_t tap_offset(const ConvShape& shape, const TensorArg& weights, int64_t tap) {
+  const auto at = position(shape, tap);
+  int64_t offset = 0;
+  for (int d = 0; d < shape.spatial; ++d) offset += at[3 - shape.spatial + d] * weights.strides[2 + d];
+  return offset;
+}
+
 Needs needs_of(const ConvShape& shape, const Config& config) {
   if (config.algorithm == Algorithm::planar) {
     const int64_t taps = shape.in_channels * shape.kernel[0] * shape.kernel[1];

@@ -24,6 +24,11 @@ Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg
 Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue& epilogue,
                     std::span<const TensorArg> inputs, std::span<const TensorArg> outputs);
 
+// Weights that a kernel packs while running, [O, inputs of a group, kernel...] of any strides: whether they fit, and
+// where those of a tap lie.
+bool are_weights(const ConvShape& shape, const TensorArg& weights, int64_t group_inputs);
+int64_t tap_offset(const ConvShape& shape, const TensorArg& weights, int64_t tap);
+
 // How the k of a panel is cut into taps. direct: kernel positions x segments of at most k_block channels. planar: one
 // tap for each channel and kernel row, running along the kernel's columns.
 gemm::Needs needs_of(const ConvShape& shape, const Config& config);

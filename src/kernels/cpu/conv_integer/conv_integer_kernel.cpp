@@ -26,8 +26,12 @@ TensorArg in_fours(const TensorArg& x) {
 class ConvInteger final : public Kernel {
  public:
   // The shape and the configuration count in fours of input channels.
-  ConvInteger(const ConvShape& shape, const Config& config, gemm::IntegerProgram program)
-      : shape_(shape), config_(config), needs_(needs_of(shape, config)), program_(std::move(program)) {}
+  ConvInteger(const ConvIntegerParams& params, gemm::IntegerProgram program)
+      : shape_(params.conv.shape),
+        config_(params.conv.config),
+        packed_(params.packed),
+        needs_(needs_of(shape_, config_)),
+        program_(std::move(program)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
@@ -45,12 +49,17 @@ class ConvInteger final : public Kernel {
   static size_t rounded(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
   size_t tap_bytes() const { return rounded(needs_.taps * static_cast<int64_t>(sizeof(gemm::Tap))); }
   size_t zero_bytes() const { return rounded(shape_.in_channels * 4); }
-  size_t start_bytes() const {
+  size_t packed_at() const {
     return tap_bytes() + zero_bytes() + gemm::integer_scratch_bytes(shape_.out_channels, program_.operand_types.size());
   }
+  size_t start_bytes() const {
+    return packed_at() + (packed_ ? 0 : rounded(gemm::packed_integers(panels(), shape_.groups) * 4));
+  }
+  const int32_t* pack(const Launch& launch) const;
 
   ConvShape shape_;
   Config config_;
+  bool packed_;
   gemm::Needs needs_;
   gemm::IntegerProgram program_;
 };
@@ -61,18 +70,44 @@ Result<> ConvInteger::check(std::span<const TensorArg> inputs, std::span<const T
                 "conv_integer has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
                 outputs.size());
   const TensorArg &x = inputs[0], &weights = inputs[1], &out = outputs[0];
-  if ((x.dtype != DType::u8 && x.dtype != DType::i8) || weights.dtype != DType::i32)
-    return fail(ErrorCode::type_mismatch, "conv_integer multiplies 8-bit integers, x is {}", name_of(x.dtype));
+  const auto is_small = [](DType type) { return type == DType::u8 || type == DType::i8; };
+  if (!is_small(x.dtype) || (packed_ ? weights.dtype != DType::i32 : !is_small(weights.dtype)))
+    return fail(ErrorCode::type_mismatch, "conv_integer multiplies 8-bit integers, x is {} and the weights {}",
+                name_of(x.dtype), name_of(weights.dtype));
   const int rank = 2 + shape_.spatial;
   bool fits = x.rank == rank && out.rank == rank && x.dims[0] == out.dims[0] && x.dims[1] == 4 * shape_.in_channels &&
               out.dims[1] == shape_.out_channels && x.strides[1] == 1 && (out.strides[1] == 1 || out.dims[1] == 1) &&
-              weights.rank == 1 && weights.dims[0] >= gemm::packed_integers(panels(), shape_.groups);
+              (packed_ ? weights.rank == 1 && weights.dims[0] >= gemm::packed_integers(panels(), shape_.groups)
+                       : are_weights(shape_, weights, 4 * shape_.group_inputs()));
   for (int d = 0; fits && d < rank; ++d) fits = d == 1 || x.dims[d] == 1 || x.strides[d] % 4 == 0;
   if (!fits)
     return fail(ErrorCode::shape_mismatch,
                 "conv_integer: x, weights and the output do not fit {} input and {} output channels, channels last",
                 4 * shape_.in_channels, shape_.out_channels);
   return gemm::check_integer_epilogue(program_, inputs.subspan(2), out, 1);
+}
+
+// Weights [O, C / groups, kernel...], and 128 times their sums behind them.
+const int32_t* ConvInteger::pack(const Launch& launch) const {
+  const TensorArg &x = launch.inputs[0], &w = launch.inputs[1];
+  auto* packed = reinterpret_cast<int32_t*>(launch.workspace + packed_at());
+  const gemm::Panels fours = panels();
+  int32_t* sums = packed + fours.floats() * shape_.groups;
+  const bool is_unsigned = w.dtype == DType::u8, sums_matter = x.dtype == DType::i8;
+  const auto depth = static_cast<uint32_t>(4 * fours.k);
+  std::fill_n(sums, shape_.out_channels, is_unsigned ? static_cast<int32_t>(depth * 128 * 128) : 0);
+  launch.pool.parallel_for(shape_.groups * fours.count(), 1, [&](int64_t first, int64_t last, int) {
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t group = p / fours.count(), panel = p % fours.count();
+      const int64_t column = group * fours.n;
+      for (int64_t t = 0; t < shape_.volume(); ++t)
+        pack_fours(fours, panel, t * shape_.group_inputs(),
+                   {w.as<std::byte>() + column * w.strides[0] + tap_offset(shape_, w, t), 4 * shape_.group_inputs(),
+                    w.strides[1], w.strides[0], is_unsigned},
+                   packed + group * fours.floats(), sums_matter ? sums + column + panel * fours.width : nullptr);
+    }
+  });
+  return packed;
 }
 
 void ConvInteger::run(const Launch& launch) const {
@@ -84,10 +119,11 @@ void ConvInteger::run(const Launch& launch) const {
   write_taps(geometry, config_, taps);
   auto* zeros = reinterpret_cast<float*>(launch.workspace + tap_bytes());
   std::memset(zeros, 0, zero_bytes());
-  const int32_t* packed = launch.inputs[1].as<int32_t>();
+  const int32_t* packed = packed_ ? launch.inputs[1].as<int32_t>() : pack(launch);
   const int32_t* flipped = launch.inputs[0].dtype == DType::i8 ? packed + panels().floats() * shape_.groups : nullptr;
-  const gemm::IntegerEpilogue epilogue =
+  gemm::IntegerEpilogue epilogue =
       gemm::bind_integer_epilogue(program_, operands, out, 1, flipped, launch.workspace + tap_bytes() + zero_bytes());
+  if (launch.inputs[1].dtype == DType::u8) epilogue.row_factor = 128;
   PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
   if (flipped) source.keep_outside();  // where they are 128, which the sums of the weights take off
   gemm::Problem problem;
@@ -113,7 +149,7 @@ Result<std::unique_ptr<Kernel>> make_conv_integer(const Record& record) {
   if (!params || !is_valid(params->conv) || params->conv.config.algorithm != Algorithm::direct)
     return refuse_params("conv_integer");
   LATHE_ASSIGN(gemm::IntegerProgram program, gemm::compile_integer_epilogue(record.program, params->types));
-  return std::unique_ptr<Kernel>(new ConvInteger(params->conv.shape, params->conv.config, std::move(program)));
+  return std::unique_ptr<Kernel>(new ConvInteger(*params, std::move(program)));
 }
 
 }  // namespace lathe::cpu

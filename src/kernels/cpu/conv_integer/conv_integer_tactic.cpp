@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 8-bit integers by constant weights: kernel "conv_integer".
+// Convolutions of 8-bit integers: kernel "conv_integer".
 #include "kernels/cpu/choices_tactic.h"
 #include "kernels/cpu/conv/conv_attributes_tactic.h"
 #include "kernels/cpu/conv_integer/conv_integer.h"
@@ -20,6 +20,8 @@ std::vector<Config> choices(const Problem& problem, const ConvShape& shape) {
 }
 
 Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Config& config) {
+  if (!problem.inputs[1].constant || problem.inputs[1].dtype != DType::i8)
+    return emission_of(problem, conv::ConvIntegerParams{{shape, config}, types_of(problem), false}, {0, 1});
   const int8_t* weights = problem.inputs[1].constant->as<int8_t>();
   const int64_t channels = 4 * shape.group_inputs(), volume = shape.volume();
   std::vector<int8_t> columns(static_cast<size_t>(shape.out_channels * channels * volume));

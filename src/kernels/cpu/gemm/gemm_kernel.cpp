@@ -4,6 +4,7 @@
 #include "base/divide.h"
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/matrices.h"
 #include "kernels/cpu/gemm/row_map.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
@@ -46,32 +47,6 @@ class MatrixRows final : public RowSource {
 struct Layout {
   size_t taps, a, b, threads, total;
 };
-
-int64_t leading(const TensorArg& tensor) {
-  int64_t product = 1;
-  for (int d = 0; d < tensor.rank - 2; ++d) product *= tensor.dims[d];
-  return product;
-}
-
-// Of the matrix'th matrix of the output, in a tensor that broadcasts to the output.
-int64_t matrix_offset(const TensorArg& tensor, const TensorArg& out, int64_t matrix) {
-  int64_t offset = 0;
-  for (int d = out.rank - 3; d >= 0; --d) {
-    offset += matrix % out.dims[d] * broadcast_stride_at(tensor, d, out.rank);
-    matrix /= out.dims[d];
-  }
-  return offset;
-}
-
-// Whether its matrices have that many rows and columns, and there are as many as the output's, or they broadcast.
-bool is_matrix_of(const TensorArg& tensor, const TensorArg& out, int64_t rows, int64_t columns) {
-  if (tensor.rank < 2 || tensor.rank > out.rank || tensor.dims[tensor.rank - 2] != rows ||
-      tensor.dims[tensor.rank - 1] != columns)
-    return false;
-  for (int d = 0; d < tensor.rank - 2; ++d)
-    if (tensor.dims[d] != 1 && tensor.dims[d] != out.dims[d + out.rank - tensor.rank]) return false;
-  return true;
-}
 
 // A with its k contiguous, dense.
 TensorArg repack(const TensorArg& a, float* to, ThreadPool& pool) {

@@ -180,7 +180,8 @@ Result<IntegerProgram> compile_integer_epilogue(const Program* program, const In
   Cut cut(*program);
   if (is_small(to) && !take_rounding(cut, result.rounding))
     return refuse("a result of 8 bits is not rounded to levels");
-  if (!is_small(to) && to != DType::f32) return refuse("its result has another type");
+  if (to == DType::i32 && !program->is_identity()) return refuse("sums that stay integers have no program");
+  if (!is_small(to) && to != DType::f32 && to != DType::i32) return refuse("its result has another type");
   take_start(cut, result);
   if (std::count_if(operand_types.begin(), operand_types.end(), is_small) > kMaxSmallOperands)
     return refuse("too many operands of 8 bits");
@@ -280,7 +281,8 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   for (size_t i = 0; i < operands.size(); ++i) bound.dequantizes |= is_small(floats[i].dtype);
   bound.zero = zero;
   bound.scale = scale;
-  bound.rounds = program.to != DType::f32;
+  bound.raw = program.to == DType::i32;
+  bound.rounds = is_small(program.to);
   bound.direct = bound.middle.linear && bound.middle.residual < 0;
   return bound;
 }

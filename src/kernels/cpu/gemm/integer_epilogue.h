@@ -5,7 +5,7 @@
 //
 //   out = level(program((sums - zero[column]) * scale[column], operands...))
 //
-// Operands of 8 bits are (level - zero) * scale likewise.
+// Operands of 8 bits are (level - zero) * scale likewise. Without a program, sums may stay i32.
 #pragma once
 
 #include <optional>
@@ -61,6 +61,8 @@ struct IntegerEpilogue {
   // Of each column, with room for a whole tile behind the last one.
   const int32_t* zero = nullptr;
   const float* scale = nullptr;
+  int32_t row_factor = 0;    // times the sum of a row of A, is added to the row's sums
+  bool raw = false;          // sums stay integers
   bool rounds = false;       // to 8-bit levels
   bool dequantizes = false;  // some operand that varies by row has 8 bits
   bool direct = false;       // the program is clip(x + bias, low, high) at most

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/integer_panels.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace lathe::cpu::gemm {
@@ -25,6 +26,19 @@ void pack_integers(const Panels& fours, int64_t groups, const int8_t* columns, s
         sums[column] = 128 * sum;
       }
     }
+}
+
+void pack_fours(const Panels& fours, int64_t panel, int64_t first, const IntegerRowsOfB& b, int32_t* packed,
+                int32_t* sums) {
+  static const auto pack_rows = LATHE_ISA_SELECT(pack_four_rows);
+  const int stride = fours.stride(panel);
+  int32_t* out = packed + fours.offset(panel) + first * stride;
+  IntegerRowsOfB rows = b;
+  rows.data += panel * fours.width * b.column_stride;
+  for (int64_t k = 0; k < b.rows; k += 4, rows.data += 4 * b.row_stride, out += stride) {
+    rows.rows = std::min<int64_t>(4, b.rows - k);
+    pack_rows(rows, fours.columns(panel), stride, out, sums);
+  }
 }
 
 }  // namespace lathe::cpu::gemm

@@ -111,6 +111,28 @@ LATHE_INLINE void multiply(IntVec (&sums)[kRows][kCols], const Tile& tile) {
   }
 }
 
+// What the rows' sums lack (see row_factor), from these taps.
+template <class Products>
+void sum_rows(const Tile& tile, int rows, int32_t* sums) {
+  const IntVec flip = broadcast_int(tile.integers->flip), ones = broadcast_int(0x01010101);
+  for (int r = 0; r < rows; ++r) {
+    IntVec total{};
+    for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end; ++tap) {
+      if (tap->depth == 0) continue;
+      const float* a = tile.a_rows[tap->list * rows + r] + tap->a_offset + tile.a_offset;
+      for (int64_t k = 0; k < tap->depth; k += kLanes) {
+        const int64_t rest = tap->depth - k;
+        IntVec fours{};
+        std::memcpy(&fours, a + k, static_cast<size_t>(rest < kLanes ? rest : kLanes) * sizeof(int32_t));
+        total = Products::add(total, fours ^ flip, rest < kLanes ? ones & (iota() < static_cast<int>(rest)) : ones);
+      }
+    }
+    uint32_t sum = 0;
+    for (int i = 0; i < kLanes; ++i) sum += static_cast<uint32_t>(total[i]);
+    sums[r] = static_cast<int32_t>(sum * static_cast<uint32_t>(tile.integers->row_factor));
+  }
+}
+
 // clip(round(x / scale) + zero, low, high). The quotient is a true one: its rounding error is computed and added.
 struct Levels {
   explicit LATHE_INLINE Levels(const gemm::Rounding& rounding)
@@ -202,7 +224,17 @@ void finish_program(const Tile& tile, int32_t* sums, int64_t stride, int rows) {
                   tile.columns - c < kLanes ? tile.columns - c : kLanes);
 }
 
+void finish_raw(const Tile& tile, const int32_t* sums, int64_t stride, int rows) {
+  for (int c = 0; c < tile.columns; c += kLanes) {
+    const int n = tile.columns - c < kLanes ? tile.columns - c : kLanes;
+    const IntVec zero = load_int(tile.integers->zero + tile.column + c);
+    for (int r = 0; r < rows; ++r)
+      store_tail(tile.where->out[r] + tile.column + c, n, as_float(load_int(sums + r * stride + c) - zero));
+  }
+}
+
 void finish(const Tile& tile, int32_t* sums, int64_t stride, int rows) {
+  if (tile.integers->raw) return finish_raw(tile, sums, stride, rows);
   if (!tile.integers->direct) return finish_program(tile, sums, stride, rows);
   if (tile.integers->rounds)
     finish_direct<true>(tile, sums, stride, rows);
@@ -222,6 +254,12 @@ void run_tile(const Tile& tile) {
     LATHE_UNROLL
     for (int r = 0; r < kRows; ++r) LATHE_UNROLL
     for (int v = 0; v < kCols; ++v) sums[r][v] = IntVec{};
+  }
+  if (tile.integers->row_factor) {
+    int32_t missing[kRows];
+    sum_rows<Products>(tile, kRows, missing);
+    for (int r = 0; r < kRows; ++r)
+      for (int v = 0; v < kCols; ++v) sums[r][v] += missing[r];
   }
   if (tile.integers->flip)
     multiply<Products, true>(sums, tile);
