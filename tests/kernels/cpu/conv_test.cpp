@@ -64,7 +64,7 @@ std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
   return operands;
 }
 
-double plain_sum(const Case& c, const TestTensor& x, const std::vector<float>& weights, const int64_t* index) {
+double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, const int64_t* index) {
   const ConvShape& s = c.shape;
   const int missing = 3 - s.spatial;
   const int64_t inputs = s.group_inputs(), group = index[1] / s.group_outputs();
@@ -81,7 +81,8 @@ double plain_sum(const Case& c, const TestTensor& x, const std::vector<float>& w
     if (!inside) continue;
     for (int64_t i = 0; i < inputs; ++i) {
       at[1] = group * inputs + i;
-      sum += static_cast<double>(x.at(at)) * weights[(index[1] * inputs + i) * s.volume() + t];
+      const int64_t weight[kMaxRank] = {index[1], i, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};
+      sum += static_cast<double>(x.at(at)) * static_cast<double>(weights.at(weight));
     }
   }
   return sum;
@@ -97,18 +98,22 @@ void run_case(const Case& c) {
   x.fill_random();
   TestTensor out =
       TestTensor::channels_last(image_dims(c.batch, s.out_channels, c.out(), s.spatial), s.out_channels + pick(0, 5));
-  std::vector<float> weights(s.out_channels * s.group_inputs() * s.volume());
-  for (float& w : weights) w = std::uniform_real_distribution<float>(-1, 1)(generator());
+  const bool computed = !conv::is_winograd(c.config.algorithm) && pick(0, 1);
+  const std::vector<int64_t> weight_dims = image_dims(s.out_channels, s.group_inputs(), s.kernel, s.spatial);
+  TestTensor weights = computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, s.group_inputs() + pick(0, 3))
+                                              : TestTensor(weight_dims);
+  weights.fill_random();
   std::vector<float> packed(conv::packed_floats(s, c.config));
-  conv::pack_weights(s, c.config, weights.data(), packed);
+  if (!computed) conv::pack_weights(s, c.config, weights.storage.data(), packed);
   std::optional<Program> program;
   if (!c.program.empty()) program = *parse_program(c.program);
   std::vector<TestTensor> operands = random_operands(program ? program->num_inputs - 1 : 0, out.arg);
 
-  const auto params = encode_params(conv::ConvParams{without_found_padding(s), c.config});
+  const auto params = encode_params(conv::ConvParams{without_found_padding(s), c.config, !computed});
   auto kernel = make_conv({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
-  std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
+  const TensorArg flat{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
+  std::vector<TensorArg> inputs{x.view(), computed ? weights.view() : flat};
   for (TestTensor& operand : operands) inputs.push_back(operand.view());
   launch(**kernel, inputs, out.view(), pool_of(c.threads));
   compare(

@@ -31,7 +31,7 @@ struct Case {
   }
 };
 
-double plain_sum(const Case& c, const TestTensor& x, const std::vector<float>& weights, const int64_t* index) {
+double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, const int64_t* index) {
   const Shape& s = c.shape;
   const int missing = 3 - s.spatial;
   double sum = 0;
@@ -44,7 +44,8 @@ double plain_sum(const Case& c, const TestTensor& x, const std::vector<float>& w
       inside = inside && i >= 0 && i < c.in[d];
       at[2 + d - missing] = i;
     }
-    if (inside) sum += static_cast<double>(x.at(at)) * weights[index[1] * s.volume() + t];
+    const int64_t weight[kMaxRank] = {index[1], 0, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};
+    if (inside) sum += static_cast<double>(x.at(at)) * static_cast<double>(weights.at(weight));
   }
   return sum;
 }
@@ -59,10 +60,14 @@ void run_case(const Case& c) {
   };
   TestTensor x = TestTensor::channels_last(dims(c.in), s.channels + pick(0, 5)).fill_random();
   TestTensor out = TestTensor::channels_last(dims(c.out), s.channels + pick(0, 5));
-  std::vector<float> weights(s.channels * s.volume());
-  for (float& w : weights) w = std::uniform_real_distribution<float>(-1, 1)(generator());
+  const bool computed = pick(0, 1);
+  std::vector<int64_t> weight_dims{s.channels, 1};
+  weight_dims.insert(weight_dims.end(), s.kernel.end() - s.spatial, s.kernel.end());
+  TestTensor weights =
+      computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, pick(1, 3)) : TestTensor(weight_dims);
+  weights.fill_random();
   std::vector<float> packed(depthwise::packed_floats(s));
-  depthwise::pack_weights(s, weights.data(), packed);
+  if (!computed) depthwise::pack_weights(s, weights.storage.data(), packed);
   std::optional<Program> program;
   std::vector<TestTensor> operands;
   if (!c.program.empty()) {
@@ -75,10 +80,11 @@ void run_case(const Case& c) {
       operands.push_back(std::move(TestTensor::channels_last(shape, s.channels + pick(0, 3)).fill_random()));
     }
   }
-  const auto params = encode_params(depthwise::DepthwiseParams{without_found_padding(s), c.config});
+  const auto params = encode_params(depthwise::DepthwiseParams{without_found_padding(s), c.config, !computed});
   auto kernel = make_depthwise({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
-  std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
+  const TensorArg flat{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
+  std::vector<TensorArg> inputs{x.view(), computed ? weights.view() : flat};
   for (TestTensor& operand : operands) inputs.push_back(operand.view());
   launch(**kernel, inputs, out.view(), pool_of(c.threads));
   compare(

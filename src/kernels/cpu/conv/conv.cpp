@@ -16,10 +16,6 @@ Panels panels_of(const ConvShape& shape, const Config& config) {
   return {shape.volume() * shape.group_inputs(), shape.group_outputs(), config.blocking.width};
 }
 
-bool is_winograd(const Config& config) {
-  return config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4;
-}
-
 // Tiles that stick out of a small image are work for nothing, and transforms need some channels to pay: estimate()
 // knows.
 void add_winograd(const ConvProblem& problem, int threads, std::vector<Config>& found) {
@@ -43,7 +39,7 @@ double estimate(const ConvProblem& problem, const Config& config) {
                o = static_cast<double>(problem.shape.out_channels);
   double rows = static_cast<double>(problem.batch * problem.out[0] * problem.out[1] * problem.out[2]);
   double products = static_cast<double>(problem.shape.volume()), passes = 0;
-  if (is_winograd(config)) {
+  if (is_winograd(config.algorithm)) {
     const int64_t m = winograd_outputs(config.algorithm);
     const int64_t tiles = ceil_div(problem.out[1], m) * ceil_div(problem.out[2], m);
     rows = static_cast<double>(problem.batch * tiles);
@@ -56,7 +52,7 @@ double estimate(const ConvProblem& problem, const Config& config) {
 }  // namespace
 
 int64_t packed_floats(const ConvShape& shape, const Config& config) {
-  if (is_winograd(config)) {
+  if (is_winograd(config.algorithm)) {
     const int64_t side = winograd_outputs(config.algorithm) + 2;
     return Panels{shape.in_channels, shape.out_channels, config.blocking.width}.floats() * side * side;
   }
@@ -64,7 +60,7 @@ int64_t packed_floats(const ConvShape& shape, const Config& config) {
 }
 
 void pack_weights(const ConvShape& shape, const Config& config, const float* weights, std::span<float> packed) {
-  if (is_winograd(config)) return pack_winograd(shape, config, weights, packed);
+  if (is_winograd(config.algorithm)) return pack_winograd(shape, config, weights, packed);
   const Panels panels = panels_of(shape, config);
   const int64_t inputs = shape.group_inputs(), volume = shape.volume();
   std::vector<float> reordered;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel "conv": convolution over 1 to 3 spatial dimensions, f32, any stride, dilation, padding and groups.
 //
-// Inputs: 0 = x [N, C, spatial...]; 1 = packed weights (see pack_weights), a rank-1 f32 tensor; 2... = the program's
+// Inputs: 0 = x [N, C, spatial...]; 1 = packed weights (see pack_weights), a rank-1 f32 tensor; or, without `packed`,
+// [O, C / groups, kernel...] of any strides, packed while running, for no Winograd; 2... = the program's
 // operands (a bias is one of dims [1, O, 1...]), each of the output's rank with dimensions equal to the output's or 1.
 // Output: [N, O, spatial...] with channel stride 1 and any other strides, so that it may be a slice of a wider tensor.
 // x has channel stride 1 (channels last, any pixel pitch); with Algorithm::planar it has stride 1 along the last
@@ -28,6 +29,10 @@ enum class Algorithm {
   winograd2 = 2,  // F(2x2, 3x3)
   winograd4 = 3,  // F(4x4, 3x3): less work, more rounding error
 };
+
+inline bool is_winograd(Algorithm algorithm) {
+  return algorithm == Algorithm::winograd2 || algorithm == Algorithm::winograd4;
+}
 
 // Dimensions D H W; of those that are missing, the kernel, stride and dilation are 1 and the padding is 0.
 struct ConvShape {
@@ -69,7 +74,8 @@ std::vector<Config> candidates(const ConvProblem& problem, int threads);
 struct ConvParams {
   ConvShape shape;
   Config config;
-  static constexpr auto members() { return std::tuple(&ConvParams::shape, &ConvParams::config); }
+  bool packed = true;  // the weights
+  static constexpr auto members() { return std::tuple(&ConvParams::shape, &ConvParams::config, &ConvParams::packed); }
 };
 // Whether a kernel can work with them; they come from a file.
 bool is_valid(const ConvParams& params);

@@ -16,16 +16,20 @@ using namespace conv;
 
 class DirectConv final : public Kernel {
  public:
-  DirectConv(const ConvShape& shape, const Config& config, Epilogue epilogue)
-      : shape_(shape), config_(config), needs_(needs_of(shape, config)), epilogue_(std::move(epilogue)) {}
+  DirectConv(const ConvParams& params, Epilogue epilogue)
+      : shape_(params.shape),
+        config_(params.config),
+        packed_(params.packed),
+        needs_(needs_of(shape_, config_)),
+        epilogue_(std::move(epilogue)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
-    return check_conv(shape_, config_, epilogue_, inputs, outputs);
+    return check_conv({shape_, config_, packed_}, epilogue_, inputs, outputs);
   }
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
     const int64_t rows = geometry_of(shape_, inputs[0], outputs[0]).rows();
-    return static_cast<size_t>(tap_bytes() + zero_bytes()) +
+    return static_cast<size_t>(start_bytes()) +
            gemm::scratch_bytes(config_.blocking, rows, depth(), needs_) * static_cast<size_t>(threads);
   }
   void run(const Launch& launch) const override;
@@ -37,11 +41,39 @@ class DirectConv final : public Kernel {
     return round_up(std::max(shape_.in_channels, shape_.kernel[2]) * static_cast<int64_t>(sizeof(float)), 64);
   }
 
+  int64_t packed_at() const { return tap_bytes() + zero_bytes(); }
+  int64_t start_bytes() const {
+    const int64_t floats = packed_ ? 0 : packed_floats(shape_, config_);
+    return packed_at() + round_up(floats * static_cast<int64_t>(sizeof(float)), 64);
+  }
+  const float* pack(const Launch& launch) const;
+
   ConvShape shape_;
   Config config_;
+  bool packed_;
   gemm::Needs needs_;
   Epilogue epilogue_;
 };
+
+// Weights [O, C / groups, kernel...] as pack_weights() packs them.
+const float* DirectConv::pack(const Launch& launch) const {
+  const TensorArg& w = launch.inputs[1];
+  auto* packed = reinterpret_cast<float*>(launch.workspace + packed_at());
+  const gemm::Panels panels{depth(), shape_.group_outputs(), config_.blocking.width};
+  const int64_t inputs = shape_.group_inputs(), taps = shape_.volume();
+  const bool planar = config_.algorithm == Algorithm::planar;
+  launch.pool.parallel_for(shape_.groups * panels.count(), 1, [&](int64_t first, int64_t last, int) {
+    for (int64_t p = first; p < last; ++p)
+      for (int64_t t = 0; t < taps; ++t) {
+        const int64_t group = p / panels.count();
+        const float* from = w.as<float>() + group * panels.n * w.strides[0] + tap_offset(shape_, w, t);
+        gemm::pack_rows(panels, p % panels.count(),
+                        {from, inputs, w.strides[1], w.strides[0], planar ? t : t * inputs, planar ? taps : 1},
+                        packed + group * panels.floats());
+      }
+  });
+  return packed;
+}
 
 void DirectConv::run(const Launch& launch) const {
   const TensorArg &x = launch.inputs[0], &out = launch.outputs[0];
@@ -60,13 +92,13 @@ void DirectConv::run(const Launch& launch) const {
   problem.groups = shape_.groups;
   problem.group_input = shape_.group_inputs();
   problem.panels = {depth(), shape_.group_outputs(), config_.blocking.width};
-  problem.packed = launch.inputs[1].as<float>();
+  problem.packed = packed_ ? launch.inputs[1].as<float>() : pack(launch);
   problem.taps = taps;
   problem.needs = needs_;
   problem.blocking = config_.blocking;
   problem.epilogue = &epilogue;
   problem.source = &source;
-  gemm::run_problem(problem, launch.workspace + tap_bytes() + zero_bytes(), launch.pool);
+  gemm::run_problem(problem, launch.workspace + start_bytes(), launch.pool);
 }
 
 }  // namespace
@@ -74,11 +106,12 @@ void DirectConv::run(const Launch& launch) const {
 namespace conv {
 
 std::unique_ptr<Kernel> make_direct(const ConvShape& shape, const Config& config, Epilogue epilogue) {
-  return std::make_unique<DirectConv>(shape, config, std::move(epilogue));
+  return std::make_unique<DirectConv>(ConvParams{shape, config}, std::move(epilogue));
 }
 
-Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue& epilogue,
-                    std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) {
+Result<> check_conv(const ConvParams& params, const Epilogue& epilogue, std::span<const TensorArg> inputs,
+                    std::span<const TensorArg> outputs) {
+  const auto& [shape, config, packed] = params;
   if (inputs.size() < 2 || outputs.size() != 1)
     return fail(ErrorCode::plan_malformed,
                 "conv has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
@@ -97,8 +130,10 @@ Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue
   if ((x.strides[dense] != 1 && x.dims[dense] != 1) || (out.strides[1] != 1 && out.dims[1] != 1))
     return fail(ErrorCode::shape_mismatch, "conv: {} of x and the channels of the output must be contiguous",
                 planar ? "rows" : "channels");
-  if (weights.rank != 1 || weights.dims[0] < packed_floats(shape, config))
-    return fail(ErrorCode::shape_mismatch, "conv: the packed weights are too small");
+  if (packed ? weights.rank != 1 || weights.dims[0] < packed_floats(shape, config)
+             : !are_weights(shape, weights, shape.group_inputs()))
+    return fail(ErrorCode::shape_mismatch, "conv: the weights do not fit {} input and {} output channels",
+                shape.in_channels, shape.out_channels);
   return check_epilogue(epilogue, inputs.subspan(2), out);
 }
 
@@ -106,7 +141,7 @@ bool is_valid(const ConvParams& params) {
   // Products of these must not overflow, and a hostile plan must not ask for absurd scratch.
   constexpr int64_t kMaxVolume = 1 << 20;
   constexpr double kMaxWeights = 1e11;
-  const auto& [shape, config] = params;
+  const auto& [shape, config, packed] = params;
   return is_one_of(config.algorithm, Algorithm::winograd4) && gemm::valid(config.blocking) &&
          is_valid_window(shape, kMaxVolume) && shape.groups >= 1 && shape.in_channels >= 1 && shape.out_channels >= 1 &&
          shape.in_channels % shape.groups == 0 && shape.out_channels % shape.groups == 0 &&
@@ -122,10 +157,9 @@ Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
   const auto params = decode_counts<ConvParams>(record.params);
   if (!params || !is_valid(*params)) return refuse_params("conv");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  const auto& [shape, config] = *params;
-  if (config.algorithm == Algorithm::winograd2 || config.algorithm == Algorithm::winograd4)
-    return make_winograd(shape, config, std::move(epilogue));
-  return make_direct(shape, config, std::move(epilogue));
+  if (!is_winograd(params->config.algorithm)) return std::make_unique<DirectConv>(*params, std::move(epilogue));
+  if (!params->packed) return refuse_params("conv");
+  return make_winograd(params->shape, params->config, std::move(epilogue));
 }
 
 }  // namespace lathe::cpu

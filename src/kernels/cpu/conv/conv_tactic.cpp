@@ -22,6 +22,7 @@ std::string text_of(const Config& config) {
 }
 
 Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Config& config) {
+  if (!problem.inputs[1].constant) return emission_of(problem, conv::ConvParams{shape, config, false}, {0, 1});
   return emission_with_weights(problem, encode_params(conv::ConvParams{shape, config}),
                                conv::packed_floats(shape, config), [&](std::span<float> packed) {
                                  conv::pack_weights(shape, config, problem.inputs[1].constant->as<float>(), packed);
@@ -34,7 +35,6 @@ Matched match_conv(const Problem& problem) {
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const auto shape = conv_shape(problem);
   if (!shape) return refuse(shape.error().reason);
-  if (!problem.inputs[1].constant) return refuse("the weights are not constant");
   if (auto reason = refuse_layout(problem.outputs[0], "the output")) return refuse(*std::move(reason));
   const bool planar = is_planar(problem.inputs[0]);
   if (planar && shape->groups != 1) return refuse("row-major input with groups");
@@ -44,7 +44,10 @@ Matched match_conv(const Problem& problem) {
   const auto list = [&problem, shape = *shape, planar] {
     conv::ConvProblem p = conv_problem(problem, shape);
     p.planar_input = planar;
-    return conv::candidates(p, problem.target.cores);
+    std::vector<Config> found = conv::candidates(p, problem.target.cores);
+    if (!problem.inputs[1].constant)
+      std::erase_if(found, [](const Config& config) { return conv::is_winograd(config.algorithm); });
+    return found;
   };
   return match_choices(problem, list, text_of,
                        [&problem, shape = *shape](const Config& config) { return emit(problem, shape, config); });

@@ -21,8 +21,8 @@ struct Geometry {
 Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg& out);
 
 // What every algorithm requires of its tensors.
-Result<> check_conv(const ConvShape& shape, const Config& config, const Epilogue& epilogue,
-                    std::span<const TensorArg> inputs, std::span<const TensorArg> outputs);
+Result<> check_conv(const ConvParams& params, const Epilogue& epilogue, std::span<const TensorArg> inputs,
+                    std::span<const TensorArg> outputs);
 
 // Weights that a kernel packs while running, [O, inputs of a group, kernel...] of any strides: whether they fit, and
 // where those of a tap lie.

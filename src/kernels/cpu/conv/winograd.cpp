@@ -51,7 +51,7 @@ class Winograd final : public Kernel {
         row_stride_(round_up(shape.in_channels, 16)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
-    return check_conv(shape_, config_, epilogue_, inputs, outputs);
+    return check_conv({shape_, config_}, epilogue_, inputs, outputs);
   }
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {

@@ -3,9 +3,9 @@
 // dimensions, any stride, dilation and padding.
 //
 // Inputs: 0 = x [N, C, spatial...], channel stride 1, any pixel pitch; 1 = packed weights (see pack_weights), a rank-1
-// f32 tensor; 2... = the program's operands (a bias is one of dims [1, C, 1...]), each of the output's rank with
-// dimensions equal to the output's or 1. Output: [N, C, spatial...], channel stride 1. Taps outside of x are zeros.
-// Record.params: DepthwiseParams.
+// f32 tensor; or, without `packed`, [C, 1, kernel...] of any strides, packed while running; 2... = the program's
+// operands (a bias is one of dims [1, C, 1...]), each of the output's rank with dimensions equal to the output's or 1.
+// Output: [N, C, spatial...], channel stride 1. Taps outside of x are zeros. Record.params: DepthwiseParams.
 #pragma once
 
 #include <array>
@@ -44,7 +44,10 @@ struct Config {
 struct DepthwiseParams {
   Shape shape;
   Config config;
-  static constexpr auto members() { return std::tuple(&DepthwiseParams::shape, &DepthwiseParams::config); }
+  bool packed = true;  // the weights
+  static constexpr auto members() {
+    return std::tuple(&DepthwiseParams::shape, &DepthwiseParams::config, &DepthwiseParams::packed);
+  }
 };
 
 // Configurations worth trying for this many output pixels in a row, best guess first.
@@ -53,5 +56,8 @@ std::vector<Config> candidates(const Shape& shape, int64_t out_width, int thread
 // Weights [C, 1, kernel...], dense, to packed form [taps][C rounded up to 16]; independent of the configuration.
 int64_t packed_floats(const Shape& shape);
 void pack_weights(const Shape& shape, const float* weights, std::span<float> packed);
+// ... of any strides, from channel to channel and along the kernel.
+void pack_weights(const Shape& shape, const float* weights, int64_t channel_stride,
+                  const std::array<int64_t, 3>& tap_strides, std::span<float> packed);
 
 }  // namespace lathe::cpu::depthwise

@@ -13,15 +13,19 @@ using namespace depthwise;
 
 class Depthwise final : public Kernel {
  public:
-  Depthwise(const Shape& shape, const Config& config, Epilogue epilogue)
-      : shape_(shape), config_(config), epilogue_(std::move(epilogue)) {}
+  Depthwise(const DepthwiseParams& params, Epilogue epilogue)
+      : shape_(params.shape), config_(params.config), packed_(params.packed), epilogue_(std::move(epilogue)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int) const override {
+    return packed_ ? 0 : static_cast<size_t>(packed_floats(shape_)) * sizeof(float);
+  }
   void run(const Launch& launch) const override;
 
  private:
   Shape shape_;
   Config config_;
+  bool packed_;
   Epilogue epilogue_;
 };
 
@@ -41,16 +45,20 @@ Result<> Depthwise::check(std::span<const TensorArg> inputs, std::span<const Ten
   if (!fits)
     return fail(ErrorCode::shape_mismatch, "depthwise: x and the output must have {} contiguous channels",
                 shape_.channels);
-  if (weights.rank != 1 || weights.dims[0] < packed_floats(shape_))
-    return fail(ErrorCode::shape_mismatch, "depthwise: the packed weights are too small");
+  bool holds = packed_ ? weights.rank == 1 && weights.dims[0] >= packed_floats(shape_)
+                       : weights.rank == rank && weights.dims[0] == shape_.channels && weights.dims[1] == 1;
+  for (int d = 0; !packed_ && holds && d < shape_.spatial; ++d)
+    holds = weights.dims[2 + d] == shape_.kernel[3 - shape_.spatial + d];
+  if (!holds) return fail(ErrorCode::shape_mismatch, "depthwise: the weights do not fit {} channels", shape_.channels);
   return check_epilogue(epilogue_, inputs.subspan(2), out);
 }
 
 // The strips of a launch: output rows cut into pieces of at most config.pixels pixels.
 class Strips {
  public:
-  Strips(const Shape& shape, const Config& config, const Launch& launch, const BoundEpilogue& epilogue)
-      : x_(launch.inputs[0]), epilogue_(epilogue) {
+  Strips(const Shape& shape, const Config& config, const Launch& launch, const float* weights,
+         const BoundEpilogue& epilogue)
+      : x_(launch.inputs[0]), epilogue_(epilogue), weights_(weights) {
     const TensorArg& out = launch.outputs[0];
     const auto operands = launch.inputs.subspan(2);
     batch_ = x_.dims[0];
@@ -63,7 +71,6 @@ class Strips {
     shape_ = with_padding(shape, in_, out_);
     per_row_ = ceil_div(out_[2], config.pixels);
     out_data_ = out.as<float>();
-    weights_ = launch.inputs[1].as<float>();
     map_.streams = 1 + epilogue.count;
     map_.add_dim(batch_);
     for (int64_t size : out_) map_.add_dim(size);
@@ -124,7 +131,16 @@ void Depthwise::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, launch.inputs.subspan(2), out, 1);
-  const Strips strips(shape_, config_, launch, epilogue);
+  const float* weights = launch.inputs[1].as<float>();
+  if (!packed_) {
+    const TensorArg& w = launch.inputs[1];
+    std::array<int64_t, 3> tap_strides{};
+    for (int d = 0; d < shape_.spatial; ++d) tap_strides[3 - shape_.spatial + d] = w.strides[2 + d];
+    auto* packed = reinterpret_cast<float*>(launch.workspace);
+    pack_weights(shape_, weights, w.strides[0], tap_strides, {packed, static_cast<size_t>(packed_floats(shape_))});
+    weights = packed;
+  }
+  const Strips strips(shape_, config_, launch, weights, epilogue);
   // About 5 us of work: a product costs some 0.1 ns here, moving data included.
   const int64_t products = out.volume() * (shape_.volume() + 8);
   const bool split = products > 100'000;
@@ -147,7 +163,7 @@ Result<std::unique_ptr<Kernel>> make_depthwise(const Record& record) {
       params->config.pixels < 1 || params->config.pixels > kMaxPixels)
     return refuse_params("depthwise");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  return std::unique_ptr<Kernel>(new Depthwise(params->shape, params->config, std::move(epilogue)));
+  return std::unique_ptr<Kernel>(new Depthwise(*params, std::move(epilogue)));
 }
 
 }  // namespace lathe::cpu

@@ -11,6 +11,8 @@ namespace {
 using depthwise::Config;
 
 Result<Emission> emit(const Problem& problem, const depthwise::Shape& shape, const Config& config) {
+  if (!problem.inputs[1].constant)
+    return emission_of(problem, depthwise::DepthwiseParams{shape, config, false}, {0, 1});
   return emission_with_weights(problem, encode_params(depthwise::DepthwiseParams{shape, config}),
                                depthwise::packed_floats(shape), [&](std::span<float> packed) {
                                  depthwise::pack_weights(shape, problem.inputs[1].constant->as<float>(), packed);
@@ -24,7 +26,6 @@ Matched match_depthwise(const Problem& problem) {
   const auto conv = conv_shape(problem);
   if (!conv) return refuse(conv.error().reason);
   const Operand& w = problem.inputs[1];
-  if (!w.constant) return refuse("the weights are not constant");
   if (conv->groups == 1 || w.dims[0] != Expr(conv->groups) || w.dims[1] != Expr(1))
     return refuse("not one filter per channel");
   if (auto reason = refuse_layout(problem.inputs[0], "the input")) return refuse(*std::move(reason));

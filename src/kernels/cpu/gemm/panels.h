@@ -25,6 +25,16 @@ struct Panels {
   int64_t floats() const { return round_up(n, kPanelQuantum) * k; }
 };
 
+// Rows of B that a panel's rows first, first + step, ... become; element (i, n) is data[i * row_stride + n *
+// column_stride].
+struct RowsOfB {
+  const float* data;
+  int64_t count, row_stride, column_stride;
+  int64_t first = 0, step = 1;
+};
+// `packed` is the start of panel 0.
+void pack_rows(const Panels& panels, int64_t panel, const RowsOfB& rows, float* packed);
+
 // Writes panels [first, last) of B, whose element (k, n) is source[k * k_stride + n * n_stride]. `packed` is the start
 // of panel 0.
 void pack(const Panels& panels, const float* source, int64_t k_stride, int64_t n_stride, int64_t first, int64_t last,
