@@ -3,17 +3,10 @@
 """Ops that move elements by indices, seek the best ones or make sequences: each alone in a network of open sizes, on one
 thread, in Lathe and in ONNX Runtime. Prints a table, which says, too, whether an op runs by its plain evaluation.
 """
-import argparse
-import json
-import pathlib
-import statistics
-import sys
-import tempfile
-
 import numpy as np
 import onnx
+import single_ops
 from onnx import TensorProto, helper, numpy_helper
-from vs_onnxruntime import ROOT, run_pinned
 
 TYPES = {np.float32: TensorProto.FLOAT, np.int64: TensorProto.INT64, np.bool_: TensorProto.BOOL}
 random = np.random.default_rng(1)
@@ -93,54 +86,9 @@ def write_model(case, path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
 
 
-def shapes_text(shapes):
-    return ",".join(f"x{i}:{'x'.join(str(d) for d in shape)}" for i, shape in enumerate(shapes))
-
-
 def halved(inputs):
     return [[d if d < 4 else d // 2 for d in array.shape] for array in inputs]
 
 
-def measure(arguments, case, folder, write=write_model, smallest=halved):
-    """ONNX Runtime's and Lathe's microseconds, and whether Lathe evaluates the op."""
-    inputs, words = case[2], []
-    write(case, folder / "model.onnx")
-    for i, array in enumerate(inputs):
-        np.save(folder / f"x{i}.npy", array)
-        words.append(f"x{i}:{folder}/x{i}.npy")
-    sizes = shapes_text([array.shape for array in inputs])
-    least = shapes_text(smallest(inputs))
-    run_pinned([arguments.lathe, "build", folder / "model.onnx", "-o", folder / "engine", "--threads=1",
-                f"--minShapes={least}", f"--optShapes={sizes}", f"--maxShapes={sizes}"], 1, arguments.real_time)
-    steps = run_pinned([arguments.lathe, "inspect", folder / "engine"], 1, arguments.real_time)
-    rounds = []
-    for _ in range(arguments.rounds):
-        worker = [sys.executable, ROOT / "bench/onnxruntime_worker.py", folder / "model.onnx", "--threads", 1, "--seconds",
-                  arguments.seconds, "--inputs", ",".join(words)]
-        peer = json.loads(run_pinned(worker, 1, arguments.real_time))
-        run_pinned([arguments.lathe, "bench", folder / "engine", "--threads=1", f"--seconds={arguments.seconds}",
-                    f"--shapes={sizes}", f"--loadInputs={','.join(words)}", f"--json={folder}/ours.json"], 1, arguments.real_time)
-        ours = json.loads((folder / "ours.json").read_text())
-        rounds.append((peer["median_ms"] * 1000, ours["median_ms"] * 1000))
-    evaluated = any("plain evaluation" in line and not line.startswith("about") for line in steps.splitlines())
-    return *(statistics.median(column) for column in zip(*rounds)), evaluated
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.5, help="measured time of each process")
-    parser.add_argument("--real-time", action="store_true", help="run at real-time priority (root)")
-    parser.add_argument("--lathe", type=pathlib.Path, default=ROOT / "build/bin/lathe")
-    arguments = parser.parse_args()
-    print("| op | ONNX Runtime us | Lathe us | speed | runs as |\n| --- | --- | --- | --- | --- |")
-    for title in arguments.cases:
-        with tempfile.TemporaryDirectory() as name:
-            theirs, ours, evaluated = measure(arguments, CASES[title], pathlib.Path(name))
-        print(f"| {title} | {theirs:.0f} | {ours:.0f} | {theirs / ours:.2f}x | {'evaluation' if evaluated else 'kernel'} |",
-              flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    single_ops.run(__doc__.splitlines()[0], CASES, write_model, halved)

@@ -4,16 +4,12 @@
 Each alone in a network whose images vary in size, on one thread, in Lathe and in ONNX Runtime. Prints a table as index_ops.py
 does.
 """
-import argparse
-import pathlib
-import tempfile
-
-import index_ops
 import numpy as np
 import onnx
-from index_ops import random
+import single_ops
 from onnx import helper, numpy_helper
-from vs_onnxruntime import ROOT
+
+random = np.random.default_rng(1)
 
 
 def numbers(dtype, *dims):
@@ -86,25 +82,5 @@ def smallest(inputs):
     return shapes
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.5, help="measured time of each process")
-    parser.add_argument("--real-time", action="store_true", help="run at real-time priority (root)")
-    parser.add_argument("--lathe", type=pathlib.Path, default=ROOT / "build/bin/lathe")
-    arguments = parser.parse_args()
-    print("| op | ONNX Runtime us | Lathe us | speed | runs as |\n| --- | --- | --- | --- | --- |")
-    for title in arguments.cases:
-        op, attributes, inputs, constants, types = CASES[title]
-        given = [array for array in inputs if array is not None]
-        with tempfile.TemporaryDirectory() as name:
-            case = (op, attributes, given, constants, types)
-            theirs, ours, evaluated = index_ops.measure(arguments, case, pathlib.Path(name),
-                                                        lambda _, path, own=CASES[title]: write_model(own, path), smallest)
-        print(f"| {title} | {theirs:.0f} | {ours:.0f} | {theirs / ours:.2f}x | {'evaluation' if evaluated else 'kernel'} |",
-              flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    single_ops.run(__doc__.splitlines()[0], CASES, write_model, smallest)
