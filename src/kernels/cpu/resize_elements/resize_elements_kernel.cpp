@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/index_walk.h"
@@ -34,6 +35,8 @@ struct Table {
   int64_t room = 1;                                // taps of an element, at most
   int64_t *elements = nullptr, *counts = nullptr;  // a count of -1: the element takes the extrapolation value
   double* weights = nullptr;
+  bool is_selection = false;  // each sees one element, as it is
+  bool is_pairs = false;      // each sees one or two
 
   static size_t bytes(int64_t output, int64_t room) { return round_up((output * (2 * room + 1) + room) * 8); }
   void place(std::byte* memory, int64_t output) {
@@ -48,12 +51,15 @@ struct Table {
       const Taps taps = find_taps(rule, axis, o, found);
       int64_t count = 0;
       for (int64_t t = 0; t < taps.count; ++t) {
+        elements[o * room + t] = 0;  // what does not count can be read all the same
         if (found[t] == 0) continue;
         elements[o * room + count] = std::clamp<int64_t>(taps.start + t, 0, axis.input - 1);
         found[count++] = found[t];
       }
       counts[o] = taps.outside ? -1 : count;
     }
+    is_pairs = room == 2 && std::all_of(counts, counts + axis.output, [](int64_t count) { return count > 0; });
+    is_selection = room == 1 && std::all_of(counts, counts + axis.output, [](int64_t count) { return count == 1; });
   }
 };
 
@@ -213,6 +219,14 @@ bool for_each_row(const Work& work, const int64_t* at, F&& f) {
   return true;
 }
 
+// Whether the row at `at` is the one before it, along the last of the other dimensions.
+bool repeats(const Work& work, const int64_t* at) {
+  if (work.count == 0) return false;
+  const int64_t i = at[work.count - 1];
+  const Table& table = work.tables[work.others[work.count - 1]];
+  return i > 0 && table.is_selection && table.elements[i] == table.elements[i - 1];
+}
+
 // Of one row the elements that are the nearest.
 template <class T>
 void ResizeElementsKernel::copy(const Work& work, int64_t target, const int64_t* at, uint64_t outside) const {
@@ -226,6 +240,8 @@ void ResizeElementsKernel::copy(const Work& work, int64_t target, const int64_t*
     for (int64_t o = 0; o < n; ++o) to[o * step] = inside ? zero : extrapolation;
   } else if (!table.counts) {
     for (int64_t o = 0; o < n; ++o) to[o * step] = from[o * stride];
+  } else if (table.is_selection && step == 1) {
+    for (int64_t o = 0; o < n; ++o) to[o] = from[table.elements[o] * stride];
   } else {
     for (int64_t o = 0; o < n; ++o)
       to[o * step] = table.counts[o] > 0    ? from[table.elements[o] * stride]
@@ -279,7 +295,14 @@ void ResizeElementsKernel::interpolate(const Work& work, int64_t target, const i
   auto* const sums = reinterpret_cast<double*>(scratch);
   double* const results = sums + 2 * width;
   const double* row = blend(work, at, width, sums, sums + width);
-  for (int64_t o = 0; o < n; ++o) {
+  const bool is_pairs = row && table.is_pairs;
+  for (int64_t o = 0; is_pairs && o < n; ++o) {
+    const int64_t* elements = table.elements + 2 * o;
+    const double first = table.weights[2 * o] * row[elements[0]];
+    const double both = first + table.weights[2 * o + 1] * row[elements[1]];
+    results[o] = table.counts[o] == 2 ? both : first;
+  }
+  for (int64_t o = 0; !is_pairs && o < n; ++o) {
     const int64_t count = !row ? -1 : table.counts ? table.counts[o] : 1;
     if (count < 0) {
       results[o] = params_.extrapolation;
@@ -324,7 +347,11 @@ Result<> ResizeElementsKernel::try_run(const Launch& launch) const {
             at[i] = rest % y.dims[work.others[i]];
             target += at[i] * y.strides[work.others[i]];
           }
-          if (params_.rule.mode != SampleRule::Mode::nearest)
+          const auto size = static_cast<int64_t>(size_of(y.dtype));
+          if (unit > begin && y.strides[work.row] == 1 && repeats(work, at)) {
+            std::byte* row = y.as<std::byte>() + target * size;
+            std::memcpy(row, row - y.strides[work.others[work.count - 1]] * size, static_cast<size_t>(n * size));
+          } else if (params_.rule.mode != SampleRule::Mode::nearest)
             interpolate(work, target, at, work.scratch + work.scratch_bytes * static_cast<size_t>(worker));
           else if (size_of(y.dtype) == 1)
             copy<uint8_t>(work, target, at, outside);
