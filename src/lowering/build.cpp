@@ -75,7 +75,7 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
                        options.fuse_integer_products, costs},
                       refused);
     const Placement placement(graph, regions, options.tactics.empty(),
-                              {options.least_pixel, options.fuse_movement, costs});
+                              {options.least_pixel, options.fuse_movement, options.windows_keep_layout, costs});
     BuiltPlan round;
     round.plan.constraints = built.plan.constraints;
     round.report = built.report;
@@ -103,6 +103,7 @@ void use_backend(const BackendBuild& backend, BuildOptions& options) {
   options.fuse_prologues = traits.fuses_prologues;
   options.fuse_movement = traits.fuses_movement;
   options.least_pixel = traits.least_pixel;
+  options.windows_keep_layout = traits.windows_keep_layout;
   options.decompose_doubles = traits.decompose_doubles;
   options.passes.narrow_floats = traits.narrow_floats;
   options.passes.integer_products = traits.integer_products;

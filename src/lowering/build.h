@@ -39,10 +39,11 @@ struct BuildOptions {
   // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
   // they come.
   int64_t least_pixel = 0;
-  bool fuse_prologues = false;     // kernels may compute their input as they read it
-  bool decompose_doubles = false;  // kernels for rows and windows take f32 alone
-  bool fuse_movement = false;      // expressions may read and write in another order
-  bool optimize = true;            // false: no passes, no fusion: the network as it stands
+  bool windows_keep_layout = false;  // see BackendTraits
+  bool fuse_prologues = false;       // kernels may compute their input as they read it
+  bool decompose_doubles = false;    // kernels for rows and windows take f32 alone
+  bool fuse_movement = false;        // expressions may read and write in another order
+  bool optimize = true;              // false: no passes, no fusion: the network as it stands
   Progress progress;
 };
 

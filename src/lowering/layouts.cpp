@@ -113,7 +113,12 @@ class LayoutTerms {
   }
 
   void add_spatial(const Region& region) {
-    if (is_image(region.result())) costs_.add(region.result(), {kNever, 0}, "written channels-last by " + by(region));
+    const Value* result = region.result();
+    if (options_.windows_keep_layout && !is_convolution(*region.root))
+      want_equal(region.input(0), result, stride_of(result),
+                 "best written by " + by(region) + " in the layout that it reads");
+    else if (is_image(result))
+      costs_.add(result, {kNever, 0}, "written channels-last by " + by(region));
   }
 
   void add_input(const Region& region, size_t i) {

@@ -10,8 +10,9 @@
 namespace lathe {
 
 struct LayoutOptions {
-  int64_t least_pixel = 0;  // see BuildOptions
-  bool movement = false;    // fuse_movement
+  int64_t least_pixel = 0;           // see BuildOptions
+  bool movement = false;             // fuse_movement
+  bool windows_keep_layout = false;  // see BackendTraits
   StepCosts costs = {};
 };
 

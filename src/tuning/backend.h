@@ -22,15 +22,16 @@ struct BackendSettings {
 
 // What its kernels take: how a graph is rewritten and cut into regions for them.
 struct BackendTraits {
-  bool fuses_narrow_types = false;  // f16, bf16 and small integers belong into regions as f32 does
-  bool fuses_prologues = false;     // kernels may compute their input as they read it
-  bool fuses_movement = false;      // expressions may read and write in another order
-  bool narrow_floats = false;       // there are kernels for f16 and bf16; otherwise they are widened
-  bool integer_products = false;    // there are kernels that multiply 8-bit integers
-  bool weighted_products = false;   // of those, one takes u8 and i8 with any zero point, by constant weights only
-  bool decompose_doubles = false;   // kernels for rows and windows take f32 alone
-  bool narrows_precision = false;   // it pays to compute in f16, bf16 or TF32 where the application allows that
-  int64_t least_pixel = 0;          // images of fewer channels are copied with room for so many; 0 = read as they come
+  bool fuses_narrow_types = false;   // f16, bf16 and small integers belong into regions as f32 does
+  bool fuses_prologues = false;      // kernels may compute their input as they read it
+  bool fuses_movement = false;       // expressions may read and write in another order
+  bool narrow_floats = false;        // there are kernels for f16 and bf16; otherwise they are widened
+  bool integer_products = false;     // there are kernels that multiply 8-bit integers
+  bool weighted_products = false;    // of those, one takes u8 and i8 with any zero point, by constant weights only
+  bool decompose_doubles = false;    // kernels for rows and windows take f32 alone
+  bool narrows_precision = false;    // it pays to compute in f16, bf16 or TF32 where the application allows that
+  bool windows_keep_layout = false;  // pooling and resizing write row-major images as fast as they read them
+  int64_t least_pixel = 0;           // images of fewer channels are copied with room for so many; 0 = read as they come
 };
 
 // Owns what building for one target takes: kept until the plan is built.

@@ -10,13 +10,13 @@ namespace {
 constexpr int64_t kLeastPixel = 4;
 
 // A line for each region's result: how it lies, and after "of" in whose memory when that is another's.
-std::vector<std::string> placed(const std::string& body, bool movement = true) {
+std::vector<std::string> placed(const std::string& body, bool movement = true, bool windows_keep_layout = false) {
   const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::vector<std::string> lines;
   if (!graph) return lines;
   const std::vector<Region> regions = group_regions(*graph, {true, false, true, movement});
-  const Placement placement(*graph, regions, false, {kLeastPixel, movement, {}});
+  const Placement placement(*graph, regions, false, {kLeastPixel, movement, windows_keep_layout, {}});
   for (const Region& region : regions) {
     const ir::Value* result = region.result();
     const Location location = placement.location(result);
@@ -98,6 +98,20 @@ TEST(Placement, ImagesAreRows) {
     %q = reshape(%t, %s)
     output %q)"),
             Lines({"c: image", "t: rows of c, free", "y: image", "q: rows of c, free"}));
+}
+
+// What pools an image of the network's input writes it for its readers, where it can.
+TEST(Placement, WindowsKeepLayouts) {
+  const std::string body = R"(
+    input %x: f32[2, 8, 6, 6]
+    %w = constant{value=f32[16, 8, 3, 3]{~2}}()
+    %p = pooling{op=max, window=[2, 2], stride=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x)
+)";
+  const std::string convolution =
+      "%y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%p, %w)\n output %y\n";
+  EXPECT_EQ(placed(body + "output %p", true, true), Lines({"p: rows"}));
+  EXPECT_EQ(placed(body + "output %p", true, false), Lines({"p: image"}));
+  EXPECT_EQ(placed(body + convolution, true, true), Lines({"p: image", "y: image"}));
 }
 
 // Tokens, which are pixels in one dimension, become an image, and the other way round.

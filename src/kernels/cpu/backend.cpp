@@ -23,8 +23,11 @@ class CpuBackend final : public Backend {
     LATHE_ASSIGN(build.device, shared_device(settings.threads));
     build.target = build.device->describe();
     const bool integers = multiplies_bytes();
-    build.traits = {
-        .fuses_movement = true, .integer_products = integers, .weighted_products = integers, .decompose_doubles = true};
+    build.traits = {.fuses_movement = true,
+                    .integer_products = integers,
+                    .weighted_products = integers,
+                    .decompose_doubles = true,
+                    .windows_keep_layout = true};
     build.tactics = cpu_tactics();
     build.data_dependent = data_dependent_tactics();
     build.timing_key = build.device->timing_key();

@@ -9,12 +9,15 @@ namespace {
 // Vectors of channels that are kept in registers during one walk over the window.
 constexpr int kWide = 4;
 
+// Of windows that are not empty: `best` starts as the first pixel.
 template <int vectors>
 LATHE_INLINE void maximum(const PoolWindow& w, int64_t c, Vec (&best)[vectors]) {
+  for (int v = 0; v < vectors; ++v) best[v] = load(w.data + c + v * kLanes);
   for (int64_t i = 0; i < w.count[0]; ++i)
     for (int64_t j = 0; j < w.count[1]; ++j) {
-      const float* p = w.data + i * w.stride[0] + j * w.stride[1] + c;
-      for (int64_t k = 0; k < w.count[2]; ++k, p += w.stride[2])
+      const int64_t first = i == 0 && j == 0;
+      const float* p = w.data + i * w.stride[0] + j * w.stride[1] + first * w.stride[2] + c;
+      for (int64_t k = first; k < w.count[2]; ++k, p += w.stride[2])
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v) best[v] = max_nan(load(p + v * kLanes), best[v]);
     }
@@ -51,7 +54,6 @@ template <int vectors>
 LATHE_INLINE int64_t all_maxima(const PoolWindow& w, int64_t c, int64_t channels, float* target) {
   for (; c + vectors * kLanes <= channels; c += vectors * kLanes) {
     Vec best[vectors];
-    for (Vec& b : best) b = broadcast(-__builtin_inff());
     maximum<vectors>(w, c, best);
     for (int v = 0; v < vectors; ++v) store(target + c + v * kLanes, best[v]);
   }
@@ -87,9 +89,11 @@ void pool_vectors(const PoolRow& row, const float* scales, float* target) {
   static_assert(2 * stride * kLanes <= kPoolRowSlack);
   for (int64_t x = 0; x < row.outputs; x += kLanes) {
     const float* p = row.data + x * stride;
-    Vec value = scales ? zero() : broadcast(-__builtin_inff());
-    for (int64_t k = 0; k < row.kernel; ++k, p += row.dilation)
+    Vec value = load_every<stride>(p);
+    for (int64_t k = 1; k < row.kernel; ++k) {
+      p += row.dilation;
       value = scales ? value + load_every<stride>(p) : max_nan(load_every<stride>(p), value);
+    }
     const int n = row.outputs - x < kLanes ? static_cast<int>(row.outputs - x) : kLanes;
     if (scales) value *= load_tail(scales + x, n);
     store_tail(target + x, n, value);
@@ -113,6 +117,9 @@ void pool_along(const PoolRow& row, const float* scales, float* target) {
 }
 
 void pool_maximum(const PoolWindow& window, int64_t channels, float* target) {
+  const bool is_empty = window.count[0] <= 0 || window.count[1] <= 0 || window.count[2] <= 0;
+  for (int64_t i = 0; is_empty && i < channels; ++i) target[i] = -__builtin_inff();
+  if (is_empty) return;
   int64_t c = all_maxima<kWide>(window, 0, channels, target);
   c = all_maxima<2>(window, c, channels, target);
   c = all_maxima<1>(window, c, channels, target);
