@@ -125,13 +125,10 @@ void expect_element(const Form& form, const Levels& out, const std::vector<Level
   inputs[0] = static_cast<float>(sum);
   float want = 0;
   evaluate(program, inputs, {&want, 1});
-  if (form.to == DType::i32) {
-    ASSERT_EQ(out.at(index), static_cast<double>(sum));
-    return;
-  }
-  const double got = out.at(index), wanted = static_cast<double>(want);
-  if (form.to == DType::f32) {
-    ASSERT_NEAR(got, wanted, 1e-5 * (1 + std::abs(wanted))) << form.program;
+  const double got = out.at(index),
+               wanted = form.to == DType::i32 ? static_cast<double>(sum) : static_cast<double>(want);
+  if (form.to == DType::f32 || form.to == DType::i32) {
+    ASSERT_NEAR(got, wanted, form.to == DType::i32 ? 0 : 1e-5 * (1 + std::abs(wanted))) << form.program;
     return;
   }
   if (got == wanted) return;
