@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running sums and products along an axis that is known.
+#include <cmath>
+
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/index_space.h"
 #include "kernels/cuda/match.h"
