@@ -31,7 +31,7 @@ struct Case {
 };
 
 // The definition, from the output's side.
-double plain_sum(const Case& c, const TestTensor& x, const std::vector<float>& weights, const int64_t* index) {
+double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, const int64_t* index) {
   const ConvShape& s = c.shape;
   const int missing = 3 - s.spatial;
   const int64_t inputs = s.group_inputs(), outputs = s.group_outputs(), group = index[1] / outputs;
@@ -48,7 +48,8 @@ double plain_sum(const Case& c, const TestTensor& x, const std::vector<float>& w
     if (!inside) continue;
     for (int64_t i = 0; i < inputs; ++i) {
       at[1] = group * inputs + i;
-      sum += static_cast<double>(x.at(at)) * weights[(at[1] * outputs + index[1] % outputs) * s.volume() + t];
+      const int64_t weight[kMaxRank] = {at[1], index[1] % outputs, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};
+      sum += static_cast<double>(x.at(at)) * static_cast<double>(weights.at(weight));
     }
   }
   return sum;
@@ -64,10 +65,14 @@ void run_case(const Case& c) {
   };
   TestTensor x = TestTensor::channels_last(dims(s.in_channels, c.in), s.in_channels + pick(0, 3)).fill_random();
   TestTensor out = TestTensor::channels_last(dims(s.out_channels, c.out), s.out_channels + pick(0, 3));
-  std::vector<float> weights(s.in_channels * s.group_outputs() * s.volume());
-  for (float& w : weights) w = std::uniform_real_distribution<float>(-1, 1)(generator());
+  const bool computed = s.groups == 1 && pick(0, 1);
+  std::vector<int64_t> weight_dims{s.in_channels, s.group_outputs()};
+  weight_dims.insert(weight_dims.end(), s.kernel.end() - s.spatial, s.kernel.end());
+  TestTensor weights = computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, s.group_outputs() + pick(0, 3))
+                                              : TestTensor(weight_dims);
+  weights.fill_random();
   std::vector<float> packed(deconv::packed_floats(s, c.blocking));
-  deconv::pack_weights(s, c.blocking, weights.data(), packed);
+  if (!computed) deconv::pack_weights(s, c.blocking, weights.storage.data(), packed);
   std::optional<Program> program;
   std::vector<TestTensor> operands;
   if (!c.program.empty()) {
@@ -78,10 +83,11 @@ void run_case(const Case& c) {
       operands.push_back(std::move(TestTensor::channels_last(shape, s.out_channels + pick(0, 3)).fill_random()));
     }
   }
-  const auto params = encode_params(deconv::DeconvParams{s, c.blocking});
+  const auto params = encode_params(deconv::DeconvParams{s, c.blocking, !computed});
   auto kernel = make_deconv({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
-  std::vector<TensorArg> inputs{x.view(), {packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}}};
+  const TensorArg flat{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
+  std::vector<TensorArg> inputs{x.view(), computed ? weights.view() : flat};
   for (TestTensor& operand : operands) inputs.push_back(operand.view());
   launch(**kernel, inputs, out.view(), pool_of(c.threads));
   compare(

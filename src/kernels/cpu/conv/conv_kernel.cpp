@@ -105,8 +105,8 @@ void DirectConv::run(const Launch& launch) const {
 
 namespace conv {
 
-std::unique_ptr<Kernel> make_direct(const ConvShape& shape, const Config& config, Epilogue epilogue) {
-  return std::make_unique<DirectConv>(ConvParams{shape, config}, std::move(epilogue));
+std::unique_ptr<Kernel> make_direct(const ConvParams& params, Epilogue epilogue) {
+  return std::make_unique<DirectConv>(params, std::move(epilogue));
 }
 
 Result<> check_conv(const ConvParams& params, const Epilogue& epilogue, std::span<const TensorArg> inputs,

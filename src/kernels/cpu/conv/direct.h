@@ -8,7 +8,7 @@
 
 namespace lathe::cpu::conv {
 
-// Padding may be negative here: the first tap then lies inside of x. `shape` must be sane otherwise.
-std::unique_ptr<Kernel> make_direct(const ConvShape& shape, const Config& config, Epilogue epilogue);
+// Padding may be negative here: the first tap then lies inside of x. They must be sane otherwise.
+std::unique_ptr<Kernel> make_direct(const ConvParams& params, Epilogue epilogue);
 
 }  // namespace lathe::cpu::conv

@@ -5,11 +5,11 @@
 // The output pixels whose position has the same remainder modulo the stride see the same taps: each such phase is a
 // convolution of stride 1 over x, written to every stride-th pixel of the output. Nothing is scattered or summed twice.
 //
-// Inputs: 0 = x [N, C, spatial...], channel stride 1; 1 = packed weights (see pack_weights), a rank-1 f32 tensor; 2...
-// = the program's operands, each of the output's rank with dimensions equal to the output's or 1. Output: [N, O,
-// spatial...] with channel stride 1. Output pixel o of a dimension sums x[i] w[k] over i * stride - pad + k * dilation
-// = o; padding at the end and output padding follow from the output's dimensions.
-// Record.params: DeconvParams.
+// Inputs: 0 = x [N, C, spatial...], channel stride 1; 1 = packed weights (see pack_weights), a rank-1 f32 tensor; or,
+// without `packed` and in one group, [C, O, kernel...] of any strides, packed while running; 2... = the program's
+// operands, each of the output's rank with dimensions equal to the output's or 1. Output: [N, O, spatial...] with
+// channel stride 1. Output pixel o of a dimension sums x[i] w[k] over i * stride - pad + k * dilation = o; padding at
+// the end and output padding follow from the output's dimensions. Record.params: DeconvParams.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,10 @@ using conv::ConvShape;  // of the transposed convolution
 struct DeconvParams {
   ConvShape shape;
   gemm::Blocking blocking;
-  static constexpr auto members() { return std::tuple(&DeconvParams::shape, &DeconvParams::blocking); }
+  bool packed = true;  // the weights
+  static constexpr auto members() {
+    return std::tuple(&DeconvParams::shape, &DeconvParams::blocking, &DeconvParams::packed);
+  }
 };
 
 // Configurations worth trying, best guess first. `rows` is the number of x's pixels, batch included.

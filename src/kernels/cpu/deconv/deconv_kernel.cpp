@@ -21,14 +21,17 @@ struct PhaseTensors {
 
 class Deconv final : public Kernel {
  public:
-  Deconv(const ConvShape& shape, const gemm::Blocking& blocking, Epilogue epilogue)
-      : shape_(shape), epilogue_(std::move(epilogue)), floats_(packed_floats(shape, blocking)) {
-    const conv::Config config{conv::Algorithm::direct, blocking, false};
+  Deconv(const DeconvParams& params, Epilogue epilogue)
+      : shape_(params.shape),
+        packed_(params.packed),
+        epilogue_(std::move(epilogue)),
+        floats_(packed_floats(params.shape, params.blocking)) {
+    const conv::Config config{conv::Algorithm::direct, params.blocking, false};
     int64_t weights = 0;
-    for (int64_t i = 0; i < phase_count(shape); ++i) {
-      const Phase phase = phase_of(shape, i);
-      phases_.push_back({phase.offset, weights, conv::packed_floats(phase.shape, config),
-                         conv::make_direct(phase.shape, config, epilogue_)});
+    for (int64_t i = 0; i < phase_count(shape_); ++i) {
+      const Phase phase = phase_of(shape_, i);
+      phases_.push_back({phase, weights, conv::packed_floats(phase.shape, config),
+                         conv::make_direct({phase.shape, config, packed_}, epilogue_)});
       weights += phases_.back().floats;
     }
   }
@@ -52,14 +55,16 @@ class Deconv final : public Kernel {
 
  private:
   struct Part {
-    std::array<int64_t, 3> offset;
+    Phase phase;
     int64_t weights, floats;
     std::unique_ptr<Kernel> kernel;
   };
+  TensorArg weights_of(const Part& part, const TensorArg& weights) const;
   void narrow(const Part& part, const TensorArg& out, TensorArg& tensor) const;
   bool view(const Part& part, std::span<const TensorArg> inputs, const TensorArg& out, PhaseTensors& tensors) const;
 
   ConvShape shape_;
+  bool packed_;
   Epilogue epilogue_;
   int64_t floats_;
   std::vector<Part> phases_;
@@ -71,10 +76,34 @@ void Deconv::narrow(const Part& part, const TensorArg& out, TensorArg& tensor) c
   for (int d = missing; d < 3; ++d) {
     const int dim = 2 + d - missing;
     if (tensor.dims[dim] != out.dims[dim]) continue;  // broadcast
-    if (tensor.data) tensor.data = tensor.as<float>() + part.offset[d] * tensor.strides[dim];
+    if (tensor.data) tensor.data = tensor.as<float>() + part.phase.offset[d] * tensor.strides[dim];
     tensor.strides[dim] *= shape_.stride[d];
-    tensor.dims[dim] = (tensor.dims[dim] - part.offset[d] + shape_.stride[d] - 1) / shape_.stride[d];
+    tensor.dims[dim] = (tensor.dims[dim] - part.phase.offset[d] + shape_.stride[d] - 1) / shape_.stride[d];
   }
+}
+
+// A phase's weights as a convolution's. Its taps are every tap_step-th one, backwards; one without taps sees a zero.
+TensorArg Deconv::weights_of(const Part& part, const TensorArg& weights) const {
+  static float zero = 0;
+  TensorArg own = weights;
+  if (packed_) {
+    if (own.data) own.data = weights.as<float>() + part.weights;
+    own.dims[0] = part.floats;
+    return own;
+  }
+  const Phase& phase = part.phase;
+  std::swap(own.dims[0], own.dims[1]);
+  std::swap(own.strides[0], own.strides[1]);
+  int64_t first = 0;
+  for (int d = 0; d < shape_.spatial; ++d) {
+    const int axis = 3 - shape_.spatial + d;
+    own.dims[2 + d] = phase.shape.kernel[axis];
+    own.strides[2 + d] = -phase.tap_step[axis] * weights.strides[2 + d];
+    first += (phase.first_tap[axis] + (own.dims[2 + d] - 1) * phase.tap_step[axis]) * weights.strides[2 + d];
+  }
+  if (phase.empty) std::fill_n(own.strides, own.rank, 0);
+  if (own.data) own.data = phase.empty ? &zero : weights.as<float>() + first;
+  return own;
 }
 
 // False when the phase has no output pixel.
@@ -82,12 +111,10 @@ bool Deconv::view(const Part& part, std::span<const TensorArg> inputs, const Ten
                   PhaseTensors& tensors) const {
   const int missing = 3 - shape_.spatial;
   for (int d = missing; d < 3; ++d)
-    if (part.offset[d] >= out.dims[2 + d - missing]) return false;
+    if (part.phase.offset[d] >= out.dims[2 + d - missing]) return false;
   tensors.count = inputs.size();
   std::copy(inputs.begin(), inputs.end(), tensors.inputs.begin());
-  TensorArg& weights = tensors.inputs[1];
-  if (weights.data) weights.data = weights.as<float>() + part.weights;
-  weights.dims[0] = part.floats;
+  tensors.inputs[1] = weights_of(part, inputs[1]);
   for (size_t i = 2; i < inputs.size(); ++i) narrow(part, out, tensors.inputs[i]);
   tensors.output = out;
   narrow(part, out, tensors.output);
@@ -100,8 +127,15 @@ Result<> Deconv::check(std::span<const TensorArg> inputs, std::span<const Tensor
                 "deconv has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
                 outputs.size());
   const TensorArg &weights = inputs[1], &out = outputs[0];
-  if (out.rank != 2 + shape_.spatial || weights.rank != 1 || weights.dims[0] < floats_)
-    return fail(ErrorCode::shape_mismatch, "deconv: the output's rank or the packed weights do not fit");
+  bool fits = out.rank == 2 + shape_.spatial;
+  if (packed_)
+    fits = fits && weights.rank == 1 && weights.dims[0] >= floats_;
+  else
+    fits = fits && weights.rank == out.rank && weights.dims[0] == shape_.in_channels &&
+           weights.dims[1] == shape_.out_channels;
+  for (int d = 0; !packed_ && fits && d < shape_.spatial; ++d)
+    fits = weights.dims[2 + d] == shape_.kernel[3 - shape_.spatial + d];
+  if (!fits) return fail(ErrorCode::shape_mismatch, "deconv: the output's rank or the weights do not fit");
   LATHE_TRY(check_epilogue(epilogue_, inputs.subspan(2), out));
   PhaseTensors tensors;
   for (const Part& part : phases_)
@@ -126,9 +160,10 @@ bool valid(const ConvShape& shape, const gemm::Blocking& blocking) {
 
 Result<std::unique_ptr<Kernel>> make_deconv(const Record& record) {
   const auto params = decode_counts<DeconvParams>(record.params);
-  if (!params || !valid(params->shape, params->blocking)) return refuse_params("deconv");
+  if (!params || !valid(params->shape, params->blocking) || (!params->packed && params->shape.groups != 1))
+    return refuse_params("deconv");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  return std::unique_ptr<Kernel>(new Deconv(params->shape, params->blocking, std::move(epilogue)));
+  return std::unique_ptr<Kernel>(new Deconv(*params, std::move(epilogue)));
 }
 
 }  // namespace lathe::cpu

@@ -42,6 +42,7 @@ tl::expected<conv::ConvShape, Refusal> shape_of(const Problem& problem) {
 }
 
 Result<Emission> emit(const Problem& problem, const conv::ConvShape& shape, const gemm::Blocking& blocking) {
+  if (!problem.inputs[1].constant) return emission_of(problem, deconv::DeconvParams{shape, blocking, false}, {0, 1});
   return emission_with_weights(problem, encode_params(deconv::DeconvParams{shape, blocking}),
                                deconv::packed_floats(shape, blocking), [&](std::span<float> packed) {
                                  deconv::pack_weights(shape, blocking, problem.inputs[1].constant->as<float>(), packed);
@@ -53,7 +54,10 @@ Matched match_deconv(const Problem& problem) {
   if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const Operand& x = problem.inputs[0];
-  if (!problem.inputs[1].constant) return refuse("the weights are not constant");
+  const Operand& w = problem.inputs[1];
+  if (!std::all_of(w.dims.begin(), w.dims.end(), [](const Expr& dim) { return dim.is_constant(); }))
+    return refuse("the extents of the weights are not known while building");
+  if (!w.constant && problem.attrs<DeconvolutionAttrs>().groups != 1) return refuse("computed weights of groups");
   if (auto reason = refuse_layout(x, "the input")) return refuse(*std::move(reason));
   if (auto reason = refuse_layout(problem.outputs[0], "the output")) return refuse(*std::move(reason));
   const auto resolved = shape_of(problem);
