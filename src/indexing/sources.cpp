@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The indexing map of each op that moves elements and computes none. This is the only file that knows such ops: one
-// that is added is a function here, a row of the table, and a test.
+// The indexing map of each op that moves elements and computes none. This is the only file that knows what
+// they read: one that is added is a function here, a case of sources_of(), and a test.
 #include <numeric>
 
 #include "indexing/index_map.h"

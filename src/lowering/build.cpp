@@ -60,8 +60,10 @@ Result<> report_progress(const BuildOptions& options, std::string_view phase, do
 // Groups, places and lowers until tactics take all that is fused, then writes what the tuner has chosen.
 Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& profiles, Tuner& tuner,
                      const BuildOptions& options, BuiltPlan& built) {
+  double reached = 0;  // another round begins anew, but nobody is told that the work has become less
   const auto progress = [&](std::string_view phase, double fraction) {
-    return report_progress(options, phase, fraction);
+    reached = std::max(reached, fraction);
+    return report_progress(options, phase, reached);
   };
   std::vector<int64_t> optimum;
   for (const plan::SymbolProfile& symbol : profiles[0].symbols) optimum.push_back(symbol.opt);

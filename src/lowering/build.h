@@ -33,8 +33,8 @@ struct BuildOptions {
   TacticList tactics;                      // empty = every op by its plain evaluation
   DataDependentTacticList data_dependent;  // for ops whose results' sizes the device computes
   std::string target;                      // Device::target() of what the plan will run on
-  bool fuse_integer_products = false;  // what follows products of 8-bit integers does so whatever the next line says
-  bool fuse_narrow_types = false;      // f16, bf16 and small integers belong into regions as f32 does
+  bool fuse_integer_products = false;      // epilogues of products of 8-bit integers, even without fuse_narrow_types
+  bool fuse_narrow_types = false;          // f16, bf16 and small integers belong into regions as f32 does
   PassContext passes;
   // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
   // they come.

@@ -23,10 +23,6 @@ bool is_image(const Value& value) {
           producer->is(OpKind::resize));
 }
 
-bool moves_elements(const Node& node) {
-  return permutes_elements(node) || cuts_elements(node) || node.is(OpKind::concat) || node.is(OpKind::slice);
-}
-
 bool always_holds(const Interval& interval, const Space& space) {
   const Expr value = space.current(interval.value);
   return space.facts().is_at_most(interval.begin, value) && space.facts().is_less(value, interval.end);
@@ -63,6 +59,10 @@ bool same(const Region::Read& a, const Region::Read& b, const Space& space) {
 }
 
 }  // namespace
+
+bool moves_elements(const Node& node) {
+  return permutes_elements(node) || cuts_elements(node) || node.is(OpKind::concat) || node.is(OpKind::slice);
+}
 
 bool cuts_elements(const Node& node) {
   if (node.is(OpKind::pad)) return constant_padding_of(&node).has_value();

@@ -13,9 +13,11 @@
 
 namespace lathe {
 
-// Whether the node is padding with a number, or a slice with steps forwards: an expression may read what it cuts.
-// Slices without steps are windows into memory, which cost nothing as they are.
+// Whether the node is padding with a number, or a strided slice, in either direction: an expression may read what it
+// cuts. Slices without steps are views, which cost nothing as they are.
 bool cuts_elements(const ir::Node& node);
+// Whether it moves elements in any way that expressions know, and computes nothing.
+bool moves_elements(const ir::Node& node);
 
 class Expression {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which nodes run together. A heavy op takes the pointwise nodes that follow it; what is left of the pointwise nodes is
-// grouped into expressions, which the kernel that alone reads them may compute itself; everything else stands alone.
+// grouped into expressions, which the kernels that read them may compute themselves; everything else stands alone.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -355,6 +355,15 @@ void RefusedFusions::give_up(const Node& node, const std::vector<std::string>& r
   alone_.insert(&node);
 }
 
+bool RefusedFusions::set_apart(const Region& region, const std::function<bool(const Node&)>& which) {
+  const size_t before = alone_.size();
+  const bool has_others =
+      std::any_of(region.nodes.begin(), region.nodes.end(), [&](Node* node) { return !which(*node); });
+  for (const Node* node : region.nodes)
+    if (has_others && which(*node)) alone_.insert(node);
+  return alone_.size() > before;
+}
+
 void RefusedFusions::add(const Region& region, const std::vector<std::string>& reasons) {
   const bool is_kernel = region.kind == RegionKind::kernel;
   const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
@@ -368,6 +377,10 @@ void RefusedFusions::add(const Region& region, const std::vector<std::string>& r
   } else if (is_kernel && region.nodes.size() > 1) {
     epilogues_.insert(region.root);
     note("what follows it is a step of its own");
+  } else if (set_apart(region, [](const Node& node) { return node.is(OpKind::pad); })) {
+    note("padding is a step of its own");
+  } else if (set_apart(region, moves_elements)) {
+    note("what moves elements is a step of its own");
   } else {
     alone_.insert(region.nodes.begin(), region.nodes.end());
     note("each node of its step stands alone");

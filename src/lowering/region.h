@@ -2,6 +2,7 @@
 // Regions: the pieces of a graph that become one step each (or none, for views).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,7 +24,7 @@ enum class RegionKind {
 struct Region {
   RegionKind kind = RegionKind::single;
   ir::Node* root = nullptr;      // pointwise: the last node
-  std::vector<ir::Node*> nodes;  // in graph order
+  std::vector<ir::Node*> nodes;  // the last one is where the region runs
   std::vector<ir::Value*> outputs;
   Program program;                   // kernel: epilogue (register 0 = the root's result); pointwise: the expression
   std::vector<ir::Value*> operands;  // program inputs; for a kernel they follow the accumulator
@@ -53,7 +54,7 @@ struct Region {
   std::vector<Producer> producers;  // by input
 
   // Where the result is computed by boxes of its elements, by a step each (lowering/boxes.h): each of them as a region.
-  // This region's own members are those of the first.
+  // This region's own members are those of the first, its nodes those of all.
   std::vector<Region> boxes;
 
   const ir::Value* result() const { return outputs[0]; }
@@ -66,7 +67,8 @@ struct Region {
 class RefusedFusions {
  public:
   // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: a producer, the movement
-  // behind a kernel, its epilogue, at last the region as a whole, whose nodes then stand alone.
+  // behind a kernel, its epilogue, padding, what else moves elements, at last the region as a whole, whose nodes then
+  // stand alone.
   void add(const Region& region, const std::vector<std::string>& reasons);
   // Nothing but its plain evaluation is left of the node.
   void give_up(const ir::Node& node, const std::vector<std::string>& reasons);
@@ -87,6 +89,9 @@ class RefusedFusions {
   const std::vector<Note>& notes() const { return notes_; }
 
  private:
+  // Some of a region's nodes stand alone from now on; false where there are none, or no others.
+  bool set_apart(const Region& region, const std::function<bool(const ir::Node&)>& which);
+
   std::set<std::pair<const ir::Node*, size_t>> producers_;
   std::set<const ir::Node*> movements_, epilogues_, alone_;
   std::map<const ir::Node*, std::vector<std::string>> reasons_;

@@ -2,6 +2,7 @@
 #include "tuning/cut_down.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -10,7 +11,7 @@
 namespace lathe {
 namespace {
 
-// Strides that keep the old ones' order, broadcasts, and gaps around what is not cut.
+// Strides that keep the old ones' order and direction, broadcasts, and gaps around what is not cut.
 void set_dims(Operand& operand, Dims dims) {
   const Dims old_dims = std::exchange(operand.opt_dims, std::move(dims));
   Dims& strides = operand.opt_strides;
@@ -18,13 +19,13 @@ void set_dims(Operand& operand, Dims dims) {
   for (size_t d = 0; d < strides.size(); ++d)
     if (strides[d] != 0) order.push_back(d);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(strides[a], old_dims[a]) < std::pair(strides[b], old_dims[b]);
+    return std::pair(std::abs(strides[a]), old_dims[a]) < std::pair(std::abs(strides[b]), old_dims[b]);
   });
   bool cut = false;
   int64_t next = 1;
   for (const size_t d : order) {
-    if (cut) strides[d] = next;
-    next = strides[d] * operand.opt_dims[d];
+    if (cut) strides[d] = strides[d] < 0 ? -next : next;
+    next = std::abs(strides[d]) * operand.opt_dims[d];
     cut |= operand.opt_dims[d] != old_dims[d];
   }
   operand.dims = to_shape(operand.opt_dims);

@@ -41,13 +41,22 @@ std::vector<T> collapsed(const std::vector<T>& dims, const std::vector<size_t>& 
   return whole;
 }
 
+// Sizes that only running tells decide what matches: two layers of the same sizes while tuning, one of which has them
+// for good, are different problems.
+std::string open_text(const Shape& shape) {
+  std::string text;
+  for (const Expr& each : shape)
+    if (!each.is_constant()) text += (text.empty() ? "" : ",") + each.to_string();
+  return text.empty() ? text : "{" + text + "}";
+}
+
 std::string operand_text(const Operand& operand) {
   if (operand.omitted) return "_";
   std::string text(name_of(operand.dtype));
-  text += to_string(to_shape(operand.opt_dims));
+  text += to_string(to_shape(operand.opt_dims)) + open_text(operand.dims);
   if (operand.opt_strides != strides_in(operand.opt_dims, Layout::linear))
-    text += "@" + to_string(to_shape(operand.opt_strides));
-  constexpr int64_t kWidest = 16;  // bytes of an access: what an offset matters to
+    text += "@" + to_string(to_shape(operand.opt_strides)) + open_text(operand.strides);
+  constexpr int64_t kWidest = 16;  // elements of the widest access: what an offset matters to
   if (mod(operand.offset, kWidest) != Expr(0)) text += "+" + mod(operand.offset, kWidest).to_string();
   if (operand.constant) text += "!";
   for (const size_t count : operand.reassociation) text += fmt::format("/{}", count);

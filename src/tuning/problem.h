@@ -92,7 +92,7 @@ struct Extras {
 std::optional<std::string> beyond(const Problem& problem, const Extras& known);
 
 // Canonical text: equal texts are the same problem for tuning. Contents of constants are left out, that they are
-// constant is not. Batch-like dims appear with their optimum.
+// constant is not. Dims that are open appear with their optimum and as expressions.
 std::string to_text(const Problem& problem);
 
 // Dims and strides of a dense tensor in a layout.

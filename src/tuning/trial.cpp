@@ -168,16 +168,21 @@ Result<Tensor> apply(const Program& program, const std::vector<Tensor>& register
   return result;
 }
 
-// The content of an operand with padding as the program sees it.
-Result<Tensor> surrounded(const Tensor& content, const Operand::Padding& padding, const Dims& dims) {
+// The content of an operand with padding as the program sees it. The operand may reach beyond `dims` on any side, as
+// what is padded and then cut to less does.
+Result<Tensor> padded(const Tensor& content, const Dims& begin, float value, const Dims& dims) {
   LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, dims));
-  std::fill_n(result.mutable_as<float>(), result.volume(), padding.value);
-  const Dims strides = row_major_strides(dims);
-  int64_t first = 0;
-  for (size_t d = 0; d < dims.size(); ++d) first += *padding.begin[d].as_constant() * strides[d];
-  Walk walk(content.dims(), {strides});
-  for (int64_t i = 0, n = content.volume(); i < n; ++i, walk.next())
-    result.mutable_as<float>()[first + walk.offset(0)] = content.as<float>()[i];
+  const Dims strides = row_major_strides(content.dims());
+  for (int64_t i = 0, n = result.volume(); i < n; ++i) {
+    int64_t from = 0, rest = i;
+    bool is_inside = true;
+    for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) {
+      const int64_t at = rest % dims[d] - begin[d];
+      is_inside &= at >= 0 && at < content.dims()[d];
+      from += at * strides[d];
+    }
+    result.mutable_as<float>()[i] = is_inside ? content.as<float>()[from] : value;
+  }
   return result;
 }
 
@@ -285,7 +290,9 @@ Result<Expected> TrialData::expected(double tolerance) const {
   LATHE_TRY(append(operands_, registers));
   for (size_t i = 0; i < problem_.operands.size(); ++i)
     if (const auto& padding = problem_.operands[i].padding) {
-      LATHE_ASSIGN(registers[first + i], surrounded(registers[first + i], *padding, dims));
+      Dims begin;
+      for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
+      LATHE_ASSIGN(registers[first + i], padded(registers[first + i], begin, padding->value, dims));
     }
   LATHE_ASSIGN(Tensor values, apply(problem_.program, registers, dims));
   if (!any_rounds) return Expected{std::move(values), {}, {}, {}};

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tactics refuse of a fusion, or of one of two problems that look alike.
+#include <gtest/gtest.h>
+
+#include "ir/interpret.h"
+#include "lowering/engine_fixture.h"
+
+namespace lathe {
+namespace {
+
+// The engine's kernels, once its results are the plain evaluation's.
+std::vector<std::string> kernels_of(const std::string& text, const std::vector<Dims>& dims) {
+  const Result<ir::Graph> graph = ir::parse_graph(text);
+  EXPECT_TRUE(graph) << graph.error().to_string();
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < dims.size(); ++i)
+    inputs.push_back(random_tensor(DType::f32, dims[i], static_cast<uint32_t>(i + 1)));
+  const Result<std::vector<Tensor>> expected = ir::interpret(*graph, inputs);
+  EXPECT_TRUE(expected) << expected.error().to_string();
+  const auto engine = build_engine(text, native_options());
+  if (!engine) return {};
+  const std::unique_ptr<Context> context = *Context::create(engine);
+  const std::vector<Tensor> got = run_engine(*context, inputs);
+  for (size_t i = 0; i < got.size(); ++i) expect_close(got[i], (*expected)[i], 1e-5);
+  std::vector<std::string> kernels;
+  for (const plan::Step& step : engine->plan().steps) kernels.emplace_back(step.kernel());
+  return kernels;
+}
+
+// Both have the same sizes while they are tuned, but the fast kernel knows the padding of only one.
+TEST(Refused, OneOfTwoProblemsOfEqualSizes) {
+  const std::vector<std::string> kernels = kernels_of(R"(graph "g" {
+    symbol h in [4, 16]
+    input %x: f32[1, 8, 16, 16]
+    input %y: f32[1, 8, h, 16]
+    %w = constant{value=f32[8, 4, 3, 3]{~1}}()
+    %a = deconvolution{padding_mode=same_lower, stride=[2, 2]}(%x, %w)
+    %b = deconvolution{padding_mode=same_lower, stride=[2, 2]}(%y, %w)
+    output %a
+    output %b
+  })",
+                                                      {{1, 8, 16, 16}, {1, 8, 16, 16}});
+  EXPECT_FALSE(kernels.empty());
+}
+
+// No kernel of a CPU reads padding in an expression: the padding is a step, and what follows it another.
+TEST(Refused, PaddingBeforeAnExpression) {
+  const std::vector<std::string> kernels = kernels_of(R"(graph "g" {
+    input %x: f32[4, 30]
+    input %y: f32[4, 34]
+    %pads = constant{value=i64[4]{0, 2, 0, 2}}()
+    %p = pad(%x, %pads)
+    %a = elementwise{op=add}(%p, %y)
+    %m = elementwise{op=mul}(%a, %y)
+    %r = activation{op=relu}(%m)
+    output %r
+  })",
+                                                      {{4, 30}, {4, 34}});
+  EXPECT_EQ(kernels.size(), 2u) << testing::PrintToString(kernels);
+}
+
+}  // namespace
+}  // namespace lathe
