@@ -24,6 +24,14 @@ inline constexpr nvinfer1::DataType kINT16 = static_cast<nvinfer1::DataType>(65)
 inline constexpr nvinfer1::DataType kUINT16 = static_cast<nvinfer1::DataType>(66);
 inline constexpr nvinfer1::DataType kUINT32 = static_cast<nvinfer1::DataType>(67);
 inline constexpr nvinfer1::DataType kUINT64 = static_cast<nvinfer1::DataType>(68);
+// Types that tensors are stored in, as kFP8 (E4M3FN), kFP4, kINT4 and kE8M0 are: they can be cast, quantized,
+// dequantized and moved, nothing else. Those of less than a byte are packed, the first element in the low bits.
+inline constexpr nvinfer1::DataType kFP8_E4M3FNUZ = static_cast<nvinfer1::DataType>(69);
+inline constexpr nvinfer1::DataType kFP8_E5M2 = static_cast<nvinfer1::DataType>(70);
+inline constexpr nvinfer1::DataType kFP8_E5M2FNUZ = static_cast<nvinfer1::DataType>(71);
+inline constexpr nvinfer1::DataType kUINT4 = static_cast<nvinfer1::DataType>(72);
+inline constexpr nvinfer1::DataType kINT2 = static_cast<nvinfer1::DataType>(73);
+inline constexpr nvinfer1::DataType kUINT2 = static_cast<nvinfer1::DataType>(74);
 
 // ---- How to build --------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/convert.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/version.h"
@@ -17,11 +18,9 @@ struct Pair {
   DType ours;
 };
 constexpr Pair kTypes[] = {
-    {nv::DataType::kFLOAT, DType::f32}, {nv::DataType::kHALF, DType::f16},     {nv::DataType::kINT8, DType::i8},
-    {nv::DataType::kINT32, DType::i32}, {nv::DataType::kBOOL, DType::boolean}, {nv::DataType::kUINT8, DType::u8},
-    {nv::DataType::kBF16, DType::bf16}, {nv::DataType::kINT64, DType::i64},    {lathe::kDOUBLE, DType::f64},
-    {lathe::kINT16, DType::i16},        {lathe::kUINT16, DType::u16},          {lathe::kUINT32, DType::u32},
-    {lathe::kUINT64, DType::u64},
+#define LATHE_DTYPE(name, number, bits, cls, encoding, onnx, onnx_number, theirs) {theirs, DType::name},
+#include "base/dtypes.def"
+#undef LATHE_DTYPE
 };
 
 }  // namespace
@@ -33,9 +32,7 @@ Result<DType> to_dtype(nv::DataType type) {
 }
 
 nv::DataType to_nv(DType type) {
-  for (const Pair& pair : kTypes)
-    if (pair.ours == type) return pair.theirs;
-  return nv::DataType::kFLOAT;
+  return std::ranges::find(kTypes, type, &Pair::ours)->theirs;  // each type has a row
 }
 
 nv::Dims invalid_dims() { return nv::Dims{-1, {}}; }

@@ -7,12 +7,12 @@ namespace {
 struct Row {
   DType type;
   std::string_view name;
-  size_t bits;
+  int bits;
   DTypeClass cls;
 };
 
 constexpr Row kRows[] = {
-#define LATHE_DTYPE(name, number, bits, cls) {DType::name, #name, bits, DTypeClass::cls},
+#define LATHE_DTYPE(name, number, bits, cls, ...) {DType::name, #name, bits, DTypeClass::cls},
 #include "base/dtypes.def"
 #undef LATHE_DTYPE
 };
@@ -22,7 +22,20 @@ const Row& row_of(DType type) { return kRows[static_cast<int>(type) - 1]; }
 
 }  // namespace
 
-size_t size_of(DType type) { return row_of(type).bits / 8; }
+int bits_of(DType type) { return row_of(type).bits; }
+size_t size_of(DType type) { return is_packed(type) ? 1 : static_cast<size_t>(bits_of(type)) / 8; }
+
+std::optional<int64_t> bytes_of(DType type, int64_t elements) {
+  if (elements < 0) return std::nullopt;
+  if (is_packed(type)) {
+    const int64_t per_byte = 8 / bits_of(type);
+    return elements / per_byte + (elements % per_byte != 0);
+  }
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(elements, static_cast<int64_t>(size_of(type)), &bytes)) return std::nullopt;
+  return bytes;
+}
+
 DTypeClass class_of(DType type) { return row_of(type).cls; }
 std::string_view name_of(DType type) { return type == DType::boolean ? "bool" : row_of(type).name; }
 

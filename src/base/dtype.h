@@ -11,22 +11,32 @@
 namespace lathe {
 
 enum class DType : uint8_t {
-#define LATHE_DTYPE(name, number, bits, cls) name = number,
+#define LATHE_DTYPE(name, number, ...) name = number,
 #include "base/dtypes.def"
 #undef LATHE_DTYPE
 };
 
-enum class DTypeClass { floating, signed_int, unsigned_int, boolean };
+enum class DTypeClass { floating, signed_int, unsigned_int, boolean, storage };
 
-size_t size_of(DType type);  // bytes per element
+int bits_of(DType type);     // per element
+size_t size_of(DType type);  // bytes of one element by itself: 1 for those of a few bits, of which a byte holds several
+inline bool is_packed(DType type) { return bits_of(type) < 8; }
+// Bytes that hold so many elements, the last of them filled up; nullopt below 0 and where it overflows.
+std::optional<int64_t> bytes_of(DType type, int64_t elements);
 DTypeClass class_of(DType type);
 std::string_view name_of(DType type);                         // "f32"; boolean prints as "bool"
 std::optional<DType> dtype_from_name(std::string_view name);  // inverse of name_of
 std::optional<DType> dtype_from_number(int number);           // for values read from a file
+// Types that ops compute with.
 inline bool is_floating(DType t) { return class_of(t) == DTypeClass::floating; }
 inline bool is_integer(DType t) {
   return class_of(t) == DTypeClass::signed_int || class_of(t) == DTypeClass::unsigned_int;
 }
+
+inline bool is_byte_integer(DType t) { return is_integer(t) && bits_of(t) == 8; }
+inline bool is_integral(DType t) { return is_integer(t) || class_of(t) == DTypeClass::boolean; }
+// A type that tensors are stored in and that nothing is computed with: base/encoding.h converts its elements.
+inline bool is_storage_only(DType t) { return class_of(t) == DTypeClass::storage; }
 
 // IEEE binary16, round to nearest even.
 struct Half {
@@ -46,6 +56,7 @@ struct BFloat16 {
 
 // Calls f with a value of the C++ type that stores `type`: dispatch(t, [&](auto zero) { using T = decltype(zero); ...
 // }). Each use instantiates f for 13 types: keep f small, or compute in double / int64_t where that is exact.
+// Storage types come as the bits of one element, uint8_t.
 template <class F>
 decltype(auto) dispatch(DType type, F&& f) {
   switch (type) {
@@ -74,64 +85,33 @@ decltype(auto) dispatch(DType type, F&& f) {
     case DType::boolean:
       return f(bool{});
     case DType::f32:
+      return f(float{});
+    default:
       break;
   }
-  return f(float{});
+  return f(uint8_t{});
 }
 
 template <class T>
 constexpr DType dtype_of();
-template <>
-constexpr DType dtype_of<float>() {
-  return DType::f32;
-}
-template <>
-constexpr DType dtype_of<double>() {
-  return DType::f64;
-}
-template <>
-constexpr DType dtype_of<Half>() {
-  return DType::f16;
-}
-template <>
-constexpr DType dtype_of<BFloat16>() {
-  return DType::bf16;
-}
-template <>
-constexpr DType dtype_of<int8_t>() {
-  return DType::i8;
-}
-template <>
-constexpr DType dtype_of<int16_t>() {
-  return DType::i16;
-}
-template <>
-constexpr DType dtype_of<int32_t>() {
-  return DType::i32;
-}
-template <>
-constexpr DType dtype_of<int64_t>() {
-  return DType::i64;
-}
-template <>
-constexpr DType dtype_of<uint8_t>() {
-  return DType::u8;
-}
-template <>
-constexpr DType dtype_of<uint16_t>() {
-  return DType::u16;
-}
-template <>
-constexpr DType dtype_of<uint32_t>() {
-  return DType::u32;
-}
-template <>
-constexpr DType dtype_of<uint64_t>() {
-  return DType::u64;
-}
-template <>
-constexpr DType dtype_of<bool>() {
-  return DType::boolean;
-}
+#define LATHE_DTYPE_OF(T, name)   \
+  template <>                     \
+  constexpr DType dtype_of<T>() { \
+    return DType::name;           \
+  }
+LATHE_DTYPE_OF(float, f32)
+LATHE_DTYPE_OF(double, f64)
+LATHE_DTYPE_OF(Half, f16)
+LATHE_DTYPE_OF(BFloat16, bf16)
+LATHE_DTYPE_OF(int8_t, i8)
+LATHE_DTYPE_OF(int16_t, i16)
+LATHE_DTYPE_OF(int32_t, i32)
+LATHE_DTYPE_OF(int64_t, i64)
+LATHE_DTYPE_OF(uint8_t, u8)
+LATHE_DTYPE_OF(uint16_t, u16)
+LATHE_DTYPE_OF(uint32_t, u32)
+LATHE_DTYPE_OF(uint64_t, u64)
+LATHE_DTYPE_OF(bool, boolean)
+#undef LATHE_DTYPE_OF
 
 }  // namespace lathe

@@ -32,7 +32,7 @@ Result<Graph::Inferred> Graph::run_rule(Node* node) {
   InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &ranges_);
   const OpInfo& info = node->info();
   if (!info.infer) return fail(ErrorCode::op_unsupported, "op {} is not available", info.name);
-  if (Result<> result = info.infer(context); !result) {
+  if (Result<> result = infer_op(info, context); !result) {
     std::string operands;
     for (Value* value : node->inputs_)
       operands +=
@@ -65,7 +65,7 @@ Result<> Graph::infer(Node* node) {
     node->outputs_[i]->has_elements_ = outputs[i].has_elements;
   }
   if (const Tensor* value = node->outputs_[0]->constant();
-      value && !is_floating(value->dtype()) && value->rank() <= 1 && value->volume() <= 1024) {
+      value && is_integral(value->dtype()) && value->rank() <= 1 && value->volume() <= 1024) {
     Value& output = *node->outputs_[0];
     output.elements_.clear();
     for (int64_t i = 0; i < value->volume(); ++i) output.elements_.push_back(value->at(i));

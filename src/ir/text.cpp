@@ -14,6 +14,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/encoding.h"
 #include "base/hash.h"
 #include "ir/graph.h"
 
@@ -194,11 +195,14 @@ class Parser {
     LATHE_ASSIGN(Tensor value, Tensor::allocate(*dtype, dims));
     std::mt19937 generator(static_cast<uint32_t>(seed));
     std::normal_distribution<float> normal;
+    const bool is_stored = is_storage_only(*dtype);
     dispatch(*dtype, [&](auto zero) {
       using T = decltype(zero);
       for (int64_t i = 0; i < value.volume(); ++i) {
         const float x = normal(generator);
-        if constexpr (std::is_class_v<T> || std::is_floating_point_v<T>)
+        if (is_stored)
+          store_code(*dtype, value.mutable_data(), i, encode(*dtype, double{x}));
+        else if constexpr (std::is_class_v<T> || std::is_floating_point_v<T>)
           value.mutable_as<T>()[i] = T(x);
         else
           value.mutable_as<T>()[i] = static_cast<T>(std::fabs(x) * 4);

@@ -37,6 +37,25 @@ void warn_of_quantization(const ir::Graph& graph, Log& log) {
             weights, static_cast<double>(bytes) / 1e6, others);
 }
 
+// Weights of types that no kernel reads become floats, which are larger.
+void warn_of_storage_types(const ir::Graph& graph, Log& log) {
+  int64_t weights = 0, stored = 0, floats = 0;
+  for (const auto& node : graph.nodes()) {
+    const Tensor* constant = node->num_inputs() > 0 && node->input(0) ? node->input(0)->constant() : nullptr;
+    if (!constant || !is_storage_only(constant->dtype()) || !(node->is(OpKind::dequantize) || node->is(OpKind::cast)))
+      continue;
+    ++weights;
+    stored += static_cast<int64_t>(constant->bytes());
+    floats += bytes_of(node->output()->dtype(), constant->volume()).value_or(0);
+  }
+  if (weights == 0) return;
+  log.print(
+      Severity::warning,
+      "{} weights of 8-bit floats or of less than 8 bits ({:.1f} MB) are dequantised while building, for no kernel "
+      "reads them as they are: the engine holds {:.1f} MB of floats in their place",
+      weights, static_cast<double>(stored) / 1e6, static_cast<double>(floats) / 1e6);
+}
+
 // Of each symbol over all profiles; where there is no largest value, what is tuned for.
 std::vector<int64_t> largest_of(const std::vector<plan::Profile>& profiles) {
   std::vector<int64_t> largest;
@@ -124,6 +143,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
 
   if (options.optimize && !options.passes.integer_products)
     warn_of_quantization(graph, options.log ? *options.log : null_log());
+  if (options.optimize) warn_of_storage_types(graph, options.log ? *options.log : null_log());
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
   if (options.optimize) {

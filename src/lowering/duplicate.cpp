@@ -6,7 +6,7 @@ namespace lathe {
 Result<> give_readers_their_own(ir::Graph& graph) {
   std::vector<ir::Node*> nodes;
   for (const auto& node : graph.nodes())
-    if (node->is(OpKind::dequantize) && size_of(node->input(0)->dtype()) == 1) nodes.push_back(node.get());
+    if (node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype())) nodes.push_back(node.get());
   for (ir::Node* node : nodes) {
     const std::vector<ir::Use> uses = node->output()->uses();
     for (size_t i = node->output()->is_graph_output() ? 0 : 1; i < uses.size(); ++i) {

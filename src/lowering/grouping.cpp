@@ -40,8 +40,22 @@ Value* bias_of(const Node& node) {
   return node.is(OpKind::convolution) || node.is(OpKind::deconvolution) ? node.input(2) : nullptr;
 }
 
+bool any_operand(const Node& node, bool (*is)(DType)) {
+  const auto& inputs = node.inputs();
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Value* input) { return input && is(input->dtype()); }) ||
+         (node.num_outputs() > 0 && is(node.output(0)->dtype()));
+}
+
+// What no region computes beside other nodes: storage types, and scales by blocks that passes could not broadcast.
+bool is_plain_only(const Node& node) {
+  if (any_operand(node, is_storage_only)) return true;
+  return (node.is(OpKind::quantize) && !node.attrs<QuantizeAttrs>().blocks.empty()) ||
+         (node.is(OpKind::dequantize) && !node.attrs<DequantizeAttrs>().blocks.empty());
+}
+
 RegionKind kind_alone(const Node& node) {
   if (node.has_trait(kView) || node.is(OpKind::identity)) return RegionKind::view;
+  if (any_operand(node, is_packed)) return RegionKind::single;  // no strides reach their elements
   switch (node.kind()) {
     case OpKind::transpose:
     case OpKind::slice:
@@ -89,17 +103,17 @@ class Grouper {
  private:
   // Expressions are found from their ends.
   bool starts_expression(const Node& node) const {
-    if (refused_.stands_alone(node)) return false;
+    if (stands_alone(node)) return false;
     if (node.is(OpKind::concat)) return movement_;
     return reorders_elements(node) ? movement_ : is_expressible(node);
   }
 
   bool takes_epilogue(const Node& node) const {
-    if (!is_heavy(node) || node.num_outputs() != 1 || refused_.stands_alone(node)) return false;
+    if (!is_heavy(node) || node.num_outputs() != 1 || stands_alone(node)) return false;
     const DType from = node.input(0)->dtype(), to = node.output()->dtype();
     if (to == DType::f32) return from == to;
     const bool sums = node.is(OpKind::matmul) || node.is(OpKind::convolution);  // of 8-bit integers: i32
-    if (integer_products_ && sums && to == DType::i32 && size_of(from) == 1) return true;
+    if (integer_products_ && sums && to == DType::i32 && is_byte_integer(from)) return true;
     if (!narrow_types_) return false;
     if (size_of(from) == 1) return is_integer(from) && (to == from || (sums && to == DType::i32));
     return from == to && (to == DType::f16 || to == DType::bf16);
@@ -144,11 +158,14 @@ class Grouper {
   }
 
   bool may_join(const Node& node) const {
-    if (owner_.contains(&node) || refused_.stands_alone(node)) return false;
+    if (owner_.contains(&node) || stands_alone(node)) return false;
     return permutes_elements(node) ? movement_ : is_expressible(node);
   }
 
+  bool stands_alone(const Node& node) const { return refused_.stands_alone(node) || is_plain_only(node); }
+
   bool is_programmable(const Node& node) const {
+    if (is_plain_only(node)) return false;
     const bool levels = node.is(OpKind::quantize) || node.is(OpKind::dequantize);
     return lathe::is_programmable(node, narrow_types_ || (narrow_ && levels && has_small_levels(node)));
   }
@@ -158,7 +175,7 @@ class Grouper {
     const Value *levels = node.is(OpKind::quantize) ? node.output() : node.input(0),
                 *floats = node.is(OpKind::quantize) ? node.input(0) : node.output();
     return floats->dtype() == DType::f32 && node.input(1)->dtype() == DType::f32 &&
-           (size_of(levels->dtype()) == 1 || (levels->dtype() == DType::i32 && owned_sums(levels)));
+           (is_byte_integer(levels->dtype()) || (levels->dtype() == DType::i32 && owned_sums(levels)));
   }
   static bool owned_sums(const Value* sums) {
     return sums->producer() && (sums->producer()->is(OpKind::matmul) || sums->producer()->is(OpKind::convolution));
@@ -205,7 +222,7 @@ class Grouper {
 
   // The expression of the nodes with the concatenations before them, as far as that reads them where their parts lie.
   bool take_boxes(Node* last, const std::vector<Node*>& nodes) {
-    const auto joins = [&](const Node& node) { return !owner_.contains(&node) && !refused_.stands_alone(node); };
+    const auto joins = [&](const Node& node) { return !owner_.contains(&node) && !stands_alone(node); };
     const auto at = [&](const Node* node) { return position(node); };
     std::optional<Region> region = region_in_boxes(last, nodes, symbols_, costs_, joins, at);
     if (!region) return false;
@@ -236,7 +253,7 @@ class Grouper {
   // Whether the node is the root of a kernel, or is left to stand alone and may become one.
   bool may_read(const Node& root) const {
     const auto owner = owner_.find(&root);
-    if (owner == owner_.end()) return !refused_.stands_alone(root);
+    if (owner == owner_.end()) return !stands_alone(root);
     const Region& region = regions_[owner->second];
     return region.kind == RegionKind::kernel && region.root == &root;
   }

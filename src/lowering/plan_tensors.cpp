@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "base/hash.h"
+#include "plan/windows.h"
 
 namespace lathe {
 
@@ -54,7 +55,7 @@ PlanTensors::Storage PlanTensors::storage_of(const Value* root) {
     storage = {StorageKind::dynamic, plan_.dynamic_slots++};
   } else {
     storage = {StorageKind::arena, static_cast<uint32_t>(plan_.buffers.size())};
-    plan_.buffers.push_back({volume(placement_.room(root)) * static_cast<int64_t>(size_of(root->dtype())), 0, 0});
+    plan_.buffers.push_back({plan::bytes_of(root->dtype(), volume(placement_.room(root))), 0, 0});
   }
   return storages_[root] = storage;
 }
@@ -91,6 +92,12 @@ TensorId PlanTensors::transposed(TensorId id) {
   const size_t last = tensor.dims.size() - 1;
   std::swap(tensor.dims[last], tensor.dims[last - 1]);
   std::swap(tensor.strides[last], tensor.strides[last - 1]);
+  return add(std::move(tensor));
+}
+
+TensorId PlanTensors::as_bytes(TensorId id) {
+  plan::Tensor tensor = plan_.tensors[id];
+  tensor.dtype = DType::u8;
   return add(std::move(tensor));
 }
 
@@ -146,7 +153,7 @@ TensorId PlanTensors::temporary(std::string name, DType dtype, const Shape& dims
     tensor.index = plan_.dynamic_slots++;
   } else {
     tensor.index = static_cast<uint32_t>(plan_.buffers.size());
-    plan_.buffers.push_back({volume(dims) * static_cast<int64_t>(size_of(dtype)), 0, 0});
+    plan_.buffers.push_back({plan::bytes_of(dtype, volume(dims)), 0, 0});
   }
   return add(std::move(tensor));
 }

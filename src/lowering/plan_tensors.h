@@ -26,6 +26,7 @@ class PlanTensors {
   plan::TensorId add(plan::Tensor tensor);
   // The same memory with the last two dimensions swapped.
   plan::TensorId transposed(plan::TensorId id);
+  plan::TensorId as_bytes(plan::TensorId id);  // u8, of elements of a byte each
   // The placed tensor with the dims, strides and offset of the operand.
   plan::TensorId along(const ir::Value* value, const Operand& operand);
 

@@ -32,6 +32,14 @@ std::vector<std::string> origin_of(const Region& region) {
   return origin;
 }
 
+// The first storage type of the node's operands and results.
+std::optional<DType> storage_type_of(const Node& node) {
+  for (const Value* input : node.inputs())
+    if (input && is_storage_only(input->dtype())) return input->dtype();
+  if (is_storage_only(node.output()->dtype())) return node.output()->dtype();
+  return std::nullopt;
+}
+
 }  // namespace
 
 RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placement,
@@ -130,6 +138,8 @@ Result<> RegionLowering::lower_single(Node& node) {
   Region region = region_alone(node);
   std::vector<std::string> refusals = refused_.reasons(node);
   const bool makes_sizes = introduces_symbols(region, graph_);
+  const std::optional<DType> stored = storage_type_of(node);
+  if (stored) refusals.push_back(fmt::format("no kernel reads or writes elements of type {}", name_of(*stored)));
   if (refusals.empty()) {
     LATHE_ASSIGN(const bool lowered, lower_data_dependent(region, refusals));
     if (lowered) return {};
@@ -141,11 +151,12 @@ Result<> RegionLowering::lower_single(Node& node) {
       }
     }
   }
-  if (makes_sizes || !lower_copies(node, Copies::any)) lower_evaluation(node, std::move(refusals));
+  if (makes_sizes || (stored && is_packed(*stored)) || !lower_copies(node, Copies::any))
+    lower_evaluation(node, std::move(refusals));
   return {};
 }
 
-// A copy is the pointwise region that computes nothing.
+// A copy is the pointwise region that computes nothing. To it, elements of storage types are bytes.
 void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, const std::vector<std::string>& origin) {
   Pending pending;
   pending.step.name = std::move(name);
@@ -153,10 +164,15 @@ void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, co
   pending.step.inputs = {from};
   pending.step.outputs = {to};
   pending.kind = "copy";
-  if (tactics_.empty()) {  // a plan by plain evaluations keeps every tensor dense
+  if (tactics_.empty() || is_packed(tensors_[from].dtype)) {  // dense tensors both
     pending.step.work = plan::Copy();
+    pending.step.tactic = "plain evaluation";
   } else {
-    pending.problem = problems_.of_copy(tensors_[from], tensors_[to]);
+    if (is_storage_only(tensors_[from].dtype)) {
+      pending.step.inputs = {tensors_.as_bytes(from)};
+      pending.step.outputs = {tensors_.as_bytes(to)};
+    }
+    pending.problem = problems_.of_copy(tensors_[pending.step.inputs[0]], tensors_[pending.step.outputs[0]]);
   }
   pending_.push_back(std::move(pending));
 }

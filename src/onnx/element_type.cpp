@@ -17,14 +17,17 @@ struct Row {
 };
 
 const Row kRows[] = {
-#define LATHE_ONNX_TYPE(name, number, bits, dtype) {ElementType::name, #name, bits, dtype},
+#define LATHE_DTYPE(type, id, bits, cls, encoding, name, number, nv) {ElementType::name, #name, bits, DType::type},
+#include "base/dtypes.def"
+#undef LATHE_DTYPE
+#define LATHE_ONNX_TYPE(name, number, bits) {ElementType::name, #name, bits, std::nullopt},
 #include "onnx/element_types.def"
 #undef LATHE_ONNX_TYPE
 };
 
 const Row* find(ElementType type) {
-  const auto index = static_cast<size_t>(static_cast<int32_t>(type) - 1);
-  return index < std::size(kRows) ? &kRows[index] : nullptr;  // numbers run from 1 without gaps
+  const Row* row = std::ranges::find(kRows, type, &Row::type);
+  return row == std::end(kRows) ? nullptr : row;
 }
 
 }  // namespace

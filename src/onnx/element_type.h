@@ -13,7 +13,10 @@ namespace lathe::onnx {
 
 enum class ElementType : int32_t {
   undefined = 0,
-#define LATHE_ONNX_TYPE(name, number, bits, dtype) name = number,
+#define LATHE_DTYPE(type, id, bits, cls, encoding, name, number, nv) name = number,
+#include "base/dtypes.def"
+#undef LATHE_DTYPE
+#define LATHE_ONNX_TYPE(name, number, bits) name = number,
 #include "onnx/element_types.def"
 #undef LATHE_ONNX_TYPE
 };

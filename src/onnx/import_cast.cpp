@@ -15,23 +15,36 @@ ElementType legacy_type(std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+// How numbers become 8-bit floats.
+CastAttrs cast_to(NodeContext& c, DType to) {
+  CastAttrs attributes;
+  attributes.to = to;
+  const bool saturate = c.integer("saturate", 1) != 0;
+  const std::string mode = c.string("round_mode", "up");
+  if (is_storage_only(to)) attributes.saturate = saturate;
+  if (to != DType::f8e8m0) return attributes;
+  if (mode == "down")
+    attributes.scale_rounding = ScaleRounding::down;
+  else if (mode == "nearest")
+    attributes.scale_rounding = ScaleRounding::nearest;
+  else if (mode != "up")
+    c.invalid("round_mode is '{}'; give up, down or nearest", mode);
+  return attributes;
+}
+
+}  // namespace
+
 void import_cast(NodeContext& c) {
-  c.ignore({"saturate", "round_mode"});  // they concern 8-bit and narrower floats only
   ir::Value* x = c.require(0);
   const ElementType type =
       c.version() < 6 ? legacy_type(c.string("to", "")) : static_cast<ElementType>(c.require_integer("to"));
   const std::optional<DType> to = to_dtype(type);
   if (!to) return c.unsupported("Lathe cannot cast to {}", name_of(type));
-  CastAttrs attributes;
-  attributes.to = *to;
-  c.set_output(0, c.add(attributes, {x}));
+  c.set_output(0, c.add(cast_to(c, *to), {x}));
 }
 
-void import_cast_like(NodeContext& c) {
-  c.ignore({"saturate", "round_mode"});
-  CastAttrs attributes;
-  attributes.to = c.require(1)->dtype();
-  c.set_output(0, c.add(attributes, {c.require(0)}));
-}
+void import_cast_like(NodeContext& c) { c.set_output(0, c.add(cast_to(c, c.require(1)->dtype()), {c.require(0)})); }
 
 }  // namespace lathe::onnx

@@ -9,35 +9,46 @@
 namespace lathe::onnx {
 namespace {
 
-// A scale or zero point laid beside x: one value, one per slice of the axis, or one per block of the axis.
-ir::Value* beside(NodeContext& c, ir::Value* value, ir::Value* x, int64_t axis, int64_t block) {
-  if (c.failed() || value->rank() == 0 || (value->rank() == 1 && x->rank() == 1 && block == 0)) return value;
-  if (value->rank() == 1) {
-    if (c.dim(value, 0) == Expr(1)) return c.reshape(value, Ints{});
-    Ints axes;
-    for (int64_t i = 0; i < x->rank(); ++i)
-      if (i != axis) axes.push_back(i);
-    return c.unsqueeze(value, axes);
-  }
-  if (block <= 0) return value;  // of x's shape
-  // Repeat each entry of the axis, then drop what the last block has too much.
-  Ints repeats(static_cast<size_t>(value->rank()) + 1, 1);
-  repeats[static_cast<size_t>(axis) + 1] = block;
-  ir::Value* wide = c.expand(c.unsqueeze(value, {axis + 1}), c.ints(repeats));
-  std::vector<ir::Value*> shape;
-  if (axis > 0) shape.push_back(c.shape_of(value, 0, axis));
-  shape.push_back(c.ints({-1}));
-  if (axis + 1 < value->rank()) shape.push_back(c.shape_of(value, axis + 1));
-  ir::Value* flat = c.reshape(wide, shape.size() == 1 ? shape[0] : c.concat(shape, 0));
-  return c.add(SliceAttrs{}, {flat, c.ints({0}), c.shape_of(x, axis, axis + 1), c.ints({axis})});
+// A scale or zero point laid beside x: one value, or one per slice of the axis. With blocks it has x's rank.
+ir::Value* beside(NodeContext& c, ir::Value* value, ir::Value* x, int64_t axis, bool by_blocks) {
+  if (c.failed() || by_blocks || value->rank() != 1 || x->rank() == 1) return value;
+  if (c.dim(value, 0) == Expr(1)) return c.reshape(value, Ints{});
+  Ints axes;
+  for (int64_t i = 0; i < x->rank(); ++i)
+    if (i != axis) axes.push_back(i);
+  return c.unsqueeze(value, axes);
+}
+
+// Of the attributes `axis` and `block_size`.
+struct Granularity {
+  int64_t axis = 0;
+  Ints blocks;  // as ops quantize and dequantize have them
+};
+
+Granularity granularity(NodeContext& c, const ir::Value* x, const ir::Value* scale) {
+  Granularity found;
+  const int64_t block = c.integer("block_size", 0), axis = c.integer("axis", 1);
+  if (block < 0) c.invalid("block_size is {}; give 1 or more", block);
+  const bool by_blocks = block > 0 && scale->rank() > 0 && scale->rank() == x->rank();
+  if (block > 0 && scale->rank() > 1 && !by_blocks)
+    c.invalid("block_size is {}, but the scale has rank {} and x has rank {}", block, scale->rank(), x->rank());
+  if (scale->rank() > 0 && (by_blocks || x->rank() > 1)) found.axis = c.axis(axis, x->rank());
+  if (!by_blocks || c.failed()) return found;
+  found.blocks.assign(static_cast<size_t>(x->rank()), 1);
+  found.blocks[static_cast<size_t>(found.axis)] = block;
+  return found;
+}
+
+ir::Value* quantize(NodeContext& c, ir::Value* x, ir::Value* scale, ir::Value* zero_point, QuantizeAttrs attributes) {
+  std::vector<ir::Value*> operands{x, scale};
+  if (zero_point) operands.push_back(zero_point);
+  return c.add(attributes, std::move(operands));
 }
 
 ir::Value* quantize(NodeContext& c, ir::Value* x, ir::Value* scale, ir::Value* zero_point, DType type) {
   QuantizeAttrs attributes;
   attributes.to = type;
-  std::vector<ir::Value*> operands{x, scale};
-  if (zero_point) operands.push_back(zero_point);
-  return c.add(attributes, std::move(operands));
+  return quantize(c, x, scale, zero_point, std::move(attributes));
 }
 
 // round(x) + zero point, clamped to the type; x holds quotients.
@@ -114,36 +125,46 @@ ir::Value* exact(NodeContext& c, ir::Value* integers) { return c.cast(integers, 
 }  // namespace
 
 void import_quantize_linear(NodeContext& c) {
-  c.ignore({"saturate"});
   ir::Value *x = c.require(0), *scale = c.require(1), *zero_point = c.input(2);
-  const int64_t block = c.integer("block_size", 0);
-  const int64_t axis = scale->rank() == 0 || x->rank() < 2 ? 0 : c.axis(c.integer("axis", 1), x->rank());
-  c.ignore({"axis"});
+  Granularity by = granularity(c, x, scale);
   const auto declared = static_cast<ElementType>(c.integer("output_dtype", 0));
   const std::optional<DType> type = zero_point                           ? zero_point->dtype()
                                     : declared == ElementType::undefined ? DType::u8
                                                                          : to_dtype(declared);
   if (!type) return c.unsupported("quantisation to {} is not supported", name_of(declared));
+  if (declared != ElementType::undefined && to_dtype(declared) != *type)
+    return c.invalid("output_dtype is {}, but the zero point has type {}", name_of(declared),
+                     name_of(from_dtype(*type)));
   const auto asked = static_cast<ElementType>(c.integer("precision", 0));
-  const std::optional<DType> precision = asked == ElementType::undefined ? scale->dtype() : to_dtype(asked);
+  const std::optional<DType> precision = asked != ElementType::undefined   ? to_dtype(asked)
+                                         : is_storage_only(scale->dtype()) ? x->dtype()
+                                                                           : scale->dtype();
   if (!precision) return c.unsupported("precision {} is not supported", name_of(asked));
-  ir::Value* divisor = c.cast(beside(c, scale, x, axis, block), *precision);
-  ir::Value* levels = zero_point ? beside(c, zero_point, x, axis, block) : nullptr;
-  c.set_output(0, quantize(c, c.cast(x, *precision), divisor, levels, *type));
+  const bool by_blocks = !by.blocks.empty();
+  ir::Value* divisor = c.cast(beside(c, scale, x, by.axis, by_blocks), *precision);
+  ir::Value* levels = zero_point ? beside(c, zero_point, x, by.axis, by_blocks) : nullptr;
+  QuantizeAttrs attributes;
+  attributes.to = *type;
+  attributes.blocks = std::move(by.blocks);
+  const bool saturate = c.integer("saturate", 1) != 0;
+  if (is_storage_only(*type)) attributes.saturate = saturate;
+  c.set_output(0, quantize(c, c.cast(x, *precision), divisor, levels, std::move(attributes)));
 }
 
 void import_dequantize_linear(NodeContext& c) {
   ir::Value *x = c.require(0), *scale = c.require(1);
-  const int64_t block = c.integer("block_size", 0);
-  const int64_t axis = scale->rank() == 0 || x->rank() < 2 ? 0 : c.axis(c.integer("axis", 1), x->rank());
-  c.ignore({"axis"});
+  Granularity by = granularity(c, x, scale);
   const auto declared = static_cast<ElementType>(c.integer("output_dtype", 0));
-  const std::optional<DType> type = declared == ElementType::undefined ? scale->dtype() : to_dtype(declared);
+  const std::optional<DType> type = declared == ElementType::undefined
+                                        ? is_storage_only(scale->dtype()) ? DType::f32 : scale->dtype()
+                                        : to_dtype(declared);
   if (!type) return c.unsupported("its output type {} is not supported", name_of(declared));
+  const bool by_blocks = !by.blocks.empty();
   DequantizeAttrs attributes;
   attributes.to = *type;
-  std::vector<ir::Value*> operands{x, beside(c, scale, x, axis, block)};
-  if (c.has(2)) operands.push_back(beside(c, c.input(2), x, axis, block));
+  attributes.blocks = std::move(by.blocks);
+  std::vector<ir::Value*> operands{x, beside(c, scale, x, by.axis, by_blocks)};
+  if (c.has(2)) operands.push_back(beside(c, c.input(2), x, by.axis, by_blocks));
   c.set_output(0, c.add(attributes, std::move(operands)));
 }
 

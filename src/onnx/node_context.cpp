@@ -17,7 +17,7 @@ Result<Tensor> to_tensor(const TensorData& data) {
   const bool clean = *dtype != DType::boolean ||
                      std::all_of(data.bytes.begin(), data.bytes.end(), [](std::byte b) { return b <= std::byte{1}; });
   if (!data.bytes.empty() && address % size_of(*dtype) == 0 && clean)
-    return Tensor::view(*dtype, data.dims, data.bytes.data(), data.owner);
+    return Tensor::view(*dtype, data.dims, data.bytes.data(), data.owner).with_clear_end();
   LATHE_ASSIGN(Tensor tensor, Tensor::allocate(*dtype, data.dims));
   if (!data.bytes.empty()) std::memcpy(tensor.mutable_data(), data.bytes.data(), data.bytes.size());
   if (!clean)
@@ -324,7 +324,7 @@ class Folder {
   }
 
   static std::optional<Tensor> from_elements(const ir::Value* value, const Dims& dims) {
-    if (!value->elements() || is_floating(value->dtype())) return std::nullopt;
+    if (!value->elements() || !is_integral(value->dtype())) return std::nullopt;
     Ints numbers;
     for (const Expr& element : *value->elements()) {
       if (!element.as_constant()) return std::nullopt;
@@ -348,7 +348,7 @@ std::optional<Tensor> NodeContext::known(const ir::Value* value) const {
 
 std::optional<Ints> NodeContext::constant_integers(const ir::Value* value) const {
   const std::optional<Tensor> tensor = known(value);
-  if (!tensor || is_floating(tensor->dtype())) return std::nullopt;
+  if (!tensor || !is_integral(tensor->dtype())) return std::nullopt;
   Ints values;
   for (int64_t i = 0; i < tensor->volume(); ++i) values.push_back(tensor->at(i));
   return values;

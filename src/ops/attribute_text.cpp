@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/encoding.h"
 #include "ops/attributes.h"
 
 namespace lathe {
@@ -200,6 +201,25 @@ bool read_element(std::string_view& text, T& value) {
   }
 }
 
+// Storage types have several codes of NaN: those print as they are, "0x7f".
+std::string code_text(DType type, uint8_t code) {
+  const double value = decode(type, code);
+  return std::isnan(value) ? fmt::format("{:#04x}", code) : number_text(value);
+}
+
+bool read_code(std::string_view& text, DType type, uint8_t& code) {
+  skip_spaces(text);
+  if (text.starts_with("0x")) {
+    const std::string_view digits = word(text).substr(2);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+    return error == std::errc() && end == digits.data() + digits.size() && code >> bits_of(type) == 0;
+  }
+  double value = 0;
+  if (!read_number(text, value)) return false;
+  code = encode(type, value, false);
+  return decode(type, code) == value || (std::isnan(value) && std::isnan(decode(type, code)));
+}
+
 }  // namespace
 
 std::string to_text(const Attributes& attributes) {
@@ -235,6 +255,11 @@ Result<std::unique_ptr<Attributes>> parse_attributes(OpKind kind, std::string_vi
 std::string to_text(const Tensor& tensor) {
   std::string out = std::string(name_of(tensor.dtype())) + "[" +
                     list_text<int64_t>(tensor.dims(), [](int64_t d) { return std::to_string(d); }) + "]{";
+  if (is_storage_only(tensor.dtype())) {
+    for (int64_t i = 0; i < tensor.volume(); ++i)
+      out += (i > 0 ? ", " : "") + code_text(tensor.dtype(), load_code(tensor.dtype(), tensor.data(), i));
+    return out + "}";
+  }
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     out += list_text<T>({tensor.as<T>(), static_cast<size_t>(tensor.volume())}, [](T v) { return element_text(v); });
@@ -252,11 +277,20 @@ Result<Tensor> parse_tensor(std::string_view& text) {
   if (!count || static_cast<uint64_t>(*count) > text.size())
     return fail(ErrorCode::text_syntax, "tensor dims do not fit the elements that follow");
   LATHE_ASSIGN(Tensor tensor, Tensor::allocate(*dtype, dims));
-  const bool valid = dispatch(*dtype, [&](auto zero) {
-    using T = decltype(zero);
+  const auto read_all = [&](auto read_at) {
     for (int64_t i = 0; i < *count; ++i)
-      if ((i > 0 && !accept(text, ",")) || !read_element(text, tensor.mutable_as<T>()[i])) return false;
+      if ((i > 0 && !accept(text, ",")) || !read_at(i)) return false;
     return true;
+  };
+  const auto read_code_at = [&](int64_t i) {
+    uint8_t code = 0;
+    const bool valid = read_code(text, *dtype, code);
+    store_code(*dtype, tensor.mutable_data(), i, code);
+    return valid;
+  };
+  const bool valid = is_storage_only(*dtype) ? read_all(read_code_at) : dispatch(*dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return read_all([&](int64_t i) { return read_element(text, tensor.mutable_as<T>()[i]); });
   });
   if (!valid || !accept(text, "}"))
     return fail(ErrorCode::text_syntax, "invalid tensor element near '{}'", text.substr(0, 20));

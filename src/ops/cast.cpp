@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ops/rules.h"
 
@@ -22,13 +23,28 @@ void write_unsigned(std::span<const int64_t> values, int64_t begin, Tensor& y) {
   });
 }
 
+// What f8e8m0, which rounds up, is to be given instead of `value` to round it otherwise.
+double round_scale(double value, ScaleRounding rounding) {
+  if (rounding == ScaleRounding::up || value == 0 || !std::isfinite(value)) return value;
+  int exponent = 0;
+  const double fraction = std::frexp(std::fabs(value), &exponent);  // in [1/2, 1)
+  const bool up = rounding == ScaleRounding::nearest && fraction >= 0.75;
+  return std::ldexp(1.0, up ? exponent : exponent - 1);
+}
+
+void write_cast(const CastAttrs& attrs, std::span<double> values, int64_t begin, Tensor& y) {
+  if (attrs.to == DType::f8e8m0)
+    for (double& value : values) value = round_scale(value, attrs.scale_rounding);
+  encode_doubles(values, begin, y, attrs.saturate);
+}
+
 }  // namespace
 
 Result<> infer_cast(InferContext& context) {
   const DType to = context.attrs<CastAttrs>().to;
   context.set(0, to, context.shape(0));
   const std::vector<Expr>* elements = context.elements(0);
-  if (!elements || is_floating(context.dtype(0)) || is_floating(to)) return {};
+  if (!elements || !is_integral(context.dtype(0)) || !is_integral(to)) return {};
   std::vector<Expr> out;
   for (const Expr& element : *elements) {
     const std::optional<int64_t> value = element.as_constant();
@@ -39,20 +55,22 @@ Result<> infer_cast(InferContext& context) {
   return {};
 }
 
-// Integers drop high bits, or convert to floating types with one rounding; floating sources go through double, which
-// holds each of them exactly.
+// Integers drop high bits, or convert to floating types with one rounding; other sources, and what becomes an 8- or
+// 4-bit float, go through double, which holds each of them exactly. (Of 64-bit integers it drops bits that those lack.)
 Result<> eval_cast(EvalContext& context) {
+  const auto& attrs = context.attrs<CastAttrs>();
   const Tensor& x = context.input(0);
   Tensor& y = context.output(0);
+  const bool in_doubles = !is_integral(x.dtype()) || is_storage_only(y.dtype());
   const int64_t count = x.volume();
   constexpr int64_t kBlock = 512;
   std::array<int64_t, kBlock> ints;
   std::array<double, kBlock> doubles;
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const auto size = static_cast<size_t>(std::min(kBlock, count - begin));
-    if (is_floating(x.dtype())) {
+    if (in_doubles) {
       read_doubles(x, begin, {doubles.data(), size});
-      write_doubles({doubles.data(), size}, begin, y);
+      write_cast(attrs, {doubles.data(), size}, begin, y);
       continue;
     }
     read_ints(x, begin, {ints.data(), size});

@@ -4,20 +4,21 @@
 namespace lathe {
 
 Result<> infer_dequantize(InferContext& context) {
-  const DType to = context.attrs<DequantizeAttrs>().to;
-  LATHE_TRY(require_integer(context, 0));
-  if (size_of(context.dtype(0)) > 4)
-    return fail(ErrorCode::dtype_unsupported, "dequantisation of {} is not supported", name_of(context.dtype(0)));
-  if (!is_floating(to))
-    return fail(ErrorCode::attribute_invalid, "dequantisation gives a floating type, not {}", name_of(to));
-  LATHE_TRY(check_quantization(context, context.dtype(0)));
-  context.set(0, to, context.shape(0));
+  const auto& attrs = context.attrs<DequantizeAttrs>();
+  const DType from = context.dtype(0);
+  if (!is_quantized_float(from) && !quantized_range(from)) LATHE_TRY(require_integer(context, 0));
+  if (size_of(from) > 4)
+    return fail(ErrorCode::dtype_unsupported, "dequantisation of {} is not supported", name_of(from));
+  if (!is_floating(attrs.to))
+    return fail(ErrorCode::attribute_invalid, "dequantisation gives a floating type, not {}", name_of(attrs.to));
+  LATHE_TRY(check_quantization(context, from, attrs.blocks));
+  context.set(0, attrs.to, context.shape(0));
   return {};
 }
 
 Result<> eval_dequantize(EvalContext& context) {
-  map_quantized(context, [](double x, double scale, double zero_point) { return (x - zero_point) * scale; });
-  return {};
+  return map_quantized(context, context.attrs<DequantizeAttrs>().blocks, true,
+                       [](double x, double scale, double zero_point) { return (x - zero_point) * scale; });
 }
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/encoding.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -33,6 +34,21 @@ T to_integer(double value) {
   }
 }
 
+template <class T>
+void read_codes(const Tensor& tensor, int64_t begin, std::span<T> values) {
+  const DType type = tensor.dtype();
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>(decode(type, load_code(type, tensor.data(), begin + static_cast<int64_t>(i))));
+}
+
+template <class T>
+void write_codes(std::span<const T> values, int64_t begin, Tensor& tensor, bool saturate) {
+  const DType type = tensor.dtype();
+  for (size_t i = 0; i < values.size(); ++i)
+    store_code(type, tensor.mutable_data(), begin + static_cast<int64_t>(i),
+               encode(type, static_cast<double>(values[i]), saturate));
+}
+
 }  // namespace
 
 template <class T>
@@ -50,6 +66,7 @@ T round_to(double value) {
 }
 
 void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values) {
+  if (is_storage_only(tensor.dtype())) return read_codes(tensor, begin, values);
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* source = tensor.as<T>() + begin;
@@ -63,6 +80,7 @@ void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values)
 }
 
 void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor) {
+  if (is_storage_only(tensor.dtype())) return write_codes(values, begin, tensor, true);
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* target = tensor.mutable_as<T>() + begin;
@@ -70,7 +88,12 @@ void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor
   });
 }
 
+void encode_doubles(std::span<const double> values, int64_t begin, Tensor& tensor, bool saturate) {
+  is_storage_only(tensor.dtype()) ? write_codes(values, begin, tensor, saturate) : write_doubles(values, begin, tensor);
+}
+
 void read_ints(const Tensor& tensor, int64_t begin, std::span<int64_t> values) {
+  if (is_storage_only(tensor.dtype())) return read_codes(tensor, begin, values);
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* source = tensor.as<T>() + begin;
@@ -84,6 +107,7 @@ void read_ints(const Tensor& tensor, int64_t begin, std::span<int64_t> values) {
 }
 
 void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor) {
+  if (is_storage_only(tensor.dtype())) return write_codes(values, begin, tensor, true);
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* target = tensor.mutable_as<T>() + begin;
@@ -99,6 +123,7 @@ void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor) 
 }
 
 int64_t wrap_to(DType dtype, int64_t value) {
+  if (is_storage_only(dtype)) return static_cast<int64_t>(decode(dtype, encode(dtype, static_cast<double>(value))));
   return dispatch(dtype, [&](auto zero) -> int64_t {
     using T = decltype(zero);
     if constexpr (std::is_same_v<T, bool>)

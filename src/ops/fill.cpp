@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/encoding.h"
 #include "ops/copy_box.h"
 #include "ops/symbolic.h"
 
@@ -20,7 +21,7 @@ Result<> infer_fill(InferContext& context) {
                   *output[i].as_constant());
   }
   const std::optional<int64_t> count = volume(output).as_constant();
-  if (count && *count <= 1024 && !is_floating(dtype))
+  if (count && *count <= 1024 && is_integral(dtype))
     context.set_elements(0,
                          std::vector<Expr>(static_cast<size_t>(*count), value.defined() ? Expr(value.at(0)) : Expr(0)));
   context.set(0, dtype, std::move(output));
@@ -30,6 +31,11 @@ Result<> infer_fill(InferContext& context) {
 Result<> eval_fill(EvalContext& context) {
   const Tensor& value = context.attrs<FillAttrs>().value;
   Tensor& output = context.output(0);
+  if (is_storage_only(output.dtype())) {
+    const uint8_t code = load_code(output.dtype(), value.data(), 0);
+    for (int64_t i = 0; i < output.volume(); ++i) store_code(output.dtype(), output.mutable_data(), i, code);
+    return {};
+  }
   static constexpr uint64_t kZero = 0;
   fill_elements(size_of(output.dtype()), value.defined() ? value.data() : &kZero, output.mutable_data(),
                 output.volume());

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op.h"
 
+#include <algorithm>
+
+#include "base/encoding.h"
 #include "ops/result_types.h"
 
 namespace lathe {
@@ -31,10 +34,72 @@ Result<> check_arity(const OpInfo& info, std::span<const ValueType* const> input
   return {};
 }
 
+// Evaluations that move elements see those of storage types as codes, a byte each.
+bool has_codes(const OpInfo& info, std::span<const ValueType> inputs, std::span<const ValueType> outputs) {
+  const auto is_stored = [](const ValueType& type) { return is_storage_only(type.dtype); };
+  return !(info.traits & kConverts) &&
+         (std::ranges::any_of(inputs, is_stored) || std::ranges::any_of(outputs, is_stored));
+}
+
+Result<Tensor> to_codes(const Tensor& tensor) {
+  if (!is_storage_only(tensor.dtype())) return tensor;
+  if (!is_packed(tensor.dtype())) return Tensor::view(DType::u8, tensor.dims(), tensor.data(), tensor.owner());
+  LATHE_ASSIGN(Tensor codes, Tensor::allocate(DType::u8, tensor.dims()));
+  unpack(tensor.dtype(), tensor.data(), tensor.volume(), codes.mutable_as<uint8_t>());
+  return codes;
+}
+
+Result<> eval_codes(const OpInfo& info, const Attributes& attributes, std::span<const Tensor> inputs,
+                    std::span<Tensor> outputs, std::span<const ValueType> output_types) {
+  std::vector<Tensor> from(inputs.size()), to(outputs.size());
+  std::vector<ValueType> types(output_types.begin(), output_types.end());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined()) {
+      LATHE_ASSIGN(from[i], to_codes(inputs[i]));
+    }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (is_storage_only(types[i].dtype)) types[i].dtype = DType::u8;
+    if (!outputs[i].defined()) continue;
+    to[i] = outputs[i];
+    if (types[i].dtype != outputs[i].dtype()) {
+      LATHE_ASSIGN(to[i], Tensor::allocate(DType::u8, outputs[i].dims()));
+    }
+  }
+  EvalContext eval(attributes, from, to, types);
+  LATHE_TRY(info.eval(eval));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_storage_only(output_types[i].dtype)) {
+      outputs[i] = to[i];
+      continue;
+    }
+    if (!outputs[i].defined()) {
+      LATHE_ASSIGN(outputs[i], Tensor::allocate(output_types[i].dtype, to[i].dims()));
+    }
+    pack(outputs[i].dtype(), to[i].as<uint8_t>(), to[i].volume(), outputs[i].mutable_data());
+  }
+  return {};
+}
+
 // Integer contents of small tensors, which shape rules read (shapes, axes, pads, ...).
 constexpr int64_t kMaxElements = 1024;
 
 }  // namespace
+
+Result<> infer_op(const OpInfo& info, InferContext& context) {
+  const bool moves = info.traits & (kStored | kView | kMovement);
+  const auto check = [&](DType type, bool taken) -> Result<> {
+    if (taken || !is_storage_only(type)) return {};
+    return fail(ErrorCode::dtype_unsupported,
+                "{} does not compute with {}, which is a type to store tensors in; cast or dequantise to a wider one",
+                info.name, name_of(type));
+  };
+  for (size_t i = 0; i < context.num_inputs(); ++i)
+    if (context.has(i)) LATHE_TRY(check(context.dtype(i), moves || (info.traits & kConverts)));
+  LATHE_TRY(info.infer(context));
+  for (const InferContext::Output& output : context.outputs())
+    LATHE_TRY(check(output.type.dtype, moves || (info.traits & kConverts)));
+  return {};
+}
 
 const OpInfo& op_info(OpKind kind) { return kOps[static_cast<size_t>(kind)]; }
 
@@ -80,13 +145,13 @@ Result<std::vector<ValueType>> result_types(const Attributes& attributes, std::s
   for (size_t i = 0; i < types.size(); ++i) {
     const Tensor& tensor = contents[i];
     inputs[i] = {types[i], tensor.defined() ? &tensor : nullptr, nullptr};
-    if (!tensor.defined() || is_floating(tensor.dtype()) || tensor.rank() > 1 || tensor.volume() > kMaxElements)
+    if (!tensor.defined() || !is_integral(tensor.dtype()) || tensor.rank() > 1 || tensor.volume() > kMaxElements)
       continue;
     for (int64_t e = 0; e < tensor.volume(); ++e) elements[i].push_back(tensor.at(e));
     inputs[i].elements = &elements[i];
   }
   InferContext infer(attributes, inputs, num_outputs, [](std::string_view) { return Expr::invalid(); });
-  LATHE_TRY(info.infer(infer));
+  LATHE_TRY(infer_op(info, infer));
   std::vector<ValueType> results;
   for (InferContext::Output& output : infer.outputs()) results.push_back(std::move(output.type));
   return results;
@@ -116,6 +181,11 @@ Result<std::vector<Tensor>> run_op(const Attributes& attributes, std::span<const
     if (!outputs[i].defined()) {
       LATHE_ASSIGN(outputs[i], Tensor::allocate(output_types[i].dtype, *dims));
     }
+    outputs[i].clear_end();
+  }
+  if (has_codes(info, types, output_types)) {
+    LATHE_TRY(eval_codes(info, attributes, inputs, outputs, output_types));
+    return outputs;
   }
   EvalContext eval(attributes, inputs, outputs, output_types);
   LATHE_TRY(info.eval(eval));

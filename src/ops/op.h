@@ -20,6 +20,8 @@ enum Traits : uint32_t {
   kMovement = 1 << 4,       // copies elements, computes none
   kDataDependent = 1 << 5,  // output dims depend on input values, whatever is known about the input
   kFresh = 1 << 6,          // another result each time: never folded, never merged with its like
+  kStored = 1 << 7,         // takes storage types (base/dtypes.def) by their bits, as views and movement do
+  kConverts = 1 << 8,       // knows the numbers of storage types; other ops refuse such operands
 };
 
 inline constexpr int kMany = INT32_MAX;
@@ -130,9 +132,12 @@ struct OpInfo {
   std::string_view name;
   int min_inputs, max_inputs, min_outputs, max_outputs;
   uint32_t traits;
-  Result<> (*infer)(InferContext& context);
+  Result<> (*infer)(InferContext& context);  // called by infer_op()
   Result<> (*eval)(EvalContext& context);
 };
+
+// The shape rule, after the types that the op does not take.
+Result<> infer_op(const OpInfo& info, InferContext& context);
 
 const OpInfo& op_info(OpKind kind);
 const OpInfo* find_op(std::string_view name);

@@ -75,6 +75,8 @@ class Runs {
 // integers as round_to says.
 void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values);
 void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor);
+// The same; storage types (base/encoding.h) without saturation where asked.
+void encode_doubles(std::span<const double> values, int64_t begin, Tensor& tensor, bool saturate);
 // The same as int64 (u64 keeps its bits; bool is 0 or 1), and back with wrap-around (bool: is not 0).
 void read_ints(const Tensor& tensor, int64_t begin, std::span<int64_t> values);
 void write_ints(std::span<const int64_t> values, int64_t begin, Tensor& tensor);

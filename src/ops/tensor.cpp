@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/encoding.h"
+
 namespace lathe {
 
 std::optional<int64_t> checked_volume(std::span<const int64_t> dims) {
@@ -32,19 +34,19 @@ Dims row_major_strides(std::span<const int64_t> dims) {
 }
 
 Result<Tensor> Tensor::allocate(DType dtype, Dims dims) {
-  const std::optional<int64_t> count = checked_volume(dims);
-  int64_t bytes = 0;
-  if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(dtype)), &bytes) || bytes > INT64_MAX - 64)
+  const std::optional<int64_t> count = checked_volume(dims), bytes = bytes_of(dtype, count.value_or(-1));
+  if (!bytes || *bytes > INT64_MAX - 128)
     return fail(ErrorCode::shape_mismatch, "tensor of type {} and dims {} has no valid size", name_of(dtype),
                 to_string(to_shape(dims)));
-  const size_t padded = (static_cast<size_t>(bytes) + 127) / 64 * 64;
+  const size_t padded = (static_cast<size_t>(*bytes) + 127) / 64 * 64;
   void* data = std::aligned_alloc(64, padded);
-  if (!data) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes for a tensor", bytes);
+  if (!data) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes for a tensor", *bytes);
   Tensor tensor;
   tensor.owner_ = std::shared_ptr<void>(data, std::free);
   tensor.dtype_ = dtype;
   tensor.dims_ = std::move(dims);
   tensor.data_ = data;
+  tensor.clear_end();
   return tensor;
 }
 
@@ -94,7 +96,21 @@ Tensor Tensor::reshaped(Dims dims) const {
   return tensor;
 }
 
+void Tensor::clear_end() {
+  if (is_packed(dtype_) && bytes() > 0) mutable_as<std::byte>()[bytes() - 1] = {};
+}
+
+Result<Tensor> Tensor::with_clear_end() const {
+  const int64_t used = volume() * bits_of(dtype_) % 8;
+  if (!is_packed(dtype_) || used == 0 || std::to_integer<int>(raw().back()) >> used == 0) return *this;
+  LATHE_ASSIGN(Tensor copy, allocate(dtype_, dims_));
+  std::memcpy(copy.mutable_data(), data_, bytes());
+  copy.mutable_as<uint8_t>()[bytes() - 1] &= static_cast<uint8_t>((1 << used) - 1);
+  return copy;
+}
+
 int64_t Tensor::at(int64_t i) const {
+  if (is_storage_only(dtype_)) return static_cast<int64_t>(at_double(i));
   return dispatch(dtype_, [&](auto zero) -> int64_t {
     using T = decltype(zero);
     if constexpr (std::is_class_v<T>)
@@ -105,6 +121,7 @@ int64_t Tensor::at(int64_t i) const {
 }
 
 double Tensor::at_double(int64_t i) const {
+  if (is_storage_only(dtype_)) return decode(dtype_, load_code(dtype_, data_, i));
   return dispatch(dtype_, [&](auto zero) -> double {
     using T = decltype(zero);
     if constexpr (std::is_class_v<T>)

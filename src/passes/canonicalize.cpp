@@ -126,6 +126,7 @@ Result<bool> add_negative(Rewrite& r) {
 // Whether every value of `from` is a value of `to`.
 bool lossless(DType from, DType to) {
   if (from == to || from == DType::boolean) return true;
+  if (is_storage_only(from) || is_storage_only(to)) return false;
   const auto digits = [](DType t) { return t == DType::f64 ? 53 : t == DType::f32 ? 24 : t == DType::f16 ? 11 : 8; };
   const int from_bits = static_cast<int>(8 * size_of(from)), to_bits = static_cast<int>(8 * size_of(to));
   if (is_floating(from)) return is_floating(to) && to_bits > from_bits;

@@ -26,19 +26,19 @@ Result<std::optional<Tensor>> known_contents(const ir::Value& value) {
 bool is_used(const ir::Value& value) { return !value.uses().empty() || value.is_graph_output(); }
 
 // The bytes that the node's results have beyond those of its inputs stay within the limit. Where nothing multiplies
-// integers, quantised weights of any size become floats: they would otherwise be dequantised at every run. So do 16-bit
-// floats where nothing computes with them.
+// integers, quantised weights of any size become floats: they would otherwise be dequantised at every run. So do what
+// is cast from storage types, and 16-bit floats where nothing computes with them.
 bool may_grow(const ir::Node& node, const PassContext& context) {
   if (node.is(OpKind::dequantize)) return true;
+  if (node.is(OpKind::cast) && is_storage_only(node.input(0)->dtype())) return true;
   if (node.is(OpKind::cast) && !context.narrow_floats && node.output()->dtype() == DType::f32) return true;
   int64_t growth = 0;
   for (ir::Value* input : node.inputs())
     if (input) growth -= static_cast<int64_t>(input->constant()->bytes());
   for (size_t i = 0; i < node.num_outputs(); ++i) {
     const std::optional<int64_t> count = volume(node.output(i)->shape()).as_constant();
-    int64_t bytes = 0;
-    if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(node.output(i)->dtype())), &bytes) ||
-        __builtin_add_overflow(growth, bytes, &growth))
+    const std::optional<int64_t> bytes = bytes_of(node.output(i)->dtype(), count.value_or(-1));
+    if (!bytes || __builtin_add_overflow(growth, *bytes, &growth))
       return node.has_trait(kDataDependent);  // those select from their inputs
   }
   return growth <= context.max_folded_bytes;
@@ -77,7 +77,9 @@ Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* va
 
 Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) {
   // Integer kernels want quantised weights as they are; lower_quantization folds what they do not take.
-  if (context.integer_products && node->is(OpKind::dequantize) && size_of(node->input(0)->dtype()) == 1) return false;
+  if (context.integer_products && node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype()) &&
+      node->attrs<DequantizeAttrs>().blocks.empty())
+    return false;
   std::vector<Tensor> results;
   if (has_constant_inputs(*node) && may_grow(*node, context) && is_cheap(*node, context)) {
     std::vector<Tensor> inputs;

@@ -7,6 +7,7 @@
 #include "ops/quantization.h"
 #include "passes/match.h"
 #include "passes/quantization.h"
+#include "passes/reshape_target.h"
 
 namespace lathe {
 namespace {
@@ -45,8 +46,12 @@ ir::Value* unclipped(ir::Value* x, std::optional<double> scale, IntegerRange& ra
 Result<bool> round_in_floats(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
   // What only floats read; where integers are read by ops of any kind, they stay.
-  const bool lowers = !r.context.integer_products || (r.context.weighted_products && r.input(0)->has_single_use());
-  if (!lowers || !inner || r.output()->dtype() != DType::f32 || inner->input(0)->dtype() != DType::f32 ||
+  if (!inner || !quantized_range(r.input(0)->dtype()) || !inner->attrs<QuantizeAttrs>().blocks.empty() ||
+      !r.node->attrs<DequantizeAttrs>().blocks.empty())
+    return false;
+  const bool lowers = !r.context.integer_products || is_storage_only(r.input(0)->dtype()) ||
+                      (r.context.weighted_products && r.input(0)->has_single_use());
+  if (!lowers || r.output()->dtype() != DType::f32 || inner->input(0)->dtype() != DType::f32 ||
       r.input(1)->dtype() != DType::f32)
     return false;
   if (!same_contents(r.input(2), inner->input(2))) return false;
@@ -64,11 +69,62 @@ Result<bool> round_in_floats(Rewrite& r) {
   return r.finish(result);
 }
 
+Result<ir::Value*> reshape(Rewrite& r, ir::Value* x, const Shape& to) {
+  const std::optional<Ints> target = reshape_target(x->shape(), to);
+  ir::Value* const none = nullptr;
+  if (!target) return none;
+  LATHE_ASSIGN(ir::Value * shape, r.ints(*target));
+  return r.add(ReshapeAttrs(), {x, shape});
+}
+
+// x's dimensions with each that has several blocks cut in two, blocks and a block's elements, so that scales, which are
+// `operands`, broadcast. Nothing where a last block is short, or may be.
+struct SplitShapes {
+  Shape x, operands;
+};
+std::optional<SplitShapes> split_at_blocks(const Shape& x, const Ints& blocks) {
+  SplitShapes split;
+  for (size_t d = 0; d < x.size(); ++d) {
+    const std::optional<int64_t> extent = x[d].as_constant();
+    if (blocks[d] <= 1 || (extent && blocks[d] >= *extent)) {
+      split.x.push_back(x[d]);
+      split.operands.push_back(blocks[d] == 1 ? x[d] : Expr(1));
+      continue;
+    }
+    if (!extent || *extent % blocks[d] != 0) return std::nullopt;
+    split.x.insert(split.x.end(), {*extent / blocks[d], blocks[d]});
+    split.operands.insert(split.operands.end(), {*extent / blocks[d], 1});
+  }
+  return split;
+}
+
+// Of quantize and dequantize, so that kernels and other passes see scales that broadcast.
+template <class A>
+Result<bool> split_blocks(Rewrite& r) {
+  A attrs = r.node->attrs<A>();
+  if (attrs.blocks.empty()) return false;
+  const std::optional<SplitShapes> split = split_at_blocks(r.input(0)->shape(), attrs.blocks);
+  constexpr size_t kMostAxes = 8;
+  if (!split || split->x.size() > kMostAxes) return false;
+  attrs.blocks.clear();
+  std::vector<ir::Value*> operands = r.node->inputs();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i]) continue;
+    LATHE_ASSIGN(operands[i], reshape(r, operands[i], i == 0 ? split->x : split->operands));
+    if (!operands[i]) return false;
+  }
+  LATHE_ASSIGN(ir::Value * result, r.add(attrs, std::move(operands)));
+  LATHE_ASSIGN(result, reshape(r, result, r.output()->shape()));
+  return result ? r.finish(result) : false;
+}
+
 }  // namespace
 
 Result<bool> lower_quantization(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"dequantize(c, s) = c * s", OpKind::dequantize, fold_dequantized},
+      {"quantize(x, s by blocks) = join(quantize(split(x), s))", OpKind::quantize, split_blocks<QuantizeAttrs>},
+      {"dequantize(q, s by blocks) = join(dequantize(split(q), s))", OpKind::dequantize, split_blocks<DequantizeAttrs>},
       {"dequantize(quantize(x, s), t) = clip(round(x / s)) * t", OpKind::dequantize, round_in_floats},
   };
   return apply_rules(graph, context, rules);

@@ -118,7 +118,7 @@ Result<> report_unmet_pins(const ir::Graph& graph, PassContext& context, Log& lo
     for (const auto& node : graph.nodes()) {
       if (!stands_for(*node, pin.layer)) continue;
       found = node.get();
-      met |= node->input(0) && size_of(node->input(0)->dtype()) == 1;
+      met |= node->input(0) && is_byte_integer(node->input(0)->dtype());
     }
     if (found && !met) note_unmet(*found, "its operands are not quantised; give them Q/DQ pairs", context);
   }

@@ -18,7 +18,8 @@ Result<bool> drop_zero_point(Rewrite& r) {
 
 Result<bool> cancel(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::dequantize);
-  if (!inner || !same_contents(r.input(1), inner->input(1)) || !same_contents(r.input(2), inner->input(2)))
+  if (!inner || !same_contents(r.input(1), inner->input(1)) || !same_contents(r.input(2), inner->input(2)) ||
+      r.node->attrs<QuantizeAttrs>().blocks != inner->attrs<DequantizeAttrs>().blocks)
     return false;
   const DType integers = inner->input(0)->dtype();
   if (integers != r.output()->dtype() || !r.input(1)->constant()) return false;
@@ -42,7 +43,7 @@ Result<bool> sink_dequantize(Rewrite& r) {
   if (!r.context.integer_products || !gives_elements(*r.node)) return false;
   if (r.context.weighted_products && r.node->is(OpKind::pooling)) return false;
   const std::optional<Dequantized> x = dequantized(r.input(0));
-  if (!x || (size_of(x->integers->dtype()) != 1 && !x->integers->constant())) return false;
+  if (!x || (!is_byte_integer(x->integers->dtype()) && !x->integers->constant())) return false;
   ir::Value *scale = x->node->input(1), *zero_point = nullptr;
   if (x->zero_point && x->scale->volume() == 1 && scalar_of(x->zero_point) && !r.node->is(OpKind::pad)) {
     LATHE_ASSIGN(scale, r.constant(x->scale->reshaped({})));
@@ -70,7 +71,7 @@ Result<bool> sink_dequantize_of_parts(Rewrite& r) {
   std::optional<Dequantized> first;
   for (const ir::Value* input : r.node->inputs()) {
     const std::optional<Dequantized> x = dequantized(input);
-    if (!x || !x->is_uniform() || size_of(x->integers->dtype()) != 1) return false;
+    if (!x || !x->is_uniform() || !is_byte_integer(x->integers->dtype())) return false;
     if (!first) first = x;
     if (x->integers->dtype() != first->integers->dtype() || x->scale->at_double(0) != first->scale->at_double(0) ||
         x->scale->dtype() != first->scale->dtype())
@@ -112,8 +113,8 @@ Result<bool> raise_quantize(Rewrite& r) {
   const ir::Node* inner = r.input(0)->producer();
   const bool concat = inner && inner->is(OpKind::concat);
   if (!r.context.integer_products || !inner || (!concat && !gives_elements(*inner)) || !r.input(0)->has_single_use() ||
-      size_of(r.output()->dtype()) != 1 || (inner->is(OpKind::pad) && r.input(2)) ||
-      (r.context.weighted_products && inner->is(OpKind::pooling)))
+      !is_byte_integer(r.output()->dtype()) || !r.node->attrs<QuantizeAttrs>().blocks.empty() ||
+      (inner->is(OpKind::pad) && r.input(2)) || (r.context.weighted_products && inner->is(OpKind::pooling)))
     return false;
   LATHE_ASSIGN(const std::vector<ir::Value*> operands, uniform_operands(r));
   if (operands.empty()) return false;

@@ -43,7 +43,7 @@ std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x
 // channel has nothing to sum four by four.
 bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
   if (x.scale->volume() != 1 || (x.zero_point && !scalar_of(x.zero_point)) || !w.integers->constant() ||
-      size_of(x.integers->dtype()) != 1)
+      !is_byte_integer(x.integers->dtype()))
     return false;
   const Dims& dims = w.integers->constant()->dims();
   if (!node.is(OpKind::convolution)) {
@@ -73,7 +73,8 @@ std::vector<int32_t> sums_of_weights(const Tensor& w, size_t dimension, double z
 
 std::optional<Dequantized> dequantized(const ir::Value* value) {
   const ir::Node* node = made_by(value, OpKind::dequantize);
-  if (!node) return std::nullopt;
+  if (!node || is_storage_only(node->input(0)->dtype()) || !node->attrs<DequantizeAttrs>().blocks.empty())
+    return std::nullopt;
   Dequantized result{node, node->input(0), node->input(1)->constant(), node->input(2)};
   if (!result.scale) return std::nullopt;
   for (double scale : to_doubles(*result.scale))

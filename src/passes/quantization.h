@@ -7,7 +7,8 @@
 
 namespace lathe {
 
-// value = (integers - zero point) * scale, with a constant scale whose elements are all positive.
+// value = (integers - zero point) * scale, of integers that ops compute with, with a constant scale that broadcasts and
+// whose elements are all positive.
 struct Dequantized {
   const ir::Node* node = nullptr;
   ir::Value* integers = nullptr;

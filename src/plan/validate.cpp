@@ -155,6 +155,9 @@ class Validator {
     if (t.dims.size() > kMaxRank) return malformed("rank {} exceeds {}", t.dims.size(), kMaxRank);
     if (!t.strides.empty() && t.strides.size() != t.dims.size())
       return malformed("{} strides for {} dimensions", t.strides.size(), t.dims.size());
+    if (is_packed(t.dtype) && (!t.strides.empty() || t.offset != Expr(0)))
+      return malformed("elements of type {} are part of a larger tensor; they must be one by themselves",
+                       name_of(t.dtype));
     size_t storages = 0;
     switch (t.storage) {
       case StorageKind::arena:

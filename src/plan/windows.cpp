@@ -35,7 +35,12 @@ Expr storage_bytes(const Plan& plan, const Tensor& t) {
   if (t.storage == StorageKind::arena) return plan.buffers[t.index].bytes;
   if (t.storage == StorageKind::constant) return Expr(static_cast<int64_t>(plan.constants[t.index].bytes));
   const Tensor& whole = plan.tensors[plan.bindings[t.index].tensor];
-  return volume(whole.dims) * Expr(static_cast<int64_t>(size_of(whole.dtype)));
+  return bytes_of(whole.dtype, volume(whole.dims));
+}
+
+// Whole elements that so many bytes hold.
+Wide room_for(DType type, int64_t bytes) {
+  return is_packed(type) ? Wide{bytes} * (8 / bits_of(type)) : Wide{bytes / static_cast<int64_t>(size_of(type))};
 }
 
 // The elements [low, high] that a window with known numbers touches.
@@ -92,10 +97,12 @@ struct Numbers {
 Evaluated evaluate_binding_bytes(const Tensor& whole, std::span<const int64_t> values, int64_t& bytes) {
   std::array<int64_t, kMaxRank> dims;
   if (const Evaluated state = evaluate(whole.dims, values, dims); state != Evaluated::ok) return state;
-  bytes = static_cast<int64_t>(size_of(whole.dtype));
+  int64_t elements = 1;
   for (size_t i = 0; i < whole.dims.size(); ++i)
-    if (dims[i] < 0 || __builtin_mul_overflow(bytes, dims[i], &bytes)) return Evaluated::overflow;
-  return Evaluated::ok;
+    if (dims[i] < 0 || __builtin_mul_overflow(elements, dims[i], &elements)) return Evaluated::overflow;
+  const std::optional<int64_t> needed = bytes_of(whole.dtype, elements);
+  bytes = needed.value_or(0);
+  return needed ? Evaluated::ok : Evaluated::overflow;
 }
 
 Evaluated evaluate(const Plan& plan, const Tensor& t, std::span<const int64_t> values, Numbers& out) {
@@ -148,7 +155,7 @@ Result<> check_window(const Plan& plan, const Tensor& t, std::span<const int64_t
   LATHE_ASSIGN(const std::optional<Window> window, known_window(plan, t, values, numbers));
   if (!window) return {};
   // Compared in elements: the last byte's number might overflow.
-  const bool beyond = window->high >= numbers.storage / static_cast<int64_t>(size_of(t.dtype));
+  const bool beyond = window->high >= room_for(t.dtype, numbers.storage);
   if (window->low < 0 || beyond)
     return fail(ErrorCode::plan_malformed, "{} leaves its storage of {} bytes for these input shapes",
                 describe(plan, t), numbers.storage);
@@ -195,12 +202,16 @@ Result<> check_proof(const Plan& plan, const Tensor& t, std::span<const Range> r
     return fail(ErrorCode::plan_malformed, "{} starts before its storage", describe(plan, t));
   if (t.storage == StorageKind::dynamic || !is_small(t)) return {};
   if (t.storage == StorageKind::binding && !is_small(plan.tensors[plan.bindings[t.index].tensor])) return {};
-  const Expr slack = storage_bytes(plan, t) - (last_element(t) + 1) * Expr(static_cast<int64_t>(size_of(t.dtype)));
+  const Expr slack = storage_bytes(plan, t) - bytes_of(t.dtype, last_element(t) + 1);
   if (slack.range(ranges).max < 0) return fail(ErrorCode::plan_malformed, "{} leaves its storage", describe(plan, t));
   return {};
 }
 
 }  // namespace
+
+Expr bytes_of(DType type, const Expr& elements) {
+  return is_packed(type) ? ceildiv(elements, 8 / bits_of(type)) : elements * static_cast<int64_t>(size_of(type));
+}
 
 Result<> check_window_proofs(const Plan& plan, std::span<const Range> ranges) {
   for (const Tensor& t : plan.tensors) LATHE_TRY(check_proof(plan, t, ranges));

@@ -7,6 +7,9 @@
 
 namespace lathe::plan {
 
+// What holds so many elements: lathe::bytes_of() of a size that may not be known yet.
+Expr bytes_of(DType type, const Expr& elements);
+
 // Fails when range arithmetic proves that a window leaves its storage, whatever values the symbols have in `ranges`
 // (those of all profiles together). The others are left to check_windows(). Indices of the plan must have been checked
 // before.

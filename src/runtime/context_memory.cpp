@@ -99,7 +99,7 @@ Result<> ContextMemory::provide_slot(uint32_t slot, const ShapeBinding& shapes) 
   for (const plan::TensorId id : slot_tensors_[slot]) {
     const plan::Tensor& tensor = plan_.tensors[id];
     LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes.symbols()));
-    if (end) bytes = std::max(bytes, static_cast<size_t>(*end) * size_of(tensor.dtype));
+    if (end) bytes = std::max(bytes, static_cast<size_t>(bytes_of(tensor.dtype, *end).value_or(0)));
   }
   return slots_[slot].size() >= bytes ? Result<>() : work_.replace(slots_[slot], bytes);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "ops/copy_box.h"
 #include "ops/result_types.h"
@@ -67,6 +68,7 @@ Result<> HostEvaluation::copy(const plan::Step& step, StepOperands& operands, Qu
   from.data = storage_.address(plan_.tensors[step.inputs[0]]);
   to.data = storage_.address(plan_.tensors[step.outputs[0]]);
   if (from.volume() == 0) return {};
+  if (is_packed(from.dtype)) return copy_packed(from, to, queue);
   const Line read = line_of(from), written = line_of(to);
   LATHE_ASSIGN(const Tensor source, host_copy(read.elements, queue));
   LATHE_ASSIGN(Tensor target, host_copy(written.elements, queue));
@@ -76,6 +78,14 @@ Result<> HostEvaluation::copy(const plan::Step& step, StepOperands& operands, Qu
            first(written, static_cast<std::byte*>(target.mutable_data())), {to.strides, rank});
   if (engine_.device().is_host()) return {};
   return engine_.device().upload(static_cast<std::byte*>(written.elements.data), target.data(), target.bytes(), queue);
+}
+
+// Elements of less than a byte are never strided: plan/validate.h.
+Result<> HostEvaluation::copy_packed(const TensorArg& from, const TensorArg& to, Queue& queue) const {
+  LATHE_ASSIGN(const Tensor source, host_copy(from, queue));
+  if (!engine_.device().is_host()) return engine_.device().upload(to.data, source.data(), source.bytes(), queue);
+  std::memcpy(to.data, source.data(), source.bytes());
+  return {};
 }
 
 Result<> HostEvaluation::evaluate(size_t i, StepOperands& operands, Queue& queue) {
@@ -177,7 +187,7 @@ Result<> HostEvaluation::show_results(const plan::Step& step, const Observer& ob
     if (!engine_.device().is_host()) {
       const Line line = line_of(content);
       const size_t size = size_of(content.dtype);
-      copy.resize(static_cast<size_t>(line.elements.dims[0]) * size);
+      copy.resize(static_cast<size_t>(bytes_of(content.dtype, line.elements.dims[0]).value_or(0)));
       LATHE_TRY(engine_.device().download(copy.data(), line.elements.data, copy.size(), queue));
       content.data = copy.data() + static_cast<size_t>(line.first) * size;
     }

@@ -31,6 +31,7 @@ class HostEvaluation {
   Result<TensorArg> resolve_checked(plan::TensorId id) const;
   Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;
   Result<> copy(const plan::Step& step, StepOperands& operands, Queue& queue);
+  Result<> copy_packed(const TensorArg& from, const TensorArg& to, Queue& queue) const;
   Result<> evaluate(size_t step, StepOperands& operands, Queue& queue);
 
   const Engine& engine_;

@@ -60,8 +60,8 @@ class Limiter {
       if (__builtin_mul_overflow(arg->dims[d] - 1, arg->strides[d], &reach) || __builtin_add_overflow(end, reach, &end))
         return 0;
     }
-    const auto most = static_cast<int64_t>(kMostSetAside / size_of(tensor.dtype));
-    return end > most ? 0 : static_cast<size_t>(end) * size_of(tensor.dtype);
+    const auto bytes = static_cast<size_t>(lathe::bytes_of(tensor.dtype, end).value_or(0));
+    return bytes > kMostSetAside ? 0 : bytes;
   }
 
   // Each dimension and stride at its largest: what kernels ask for does not grow when operands shrink.

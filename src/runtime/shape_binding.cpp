@@ -97,7 +97,7 @@ size_t ShapeBinding::bytes(size_t i) const {
   std::array<int64_t, kMaxRank> dims;
   for (size_t d = 0; d < tensor.dims.size(); ++d) dims[d] = dim(i, d);
   const std::optional<int64_t> count = checked_volume({dims.data(), tensor.dims.size()});
-  return count ? static_cast<size_t>(*count) * size_of(tensor.dtype) : 0;
+  return static_cast<size_t>(bytes_of(tensor.dtype, count.value_or(-1)).value_or(0));
 }
 
 Result<> ShapeBinding::bind_symbol(SymbolId symbol, int64_t value, std::string_view what) {

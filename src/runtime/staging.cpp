@@ -68,15 +68,14 @@ Result<> Staging::provide_output(size_t binding, const ShapeBinding& shapes) {
   if (!allocators_[binding] || provided_[binding]) return {};
   LATHE_ASSIGN(const TensorArg whole, shapes.resolve(plan_.bindings[binding].tensor));
   const Dims dims(whole.dims, whole.dims + whole.rank);
-  const std::optional<int64_t> count = checked_volume(dims);
-  int64_t bytes = 0;
-  if (!count || __builtin_mul_overflow(*count, static_cast<int64_t>(size_of(whole.dtype)), &bytes))
+  const std::optional<int64_t> count = checked_volume(dims), bytes = bytes_of(whole.dtype, count.value_or(-1));
+  if (!bytes)
     return fail(ErrorCode::shape_mismatch, "output '{}' of dims {} has no valid size", plan_.bindings[binding].name,
                 to_string(to_shape(dims)));
   addresses_[binding] = nullptr;
-  LATHE_ASSIGN(addresses_[binding], allocated(binding, static_cast<size_t>(bytes), dims));
+  LATHE_ASSIGN(addresses_[binding], allocated(binding, static_cast<size_t>(*bytes), dims));
   provided_[binding] = true;
-  return stage(binding, static_cast<size_t>(bytes));
+  return stage(binding, static_cast<size_t>(*bytes));
 }
 
 Result<> Staging::upload(const ShapeBinding& shapes, Queue& queue) {

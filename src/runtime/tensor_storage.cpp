@@ -22,7 +22,7 @@ std::byte* TensorStorage::base(const plan::Tensor& tensor) const {
 std::byte* TensorStorage::address(const plan::Tensor& tensor) const {
   std::byte* const start = base(tensor);
   if (!start) return nullptr;
-  // The offset is known: plan::check_windows(), check_window().
+  // The offset is known: plan::check_windows(), check_window(). It is 0 where a byte holds several elements.
   const int64_t offset = tensor.offset.evaluate(shapes_.symbols()).value_or(0);
   return start + offset * static_cast<int64_t>(size_of(tensor.dtype));
 }
@@ -49,7 +49,7 @@ Result<size_t> TensorStorage::bytes_of_storage(const plan::Tensor& tensor) const
   }
   const plan::Tensor& whole = plan_.tensors[plan_.bindings[tensor.index].tensor];
   LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, whole, shapes_.symbols()));
-  return end ? static_cast<size_t>(*end) * size_of(whole.dtype) : 0;
+  return end ? static_cast<size_t>(bytes_of(whole.dtype, *end).value_or(0)) : 0;
 }
 
 Result<> TensorStorage::check_window(plan::TensorId id) const {
@@ -58,7 +58,7 @@ Result<> TensorStorage::check_window(plan::TensorId id) const {
   if (!tensor.offset.evaluate(shapes_.symbols()))
     return fail(ErrorCode::plan_malformed, "tensor '{}' starts at a place that no step has computed", tensor.name);
   LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes_.symbols()));
-  const size_t bytes = end ? static_cast<size_t>(*end) * size_of(tensor.dtype) : 0;
+  const size_t bytes = end ? static_cast<size_t>(bytes_of(tensor.dtype, *end).value_or(0)) : 0;
   LATHE_ASSIGN(const size_t storage, bytes_of_storage(tensor));
   if (bytes <= storage) return {};
   return fail(ErrorCode::plan_malformed, "tensor '{}' needs {} bytes of a storage of {}", tensor.name, bytes, storage);

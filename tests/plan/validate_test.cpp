@@ -232,6 +232,25 @@ TEST(PlanValidate, WindowsAreCheckedForTheShapesAtHand) {
             ErrorCode::shape_mismatch);
 }
 
+TEST(PlanValidate, PackedElementsAreTensorsByThemselves) {
+  OwnedPlan owned = PlanGenerator(11).make(6, 128);
+  Tensor& t = first_in(owned.plan, StorageKind::constant);
+  const auto bytes = static_cast<int64_t>(owned.plan.constants[t.index].bytes);
+  t.dtype = DType::i4;
+  t.strides.clear();
+  t.offset = 0;
+  t.dims = {2 * bytes};
+  EXPECT_TRUE(validate(owned.plan)) << validate(owned.plan).error().to_string();
+  t.dims = {2 * bytes + 1};
+  EXPECT_NE(validate(owned.plan).error().message.find("leaves its storage"), std::string::npos);
+  t.dims = {2};
+  t.offset = 2;
+  EXPECT_NE(validate(owned.plan).error().message.find("part of a larger tensor"), std::string::npos);
+  t.offset = 0;
+  t.strides = {2};
+  EXPECT_NE(validate(owned.plan).error().message.find("part of a larger tensor"), std::string::npos);
+}
+
 TEST(PlanValidate, NegativeStridesAreWindowsToo) {
   OwnedPlan owned = PlanGenerator(11).make(6, 128);
   Tensor& t = first_in(owned.plan, StorageKind::constant);

@@ -71,6 +71,10 @@ Result<Tensor> view(const NamedTensor& tensor) {
 // The elements one after the other, whatever the layout.
 Result<Tensor> dense_copy(const TensorArg& arg) {
   LATHE_ASSIGN(Tensor copy, Tensor::allocate(arg.dtype, Dims(arg.dims, arg.dims + arg.rank)));
+  if (is_packed(arg.dtype)) {  // these are dense already
+    std::memcpy(copy.mutable_data(), arg.data, copy.bytes());
+    return copy;
+  }
   const auto size = static_cast<int64_t>(size_of(arg.dtype));
   auto* to = static_cast<std::byte*>(copy.mutable_data());
   std::vector<int64_t> index(static_cast<size_t>(arg.rank), 0);

@@ -57,14 +57,20 @@ nv::Permutation permutation_of(const Ints& perm, int rank) {
   return result;
 }
 
+// All that a layer can say of a cast.
+bool saturates_up(const CastAttrs& attrs) { return attrs.saturate && attrs.scale_rounding == ScaleRounding::up; }
+
 Made pointwise(NetworkDefinition& network, const ir::Node& node) {
   switch (node.kind()) {
     case OpKind::identity:
       return std::make_unique<IdentityLayer>(network, std::vector<TensorView*>());
     case OpKind::cast:
+      if (!saturates_up(node.attrs<CastAttrs>())) return nullptr;
       return std::make_unique<CastLayer>(network, std::vector<TensorView*>(), to_nv(node.attrs<CastAttrs>().to));
     case OpKind::quantize:  // scales along an axis have the shape that an importer gave them
-      if (node.input(1)->rank() != 0 || (node.input(2) && node.input(2)->rank() != 0)) return nullptr;
+      if (node.input(1)->rank() != 0 || (node.input(2) && node.input(2)->rank() != 0) ||
+          !node.attrs<QuantizeAttrs>().saturate)
+        return nullptr;
       return std::make_unique<QuantizeLayer>(network, std::vector<TensorView*>(),
                                              to_nv(node.attrs<QuantizeAttrs>().to));
     case OpKind::dequantize:

@@ -3,19 +3,14 @@
 
 #include <algorithm>
 
+#include "ops/rules.h"
+
 namespace lathe::api {
 namespace {
 
 Result<Tensor> scalar_tensor(DType dtype, double value) {
   LATHE_ASSIGN(Tensor tensor, Tensor::allocate(dtype, {}));
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      *tensor.mutable_as<T>() = T(static_cast<float>(value));
-    } else {
-      *tensor.mutable_as<T>() = static_cast<T>(value);
-    }
-  });
+  from_doubles({&value, 1}, tensor);
   return tensor;
 }
 
@@ -30,7 +25,7 @@ Result<Tensor> tensor_of(const nv::Weights& weights, Dims dims) {
   if (weights.count > 0 && !weights.values)
     return fail(ErrorCode::invalid_argument, "weights hold {} values, but their pointer is null", weights.count);
   if (weights.count == 0) return Tensor::allocate(dtype, std::move(dims));
-  return Tensor::view(dtype, std::move(dims), weights.values, nullptr);
+  return Tensor::view(dtype, std::move(dims), weights.values, nullptr).with_clear_end();
 }
 
 Result<ir::Node*> LayerLowering::add_node(const Attributes& attributes, std::vector<ir::Value*> inputs,

@@ -31,27 +31,31 @@ Result<> ScaledLayer::set_block_shape(const nv::Dims& shape, int rank) {
   return {};
 }
 
-// One entry for each block: repeated along each dimension where it has fewer than x.
-Result<ir::Value*> ScaledLayer::repeated(LayerLowering& lowering, ir::Value* operand, const ir::Value* x,
-                                         const char* what) const {
-  const std::optional<Dims> have = as_constant(operand->shape()), want = as_constant(x->shape());
-  if (!have || !want)
-    return fail(ErrorCode::invalid_argument, "a {} for each block needs dimensions that are known while building",
-                what);
-  Ints split, wide;
-  for (size_t d = 0; d < want->size(); ++d) {
-    const int64_t blocks = (*have)[d], extent = (*want)[d], block = blocks == 0 ? 0 : extent / blocks;
-    const int64_t asked = block_.nbDims < 0 || block_.d[d] == -1 ? block : block_.d[d];
-    if (blocks * block != extent || asked != block)
+// As ops quantize and dequantize have them; empty where the scale is none by blocks.
+Result<Ints> ScaledLayer::blocks(const ir::Value* x, const ir::Value* scale) const {
+  Ints blocks;
+  if (scale->rank() != x->rank() || holds_one(scale) || scale->shape() == x->shape()) return blocks;
+  for (size_t d = 0; d < x->shape().size(); ++d) {
+    const Expr &have = scale->shape()[d], &want = x->shape()[d];
+    const bool all = have == Expr(1);
+    const int64_t asked = block_.nbDims < 0 ? -1 : block_.d[d];
+    if (have == want && (asked == -1 || asked == 1)) {
+      blocks.push_back(1);
+      continue;
+    }
+    if (all && asked == -1) {
+      blocks.push_back(0);
+      continue;
+    }
+    if (!have.is_constant() || !want.is_constant())
+      return fail(ErrorCode::invalid_argument, "a scale for each block needs dimensions that are known while building");
+    const int64_t count = *have.as_constant(), extent = *want.as_constant(), block = count == 0 ? 0 : extent / count;
+    if (count * block != extent || (asked != -1 && asked != block))
       return fail(ErrorCode::shape_mismatch, "{} blocks of {} elements do not make up dimension {} of x, which has {}",
-                  blocks, asked, d, extent);
-    split.insert(split.end(), {blocks, 1});
-    wide.insert(wide.end(), {blocks, block});
+                  count, asked == -1 ? block : asked, d, extent);
+    blocks.push_back(block);
   }
-  LATHE_ASSIGN(ir::Value * value, lowering.reshape(operand, split));
-  LATHE_ASSIGN(ir::Value * shape, lowering.ints(wide));
-  LATHE_ASSIGN(value, lowering.add(ExpandAttrs(), {value, shape}));
-  return lowering.reshape(value, *want);
+  return blocks;
 }
 
 Result<ir::Value*> ScaledLayer::beside(LayerLowering& lowering, ir::Value* operand, const ir::Value* x,
@@ -69,7 +73,7 @@ Result<ir::Value*> ScaledLayer::beside(LayerLowering& lowering, ir::Value* opera
   if (operand->rank() != x->rank())
     return fail(ErrorCode::shape_mismatch, "the {} has rank {}; give a scalar, a vector, or rank {} as x has", what,
                 operand->rank(), x->rank());
-  return operand->shape() == x->shape() ? operand : repeated(lowering, operand, x, what);
+  return operand;
 }
 
 bool QuantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
@@ -93,6 +97,7 @@ Result<std::vector<ir::Value*>> QuantizeLayer::lower(LayerLowering& lowering) {
   QuantizeAttrs attributes;
   LATHE_ASSIGN(attributes.to, to_dtype(to_));
   ir::Value *x = in(0), *scale = in(1);
+  LATHE_ASSIGN(attributes.blocks, blocks(x, scale));
   if (is_floating(x->dtype()) && is_floating(scale->dtype())) {
     const DType type = size_of(scale->dtype()) > size_of(x->dtype()) ? scale->dtype() : x->dtype();
     LATHE_ASSIGN(x, lowering.cast(x, type));
@@ -110,6 +115,7 @@ Result<std::vector<ir::Value*>> QuantizeLayer::lower(LayerLowering& lowering) {
 Result<std::vector<ir::Value*>> DequantizeLayer::lower(LayerLowering& lowering) {
   DequantizeAttrs attributes;
   LATHE_ASSIGN(attributes.to, to_dtype(to_));
+  LATHE_ASSIGN(attributes.blocks, blocks(in(0), in(1)));
   LATHE_ASSIGN(ir::Value * scale, beside(lowering, in(1), in(0), "scale"));
   std::vector<ir::Value*> operands = {in(0), scale};
   if (has(2)) {

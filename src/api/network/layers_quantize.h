@@ -16,6 +16,7 @@ class ScaledLayer {
   Result<ir::Value*> beside(LayerLowering& lowering, ir::Value* operand, const ir::Value* x, const char* what) const;
   // A vector of scales needs an axis, which is set after the layer is made.
   Result<> has_axis(const ir::Value* x, const ir::Value* scale) const;
+  Result<Ints> blocks(const ir::Value* x, const ir::Value* scale) const;
   Result<> set_block_shape(const nv::Dims& shape, int rank);
   nv::Dims block_shape() const { return block_; }
 
@@ -23,8 +24,6 @@ class ScaledLayer {
   int32_t axis_;
 
  private:
-  Result<ir::Value*> repeated(LayerLowering& lowering, ir::Value* operand, const ir::Value* x, const char* what) const;
-
   nv::Dims block_{-1, {}};  // nbDims < 0: not set
 };
 

@@ -222,7 +222,7 @@ int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcep
       if (dims[d] == Range::kUnbounded) return -1;
     }
     const std::optional<int64_t> volume = checked_volume(dims);
-    return volume ? *volume * static_cast<int64_t>(size_of(tensor.dtype)) : -1;
+    return bytes_of(tensor.dtype, volume.value_or(-1)).value_or(-1);
   });
 }
 

@@ -129,9 +129,11 @@ std::string_view device_type(DType dtype) {
     case DType::u64:
       return "uint64";
     case DType::boolean:
+      return "bool";
+    default:  // storage types: no kernel reads more than their bits
       break;
   }
-  return "bool";
+  return "uint8";
 }
 
 DType raw_type(DType dtype) {

@@ -67,13 +67,19 @@ Result<Emission> emit_quantization(const Problem& problem, std::string_view op) 
   return emission;
 }
 
+constexpr const char* kBlocks = "its scale is by blocks";
+
 Result<Emission> emit_quantize(const Problem& problem) {
+  if (!problem.attrs<QuantizeAttrs>().blocks.empty()) return fail(ErrorCode::op_unsupported, "{}", kBlocks);
   const DType to = problem.attrs<QuantizeAttrs>().to;
   return emit_quantization(problem,
                            fmt::format("Quantize<{}, {}>", device_type(to), device_type(problem.inputs[0].dtype)));
 }
 
-Result<Emission> emit_dequantize(const Problem& problem) { return emit_quantization(problem, "Dequantize"); }
+Result<Emission> emit_dequantize(const Problem& problem) {
+  if (!problem.attrs<DequantizeAttrs>().blocks.empty()) return fail(ErrorCode::op_unsupported, "{}", kBlocks);
+  return emit_quantization(problem, "Dequantize");
+}
 
 Result<Emission> emit_select(const Problem& problem) {
   Emission emission;
