@@ -137,7 +137,9 @@ TEST_F(StorageTypes, EachHasANumberOfItsOwn) {
     const bool exists = number < 12 || (number >= 64 && number < 75);
     ITensor* x = network->addInput(("x" + std::to_string(number)).c_str(), type, Dims2(1, 2));
     ASSERT_EQ(x != nullptr, exists) << number;
-    if (x) EXPECT_EQ(x->getType(), type);
+    if (x) {
+      EXPECT_EQ(x->getType(), type);
+    }
   }
 }
 

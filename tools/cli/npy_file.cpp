@@ -51,7 +51,7 @@ std::vector<int64_t> parse_shape(std::string_view header) {
 
 // Elements in Fortran's order, put into C's.
 void reorder(HostTensor& tensor, std::string_view bytes) {
-  const size_t size = type_info(tensor.type).bytes;
+  const size_t size = static_cast<size_t>(type_info(tensor.type).bits) / 8;
   std::vector<int64_t> index(tensor.dims.size(), 0);
   for (size_t from = 0; from < bytes.size(); from += size) {
     size_t to = 0;
@@ -100,7 +100,10 @@ std::string npy_bytes(const HostTensor& tensor) {
   out += static_cast<char>(header.size() & 255);
   out += static_cast<char>(header.size() >> 8);
   out += header;
-  return out.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  if (type_info(tensor.type).bits >= 8)
+    return out.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  for (int64_t i = 0; i < volume(tensor.dims); ++i) out += static_cast<char>(code(tensor.type, tensor.data.data(), i));
+  return out;
 }
 
 }  // namespace lathe::cli

@@ -12,20 +12,32 @@
 namespace lathe::cli {
 namespace {
 
+constexpr const char* kBytes = "|V1";
+
 constexpr TypeInfo kTypes[] = {
-    {DataType::kFLOAT, "float32", 4, "<f4", 1},
-    {DataType::kUINT8, "uint8", 1, "|u1", 2},
-    {DataType::kINT8, "int8", 1, "|i1", 3},
-    {kUINT16, "uint16", 2, "<u2", 4},
-    {kINT16, "int16", 2, "<i2", 5},
-    {DataType::kINT32, "int32", 4, "<i4", 6},
-    {DataType::kINT64, "int64", 8, "<i8", 7},
-    {DataType::kBOOL, "bool", 1, "|b1", 9},
-    {DataType::kHALF, "float16", 2, "<f2", 10},
-    {kDOUBLE, "float64", 8, "<f8", 11},
-    {kUINT32, "uint32", 4, "<u4", 12},
-    {kUINT64, "uint64", 8, "<u8", 13},
-    {DataType::kBF16, "bfloat16", 2, "|V2", 16},
+    {DataType::kFLOAT, "float32", 32, "<f4", 1},
+    {DataType::kUINT8, "uint8", 8, "|u1", 2},
+    {DataType::kINT8, "int8", 8, "|i1", 3},
+    {kUINT16, "uint16", 16, "<u2", 4},
+    {kINT16, "int16", 16, "<i2", 5},
+    {DataType::kINT32, "int32", 32, "<i4", 6},
+    {DataType::kINT64, "int64", 64, "<i8", 7},
+    {DataType::kBOOL, "bool", 8, "|b1", 9},
+    {DataType::kHALF, "float16", 16, "<f2", 10},
+    {kDOUBLE, "float64", 64, "<f8", 11},
+    {kUINT32, "uint32", 32, "<u4", 12},
+    {kUINT64, "uint64", 64, "<u8", 13},
+    {DataType::kBF16, "bfloat16", 16, "|V2", 16},
+    {DataType::kFP8, "float8e4m3fn", 8, kBytes, 17},
+    {kFP8_E4M3FNUZ, "float8e4m3fnuz", 8, kBytes, 18},
+    {kFP8_E5M2, "float8e5m2", 8, kBytes, 19},
+    {kFP8_E5M2FNUZ, "float8e5m2fnuz", 8, kBytes, 20},
+    {kUINT4, "uint4", 4, kBytes, 21},
+    {DataType::kINT4, "int4", 4, kBytes, 22},
+    {DataType::kFP4, "float4e2m1", 4, kBytes, 23},
+    {DataType::kE8M0, "float8e8m0", 8, kBytes, 24},
+    {kUINT2, "uint2", 2, kBytes, 25},
+    {kINT2, "int2", 2, kBytes, 26},
 };
 
 template <class T>
@@ -35,12 +47,53 @@ T load(const std::byte* data, int64_t index) {
   return value;
 }
 
-double half_to_double(uint16_t bits) {
-  const double sign = bits >> 15 ? -1 : 1;
-  const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  if (exponent == 31) return fraction ? NAN : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  return sign * std::ldexp(1024 + fraction, exponent - 25);
+// A sign, so many bits of exponent and of fraction, and no infinities or NaN.
+double finite(unsigned bits, int exponent_bits, int fraction_bits, int bias) {
+  const int exponent = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+  const int one = 1 << fraction_bits, fraction = static_cast<int>(bits) & (one - 1);
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
+                                         : std::ldexp(one + fraction, exponent - bias - fraction_bits);
+  return bits >> (exponent_bits + fraction_bits) ? -magnitude : magnitude;
+}
+
+// The largest exponent is that of infinities and NaN.
+double ieee(unsigned bits, int exponent_bits, int fraction_bits) {
+  const unsigned magnitude = bits & ((1u << (exponent_bits + fraction_bits)) - 1);
+  const unsigned infinity = ((1u << exponent_bits) - 1) << fraction_bits;
+  if (magnitude > infinity) return NAN;
+  if (magnitude == infinity) return bits > magnitude ? -INFINITY : INFINITY;
+  return finite(bits, exponent_bits, fraction_bits, (1 << (exponent_bits - 1)) - 1);
+}
+
+double signed_value(unsigned bits, int width) {
+  return static_cast<double>(bits) - (bits >> (width - 1) ? 1 << width : 0);
+}
+
+// Of types of 8 bits and less that C++ lacks.
+double code_to_double(DataType type, unsigned bits) {
+  switch (static_cast<int32_t>(type)) {
+    case static_cast<int32_t>(DataType::kFP8):
+      return (bits & 0x7f) == 0x7f ? NAN : finite(bits, 4, 3, 7);
+    case static_cast<int32_t>(kFP8_E4M3FNUZ):
+      return bits == 0x80 ? NAN : finite(bits, 4, 3, 8);
+    case static_cast<int32_t>(kFP8_E5M2):
+      return ieee(bits, 5, 2);
+    case static_cast<int32_t>(kFP8_E5M2FNUZ):
+      return bits == 0x80 ? NAN : finite(bits, 5, 2, 16);
+    case static_cast<int32_t>(DataType::kE8M0):
+      return bits == 0xff ? NAN : std::ldexp(1.0, static_cast<int>(bits) - 127);
+    case static_cast<int32_t>(DataType::kFP4):
+      return finite(bits, 2, 1, 1);
+    case static_cast<int32_t>(DataType::kINT4):
+      return signed_value(bits, 4);
+    case static_cast<int32_t>(kINT2):
+      return signed_value(bits, 2);
+    case static_cast<int32_t>(kUINT4):
+    case static_cast<int32_t>(kUINT2):
+      return bits;
+    default:
+      throw Failure(fmt::format("values of type {} cannot be shown", static_cast<int>(type)));
+  }
 }
 
 double bfloat_to_double(uint16_t bits) {
@@ -88,7 +141,8 @@ const TypeInfo* find_onnx_type(int64_t onnx) {
 
 const TypeInfo* find_numpy_type(std::string_view text) {
   for (const TypeInfo& info : kTypes) {
-    const bool native = !text.starts_with('>') || info.bytes == 1;
+    if (info.numpy == kBytes) continue;
+    const bool native = !text.starts_with('>') || info.bits == 8;
     if (native && !text.empty() && text.substr(1) == std::string_view(info.numpy).substr(1)) return &info;
   }
   return nullptr;
@@ -113,7 +167,14 @@ int64_t volume(const std::vector<int64_t>& dims) {
 }
 
 size_t byte_size(DataType type, const std::vector<int64_t>& dims) {
-  return static_cast<size_t>(volume(dims)) * type_info(type).bytes;
+  const int bits = type_info(type).bits;
+  return (static_cast<size_t>(volume(dims)) * static_cast<size_t>(bits) + 7) / 8;
+}
+
+unsigned code(DataType type, const std::byte* data, int64_t i) {
+  const int bits = type_info(type).bits, per_byte = 8 / bits;
+  const auto byte = std::to_integer<unsigned>(data[i / per_byte]);
+  return byte >> (i % per_byte * bits) & ((1u << bits) - 1);
 }
 
 double element(DataType type, const std::byte* data, int64_t i) {
@@ -123,7 +184,7 @@ double element(DataType type, const std::byte* data, int64_t i) {
     case static_cast<int32_t>(kDOUBLE):
       return load<double>(data, i);
     case static_cast<int32_t>(DataType::kHALF):
-      return half_to_double(load<uint16_t>(data, i));
+      return ieee(load<uint16_t>(data, i), 5, 10);
     case static_cast<int32_t>(DataType::kBF16):
       return bfloat_to_double(load<uint16_t>(data, i));
     case static_cast<int32_t>(DataType::kINT8):
@@ -144,7 +205,7 @@ double element(DataType type, const std::byte* data, int64_t i) {
     case static_cast<int32_t>(kUINT64):
       return static_cast<double>(load<uint64_t>(data, i));
     default:
-      throw Failure(fmt::format("values of type {} cannot be shown", static_cast<int>(type)));
+      return code_to_double(type, code(type, data, i));
   }
 }
 
@@ -177,7 +238,7 @@ HostTensor make_input(std::string name, DataType type, std::vector<int64_t> dims
   HostTensor tensor{std::move(name), type, std::move(dims), {}};
   tensor.data.resize(byte_size(type, tensor.dims));
   std::mt19937_64 random(seed);
-  const size_t bytes = type_info(type).bytes;
+  const size_t bytes = static_cast<size_t>(type_info(type).bits + 7) / 8;
   for (size_t at = 0; at < tensor.data.size(); at += bytes) {
     if (is_float(type)) store_float(type, &tensor.data[at], static_cast<double>(random() >> 11) * 0x1p-53);
     if (type == DataType::kBOOL) tensor.data[at] = static_cast<std::byte>(random() >> 63);

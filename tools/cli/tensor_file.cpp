@@ -28,7 +28,7 @@ std::string lower_ending(const std::string& path) {
 // Bare bytes have the input's shape; one open size is found from the length of the file.
 HostTensor parse_raw(std::string_view bytes, const Expected& expected) {
   HostTensor tensor{expected.name, expected.type, expected.dims, {}};
-  int64_t known = static_cast<int64_t>(type_info(expected.type).bytes), open = -1;
+  int64_t known = type_info(expected.type).bits, open = -1;  // bits
   for (size_t i = 0; i < tensor.dims.size(); ++i) {
     if (tensor.dims[i] >= 0) {
       known *= tensor.dims[i];
@@ -38,10 +38,10 @@ HostTensor parse_raw(std::string_view bytes, const Expected& expected) {
       open = static_cast<int64_t>(i);
     }
   }
-  const auto size = static_cast<int64_t>(bytes.size());
+  const auto size = static_cast<int64_t>(bytes.size()) * 8;
   if (open >= 0 && known > 0) tensor.dims[static_cast<size_t>(open)] = size / known;
-  if (open >= 0 ? known == 0 || size % known != 0 : size != known)
-    throw Failure(fmt::format("{} bytes do not make a {} tensor of shape {}", size, type_name(expected.type),
+  if (open >= 0 ? known == 0 || size % known != 0 : bytes.size() != byte_size(expected.type, expected.dims))
+    throw Failure(fmt::format("{} bytes do not make a {} tensor of shape {}", bytes.size(), type_name(expected.type),
                               to_text(expected.dims)));
   tensor.data.resize(bytes.size());
   if (!bytes.empty()) std::memcpy(tensor.data.data(), bytes.data(), bytes.size());
