@@ -40,22 +40,9 @@ Value* bias_of(const Node& node) {
   return node.is(OpKind::convolution) || node.is(OpKind::deconvolution) ? node.input(2) : nullptr;
 }
 
-bool any_operand(const Node& node, bool (*is)(DType)) {
-  const auto& inputs = node.inputs();
-  return std::any_of(inputs.begin(), inputs.end(), [&](const Value* input) { return input && is(input->dtype()); }) ||
-         (node.num_outputs() > 0 && is(node.output(0)->dtype()));
-}
-
-// What no region computes beside other nodes: storage types, and scales by blocks that passes could not broadcast.
-bool is_plain_only(const Node& node) {
-  if (any_operand(node, is_storage_only)) return true;
-  return (node.is(OpKind::quantize) && !node.attrs<QuantizeAttrs>().blocks.empty()) ||
-         (node.is(OpKind::dequantize) && !node.attrs<DequantizeAttrs>().blocks.empty());
-}
-
 RegionKind kind_alone(const Node& node) {
   if (node.has_trait(kView) || node.is(OpKind::identity)) return RegionKind::view;
-  if (any_operand(node, is_packed)) return RegionKind::single;  // no strides reach their elements
+  if (const auto stored = storage_type_of(node); stored && is_packed(*stored)) return RegionKind::single;  // no strides
   switch (node.kind()) {
     case OpKind::transpose:
     case OpKind::slice:

@@ -27,6 +27,18 @@ std::optional<Opcode> opcode_of(const ir::Node& node) {
 
 }  // namespace
 
+std::optional<DType> storage_type_of(const ir::Node& node) {
+  for (const ir::Value* input : node.inputs())
+    if (input && is_storage_only(input->dtype())) return input->dtype();
+  if (node.num_outputs() > 0 && is_storage_only(node.output()->dtype())) return node.output()->dtype();
+  return std::nullopt;
+}
+
+bool is_plain_only(const ir::Node& node) {
+  return storage_type_of(node) || (node.is(OpKind::quantize) && !node.attrs<QuantizeAttrs>().blocks.empty()) ||
+         (node.is(OpKind::dequantize) && !node.attrs<DequantizeAttrs>().blocks.empty());
+}
+
 bool is_program_float(DType dtype, bool narrow_types) {
   return dtype == DType::f32 || (narrow_types && (dtype == DType::f16 || dtype == DType::bf16));
 }

@@ -8,6 +8,12 @@
 
 namespace lathe {
 
+// The first storage type (base/dtypes.def) of the node's operands and result: no kernel reads or writes such elements.
+std::optional<DType> storage_type_of(const ir::Node& node);
+
+// What no region computes beside other nodes: storage types, and scales by blocks that passes could not broadcast.
+bool is_plain_only(const ir::Node& node);
+
 // Whether a pointwise node can be part of a fusion program: its types are f32 or, when allowed, others that f32 holds:
 // 16-bit floats, and integers where they are quantised, dequantised or cast to floats. Instructions compute in f32; a
 // cast between such types is none.

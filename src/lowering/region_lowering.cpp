@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lowering/finish_plan.h"
+#include "lowering/program_builder.h"
 #include "lowering/step_cost.h"
 #include "ops/rules.h"
 
@@ -30,14 +31,6 @@ std::vector<std::string> origin_of(const Region& region) {
     for (const std::string& name : node->origin())
       if (std::find(origin.begin(), origin.end(), name) == origin.end()) origin.push_back(name);
   return origin;
-}
-
-// The first storage type of the node's operands and results.
-std::optional<DType> storage_type_of(const Node& node) {
-  for (const Value* input : node.inputs())
-    if (input && is_storage_only(input->dtype())) return input->dtype();
-  if (is_storage_only(node.output()->dtype())) return node.output()->dtype();
-  return std::nullopt;
 }
 
 }  // namespace
