@@ -70,6 +70,7 @@ Result<bool> round_in_floats(Rewrite& r) {
 }
 
 Result<ir::Value*> reshape(Rewrite& r, ir::Value* x, const Shape& to) {
+  if (x->shape() == to) return x;
   const std::optional<Ints> target = reshape_target(x->shape(), to);
   ir::Value* const none = nullptr;
   if (!target) return none;

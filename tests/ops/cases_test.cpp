@@ -47,7 +47,7 @@ class ShapeRule {
       values_.push_back(Expr::kUnbound);
       return Expr::symbol(static_cast<SymbolId>(values_.size() - 1));
     });
-    const Result<> result = info.infer(context);
+    const Result<> result = infer_op(info, context);
     if (!result) {
       EXPECT_EQ(name_of(result.error().code), "shape_unknown") << result.error().message;
       EXPECT_TRUE(knowledge_.symbolic_dims || knowledge_.contents != Knowledge::constants) << result.error().message;

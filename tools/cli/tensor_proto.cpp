@@ -92,8 +92,8 @@ HostTensor parse_tensor_proto(std::string_view bytes) {
   const TypeInfo* info = find_onnx_type(static_cast<int64_t>(parsed.type));
   if (!info) throw Failure(fmt::format("tensors of ONNX type {} are not supported", parsed.type));
   HostTensor tensor{std::move(parsed.name), info->type, std::move(parsed.dims), {}};
-  const size_t bytes = std::max<size_t>(static_cast<size_t>(info->bits) / 8, 1);  // of packed elements: several
-  for (uint64_t number : parsed.numbers) append_element(parsed.elements, number, bytes);
+  const size_t width = std::max<size_t>(static_cast<size_t>(info->bits) / 8, 1);  // of packed elements: several
+  for (uint64_t number : parsed.numbers) append_element(parsed.elements, number, width);
   const size_t wanted = byte_size(tensor.type, tensor.dims);
   if (parsed.elements.size() != wanted)
     throw Failure(fmt::format("it holds {} bytes of data, but {} of shape {} has {}", parsed.elements.size(),
