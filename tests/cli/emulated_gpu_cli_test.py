@@ -113,6 +113,16 @@ class EmulatedGpu(unittest.TestCase):
         self.assertIn("select", shown)
         self.assertNotRegex(shown, r"\n +\d+ +eval ")
 
+    def test_types_of_few_bits_are_evaluated_on_the_host(self):
+        subprocess.run([sys.executable, ROOT / "tools/conformance_data.py"], check=True, stdout=subprocess.DEVNULL)
+        folder = ROOT / "data/conformance/node"
+        cases = [case for name in ("test_cast_FLOAT_to_*", "test_cast_*_to_FLOAT", "test_dequantizelinear_*4*",
+                                   "test_quantizelinear_blocked*") for case in sorted(folder.glob(name))]
+        cpu, cuda = self.verdicts(cases, "cpu"), self.verdicts(cases, "cuda")
+        self.assertGreater(len(cpu), 20)
+        self.assertEqual(set(cpu.values()), {"passed"})
+        self.assertEqual(cpu, cuda)
+
     def test_engines_are_inspected_without_a_gpu(self):
         engine = pathlib.Path(self.folder.name) / "digits.engine"
         self.run_checked(LATHE, "build", ROOT / "examples/digits/digits.onnx", "-o", engine, "--target=cuda",
