@@ -86,6 +86,10 @@ void Problem::add_prologue(size_t input, Program program, std::vector<Operand> i
 
 std::optional<std::string> beyond(const Problem& problem, const Extras& known) {
   const auto has = [](uint32_t set, size_t input) { return input < 32 && (set >> input & 1) != 0; };
+  for (const auto* operands : {&problem.inputs, &problem.operands, &problem.prologue_operands, &problem.outputs})
+    for (const Operand& operand : *operands)
+      if (is_storage_only(operand.dtype))
+        return fmt::format("elements of {}, which no kernel computes with", name_of(operand.dtype));
   if (problem.outputs.size() > 1 && !known.several_results) return "several results";
   if (problem.attributes && !problem.outputs[0].reassociation.empty() && !known.reassociated_result)
     return "a result whose dimensions have parts";
