@@ -6,6 +6,11 @@
 
 namespace lathe {
 
+// An entry of a list of attributes (strides, dilations, pads) that may end before it.
+inline int64_t value_at(const Ints& values, size_t i, int64_t fallback) {
+  return i < values.size() ? values[i] : fallback;
+}
+
 // The window attributes of an op, one value per spatial axis.
 struct WindowAttrs {
   Ints stride, pads_begin, pads_end, dilation;

@@ -3,11 +3,10 @@
 
 #include "kernels/cpu/padding_rule_tactic.h"
 #include "ops/rules.h"
+#include "ops/windows.h"
 
 namespace lathe::cpu {
 namespace {
-
-int64_t value_at(const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; }
 
 // All but the padding that is not given.
 std::optional<std::string> read(const Problem& problem, ConvAttributes& out) {

@@ -70,8 +70,7 @@ Result<> ConvInteger::check(std::span<const TensorArg> inputs, std::span<const T
                 "conv_integer has {} inputs and {} outputs; it takes x, weights and gives one output", inputs.size(),
                 outputs.size());
   const TensorArg &x = inputs[0], &weights = inputs[1], &out = outputs[0];
-  const auto is_small = [](DType type) { return type == DType::u8 || type == DType::i8; };
-  if (!is_small(x.dtype) || (packed_ ? weights.dtype != DType::i32 : !is_small(weights.dtype)))
+  if (!is_byte_integer(x.dtype) || (packed_ ? weights.dtype != DType::i32 : !is_byte_integer(weights.dtype)))
     return fail(ErrorCode::type_mismatch, "conv_integer multiplies 8-bit integers, x is {} and the weights {}",
                 name_of(x.dtype), name_of(weights.dtype));
   const int rank = 2 + shape_.spatial;

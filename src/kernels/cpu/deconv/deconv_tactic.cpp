@@ -5,11 +5,10 @@
 #include "kernels/cpu/choices_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/deconv/deconv.h"
+#include "ops/windows.h"
 
 namespace lathe::cpu {
 namespace {
-
-int64_t value_at(const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; }
 
 tl::expected<conv::ConvShape, Refusal> shape_of(const Problem& problem) {
   const auto& attrs = problem.attrs<DeconvolutionAttrs>();

@@ -160,14 +160,12 @@ bool take_rounding(Cut& cut, Rounding& rounding) {
   return std::isnormal(rounding.scale) && std::isnormal(1 / rounding.scale) && rounding.scale > 0;
 }
 
-bool is_small(DType dtype) { return dtype == DType::i8 || dtype == DType::u8; }
-
 }  // namespace
 
 Result<IntegerProgram> compile_integer_epilogue(const Program* program, const IntegerTypes& types) {
   const auto& [to, operand_types] = types;
   for (const DType type : operand_types)
-    if (type != DType::f32 && type != DType::i32 && !is_small(type)) return refuse("a tensor has another type");
+    if (type != DType::f32 && type != DType::i32 && !is_byte_integer(type)) return refuse("a tensor has another type");
   if (operand_types.size() >= kMaxProgramInputs) return refuse("it has too many operands");
   const Program identity{static_cast<uint16_t>(1 + operand_types.size()), {}, {0}};
   if (!program) program = &identity;
@@ -178,18 +176,18 @@ Result<IntegerProgram> compile_integer_epilogue(const Program* program, const In
   result.levels.resize(operand_types.size());
   result.to = to;
   Cut cut(*program);
-  if (is_small(to) && !take_rounding(cut, result.rounding))
+  if (is_byte_integer(to) && !take_rounding(cut, result.rounding))
     return refuse("a result of 8 bits is not rounded to levels");
   if (to == DType::i32 && !program->is_identity()) return refuse("sums that stay integers have no program");
-  if (!is_small(to) && to != DType::f32 && to != DType::i32) return refuse("its result has another type");
+  if (!is_byte_integer(to) && to != DType::f32 && to != DType::i32) return refuse("its result has another type");
   take_start(cut, result);
-  if (std::count_if(operand_types.begin(), operand_types.end(), is_small) > kMaxSmallOperands)
+  if (std::count_if(operand_types.begin(), operand_types.end(), is_byte_integer) > kMaxSmallOperands)
     return refuse("too many operands of 8 bits");
   for (size_t i = 0; i < operand_types.size(); ++i) {
     const bool is_zero = static_cast<int>(i) == result.zero_operand;
-    if (operand_types[i] != DType::f32 && !is_small(operand_types[i]) && !is_zero)
+    if (operand_types[i] != DType::f32 && !is_byte_integer(operand_types[i]) && !is_zero)
       return refuse("an operand has another type");
-    if (is_small(operand_types[i])) take_levels(cut, static_cast<int>(i), result.levels[i]);
+    if (is_byte_integer(operand_types[i])) take_levels(cut, static_cast<int>(i), result.levels[i]);
   }
   const Program middle = cut.finish();
   LATHE_ASSIGN(result.middle, compile_epilogue(&middle));
@@ -275,14 +273,14 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   TensorArg floats[kMaxEpilogueOperands];
   std::copy(operands.begin(), operands.end(), floats);
   for (size_t i = 0; i < operands.size(); ++i)
-    if (is_small(operands[i].dtype) && !varies_by_row(operands[i], output, column_dim))
+    if (is_byte_integer(operands[i].dtype) && !varies_by_row(operands[i], output, column_dim))
       floats[i] = dequantized(operands[i], program.levels[i], column_dim, scale + room * static_cast<int64_t>(i + 1));
   bound.middle = bind_epilogue(program.middle, {floats, operands.size()}, output, column_dim);
-  for (size_t i = 0; i < operands.size(); ++i) bound.dequantizes |= is_small(floats[i].dtype);
+  for (size_t i = 0; i < operands.size(); ++i) bound.dequantizes |= is_byte_integer(floats[i].dtype);
   bound.zero = zero;
   bound.scale = scale;
   bound.raw = program.to == DType::i32;
-  bound.rounds = is_small(program.to);
+  bound.rounds = is_byte_integer(program.to);
   bound.direct = bound.middle.linear && bound.middle.residual < 0;
   return bound;
 }

@@ -9,8 +9,7 @@ namespace lathe::cpu {
 std::optional<std::string> refuse_integers(const Problem& problem, size_t column_dim) {
   const Operand& x = problem.inputs[0];
   const Operand& w = problem.inputs[1];
-  const auto is_small = [](const Operand& operand) { return operand.dtype == DType::u8 || operand.dtype == DType::i8; };
-  if (!is_small(x) || !is_small(w)) return "not 8-bit integers";
+  if (!is_byte_integer(x.dtype) || !is_byte_integer(w.dtype)) return "not 8-bit integers";
   const Result<gemm::IntegerProgram> program = gemm::compile_integer_epilogue(&problem.program, types_of(problem));
   if (!program) return program.error().message;
   for (int operand : {program->zero_operand, program->scale_operand}) {

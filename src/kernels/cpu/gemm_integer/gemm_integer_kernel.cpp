@@ -102,15 +102,13 @@ class GemmInteger final : public Kernel {
   IntegerProgram program_;
 };
 
-bool is_small(DType type) { return type == DType::u8 || type == DType::i8; }
-
 Result<> GemmInteger::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
   if (inputs.size() < 2 || outputs.size() != 1)
     return fail(ErrorCode::plan_malformed,
                 "gemm_integer has {} inputs and {} outputs; it takes A, B and gives one output", inputs.size(),
                 outputs.size());
   const TensorArg &a = inputs[0], &b = inputs[1], &out = outputs[0];
-  if (!is_small(a.dtype) || (packed_ ? b.dtype != DType::i32 : !is_small(b.dtype)))
+  if (!is_byte_integer(a.dtype) || (packed_ ? b.dtype != DType::i32 : !is_byte_integer(b.dtype)))
     return fail(ErrorCode::type_mismatch, "gemm_integer multiplies 8-bit integers, A is {} and B {}", name_of(a.dtype),
                 name_of(b.dtype));
   const int r = out.rank;

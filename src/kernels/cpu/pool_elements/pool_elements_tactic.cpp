@@ -4,6 +4,7 @@
 #include "kernels/cpu/fallback_tactic.h"
 #include "kernels/cpu/padding_rule_tactic.h"
 #include "kernels/cpu/pool_elements/pool_elements.h"
+#include "ops/windows.h"
 
 namespace lathe::cpu {
 namespace {
@@ -19,9 +20,6 @@ Matched match_pool_elements(const Problem& problem) {
   if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<PoolingAttrs>();
-  const auto get = [](const Ints& values, size_t i, int64_t fallback) {
-    return i < values.size() ? values[i] : fallback;
-  };
   PoolElementsParams params;
   params.kind = static_cast<PoolKind>(attrs.op);
   params.count_include_pad = attrs.count_include_pad;
@@ -29,11 +27,11 @@ Matched match_pool_elements(const Problem& problem) {
   params.exponent = attrs.p;
   double taps = 1;
   for (size_t i = 0; i < attrs.window.size(); ++i) {
-    PoolElementsParams::Axis axis{attrs.window[i], get(attrs.stride, i, 1), get(attrs.dilation, i, 1)};
+    PoolElementsParams::Axis axis{attrs.window[i], value_at(attrs.stride, i, 1), value_at(attrs.dilation, i, 1)};
     taps *= static_cast<double>(axis.kernel);
     axis.rule = rule_of(attrs.padding_mode);
-    axis.begin = get(attrs.pads_begin, i, 0);
-    axis.end = get(attrs.pads_end, i, 0);
+    axis.begin = value_at(attrs.pads_begin, i, 0);
+    axis.end = value_at(attrs.pads_end, i, 0);
     params.axes.push_back(axis);
   }
   if (taps > kMostTaps) return refuse("a window of too many elements");

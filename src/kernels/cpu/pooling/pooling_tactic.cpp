@@ -4,6 +4,7 @@
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/padding_rule_tactic.h"
 #include "kernels/cpu/pooling/pooling.h"
+#include "ops/windows.h"
 
 namespace lathe::cpu {
 namespace {
@@ -18,13 +19,10 @@ Matched match_pooling(const Problem& problem) {
   if (x.rank() < 3 || x.rank() > 5)
     return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2));
   if (attrs.window.size() + 2 != x.dims.size()) return refuse("the window is not of all dimensions but two");
-  const auto get = [](const Ints& values, size_t i, int64_t fallback) {
-    return i < values.size() ? values[i] : fallback;
-  };
   PoolingParams params{attrs.op == PoolingOp::max, attrs.count_include_pad, rule_of(attrs.padding_mode), {}};
   for (size_t i = 0; i + 2 < x.dims.size(); ++i)
-    params.axes.push_back({get(attrs.window, i, 1), get(attrs.stride, i, 1), get(attrs.pads_begin, i, 0),
-                           get(attrs.pads_end, i, 0), get(attrs.dilation, i, 1)});
+    params.axes.push_back({value_at(attrs.window, i, 1), value_at(attrs.stride, i, 1), value_at(attrs.pads_begin, i, 0),
+                           value_at(attrs.pads_end, i, 0), value_at(attrs.dilation, i, 1)});
   return match_one(emission_of(problem, params, {0}), predicted_us(problem, 0));
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/match.h"
+#include "ops/windows.h"
 
 namespace lathe::cuda {
 namespace {
@@ -28,8 +29,6 @@ struct PhaseGemms {
   Expr rows;
   int64_t k() const { return taps * padded; }
 };
-
-int64_t value_at(const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; }
 
 // The padding in front, which may follow from the output's extent.
 std::optional<int64_t> pad_of(const Problem& problem, size_t axis, const ConvAttributes& a, size_t d) {
