@@ -84,4 +84,17 @@ void import_conv_transpose(NodeContext& c) {
   c.set_output(0, c.add(attributes, {x, w, c.input(2)}));
 }
 
+void import_col2im(NodeContext& c) {
+  ir::Value* image = c.require(1);
+  const std::optional<int64_t> spatial = image->rank() == 1 ? c.dim(image, 0).as_constant() : std::nullopt;
+  if (!spatial) return c.invalid("image_shape must be a list of as many extents as the image has spatial axes");
+  WindowAttributes window = read_window(c, *spatial);
+  Col2ImAttrs attributes;
+  attributes.stride = std::move(window.stride);
+  attributes.dilation = std::move(window.dilation);
+  attributes.pads_begin = std::move(window.pads_begin);
+  attributes.pads_end = std::move(window.pads_end);
+  c.set_output(0, c.add(attributes, {c.require(0), image, c.require(2)}));
+}
+
 }  // namespace lathe::onnx

@@ -10,6 +10,7 @@ PrecisionRule precision_rule(OpKind kind) {
     case OpKind::deconvolution:
     case OpKind::einsum:
     case OpKind::pooling:
+    case OpKind::col2im:
     case OpKind::activation:
     case OpKind::unary:
     case OpKind::elementwise:

@@ -158,6 +158,10 @@ constexpr OpCase kCases[] = {
     {"depth_to_space", "x: @[a, 8, b, c]", "%y = depth_to_space{block=2, mode=crd}(%x)"},
     {"space_to_depth", "x: @[a, 3, 4, c]", "%y = space_to_depth{block=2}(%x)"},
     {"trilu", "x: @[a, b, c]", "%y = trilu(%x)"},
+    {"col2im", "x: @[a, 12, b]",
+     "%h = shape{start=2, end=3}(%x) %n = constant{value=i64[1]{2}}() %i = elementwise{op=mul}(%h, %n) "
+     "%k = constant{value=i64[1]{4}}() %y = col2im{stride=[2], pads_begin=[1], pads_end=[1]}(%x, %i, %k)"},
+    {"col2im", "x: @[4, 4, 4]; i: i64[2]=3; k: i64[2]=2", "%y = col2im(%x, %i, %k)"},
     {"shape", "x: @[a, b, c]", "%y = shape(%x)", kAll, kSizes},
     {"size", "x: @[a, b, c]", "%y = size(%x)", kAll, kSizes},
     {"fill", "x: i64[a, b]", "%s = shape(%x) %y = fill{value=@[1]{1}}(%s)"},

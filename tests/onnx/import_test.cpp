@@ -373,6 +373,15 @@ TEST(OnnxImport, RegionsHadNoHalfPixelsBeforeVersion16) {
       std::string::npos);
 }
 
+TEST(OnnxImport, ColumnsThatDoNotFitTheirImageAreRefused) {
+  const auto image = raw_tensor<int64_t>("image", 7, {2}, {3, 3}), block = raw_tensor<int64_t>("block", 7, {2}, {2, 2});
+  const std::string fold = node("Col2Im", {"x", "image", "block"}, {"y"});
+  const GraphParts parts{{fold}, {image, block}, {value_info("x", 1, {1, 4, 5})}, {kY}};
+  const std::string problem = problems(import(model(graph(parts), 8, {opset(18)})));
+  EXPECT_NE(problem.find("5 columns, but a block of shape [2, 2] has 4 positions [2, 2]"), std::string::npos)
+      << problem;
+}
+
 TEST(OnnxImport, RandomNumbersFollowTheirSeeds) {
   const auto draw = [&](const char* op, std::initializer_list<std::string> attributes) {
     return run_node(15, node(op, {"x"}, {"y"}, attributes), {1000}, std::vector<float>(1000, 0.25f));

@@ -76,9 +76,9 @@ DataDependentMatched match_compress(const Problem& problem) {
 // tactics that takes them. The shape rule reads all inputs of the op, in its order, and so the kernels are given those
 // that only say sizes, too.
 DataDependentMatched match_by_rule(const Problem& problem) {
-  static constexpr OpKind kKinds[] = {OpKind::slice,   OpKind::pad,    OpKind::tile,   OpKind::expand,
-                                      OpKind::fill,    OpKind::range,  OpKind::topk,   OpKind::one_hot,
-                                      OpKind::reshape, OpKind::random, OpKind::choose, OpKind::resize};
+  static constexpr OpKind kKinds[] = {OpKind::slice,  OpKind::pad,    OpKind::tile,    OpKind::expand,  OpKind::fill,
+                                      OpKind::range,  OpKind::topk,   OpKind::one_hot, OpKind::reshape, OpKind::random,
+                                      OpKind::choose, OpKind::resize, OpKind::col2im};
   if (!problem.attributes ||
       std::find(std::begin(kKinds), std::end(kKinds), problem.attributes->kind()) == std::end(kKinds))
     return refuse("no op whose sizes are the contents of small inputs");

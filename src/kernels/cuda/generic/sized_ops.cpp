@@ -13,7 +13,7 @@ const Tactic& generic_tactic();
 namespace {
 
 constexpr OpKind kSized[] = {OpKind::expand, OpKind::fill,    OpKind::range, OpKind::reshape, OpKind::pad,
-                             OpKind::resize, OpKind::one_hot, OpKind::slice, OpKind::tile};
+                             OpKind::resize, OpKind::one_hot, OpKind::slice, OpKind::tile,    OpKind::col2im};
 
 // A dimension of an expanded tensor is broadcast where its extent, which only running may tell, is 1: its stride is 0
 // then.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling, convolution, deconvolution, resizing.
+// Pooling, convolution, deconvolution, resizing, images from columns.
 #include <algorithm>
 #include <limits>
 
@@ -180,6 +180,23 @@ Result<Emission> emit_resize(const Problem& problem) {
   return emission;
 }
 
+Result<Emission> emit_col2im(const Problem& problem) {
+  const auto& attrs = problem.attrs<Col2ImAttrs>();
+  const size_t spatial = problem.outputs[0].dims.size() - 2;
+  WindowAttrs window{attrs.stride, attrs.pads_begin, attrs.pads_end, attrs.dilation};
+  LATHE_TRY(complete(window, spatial));
+  Emission emission;
+  OpSource source("generic/col2im.cuh", problem, emission);
+  const std::string columns = source.input(0), block = source.contents(2, "Block"), out = source.output(0);
+  const std::string stride = source.list("Stride", to_shape(window.stride));
+  const std::string dilation = source.list("Dilation", to_shape(window.dilation));
+  const std::string begin = source.list("PadBegin", to_shape(window.pads_begin));
+  const std::string end = source.list("PadEnd", to_shape(window.pads_end));
+  source.finish(fmt::format("col2im({}, {}, {}, {}, {}, {}, {});", block, stride, dilation, begin, end, columns, out),
+                elements(problem.outputs[0]));
+  return emission;
+}
+
 }  // namespace
 
 std::span<const GenericOp> window_ops() {
@@ -188,6 +205,7 @@ std::span<const GenericOp> window_ops() {
       {OpKind::convolution, emit_convolution, true},
       {OpKind::deconvolution, emit_deconvolution, true},
       {OpKind::resize, emit_resize},
+      {OpKind::col2im, emit_col2im},
   };
   return kOps;
 }
