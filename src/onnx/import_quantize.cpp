@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation. Integer operators whose zero points are 0 become products of integers, the others arithmetic in f64,
-// which is exact too.
+// Quantisation. Integer operators become products of the integers as they are, and what their zero points take from the
+// sums; with operands that such products do not take, arithmetic in f64, which is exact too.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "onnx/import_window.h"
 #include "onnx/importer.h"
@@ -65,14 +67,6 @@ bool is_zero(NodeContext& c, ir::Value* zero_point) {
   return true;
 }
 
-// Whether the product of two operands can be taken as it is: 8-bit integers and zero points of 0.
-bool are_plain(NodeContext& c, ir::Value* a, ir::Value* a_zero, ir::Value* b, ir::Value* b_zero) {
-  const auto is_small = [](const ir::Value* value) {
-    return value->dtype() == DType::i8 || value->dtype() == DType::u8;
-  };
-  return is_small(a) && is_small(b) && is_zero(c, a_zero) && is_zero(c, b_zero);
-}
-
 // The integers minus their zero point, in 32 bits.
 ir::Value* centred(NodeContext& c, ir::Value* x, ir::Value* zero_point) {
   ir::Value* wide = c.cast(x, DType::i32);
@@ -112,15 +106,97 @@ bool is_scalar(NodeContext& c, std::initializer_list<size_t> inputs) {
 }
 ir::Value* single(NodeContext& c, ir::Value* value) { return value->rank() == 0 ? value : c.reshape(value, Ints{}); }
 
-// i32 sums, worth `scale` each, in levels of `step`.
-ir::Value* requantize(NodeContext& c, ir::Value* sums, ir::Value* scale, ir::Value* step, ir::Value* zero_point) {
-  DequantizeAttrs attributes;
-  return quantize(c, c.add(attributes, {sums, c.cast(scale, DType::f32)}), c.cast(step, DType::f32), zero_point,
-                  zero_point->dtype());
-}
-
 // Sums of products of 8-bit integers are exact in f64 whatever the length.
 ir::Value* exact(NodeContext& c, ir::Value* integers) { return c.cast(integers, DType::f64); }
+
+// Sums of (a - p) * (b - q) over K products each are sum(ab) - p * sum(b) - q * (sum(a) - p * K).
+struct LevelSums {
+  ir::Value* sums = nullptr;     // i32, or f64 where no integer product takes the operands
+  ir::Value* columns = nullptr;  // i32, still to be subtracted: p * sum(b); null = nothing
+};
+struct LevelProduct {
+  ir::Value *products, *p, *q;  // zero points as they lie beside the products; null = 0
+  std::function<ir::Value*()> sum_b, sum_a, count;
+};
+
+bool are_bytes(const ir::Value* a, const ir::Value* b) {
+  return is_byte_integer(a->dtype()) && is_byte_integer(b->dtype());
+}
+
+LevelSums without_zero_points(NodeContext& c, const LevelProduct& product) {
+  LevelSums result{product.products};
+  const auto wide = [&](ir::Value* value) { return c.cast(value, DType::i32); };
+  if (product.p) result.columns = c.mul(wide(product.p), product.sum_b());
+  if (!product.q) return result;
+  ir::Value* rows = product.sum_a();
+  if (product.p) rows = c.minus(rows, c.mul(wide(product.p), wide(product.count())));
+  result.sums = c.minus(result.sums, c.mul(rows, wide(product.q)));
+  return result;
+}
+
+LevelSums matmul_of_levels(NodeContext& c, ir::Value* a, ir::Value* p, ir::Value* b, ir::Value* q) {
+  p = is_zero(c, p) ? nullptr : along(c, p, std::max(a->rank() - 2, 0), a->rank());
+  q = is_zero(c, q) ? nullptr : along(c, q, std::max(b->rank() - 1, 0), b->rank());
+  if (!are_bytes(a, b) || ((p || q) && (a->rank() < 2 || b->rank() < 2)))
+    return {c.matmul(exact(c, centred(c, a, p)), exact(c, centred(c, b, q)))};
+  const auto sum = [&c](ir::Value* levels, int64_t axis) {
+    return c.reduce(ReduceOp::sum, c.cast(levels, DType::i32), {axis}, true);
+  };
+  return without_zero_points(c, {c.matmul(a, b), p, q, [&] { return sum(b, b->rank() - 2); },
+                                 [&] { return sum(a, a->rank() - 1); }, [&] { return c.shape_of(a, a->rank() - 1); }});
+}
+
+// The images with what they have beyond their ends: levels that stand for 0. Takes the pads from the attributes.
+ir::Value* padded(NodeContext& c, ir::Value* x, ir::Value* zero_point, ConvolutionAttrs& attributes) {
+  Ints pads = std::exchange(attributes.pads_begin, Ints(attributes.pads_begin.size(), 0)), axes;
+  pads.insert(pads.end(), attributes.pads_end.begin(), attributes.pads_end.end());
+  attributes.pads_end = attributes.pads_begin;
+  if (std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; })) return x;
+  for (int axis = 2; axis < x->rank(); ++axis) axes.push_back(axis);
+  return c.add(PadAttrs{}, {x, c.ints(pads), zero_point, c.ints(axes)});
+}
+
+LevelSums convolution_of_levels(NodeContext& c, ConvolutionAttrs attributes, ir::Value* x, ir::Value* p, ir::Value* w,
+                                ir::Value* q, ir::Value* bias) {
+  p = is_zero(c, p) ? nullptr : along(c, p, 1, x->rank());
+  q = is_zero(c, q) ? nullptr : q;
+  const bool is_padded_alike = !p || (p->rank() == 0 && attributes.padding_mode == PaddingMode::explicit_round_down);
+  if (!are_bytes(x, w) || !is_padded_alike) {
+    std::vector<ir::Value*> operands{exact(c, centred(c, x, p)), exact(c, centred(c, w, along(c, q, 0, w->rank())))};
+    if (bias) operands.push_back(exact(c, bias));
+    return {c.add(attributes, std::move(operands))};
+  }
+  if (p) x = padded(c, x, p, attributes);
+  Ints axes;
+  for (int axis = 1; axis < w->rank(); ++axis) axes.push_back(axis);
+  const auto sum_of_weights = [&] {
+    ir::Value* sums = c.reduce(ReduceOp::sum, c.cast(w, DType::i32), axes, false);
+    return c.unsqueeze(sums, Ints(axes.begin(), axes.end() - 1));
+  };
+  // One sum serves all columns, unless they are of groups.
+  const auto sum_of_images = [&] {
+    ir::Value* columns = attributes.groups == 1 ? c.ints({1}) : c.shape_of(w, 0, 1);
+    ir::Value* ones = c.fill(c.concat({columns, c.shape_of(w, 1)}, 0), Tensor::of<int8_t>({1}, {1}));
+    return c.add(attributes, {x, ones});
+  };
+  const auto count = [&] { return c.reduce(ReduceOp::prod, c.shape_of(w, 1), {0}, false); };
+  std::vector<ir::Value*> operands{x, w};
+  if (bias) operands.push_back(bias);
+  return without_zero_points(c, {c.add(attributes, std::move(operands)), p, q ? along(c, q, 1, x->rank()) : nullptr,
+                                 sum_of_weights, sum_of_images, count});
+}
+
+ir::Value* subtracted(NodeContext& c, const LevelSums& sums) {
+  return sums.columns ? c.minus(sums.sums, sums.columns) : sums.sums;
+}
+
+// i32 sums, worth `scale` each, in levels of `step`.
+ir::Value* requantize(NodeContext& c, const LevelSums& sums, ir::Value* scale, ir::Value* step, ir::Value* zero_point) {
+  std::vector<ir::Value*> operands{sums.sums, c.cast(scale, DType::f32)};
+  if (sums.columns) operands.push_back(sums.columns);
+  return quantize(c, c.add(DequantizeAttrs{}, std::move(operands)), c.cast(step, DType::f32), zero_point,
+                  zero_point->dtype());
+}
 
 }  // namespace
 
@@ -186,58 +262,44 @@ void import_dynamic_quantize_linear(NodeContext& c) {
 }
 
 void import_matmul_integer(NodeContext& c) {
-  ir::Value *a = c.require(0), *b = c.require(1);
-  if (are_plain(c, a, c.input(2), b, c.input(3))) return c.set_output(0, c.matmul(a, b));
-  ir::Value* left = centred(c, a, along(c, c.input(2), std::max(a->rank() - 2, 0), a->rank()));
-  ir::Value* right = centred(c, b, along(c, c.input(3), std::max(b->rank() - 1, 0), b->rank()));
-  c.set_output(0, c.cast(c.matmul(exact(c, left), exact(c, right)), DType::i32));
+  const LevelSums sums = matmul_of_levels(c, c.require(0), c.input(2), c.require(1), c.input(3));
+  c.set_output(0, c.cast(subtracted(c, sums), DType::i32));
 }
 
 void import_qlinear_matmul(NodeContext& c) {
   ir::Value *a = c.require(0), *b = c.require(3), *zero_point = c.require(7);
   const int64_t rows = std::max(a->rank() - 2, 0), columns = std::max(b->rank() - 1, 0);
-  if (are_plain(c, a, c.require(2), b, c.require(5)) && is_scalar(c, {1, 6, 7})) {
+  const LevelSums sums = matmul_of_levels(c, a, c.require(2), b, c.require(5));
+  if (sums.sums->dtype() == DType::i32 && is_scalar(c, {1, 6, 7})) {
     ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), columns, b->rank()));
-    return c.set_output(0, requantize(c, c.matmul(a, b), scale, single(c, c.require(6)), single(c, zero_point)));
+    return c.set_output(0, requantize(c, sums, scale, single(c, c.require(6)), single(c, zero_point)));
   }
-  ir::Value* left = centred(c, a, along(c, c.require(2), rows, a->rank()));
-  ir::Value* right = centred(c, b, along(c, c.require(5), columns, b->rank()));
-  ir::Value* product = c.matmul(exact(c, left), exact(c, right));
   const auto factor = [&](size_t i, int64_t axis, int64_t rank) {
     return c.cast(along(c, c.require(i), axis, rank), DType::f64);
   };
   ir::Value* scale =
       c.divide(c.mul(factor(1, rows, a->rank()), factor(4, columns, b->rank())), factor(6, rows, a->rank()));
-  c.set_output(0, to_levels(c, c.mul(product, scale), along(c, zero_point, rows, a->rank()), zero_point->dtype()));
+  ir::Value* quotients = c.mul(exact(c, subtracted(c, sums)), scale);
+  c.set_output(0, to_levels(c, quotients, along(c, zero_point, rows, a->rank()), zero_point->dtype()));
 }
 
 void import_conv_integer(NodeContext& c) {
   ir::Value *x = c.require(0), *w = c.require(1);
-  const ConvolutionAttrs attributes = convolution(c, x);
-  if (are_plain(c, x, c.input(2), w, c.input(3))) return c.set_output(0, c.add(attributes, {x, w}));
-  ir::Value* left = centred(c, x, along(c, c.input(2), 1, x->rank()));
-  ir::Value* right = centred(c, w, along(c, c.input(3), 0, w->rank()));
-  c.set_output(0, c.cast(c.add(attributes, {exact(c, left), exact(c, right)}), DType::i32));
+  const LevelSums sums = convolution_of_levels(c, convolution(c, x), x, c.input(2), w, c.input(3), nullptr);
+  c.set_output(0, c.cast(subtracted(c, sums), DType::i32));
 }
 
 void import_qlinear_conv(NodeContext& c) {
   ir::Value *x = c.require(0), *w = c.require(3), *zero_point = c.require(7);
-  const ConvolutionAttrs attributes = convolution(c, x);
-  if (are_plain(c, x, c.require(2), w, c.require(5)) && is_scalar(c, {1, 6, 7})) {
-    std::vector<ir::Value*> operands{x, w};
-    if (c.has(8)) operands.push_back(c.input(8));
+  const LevelSums sums = convolution_of_levels(c, convolution(c, x), x, c.require(2), w, c.require(5), c.input(8));
+  if (sums.sums->dtype() == DType::i32 && is_scalar(c, {1, 6, 7})) {
     ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), 1, x->rank()));
-    ir::Value* sums = c.add(attributes, std::move(operands));
     return c.set_output(0, requantize(c, sums, scale, single(c, c.require(6)), single(c, zero_point)));
   }
-  ir::Value* left = centred(c, x, along(c, c.require(2), 1, x->rank()));
-  ir::Value* right = centred(c, w, along(c, c.require(5), 0, w->rank()));
-  std::vector<ir::Value*> operands{exact(c, left), exact(c, right)};
-  if (c.has(8)) operands.push_back(exact(c, c.input(8)));
-  ir::Value* sums = c.add(attributes, operands);
   const auto factor = [&](size_t i) { return c.cast(along(c, c.require(i), 1, x->rank()), DType::f64); };
   ir::Value* scale = c.divide(c.mul(factor(1), factor(4)), factor(6));
-  c.set_output(0, to_levels(c, c.mul(sums, scale), along(c, zero_point, 1, x->rank()), zero_point->dtype()));
+  ir::Value* quotients = c.mul(exact(c, subtracted(c, sums)), scale);
+  c.set_output(0, to_levels(c, quotients, along(c, zero_point, 1, x->rank()), zero_point->dtype()));
 }
 
 }  // namespace lathe::onnx
