@@ -159,6 +159,7 @@ constexpr Rule kRules[] = {
     {"group_normalization(x): the same over groups", OpKind::group_normalization, group_normalization},
     {"batch_normalization(x): the same with known moments", OpKind::batch_normalization, batch_normalization},
     {"convolution(x) = sum of products of its taps", OpKind::convolution, decompose_convolution},
+    {"convolution(x, w) = w x, of computed 1x1 kernels", OpKind::convolution, multiply_pixels},
     {"pooling(x) = maximum, mean or norm of its taps", OpKind::pooling, decompose_pooling},
     {"lp_normalization(x) = x / norm(x)", OpKind::lp_normalization, decompose_lp_normalization},
     {"hardmax(x) = one_hot(arg_reduce x)", OpKind::hardmax, decompose_hardmax},

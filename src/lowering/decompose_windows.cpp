@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "lowering/decompose_windows.h"
 
@@ -147,6 +148,42 @@ Result<bool> decompose_convolution(Rewrite& r) {
     LATHE_ASSIGN(sum, r.elementwise(ElementwiseOp::add, sum, column));
   }
   return r.finish(sum);
+}
+
+// Computed weights serve one run alone: a product takes them, and row-major images, as they lie, where a convolution
+// brings images into channels-last order and back.
+Result<bool> multiply_pixels(Rewrite& r) {
+  const auto& attrs = r.node->attrs<ConvolutionAttrs>();
+  Value *const x = r.input(0), *const w = r.input(1), *const bias = r.input(2);
+  const auto kernel = std::span(w->shape()).subspan(2);
+  const Window window(attrs, Ints(kernel.size(), 1));
+  if (r.output()->dtype() != DType::f32 || w->constant() || attrs.groups != 1 || window.is_padded() ||
+      std::any_of(kernel.begin(), kernel.end(), [](const Expr& extent) { return extent != Expr(1); }) ||
+      std::any_of(window.stride.begin(), window.stride.end(), [](int64_t stride) { return stride != 1; }))
+    return false;
+  const auto reshaped = [&r](Value* value, const Ints& dims) -> Result<Value*> {
+    LATHE_ASSIGN(Value * shape, r.ints(dims));
+    return r.add(ReshapeAttrs(), {value, shape});
+  };
+  const auto dims_of = [&r](Value* value, int64_t start, int64_t end) {
+    ShapeAttrs part;
+    part.start = start;
+    part.end = end;
+    return r.add(part, {value});
+  };
+  LATHE_ASSIGN(Value * weights, reshaped(w, {0, -1}));
+  LATHE_ASSIGN(Value * pixels, reshaped(x, {0, 0, -1}));
+  LATHE_ASSIGN(Value * result, r.add(MatmulAttrs(), {weights, pixels}));
+  if (bias) {
+    LATHE_ASSIGN(Value * column, reshaped(bias, {-1, 1}));
+    LATHE_ASSIGN(result, r.elementwise(ElementwiseOp::add, result, column));
+  }
+  LATHE_ASSIGN(Value * images, dims_of(x, 0, 1));
+  LATHE_ASSIGN(Value * channels, dims_of(w, 0, 1));
+  LATHE_ASSIGN(Value * extents, dims_of(x, 2, x->rank()));
+  LATHE_ASSIGN(Value * shape, r.add(ConcatAttrs(), {images, channels, extents}));
+  LATHE_ASSIGN(result, r.add(ReshapeAttrs(), {result, shape}));
+  return r.finish(result);
 }
 
 Result<bool> decompose_pooling(Rewrite& r) {

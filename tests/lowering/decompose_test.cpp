@@ -22,7 +22,7 @@ Tensor random_tensor(DType type, const Dims& dims, std::mt19937& random) {
 }
 
 // The graph without ops of `gone` answers as before. `batch` is the open dimension.
-void expect_decomposed(const std::string& text, OpKind gone) {
+void expect_decomposed(const std::string& text, OpKind gone, double tolerance = 1e-12) {
   Result<ir::Graph> graph = ir::parse_graph(text);
   ASSERT_TRUE(graph) << graph.error().message;
   ir::Graph before = graph->clone();
@@ -46,11 +46,21 @@ void expect_decomposed(const std::string& text, OpKind gone) {
   ASSERT_TRUE(got) << got.error().message;
   ASSERT_EQ((*got)[0].dims(), (*want)[0].dims()) << text;
   const std::vector<double> a = to_doubles((*got)[0]), b = to_doubles((*want)[0]);
-  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-12 * std::max(1.0, std::fabs(b[i]))) << text;
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * std::max(1.0, std::fabs(b[i]))) << text;
 }
 
 std::string graph_of(const std::string& input, const std::string& lines) {
   return "graph g {\n  input %x: " + input + "\n" + lines + "  output %y\n}\n";
+}
+
+TEST(Decompose, ConvolutionsOfComputedPixels) {
+  for (const std::string kernel : {"1, 1", "1", "1, 1, 1"}) {
+    const std::string extents = kernel == "1" ? "h" : kernel == "1, 1" ? "h, 5" : "h, 5, 2";
+    const std::string inputs = "graph g {\n  input %x: f32[b, 6, " + extents + "]\n  input %w: f32[4, 6, " + kernel +
+                               "]\n  input %v: f32[4]\n  %y = convolution";
+    for (const char* operands : {"(%x, %w)", "(%x, %w, %v)", "{padding_mode=same_upper}(%x, %w, %v)"})
+      expect_decomposed(inputs + operands + "\n  output %y\n}\n", OpKind::convolution, 1e-5);
+  }
 }
 
 TEST(Decompose, Attention) {

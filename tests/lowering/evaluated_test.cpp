@@ -50,6 +50,7 @@ constexpr OpCase kCases[] = {
     {"matmul", "x: @[a, b, c]; v: @[a, c, d]", "%y = matmul(%x, %v)"},
     {"convolution", "x: @[a, 3, b, c]", "%w = constant{value=@[4, 3, 3, 3]{~1}}() %y = convolution(%x, %w)"},
     {"convolution", "x: @[a, 3, b, c]; w: @[4, 3, 2, 2]", "%y = convolution(%x, %w)"},
+    {"convolution", "x: @[a, 3, b, c]; w: @[4, 3, 1, 1]; v: @[4]", "%y = convolution(%x, %w, %v)"},
     {"convolution", "x: @[a, 3, b]", "%w = constant{value=@[4, 3, 3]{~1}}() %y = convolution(%x, %w)"},
     {"convolution", "x: @[a, 2, b, c, 3]", "%w = constant{value=@[4, 2, 2, 2, 2]{~1}}() %y = convolution(%x, %w)"},
     {"convolution", "x: @[a, 4, b, c]", "%w = constant{value=@[4, 1, 3, 3]{~1}}() %y = convolution{groups=4}(%x, %w)"},
