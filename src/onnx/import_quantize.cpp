@@ -139,11 +139,13 @@ LevelSums matmul_of_levels(NodeContext& c, ir::Value* a, ir::Value* p, ir::Value
   q = is_zero(c, q) ? nullptr : along(c, q, std::max(b->rank() - 1, 0), b->rank());
   if (!are_bytes(a, b) || ((p || q) && (a->rank() < 2 || b->rank() < 2)))
     return {c.matmul(exact(c, centred(c, a, p)), exact(c, centred(c, b, q)))};
-  const auto sum = [&c](ir::Value* levels, int64_t axis) {
-    return c.reduce(ReduceOp::sum, c.cast(levels, DType::i32), {axis}, true);
+  // Sums are products with ones.
+  ir::Value *one = c.ints({1}), *depth = c.shape_of(a, a->rank() - 1);
+  const auto ones = [&](ir::Value* rows, ir::Value* columns) {
+    return c.fill(c.concat({rows, columns}, 0), Tensor::of<int8_t>({1}, {1}));
   };
-  return without_zero_points(c, {c.matmul(a, b), p, q, [&] { return sum(b, b->rank() - 2); },
-                                 [&] { return sum(a, a->rank() - 1); }, [&] { return c.shape_of(a, a->rank() - 1); }});
+  return without_zero_points(c, {c.matmul(a, b), p, q, [&] { return c.matmul(ones(one, depth), b); },
+                                 [&] { return c.matmul(a, ones(depth, one)); }, [&] { return depth; }});
 }
 
 // The images with what they have beyond their ends: levels that stand for 0. Takes the pads from the attributes.
