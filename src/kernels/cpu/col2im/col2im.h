@@ -38,18 +38,17 @@ struct Axis {
   int64_t jump = 0, turn = 0;    // dilation = jump * stride + turn
 };
 
-// Taps of one row of the block, at contiguous positions: the first one adds position j to total first + j of its phase.
-struct Taps {
+// Contiguous elements that are added to totals[to] and those behind it.
+struct Run {
   const void* from;
-  int64_t step, count;  // elements from tap to tap
-  int64_t first, phase;
+  int64_t to, count;
 };
 
 }  // namespace col2im
 
-// Of integers of 64 bits, f32 or f64.
-LATHE_ISA_DECLARE(void add_taps(elementwise::Lane lane, void* totals, const col2im::Axis& axis,
-                                const col2im::Taps& taps))
+// totals[i] = the sum of all that runs add to it, and of what it was where it is continued. Lanes of 64 bits or f32.
+LATHE_ISA_DECLARE(void sum_runs(elementwise::Lane lane, void* totals, int64_t count, const col2im::Run* runs,
+                                int64_t run_count, bool continued))
 // The totals as a row of pixels.
 LATHE_ISA_DECLARE(void merge_phases(elementwise::Lane lane, const void* totals, const col2im::Axis& axis, void* row))
 

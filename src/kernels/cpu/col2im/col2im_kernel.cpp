@@ -5,7 +5,6 @@
 #include "kernels/cpu/col2im/col2im.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/divide.h"
 #include "kernels/cpu/index_walk.h"
@@ -15,10 +14,12 @@ namespace lathe::cpu {
 namespace {
 
 using col2im::Axis;
+using col2im::Run;
 using elementwise::Lane;
 
 constexpr int kMaxSpatial = kMaxRank - 2;
 constexpr int64_t kMinTaskElements = 16 << 10;
+constexpr int64_t kRuns = 64;  // that are summed together, at most
 
 Lane lane_of(DType type) {
   if (!is_floating(type)) return type == DType::u64 ? Lane::u64 : Lane::i64;
@@ -40,6 +41,7 @@ class Rows {
         axes_(axes),
         last_(axes.back()),
         lane_(lane_of(x_.dtype)),
+        is_direct_(is_lane(x_.dtype) && x_.strides[2] == 1),
         size_(static_cast<int64_t>(size_of(x_.dtype))),
         total_bytes_(std::min(last_.stride, last_.extent) * last_.length * lane_bytes(lane_)),
         totals_(memory),
@@ -57,8 +59,9 @@ class Rows {
     const bool is_row = is_lane(y_.dtype) && step == 1, in_place = is_row && last_.stride == 1;
     std::byte* row = y_.as<std::byte>() + offset_ * size_;
     std::byte* totals = in_place ? row : totals_;
-    std::memset(totals, 0, static_cast<size_t>(total_bytes_));
-    add_outer(totals, 0, 0, 0);
+    Summer summer(*this, totals);
+    summer.add_outer(0, 0, 0);
+    summer.flush();
     if (is_row && !in_place) {
       static const auto merge = LATHE_ISA_SELECT(merge_phases);
       merge(lane_, totals, last_, row);
@@ -72,38 +75,65 @@ class Rows {
   }
 
  private:
-  // Taps of dimension `d` and those behind it, for what the dimensions before have come to.
-  void add_outer(std::byte* totals, size_t d, int64_t tap, int64_t position) const {
-    const Axis& axis = axes_[d];
-    if (d + 1 == axes_.size()) return add_row(totals, tap * axis.block, position * axis.positions);
-    const int64_t start = at_[2 + d] + axis.pad;
-    int64_t from = floor_div(start, axis.stride), phase = start - from * axis.stride;
-    for (int64_t k = 0; k < axis.block && from >= 0; ++k) {
-      if (phase == 0 && from < axis.positions)
-        add_outer(totals, d + 1, tap * axis.block + k, position * axis.positions + from);
-      from -= axis.jump;
-      phase -= axis.turn;
-      if (phase < 0) phase += axis.stride, --from;
-    }
-  }
+  // Sums runs of columns, kRuns at a time.
+  struct Summer {
+    Summer(const Rows& rows, std::byte* totals) : rows(rows), totals(totals) {}
 
-  void add_row(std::byte* totals, int64_t tap, int64_t position) const {
-    static const auto add = LATHE_ISA_SELECT(add_taps);
-    static const auto load = LATHE_ISA_SELECT(load_elements);
-    const std::byte* from =
-        x_.as<std::byte>() +
-        (at_[0] * x_.strides[0] + (at_[1] * taps_ + tap) * x_.strides[1] + position * x_.strides[2]) * size_;
-    const auto first_of = [&](int64_t shift) { return floor_div(shift, last_.stride); };
-    if (is_lane(x_.dtype) && x_.strides[2] == 1) {
-      const int64_t first = first_of(-last_.pad);
-      return add(lane_, totals, last_, {from, x_.strides[1], last_.block, first, -last_.pad - first * last_.stride});
+    const Rows& rows;
+    std::byte* totals;
+    bool continued = false;
+    int64_t count = 0;
+    Run runs[kRuns];
+
+    // Taps of dimension `d` and those behind it, for what the dimensions before have come to.
+    void add_outer(size_t d, int64_t tap, int64_t position) {
+      const Axis& axis = rows.axes_[d];
+      if (d + 1 == rows.axes_.size()) return add_row(tap * axis.block, position * axis.positions);
+      const int64_t start = rows.at_[2 + d] + axis.pad;
+      int64_t from = floor_div(start, axis.stride), phase = start - from * axis.stride;
+      for (int64_t k = 0; k < axis.block && from >= 0; ++k) {
+        if (phase == 0 && from < axis.positions)
+          add_outer(d + 1, tap * axis.block + k, position * axis.positions + from);
+        from -= axis.jump;
+        phase -= axis.turn;
+        if (phase < 0) phase += axis.stride, --from;
+      }
     }
-    for (int64_t k = 0; k < last_.block; ++k, from += x_.strides[1] * size_) {
-      const int64_t shift = k * last_.dilation - last_.pad, first = first_of(shift);
-      const void* row = load(x_.dtype, from, x_.strides[2], last_.positions, lane_, block_);
-      add(lane_, totals, last_, {row, 0, 1, first, shift - first * last_.stride});
+
+    // The taps of a row of the block: each adds position j to total first + j of its phase.
+    void add_row(int64_t tap, int64_t position) {
+      const Axis& axis = rows.last_;
+      const TensorArg& x = rows.x_;
+      int64_t at =
+          rows.at_[0] * x.strides[0] + (rows.at_[1] * rows.taps_ + tap) * x.strides[1] + position * x.strides[2];
+      int64_t first = floor_div(-axis.pad, axis.stride), phase = -axis.pad - first * axis.stride;
+      for (int64_t k = 0; k < axis.block; ++k, at += x.strides[1]) {
+        const int64_t room = (phase < axis.full ? axis.length : axis.length - 1) - first;
+        const int64_t begin = std::max<int64_t>(-first, 0), end = std::min(axis.positions, room);
+        if (begin < end) add(at + begin * x.strides[2], phase * axis.length + first + begin, end - begin);
+        first += axis.jump;
+        phase += axis.turn;
+        if (phase >= axis.stride) phase -= axis.stride, ++first;
+      }
     }
-  }
+
+    void add(int64_t at, int64_t to, int64_t elements) {
+      static const auto load = LATHE_ISA_SELECT(load_elements);
+      const TensorArg& x = rows.x_;
+      const void* from = x.as<std::byte>() + at * rows.size_;
+      if (!rows.is_direct_) from = load(x.dtype, from, x.strides[2], elements, rows.lane_, rows.block_);
+      runs[count++] = {from, to, elements};
+      if (count == kRuns || !rows.is_direct_) flush();
+    }
+
+    void flush() {
+      static const auto sum = LATHE_ISA_SELECT(sum_runs);
+      if (count > 0 || !continued)
+        sum(rows.lane_, totals, rows.total_bytes_ / lane_bytes(rows.lane_), runs, count, continued);
+      continued = true;
+      count = 0;
+    }
+  };
 
   void advance() {
     for (int d = y_.rank - 2; d >= 0; --d) {
@@ -118,6 +148,7 @@ class Rows {
   std::span<const Axis> axes_;
   const Axis& last_;
   Lane lane_;
+  bool is_direct_;  // columns are read where they lie
   int64_t size_, total_bytes_, taps_ = 1, offset_ = 0;
   std::byte *totals_, *block_;  // block: room for a row of converted elements
   int64_t at_[kMaxRank] = {};

@@ -1,36 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/col2im/col2im.h"
+
+#include <cstring>
+
 #include "kernels/cpu/simd.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
 
 using col2im::Axis;
-using col2im::Taps;
+using col2im::Run;
 using elementwise::Lane;
 
-template <class T>
-LATHE_INLINE void add(const T* __restrict from, int64_t count, T* __restrict to) {
-  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-LATHE_INLINE void add(const float* from, int64_t count, float* to) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(to + i, load(to + i) + load(from + i));
-  const int rest = static_cast<int>(count - i);
-  if (rest > 0) store_tail(to + i, rest, load_tail(to + i, rest) + load_tail(from + i, rest));
+// Lanes [begin, end); the others load as 0 and are not touched in memory.
+LATHE_INLINE Vec load_lanes(const float* p, int begin, int end) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << end) - (1u << begin)), p);
+#elif defined(LATHE_ISA_LEVEL_avx2)
+  return _mm256_maskload_ps(p, reinterpret_cast<__m256i>((iota() >= begin) & (iota() < end)));
+#else
+  Vec v{};
+  for (int i = 0; i < kLanes; ++i)
+    if (i >= begin && i < end) v[i] = p[i];
+  return v;
+#endif
 }
 
 template <class T>
-void add_all(T* totals, const Axis& axis, const Taps& taps) {
-  const T* from = static_cast<const T*>(taps.from);
-  int64_t first = taps.first, phase = taps.phase;
-  for (int64_t k = 0; k < taps.count; ++k, from += taps.step) {
-    const int64_t room = (phase < axis.full ? axis.length : axis.length - 1) - first;
-    const int64_t begin = first < 0 ? -first : 0, end = room < axis.positions ? room : axis.positions;
-    if (begin < end) add(from + begin, end - begin, totals + phase * axis.length + first + begin);
-    first += axis.jump;
-    phase += axis.turn;
-    if (phase >= axis.stride) phase -= axis.stride, ++first;
+void sum(T* totals, int64_t count, const Run* runs, int64_t run_count, bool continued) {
+  if (!continued) std::memset(totals, 0, static_cast<size_t>(count) * sizeof(T));
+  for (const Run* run = runs; run < runs + run_count; ++run) {
+    const T* __restrict from = static_cast<const T*>(run->from);
+    T* __restrict to = totals + run->to;
+    for (int64_t i = 0; i < run->count; ++i) to[i] += from[i];
+  }
+}
+// Totals stay in a register until all runs are added: what is stored unaligned and read at once makes processors wait.
+void sum(float* totals, int64_t count, const Run* runs, int64_t run_count, bool continued) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int rest = static_cast<int>(count - i < kLanes ? count - i : kLanes);
+    Vec total = continued ? load_tail(totals + i, rest) : zero();
+    for (const Run* run = runs; run < runs + run_count; ++run) {
+      const int64_t at = i - run->to, behind = run->count - at;
+      const float* from = static_cast<const float*>(run->from) + at;
+      if (at >= 0 && behind >= kLanes)
+        total += load(from);
+      else if (at > -kLanes && behind > 0)
+        total +=
+            load_lanes(from, at < 0 ? static_cast<int>(-at) : 0, behind < kLanes ? static_cast<int>(behind) : kLanes);
+    }
+    store_tail(totals + i, rest, total);
   }
 }
 
@@ -59,8 +78,8 @@ void with_type(Lane lane, F&& f) {
 
 }  // namespace
 
-void add_taps(Lane lane, void* totals, const Axis& axis, const Taps& taps) {
-  with_type(lane, [&](auto zero) { add_all(static_cast<decltype(zero)*>(totals), axis, taps); });
+void sum_runs(Lane lane, void* totals, int64_t count, const Run* runs, int64_t run_count, bool continued) {
+  with_type(lane, [&](auto zero) { sum(static_cast<decltype(zero)*>(totals), count, runs, run_count, continued); });
 }
 
 void merge_phases(Lane lane, const void* totals, const Axis& axis, void* row) {
