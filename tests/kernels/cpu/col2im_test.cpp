@@ -63,6 +63,10 @@ TEST(Col2Im, OfManyTapsIsTheEvaluation) {
     made.inputs = {random_integers(type, {1, 81, 6 * 150}, -9, 9, random), Tensor::of<int64_t>({2}, {6, 150}),
                    Tensor::of<int64_t>({2}, {9, 9})};
     compare_with_evaluation("col2im", made.params(), made.attrs, made.inputs, random);
+    Columns wide = columns_of({2}, {1}, {3}, {0});
+    wide.inputs = {random_integers(type, {1, 2 * 70, 17}, -9, 9, random), Tensor::of<int64_t>({1}, {100}),
+                   Tensor::of<int64_t>({1}, {70})};
+    compare_with_evaluation("col2im", wide.params(), wide.attrs, wide.inputs, random);
     Columns apart = columns_of({3, 9}, {1, 2}, {0, 2}, {0, 0});
     apart.inputs = {random_integers(type, {2, 6, 2}, -9, 9, random), Tensor::of<int64_t>({2}, {4, 5}),
                     Tensor::of<int64_t>({2}, {1, 3})};

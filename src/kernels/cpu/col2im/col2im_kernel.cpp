@@ -52,6 +52,7 @@ class Rows {
       first /= y_.dims[d];
       offset_ += at_[d] * y_.strides[d];
     }
+    if (last_.block <= kRuns) for_each_row_tap([&](const RowTap& tap) { row_taps_[row_tap_count_++] = tap; });
   }
 
   void sum_next() {
@@ -75,6 +76,24 @@ class Rows {
   }
 
  private:
+  // What a tap along the last dimension adds: `count` columns, from `at` on, to totals[to] and those behind it.
+  struct RowTap {
+    int64_t at, to, count;
+  };
+  template <class F>
+  void for_each_row_tap(F&& f) const {
+    int64_t first = floor_div(-last_.pad, last_.stride), phase = -last_.pad - first * last_.stride;
+    for (int64_t k = 0; k < last_.block; ++k) {
+      const int64_t room = (phase < last_.full ? last_.length : last_.length - 1) - first;
+      const int64_t begin = std::max<int64_t>(-first, 0), end = std::min(last_.positions, room);
+      if (begin < end)
+        f(RowTap{k * x_.strides[1] + begin * x_.strides[2], phase * last_.length + first + begin, end - begin});
+      first += last_.jump;
+      phase += last_.turn;
+      if (phase >= last_.stride) phase -= last_.stride, ++first;
+    }
+  }
+
   // Sums runs of columns, kRuns at a time.
   struct Summer {
     Summer(const Rows& rows, std::byte* totals) : rows(rows), totals(totals) {}
@@ -100,21 +119,13 @@ class Rows {
       }
     }
 
-    // The taps of a row of the block: each adds position j to total first + j of its phase.
     void add_row(int64_t tap, int64_t position) {
-      const Axis& axis = rows.last_;
       const TensorArg& x = rows.x_;
-      int64_t at =
+      const int64_t base =
           rows.at_[0] * x.strides[0] + (rows.at_[1] * rows.taps_ + tap) * x.strides[1] + position * x.strides[2];
-      int64_t first = floor_div(-axis.pad, axis.stride), phase = -axis.pad - first * axis.stride;
-      for (int64_t k = 0; k < axis.block; ++k, at += x.strides[1]) {
-        const int64_t room = (phase < axis.full ? axis.length : axis.length - 1) - first;
-        const int64_t begin = std::max<int64_t>(-first, 0), end = std::min(axis.positions, room);
-        if (begin < end) add(at + begin * x.strides[2], phase * axis.length + first + begin, end - begin);
-        first += axis.jump;
-        phase += axis.turn;
-        if (phase >= axis.stride) phase -= axis.stride, ++first;
-      }
+      const auto add_tap = [&](const RowTap& each) { add(base + each.at, each.to, each.count); };
+      if (rows.last_.block > kRuns) return rows.for_each_row_tap(add_tap);
+      std::for_each_n(rows.row_taps_, rows.row_tap_count_, add_tap);
     }
 
     void add(int64_t at, int64_t to, int64_t elements) {
@@ -152,6 +163,8 @@ class Rows {
   int64_t size_, total_bytes_, taps_ = 1, offset_ = 0;
   std::byte *totals_, *block_;  // block: room for a row of converted elements
   int64_t at_[kMaxRank] = {};
+  int64_t row_tap_count_ = 0;
+  RowTap row_taps_[kRuns];  // where the block has no more
 };
 
 class Col2ImKernel final : public Kernel {
