@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/guarded_memory.h"
+#include "fixtures/guarded_memory.h"
 #include "runtime/memory_check.h"
 
 namespace lathe {
@@ -15,7 +15,7 @@ TEST(Memory, LimitsHoldForAllShapes) {
     return built ? load_engine(*plan::write_plan((*built)->plan), device) : nullptr;
   };
   const auto guarded = [](size_t bytes) {
-    const auto memory = std::make_shared<cpu::GuardedVector<std::byte>>(bytes);  // ends at a page that faults
+    const auto memory = std::make_shared<GuardedVector<std::byte>>(bytes);  // ends at a page that faults
     return std::shared_ptr<std::byte>(memory, memory->data());
   };
   expect_limits_to_hold(load, device, guarded, 1e-4);

@@ -7,6 +7,7 @@
 #include "device/cuda/family.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/cuda_traits.h"
 #include "kernels/cuda/generic/data_dependent_ops.h"
 #include "kernels/cuda/headers.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
@@ -61,13 +62,7 @@ class CudaBackend final : public Backend {
     LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(name, headers(), settings.compiler));
     LATHE_ASSIGN(const Architecture* architecture, parse_target(name));
     build.target = build.device ? build.device->describe() : describe(*architecture);
-    build.traits = {.fuses_narrow_types = true,
-                    .fuses_prologues = true,
-                    .fuses_movement = true,
-                    .narrow_floats = true,
-                    .integer_products = true,
-                    .narrows_precision = true,
-                    .least_pixel = 4};
+    build.traits = kTraits;
     build.tactics = cuda_tactics();
     build.data_dependent = data_dependent_tactics();
     build.timing_key = build.device ? build.device->timing_key() : name;

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "kernels/cpu/guarded_memory.h"
+#include "fixtures/guarded_memory.h"
 #include "kernels/cpu/isa_levels.h"
 
 namespace lathe::cpu {

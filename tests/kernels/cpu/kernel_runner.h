@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/guarded_memory.h"
+#include "fixtures/guarded_memory.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace lathe::cpu {

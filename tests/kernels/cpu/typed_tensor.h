@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/guarded_memory.h"
+#include "fixtures/guarded_memory.h"
 #include "kernels/cpu/kernel_runner.h"
 #include "ops/op.h"
 #include "ops/rules.h"

@@ -41,22 +41,9 @@ class Attentions : public testing::Test {
   }
 };
 
-TEST_F(Attentions, TensorCores) {
-  const AttentionAttrs attrs = attributes(0.25);
-  check(problem(attrs, DType::f16, {2, 2, 2, 40, 70, 32, 32}));
-  check(problem(attrs, DType::bf16, {1, 1, 1, 17, 33, 72, 24}));
-}
-
 TEST_F(Attentions, LargeHeads) {
   const AttentionAttrs attrs = attributes(0.0625);
   check(problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256}));
-}
-
-TEST_F(Attentions, CausalWithSharedHeads) {
-  const AttentionAttrs attrs = attributes(0.25, true);
-  check(problem(attrs, DType::f16, {1, 4, 2, 70, 70, 16, 16}));
-  check(problem(attrs, DType::f16, {1, 4, 1, 5, 90, 16, 16}));
-  check(problem(attrs, DType::f32, {1, 4, 2, 20, 45, 12, 20}));
 }
 
 TEST_F(Attentions, Masks) {

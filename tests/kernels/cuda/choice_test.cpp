@@ -66,20 +66,6 @@ TEST_F(Choices, FirstAndLastExtremes) {
     }
 }
 
-TEST_F(Choices, ExtremesOfLongRowsAndOtherTypes) {
-  const ArgReduceAttrs attrs = arg_attributes(-1, true, false);
-  check(arg_reduce_tactic(), op_problem(attrs, {operand(DType::f32, {1, 20000})}, {operand(DType::i64, {1, 1})}));
-  for (const DType dtype : {DType::i64, DType::u64, DType::f64, DType::i8})
-    check(arg_reduce_tactic(), op_problem(attrs, {operand(dtype, {2, 40})}, {operand(DType::i64, {2, 1})}));
-  CheckOptions options;
-  options.inputs = {Tensor::of<float>({2, 4}, {1, NAN, INFINITY, NAN, -INFINITY, -INFINITY, -INFINITY, -INFINITY})};
-  for (const bool last : {false, true}) {
-    const ArgReduceAttrs smallest = arg_attributes(1, false, last);
-    check(arg_reduce_tactic(), op_problem(smallest, {operand(DType::f32, {2, 4})}, {operand(DType::i64, {2, 1})}),
-          options);
-  }
-}
-
 TEST_F(Choices, BestOfRows) {
   for (const bool largest : {false, true}) {
     TopkAttrs attrs;
@@ -96,17 +82,6 @@ TEST_F(Choices, BestOfLongRowsInParts) {
   CheckOptions options;
   options.inputs = {coarse(DType::f32, {1, 20000})};
   check_topk(attrs, operand(DType::f32, {1, 20000}), 50, options);
-}
-
-TEST_F(Choices, BestAlongOtherAxesAndTypes) {
-  TopkAttrs attrs;
-  attrs.axis = 1;
-  for (const DType dtype : {DType::bf16, DType::i32, DType::u8}) check_topk(attrs, operand(dtype, {2, 20, 3}), 4);
-  CheckOptions options;
-  options.inputs = {Tensor::of<float>({2, 5}, {1, NAN, INFINITY, -0.0f, 0, -INFINITY, 2, NAN, NAN, -1})};
-  check_topk(attrs, operand(DType::f32, {2, 5}), 5, options);
-  attrs.largest = false;
-  check_topk(attrs, operand(DType::f32, {2, 5}), 5, options);
 }
 
 TEST_F(Choices, WhatIsRefused) {

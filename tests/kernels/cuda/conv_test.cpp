@@ -24,37 +24,6 @@ void check_first(const Problem& problem, const CheckOptions& options = {}) {
   check(problem, configs.front(), options);
 }
 
-TEST(CudaConv, ConvolvesEveryType) {
-  ConvolutionAttrs attrs;
-  attrs.pads_begin = attrs.pads_end = {1, 1};
-  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8, DType::i32}) {
-    const Tensor w = small_weights(type, {20, 16, 3, 3});
-    check_first(convolution_problem(attrs, operand(type, {2, 16, 7, 6}, Layout::channels_last), w));
-  }
-}
-
-TEST(CudaConv, StridesDilationsAndUnequalPads) {
-  ConvolutionAttrs attrs;
-  attrs.stride = {2, 1}, attrs.dilation = {1, 2}, attrs.pads_begin = {0, 3}, attrs.pads_end = {2, 1};
-  const Tensor w = small_weights(DType::f16, {24, 8, 2, 3});
-  check_first(convolution_problem(attrs, operand(DType::f16, {1, 8, 9, 11}, Layout::channels_last), w));
-  attrs = {};
-  attrs.stride = {3, 2};
-  const Tensor pointwise = small_weights(DType::f16, {24, 40, 1, 1});
-  check_first(convolution_problem(attrs, operand(DType::f16, {2, 40, 9, 11}, Layout::channels_last), pointwise));
-  check_first(convolution_problem({}, operand(DType::f16, {2, 40, 5, 7}, Layout::channels_last), pointwise));
-}
-
-TEST(CudaConv, OneAndThreeDimensions) {
-  ConvolutionAttrs attrs;
-  attrs.pads_begin = {2}, attrs.pads_end = {2};
-  const Tensor line = small_weights(DType::f16, {16, 8, 5});
-  check_first(convolution_problem(attrs, operand(DType::f16, {3, 8, 21}, Layout::channels_last), line));
-  attrs.pads_begin = {1, 1, 0}, attrs.pads_end = {1, 0, 1}, attrs.stride = {1, 2, 1};
-  const Tensor cube = small_weights(DType::f32, {12, 4, 3, 2, 2});
-  check_first(convolution_problem(attrs, operand(DType::f32, {2, 4, 4, 5, 6}, Layout::channels_last), cube));
-}
-
 // Vectors of fewer than eight channels, a last vector in part, and pixels further apart than their channels.
 TEST(CudaConv, ChannelsNeedNotFillVectors) {
   ConvolutionAttrs attrs;
@@ -78,19 +47,6 @@ TEST(CudaConv, PlanarImagesAndOddChannelsAreGathered) {
     check_first(convolution_problem(attrs, operand(type, {2, 3, 13, 12}), w), options);
     check_first(convolution_problem(attrs, operand(type, {2, 3, 13, 12}, Layout::channels_last), w), options);
   }
-}
-
-TEST(CudaConv, GroupsAreABatch) {
-  ConvolutionAttrs attrs;
-  attrs.groups = 3;
-  attrs.pads_begin = attrs.pads_end = {1, 1};
-  for (int64_t outputs : {24, 15}) {
-    const Tensor w = small_weights(DType::f16, {outputs, 8, 3, 3});
-    check_first(convolution_problem(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), w));
-  }
-  const Tensor pointwise = small_weights(DType::f16, {24, 8, 1, 1});
-  attrs.pads_begin = attrs.pads_end = {};
-  check_first(convolution_problem(attrs, operand(DType::f16, {2, 24, 6, 5}, Layout::channels_last), pointwise));
 }
 
 TEST(CudaConv, EveryTileReadsWindows) {

@@ -29,13 +29,6 @@ TEST_F(Copy, MovesEveryType) {
     expect(operand(type, {3, 1000}), operand(type, {3, 1000}));
 }
 
-TEST_F(Copy, ConvertsFloats) {
-  expect(operand(DType::f32, {5, 77}), operand(DType::f16, {5, 77}));
-  expect(operand(DType::bf16, {5, 77}), operand(DType::f32, {5, 77}));
-  expect(operand(DType::f16, {64}), operand(DType::bf16, {64}));
-  expect(operand(DType::f64, {33}), operand(DType::f32, {33}));
-}
-
 TEST_F(Copy, ChangesLayouts) {
   for (const DType type : {DType::f32, DType::f16, DType::i8}) {
     const Dims dims = {2, 70, 9, 11};

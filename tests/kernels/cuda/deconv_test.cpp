@@ -22,29 +22,6 @@ void check_first(const Problem& problem) {
   check(problem, deconv_tactic().configs(problem).front());
 }
 
-TEST(CudaDeconv, EveryTypeByPhases) {
-  DeconvolutionAttrs attrs;
-  attrs.stride = {2, 2}, attrs.pads_begin = attrs.pads_end = {1, 1};
-  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
-    const Tensor w = small_weights(type, {16, 12, 4, 4});
-    check_first(deconvolution_problem(attrs, operand(type, {2, 16, 5, 4}, Layout::channels_last), w));
-  }
-}
-
-// Phases of unequal numbers of taps and outputs; strides that share a factor with the dilation leave phases empty.
-TEST(CudaDeconv, StridesDilationsAndOutputPadding) {
-  DeconvolutionAttrs attrs;
-  attrs.stride = {2, 3}, attrs.pads_begin = {1, 0}, attrs.pads_end = {0, 2}, attrs.output_padding = {1, 2};
-  const Tensor w = small_weights(DType::f16, {8, 16, 3, 3});
-  check_first(deconvolution_problem(attrs, operand(DType::f16, {2, 8, 4, 5}, Layout::channels_last), w));
-  attrs.dilation = {2, 2}, attrs.stride = {2, 4};
-  check_first(deconvolution_problem(attrs, operand(DType::f16, {1, 8, 4, 5}, Layout::channels_last), w));
-  attrs = {};
-  attrs.stride = {3, 3};
-  const Tensor small = small_weights(DType::f16, {8, 8, 2, 1});
-  check_first(deconvolution_problem(attrs, operand(DType::f16, {1, 8, 4, 3}, Layout::channels_last), small));
-}
-
 TEST(CudaDeconv, OneAndThreeDimensionsGroupsAndPlanarInput) {
   DeconvolutionAttrs attrs;
   attrs.stride = {2}, attrs.groups = 2;

@@ -30,28 +30,6 @@ void check_first(const Problem& problem) {
   check(problem, gemv_tactic().configs(problem).front());
 }
 
-TEST(CudaGemv, EveryTypeAndNumberOfRows) {
-  const MatmulAttrs attrs;
-  for (DType type : {DType::f16, DType::bf16, DType::f32})
-    for (int64_t m : {1, 5, 8, 13}) {
-      if (type == DType::f32 && m > 8) continue;
-      const Tensor b = small_weights(type, {200, 37});
-      check_first(product(attrs, {m, 200}, b, {m, 37}));
-    }
-}
-
-TEST(CudaGemv, EveryConfigurationAndSplit) {
-  MatmulAttrs attrs;
-  attrs.transpose_b = true;
-  for (DType type : {DType::f16, DType::f32}) {
-    const Tensor b = small_weights(type, {40, 1032});
-    Problem problem = product(attrs, {2, 1, 1032}, b, {2, 1, 40});
-    problem.operands = {operand(type, {40}), operand(type, {2, 1, 40})};
-    problem.program = *parse_program("in=3; r3=add r0 r1; r4=relu r3; r5=add r4 r2; out r5");
-    for (const Config& config : gemv_tactic().configs(problem)) check(problem, config);
-  }
-}
-
 TEST(CudaGemv, VectorsAndStridedOutputs) {
   const MatmulAttrs attrs;
   const Tensor b = small_weights(DType::f16, {64, 24});

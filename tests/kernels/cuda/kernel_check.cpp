@@ -5,6 +5,8 @@
 #include <cstring>
 #include <random>
 
+#include "fixtures/graph.h"
+#include "fixtures/test_tensor.h"
 #include "kernels/cuda/emulated_device.h"
 #include "ops/rules.h"
 
@@ -79,25 +81,6 @@ Result<Tensor> fetch(const Backend& backend, Placed& placed, size_t index, Queue
   return dense;
 }
 
-Result<Tensor> random_tensor(const Operand& operand, std::mt19937& generator) {
-  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(operand.dtype, operand.opt_dims));
-  std::normal_distribution<float> normal;
-  const bool is_signed = class_of(operand.dtype) == DTypeClass::signed_int;
-  std::uniform_int_distribution<int> integer(is_signed ? -8 : 0, 8);
-  dispatch(operand.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t i = 0; i < tensor.volume(); ++i) {
-      if constexpr (std::is_same_v<T, bool>)
-        tensor.mutable_as<T>()[i] = integer(generator) > 4;
-      else if constexpr (std::is_integral_v<T>)
-        tensor.mutable_as<T>()[i] = static_cast<T>(integer(generator));
-      else
-        tensor.mutable_as<T>()[i] = static_cast<T>(normal(generator));
-    }
-  });
-  return tensor;
-}
-
 Result<Tensor> as_f32(const Tensor& tensor) {
   if (tensor.dtype() != DType::f16 && tensor.dtype() != DType::bf16) return tensor;
   LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, tensor.dims()));
@@ -156,10 +139,6 @@ Result<std::vector<Tensor>> expected_outputs(const Problem& problem, const std::
   return apply_program(problem, &roots[0], operands);
 }
 
-double default_tolerance(DType dtype) {
-  return dtype == DType::f16 ? 2e-3 : dtype == DType::bf16 ? 1.6e-2 : dtype == DType::f64 ? 1e-12 : 1e-5;
-}
-
 // The nearest value of the output's type, for floats.
 double rounded(double value, DType dtype) {
   if (dtype == DType::f16) return static_cast<float>(Half(static_cast<float>(value)));
@@ -168,31 +147,12 @@ double rounded(double value, DType dtype) {
 }
 
 Result<> compare(const Tensor& got, const Tensor& want, double tolerance, size_t output) {
-  if (got.volume() != want.volume())
-    return fail(ErrorCode::shape_mismatch, "output {}: {} elements, expected {}", output, got.volume(), want.volume());
-  if (tolerance < 0) tolerance = default_tolerance(got.dtype());
-  for (int64_t i = 0; i < got.volume(); ++i) {
-    bool equal;
-    if (is_floating(got.dtype())) {
-      const double x = got.at_double(i), y = rounded(want.at_double(i), got.dtype());
-      equal = x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= tolerance * (1 + std::fabs(y));
-    } else if (is_floating(want.dtype())) {
-      equal = got.dtype() == DType::boolean ? (got.at(i) != 0) == (want.at_double(i) != 0)
-                                            : static_cast<double>(got.at(i)) == std::trunc(want.at_double(i));
-    } else {
-      equal = got.at(i) == want.at(i);
-    }
-    if (!equal)
-      return fail(ErrorCode::execution_failed, "output {}, element {} of {}: {}, expected {}", output, i,
-                  to_string(to_shape(got.dims())), got.at_double(i), want.at_double(i));
-  }
-  return {};
-}
-
-Dims evaluate_dims(const Shape& shape, std::span<const int64_t> symbols) {
-  Dims dims;
-  for (const Expr& dim : shape) dims.push_back(dim.evaluate(symbols).value_or(0));
-  return dims;
+  const Tolerance allowed = tolerance < 0 ? tolerance_of(got.dtype()) : Tolerance{tolerance, tolerance};
+  // An op's own dimensions may be several of the kernel's.
+  const std::string differ =
+      differences(got.volume() == want.volume() ? got.reshaped(want.dims()) : got, want, allowed);
+  if (differ.empty()) return {};
+  return fail(ErrorCode::execution_failed, "output {}: {}", output, differ);
 }
 
 // What the tactic made, as the record of a step.
@@ -253,7 +213,7 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
     if (contents[i].defined()) continue;
     for (size_t d = 0; d < operand.opt_dims.size(); ++d)
       if (operand.opt_strides[d] == 0) operand.opt_dims[d] = std::min<int64_t>(operand.opt_dims[d], 1);
-    LATHE_ASSIGN(contents[i], random_tensor(operand, generator));
+    contents[i] = random_tensor(operand.dtype, operand.opt_dims, generator);
   }
   return contents;
 }
@@ -377,9 +337,8 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
       inputs[i] = options.inputs[i];
     else if (input.constant)
       inputs[i] = *input.constant;
-    else if (!input.omitted) {
-      LATHE_ASSIGN(inputs[i], random_tensor(input, generator));
-    }
+    else if (!input.omitted)
+      inputs[i] = random_tensor(input.dtype, input.opt_dims, generator);
   }
   LATHE_ASSIGN(operands, contents_of(problem.operands, options.operands, generator));
   LATHE_ASSIGN(const std::vector<Tensor> before,

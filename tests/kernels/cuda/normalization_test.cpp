@@ -29,57 +29,6 @@ class Normalizations : public testing::Test {
   }
 };
 
-TEST_F(Normalizations, SoftmaxRowsOfAnyLength) {
-  const SoftmaxAttrs softmax;
-  for (const int64_t length : {1, 31, 32, 1000}) check_like(softmax, operand(DType::f16, {5, length}));
-  check_like(softmax, operand(DType::bf16, {2, 4097}));
-  SoftmaxAttrs log;
-  log.log = true;
-  check_like(log, operand(DType::f32, {3, 4, 33}));
-}
-
-TEST_F(Normalizations, SoftmaxOfVeryLongRows) {
-  const SoftmaxAttrs softmax;
-  check_like(softmax, operand(DType::f32, {1, 40000}));
-}
-
-TEST_F(Normalizations, SoftmaxOverAnyAxis) {
-  SoftmaxAttrs softmax;
-  softmax.axis = 1;
-  check_like(softmax, operand(DType::f16, {2, 21, 4, 8}));
-  check_like(softmax, operand(DType::f16, {2, 21, 4, 8}, Layout::channels_last));
-  softmax.axis = 0;
-  softmax.log = true;
-  check_like(softmax, operand(DType::f32, {300, 5}));
-}
-
-TEST_F(Normalizations, SoftmaxOfInfinities) {
-  const float inf = INFINITY;
-  CheckOptions options;
-  options.inputs = {Tensor::of<float>({5, 3}, {1, NAN, 2, inf, 1, 2, -inf, 1, 2, inf, -inf, 3, -inf, -inf, -inf})};
-  SoftmaxAttrs softmax;
-  check_like(softmax, operand(DType::f32, {5, 3}), {}, options);
-  softmax.log = true;
-  check_like(softmax, operand(DType::f32, {5, 3}), {}, options);
-  softmax.axis = 0;
-  check_like(softmax, operand(DType::f32, {5, 3}), {}, options);
-}
-
-TEST_F(Normalizations, Layer) {
-  LayerNormalizationAttrs layer;
-  check_like(layer, operand(DType::f16, {2, 3, 768}), {operand(DType::f16, {768}), operand(DType::f16, {768})});
-  check_like(layer, operand(DType::f32, {5, 33}), {operand(DType::f32, {33})});
-  layer.axis = 1;
-  check_like(layer, operand(DType::bf16, {3, 4, 40}), {operand(DType::f32, {4, 1}), operand(DType::f32, {4, 40})});
-}
-
-TEST_F(Normalizations, LayerWithProgram) {
-  const LayerNormalizationAttrs layer;
-  const Operand x = operand(DType::f16, {2, 3, 64});
-  check(op_problem(layer, {x, operand(DType::f32, {64}), operand(DType::f32, {64})}, {x},
-                   "in=2; r2=add r0 r1; r3=gelu_erf r2; out r3", {operand(DType::f16, {2, 3, 64})}));
-}
-
 TEST_F(Normalizations, LayerOfShiftedRows) {
   // The mean is large against the deviation: sums of squares would lose all digits.
   Tensor x = *Tensor::allocate(DType::f32, {3, 1000});
@@ -89,43 +38,6 @@ TEST_F(Normalizations, LayerOfShiftedRows) {
   options.tolerance = 1e-3;
   const LayerNormalizationAttrs layer;
   check_like(layer, operand(DType::f32, {3, 1000}), {operand(DType::f32, {1000})}, options);
-}
-
-TEST_F(Normalizations, RootMeanSquare) {
-  const RmsNormalizationAttrs rms;
-  check_like(rms, operand(DType::bf16, {4, 520}), {operand(DType::bf16, {520})});
-}
-
-TEST_F(Normalizations, InstanceAndGroup) {
-  const InstanceNormalizationAttrs instance;
-  GroupNormalizationAttrs group;
-  group.groups = 4;
-  for (const Layout layout : {Layout::linear, Layout::channels_last}) {
-    const Operand x = operand(DType::f16, {2, 24, 5, 8}, layout);
-    check_like(instance, x, {operand(DType::f32, {24}), operand(DType::f32, {24})});
-    check_like(group, x, {operand(DType::f16, {24}), operand(DType::f16, {24})});
-  }
-  check_like(instance, operand(DType::f32, {1, 2, 50000}), {operand(DType::f32, {2}), operand(DType::f32, {2})});
-}
-
-TEST_F(Normalizations, FewColumnsInParts) {
-  const InstanceNormalizationAttrs instance;
-  check_like(instance, operand(DType::f32, {1, 8, 64, 40}, Layout::channels_last),
-             {operand(DType::f32, {8}), operand(DType::f32, {8})});
-}
-
-TEST_F(Normalizations, PNorms) {
-  LpNormalizationAttrs norm;
-  for (const int64_t p : {1, 2, 3}) {
-    norm.p = p;
-    check_like(norm, operand(DType::f32, {5, 33}));
-  }
-  norm.axis = 1;
-  check_like(norm, operand(DType::f16, {2, 9, 4, 4}));
-  CheckOptions zeros;
-  zeros.inputs = {Tensor::of<float>({2, 3}, {0, 0, 0, 3, 4, 0})};
-  norm = {};
-  check_like(norm, operand(DType::f32, {2, 3}), {}, zeros);
 }
 
 TEST_F(Normalizations, DimensionsKnownLater) {

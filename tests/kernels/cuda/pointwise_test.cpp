@@ -25,23 +25,6 @@ class Pointwise : public testing::Test {
 
 constexpr std::string_view kAdd = "in=2; r2=add r0 r1; out r2";
 
-TEST_F(Pointwise, MixesTypes) {
-  for (const DType a : {DType::f32, DType::f16, DType::bf16})
-    for (const DType b : {DType::f32, DType::f16})
-      expect(kAdd, {operand(a, {5, 67}), operand(b, {5, 67})}, {operand(DType::f16, {5, 67})});
-  expect("in=2; r2=less r0 r1; out r2", {operand(DType::f16, {40}), operand(DType::i8, {40})},
-         {operand(DType::boolean, {40})});
-}
-
-TEST_F(Pointwise, Broadcasts) {
-  const Dims dims = {3, 8, 5, 7};
-  expect(kAdd, {operand(DType::f32, dims), operand(DType::f32, {8, 1, 1})}, {operand(DType::f32, dims)});
-  expect(kAdd, {operand(DType::f32, {5, 1}), operand(DType::f16, {3, 1, 1, 7})}, {operand(DType::f32, dims)});
-  expect(kAdd, {operand(DType::f32, {}), operand(DType::f32, dims)}, {operand(DType::f32, dims)});
-  expect(kAdd, {operand(DType::f16, dims, Layout::channels_last), strided_operand(DType::f32, dims, {0, 1, 0, 0})},
-         {operand(DType::f16, dims, Layout::channels_last)});
-}
-
 TEST_F(Pointwise, MixesLayouts) {
   const Dims dims = {2, 6, 5, 7};
   expect(kAdd, {operand(DType::f32, dims), operand(DType::f32, dims, Layout::channels_last)},
@@ -129,12 +112,6 @@ TEST_F(Pointwise, PaddingOfSymbolicDims) {
            {padded_operand(symbolic_operand(DType::f16, {n, 16, m}, options.symbols, layout), {0, 0, 5}, 4),
             symbolic_operand(DType::f16, {n, 16, m + 8}, options.symbols, layout)},
            {symbolic_operand(DType::f16, {n, 16, m + 8}, options.symbols, layout)}, options);
-}
-
-TEST_F(Pointwise, WritesSeveralOutputs) {
-  expect("in=2; r2=mul r0 r1; r3=relu r2; r4=neg r0; out r3 r4 r2",
-         {operand(DType::f32, {4, 33}), operand(DType::f32, {33})},
-         {operand(DType::f32, {4, 33}), operand(DType::f16, {4, 33}), operand(DType::bf16, {4, 33})});
 }
 
 TEST_F(Pointwise, ScalarsAndNothing) {

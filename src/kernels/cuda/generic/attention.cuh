@@ -11,7 +11,8 @@ template <class A, class Q, class K, class Mask>
 LATHE_DEVICE double attention_score(const Q& q, const K& k, const Mask& mask, const long (&c)[4], long head) {
   if (A::causal && c[3] > c[2] + k.dim(2) - q.dim(2)) return -infinite();
   if constexpr (!is_same<Mask, Unmasked>) {
-    if (is_same<typename Mask::Type, bool> && !element(mask, c)) return -infinite();
+    if constexpr (is_same<typename Mask::Type, bool>)
+      if (!element(mask, c)) return -infinite();
   }
   double score = 0;
   for (long i = 0; i < q.dim(3); ++i) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The networks of tests/kernels/*.graph on the CPU and on the null device.
+#include "fixtures/networks.h"
+
+#include "device/family.h"
+
+namespace lathe {
+namespace {
+
+CaseDevice open(std::string_view name, int threads) {
+  CaseDevice device;
+  device.name = name;
+  Result<BackendBuild> backend =
+      find_backend(name)->prepare(name, {.threads = threads, .libraries = {}, .compiler = {}});
+  EXPECT_TRUE(backend) << backend.error().to_string();
+  device.backend = *std::move(backend);
+  device.device = device.backend.device ? device.backend.device : *find_family(name)->open(threads);
+  return device;
+}
+
+class CpuNetworks : public testing::TestWithParam<NetworkCase> {};
+
+TEST_P(CpuNetworks, Hold) {
+  static CaseDevice device = open("cpu", 3);
+  check_network(GetParam(), device);
+}
+
+// There they are built and run, and nothing is computed.
+TEST_P(CpuNetworks, RunOnTheNullDevice) {
+  static CaseDevice device = open("null", 1);
+  device.computes = false;
+  check_network(GetParam(), device);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, CpuNetworks, testing::ValuesIn(network_cases()), name_of_test);
+
+}  // namespace
+}  // namespace lathe
