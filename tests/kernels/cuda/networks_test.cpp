@@ -60,6 +60,7 @@ CaseDevice make_gpu(const char* name) {
   Result<BackendBuild> backend = find_backend("cuda")->prepare(name, {});
   EXPECT_TRUE(backend) << backend.error().to_string();
   device.backend = *std::move(backend);
+  device.is_real = true;
   device.most_configurations = 6;
   return device;
 }
