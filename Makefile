@@ -10,7 +10,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli example_classify
 
-.PHONY: help format setup configure build everything test demo lint bench gpu-check test-exports clean
+.PHONY: help format packages python setup configure build everything test demo lint bench gpu-check test-exports clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -23,13 +23,19 @@ help:
 	@echo "make gpu-check   on a GPU: checks every kernel, times kernels and networks, prints tables"
 	@echo "make clean   removes what was built (PRESET=debug|asan|tsan chooses another build)"
 
-setup:
+packages:
 	@cmake/setup.sh build test
+
+python: packages
+	@cmake/setup.sh python
+
+setup: packages python
 
 configure: setup
 	@cmake --preset $(PRESET) > /dev/null
 
-build: configure
+build: packages
+	@cmake --preset $(PRESET) > /dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS) --target $(PROGRAMS)
 
 everything: configure
@@ -39,10 +45,11 @@ test: everything
 	@$(PYTHON) tools/conformance_data.py
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
-demo: build
+demo:
+	@$(MAKE) --no-print-directory --jobs 2 build python
 	@LATHE_BUILD_DIR=$(BUILD) $(PYTHON) tools/demo.py --device=$(DEVICE)
 
-lint: build
+lint: setup build
 	@cmake/setup.sh lint
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_networks bench_kernels
 	@$(PYTHON) cmake/lint.py --build $(BUILD)
@@ -60,7 +67,7 @@ test-exports: everything
 	@$(or $(LATHE_EXPORTS_PYTHON),.cache/exports/bin/python) tools/exports/test_exports.py --build $(BUILD) --jobs $(JOBS) \
 	  --devices $(DEVICES) --json bench/results/$(DATE)-exports.json --markdown bench/results/$(DATE)-exports.md
 
-bench: build
+bench: setup build
 	@$(PYTHON) bench/vs_onnxruntime.py
 
 clean:

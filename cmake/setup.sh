@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what cmake/packages.txt lists for the given groups and makes the Python environment .venv from
-# requirements.txt (group test) and .cache/exports from tools/exports/requirements.txt (group exports). Quick, and needs no
+# requirements.txt (group python) and .cache/exports from tools/exports/requirements.txt (group exports). Quick, and needs no
 # network, when everything is there already.
 # usage: cmake/setup.sh GROUP...
 set -euo pipefail
@@ -38,7 +38,8 @@ make_venv() {
   [[ -x $folder/bin/python && -f $stamp && $(< "$stamp") == "$wanted" ]] && return 0
   echo "setup: making the Python environment $folder"
   python3 -m venv --clear "$folder"
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
+  # Without --no-compile it compiles every module of every package, which takes longer than to fetch and unpack them.
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --requirement "$requirements"
   echo "$wanted" > "$stamp"
 }
 
@@ -48,5 +49,5 @@ else
   mapfile -t missing < <(missing_packages "$@" | sort -u)
   [[ ${#missing[@]} -eq 0 ]] || install_packages "${missing[@]}"
 fi
-[[ " $* " != *" test "* ]] || make_venv .venv requirements.txt
+[[ " $* " != *" python "* ]] || make_venv .venv requirements.txt
 [[ " $* " != *" exports "* ]] || make_venv .cache/exports tools/exports/requirements.txt

@@ -3,9 +3,6 @@
 set(LATHE_STANDARD_HEADERS <algorithm> <array> <charconv> <cmath> <cstdint> <cstring> <functional> <map>
     <memory> <numeric> <optional> <set> <span> <string> <string_view> <unordered_map> <unordered_set>
     <utility> <variant> <vector> <fmt/core.h> <tl/expected.hpp>)
-# The same for *_simd.cpp, once per ISA level: intrinsics are most of what these include.
-set(LATHE_SIMD_HEADERS <algorithm> <cmath> <cstdint> <cstring> <type_traits> <utility>
-    ${CMAKE_SOURCE_DIR}/src/kernels/cpu/simd.h)
 # The same for tests, which draw random numbers and measure time as well.
 set(LATHE_TEST_HEADERS <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <cstdint> <cstring> <functional> <map>
     <memory> <mutex> <numeric> <optional> <random> <set> <span> <string> <string_view> <unordered_map> <unordered_set>

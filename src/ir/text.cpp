@@ -25,7 +25,7 @@ bool is_name_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' || c == ':';
 }
 
-std::string quoted(std::string_view name) {
+std::string quoted_text(std::string_view name) {
   std::string out = "\"";
   for (char c : name) {
     if (c == '"' || c == '\\') out += '\\';
@@ -35,9 +35,9 @@ std::string quoted(std::string_view name) {
 }
 
 std::string name_text(std::string_view name) {
-  if (name.empty() || name.back() == ':') return quoted(name);
+  if (name.empty() || name.back() == ':') return quoted_text(name);
   for (char c : name)
-    if (!is_name_char(c)) return quoted(name);
+    if (!is_name_char(c)) return quoted_text(name);
   return std::string(name);
 }
 
@@ -331,7 +331,7 @@ class Parser {
 }  // namespace
 
 std::string to_text(const Graph& graph, int64_t max_elements) {
-  std::string out = fmt::format("graph {} {{\n", quoted(graph.name()));
+  std::string out = fmt::format("graph {} {{\n", quoted_text(graph.name()));
   for (const Symbol& symbol : graph.symbols()) {
     if (symbol.source != SymbolSource::input_dim) continue;
     out += fmt::format("  symbol {} in [{}, {}]\n", name_text(symbol.name), symbol.range.min,
@@ -358,7 +358,7 @@ std::string to_text(const Graph& graph, int64_t max_elements) {
     out += "\n";
   }
   for (const Output& output : graph.outputs())
-    out += fmt::format("  output %{} {}\n", name_text(output.value->name()), quoted(output.name));
+    out += fmt::format("  output %{} {}\n", name_text(output.value->name()), quoted_text(output.name));
   return out + "}\n";
 }
 

@@ -140,6 +140,23 @@ TEST(Devices, PredictedTimesAreTimes) {
   EXPECT_GT(twice, 1.5 * once);
 }
 
+// Nothing was measured: a tile of a product would have sixteen columns for the one output channel of each group.
+TEST(Devices, PredictedTimesChooseDepthwiseKernels) {
+  Result<ir::Graph> graph = ir::parse_graph(R"(graph "g" {
+    input %x: f32[1, 64, 28, 28]
+    input %b: f32[64]
+    input %w: f32[64, 1, 3, 3]
+    %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1], groups=64}(%x, %w, %b)
+    output %y
+  })");
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  Result<std::unique_ptr<BuiltPlan>> built = build_plan(*std::move(graph), native_options());
+  ASSERT_TRUE(built) << built.error().to_string();
+  bool is_depthwise = false;
+  for (const plan::Step& step : (*built)->plan.steps) is_depthwise |= step.kernel() == "depthwise";
+  EXPECT_TRUE(is_depthwise);
+}
+
 TEST(Devices, NamesAreResolved) {
   EXPECT_EQ(*resolve_target("sm_90"), "cuda-sm_90");
   EXPECT_EQ(*resolve_target("cuda:1"), "cuda:1");

@@ -42,14 +42,15 @@ double products_of(const Problem& problem) {
 
 }  // namespace
 
-double predicted_us(const Problem& problem, size_t rank) {
+double predicted_us(const Problem& problem, size_t rank, double padded) {
   const Target& target = problem.target;
   double bytes = 0;
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.prologue_operands, &problem.outputs})
     for (const Operand& operand : *list) bytes += bytes_of(operand);
   const bool is_cached = bytes <= target.cache_bytes * target.cores;
   const double moving = bytes / (is_cached ? target.cache_rate() : target.memory_rate);
-  const double computing = products_of(problem) / (kReached * target.products.f32 * target.cores * target.clock_mhz);
+  const double computing =
+      padded * products_of(problem) / (kReached * target.products.f32 * target.cores * target.clock_mhz);
   return (target.launch_us + std::max(moving, computing)) * (1 + 0.02 * static_cast<double>(rank));
 }
 

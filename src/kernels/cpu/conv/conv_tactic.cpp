@@ -49,8 +49,9 @@ Matched match_conv(const Problem& problem) {
       std::erase_if(found, [](const Config& config) { return conv::is_winograd(config.algorithm); });
     return found;
   };
-  return match_choices(problem, list, text_of,
-                       [&problem, shape = *shape](const Config& config) { return emit(problem, shape, config); });
+  return match_choices(
+      problem, list, text_of, [&problem, shape = *shape](const Config& config) { return emit(problem, shape, config); },
+      gemm::padding_of(shape->group_outputs()));
 }
 
 }  // namespace

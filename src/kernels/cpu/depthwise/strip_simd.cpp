@@ -29,10 +29,17 @@ LATHE_INLINE Vec load_channels(const float* p, int lanes) {
   return kTail ? load_tail(p, lanes) : load(p);
 }
 
-// Sums of one vector of channels: each loaded pixel serves all the taps that fall on it.
+// Sums of one vector of channels, of which `lanes` exist, for every pixel of a strip.
+using SumFunction = void (*)(const Strip& strip, int64_t c, int lanes, Vec* sums);
+
+// Each loaded pixel serves all the taps that fall on it.
 template <int kKernel, int kStride, int kPixels, bool kEdge, bool kTail>
-LATHE_INLINE void sum_window(const Strip& strip, const RowRange& rows, const float* x, const float* weights, int lanes,
-                             Vec (&sums)[kPixels]) {
+void sum_window(const Strip& strip, int64_t c, int lanes, Vec* out) {
+  const RowRange rows = rows_inside(strip.corner[1], kKernel, 1, strip.in[1]);
+  const float* x = strip.x + strip.corner[0] * strip.in_stride[0] + strip.corner[1] * strip.in_stride[1] +
+                   strip.corner[2] * strip.in_stride[2] + c;
+  const float* weights = strip.weights + c;
+  Vec sums[kPixels];
   LATHE_UNROLL
   for (int p = 0; p < kPixels; ++p) sums[p] = zero();
   const int64_t pitch = strip.in_stride[2];
@@ -52,11 +59,13 @@ LATHE_INLINE void sum_window(const Strip& strip, const RowRange& rows, const flo
       }
     }
   }
+  LATHE_UNROLL
+  for (int p = 0; p < kPixels; ++p) out[p] = sums[p];
 }
 
 // Any kernel and dilation.
 template <bool kTail>
-void sum_general(const Strip& strip, int64_t c, int lanes, Vec* sums) {
+void sum_any(const Strip& strip, int64_t c, int lanes, Vec* sums) {
   const depthwise::Shape& shape = *strip.shape;
   RowRange range[3];
   for (int d = 0; d < 2; ++d) range[d] = rows_inside(strip.corner[d], shape.kernel[d], shape.dilation[d], strip.in[d]);
@@ -80,11 +89,11 @@ void sum_general(const Strip& strip, int64_t c, int lanes, Vec* sums) {
 
 // clip(sums + bias + residual) to the output.
 template <bool kTail>
-LATHE_INLINE void finish_linear(const Strip& strip, const Vec* sums, int pixels, int64_t c, int lanes) {
+void finish_linear(const Strip& strip, const Vec* sums, int64_t c, int lanes) {
   const BoundEpilogue& epilogue = *strip.epilogue;
   const Vec low = broadcast(epilogue.low), high = broadcast(epilogue.high);
   const Vec bias = epilogue.bias ? load_channels<kTail>(epilogue.bias + c, lanes) : zero();
-  for (int p = 0; p < pixels; ++p) {
+  for (int p = 0; p < strip.pixels; ++p) {
     Vec value = sums[p] + bias;
     if (epilogue.residual >= 0) value += load_channels<kTail>(strip.where->operand[epilogue.residual][p] + c, lanes);
     value = min_or_second(high, max_or_second(low, value));
@@ -95,64 +104,45 @@ LATHE_INLINE void finish_linear(const Strip& strip, const Vec* sums, int pixels,
   }
 }
 
-// Runs sum(c, lanes, tail, sums) for every vector of channels, and the epilogue.
-template <class Sum>
-LATHE_INLINE void for_channels(const Strip& strip, int pixels, Sum&& sum) {
+struct SumFunctions {
+  SumFunction whole, tail;  // of vectors of which every channel exists, and of others
+};
+
+// Sums every vector of channels and runs the epilogue.
+void run(const Strip& strip, const SumFunctions& sum) {
   alignas(kVecBytes) float scratch[kMaxPixels * kMaxTileColumns];
   const bool linear = strip.epilogue->linear;
   for (int64_t block = strip.first_channel; block < strip.last_channel; block += kMaxTileColumns) {
     const int columns = static_cast<int>(std::min<int64_t>(kMaxTileColumns, strip.last_channel - block));
     for (int c = 0; c < columns; c += kLanes) {
       Vec sums[kMaxPixels];
-      const bool tail = columns - c < kLanes;
-      if (tail)
-        sum(block + c, columns - c, std::true_type{}, sums);
-      else
-        sum(block + c, kLanes, std::false_type{}, sums);
+      const int lanes = std::min(columns - c, kLanes);
+      const bool tail = lanes < kLanes;
+      (tail ? sum.tail : sum.whole)(strip, block + c, lanes, sums);
       if (linear && !tail)
-        finish_linear<false>(strip, sums, pixels, block + c, kLanes);
+        finish_linear<false>(strip, sums, block + c, lanes);
       else if (linear)
-        finish_linear<true>(strip, sums, pixels, block + c, columns - c);
+        finish_linear<true>(strip, sums, block + c, lanes);
       else
-        for (int p = 0; p < pixels; ++p) store(scratch + p * kMaxTileColumns + c, sums[p]);
+        for (int p = 0; p < strip.pixels; ++p) store(scratch + p * kMaxTileColumns + c, sums[p]);
     }
-    if (!linear) finish_tile(*strip.epilogue, *strip.where, scratch, kMaxTileColumns, pixels, block, columns);
+    if (!linear) finish_tile(*strip.epilogue, *strip.where, scratch, kMaxTileColumns, strip.pixels, block, columns);
   }
 }
 
-template <int kKernel, int kStride, int kPixels, bool kEdge>
-void run_window(const Strip& strip) {
-  const RowRange rows = rows_inside(strip.corner[1], kKernel, 1, strip.in[1]);
-  const float* corner = strip.x + strip.corner[0] * strip.in_stride[0] + strip.corner[1] * strip.in_stride[1] +
-                        strip.corner[2] * strip.in_stride[2];
-  for_channels(strip, kPixels, [&](int64_t c, int lanes, auto tail, Vec* out) {
-    Vec sums[kPixels];
-    sum_window<kKernel, kStride, kPixels, kEdge, decltype(tail)::value>(strip, rows, corner + c, strip.weights + c,
-                                                                        lanes, sums);
-    for (int p = 0; p < kPixels; ++p) out[p] = sums[p];
-  });
-}
-
-void run_general(const Strip& strip) {
-  for_channels(strip, strip.pixels, [&](int64_t c, int lanes, auto tail, Vec* sums) {
-    sum_general<decltype(tail)::value>(strip, c, lanes, sums);
-  });
-}
-
-using StripFunction = void (*)(const Strip&);
-
-template <int kKernel, int kStride, bool kEdge, int... kPixel>
-StripFunction window_of(int pixels, std::integer_sequence<int, kPixel...>) {
-  static constexpr StripFunction functions[] = {run_window<kKernel, kStride, kPixel + 1, kEdge>...};
+template <int kKernel, int kStride, bool kEdge, bool kTail, int... kPixel>
+SumFunction window_of(int pixels, std::integer_sequence<int, kPixel...>) {
+  static constexpr SumFunction functions[] = {sum_window<kKernel, kStride, kPixel + 1, kEdge, kTail>...};
   return functions[pixels - 1];
 }
 template <int kKernel, int kStride>
-StripFunction window_of(const Strip& strip) {
+SumFunctions window_of(const Strip& strip) {
   const int64_t last = strip.corner[2] + (strip.pixels - 1) * kStride + kKernel;
   const bool edge = strip.corner[2] < 0 || last > strip.in[2];
   constexpr std::make_integer_sequence<int, kMaxPixels> sequence;
-  return edge ? window_of<kKernel, kStride, true>(strip.pixels, sequence)
-              : window_of<kKernel, kStride, false>(strip.pixels, sequence);
+  return {edge ? window_of<kKernel, kStride, true, false>(strip.pixels, sequence)
+               : window_of<kKernel, kStride, false, false>(strip.pixels, sequence),
+          window_of<kKernel, kStride, true, true>(strip.pixels, sequence)};
 }
 
 }  // namespace
@@ -162,11 +152,11 @@ void depthwise_strip(const Strip& strip) {
   const int64_t kernel = shape.kernel[2], stride = shape.stride[2];
   const bool square = shape.kernel[0] == 1 && shape.kernel[1] == kernel && shape.dilation[1] == 1 &&
                       shape.dilation[2] == 1 && strip.corner[0] >= 0 && strip.corner[0] < strip.in[0];
-  if (square && kernel == 3 && stride == 1) return window_of<3, 1>(strip)(strip);
-  if (square && kernel == 3 && stride == 2) return window_of<3, 2>(strip)(strip);
-  if (square && kernel == 5 && stride == 1) return window_of<5, 1>(strip)(strip);
-  if (square && kernel == 5 && stride == 2) return window_of<5, 2>(strip)(strip);
-  run_general(strip);
+  if (square && kernel == 3 && stride == 1) return run(strip, window_of<3, 1>(strip));
+  if (square && kernel == 3 && stride == 2) return run(strip, window_of<3, 2>(strip));
+  if (square && kernel == 5 && stride == 1) return run(strip, window_of<5, 1>(strip));
+  if (square && kernel == 5 && stride == 2) return run(strip, window_of<5, 2>(strip));
+  run(strip, {sum_any<false>, sum_any<true>});
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

@@ -21,6 +21,11 @@ using gemm::TileTable;
 // level do not include it; see multiplies_bytes().
 struct ByteProducts {
   static constexpr bool kUnrolled = true;
+  // With a row of B, an element of A and what flips its sign in registers as well.
+  static constexpr int max_rows(int vectors) {
+    constexpr int by_registers[2][gemm::kMaxTileVectors] = {{8, 5, 3, 2}, {12, 12, 9, 6}};
+    return by_registers[kVecRegisters == 32][vectors - 1];
+  }
   LATHE_INLINE static IntVec add(IntVec sums, IntVec a, IntVec b) {
 #if defined(LATHE_ISA_LEVEL_avx512)
     asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
@@ -33,7 +38,9 @@ struct ByteProducts {
 
 // The same by products of 16 bits, which no sum of two exceeds. (Those of u8 and i8, vpmaddubsw, saturate.)
 struct ShortProducts {
-  static constexpr bool kUnrolled = false;  // nine instructions each; unrolled, they want more registers than there are
+  // Nine instructions each: unrolled, they want more registers than there are, and greater tiles save one in twenty.
+  static constexpr bool kUnrolled = false;
+  static constexpr int max_rows(int vectors) { return vectors > 2 && kVecRegisters < 32 ? 2 : 4; }
   LATHE_INLINE static IntVec add(IntVec sums, IntVec a, IntVec b) {
 #if defined(LATHE_ISA_LEVEL_avx512)
     const auto x = reinterpret_cast<__m512i>(a), y = reinterpret_cast<__m512i>(b);
@@ -60,10 +67,6 @@ struct ShortProducts {
   }
 };
 
-constexpr int max_rows(int vectors) {
-  constexpr int by_registers[2][gemm::kMaxTileVectors] = {{8, 5, 3, 2}, {12, 12, 9, 6}};
-  return by_registers[kVecRegisters == 32][vectors - 1];
-}
 // As of products of floats, so that every panel width is a multiple of a tile's or less.
 constexpr int kVectors = kVecBytes == 64 || kVecRegisters == 32 ? 4 : 2;
 
@@ -261,7 +264,7 @@ void run_tile(const Tile& tile) {
     for (int r = 0; r < kRows; ++r)
       for (int v = 0; v < kCols; ++v) sums[r][v] += missing[r];
   }
-  if (tile.integers->flip)
+  if (!Products::kUnrolled || tile.integers->flip)
     multiply<Products, true>(sums, tile);
   else
     multiply<Products, false>(sums, tile);
@@ -285,7 +288,7 @@ TileTable make_table(std::integer_sequence<int, kCol...>) {
   TileTable table{};
   table.lanes = kLanes;
   table.vectors = sizeof...(kCol);
-  (fill<Products, kCol + 1>(table, std::make_integer_sequence<int, max_rows(kCol + 1)>()), ...);
+  (fill<Products, kCol + 1>(table, std::make_integer_sequence<int, Products::max_rows(kCol + 1)>()), ...);
   return table;
 }
 

@@ -25,6 +25,11 @@ struct Panels {
   int64_t floats() const { return round_up(n, kPanelQuantum) * k; }
 };
 
+// Columns computed for each of n columns.
+constexpr double padding_of(int64_t n) {
+  return static_cast<double>(round_up(n, kPanelQuantum)) / static_cast<double>(n);
+}
+
 // Rows of B that a panel's rows first, first + step, ... become; element (i, n) is data[i * row_stride + n *
 // column_stride].
 struct RowsOfB {
