@@ -22,6 +22,8 @@ UNDEFINED = re.compile(r"^\s*#\s*undef\s+(\w+)", re.MULTILINE)
 # What a name stands before where it is declared; and words, unless they are members or qualified.
 TYPE = re.compile(r"(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:alignas\([^)]*\)\s*)?([\w:]+)")
 USING = re.compile(r"using\s+(?:enum\s+)?(?:[\w:]*::)?(?P<name>\w+)|namespace\s+(?P<alias>\w+)\s*=\s*[\w:]+")
+# Enumerators are names of the scope around them, but for those of an enum class.
+ENUMERATORS = re.compile(r"enum\s+(?!class\b|struct\b)\w*\s*(?::[^{]*)?\{(.*)\}", re.DOTALL)
 HIDDEN = re.compile(r"(?:inline\s+)?(?:static|constexpr|const|constinit)\b")
 DECLARED = re.compile(r"(?<![\w:~])([A-Za-z_]\w*)\s*(?=[(\[={;]|$)")
 WORD = re.compile(r"(?<!\w)(?<!::)(?<!\.)(?<!->)[A-Za-z_]\w*")
@@ -52,6 +54,10 @@ class Text:
         self.own, self.declared, self.usings = set(), set(), set()
         for declaration in cpp_text.declarations(code, into_classes=False):
             self._declare(re.sub(r"\{.*", "{", declaration.head, flags=re.DOTALL), "" in declaration.scopes)
+            if enumeration := ENUMERATORS.match(declaration.head):
+                names = set(re.findall(r"(?:^|,)\s*(\w+)", enumeration.group(1)))
+                self.declared |= names
+                self.own |= names
         self.own |= self.macros
 
     def _declare(self, statement, hidden):

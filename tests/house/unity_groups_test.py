@@ -44,6 +44,8 @@ class UnityGroups(unittest.TestCase):
         self.apart("namespace a { struct Plan {}; }", "namespace a { int g(Plan&); }")
         self.apart("namespace { template <class T, int N = 3>\nT f(T x) { return x; } }", "int g() { return f(1); }")
         self.apart("using Op = int;", "using Op = long;")
+        self.apart("enum Input { kX, kW = 3 };", "enum Operand : long { kA, kX };")
+        self.together("enum class Input { kX };", "enum class Operand { kX };")
         self.apart("#define SIZE 3\nint x[SIZE];", "int SIZE = 4;")
         self.apart("namespace m = lathe::math;", "namespace m = lathe::maps;")
 
