@@ -111,7 +111,7 @@ Result<> Subject::load() {
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
   const plan::Plan& plan = engine_->plan();
   for (size_t i = 0; i < plan.bindings.size(); ++i) {
-    const plan::Tensor& tensor = plan.tensors[plan.bindings[i].tensor];
+    const plan::TensorDesc& tensor = plan.tensors[plan.bindings[i].tensor];
     if (plan.bindings[i].is_input) {
       Dims dims;
       for (size_t d = 0; d < tensor.dims.size(); ++d) {
@@ -230,7 +230,7 @@ Result<> Subject::print_steps() {
   for (const auto& [kernel, ms] : by_kernel) std::printf("  %8.3f ms  %s\n", ms, kernel.c_str());
   for (size_t i = 0; i < std::min<size_t>(order.size(), 40); ++i) {
     const plan::Step& step = *order[i].second;
-    const plan::Tensor& out = engine_->plan().tensors[step.outputs[0]];
+    const plan::TensorDesc& out = engine_->plan().tensors[step.outputs[0]];
     std::printf("  %7.3f ms  tuned %7.3f  %-10s %-22s %-40s %s\n", order[i].first, step.milliseconds,
                 std::string(step.kernel()).c_str(), to_string(out.dims).c_str(), step.tactic.c_str(),
                 step.name.substr(0, 70).c_str());

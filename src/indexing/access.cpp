@@ -96,7 +96,7 @@ namespace {
 
 // Of the axis with the longest steps. Where others move the value, too, 7*o + n < 25 holds for o < 3, and fails for o >
 // 3: cuts at 3 and at 4 leave o = 3, where n alone decides.
-std::optional<Cut> cut_at(const Linear& linear, const Expr& position, const Space& space) {
+std::optional<SplitPoint> cut_at(const Linear& linear, const Expr& position, const Space& space) {
   const Shape extents = space.extents();
   std::optional<size_t> axis;
   size_t moving = 0;
@@ -113,19 +113,19 @@ std::optional<Cut> cut_at(const Linear& linear, const Expr& position, const Spac
   if (moving > 1 && at == Expr(0)) at = 1;
   const bool is_inside = at.is_valid() && at != Expr(0) && at != extents[*axis] && facts.is_nonnegative(at) &&
                          facts.is_at_most(at, extents[*axis]);
-  return is_inside ? std::optional(Cut{*axis, at}) : std::nullopt;
+  return is_inside ? std::optional(SplitPoint{*axis, at}) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Cut> cut_of(const Interval& interval, const Space& space) {
+std::optional<SplitPoint> cut_of(const Interval& interval, const Space& space) {
   const Expr value = space.current(interval.value);
   const std::optional<Linear> linear = linear_in(value, space.indices());
   if (!linear) return std::nullopt;
   const Facts& facts = space.facts();
   for (const Expr& border : {interval.begin, interval.end}) {
     if (facts.is_at_most(border, value) || facts.is_less(value, border)) continue;
-    if (std::optional<Cut> cut = cut_at(*linear, facts.simplify(border - linear->constant), space)) return cut;
+    if (std::optional<SplitPoint> cut = cut_at(*linear, facts.simplify(border - linear->constant), space)) return cut;
   }
   return std::nullopt;
 }

@@ -24,11 +24,11 @@ std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const
 
 // Where to cut an axis of the space so that, in both parts, more is known of whether the interval holds; nullopt where
 // it is known everywhere, or no such place is.
-struct Cut {
+struct SplitPoint {
   size_t axis = 0;  // by its place in the order
   Expr at;          // the first index of the second part
 };
-std::optional<Cut> cut_of(const Interval& interval, const Space& space);
+std::optional<SplitPoint> cut_of(const Interval& interval, const Space& space);
 
 // The axes of the space, by their place in its order, that an index moves along: the one with the longest steps first.
 // Empty also where the index is not linear, so ask it of linear ones only.

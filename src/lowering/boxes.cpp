@@ -104,7 +104,7 @@ std::vector<Region> boxes_of(Node* last, const std::vector<Node*>& nodes, const 
       continue;
     }
     if (!expression.cut() || open.size() + boxes.size() + 2 > kMostBoxes) return {};
-    const Cut& cut = *expression.cut();
+    const SplitPoint& cut = *expression.cut();
     Box first{expression.space(), expression.result()};
     Box second = first;
     const Expr extent = first.space.extents()[cut.axis];

@@ -35,7 +35,7 @@ struct MovedRead {
   Region::Read read;
 };
 std::optional<MovedRead> source_of(const Node& node, const Region::Read& result, Space& space,
-                                   std::optional<Cut>* cut = nullptr) {
+                                   std::optional<SplitPoint>* cut = nullptr) {
   std::optional<Sources> sources = sources_of(node, 0, result.map, space);
   if (!sources) return std::nullopt;
   std::vector<Piece>& pieces = sources->pieces;

@@ -34,7 +34,7 @@ class Expression {
   // met at all: of a concatenation, one part is. False where some node's are met at several places, or it is open which
   // part is: then cut() may tell where to cut the space so that it is not.
   bool take(std::span<ir::Node* const> nodes);
-  const std::optional<Cut>& cut() const { return cut_; }
+  const std::optional<SplitPoint>& cut() const { return cut_; }
   const Space& space() const { return space_; }
   const IndexMap& result() const { return result_; }
   // Gives up views of what lies in memory as it is viewed anyway.
@@ -58,7 +58,7 @@ class Expression {
   IndexMap result_;
   std::vector<ir::Node*> nodes_;
   std::unordered_map<const ir::Node*, Region::Read> reads_;  // how each node's result is met
-  std::optional<Cut> cut_;
+  std::optional<SplitPoint> cut_;
 };
 
 // A program whose nodes may move elements: notes how each operand is read.

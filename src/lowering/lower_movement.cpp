@@ -46,7 +46,7 @@ std::vector<Box> around(const Box& inner, const Space& space) {
 }
 
 // The elements of a tensor that an access meets in the box.
-plan::Tensor window(plan::Tensor tensor, const Access& access, const Box& box) {
+plan::TensorDesc window(plan::TensorDesc tensor, const Access& access, const Box& box) {
   tensor.offset += access.offset;
   tensor.dims.clear();
   for (size_t axis = 0; axis < box.begin.size(); ++axis) {
@@ -67,11 +67,11 @@ std::vector<RegionLowering::Copy> RegionLowering::copies_of(const Node& node, si
   const Shape index = space.add(result->shape());
   const std::optional<Sources> sources = sources_of(node, output, {index, {}}, space);
   if (!sources || space.rank() > plan::kMaxRank) return {};
-  const plan::Tensor to = tensors_[tensors_.tensor_of(result)];
+  const plan::TensorDesc to = tensors_[tensors_.tensor_of(result)];
   const std::optional<Access> write = access_of({index, {}}, strides_of(to), space);
   std::vector<Copy> copies;
   for (const Piece& piece : sources->pieces) {
-    const plan::Tensor from = tensors_[tensors_.tensor_of(node.input(piece.input))];
+    const plan::TensorDesc from = tensors_[tensors_.tensor_of(node.input(piece.input))];
     const std::optional<Access> read = access_of(piece.map, strides_of(from), space);
     if (!read) return {};
     const Box box = box_of(*read, space);
@@ -81,7 +81,7 @@ std::vector<RegionLowering::Copy> RegionLowering::copies_of(const Node& node, si
     Result<Tensor> number = Tensor::allocate(result->dtype(), {});
     if (!number || (is_integer(result->dtype()) && std::abs(*sources->fill) >= kExact)) return {};
     write_doubles({&*sources->fill, 1}, 0, *number);
-    const plan::Tensor fill = tensors_[tensors_.constant_of(*number, node.name() + " fill")];
+    const plan::TensorDesc fill = tensors_[tensors_.constant_of(*number, node.name() + " fill")];
     const Access everywhere{0, Shape(space.rank(), 0), {}};
     for (const Box& rest : around(box, space))
       copies.push_back({piece.input, window(fill, everywhere, rest), window(to, *write, rest)});

@@ -60,13 +60,13 @@ PlanTensors::Storage PlanTensors::storage_of(const Value* root) {
   return storages_[root] = storage;
 }
 
-Shape strides_of(const plan::Tensor& tensor) {
+Shape strides_of(const plan::TensorDesc& tensor) {
   return tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides;
 }
 
 Shape PlanTensors::strides_of(TensorId id) const { return lathe::strides_of(plan_.tensors[id]); }
 
-TensorId PlanTensors::add(plan::Tensor tensor) {
+TensorId PlanTensors::add(plan::TensorDesc tensor) {
   if (is_dense(tensor.dims, lathe::strides_of(tensor), Layout::linear)) tensor.strides.clear();
   plan_.tensors.push_back(std::move(tensor));
   return static_cast<TensorId>(plan_.tensors.size() - 1);
@@ -87,7 +87,7 @@ TensorId PlanTensors::tensor_of(const Value* value) {
 }
 
 TensorId PlanTensors::transposed(TensorId id) {
-  plan::Tensor tensor = plan_.tensors[id];
+  plan::TensorDesc tensor = plan_.tensors[id];
   tensor.strides = lathe::strides_of(tensor);
   const size_t last = tensor.dims.size() - 1;
   std::swap(tensor.dims[last], tensor.dims[last - 1]);
@@ -96,13 +96,13 @@ TensorId PlanTensors::transposed(TensorId id) {
 }
 
 TensorId PlanTensors::as_bytes(TensorId id) {
-  plan::Tensor tensor = plan_.tensors[id];
+  plan::TensorDesc tensor = plan_.tensors[id];
   tensor.dtype = DType::u8;
   return add(std::move(tensor));
 }
 
 TensorId PlanTensors::along(const Value* value, const Operand& operand) {
-  plan::Tensor tensor = plan_.tensors[tensor_of(value)];
+  plan::TensorDesc tensor = plan_.tensors[tensor_of(value)];
   tensor.dims = operand.dims;
   tensor.strides = operand.strides;
   tensor.offset = operand.offset;
@@ -112,10 +112,10 @@ TensorId PlanTensors::along(const Value* value, const Operand& operand) {
 TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name) {
   const uint64_t key = Hasher().add(content.raw()).value();
   std::vector<TensorId>& same = constants_[key];
-  const auto at = [&](const plan::Tensor& tensor) { return plan_.constants[tensor.index]; };
+  const auto at = [&](const plan::TensorDesc& tensor) { return plan_.constants[tensor.index]; };
   const plan::Constant* twin = nullptr;
   for (TensorId id : same) {
-    const plan::Tensor& tensor = plan_.tensors[id];
+    const plan::TensorDesc& tensor = plan_.tensors[id];
     if (at(tensor).bytes != content.bytes()) continue;
     if (!content.raw().empty() &&  // there may be no weights yet
         std::memcmp(out_.weights.data() + at(tensor).offset, content.data(), content.bytes()) != 0)
@@ -147,7 +147,7 @@ std::string PlanTensors::unique_name(const std::string& name) {
 }
 
 TensorId PlanTensors::temporary(std::string name, DType dtype, const Shape& dims) {
-  plan::Tensor tensor{std::move(name), dtype, dims, {}, StorageKind::arena, 0, 0};
+  plan::TensorDesc tensor{std::move(name), dtype, dims, {}, StorageKind::arena, 0, 0};
   if (depends_on_data(dims, plan_.symbols)) {
     tensor.storage = StorageKind::dynamic;
     tensor.index = plan_.dynamic_slots++;

@@ -23,14 +23,14 @@ class PlanTensors {
   // number where several would have it.
   plan::TensorId constant_of(const Tensor& content, const std::string& name);
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
-  plan::TensorId add(plan::Tensor tensor);
+  plan::TensorId add(plan::TensorDesc tensor);
   // The same memory with the last two dimensions swapped.
   plan::TensorId transposed(plan::TensorId id);
   plan::TensorId as_bytes(plan::TensorId id);  // u8, of elements of a byte each
   // The placed tensor with the dims, strides and offset of the operand.
   plan::TensorId along(const ir::Value* value, const Operand& operand);
 
-  const plan::Tensor& operator[](plan::TensorId id) const { return plan_.tensors[id]; }
+  const plan::TensorDesc& operator[](plan::TensorId id) const { return plan_.tensors[id]; }
   Shape strides_of(plan::TensorId id) const;  // row-major where it notes none
 
  private:
@@ -54,6 +54,6 @@ class PlanTensors {
 };
 
 // Row-major where it notes none.
-Shape strides_of(const plan::Tensor& tensor);
+Shape strides_of(const plan::TensorDesc& tensor);
 
 }  // namespace lathe

@@ -21,7 +21,7 @@ Operand Problems::with_optimum(Operand operand) const {
   return operand;
 }
 
-Operand Problems::operand_at(const plan::Tensor& tensor) const {
+Operand Problems::operand_at(const plan::TensorDesc& tensor) const {
   Operand operand;
   operand.dtype = tensor.dtype;
   operand.dims = tensor.dims;
@@ -161,7 +161,7 @@ Problem Problems::of(const Region& region) const {
   return problem;
 }
 
-Problem Problems::of_copy(const plan::Tensor& from, const plan::Tensor& to) const {
+Problem Problems::of_copy(const plan::TensorDesc& from, const plan::TensorDesc& to) const {
   Problem problem = empty();
   problem.operands = {operand_at(from)};
   problem.outputs = {operand_at(to)};

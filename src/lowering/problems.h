@@ -15,8 +15,8 @@ class Problems {
 
   Problem of(const Region& region) const;
   // A copy is the pointwise region that computes nothing.
-  Problem of_copy(const plan::Tensor& from, const plan::Tensor& to) const;
-  Operand operand_at(const plan::Tensor& tensor) const;
+  Problem of_copy(const plan::TensorDesc& from, const plan::TensorDesc& to) const;
+  Operand operand_at(const plan::TensorDesc& tensor) const;
   // Whether the kernel for the region reads a channels-last copy of its input 0, and the dims that such has room for.
   bool wants_channels_last(const Region& region) const;
   Shape pixel_dims(const ir::Value* x) const;

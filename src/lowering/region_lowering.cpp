@@ -98,7 +98,7 @@ std::vector<std::string> RegionLowering::refusals_of(const Problem& problem) con
 void RegionLowering::copy_channels_last(const Value* x) {
   if (channels_last_.contains(x)) return;
   const Shape room = problems_.pixel_dims(x);
-  plan::Tensor copy = tensors_[tensors_.temporary(x->name(), x->dtype(), room)];
+  plan::TensorDesc copy = tensors_[tensors_.temporary(x->name(), x->dtype(), room)];
   plan_.tensors.pop_back();
   copy.dims = x->shape();
   copy.strides = dense_strides(room, Layout::channels_last);

@@ -39,7 +39,7 @@ class RegionLowering {
   };
   struct Copy {
     size_t input = 0;  // of the node
-    plan::Tensor from, to;
+    plan::TensorDesc from, to;
   };
   enum class Copies : uint8_t { windows, any };  // windows: one for each result, read forwards
 

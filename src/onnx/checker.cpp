@@ -45,13 +45,13 @@ class Checker {
 
   void check_versions();
   void check_imports(const std::vector<OpsetImport>& imports);
-  void check_graph(const Graph& graph, const Scope* outer);
-  void check_nodes(const std::vector<Node>& nodes, Scope& scope);
-  void check_node(const Node& node, size_t index, Scope& scope);
-  void check_order(const std::vector<Node>& nodes, const Scope& scope);
+  void check_graph(const GraphProto& graph, const Scope* outer);
+  void check_nodes(const std::vector<NodeProto>& nodes, Scope& scope);
+  void check_node(const NodeProto& node, size_t index, Scope& scope);
+  void check_order(const std::vector<NodeProto>& nodes, const Scope& scope);
   void check_functions();
   void check_recursion();
-  void collect_calls(const std::vector<Node>& nodes, std::set<FunctionKey>& calls) const;
+  void collect_calls(const std::vector<NodeProto>& nodes, std::set<FunctionKey>& calls) const;
 
   const Model& model_;
   std::vector<Error> problems_;
@@ -81,7 +81,7 @@ void Checker::check_imports(const std::vector<OpsetImport>& imports) {
   }
 }
 
-void Checker::check_graph(const Graph& graph, const Scope* outer) {
+void Checker::check_graph(const GraphProto& graph, const Scope* outer) {
   Scope scope{outer, {}};
   for (const ValueInfo& input : graph.inputs) {
     if (input.name.empty())
@@ -112,12 +112,12 @@ void Checker::check_graph(const Graph& graph, const Scope* outer) {
     if (!scope.has(output.name)) invalid("graph output '{}' is produced by no node", output.name);
 }
 
-void Checker::check_nodes(const std::vector<Node>& nodes, Scope& scope) {
+void Checker::check_nodes(const std::vector<NodeProto>& nodes, Scope& scope) {
   const size_t before = problems_.size();
   check_order(nodes, scope);
   const bool ordered = problems_.size() == before;
   if (!ordered)  // already reported; do not report each use again
-    for (const Node& node : nodes)
+    for (const NodeProto& node : nodes)
       for (const std::string_view input : node.inputs) scope.names.insert(input);
   Names produced;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -133,7 +133,7 @@ void Checker::check_nodes(const std::vector<Node>& nodes, Scope& scope) {
 }
 
 // Inputs that no earlier node produces: undefined, produced later, or part of a cycle.
-void Checker::check_order(const std::vector<Node>& nodes, const Scope& scope) {
+void Checker::check_order(const std::vector<NodeProto>& nodes, const Scope& scope) {
   std::unordered_map<std::string_view, size_t> producer;
   for (size_t i = 0; i < nodes.size(); ++i)
     for (const std::string_view output : nodes[i].outputs)
@@ -180,7 +180,7 @@ void Checker::check_order(const std::vector<Node>& nodes, const Scope& scope) {
   }
 }
 
-void Checker::check_node(const Node& node, size_t index, Scope& scope) {
+void Checker::check_node(const NodeProto& node, size_t index, Scope& scope) {
   if (node.op_type.empty()) invalid("{}: it has no op_type", describe(node, index));
   if (!imports_.contains(node.domain))
     invalid("{}: operator set '{}' is not imported", describe(node, index),
@@ -198,7 +198,7 @@ void Checker::check_node(const Node& node, size_t index, Scope& scope) {
       invalid("{}: attribute '{}' has unknown type {}", describe(node, index), attribute.name,
               static_cast<int32_t>(attribute.kind));
     const std::string outer = where_;
-    for (const Graph& graph : attribute.graphs) {
+    for (const GraphProto& graph : attribute.graphs) {
       where_ = fmt::format("{}{}, graph '{}': ", outer, describe(node, index), attribute.name);
       check_graph(graph, &scope);
     }
@@ -208,7 +208,7 @@ void Checker::check_node(const Node& node, size_t index, Scope& scope) {
 
 void Checker::check_functions() {
   std::set<FunctionKey> keys;
-  for (const Function& function : model_.functions) {
+  for (const FunctionProto& function : model_.functions) {
     where_ = fmt::format("function '{}::{}': ", function.domain, function.name);
     if (!keys.insert({normal_domain(function.domain), function.name, function.overload}).second)
       invalid("it is defined twice");
@@ -224,11 +224,11 @@ void Checker::check_functions() {
   check_recursion();
 }
 
-void Checker::collect_calls(const std::vector<Node>& nodes, std::set<FunctionKey>& calls) const {
-  for (const Node& node : nodes) {
+void Checker::collect_calls(const std::vector<NodeProto>& nodes, std::set<FunctionKey>& calls) const {
+  for (const NodeProto& node : nodes) {
     calls.insert({node.domain, node.op_type, node.overload});
     for (const Attribute& attribute : node.attributes)
-      for (const Graph& graph : attribute.graphs) collect_calls(graph.nodes, calls);
+      for (const GraphProto& graph : attribute.graphs) collect_calls(graph.nodes, calls);
   }
 }
 
@@ -236,9 +236,9 @@ void Checker::collect_calls(const std::vector<Node>& nodes, std::set<FunctionKey
 void Checker::check_recursion() {
   std::map<FunctionKey, std::set<FunctionKey>> callers;
   std::map<FunctionKey, size_t> waiting;
-  for (const Function& function : model_.functions)
+  for (const FunctionProto& function : model_.functions)
     waiting[{normal_domain(function.domain), function.name, function.overload}] = 0;
-  for (const Function& function : model_.functions) {
+  for (const FunctionProto& function : model_.functions) {
     const FunctionKey caller{normal_domain(function.domain), function.name, function.overload};
     std::set<FunctionKey> calls;
     collect_calls(function.nodes, calls);
@@ -274,7 +274,7 @@ Result<> Checker::run() {
 
 }  // namespace
 
-std::string describe(const Node& node, size_t index) {
+std::string describe(const NodeProto& node, size_t index) {
   if (node.name.empty()) return fmt::format("node {} ({})", index, node.op_type);
   return fmt::format("node {} '{}' ({})", index, node.name.substr(0, 200), node.op_type);
 }

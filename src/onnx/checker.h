@@ -16,6 +16,6 @@ inline constexpr int64_t kNewestOpset = 27;
 Result<> check_model(const Model& model);
 
 // Where "node 12 'conv1' (Conv)" is needed in a message.
-std::string describe(const Node& node, size_t index);
+std::string describe(const NodeProto& node, size_t index);
 
 }  // namespace lathe::onnx

@@ -37,7 +37,7 @@ class Importer {
   Importer(const Model& model, ir::Graph& graph, const ImportOptions& options)
       : model_(model), graph_(graph), options_(options) {
     max_nodes_ += 100 * model.graph.nodes.size();
-    for (const Function& function : model.functions) {
+    for (const FunctionProto& function : model.functions) {
       functions_[{normal_domain(function.domain), function.name, function.overload}] = &function;
       max_nodes_ += 100 * function.nodes.size();
     }
@@ -52,24 +52,25 @@ class Importer {
   void import_outputs(Scope& scope);
   Result<ir::Value*> import_input(const ValueInfo& input);
   // False when the node failed or was blocked; then its outputs are blocked.
-  bool import_node(const Node& node, size_t index, Scope& scope);
+  bool import_node(const NodeProto& node, size_t index, Scope& scope);
   void name_tensor(ir::Value* value, const std::string& name);
-  bool import_call(const Node& node, const std::string& name, const Function& function, std::vector<Slot> inputs,
-                   Scope& scope);
-  bool import_operator(const Node& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
+  bool import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
+                   std::vector<Slot> inputs, Scope& scope);
+  bool import_operator(const NodeProto& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
                        Scope& scope);
-  std::optional<std::vector<ir::Value*>> import_body(const Graph& body, const std::vector<ir::Value*>& inputs,
+  std::optional<std::vector<ir::Value*>> import_body(const GraphProto& body, const std::vector<ir::Value*>& inputs,
                                                      std::string prefix, Scope& outer);
-  const Function* find_function(const Node& node) const;
+  const FunctionProto* find_function(const NodeProto& node) const;
   Slot resolve(std::string_view name, Scope& scope);
-  static void block_outputs(const Node& node, Scope& scope);
-  void blame(const Node& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs, Error error);
+  static void block_outputs(const NodeProto& node, Scope& scope);
+  void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
+             Error error);
   void problem(Error error);
 
   const Model& model_;
   ir::Graph& graph_;
   const ImportOptions& options_;
-  std::map<FunctionKey, const Function*> functions_;
+  std::map<FunctionKey, const FunctionProto*> functions_;
   ImportReport report_;
   std::vector<Error> problems_;
   NodeSupport* support_ = nullptr;  // of the main graph's node in work
@@ -87,7 +88,7 @@ void Importer::problem(Error error) {
 }
 
 Result<ir::Value*> Importer::import_input(const ValueInfo& input) {
-  const TypeInfo& type = input.type;
+  const TypeProto& type = input.type;
   if (type.kind != TypeKind::tensor)
     return fail(ErrorCode::dtype_unsupported,
                 "input '{}' is not a tensor; sequences, maps and optionals are not supported", input.name);
@@ -165,17 +166,17 @@ Slot Importer::resolve(std::string_view name, Scope& scope) {
   return scope.values[name] = Slot{nullptr, true};
 }
 
-void Importer::block_outputs(const Node& node, Scope& scope) {
+void Importer::block_outputs(const NodeProto& node, Scope& scope) {
   for (const std::string_view output : node.outputs)
     if (!output.empty()) scope.values[output] = {nullptr, true};
 }
 
-const Function* Importer::find_function(const Node& node) const {
+const FunctionProto* Importer::find_function(const NodeProto& node) const {
   const auto found = functions_.find({node.domain, node.op_type, node.overload});
   return found == functions_.end() ? nullptr : found->second;
 }
 
-void Importer::blame(const Node& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
+void Importer::blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
                      Error error) {
   std::string operands;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -189,8 +190,8 @@ void Importer::blame(const Node& node, size_t index, const Scope& scope, const s
   problem(std::move(error));
 }
 
-bool Importer::import_operator(const Node& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
-                               Scope& scope) {
+bool Importer::import_operator(const NodeProto& node, const std::string& name, size_t index,
+                               std::vector<ir::Value*> inputs, Scope& scope) {
   const auto imported = scope.versions.find(node.domain);
   const int64_t version = imported == scope.versions.end() ? 0 : imported->second;
   const ImporterRow* other = nullptr;
@@ -215,7 +216,7 @@ bool Importer::import_operator(const Node& node, const std::string& name, size_t
     blame(node, index, scope, inputs, std::move(error));
     return false;
   }
-  const auto inline_graph = [&](const Graph& body, const std::vector<ir::Value*>& values) {
+  const auto inline_graph = [&](const GraphProto& body, const std::vector<ir::Value*>& values) {
     return import_body(body, values, name + "/", scope);
   };
   NodeContext context(node, name, version, graph_, inputs, scope.call, inline_graph);
@@ -249,7 +250,7 @@ void Importer::name_tensor(ir::Value* value, const std::string& name) {
   graph_.rename(value, name);
 }
 
-bool Importer::import_call(const Node& node, const std::string& name, const Function& function,
+bool Importer::import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
                            std::vector<Slot> inputs, Scope& scope) {
   if (support_ && support_->support == Support::native) support_->support = Support::generic;
   CallAttributes call;
@@ -276,8 +277,9 @@ bool Importer::import_call(const Node& node, const std::string& name, const Func
   return good;
 }
 
-std::optional<std::vector<ir::Value*>> Importer::import_body(const Graph& body, const std::vector<ir::Value*>& inputs,
-                                                             std::string prefix, Scope& outer) {
+std::optional<std::vector<ir::Value*>> Importer::import_body(const GraphProto& body,
+                                                             const std::vector<ir::Value*>& inputs, std::string prefix,
+                                                             Scope& outer) {
   Scope scope;
   scope.versions = outer.versions;
   scope.call = outer.call;
@@ -294,7 +296,7 @@ std::optional<std::vector<ir::Value*>> Importer::import_body(const Graph& body, 
   return good ? std::optional(std::move(outputs)) : std::nullopt;
 }
 
-bool Importer::import_node(const Node& node, size_t index, Scope& scope) {
+bool Importer::import_node(const NodeProto& node, size_t index, Scope& scope) {
   block_outputs(node, scope);
   const std::string name =
       scope.prefix + (node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name));
@@ -307,7 +309,7 @@ bool Importer::import_node(const Node& node, size_t index, Scope& scope) {
   }
   const auto version = scope.versions.find(node.domain);
   const bool known = version != scope.versions.end() && is_operator_known(node.domain, node.op_type, version->second);
-  const Function* function = known ? nullptr : find_function(node);
+  const FunctionProto* function = known ? nullptr : find_function(node);
   std::vector<Slot> inputs;
   bool blocked = false;
   for (const std::string_view input : node.inputs) {
@@ -330,7 +332,7 @@ void Importer::run() {
   import_inputs(scope);
   report_.nodes.reserve(model_.graph.nodes.size());
   for (size_t i = 0; i < model_.graph.nodes.size(); ++i) {
-    const Node& node = model_.graph.nodes[i];
+    const NodeProto& node = model_.graph.nodes[i];
     support_ = &report_.nodes.emplace_back(NodeSupport{
         i, std::string(node.name), std::string(node.op_type), std::string(node.domain), Support::native, {}});
     import_node(node, i, scope);

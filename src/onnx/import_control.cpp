@@ -13,7 +13,7 @@ struct ScanAxes {
 };
 
 // The steps of one scan, written out: states first, then what each step yields, joined along its axis.
-std::vector<ir::Value*> write_out(NodeContext& c, const Graph* body, std::vector<ir::Value*> states,
+std::vector<ir::Value*> write_out(NodeContext& c, const GraphProto* body, std::vector<ir::Value*> states,
                                   const std::vector<ir::Value*>& sequences, ScanAxes axes) {
   const auto num_states = states.size();
   std::vector<ir::Value*> results(body->outputs.size(), states.empty() ? c.require(0) : states[0]);
@@ -49,7 +49,7 @@ std::vector<ir::Value*> write_out(NodeContext& c, const Graph* body, std::vector
 }
 
 // Version 8: axis 0 of everything is a batch, each entry of which is scanned on its own.
-void scan_batches(NodeContext& c, const Graph* body, size_t num_states, const ScanAxes& axes) {
+void scan_batches(NodeContext& c, const GraphProto* body, size_t num_states, const ScanAxes& axes) {
   if (c.has(0)) return c.unsupported("sequence_lens is not supported");
   const std::optional<int64_t> batches = c.dim(c.require(1), 0).as_constant();
   if (!batches || *batches < 1 || *batches > kMaxSteps) return c.unsupported("its batch size must be known");
@@ -69,7 +69,7 @@ void scan_batches(NodeContext& c, const Graph* body, size_t num_states, const Sc
 }  // namespace
 
 void import_if(NodeContext& c) {
-  const Graph *then_graph = c.graph("then_branch"), *else_graph = c.graph("else_branch");
+  const GraphProto *then_graph = c.graph("then_branch"), *else_graph = c.graph("else_branch");
   ir::Value* condition = c.require(0);
   if (c.failed()) return;
   const std::optional<double> known = c.constant_scalar(condition);
@@ -92,7 +92,7 @@ void import_if(NodeContext& c) {
 }
 
 void import_scan(NodeContext& c) {
-  const Graph* body = c.graph("body");
+  const GraphProto* body = c.graph("body");
   const int64_t num_sequences = c.require_integer("num_scan_inputs");
   const auto first = static_cast<size_t>(c.version() < 9 ? 1 : 0);
   if (c.failed()) return;

@@ -12,7 +12,7 @@
 
 namespace lathe::onnx {
 
-struct Graph;
+struct GraphProto;
 
 // A constant tensor. Bytes are little-endian, row-major; types below 8 bits are packed, low bits first.
 struct TensorData {
@@ -37,17 +37,17 @@ struct Dim {
 
 enum class TypeKind { none, tensor, sequence, map, optional, sparse_tensor, opaque };
 
-struct TypeInfo {
+struct TypeProto {
   TypeKind kind = TypeKind::none;
   ElementType element = ElementType::undefined;  // of tensor and sparse_tensor
   bool has_shape = false;
   std::vector<Dim> dims;
-  std::vector<TypeInfo> inner;  // one entry for sequence and optional
+  std::vector<TypeProto> inner;  // one entry for sequence and optional
 };
 
 struct ValueInfo {
   std::string_view name;
-  TypeInfo type;
+  TypeProto type;
 };
 
 // Numbers of AttributeProto.AttributeType.
@@ -81,12 +81,12 @@ struct Attribute {
   std::vector<int64_t> integers;
   std::vector<std::string_view> strings;
   std::vector<TensorData> tensors;
-  std::vector<Graph> graphs;
+  std::vector<GraphProto> graphs;
   std::vector<SparseTensorData> sparse_tensors;
-  std::vector<TypeInfo> types;
+  std::vector<TypeProto> types;
 };
 
-struct Node {
+struct NodeProto {
   std::string_view op_type;
   std::string_view domain;
   std::string_view overload;
@@ -102,9 +102,9 @@ struct Node {
   }
 };
 
-struct Graph {
+struct GraphProto {
   std::string_view name;
-  std::vector<Node> nodes;
+  std::vector<NodeProto> nodes;
   std::vector<TensorData> initializers;
   std::vector<SparseTensorData> sparse_initializers;
   std::vector<ValueInfo> inputs;
@@ -117,7 +117,7 @@ struct OpsetImport {
   int64_t version = 0;
 };
 
-struct Function {
+struct FunctionProto {
   std::string_view domain;
   std::string_view name;
   std::string_view overload;
@@ -125,7 +125,7 @@ struct Function {
   std::vector<std::string_view> outputs;
   std::vector<std::string_view> attributes;  // without default
   std::vector<Attribute> attribute_defaults;
-  std::vector<Node> nodes;
+  std::vector<NodeProto> nodes;
   std::vector<OpsetImport> opset_imports;
   std::vector<ValueInfo> value_infos;
 };
@@ -141,8 +141,8 @@ struct Model {
   std::vector<std::pair<std::string_view, std::string_view>> metadata;
   bool has_training_info = false;
   bool has_graph = false;
-  Graph graph;
-  std::vector<Function> functions;
+  GraphProto graph;
+  std::vector<FunctionProto> functions;
 
   std::shared_ptr<const void> owner;  // of every view above
 };

@@ -107,14 +107,14 @@ const TensorData* NodeContext::tensor(std::string_view name) {
   return attribute && !attribute->tensors.empty() ? &attribute->tensors[0] : nullptr;
 }
 
-const Graph* NodeContext::graph(std::string_view name) {
+const GraphProto* NodeContext::graph(std::string_view name) {
   const Attribute* attribute = find(name, AttributeKind::graph);
   if (attribute && !attribute->graphs.empty()) return &attribute->graphs[0];
   invalid("attribute '{}' is required", name);
   return nullptr;
 }
 
-std::vector<ir::Value*> NodeContext::run_graph(const Graph* body, const std::vector<ir::Value*>& inputs) {
+std::vector<ir::Value*> NodeContext::run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs) {
   if (!body) return {};
   if (!failed()) {
     if (inputs.size() != body->inputs.size()) {

@@ -18,15 +18,15 @@ namespace lathe::onnx {
 
 // Imports a nested graph into the place of the node that holds it: its inputs take the given values, and the values of
 // its outputs come back; nullopt when it failed, which has been reported then.
-using InlineGraph =
-    std::function<std::optional<std::vector<ir::Value*>>(const Graph& body, const std::vector<ir::Value*>& inputs)>;
+using InlineGraph = std::function<std::optional<std::vector<ir::Value*>>(const GraphProto& body,
+                                                                         const std::vector<ir::Value*>& inputs)>;
 
 using CallAttributes = std::map<std::string_view, const Attribute*>;  // a function call's attributes, by name
 
 class NodeContext {
  public:
-  NodeContext(const Node& node, std::string name, int64_t version, ir::Graph& graph, std::vector<ir::Value*> inputs,
-              const CallAttributes* call, InlineGraph inline_graph)
+  NodeContext(const NodeProto& node, std::string name, int64_t version, ir::Graph& graph,
+              std::vector<ir::Value*> inputs, const CallAttributes* call, InlineGraph inline_graph)
       : node_(node),
         name_(std::move(name)),
         version_(version),
@@ -62,7 +62,7 @@ class NodeContext {
   std::vector<double> reals(std::string_view name);
   std::vector<std::string> strings(std::string_view name);
   const TensorData* tensor(std::string_view name);
-  const Graph* graph(std::string_view name);  // required
+  const GraphProto* graph(std::string_view name);  // required
   void ignore(std::initializer_list<std::string_view> names);
   std::vector<std::string_view> unread_attributes() const;
 
@@ -79,7 +79,7 @@ class NodeContext {
     if (!error_) error_ = std::move(error);
   }
   // The outputs of a nested graph that sees these inputs; placeholders after an error.
-  std::vector<ir::Value*> run_graph(const Graph* body, const std::vector<ir::Value*>& inputs);
+  std::vector<ir::Value*> run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs);
   bool failed() const { return error_.has_value() || failed_inside_; }
   bool failed_inside() const { return failed_inside_; }  // in a nested graph, whose nodes have been reported
   const std::optional<Error>& error() const { return error_; }
@@ -137,7 +137,7 @@ class NodeContext {
   const Attribute* find(std::string_view name, AttributeKind kind);
   ir::Value* failed_value();
 
-  const Node& node_;
+  const NodeProto& node_;
   std::string name_;
   int64_t version_;
   ir::Graph& graph_;

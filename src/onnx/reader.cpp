@@ -12,7 +12,7 @@ namespace {
 // One function per message. A singular message that occurs twice is merged, as protobuf does.
 class Reader {
  public:
-  Reader(std::span<const std::byte> bytes, const ReadOptions& options, std::shared_ptr<const void> owner)
+  Reader(std::span<const std::byte> bytes, const ModelReadOptions& options, std::shared_ptr<const void> owner)
       : bytes_(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
         state_(bytes_, options.max_depth),
         external_(options.directory),
@@ -46,12 +46,12 @@ class Reader {
   }
 
   void read(WireCursor cursor, Model& model);
-  void read(WireCursor cursor, Function& function);
-  void read(WireCursor cursor, Graph& graph);
-  void read(WireCursor cursor, Node& node);
+  void read(WireCursor cursor, FunctionProto& function);
+  void read(WireCursor cursor, GraphProto& graph);
+  void read(WireCursor cursor, NodeProto& node);
   void read(WireCursor cursor, Attribute& attribute);
   void read(WireCursor cursor, ValueInfo& value);
-  void read(WireCursor cursor, TypeInfo& type) { read_type(cursor, type); }
+  void read(WireCursor cursor, TypeProto& type) { read_type(cursor, type); }
   void read(WireCursor cursor, OpsetImport& import);
   void read_entry(WireCursor cursor, std::pair<std::string_view, std::string_view>& entry);
   void read_text(WireCursor& cursor, std::vector<std::string_view>& list) {
@@ -119,7 +119,7 @@ void Reader::read(WireCursor cursor, Model& model) {
   }
 }
 
-void Reader::read(WireCursor cursor, Function& function) {
+void Reader::read(WireCursor cursor, FunctionProto& function) {
   while (cursor.next()) {
     switch (cursor.field()) {
       case 1:
@@ -158,7 +158,7 @@ void Reader::read(WireCursor cursor, Function& function) {
   }
 }
 
-void Reader::read(WireCursor cursor, Graph& graph) {
+void Reader::read(WireCursor cursor, GraphProto& graph) {
   while (cursor.next()) {
     switch (cursor.field()) {
       case 1:
@@ -188,7 +188,7 @@ void Reader::read(WireCursor cursor, Graph& graph) {
   }
 }
 
-void Reader::read(WireCursor cursor, Node& node) {
+void Reader::read(WireCursor cursor, NodeProto& node) {
   while (cursor.next()) {
     switch (cursor.field()) {
       case 1:
@@ -338,19 +338,19 @@ std::shared_ptr<const void> own(std::span<const std::byte>& bytes, std::shared_p
 
 }  // namespace
 
-Result<Model> read_model(std::span<const std::byte> bytes, const ReadOptions& options,
+Result<Model> read_model(std::span<const std::byte> bytes, const ModelReadOptions& options,
                          std::shared_ptr<const void> owner) {
   owner = own(bytes, std::move(owner));
   return Reader(bytes, options, std::move(owner)).model();
 }
 
-Result<TensorData> read_tensor(std::span<const std::byte> bytes, const ReadOptions& options,
+Result<TensorData> read_tensor(std::span<const std::byte> bytes, const ModelReadOptions& options,
                                std::shared_ptr<const void> owner) {
   owner = own(bytes, std::move(owner));
   return Reader(bytes, options, std::move(owner)).tensor();
 }
 
-Result<Model> read_model_file(const std::string& path, ReadOptions options) {
+Result<Model> read_model_file(const std::string& path, ModelReadOptions options) {
   LATHE_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   if (options.directory.empty()) {
     const size_t slash = path.rfind('/');

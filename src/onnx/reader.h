@@ -10,20 +10,20 @@
 
 namespace lathe::onnx {
 
-struct ReadOptions {
+struct ModelReadOptions {
   std::string directory;  // where external data lies; empty = external data is refused
   int max_depth = 100;    // nested messages
 };
 
 // Maps the file; external data is looked for beside it (options.directory, when empty).
-Result<Model> read_model_file(const std::string& path, ReadOptions options = {});
+Result<Model> read_model_file(const std::string& path, ModelReadOptions options = {});
 
 // With an owner, the bytes are viewed and the owner kept; without, they are copied first.
-Result<Model> read_model(std::span<const std::byte> bytes, const ReadOptions& options = {},
+Result<Model> read_model(std::span<const std::byte> bytes, const ModelReadOptions& options = {},
                          std::shared_ptr<const void> owner = nullptr);
 
 // A TensorProto on its own (the .pb files of ONNX test data).
-Result<TensorData> read_tensor(std::span<const std::byte> bytes, const ReadOptions& options = {},
+Result<TensorData> read_tensor(std::span<const std::byte> bytes, const ModelReadOptions& options = {},
                                std::shared_ptr<const void> owner = nullptr);
 
 }  // namespace lathe::onnx

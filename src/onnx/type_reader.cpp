@@ -4,7 +4,7 @@
 namespace lathe::onnx {
 namespace {
 
-void read_shape(WireCursor cursor, TypeInfo& type) {
+void read_shape(WireCursor cursor, TypeProto& type) {
   while (cursor.next()) {
     if (cursor.field() != 1) {
       cursor.skip();
@@ -28,7 +28,7 @@ void read_shape(WireCursor cursor, TypeInfo& type) {
   }
 }
 
-void read_tensor_type(WireCursor cursor, TypeInfo& type) {
+void read_tensor_type(WireCursor cursor, TypeProto& type) {
   while (cursor.next()) {
     switch (cursor.field()) {
       case 1:
@@ -44,7 +44,7 @@ void read_tensor_type(WireCursor cursor, TypeInfo& type) {
 }
 
 // Field 1 of TypeProto.Sequence and TypeProto.Optional.
-void read_element_type(WireCursor cursor, TypeInfo& type) {
+void read_element_type(WireCursor cursor, TypeProto& type) {
   while (cursor.next()) {
     if (cursor.field() != 1) {
       cursor.skip();
@@ -52,16 +52,16 @@ void read_element_type(WireCursor cursor, TypeInfo& type) {
     }
     type.inner.clear();
     const WireCursor inner = cursor.message("TypeProto");
-    if (cursor.charge(sizeof(TypeInfo))) read_type(inner, type.inner.emplace_back());
+    if (cursor.charge(sizeof(TypeProto))) read_type(inner, type.inner.emplace_back());
   }
 }
 
 }  // namespace
 
-void read_type(WireCursor cursor, TypeInfo& type) {
+void read_type(WireCursor cursor, TypeProto& type) {
   while (cursor.next()) {
     const auto start = [&](TypeKind kind) {
-      if (type.kind != kind) type = TypeInfo{.kind = kind, .element = {}, .has_shape = false, .dims = {}, .inner = {}};
+      if (type.kind != kind) type = TypeProto{.kind = kind, .element = {}, .has_shape = false, .dims = {}, .inner = {}};
     };
     switch (cursor.field()) {
       case 1:

@@ -8,6 +8,6 @@
 namespace lathe::onnx {
 
 // Merges the message into `type`. What is wrong is left in the cursor's state.
-void read_type(WireCursor cursor, TypeInfo& type);
+void read_type(WireCursor cursor, TypeProto& type);
 
 }  // namespace lathe::onnx

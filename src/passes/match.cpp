@@ -15,7 +15,7 @@ bool has_op(const ir::Node* node, OpKind kind, Op op) {
 }
 
 // Multiplies the factors of `value` into the product; the root's own reader does not matter.
-void flatten(ir::Value* value, Product& product, bool root) {
+void flatten(ir::Value* value, FlatProduct& product, bool root) {
   const ir::Node* node = value->producer();
   const bool inner = node && (root || value->has_single_use()) && product.nodes.size() < 8;
   if (const std::optional<double> c = scalar_of(value); c && !root) {
@@ -142,8 +142,8 @@ std::optional<WithScalar> match_shifted(const ir::Value* value) {
   return WithScalar{lowered->x, -lowered->c};
 }
 
-Product product_of(const ir::Node* root) {
-  Product product;
+FlatProduct product_of(const ir::Node* root) {
+  FlatProduct product;
   flatten(root->output(), product, true);
   return product;
 }

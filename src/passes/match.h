@@ -43,15 +43,15 @@ bool commutes(ElementwiseOp op);
 
 // A product flattened: factor * leaves[0] * leaves[1] * ... Inner multiplications must have no other reader. Powers
 // with exponents 2 and 3, and divisions by constants, take part.
-struct Product {
+struct FlatProduct {
   double factor = 1;
   std::vector<ir::Value*> leaves;
   std::vector<const ir::Node*> nodes;  // those flattened, the root first
 };
-Product product_of(const ir::Node* root);
+FlatProduct product_of(const ir::Node* root);
 
 // For a product of two leaves of which one is x: finds (x, other) for either order.
-inline std::optional<std::pair<ir::Value*, ir::Value*>> pair_of(const Product& product, size_t first) {
+inline std::optional<std::pair<ir::Value*, ir::Value*>> pair_of(const FlatProduct& product, size_t first) {
   if (product.leaves.size() != 2) return std::nullopt;
   return std::pair(product.leaves[first], product.leaves[1 - first]);
 }

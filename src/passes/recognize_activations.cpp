@@ -140,12 +140,12 @@ Result<bool> to_silu_by_division(Rewrite& r) {
 
 // Products: factor * x * gate(x)
 
-bool is_silu(const Product&, ir::Value* x, ir::Value* gate) {
+bool is_silu(const FlatProduct&, ir::Value* x, ir::Value* gate) {
   const ir::Node* sigmoid = made_by(gate, Act::sigmoid);
   return sigmoid && sigmoid->input(0) == x;
 }
 
-bool is_mish(const Product&, ir::Value* x, ir::Value* gate) {
+bool is_mish(const FlatProduct&, ir::Value* x, ir::Value* gate) {
   const ir::Node* tanh = made_by(gate, Act::tanh);
   const ir::Node* softplus = tanh ? made_by(tanh->input(0), Act::softplus) : nullptr;
   if (!softplus || softplus->input(0) != x) return false;
@@ -154,7 +154,7 @@ bool is_mish(const Product&, ir::Value* x, ir::Value* gate) {
 }
 
 // x * clip(x + 3, 0, 6) / 6, also as x * hard_sigmoid(x).
-bool is_hard_swish(const Product& product, ir::Value* x, ir::Value* gate) {
+bool is_hard_swish(const FlatProduct& product, ir::Value* x, ir::Value* gate) {
   if (const auto affine = hard_sigmoid_of(gate))
     return near(product.factor, 1) && affine->y == x && near(affine->scale, 1. / 6) && near(affine->shift, 0.5);
   const ir::Node* clip = made_by(gate, Act::clip);
@@ -164,43 +164,43 @@ bool is_hard_swish(const Product& product, ir::Value* x, ir::Value* gate) {
   return bounds.alpha == 0 && near(bounds.beta, 6) && affine.y == x && affine.scale == 1 && near(affine.shift, 3);
 }
 
-bool is_gelu_erf(const Product& product, ir::Value* x, ir::Value* gate) {
+bool is_gelu_erf(const FlatProduct& product, ir::Value* x, ir::Value* gate) {
   const auto shifted = match_shifted(gate);
   const ir::Node* erf = shifted && shifted->c == 1 ? made_by(shifted->x, UnaryOp::erf) : nullptr;
   const auto scaled = erf ? match_scaled(erf->input(0)) : std::nullopt;
   return scaled && scaled->x == x && near(scaled->c, kSqrtHalf) && near(product.factor, 0.5);
 }
 
-bool consists_of(const Product& product, double factor, const ir::Value* x, size_t count) {
+bool consists_of(const FlatProduct& product, double factor, const ir::Value* x, size_t count) {
   if (product.leaves.size() != count || !near(product.factor, factor)) return false;
   for (const ir::Value* leaf : product.leaves)
     if (leaf != x) return false;
   return true;
 }
 
-std::optional<Product> product_at(const ir::Value* value) {
+std::optional<FlatProduct> product_at(const ir::Value* value) {
   return value->producer() ? std::optional(product_of(value->producer())) : std::nullopt;
 }
 
 // sqrt(2 / pi) * (x + 0.044715 * x^3), also as sqrt(2 / pi) * x * (1 + 0.044715 * x^2).
 bool is_gelu_argument(const ir::Value* value, ir::Value* x) {
-  const std::optional<Product> outer = product_at(value);
+  const std::optional<FlatProduct> outer = product_at(value);
   if (!outer || !near(outer->factor, kSqrtTwoOverPi)) return false;
   if (const auto sides = pair_of(*outer, outer->leaves.size() == 2 && outer->leaves[0] == x ? 0 : 1)) {
     const auto shifted = sides->first == x ? match_shifted(sides->second) : std::nullopt;
-    const std::optional<Product> square = shifted && shifted->c == 1 ? product_at(shifted->x) : std::nullopt;
+    const std::optional<FlatProduct> square = shifted && shifted->c == 1 ? product_at(shifted->x) : std::nullopt;
     return square && consists_of(*square, kGeluCubic, x, 2);
   }
   const ir::Node* sum = outer->leaves.size() == 1 ? made_by(outer->leaves[0], Op::add) : nullptr;
   if (!sum) return false;
   for (size_t i : {0, 1}) {
-    const std::optional<Product> cube = sum->input(i) == x ? product_at(sum->input(1 - i)) : std::nullopt;
+    const std::optional<FlatProduct> cube = sum->input(i) == x ? product_at(sum->input(1 - i)) : std::nullopt;
     if (cube && consists_of(*cube, kGeluCubic, x, 3)) return true;
   }
   return false;
 }
 
-bool is_gelu_tanh(const Product& product, ir::Value* x, ir::Value* gate) {
+bool is_gelu_tanh(const FlatProduct& product, ir::Value* x, ir::Value* gate) {
   const auto shifted = match_shifted(gate);
   const ir::Node* tanh = shifted && shifted->c == 1 ? made_by(shifted->x, Act::tanh) : nullptr;
   return tanh && near(product.factor, 0.5) && is_gelu_argument(tanh->input(0), x);
@@ -209,7 +209,7 @@ bool is_gelu_tanh(const Product& product, ir::Value* x, ir::Value* gate) {
 struct Gate {
   Act op;
   bool unit;  // the product has no constant factor
-  bool (*matches)(const Product& product, ir::Value* x, ir::Value* gate);
+  bool (*matches)(const FlatProduct& product, ir::Value* x, ir::Value* gate);
 };
 
 constexpr Gate kGates[] = {
@@ -222,7 +222,7 @@ constexpr Gate kGates[] = {
 
 Result<bool> product_to_activation(Rewrite& r) {
   if (!floating(r) || (!is(r.node, Op::mul) && !is(r.node, Op::div))) return false;
-  const Product product = product_of(r.node);
+  const FlatProduct product = product_of(r.node);
   if (product.leaves.size() != 2) return false;
   for (size_t first : {0, 1}) {
     const auto [x, gate] = *pair_of(product, first);

@@ -98,7 +98,7 @@ void fields(Io& io, T& constraint) {
   io.text(F::VT_WHERE, constraint.where);
 }
 
-template <class Io, Is<Tensor> T>
+template <class Io, Is<TensorDesc> T>
 void fields(Io& io, T& tensor) {
   using F = fb::Tensor;
   io.text(F::VT_NAME, tensor.name);

@@ -138,7 +138,7 @@ PlanPrefix decode_prefix(std::span<const std::byte> bytes) {
                     get<uint32_t>(bytes, 44)};
   prefix.plan_bytes = get<uint64_t>(bytes, 48);
   prefix.os = static_cast<OperatingSystem>(get<uint32_t>(bytes, 56));
-  prefix.architecture = static_cast<Architecture>(get<uint32_t>(bytes, 60));
+  prefix.architecture = static_cast<HostArchitecture>(get<uint32_t>(bytes, 60));
   prefix.target = get_text(bytes, kTargetOffset, kTargetBytes);
   return prefix;
 }
@@ -230,13 +230,13 @@ OperatingSystem host_os() {
 #endif
 }
 
-Architecture host_architecture() {
+HostArchitecture host_architecture() {
 #if defined(__x86_64__)
-  return Architecture::x86_64;
+  return HostArchitecture::x86_64;
 #elif defined(__aarch64__)
-  return Architecture::arm64;
+  return HostArchitecture::arm64;
 #else
-  return Architecture::other;
+  return HostArchitecture::other;
 #endif
 }
 

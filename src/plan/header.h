@@ -19,7 +19,7 @@ namespace lathe::plan {
 // Numbers are part of the format.
 enum class TrustClass : uint32_t { data = 0, device_code = 1, host_code = 2 };
 enum class OperatingSystem : uint32_t { other = 0, linux_os = 1 };
-enum class Architecture : uint32_t { other = 0, x86_64 = 1, arm64 = 2 };
+enum class HostArchitecture : uint32_t { other = 0, x86_64 = 1, arm64 = 2 };
 
 // Names of sections are part of the format, too.
 inline constexpr std::string_view kMetadata = "metadata", kCode = "code", kWeights = "weights",
@@ -50,7 +50,7 @@ struct PlanPrefix {
   Version version;                                               // of the library that wrote it
   uint64_t plan_bytes = 0;                                       // without a foreign prefix
   OperatingSystem os = OperatingSystem::other;
-  Architecture architecture = Architecture::other;
+  HostArchitecture architecture = HostArchitecture::other;
   std::string target;
 };
 
@@ -69,7 +69,7 @@ struct PlanHeader : PlanPrefix {
 };
 
 OperatingSystem host_os();
-Architecture host_architecture();
+HostArchitecture host_architecture();
 // Format, version and machine are this library's and this machine's.
 PlanHeader make_header(std::string target);
 

@@ -37,7 +37,7 @@ enum class ValueKind : uint8_t { tensor, sequence, optional_tensor, optional_seq
 
 // A tensor is a typed, strided window into a storage. dims are logical (N C H W whatever the layout); strides, in
 // elements, carry the layout and are empty for dense row-major. `offset` is in elements from the storage's start.
-struct Tensor {
+struct TensorDesc {
   std::string name;  // of the value in the network; for messages and the inspector
   DType dtype = DType::f32;
   Shape dims;
@@ -182,7 +182,7 @@ struct Plan {
   std::vector<Symbol> symbols;
   std::vector<Profile> profiles;        // at least one
   std::vector<Constraint> constraints;  // without which the steps have no meaning: checked when their symbols are known
-  std::vector<Tensor> tensors;
+  std::vector<TensorDesc> tensors;
   std::vector<Buffer> buffers;
   std::vector<Constant> constants;
   uint32_t dynamic_slots = 0;

@@ -140,7 +140,7 @@ class Validator {
       outputs_began |= !b.is_input;
       if (b.tensor >= plan_.tensors.size())
         return malformed("plan: binding '{}' refers to tensor {}", b.name, b.tensor);
-      const Tensor& t = plan_.tensors[b.tensor];
+      const TensorDesc& t = plan_.tensors[b.tensor];
       if (t.storage != StorageKind::binding || t.index != i || !(t.offset == Expr(0)))
         return malformed("plan: the tensor of binding '{}' is not the binding itself", b.name);
       if (!b.dim_names.empty() && b.dim_names.size() != t.dims.size())
@@ -150,7 +150,7 @@ class Validator {
     return {};
   }
 
-  Result<> check_tensor(size_t, const Tensor& t) {
+  Result<> check_tensor(size_t, const TensorDesc& t) {
     if (!dtype_from_number(static_cast<int>(t.dtype))) return malformed("unknown element type");
     if (t.dims.size() > kMaxRank) return malformed("rank {} exceeds {}", t.dims.size(), kMaxRank);
     if (!t.strides.empty() && t.strides.size() != t.dims.size())
@@ -185,7 +185,7 @@ class Validator {
     if (s.tensor >= plan_.bindings.size() || !plan_.bindings[s.tensor].is_input)
       return malformed("its source is input {}, which does not exist", s.tensor);
     const Binding& b = plan_.bindings[s.tensor];
-    const Tensor& t = plan_.tensors[b.tensor];
+    const TensorDesc& t = plan_.tensors[b.tensor];
     if (s.source == SymbolSource::input_dim) {
       if (s.range.min < 0) return malformed("a dimension may not be negative");
       if (s.index >= t.dims.size() || t.dims[s.index].as_symbol() != static_cast<SymbolId>(i))

@@ -25,7 +25,7 @@ class BlockChecker {
   }
 
  private:
-  const Tensor& tensor(TensorId id) const { return plan_.tensors[id]; }
+  const TensorDesc& tensor(TensorId id) const { return plan_.tensors[id]; }
 
   Result<> check_count(const char* what, size_t is, size_t wanted) const {
     return is == wanted ? Result<>() : malformed("it is a {} with {} {}, not {}", step_.kind(), is, what, wanted);
@@ -34,7 +34,7 @@ class BlockChecker {
   // A number or a truth value of its own: no dimensions, or one element.
   Result<> check_scalar(TensorId id, DType dtype, const char* what) const {
     if (id == kNoTensor) return {};
-    const Tensor& t = tensor(id);
+    const TensorDesc& t = tensor(id);
     const bool is_one = t.dims.empty() || (t.dims.size() == 1 && t.dims[0] == Expr(1));
     return is_one && t.dtype == dtype && t.kind == ValueKind::tensor
                ? Result<>()
@@ -44,7 +44,7 @@ class BlockChecker {
   // A value moves from one tensor to the other. `less`: dimensions that it loses on the way.
   Result<> check_move(TensorId from, TensorId to, size_t less, const char* what) const {
     if (from == kNoTensor || to == kNoTensor) return malformed("its {} lacks a tensor", what);
-    const Tensor &a = tensor(from), &b = tensor(to);
+    const TensorDesc &a = tensor(from), &b = tensor(to);
     if (a.dtype == b.dtype && a.kind == b.kind && a.dims.size() == b.dims.size() + less) return {};
     return malformed("its {} '{}' and '{}' are of different types or ranks", what, a.name, b.name);
   }

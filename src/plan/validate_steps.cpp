@@ -26,11 +26,11 @@ class Written {
     for (size_t i = 0; i < bindings_.size(); ++i) bindings_[i] = plan.bindings[i].is_input;
   }
 
-  bool has(const Tensor& t) const {
+  bool has(const TensorDesc& t) const {
     const std::vector<bool>* flags = const_cast<Written*>(this)->flags_of(t);
     return !flags || (*flags)[t.index];
   }
-  void add(const Tensor& t) {
+  void add(const TensorDesc& t) {
     std::vector<bool>* flags = flags_of(t);
     if (!flags || (*flags)[t.index]) return;
     (*flags)[t.index] = true;
@@ -44,7 +44,7 @@ class Written {
   }
 
  private:
-  std::vector<bool>* flags_of(const Tensor& t) {
+  std::vector<bool>* flags_of(const TensorDesc& t) {
     switch (t.storage) {
       case StorageKind::arena:
         return &buffers_;
@@ -185,7 +185,7 @@ class StepsValidator {
     if (!(s.is<HostKernel>() || s.is<DeviceLaunches>()) || count.input >= s.inputs.size() ||
         s.inputs[count.input] == kNoTensor)
       return malformed("it reads a size from input {}, which does not exist", count.input);
-    const Tensor& tensor = plan_.tensors[s.inputs[count.input]];
+    const TensorDesc& tensor = plan_.tensors[s.inputs[count.input]];
     if (tensor.dtype != DType::i64 || tensor.dims.size() != 1 || !tensor.strides.empty())
       return malformed("it reads a size from input {}, which is no dense list of int64", count.input);
     return {};
@@ -211,7 +211,7 @@ class StepsValidator {
   }
 
   Result<> check_alive(TensorId id, size_t step) const {
-    const Tensor& t = plan_.tensors[id];
+    const TensorDesc& t = plan_.tensors[id];
     if (t.storage != StorageKind::arena) return {};
     const Buffer& b = plan_.buffers[t.index];
     if (step >= b.first && step <= b.last) return {};
@@ -236,13 +236,13 @@ class StepsValidator {
   Result<> check_input(size_t step, TensorId id) const {
     if (id == kNoTensor) return {};
     LATHE_TRY(check_operand(step, id));
-    const Tensor& t = plan_.tensors[id];
+    const TensorDesc& t = plan_.tensors[id];
     return written_.has(t) ? Result<>()
                            : malformed("it reads tensor {} ('{}') before anything has written it", id, t.name);
   }
 
   Result<> check_writable(TensorId id) const {
-    const Tensor& t = plan_.tensors[id];
+    const TensorDesc& t = plan_.tensors[id];
     if (t.storage == StorageKind::constant || (t.storage == StorageKind::binding && plan_.bindings[t.index].is_input))
       return malformed("it writes tensor {}, which is an input or a constant", id);
     return {};

@@ -26,15 +26,15 @@ std::string_view kind_name(StorageKind kind) {
   return "storage";
 }
 
-std::string describe(const Plan& plan, const Tensor& t) {
+std::string describe(const Plan& plan, const TensorDesc& t) {
   return fmt::format("tensor {} ('{}') in {} {}", &t - plan.tensors.data(), t.name, kind_name(t.storage), t.index);
 }
 
 // Size of the storage of `t`, which is not dynamic: those are as large as their windows.
-Expr storage_bytes(const Plan& plan, const Tensor& t) {
+Expr storage_bytes(const Plan& plan, const TensorDesc& t) {
   if (t.storage == StorageKind::arena) return plan.buffers[t.index].bytes;
   if (t.storage == StorageKind::constant) return Expr(static_cast<int64_t>(plan.constants[t.index].bytes));
-  const Tensor& whole = plan.tensors[plan.bindings[t.index].tensor];
+  const TensorDesc& whole = plan.tensors[plan.bindings[t.index].tensor];
   return bytes_of(whole.dtype, volume(whole.dims));
 }
 
@@ -94,7 +94,7 @@ struct Numbers {
 };
 
 // The product of a binding's dimensions, without building it as an expression.
-Evaluated evaluate_binding_bytes(const Tensor& whole, std::span<const int64_t> values, int64_t& bytes) {
+Evaluated evaluate_binding_bytes(const TensorDesc& whole, std::span<const int64_t> values, int64_t& bytes) {
   std::array<int64_t, kMaxRank> dims;
   if (const Evaluated state = evaluate(whole.dims, values, dims); state != Evaluated::ok) return state;
   int64_t elements = 1;
@@ -105,7 +105,7 @@ Evaluated evaluate_binding_bytes(const Tensor& whole, std::span<const int64_t> v
   return needed ? Evaluated::ok : Evaluated::overflow;
 }
 
-Evaluated evaluate(const Plan& plan, const Tensor& t, std::span<const int64_t> values, Numbers& out) {
+Evaluated evaluate(const Plan& plan, const TensorDesc& t, std::span<const int64_t> values, Numbers& out) {
   Evaluated state = evaluate(t.dims, values, out.dims);
   if (state == Evaluated::ok) state = evaluate(t.strides, values, out.strides);
   if (state == Evaluated::ok) state = evaluate(t.offset, values, out.offset);
@@ -125,7 +125,7 @@ Evaluated evaluate(const Plan& plan, const Tensor& t, std::span<const int64_t> v
 }
 
 // The window under these values; nullopt where it touches nothing or some symbol is unbound.
-Result<std::optional<Window>> known_window(const Plan& plan, const Tensor& t, std::span<const int64_t> values,
+Result<std::optional<Window>> known_window(const Plan& plan, const TensorDesc& t, std::span<const int64_t> values,
                                            Numbers& numbers) {
   switch (evaluate(plan, t, values, numbers)) {
     case Evaluated::ok:
@@ -150,7 +150,7 @@ Result<std::optional<Window>> known_window(const Plan& plan, const Tensor& t, st
   return std::optional<Window>();
 }
 
-Result<> check_window(const Plan& plan, const Tensor& t, std::span<const int64_t> values) {
+Result<> check_window(const Plan& plan, const TensorDesc& t, std::span<const int64_t> values) {
   Numbers numbers;
   LATHE_ASSIGN(const std::optional<Window> window, known_window(plan, t, values, numbers));
   if (!window) return {};
@@ -163,7 +163,7 @@ Result<> check_window(const Plan& plan, const Tensor& t, std::span<const int64_t
 }
 
 // The last element of a window whose strides are not negative and whose dimensions are not 0.
-Expr last_element(const Tensor& t) {
+Expr last_element(const TensorDesc& t) {
   Expr last = t.offset;
   if (t.strides.empty()) return last + volume(t.dims) - 1;
   for (size_t i = 0; i < t.dims.size(); ++i) last += (t.dims[i] - 1) * t.strides[i];
@@ -171,7 +171,7 @@ Expr last_element(const Tensor& t) {
 }
 
 // Symbolic products are built only where they stay small, so that a hostile plan costs time linear in its size.
-bool is_small(const Tensor& t) {
+bool is_small(const TensorDesc& t) {
   size_t work = t.offset.size();
   for (const Expr& e : t.dims) work = std::min<size_t>(work * e.size(), 1024);
   for (const Expr& e : t.strides) work += e.size();
@@ -182,13 +182,13 @@ bool is_constant(const Shape& shape) {
   return std::all_of(shape.begin(), shape.end(), [](const Expr& e) { return e.is_constant(); });
 }
 
-bool is_static(const Plan& plan, const Tensor& t) {
+bool is_static(const Plan& plan, const TensorDesc& t) {
   if (!is_constant(t.dims) || !is_constant(t.strides) || !t.offset.is_constant()) return false;
   if (t.storage == StorageKind::arena) return plan.buffers[t.index].bytes.is_constant();
   return t.storage != StorageKind::binding || is_constant(plan.tensors[plan.bindings[t.index].tensor].dims);
 }
 
-Result<> check_proof(const Plan& plan, const Tensor& t, std::span<const Range> ranges) {
+Result<> check_proof(const Plan& plan, const TensorDesc& t, std::span<const Range> ranges) {
   if (is_static(plan, t)) return check_window(plan, t, {});
   bool may_be_empty = false, forward = true;
   for (const Expr& dim : t.dims) {
@@ -214,7 +214,7 @@ Expr bytes_of(DType type, const Expr& elements) {
 }
 
 Result<> check_window_proofs(const Plan& plan, std::span<const Range> ranges) {
-  for (const Tensor& t : plan.tensors) LATHE_TRY(check_proof(plan, t, ranges));
+  for (const TensorDesc& t : plan.tensors) LATHE_TRY(check_proof(plan, t, ranges));
   return {};
 }
 
@@ -222,11 +222,11 @@ Result<> check_windows(const Plan& plan, std::span<const int64_t> symbol_values)
   if (symbol_values.size() != plan.symbols.size())
     return fail(ErrorCode::invalid_argument, "{} symbol values for {} symbols", symbol_values.size(),
                 plan.symbols.size());
-  for (const Tensor& t : plan.tensors) LATHE_TRY(check_window(plan, t, symbol_values));
+  for (const TensorDesc& t : plan.tensors) LATHE_TRY(check_window(plan, t, symbol_values));
   return {};
 }
 
-Result<std::optional<int64_t>> window_end(const Plan& plan, const Tensor& t, std::span<const int64_t> values) {
+Result<std::optional<int64_t>> window_end(const Plan& plan, const TensorDesc& t, std::span<const int64_t> values) {
   Numbers numbers;
   LATHE_ASSIGN(const std::optional<Window> window, known_window(plan, t, values, numbers));
   if (!window) return std::optional<int64_t>();

@@ -18,6 +18,6 @@ Result<> check_window_proofs(const Plan& plan, std::span<const Range> ranges);
 // Under these values of the symbols, the number of elements from the start of its storage to the last that the tensor
 // touches. nullopt where it touches none, or some symbol that it or its storage uses is Expr::kUnbound. Fails where it
 // would begin before its storage or its size overflows.
-Result<std::optional<int64_t>> window_end(const Plan& plan, const Tensor& t, std::span<const int64_t> values);
+Result<std::optional<int64_t>> window_end(const Plan& plan, const TensorDesc& t, std::span<const int64_t> values);
 
 }  // namespace lathe::plan

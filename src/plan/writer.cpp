@@ -52,13 +52,13 @@ PlanHeader header_of(const Plan& plan, const Contents& contents) {
   return header;
 }
 
-Result<> write_zeros(Sink& sink, uint64_t count) {
+Result<> write_zeros(ByteSink& sink, uint64_t count) {
   static constexpr std::array<std::byte, kWeightsAlignment> kZeros{};
   LATHE_CHECK(count < kZeros.size());
   return sink.write(std::span(kZeros).first(count));
 }
 
-class VectorSink final : public Sink {
+class VectorSink final : public ByteSink {
  public:
   Result<> write(std::span<const std::byte> part) override {
     bytes.insert(bytes.end(), part.begin(), part.end());
@@ -67,7 +67,7 @@ class VectorSink final : public Sink {
   std::vector<std::byte> bytes;
 };
 
-Result<> write_parts(const PlanHeader& header, const Contents& contents, Sink& sink) {
+Result<> write_parts(const PlanHeader& header, const Contents& contents, ByteSink& sink) {
   LATHE_TRY(sink.write(encode_header(header)));
   const std::pair<std::string_view, std::span<const std::byte>> parts[] = {
       {kMetadata, contents.metadata}, {kCode, contents.code}, {kWeights, contents.weights}};
@@ -100,7 +100,7 @@ DetachedWeights detach(std::span<const std::byte> weights) {
   return {section.bytes, section.checksum, section.digest};
 }
 
-Result<> write_plan(const Plan& plan, Sink& sink) {
+Result<> write_plan(const Plan& plan, ByteSink& sink) {
   LATHE_ASSIGN(const Contents contents, contents_of(plan));
   return write_parts(header_of(plan, contents), contents, sink);
 }

@@ -12,9 +12,9 @@
 namespace lathe::plan {
 
 // Takes the bytes of a plan in order.
-class Sink {
+class ByteSink {
  public:
-  virtual ~Sink() = default;
+  virtual ~ByteSink() = default;
   virtual Result<> write(std::span<const std::byte> bytes) = 0;
 };
 
@@ -22,7 +22,7 @@ class Sink {
 DetachedWeights detach(std::span<const std::byte> weights);
 
 // Validates, then writes. The weights are passed to the sink as they lie, without a copy.
-Result<> write_plan(const Plan& plan, Sink& sink);
+Result<> write_plan(const Plan& plan, ByteSink& sink);
 Result<std::vector<std::byte>> write_plan(const Plan& plan);
 
 }  // namespace lathe::plan

@@ -97,7 +97,7 @@ Result<std::byte*> ContextMemory::workspace(size_t bytes) {
 Result<> ContextMemory::provide_slot(uint32_t slot, const ShapeBinding& shapes) {
   size_t bytes = 64;
   for (const plan::TensorId id : slot_tensors_[slot]) {
-    const plan::Tensor& tensor = plan_.tensors[id];
+    const plan::TensorDesc& tensor = plan_.tensors[id];
     LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes.symbols()));
     if (end) bytes = std::max(bytes, static_cast<size_t>(bytes_of(tensor.dtype, *end).value_or(0)));
   }

@@ -22,7 +22,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
   LATHE_TRY(engine->check_values());
   LATHE_TRY(engine->choose_codes());
-  for (const plan::Tensor& tensor : plan.tensors) engine->recordable_ &= !depends_on_data(tensor.dims, plan.symbols);
+  for (const plan::TensorDesc& tensor : plan.tensors)
+    engine->recordable_ &= !depends_on_data(tensor.dims, plan.symbols);
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     LATHE_ASSIGN(StepCode code, engine->make_step(i));
@@ -37,7 +38,7 @@ Result<> Engine::check_values() const {
     if (step.is<plan::Block>())
       return fail(ErrorCode::plan_version, "step '{}' is a {}, which Lathe {} does not run", step.name, step.kind(),
                   library_version().to_string());
-  for (const plan::Tensor& tensor : plan().tensors)
+  for (const plan::TensorDesc& tensor : plan().tensors)
     if (tensor.kind != plan::ValueKind::tensor)
       return fail(ErrorCode::plan_version, "value '{}' is a sequence or an optional, which Lathe {} does not hold",
                   tensor.name, library_version().to_string());
@@ -96,7 +97,7 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
 bool Engine::is_data_dependent(plan::TensorId id) const {
   if (id == plan::kNoTensor) return false;
   const auto depends = [&](const Shape& numbers) { return depends_on_data(numbers, plan().symbols); };
-  const plan::Tensor& tensor = plan().tensors[id];
+  const plan::TensorDesc& tensor = plan().tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return true;
   if (depends(tensor.dims) || depends(tensor.strides) || is_data_dependent(tensor.offset)) return true;
   // A part of an output that is.

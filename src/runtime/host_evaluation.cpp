@@ -103,7 +103,7 @@ Result<> HostEvaluation::evaluate(size_t i, StepOperands& operands, Queue& queue
   }
   // Gives the output's place in device memory; null for one of size zero.
   const auto address = [&](size_t k, DType dtype, const Dims& dims) -> Result<std::byte*> {
-    const plan::Tensor& tensor = plan_.tensors[step.outputs[k]];
+    const plan::TensorDesc& tensor = plan_.tensors[step.outputs[k]];
     LATHE_TRY(shapes_.bind_computed(tensor, dtype, dims));
     LATHE_TRY(storage_.provide(step.outputs[k]));
     LATHE_TRY(storage_.check_window(step.outputs[k]));
@@ -132,7 +132,7 @@ Result<> HostEvaluation::evaluate(size_t i, StepOperands& operands, Queue& queue
 // The only place where the host waits for sizes of the device's.
 Result<> HostEvaluation::read_counts(const plan::Step& step, Queue& queue) {
   for (const plan::StepCount& count : step.counts) {
-    const plan::Tensor& tensor = plan_.tensors[step.inputs[count.input]];
+    const plan::TensorDesc& tensor = plan_.tensors[step.inputs[count.input]];
     LATHE_ASSIGN(const TensorArg list, resolve_checked(step.inputs[count.input]));
     const std::optional<int64_t> element = count.element.evaluate(shapes_.symbols());
     if (!element || *element < 0 || *element >= list.dims[0])
@@ -180,7 +180,7 @@ Result<> HostEvaluation::find_sizes(size_t i, Queue& queue) {
 Result<> HostEvaluation::show_results(const plan::Step& step, const Observer& observer, Queue& queue) {
   for (const plan::TensorId id : step.outputs) {
     if (id == plan::kNoTensor) continue;
-    const plan::Tensor& tensor = plan_.tensors[id];
+    const plan::TensorDesc& tensor = plan_.tensors[id];
     LATHE_ASSIGN(TensorArg content, shapes_.resolve(id));
     content.data = storage_.address(tensor);
     std::vector<std::byte> copy;

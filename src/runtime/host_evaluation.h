@@ -10,7 +10,7 @@
 namespace lathe {
 
 // Sees a result of a step, its content in host memory.
-using Observer = std::function<void(const plan::Tensor& tensor, const TensorArg& content)>;
+using Observer = std::function<void(const plan::TensorDesc& tensor, const TensorArg& content)>;
 
 // Works on copies of what lies in a device's memory, and waits for each; on a CPU, in place. Queues are within a turn.
 // One thread at a time, as the context that owns it; all that it is made of outlives it.

@@ -29,7 +29,7 @@ class Limiter {
     limit.arena = engine_.align(arena->bytes);
     limit.dynamic.resize(plan_.dynamic_slots);
     limit.bindings.resize(plan_.bindings.size());
-    for (const plan::Tensor& tensor : plan_.tensors) {
+    for (const plan::TensorDesc& tensor : plan_.tensors) {
       std::vector<size_t>* sizes = tensor.storage == plan::StorageKind::dynamic   ? &limit.dynamic
                                    : tensor.storage == plan::StorageKind::binding ? &limit.bindings
                                                                                   : nullptr;
@@ -49,7 +49,7 @@ class Limiter {
  private:
   std::optional<int64_t> largest(const Expr& expr) const { return plan::largest(expr, ranges_); }
 
-  size_t bytes_of(const plan::Tensor& tensor) const {
+  size_t bytes_of(const plan::TensorDesc& tensor) const {
     const std::optional<TensorArg> arg = operand(tensor);
     const std::optional<int64_t> offset = largest(tensor.offset);
     if (!arg || !offset) return 0;
@@ -69,7 +69,7 @@ class Limiter {
     return id == plan::kNoTensor ? TensorArg() : operand(plan_.tensors[id]);
   }
 
-  std::optional<TensorArg> operand(const plan::Tensor& tensor) const {
+  std::optional<TensorArg> operand(const plan::TensorDesc& tensor) const {
     TensorArg arg;
     arg.dtype = tensor.dtype;
     arg.rank = static_cast<int>(tensor.dims.size());

@@ -93,7 +93,7 @@ Dims ShapeBinding::tensor_dims(plan::TensorId id) const {
 }
 
 size_t ShapeBinding::bytes(size_t i) const {
-  const plan::Tensor& tensor = plan_.tensors[plan_.bindings[i].tensor];
+  const plan::TensorDesc& tensor = plan_.tensors[plan_.bindings[i].tensor];
   std::array<int64_t, kMaxRank> dims;
   for (size_t d = 0; d < tensor.dims.size(); ++d) dims[d] = dim(i, d);
   const std::optional<int64_t> count = checked_volume({dims.data(), tensor.dims.size()});
@@ -198,7 +198,7 @@ Result<> ShapeBinding::bind(std::span<void* const> addresses) {
 Result<TensorArg> ShapeBinding::resolve(plan::TensorId id) const {
   TensorArg arg;
   if (id == plan::kNoTensor) return arg;
-  const plan::Tensor& tensor = plan_.tensors[id];
+  const plan::TensorDesc& tensor = plan_.tensors[id];
   arg.dtype = tensor.dtype;
   arg.rank = static_cast<int>(tensor.dims.size());
   for (int d = 0; d < arg.rank; ++d) {
@@ -228,7 +228,7 @@ void ShapeBinding::forget_computed() {
   due_ = data_dependent_constraints_;
 }
 
-Result<> ShapeBinding::bind_computed(const plan::Tensor& tensor, DType dtype, const Dims& dims) {
+Result<> ShapeBinding::bind_computed(const plan::TensorDesc& tensor, DType dtype, const Dims& dims) {
   if (dtype != tensor.dtype || dims.size() != tensor.dims.size())
     return fail(ErrorCode::plan_malformed, "tensor '{}' came out as {} of rank {}, its plan expects {} of rank {}",
                 tensor.name, name_of(dtype), dims.size(), name_of(tensor.dtype), tensor.dims.size());

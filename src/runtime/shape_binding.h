@@ -47,7 +47,7 @@ class ShapeBinding {
   void bind_count(SymbolId symbol, int64_t value) { symbols_[symbol] = value; }
   // Takes up what an evaluation has made of `tensor`, which must be what the plan says, for its memory is sized by
   // that.
-  Result<> bind_computed(const plan::Tensor& tensor, DType dtype, const Dims& dims);
+  Result<> bind_computed(const plan::TensorDesc& tensor, DType dtype, const Dims& dims);
   Result<> check_due_constraints();
 
  private:

@@ -5,7 +5,7 @@
 
 namespace lathe {
 
-std::byte* TensorStorage::base(const plan::Tensor& tensor) const {
+std::byte* TensorStorage::base(const plan::TensorDesc& tensor) const {
   switch (tensor.storage) {
     case plan::StorageKind::arena:
       return memory_.buffer(tensor.index);
@@ -19,7 +19,7 @@ std::byte* TensorStorage::base(const plan::Tensor& tensor) const {
   return nullptr;
 }
 
-std::byte* TensorStorage::address(const plan::Tensor& tensor) const {
+std::byte* TensorStorage::address(const plan::TensorDesc& tensor) const {
   std::byte* const start = base(tensor);
   if (!start) return nullptr;
   // The offset is known: plan::check_windows(), check_window(). It is 0 where a byte holds several elements.
@@ -29,14 +29,14 @@ std::byte* TensorStorage::address(const plan::Tensor& tensor) const {
 
 Result<> TensorStorage::provide(plan::TensorId id) {
   if (!engine_.is_data_dependent(id)) return {};
-  const plan::Tensor& tensor = plan_.tensors[id];
+  const plan::TensorDesc& tensor = plan_.tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return memory_.provide_slot(tensor.index, shapes_);
   if (tensor.storage == plan::StorageKind::binding) return staging_.provide_output(tensor.index, shapes_);
   return {};
 }
 
 // In this run.
-Result<size_t> TensorStorage::bytes_of_storage(const plan::Tensor& tensor) const {
+Result<size_t> TensorStorage::bytes_of_storage(const plan::TensorDesc& tensor) const {
   switch (tensor.storage) {
     case plan::StorageKind::arena:
       return static_cast<size_t>(plan_.buffers[tensor.index].bytes.evaluate(shapes_.symbols()).value_or(0));
@@ -47,14 +47,14 @@ Result<size_t> TensorStorage::bytes_of_storage(const plan::Tensor& tensor) const
     case plan::StorageKind::binding:
       break;
   }
-  const plan::Tensor& whole = plan_.tensors[plan_.bindings[tensor.index].tensor];
+  const plan::TensorDesc& whole = plan_.tensors[plan_.bindings[tensor.index].tensor];
   LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, whole, shapes_.symbols()));
   return end ? static_cast<size_t>(bytes_of(whole.dtype, *end).value_or(0)) : 0;
 }
 
 Result<> TensorStorage::check_window(plan::TensorId id) const {
   if (!engine_.is_data_dependent(id)) return {};
-  const plan::Tensor& tensor = plan_.tensors[id];
+  const plan::TensorDesc& tensor = plan_.tensors[id];
   if (!tensor.offset.evaluate(shapes_.symbols()))
     return fail(ErrorCode::plan_malformed, "tensor '{}' starts at a place that no step has computed", tensor.name);
   LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes_.symbols()));

@@ -17,16 +17,16 @@ class TensorStorage {
       : engine_(engine), plan_(engine.plan()), shapes_(shapes), memory_(memory), staging_(staging) {}
 
   // Where a tensor's storage starts; null when the application has not given (or the run not yet made) the memory.
-  std::byte* base(const plan::Tensor& tensor) const;
+  std::byte* base(const plan::TensorDesc& tensor) const;
   // Where the tensor starts within it; null while the storage is.
-  std::byte* address(const plan::Tensor& tensor) const;
+  std::byte* address(const plan::TensorDesc& tensor) const;
   // The memory of a result whose size depends on data and is known by now. Others have theirs already.
   Result<> provide(plan::TensorId id);
   // That such a tensor lies in its storage and where it starts is known: neither could be judged when shapes were set.
   Result<> check_window(plan::TensorId id) const;
 
  private:
-  Result<size_t> bytes_of_storage(const plan::Tensor& tensor) const;
+  Result<size_t> bytes_of_storage(const plan::TensorDesc& tensor) const;
 
   const Engine& engine_;
   const plan::Plan& plan_;

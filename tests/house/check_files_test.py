@@ -16,12 +16,14 @@ def lines(count):
 
 
 def check(text, name="a.cpp", budgets=""):
-    """Exit status and text of the check of a tree with this file."""
+    """Exit status and text of the check of a tree with this file, or with this text in several."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "cmake").mkdir()
         (root / "cmake/budgets.txt").write_text(budgets)
-        (root / name).write_text((LICENCE if not name.endswith(".py") else LICENCE.replace("//", "#")) + text)
+        for file in [name] if isinstance(name, str) else name:
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / file).write_text((LICENCE if not file.endswith(".py") else LICENCE.replace("//", "#")) + text)
         result = subprocess.run([sys.executable, CHECK, "--root", folder], capture_output=True, text=True)
         return result.returncode, result.stdout
 
@@ -72,6 +74,18 @@ class CheckFiles(unittest.TestCase):
         self.reports(lines(450), "a.cpp: 451 lines, limit 450", budgets="a.cpp 450 a table\n")
         self.reports(lines(3), "a.cpp no longer needs its row", budgets="a.cpp 450 a table\n")
         self.passes("void f() {\n" + lines(90) + "}\n", budgets="a.cpp:f 100 a table\n")
+
+    def test_two_classes_of_one_name(self):
+        pair = ["src/a/x.h", "tools/y.h"]
+        for text in ["struct S {\n  int a;\n};\n", "namespace n {\ntemplate <class T>\nclass S final : public B<T> {\n};\n}\n",
+                     "enum class S : int { a, b };\n"]:
+            with self.subTest(text):
+                self.reports(text, "class:S: of src/a/x.h, tools/y.h", name=pair)
+                self.passes(text, name=pair, budgets="class:S 2 the interface calls both so\n")
+                self.passes(text, name=["src/a/x.cpp", "src/a/y.cpp"])  # each a file's own
+        self.reports("", "class:S no longer needs its row", budgets="class:S 2 the interface calls both so\n")
+        for text in ["struct S;\n", "struct S::T {\n};\n", "struct S f() {\n}\n"]:
+            self.passes(text, name=pair)
 
 
 if __name__ == "__main__":

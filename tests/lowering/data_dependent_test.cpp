@@ -181,23 +181,33 @@ TEST(DataDependent, RegionsOfOtherCountsEachRun) {
 TEST(DataDependent, EvaluationsThatDoNotFitTheirPlanAreRefused) {
   struct Damage {
     const char* expected;
-    std::function<void(plan::Plan&, plan::Tensor&)> apply;  // to the list that the first step makes
+    std::function<void(plan::Plan&, plan::TensorDesc&)> apply;  // to the list that the first step makes
   };
-  for (const Damage& damage : std::vector<Damage>{
-           {"came out as i64 of rank 2", [](plan::Plan&, plan::Tensor& list) { list.dtype = DType::i8; }},
-           {"expects i64 of rank 1", [](plan::Plan&, plan::Tensor& list) { list.dims.erase(list.dims.begin()); }},
-           {"not dense", [](plan::Plan&, plan::Tensor& list) { list.strides = {0, 0}; }},
-           {"that no step has computed",
-            [](plan::Plan& plan, plan::Tensor& list) {
-              list.offset = Expr::symbol(static_cast<SymbolId>(plan.symbols.size()));
-              plan.symbols.push_back({"never", SymbolSource::computed, 0, 0, {0, 8}});
-              plan.profiles[0].symbols.push_back({0, 0, 8});
-            }},
-           {"needs 24 bytes of a storage of 8", [](plan::Plan& plan, plan::Tensor& list) {
-              list.storage = plan::StorageKind::arena;
-              list.index = static_cast<uint32_t>(plan.buffers.size());
-              plan.buffers.push_back({8, 0, static_cast<uint32_t>(plan.steps.size() - 1)});
-            }}}) {
+  for (const Damage& damage : std::vector<Damage>{{"came out as i64 of rank 2",
+                                                   [](plan::Plan&, plan::TensorDesc&list) { list.dtype = DType::i8; }},
+                                                  {"expects i64 of rank 1",
+                                                   [](plan::Plan&, plan::TensorDesc&list) {
+                                                     list.dims.erase(list.dims.begin());
+                                                   }},
+                                                  {"not dense",
+                                                   [](plan::Plan&, plan::TensorDesc&list) {
+                                                     list.strides = {0, 0};
+                                                   }},
+                                                  {"that no step has computed",
+                                                   [](plan::Plan&plan, plan::TensorDesc&list) {
+                                                     list.offset =
+                                                         Expr::symbol(static_cast<SymbolId>(plan.symbols.size()));
+                                                     plan.symbols.push_back(
+                                                         {"never", SymbolSource::computed, 0, 0, {0, 8}});
+                                                     plan.profiles[0].symbols.push_back({0, 0, 8});
+                                                   }},
+                                                  {"needs 24 bytes of a storage of 8",
+                                                   [](plan::Plan&plan, plan::TensorDesc&list) {
+                                                     list.storage = plan::StorageKind::arena;
+                                                     list.index = static_cast<uint32_t>(plan.buffers.size());
+                                                     plan.buffers.push_back(
+                                                         {8, 0, static_cast<uint32_t>(plan.steps.size() - 1)});
+                                                   }}}) {
     SCOPED_TRACE(damage.expected);
     const auto built = build_plan(*ir::parse_graph(R"(graph "g" {
       input %x: f32[4]

@@ -119,7 +119,7 @@ TEST(StorageTypesOfWeights, ReadByEvaluationsLiePacked) {
                                                             options);
   ASSERT_TRUE(engine);
   bool found = false;
-  for (const plan::Tensor& tensor : engine->plan().tensors) {
+  for (const plan::TensorDesc& tensor : engine->plan().tensors) {
     if (tensor.dtype != DType::i4) continue;
     found = true;
     EXPECT_EQ(engine->plan().constants[tensor.index].bytes, 64u * 33 / 2);

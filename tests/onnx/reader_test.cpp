@@ -18,7 +18,7 @@ TEST(OnnxReader, ReadsWhatWasWritten) {
   EXPECT_EQ(model->ir_version, 10);
   ASSERT_EQ(model->opset_imports.size(), 1u);
   EXPECT_EQ(model->opset_imports[0].version, 21);
-  const Graph& graph = model->graph;
+  const GraphProto& graph = model->graph;
   ASSERT_EQ(graph.nodes.size(), 4u);
   EXPECT_EQ(graph.nodes[1].op_type, "Transpose");
   EXPECT_EQ(graph.nodes[1].find("perm")->integers, (std::vector<int64_t>{0, 1}));

@@ -67,7 +67,7 @@ class PlanGenerator {
     plan.symbols.push_back({"kept", SymbolSource::computed, 0, 0, {0, 1000}});
   }
 
-  TensorId add_tensor(Tensor t) {
+  TensorId add_tensor(TensorDesc t) {
     owned_.plan.tensors.push_back(std::move(t));
     return static_cast<TensorId>(owned_.plan.tensors.size() - 1);
   }
@@ -87,7 +87,7 @@ class PlanGenerator {
     const Expr elements = batch() * 3 * width();
     const bool padded = pick(2) == 0;
     plan.buffers.push_back({padded ? 64 * ceildiv(4 * elements, 64) + 64 : 4 * elements, step, 0});
-    Tensor t{"t" + std::to_string(step), DType::f32, {batch(), 3, width()}, {}, StorageKind::arena, index, 0};
+    TensorDesc t{"t" + std::to_string(step), DType::f32, {batch(), 3, width()}, {}, StorageKind::arena, index, 0};
     if (padded) t.offset = 4;
     if (pick(2) == 0) t.strides = {3 * width(), 1, 3};  // NHWC-like
     return add_tensor(std::move(t));
@@ -103,7 +103,7 @@ class PlanGenerator {
 
   // The first element of a new constant.
   TensorId add_constant_scalar(DType dtype) {
-    Tensor t = owned_.plan.tensors[add_constant(8)];
+    TensorDesc t = owned_.plan.tensors[add_constant(8)];
     t.dtype = dtype;
     t.dims = {};
     return add_tensor(std::move(t));
@@ -298,7 +298,7 @@ class PlanGenerator {
 
   // The first bytes of the step's weights, as a size that the device has computed.
   void add_count(Step& step) {
-    Tensor list = owned_.plan.tensors[step.inputs[2]];
+    TensorDesc list = owned_.plan.tensors[step.inputs[2]];
     if (owned_.plan.constants[list.index].bytes < sizeof(int64_t)) return;
     list.dtype = DType::i64;
     list.dims = {1};

@@ -161,7 +161,7 @@ TEST(PlanRoundTrip, WriterRefusesWhatTheReaderWould) {
   OwnedPlan owned = PlanGenerator(5).make(3, 0);
   Expr sum;
   for (int i = 0; i < 100; ++i) sum += floordiv(Expr::symbol(0) + i, 7 + i);
-  Tensor tensor{"t", DType::f32, Shape(kMaxRank, sum), Shape(kMaxRank, sum), StorageKind::arena, 0, sum};
+  TensorDesc tensor{"t", DType::f32, Shape(kMaxRank, sum), Shape(kMaxRank, sum), StorageKind::arena, 0, sum};
   const size_t each = 16 * sum.size() * (2 * kMaxRank + 1);
   owned.plan.tensors.insert(owned.plan.tensors.end(), kMaxDecoded / each + 1, tensor);
   const auto bytes = write_plan(owned.plan);
@@ -171,7 +171,7 @@ TEST(PlanRoundTrip, WriterRefusesWhatTheReaderWould) {
 }
 
 TEST(PlanRoundTrip, StreamingGivesTheSameBytes) {
-  class Collect final : public Sink {
+  class Collect final : public ByteSink {
    public:
     Result<> write(std::span<const std::byte> part) override {
       bytes.insert(bytes.end(), part.begin(), part.end());
@@ -179,7 +179,7 @@ TEST(PlanRoundTrip, StreamingGivesTheSameBytes) {
     }
     std::vector<std::byte> bytes;
   } sink;
-  class Full final : public Sink {
+  class Full final : public ByteSink {
    public:
     Result<> write(std::span<const std::byte>) override { return fail(ErrorCode::file_read, "disk full"); }
   } full;

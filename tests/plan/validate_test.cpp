@@ -19,8 +19,8 @@ struct Damage {
   std::function<void(Plan&)> apply;
 };
 
-Tensor& first_in(Plan& plan, StorageKind kind) {
-  for (Tensor& t : plan.tensors)
+TensorDesc& first_in(Plan& plan, StorageKind kind) {
+  for (TensorDesc& t : plan.tensors)
     if (t.storage == kind) return t;
   return plan.tensors[0];
 }
@@ -66,7 +66,7 @@ const std::vector<Damage>& damages_of_plans() {
       {"huge dimension", "leaves its storage", [](Plan& p) { first_in(p, StorageKind::constant).dims[0] = INT64_MAX; }},
       {"overflowing window", "overflows",
        [](Plan& p) {
-         Tensor& t = first_in(p, StorageKind::constant);
+         TensorDesc& t = first_in(p, StorageKind::constant);
          t.dims = {INT64_MAX, INT64_MAX, INT64_MAX};
        }},
       {"window leaves buffer", "leaves its storage", [](Plan& p) { first_in(p, StorageKind::arena).offset = 1 << 20; }},
@@ -117,7 +117,7 @@ const std::vector<Damage>& damages_of_plans() {
       {"sequence for a kernel", "cannot take",
        [](Plan& p) {
          p.dynamic_slots = 1;
-         Tensor& t = p.tensors[step_of<HostKernel>(p).outputs[0]];
+         TensorDesc& t = p.tensors[step_of<HostKernel>(p).outputs[0]];
          t.storage = StorageKind::dynamic, t.index = 0, t.kind = ValueKind::optional_tensor;
        }},
   };
@@ -234,7 +234,7 @@ TEST(PlanValidate, WindowsAreCheckedForTheShapesAtHand) {
 
 TEST(PlanValidate, PackedElementsAreTensorsByThemselves) {
   OwnedPlan owned = PlanGenerator(11).make(6, 128);
-  Tensor& t = first_in(owned.plan, StorageKind::constant);
+  TensorDesc& t = first_in(owned.plan, StorageKind::constant);
   const auto bytes = static_cast<int64_t>(owned.plan.constants[t.index].bytes);
   t.dtype = DType::i4;
   t.strides.clear();
@@ -253,7 +253,7 @@ TEST(PlanValidate, PackedElementsAreTensorsByThemselves) {
 
 TEST(PlanValidate, NegativeStridesAreWindowsToo) {
   OwnedPlan owned = PlanGenerator(11).make(6, 128);
-  Tensor& t = first_in(owned.plan, StorageKind::constant);
+  TensorDesc& t = first_in(owned.plan, StorageKind::constant);
   t.dims = {2, 8};
   t.strides = {-64, 1};
   t.offset = 64;
@@ -265,7 +265,7 @@ TEST(PlanValidate, NegativeStridesAreWindowsToo) {
 TEST(PlanValidate, UnboundSymbolsPostponeTheCheck) {
   OwnedPlan owned = PlanGenerator(11).make(6, 128);
   Plan& plan = owned.plan;
-  Tensor& t = first_in(plan, StorageKind::constant);
+  TensorDesc& t = first_in(plan, StorageKind::constant);
   t.dims = {Expr::symbol(2)};
   EXPECT_TRUE(validate(plan));
   EXPECT_TRUE(check_windows(plan, std::array<int64_t, 3>{1, 10, Expr::kUnbound}));

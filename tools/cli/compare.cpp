@@ -24,7 +24,7 @@ std::vector<HostTensor> make_inputs(const CompareCommand& command, ConsoleLogger
   std::vector<HostTensor> tensors;
   for (int32_t i = 0; i < network->getNbInputs(); ++i) {
     const nvinfer1::ITensor& input = *network->getInput(i);
-    Expected expected{input.getName(), input.getType(), to_vector(input.getDimensions())};
+    InputSpec expected{input.getName(), input.getType(), to_vector(input.getDimensions())};
     if (const auto shape = shapes.extract(expected.name)) expected.dims = shape.mapped();
     if (const auto file = files.extract(expected.name)) {
       tensors.push_back(read_tensor_file(file.mapped(), expected));

@@ -37,7 +37,7 @@ struct Layout {
 
 bool is_channels(int64_t dim) { return dim == 1 || dim == 3 || dim == 4; }
 
-Layout layout_of(const Expected& expected) {
+Layout layout_of(const InputSpec& expected) {
   std::vector<int64_t> dims = expected.dims;
   if (dims.size() == 4 && (dims[0] == 1 || dims[0] < 0)) dims.erase(dims.begin());
   if (dims.size() == 2) return {dims[0], dims[1], 1, false};
@@ -59,7 +59,7 @@ double sample(const uint8_t* pixels, int width, int height, int channels, int ch
 
 }  // namespace
 
-HostTensor parse_image(std::string_view bytes, const Expected& expected) {
+HostTensor parse_image(std::string_view bytes, const InputSpec& expected) {
   const Layout layout = layout_of(expected);
   if (expected.type != DataType::kFLOAT && expected.type != DataType::kUINT8)
     throw Failure(fmt::format("a picture becomes float32 or uint8, but input '{}' is {}; use .npy", expected.name,

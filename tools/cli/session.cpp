@@ -128,7 +128,7 @@ void check_input(const Session& session, const std::vector<std::string>& names, 
   if (std::find(names.begin(), names.end(), wanted) != names.end()) return;
   std::string known;
   for (const std::string& name : names) {
-    const Expected input = session.expected(name);
+    const InputSpec input = session.expected(name);
     known += fmt::format("{}{} ({} {})", known.empty() ? "" : ", ", name, type_name(input.type), to_text(input.dims));
   }
   throw UsageError(fmt::format("there is no input '{}'; the inputs: {}", wanted, known.empty() ? "none" : known));
@@ -217,7 +217,7 @@ std::vector<std::string> Session::names(TensorIOMode mode) const {
   return names;
 }
 
-Expected Session::expected(const std::string& input) const {
+InputSpec Session::expected(const std::string& input) const {
   return {input, engine_->getTensorDataType(input.c_str()), to_vector(engine_->getTensorShape(input.c_str()))};
 }
 
@@ -269,7 +269,7 @@ std::vector<HostTensor> gather_inputs(Session& session, const std::map<std::stri
   for (const auto& entry : shapes) check_input(session, names, entry.first);
   std::vector<HostTensor> tensors;
   for (const std::string& name : names) {
-    Expected expected = session.expected(name);
+    InputSpec expected = session.expected(name);
     if (const auto file = files.find(name); file != files.end()) {
       tensors.push_back(read_tensor_file(file->second, expected));
       continue;

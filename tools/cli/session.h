@@ -48,7 +48,7 @@ class Session {
 
   nvinfer1::ICudaEngine& engine() { return *engine_; }
   std::vector<std::string> names(nvinfer1::TensorIOMode mode) const;
-  Expected expected(const std::string& input) const;
+  InputSpec expected(const std::string& input) const;
 
  private:
   static Session make(int threads, ConsoleLogger& logger, Use use);

@@ -26,7 +26,7 @@ std::string lower_ending(const std::string& path) {
 }
 
 // Bare bytes have the input's shape; one open size is found from the length of the file.
-HostTensor parse_raw(std::string_view bytes, const Expected& expected) {
+HostTensor parse_raw(std::string_view bytes, const InputSpec& expected) {
   HostTensor tensor{expected.name, expected.type, expected.dims, {}};
   int64_t known = type_info(expected.type).bits, open = -1;  // bits
   for (size_t i = 0; i < tensor.dims.size(); ++i) {
@@ -48,7 +48,7 @@ HostTensor parse_raw(std::string_view bytes, const Expected& expected) {
   return tensor;
 }
 
-void check(const HostTensor& tensor, const Expected& expected) {
+void check(const HostTensor& tensor, const InputSpec& expected) {
   // numpy has no bfloat16: two bytes are taken as such.
   const bool same_type = tensor.type == expected.type ||
                          (expected.type == DataType::kBF16 && (tensor.type == kUINT16 || tensor.type == kINT16));
@@ -64,7 +64,7 @@ void check(const HostTensor& tensor, const Expected& expected) {
                               to_text(expected.dims)));
 }
 
-HostTensor parse(const std::string& path, const Expected& expected) {
+HostTensor parse(const std::string& path, const InputSpec& expected) {
   const std::string bytes = read_file(path), ending = lower_ending(path);
   if (ending == ".npy") return parse_npy(bytes);
   if (ending == ".pb") return parse_tensor_proto(bytes);
@@ -97,7 +97,7 @@ void write_file(const std::string& path, std::string_view bytes) {
   if (!lathe::saveFile(bytes.data(), bytes.size(), path.c_str())) throw Failure(lathe::lastError());
 }
 
-HostTensor read_tensor_file(const std::string& path, const Expected& expected) {
+HostTensor read_tensor_file(const std::string& path, const InputSpec& expected) {
   try {
     HostTensor tensor = parse(path, expected);
     check(tensor, expected);

@@ -10,14 +10,14 @@
 namespace lathe::cli {
 
 // What an input expects; sizes that it leaves open are -1.
-struct Expected {
+struct InputSpec {
   std::string name;
   DataType type = DataType::kFLOAT;
   std::vector<int64_t> dims;
 };
 
 // Reads the file as that input. Throws Failure when its type or shape does not fit.
-HostTensor read_tensor_file(const std::string& path, const Expected& expected);
+HostTensor read_tensor_file(const std::string& path, const InputSpec& expected);
 
 // The whole file. Throws Failure.
 std::string read_file(const std::string& path);
@@ -32,6 +32,6 @@ HostTensor parse_tensor_proto(std::string_view bytes);
 
 // A picture as an input of 2 (rows, columns), 3 or 4 dimensions, channels before or after the rows; float values are
 // 0 to 1, integers 0 to 255.
-HostTensor parse_image(std::string_view bytes, const Expected& expected);
+HostTensor parse_image(std::string_view bytes, const InputSpec& expected);
 
 }  // namespace lathe::cli

@@ -128,7 +128,7 @@ class InnerTensors {
     for (int32_t i = 0; i < wanted.size(); ++i) wanted_[wanted.get(i)->name] = wanted.get(i);
   }
 
-  void see(const plan::Tensor& tensor, const TensorArg& content) {
+  void see(const plan::TensorDesc& tensor, const TensorArg& content) {
     const auto it = wanted_.find(tensor.name);
     if (it == wanted_.end()) return;
     const Result<Comparison> compared = compare(*it->second, content);
@@ -178,7 +178,7 @@ Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTenso
     if (const char* name = engine.getIOTensorName(i); engine.getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT)
       context->setOutputAllocator(name, &outputs[name]);
   InnerTensors inner(*wanted, options);
-  static_cast<api::ExecutionContext&>(*context).inner().hooks.observer = [&](const plan::Tensor& tensor,
+  static_cast<api::ExecutionContext&>(*context).inner().hooks.observer = [&](const plan::TensorDesc& tensor,
                                                                              const TensorArg& content) {
     if (!outputs.contains(tensor.name)) inner.see(tensor, content);
   };

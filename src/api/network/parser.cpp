@@ -71,7 +71,7 @@ bool Parser::attempt(const char* where, Body&& body) noexcept {
 
 Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path) {
   if (!model || size == 0) return fail(ErrorCode::invalid_argument, "the model is empty");
-  onnx::ReadOptions options;
+  onnx::ModelReadOptions options;
   options.directory = directory_of(path);
   return onnx::read_model({static_cast<const std::byte*>(model), size}, options);
 }

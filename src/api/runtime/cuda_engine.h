@@ -26,7 +26,7 @@ struct EngineCore {
   size_t num_hidden = 0;
   const plan::Binding& binding(int i) const { return plan().bindings[static_cast<size_t>(i)]; }
   int find_io(const char* name) const;  // the binding's index; -1 = none
-  const plan::Tensor& tensor(int i) const { return plan().tensors[binding(i).tensor]; }
+  const plan::TensorDesc& tensor(int i) const { return plan().tensors[binding(i).tensor]; }
 };
 
 class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {

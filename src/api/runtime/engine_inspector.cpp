@@ -57,7 +57,7 @@ nv::ProfilingVerbosity verbosity_of(const plan::Plan& plan) {
 Json EngineInspector::describe(plan::TensorId id) const {
   if (id == plan::kNoTensor) return nullptr;
   const plan::Plan& plan = core_->plan();
-  const plan::Tensor& tensor = plan.tensors[id];
+  const plan::TensorDesc& tensor = plan.tensors[id];
   Dims shown;
   if (context_) shown = static_cast<const ExecutionContext&>(*context_).inner().tensor_dims(id);
   const DeviceFamily* family = find_family(plan.target);

@@ -212,7 +212,7 @@ int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcep
   return guarded(looking(), "IExecutionContext::getMaxOutputSize", int64_t{-1}, [&]() -> Result<int64_t> {
     LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
     LATHE_ASSIGN(Dims dims, dims_of(i));
-    const plan::Tensor& tensor = core_->tensor(static_cast<int>(i));
+    const plan::TensorDesc& tensor = core_->tensor(static_cast<int>(i));
     std::vector<Range> ranges;
     for (const plan::SymbolProfile& symbol : core_->plan().profiles[context_->profile()].symbols)
       ranges.push_back({symbol.min, symbol.max});

@@ -45,7 +45,7 @@ Json code_of(const plan::Plan& plan) {
 Result<Json> describe(const plan::PlanHeader& header, const plan::Plan& plan) {
   Json bindings = Json::array(), steps = Json::array(), metadata = Json::object();
   for (const plan::Binding& binding : plan.bindings) {
-    const plan::Tensor& tensor = plan.tensors[binding.tensor];
+    const plan::TensorDesc& tensor = plan.tensors[binding.tensor];
     bindings.push_back(json_object({{"name", binding.name},
                                     {"input", binding.is_input},
                                     {"dtype", std::string(name_of(tensor.dtype))},

@@ -22,7 +22,7 @@ Result<CUgraph> graph_of(Stream& stream, const std::function<Result<>(Queue&)>& 
 
 }  // namespace
 
-Result<std::unique_ptr<CudaGraph>> CudaGraph::capture(const std::shared_ptr<Context>& context,
+Result<std::unique_ptr<CudaGraph>> CudaGraph::capture(const std::shared_ptr<PrimaryContext>& context,
                                                       const std::function<Result<>(Queue&)>& work) {
   std::unique_ptr<CudaGraph> graph(new CudaGraph(context));
   LATHE_ASSIGN(graph->stream_, Stream::create_for_capture(context));

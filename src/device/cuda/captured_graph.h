@@ -9,7 +9,7 @@ namespace lathe::cuda {
 
 class CudaGraph : public CapturedGraph {
  public:
-  static Result<std::unique_ptr<CudaGraph>> capture(const std::shared_ptr<Context>& context,
+  static Result<std::unique_ptr<CudaGraph>> capture(const std::shared_ptr<PrimaryContext>& context,
                                                     const std::function<Result<>(Queue&)>& work);
   ~CudaGraph() override;
 
@@ -17,11 +17,11 @@ class CudaGraph : public CapturedGraph {
   Result<> update(const std::function<Result<>(Queue&)>& work) override;
 
  private:
-  explicit CudaGraph(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  explicit CudaGraph(std::shared_ptr<PrimaryContext> context) : context_(std::move(context)) {}
   Result<> instantiate(CUgraph graph);
   void destroy_executable();
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   std::unique_ptr<Stream> stream_;  // work is captured on it, never run
   CUgraphExec executable_ = nullptr;
 };

@@ -3,20 +3,21 @@
 
 namespace lathe::cuda {
 
-Result<std::shared_ptr<Context>> Context::create(const Driver& driver, const DeviceProperties& properties) {
-  std::shared_ptr<Context> context(new Context(driver, properties));
+Result<std::shared_ptr<PrimaryContext>> PrimaryContext::create(const Driver& driver,
+                                                               const DeviceProperties& properties) {
+  std::shared_ptr<PrimaryContext> context(new PrimaryContext(driver, properties));
   LATHE_TRY(context->start());
   return context;
 }
 
-Result<> Context::start() {
+Result<> PrimaryContext::start() {
   LATHE_TRY(check(driver_.cuDevicePrimaryCtxRetain(&context_, properties_.device), "starting the device's context"));
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*this));
   LATHE_TRY(check(driver_.cuStreamCreate(&allocations_, CU_STREAM_NON_BLOCKING), "making a stream"));
   return check(driver_.cuStreamCreate(&releases_, CU_STREAM_NON_BLOCKING), "making a stream");
 }
 
-Context::~Context() {
+PrimaryContext::~PrimaryContext() {
   if (!context_) return;
   {
     const ContextScope scope(*this);
@@ -26,7 +27,7 @@ Context::~Context() {
   driver_.cuDevicePrimaryCtxRelease(properties_.device);
 }
 
-Error Context::failure(CUresult result, std::string_view doing) {
+Error PrimaryContext::failure(CUresult result, std::string_view doing) {
   Error error = driver_error(result, fmt::format("cuda:{}: {}", properties_.ordinal, doing));
   if (!is_lost(result)) return error;
   const std::lock_guard lock(mutex_);
@@ -35,7 +36,7 @@ Error Context::failure(CUresult result, std::string_view doing) {
   return error;
 }
 
-Error Context::lost_error() const {
+Error PrimaryContext::lost_error() const {
   const std::lock_guard lock(mutex_);
   return {ErrorCode::device_lost,
           fmt::format("device cuda:{} cannot be used any more, because a fault has ended its context ({}): destroy all "
@@ -44,28 +45,28 @@ Error Context::lost_error() const {
           {}};
 }
 
-Result<> Context::push() {
+Result<> PrimaryContext::push() {
   LATHE_TRY(usable());
   return check(driver_.cuCtxPushCurrent(context_), "making the device's context current");
 }
 
-void Context::pop() {
+void PrimaryContext::pop() {
   CUcontext popped = nullptr;
   driver_.cuCtxPopCurrent(&popped);
 }
 
-void Context::add_stream(CUstream stream) {
+void PrimaryContext::add_stream(CUstream stream) {
   const std::lock_guard lock(mutex_);
   streams_.insert(stream);
 }
 
-void Context::remove_stream(CUstream stream) {
+void PrimaryContext::remove_stream(CUstream stream) {
   const std::lock_guard lock(mutex_);
   follow(releases_, stream);
   streams_.erase(streams_.find(stream));
 }
 
-void Context::follow_all(CUstream follower) {
+void PrimaryContext::follow_all(CUstream follower) {
   const std::lock_guard lock(mutex_);
   for (auto stream = streams_.begin(); stream != streams_.end(); stream = streams_.upper_bound(*stream))
     follow(follower, *stream);
@@ -73,7 +74,7 @@ void Context::follow_all(CUstream follower) {
 
 // A stream that the application captures has no work of its own yet, and an event of it would draw the follower into
 // the capture. Failures have nowhere to go: a later call on the stream reports them.
-void Context::follow(CUstream follower, CUstream stream) {
+void PrimaryContext::follow(CUstream follower, CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver_.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return;
   CUevent event = nullptr;
@@ -87,7 +88,7 @@ void Context::follow(CUstream follower, CUstream stream) {
   driver_.cuEventDestroy(event);
 }
 
-Result<ContextScope> ContextScope::enter(Context& context) {
+Result<ContextScope> ContextScope::enter(PrimaryContext& context) {
   LATHE_TRY(context.push());
   ContextScope scope;
   scope.context_ = &context;
@@ -95,7 +96,7 @@ Result<ContextScope> ContextScope::enter(Context& context) {
   return scope;
 }
 
-ContextScope::ContextScope(Context& context) {
+ContextScope::ContextScope(PrimaryContext& context) {
   if (context.push_for_release() != CUDA_SUCCESS) return;
   context_ = &context;
   context.driver().cuThreadExchangeStreamCaptureMode(&mode_);

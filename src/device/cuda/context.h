@@ -12,12 +12,12 @@
 
 namespace lathe::cuda {
 
-class Context {
+class PrimaryContext {
  public:
-  static Result<std::shared_ptr<Context>> create(const Driver& driver, const DeviceProperties& properties);
-  ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  static Result<std::shared_ptr<PrimaryContext>> create(const Driver& driver, const DeviceProperties& properties);
+  ~PrimaryContext();
+  PrimaryContext(const PrimaryContext&) = delete;
+  PrimaryContext& operator=(const PrimaryContext&) = delete;
 
   const Driver& driver() const { return driver_; }
   const DeviceProperties& properties() const { return properties_; }
@@ -51,7 +51,7 @@ class Context {
   CUstream releases() const { return releases_; }
 
  private:
-  Context(const Driver& driver, const DeviceProperties& properties) : driver_(driver), properties_(properties) {}
+  PrimaryContext(const Driver& driver, const DeviceProperties& properties) : driver_(driver), properties_(properties) {}
   Result<> start();
   void follow(CUstream follower, CUstream stream);
   Error lost_error() const;
@@ -70,9 +70,9 @@ class Context {
 // The context current for a scope, in which calls that are unsafe in other threads' captures are allowed.
 class ContextScope {
  public:
-  static Result<ContextScope> enter(Context& context);
+  static Result<ContextScope> enter(PrimaryContext& context);
   // For destructors: enters a lost context too, because what it holds must be given back; may fail.
-  explicit ContextScope(Context& context);
+  explicit ContextScope(PrimaryContext& context);
   ContextScope(ContextScope&& other) noexcept : context_(other.context_), mode_(other.mode_) {
     other.context_ = nullptr;
   }
@@ -81,7 +81,7 @@ class ContextScope {
 
  private:
   ContextScope() = default;
-  Context* context_ = nullptr;
+  PrimaryContext* context_ = nullptr;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 

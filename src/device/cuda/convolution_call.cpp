@@ -69,7 +69,7 @@ Result<CudnnDescriptor> pack_addresses(const CudnnHandle& handle, const Values& 
   std::vector<int64_t> names = {kXName, kWeightsName, kYName};
   std::vector<void*> addresses;
   const auto at = [&](size_t arg) { return reinterpret_cast<void*>(v[arg]); };
-  for (const Arg arg : {kX, kWeights, kY}) addresses.push_back(at(arg));
+  for (const ConvolutionArg arg : {kX, kWeights, kY}) addresses.push_back(at(arg));
   for (size_t i = 0; i < static_cast<size_t>(v[kNumStages]); ++i) {
     if (v[kStages + i * kStageFields + kHasOperand] == 0) continue;
     names.push_back(kFirstOperandName + static_cast<int64_t>(i));
@@ -85,16 +85,16 @@ Result<CudnnDescriptor> pack_addresses(const CudnnHandle& handle, const Values& 
 
 }  // namespace
 
-Result<std::vector<Engine>> find_engines(const CudnnHandle& handle, const Values& values, size_t count) {
+Result<std::vector<CudnnEngine>> find_engines(const CudnnHandle& handle, const Values& values, size_t count) {
   LATHE_TRY(check(values));
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle.context()));
   const std::lock_guard lock(handle.mutex());
   LATHE_ASSIGN(const std::unique_ptr<Assembly> graph, make_graph(handle, values));
-  std::vector<Engine> engines;
+  std::vector<CudnnEngine> engines;
   if (!graph) return engines;
   LATHE_ASSIGN(const std::vector<Assembly> configs, ask(handle, graph->whole(), values, count));
   for (const Assembly& config : configs) {
-    LATHE_ASSIGN(Engine engine, describe(handle, config.whole()));
+    LATHE_ASSIGN(CudnnEngine engine, describe(handle, config.whole()));
     engines.push_back(std::move(engine));
   }
   return engines;

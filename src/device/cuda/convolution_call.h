@@ -23,7 +23,7 @@ inline constexpr size_t kStageFields = 5;
 
 // The launch's arguments. Dimensions stand in the order N C D H W, as if there always were three spatial ones; strides
 // are in elements. Weights are dense: filters, taps, and, innermost, channels.
-enum Arg : size_t {
+enum ConvolutionArg : size_t {
   kX,
   kWeights,
   kY,
@@ -59,14 +59,14 @@ enum StageField : size_t { kMode, kHasOperand, kOperandDtype, kFirstFloat, kSeco
 
 using Values = std::array<int64_t, kNumArgs>;
 
-struct Engine {
+struct CudnnEngine {
   int64_t index = 0;
   std::vector<int64_t> knobs;
   std::string text;  // "engine=38 k1=2 k5=0": printable and unique
 };
 
 // The engines that the library thinks best, best first; at most `count`. Empty where it has none for this graph.
-Result<std::vector<Engine>> find_engines(const CudnnHandle& handle, const Values& values, size_t count);
+Result<std::vector<CudnnEngine>> find_engines(const CudnnHandle& handle, const Values& values, size_t count);
 
 // A descriptor with those that it was made from, which must live as long.
 struct Assembly {

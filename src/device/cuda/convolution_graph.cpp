@@ -66,7 +66,7 @@ class GraphMaker {
     result.insert(result.end(), values.end() - v_[kSpatial], values.end());
     return result;
   }
-  std::vector<int64_t> told_spatial(Arg first) const {
+  std::vector<int64_t> told_spatial(ConvolutionArg first) const {
     return {v_.begin() + static_cast<ptrdiff_t>(first) + 3 - v_[kSpatial],
             v_.begin() + static_cast<ptrdiff_t>(first) + 3};
   }
@@ -84,7 +84,7 @@ class GraphMaker {
     return keep(std::move(tensor));
   }
 
-  std::array<int64_t, 5> five(Arg first) const {
+  std::array<int64_t, 5> five(ConvolutionArg first) const {
     std::array<int64_t, 5> values{};
     std::copy_n(v_.begin() + static_cast<ptrdiff_t>(first), 5, values.begin());
     return values;
@@ -114,10 +114,11 @@ class GraphMaker {
     LATHE_TRY(window.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT));
     LATHE_TRY(window.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION));
     LATHE_TRY(window.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, v_[kSpatial]));
-    constexpr std::pair<cudnnBackendAttributeName_t, Arg> kLists[] = {{CUDNN_ATTR_CONVOLUTION_DILATIONS, kDilations},
-                                                                      {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, kStrides},
-                                                                      {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, kPadBegin},
-                                                                      {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, kPadEnd}};
+    constexpr std::pair<cudnnBackendAttributeName_t, ConvolutionArg> kLists[] = {
+        {CUDNN_ATTR_CONVOLUTION_DILATIONS, kDilations},
+        {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, kStrides},
+        {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, kPadBegin},
+        {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, kPadEnd}};
     for (const auto& [name, first] : kLists) {
       const std::vector<int64_t> values = told_spatial(first);
       LATHE_TRY(window.set(name, CUDNN_TYPE_INT64, std::span<const int64_t>(values)));
@@ -292,8 +293,8 @@ Result<std::unique_ptr<Assembly>> stored(const CudnnHandle& handle, const CudnnD
   return accepted ? std::move(assembly) : nullptr;
 }
 
-Result<Engine> describe(const CudnnHandle& handle, const CudnnDescriptor& config) {
-  Engine found;
+Result<CudnnEngine> describe(const CudnnHandle& handle, const CudnnDescriptor& config) {
+  CudnnEngine found;
   LATHE_ASSIGN(const CudnnDescriptor engine, engine_of(config));
   LATHE_TRY(engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, std::span(&found.index, 1)));
   found.text = fmt::format("engine={}", found.index);

@@ -21,6 +21,6 @@ Result<std::vector<Assembly>> ask(const CudnnHandle& handle, const CudnnDescript
                                   size_t count);
 // The stored choice as an engine configuration; null where this library does not know it.
 Result<std::unique_ptr<Assembly>> stored(const CudnnHandle& handle, const CudnnDescriptor& graph, const Values& values);
-Result<Engine> describe(const CudnnHandle& handle, const CudnnDescriptor& config);
+Result<CudnnEngine> describe(const CudnnHandle& handle, const CudnnDescriptor& config);
 
 }  // namespace lathe::cuda::convolution

@@ -56,7 +56,7 @@ Result<const CublasLt*> cublaslt() {
   return open_once(mutex, opened, [] { return open_cublaslt(cublaslt_names()); });
 }
 
-Result<std::shared_ptr<const CublasLtHandle>> CublasLtHandle::create(std::shared_ptr<Context> context,
+Result<std::shared_ptr<const CublasLtHandle>> CublasLtHandle::create(std::shared_ptr<PrimaryContext> context,
                                                                      const CublasLt& library) {
   std::shared_ptr<CublasLtHandle> handle(new CublasLtHandle(std::move(context), library));
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*handle->context_));

@@ -32,7 +32,7 @@ std::vector<std::string> cublaslt_names();  // where cublaslt() looks, in order
 // cuBLASLt on one GPU. Thread-safe.
 class CublasLtHandle {
  public:
-  static Result<std::shared_ptr<const CublasLtHandle>> create(std::shared_ptr<Context> context,
+  static Result<std::shared_ptr<const CublasLtHandle>> create(std::shared_ptr<PrimaryContext> context,
                                                               const CublasLt& library);
   ~CublasLtHandle();
   CublasLtHandle(const CublasLtHandle&) = delete;
@@ -40,14 +40,14 @@ class CublasLtHandle {
 
   const CublasLt& library() const { return library_; }
   cublasLtHandle_t get() const { return handle_; }
-  Context& context() const { return *context_; }
+  PrimaryContext& context() const { return *context_; }
   Result<> check(cublasStatus_t status, const char* call) const;
 
  private:
-  CublasLtHandle(std::shared_ptr<Context> context, const CublasLt& library)
+  CublasLtHandle(std::shared_ptr<PrimaryContext> context, const CublasLt& library)
       : context_(std::move(context)), library_(library) {}
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   const CublasLt& library_;
   cublasLtHandle_t handle_ = nullptr;
 };

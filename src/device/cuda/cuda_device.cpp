@@ -31,7 +31,7 @@ struct ResidentKey {
 
 class CudaDevice final : public Device, public EventMaker {
  public:
-  CudaDevice(std::shared_ptr<Context> context, const Architecture& architecture)
+  CudaDevice(std::shared_ptr<PrimaryContext> context, const Architecture& architecture)
       : context_(std::move(context)),
         architecture_(architecture),
         name_(fmt::format("cuda:{}", context_->properties().ordinal)),
@@ -70,7 +70,7 @@ class CudaDevice final : public Device, public EventMaker {
  private:
   Result<std::shared_ptr<Resident>> load_resident(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   const Architecture& architecture_;
   const std::string name_;
   ModuleTable modules_;
@@ -142,7 +142,7 @@ Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordin
   Result<const Architecture*> architecture = find_architecture(properties.architecture());
   if (!architecture)
     return fail(with_context(std::move(architecture).error(), fmt::format("cuda:{} ({})", ordinal, properties.name)));
-  LATHE_ASSIGN(std::shared_ptr<Context> context, Context::create(driver, properties));
+  LATHE_ASSIGN(std::shared_ptr<PrimaryContext> context, PrimaryContext::create(driver, properties));
   return std::make_shared<CudaDevice>(std::move(context), **architecture);
 }
 

@@ -47,7 +47,8 @@ Result<const Cudnn*> cudnn() {
   return open_once(mutex, opened, [] { return open_cudnn(cudnn_names()); });
 }
 
-Result<std::shared_ptr<const CudnnHandle>> CudnnHandle::create(std::shared_ptr<Context> context, const Cudnn& library) {
+Result<std::shared_ptr<const CudnnHandle>> CudnnHandle::create(std::shared_ptr<PrimaryContext> context,
+                                                               const Cudnn& library) {
   std::shared_ptr<CudnnHandle> handle(new CudnnHandle(std::move(context), library));
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*handle->context_));
   LATHE_TRY(handle->check(library.cudnnCreate(&handle->handle_), "cudnnCreate"));

@@ -33,23 +33,24 @@ std::vector<std::string> cudnn_names();  // where cudnn() looks, in order
 // cuDNN on one GPU.
 class CudnnHandle {
  public:
-  static Result<std::shared_ptr<const CudnnHandle>> create(std::shared_ptr<Context> context, const Cudnn& library);
+  static Result<std::shared_ptr<const CudnnHandle>> create(std::shared_ptr<PrimaryContext> context,
+                                                           const Cudnn& library);
   ~CudnnHandle();
   CudnnHandle(const CudnnHandle&) = delete;
   CudnnHandle& operator=(const CudnnHandle&) = delete;
 
   const Cudnn& library() const { return library_; }
   cudnnHandle_t get() const { return handle_; }
-  Context& context() const { return *context_; }
+  PrimaryContext& context() const { return *context_; }
   // The library lets one thread use a handle at a time; hold this around calls that take it.
   std::mutex& mutex() const { return mutex_; }
   Result<> check(cudnnStatus_t status, std::string_view call) const;
 
  private:
-  CudnnHandle(std::shared_ptr<Context> context, const Cudnn& library)
+  CudnnHandle(std::shared_ptr<PrimaryContext> context, const Cudnn& library)
       : context_(std::move(context)), library_(library) {}
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   const Cudnn& library_;
   cudnnHandle_t handle_ = nullptr;
   mutable std::mutex mutex_;

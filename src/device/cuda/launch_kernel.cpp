@@ -34,7 +34,7 @@ Result<> check_launch(const Launch& launch, const DeviceProperties& properties) 
   return {};
 }
 
-Result<> check_function(const Launch& launch, const Function& function, const DeviceProperties& properties) {
+Result<> check_function(const Launch& launch, const KernelFunction& function, const DeviceProperties& properties) {
   if (launch.block > static_cast<uint32_t>(function.max_threads))
     return refuse(launch, "{} threads in a block; its registers allow {}", launch.block, function.max_threads);
   if (function.parameters >= 0 && launch.args.size() != static_cast<size_t>(function.parameters))
@@ -98,7 +98,7 @@ unsigned set_attributes(const Launch& launch, bool overlaps, CUlaunchAttribute* 
 
 }  // namespace
 
-Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const std::shared_ptr<Context>& context,
+Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const std::shared_ptr<PrimaryContext>& context,
                                                   ModuleTable& modules,
                                                   std::span<const std::span<const std::byte>> code) {
   const DeviceProperties& properties = context->properties();
@@ -108,14 +108,15 @@ Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const st
   const std::span<const std::byte> bytes = code[launch.code];
   LATHE_ASSIGN(std::shared_ptr<Module> module,
                modules.get(digest_of(bytes), [&] { return Module::load(context, bytes); }));
-  LATHE_ASSIGN(const Function function, module->function(launch.entry));
+  LATHE_ASSIGN(const KernelFunction function, module->function(launch.entry));
   LATHE_TRY(check_function(launch, function, properties));
   LATHE_TRY(module->allow(launch.entry, launch.shared_bytes, cluster_of(launch)));
   return Prepared{launch, std::move(module), function.handle, nullptr};
 }
 
-Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Context>& context, ModuleTable& modules,
-                                                     Libraries& libraries, const StepRecord& record) {
+Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<PrimaryContext>& context,
+                                                     ModuleTable& modules, Libraries& libraries,
+                                                     const StepRecord& record) {
   if (record.launches.size() > kMaxLaunches)
     return fail(ErrorCode::launch_refused, "the step has {} launches; at most {} are possible", record.launches.size(),
                 kMaxLaunches);
@@ -227,7 +228,7 @@ Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& ope
   config.hStream = stream.handle();
   config.attrs = attributes;
   config.numAttrs = set_attributes(launch, launch.overlaps && stream.overlaps(), attributes);
-  const Context& context = stream.context();
+  const PrimaryContext& context = stream.context();
   const CUresult result = context.driver().cuLaunchKernelEx(&config, prepared.function, parameters, nullptr);
   if (result == CUDA_SUCCESS) return {};
   return fail(stream.context().failure(result, fmt::format("starting the kernel '{}'", launch.entry)));

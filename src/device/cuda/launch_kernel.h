@@ -16,7 +16,7 @@ namespace lathe::cuda {
 class LaunchKernel : public Kernel {
  public:
   // Checks all of `record` that does not depend on shapes, and loads its code.
-  static Result<std::unique_ptr<Kernel>> create(const std::shared_ptr<Context>& context, ModuleTable& modules,
+  static Result<std::unique_ptr<Kernel>> create(const std::shared_ptr<PrimaryContext>& context, ModuleTable& modules,
                                                 Libraries& libraries, const StepRecord& record);
 
   Result<size_t> prepare(const Operands& operands, int threads) const override;
@@ -33,8 +33,8 @@ class LaunchKernel : public Kernel {
 
   LaunchKernel() = default;
   Result<Grid> grid(const Prepared& prepared, std::span<const int64_t> symbols) const;
-  static Result<Prepared> load(const Launch& launch, const std::shared_ptr<Context>& context, ModuleTable& modules,
-                               std::span<const std::span<const std::byte>> code);
+  static Result<Prepared> load(const Launch& launch, const std::shared_ptr<PrimaryContext>& context,
+                               ModuleTable& modules, std::span<const std::span<const std::byte>> code);
   static Result<size_t> prepare_call(const Prepared& prepared, const Operands& operands);
   Result<> enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace, Stream& stream) const;
 

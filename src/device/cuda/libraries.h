@@ -13,7 +13,7 @@ namespace lathe::cuda {
 // Thread-safe.
 class Libraries {
  public:
-  explicit Libraries(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  explicit Libraries(std::shared_ptr<PrimaryContext> context) : context_(std::move(context)) {}
 
   Result<std::shared_ptr<const CublasLtHandle>> cublaslt();
   Result<std::shared_ptr<const CudnnHandle>> cudnn();
@@ -21,7 +21,7 @@ class Libraries {
   Result<std::unique_ptr<LibraryCall>> make_call(const Launch& launch);
 
  private:
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   SharedTable<int, const CublasLtHandle> cublaslt_;
   SharedTable<int, const CudnnHandle> cudnn_;
 };

@@ -30,14 +30,14 @@ Result<cudaDataType_t> data_type(int64_t dtype) {
 bool has_bias(int64_t epilogue) { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
 
 Result<> check(const Values& v) {
-  constexpr Arg kSizes[] = {kM, kN, kK, kBatch};
-  for (const Arg size : kSizes)
+  constexpr MatmulArg kSizes[] = {kM, kN, kK, kBatch};
+  for (const MatmulArg size : kSizes)
     if (v[size] < 0 || v[size] > INT32_MAX)
       return fail(ErrorCode::launch_refused, "cublaslt.matmul: a size is {}; 0 to {} are possible", v[size], INT32_MAX);
   constexpr int64_t kEpilogues[] = {CUBLASLT_EPILOGUE_DEFAULT,   CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_BIAS,
                                     CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS};
-  if (std::find(std::begin(kEpilogues), std::end(kEpilogues), v[Arg::kEpilogue]) == std::end(kEpilogues))
-    return fail(ErrorCode::launch_refused, "cublaslt.matmul: epilogue {} is not known", v[Arg::kEpilogue]);
+  if (std::find(std::begin(kEpilogues), std::end(kEpilogues), v[MatmulArg::kEpilogue]) == std::end(kEpilogues))
+    return fail(ErrorCode::launch_refused, "cublaslt.matmul: epilogue {} is not known", v[MatmulArg::kEpilogue]);
   return {};
 }
 
@@ -99,10 +99,10 @@ class Description {
     return result.workspaceSize;
   }
 
-  Result<> run(const Algorithm& algorithm, CUstream stream) {
+  Result<> run(const CublasLtAlgorithm& algorithm, CUstream stream) {
     // Sums over nothing: the operands are not read.
     const float alpha = v_[kK] == 0 ? 0.0f : 1.0f, beta = 0.0f;
-    const auto at = [&](Arg arg) { return reinterpret_cast<void*>(v_[arg]); };
+    const auto at = [&](MatmulArg arg) { return reinterpret_cast<void*>(v_[arg]); };
     void* const c = at(kC);
     void* const a = v_[kK] == 0 ? c : at(kA);
     void* const b = v_[kK] == 0 ? c : at(kB);
@@ -171,12 +171,12 @@ std::string text_of(const CublasLt& library, const cublasLtMatmulAlgo_t& algorit
 
 }  // namespace
 
-Result<std::vector<Algorithm>> find_algorithms(const CublasLtHandle& handle, const Values& values, int count) {
+Result<std::vector<CublasLtAlgorithm>> find_algorithms(const CublasLtHandle& handle, const Values& values, int count) {
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle.context()));
   Description description(handle, values);
   LATHE_TRY(description.make());
   LATHE_ASSIGN(const std::vector<cublasLtMatmulHeuristicResult_t> results, description.ask(count));
-  std::vector<Algorithm> algorithms;
+  std::vector<CublasLtAlgorithm> algorithms;
   for (const auto& result : results)
     algorithms.push_back({result.algo, result.workspaceSize, text_of(handle.library(), result.algo)});
   return algorithms;
@@ -198,11 +198,11 @@ matmul::Values to_values(std::span<const int64_t> from) {
 
 // The algorithm of the plan where the same version of the library has chosen it and it does these shapes, or else what
 // the library thinks best.
-Result<matmul::Algorithm> MatmulCall::choose(const matmul::Values& values) const {
+Result<matmul::CublasLtAlgorithm> MatmulCall::choose(const matmul::Values& values) const {
   matmul::Description description(*handle_, values);
   LATHE_TRY(description.make());
   if (values[matmul::kVersion] == static_cast<int64_t>(handle_->library().version)) {
-    matmul::Algorithm stored;
+    matmul::CublasLtAlgorithm stored;
     std::memcpy(&stored.data, &values[matmul::kAlgorithm], sizeof(stored.data));
     if (const std::optional<size_t> bytes = description.accepts(stored.data)) {
       stored.workspace_bytes = *bytes;
@@ -213,11 +213,11 @@ Result<matmul::Algorithm> MatmulCall::choose(const matmul::Values& values) const
   if (results.empty())
     return fail(ErrorCode::library_call_failed, "cuBLASLt {} has no algorithm for a product of {} x {} x {}",
                 handle_->library().version_text(), values[matmul::kM], values[matmul::kN], values[matmul::kK]);
-  return matmul::Algorithm{results[0].algo, results[0].workspaceSize, ""};
+  return matmul::CublasLtAlgorithm{results[0].algo, results[0].workspaceSize, ""};
 }
 
-Result<std::shared_ptr<const matmul::Algorithm>> MatmulCall::choice(const matmul::Values& values) const {
-  return chosen_.get(values, [&](const matmul::Values& numbers) -> Result<matmul::Algorithm> {
+Result<std::shared_ptr<const matmul::CublasLtAlgorithm>> MatmulCall::choice(const matmul::Values& values) const {
+  return chosen_.get(values, [&](const matmul::Values& numbers) -> Result<matmul::CublasLtAlgorithm> {
     LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(handle_->context()));
     return choose(numbers);
   });
@@ -227,14 +227,14 @@ Result<size_t> MatmulCall::prepare(std::span<const int64_t> from) const {
   const matmul::Values values = to_values(from);
   LATHE_TRY(matmul::check(values));
   if (is_empty(values)) return 0;
-  LATHE_ASSIGN(const std::shared_ptr<const matmul::Algorithm> chosen, choice(values));
+  LATHE_ASSIGN(const std::shared_ptr<const matmul::CublasLtAlgorithm> chosen, choice(values));
   return chosen->workspace_bytes;
 }
 
 Result<> MatmulCall::enqueue(std::span<const int64_t> from, Stream& stream) const {
   const matmul::Values values = to_values(from);
   if (is_empty(values)) return {};
-  LATHE_ASSIGN(const std::shared_ptr<const matmul::Algorithm> chosen, choice(values));
+  LATHE_ASSIGN(const std::shared_ptr<const matmul::CublasLtAlgorithm> chosen, choice(values));
   matmul::Description description(*handle_, values);
   LATHE_TRY(description.make());
   return description.run(*chosen, stream.handle());

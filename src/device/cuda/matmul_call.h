@@ -20,7 +20,7 @@ namespace matmul {
 
 // The launch's arguments. A runs M by K, B N by K: one of the two dimensions is contiguous, and `pitch` lies between
 // the rows of it. Distances are in elements, alignments in bytes.
-enum Arg : size_t {
+enum MatmulArg : size_t {
   kA,
   kB,
   kC,
@@ -53,7 +53,7 @@ enum Arg : size_t {
 
 using Values = std::array<int64_t, kNumArgs>;
 
-struct Algorithm {
+struct CublasLtAlgorithm {
   cublasLtMatmulAlgo_t data{};
   size_t workspace_bytes = 0;
   std::string text;  // "algo=66 tile=20 stages=36 splits=1 #1f0c8a52": printable and unique
@@ -62,7 +62,7 @@ struct Algorithm {
 inline constexpr size_t kMaxWorkspace = size_t{32} << 20;
 
 // The library's favourites, best first; at most `count`. Empty where it has none.
-Result<std::vector<Algorithm>> find_algorithms(const CublasLtHandle& handle, const Values& values, int count);
+Result<std::vector<CublasLtAlgorithm>> find_algorithms(const CublasLtHandle& handle, const Values& values, int count);
 
 }  // namespace matmul
 
@@ -74,11 +74,11 @@ class MatmulCall final : public LibraryCall {
   Result<> enqueue(std::span<const int64_t> values, Stream& stream) const override;
 
  private:
-  Result<std::shared_ptr<const matmul::Algorithm>> choice(const matmul::Values& values) const;
-  Result<matmul::Algorithm> choose(const matmul::Values& values) const;
+  Result<std::shared_ptr<const matmul::CublasLtAlgorithm>> choice(const matmul::Values& values) const;
+  Result<matmul::CublasLtAlgorithm> choose(const matmul::Values& values) const;
 
   std::shared_ptr<const CublasLtHandle> handle_;
-  mutable LatestShapes<matmul::Values, matmul::Algorithm, matmul::kNumAddresses> chosen_{64};
+  mutable LatestShapes<matmul::Values, matmul::CublasLtAlgorithm, matmul::kNumAddresses> chosen_{64};
 };
 
 }  // namespace lathe::cuda

@@ -9,19 +9,19 @@ namespace {
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 void free_block(void* owner, std::byte* data, size_t) {
-  auto& context = *static_cast<Context*>(owner);
+  auto& context = *static_cast<PrimaryContext*>(owner);
   const ContextScope scope(context);
   context.driver().cuMemFree(address_of(data));  // waits for the device
 }
 
 void free_pooled(void* owner, std::byte* data, size_t) {
-  auto& context = *static_cast<Context*>(owner);
+  auto& context = *static_cast<PrimaryContext*>(owner);
   const ContextScope scope(context);
   context.follow_all(context.releases());
   context.driver().cuMemFreeAsync(address_of(data), context.releases());
 }
 
-CUresult allocate_pooled(Context& context, CUdeviceptr& address, size_t bytes) {
+CUresult allocate_pooled(PrimaryContext& context, CUdeviceptr& address, size_t bytes) {
   const CUresult result = context.driver().cuMemAllocAsync(&address, bytes, context.allocations());
   if (result != CUDA_SUCCESS) return result;
   const CUresult waited = context.driver().cuStreamSynchronize(context.allocations());
@@ -32,7 +32,7 @@ CUresult allocate_pooled(Context& context, CUdeviceptr& address, size_t bytes) {
 // An asynchronous copy of fewer valid bytes may touch all of its 16.
 size_t whole_vectors(size_t bytes) { return bytes > SIZE_MAX - 15 ? bytes : round_up(bytes, 16); }
 
-Error allocation_error(Context& context, CUresult result, size_t bytes) {
+Error allocation_error(PrimaryContext& context, CUresult result, size_t bytes) {
   size_t free = 0, total = 0;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && context.driver().cuMemGetInfo(&free, &total) == CUDA_SUCCESS)
     return context.failure(result, fmt::format("allocating {} bytes ({} of {} are free)", bytes, free, total));
@@ -46,7 +46,7 @@ struct MemoryInfo {
   int ordinal = -1;
 };
 
-MemoryInfo info_of(Context& context, const void* address) {
+MemoryInfo info_of(PrimaryContext& context, const void* address) {
   MemoryInfo info;
   CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
@@ -59,7 +59,7 @@ MemoryInfo info_of(Context& context, const void* address) {
 
 }  // namespace
 
-Result<DeviceMemory> allocate(const std::shared_ptr<Context>& context, size_t bytes) {
+Result<DeviceMemory> allocate(const std::shared_ptr<PrimaryContext>& context, size_t bytes) {
   LATHE_TRY(context->usable());
   if (bytes == 0) return DeviceMemory();
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context));
@@ -78,7 +78,7 @@ Result<DeviceMemory> allocate(const std::shared_ptr<Context>& context, size_t by
 
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {
   if (bytes == 0) return stream.context().usable();
-  Context& context = stream.context();
+  PrimaryContext& context = stream.context();
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(context));
   const auto doing = [&] { return fmt::format("copying {} bytes to the device", bytes); };
   const CUresult result = context.driver().cuMemcpyHtoDAsync(address_of(to), from, bytes, stream.handle());
@@ -91,7 +91,7 @@ Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {
 }
 
 Result<> download(void* to, const void* from, size_t bytes, Stream& stream) {
-  Context& context = stream.context();
+  PrimaryContext& context = stream.context();
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(context));
   CUresult result = CUDA_SUCCESS;
   if (bytes > 0) result = context.driver().cuMemcpyDtoHAsync(to, address_of(from), bytes, stream.handle());
@@ -100,7 +100,7 @@ Result<> download(void* to, const void* from, size_t bytes, Stream& stream) {
   return {};
 }
 
-bool is_accessible(Context& context, const void* address) {
+bool is_accessible(PrimaryContext& context, const void* address) {
   const Result<ContextScope> scope = ContextScope::enter(context);
   if (!scope) return false;
   const MemoryInfo info = info_of(context, address);

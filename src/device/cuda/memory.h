@@ -10,13 +10,13 @@
 namespace lathe::cuda {
 
 // Usable by every stream on return; given back to the device after the work that streams have when it is freed.
-Result<DeviceMemory> allocate(const std::shared_ptr<Context>& context, size_t bytes);
+Result<DeviceMemory> allocate(const std::shared_ptr<PrimaryContext>& context, size_t bytes);
 
 // upload() has read `from`, and download() has written `to`, on return.
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream);
 Result<> download(void* to, const void* from, size_t bytes, Stream& stream);
 
 // Whether kernels of the device can use the address: its memory, managed memory, or pinned memory of the host.
-bool is_accessible(Context& context, const void* address);
+bool is_accessible(PrimaryContext& context, const void* address);
 
 }  // namespace lathe::cuda

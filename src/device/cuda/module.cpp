@@ -21,7 +21,7 @@ Result<> check_code(std::span<const std::byte> code) {
 }
 
 // The driver copies as many bytes as the kernel declares, whatever it is given: they have to be as many.
-Result<> count_parameters(Context& context, const std::string& name, Function& function) {
+Result<> count_parameters(PrimaryContext& context, const std::string& name, KernelFunction& function) {
   if (!context.driver().cuFuncGetParamInfo) return {};
   for (int count = 0;; ++count) {
     size_t offset = 0, size = 0;
@@ -38,7 +38,7 @@ Result<> count_parameters(Context& context, const std::string& name, Function& f
 
 }  // namespace
 
-Result<std::shared_ptr<Module>> Module::load(std::shared_ptr<Context> context, std::span<const std::byte> code) {
+Result<std::shared_ptr<Module>> Module::load(std::shared_ptr<PrimaryContext> context, std::span<const std::byte> code) {
   LATHE_TRY(check_code(code));
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context));
   CUmodule handle = nullptr;
@@ -54,9 +54,9 @@ Module::~Module() {
   driver.cuModuleUnload(handle_);
 }
 
-Result<Function> Module::find(const std::string& name) {
+Result<KernelFunction> Module::find(const std::string& name) {
   const Driver& driver = context_->driver();
-  Function function;
+  KernelFunction function;
   LATHE_TRY(context_->check(driver.cuModuleGetFunction(&function.handle, handle_, name.c_str()),
                             fmt::format("finding the kernel '{}'", name)));
   LATHE_TRY(context_->check(
@@ -74,12 +74,12 @@ Result<> Module::set(CUfunction function, CUfunction_attribute attribute, uint32
                          fmt::format("setting up the kernel '{}'", name));
 }
 
-Result<Function> Module::function(const std::string& name) {
+Result<KernelFunction> Module::function(const std::string& name) {
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
   const std::lock_guard lock(mutex_);
   const auto known = functions_.find(name);
   if (known != functions_.end()) return known->second.function;
-  LATHE_ASSIGN(const Function function, find(name));
+  LATHE_ASSIGN(const KernelFunction function, find(name));
   functions_.emplace(name, Entry{function});
   return function;
 }

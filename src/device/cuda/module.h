@@ -13,7 +13,7 @@
 namespace lathe::cuda {
 
 // A kernel of a module.
-struct Function {
+struct KernelFunction {
   CUfunction handle = nullptr;
   int max_threads = 0;          // of a block, by the registers that it uses
   int static_shared_bytes = 0;  // of a block
@@ -23,24 +23,24 @@ struct Function {
 class Module {
  public:
   // `code` is a cubin, or PTX text with a zero at its end.
-  static Result<std::shared_ptr<Module>> load(std::shared_ptr<Context> context, std::span<const std::byte> code);
+  static Result<std::shared_ptr<Module>> load(std::shared_ptr<PrimaryContext> context, std::span<const std::byte> code);
   ~Module();
 
   // Both are thread-safe.
-  Result<Function> function(const std::string& name);
+  Result<KernelFunction> function(const std::string& name);
   // Makes a kernel of function() able to run with so much dynamic shared memory, and clusters of so many blocks.
   Result<> allow(const std::string& name, uint32_t shared_bytes, uint32_t cluster);
 
  private:
-  Module(std::shared_ptr<Context> context, CUmodule handle) : context_(std::move(context)), handle_(handle) {}
-  Result<Function> find(const std::string& name);
+  Module(std::shared_ptr<PrimaryContext> context, CUmodule handle) : context_(std::move(context)), handle_(handle) {}
+  Result<KernelFunction> find(const std::string& name);
   Result<> set(CUfunction function, CUfunction_attribute attribute, uint32_t value, const std::string& name);
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   CUmodule handle_;
   std::mutex mutex_;
   struct Entry {
-    Function function;
+    KernelFunction function;
     uint32_t shared_bytes = 0, cluster = 0;  // the most that it was set up for
   };
   std::map<std::string, Entry> functions_;

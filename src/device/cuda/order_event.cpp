@@ -5,7 +5,7 @@
 
 namespace lathe::cuda {
 
-Result<std::unique_ptr<Event>> OrderEvent::create(std::shared_ptr<Context> context) {
+Result<std::unique_ptr<Event>> OrderEvent::create(std::shared_ptr<PrimaryContext> context) {
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context));
   CUevent event = nullptr;
   LATHE_TRY(context->check(context->driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "making an event"));

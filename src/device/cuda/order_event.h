@@ -9,7 +9,7 @@ namespace lathe::cuda {
 
 class OrderEvent final : public Event {
  public:
-  static Result<std::unique_ptr<Event>> create(std::shared_ptr<Context> context);
+  static Result<std::unique_ptr<Event>> create(std::shared_ptr<PrimaryContext> context);
   ~OrderEvent() override;
 
   Result<> record(Queue& queue) override;
@@ -17,9 +17,9 @@ class OrderEvent final : public Event {
   Result<> hold(Queue& queue) override;
 
  private:
-  OrderEvent(std::shared_ptr<Context> context, CUevent event) : context_(std::move(context)), event_(event) {}
+  OrderEvent(std::shared_ptr<PrimaryContext> context, CUevent event) : context_(std::move(context)), event_(event) {}
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   CUevent event_;
 };
 

@@ -10,7 +10,7 @@ constexpr int kMinOverlapDriver = 12030;
 
 }  // namespace
 
-Stream::Stream(std::shared_ptr<Context> context, CUstream stream, Kind kind)
+Stream::Stream(std::shared_ptr<PrimaryContext> context, CUstream stream, Kind kind)
     : context_(std::move(context)),
       stream_(stream),
       kind_(kind),
@@ -18,22 +18,22 @@ Stream::Stream(std::shared_ptr<Context> context, CUstream stream, Kind kind)
   if (kind_ != Kind::capture) context_->add_stream(stream_);
 }
 
-Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Context> context, Kind kind) {
+Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<PrimaryContext> context, Kind kind) {
   LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context));
   CUstream stream = nullptr;
   LATHE_TRY(context->check(context->driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream"));
   return std::unique_ptr<Stream>(new Stream(std::move(context), stream, kind));
 }
 
-Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Context> context) {
+Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<PrimaryContext> context) {
   return create(std::move(context), Kind::own);
 }
 
-Result<std::unique_ptr<Stream>> Stream::create_for_capture(std::shared_ptr<Context> context) {
+Result<std::unique_ptr<Stream>> Stream::create_for_capture(std::shared_ptr<PrimaryContext> context) {
   return create(std::move(context), Kind::capture);
 }
 
-std::unique_ptr<Stream> Stream::borrow(std::shared_ptr<Context> context, CUstream stream) {
+std::unique_ptr<Stream> Stream::borrow(std::shared_ptr<PrimaryContext> context, CUstream stream) {
   return std::unique_ptr<Stream>(new Stream(std::move(context), stream, Kind::borrowed));
 }
 

@@ -11,11 +11,11 @@ namespace lathe::cuda {
 
 class Stream : public Queue {
  public:
-  static Result<std::unique_ptr<Stream>> create(std::shared_ptr<Context> context);
+  static Result<std::unique_ptr<Stream>> create(std::shared_ptr<PrimaryContext> context);
   // One that work is captured on, and that never runs any.
-  static Result<std::unique_ptr<Stream>> create_for_capture(std::shared_ptr<Context> context);
+  static Result<std::unique_ptr<Stream>> create_for_capture(std::shared_ptr<PrimaryContext> context);
   // On the application's stream.
-  static std::unique_ptr<Stream> borrow(std::shared_ptr<Context> context, CUstream stream);
+  static std::unique_ptr<Stream> borrow(std::shared_ptr<PrimaryContext> context, CUstream stream);
   ~Stream() override;
 
   Result<> begin() override { return context_->push(); }
@@ -24,8 +24,8 @@ class Stream : public Queue {
   Result<> record_event(void* event) override;
 
   CUstream handle() const { return stream_; }
-  Context& context() const { return *context_; }
-  const std::shared_ptr<Context>& shared_context() const { return context_; }
+  PrimaryContext& context() const { return *context_; }
+  const std::shared_ptr<PrimaryContext>& shared_context() const { return context_; }
   Result<> wait();
   // Begins to capture what is put into the stream, whose graph capture_end() gives. The context must be current.
   Result<> capture_begin();
@@ -34,10 +34,10 @@ class Stream : public Queue {
 
  private:
   enum class Kind { own, capture, borrowed };
-  Stream(std::shared_ptr<Context> context, CUstream stream, Kind kind);
-  static Result<std::unique_ptr<Stream>> create(std::shared_ptr<Context> context, Kind kind);
+  Stream(std::shared_ptr<PrimaryContext> context, CUstream stream, Kind kind);
+  static Result<std::unique_ptr<Stream>> create(std::shared_ptr<PrimaryContext> context, Kind kind);
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<PrimaryContext> context_;
   CUstream stream_;
   Kind kind_;
   bool overlaps_;  // whether kernels may start before the one before them ends

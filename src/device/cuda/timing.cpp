@@ -24,14 +24,14 @@ struct Event {
 };
 
 Result<> record(Event& event, Stream& stream) {
-  Context& context = stream.context();
+  PrimaryContext& context = stream.context();
   if (!event.handle)
     LATHE_TRY(context.check(context.driver().cuEventCreate(&event.handle, CU_EVENT_DEFAULT), "making an event"));
   return context.check(context.driver().cuEventRecord(event.handle, stream.handle()), "recording an event");
 }
 
 Result<double> sample(Stream& stream, const Work& work) {
-  Context& context = stream.context();
+  PrimaryContext& context = stream.context();
   Event start{context.driver()}, end{context.driver()};
   LATHE_TRY(record(start, stream));
   LATHE_TRY(work(stream));

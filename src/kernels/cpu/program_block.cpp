@@ -218,7 +218,7 @@ BlockProgram::BlockProgram(const Program& program) : num_inputs_(program.num_inp
   for (size_t i = first; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     if (node.uses == 0 || node.is_constant()) continue;
-    Step step{node.op, 0, {}, node.immediates};
+    BlockStep step{node.op, 0, {}, node.immediates};
     for (size_t k = 0; k < static_cast<size_t>(node.arity); ++k) {
       const uint16_t reg = node.operands[k];
       step.operands[k] = place[reg];

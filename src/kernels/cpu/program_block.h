@@ -55,7 +55,7 @@ enum class StepOp : uint8_t {
   count
 };
 
-struct Step {
+struct BlockStep {
   StepOp op;
   // Indices into the table of operands: the program's inputs, then its constants, then the scratch slots.
   uint16_t target = 0;
@@ -76,7 +76,7 @@ class BlockProgram {
   size_t scratch_bytes() const { return scratch_bytes_; }
 
   // For the interpreter.
-  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<BlockStep>& steps() const { return steps_; }
   const std::vector<float>& constants() const { return constants_; }
   int num_slots() const { return num_slots_; }
   const std::vector<uint16_t>& outputs() const { return outputs_; }  // operand index of each output
@@ -89,7 +89,7 @@ class BlockProgram {
   uint32_t used_inputs_ = 0;
   bool identity_ = false;
   size_t scratch_bytes_ = 0;
-  std::vector<Step> steps_;
+  std::vector<BlockStep> steps_;
   std::vector<float> constants_;
   std::vector<uint16_t> outputs_;
 };

@@ -72,7 +72,7 @@ struct Operands {
 
 void run_steps(const BlockProgram& program, const Operands& table, float* const* targets, int n) {
   const int first_slot = program.first_slot();
-  for (const Step& step : program.steps()) {
+  for (const BlockStep& step : program.steps()) {
     Frame frame;
     frame.target = targets[step.target - first_slot];
     for (int k = 0; k < 3; ++k) {

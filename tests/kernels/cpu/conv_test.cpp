@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 using conv::Algorithm;
-using conv::Config;
+using conv::ConvConfig;
 using conv::ConvShape;
 
 struct Case {
@@ -20,7 +20,7 @@ struct Case {
   int64_t batch = 1;
   std::array<int64_t, 3> in{1, 1, 1};
   std::array<int64_t, 3> pad_end{0, 0, 0};
-  Config config;
+  ConvConfig config;
   std::string program;
   int threads = 1;
   double tolerance = 1e-6;  // times sqrt(products summed)
@@ -222,7 +222,7 @@ TEST(Conv, CandidatesOfRealLayers) {
       const auto configs = conv::candidates(problem, threads);
       ASSERT_FALSE(configs.empty());
       ASSERT_LE(configs.size(), 24u);
-      for (const Config& config : configs) {
+      for (const ConvConfig& config : configs) {
         c.config = config;
         c.threads = threads;
         c.tolerance = config.algorithm == Algorithm::winograd4 ? 1e-5 : 2e-6;

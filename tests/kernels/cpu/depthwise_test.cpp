@@ -17,7 +17,7 @@ struct Case {
   Shape shape;
   int64_t batch = 1;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1};
-  depthwise::Config config;
+  depthwise::DepthwiseConfig config;
   std::string program;
   int threads = 1;
 

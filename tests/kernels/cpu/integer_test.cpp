@@ -270,7 +270,7 @@ TEST(ConvInteger, RandomShapes) {
     std::vector<int8_t> columns;  // [O, taps, C]
     for (int64_t i = 0; i < shape.out_channels * depth; ++i)
       columns.push_back(static_cast<int8_t>(weight(i / depth, i / channels % shape.volume(), i % channels)));
-    conv::Config config;
+    conv::ConvConfig config;
     config.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
                        one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3}), pick(0, 1) == 1};
     config.row_aligned = pick(0, 1);

@@ -21,7 +21,7 @@ namespace lathe::cpu::contraction {
 
 inline constexpr int kMaxAxes = 16;
 
-enum Operand { kA, kB, kResult, kOperands };
+enum OperandIndex { kA, kB, kResult, kOperands };
 
 struct ContractionAxis {
   std::array<uint32_t, kOperands> dims{};  // bit sets of the dimensions that run along it

@@ -12,13 +12,13 @@ namespace {
 using gemm::Blocking;
 using gemm::Panels;
 
-Panels panels_of(const ConvShape& shape, const Config& config) {
+Panels panels_of(const ConvShape& shape, const ConvConfig& config) {
   return {shape.volume() * shape.group_inputs(), shape.group_outputs(), config.blocking.width};
 }
 
 // Tiles that stick out of a small image are work for nothing, and transforms need some channels to pay: estimate()
 // knows.
-void add_winograd(const ConvProblem& problem, int threads, std::vector<Config>& found) {
+void add_winograd(const ConvProblem& problem, int threads, std::vector<ConvConfig>& found) {
   const ConvShape& shape = problem.shape;
   if (problem.planar_input || !winograd_fits(shape) || shape.in_channels < 8 || shape.out_channels < 8) return;
   const int width = shape.out_channels % 48 == 0 ? 48 : 64;
@@ -33,7 +33,7 @@ void add_winograd(const ConvProblem& problem, int threads, std::vector<Config>& 
 
 // Milliseconds on one thread, roughly, for ordering: arithmetic at a usual rate, weights from memory behind it, and the
 // passes of the transforms.
-double estimate(const ConvProblem& problem, const Config& config) {
+double estimate(const ConvProblem& problem, const ConvConfig& config) {
   constexpr double kFlops = 230e6, kMemory = 22e6, kTransforms = 40e6;  // per millisecond
   const double c = static_cast<double>(problem.shape.group_inputs()),
                o = static_cast<double>(problem.shape.out_channels);
@@ -51,7 +51,7 @@ double estimate(const ConvProblem& problem, const Config& config) {
 
 }  // namespace
 
-int64_t packed_floats(const ConvShape& shape, const Config& config) {
+int64_t packed_floats(const ConvShape& shape, const ConvConfig& config) {
   if (is_winograd(config.algorithm)) {
     const int64_t side = winograd_outputs(config.algorithm) + 2;
     return Panels{shape.in_channels, shape.out_channels, config.blocking.width}.floats() * side * side;
@@ -59,7 +59,7 @@ int64_t packed_floats(const ConvShape& shape, const Config& config) {
   return panels_of(shape, config).floats() * shape.groups;
 }
 
-void pack_weights(const ConvShape& shape, const Config& config, const float* weights, std::span<float> packed) {
+void pack_weights(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed) {
   if (is_winograd(config.algorithm)) return pack_winograd(shape, config, weights, packed);
   const Panels panels = panels_of(shape, config);
   const int64_t inputs = shape.group_inputs(), volume = shape.volume();
@@ -78,18 +78,18 @@ void pack_weights(const ConvShape& shape, const Config& config, const float* wei
                packed.data() + g * panels.floats());
 }
 
-std::vector<Config> candidates(const ConvProblem& problem, int threads) {
+std::vector<ConvConfig> candidates(const ConvProblem& problem, int threads) {
   const ConvShape& shape = problem.shape;
   const int64_t rows = problem.batch * problem.out[0] * problem.out[1] * problem.out[2];
   const int64_t n = shape.group_outputs(), k = shape.volume() * shape.group_inputs();
-  std::vector<Config> found;
+  std::vector<ConvConfig> found;
   const Algorithm algorithm = problem.planar_input ? Algorithm::planar : Algorithm::direct;
   if (problem.planar_input && (shape.groups != 1 || shape.dilation[2] != 1)) return found;
   auto add = [&](Blocking blocking, bool row_aligned) {
     if (blocking.k_block >= k) blocking.k_block = 0;
     if (blocking.row_block >= rows) blocking.row_block = 0;
     if (threads == 1) blocking.split_columns = false;
-    const Config config{algorithm, blocking, row_aligned};
+    const ConvConfig config{algorithm, blocking, row_aligned};
     if (std::find(found.begin(), found.end(), config) == found.end() && found.size() < 24) found.push_back(config);
   };
   add_winograd(problem, threads, found);
@@ -108,8 +108,9 @@ std::vector<Config> candidates(const ConvProblem& problem, int threads) {
       if (n > width && k <= 576) add({width, kMaxTileRows, 48, 0, split}, false);
     }
   if (found.empty()) add({gemm::kPanelQuantum, kMaxTileRows, 0, 0, false}, false);
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const Config& a, const Config& b) { return estimate(problem, a) < estimate(problem, b); });
+  std::stable_sort(found.begin(), found.end(), [&](const ConvConfig& a, const ConvConfig& b) {
+    return estimate(problem, a) < estimate(problem, b);
+  });
   return found;
 }
 

@@ -52,12 +52,14 @@ struct ConvShape {
   }
 };
 
-struct Config {
+struct ConvConfig {
   Algorithm algorithm = Algorithm::direct;
   gemm::Blocking blocking;
   bool row_aligned = false;  // tiles keep to one output row
-  static constexpr auto members() { return std::tuple(&Config::algorithm, &Config::blocking, &Config::row_aligned); }
-  bool operator==(const Config&) const = default;
+  static constexpr auto members() {
+    return std::tuple(&ConvConfig::algorithm, &ConvConfig::blocking, &ConvConfig::row_aligned);
+  }
+  bool operator==(const ConvConfig&) const = default;
 };
 
 struct ConvProblem {
@@ -69,11 +71,11 @@ struct ConvProblem {
 
 // Configurations worth trying, best guess first, at most 24; empty when no algorithm accepts the problem. The weights
 // are packed for one configuration's algorithm and panel width.
-std::vector<Config> candidates(const ConvProblem& problem, int threads);
+std::vector<ConvConfig> candidates(const ConvProblem& problem, int threads);
 
 struct ConvParams {
   ConvShape shape;
-  Config config;
+  ConvConfig config;
   bool packed = true;  // the weights
   static constexpr auto members() { return std::tuple(&ConvParams::shape, &ConvParams::config, &ConvParams::packed); }
 };
@@ -93,7 +95,7 @@ bool is_valid_window(const Shape& shape, int64_t volume) {
 }
 
 // Weights [O, C / groups, kernel...], dense, to packed form.
-int64_t packed_floats(const ConvShape& shape, const Config& config);
-void pack_weights(const ConvShape& shape, const Config& config, const float* weights, std::span<float> packed);
+int64_t packed_floats(const ConvShape& shape, const ConvConfig& config);
+void pack_weights(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed);
 
 }  // namespace lathe::cpu::conv

@@ -49,7 +49,7 @@ class DirectConv final : public Kernel {
   const float* pack(const Launch& launch) const;
 
   ConvShape shape_;
-  Config config_;
+  ConvConfig config_;
   bool packed_;
   gemm::Needs needs_;
   Epilogue epilogue_;
@@ -86,7 +86,7 @@ void DirectConv::run(const Launch& launch) const {
   std::memset(zeros, 0, static_cast<size_t>(zero_bytes()));
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, 1);
   const PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue, operands);
-  gemm::Problem problem;
+  gemm::GemmProblem problem;
   problem.rows = geometry.rows();
   problem.row_unit = config_.row_aligned ? geometry.out[2] : 0;
   problem.groups = shape_.groups;

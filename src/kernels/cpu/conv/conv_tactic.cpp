@@ -8,20 +8,20 @@
 namespace lathe::cpu {
 namespace {
 
-using conv::Config;
+using conv::ConvConfig;
 using conv::ConvShape;
 
 bool is_planar(const Operand& x) {
   return x.dims[1] != Expr(1) && x.strides[1] != Expr(1) && x.strides.back() == Expr(1);
 }
 
-std::string text_of(const Config& config) {
+std::string text_of(const ConvConfig& config) {
   static constexpr std::string_view kAlgorithms[] = {"direct", "planar", "winograd2", "winograd4"};
   return fmt::format("{} {}{}", kAlgorithms[static_cast<size_t>(config.algorithm)], to_text(config.blocking),
                      config.row_aligned ? " aligned" : "");
 }
 
-Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Config& config) {
+Result<Emission> emit(const Problem& problem, const ConvShape& shape, const ConvConfig& config) {
   if (!problem.inputs[1].constant) return emission_of(problem, conv::ConvParams{shape, config, false}, {0, 1});
   return emission_with_weights(problem, encode_params(conv::ConvParams{shape, config}),
                                conv::packed_floats(shape, config), [&](std::span<float> packed) {
@@ -44,13 +44,14 @@ Matched match_conv(const Problem& problem) {
   const auto list = [&problem, shape = *shape, planar] {
     conv::ConvProblem p = conv_problem(problem, shape);
     p.planar_input = planar;
-    std::vector<Config> found = conv::candidates(p, problem.target.cores);
+    std::vector<ConvConfig> found = conv::candidates(p, problem.target.cores);
     if (!problem.inputs[1].constant)
-      std::erase_if(found, [](const Config& config) { return conv::is_winograd(config.algorithm); });
+      std::erase_if(found, [](const ConvConfig& config) { return conv::is_winograd(config.algorithm); });
     return found;
   };
   return match_choices(
-      problem, list, text_of, [&problem, shape = *shape](const Config& config) { return emit(problem, shape, config); },
+      problem, list, text_of,
+      [&problem, shape = *shape](const ConvConfig& config) { return emit(problem, shape, config); },
       gemm::padding_of(shape->group_outputs()));
 }
 

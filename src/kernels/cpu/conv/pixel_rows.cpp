@@ -61,7 +61,7 @@ int64_t tap_offset(const ConvShape& shape, const TensorArg& weights, int64_t tap
   return offset;
 }
 
-Needs needs_of(const ConvShape& shape, const Config& config) {
+Needs needs_of(const ConvShape& shape, const ConvConfig& config) {
   if (config.algorithm == Algorithm::planar) {
     const int64_t taps = shape.in_channels * shape.kernel[0] * shape.kernel[1];
     return {taps, taps, taps * shape.kernel[2] * kMaxTileRows};
@@ -71,7 +71,7 @@ Needs needs_of(const ConvShape& shape, const Config& config) {
   return {shape.volume(), shape.volume() * segments, 0};
 }
 
-void write_taps(const Geometry& g, const Config& config, Tap* taps) {
+void write_taps(const Geometry& g, const ConvConfig& config, Tap* taps) {
   const ConvShape& shape = g.shape;
   const Needs needs = needs_of(shape, config);
   if (config.algorithm == Algorithm::planar) {
@@ -95,7 +95,7 @@ void write_taps(const Geometry& g, const Config& config, Tap* taps) {
   }
 }
 
-PixelRows::PixelRows(const Geometry& geometry, const Config& config, const Needs& needs, const Tap* taps,
+PixelRows::PixelRows(const Geometry& geometry, const ConvConfig& config, const Needs& needs, const Tap* taps,
                      const float* zeros, const float* x, const TensorArg& out, const BoundEpilogue& epilogue,
                      std::span<const TensorArg> operands)
     : geometry_(geometry),

@@ -31,13 +31,13 @@ int64_t tap_offset(const ConvShape& shape, const TensorArg& weights, int64_t tap
 
 // How the k of a panel is cut into taps. direct: kernel positions x segments of at most k_block channels. planar: one
 // tap for each channel and kernel row, running along the kernel's columns.
-gemm::Needs needs_of(const ConvShape& shape, const Config& config);
-void write_taps(const Geometry& geometry, const Config& config, gemm::Tap* taps);
+gemm::Needs needs_of(const ConvShape& shape, const ConvConfig& config);
+void write_taps(const Geometry& geometry, const ConvConfig& config, gemm::Tap* taps);
 
 class PixelRows final : public gemm::RowSource {
  public:
   // `zeros` holds as many zeros as x has channels, or the kernel columns if that is more.
-  PixelRows(const Geometry& geometry, const Config& config, const gemm::Needs& needs, const gemm::Tap* taps,
+  PixelRows(const Geometry& geometry, const ConvConfig& config, const gemm::Needs& needs, const gemm::Tap* taps,
             const float* zeros, const float* x, const TensorArg& out, const BoundEpilogue& epilogue,
             std::span<const TensorArg> operands);
 

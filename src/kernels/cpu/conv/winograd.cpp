@@ -41,7 +41,7 @@ int64_t product_stride(int64_t floats) {
 
 class Winograd final : public Kernel {
  public:
-  Winograd(const ConvShape& shape, const Config& config, Epilogue epilogue)
+  Winograd(const ConvShape& shape, const ConvConfig& config, Epilogue epilogue)
       : shape_(shape),
         config_(config),
         epilogue_(std::move(epilogue)),
@@ -86,7 +86,7 @@ class Winograd final : public Kernel {
               int columns, const float* finished) const;
 
   ConvShape shape_;
-  Config config_;
+  ConvConfig config_;
   Epilogue epilogue_;
   int outputs_;
   int64_t products_;
@@ -227,7 +227,7 @@ bool winograd_fits(const ConvShape& shape) {
          shape.dilation == one;
 }
 
-void pack_winograd(const ConvShape& shape, const Config& config, const float* weights, std::span<float> packed) {
+void pack_winograd(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed) {
   const int side = winograd_outputs(config.algorithm) + 2, products = side * side;
   const double(*g)[3] = side == 6 ? kFilter4 : kFilter2;
   const Panels panels{shape.in_channels, shape.out_channels, config.blocking.width};
@@ -243,7 +243,7 @@ void pack_winograd(const ConvShape& shape, const Config& config, const float* we
   }
 }
 
-Result<std::unique_ptr<Kernel>> make_winograd(const ConvShape& shape, const Config& config, Epilogue epilogue) {
+Result<std::unique_ptr<Kernel>> make_winograd(const ConvShape& shape, const ConvConfig& config, Epilogue epilogue) {
   constexpr int64_t kMaxBlock = 1 << 16;
   if (!winograd_fits(shape) || config.blocking.row_block > kMaxBlock)
     return fail(ErrorCode::plan_malformed, "conv step asks for Winograd where it cannot be used; build the plan again");

@@ -15,9 +15,9 @@ constexpr int winograd_outputs(Algorithm algorithm) { return algorithm == Algori
 bool winograd_fits(const ConvShape& shape);
 
 // Packed form: for each panel of output channels, for each of the (m + 2)^2 products, the panel [C][width].
-void pack_winograd(const ConvShape& shape, const Config& config, const float* weights, std::span<float> packed);
+void pack_winograd(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed);
 
-Result<std::unique_ptr<Kernel>> make_winograd(const ConvShape& shape, const Config& config, Epilogue epilogue);
+Result<std::unique_ptr<Kernel>> make_winograd(const ConvShape& shape, const ConvConfig& config, Epilogue epilogue);
 
 // One tile's input, transformed: product e of channel c goes to out[e * product_stride + c].
 struct WinogradInput {

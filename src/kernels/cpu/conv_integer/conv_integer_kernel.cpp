@@ -58,7 +58,7 @@ class ConvInteger final : public Kernel {
   const int32_t* pack(const Launch& launch) const;
 
   ConvShape shape_;
-  Config config_;
+  ConvConfig config_;
   bool packed_;
   gemm::Needs needs_;
   gemm::IntegerProgram program_;
@@ -125,7 +125,7 @@ void ConvInteger::run(const Launch& launch) const {
   if (launch.inputs[1].dtype == DType::u8) epilogue.row_factor = 128;
   PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
   if (flipped) source.keep_outside();  // where they are 128, which the sums of the weights take off
-  gemm::Problem problem;
+  gemm::GemmProblem problem;
   problem.rows = geometry.rows();
   problem.row_unit = config_.row_aligned ? geometry.out[2] : 0;
   problem.groups = shape_.groups;

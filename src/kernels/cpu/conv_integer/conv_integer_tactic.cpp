@@ -10,16 +10,16 @@
 namespace lathe::cpu {
 namespace {
 
-using conv::Config;
+using conv::ConvConfig;
 using conv::ConvShape;
 
-std::vector<Config> choices(const Problem& problem, const ConvShape& shape) {
-  std::vector<Config> found = conv::candidates(conv_problem(problem, shape), problem.target.cores);
-  std::erase_if(found, [](const Config& config) { return config.algorithm != conv::Algorithm::direct; });
+std::vector<ConvConfig> choices(const Problem& problem, const ConvShape& shape) {
+  std::vector<ConvConfig> found = conv::candidates(conv_problem(problem, shape), problem.target.cores);
+  std::erase_if(found, [](const ConvConfig& config) { return config.algorithm != conv::Algorithm::direct; });
   return found;
 }
 
-Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Config& config) {
+Result<Emission> emit(const Problem& problem, const ConvShape& shape, const ConvConfig& config) {
   if (!problem.inputs[1].constant || problem.inputs[1].dtype != DType::i8)
     return emission_of(problem, conv::ConvIntegerParams{{shape, config}, types_of(problem), false}, {0, 1});
   const int8_t* weights = problem.inputs[1].constant->as<int8_t>();
@@ -48,12 +48,12 @@ Matched match_conv_integer(const Problem& problem) {
     if (d != 1 && x.dims[d] != Expr(1) && mod(x.strides[d], 4) != Expr(0))
       return refuse("pixels do not start at fours");
   shape->in_channels /= 4;
-  const auto text = [](const Config& config) {
+  const auto text = [](const ConvConfig& config) {
     return to_text(config.blocking) + (config.row_aligned ? " aligned" : "");
   };
   return match_choices(
       problem, [&problem, shape = *shape] { return choices(problem, shape); }, text,
-      [&problem, shape = *shape](const Config& config) { return emit(problem, shape, config); });
+      [&problem, shape = *shape](const ConvConfig& config) { return emit(problem, shape, config); });
 }
 
 }  // namespace

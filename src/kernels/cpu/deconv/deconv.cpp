@@ -8,8 +8,8 @@ namespace lathe::cpu::deconv {
 
 int64_t phase_count(const ConvShape& shape) { return shape.stride[0] * shape.stride[1] * shape.stride[2]; }
 
-Phase phase_of(const ConvShape& shape, int64_t index) {
-  Phase phase;
+DeconvPhase phase_of(const ConvShape& shape, int64_t index) {
+  DeconvPhase phase;
   phase.shape = shape;
   for (int d = 2; d >= 0; --d) {
     const int64_t stride = shape.stride[d], dilation = shape.dilation[d], kernel = shape.kernel[d];
@@ -48,7 +48,7 @@ void pack_weights(const ConvShape& shape, const gemm::Blocking& blocking, const 
                   std::span<float> packed) {
   const int64_t inputs = shape.group_inputs(), outputs = shape.group_outputs();
   for (int64_t i = 0; i < phase_count(shape); ++i) {
-    const Phase phase = phase_of(shape, i);
+    const DeconvPhase phase = phase_of(shape, i);
     const auto& kernel = phase.shape.kernel;
     const int64_t volume = phase.shape.volume();
     std::vector<float> own(static_cast<size_t>(shape.out_channels * inputs * volume));
@@ -62,7 +62,7 @@ void pack_weights(const ConvShape& shape, const gemm::Blocking& blocking, const 
           const int64_t from = (o / outputs * inputs + c) * outputs + o % outputs;
           own[static_cast<size_t>((o * inputs + c) * volume + t)] = weights[from * shape.volume() + tap];
         }
-    const conv::Config config{conv::Algorithm::direct, blocking, false};
+    const conv::ConvConfig config{conv::Algorithm::direct, blocking, false};
     const auto floats = static_cast<size_t>(conv::packed_floats(phase.shape, config));
     conv::pack_weights(phase.shape, config, own.data(), packed.first(floats));
     packed = packed.subspan(floats);

@@ -40,7 +40,7 @@ void pack_weights(const ConvShape& shape, const gemm::Blocking& blocking, const 
                   std::span<float> packed);
 
 // One phase. A phase without taps has one tap of zeros.
-struct Phase {
+struct DeconvPhase {
   std::array<int64_t, 3> offset{};     // its first output pixel
   std::array<int64_t, 3> first_tap{};  // along each dimension; the next ones are `tap_step` further
   std::array<int64_t, 3> tap_step{1, 1, 1};
@@ -49,6 +49,6 @@ struct Phase {
 };
 inline constexpr int64_t kMaxPhases = 4096;
 int64_t phase_count(const ConvShape& shape);
-Phase phase_of(const ConvShape& shape, int64_t index);
+DeconvPhase phase_of(const ConvShape& shape, int64_t index);
 
 }  // namespace lathe::cpu::deconv

@@ -26,10 +26,10 @@ class Deconv final : public Kernel {
         packed_(params.packed),
         epilogue_(std::move(epilogue)),
         floats_(packed_floats(params.shape, params.blocking)) {
-    const conv::Config config{conv::Algorithm::direct, params.blocking, false};
+    const conv::ConvConfig config{conv::Algorithm::direct, params.blocking, false};
     int64_t weights = 0;
     for (int64_t i = 0; i < phase_count(shape_); ++i) {
-      const Phase phase = phase_of(shape_, i);
+      const DeconvPhase phase = phase_of(shape_, i);
       phases_.push_back({phase, weights, conv::packed_floats(phase.shape, config),
                          conv::make_direct({phase.shape, config, packed_}, epilogue_)});
       weights += phases_.back().floats;
@@ -55,7 +55,7 @@ class Deconv final : public Kernel {
 
  private:
   struct Part {
-    Phase phase;
+    DeconvPhase phase;
     int64_t weights, floats;
     std::unique_ptr<Kernel> kernel;
   };
@@ -91,7 +91,7 @@ TensorArg Deconv::weights_of(const Part& part, const TensorArg& weights) const {
     own.dims[0] = part.floats;
     return own;
   }
-  const Phase& phase = part.phase;
+  const DeconvPhase& phase = part.phase;
   std::swap(own.dims[0], own.dims[1]);
   std::swap(own.strides[0], own.strides[1]);
   int64_t first = 0;

@@ -31,12 +31,12 @@ void pack_weights(const Shape& shape, const float* weights, int64_t channel_stri
   }
 }
 
-std::vector<Config> candidates(const Shape& shape, int64_t out_width, int threads) {
-  std::vector<Config> found;
+std::vector<DepthwiseConfig> candidates(const Shape& shape, int64_t out_width, int threads) {
+  std::vector<DepthwiseConfig> found;
   const bool deep = shape.channels > 16 * out_width;
   for (bool split : {deep, !deep})
     for (int pixels : {6, 4, 5, 3, 2}) {
-      const Config config{pixels, split && threads > 1};
+      const DepthwiseConfig config{pixels, split && threads > 1};
       if (std::find(found.begin(), found.end(), config) == found.end()) found.push_back(config);
     }
   return found;

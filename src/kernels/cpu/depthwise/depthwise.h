@@ -34,16 +34,16 @@ struct Shape {
   }
 };
 
-struct Config {
+struct DepthwiseConfig {
   int pixels = kMaxPixels;      // of a tile
   bool split_channels = false;  // threads share the channels, not the pixels
-  static constexpr auto members() { return std::tuple(&Config::pixels, &Config::split_channels); }
-  bool operator==(const Config&) const = default;
+  static constexpr auto members() { return std::tuple(&DepthwiseConfig::pixels, &DepthwiseConfig::split_channels); }
+  bool operator==(const DepthwiseConfig&) const = default;
 };
 
 struct DepthwiseParams {
   Shape shape;
-  Config config;
+  DepthwiseConfig config;
   bool packed = true;  // the weights
   static constexpr auto members() {
     return std::tuple(&DepthwiseParams::shape, &DepthwiseParams::config, &DepthwiseParams::packed);
@@ -51,7 +51,7 @@ struct DepthwiseParams {
 };
 
 // Configurations worth trying for this many output pixels in a row, best guess first.
-std::vector<Config> candidates(const Shape& shape, int64_t out_width, int threads);
+std::vector<DepthwiseConfig> candidates(const Shape& shape, int64_t out_width, int threads);
 
 // Weights [C, 1, kernel...], dense, to packed form [taps][C rounded up to 16]; independent of the configuration.
 int64_t packed_floats(const Shape& shape);

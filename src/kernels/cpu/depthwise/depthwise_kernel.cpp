@@ -24,7 +24,7 @@ class Depthwise final : public Kernel {
 
  private:
   Shape shape_;
-  Config config_;
+  DepthwiseConfig config_;
   bool packed_;
   Epilogue epilogue_;
 };
@@ -56,7 +56,7 @@ Result<> Depthwise::check(std::span<const TensorArg> inputs, std::span<const Ten
 // The strips of a launch: output rows cut into pieces of at most config.pixels pixels.
 class Strips {
  public:
-  Strips(const Shape& shape, const Config& config, const Launch& launch, const float* weights,
+  Strips(const Shape& shape, const DepthwiseConfig& config, const Launch& launch, const float* weights,
          const BoundEpilogue& epilogue)
       : x_(launch.inputs[0]), epilogue_(epilogue), weights_(weights) {
     const TensorArg& out = launch.outputs[0];

@@ -8,9 +8,9 @@
 namespace lathe::cpu {
 namespace {
 
-using depthwise::Config;
+using depthwise::DepthwiseConfig;
 
-Result<Emission> emit(const Problem& problem, const depthwise::Shape& shape, const Config& config) {
+Result<Emission> emit(const Problem& problem, const depthwise::Shape& shape, const DepthwiseConfig& config) {
   if (!problem.inputs[1].constant)
     return emission_of(problem, depthwise::DepthwiseParams{shape, config, false}, {0, 1});
   return emission_with_weights(problem, encode_params(depthwise::DepthwiseParams{shape, config}),
@@ -35,11 +35,11 @@ Matched match_depthwise(const Problem& problem) {
   const auto list = [&problem, shape] {
     return depthwise::candidates(shape, problem.outputs[0].opt_dims.back(), problem.target.cores);
   };
-  const auto text = [](const Config& config) {
+  const auto text = [](const DepthwiseConfig& config) {
     return fmt::format("{} pixels split={}", config.pixels, config.split_channels ? "channels" : "pixels");
   };
   return match_choices(problem, list, text,
-                       [&problem, shape](const Config& config) { return emit(problem, shape, config); });
+                       [&problem, shape](const DepthwiseConfig& config) { return emit(problem, shape, config); });
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ enum class Lane { i64, u64, f32, f64 };
 inline constexpr int kBlock = 256;
 inline constexpr int kLaneBytes = 8;  // at most
 
-struct Call {
+struct FunctionCall {
   Function function;
   Lane from, to;  // of the inputs and of the result
   DType type;     // of the first input: quotients of floats are rounded to it
@@ -58,7 +58,7 @@ struct Call {
 using Load = const void*(DType type, const void* source, int64_t stride, int64_t count, Lane lane, void* block);
 using Store = void(Lane lane, const void* block, int64_t count, DType type, void* target, int64_t stride);
 // Inputs that the function does not have are not read; null is a zero point of 0.
-using Compute = void(const Call& call, const void* const* inputs, int64_t count, void* result);
+using Compute = void(const FunctionCall& call, const void* const* inputs, int64_t count, void* result);
 // target = condition ? yes : no, elements of so many bytes; strides of target, condition, yes, no.
 using Select = void(size_t size, const void* const* inputs, void* target, const int64_t* strides, int64_t count);
 

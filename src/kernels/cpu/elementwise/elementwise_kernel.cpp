@@ -122,7 +122,8 @@ struct Piece {
 
 class Functions {
  public:
-  Functions(const Call& call, std::span<const TensorArg> inputs, DType to) : call_(call), inputs_(inputs), to_(to) {}
+  Functions(const FunctionCall& call, std::span<const TensorArg> inputs, DType to)
+      : call_(call), inputs_(inputs), to_(to) {}
 
   void run(const Piece& piece) const {
     static const auto load = LATHE_ISA_SELECT(load_elements);
@@ -140,7 +141,7 @@ class Functions {
   }
 
  private:
-  const Call call_;
+  const FunctionCall call_;
   const std::span<const TensorArg> inputs_;
   const DType to_;
 };

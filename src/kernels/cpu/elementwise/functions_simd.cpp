@@ -26,8 +26,8 @@ inline float round(float a) { return ::rintf(a); }
 namespace lathe::cpu::LATHE_ISA {
 namespace {
 
-using elementwise::Call;
 using elementwise::Function;
+using elementwise::FunctionCall;
 using elementwise::Lane;
 
 // Whether lanes of T compute an operation of such traits.
@@ -51,7 +51,7 @@ void each(const void* const* inputs, int64_t count, void* result, F f) {
 }
 
 template <class T>
-void compute_integers(const Call& call, const void* const* inputs, int64_t count, void* result) {
+void compute_integers(const FunctionCall& call, const void* const* inputs, int64_t count, void* result) {
   using word = uint64_t;
   const auto bits = static_cast<word>(call.bits);
   switch (call.function) {
@@ -74,7 +74,7 @@ void compute_integers(const Call& call, const void* const* inputs, int64_t count
 }
 
 template <class T>
-void compute_reals(const Call& call, const void* const* inputs, int64_t count, void* result) {
+void compute_reals(const FunctionCall& call, const void* const* inputs, int64_t count, void* result) {
   using real = T;
   const T x = static_cast<T>(call.x), y = static_cast<T>(call.y);
   switch (call.function) {
@@ -95,7 +95,7 @@ void compute_reals(const Call& call, const void* const* inputs, int64_t count, v
 }
 
 // Activations, whose parameters are the bits of doubles, and prelu.
-void activate(const Call& call, const void* const* inputs, int64_t count, void* result) {
+void activate(const FunctionCall& call, const void* const* inputs, int64_t count, void* result) {
   using real = double;
   double x, y;
   std::memcpy(&x, &call.x, sizeof(x));
@@ -124,7 +124,7 @@ float rounded(DType type, float quotient) {
 }
 
 template <class L>
-void compute_levels(const Call& call, const void* const* inputs, int64_t n, void* result) {
+void compute_levels(const FunctionCall& call, const void* const* inputs, int64_t n, void* result) {
   const L *x = static_cast<const L*>(inputs[0]), *scale = static_cast<const L*>(inputs[1]);
   const L* zero = static_cast<const L*>(inputs[2]);
   L* y = static_cast<L*>(result);
@@ -148,7 +148,7 @@ void compute_levels(const Call& call, const void* const* inputs, int64_t n, void
 
 }  // namespace
 
-void compute_elements(const Call& call, const void* const* inputs, int64_t count, void* result) {
+void compute_elements(const FunctionCall& call, const void* const* inputs, int64_t count, void* result) {
   if (call.function == Function::quantize || call.function == Function::dequantize)
     return call.from == Lane::f32 ? compute_levels<float>(call, inputs, count, result)
                                   : compute_levels<double>(call, inputs, count, result);

@@ -9,7 +9,7 @@
 namespace lathe::cpu::gemm {
 namespace {
 
-const TileTable& tiles_of(const Problem& problem) {
+const TileTable& tiles_of(const GemmProblem& problem) {
   static const TileTable& floats = LATHE_ISA_SELECT(tile_table)();
   static const TileTable& integers = LATHE_ISA_SELECT(integer_tile_table)(multiplies_bytes());
   return problem.integers ? integers : floats;
@@ -32,7 +32,7 @@ struct Share {
 
 class Worker {
  public:
-  Worker(const Problem& problem, std::byte* scratch) : problem_(problem), tiles_(tiles_of(problem)) {
+  Worker(const GemmProblem& problem, std::byte* scratch) : problem_(problem), tiles_(tiles_of(problem)) {
     auto take = [&](int64_t bytes) {
       std::byte* piece = scratch;
       scratch += round_up(bytes, 64);
@@ -136,7 +136,7 @@ class Worker {
     prefetch_step_ = tile.prefetch_lines * steps * 64;
   }
 
-  const Problem& problem_;
+  const GemmProblem& problem_;
   const TileTable& tiles_;
   TileScratch scratch_;
   TileTaps filled_{};
@@ -160,11 +160,11 @@ size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Ne
                              round_up(partial_floats(blocking, rows, k) * kFloat, 64));
 }
 
-void run_problem_alone(const Problem& problem, std::byte* scratch) {
+void run_problem_alone(const GemmProblem& problem, std::byte* scratch) {
   Worker(problem, scratch).run({0, problem.rows, 0, problem.groups * problem.panels.count()});
 }
 
-void run_problem(const Problem& problem, std::byte* scratch, ThreadPool& pool) {
+void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& pool) {
   const int64_t panels = problem.groups * problem.panels.count();
   const double flops = 2.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.panels.k) *
                        static_cast<double>(problem.panels.n * problem.groups);

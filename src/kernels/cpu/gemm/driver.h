@@ -55,7 +55,7 @@ struct Needs {
   int64_t edge_floats = 0;
 };
 
-struct Problem {
+struct GemmProblem {
   int64_t rows = 0;
   int64_t row_unit = 0;           // tiles do not cross multiples of it; 0 = they may
   int64_t groups = 1;             // blocks of columns with weights and input columns of their own
@@ -74,9 +74,9 @@ struct Problem {
 size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Needs& needs);
 
 // Runs the whole problem on the pool; `scratch` is pool.size() x scratch_bytes().
-void run_problem(const Problem& problem, std::byte* scratch, ThreadPool& pool);
+void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& pool);
 // The same on the calling thread alone, for callers that split the work themselves; scratch is one thread's.
-void run_problem_alone(const Problem& problem, std::byte* scratch);
+void run_problem_alone(const GemmProblem& problem, std::byte* scratch);
 
 // Below this much work a launch is not split over threads (about 5 us).
 inline constexpr double kMinParallelFlops = 1e6;

@@ -165,9 +165,9 @@ void GemmKernel::run(const Launch& launch) const {
 }
 
 // Fills the part of a problem that every launch shares.
-Problem make_problem(const Panels& panels, const Blocking& blocking, const Tap* taps, int64_t tap_count, int64_t rows,
-                     const float* packed, const BoundEpilogue& epilogue, const RowSource& source) {
-  Problem problem;
+GemmProblem make_problem(const Panels& panels, const Blocking& blocking, const Tap* taps, int64_t tap_count,
+                         int64_t rows, const float* packed, const BoundEpilogue& epilogue, const RowSource& source) {
+  GemmProblem problem;
   problem.rows = rows;
   problem.panels = panels;
   problem.packed = packed;
@@ -232,7 +232,7 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
     rows.map.set_stride(0, 0, a.strides[a.rank - 2]);
     rows.map.set_stride(1, 0, out.strides[r - 2]);
     for (int i = 0; i < epilogue.count; ++i) rows.map.set_stride(2 + i, 0, broadcast_stride(operands[i], r - 2));
-    const Problem problem =
+    const GemmProblem problem =
         make_problem(panels, blocking_, taps, tap_count(panels.k), out.dims[r - 2], weights, epilogue, rows);
     if (alone)
       run_problem_alone(problem, scratch);

@@ -214,7 +214,7 @@ void GemmInteger::multiply(const Launch& launch, const Product& product, const L
                                                    product.flipped, launch.workspace + where.epilogue);
   if (launch.inputs[1].dtype == DType::u8) epilogue.row_factor = 128;
   const IntegerRows rows(product, epilogue.middle, taps);
-  Problem problem;
+  GemmProblem problem;
   problem.rows = product.out.volume() / fours.n;
   problem.panels = fours;
   problem.packed = reinterpret_cast<const float*>(product.packed);

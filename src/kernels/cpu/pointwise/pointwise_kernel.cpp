@@ -36,7 +36,7 @@ double estimated_ns(StepOp op) {
 
 double estimated_ns_per_element(const BlockProgram& program) {
   double ns = 0.1 * (program.num_inputs() + program.num_outputs());
-  for (const Step& step : program.steps()) ns += estimated_ns(step.op);
+  for (const BlockStep& step : program.steps()) ns += estimated_ns(step.op);
   return ns;
 }
 

@@ -6,12 +6,12 @@ namespace lathe::cpu::LATHE_ISA {
 namespace {
 
 using recurrence::Cell;
+using recurrence::CellFunction;
 using recurrence::CellRows;
 using recurrence::CellStep;
 using recurrence::CellType;
-using recurrence::Function;
 
-Vec apply(const Function& f, Vec a) {
+Vec apply(const CellFunction& f, Vec a) {
   using real = float;
   const Vec x = broadcast(f.alpha), y = broadcast(f.beta);
   switch (f.op) {
@@ -42,7 +42,7 @@ struct Listed {
 
   const CellType& type;
   Vec limit;
-  const Function& first;
+  const CellFunction& first;
 };
 
 bool is_usual(const CellType& type) {

@@ -11,7 +11,7 @@ constexpr int kQuantum = 16;  // units are padded to multiples of it: the lanes 
 
 }  // namespace
 
-Panels::Panels(const CellType& type, int64_t hidden) : hidden_(hidden) {
+CellPanels::CellPanels(const CellType& type, int64_t hidden) : hidden_(hidden) {
   const auto phase = [&](int gates, int first_gate, int64_t offset) {
     const int units = kPanelColumns / gates / kQuantum * kQuantum;
     return Phase{gates, first_gate, units, ceil_div(hidden, units), offset};
@@ -24,16 +24,18 @@ Panels::Panels(const CellType& type, int64_t hidden) : hidden_(hidden) {
   phases_[1] = phase(1, 2, 2 * round_up(hidden, kQuantum) * hidden);
 }
 
-Panel Panels::panel(int phase, int64_t index) const {
+Panel CellPanels::panel(int phase, int64_t index) const {
   const Phase& of = phases_[phase];
   const int64_t unit = index * of.units;
   const int units = static_cast<int>(std::min<int64_t>(of.units, hidden_ - unit));
   return {of.offset + unit * of.gates * hidden_, unit, units, static_cast<int>(round_up(units, kQuantum)), of.gates};
 }
 
-int64_t Panels::floats() const { return (phases_[0].gates + phases_[1].gates) * round_up(hidden_, kQuantum) * hidden_; }
+int64_t CellPanels::floats() const {
+  return (phases_[0].gates + phases_[1].gates) * round_up(hidden_, kQuantum) * hidden_;
+}
 
-void pack(const Panels& panels, const float* r, int64_t row_stride, int64_t column_stride, float* packed) {
+void pack(const CellPanels& panels, const float* r, int64_t row_stride, int64_t column_stride, float* packed) {
   const int64_t hidden = panels.hidden_;
   for (int phase = 0; phase < 2; ++phase)
     for (int64_t p = 0; p < panels.count(phase); ++p) {

@@ -31,7 +31,7 @@ struct RecurrenceParams {
   }
 };
 
-struct Function {
+struct CellFunction {
   Opcode op = Opcode::sigmoid;  // an activation
   float alpha = 1, beta = 1;
 };
@@ -42,7 +42,7 @@ struct CellType {
   bool linear_before_reset = false;
   bool input_forget = false;
   float clip = 0;  // 0 = none
-  Function functions[3];
+  CellFunction functions[3];
 
   int gates() const { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
   int functions_count() const { return cell == Cell::lstm ? 3 : cell == Cell::gru ? 2 : 1; }
@@ -67,9 +67,9 @@ struct Panel {
 };
 inline constexpr int kPanelColumns = 64;  // at most
 
-class Panels {
+class CellPanels {
  public:
-  Panels(const CellType& type, int64_t hidden);
+  CellPanels(const CellType& type, int64_t hidden);
   int64_t count(int phase) const { return phases_[phase].panels; }
   Panel panel(int phase, int64_t index) const;
   int64_t floats() const;  // of one direction
@@ -79,14 +79,14 @@ class Panels {
     int gates = 0, first_gate = 0, units = 0;  // of a panel
     int64_t panels = 0, offset = 0;
   };
-  friend void pack(const Panels& panels, const float* r, int64_t row_stride, int64_t column_stride, float* packed);
+  friend void pack(const CellPanels& panels, const float* r, int64_t row_stride, int64_t column_stride, float* packed);
   int64_t hidden_;
   Phase phases_[2];
 };
 
 // Packs one direction's r[gates * hidden, hidden], whose strides are in floats. `packed` has panels.floats() floats and
 // is 64-byte aligned.
-void pack(const Panels& panels, const float* r, int64_t row_stride, int64_t column_stride, float* packed);
+void pack(const CellPanels& panels, const float* r, int64_t row_stride, int64_t column_stride, float* packed);
 
 // ---- the pointwise part of a step
 

@@ -108,7 +108,7 @@ class RecurrenceKernel final : public Kernel {
   int64_t hidden_;
   bool packed_;
   CellType types_[2];  // by direction
-  Panels panels_;
+  CellPanels panels_;
 };
 
 Result<> RecurrenceKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {

@@ -31,7 +31,7 @@ class RecurrenceMatch final : public Match {
     CellType type;
     type.cell = static_cast<Cell>(attrs.cell);
     type.linear_before_reset = attrs.linear_before_reset;
-    const Panels panels(type, hidden);
+    const CellPanels panels(type, hidden);
     const int64_t directions = layer.directions();
     LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {directions * panels.floats()}));
     for (int64_t d = 0; d < directions; ++d)

@@ -31,13 +31,13 @@ int64_t blocks_of(int64_t extent) { return ceil_div(extent, kColumns); }
 
 void apply(const Function& f, double* row, int64_t count) {
   static const auto compute = LATHE_ISA_SELECT(compute_elements);
-  const elementwise::Call call{static_cast<elementwise::Function>(f.op),  // scalar operations have one number
-                               Lane::f64,
-                               Lane::f64,
-                               DType::f64,
-                               64,
-                               std::bit_cast<int64_t>(f.alpha),
-                               std::bit_cast<int64_t>(f.beta)};
+  const elementwise::FunctionCall call{static_cast<elementwise::Function>(f.op),  // scalar operations have one number
+                                       Lane::f64,
+                                       Lane::f64,
+                                       DType::f64,
+                                       64,
+                                       std::bit_cast<int64_t>(f.alpha),
+                                       std::bit_cast<int64_t>(f.beta)};
   const void* inputs[] = {row, nullptr};
   compute(call, inputs, count, row);
 }

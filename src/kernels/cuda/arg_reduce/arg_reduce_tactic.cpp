@@ -15,12 +15,12 @@ std::string_view value_type(const Problem& problem) {
   return dtype == DType::u64 ? "uint64" : "int64";
 }
 
-Reduction reduction_of(const Problem& problem) {
+RowReduction reduction_of(const Problem& problem) {
   const auto& attrs = problem.attrs<ArgReduceAttrs>();
   const Operand& x = problem.inputs[0];
   const std::string_view value = value_type(problem);
-  Reduction reduction{IndexSpace(x), "arg_reduce/arg_reduce.cuh",
-                      fmt::format("Extreme<{}, {}, {}>", value, attrs.largest, attrs.select_last), 16};
+  RowReduction reduction{IndexSpace(x), "arg_reduce/arg_reduce.cuh",
+                         fmt::format("Extreme<{}, {}, {}>", value, attrs.largest, attrs.select_last), 16};
   IndexSpace& space = reduction.space;
   space.reduce(static_cast<size_t>(attrs.axis < 0 ? attrs.axis + x.rank() : attrs.axis));
   attrs.keepdims ? space.add(problem.outputs[0]) : space.add_kept(problem.outputs[0]);

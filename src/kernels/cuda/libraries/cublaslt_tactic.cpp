@@ -13,7 +13,7 @@ namespace lathe::cuda {
 namespace {
 
 using gemm::Product;
-using matmul::Arg;
+using matmul::MatmulArg;
 
 constexpr int kAlgorithms = 5;  // that are timed
 
@@ -107,31 +107,31 @@ std::optional<std::string> describe(const Problem& problem, Call& call) {
 std::vector<LaunchArg> args_of(const Problem& problem, const Call& call) {
   const Product& p = call.p;
   std::vector<LaunchArg> args(matmul::kNumArgs);
-  const auto set = [&](Arg arg, const Expr& value) { args[arg] = number_arg(value); };
-  args[Arg::kA] = {LaunchArg::input, kInputA, {}};
-  args[Arg::kB] = {LaunchArg::input, kInputB, {}};
-  args[Arg::kC] = call.fused ? LaunchArg{LaunchArg::output, 0, {}} : LaunchArg{LaunchArg::workspace, 0, 0};
-  if (call.bias) args[Arg::kBias] = {LaunchArg::input, static_cast<uint32_t>(kFirstOperand + *call.bias), {}};
-  args[Arg::kWorkspace] = {LaunchArg::workspace, 0, call.fused ? Expr(0) : call.finishing->bytes()};
+  const auto set = [&](MatmulArg arg, const Expr& value) { args[arg] = number_arg(value); };
+  args[MatmulArg::kA] = {LaunchArg::input, kInputA, {}};
+  args[MatmulArg::kB] = {LaunchArg::input, kInputB, {}};
+  args[MatmulArg::kC] = call.fused ? LaunchArg{LaunchArg::output, 0, {}} : LaunchArg{LaunchArg::workspace, 0, 0};
+  if (call.bias) args[MatmulArg::kBias] = {LaunchArg::input, static_cast<uint32_t>(kFirstOperand + *call.bias), {}};
+  args[MatmulArg::kWorkspace] = {LaunchArg::workspace, 0, call.fused ? Expr(0) : call.finishing->bytes()};
   const DType dtype = problem.inputs[0].dtype, output = call.fused ? problem.outputs[0].dtype : DType::f32;
-  set(Arg::kDtype, static_cast<int64_t>(dtype));
-  set(Arg::kOutputDtype, static_cast<int64_t>(output));
-  set(Arg::kTf32, problem.tf32);
-  set(Arg::kEpilogue, call.epilogue);
-  set(Arg::kM, p.m), set(Arg::kN, p.n), set(Arg::kK, p.k), set(Arg::kBatch, call.batch);
-  set(Arg::kAcrossA, p.a.across), set(Arg::kPitchA, p.a.pitch), set(Arg::kDistanceA, call.distance_a);
-  set(Arg::kAcrossB, p.b.across), set(Arg::kPitchB, p.b.pitch), set(Arg::kDistanceB, call.distance_b);
-  set(Arg::kPitchC, call.pitch_c), set(Arg::kDistanceC, call.distance_c);
-  set(Arg::kAlignmentA, alignment_of(problem.inputs[0]));
-  set(Arg::kAlignmentB, p.weights ? 16 : alignment_of(problem.inputs[1]));
-  set(Arg::kAlignmentC, call.fused ? alignment_of(problem.outputs[0]) : 16);
+  set(MatmulArg::kDtype, static_cast<int64_t>(dtype));
+  set(MatmulArg::kOutputDtype, static_cast<int64_t>(output));
+  set(MatmulArg::kTf32, problem.tf32);
+  set(MatmulArg::kEpilogue, call.epilogue);
+  set(MatmulArg::kM, p.m), set(MatmulArg::kN, p.n), set(MatmulArg::kK, p.k), set(MatmulArg::kBatch, call.batch);
+  set(MatmulArg::kAcrossA, p.a.across), set(MatmulArg::kPitchA, p.a.pitch), set(MatmulArg::kDistanceA, call.distance_a);
+  set(MatmulArg::kAcrossB, p.b.across), set(MatmulArg::kPitchB, p.b.pitch), set(MatmulArg::kDistanceB, call.distance_b);
+  set(MatmulArg::kPitchC, call.pitch_c), set(MatmulArg::kDistanceC, call.distance_c);
+  set(MatmulArg::kAlignmentA, alignment_of(problem.inputs[0]));
+  set(MatmulArg::kAlignmentB, p.weights ? 16 : alignment_of(problem.inputs[1]));
+  set(MatmulArg::kAlignmentC, call.fused ? alignment_of(problem.outputs[0]) : 16);
   return args;
 }
 
 class CublasLtMatch final : public Match {
  public:
   // `algorithms`: those of a library of that version, or none, where it chooses when the engine is loaded.
-  CublasLtMatch(const Problem& problem, Call call, int64_t version, std::vector<matmul::Algorithm> algorithms)
+  CublasLtMatch(const Problem& problem, Call call, int64_t version, std::vector<matmul::CublasLtAlgorithm> algorithms)
       : problem_(problem), call_(std::move(call)), version_(version), algorithms_(std::move(algorithms)) {}
 
   std::vector<Config> configs() const override {
@@ -141,7 +141,7 @@ class CublasLtMatch final : public Match {
     const std::string way = call_.fused ? "" : " + pointwise";
     if (version_ == 0) return {{.text = "chosen when loaded" + way, .predicted_us = us, .choice = MatmulChoice()}};
     std::vector<Config> configs;
-    for (const matmul::Algorithm& algorithm : algorithms_) {
+    for (const matmul::CublasLtAlgorithm& algorithm : algorithms_) {
       configs.push_back(
           {.text = algorithm.text + way, .predicted_us = us, .choice = MatmulChoice{version_, algorithm.data}});
       us *= 1.001;  // they come best first
@@ -165,9 +165,9 @@ class CublasLtMatch final : public Match {
     launch.entry = kMatmulEntry;
     launch.args = args_of(problem_, call_);
     if (choice.version != 0) {
-      launch.args[Arg::kVersion] = number_arg(choice.version);
+      launch.args[MatmulArg::kVersion] = number_arg(choice.version);
       for (size_t i = 0; i < std::size(choice.algorithm.data); ++i)
-        launch.args[Arg::kAlgorithm + i] = number_arg(static_cast<int64_t>(choice.algorithm.data[i]));
+        launch.args[MatmulArg::kAlgorithm + i] = number_arg(static_cast<int64_t>(choice.algorithm.data[i]));
     }
     if (!call_.fused) LATHE_TRY(call_.finishing->add(kFirstOperand, emission));
     return emission;
@@ -177,7 +177,7 @@ class CublasLtMatch final : public Match {
   const Problem& problem_;
   Call call_;
   int64_t version_;
-  std::vector<matmul::Algorithm> algorithms_;
+  std::vector<matmul::CublasLtAlgorithm> algorithms_;
 };
 
 }  // namespace
@@ -188,9 +188,10 @@ Matched CublasLtTactic::match(const Problem& problem) const {
   Call call;
   if (auto reason = describe(problem, call)) return lathe::refuse(*std::move(reason));
   if (!missing_.empty()) return lathe::refuse(missing_);
-  if (!handle_) return std::make_unique<CublasLtMatch>(problem, std::move(call), 0, std::vector<matmul::Algorithm>());
+  if (!handle_)
+    return std::make_unique<CublasLtMatch>(problem, std::move(call), 0, std::vector<matmul::CublasLtAlgorithm>());
   const auto ask = [&](const matmul::Values& values) { return matmul::find_algorithms(*handle_, values, kAlgorithms); };
-  Result<std::vector<matmul::Algorithm>> found = answers_.find(args_of(problem, call), problem.symbols, ask);
+  Result<std::vector<matmul::CublasLtAlgorithm>> found = answers_.find(args_of(problem, call), problem.symbols, ask);
   if (!found) return lathe::refuse(found.error().message);
   if (found->empty()) return lathe::refuse("the library has no algorithm");
   return std::make_unique<CublasLtMatch>(problem, std::move(call), handle_->library().version, *std::move(found));

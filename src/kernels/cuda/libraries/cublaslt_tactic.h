@@ -29,7 +29,7 @@ class CublasLtTactic final : public Tactic {
  private:
   std::shared_ptr<const CublasLtHandle> handle_;
   std::string missing_;
-  mutable LibraryAnswers<matmul::Values, matmul::Algorithm> answers_;
+  mutable LibraryAnswers<matmul::Values, matmul::CublasLtAlgorithm> answers_;
 };
 
 }  // namespace lathe::cuda

@@ -13,7 +13,7 @@
 namespace lathe::cuda {
 namespace {
 
-using convolution::Arg;
+using convolution::ConvolutionArg;
 
 constexpr size_t kEngines = 5;  // that are timed
 constexpr size_t kFirstOperand = 2;
@@ -73,16 +73,17 @@ Expr pad_end(const cpu::ConvAttributes& a, size_t d, const Expr& in, const Expr&
 }
 
 void add_stages(const std::vector<ConvolutionStage>& stages, const Problem& problem, std::vector<LaunchArg>& args) {
-  args[Arg::kNumStages] = number_arg(static_cast<int64_t>(stages.size()));
+  args[ConvolutionArg::kNumStages] = number_arg(static_cast<int64_t>(stages.size()));
   for (size_t i = 0; i < stages.size(); ++i) {
-    LaunchArg* const fields = &args[Arg::kStages + i * convolution::kStageFields];
+    LaunchArg* const fields = &args[ConvolutionArg::kStages + i * convolution::kStageFields];
     fields[convolution::kMode] = number_arg(int64_t{stages[i].mode});
     fields[convolution::kFirstFloat] = float_arg(stages[i].first);
     fields[convolution::kSecondFloat] = float_arg(stages[i].second);
     if (!stages[i].operand) continue;
     fields[convolution::kHasOperand] = number_arg(1);
     fields[convolution::kOperandDtype] = number_arg(static_cast<int64_t>(problem.operands[*stages[i].operand].dtype));
-    args[Arg::kOperands + i] = {LaunchArg::input, static_cast<uint32_t>(kFirstOperand + *stages[i].operand), {}};
+    args[ConvolutionArg::kOperands + i] = {
+        LaunchArg::input, static_cast<uint32_t>(kFirstOperand + *stages[i].operand), {}};
   }
 }
 
@@ -95,28 +96,28 @@ std::vector<LaunchArg> args_of(const Problem& problem, const Call& call, bool fu
   const auto set_all = [&](size_t first, const auto& values) {
     for (size_t i = 0; i < values.size(); ++i) set(first + i, values[i]);
   };
-  args[Arg::kX] = {LaunchArg::input, 0, {}};
-  args[Arg::kWeights] = {LaunchArg::input, 1, {}};
-  args[Arg::kY] = fused ? LaunchArg{LaunchArg::output, 0, {}} : LaunchArg{LaunchArg::workspace, 0, 0};
-  args[Arg::kWorkspace] = {LaunchArg::workspace, 0, fused ? Expr(0) : call.finishing->bytes()};
-  set(Arg::kDtype, static_cast<int64_t>(x.dtype));
-  set(Arg::kOutputDtype, static_cast<int64_t>(x.dtype));
-  set(Arg::kTf32, problem.tf32);
-  set(Arg::kSpatial, std::max(2, a.spatial));
+  args[ConvolutionArg::kX] = {LaunchArg::input, 0, {}};
+  args[ConvolutionArg::kWeights] = {LaunchArg::input, 1, {}};
+  args[ConvolutionArg::kY] = fused ? LaunchArg{LaunchArg::output, 0, {}} : LaunchArg{LaunchArg::workspace, 0, 0};
+  args[ConvolutionArg::kWorkspace] = {LaunchArg::workspace, 0, fused ? Expr(0) : call.finishing->bytes()};
+  set(ConvolutionArg::kDtype, static_cast<int64_t>(x.dtype));
+  set(ConvolutionArg::kOutputDtype, static_cast<int64_t>(x.dtype));
+  set(ConvolutionArg::kTf32, problem.tf32);
+  set(ConvolutionArg::kSpatial, std::max(2, a.spatial));
   const std::array<Expr, 5> in = five(x.dims, 1), out = five(y.dims, 1);
-  set_all(Arg::kXDims, in);
-  set_all(Arg::kXStrides, strides_of(x));
-  set(Arg::kXAlignment, alignment_of(x));
-  set(Arg::kFilters, problem.inputs[1].constant->dims()[0]);
-  set(Arg::kChannels, problem.inputs[1].constant->dims()[1]);
-  set_all(Arg::kTaps, a.kernel);
-  set_all(Arg::kYExtents, std::array<Expr, 3>{out[2], out[3], out[4]});
-  set_all(Arg::kYStrides, strides_of(fused ? y : call.finishing->staged()));
-  set(Arg::kYAlignment, fused ? alignment_of(y) : 16);
-  set_all(Arg::kStrides, a.stride);
-  set_all(Arg::kDilations, a.dilation);
-  set_all(Arg::kPadBegin, a.pad);
-  for (size_t d = 0; d < 3; ++d) set(Arg::kPadEnd + d, pad_end(a, d, in[2 + d], out[2 + d]));
+  set_all(ConvolutionArg::kXDims, in);
+  set_all(ConvolutionArg::kXStrides, strides_of(x));
+  set(ConvolutionArg::kXAlignment, alignment_of(x));
+  set(ConvolutionArg::kFilters, problem.inputs[1].constant->dims()[0]);
+  set(ConvolutionArg::kChannels, problem.inputs[1].constant->dims()[1]);
+  set_all(ConvolutionArg::kTaps, a.kernel);
+  set_all(ConvolutionArg::kYExtents, std::array<Expr, 3>{out[2], out[3], out[4]});
+  set_all(ConvolutionArg::kYStrides, strides_of(fused ? y : call.finishing->staged()));
+  set(ConvolutionArg::kYAlignment, fused ? alignment_of(y) : 16);
+  set_all(ConvolutionArg::kStrides, a.stride);
+  set_all(ConvolutionArg::kDilations, a.dilation);
+  set_all(ConvolutionArg::kPadBegin, a.pad);
+  for (size_t d = 0; d < 3; ++d) set(ConvolutionArg::kPadEnd + d, pad_end(a, d, in[2 + d], out[2 + d]));
   if (fused) add_stages(*call.stages, problem, args);
   return args;
 }
@@ -137,7 +138,7 @@ double predict(const Problem& problem, const Call& call) {
 // Engines for one way to run the region.
 struct Way {
   bool fused;
-  std::vector<convolution::Engine> engines;
+  std::vector<convolution::CudnnEngine> engines;
 };
 
 class CudnnMatch final : public Match {
@@ -150,7 +151,7 @@ class CudnnMatch final : public Match {
     std::vector<Config> configs;
     for (const auto& [fused, engines] : ways_) {
       double us = predict(problem_, call_) + (fused ? 0 : call_.finishing->predicted_us());
-      for (const convolution::Engine& engine : engines) {
+      for (const convolution::CudnnEngine& engine : engines) {
         configs.push_back({.text = engine.text + (fused ? "" : " + pointwise"),
                            .predicted_us = us,
                            .choice = ConvolutionChoice{fused, version_, engine}});
@@ -177,10 +178,11 @@ class CudnnMatch final : public Match {
     launch.entry = kConvolutionEntry;
     launch.args = args_of(problem_, call_, fused);
     if (version != 0) {
-      launch.args[Arg::kVersion] = number_arg(version);
-      launch.args[Arg::kEngine] = number_arg(engine.index);
-      launch.args[Arg::kNumKnobs] = number_arg(static_cast<int64_t>(engine.knobs.size()));
-      for (size_t i = 0; i < engine.knobs.size(); ++i) launch.args[Arg::kKnobs + i] = number_arg(engine.knobs[i]);
+      launch.args[ConvolutionArg::kVersion] = number_arg(version);
+      launch.args[ConvolutionArg::kEngine] = number_arg(engine.index);
+      launch.args[ConvolutionArg::kNumKnobs] = number_arg(static_cast<int64_t>(engine.knobs.size()));
+      for (size_t i = 0; i < engine.knobs.size(); ++i)
+        launch.args[ConvolutionArg::kKnobs + i] = number_arg(engine.knobs[i]);
     }
     if (!fused) LATHE_TRY(call_.finishing->add(kFirstOperand, emission));
     return emission;
@@ -204,8 +206,8 @@ Matched CudnnTactic::match(const Problem& problem) const {
     std::vector<Way> ways = {{call.stages.has_value(), {{0, {}, "chosen when loaded"}}}};
     return std::make_unique<CudnnMatch>(problem, std::move(call), 0, std::move(ways));
   }
-  const auto ask = [&](const convolution::Values& values) -> Result<std::vector<convolution::Engine>> {
-    LATHE_ASSIGN(std::vector<convolution::Engine> found, convolution::find_engines(*handle_, values, kEngines));
+  const auto ask = [&](const convolution::Values& values) -> Result<std::vector<convolution::CudnnEngine>> {
+    LATHE_ASSIGN(std::vector<convolution::CudnnEngine> found, convolution::find_engines(*handle_, values, kEngines));
     std::erase_if(found, [](const auto& engine) { return engine.knobs.size() > convolution::kMaxKnobs; });
     return found;
   };

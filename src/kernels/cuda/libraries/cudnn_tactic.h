@@ -14,7 +14,7 @@ namespace lathe::cuda {
 struct ConvolutionChoice {
   bool fused = true;    // the library runs the program, too
   int64_t version = 0;  // of the library that the engine is of; 0 = it chooses when the plan is loaded
-  convolution::Engine engine;
+  convolution::CudnnEngine engine;
 };
 
 class CudnnTactic final : public Tactic {
@@ -29,7 +29,7 @@ class CudnnTactic final : public Tactic {
  private:
   std::shared_ptr<const CudnnHandle> handle_;
   std::string missing_;
-  mutable LibraryAnswers<convolution::Values, convolution::Engine> answers_;
+  mutable LibraryAnswers<convolution::Values, convolution::CudnnEngine> answers_;
 };
 
 }  // namespace lathe::cuda

@@ -105,7 +105,7 @@ IndexSpace space_of(const Problem& problem) {
   return space;
 }
 
-Reduction reduction_of(const Problem& problem) {
+RowReduction reduction_of(const Problem& problem) {
   const std::string_view value = value_type(problem);
   const ReduceOp op = op_of(problem);
   const uint32_t bytes = (value == "float" ? 4 : 8) * (op == ReduceOp::log_sum_exp ? 2 : 1);

@@ -11,7 +11,7 @@ namespace {
 // Writes the launches of one reduction.
 class Writer {
  public:
-  Writer(const Reduction& reduction, const Problem& problem, const RowShape& shape)
+  Writer(const RowReduction& reduction, const Problem& problem, const RowShape& shape)
       : problem_(problem),
         space_(reduction.space),
         shape_(shape),
@@ -118,7 +118,8 @@ class Writer {
 
 class ReductionMatch final : public Match {
  public:
-  ReductionMatch(const Problem& problem, Reduction reduction) : problem_(problem), reduction_(std::move(reduction)) {}
+  ReductionMatch(const Problem& problem, RowReduction reduction)
+      : problem_(problem), reduction_(std::move(reduction)) {}
 
   std::vector<Config> configs() const override {
     return row_configs(problem_.target, reduction_.space, false, reduction_.state_bytes);
@@ -137,12 +138,12 @@ class ReductionMatch final : public Match {
 
  private:
   const Problem& problem_;
-  Reduction reduction_;
+  RowReduction reduction_;
 };
 
 }  // namespace
 
-Matched match_rows(const Problem& problem, Reduction reduction) {
+Matched match_rows(const Problem& problem, RowReduction reduction) {
   return std::make_unique<ReductionMatch>(problem, std::move(reduction));
 }
 

@@ -7,13 +7,13 @@
 
 namespace lathe::cuda {
 
-struct Reduction {
+struct RowReduction {
   IndexSpace space;    // tensor 0 is x, 1 is y; the operands of the program and of the prologue follow
   std::string header;  // that defines the type
   std::string type;    // as reduce/reductions.cuh has them
   uint32_t state_bytes = 0;
 };
 
-Matched match_rows(const Problem& problem, Reduction reduction);
+Matched match_rows(const Problem& problem, RowReduction reduction);
 
 }  // namespace lathe::cuda
