@@ -134,18 +134,25 @@ LevelSums without_zero_points(NodeContext& c, const LevelProduct& product) {
   return result;
 }
 
+// Ones, with which products are sums; of the shape that these lists make together.
+ir::Value* ones(NodeContext& c, std::vector<ir::Value*> shape) {
+  return c.fill(c.concat(std::move(shape), 0), Tensor::of<int8_t>({1}, {1}));
+}
+
 LevelSums matmul_of_levels(NodeContext& c, ir::Value* a, ir::Value* p, ir::Value* b, ir::Value* q) {
   p = is_zero(c, p) ? nullptr : along(c, p, std::max(a->rank() - 2, 0), a->rank());
   q = is_zero(c, q) ? nullptr : along(c, q, std::max(b->rank() - 1, 0), b->rank());
   if (!are_bytes(a, b) || ((p || q) && (a->rank() < 2 || b->rank() < 2)))
     return {c.matmul(exact(c, centred(c, a, p)), exact(c, centred(c, b, q)))};
-  // Sums are products with ones.
-  ir::Value *one = c.ints({1}), *depth = c.shape_of(a, a->rank() - 1);
-  const auto ones = [&](ir::Value* rows, ir::Value* columns) {
-    return c.fill(c.concat({rows, columns}, 0), Tensor::of<int8_t>({1}, {1}));
-  };
-  return without_zero_points(c, {c.matmul(a, b), p, q, [&] { return c.matmul(ones(one, depth), b); },
-                                 [&] { return c.matmul(a, ones(depth, one)); }, [&] { return depth; }});
+  const auto depth = [&] { return c.shape_of(a, a->rank() - 1); };
+  return without_zero_points(c, {c.matmul(a, b), p, q,
+                                 [&] {
+                                   return c.matmul(ones(c, {c.ints({1}), depth()}), b);
+                                 },
+                                 [&] {
+                                   return c.matmul(a, ones(c, {depth(), c.ints({1})}));
+                                 },
+                                 depth});
 }
 
 // The images with what they have beyond their ends: levels that stand for 0. Takes the pads from the attributes.
@@ -178,8 +185,7 @@ LevelSums convolution_of_levels(NodeContext& c, ConvolutionAttrs attributes, ir:
   // One sum serves all columns, unless they are of groups.
   const auto sum_of_images = [&] {
     ir::Value* columns = attributes.groups == 1 ? c.ints({1}) : c.shape_of(w, 0, 1);
-    ir::Value* ones = c.fill(c.concat({columns, c.shape_of(w, 1)}, 0), Tensor::of<int8_t>({1}, {1}));
-    return c.add(attributes, {x, ones});
+    return c.add(attributes, {x, ones(c, {columns, c.shape_of(w, 1)})});
   };
   const auto count = [&] { return c.reduce(ReduceOp::prod, c.shape_of(w, 1), {0}, false); };
   std::vector<ir::Value*> operands{x, w};
