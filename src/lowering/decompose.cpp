@@ -21,8 +21,6 @@ Result<Value*> reduce(Rewrite& r, ReduceOp op, Value* x, const Ints& axes) {
   return r.add(attrs, {x});
 }
 
-Result<Value*> reshape(Rewrite& r, Value* x, Value* shape) { return r.add(ReshapeAttrs(), {x, shape}); }
-
 // 1 / sqrt(x + epsilon)
 Result<Value*> inverse_deviation(Rewrite& r, Value* variance, double epsilon) {
   LATHE_ASSIGN(Value * added, r.scalar(variance->dtype(), epsilon));
@@ -47,8 +45,7 @@ Result<Value*> normalized(Rewrite& r, Value* x, const Ints& axes, double epsilon
 Result<Value*> along_channels(Rewrite& r, Value* value) {
   Ints shape(static_cast<size_t>(r.input(0)->rank() - 1), 1);
   shape[0] = -1;
-  LATHE_ASSIGN(Value * target, r.ints(shape));
-  return reshape(r, value, target);
+  return r.reshape(value, shape);
 }
 
 Result<bool> finish_affine(Rewrite& r, Value* x, Value* scale, Value* bias) {
@@ -127,11 +124,10 @@ Result<bool> instance_normalization(Rewrite& r) {
 Result<bool> group_normalization(Rewrite& r) {
   if (!is_decomposable(r)) return computed_affine<GroupNormalizationAttrs>(r);
   const auto& attrs = r.node->attrs<GroupNormalizationAttrs>();
-  LATHE_ASSIGN(Value * groups, r.ints({0, attrs.groups, -1}));
-  LATHE_ASSIGN(Value * x, reshape(r, r.input(0), groups));
+  LATHE_ASSIGN(Value * x, r.reshape(r.input(0), {0, attrs.groups, -1}));
   LATHE_ASSIGN(x, normalized(r, x, {2}, attrs.epsilon));
   LATHE_ASSIGN(Value * shape, r.add(ShapeAttrs(), {r.input(0)}));
-  LATHE_ASSIGN(x, reshape(r, x, shape));
+  LATHE_ASSIGN(x, r.add(ReshapeAttrs(), {x, shape}));
   return finish_channels(r, x);
 }
 

@@ -11,11 +11,6 @@ using Op = ElementwiseOp;
 
 constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3;
 
-Result<Value*> reshape(Rewrite& r, Value* x, const Ints& shape) {
-  LATHE_ASSIGN(Value * target, r.ints(shape));
-  return r.add(ReshapeAttrs(), {x, target});
-}
-
 Result<Value*> matmul(Rewrite& r, Value* a, Value* b, bool transpose_b) {
   MatmulAttrs attrs;
   attrs.transpose_b = transpose_b;
@@ -28,24 +23,16 @@ Result<Value*> scaled(Rewrite& r, Value* x, double factor) {
   return r.elementwise(Op::mul, x, by);
 }
 
-// The extent of a dimension, a list of one number.
-Result<Value*> extent_of(Rewrite& r, Value* x, int64_t dimension) {
-  ShapeAttrs attrs;
-  attrs.start = dimension;
-  attrs.end = dimension + 1;
-  return r.add(attrs, {x});
-}
-
 Result<Value*> length_of(Rewrite& r, Value* x) {
-  LATHE_ASSIGN(Value * list, extent_of(r, x, 2));
-  return reshape(r, list, {});
+  LATHE_ASSIGN(Value * list, r.dims_of(x, 2, 3));
+  return r.reshape(list, {});
 }
 
 // x with other heads: [batch, heads, rows, the last dimension], as many rows as that leaves.
 Result<Value*> with_heads(Rewrite& r, Value* x, int64_t heads) {
-  LATHE_ASSIGN(Value * batch, extent_of(r, x, 0));
+  LATHE_ASSIGN(Value * batch, r.dims_of(x, 0, 1));
   LATHE_ASSIGN(Value * inner, r.ints({heads, -1}));
-  LATHE_ASSIGN(Value * last, extent_of(r, x, 3));
+  LATHE_ASSIGN(Value * last, r.dims_of(x, 3, 4));
   LATHE_ASSIGN(Value * target, r.add(ConcatAttrs(), {batch, inner, last}));
   return r.add(ReshapeAttrs(), {x, target});
 }
@@ -59,7 +46,7 @@ Result<Value*> later_keys(Rewrite& r) {
   LATHE_ASSIGN(Value * first, r.elementwise(Op::sub, keys, queries));
   LATHE_ASSIGN(Value * columns, r.add(RangeAttrs(), {zero, keys, one}));
   LATHE_ASSIGN(Value * rows, r.add(RangeAttrs(), {first, keys, one}));
-  LATHE_ASSIGN(rows, reshape(r, rows, {-1, 1}));
+  LATHE_ASSIGN(rows, r.reshape(rows, {-1, 1}));
   return r.elementwise(Op::less, rows, columns);
 }
 

@@ -91,13 +91,10 @@ Result<bool> decompose_hardmax(Rewrite& r) {
   ArgReduceAttrs largest;
   largest.axis = axis;
   largest.keepdims = false;
-  ShapeAttrs depth;
-  depth.start = axis;
-  depth.end = axis + 1;
   OneHotAttrs one_hot;
   one_hot.axis = axis;
   LATHE_ASSIGN(Value * where, r.add(largest, {r.input(0)}));
-  LATHE_ASSIGN(Value * extent, r.add(depth, {r.input(0)}));
+  LATHE_ASSIGN(Value * extent, r.dims_of(r.input(0), axis, axis + 1));
   LATHE_ASSIGN(Tensor values, Tensor::allocate(r.output()->dtype(), {2}));
   dispatch(values.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -143,8 +143,7 @@ Result<bool> decompose_convolution(Rewrite& r) {
   if (bias) {
     Ints shape(dims.size() - 1, 1);
     shape[0] = -1;
-    LATHE_ASSIGN(Value * target, r.ints(shape));
-    LATHE_ASSIGN(Value * column, r.add(ReshapeAttrs(), {bias, target}));
+    LATHE_ASSIGN(Value * column, r.reshape(bias, shape));
     LATHE_ASSIGN(sum, r.elementwise(ElementwiseOp::add, sum, column));
   }
   return r.finish(sum);
@@ -161,26 +160,16 @@ Result<bool> multiply_pixels(Rewrite& r) {
       std::any_of(kernel.begin(), kernel.end(), [](const Expr& extent) { return extent != Expr(1); }) ||
       std::any_of(window.stride.begin(), window.stride.end(), [](int64_t stride) { return stride != 1; }))
     return false;
-  const auto reshaped = [&r](Value* value, const Ints& dims) -> Result<Value*> {
-    LATHE_ASSIGN(Value * shape, r.ints(dims));
-    return r.add(ReshapeAttrs(), {value, shape});
-  };
-  const auto dims_of = [&r](Value* value, int64_t start, int64_t end) {
-    ShapeAttrs part;
-    part.start = start;
-    part.end = end;
-    return r.add(part, {value});
-  };
-  LATHE_ASSIGN(Value * weights, reshaped(w, {0, -1}));
-  LATHE_ASSIGN(Value * pixels, reshaped(x, {0, 0, -1}));
+  LATHE_ASSIGN(Value * weights, r.reshape(w, {0, -1}));
+  LATHE_ASSIGN(Value * pixels, r.reshape(x, {0, 0, -1}));
   LATHE_ASSIGN(Value * result, r.add(MatmulAttrs(), {weights, pixels}));
   if (bias) {
-    LATHE_ASSIGN(Value * column, reshaped(bias, {-1, 1}));
+    LATHE_ASSIGN(Value * column, r.reshape(bias, {-1, 1}));
     LATHE_ASSIGN(result, r.elementwise(ElementwiseOp::add, result, column));
   }
-  LATHE_ASSIGN(Value * images, dims_of(x, 0, 1));
-  LATHE_ASSIGN(Value * channels, dims_of(w, 0, 1));
-  LATHE_ASSIGN(Value * extents, dims_of(x, 2, x->rank()));
+  LATHE_ASSIGN(Value * images, r.dims_of(x, 0, 1));
+  LATHE_ASSIGN(Value * channels, r.dims_of(w, 0, 1));
+  LATHE_ASSIGN(Value * extents, r.dims_of(x, 2, x->rank()));
   LATHE_ASSIGN(Value * shape, r.add(ConcatAttrs(), {images, channels, extents}));
   LATHE_ASSIGN(result, r.add(ReshapeAttrs(), {result, shape}));
   return r.finish(result);

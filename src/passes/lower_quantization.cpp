@@ -74,8 +74,7 @@ Result<ir::Value*> reshape(Rewrite& r, ir::Value* x, const Shape& to) {
   const std::optional<Ints> target = reshape_target(x->shape(), to);
   ir::Value* const none = nullptr;
   if (!target) return none;
-  LATHE_ASSIGN(ir::Value * shape, r.ints(*target));
-  return r.add(ReshapeAttrs(), {x, shape});
+  return r.reshape(x, *target);
 }
 
 // x's dimensions with each that has several blocks cut in two, blocks and a block's elements, so that scales, which are

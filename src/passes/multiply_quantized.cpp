@@ -18,8 +18,7 @@ Result<ir::Value*> channel_bias(Rewrite& r, ir::Value* bias) {
   }
   Ints dims(static_cast<size_t>(rank) - 1, 1);
   dims[0] = -1;
-  LATHE_ASSIGN(ir::Value * shape, r.ints(dims));
-  return r.add(ReshapeAttrs(), {bias, shape});
+  return r.reshape(bias, dims);
 }
 
 Result<bool> multiply(Rewrite& r) {

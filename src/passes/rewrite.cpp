@@ -54,6 +54,18 @@ Result<ir::Value*> Rewrite::ints(const Ints& values) {
   return constant(Tensor::from<int64_t>({static_cast<int64_t>(values.size())}, values));
 }
 
+Result<ir::Value*> Rewrite::reshape(ir::Value* x, const Ints& dims) {
+  LATHE_ASSIGN(ir::Value * shape, ints(dims));
+  return add(ReshapeAttrs(), {x, shape});
+}
+
+Result<ir::Value*> Rewrite::dims_of(ir::Value* x, int64_t first, int64_t last) {
+  ShapeAttrs attrs;
+  attrs.start = first;
+  attrs.end = last;
+  return add(attrs, {x});
+}
+
 bool may_stand_for(const ir::Value* value, const ir::Value* replaced) {
   return !replaced->is_graph_output() || (value->producer() && !value->constant() && !value->is_graph_output());
 }

@@ -23,6 +23,8 @@ class Rewrite {
   Result<ir::Value*> constant(Tensor value);
   Result<ir::Value*> scalar(DType dtype, double value);  // rank 0
   Result<ir::Value*> ints(const Ints& values);
+  Result<ir::Value*> reshape(ir::Value* x, const Ints& dims);             // 0 keeps an extent, -1 takes the rest
+  Result<ir::Value*> dims_of(ir::Value* x, int64_t first, int64_t last);  // of [first, last), a list
 
   // Readers of the node's first output take `result`, which takes over its name when it is new; the node goes, and so
   // do producers that only it needed. False, changing nothing but dead nodes, when that would alter the value's type or

@@ -43,8 +43,7 @@ Result<bool> transpose_of_transpose(Rewrite& r) {
 Result<bool> finish_as_reshape(Rewrite& r, ir::Value* x) {
   const std::optional<Ints> target = reshape_target(x->shape(), r.output()->shape());
   if (!target) return false;
-  LATHE_ASSIGN(ir::Value * shape, r.ints(*target));
-  LATHE_ASSIGN(ir::Value * result, r.add(ReshapeAttrs(), {x, shape}));
+  LATHE_ASSIGN(ir::Value * result, r.reshape(x, *target));
   return r.finish(result);
 }
 

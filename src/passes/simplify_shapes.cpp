@@ -12,8 +12,7 @@ Result<bool> constant_reshape(Rewrite& r) {
   if (r.input(1)->constant()) return false;
   const std::optional<Ints> target = reshape_target(r.input(0)->shape(), r.output()->shape());
   if (!target) return false;
-  LATHE_ASSIGN(ir::Value * shape, r.ints(*target));
-  LATHE_ASSIGN(ir::Value * result, r.add(ReshapeAttrs(), {r.input(0), shape}));
+  LATHE_ASSIGN(ir::Value * result, r.reshape(r.input(0), *target));
   return r.finish(result);
 }
 
