@@ -10,7 +10,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli example_classify
 
-.PHONY: help format packages python setup configure build everything test demo lint bench gpu-check test-exports clean
+.PHONY: help format packages python demo-python setup configure build everything test demo lint bench gpu-check test-exports clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -29,6 +29,9 @@ packages:
 python: packages
 	@cmake/setup.sh python
 
+demo-python: packages
+	@cmake/setup.sh demo
+
 setup: packages python
 
 configure: setup
@@ -46,7 +49,7 @@ test: everything
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
 demo:
-	@$(MAKE) --no-print-directory --jobs 2 build python
+	@$(MAKE) --no-print-directory --jobs 2 build demo-python
 	@LATHE_BUILD_DIR=$(BUILD) $(PYTHON) tools/demo.py --device=$(DEVICE)
 
 lint: setup build

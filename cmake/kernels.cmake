@@ -24,6 +24,7 @@ function(lathe_add_simd_kernels out_objects)
       # Loops are vectorised as with g++ -O3, whose unswitching and peeling take a third longer to compile and gain nothing here.
       target_compile_options(kernels_${level} PRIVATE ${LATHE_ISA_FLAGS_${level}}
         $<IF:$<CONFIG:Sanitize>,-O1,-O2> "$<$<CXX_COMPILER_ID:GNU>:-ftree-vectorize;-fvect-cost-model>" -ffp-contract=fast)
+      target_precompile_headers(kernels_${level} PRIVATE ${LATHE_STANDARD_HEADERS} ${CMAKE_SOURCE_DIR}/src/kernels/cpu/simd.h)
       target_compile_definitions(kernels_${level} PRIVATE LATHE_ISA=${level} LATHE_ISA_LEVEL_${level}=1)
       list(APPEND objects $<TARGET_OBJECTS:kernels_${level}>)
     endif()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what cmake/packages.txt lists for the given groups and makes the Python environment .venv from
-# requirements.txt (group python) and .cache/exports from tools/exports/requirements.txt (group exports). Quick, and needs no
-# network, when everything is there already.
+# requirements.txt (group python; group demo: from examples/digits/requirements.txt, which is a part of it) and .cache/exports
+# from tools/exports/requirements.txt (group exports). Quick, and needs no network, when everything is there already.
 # usage: cmake/setup.sh GROUP...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,18 +29,27 @@ install_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" > /dev/null
 }
 
-# A virtual environment, because Debian's own Python refuses to have packages installed into it (PEP 668).
+# make_venv FOLDER REQUIREMENTS [WHOLE]: a virtual environment, because Debian's own Python refuses to have packages
+# installed into it (PEP 668). One made from WHOLE, which holds REQUIREMENTS, will do as well.
 make_venv() {
-  local folder=$1 requirements=$2
+  local folder=$1 requirements=$2 file
   [[ ! -L $folder ]] || return 0  # a link is somebody's own environment
-  local stamp=$folder/requirements.sha256 wanted
-  wanted=$(sha256sum < "$requirements")
-  [[ -x $folder/bin/python && -f $stamp && $(< "$stamp") == "$wanted" ]] && return 0
+  for file in "${@:2}"; do
+    [[ -x $folder/bin/python ]] && cmp -s <(versions_of "$file") "$folder/requirements" 2> /dev/null && return 0
+  done
   echo "setup: making the Python environment $folder"
-  python3 -m venv --clear "$folder"
+  [[ -x $folder/bin/python ]] || python3 -m venv --clear "$folder"
   # Without --no-compile it compiles every module of every package, which takes longer than to fetch and unpack them.
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --requirement "$requirements"
-  echo "$wanted" > "$stamp"
+  versions_of "$requirements" > "$folder/requirements"
+}
+
+# Its lines and those of the files that it names.
+versions_of() {
+  local word file
+  while read -r word file; do
+    if [[ $word == --requirement ]]; then versions_of "$file"; else echo "$word"; fi
+  done < <(grep -v '^#' "$1")
 }
 
 if ! command -v dpkg-query > /dev/null; then
@@ -49,5 +58,6 @@ else
   mapfile -t missing < <(missing_packages "$@" | sort -u)
   [[ ${#missing[@]} -eq 0 ]] || install_packages "${missing[@]}"
 fi
+[[ " $* " != *" demo "* ]] || make_venv .venv examples/digits/requirements.txt requirements.txt
 [[ " $* " != *" python "* ]] || make_venv .venv requirements.txt
 [[ " $* " != *" exports "* ]] || make_venv .cache/exports tools/exports/requirements.txt
