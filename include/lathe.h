@@ -139,11 +139,12 @@ TENSORRTAPI void setInspectionOnly(nvinfer1::IRuntime& runtime, bool only) noexc
 // The builder's last build: {"seconds", "seconds_passes", "seconds_tuning", "target", "threads", "measured",
 // "from_cache", "weights_bytes", "arena_bytes", "passes": [{"name", "milliseconds", "changed"}], "layers": [{"name",
 // "kind", "origin", "tactic", "milliseconds", "candidates": [{"tactic", "milliseconds", "predicted_milliseconds"}],
-// "refusals"}], "tensors": [{"name", "type", "layout", "why"}]}. `measured` and `from_cache` count problems. A layer's
-// candidates begin with its tactic; the others are those that it was chosen from, "milliseconds" null where none was
-// measured. `arena_bytes` is the most that results between layers take at once, null when a profile sets no limit.
-// `tensors` are those of the network as passes have left it; "layout" is "linear", "channels-last", "strided", or empty
-// for what is never in memory, and "why" is text for people. Null before the first build.
+// "refusals"}], "tensors": [{"name", "type", "layout", "why"}], "memory"}. `measured` and `from_cache` count problems.
+// A layer's candidates begin with its tactic; the others are those that it was chosen from, "milliseconds" null where
+// none was measured. `arena_bytes` is the most that results between layers take at once, null when a profile sets no
+// limit. `tensors` are those of the network as passes have left it; "layout" is "linear", "channels-last", "strided",
+// or empty for what is never in memory, and "why" is text for people. `memory` lists what each phase of the build took.
+// Null before the first build.
 TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& builder) noexcept;
 
 // The network as the builder sees it, in the text form that Lathe's messages use. Not JSON.

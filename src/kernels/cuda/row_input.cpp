@@ -17,6 +17,13 @@ std::string declare_row_input(Source& source, const Problem& problem, const Inde
   return "Computed<X, Prologue>{X_, prologue_}";
 }
 
+std::optional<std::string> refuse_row_problem(const Problem& problem) {
+  if (auto reason = beyond(problem, {.reassociated_inputs = 1, .prologues = 1})) return reason;
+  if (is_collapsed(problem.inputs[0])) return "dimensions of its input that consist of several";
+  if (problem.inputs[0].rank() == 0) return "a scalar";
+  return std::nullopt;
+}
+
 std::optional<std::string> refuse_row_input(const Problem& problem) {
   if (!problem.has_prologue()) return std::nullopt;
   const DType dtype = problem.inputs[0].dtype;

@@ -12,6 +12,9 @@ namespace lathe::cuda {
 void add_prologue_operands(const Problem& problem, IndexSpace& space);  // before it is simplified
 // Declares X and gives the expression that kernels read it by.
 std::string declare_row_input(Source& source, const Problem& problem, const IndexSpace& space);
+// Why a kernel of rows does not take the problem: it reads tensor 0 through any strides, so in another order of
+// dimensions, too, but each dimension at one stride.
+std::optional<std::string> refuse_row_problem(const Problem& problem);
 // Why it cannot be read; nullopt = it is of a type that programs compute with.
 std::optional<std::string> refuse_row_input(const Problem& problem);
 

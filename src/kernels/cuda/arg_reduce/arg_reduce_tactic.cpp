@@ -33,9 +33,8 @@ RowReduction reduction_of(const Problem& problem) {
 
 Matched match_arg_reduce(const Problem& problem) {
   if (!problem.is(OpKind::arg_reduce)) return refuse("not the position of an extreme");
-  if (auto reason = beyond(problem, {.prologues = 1})) return refuse(*std::move(reason));
+  if (auto reason = refuse_row_problem(problem)) return refuse(*std::move(reason));
   if (!problem.program.is_identity()) return refuse("a program behind integers");
-  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
   if (auto reason = refuse_row_input(problem)) return refuse(*std::move(reason));
   return match_rows(problem, reduction_of(problem));
 }

@@ -87,8 +87,7 @@ Normalization normalization_of(const Problem& problem, const Kind& kind) {
 Matched match_normalization(const Problem& problem) {
   const std::optional<Kind> kind = kind_of(problem);
   if (!kind) return refuse("not a normalization");
-  if (auto reason = beyond(problem, {.prologues = 1})) return refuse(*std::move(reason));
-  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  if (auto reason = refuse_row_problem(problem)) return refuse(*std::move(reason));
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   std::vector<StepInput> inputs{{StepInput::input, 0}};
   for (const size_t i : {1, 2})

@@ -24,8 +24,7 @@ Normalization normalization_of(const Problem& problem) {
 
 Matched match_softmax(const Problem& problem) {
   if (!problem.is(OpKind::softmax)) return refuse("not a softmax");
-  if (auto reason = beyond(problem, {.prologues = 1})) return refuse(*std::move(reason));
-  if (problem.inputs[0].rank() == 0) return refuse("a scalar");
+  if (auto reason = refuse_row_problem(problem)) return refuse(*std::move(reason));
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   return match_rows(problem, normalization_of(problem), {{StepInput::input, 0}});
 }
