@@ -23,6 +23,9 @@ using InlineGraph = std::function<std::optional<std::vector<ir::Value*>>(const G
 
 using CallAttributes = std::map<std::string_view, const Attribute*>;  // a function call's attributes, by name
 
+// Whether two dimensions are known and not the same. What is open is checked, where it can be, by ops' shape rules.
+inline bool known_to_differ(const Expr& a, const Expr& b) { return a.is_constant() && b.is_constant() && a != b; }
+
 class NodeContext {
  public:
   NodeContext(const NodeProto& node, std::string name, int64_t version, ir::Graph& graph,

@@ -53,6 +53,21 @@ std::vector<int64_t> ranks_of(EvalContext& context) {
   return ranks;
 }
 
+// A label that one operand has twice walks along a diagonal, where nothing broadcasts: ii of [1, 3] is an error.
+Result<> require_square_diagonals(InferContext& context, const Subscripts& subscripts, std::string_view equation) {
+  for (size_t i = 0; i < subscripts.operands.size(); ++i) {
+    const std::vector<Label>& own = subscripts.operands[i];
+    for (size_t d = 0; d < own.size(); ++d) {
+      const auto first = static_cast<size_t>(std::find(own.begin(), own.end(), own[d]) - own.begin());
+      if (first != d && !context.assume_equal(context.shape(i)[first], context.shape(i)[d]))
+        return fail(ErrorCode::shape_mismatch,
+                    "equation '{}' gives dims {} and {} of input {} one label, but its shape is {}", equation, first, d,
+                    i, to_string(context.shape(i)));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<> infer_einsum(InferContext& context) {
@@ -65,6 +80,7 @@ Result<> infer_einsum(InferContext& context) {
     ranks.push_back(context.rank(i));
   }
   LATHE_ASSIGN(const Subscripts subscripts, parse_subscripts(equation, ranks));
+  LATHE_TRY(require_square_diagonals(context, subscripts, equation));
   LATHE_ASSIGN(const std::vector<Label> labels, all_labels(subscripts, equation));
   Shape extents(labels.size(), 1);
   for (size_t i = 0; i < ranks.size(); ++i)

@@ -43,6 +43,12 @@ Result<bool> drop_single(Rewrite& r) {
 
 Result<bool> drop_split(Rewrite& r) { return r.node->num_outputs() == 1 ? drop(r) : false; }
 
+// An If whose condition has turned out to be constant: the other branch is then nobody's input.
+Result<bool> drop_choice(Rewrite& r) {
+  const Tensor* condition = r.input(0)->constant();
+  return condition ? r.finish(r.input(condition->at(0) ? 1 : 2)) : false;
+}
+
 // The operand that the other, a constant, leaves as it is.
 Result<bool> drop_neutral(Rewrite& r) {
   using Op = ElementwiseOp;
@@ -88,6 +94,7 @@ Result<bool> eliminate_identities(ir::Graph& graph, PassContext& context) {
       {"pad(x, 0) = x", OpKind::pad, drop_pad},
       {"concat(x) = x", OpKind::concat, drop_single},
       {"split(x) = x for one part", OpKind::split, drop_split},
+      {"choose(true, x, y) = x, choose(false, x, y) = y", OpKind::choose, drop_choice},
       {"x + 0 = x - 0 = x * 1 = x / 1 = x ^ 1 = x", OpKind::elementwise, drop_neutral},
       {"f(f(x)) = x or f(x)", OpKind::unary, drop_second},
       {"relu(relu(x)) = relu(x)", OpKind::activation, drop_second_relu},
