@@ -49,7 +49,7 @@ test: everything
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
 demo:
-	@$(MAKE) --no-print-directory --jobs 2 build demo-python
+	@$(MAKE) --no-print-directory --jobs 2 build $(if $(filter cpu,$(DEVICE)),demo-python,python)
 	@LATHE_BUILD_DIR=$(BUILD) $(PYTHON) tools/demo.py --device=$(DEVICE)
 
 lint: setup build

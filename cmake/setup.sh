@@ -32,16 +32,19 @@ install_packages() {
 # make_venv FOLDER REQUIREMENTS [WHOLE]: a virtual environment, because Debian's own Python refuses to have packages
 # installed into it (PEP 668). One made from WHOLE, which holds REQUIREMENTS, will do as well.
 make_venv() {
-  local folder=$1 requirements=$2 file
+  local folder=$1 requirements=$2 made=$1/requirements file
   [[ ! -L $folder ]] || return 0  # a link is somebody's own environment
   for file in "${@:2}"; do
-    [[ -x $folder/bin/python ]] && cmp -s <(versions_of "$file") "$folder/requirements" 2> /dev/null && return 0
+    [[ -x $folder/bin/python ]] && cmp -s <(versions_of "$file") "$made" 2> /dev/null && return 0
   done
   echo "setup: making the Python environment $folder"
-  [[ -x $folder/bin/python ]] || python3 -m venv --clear "$folder"
+  # Only a whole one is added to, and only if it holds nothing that is not wanted.
+  if [[ ! -f $made ]] || grep -qvxFf <(versions_of "$requirements") "$made"; then
+    python3 -m venv --clear "$folder"
+  fi
   # Without --no-compile it compiles every module of every package, which takes longer than to fetch and unpack them.
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --requirement "$requirements"
-  versions_of "$requirements" > "$folder/requirements"
+  versions_of "$requirements" > "$made"
 }
 
 # Its lines and those of the files that it names.

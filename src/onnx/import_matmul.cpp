@@ -15,7 +15,7 @@ void import_gemm(NodeContext& c) {
   if (a->rank() != 2 || b->rank() != 2) return c.invalid("A and B must be matrices");
   ir::Value* y = c.matmul(a, b, transpose_a, transpose_b);
   if (alpha != 1) y = c.binary(ElementwiseOp::mul, y, alpha);
-  if (c.failed() || !c.has(2) || beta == 0) return c.set_output(0, y);
+  if (!c.has(2) || beta == 0) return c.set_output(0, y);
   ir::Value* sum = c.plus(y, beta == 1 ? c.input(2) : c.binary(ElementwiseOp::mul, c.input(2), beta));
   // C may be repeated over the product, never the product over C. Open sizes are taken at their word.
   for (size_t d = 0; !c.failed() && d < 2; ++d)

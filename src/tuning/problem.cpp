@@ -93,9 +93,11 @@ std::optional<std::string> beyond(const Problem& problem, const Extras& known) {
   if (problem.outputs.size() > 1 && !known.several_results) return "several results";
   if (problem.attributes && !problem.outputs[0].reassociation.empty() && !known.reassociated_result)
     return "a result whose dimensions have parts";
-  for (size_t i = 0; i < problem.inputs.size(); ++i)
-    if (!problem.inputs[i].reassociation.empty() && !has(known.reassociated_inputs, i))
-      return "an input in another order";
+  for (size_t i = 0; i < problem.inputs.size(); ++i) {
+    if (problem.inputs[i].reassociation.empty() || has(known.reassociated_inputs, i)) continue;
+    if (!has(known.permuted_inputs, i)) return "an input in another order";
+    if (is_collapsed(problem.inputs[i])) return "dimensions of its input that consist of several";
+  }
   for (const Operand& operand : problem.operands)
     if (operand.padding && !known.fill) return "an operand with padding";
   for (const Problem::Prologue& prologue : problem.prologues)

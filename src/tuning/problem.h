@@ -85,7 +85,8 @@ struct Extras {
   bool several_results = false;
   bool reassociated_result = false;
   bool fill = false;                 // of the program's operands (Operand::padding)
-  uint32_t reassociated_inputs = 0;  // bit i: input i
+  uint32_t permuted_inputs = 0;      // bit i: input i in another order, each of its dimensions still at one stride
+  uint32_t reassociated_inputs = 0;  // the same, with dimensions that consist of several
   uint32_t prologues = 0;
 };
 // Which of them the problem asks for that are not among `known`, as a refusal; nullopt = none.

@@ -18,8 +18,7 @@ std::string declare_row_input(Source& source, const Problem& problem, const Inde
 }
 
 std::optional<std::string> refuse_row_problem(const Problem& problem) {
-  if (auto reason = beyond(problem, {.reassociated_inputs = 1, .prologues = 1})) return reason;
-  if (is_collapsed(problem.inputs[0])) return "dimensions of its input that consist of several";
+  if (auto reason = beyond(problem, {.permuted_inputs = 1, .prologues = 1})) return reason;
   if (problem.inputs[0].rank() == 0) return "a scalar";
   return std::nullopt;
 }

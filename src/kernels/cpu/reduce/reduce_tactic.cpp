@@ -9,8 +9,7 @@ namespace {
 
 Matched match_reduce(const Problem& problem) {
   if (!problem.is(OpKind::reduce)) return refuse("not a reduction");
-  if (auto reason = beyond(problem, {.reassociated_inputs = 0b1})) return refuse(*std::move(reason));
-  if (is_collapsed(problem.inputs[0])) return refuse("dimensions of its input that consist of several");
+  if (auto reason = beyond(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
   if (problem.inputs[0].dtype != DType::f32)
     return refuse(fmt::format("its input is {}", name_of(problem.inputs[0].dtype)));
   auto params = reduce_params(problem);

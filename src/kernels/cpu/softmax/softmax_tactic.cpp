@@ -9,8 +9,7 @@ namespace {
 
 Matched match_softmax(const Problem& problem) {
   if (!problem.is(OpKind::softmax)) return refuse("not a softmax");
-  if (auto reason = beyond(problem, {.reassociated_inputs = 0b1})) return refuse(*std::move(reason));
-  if (is_collapsed(problem.inputs[0])) return refuse("dimensions of its input that consist of several");
+  if (auto reason = beyond(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
   if (!problem.operands.empty()) return refuse("the epilogue reads other tensors");
   const int rank = problem.inputs[0].rank();
   if (rank == 0) return refuse("a scalar");
