@@ -2,6 +2,7 @@
 # Every target does its own set-up on a fresh Debian 12 machine: system packages, Python environment, build.
 PRESET ?= release
 BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+ISA ?= all
 JOBS ?= $(shell nproc)
 DEVICE ?= cpu
 PYTHON := .venv/bin/python
@@ -35,10 +36,10 @@ demo-python: packages
 setup: packages python
 
 configure: setup
-	@cmake --preset $(PRESET) > /dev/null
+	@cmake --preset $(PRESET) -DLATHE_ISA=all > /dev/null
 
 build: packages
-	@cmake --preset $(PRESET) > /dev/null
+	@cmake --preset $(PRESET) $(addprefix -DLATHE_ISA=,$(ISA)) > /dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS) --target $(PROGRAMS)
 
 everything: configure
@@ -48,8 +49,9 @@ test: everything
 	@$(PYTHON) tools/conformance_data.py
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
+# In a new build folder the kernels of this CPU's level alone; `make build` and `make test` add the others.
 demo:
-	@$(MAKE) --no-print-directory --jobs 2 build $(if $(filter cpu,$(DEVICE)),demo-python,python)
+	@$(MAKE) --no-print-directory --jobs 2 build ISA=$(if $(wildcard $(BUILD)/CMakeCache.txt),,native) $(if $(filter cpu,$(DEVICE)),demo-python,python)
 	@LATHE_BUILD_DIR=$(BUILD) $(PYTHON) tools/demo.py --device=$(DEVICE)
 
 lint: setup build
@@ -64,11 +66,10 @@ gpu-check: configure
 	@$(PYTHON) tools/conformance_data.py
 	@$(PYTHON) tools/gpu_check/gpu_check.py --build $(BUILD)
 
-test-exports: DEVICES ?= cpu emulated
 test-exports: everything
 	@[ -n "$(LATHE_EXPORTS_PYTHON)" ] || cmake/setup.sh build exports
 	@$(or $(LATHE_EXPORTS_PYTHON),.cache/exports/bin/python) tools/exports/test_exports.py --build $(BUILD) --jobs $(JOBS) \
-	  --devices $(DEVICES) --json bench/results/$(DATE)-exports.json --markdown bench/results/$(DATE)-exports.md
+	  $(if $(DEVICES),--devices $(DEVICES)) --json bench/results/$(DATE)-exports.json --markdown bench/results/$(DATE)-exports.md
 
 bench: setup build
 	@$(PYTHON) bench/vs_onnxruntime.py

@@ -4,7 +4,8 @@
 
 A file belongs to the row with the longest prefix of its folder; files named *_tactic.{h,cpp} and backend.cpp under kernels/ belong to
 the row `kernels/*_tactic`. A row's files may include their own row and the folders that the row lists, subfolders
-included. Folders may not include each other in a circle. tools/, serve/, python/ and examples/ see include/ only.
+included. Kinds of devices (src/device/families.def) are known to device/, kernels/ and the worker alone. Folders may
+not include each other in a circle. tools/, serve/, python/ and examples/ see include/ only.
 """
 import argparse
 import pathlib
@@ -57,6 +58,11 @@ def includes_of(path):
         yield match.group(1) == '"', match.group(2)
 
 
+def device_of(path, devices):
+    """The kind of devices whose own folder a file is in; None in the others."""
+    return next((name for name in devices if under(path, f"device/{name}") or under(path, f"kernels/{name}")), None)
+
+
 def source_files(folder):
     return sorted(p for p in folder.rglob("*") if p.suffix in SOURCES and p.is_file())
 
@@ -65,6 +71,8 @@ def check_inside(root, rows, problems):
     """src/ against its rows. Returns the include graph between folders, with one witness per edge."""
     src, public = root / "src", root / "include"
     edges = {}
+    families = src / "device/families.def"
+    devices = re.findall(r"^LATHE_DEVICE\((\w+)\)", families.read_text(), re.MULTILINE) if families.is_file() else []
     for file in source_files(src):
         path = file.relative_to(src).as_posix()
         row = row_of(path, rows)
@@ -82,6 +90,8 @@ def check_inside(root, rows, problems):
             elif quoted and "/" in target:
                 if row_of(target, rows) != row and not any(under(target, allowed) for allowed in rows[row]):
                     problems.append(f"src/{path}: '{row}' may not include {target}")
+                if device_of(target, devices) and not any(under(path, top) for top in ("device", "kernels", "worker")):
+                    problems.append(f"src/{path}: is for all devices and may not include {target}")
                 if node_of(path) != node_of(target):
                     edges.setdefault(node_of(path), {}).setdefault(node_of(target), f"src/{path}")
     return edges

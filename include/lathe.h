@@ -40,10 +40,11 @@ inline constexpr nvinfer1::DataType kUINT2 = static_cast<nvinfer1::DataType>(74)
 TENSORRTAPI bool setBuildBudget(nvinfer1::IBuilderConfig& config, double seconds) noexcept;
 TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexcept;
 
-// What to build for: "cpu" (default: this machine's best), "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512",
-// "cpu-x86_64-vnni", "cpu-arm64"; "cuda" (the current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or
-// "sm_90" (GPUs of that architecture, whether one is there or not: without one the cost model chooses kernels); "null"
-// (a device that computes nothing, for tests of what the host does). False when unknown.
+// What to build for: "cpu" (default: this machine's best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni"
+// (AVX-512 with products of 8-bit integers), and "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda" (the
+// current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or "sm_90" (GPUs of that architecture); "null" (a
+// device that computes nothing, for tests of what the host does). Where no such device is there, the cost model chooses
+// kernels by a table of devices; setCpuThreads() then says for how many threads of another CPU. False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
 
@@ -137,14 +138,15 @@ TENSORRTAPI void setInspectionOnly(nvinfer1::IRuntime& runtime, bool only) noexc
 // ---- Reports -------------------------------------------------------------------------------------------------------
 
 // The builder's last build: {"seconds", "seconds_passes", "seconds_tuning", "target", "threads", "measured",
-// "from_cache", "weights_bytes", "arena_bytes", "passes": [{"name", "milliseconds", "changed"}], "layers": [{"name",
-// "kind", "origin", "tactic", "milliseconds", "candidates": [{"tactic", "milliseconds", "predicted_milliseconds"}],
-// "refusals"}], "tensors": [{"name", "type", "layout", "why"}], "memory"}. `measured` and `from_cache` count problems.
-// A layer's candidates begin with its tactic; the others are those that it was chosen from, "milliseconds" null where
-// none was measured. `arena_bytes` is the most that results between layers take at once, null when a profile sets no
-// limit. `tensors` are those of the network as passes have left it; "layout" is "linear", "channels-last", "strided",
-// or empty for what is never in memory, and "why" is text for people. `memory` lists what each phase of the build took.
-// Null before the first build.
+// "from_cache", "weights_bytes", "arena_bytes", "evaluated_share", "passes": [{"name", "milliseconds", "changed"}],
+// "layers": [{"name", "kind", "origin", "tactic", "milliseconds", "candidates": [{"tactic", "milliseconds",
+// "predicted_milliseconds"}], "refusals"}], "tensors": [{"name", "type", "layout", "why"}], "memory"}. `measured` and
+// `from_cache` count problems; `evaluated_share` is about what part of the time, from 0 to 1, goes to plain
+// evaluations. A layer's candidates begin with its tactic; the others are those that it was chosen from, "milliseconds"
+// null where none was measured. `arena_bytes` is the most that results between layers take at once, null when a profile
+// sets no limit. `tensors` are those of the network as passes have left it; "layout" is "linear", "channels-last",
+// "strided", or empty for what is never in memory, and "why" is text for people. `memory` lists what each phase of the
+// build took. Null before the first build.
 TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& builder) noexcept;
 
 // The network as the builder sees it, in the text form that Lathe's messages use. Not JSON.
@@ -160,9 +162,10 @@ TENSORRTAPI nvinfer1::IHostMemory* planJson(const void* plan, std::size_t size) 
 // cannot be imported.
 TENSORRTAPI nvinfer1::IHostMemory* supportJson(const char* onnxPath) noexcept;
 
-// This machine: {"version", "os", "cpu": {"name", "isa", "cores"}, "memory_bytes", "cuda": {"driver", "nvrtc",
-// "devices"}, "targets", "checks": [{"name", "ok", "detail", "remedy"}]}. A machine without a GPU has checks that fail,
-// and only building and running for a GPU needs them.
+// This machine: {"version", "os", "memory_bytes", "devices": [{"name", "product", "target", ...}], "targets", "checks":
+// [{"name", "ok", "detail", "remedy"}]}. What else is told of a device depends on its kind: "isa" and "threads" of the
+// CPU, "compute_capability", "multiprocessors" and "memory_bytes" of a GPU. A machine without a GPU has checks that
+// fail, and only building and running for a GPU needs them.
 TENSORRTAPI nvinfer1::IHostMemory* doctorJson() noexcept;
 
 // ---- Plain evaluation ----------------------------------------------------------------------------------------------

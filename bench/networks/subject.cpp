@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "api/builder/target_build.h"
 #include "base/file.h"
+#include "device/launch.h"
 #include "onnx/import.h"
 #include "onnx/reader.h"
 #include "plan/writer.h"
@@ -72,8 +72,10 @@ Result<> Subject::build(const SubjectOptions& options) {
   TimingCache cache;
   if (!options.timing_cache.empty())
     if (const auto file = MappedFile::open(options.timing_cache)) LATHE_TRY(cache.deserialize((*file)->bytes()));
-  api::TargetBuild target;
-  LATHE_TRY(target.prepare(options.target, options.threads, build, {options.libraries, options.libraries}));
+  BackendSettings settings{options.threads, {}, {}};
+  if (options.libraries) settings.libraries = {kCublasLtName, kCudnnName};
+  LATHE_ASSIGN(const BackendBuild target, prepare_build(options.target, settings));
+  use_backend(target, build);
   device_ = build.tuner.device;
   if (!device_)
     return fail(ErrorCode::cuda_no_device, "no device here is a '{}': networks are timed where they run",

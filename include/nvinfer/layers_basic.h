@@ -13,7 +13,7 @@
 namespace nvinfer1 {
 
 // Correlation over 2 or 3 spatial dimensions of an N,C,... tensor. Weights are [K, C/groups, spatial...]. Optional
-// inputs: 1 kernel, 2 bias; they replace the static weights.
+// inputs: 1 kernel, 2 bias; they replace the static weights, and weights that are set later replace them.
 class IConvolutionLayer : public ILayer {
  public:
   // K.
@@ -65,7 +65,8 @@ class IConvolutionLayer : public ILayer {
 inline IConvolutionLayer::~IConvolutionLayer() noexcept = default;
 
 // Transposed convolution over 2 or 3 spatial dimensions. Weights are [C, K/groups, spatial...]. Padding trims the
-// output. Optional inputs: 1 kernel, 2 bias; they replace the static weights.
+// output. Optional inputs: 1 kernel, 2 bias; they replace the static weights, and weights that are set later replace
+// them.
 class IDeconvolutionLayer : public ILayer {
  public:
   // K.
@@ -354,7 +355,7 @@ class INormalizationLayer : public ILayer {
   void setAxes(uint32_t axesMask) noexcept { mImpl->setAxes(axesMask); }
   uint32_t getAxes() const noexcept { return mImpl->getAxes(); }
 
-  // Splits the channels; 1 by default.
+  // Splits the channels; 1 by default. Other numbers need all dimensions behind the channels as axes.
   void setNbGroups(int64_t nbGroups) noexcept { mImpl->setNbGroups(nbGroups); }
   int64_t getNbGroups() const noexcept { return mImpl->getNbGroups(); }
 

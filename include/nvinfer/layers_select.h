@@ -88,7 +88,7 @@ class ITopKLayer : public ILayer {
   void setOperation(TopKOperation op) noexcept { mImpl->setOperation(op); }
   TopKOperation getOperation() const noexcept { return mImpl->getOperation(); }
 
-  // At most 3840. -1 when input 1 gives it.
+  // At most 3840. Drops input 1; -1 when that gives it.
   void setK(int32_t k) noexcept { mImpl->setK(k); }
   int32_t getK() const noexcept { return mImpl->getK(); }
 
@@ -132,7 +132,8 @@ class INMSLayer : public ILayer {
 };
 inline INMSLayer::~INMSLayer() noexcept = default;
 
-// Resamples a tensor. Optional input 1 gives the output dimensions.
+// Resamples a tensor, to output dimensions or by scales, whichever are set last. Optional input 1 gives the output
+// dimensions; once it is there, both are refused.
 class IResizeLayer : public ILayer {
  public:
   // The getter's nbDims is -1 when scales or input 1 give them.

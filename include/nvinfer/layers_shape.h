@@ -24,7 +24,8 @@ class IShuffleLayer : public ILayer {
   void setFirstTranspose(Permutation permutation) noexcept { mImpl->setFirstTranspose(permutation); }
   Permutation getFirstTranspose() const noexcept { return mImpl->getFirstTranspose(); }
 
-  // 0 copies the size at the same place, one -1 is inferred. The getter's nbDims is -1 when input 1 gives them.
+  // 0 copies the size at the same place, one -1 is inferred. Drops input 1; the getter's nbDims is -1 when that gives
+  // them.
   void setReshapeDimensions(const Dims& dimensions) noexcept { mImpl->setReshapeDimensions(dimensions); }
   Dims getReshapeDimensions() const noexcept { return mImpl->getReshapeDimensions(); }
 
@@ -44,7 +45,7 @@ class IShuffleLayer : public ILayer {
 inline IShuffleLayer::~IShuffleLayer() noexcept = default;
 
 // out[i] = in[start + i * stride]. Optional inputs: 1 start, 2 size, 3 stride, 4 fill value, 5 axes; they replace the
-// static values, whose getters then return nbDims -1.
+// static values, whose getters then return nbDims -1; a setter drops its input.
 class ISliceLayer : public ILayer {
  public:
   void setStart(const Dims& start) noexcept { mImpl->setStart(start); }
@@ -164,7 +165,7 @@ class IConstantLayer : public ILayer {
 };
 inline IConstantLayer::~IConstantLayer() noexcept = default;
 
-// Makes a tensor from a rule. Optional inputs: 0 dimensions, 1 alpha, 2 beta.
+// Makes a tensor from a rule. Optional inputs: 0 dimensions, 1 alpha, 2 beta; a setter drops its input.
 class IFillLayer : public ILayer {
  public:
   // The getter's nbDims is -1 when input 0 gives them.
@@ -181,7 +182,7 @@ class IFillLayer : public ILayer {
   void setBeta(double beta) noexcept { mImpl->setBeta(beta); }
   double getBeta() const noexcept { return mImpl->getBeta(); }
 
-  // As above, for integer outputs. The last setter used decides which kind is meant.
+  // As above, for integer outputs. Both numbers are set in one of these ways.
   void setAlphaInt64(int64_t alpha) noexcept { mImpl->setAlphaInt64(alpha); }
   int64_t getAlphaInt64() const noexcept { return mImpl->getAlphaInt64(); }
 

@@ -140,10 +140,6 @@ Result<Value*> Graph::add_constant(Tensor value, std::string name, Node* before)
   return add_value(attributes, {}, {std::move(name), {}, {}}, before);
 }
 
-Result<Value*> Graph::add_ints(const Ints& values, Node* before) {
-  return add_constant(Tensor::from<int64_t>({static_cast<int64_t>(values.size())}, values), {}, before);
-}
-
 void Graph::erase(Node* node) {
   unlink(node);
   node_names_.erase(node->name_);

@@ -146,10 +146,9 @@ class Graph {
   Result<Value*> add_value(const Attributes& attributes, std::vector<Value*> inputs, NodeName name = {},
                            Node* before = nullptr);
   Result<Value*> add_constant(Tensor value, std::string name = {}, Node* before = nullptr);
-  Result<Value*> add_ints(const Ints& values, Node* before = nullptr);  // i64[n] constant
-  void erase(Node* node);                                               // its outputs must have no uses
-  size_t erase_dead_nodes();                                            // those that no output needs; returns how many
-  Result<> set_inputs(Node* node, std::vector<Value*> inputs);          // runs the shape rule of this node only
+  void erase(Node* node);                                       // its outputs must have no uses
+  size_t erase_dead_nodes();                                    // those that no output needs; returns how many
+  Result<> set_inputs(Node* node, std::vector<Value*> inputs);  // runs the shape rule of this node only
   Result<> set_input(Node* node, size_t i, Value* value);
   Result<> set_attributes(Node* node, const Attributes& attributes);
   void rename(Node* node, std::string name);

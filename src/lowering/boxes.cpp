@@ -116,25 +116,26 @@ std::vector<Region> boxes_of(Node* last, const std::vector<Node*>& nodes, const 
   return boxes;
 }
 
-// Copies of parts are a step each, and move what they read and write.
-bool pays(const std::set<Node*>& nodes, const Node* last, size_t boxes, const StepCosts& costs) {
-  double copies = last->is(OpKind::concat) ? 0 : costs.bytes_of_step;  // the expression itself
+// Copies of parts are a step each, and move what they read and write; what both ways move is left out.
+bool copies_pay(const std::set<Node*>& nodes, const Node* last, size_t boxes, CostModel& costs) {
+  Work copies{0, 0, last->is(OpKind::concat) ? 0.0 : 1.0};  // the expression itself
   for (const Node* node : nodes) {
     if (!node->is(OpKind::concat)) continue;
-    copies += static_cast<double>(node->num_inputs()) * costs.bytes_of_step;
-    if (node != last) copies += 2 * costs.bytes_of(node->output());
+    copies.steps += static_cast<double>(node->num_inputs());
+    if (node != last) copies.bytes += 2 * costs.bytes_of(node->output());
   }
-  return static_cast<double>(boxes) * costs.bytes_of_step <= copies;
+  const Work read{0, 0, static_cast<double>(boxes)};
+  return costs.pays(last->output(), {"parts are copied", copies}, {"parts are read in place, in boxes", read});
 }
 
 std::optional<Region> region_with(const Closure& closure, Node* last, const std::vector<Range>& symbols,
-                                  const StepCosts& costs, const std::function<size_t(const Node*)>& position) {
+                                  CostModel& costs, const std::function<size_t(const Node*)>& position) {
   // A concatenation alone is copies of its parts as it is.
   if (closure.concatenations() < (last->is(OpKind::concat) ? 2u : 1u)) return std::nullopt;
   std::vector<Node*> nodes(closure.nodes().begin(), closure.nodes().end());
   std::sort(nodes.begin(), nodes.end(), [&](Node* a, Node* b) { return position(a) < position(b); });
   std::vector<Region> boxes = boxes_of(last, nodes, symbols, position);
-  if (boxes.empty() || !pays(closure.nodes(), last, boxes.size(), costs)) return std::nullopt;
+  if (boxes.empty() || copies_pay(closure.nodes(), last, boxes.size(), costs)) return std::nullopt;
   Region region = boxes.front();
   region.nodes = std::move(nodes);
   region.boxes = std::move(boxes);
@@ -144,7 +145,7 @@ std::optional<Region> region_with(const Closure& closure, Node* last, const std:
 }  // namespace
 
 std::optional<Region> region_in_boxes(Node* last, const std::vector<Node*>& nodes, const std::vector<Range>& symbols,
-                                      const StepCosts& costs, const std::function<bool(const Node&)>& may_join,
+                                      CostModel& costs, const std::function<bool(const Node&)>& may_join,
                                       const std::function<size_t(const Node*)>& position) {
   // What is permuted before it is joined may be read by no map: an index with an offset has no quotients.
   for (const bool permutations : {true, false}) {

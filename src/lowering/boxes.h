@@ -19,7 +19,7 @@ namespace lathe {
 // saves a copy: those whose parts kernels write in place are left alone; and where there are so many boxes that their
 // steps cost more than the copies. `may_join`: whether a node is free to be taken; `position`: of a node in the graph.
 std::optional<Region> region_in_boxes(ir::Node* last, const std::vector<ir::Node*>& nodes,
-                                      const std::vector<Range>& symbols, const StepCosts& costs,
+                                      const std::vector<Range>& symbols, CostModel& costs,
                                       const std::function<bool(const ir::Node&)>& may_join,
                                       const std::function<size_t(const ir::Node*)>& position);
 

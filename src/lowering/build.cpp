@@ -86,17 +86,11 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
   };
   std::vector<int64_t> optimum;
   for (const plan::SymbolProfile& symbol : profiles[0].symbols) optimum.push_back(symbol.opt);
-  const Target& target = options.tuner.target;
-  const StepCosts costs{target.launch_us * target.memory_rate, optimum};
   RefusedFusions refused;
   for (;;) {
-    const std::vector<Region> regions =
-        group_regions(graph,
-                      {options.optimize, options.fuse_prologues, options.fuse_narrow_types, options.fuse_movement,
-                       options.fuse_integer_products, costs},
-                      refused);
-    const Placement placement(graph, regions, options.tactics.empty(),
-                              {options.least_pixel, options.fuse_movement, options.windows_keep_layout, costs});
+    CostModel costs(options.tuner.target, optimum);
+    const std::vector<Region> regions = group_regions(graph, {options.optimize, options.traits}, costs, refused);
+    const Placement placement(graph, regions, options.tactics.empty(), options.traits, costs);
     BuiltPlan round;
     round.plan.constraints = built.plan.constraints;
     round.report = built.report;
@@ -105,7 +99,7 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
     if (lowering.refused().size() == refused.size()) LATHE_TRY(lowering.choose(progress));
     if (lowering.refused().size() == refused.size()) {
       LATHE_TRY(lowering.write());
-      round.report.tensors = describe_tensors(graph, regions, placement, refused);
+      round.report.tensors = describe_tensors(graph, regions, placement, costs, refused);
       built = std::move(round);
       return {};
     }
@@ -116,19 +110,10 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
 }  // namespace
 
 void use_backend(const BackendBuild& backend, BuildOptions& options) {
-  const BackendTraits& traits = backend.traits;
   options.target = backend.target.name;
   options.tactics = backend.tactics;
   options.data_dependent = backend.data_dependent;
-  options.fuse_narrow_types = traits.fuses_narrow_types;
-  options.fuse_prologues = traits.fuses_prologues;
-  options.fuse_movement = traits.fuses_movement;
-  options.least_pixel = traits.least_pixel;
-  options.windows_keep_layout = traits.windows_keep_layout;
-  options.decompose_doubles = traits.decompose_doubles;
-  options.passes.narrow_floats = traits.narrow_floats;
-  options.passes.integer_products = traits.integer_products;
-  options.passes.weighted_products = options.fuse_integer_products = traits.weighted_products;
+  options.traits = backend.traits;
   options.tuner.target = backend.target;
   options.tuner.device = backend.device;
   options.tuner.compiler = backend.compiler.get();
@@ -141,18 +126,19 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
   auto built = std::make_unique<BuiltPlan>();
   LATHE_ASSIGN(built->plan.constraints, settle_shapes(graph, options));
 
-  if (options.optimize && !options.passes.integer_products)
+  if (options.optimize && !options.traits.arithmetic.integer_products)
     warn_of_quantization(graph, options.log ? *options.log : null_log());
   if (options.optimize) warn_of_storage_types(graph, options.log ? *options.log : null_log());
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
   if (options.optimize) {
     PassContext context = options.passes;
+    context.arithmetic = options.traits.arithmetic;
     LATHE_TRY(apply_pins(graph, context));
     LATHE_ASSIGN(built->report.passes, run_passes(graph, context));
     LATHE_TRY(report_unmet_pins(graph, context, options.log ? *options.log : null_log()));
-    if (options.decompose_doubles) LATHE_TRY(decompose_doubles(graph, context));
-    if (options.fuse_narrow_types) LATHE_TRY(give_readers_their_own(graph));
+    if (options.traits.decompose_doubles) LATHE_TRY(decompose_doubles(graph, context));
+    if (options.traits.fuses_narrow_types) LATHE_TRY(give_readers_their_own(graph));
   }
   graph.erase_dead_nodes();
   built->report.seconds_passes = seconds_since(start);

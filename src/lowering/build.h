@@ -33,17 +33,9 @@ struct BuildOptions {
   TacticList tactics;                      // empty = every op by its plain evaluation
   DataDependentTacticList data_dependent;  // for ops whose results' sizes the device computes
   std::string target;                      // Device::target() of what the plan will run on
-  bool fuse_integer_products = false;      // epilogues of products of 8-bit integers, even without fuse_narrow_types
-  bool fuse_narrow_types = false;          // f16, bf16 and small integers belong into regions as f32 does
-  PassContext passes;
-  // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
-  // they come.
-  int64_t least_pixel = 0;
-  bool windows_keep_layout = false;  // see BackendTraits
-  bool fuse_prologues = false;       // kernels may compute their input as they read it
-  bool decompose_doubles = false;    // kernels for rows and windows take f32 alone
-  bool fuse_movement = false;        // expressions may read and write in another order
-  bool optimize = true;              // false: no passes, no fusion: the network as it stands
+  BackendTraits traits;
+  PassContext passes;    // its arithmetic is that of the traits
+  bool optimize = true;  // false: no passes, no fusion: the network as it stands
   Progress progress;
 };
 

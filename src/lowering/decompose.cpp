@@ -4,7 +4,6 @@
 #include "lowering/decompose_attention.h"
 #include "lowering/decompose_ops.h"
 #include "lowering/decompose_windows.h"
-#include "ops/rules.h"
 
 namespace lathe {
 namespace {
@@ -14,51 +13,33 @@ using Op = ElementwiseOp;
 
 bool is_decomposable(const Rewrite& r) { return r.output()->dtype() == DType::f64 && r.node->num_outputs() == 1; }
 
-Result<Value*> reduce(Rewrite& r, ReduceOp op, Value* x, const Ints& axes) {
-  ReduceAttrs attrs;
-  attrs.op = op;
-  attrs.axes = axes;
-  return r.add(attrs, {x});
-}
-
 // 1 / sqrt(x + epsilon)
-Result<Value*> inverse_deviation(Rewrite& r, Value* variance, double epsilon) {
-  LATHE_ASSIGN(Value * added, r.scalar(variance->dtype(), epsilon));
-  LATHE_ASSIGN(Value * sum, r.elementwise(Op::add, variance, added));
-  LATHE_ASSIGN(Value * root, r.unary(UnaryOp::sqrt, sum));
-  return r.unary(UnaryOp::recip, root);
+Value* inverse_deviation(Rewrite& r, Value* variance, double epsilon) {
+  return r.unary(UnaryOp::recip, r.unary(UnaryOp::sqrt, r.binary(Op::add, variance, epsilon)));
 }
 
 // (x - mean) / sqrt(variance + epsilon); without a mean, x / sqrt(mean square + epsilon).
-Result<Value*> normalized(Rewrite& r, Value* x, const Ints& axes, double epsilon, bool centered = true) {
-  if (centered) {
-    LATHE_ASSIGN(Value * mean, reduce(r, ReduceOp::mean, x, axes));
-    LATHE_ASSIGN(x, r.elementwise(Op::sub, x, mean));
-  }
-  LATHE_ASSIGN(Value * square, r.elementwise(Op::mul, x, x));
-  LATHE_ASSIGN(Value * variance, reduce(r, ReduceOp::mean, square, axes));
-  LATHE_ASSIGN(Value * inverse, inverse_deviation(r, variance, epsilon));
-  return r.elementwise(Op::mul, x, inverse);
+Value* normalized(Rewrite& r, Value* x, const Ints& axes, double epsilon, bool centered = true) {
+  if (centered) x = r.minus(x, r.reduce(ReduceOp::mean, x, axes));
+  return r.mul(x, inverse_deviation(r, r.reduce(ReduceOp::mean, r.mul(x, x), axes), epsilon));
 }
 
 // A value for each channel along dimension 1 of x.
-Result<Value*> along_channels(Rewrite& r, Value* value) {
+Value* along_channels(Rewrite& r, Value* value) {
   Ints shape(static_cast<size_t>(r.input(0)->rank() - 1), 1);
   shape[0] = -1;
   return r.reshape(value, shape);
 }
 
 Result<bool> finish_affine(Rewrite& r, Value* x, Value* scale, Value* bias) {
-  LATHE_ASSIGN(x, r.elementwise(Op::mul, x, scale));
-  if (bias) {
-    LATHE_ASSIGN(x, r.elementwise(Op::add, x, bias));
-  }
+  x = r.mul(x, scale);
+  if (bias) x = r.plus(x, bias);
   return r.finish(x);
 }
 
 Result<bool> finish_channels(Rewrite& r, Value* x) {
-  LATHE_ASSIGN(Value * scale, along_channels(r, r.input(1)));
-  LATHE_ASSIGN(Value * bias, along_channels(r, r.input(2)));
+  Value* scale = along_channels(r, r.input(1));
+  Value* bias = along_channels(r, r.input(2));
   return finish_affine(r, x, scale, bias);
 }
 
@@ -73,73 +54,61 @@ Result<bool> softmax(Rewrite& r) {
   const auto& attrs = r.node->attrs<SoftmaxAttrs>();
   const Ints axes = {attrs.axis < 0 ? attrs.axis + r.output()->rank() : attrs.axis};
   const bool log = attrs.log;
-  LATHE_ASSIGN(Value * largest, reduce(r, ReduceOp::max, r.input(0), axes));
-  LATHE_ASSIGN(Value * x, r.elementwise(Op::sub, r.input(0), largest));
-  LATHE_ASSIGN(Value * power, r.unary(UnaryOp::exp, x));
-  LATHE_ASSIGN(Value * sum, reduce(r, ReduceOp::sum, power, axes));
-  if (log) {
-    LATHE_ASSIGN(sum, r.unary(UnaryOp::log, sum));
-  }
-  LATHE_ASSIGN(Value * result, r.elementwise(log ? Op::sub : Op::div, log ? x : power, sum));
-  return r.finish(result);
+  Value* x = r.minus(r.input(0), r.reduce(ReduceOp::max, r.input(0), axes));
+  Value* power = r.unary(UnaryOp::exp, x);
+  Value* sum = r.reduce(ReduceOp::sum, power, axes);
+  if (log) sum = r.unary(UnaryOp::log, sum);
+  return r.finish(r.binary(log ? Op::sub : Op::div, log ? x : power, sum));
 }
 
 Result<bool> layer_normalization(Rewrite& r) {
   if (!is_decomposable(r)) return false;
   const auto& attrs = r.node->attrs<LayerNormalizationAttrs>();
-  LATHE_ASSIGN(Value * x, normalized(r, r.input(0), axes_from(r.input(0), attrs.axis), attrs.epsilon));
+  Value* x = normalized(r, r.input(0), axes_from(r.input(0), attrs.axis), attrs.epsilon);
   return finish_affine(r, x, r.input(1), r.input(2));
 }
 
 Result<bool> rms_normalization(Rewrite& r) {
   if (!is_decomposable(r)) return false;
   const auto& attrs = r.node->attrs<RmsNormalizationAttrs>();
-  LATHE_ASSIGN(Value * x, normalized(r, r.input(0), axes_from(r.input(0), attrs.axis), attrs.epsilon, false));
+  Value* x = normalized(r, r.input(0), axes_from(r.input(0), attrs.axis), attrs.epsilon, false);
   return finish_affine(r, x, r.input(1), nullptr);
 }
 
 // The same with a scale of 1 and a bias of 0, which are constant, as its kernel has them, and then those.
 template <class Attrs>
 Result<bool> computed_affine(Rewrite& r) {
-  const std::optional<int64_t> channels = r.input(1)->shape()[0].as_constant();
-  if ((r.input(1)->constant() && r.input(2)->constant()) || !channels) return false;
-  const auto repeated = [&](double value) -> Result<Value*> {
-    LATHE_ASSIGN(Tensor tensor, Tensor::allocate(r.output()->dtype(), {*channels}));
-    from_doubles(std::vector<double>(static_cast<size_t>(*channels), value), tensor);
-    return r.constant(std::move(tensor));
-  };
-  LATHE_ASSIGN(Value * ones, repeated(1));
-  LATHE_ASSIGN(Value * zeros, repeated(0));
-  LATHE_ASSIGN(Value * x, r.add(r.node->template attrs<Attrs>(), {r.input(0), ones, zeros}));
-  return finish_channels(r, x);
+  if (r.input(1)->constant() && r.input(2)->constant()) return false;
+  const int64_t channels = *r.input(1)->shape()[0].as_constant();
+  const auto repeated = [&](double value) { return r.filled(value, r.output()->dtype(), {channels}); };
+  return finish_channels(r, r.add(r.node->template attrs<Attrs>(), {r.input(0), repeated(1), repeated(0)}));
 }
 
+// There is no constant with a value for each of them.
+bool has_open_channels(const Rewrite& r) { return !r.input(1)->shape()[0].is_constant(); }
+
 Result<bool> instance_normalization(Rewrite& r) {
-  if (!is_decomposable(r)) return computed_affine<InstanceNormalizationAttrs>(r);
+  if (!is_decomposable(r) && !has_open_channels(r)) return computed_affine<InstanceNormalizationAttrs>(r);
   const double epsilon = r.node->attrs<InstanceNormalizationAttrs>().epsilon;
-  LATHE_ASSIGN(Value * x, normalized(r, r.input(0), axes_from(r.input(0), 2), epsilon));
+  Value* x = normalized(r, r.input(0), axes_from(r.input(0), 2), epsilon);
   return finish_channels(r, x);
 }
 
 Result<bool> group_normalization(Rewrite& r) {
-  if (!is_decomposable(r)) return computed_affine<GroupNormalizationAttrs>(r);
+  if (!is_decomposable(r) && !has_open_channels(r)) return computed_affine<GroupNormalizationAttrs>(r);
   const auto& attrs = r.node->attrs<GroupNormalizationAttrs>();
-  LATHE_ASSIGN(Value * x, r.reshape(r.input(0), {0, attrs.groups, -1}));
-  LATHE_ASSIGN(x, normalized(r, x, {2}, attrs.epsilon));
-  LATHE_ASSIGN(Value * shape, r.add(ShapeAttrs(), {r.input(0)}));
-  LATHE_ASSIGN(x, r.add(ReshapeAttrs(), {x, shape}));
-  return finish_channels(r, x);
+  Value* x = r.reshape(r.input(0), {0, attrs.groups, -1});
+  x = normalized(r, x, {2}, attrs.epsilon);
+  return finish_channels(r, r.reshape(x, r.shape_of(r.input(0))));
 }
 
 Result<bool> batch_normalization(Rewrite& r) {
   const auto& attrs = r.node->attrs<BatchNormalizationAttrs>();
   if (attrs.training || r.node->num_outputs() != 1) return false;
-  LATHE_ASSIGN(Value * mean, along_channels(r, r.input(3)));
-  LATHE_ASSIGN(Value * variance, along_channels(r, r.input(4)));
-  LATHE_ASSIGN(Value * inverse, inverse_deviation(r, variance, attrs.epsilon));
-  LATHE_ASSIGN(Value * x, r.elementwise(Op::sub, r.input(0), mean));
-  LATHE_ASSIGN(x, r.elementwise(Op::mul, x, inverse));
-  return finish_channels(r, x);
+  Value* mean = along_channels(r, r.input(3));
+  Value* variance = along_channels(r, r.input(4));
+  Value* inverse = inverse_deviation(r, variance, attrs.epsilon);
+  return finish_channels(r, r.mul(r.minus(r.input(0), mean), inverse));
 }
 
 // Into ops some of which have rules of their own.

@@ -11,17 +11,6 @@ namespace {
 using ir::Value;
 using Op = ElementwiseOp;
 
-Result<Value*> reduce(Rewrite& r, ReduceOp op, Value* x, int64_t axis) {
-  ReduceAttrs attrs;
-  attrs.op = op;
-  attrs.axes = {axis};
-  return r.add(attrs, {x});
-}
-
-Result<Value*> select(Rewrite& r, Value* condition, Value* yes, Value* no) {
-  return r.add(SelectAttrs(), {condition, yes, no});
-}
-
 // The equation of labels, of which there must be no more than letters.
 std::optional<std::string> equation_of(const std::vector<std::vector<Label>>& operands,
                                        const std::vector<Label>& output) {
@@ -64,25 +53,16 @@ std::vector<Label> kept_of(const Subscripts& subscripts, const std::vector<Label
 
 Result<bool> decompose_lp_normalization(Rewrite& r) {
   const auto& attrs = r.node->attrs<LpNormalizationAttrs>();
-  const DType type = r.output()->dtype();
   const auto p = static_cast<double>(attrs.p);
   Value* norm = nullptr;
   if (attrs.p <= 2) {
-    LATHE_ASSIGN(norm, reduce(r, attrs.p == 1 ? ReduceOp::l1 : ReduceOp::l2, r.input(0), attrs.axis));
+    norm = r.reduce(attrs.p == 1 ? ReduceOp::l1 : ReduceOp::l2, r.input(0), {attrs.axis});
   } else {
-    LATHE_ASSIGN(Value * size, r.unary(UnaryOp::abs, r.input(0)));
-    LATHE_ASSIGN(Value * exponent, r.scalar(type, p));
-    LATHE_ASSIGN(Value * power, r.elementwise(Op::pow, size, exponent));
-    LATHE_ASSIGN(Value * sum, reduce(r, ReduceOp::sum, power, attrs.axis));
-    LATHE_ASSIGN(Value * root, r.scalar(type, 1 / p));
-    LATHE_ASSIGN(norm, r.elementwise(Op::pow, sum, root));
+    Value* power = r.binary(Op::pow, r.unary(UnaryOp::abs, r.input(0)), p);
+    norm = r.binary(Op::pow, r.reduce(ReduceOp::sum, power, {attrs.axis}), 1 / p);
   }
-  LATHE_ASSIGN(Value * zero, r.scalar(type, 0));
-  LATHE_ASSIGN(Value * one, r.scalar(type, 1));
-  LATHE_ASSIGN(Value * is_zero, r.elementwise(Op::equal, norm, zero));
-  LATHE_ASSIGN(Value * divisor, select(r, is_zero, one, norm));
-  LATHE_ASSIGN(Value * result, r.elementwise(Op::div, r.input(0), divisor));
-  return r.finish(result);
+  Value* is_zero = r.binary(Op::equal, norm, 0.0);
+  return r.finish(r.divide(r.input(0), r.select(is_zero, r.scalar_like(1, norm), norm)));
 }
 
 Result<bool> decompose_hardmax(Rewrite& r) {
@@ -93,26 +73,22 @@ Result<bool> decompose_hardmax(Rewrite& r) {
   largest.keepdims = false;
   OneHotAttrs one_hot;
   one_hot.axis = axis;
-  LATHE_ASSIGN(Value * where, r.add(largest, {r.input(0)}));
-  LATHE_ASSIGN(Value * extent, r.dims_of(r.input(0), axis, axis + 1));
+  Value* where = r.add(largest, {r.input(0)});
+  Value* extent = r.shape_of(r.input(0), axis, axis + 1);
   LATHE_ASSIGN(Tensor values, Tensor::allocate(r.output()->dtype(), {2}));
   dispatch(values.dtype(), [&](auto zero) {
     using T = decltype(zero);
     values.mutable_as<T>()[0] = T(0);
     values.mutable_as<T>()[1] = T(1);
   });
-  LATHE_ASSIGN(Value * off_on, r.constant(std::move(values)));
-  LATHE_ASSIGN(Value * result, r.add(one_hot, {where, extent, off_on}));
-  return r.finish(result);
+  Value* off_on = r.constant(std::move(values));
+  return r.finish(r.add(one_hot, {where, extent, off_on}));
 }
 
 Result<bool> decompose_prelu(Rewrite& r) {
   if (is_floating(r.output()->dtype())) return false;
-  LATHE_ASSIGN(Value * zero, r.scalar(r.output()->dtype(), 0));
-  LATHE_ASSIGN(Value * below, r.elementwise(Op::less, r.input(0), zero));
-  LATHE_ASSIGN(Value * scaled, r.elementwise(Op::mul, r.input(0), r.input(1)));
-  LATHE_ASSIGN(Value * result, select(r, below, scaled, r.input(0)));
-  return r.finish(result);
+  Value* below = r.binary(Op::less, r.input(0), 0.0);
+  return r.finish(r.select(below, r.mul(r.input(0), r.input(1)), r.input(0)));
 }
 
 Result<bool> decompose_lrn(Rewrite& r) {
@@ -120,30 +96,18 @@ Result<bool> decompose_lrn(Rewrite& r) {
   const auto& attrs = r.node->attrs<LrnAttrs>();
   Value* const x = r.input(0);
   if (attrs.size < 1 || attrs.size > kMostTaps) return false;
-  LATHE_ASSIGN(Value * square, r.elementwise(Op::mul, x, x));
-  LATHE_ASSIGN(Value * pads, r.ints({(attrs.size - 1) / 2, attrs.size / 2}));
-  LATHE_ASSIGN(Value * zero, r.scalar(x->dtype(), 0));
-  LATHE_ASSIGN(Value * axis, r.ints({1}));
-  LATHE_ASSIGN(Value * padded, r.add(PadAttrs(), {square, pads, zero, axis}));
+  Value* square = r.mul(x, x);
+  Value* pads = r.ints({(attrs.size - 1) / 2, attrs.size / 2});
+  Value* padded = r.add(PadAttrs(), {square, pads, r.scalar_like(0, x), r.ints({1})});
   Value* sum = nullptr;
   for (int64_t tap = 0; tap < attrs.size; ++tap) {
     const int64_t behind = attrs.size - 1 - tap;
-    LATHE_ASSIGN(Value * from, r.ints({tap}));
-    LATHE_ASSIGN(Value * to, r.ints({behind ? -behind : INT64_MAX}));
-    LATHE_ASSIGN(Value * part, r.add(SliceAttrs(), {padded, from, to, axis}));
-    if (sum) {
-      LATHE_ASSIGN(part, r.elementwise(Op::add, sum, part));
-    }
-    sum = part;
+    Value* part = r.slice(padded, 1, tap, behind ? -behind : INT64_MAX);
+    sum = sum ? r.plus(sum, part) : part;
   }
-  LATHE_ASSIGN(Value * factor, r.scalar(x->dtype(), attrs.alpha / static_cast<double>(attrs.size)));
-  LATHE_ASSIGN(Value * bias, r.scalar(x->dtype(), attrs.bias));
-  LATHE_ASSIGN(Value * beta, r.scalar(x->dtype(), attrs.beta));
-  LATHE_ASSIGN(Value * scaled, r.elementwise(Op::mul, sum, factor));
-  LATHE_ASSIGN(Value * base, r.elementwise(Op::add, scaled, bias));
-  LATHE_ASSIGN(Value * power, r.elementwise(Op::pow, base, beta));
-  LATHE_ASSIGN(Value * result, r.elementwise(Op::div, x, power));
-  return r.finish(result);
+  Value* scaled = r.binary(Op::mul, sum, attrs.alpha / static_cast<double>(attrs.size));
+  Value* base = r.binary(Op::add, scaled, attrs.bias);
+  return r.finish(r.divide(x, r.binary(Op::pow, base, attrs.beta)));
 }
 
 Result<bool> decompose_einsum(Rewrite& r) {
@@ -155,21 +119,20 @@ Result<bool> decompose_einsum(Rewrite& r) {
   Value* result = operands[0];
   std::vector<Label> labels = subscripts->operands[0];
   const auto contract = [&](const std::vector<std::vector<Label>>& own, std::vector<Label> output,
-                            std::vector<Value*> inputs) -> Result<bool> {
+                            std::vector<Value*> inputs) {
     const std::optional<std::string> equation = equation_of(own, output);
     if (!equation) return false;
     EinsumAttrs attrs;
     attrs.equation = *equation;
-    LATHE_ASSIGN(result, r.add(attrs, std::move(inputs)));
+    result = r.add(attrs, std::move(inputs));
     labels = std::move(output);
     return true;
   };
   for (size_t k = 1; k < operands.size(); ++k) {
     const bool last = k + 1 == operands.size();
-    LATHE_ASSIGN(const bool done,
-                 contract({labels, subscripts->operands[k]},
-                          last ? subscripts->output : kept_of(*subscripts, labels, k), {result, operands[k]}));
-    if (!done) return r.finish(r.output());
+    if (!contract({labels, subscripts->operands[k]}, last ? subscripts->output : kept_of(*subscripts, labels, k),
+                  {result, operands[k]}))
+      return r.finish(r.output());
   }
   return r.finish(result);
 }

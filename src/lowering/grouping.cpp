@@ -65,16 +65,16 @@ Region region_of(RegionKind kind, Node* root) {
 
 class Grouper {
  public:
-  Grouper(const ir::Graph& graph, const GroupingOptions& options, const RefusedFusions& refused)
+  Grouper(const ir::Graph& graph, const GroupingOptions& options, CostModel& costs, const RefusedFusions& refused)
       : graph_(graph),
         refused_(refused),
         symbols_(graph.symbol_ranges()),
         fuse_(options.fuse),
-        prologues_(options.fuse && options.prologues),
-        movement_(options.fuse && options.movement),
-        narrow_types_(options.narrow_types),
-        integer_products_(options.integer_products),
-        costs_(options.costs),
+        prologues_(options.fuse && options.traits.fuses_prologues),
+        movement_(options.fuse && options.traits.fuses_movement),
+        narrow_types_(options.traits.fuses_narrow_types),
+        integer_products_(options.traits.arithmetic.weighted_products),
+        costs_(costs),
         narrow_(narrow_types_ || integer_products_) {}
 
   std::vector<Region> run() {
@@ -231,7 +231,7 @@ class Grouper {
         if (!producer) break;
         readers.emplace_back(use.node, *std::move(producer));
       }
-      if (uses.empty() || readers.size() != uses.size() || !pays_to_recompute(expression)) continue;
+      if (uses.empty() || readers.size() != uses.size() || !pays_to_recompute(expression, costs_)) continue;
       const Region joined = std::exchange(regions_[i], {});
       for (auto& [reader, producer] : readers) join(joined, kernel_of(*reader), std::move(producer));
     }
@@ -319,7 +319,7 @@ class Grouper {
   bool movement_;
   bool narrow_types_;
   bool integer_products_;
-  const StepCosts& costs_;
+  CostModel& costs_;
   bool narrow_;  // whether small integers belong to the region that is being made
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
@@ -328,15 +328,9 @@ class Grouper {
 
 }  // namespace
 
-std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options,
+std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options, CostModel& costs,
                                   const RefusedFusions& refused) {
-  return Grouper(graph, options, refused).run();
-}
-
-double StepCosts::bytes_of(const Value* value) const {
-  double bytes = static_cast<double>(size_of(value->dtype()));
-  for (const Expr& dim : value->shape()) bytes *= static_cast<double>(dim.evaluate(optimum).value_or(1));
-  return bytes;
+  return Grouper(graph, options, costs, refused).run();
 }
 
 const Region::Producer* Region::producer_of(size_t input) const {

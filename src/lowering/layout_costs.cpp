@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 
@@ -13,6 +14,10 @@ namespace lathe {
 namespace {
 
 constexpr size_t kLinear = static_cast<size_t>(Layout::linear), kLast = static_cast<size_t>(Layout::channels_last);
+
+// The cut is of whole numbers, for those are exact and finding it ends: all costs add up to kAll, and what cannot be is
+// more than that. Costs that differ by kEqual or less do so by rounding.
+constexpr int64_t kAll = int64_t{1} << 44, kWholeNever = 4 * kAll, kEqual = kAll >> 34;
 
 // Sets of variables, each of which is known to have the same layout as the first of its set, or the other one.
 class ParitySets {
@@ -62,8 +67,11 @@ void LayoutCosts::add(const ir::Value* first, const ir::Value* second, std::arra
   terms_.push_back({a, b, costs, std::move(reason)});
 }
 
-int64_t LayoutCosts::preference(const Term& term) {
-  return term.costs[0][0] + term.costs[1][1] - term.costs[0][1] - term.costs[1][0];
+int64_t LayoutCosts::whole(double cost) const { return cost == kNever ? kWholeNever : std::llround(cost * units_); }
+
+int64_t LayoutCosts::preference(const Term& term) const {
+  const auto& costs = term.costs;
+  return whole(costs[0][0]) + whole(costs[1][1]) - whole(costs[0][1]) - whole(costs[1][0]);
 }
 
 // Which variables the cut has the other way round, so that all terms prefer equality; the strongest are heard first.
@@ -85,13 +93,13 @@ void LayoutCosts::find_flips() {
 // once variables are flipped.
 void LayoutCosts::cut() {
   MinCut graph(terms_of_.size());
-  std::vector<Costs> single(terms_of_.size(), Costs{0, 1});  // of equal costs linear wins
+  std::vector<std::array<int64_t, 2>> single(terms_of_.size(), {0, kEqual});  // of equal costs linear wins
   for (size_t v = 0; v < single.size(); ++v)
     if (flipped_[v]) std::swap(single[v][0], single[v][1]);
   for (size_t i = 0; i < terms_.size(); ++i) {
     const Term& term = terms_[i];
     const size_t fa = flipped_[term.first], fb = flipped_[term.second];
-    const auto cost = [&](size_t a, size_t b) { return term.costs[a ^ fa][b ^ fb]; };
+    const auto cost = [&](size_t a, size_t b) { return whole(term.costs[a ^ fa][b ^ fb]); };
     if (term.first == term.second) {
       for (size_t l : {0, 1}) single[term.first][l] += cost(l, l);
     } else if (left_out_[i]) {
@@ -114,7 +122,7 @@ void LayoutCosts::cut() {
   for (size_t v = 0; v < single.size(); ++v) chosen_.push_back(on_sink_side[v] ^ flipped_[v]);
 }
 
-int64_t LayoutCosts::cost_of(const Term& term, size_t variable, size_t layout) const {
+double LayoutCosts::cost_of(const Term& term, size_t variable, size_t layout) const {
   const size_t a = term.first == variable ? layout : chosen_[term.first];
   const size_t b = term.second == variable ? layout : chosen_[term.second];
   return term.costs[a][b];
@@ -125,8 +133,8 @@ bool LayoutCosts::improve() {
   for (size_t v = 0; v < terms_of_.size(); ++v) {
     int64_t gain = 0;  // of the other layout
     for (const size_t i : terms_of_[v])
-      gain += cost_of(terms_[i], v, chosen_[v]) - cost_of(terms_[i], v, 1 - chosen_[v]);
-    if (gain <= 0) continue;
+      gain += whole(cost_of(terms_[i], v, chosen_[v])) - whole(cost_of(terms_[i], v, 1 - chosen_[v]));
+    if (gain <= kEqual) continue;
     chosen_[v] = 1 - chosen_[v];
     improves = true;
   }
@@ -134,6 +142,11 @@ bool LayoutCosts::improve() {
 }
 
 void LayoutCosts::solve() {
+  double all = 0;
+  for (const Term& term : terms_)
+    for (const Costs& costs : term.costs)
+      for (const double cost : costs) all += cost == kNever ? 0 : cost;
+  units_ = all > 0 ? static_cast<double>(kAll) / all : 0;
   find_flips();
   cut();
   while (improve()) {  // each round lowers the sum, which is a whole number
@@ -149,10 +162,8 @@ std::string LayoutCosts::explain(const ir::Value* value) const {
   const auto it = variables_.find(value);
   if (it == variables_.end()) return "";
   const size_t v = it->second;
-  const auto text = [](int64_t bytes) {
-    return bytes >= kNever / 2 ? std::string("never") : fmt::format("{:.1f}", static_cast<double>(bytes) / 1000);
-  };
-  std::string table = fmt::format("{:>12} {:>14}  why\n", "linear kB", "chan.-last kB");
+  const auto text = [](double us) { return us == kNever ? "never" : fmt::format("{:.3f}", us); };
+  std::string table = fmt::format("{:>12} {:>14}  why\n", "linear us", "chan.-last us");
   Costs sums{};
   for (const size_t i : terms_of_[v]) {
     const Costs costs{cost_of(terms_[i], v, kLinear), cost_of(terms_[i], v, kLast)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of values as a problem of least cost: terms about one value or about two, in bytes of memory traffic, whose
-// sum over the graph the assignment minimises.
+// Layouts of values as a problem of least cost: terms about one value or about two, in microseconds (lowering/cost.h),
+// whose sum over the graph the assignment minimises.
 //
 // Where terms of two values prefer that both have the same layout (or both different ones, as beside a transposition,
 // consistently), the minimum is exact: it is a minimum cut (Kolmogorov and Zabih, "What energy functions can be
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,10 +21,9 @@ namespace lathe {
 
 class LayoutCosts {
  public:
-  // Of what cannot be: more than all else together.
-  static constexpr int64_t kNever = int64_t{1} << 50;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();  // of what cannot be
   // By layout: linear, channels-last.
-  using Costs = std::array<int64_t, 2>;
+  using Costs = std::array<double, 2>;
 
   void add(const ir::Value* value, Costs costs, std::string reason);
   // costs[l] is for the first value in layout l.
@@ -46,8 +46,9 @@ class LayoutCosts {
   void find_flips();
   void cut();
   bool improve();
-  int64_t cost_of(const Term& term, size_t variable, size_t layout) const;
-  static int64_t preference(const Term& term);  // below 0: for the same layout; above: for different ones
+  double cost_of(const Term& term, size_t variable, size_t layout) const;
+  int64_t whole(double cost) const;
+  int64_t preference(const Term& term) const;  // below 0: for the same layout; above: for different ones
 
   std::unordered_map<const ir::Value*, size_t> variables_;
   std::vector<Term> terms_;
@@ -55,6 +56,7 @@ class LayoutCosts {
   std::vector<bool> flipped_;                  // the cut's sides stand for the other layout
   std::vector<bool> left_out_;                 // by term: its preference, from the cut
   std::vector<size_t> chosen_;
+  double units_ = 0;  // of a cost of 1, as the cut counts
 };
 
 }  // namespace lathe

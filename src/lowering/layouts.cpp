@@ -13,7 +13,7 @@ using ir::Node;
 using ir::Value;
 using Costs = LayoutCosts::Costs;
 
-constexpr int64_t kNever = LayoutCosts::kNever;
+constexpr double kNever = LayoutCosts::kNever;
 constexpr std::array kLayouts = {Layout::linear, Layout::channels_last};
 
 bool is_image(const Value* value) { return value && has_image_rank(value) && !value->constant(); }
@@ -26,8 +26,8 @@ bool is_spatial(const Node& node) {
 
 class LayoutTerms {
  public:
-  LayoutTerms(const ir::Graph& graph, const LayoutOptions& options, LayoutCosts& costs)
-      : options_(options), symbols_(graph.symbol_ranges()), costs_(costs) {
+  LayoutTerms(const ir::Graph& graph, const BackendTraits& traits, const CostModel& model, LayoutCosts& costs)
+      : traits_(traits), model_(model), symbols_(graph.symbol_ranges()), costs_(costs) {
     for (const Value* input : graph.inputs())
       if (is_image(input)) costs_.add(input, {0, kNever}, "an input of the network");
     for (const auto& output : graph.outputs())
@@ -55,11 +55,11 @@ class LayoutTerms {
   }
 
  private:
-  int64_t bytes_of(const Value* value) const {
-    return static_cast<int64_t>(std::min(options_.costs.bytes_of(value), 1e12));
+  double pass_of(const Value* value, double share = 1) const {  // one way between memory and the device
+    return model_.microseconds({.bytes = share * model_.bytes_of(value)});
   }
-  int64_t copy_of(const Value* value) const { return 2 * bytes_of(value); }
-  int64_t stride_of(const Value* value) const { return bytes_of(value) * 3 / 4; }  // of reading it across its layout
+  double copy_of(const Value* value) const { return pass_of(value, 2); }
+  double stride_of(const Value* value) const { return pass_of(value, 0.75); }  // of reading it across its layout
 
   static std::string by(const Region& region) { return region.root->name(); }
 
@@ -78,7 +78,7 @@ class LayoutTerms {
     else if (is_image(second))
       costs_.add(second, costs[0], reason);
   }
-  void want_equal(const Value* first, const Value* second, int64_t cost, const std::string& reason) {
+  void want_equal(const Value* first, const Value* second, double cost, const std::string& reason) {
     add_pair(first, second, {Costs{0, cost}, Costs{cost, 0}}, reason);
   }
 
@@ -101,7 +101,7 @@ class LayoutTerms {
     if (keeps_shape && producer && producer->indexing)
       costs_.add(result, {0, 0}, by(region) + " writes any layout");
     else if (keeps_shape)
-      want_equal(x, result, bytes_of(x), by(region) + " writes the layout that it reads");
+      want_equal(x, result, pass_of(x), by(region) + " writes the layout that it reads");
     else if (is_spatial(root) && !region.indexing)
       add_spatial(region);
     else if (region.indexing)
@@ -114,7 +114,7 @@ class LayoutTerms {
 
   void add_spatial(const Region& region) {
     const Value* result = region.result();
-    if (options_.windows_keep_layout && !is_convolution(*region.root))
+    if (traits_.windows_keep_layout && !is_convolution(*region.root))
       want_equal(region.input(0), result, stride_of(result),
                  "best written by " + by(region) + " in the layout that it reads");
     else if (is_image(result))
@@ -132,7 +132,7 @@ class LayoutTerms {
         if (operand != x && operand->shape() == x->shape())
           want_equal(operand, x, stride_of(operand), "read together by " + by(region));
     if (is_convolution(root) && i == 0) {
-      if (!reads_planes(region, options_.least_pixel))
+      if (!reads_planes(region, traits_.least_pixel))
         costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
     } else if (is_spatial(root) && i == 0) {
       costs_.add(x, {stride_of(x), 0}, "best read channels-last by " + by(region));
@@ -184,20 +184,20 @@ class LayoutTerms {
     const bool has_runs = region.root->is(OpKind::matmul) && axes_of_dims.back() > 1;
     if (has_runs || region.root->is(OpKind::attention)) costs[1] = kNever;
     costs_.add(result, costs, "written in another order by " + by(region));
-    if (!has_wide_pixels(result)) costs_.add(result, {0, bytes_of(result)}, "few channels");
+    if (!has_wide_pixels(result)) costs_.add(result, {0, pass_of(result)}, "few channels");
   }
 
   bool has_wide_pixels(const Value* value) const {
     const auto channels = value->shape()[1].as_constant();
-    return channels && *channels >= std::max<int64_t>(options_.least_pixel, 2);
+    return channels && *channels >= std::max<int64_t>(traits_.least_pixel, 2);
   }
 
   void add_pointwise(const Region& region) {
     const Value* result = region.result();
-    if (is_widened_image(region, options_.least_pixel) && options_.movement) {
+    if (is_widened_image(region, traits_.least_pixel) && traits_.fuses_movement) {
       costs_.add(result, {kNever, 0}, "written with room for whole pixels");
     } else {
-      if (is_image(result) && !has_wide_pixels(result)) costs_.add(result, {0, bytes_of(result) / 2}, "few channels");
+      if (is_image(result) && !has_wide_pixels(result)) costs_.add(result, {0, pass_of(result, 0.5)}, "few channels");
       if (add_view(region)) return;
     }
     add_operands(region);
@@ -220,8 +220,8 @@ class LayoutTerms {
       }
     }
     const Region::Indexing& indexing = region.indexing ? *region.indexing : *plain;
-    const auto is_whole = [&](const Value* operand) { return bytes_of(operand) >= bytes_of(result); };
-    const int64_t whole = std::max<int64_t>(std::count_if(region.operands.begin(), region.operands.end(), is_whole), 1);
+    const auto is_whole = [&](const Value* operand) { return pass_of(operand) >= pass_of(result); };
+    const auto whole = static_cast<double>(std::count_if(region.operands.begin(), region.operands.end(), is_whole));
     for (size_t i = 0; i < region.operands.size(); ++i) {
       const Value* operand = region.operands[i];
       if (operand->constant() || (!is_image(operand) && !is_image(result))) continue;
@@ -232,7 +232,8 @@ class LayoutTerms {
         for (const size_t to : {0, 1}) {
           const auto read = unit_axis(map, *operand, kLayouts[from], indexing.space);
           const auto written = unit_axis(indexing.result, *result, kLayouts[to], indexing.space);
-          costs[from][to] = read == written ? 0 : std::min(stride_of(operand), stride_of(result)) / whole;
+          costs[from][to] =
+              read == written ? 0 : std::min(stride_of(operand), stride_of(result)) / std::max(whole, 1.0);
         }
       add_pair(operand, result, costs, "read elementwise by " + by(region));
     }
@@ -240,7 +241,7 @@ class LayoutTerms {
 
   // Same elements in an order in which the memory of what is read may already hold them. False = the region is no such.
   bool add_view(const Region& region) {
-    const std::optional<MovedView> view = options_.movement ? moved_view(region, symbols_) : std::nullopt;
+    const std::optional<MovedView> view = traits_.fuses_movement ? moved_view(region, symbols_) : std::nullopt;
     if (!view || view->base->constant()) return false;
     const Value* result = region.result();
     std::array<Costs, 2> costs{};
@@ -267,14 +268,15 @@ class LayoutTerms {
           want_equal(root.input(0), output, kNever, "cut by " + by(region));
         else
           fix_linear(output, "cut by " + by(region));
-    } else if (root.is(OpKind::transpose) && is_widened_image(region, options_.least_pixel) && options_.movement) {
+    } else if (root.is(OpKind::transpose) && is_widened_image(region, traits_.least_pixel) && traits_.fuses_movement) {
       costs_.add(region.result(), {kNever, 0}, "written with room for whole pixels");
     } else if (!root.is(OpKind::transpose) || !add_view(region)) {
       for (const Value* output : region.outputs) fix_linear(output, "written row-major by " + by(region));
     }
   }
 
-  const LayoutOptions& options_;
+  const BackendTraits& traits_;
+  const CostModel& model_;
   const std::vector<Range> symbols_;
   LayoutCosts& costs_;
 };
@@ -301,9 +303,10 @@ bool is_widened_image(const Region& region, int64_t least_pixel) {
          use.node->attrs<ConvolutionAttrs>().groups == 1;
 }
 
-LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& regions, const LayoutOptions& options) {
+LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& regions, const BackendTraits& traits,
+                           const CostModel& model) {
   LayoutCosts costs;
-  LayoutTerms terms(graph, options, costs);
+  LayoutTerms terms(graph, traits, model, costs);
   for (const Region& region : regions) terms.add(region);
   costs.solve();
   return costs;

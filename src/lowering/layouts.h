@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which layout each value of image rank lies: the assignment that moves the fewest bytes (lowering/layout_costs.h).
+// In which layout each value of image rank lies: the assignment that costs least (lowering/layout_costs.h).
 // A copy costs what it reads and writes. An operand that is contiguous along another axis than the result costs less
 // than that, for kernels read it through tiles or with strides. What kernels cannot write is out of the question.
 #pragma once
@@ -9,15 +9,9 @@
 
 namespace lathe {
 
-struct LayoutOptions {
-  int64_t least_pixel = 0;           // see BuildOptions
-  bool movement = false;             // fuse_movement
-  bool windows_keep_layout = false;  // see BackendTraits
-  StepCosts costs = {};
-};
-
 // The costs of all regions, solved.
-LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& regions, const LayoutOptions& options);
+LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& regions, const BackendTraits& traits,
+                           const CostModel& model);
 
 // Channels in dimension 1 and 1 to 3 dimensions of pixels: such values have layouts.
 bool has_image_rank(const ir::Value* value);

@@ -46,31 +46,32 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
   return result;
 }
 
-Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, LayoutOptions options)
-    : graph_(graph), symbols_(graph.symbol_ranges()), plain_(plain), options_(std::move(options)) {
+Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain,
+                     const BackendTraits& traits, const CostModel& costs)
+    : graph_(graph), symbols_(graph.symbol_ranges()), plain_(plain), traits_(traits) {
   for (const Value* input : graph.inputs()) entries_[input];
   for (const auto& node : graph.nodes())
     for (size_t i = 0; i < node->num_outputs(); ++i) entries_[node->output(i)];
   for (const Region& region : regions)
     for (const Value* output : region.outputs) producer_kinds_[output] = region.kind;
-  if (!plain_) set_layouts(regions);
+  if (!plain_) set_layouts(regions, costs);
   link_views(regions);
   if (!plain_) link_over_operands(regions);
 }
 
-void Placement::set_layouts(const std::vector<Region>& regions) {
-  layouts_ = assign_layouts(graph_, regions, options_);
+void Placement::set_layouts(const std::vector<Region>& regions, const CostModel& costs) {
+  layouts_ = assign_layouts(graph_, regions, traits_, costs);
   for (auto& [value, mine] : entries_) mine.layout = layouts_.layout(value);
   for (const Region& region : regions) {
     Entry& mine = entry(region.result());
-    if (mine.layout == Layout::channels_last && is_widened_image(region, options_.least_pixel))
-      mine.pixel = options_.least_pixel;
+    if (mine.layout == Layout::channels_last && is_widened_image(region, traits_.least_pixel))
+      mine.pixel = traits_.least_pixel;
   }
 }
 
 // Of a region that only moves elements, where the result may share their memory.
 std::optional<MovedView> Placement::view_of_base(const Region& region) const {
-  std::optional<MovedView> view = options_.movement ? moved_view(region, symbols_) : std::nullopt;
+  std::optional<MovedView> view = traits_.fuses_movement ? moved_view(region, symbols_) : std::nullopt;
   if (!view || view->base->constant() || entry(view->base).pixel > 0 || entry(region.result()).pixel > 0)
     return std::nullopt;
   return view;

@@ -28,7 +28,8 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
 class Placement {
  public:
   // `plain` keeps everything row-major and apart, for plans without strided kernels.
-  Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, LayoutOptions options);
+  Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, const BackendTraits& traits,
+            const CostModel& costs);
 
   Layout layout(const ir::Value* value) const;
   const LayoutCosts& layouts() const { return layouts_; }
@@ -58,7 +59,7 @@ class Placement {
 
   std::optional<MovedView> view_of_base(const Region& region) const;
   bool lies_in_base(const Region& region, const MovedView& view, Layout layout) const;
-  void set_layouts(const std::vector<Region>& regions);
+  void set_layouts(const std::vector<Region>& regions, const CostModel& costs);
   void link_views(const std::vector<Region>& regions);
   void link_reshape(const Region& region);
   bool link_moved(const Region& region);
@@ -76,7 +77,7 @@ class Placement {
   const ir::Graph& graph_;
   const std::vector<Range> symbols_;
   bool plain_;
-  LayoutOptions options_;
+  const BackendTraits traits_;
   LayoutCosts layouts_;
   std::unordered_map<const ir::Value*, Entry> entries_;
   std::unordered_map<const ir::Value*, RegionKind> producer_kinds_;

@@ -53,7 +53,7 @@ Operand Problems::operand_of(const Value* value, const Shape* broadcast_to) cons
 Shape Problems::pixel_dims(const Value* x) const {
   Shape dims = x->shape();
   const auto channels = dims[1].as_constant();
-  if (channels && *channels < options_.least_pixel) dims[1] = options_.least_pixel;
+  if (channels && *channels < options_.traits.least_pixel) dims[1] = options_.traits.least_pixel;
   return dims;
 }
 
@@ -65,7 +65,7 @@ bool Problems::wants_channels_last(const Region& region) const {
   const Value* x = region.input(0);
   if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
     return false;
-  return !reads_planes(region, options_.least_pixel) || !placement_.is_dense_linear(x);
+  return !reads_planes(region, options_.traits.least_pixel) || !placement_.is_dense_linear(x);
 }
 
 // An operand of the region's program, which broadcasts to `dims`.

@@ -93,8 +93,8 @@ bool copies_to_shared_memory(const Node& reader) {
 // How often an element is read, and computed where the kernel computes it. Tiles of few columns or queries are two.
 double times_read(Reads reads) { return reads == Reads::once ? 1 : 2; }
 
-// What an instruction costs, in bytes that memory moves in its time: more between the copies and products of a tile.
-double instruction_cost(const Node& reader) { return copies_to_shared_memory(reader) ? 1 : 0.5; }
+// How much longer an instruction takes than in an expression: it waits between the copies and products of a tile.
+double slowness(const Node& reader) { return copies_to_shared_memory(reader) ? 2 : 1; }
 
 // What is copied to shared memory stays in its type; what goes to registers need not.
 bool can_be_source(const Value& value, const Node& reader, DType result) {
@@ -106,20 +106,21 @@ bool can_be_source(const Value& value, const Node& reader, DType result) {
 
 }  // namespace
 
-bool pays_to_recompute(const Region& expression) {
+bool pays_to_recompute(const Region& expression, CostModel& costs) {
   const Value* result = expression.result();
-  const auto bytes_of = [](const Value* value) { return static_cast<double>(size_of(value->dtype())); };
-  double operands = 0;  // of an element; what is repeated stays in the cache
+  const double bytes = costs.bytes_of(result), elements = bytes / static_cast<double>(size_of(result->dtype()));
+  const double instructions = elements * static_cast<double>(expression.program.code.size());
+  double operands = 0;  // what is repeated stays in the cache
   for (const Value* operand : expression.operands)
-    if (operand->shape() == result->shape()) operands += bytes_of(operand);
-  const auto instructions = static_cast<double>(expression.program.code.size());
-  double written = operands + bytes_of(result), recomputed = -instructions * 0.5;  // it is computed once in any case
+    if (operand->shape() == result->shape()) operands += costs.bytes_of(operand);
+  Work stored{operands + bytes, instructions}, recomputed;
   for (const ir::Use& use : result->uses()) {
     const double times = times_read(reads_of(*use.node, use.index));
-    written += times * bytes_of(result);
-    recomputed += times * (operands + instructions * instruction_cost(*use.node));
+    stored.bytes += times * bytes;
+    recomputed.bytes += times * operands;
+    recomputed.instructions += times * instructions * slowness(*use.node);
   }
-  return recomputed < written;
+  return costs.pays(result, {"computed by each reader as it reads", recomputed}, {"stored", stored});
 }
 
 std::optional<Region::Producer> prologue_for(const Region& expression, const Node& reader, size_t input) {

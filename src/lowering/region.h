@@ -10,6 +10,8 @@
 
 #include "device/program.h"
 #include "indexing/index_map.h"
+#include "lowering/cost.h"
+#include "tuning/backend_traits.h"
 
 namespace lathe {
 
@@ -98,27 +100,14 @@ class RefusedFusions {
   std::vector<Note> notes_;
 };
 
-// What a step costs beside its work, in bytes that memory moves in that time, and the symbols' values for which bytes
-// are counted.
-struct StepCosts {
-  double bytes_of_step = 0;
-  std::vector<int64_t> optimum;
-
-  double bytes_of(const ir::Value* value) const;
-};
-
 struct GroupingOptions {
-  bool fuse = true;               // false keeps every node by itself (for comparing against)
-  bool prologues = false;         // kernels may compute their input as they read it
-  bool narrow_types = false;      // f16, bf16 and small integers may be operands and results; regions compute in f32
-  bool movement = false;          // expressions may read and write in another order, and concatenations in parts
-  bool integer_products = false;  // what follows a product of 8-bit integers may be as if narrow_types were set
-  StepCosts costs = {};
+  bool fuse = true;  // false keeps every node by itself (for comparing against)
+  BackendTraits traits = {};
 };
 
 // Splits the graph into regions, in an order in which every value is produced before it is read. Constant nodes belong
 // to none.
-std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options,
+std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options, CostModel& costs,
                                   const RefusedFusions& refused = {});
 
 // A region of this node alone, as a kernel when it is heavy (its bias, if any, is the program).

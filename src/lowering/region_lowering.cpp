@@ -44,6 +44,7 @@ RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placemen
       tactics_(options.tactics),
       data_dependent_(options.data_dependent),
       target_(options.target),
+      device_(options.tuner.target),
       out_(out),
       plan_(out.plan),
       refused_(std::move(refused)),
@@ -312,7 +313,9 @@ void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& c
       dims.push_back(id == plan::kNoTensor ? Dims{0} : problems_.at_optimum(tensors_[id].dims));
     return dims;
   };
-  const double estimate = estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs));
+  const double estimate = choice.config.predicted_us > 0
+                              ? choice.config.predicted_us
+                              : estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs), device_);
   out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000,
                                  estimate, step.is<plan::Copy>() ? "copy" : step.op, choice.refusals,
                                  choice.finalists});

@@ -76,6 +76,7 @@ class RegionLowering {
   const TacticList& tactics_;
   const DataDependentTacticList& data_dependent_;
   const std::string target_;
+  const Target& device_;
   BuiltPlan& out_;
   plan::Plan& plan_;
   RefusedFusions refused_;

@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <map>
 
+#include "lowering/cost.h"
+
 namespace lathe {
 namespace {
-
-// Of one core: what plain evaluations and kernels reach on products, and on elements that they read or write.
-struct Rates {
-  double ns_per_product, ns_per_element;
-};
-constexpr Rates kEvaluation = {1.5, 3}, kKernel = {0.02, 0.3};
 
 double volume_of(const Dims& dims) {
   double product = 1;
@@ -21,11 +17,10 @@ double volume_of(const Dims& dims) {
 
 // Multiplications: for each element of the result as many as its weights have for one column or output channel.
 double products(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs) {
-  const auto is = [&](std::string_view name) { return step.op == name || step.kernel() == name; };
   const double results = volume_of(outputs[0]);
   if (inputs.size() < 2) return 0;
-  if (is("matmul") || is("gemm")) return inputs[0].empty() ? 0 : results * static_cast<double>(inputs[0].back());
-  if (!is("convolution") && !is("conv") && !is("deconvolution") && !is("deconv") && !is("einsum")) return 0;
+  if (step.op == "matmul") return inputs[0].empty() ? 0 : results * static_cast<double>(inputs[0].back());
+  if (step.op != "convolution" && step.op != "deconvolution" && step.op != "einsum") return 0;
   const double channels = outputs[0].size() > 1 ? static_cast<double>(outputs[0][1]) : 1;
   return results * volume_of(inputs[1]) / std::max(channels, 1.0);
 }
@@ -34,11 +29,16 @@ double time_of(const RegionReport& region) {
   return region.microseconds > 0 ? region.microseconds : region.estimated_microseconds;
 }
 
+// Ops of sizes alone, and the draw of a seed, read no element: the host answers them in less time than a kernel starts.
+bool lacks_kernel(const RegionReport& region) {
+  return region.kind == "eval" && region.op != "shape" && region.op != "size" && region.op != "fresh_seed";
+}
+
 // The ops that are evaluated, the slowest first: "3 x gather, topk".
 std::string evaluated_ops(const BuildReport& report) {
   std::map<std::string, std::pair<int, double>> ops;
   for (const RegionReport& region : report.regions)
-    if (region.kind == "eval") {
+    if (lacks_kernel(region)) {
       auto& [count, time] = ops[region.op];
       ++count;
       time += time_of(region);
@@ -55,22 +55,24 @@ std::string evaluated_ops(const BuildReport& report) {
 
 }  // namespace
 
-double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs) {
+double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs,
+                              const Target& target) {
   if (outputs.empty()) return 0;
-  const Rates& rates = step.is<plan::Evaluation>() || step.is<plan::Copy>() ? kEvaluation : kKernel;
   double elements = 0;
   for (const Dims& dims : outputs) elements += volume_of(dims);
   // What is gathered from is not read as a whole.
   for (const Dims& dims : inputs) elements += std::min(volume_of(dims), volume_of(outputs[0]));
-  constexpr double kLaunch = 300;
-  return (kLaunch + rates.ns_per_element * elements + rates.ns_per_product * products(step, inputs, outputs)) / 1000;
+  if (!step.is<plan::Evaluation>() && !step.is<plan::Copy>())
+    return microseconds({sizeof(float) * elements, 0, 1}, target);
+  constexpr double kElementUs = 3e-3, kProductUs = 1.5e-3;  // of one core of the host
+  return kElementUs * elements + kProductUs * products(step, inputs, outputs);
 }
 
 double evaluated_share(const BuildReport& report) {
   double evaluated = 0, all = 0;
   for (const RegionReport& region : report.regions) {
     all += time_of(region);
-    if (region.kind == "eval") evaluated += time_of(region);
+    if (lacks_kernel(region)) evaluated += time_of(region);
   }
   return all > 0 ? evaluated / all : 0;
 }

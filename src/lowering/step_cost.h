@@ -6,8 +6,9 @@
 
 namespace lathe {
 
-// Of a step that was not measured, whose operands have these dims.
-double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs);
+// Of a step that no tactic predicts, whose operands have these dims.
+double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs,
+                              const Target& target);
 
 // The share of the time, from 0 to 1, that goes to plain evaluations.
 double evaluated_share(const BuildReport& report);

@@ -24,8 +24,9 @@ std::string layout_of(const Value& value, const Shape& strides) {
 
 class Describer {
  public:
-  Describer(const std::vector<Region>& regions, const Placement& placement, const RefusedFusions& refused)
-      : placement_(placement), refused_(refused) {
+  Describer(const std::vector<Region>& regions, const Placement& placement, const CostModel& costs,
+            const RefusedFusions& refused)
+      : placement_(placement), costs_(costs), refused_(refused) {
     for (const Region& region : regions)
       for (const Node* node : region.nodes) region_of_[node] = &region;
   }
@@ -44,6 +45,8 @@ class Describer {
     } else {
       report.why = fmt::format("computed within the step of {}: it is never in memory\n", names_of(region->nodes));
     }
+    for (const CostModel::Decision& decision : costs_.decisions())
+      if (decision.value == &value) report.why += decision.text + "\n";
     for (const RefusedFusions::Note& note : refused_.notes())
       if (note.root == producer || is_read_by(value, *note.root)) report.why += text_of(note);
     return report;
@@ -70,6 +73,7 @@ class Describer {
   }
 
   const Placement& placement_;
+  const CostModel& costs_;
   const RefusedFusions& refused_;
   std::unordered_map<const Node*, const Region*> region_of_;
 };
@@ -77,8 +81,9 @@ class Describer {
 }  // namespace
 
 std::vector<TensorReport> describe_tensors(const ir::Graph& graph, const std::vector<Region>& regions,
-                                           const Placement& placement, const RefusedFusions& refused) {
-  const Describer describer(regions, placement, refused);
+                                           const Placement& placement, const CostModel& costs,
+                                           const RefusedFusions& refused) {
+  const Describer describer(regions, placement, costs, refused);
   std::vector<TensorReport> reports;
   for (const Value* input : graph.inputs()) reports.push_back(describer.describe(*input));
   for (const auto& node : graph.nodes())

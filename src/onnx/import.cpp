@@ -36,6 +36,7 @@ class Importer {
  public:
   Importer(const Model& model, ir::Graph& graph, const ImportOptions& options)
       : model_(model), graph_(graph), options_(options) {
+    report_.branches = options.branches;
     max_nodes_ += 100 * model.graph.nodes.size();
     for (const FunctionProto& function : model.functions) {
       functions_[{normal_domain(function.domain), function.name, function.overload}] = &function;
@@ -219,16 +220,15 @@ bool Importer::import_operator(const NodeProto& node, const std::string& name, s
   const auto inline_graph = [&](const GraphProto& body, const std::vector<ir::Value*>& values) {
     return import_body(body, values, name + "/", scope);
   };
-  NodeContext context(node, name, version, graph_, inputs, scope.call, inline_graph);
+  NodeContext context(node, name, version, graph_, inputs, scope.call, inline_graph, report_.branches);
   row->run(context);
   if (const auto unread = context.unread_attributes(); !context.failed() && !unread.empty())
     context.invalid("attribute '{}' is unknown; it does not exist at this version of the operator", unread[0]);
   for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
     if (context.wants(i) && !context.outputs()[i])
       context.unsupported("its output {} ('{}') is not supported", i, node.outputs[i]);
-  if (context.failed_inside()) return false;
   if (context.failed()) {
-    blame(node, index, scope, inputs, *context.error());
+    if (context.error()) blame(node, index, scope, inputs, *context.error());
     return false;
   }
   if (context.num_added() > 1 && support_ && support_->support == Support::native) support_->support = Support::generic;
@@ -341,17 +341,43 @@ void Importer::run() {
   import_outputs(scope);
 }
 
+struct Import {
+  ir::Graph graph;
+  ImportReport report;
+  std::vector<Error> problems;
+};
+
+Import import_once(const Model& model, const ImportOptions& options) {
+  Import result;
+  Importer importer(model, result.graph, options);
+  importer.run();
+  result.report = std::move(importer.report());
+  result.problems = std::move(importer.problems());
+  return result;
+}
+
+// Most networks go on with one branch of an If only, where the branches are of different ranks. Where the rest fails
+// with the branches guessed, the others are tried; the problems told are those of the first attempt.
+Import import_any(const Model& model, const ImportOptions& options) {
+  Import first = import_once(model, options);
+  if (first.problems.empty() || first.report.branches.size() == options.branches.size()) return first;
+  ImportOptions others = options;
+  for (const auto& [name, taken] : first.report.branches) others.branches.emplace(name, !taken);
+  Import second = import_once(model, others);
+  return second.problems.empty() ? std::move(second) : std::move(first);
+}
+
 }  // namespace
 
 Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const ImportOptions& options) {
   LATHE_TRY(check_model(model));
-  if (!model.graph.name.empty()) graph.set_name(std::string(model.graph.name));
-  Importer importer(model, graph, options);
-  importer.run();
-  std::vector<Error>& problems = importer.problems();
+  Import done = import_any(model, options);
+  std::vector<Error>& problems = done.problems;
   if (problems.empty()) {
+    done.graph.set_name(model.graph.name.empty() ? graph.name() : std::string(model.graph.name));
+    graph = std::move(done.graph);
     graph.erase_dead_nodes();  // constants that importers looked into and did not need, too
-    return std::move(importer.report());
+    return std::move(done.report);
   }
   if (problems.size() == 1) return fail(std::move(problems.front()));
   const ErrorCode code = problems.front().code;
@@ -362,10 +388,7 @@ Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const Im
 
 Result<ImportReport> query_support(const Model& model, const ImportOptions& options) {
   LATHE_TRY(check_model(model));
-  ir::Graph graph;
-  Importer importer(model, graph, options);
-  importer.run();
-  return std::move(importer.report());
+  return std::move(import_any(model, options).report);
 }
 
 }  // namespace lathe::onnx

@@ -7,13 +7,15 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "onnx/branches.h"
 #include "onnx/model.h"
 
 namespace lathe::onnx {
 
 struct ImportOptions {
   // Inputs whose dims are fixed here rather than by the model; -1 keeps the model's symbol.
-  std::vector<std::pair<std::string, Dims>> input_dims;
+  std::vector<std::pair<std::string, Dims>> input_dims{};
+  Branches branches{};  // that are not to be guessed
 };
 
 enum class Support {
@@ -35,6 +37,7 @@ struct NodeSupport {
 struct ImportReport {
   std::vector<NodeSupport> nodes;
   std::vector<std::string> warnings;
+  Branches branches;  // those given, and those guessed: the condition false, or true where the rest fails otherwise
 };
 
 // Checks the model and adds its inputs, nodes and outputs to the (empty) graph. Every problem of every node is found

@@ -95,9 +95,11 @@ void import_attention(NodeContext& c) {
     scores = c.binary(ElementwiseOp::mul,
                       c.activation(ActivationOp::tanh, c.binary(ElementwiseOp::div, scores, softcap)), softcap);
   if (mode == 1) c.set_output(3, scores);
+  ir::Value* shape = c.shape_of(scores);
   if (c.has(3) && c.input(3)->dtype() != DType::boolean)
     scores = c.plus(scores, c.cast(pad_mask(c, c.input(3), k), type));
   if (visible) scores = c.select(visible, scores, c.scalar(kMinusInfinity, type));
+  scores = c.require_shape("the scores under the mask", scores, shape);
   if (mode == 2) c.set_output(3, scores);
   ir::Value* weights = c.cast(c.softmax(c.cast(scores, *precision), -1), type);
   if (mode == 3) c.set_output(3, weights);

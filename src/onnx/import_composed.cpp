@@ -34,9 +34,8 @@ void import_reverse_sequence(NodeContext& c) {
   const int64_t batch = c.integer("batch_axis", 1), time = c.integer("time_axis", 0);
   if (x->rank() < 2 || batch == time || batch < 0 || batch > 1 || time < 0 || time > 1)
     return c.invalid("batch_axis and time_axis must be 0 and 1");
-  if (lengths->rank() != 1 || known_to_differ(lengths->shape()[0], x->shape()[static_cast<size_t>(batch)]))
-    return c.invalid("sequence_lens of shape {} do not fit an input of shape {}, whose axis {} is the batch",
-                     to_string(lengths->shape()), to_string(x->shape()), batch);
+  if (lengths->rank() != 1) return c.invalid("sequence_lens has rank {}, but must have 1", lengths->rank());
+  lengths = c.require_shape("sequence_lens", lengths, c.shape_of(x, batch, batch + 1));
   ir::Value* extent = c.squeeze(c.shape_of(x, time, time + 1), {0});
   ir::Value* steps = c.unsqueeze(c.add(RangeAttrs{}, {c.integer_scalar(0), extent, c.integer_scalar(1)}), {batch});
   lengths = c.unsqueeze(c.cast(lengths, DType::i64), {time});

@@ -5,7 +5,7 @@
 namespace lathe::onnx {
 
 void import_constant(NodeContext& c) {
-  if (const TensorData* tensor = c.tensor("value")) return c.set_output(0, c.constant(*tensor));
+  if (const TensorData* tensor = c.tensor("value")) return c.set_output(0, c.constant(to_tensor(*tensor)));
   if (c.has_attribute("value_float"))
     return c.set_output(0, c.constant(Tensor::of<float>({}, {static_cast<float>(c.real("value_float", 0))})));
   if (c.has_attribute("value_int")) return c.set_output(0, c.integer_scalar(c.integer("value_int", 0)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow, where it can be resolved while importing: branches become a selection, loops of known length are
-// written out.
+// Control flow, where it can be resolved while importing: of branches one is imported, or both are and a selection
+// follows; loops of known length are written out.
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -66,29 +66,42 @@ void scan_batches(NodeContext& c, const GraphProto* body, size_t num_states, con
   for (size_t i = 0; i < rows.size() && !c.failed(); ++i) c.set_output(i, c.concat(rows[i], 0));
 }
 
+// The outputs of the only branch of an If that becomes a part of the graph.
+void choose_one(NodeContext& c, ir::Value* condition, bool taken, const std::vector<ir::Value*>& outputs) {
+  for (size_t i = 0; i < outputs.size() && !c.failed(); ++i)
+    c.set_output(i, c.add(ChooseAttrs{}, taken ? std::vector<ir::Value*>{condition, outputs[i]}
+                                               : std::vector<ir::Value*>{condition, nullptr, outputs[i]}));
+}
+
 }  // namespace
 
 void import_if(NodeContext& c) {
   const GraphProto *then_graph = c.graph("then_branch"), *else_graph = c.graph("else_branch");
   ir::Value* condition = c.require(0);
   if (c.failed()) return;
-  const std::optional<double> known = c.constant_scalar(condition);
-  if (known) {
+  if (const std::optional<double> known = c.constant_scalar(condition)) {
     const std::vector<ir::Value*> chosen = c.run_graph(*known != 0 ? then_graph : else_graph, {});
     for (size_t i = 0; i < chosen.size() && !c.failed(); ++i) c.set_output(i, c.identity(chosen[i]));
     return;
   }
+  if (const auto taken = c.branches().find(c.name()); taken != c.branches().end())
+    return choose_one(c, condition, taken->second, c.run_graph(taken->second ? then_graph : else_graph, {}));
   const std::vector<ir::Value*> yes = c.run_graph(then_graph, {}), no = c.run_graph(else_graph, {});
   if (yes.size() != no.size()) return c.invalid("its branches differ in their number of outputs");
+  bool same_ranks = true;
   for (size_t i = 0; i < yes.size() && !c.failed(); ++i) {
-    if (yes[i]->dtype() != no[i]->dtype() || yes[i]->rank() != no[i]->rank())
-      return c.unsupported(
-          "its branches yield different types ({}{} and {}{}), which needs a condition known while importing",
-          name_of(yes[i]->dtype()), to_string(yes[i]->shape()), name_of(no[i]->dtype()), to_string(no[i]->shape()));
-    ir::Value* chosen = yes[i]->shape() == no[i]->shape() ? c.select(c.reshape(condition, Ints{}), yes[i], no[i])
-                                                          : c.add(ChooseAttrs{}, {condition, yes[i], no[i]});
-    c.set_output(i, chosen);
+    if (yes[i]->dtype() != no[i]->dtype())
+      return c.invalid("its branches yield different types for output {}, {} and {}", i, name_of(yes[i]->dtype()),
+                       name_of(no[i]->dtype()));
+    same_ranks &= yes[i]->rank() == no[i]->rank();
   }
+  if (!same_ranks) {
+    c.branches()[c.name()] = false;
+    return choose_one(c, condition, false, no);
+  }
+  for (size_t i = 0; i < yes.size() && !c.failed(); ++i)
+    c.set_output(i, yes[i]->shape() == no[i]->shape() ? c.select(c.reshape(condition, Ints{}), yes[i], no[i])
+                                                      : c.add(ChooseAttrs{}, {condition, yes[i], no[i]}));
 }
 
 void import_scan(NodeContext& c) {

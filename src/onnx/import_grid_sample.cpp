@@ -98,9 +98,7 @@ void import_grid_sample(NodeContext& c) {
   ir::Value *x = c.require(0), *grid = c.require(1);
   const int spatial = x->rank() - 2;
   if (spatial < 1 || grid->rank() != x->rank()) return c.invalid("input and grid must have the same rank of 3 or more");
-  if (known_to_differ(x->shape()[0], grid->shape()[0]))
-    return c.invalid("an input of shape {} and a grid of shape {} are of different batches", to_string(x->shape()),
-                     to_string(grid->shape()));
+  grid = c.require_shape("grid", grid, c.concat({c.shape_of(x, 0, 1), c.shape_of(grid, 1)}, 0));
   // Flat indices may pass 2^24, so positions are worked out in f64; they are few beside the channels.
   ir::Value* points = c.transpose(
       c.cast(c.reshape(grid, c.concat({c.shape_of(grid, 0, 1), c.ints({-1, spatial})}, 0)), DType::f64), {0, 2, 1});

@@ -12,6 +12,8 @@ ir::Value* negative_log_likelihood(NodeContext& c, ir::Value* log_probability, i
   const bool ignores = c.has_attribute("ignore_index");
   const int64_t ignored_class = c.integer("ignore_index", 0);
   const DType type = log_probability->dtype();
+  target = c.require_shape("the target", target,
+                           c.concat({c.shape_of(log_probability, 0, 1), c.shape_of(log_probability, 2)}, 0));
   ir::Value *chosen = target, *ignored = nullptr;
   if (ignores) {
     // In i64, for the attribute may name a class that the labels' type does not have.

@@ -17,12 +17,8 @@ void import_gemm(NodeContext& c) {
   if (alpha != 1) y = c.binary(ElementwiseOp::mul, y, alpha);
   if (!c.has(2) || beta == 0) return c.set_output(0, y);
   ir::Value* sum = c.plus(y, beta == 1 ? c.input(2) : c.binary(ElementwiseOp::mul, c.input(2), beta));
-  // C may be repeated over the product, never the product over C. Open sizes are taken at their word.
-  for (size_t d = 0; !c.failed() && d < 2; ++d)
-    if (sum->rank() != 2 || known_to_differ(y->shape()[d], sum->shape()[d]))
-      return c.invalid("C of shape {} cannot be broadcast to the product's {}", to_string(c.input(2)->shape()),
-                       to_string(y->shape()));
-  c.set_output(0, sum);
+  // C may be repeated over the product, never the product over C.
+  c.set_output(0, c.require_shape("the product plus C", sum, c.shape_of(y)));
 }
 
 void import_einsum(NodeContext& c) {

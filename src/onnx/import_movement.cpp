@@ -58,7 +58,12 @@ void import_split(NodeContext& c) {
   const int64_t count = c.integer("num_outputs", static_cast<int64_t>(c.num_outputs()));
   if (count != static_cast<int64_t>(c.num_outputs()))
     return c.invalid("num_outputs is {}, but it has {} outputs", count, c.num_outputs());
-  c.set_outputs(c.add_node(attributes, {x, sizes}, c.num_outputs()));
+  // Before version 18 the parts are equal, which their sizes say: those of an extent of 3 in 2 do not add up to it.
+  if (!sizes && c.version() < 18) {
+    ir::Value* extent = c.shape_of(x, c.axis(attributes.axis, x->rank()), c.axis(attributes.axis, x->rank()) + 1);
+    sizes = c.expand(c.divide(extent, c.ints({count})), c.ints({count}));
+  }
+  c.set_outputs(c.add_all(attributes, {x, sizes}, c.num_outputs()));
 }
 
 void import_slice(NodeContext& c) {

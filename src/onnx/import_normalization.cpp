@@ -26,11 +26,10 @@ void import_batch_norm(NodeContext& c) {
   ir::Value* x = c.require(0);
   std::vector<ir::Value*> inputs{x};
   for (size_t i = 1; i < 5; ++i) inputs.push_back(c.cast(c.require(i), x->dtype()));
-  ir::Node* node = c.add_node(attributes, inputs, attributes.training ? 3 : 1);
-  if (!node) return;
-  c.set_output(0, node->output(0));
-  for (size_t i = 1; i < node->num_outputs(); ++i)
-    if (c.wants(i)) c.set_output(i, c.cast(node->output(i), c.require(3)->dtype()));
+  const std::vector<ir::Value*> outputs = c.add_all(attributes, inputs, attributes.training ? 3 : 1);
+  c.set_output(0, outputs[0]);
+  for (size_t i = 1; i < outputs.size(); ++i)
+    if (c.wants(i)) c.set_output(i, c.cast(outputs[i], c.require(3)->dtype()));
 }
 
 void import_instance_norm(NodeContext& c) {
@@ -48,7 +47,7 @@ void import_layer_norm(NodeContext& c) {
   size_t outputs = 1;
   for (size_t i = 1; i < 3; ++i)
     if (c.wants(i)) outputs = i + 1;
-  c.set_outputs(c.add_node(attributes, {c.require(0), c.require(1), c.input(2)}, outputs));
+  c.set_outputs(c.add_all(attributes, {c.require(0), c.require(1), c.input(2)}, outputs));
 }
 
 void import_rms_norm(NodeContext& c) {

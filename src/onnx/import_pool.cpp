@@ -34,7 +34,7 @@ void import_pool(NodeContext& c) {
     // Version 1 has a float here.
     attributes.p = c.version() < 2 ? static_cast<int64_t>(c.real("p", 2)) : c.integer("p", 2);
   }
-  c.set_outputs(c.add_node(attributes, {x}, attributes.op == PoolingOp::max && c.wants(1) ? 2 : 1));
+  c.set_outputs(c.add_all(attributes, {x}, attributes.op == PoolingOp::max && c.wants(1) ? 2 : 1));
 }
 
 void import_global_pool(NodeContext& c) {

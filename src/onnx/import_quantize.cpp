@@ -41,6 +41,14 @@ Granularity granularity(NodeContext& c, const ir::Value* x, const ir::Value* sca
   return found;
 }
 
+// The zero point, if there is one: of the scale's shape, as ONNX has it; one element goes with one in any rank.
+ir::Value* zero_point_of(NodeContext& c, ir::Value* scale) {
+  ir::Value* zero_point = c.input(2);
+  if (c.failed() || !zero_point) return zero_point;
+  if (zero_point->rank() != scale->rank()) return c.reshape(zero_point, c.shape_of(scale), true);
+  return c.require_shape("the zero point", zero_point, c.shape_of(scale));
+}
+
 ir::Value* quantize(NodeContext& c, ir::Value* x, ir::Value* scale, ir::Value* zero_point, QuantizeAttrs attributes) {
   std::vector<ir::Value*> operands{x, scale};
   if (zero_point) operands.push_back(zero_point);
@@ -209,7 +217,7 @@ ir::Value* requantize(NodeContext& c, const LevelSums& sums, ir::Value* scale, i
 }  // namespace
 
 void import_quantize_linear(NodeContext& c) {
-  ir::Value *x = c.require(0), *scale = c.require(1), *zero_point = c.input(2);
+  ir::Value *x = c.require(0), *scale = c.require(1), *zero_point = zero_point_of(c, scale);
   Granularity by = granularity(c, x, scale);
   const auto declared = static_cast<ElementType>(c.integer("output_dtype", 0));
   const std::optional<DType> type = zero_point                           ? zero_point->dtype()
@@ -248,7 +256,7 @@ void import_dequantize_linear(NodeContext& c) {
   attributes.to = *type;
   attributes.blocks = std::move(by.blocks);
   std::vector<ir::Value*> operands{x, beside(c, scale, x, by.axis, by_blocks)};
-  if (c.has(2)) operands.push_back(beside(c, c.input(2), x, by.axis, by_blocks));
+  if (ir::Value* zero_point = zero_point_of(c, scale)) operands.push_back(beside(c, zero_point, x, by.axis, by_blocks));
   c.set_output(0, c.add(attributes, std::move(operands)));
 }
 

@@ -101,8 +101,7 @@ class Layer {
                                       c.input(kLengths), initial(kInitialH)};
     const bool is_lstm = attrs_.cell == CellKind::lstm;
     if (is_lstm) inputs.insert(inputs.end(), {initial(kInitialC), c.input(kPeepholes)});
-    const ir::Node* node = c.add_node(attrs_, std::move(inputs), is_lstm ? 3 : 2);
-    if (node) set_outputs(*node);
+    set_outputs(c.add_all(attrs_, std::move(inputs), is_lstm ? 3 : 2));
   }
 
  private:
@@ -167,15 +166,15 @@ class Layer {
   }
 
   // y is [steps, batch, directions * hidden].
-  void set_outputs(const ir::Node& node) {
-    ir::Value* y = node.output(0);
+  void set_outputs(const std::vector<ir::Value*>& values) {
+    ir::Value* y = values[0];
     if (directions_ == 1 && !batch_first_)
       y = c.unsqueeze(y, {1});
     else
       y = c.transpose(c.reshape(y, {0, 0, directions_, hidden_}), batch_first_ ? Ints{1, 0, 2, 3} : Ints{0, 2, 1, 3});
     c.set_output(0, y);
-    for (size_t i = 1; i < node.num_outputs(); ++i)
-      c.set_output(i, batch_first_ ? c.transpose(node.output(i), {1, 0, 2}) : node.output(i));
+    for (size_t i = 1; i < values.size(); ++i)
+      c.set_output(i, batch_first_ ? c.transpose(values[i], {1, 0, 2}) : values[i]);
   }
 
   NodeContext& c;

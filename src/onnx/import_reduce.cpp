@@ -70,7 +70,7 @@ void import_topk(NodeContext& c) {
   attributes.axis = c.integer("axis", -1);
   attributes.largest = c.flag("largest", true);
   attributes.sorted = c.flag("sorted", true);
-  c.set_outputs(c.add_node(attributes, {x, k}, 2));
+  c.set_outputs(c.add_all(attributes, {x, k}, 2));
 }
 
 void import_cumulative(NodeContext& c) {

@@ -11,13 +11,9 @@ Result<WindowAttrs> windows_of(const Col2ImAttrs& attrs, size_t spatial) {
   return windows;
 }
 
-// The positions of the block; an error where it does not fit, or there are not as many columns.
+// That the block fits, and has as many positions as there are columns.
 Result<> check_positions(InferContext& context, const Shape& image, const Shape& block, const WindowAttrs& windows) {
-  LATHE_ASSIGN(const Shape positions, window_outputs(image, block, windows));
-  for (size_t i = 0; i < positions.size(); ++i)
-    if (!context.assume(Relation::at_most, 1, block[i]) || !context.assume(Relation::at_most, 0, positions[i]))
-      return fail(ErrorCode::shape_mismatch, "col2im: a block of shape {} does not fit into an image of shape {}",
-                  to_string(block), to_string(image));
+  LATHE_ASSIGN(const Shape positions, window_outputs(context, image, block, windows));
   const Expr& columns = context.shape(0)[2];
   if (!context.assume_equal(columns, volume(positions)))
     return fail(ErrorCode::shape_mismatch,
@@ -87,7 +83,7 @@ Result<> eval_col2im(EvalContext& context) {
   Tensor& output = context.output(0);
   const Ints image = to_ints(context.input(1)), block = to_ints(context.input(2));
   LATHE_ASSIGN(const WindowAttrs windows, windows_of(context.attrs<Col2ImAttrs>(), image.size()));
-  LATHE_ASSIGN(const Shape positions, window_outputs(to_shape(image), to_shape(block), windows));
+  const Shape positions = window_positions(to_shape(image), to_shape(block), windows);
   const std::vector<WindowAxis> axes = window_axes(image, *as_constant(positions), block, windows);
   const int64_t planes = output.dims()[0] * output.dims()[1];
   if (is_floating(columns.dtype())) {

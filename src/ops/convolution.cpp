@@ -71,8 +71,8 @@ Result<> infer_convolution(InferContext& context) {
   LATHE_TRY(check_channels(context, attrs.groups));
   const size_t spatial_rank = static_cast<size_t>(context.rank(0)) - 2;
   LATHE_ASSIGN(const WindowAttrs window, window_attrs(attrs, spatial_rank));
-  LATHE_ASSIGN(Shape spatial,
-               window_outputs(std::span(context.shape(0)).subspan(2), std::span(context.shape(1)).subspan(2), window));
+  LATHE_ASSIGN(Shape spatial, window_outputs(context, std::span(context.shape(0)).subspan(2),
+                                             std::span(context.shape(1)).subspan(2), window));
   Shape shape = {context.shape(0)[0], context.shape(1)[0]};
   shape.insert(shape.end(), spatial.begin(), spatial.end());
   context.set(0, sums, std::move(shape));

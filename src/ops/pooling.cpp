@@ -146,7 +146,7 @@ Result<> infer_pooling(InferContext& context) {
     return fail(ErrorCode::graph_invalid, "only max pooling has indices as a second output");
   LATHE_ASSIGN(const WindowAttrs window, window_attrs(attrs, pooled));
   const Shape& x = context.shape(0);
-  LATHE_ASSIGN(const Shape spatial, window_outputs(std::span(x).last(pooled), to_shape(attrs.window), window));
+  LATHE_ASSIGN(const Shape spatial, window_outputs(context, std::span(x).last(pooled), to_shape(attrs.window), window));
   Shape shape(x.begin(), x.end() - static_cast<ptrdiff_t>(pooled));
   shape.insert(shape.end(), spatial.begin(), spatial.end());
   context.set(0, context.dtype(0), shape);

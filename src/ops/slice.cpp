@@ -46,6 +46,20 @@ std::optional<Expr> slice_length(const InferContext& context, const Expr& extent
   return larger(context, ceildiv(first - larger(context, *to, -1), -step), 0);
 }
 
+// The same where all that start, end and step say is taken, which must lie in [0, extent).
+Result<Expr> strict_length(InferContext& context, const Expr& extent, const Expr& start, const Expr& end,
+                           int64_t step) {
+  const bool to_front = step < 0 && end.as_constant().value_or(0) < 0;  // down to element 0
+  const Expr length = step > 0 ? ceildiv(end - start, step) : ceildiv(to_front ? start + 1 : start - end, -step);
+  if (length == Expr(0)) return length;
+  const Expr last = start + (length - 1) * step;
+  if (context.assume(Relation::at_most, 0, start) &&
+      context.assume(Relation::at_most, (step > 0 ? last : start) + 1, extent))
+    return length;
+  return fail(ErrorCode::shape_mismatch, "slice: {} elements from {} on, {} apart, are not all among {}",
+              length.to_string(), start.to_string(), step, extent.to_string());
+}
+
 struct Cut {
   int64_t start = 0;
   int64_t step = 1;
@@ -106,9 +120,14 @@ Result<> infer_slice(InferContext& context) {
     Expr& dim = output[static_cast<size_t>(axes[i])];
     const std::optional<int64_t> step = !context.has(kSteps) ? 1 : steps ? (*steps)[i].as_constant() : std::nullopt;
     if (step == 0) return fail(ErrorCode::shape_mismatch, "slice: the step of axis {} is 0", axes[i]);
-    const std::optional<Expr> length = starts && ends && step ? slice_length(context, dim, (*starts)[i], (*ends)[i],
-                                                                             std::clamp(*step, -kLongStep, kLongStep))
-                                                              : std::nullopt;
+    const bool known = starts && ends && step;
+    if (known && context.attrs<SliceAttrs>().strict) {
+      LATHE_ASSIGN(dim, strict_length(context, dim, (*starts)[i], (*ends)[i], *step));
+      continue;
+    }
+    const std::optional<Expr> length =
+        known ? slice_length(context, dim, (*starts)[i], (*ends)[i], std::clamp(*step, -kLongStep, kLongStep))
+              : std::nullopt;
     dim = length ? *length : context.new_symbol("slice_dim");
   }
   context.set(0, context.dtype(0), std::move(output));

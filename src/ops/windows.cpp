@@ -27,27 +27,36 @@ Result<> complete(WindowAttrs& attrs, size_t spatial_rank) {
   return complete_one(attrs.pads_end, spatial_rank, 0, -kMaxWindow, "pads_end");
 }
 
-Result<Shape> window_outputs(std::span<const Expr> input, std::span<const Expr> kernel, const WindowAttrs& attrs) {
-  Shape out;
+Shape window_positions(std::span<const Expr> input, std::span<const Expr> kernel, const WindowAttrs& attrs) {
+  Shape positions;
   for (size_t i = 0; i < input.size(); ++i) {
-    const int64_t extent = kernel[i].as_constant().value_or(1);
-    if (extent < 1 || extent > kMaxWindow)
-      return fail(ErrorCode::shape_mismatch,
-                  "the window has the extent {} on spatial axis {}, but it must be 1 or more", extent, i);
     Expr dim = window_rule(input[i], kernel[i], attrs.stride[i], attrs.dilation[i], attrs.pads_begin[i],
                            attrs.pads_end[i], attrs.mode)
                    .output;
     if (input[i] == Expr(0) && dim.is_constant()) dim = max(dim, 0);
-    const std::optional<int64_t> value = dim.as_constant();
-    if (value && *value < 1 && input[i] != Expr(0))
+    positions.push_back(std::move(dim));
+  }
+  return positions;
+}
+
+Result<Shape> window_outputs(InferContext& context, std::span<const Expr> input, std::span<const Expr> kernel,
+                             const WindowAttrs& attrs) {
+  Shape positions = window_positions(input, kernel, attrs);
+  for (size_t i = 0; i < input.size(); ++i) {
+    if (!context.assume(Relation::at_most, 1, kernel[i]) || !context.assume(Relation::at_most, kernel[i], kMaxWindow))
+      return fail(ErrorCode::shape_mismatch,
+                  "the window has the extent {} on spatial axis {}, but it must be 1 or more", kernel[i].to_string(),
+                  i);
+    // An empty image gives an empty result; any other must have a place for the window.
+    const Expr least = context.range(input[i]).min > 0 ? Expr(1) : min(input[i], 1);
+    if (!context.assume(Relation::at_most, least, positions[i]))
       return fail(
           ErrorCode::shape_mismatch,
           "a window of extent {} and dilation {} does not fit into spatial axis {} of extent {} with padding {} and "
           "{}; enlarge the input or the padding",
           kernel[i].to_string(), attrs.dilation[i], i, input[i].to_string(), attrs.pads_begin[i], attrs.pads_end[i]);
-    out.push_back(std::move(dim));
   }
-  return out;
+  return positions;
 }
 
 std::vector<WindowAxis> window_axes(std::span<const int64_t> input, std::span<const int64_t> output,

@@ -22,8 +22,11 @@ template <class Attrs>
 Result<WindowAttrs> window_attrs(const Attrs& attrs, size_t spatial_rank);
 Result<> complete(WindowAttrs& attrs, size_t spatial_rank);
 
-// The rule of the spatial axes: input dims to output dims.
-Result<Shape> window_outputs(std::span<const Expr> input, std::span<const Expr> kernel, const WindowAttrs& attrs);
+// How many places a window has on each spatial axis; below 1 where it does not fit.
+Shape window_positions(std::span<const Expr> input, std::span<const Expr> kernel, const WindowAttrs& attrs);
+// The same as a shape rule: that the window fits is assumed of the context.
+Result<Shape> window_outputs(InferContext& context, std::span<const Expr> input, std::span<const Expr> kernel,
+                             const WindowAttrs& attrs);
 
 // One axis while running: tap t of output o reads input o * stride + t * dilation - pad.
 struct WindowAxis {

@@ -17,7 +17,7 @@ Op op_of(const Rewrite& r) { return r.node->attrs<ElementwiseAttrs>().op; }
 
 Result<bool> constant_second(Rewrite& r) {
   if (!commutes(op_of(r)) || !r.input(0)->constant() || r.input(1)->constant()) return false;
-  LATHE_TRY(r.graph.set_inputs(r.node, {r.input(1), r.input(0)}));
+  LATHE_TRY(r.graph().set_inputs(r.node, {r.input(1), r.input(0)}));
   return true;
 }
 
@@ -34,9 +34,7 @@ Result<bool> sub_to_add(Rewrite& r) {
     for (int64_t& v : values) v = static_cast<int64_t>(0 - static_cast<uint64_t>(v));  // wraps as subtraction does
     from_ints(values, negative);
   }
-  LATHE_ASSIGN(ir::Value * operand, r.constant(std::move(negative)));
-  LATHE_ASSIGN(ir::Value * result, r.elementwise(Op::add, r.input(0), operand));
-  return r.finish(result);
+  return r.finish(r.plus(r.input(0), r.constant(std::move(negative))));
 }
 
 // Whether 1 / v loses nothing (or may), and stays a normal number.
@@ -65,15 +63,12 @@ Result<bool> div_to_mul(Rewrite& r) {
   const double smallest = c.dtype() == DType::f16 ? 0x1p-14 : c.dtype() == DType::f64 ? 0x1p-1022 : 0x1p-126;
   for (double v : to_doubles(inverse))
     if (!std::isfinite(v) || std::fabs(v) < smallest) return false;
-  LATHE_ASSIGN(ir::Value * operand, r.constant(std::move(inverse)));
-  LATHE_ASSIGN(ir::Value * result, r.elementwise(Op::mul, r.input(0), operand));
-  return r.finish(result);
+  return r.finish(r.mul(r.input(0), r.constant(std::move(inverse))));
 }
 
 Result<bool> one_over(Rewrite& r) {
   if (op_of(r) != Op::div || !is_floating(r.output()->dtype()) || scalar_of(r.input(0)) != 1) return false;
-  LATHE_ASSIGN(ir::Value * result, r.unary(UnaryOp::recip, r.input(1)));
-  return r.finish(result);
+  return r.finish(r.unary(UnaryOp::recip, r.input(1)));
 }
 
 Result<bool> power(Rewrite& r) {
@@ -82,14 +77,13 @@ Result<bool> power(Rewrite& r) {
   const bool root = is_floating(r.output()->dtype()) && r.context.fast_math;
   ir::Value *x = r.input(0), *result = nullptr;
   if (exponent == 2) {
-    LATHE_ASSIGN(result, r.elementwise(Op::mul, x, x));
+    result = r.mul(x, x);
   } else if (exponent == 0.5 && root) {
-    LATHE_ASSIGN(result, r.unary(UnaryOp::sqrt, x));
+    result = r.unary(UnaryOp::sqrt, x);
   } else if (exponent == -1 && root) {
-    LATHE_ASSIGN(result, r.unary(UnaryOp::recip, x));
+    result = r.unary(UnaryOp::recip, x);
   } else if (exponent == -0.5 && root) {
-    LATHE_ASSIGN(ir::Value * sqrt, r.unary(UnaryOp::sqrt, x));
-    LATHE_ASSIGN(result, r.unary(UnaryOp::recip, sqrt));
+    result = r.unary(UnaryOp::recip, r.unary(UnaryOp::sqrt, x));
   }
   return result ? r.finish(result) : false;
 }
@@ -101,25 +95,20 @@ Result<bool> merge_constants(Rewrite& r) {
   if (is_floating(r.output()->dtype()) && !r.context.fast_math) return false;
   const ir::Node* inner = made_by(r.input(0), op);
   if (!inner || !inner->input(1)->constant() || inner->input(0)->constant()) return false;
-  LATHE_ASSIGN(ir::Value * merged, r.elementwise(op, inner->input(1), r.input(1)));
+  ir::Value* merged = r.binary(op, inner->input(1), r.input(1));
   const auto volume_of = [](const ir::Value* v) { return v->constant()->volume(); };
   if (volume(merged->shape()).as_constant().value_or(INT64_MAX) >
-      std::max(volume_of(inner->input(1)), volume_of(r.input(1)))) {
-    r.graph.erase(merged->producer());
-    return false;
-  }
+      std::max(volume_of(inner->input(1)), volume_of(r.input(1))))
+    return r.finish(r.output());
   r.absorb(inner);
-  LATHE_ASSIGN(ir::Value * result, r.elementwise(op, inner->input(0), merged));
-  return r.finish(result);
+  return r.finish(r.binary(op, inner->input(0), merged));
 }
 
 Result<bool> add_negative(Rewrite& r) {
   if (op_of(r) != Op::add || r.input(1)->constant()) return false;
   for (size_t i : {1, 0})
-    if (const ir::Node* negative = made_by(r.input(i), UnaryOp::neg)) {
-      LATHE_ASSIGN(ir::Value * result, r.elementwise(Op::sub, r.input(1 - i), negative->input(0)));
-      return r.finish(result);
-    }
+    if (const ir::Node* negative = made_by(r.input(i), UnaryOp::neg))
+      return r.finish(r.minus(r.input(1 - i), negative->input(0)));
   return false;
 }
 
@@ -140,8 +129,7 @@ Result<bool> cast_of_cast(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::cast);
   if (!inner || !lossless(inner->input(0)->dtype(), inner->output()->dtype())) return false;
   r.absorb(inner);
-  LATHE_ASSIGN(ir::Value * result, r.add(r.node->attributes(), {inner->input(0)}));
-  return r.finish(result);
+  return r.finish(r.add(r.node->attributes(), {inner->input(0)}));
 }
 
 // A vector is a matrix of one row on the left, and of one column on the right; that dimension leaves the result.
@@ -152,29 +140,23 @@ Result<bool> vector_as_matrix(Rewrite& r) {
   std::vector<ir::Value*> operands = r.node->inputs();
   Ints added;
   if (left) {
-    LATHE_ASSIGN(ir::Value * axis, r.ints({0}));
-    LATHE_ASSIGN(operands[0], r.add(UnsqueezeAttrs(), {operands[0], axis}));
+    operands[0] = r.unsqueeze(operands[0], {0});
     attrs.transpose_a = false;
     added.push_back(-2);
   }
   if (right) {
-    LATHE_ASSIGN(ir::Value * axis, r.ints({1}));
-    LATHE_ASSIGN(operands[1], r.add(UnsqueezeAttrs(), {operands[1], axis}));
+    operands[1] = r.unsqueeze(operands[1], {1});
     attrs.transpose_b = false;
     added.push_back(-1);
   }
-  LATHE_ASSIGN(ir::Value * product, r.add(attrs, std::move(operands)));
-  LATHE_ASSIGN(ir::Value * axes, r.ints(added));
-  LATHE_ASSIGN(ir::Value * result, r.add(SqueezeAttrs(), {product, axes}));
-  return r.finish(result);
+  return r.finish(r.squeeze(r.add(attrs, std::move(operands)), added));
 }
 
 Result<bool> reduce_axes(Rewrite& r) {
   if (!r.input(1) || !r.input(1)->constant() || r.input(1)->constant()->volume() == 0) return false;
   ReduceAttrs attrs = r.node->attrs<ReduceAttrs>();
   LATHE_ASSIGN(attrs.axes, normalize_axes(to_ints(*r.input(1)->constant()), r.input(0)->rank(), "reduce: axes"));
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {r.input(0)}));
-  return r.finish(result);
+  return r.finish(r.add(attrs, {r.input(0)}));
 }
 
 // Zeros of any shape, made and moved in whichever way.
@@ -200,7 +182,7 @@ Result<bool> initial_zeros(Rewrite& r) {
       inputs[i] = nullptr;
       changed = true;
     }
-  if (changed) LATHE_TRY(r.graph.set_inputs(r.node, std::move(inputs)));
+  if (changed) LATHE_TRY(r.graph().set_inputs(r.node, std::move(inputs)));
   return changed;
 }
 

@@ -46,7 +46,8 @@ Result<bool> drop_split(Rewrite& r) { return r.node->num_outputs() == 1 ? drop(r
 // An If whose condition has turned out to be constant: the other branch is then nobody's input.
 Result<bool> drop_choice(Rewrite& r) {
   const Tensor* condition = r.input(0)->constant();
-  return condition ? r.finish(r.input(condition->at(0) ? 1 : 2)) : false;
+  ir::Value* chosen = condition ? r.input(condition->at(0) ? 1 : 2) : nullptr;
+  return chosen ? r.finish(chosen) : false;
 }
 
 // The operand that the other, a constant, leaves as it is.

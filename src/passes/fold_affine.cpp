@@ -17,9 +17,7 @@ Result<bool> fold(Rewrite& r) {
   const std::optional<std::vector<double>> values = along_axis(r.input(1), r.output(), linear->axis);
   if (!values) return false;
   const std::vector<double> neutral(values->size(), product ? 0 : 1);
-  LATHE_ASSIGN(ir::Value * result,
-               product ? add_scaled(r, *linear, *values, neutral) : add_scaled(r, *linear, neutral, *values));
-  return r.finish(result);
+  return r.finish(product ? add_scaled(r, *linear, *values, neutral) : add_scaled(r, *linear, neutral, *values));
 }
 
 }  // namespace

@@ -24,18 +24,12 @@ Result<bool> fold(Rewrite& r) {
     shift[c] -= parameters[2][c] * scale[c];
   }
   const std::optional<Linear> linear = linear_of(r.input(0));
-  if (linear && linear->axis == 1 && linear->channels == static_cast<int64_t>(scale.size())) {
-    LATHE_ASSIGN(ir::Value * result, add_scaled(r, *linear, scale, shift));
-    return r.finish(result);
-  }
+  if (linear && linear->axis == 1 && linear->channels == static_cast<int64_t>(scale.size()))
+    return r.finish(add_scaled(r, *linear, scale, shift));
   const int rank = r.output()->rank();
-  LATHE_ASSIGN(Tensor factors, channel_tensor(r.output()->dtype(), scale, rank, 1));
-  LATHE_ASSIGN(Tensor addends, channel_tensor(r.output()->dtype(), shift, rank, 1));
-  LATHE_ASSIGN(ir::Value * factor, r.constant(std::move(factors)));
-  LATHE_ASSIGN(ir::Value * addend, r.constant(std::move(addends)));
-  LATHE_ASSIGN(ir::Value * product, r.elementwise(ElementwiseOp::mul, r.input(0), factor));
-  LATHE_ASSIGN(ir::Value * result, r.elementwise(ElementwiseOp::add, product, addend));
-  return r.finish(result);
+  ir::Value* factor = r.constant(channel_tensor(r.output()->dtype(), scale, rank, 1));
+  ir::Value* addend = r.constant(channel_tensor(r.output()->dtype(), shift, rank, 1));
+  return r.finish(r.plus(r.mul(r.input(0), factor), addend));
 }
 
 }  // namespace

@@ -2,26 +2,12 @@
 // Computes what depends on constants alone, and shape arithmetic whose result the shape rules already know.
 #include <algorithm>
 
+#include "ir/known_content.h"
 #include "ops/rules.h"
 #include "passes/rewrite.h"
 
 namespace lathe {
 namespace {
-
-// The integers that the shape rule found, as a tensor; nullopt when some are symbolic.
-Result<std::optional<Tensor>> known_contents(const ir::Value& value) {
-  const std::optional<Dims> dims = as_constant(value.shape());
-  if (!value.elements() || !dims) return std::optional<Tensor>();
-  Ints values;
-  for (const Expr& element : *value.elements()) {
-    if (!element.is_constant()) return std::optional<Tensor>();
-    values.push_back(*element.as_constant());
-  }
-  if (checked_volume(*dims) != static_cast<int64_t>(values.size())) return std::optional<Tensor>();
-  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(value.dtype(), *dims));
-  from_ints(values, tensor);
-  return std::optional<Tensor>(std::move(tensor));
-}
 
 bool is_used(const ir::Value& value) { return !value.uses().empty() || value.is_graph_output(); }
 
@@ -31,7 +17,7 @@ bool is_used(const ir::Value& value) { return !value.uses().empty() || value.is_
 bool may_grow(const ir::Node& node, const PassContext& context) {
   if (node.is(OpKind::dequantize)) return true;
   if (node.is(OpKind::cast) && is_storage_only(node.input(0)->dtype())) return true;
-  if (node.is(OpKind::cast) && !context.narrow_floats && node.output()->dtype() == DType::f32) return true;
+  if (node.is(OpKind::cast) && !context.arithmetic.narrow_floats && node.output()->dtype() == DType::f32) return true;
   int64_t growth = 0;
   for (ir::Value* input : node.inputs())
     if (input) growth -= static_cast<int64_t>(input->constant()->bytes());
@@ -77,7 +63,7 @@ Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* va
 
 Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) {
   // Integer kernels want quantised weights as they are; lower_quantization folds what they do not take.
-  if (context.integer_products && node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype()) &&
+  if (context.arithmetic.integer_products && node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype()) &&
       node->attrs<DequantizeAttrs>().blocks.empty())
     return false;
   std::vector<Tensor> results;
@@ -96,7 +82,7 @@ Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) 
     if (!results.empty()) {
       content = results[i];
     } else {
-      LATHE_ASSIGN(content, known_contents(*output));
+      LATHE_ASSIGN(content, ir::inferred_content(*output));
     }
     if (!content) continue;
     LATHE_ASSIGN(const bool replaced, replace_by_constant(graph, node, output, *std::move(content)));

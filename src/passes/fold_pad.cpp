@@ -42,8 +42,7 @@ Result<bool> into_convolution(Rewrite& r) {
   std::vector<ir::Value*> inputs = r.node->inputs();
   inputs[0] = pad->input(0);
   r.absorb(pad);
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, std::move(inputs)));
-  return r.finish(result);
+  return r.finish(r.add(attrs, std::move(inputs)));
 }
 
 bool is_non_negative(const ir::Value* value) {
@@ -82,8 +81,7 @@ Result<bool> into_pooling(Rewrite& r) {
   attrs.pads_begin = sum(attrs.pads_begin, padding->begin);
   attrs.pads_end = sum(attrs.pads_end, padding->end);
   r.absorb(pad);
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {pad->input(0)}));
-  return r.finish(result);
+  return r.finish(r.add(attrs, {pad->input(0)}));
 }
 
 }  // namespace

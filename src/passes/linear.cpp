@@ -70,15 +70,13 @@ std::optional<Linear> linear_of(const ir::Value* value) {
   return Linear{node, output_channels(*node, weights->dims()), axis, weights, bias ? bias->constant() : nullptr};
 }
 
-Result<ir::Value*> add_scaled(Rewrite& rewrite, const Linear& linear, std::span<const double> scale,
-                              std::span<const double> shift) {
+ir::Value* add_scaled(Rewrite& rewrite, const Linear& linear, std::span<const double> scale,
+                      std::span<const double> shift) {
   rewrite.absorb(linear.node);
   const DType dtype = linear.weights->dtype();
   std::vector<ir::Value*> inputs = {linear.node->input(0), linear.node->input(1)};
-  if (std::any_of(scale.begin(), scale.end(), [](double s) { return s != 1; })) {
-    LATHE_ASSIGN(Tensor weights, scaled_weights(linear, scale));
-    LATHE_ASSIGN(inputs[1], rewrite.constant(std::move(weights)));
-  }
+  if (std::any_of(scale.begin(), scale.end(), [](double s) { return s != 1; }))
+    inputs[1] = rewrite.constant(scaled_weights(linear, scale));
   std::vector<double> bias(shift.begin(), shift.end());
   if (linear.bias) {
     const std::vector<double> old = to_doubles(*linear.bias);
@@ -86,14 +84,12 @@ Result<ir::Value*> add_scaled(Rewrite& rewrite, const Linear& linear, std::span<
   }
   const bool biased = linear.bias || std::any_of(bias.begin(), bias.end(), [](double b) { return b != 0; });
   if (!biased) return rewrite.add(linear.node->attributes(), std::move(inputs));
-  LATHE_ASSIGN(Tensor tensor, channel_tensor(dtype, bias, 1, 0));
-  LATHE_ASSIGN(ir::Value * addend, rewrite.constant(std::move(tensor)));
+  ir::Value* addend = rewrite.constant(channel_tensor(dtype, bias, 1, 0));
   if (!linear.node->is(OpKind::matmul)) {
     inputs.push_back(addend);
     return rewrite.add(linear.node->attributes(), std::move(inputs));
   }
-  LATHE_ASSIGN(ir::Value * product, rewrite.add(linear.node->attributes(), std::move(inputs)));
-  return rewrite.elementwise(ElementwiseOp::add, product, addend);
+  return rewrite.plus(rewrite.add(linear.node->attributes(), std::move(inputs)), addend);
 }
 
 std::optional<std::vector<double>> along_axis(const ir::Value* constant, const ir::Value* value, size_t axis) {

@@ -18,8 +18,8 @@ struct Linear {
 std::optional<Linear> linear_of(const ir::Value* value);
 
 // y * scale + shift, with the factors in the weights; a matrix product gets its shift by an addition.
-Result<ir::Value*> add_scaled(Rewrite& rewrite, const Linear& linear, std::span<const double> scale,
-                              std::span<const double> shift);
+ir::Value* add_scaled(Rewrite& rewrite, const Linear& linear, std::span<const double> scale,
+                      std::span<const double> shift);
 
 // A constant that varies along one axis of `value` at most, as one number per position of that axis; nullopt when it
 // varies along others, or would widen `value`.

@@ -70,7 +70,7 @@ class PrecisionLowering {
 
   std::string_view obstacle_to(const Node& node, PrecisionRule rule, DType narrow, bool pinned) const {
     if (rule == PrecisionRule::keep) return is_conversion(node) ? "" : "there is no kernel of that type";
-    if (!context_.narrow_floats) return "the target computes in f32";
+    if (!context_.arithmetic.narrow_floats) return "the target computes in f32";
     if (!pinned && is_single(*node.output())) return "a single number";
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* input = node.input(i);

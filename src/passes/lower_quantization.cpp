@@ -13,15 +13,15 @@ namespace lathe {
 namespace {
 
 Result<bool> fold_dequantized(Rewrite& r) {
-  if (!r.context.integer_products || !r.input(0)->constant()) return false;  // fold_constants did it otherwise
+  if (!r.context.arithmetic.integer_products || !r.input(0)->constant())
+    return false;  // fold_constants did it otherwise
   std::vector<Tensor> inputs;
   for (const ir::Value* input : r.node->inputs()) {
     if (input && !input->constant()) return false;
     inputs.push_back(input ? *input->constant() : Tensor());
   }
   LATHE_ASSIGN(std::vector<Tensor> results, run_op(r.node->attributes(), inputs, 1));
-  LATHE_ASSIGN(ir::Value * result, r.constant(results[0]));
-  return r.finish(result);
+  return r.finish(r.constant(results[0]));
 }
 
 // The nearest level to a bound, as arithmetic in f32 finds it.
@@ -49,8 +49,8 @@ Result<bool> round_in_floats(Rewrite& r) {
   if (!inner || !quantized_range(r.input(0)->dtype()) || !inner->attrs<QuantizeAttrs>().blocks.empty() ||
       !r.node->attrs<DequantizeAttrs>().blocks.empty())
     return false;
-  const bool lowers = !r.context.integer_products || is_storage_only(r.input(0)->dtype()) ||
-                      (r.context.weighted_products && r.input(0)->has_single_use());
+  const bool lowers = !r.context.arithmetic.integer_products || is_storage_only(r.input(0)->dtype()) ||
+                      (r.context.arithmetic.weighted_products && r.input(0)->has_single_use());
   if (!lowers || r.output()->dtype() != DType::f32 || inner->input(0)->dtype() != DType::f32 ||
       r.input(1)->dtype() != DType::f32)
     return false;
@@ -62,19 +62,14 @@ Result<bool> round_in_floats(Rewrite& r) {
   ir::Value* x = unclipped(inner->input(0), scalar_of(inner->input(1)), range);
   r.absorb(inner);
   if (x != inner->input(0)) r.absorb(inner->input(0)->producer());
-  LATHE_ASSIGN(ir::Value * result, r.elementwise(ElementwiseOp::div, x, inner->input(1)));
-  LATHE_ASSIGN(result, r.unary(UnaryOp::round, result));
-  LATHE_ASSIGN(result, r.activation(ActivationOp::clip, result, range.low, range.high));
-  LATHE_ASSIGN(result, r.elementwise(ElementwiseOp::mul, result, r.input(1)));
-  return r.finish(result);
+  ir::Value* levels = r.unary(UnaryOp::round, r.divide(x, inner->input(1)));
+  return r.finish(r.mul(r.activation(ActivationOp::clip, levels, range.low, range.high), r.input(1)));
 }
 
-Result<ir::Value*> reshape(Rewrite& r, ir::Value* x, const Shape& to) {
+ir::Value* reshape(Rewrite& r, ir::Value* x, const Shape& to) {
   if (x->shape() == to) return x;
   const std::optional<Ints> target = reshape_target(x->shape(), to);
-  ir::Value* const none = nullptr;
-  if (!target) return none;
-  return r.reshape(x, *target);
+  return target ? r.reshape(x, *target) : nullptr;
 }
 
 // x's dimensions with each that has several blocks cut in two, blocks and a block's elements, so that scales, which are
@@ -110,11 +105,10 @@ Result<bool> split_blocks(Rewrite& r) {
   std::vector<ir::Value*> operands = r.node->inputs();
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i]) continue;
-    LATHE_ASSIGN(operands[i], reshape(r, operands[i], i == 0 ? split->x : split->operands));
+    operands[i] = reshape(r, operands[i], i == 0 ? split->x : split->operands);
     if (!operands[i]) return false;
   }
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, std::move(operands)));
-  LATHE_ASSIGN(result, reshape(r, result, r.output()->shape()));
+  ir::Value* result = reshape(r, r.add(attrs, std::move(operands)), r.output()->shape());
   return result ? r.finish(result) : false;
 }
 

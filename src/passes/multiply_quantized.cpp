@@ -9,7 +9,7 @@ namespace lathe {
 namespace {
 
 // A bias of a convolution, laid along its channels.
-Result<ir::Value*> channel_bias(Rewrite& r, ir::Value* bias) {
+ir::Value* channel_bias(Rewrite& r, ir::Value* bias) {
   const int rank = r.output()->rank();
   if (const Tensor* content = bias->constant()) {
     Dims dims(static_cast<size_t>(rank) - 1, 1);
@@ -22,17 +22,16 @@ Result<ir::Value*> channel_bias(Rewrite& r, ir::Value* bias) {
 }
 
 Result<bool> multiply(Rewrite& r) {
-  if (!r.context.integer_products || keeps_floats(*r.node, r.context)) return false;
+  if (!r.context.arithmetic.integer_products || keeps_floats(*r.node, r.context)) return false;
   const std::optional<QuantizedProduct> product = quantized_product(*r.node, r.context);
   if (!product) return false;
   r.absorb(product->x.node);
   r.absorb(product->w.node);
-  LATHE_ASSIGN(ir::Value * sums, r.add(r.node->attributes(), {product->x.integers, product->w.integers}));
+  ir::Value* sums = r.add(r.node->attributes(), {product->x.integers, product->w.integers});
   Result<Tensor> scale = product->scale.size() == 1
                              ? Tensor::of<float>({}, {static_cast<float>(product->scale[0])})
                              : channel_tensor(DType::f32, product->scale, r.output()->rank(), product->axis);
-  if (!scale) return fail(std::move(scale).error());
-  LATHE_ASSIGN(ir::Value * factor, r.constant(*std::move(scale)));
+  ir::Value* factor = r.constant(std::move(scale));
   DequantizeAttrs attrs;
   attrs.to = r.output()->dtype();
   std::vector<ir::Value*> operands = {sums, factor};
@@ -41,13 +40,11 @@ Result<bool> multiply(Rewrite& r) {
     dims[0] = static_cast<int64_t>(product->zero_point.size());
     LATHE_ASSIGN(Tensor zero_point, Tensor::allocate(DType::i32, dims));
     std::copy(product->zero_point.begin(), product->zero_point.end(), zero_point.mutable_as<int32_t>());
-    LATHE_ASSIGN(operands.emplace_back(), r.constant(std::move(zero_point)));
+    operands.push_back(r.constant(std::move(zero_point)));
   }
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, std::move(operands)));
-  if (ir::Value* bias = r.node->is(OpKind::convolution) ? r.input(2) : nullptr) {
-    LATHE_ASSIGN(ir::Value * addend, channel_bias(r, bias));
-    LATHE_ASSIGN(result, r.elementwise(ElementwiseOp::add, result, addend));
-  }
+  ir::Value* result = r.add(attrs, std::move(operands));
+  if (ir::Value* bias = r.node->is(OpKind::convolution) ? r.input(2) : nullptr)
+    result = r.plus(result, channel_bias(r, bias));
   return r.finish(result);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "ir/graph.h"
+#include "ops/arithmetic.h"
 
 namespace lathe {
 
@@ -25,9 +26,7 @@ struct PassContext {
   Log& log = null_log();
   bool fast_math = true;                  // rewrites that change rounding in the last bits (reciprocals, reassociation)
   DType precision = DType::f32;           // f16 or bf16: what f32 may be narrowed to
-  bool narrow_floats = true;              // there are kernels for f16 and bf16
-  bool integer_products = false;          // there are kernels that multiply 8-bit integers
-  bool weighted_products = false;         // of those, one takes u8 and i8 with any zero point, by constant weights only
+  Arithmetic arithmetic;                  // the target's
   std::vector<PrecisionPin> pins;         // layers that compute as the application says
   bool obey_pins = false;                 // a pin that cannot be honoured is an error, not a warning
   std::vector<std::string> unmet_pins;    // found so far: what and why

@@ -12,8 +12,7 @@ namespace {
 
 Result<bool> drop_zero_point(Rewrite& r) {
   if (!r.input(2) || !all_equal(r.input(2), 0)) return false;
-  LATHE_ASSIGN(ir::Value * result, r.add(r.node->attributes(), {r.input(0), r.input(1)}));
-  return r.finish(result);
+  return r.finish(r.add(r.node->attributes(), {r.input(0), r.input(1)}));
 }
 
 Result<bool> cancel(Rewrite& r) {
@@ -40,33 +39,32 @@ Result<ir::Value*> transposed_scale(Rewrite& r, const Dequantized& x) {
 }
 
 Result<bool> sink_dequantize(Rewrite& r) {
-  if (!r.context.integer_products || !gives_elements(*r.node)) return false;
-  if (r.context.weighted_products && r.node->is(OpKind::pooling)) return false;
+  if (!r.context.arithmetic.integer_products || !gives_elements(*r.node)) return false;
+  if (r.context.arithmetic.weighted_products && r.node->is(OpKind::pooling)) return false;
   const std::optional<Dequantized> x = dequantized(r.input(0));
   if (!x || (!is_byte_integer(x->integers->dtype()) && !x->integers->constant())) return false;
   ir::Value *scale = x->node->input(1), *zero_point = nullptr;
   if (x->zero_point && x->scale->volume() == 1 && scalar_of(x->zero_point) && !r.node->is(OpKind::pad)) {
-    LATHE_ASSIGN(scale, r.constant(x->scale->reshaped({})));
-    LATHE_ASSIGN(zero_point, r.constant(x->zero_point->constant()->reshaped({})));
+    scale = r.constant(x->scale->reshaped({}));
+    zero_point = r.constant(x->zero_point->constant()->reshaped({}));
   } else if (!x->is_uniform()) {
     if (!r.node->is(OpKind::transpose)) return false;
     LATHE_ASSIGN(scale, transposed_scale(r, *x));
     if (!scale) return false;
   } else if (scale->rank() > 0) {
-    LATHE_ASSIGN(scale, r.constant(x->scale->reshaped({})));
+    scale = r.constant(x->scale->reshaped({}));
   }
   std::vector<ir::Value*> operands = r.node->inputs();
   operands[0] = x->integers;
-  LATHE_ASSIGN(ir::Value * moved, r.add(r.node->attributes(), std::move(operands)));
+  ir::Value* moved = r.add(r.node->attributes(), std::move(operands));
   r.absorb(x->node);
   std::vector<ir::Value*> levels = {moved, scale};
   if (zero_point) levels.push_back(zero_point);
-  LATHE_ASSIGN(ir::Value * result, r.add(x->node->attributes(), std::move(levels)));
-  return r.finish(result);
+  return r.finish(r.add(x->node->attributes(), std::move(levels)));
 }
 
 Result<bool> sink_dequantize_of_parts(Rewrite& r) {
-  if (!r.context.integer_products) return false;
+  if (!r.context.arithmetic.integer_products) return false;
   std::vector<ir::Value*> integers;
   std::optional<Dequantized> first;
   for (const ir::Value* input : r.node->inputs()) {
@@ -79,30 +77,24 @@ Result<bool> sink_dequantize_of_parts(Rewrite& r) {
     integers.push_back(x->integers);
     r.absorb(x->node);
   }
-  LATHE_ASSIGN(ir::Value * joined, r.add(r.node->attributes(), std::move(integers)));
-  LATHE_ASSIGN(ir::Value * scale, r.constant(first->scale->reshaped({})));
-  LATHE_ASSIGN(ir::Value * result, r.add(first->node->attributes(), {joined, scale}));
-  return r.finish(result);
+  ir::Value* joined = r.add(r.node->attributes(), std::move(integers));
+  ir::Value* scale = r.constant(first->scale->reshaped({}));
+  return r.finish(r.add(first->node->attributes(), {joined, scale}));
 }
 
 // The scale and zero point that all elements share, as operands of rank 0; nothing when they differ.
-Result<std::vector<ir::Value*>> uniform_operands(Rewrite& r) {
+std::vector<ir::Value*> uniform_operands(Rewrite& r) {
   std::vector<ir::Value*> operands;
   for (size_t i = 1; i < r.node->num_inputs(); ++i) {
     const Tensor* constant = r.input(i) ? r.input(i)->constant() : nullptr;
     if (!r.input(i)) continue;
-    if (!constant || constant->volume() != 1 || (i == 1 && !(constant->at_double(0) > 0)))
-      return std::vector<ir::Value*>();
-    if (constant->rank() == 0) {
-      operands.push_back(r.input(i));
-      continue;
-    }
-    LATHE_ASSIGN(operands.emplace_back(), r.constant(constant->reshaped({})));
+    if (!constant || constant->volume() != 1 || (i == 1 && !(constant->at_double(0) > 0))) return {};
+    operands.push_back(constant->rank() == 0 ? r.input(i) : r.constant(constant->reshaped({})));
   }
   return operands;
 }
 
-Result<ir::Value*> quantize_part(Rewrite& r, ir::Value* part, const std::vector<ir::Value*>& operands) {
+ir::Value* quantize_part(Rewrite& r, ir::Value* part, const std::vector<ir::Value*>& operands) {
   std::vector<ir::Value*> inputs = {part};
   inputs.insert(inputs.end(), operands.begin(), operands.end());
   return r.add(r.node->attributes(), std::move(inputs));
@@ -112,19 +104,17 @@ Result<ir::Value*> quantize_part(Rewrite& r, ir::Value* part, const std::vector<
 Result<bool> raise_quantize(Rewrite& r) {
   const ir::Node* inner = r.input(0)->producer();
   const bool concat = inner && inner->is(OpKind::concat);
-  if (!r.context.integer_products || !inner || (!concat && !gives_elements(*inner)) || !r.input(0)->has_single_use() ||
-      !is_byte_integer(r.output()->dtype()) || !r.node->attrs<QuantizeAttrs>().blocks.empty() ||
-      (inner->is(OpKind::pad) && r.input(2)) || (r.context.weighted_products && inner->is(OpKind::pooling)))
+  if (!r.context.arithmetic.integer_products || !inner || (!concat && !gives_elements(*inner)) ||
+      !r.input(0)->has_single_use() || !is_byte_integer(r.output()->dtype()) ||
+      !r.node->attrs<QuantizeAttrs>().blocks.empty() || (inner->is(OpKind::pad) && r.input(2)) ||
+      (r.context.arithmetic.weighted_products && inner->is(OpKind::pooling)))
     return false;
-  LATHE_ASSIGN(const std::vector<ir::Value*> operands, uniform_operands(r));
+  const std::vector<ir::Value*> operands = uniform_operands(r);
   if (operands.empty()) return false;
   std::vector<ir::Value*> inputs = inner->inputs();
-  for (size_t i = 0; i < (concat ? inputs.size() : 1); ++i) {
-    LATHE_ASSIGN(inputs[i], quantize_part(r, inputs[i], operands));
-  }
+  for (size_t i = 0; i < (concat ? inputs.size() : 1); ++i) inputs[i] = quantize_part(r, inputs[i], operands);
   r.absorb(inner);
-  LATHE_ASSIGN(ir::Value * result, r.add(inner->attributes(), std::move(inputs)));
-  return r.finish(result);
+  return r.finish(r.add(inner->attributes(), std::move(inputs)));
 }
 
 constexpr std::string_view kSink = "move(dequantize(q, s)) = dequantize(move(q), s)";

@@ -87,8 +87,8 @@ std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const Pa
   if (!convolution && !node.is(OpKind::matmul)) return std::nullopt;
   const std::optional<Dequantized> x = dequantized(node.input(0)), w = dequantized(node.input(1));
   if (!x || !w || w->integers->dtype() != DType::i8) return std::nullopt;
-  const bool fits =
-      context.weighted_products ? is_weighted(node, *x, *w) : x->is_uniform() && x->integers->dtype() == DType::i8;
+  const bool fits = context.arithmetic.weighted_products ? is_weighted(node, *x, *w)
+                                                         : x->is_uniform() && x->integers->dtype() == DType::i8;
   if (!fits) return std::nullopt;
   size_t dimension = 0;  // of the weights: output channels
   if (convolution) {

@@ -39,8 +39,7 @@ Result<bool> min_max_to_clip(Rewrite& r) {
     x = inner->x;
   }
   if (low > high || std::isnan(low) || std::isnan(high)) return false;
-  LATHE_ASSIGN(ir::Value * result, r.activation(Act::clip, x, low, high));
-  return r.finish(result);
+  return r.finish(r.activation(Act::clip, x, low, high));
 }
 
 double largest(DType dtype) {
@@ -51,8 +50,7 @@ Result<bool> clip_to_relu(Rewrite& r) {
   const auto& attrs = r.node->attrs<ActivationAttrs>();
   if (!is(r.node, Act::clip) || !floating(r) || attrs.alpha != 0 || attrs.beta < largest(r.output()->dtype()))
     return false;
-  LATHE_ASSIGN(ir::Value * result, r.activation(Act::relu, r.input(0)));
-  return r.finish(result);
+  return r.finish(r.activation(Act::relu, r.input(0)));
 }
 
 // x = y * scale + shift, either part optional.
@@ -98,8 +96,7 @@ Result<bool> to_hard_sigmoid(Rewrite& r) {
   if (!floating(r) || !r.context.fast_math || is(r.node, Act::hard_sigmoid)) return false;
   const std::optional<Affine> affine = hard_sigmoid_of(r.output());
   if (!affine) return false;
-  LATHE_ASSIGN(ir::Value * result, r.activation(Act::hard_sigmoid, affine->y, affine->scale, affine->shift));
-  return r.finish(result);
+  return r.finish(r.activation(Act::hard_sigmoid, affine->y, affine->scale, affine->shift));
 }
 
 // Sums of exponentials
@@ -121,21 +118,18 @@ ir::Value* negated(const ir::Value* value) {
 Result<bool> to_sigmoid(Rewrite& r) {
   ir::Value* x = is(r.node, UnaryOp::recip) && floating(r) ? negated(exp_plus_one(r.input(0))) : nullptr;
   if (!x) return false;
-  LATHE_ASSIGN(ir::Value * result, r.activation(Act::sigmoid, x));
-  return r.finish(result);
+  return r.finish(r.activation(Act::sigmoid, x));
 }
 
 Result<bool> to_softplus(Rewrite& r) {
   ir::Value* x = is(r.node, UnaryOp::log) && floating(r) ? exp_plus_one(r.input(0)) : nullptr;
   if (!x) return false;
-  LATHE_ASSIGN(ir::Value * result, r.activation(Act::softplus, x, 1, 1));
-  return r.finish(result);
+  return r.finish(r.activation(Act::softplus, x, 1, 1));
 }
 
 Result<bool> to_silu_by_division(Rewrite& r) {
   if (!is(r.node, Op::div) || !floating(r) || negated(exp_plus_one(r.input(1))) != r.input(0)) return false;
-  LATHE_ASSIGN(ir::Value * result, r.activation(Act::silu, r.input(0)));
-  return r.finish(result);
+  return r.finish(r.activation(Act::silu, r.input(0)));
 }
 
 // Products: factor * x * gate(x)
@@ -230,8 +224,7 @@ Result<bool> product_to_activation(Rewrite& r) {
     for (const Gate& candidate : kGates) {
       if ((candidate.unit && product.factor != 1) || !candidate.matches(product, x, gate)) continue;
       for (const ir::Node* node : product.nodes) r.absorb(node);
-      LATHE_ASSIGN(ir::Value * result, r.activation(candidate.op, x));
-      return r.finish(result);
+      return r.finish(r.activation(candidate.op, x));
     }
   }
   return false;

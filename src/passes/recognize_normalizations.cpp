@@ -58,12 +58,6 @@ std::optional<Normalized> normalized_of(const ir::Node* node) {
   return std::nullopt;
 }
 
-Result<Tensor> filled(DType dtype, Dims dims, double value) {
-  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(dtype, std::move(dims)));
-  from_doubles(std::vector<double>(static_cast<size_t>(tensor.volume()), value), tensor);
-  return tensor;
-}
-
 // The number of channels, rows... in dims [axis, rank), when they are all numbers.
 std::optional<Dims> row_dims(const ir::Value* x, int64_t axis) {
   return as_constant(Shape(x->shape().begin() + axis, x->shape().end()));
@@ -79,38 +73,31 @@ Result<bool> to_bare_norm(Rewrite& r) {
   ir::Value* x = layer ? mean->x : found->y;
   const std::optional<Dims> dims = row_dims(x, found->axis);
   if (!dims || !same_shape(x, r.output())) return false;
-  LATHE_ASSIGN(Tensor ones, filled(x->dtype(), *dims, 1));
-  LATHE_ASSIGN(ir::Value * scale, r.constant(std::move(ones)));
+  ir::Value* scale = r.filled(1, x->dtype(), *dims);
   if (layer) {
     LayerNormalizationAttrs attrs;
     attrs.axis = found->axis - x->rank();
     attrs.epsilon = found->epsilon;
-    LATHE_ASSIGN(ir::Value * result, r.add(attrs, {x, scale}));
-    return r.finish(result);
+    return r.finish(r.add(attrs, {x, scale}));
   }
   RmsNormalizationAttrs attrs;
   attrs.axis = found->axis - x->rank();
   attrs.epsilon = found->epsilon;
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {x, scale}));
-  return r.finish(result);
+  return r.finish(r.add(attrs, {x, scale}));
 }
 
 // An operand of the shape of a normalised row: as it is, or a constant without its leading ones; null when it is not.
-Result<ir::Value*> row_operand(Rewrite& r, ir::Value* operand, const ir::Value* x, int64_t axis) {
-  ir::Value* const none = nullptr;
+ir::Value* row_operand(Rewrite& r, ir::Value* operand, const ir::Value* x, int64_t axis) {
   const Shape row(x->shape().begin() + axis, x->shape().end());
-  if (operand->dtype() != x->dtype()) return none;
+  if (operand->dtype() != x->dtype()) return nullptr;
   if (operand->shape() == row) return operand;
   const Tensor* constant = operand->constant();
   const std::optional<Dims> dims = as_constant(row);
-  if (!constant || !dims || constant->rank() > x->rank()) return none;
-  if (constant->volume() == 1) {
-    LATHE_ASSIGN(Tensor tensor, filled(x->dtype(), *dims, constant->at_double(0)));
-    return r.constant(std::move(tensor));
-  }
+  if (!constant || !dims || constant->rank() > x->rank()) return nullptr;
+  if (constant->volume() == 1) return r.filled(constant->at_double(0), x->dtype(), *dims);
   Dims tail = constant->dims();
   while (tail.size() > dims->size() && tail.front() == 1) tail.erase(tail.begin());
-  return tail == *dims ? r.constant(constant->reshaped(*dims)) : Result<ir::Value*>(none);
+  return tail == *dims ? r.constant(constant->reshaped(*dims)) : nullptr;
 }
 
 int64_t axis_of(const ir::Node* norm) {
@@ -137,22 +124,20 @@ Result<bool> scale_into_norm(Rewrite& r) {
   if (!is(r.node, Op::mul)) return false;
   const auto [norm, operand] = follower_of(r, {OpKind::layer_normalization, OpKind::rms_normalization});
   if (!norm || norm->input(2) || !all_equal(norm->input(1), 1)) return false;
-  LATHE_ASSIGN(ir::Value * scale, row_operand(r, operand, norm->output(), axis_of(norm)));
+  ir::Value* scale = row_operand(r, operand, norm->output(), axis_of(norm));
   if (!scale) return false;
   r.absorb(norm);
-  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), {norm->input(0), scale}));
-  return r.finish(result);
+  return r.finish(r.add(norm->attributes(), {norm->input(0), scale}));
 }
 
 Result<bool> bias_into_norm(Rewrite& r) {
   if (!is(r.node, Op::add)) return false;
   const auto [norm, operand] = follower_of(r, {OpKind::layer_normalization});
   if (!norm || norm->input(2)) return false;
-  LATHE_ASSIGN(ir::Value * bias, row_operand(r, operand, norm->output(), axis_of(norm)));
+  ir::Value* bias = row_operand(r, operand, norm->output(), axis_of(norm));
   if (!bias) return false;
   r.absorb(norm);
-  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), {norm->input(0), norm->input(1), bias}));
-  return r.finish(result);
+  return r.finish(r.add(norm->attributes(), {norm->input(0), norm->input(1), bias}));
 }
 
 // Rows are summed in f32 or better whatever the type, so casts around a norm only cost time.
@@ -168,12 +153,11 @@ Result<bool> casts_around_norm(Rewrite& r) {
   std::vector<ir::Value*> inputs = {cast->input(0)};
   for (size_t i = 1; i < norm->num_inputs(); ++i) {
     if (!norm->input(i)->constant()) return false;
-    LATHE_ASSIGN(inputs.emplace_back(), r.add(r.node->attributes(), {norm->input(i)}));
+    inputs.push_back(r.add(r.node->attributes(), {norm->input(i)}));
   }
   r.absorb(cast);
   r.absorb(norm);
-  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), std::move(inputs)));
-  return r.finish(result);
+  return r.finish(r.add(norm->attributes(), std::move(inputs)));
 }
 
 // Group normalisation as exported: instance normalisation of x seen as [n, groups, rest].
@@ -188,16 +172,13 @@ Result<bool> to_group_norm(Rewrite& r) {
   const std::optional<int64_t> groups = norm->output()->shape()[1].as_constant(),
                                channels = x->shape()[1].as_constant();
   if (!groups || !channels || *groups < 1 || *channels % *groups != 0) return false;
-  LATHE_ASSIGN(Tensor ones, filled(x->dtype(), {*channels}, 1));
-  LATHE_ASSIGN(Tensor zeros, filled(x->dtype(), {*channels}, 0));
-  LATHE_ASSIGN(ir::Value * scale, r.constant(std::move(ones)));
-  LATHE_ASSIGN(ir::Value * bias, r.constant(std::move(zeros)));
+  ir::Value* scale = r.filled(1, x->dtype(), {*channels});
+  ir::Value* bias = r.filled(0, x->dtype(), {*channels});
   GroupNormalizationAttrs attrs;
   attrs.groups = *groups;
   attrs.epsilon = norm->attrs<InstanceNormalizationAttrs>().epsilon;
   r.absorb(norm);
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, {x, scale, bias}));
-  return r.finish(result);
+  return r.finish(r.add(attrs, {x, scale, bias}));
 }
 
 // Per-channel factors and addends after group or instance normalisation.
@@ -214,13 +195,10 @@ Result<bool> affine_into_group_norm(Rewrite& r) {
     scale[c] *= product ? (*values)[c] : 1;
     bias[c] = product ? bias[c] * (*values)[c] : bias[c] + (*values)[c];
   }
-  LATHE_ASSIGN(Tensor scales, channel_tensor(norm->input(1)->dtype(), scale, 1, 0));
-  LATHE_ASSIGN(Tensor biases, channel_tensor(norm->input(2)->dtype(), bias, 1, 0));
-  LATHE_ASSIGN(ir::Value * factor, r.constant(std::move(scales)));
-  LATHE_ASSIGN(ir::Value * addend, r.constant(std::move(biases)));
+  ir::Value* factor = r.constant(channel_tensor(norm->input(1)->dtype(), scale, 1, 0));
+  ir::Value* addend = r.constant(channel_tensor(norm->input(2)->dtype(), bias, 1, 0));
   r.absorb(norm);
-  LATHE_ASSIGN(ir::Value * result, r.add(norm->attributes(), {norm->input(0), factor, addend}));
-  return r.finish(result);
+  return r.finish(r.add(norm->attributes(), {norm->input(0), factor, addend}));
 }
 
 }  // namespace

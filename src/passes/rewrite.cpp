@@ -3,67 +3,11 @@
 
 #include <algorithm>
 
-#include "ops/rules.h"
-
 namespace lathe {
 
 void Rewrite::absorb(const ir::Node* other) {
   for (const std::string& name : other->origin())
-    if (std::find(origin_.begin(), origin_.end(), name) == origin_.end()) origin_.push_back(name);
-}
-
-Result<ir::Value*> Rewrite::add(const Attributes& attributes, std::vector<ir::Value*> inputs) {
-  LATHE_ASSIGN(ir::Node * added, graph.add(attributes, std::move(inputs), {{}, origin_, {}}, 1, node));
-  added_.push_back(added);
-  return added->output();
-}
-
-Result<ir::Value*> Rewrite::unary(UnaryOp op, ir::Value* x) {
-  UnaryAttrs attrs;
-  attrs.op = op;
-  return add(attrs, {x});
-}
-
-Result<ir::Value*> Rewrite::activation(ActivationOp op, ir::Value* x, double alpha, double beta) {
-  ActivationAttrs attrs;
-  attrs.op = op;
-  attrs.alpha = alpha;
-  attrs.beta = beta;
-  return add(attrs, {x});
-}
-
-Result<ir::Value*> Rewrite::elementwise(ElementwiseOp op, ir::Value* a, ir::Value* b) {
-  ElementwiseAttrs attrs;
-  attrs.op = op;
-  return add(attrs, {a, b});
-}
-
-Result<ir::Value*> Rewrite::constant(Tensor value) {
-  ConstantAttrs attrs;
-  attrs.value = std::move(value);
-  return add(attrs, {});
-}
-
-Result<ir::Value*> Rewrite::scalar(DType dtype, double value) {
-  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(dtype, {}));
-  write_doubles({&value, 1}, 0, tensor);
-  return constant(std::move(tensor));
-}
-
-Result<ir::Value*> Rewrite::ints(const Ints& values) {
-  return constant(Tensor::from<int64_t>({static_cast<int64_t>(values.size())}, values));
-}
-
-Result<ir::Value*> Rewrite::reshape(ir::Value* x, const Ints& dims) {
-  LATHE_ASSIGN(ir::Value * shape, ints(dims));
-  return add(ReshapeAttrs(), {x, shape});
-}
-
-Result<ir::Value*> Rewrite::dims_of(ir::Value* x, int64_t first, int64_t last) {
-  ShapeAttrs attrs;
-  attrs.start = first;
-  attrs.end = last;
-  return add(attrs, {x});
+    if (std::find(name_.origin.begin(), name_.origin.end(), name) == name_.origin.end()) name_.origin.push_back(name);
 }
 
 bool may_stand_for(const ir::Value* value, const ir::Value* replaced) {
@@ -88,19 +32,20 @@ void erase_unused(ir::Graph& graph, ir::Node* node) {
 }
 
 Result<bool> Rewrite::finish(ir::Value* result) {
+  if (failed()) return false;
   ir::Value* old = node->output();
   const bool fits = result->dtype() == old->dtype() && result->shape() == old->shape() && may_stand_for(result, old);
   if (!fits || result == old) {
     for (; !added_.empty(); added_.pop_back())
-      if (added_.back()->output()->uses().empty()) graph.erase(added_.back());
+      if (added_.back()->output()->uses().empty()) graph_.erase(added_.back());
     return false;
   }
-  LATHE_TRY(graph.replace_uses(old, result));
+  LATHE_TRY(graph_.replace_uses(old, result));
   const std::string value_name = old->name(), node_name = node->name();
-  erase_unused(graph, node);
+  erase_unused(graph_, node);
   if (!added_.empty() && result->producer() == added_.back()) {
-    graph.rename(result, value_name);
-    graph.rename(added_.back(), node_name);
+    graph_.rename(result, value_name);
+    graph_.rename(added_.back(), node_name);
   }
   return true;
 }
@@ -115,9 +60,11 @@ Result<bool> apply_rules(ir::Graph& graph, PassContext& context, std::span<const
     for (const Rule& rule : rules) {
       if (!node->is(rule.root)) continue;
       Rewrite rewrite(graph, context, node);
-      LATHE_ASSIGN(const bool applied, rule.apply(rewrite));
-      changed |= applied;
-      if (applied) break;
+      const Result<bool> applied = rule.apply(rewrite);
+      if (rewrite.failed()) return fail(*rewrite.error());
+      if (!applied) return fail(applied.error());
+      changed |= *applied;
+      if (*applied) break;
     }
   }
   return changed;

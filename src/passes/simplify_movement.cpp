@@ -21,12 +21,6 @@ Ints inverse(const Ints& perm) {
   return out;
 }
 
-Result<ir::Value*> add_transpose(Rewrite& r, ir::Value* x, Ints perm) {
-  TransposeAttrs attrs;
-  attrs.perm = std::move(perm);
-  return r.add(attrs, {x});
-}
-
 Result<bool> transpose_of_transpose(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::transpose);
   if (!inner) return false;
@@ -36,15 +30,13 @@ Result<bool> transpose_of_transpose(Rewrite& r) {
   r.absorb(inner);
   if (std::is_sorted(perm.begin(), perm.end()) && may_stand_for(inner->input(0), r.output()))
     return r.finish(inner->input(0));
-  LATHE_ASSIGN(ir::Value * result, add_transpose(r, inner->input(0), std::move(perm)));
-  return r.finish(result);
+  return r.finish(r.transpose(inner->input(0), perm));
 }
 
 Result<bool> finish_as_reshape(Rewrite& r, ir::Value* x) {
   const std::optional<Ints> target = reshape_target(x->shape(), r.output()->shape());
   if (!target) return false;
-  LATHE_ASSIGN(ir::Value * result, r.reshape(x, *target));
-  return r.finish(result);
+  return r.finish(r.reshape(x, *target));
 }
 
 // Axes longer than 1 keep their order.
@@ -79,10 +71,9 @@ Result<bool> view_of_view(Rewrite& r) {
 Result<bool> sink_through_one(Rewrite& r) {
   const ir::Node* transpose = made_by(r.input(0), OpKind::transpose);
   if (!transpose || !r.input(0)->has_single_use()) return false;
-  LATHE_ASSIGN(ir::Value * inner, r.add(r.node->attributes(), {transpose->input(0)}));
+  ir::Value* inner = r.add(r.node->attributes(), {transpose->input(0)});
   r.absorb(transpose);
-  LATHE_ASSIGN(ir::Value * result, add_transpose(r, inner, permutation_of(transpose)));
-  return r.finish(result);
+  return r.finish(r.transpose(inner, permutation_of(transpose)));
 }
 
 // The operand of an elementwise op that is no constant, where the other one is; else null.
@@ -112,10 +103,9 @@ Result<bool> sink_view_through_one(Rewrite& r) {
   const ir::Node* view = r.input(0)->producer();
   if (!view || !view->has_trait(kView) || !r.input(0)->has_single_use() || !ends_kernel(view->input(0))) return false;
   std::vector<ir::Value*> operands = view->inputs();
-  LATHE_ASSIGN(operands[0], r.add(r.node->attributes(), {operands[0]}));
+  operands[0] = r.add(r.node->attributes(), {operands[0]});
   r.absorb(view);
-  LATHE_ASSIGN(ir::Value * result, r.add(view->attributes(), std::move(operands)));
-  return r.finish(result);
+  return r.finish(r.add(view->attributes(), std::move(operands)));
 }
 
 bool keep_last_dim(const ir::Value* a, const ir::Value* b) {
@@ -135,10 +125,9 @@ Result<bool> sink_view_through_constant(Rewrite& r) {
   if (!ends_kernel(x)) return false;
   std::vector<ir::Value*> operands = r.node->inputs(), viewed_operands = view->inputs();
   operands[at] = x;
-  LATHE_ASSIGN(viewed_operands[0], r.add(r.node->attributes(), std::move(operands)));
+  viewed_operands[0] = r.add(r.node->attributes(), std::move(operands));
   r.absorb(view);
-  LATHE_ASSIGN(ir::Value * result, r.add(view->attributes(), std::move(viewed_operands)));
-  return r.finish(result);
+  return r.finish(r.add(view->attributes(), std::move(viewed_operands)));
 }
 
 // A batch that was flattened to a matrix for the product alone: nothing need be viewed before it.
@@ -148,28 +137,25 @@ Result<bool> sink_view_through_matmul(Rewrite& r) {
       r.node->attrs<MatmulAttrs>().transpose_a)
     return false;
   // Sums of integers are scaled next, which must see them as they are.
-  if (r.context.weighted_products && is_integer(r.output()->dtype())) return false;
+  if (r.context.arithmetic.weighted_products && is_integer(r.output()->dtype())) return false;
   ir::Value* x = view->input(0);
   if (x->rank() < 3 || !keep_last_dim(x, r.input(0))) return false;
   Shape shape = x->shape();
   shape.back() = r.output()->shape().back();
   if (!reshape_target(shape, r.output()->shape())) return false;
   r.absorb(view);
-  LATHE_ASSIGN(ir::Value * product, r.add(r.node->attributes(), {x, r.input(1)}));
-  return finish_as_reshape(r, product);
+  return finish_as_reshape(r, r.add(r.node->attributes(), {x, r.input(1)}));
 }
 
 // The operand that, transposed by perm, is `value`: what a transpose of that perm reads, or a constant turned back.
-Result<ir::Value*> before_transpose(Rewrite& r, ir::Value* value, const Ints& perm) {
-  ir::Value* const none = nullptr;
+ir::Value* before_transpose(Rewrite& r, ir::Value* value, const Ints& perm) {
   if (const ir::Node* transpose = made_by(value, OpKind::transpose))
-    return permutation_of(transpose) == perm ? transpose->input(0) : none;
-  if (!value->constant() || value->rank() > static_cast<int>(perm.size())) return none;
+    return permutation_of(transpose) == perm ? transpose->input(0) : nullptr;
+  if (!value->constant() || value->rank() > static_cast<int>(perm.size())) return nullptr;
   if (value->constant()->volume() == 1) return value;
   Dims dims(perm.size() - value->constant()->dims().size(), 1);
   dims.insert(dims.end(), value->constant()->dims().begin(), value->constant()->dims().end());
-  LATHE_ASSIGN(ir::Value * wide, r.constant(value->constant()->reshaped(dims)));
-  return add_transpose(r, wide, inverse(perm));
+  return r.transpose(r.constant(value->constant()->reshaped(dims)), inverse(perm));
 }
 
 bool is_sole_transpose(const ir::Value* value, const ir::Node* reader) {
@@ -187,14 +173,13 @@ Result<bool> sink_through_two(Rewrite& r) {
   if (!other->constant() && !is_sole_transpose(other, r.node)) return false;
   if (r.input(lead)->rank() != r.output()->rank()) return false;
   const Ints perm = permutation_of(transpose);
-  LATHE_ASSIGN(ir::Value * mate, before_transpose(r, other, perm));
+  ir::Value* mate = before_transpose(r, other, perm);
   if (!mate) return false;
   std::vector<ir::Value*> operands = {transpose->input(0), mate};
   if (lead == 1) std::swap(operands[0], operands[1]);
-  LATHE_ASSIGN(ir::Value * inner, r.add(r.node->attributes(), std::move(operands)));
+  ir::Value* inner = r.add(r.node->attributes(), std::move(operands));
   r.absorb(transpose);
-  LATHE_ASSIGN(ir::Value * result, add_transpose(r, inner, perm));
-  return r.finish(result);
+  return r.finish(r.transpose(inner, perm));
 }
 
 // One index that is known picks a slice. Shapes are left to what computes them.
@@ -210,11 +195,7 @@ Result<bool> gather_to_slice(Rewrite& r) {
   Shape sliced = x->shape();
   sliced[static_cast<size_t>(axis)] = 1;
   if (at < 0 || at >= *extent || !reshape_target(sliced, r.output()->shape())) return false;
-  LATHE_ASSIGN(ir::Value * starts, r.ints({at}));
-  LATHE_ASSIGN(ir::Value * ends, r.ints({at + 1}));
-  LATHE_ASSIGN(ir::Value * axes, r.ints({axis}));
-  LATHE_ASSIGN(ir::Value * slice, r.add(SliceAttrs(), {x, starts, ends, axes}));
-  return finish_as_reshape(r, slice);
+  return finish_as_reshape(r, r.slice(x, axis, at, at + 1));
 }
 
 bool swaps_last_two(const ir::Node* transpose) {
@@ -239,8 +220,7 @@ Result<bool> matmul_takes_transpose(Rewrite& r) {
     found = true;
   }
   if (!found) return false;
-  LATHE_ASSIGN(ir::Value * result, r.add(attrs, std::move(operands)));
-  return r.finish(result);
+  return r.finish(r.add(attrs, std::move(operands)));
 }
 
 }  // namespace

@@ -12,8 +12,7 @@ Result<bool> constant_reshape(Rewrite& r) {
   if (r.input(1)->constant()) return false;
   const std::optional<Ints> target = reshape_target(r.input(0)->shape(), r.output()->shape());
   if (!target) return false;
-  LATHE_ASSIGN(ir::Value * result, r.reshape(r.input(0), *target));
-  return r.finish(result);
+  return r.finish(r.reshape(r.input(0), *target));
 }
 
 // Entry i of a slice's bound as a number: a known one, or "to the end" where it is the extent of its axis.
@@ -27,7 +26,7 @@ Result<bool> constant_slice(Rewrite& r) {
   if (ends->constant() || !ends->elements()) return false;
   const std::optional<Ints> axes = axes_of(r.input(3), ends->elements()->size(), r.input(0)->rank()),
                             steps = r.input(4) ? ints_of(r.input(4)) : Ints();
-  if (!axes || !steps) return false;
+  if (!axes || !steps || r.node->attrs<SliceAttrs>().strict) return false;
   Ints numbers;
   for (size_t i = 0; i < ends->elements()->size(); ++i) {
     if (i < steps->size() && (*steps)[i] < 0) return false;
@@ -36,14 +35,12 @@ Result<bool> constant_slice(Rewrite& r) {
     if (!number) return false;
     numbers.push_back(*number);
   }
-  LATHE_ASSIGN(ir::Value * constant, r.ints(numbers));
   std::vector<ir::Value*> inputs = r.node->inputs();
   // The bounds share one type.
   for (size_t i : {1, 3, 4})
     if (r.input(i) && r.input(i)->dtype() != DType::i64) return false;
-  inputs[2] = constant;
-  LATHE_ASSIGN(ir::Value * result, r.add(SliceAttrs(), std::move(inputs)));
-  return r.finish(result);
+  inputs[2] = r.ints(numbers);
+  return r.finish(r.add(SliceAttrs(), std::move(inputs)));
 }
 
 // Values whose known contents are equal are equal: later ones give way to the first.

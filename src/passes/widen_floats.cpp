@@ -135,7 +135,7 @@ class Widener {
 }  // namespace
 
 Result<bool> widen_floats(ir::Graph& graph, PassContext& context) {
-  if (context.narrow_floats) return false;
+  if (context.arithmetic.narrow_floats) return false;
   return Widener(graph).run();
 }
 

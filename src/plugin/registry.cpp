@@ -44,8 +44,10 @@ Registry& global_registry() {
 }
 
 Registry::~Registry() noexcept {
-  for (auto& [key, resource] : resources_)
-    if (resource.clone) resource.clone->release();
+  for (auto& [key, resource] : resources_) {
+    resource.clone->release();
+    delete resource.clone;
+  }
 }
 
 void Registry::setErrorRecorder(nv::IErrorRecorder* const recorder) noexcept { recorder_.set(recorder); }

@@ -54,4 +54,10 @@ Expr broadcast_dim(const Expr& a, const Expr& b) {
   return result;
 }
 
+Expr broadcast_stride(const Expr& dim, const Expr& to, const Expr& stride) {
+  if (dim == to) return stride;
+  if (const std::optional<int64_t> extent = dim.as_constant()) return *extent == 1 ? Expr(0) : stride;
+  return stride * min(dim - 1, 1);
+}
+
 }  // namespace lathe

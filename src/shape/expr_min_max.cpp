@@ -41,8 +41,9 @@ void flatten(const Expr& e, CallKind kind, std::vector<Expr>& out) {
 // Adds e to the operands of a min or max, unless one of them settles it.
 void insert(std::vector<Expr>& operands, const Expr& e, CallKind kind) {
   for (auto it = operands.begin(); it != operands.end();) {
-    const Range difference = (e - *it).range({});
-    const bool below = difference.max <= 0, above = difference.min >= 0;
+    const std::optional<int64_t> x = e.as_constant(), y = it->as_constant();
+    const Range difference = (e - *it).range({});  // unknown where it overflows
+    const bool below = x && y ? *x <= *y : difference.max <= 0, above = x && y ? *x >= *y : difference.min >= 0;
     if (kind == CallKind::min ? above : below) return;
     if (kind == CallKind::min ? below : above)
       it = operands.erase(it);  // e wins; it may beat others too

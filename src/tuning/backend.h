@@ -4,34 +4,16 @@
 
 #include "device/compiler_options.h"
 #include "device/device.h"
+#include "device/survey.h"
+#include "tuning/backend_traits.h"
 #include "tuning/data_dependent_tactic.h"
 
 namespace lathe {
 
-// Libraries whose kernels may be used beside our own, where the device has them.
-struct LibrarySources {
-  bool cublaslt = false;
-  bool cudnn = false;
-};
-
 struct BackendSettings {
-  int threads = 0;  // as DeviceFamily::open() has it
-  LibrarySources libraries;
+  int threads = 0;                          // as DeviceFamily::open() has it
+  std::vector<std::string_view> libraries;  // Launch::library of those whose kernels may be used, where they are
   CompilerOptions compiler;
-};
-
-// What its kernels take: how a graph is rewritten and cut into regions for them.
-struct BackendTraits {
-  bool fuses_narrow_types = false;   // f16, bf16 and small integers belong into regions as f32 does
-  bool fuses_prologues = false;      // kernels may compute their input as they read it
-  bool fuses_movement = false;       // expressions may read and write in another order
-  bool narrow_floats = false;        // there are kernels for f16 and bf16; otherwise they are widened
-  bool integer_products = false;     // there are kernels that multiply 8-bit integers
-  bool weighted_products = false;    // of those, one takes u8 and i8 with any zero point, by constant weights only
-  bool decompose_doubles = false;    // kernels for rows and windows take f32 alone
-  bool narrows_precision = false;    // it pays to compute in f16, bf16 or TF32 where the application allows that
-  bool windows_keep_layout = false;  // pooling and resizing write row-major images as fast as they read them
-  int64_t least_pixel = 0;           // images of fewer channels are copied with room for so many; 0 = read as they come
 };
 
 // Owns what building for one target takes: kept until the plan is built.
@@ -52,8 +34,13 @@ class Backend {
   virtual std::string_view name() const = 0;  // of its family
   // `target` as resolve_target() gives it.
   virtual Result<BackendBuild> prepare(std::string_view target, const BackendSettings& settings) const = 0;
+  // Nothing where its devices are no hardware.
+  virtual Survey survey() const { return {}; }
 };
 
+std::span<const Backend* const> backends();            // device/families.def
 const Backend* find_backend(std::string_view target);  // null = none is known
+// As Backend::prepare(), of the one that builds for this target.
+Result<BackendBuild> prepare_build(std::string_view target, const BackendSettings& settings);
 
 }  // namespace lathe

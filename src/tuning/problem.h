@@ -78,6 +78,7 @@ struct Problem {
   }
   void add_prologue(size_t input, Program program, std::vector<Operand> operands);
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
+  bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].omitted; }
 };
 
 // What a problem may ask for beyond an op's dense tensors and a program behind it, and a tactic must know to be legal.

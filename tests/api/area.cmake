@@ -13,12 +13,6 @@ target_include_directories(headers_alone PRIVATE ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(headers_alone PROPERTIES CXX_STANDARD 17)
 add_dependencies(test_api headers_alone)
 
-# A plugin library, for the registry to load.
-add_library(counted_plugin MODULE ${CMAKE_CURRENT_LIST_DIR}/counted_plugin.cpp)
-target_include_directories(counted_plugin PRIVATE ${CMAKE_SOURCE_DIR}/include)
-add_dependencies(test_api counted_plugin)
-target_compile_definitions(test_api PRIVATE COUNTED_PLUGIN="$<TARGET_FILE:counted_plugin>")
-
 # One program, linked with the whole library and with the runtime that links alone: lean_cli_test.py compares them.
 foreach(library lathe lathe_lean)
   add_executable(plan_runner_${library} ${CMAKE_CURRENT_LIST_DIR}/plan_runner.cpp)

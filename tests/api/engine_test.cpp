@@ -224,12 +224,20 @@ TEST_F(EngineTest, ProgressAndCancel) {
   EXPECT_EQ(logger.text.size(), 1u);
 }
 
-TEST_F(EngineTest, ForeignTargetsAreRefused) {
-  EXPECT_TRUE(lathe::setTarget(*config, "cpu-arm64"));
+TEST_F(EngineTest, PlansForAnotherCpuAreBuiltButDoNotRun) {
 #if defined(__x86_64__)
-  EXPECT_EQ(builder->buildSerializedNetwork(*network, *config), nullptr);
-  EXPECT_EQ(logger.text.size(), 1u);
+  const char* foreign = "cpu-arm64";
+#else
+  const char* foreign = "cpu-x86_64";
 #endif
+  EXPECT_TRUE(lathe::setTarget(*config, foreign));
+  EXPECT_EQ(std::string(lathe::getTarget(*config)), std::string(foreign) + "-baseline");
+  const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+  ASSERT_NE(plan, nullptr) << lathe::lastError();
+  EXPECT_TRUE(logger.text.empty());
+  EXPECT_EQ(runtime->deserializeCudaEngine(plan->data(), plan->size()), nullptr);
+  ASSERT_EQ(logger.text.size(), 1u);
+  EXPECT_NE(logger.text[0].find("LATHE-4003"), std::string::npos) << logger.text[0];
   EXPECT_TRUE(lathe::setTarget(*config, "cpu"));
   EXPECT_NE(build(), nullptr);
 }

@@ -224,23 +224,5 @@ TEST_F(Honoured, NansAreStrict) {
   EXPECT_EQ(output[3], 1);
 }
 
-// What was loaded twice is there until it has been taken away twice; another's creator of the same name stays.
-TEST(PluginLibraries, AreCounted) {
-  Counts log;
-  const std::unique_ptr<IRuntime> runtime(createInferRuntime(log));
-  IPluginRegistry& registry = runtime->getPluginRegistry();
-  const auto is_there = [&] { return registry.getCreator("Counted", "1", "") != nullptr; };
-  auto* first = registry.loadLibrary(COUNTED_PLUGIN);
-  ASSERT_NE(first, nullptr);
-  EXPECT_EQ(registry.loadLibrary(COUNTED_PLUGIN), first);
-  EXPECT_TRUE(is_there());
-  registry.deregisterLibrary(first);
-  EXPECT_TRUE(is_there());
-  registry.deregisterLibrary(first);
-  EXPECT_FALSE(is_there());
-  registry.deregisterLibrary(first);  // once too often
-  EXPECT_EQ(registry.loadLibrary("/nowhere/plugin.so"), nullptr);
-}
-
 }  // namespace
 }  // namespace nvinfer1

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,7 +30,9 @@ std::string text_of(nvinfer1::IHostMemory* memory) {
 
 TEST(Lathe, DoctorAndSupport) {
   const std::string doctor = text_of(lathe::doctorJson());
-  EXPECT_NE(doctor.find("\"isa\""), std::string::npos);
+  for (const char* part : {"\"isa\"", "\"name\": \"cpu\"", "\"target\": \"cpu-", "\"targets\": [\n    \"cpu-"})
+    EXPECT_NE(doctor.find(part), std::string::npos) << doctor;
+  EXPECT_EQ(doctor.find("\"null\""), std::string::npos) << "no hardware";
   EXPECT_NE(doctor.find("\"name\": \"graph\",\n      \"ok\": true"), std::string::npos) << doctor;
   EXPECT_NE(doctor.find("\"name\": \"CUDA driver\""), std::string::npos) << doctor;
   EXPECT_NE(doctor.find("\"name\": \"NVRTC\""), std::string::npos) << doctor;
@@ -100,6 +103,37 @@ struct ParsedDigits {
     return std::unique_ptr<nvinfer1::IHostMemory>(builder->buildSerializedNetwork(*network, *config)) != nullptr;
   }
 };
+
+// The same number in the report of the build and in the plan. No kernel rounds to 8-bit floats; the shape of x needs
+// none.
+TEST(Lathe, TellsTheShareOfPlainEvaluations) {
+  Silent logger;
+  const auto share_of = [&](bool relu, bool rounded) {
+    const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
+    const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+    const std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+    nvinfer1::ITensor* x = network->addInput("x", nvinfer1::DataType::kFLOAT, nvinfer1::Dims2(-1, 3));
+    if (relu) network->markOutput(*network->addActivation(*x, nvinfer1::ActivationType::kRELU)->getOutput(0));
+    if (rounded) network->markOutput(*network->addCast(*x, nvinfer1::DataType::kFP8)->getOutput(0));
+    network->markOutput(*network->addShape(*x)->getOutput(0));
+    nvinfer1::IOptimizationProfile* profile = builder->createOptimizationProfile();
+    for (int32_t i = 0; i < 3; ++i)
+      profile->setDimensions("x", static_cast<nvinfer1::OptProfileSelector>(i), nvinfer1::Dims2(4 + i, 3));
+    config->addOptimizationProfile(profile);
+    lathe::setBuildBudget(*config, 0);
+    const std::unique_ptr<nvinfer1::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+    EXPECT_NE(plan, nullptr) << lathe::lastError();
+    const auto report = nlohmann::json::parse(text_of(lathe::buildReportJson(*builder)));
+    const auto shown = nlohmann::json::parse(text_of(lathe::planJson(plan->data(), plan->size())));
+    const double share = report["evaluated_share"];
+    EXPECT_NEAR(share, std::stod(shown["metadata"]["evaluated_share"].get<std::string>()), 1e-4);
+    return share;
+  };
+  EXPECT_EQ(share_of(true, false), 0);
+  EXPECT_GT(share_of(true, true), 0);
+  EXPECT_GT(share_of(false, true), share_of(true, true));
+  EXPECT_LE(share_of(false, true), 1);
+}
 
 TEST(Lathe, PassesCanBeDumpedAndSkipped) {
   ParsedDigits digits;

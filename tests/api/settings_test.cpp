@@ -55,8 +55,8 @@ std::string public_name(std::string owner) {
   return std::regex_replace(owner, std::regex("nvonnxparser::"), "");
 }
 
-// A layer's own settings are the network: honoured, or its add...() gives null and one report. layers_test and
-// network_test walk those.
+// A layer's own settings are the network: each takes effect, or is refused, or its add...() gives null and one report.
+// layers_test walks those.
 bool is_layer_kind(const std::string& owner) {
   static const Names kinds = [] {
     Names kinds;

@@ -64,6 +64,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, r"timing .*convolution")
         self.assertRegex(result.stderr, r"us, predicted \d")
+        self.assertIn("about 0.0 % of the time goes to plain evaluations", result.stdout)
         self.assertNotIn("timing", lathe(*words).stderr)
 
     def test_usage_errors(self):

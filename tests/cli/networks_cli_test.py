@@ -60,7 +60,7 @@ class Networks(unittest.TestCase):
                 self.compare(network, dialect, pathlib.Path(folder))
 
 
-for name in sorted(write.NETWORKS.keys() - {"s3d"}):  # whose 3-D convolutions have no kernel on CPUs
+for name in sorted(write.NETWORKS):
     setattr(Networks, f"test_{name}", lambda self, network=name: self.agrees_with_onnx_runtime(network))
 
 

@@ -105,6 +105,7 @@ class InterpretingBackend final : public Backend {
     BackendBuild build;
     build.device = std::make_shared<InterpretingDevice>();
     build.target = build.device->describe();
+    build.traits.arithmetic.narrow_floats = false;
     build.tactics = {&tactic};
     build.timing_key = build.device->timing_key();
     return build;

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "device/cuda/architecture.h"
+#include "device/family.h"
 #include "kernels/cpu/open_device.h"
+#include "kernels/cpu/target.h"
 
 namespace lathe {
 namespace {
@@ -69,6 +73,67 @@ TEST(Target, ACpuHasTheCoresOfItsThreads) {
     EXPECT_EQ(target.name, (*device)->target());
     EXPECT_EQ(target.products.matrix, 0);
   }
+}
+
+constexpr std::string_view kProcessors[] = {
+#define LATHE_CPU(target, ...) target,
+#include "kernels/cpu/processors.def"
+#undef LATHE_CPU
+};
+
+double peak_gflops(const Target& target) { return 2 * target.products.f32 * target.cores * target.clock_mhz / 1e3; }
+
+TEST(Target, EveryCpuIsDescribed) {
+  for (const std::string_view name : kProcessors) {
+    SCOPED_TRACE(name);
+    const cpu::Processor* processor = cpu::find_processor(name);
+    ASSERT_NE(processor, nullptr);
+    const Target one = cpu::describe(*processor, 1), all = cpu::describe(*processor, 0);
+    for (const Target& target : {one, all, cpu::describe(*processor, 1000)}) expect_usable(target);
+    EXPECT_EQ(one.name, name);
+    EXPECT_EQ(one.cores, 1);
+    EXPECT_EQ(one.least_cores, 1);
+    EXPECT_EQ(all.cores, processor->threads);
+    EXPECT_DOUBLE_EQ(peak_gflops(all), all.cores * peak_gflops(one));
+    // A core of the least has SSE2, of the greatest two units of AVX-512 at a few GHz.
+    EXPECT_GT(peak_gflops(one), 10);
+    EXPECT_LT(peak_gflops(one), 300);
+    EXPECT_GE(one.shared_rate(), one.cache_rate());
+    EXPECT_GE(all.memory_rate, one.memory_rate);
+    EXPECT_LE(cpu::describe(*processor, 1000).memory_rate, processor->memory_rate);
+    EXPECT_EQ(find_family(name)->resolve(name).value(), name);
+  }
+  const auto core = [](const char* name) { return cpu::describe(*cpu::find_processor(name), 1); };
+  EXPECT_LT(peak_gflops(core("cpu-x86_64")), peak_gflops(core("cpu-x86_64-avx2")));
+  EXPECT_LT(peak_gflops(core("cpu-x86_64-avx2")), peak_gflops(core("cpu-x86_64-avx512")));
+}
+
+TEST(Target, CpusAreCalledByTheirArchitecture) {
+  const auto resolved = [](const char* name) { return find_family("cpu")->resolve(name).value().value_or("nothing"); };
+  EXPECT_EQ(resolved("cpu"), "cpu");
+  EXPECT_EQ(resolved("cpu-x86_64"), "cpu-x86_64-baseline");
+  EXPECT_EQ(resolved("cpu-arm64"), "cpu-arm64-baseline");
+  for (const char* name :
+       {"", "cpu-", "cpu-x86_64-", "cpu-x86_64-avx", "cpu-x86_64-avx2-", "cpu-x86", "cpu-z80", "avx2"})
+    EXPECT_EQ(resolved(name), "nothing") << name;
+}
+
+TEST(Target, ThisMachineRunsItsLevelAndThoseBelow) {
+  const std::vector<std::string> runnable = cpu::runnable_targets();
+  EXPECT_EQ(std::ranges::count(runnable, cpu::target_name()), 1);
+  for (const std::string_view name : kProcessors) {
+    const cpu::Processor& processor = *cpu::find_processor(name);
+    const bool runs = std::ranges::count(runnable, name) == 1;
+    EXPECT_FALSE(runs && processor.level > cpu::isa_level()) << name;
+    EXPECT_FALSE(cpu::is_here(processor) && !runs) << name;
+  }
+  const Target table = cpu::describe(cpu::own_processor(), 1), machine = cpu::describe_machine(1);
+  EXPECT_EQ(machine.name, table.name);
+  EXPECT_EQ(machine.products.f32, table.products.f32);
+  EXPECT_EQ(machine.memory_rate, table.memory_rate);
+  // All cores together read no faster than the memory gives.
+  EXPECT_EQ(cpu::describe_machine(1000).memory_rate, cpu::own_processor().memory_rate);
+  EXPECT_EQ(cpu::describe_machine(1000).cores, 1000);
 }
 
 }  // namespace

@@ -55,6 +55,16 @@ class CheckLayers(unittest.TestCase):
     def test_run_half_of_a_kernel_sees_less_than_its_tactic(self):
         self.refused({"src/kernels/cpu/gemm/gemm.cpp": '#include "ops/op.h"\n'}, "'kernels' may not include ops/op.h")
 
+    def test_kinds_of_devices_are_known_in_their_own_folders_alone(self):
+        families = {"src/device/families.def": "// devices\nLATHE_DEVICE(cpu)\nLATHE_DEVICE(cuda)\n",
+                    "cmake/layers.txt": LAYERS + "device: base\nlowering: base device kernels\nworker: base device\n",
+                    "src/device/cuda/family.h": "", "src/kernels/cpu/gemm/gemm.h": ""}
+        for path in ("src/device/cuda/family.cpp", "src/worker/main.cpp"):
+            self.assertEqual(check({**families, path: '#include "device/cuda/family.h"\n'})[0], 0)
+        for header in ("device/cuda/family.h", "kernels/cpu/gemm/gemm.h"):
+            self.refused({**families, "src/lowering/build.cpp": f'#include "{header}"\n'},
+                         f"src/lowering/build.cpp: is for all devices and may not include {header}")
+
     def test_public_header_inside(self):
         self.refused({"src/ops/op.h": "#include <Public.h>\n"}, "'ops' may not include the public header Public.h")
 

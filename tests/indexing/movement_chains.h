@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "ir/graph.h"
+#include "ir/builder.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -39,7 +39,7 @@ class MovementChains {
 
  private:
   static ir::Value* take(Result<ir::Value*> value) { return value ? *value : nullptr; }
-  ir::Value* ints(ir::Graph& graph, const Ints& values) { return *graph.add_ints(values); }
+  ir::Value* ints(ir::Graph& graph, const Ints& values) { return ir::GraphBuilder(graph, {}).ints(values); }
 
   ir::Value* move(ir::Graph& graph, ir::Value* x) {
     const auto rank = static_cast<int64_t>(x->rank());

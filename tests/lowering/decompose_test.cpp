@@ -6,20 +6,14 @@
 #include <cmath>
 #include <random>
 
+#include "fixtures/test_tensor.h"
 #include "ir/interpret.h"
 #include "ops/rules.h"
 
 namespace lathe {
 namespace {
 
-Tensor random_tensor(DType type, const Dims& dims, std::mt19937& random) {
-  Tensor tensor = *Tensor::allocate(type, dims);
-  std::vector<double> values(static_cast<size_t>(tensor.volume()));
-  std::normal_distribution<double> normal(0, is_floating(type) ? 1 : 40);
-  for (double& value : values) value = is_floating(type) ? normal(random) : std::round(std::fabs(normal(random)));
-  from_doubles(values, tensor);
-  return tensor;
-}
+constexpr Content kIntegers{Content::between, 0, 100};
 
 // The graph without ops of `gone` answers as before. `batch` is the open dimension.
 void expect_decomposed(const std::string& text, OpKind gone, double tolerance = 1e-12) {
@@ -39,7 +33,7 @@ void expect_decomposed(const std::string& text, OpKind gone, double tolerance = 
   for (const ir::Value* input : graph->inputs()) {
     Dims dims;
     for (const Expr& dim : input->shape()) dims.push_back(dim.as_constant().value_or(3));
-    inputs.push_back(random_tensor(input->dtype(), dims, random));
+    inputs.push_back(random_tensor(input->dtype(), dims, random, is_floating(input->dtype()) ? Content() : kIntegers));
   }
   const auto want = ir::interpret(before, inputs), got = ir::interpret(*graph, inputs);
   ASSERT_TRUE(want) << want.error().message;

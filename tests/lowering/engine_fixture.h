@@ -5,8 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
+#include "fixtures/run_engine.h"
+#include "fixtures/test_tensor.h"
 #include "ir/interpret.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/data_dependent_tactic.h"
@@ -14,7 +15,6 @@
 #include "kernels/cpu/target.h"
 #include "lowering/build.h"
 #include "plan/writer.h"
-#include "runtime/context.h"
 
 namespace lathe {
 
@@ -39,7 +39,7 @@ inline BuildOptions native_options(int threads = 2) {
   BuildOptions options = plain_options();
   options.tactics = cpu::cpu_tactics();
   options.data_dependent = cpu::data_dependent_tactics();
-  options.fuse_movement = true;
+  options.traits.fuses_movement = true;
   options.tuner.target.cores = options.tuner.target.least_cores = threads;
   options.tuner.budget_seconds = 0;
   return options;
@@ -60,43 +60,6 @@ inline std::shared_ptr<const Engine> build_engine(const std::string& text, const
   return load_engine(*std::move(bytes), test_device(threads));
 }
 
-inline Tensor random_tensor(DType dtype, const Dims& dims, uint32_t seed) {
-  Tensor tensor = *Tensor::allocate(dtype, dims);
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t i = 0; i < tensor.volume(); ++i) tensor.mutable_as<T>()[i] = T(normal(generator));
-  });
-  return tensor;
-}
-
-inline std::vector<Tensor> run_engine(Context& context, std::span<const Tensor> inputs) {
-  const plan::Plan& plan = context.engine().plan();
-  std::vector<Tensor> outputs;
-  outputs.reserve(plan.bindings.size());  // the allocators hold references
-  size_t input = 0;
-  for (size_t i = 0; i < plan.bindings.size(); ++i) {
-    if (!plan.bindings[i].is_input) {
-      outputs.emplace_back();
-      Tensor& output = outputs.back();
-      const DType dtype = plan.tensors[plan.bindings[i].tensor].dtype;
-      EXPECT_TRUE(context.set_output_allocator(i, [&output, dtype](size_t, const Dims& dims) {
-        output = *Tensor::allocate(dtype, dims);
-        return output.mutable_data();
-      }));
-      continue;
-    }
-    const Tensor& tensor = inputs[input++];
-    const Result<> set = context.set_input_dims(i, tensor.dims());
-    EXPECT_TRUE(set) << set.error().to_string();
-    EXPECT_TRUE(context.set_address(i, const_cast<void*>(tensor.data())));
-  }
-  const Result<> ran = context.run();
-  EXPECT_TRUE(ran) << ran.error().to_string();
-  return outputs;
-}
-
 inline void expect_close(const Tensor& got, const Tensor& want, double tolerance) {
   ASSERT_TRUE(got.defined());
   ASSERT_EQ(got.dtype(), want.dtype());
@@ -105,6 +68,29 @@ inline void expect_close(const Tensor& got, const Tensor& want, double tolerance
   for (int64_t i = 0; i < want.volume(); ++i) scale = std::max(scale, std::fabs(want.at_double(i)));
   for (int64_t i = 0; i < want.volume(); ++i)
     ASSERT_NEAR(got.at_double(i), want.at_double(i), tolerance * scale) << "element " << i;
+}
+
+// Every graph runs plain (op by op) and native (fused, placed, tuned kernels), twice in one context.
+inline void check_build(const std::string& text, const std::vector<Dims>& dims, double tolerance = 2e-5) {
+  Result<ir::Graph> graph = ir::parse_graph(text);
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < dims.size(); ++i)
+    inputs.push_back(random_tensor(graph->inputs()[i]->dtype(), dims[i], static_cast<uint32_t>(i + 1)));
+  Result<std::vector<Tensor>> expected = ir::interpret(*graph, inputs);
+  ASSERT_TRUE(expected) << expected.error().to_string();
+  for (const bool native : {false, true}) {
+    SCOPED_TRACE(native ? "native" : "plain");
+    const auto engine = build_engine(text, native ? native_options() : plain_options());
+    ASSERT_TRUE(engine);
+    Result<std::unique_ptr<Context>> context = Context::create(engine);
+    ASSERT_TRUE(context);
+    for (int run = 0; run < 2; ++run) {
+      const std::vector<Tensor> outputs = run_engine(**context, inputs);
+      ASSERT_EQ(outputs.size(), expected->size());
+      for (size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], (*expected)[i], tolerance);
+    }
+  }
 }
 
 }  // namespace lathe

@@ -253,8 +253,8 @@ std::vector<Tensor> inputs_of(const OpCase& each, const ir::Graph& graph) {
 
 BuildOptions cpu_options() {
   BuildOptions options = native_options(1);
-  options.passes.narrow_floats = false;
-  options.decompose_doubles = true;
+  options.traits.arithmetic.narrow_floats = false;
+  options.traits.decompose_doubles = true;
   return options;
 }
 

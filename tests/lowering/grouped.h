@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/cuda/architecture.h"
 #include "lowering/region.h"
 
 namespace lathe {
@@ -14,7 +15,10 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::vector<std::string> lines;
   if (!graph) return lines;
-  for (const Region& region : group_regions(*graph, {true, prologues, true, prologues})) {
+  CostModel costs(cuda::describe(**cuda::find_architecture(90)));
+  for (const Region& region : group_regions(
+           *graph, {true, {.fuses_narrow_types = true, .fuses_prologues = prologues, .fuses_movement = prologues}},
+           costs)) {
     std::string line;
     for (const Region::Producer& producer : region.producers)
       line += producer.indexing

@@ -11,7 +11,9 @@ std::string arranged(const std::string& body) {
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::string text;
   if (!graph) return text;
-  for (const Region& region : group_regions(*graph, {true, true, true, true})) {
+  CostModel costs(cuda::describe(**cuda::find_architecture(90)));
+  for (const Region& region : group_regions(
+           *graph, {true, {.fuses_narrow_types = true, .fuses_prologues = true, .fuses_movement = true}}, costs)) {
     if (!region.indexing) continue;
     const Space& space = region.indexing->space;
     const std::vector<std::string> names = space.names(graph->symbol_names());

@@ -133,6 +133,19 @@ TEST(Grouping, ProductsComputeTheirLeftOperand) {
   EXPECT_EQ(grouped(body("8", "elementwise{op=mul}(%x, %y)")), Lines({"elementwise", "matmul"}));
 }
 
+// A product would compute the statistics of a row again for every tile of its columns, so rows are normalised once.
+TEST(Grouping, NormalizedRowsAreWrittenBeforeAProduct) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[4, 16]
+    input %s: f32[16]
+    %w = constant{value=f32[16, 8]{~1}}()
+    %n = layer_normalization(%x, %s)
+    %a = activation{op=silu}(%n)
+    %r = matmul(%a, %w)
+    output %r)"),
+            Lines({"layer_normalization activation", "matmul"}));
+}
+
 // Queries are read once, keys and values for each tile of queries.
 TEST(Grouping, AttentionComputesItsOperands) {
   const auto body = [](const std::string& queries, const std::string& of) {

@@ -61,7 +61,7 @@ class RandomLayouts {
       if (a == b) continue;
       // Equal ones cost nothing, or, of two of which one is turned, different ones.
       const bool differ = consistent ? turned[a] != turned[b] : number(2) == 0;
-      add(a, b, differ ? std::array<int64_t, 4>{cost(), 0, 0, cost()} : std::array<int64_t, 4>{0, cost(), cost(), 0});
+      add(a, b, differ ? std::array<double, 4>{cost(), 0, 0, cost()} : std::array<double, 4>{0, cost(), cost(), 0});
     }
     costs_.solve();
   }
@@ -73,8 +73,8 @@ class RandomLayouts {
       set |= (costs_.layout(graph_.inputs()[v]) == Layout::channels_last ? size_t{1} : 0) << v;
     return set;
   }
-  int64_t sum(size_t set) const {
-    int64_t sum = 0;
+  double sum(size_t set) const {
+    double sum = 0;
     for (const auto& [a, b, cost] : terms_) {
       const size_t of_a = set >> a & 1, of_b = set >> b & 1;
       sum += a == b ? cost[of_a] : cost[2 * of_a + of_b];
@@ -84,8 +84,8 @@ class RandomLayouts {
 
  private:
   size_t number(size_t below) { return static_cast<size_t>(random_()) % below; }
-  int64_t cost() { return static_cast<int64_t>(number(50)) * 10; }
-  void add(size_t a, size_t b, std::array<int64_t, 4> cost) {
+  double cost() { return static_cast<double>(number(50)) * 10; }
+  void add(size_t a, size_t b, std::array<double, 4> cost) {
     terms_.emplace_back(a, b, cost);
     if (a == b)
       costs_.add(graph_.inputs()[a], {cost[0], cost[1]}, "one");
@@ -97,13 +97,13 @@ class RandomLayouts {
   std::mt19937 random_;
   ir::Graph graph_{"g"};
   LayoutCosts costs_;
-  std::vector<std::tuple<size_t, size_t, std::array<int64_t, 4>>> terms_;
+  std::vector<std::tuple<size_t, size_t, std::array<double, 4>>> terms_;
 };
 
 TEST(LayoutCosts, AreTheLeastOfAll) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     const RandomLayouts layouts(seed, true);
-    int64_t least = INT64_MAX;
+    double least = LayoutCosts::kNever;
     for (size_t set = 0; set < size_t{1} << layouts.size(); ++set) least = std::min(least, layouts.sum(set));
     EXPECT_EQ(layouts.sum(layouts.chosen()), least) << "seed " << seed;
   }
@@ -124,13 +124,13 @@ TEST(LayoutCosts, AreExplained) {
   const ir::Value* x = graph.inputs()[0];
   LayoutCosts costs;
   costs.add(x, {0, LayoutCosts::kNever}, "an input of the network");
-  costs.add(x, {1500, 0}, "read channels-last by conv");
+  costs.add(x, {1.5, 0}, "read channels-last by conv");
   costs.solve();
   EXPECT_EQ(costs.explain(x),
-            "   linear kB  chan.-last kB  why\n"
-            "         0.0          never  an input of the network\n"
-            "         1.5            0.0  read channels-last by conv\n"
-            "         1.5          never  in all: linear\n");
+            "   linear us  chan.-last us  why\n"
+            "       0.000          never  an input of the network\n"
+            "       1.500          0.000  read channels-last by conv\n"
+            "       1.500          never  in all: linear\n");
 }
 
 }  // namespace

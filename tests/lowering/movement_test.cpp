@@ -116,7 +116,7 @@ TEST(Movement, EdgesOfMaps) {
       const Result<ir::Graph> graph = ir::parse_graph(text);
       ASSERT_TRUE(graph) << graph.error().to_string();
       BuildOptions options = native_options();
-      options.fuse_movement = fuse_movement;
+      options.traits.fuses_movement = fuse_movement;
       const std::shared_ptr<const Engine> engine = build_engine(text, options);
       ASSERT_TRUE(engine) << text;
       for (const int64_t n : {0, 1, 6}) {

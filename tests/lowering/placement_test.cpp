@@ -15,8 +15,13 @@ std::vector<std::string> placed(const std::string& body, bool movement = true, b
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::vector<std::string> lines;
   if (!graph) return lines;
-  const std::vector<Region> regions = group_regions(*graph, {true, false, true, movement});
-  const Placement placement(*graph, regions, false, {kLeastPixel, movement, windows_keep_layout, {}});
+  const BackendTraits traits = {.fuses_narrow_types = true,
+                                .fuses_movement = movement,
+                                .windows_keep_layout = windows_keep_layout,
+                                .least_pixel = kLeastPixel};
+  CostModel costs(Target{});
+  const std::vector<Region> regions = group_regions(*graph, {true, traits}, costs);
+  const Placement placement(*graph, regions, false, traits, costs);
   for (const Region& region : regions) {
     const ir::Value* result = region.result();
     const Location location = placement.location(result);
@@ -238,6 +243,16 @@ TEST(Placement, ResultsOverOperands) {
     %end = constant{value=i64[1]{1}}()
     %o = slice(%s, %begin, %end))"),
             "y: rows");
+}
+
+TEST(Placement, SplitDims) {
+  EXPECT_EQ(split_dims({2, 24, 30}, {900, 31, 1}, {2, 24, 5, 6}), (Shape{900, 31, 6, 1}));
+  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {1, 2, 4, 1, 6, 1}), (Shape{100, 50, 12, 12, 2, 1}));
+  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {48}), std::nullopt);
+  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {4, 12}), std::nullopt);
+  EXPECT_EQ(split_dims({2}, {1}, {2, 3}), std::nullopt);
+  const Expr n = Expr::symbol(0);
+  EXPECT_EQ(split_dims({n, 6}, {9, 1}, {n, 2, 3}), (Shape{9, 3, 1}));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST(StorageTypesOfWeights, BecomeFloatsWithOneWarning) {
   } log;
   BuildOptions options = native_options();
   options.log = &log;
-  options.passes.integer_products = true;
+  options.traits.arithmetic.integer_products = true;
   const std::string text = R"(graph g {
   input %x: f32[2, 64]
   %w = constant{value=i4[64, 32]{~1}}()

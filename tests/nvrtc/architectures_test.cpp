@@ -7,12 +7,12 @@
 
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
-#include "api/builder/target_build.h"
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "ir/graph.h"
 #include "kernels/cuda/headers.h"
 #include "lathe.h"
+#include "lowering/build.h"
 #include "source_dir.h"
 
 namespace lathe::cuda {
@@ -39,8 +39,8 @@ class Architectures : public testing::TestWithParam<int> {
     for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
     LATHE_ASSIGN(ir::Graph graph, ir::parse_graph(text));
     BuildOptions options;
-    api::TargetBuild build;
-    LATHE_TRY(build.prepare(target(), 1, options));
+    LATHE_ASSIGN(const BackendBuild backend, prepare_build(target(), {}));
+    use_backend(backend, options);
     options.tuner.budget_seconds = 0;
     return build_plan(std::move(graph), options);
   }

@@ -56,6 +56,24 @@ inline std::string ints_attribute(const char* name, std::vector<int64_t> values)
   });
 }
 
+inline std::string real_attribute(const char* name, float value) {
+  return message([&](Writer& w) { w.add_string(1, name), w.add_float(2, value), w.add_int32(20, 1); });
+}
+
+inline std::string reals_attribute(const char* name, std::vector<float> values) {
+  return message([&](Writer& w) {
+    w.add_string(1, name), w.add_packed_float(7, values.begin(), values.end()), w.add_int32(20, 6);
+  });
+}
+
+inline std::string string_attribute(const char* name, const char* value) {
+  return message([&](Writer& w) { w.add_string(1, name), w.add_string(4, value), w.add_int32(20, 3); });
+}
+
+inline std::string reference_attribute(const char* name, const char* to, int type) {
+  return message([&](Writer& w) { w.add_string(1, name), w.add_string(21, to), w.add_int32(20, type); });
+}
+
 inline std::string graph_attribute(const char* name, const std::string& graph) {
   return message([&](Writer& w) { w.add_string(1, name), w.add_message(6, graph), w.add_int32(20, 5); });
 }

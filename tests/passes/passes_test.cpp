@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "chosen_case.h"
+#include "fixtures/test_tensor.h"
 #include "ir/interpret.h"
 #include "passes/pass.h"
 #include "source_dir.h"
@@ -41,9 +42,9 @@ struct Block {
     PassContext context;
     context.fast_math = !strict;
     context.precision = precision;
-    context.integer_products = integers || weights;
-    context.weighted_products = weights;
-    context.narrow_floats = !wide;
+    context.arithmetic.integer_products = integers || weights;
+    context.arithmetic.weighted_products = weights;
+    context.arithmetic.narrow_floats = !wide;
     context.pins = pins;
     return context;
   }
@@ -141,21 +142,8 @@ class Canonical {
   std::string text_;
 };
 
-Tensor random_tensor(DType dtype, Dims dims, std::mt19937& generator) {
-  Tensor tensor = *Tensor::allocate(dtype, std::move(dims));
-  std::normal_distribution<float> normal;
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t i = 0; i < tensor.volume(); ++i) {
-      const float x = normal(generator);
-      if constexpr (std::is_class_v<T> || std::is_floating_point_v<T>)
-        tensor.mutable_as<T>()[i] = T(x);
-      else
-        tensor.mutable_as<T>()[i] = static_cast<T>(std::fabs(x) * 2);
-    }
-  });
-  return tensor;
-}
+// Few, because blocks use them as indices.
+constexpr Content kIntegers{Content::between, 0, 2};
 
 std::vector<Tensor> random_inputs(const ir::Graph& graph, std::mt19937& generator) {
   std::vector<int64_t> values;
@@ -166,17 +154,18 @@ std::vector<Tensor> random_inputs(const ir::Graph& graph, std::mt19937& generato
   for (const ir::Value* input : graph.inputs()) {
     Dims dims;
     for (const Expr& dim : input->shape()) dims.push_back(*dim.evaluate(values));
-    inputs.push_back(random_tensor(input->dtype(), dims, generator));
+    inputs.push_back(
+        random_tensor(input->dtype(), dims, generator, is_floating(input->dtype()) ? Content() : kIntegers));
   }
   return inputs;
 }
 
-double tolerance_of(DType type) { return type == DType::f16 ? 4e-3 : type == DType::bf16 ? 3e-2 : 2e-4; }
+double rounding_of(DType type) { return type == DType::f16 ? 4e-3 : type == DType::bf16 ? 3e-2 : 2e-4; }
 
 void expect_near(const Tensor& got, const Tensor& want, DType precision, const std::string& name) {
   ASSERT_EQ(got.dtype(), want.dtype()) << name;
   ASSERT_EQ(got.dims(), want.dims()) << name;
-  const double tolerance = std::max(tolerance_of(want.dtype()), tolerance_of(precision));
+  const double tolerance = std::max(rounding_of(want.dtype()), rounding_of(precision));
   for (int64_t i = 0; i < got.volume(); ++i) {
     const double g = got.at_double(i), w = want.at_double(i);
     if (std::isnan(w) ? std::isnan(g) : g == w || std::fabs(g - w) <= tolerance * (1 + std::fabs(w))) continue;
@@ -242,8 +231,8 @@ TEST(Recipe, KeepsEveryGraph) {
       const ir::Graph before = graph->clone();
       PassContext context;
       context.verify = true;
-      context.integer_products = block.integers || block.weights;
-      context.weighted_products = block.weights;
+      context.arithmetic.integer_products = block.integers || block.weights;
+      context.arithmetic.weighted_products = block.weights;
       const auto reports = run_passes(*graph, context);
       ASSERT_TRUE(reports) << reports.error().message;
       for (size_t i = 0; i < before.inputs().size(); ++i)

@@ -38,6 +38,10 @@ TEST(Expr, OverflowPoisons) {
   EXPECT_FALSE((Expr::invalid() * 0).is_valid());
   EXPECT_FALSE(Expr::invalid() == Expr::invalid());
   EXPECT_EQ(mod(INT64_MIN, -1).as_constant(), 0);
+  for (const auto& [low, high] : {std::pair(int64_t{-1}, INT64_MAX), {INT64_MIN, INT64_MAX}, {INT64_MIN, int64_t{0}}}) {
+    EXPECT_EQ(min(high, low).as_constant(), low);
+    EXPECT_EQ(max(low, high).as_constant(), high);
+  }
   EXPECT_EQ((Expr(INT64_MIN) - INT64_MIN).as_constant(), 0);
 }
 

@@ -2,6 +2,8 @@
 // lathe build
 #include <fmt/core.h>
 
+#include <nlohmann/json.hpp>
+
 #include "failure.h"
 #include "session.h"
 
@@ -9,7 +11,8 @@ namespace lathe::cli {
 
 int build(const BuildCommand& command) {
   ConsoleLogger logger(command.settings.least_severity());
-  BuildRequest request{&command.settings, {}, true, nullptr};
+  std::string report;
+  BuildRequest request{&command.settings, {}, true, &report};
   request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
   check_writable(command.output);  // rather than when an hour of measuring is over
   const auto start = Clock::now();
@@ -17,6 +20,7 @@ int build(const BuildCommand& command) {
   write_file(command.output, text_of(*plan));
   fmt::print("{}: {}, built in {:.1f} s\n", command.output, human_bytes(static_cast<double>(plan->size())),
              seconds_since(start));
+  fmt::print("{}\n", evaluated_text(nlohmann::json::parse(report)["evaluated_share"].get<double>()));
   return 0;
 }
 

@@ -95,6 +95,10 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
+std::string evaluated_text(double share) {
+  return fmt::format("about {:.1f} % of the time goes to plain evaluations, of ops without a kernel", share * 100);
+}
+
 std::string human_bytes(double bytes) {
   if (bytes < 1024) return fmt::format("{:.0f} B", bytes);
   if (bytes < 1024 * 1024) return fmt::format("{:.1f} KB", bytes / 1024);

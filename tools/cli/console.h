@@ -55,6 +55,7 @@ class Progress final : public nvinfer1::IProgressMonitor {
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
 std::string human_bytes(double bytes);        // "1.5 MB"
+std::string evaluated_text(double share);     // what part of the time, from 0 to 1, no kernel takes
 std::string human_time(double milliseconds);  // "1.23 ms", "45.6 us"
 std::string shorten(std::string text, size_t width);
 

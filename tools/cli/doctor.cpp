@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -78,19 +79,31 @@ Json examine() {
   return json;
 }
 
+// "cuda:0   NVIDIA H200: compute capability 9.0, multiprocessors 132, memory 150.1 GB"
+std::string line_of(const Json& device) {
+  std::string line = fmt::format("{:<8} {}", device["name"].get<std::string>(), device["product"].get<std::string>());
+  const char* separator = ": ";
+  for (const auto& [key, value] : device.items()) {
+    if (key == "name" || key == "product" || key == "target") continue;
+    const bool is_bytes = key.ends_with("_bytes");
+    std::string words = is_bytes ? key.substr(0, key.size() - 6) : key;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    line += fmt::format("{}{} {}", separator, words,
+                        is_bytes            ? human_bytes(value.get<double>())
+                        : value.is_string() ? value.get<std::string>()
+                                            : value.dump());
+    separator = ", ";
+  }
+  return line;
+}
+
 }  // namespace
 
 int doctor(const DoctorCommand& command) {
   const Json json = examine();
-  const Json& cpu = json["cpu"];
   fmt::print("Lathe {} on {}\n", json["version"].get<std::string>(), json["os"].get<std::string>());
-  fmt::print("CPU      {}: code for {}, {} threads allowed\n", cpu["name"].get<std::string>(),
-             cpu["isa"].get<std::string>(), cpu["cores"].dump());
   fmt::print("memory   {}\n", human_bytes(json["memory_bytes"].get<double>()));
-  for (const Json& device : json["cuda"]["devices"])
-    fmt::print("{:<8} {}: compute capability {}, {} multiprocessors, {}\n", device["name"].get<std::string>(),
-               device["product"].get<std::string>(), device["compute_capability"].get<std::string>(),
-               device["multiprocessors"].dump(), human_bytes(device["memory_bytes"].get<double>()));
+  for (const Json& device : json["devices"]) fmt::print("{}\n", line_of(device));
   fmt::print("targets  {}\n\n", json["targets"].dump());
   std::vector<std::vector<std::string>> rows = {{"check", "", "found"}};
   std::string remedies;  // sentences: they have no place in a table

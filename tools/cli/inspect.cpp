@@ -43,8 +43,7 @@ void show_engine(const Json& json) {
                                                       : human_bytes(json["scratch_bytes"].get<double>()),
              human_bytes(json["bytes"].get<double>()));
   if (const auto share = json["metadata"].find("evaluated_share"); share != json["metadata"].end())
-    fmt::print("about {:.1f} % of the time goes to plain evaluations, of ops without a kernel\n\n",
-               std::stod(share->get<std::string>()) * 100);
+    fmt::print("{}\n\n", evaluated_text(std::stod(share->get<std::string>())));
   std::vector<std::vector<std::string>> rows = {{"tensor", "is", "type", "shape"}};
   for (const Json& binding : json["bindings"])
     rows.push_back({text_at(binding, "name"), binding["input"].get<bool>() ? "input" : "output",

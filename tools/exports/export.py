@@ -4,6 +4,7 @@
 The folder of an export holds model.onnx, sets/I/NAME.npy for the inputs and sets/I/outJ.npy for what is expected, and
 case.json, which says what a build must be told. Where ONNX Runtime is installed it runs the export as well: what an
 exporter wrote down wrongly (a batch of 1 as a constant, say) is not held against a build."""
+import copy
 import importlib.util
 import json
 import re
@@ -183,7 +184,8 @@ class Referee:
 
 @torch.no_grad()
 def run(module, arrays):
-    return [t.numpy() for t in module(*map(torch.from_numpy, arrays.values()))]
+    place = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    return [t.cpu().numpy() for t in module(*(torch.from_numpy(array).to(place) for array in arrays.values()))]
 
 
 def rounding(module, given, results):
@@ -194,6 +196,19 @@ def rounding(module, given, results):
         return [max(map(difference, result, run(module, arrays)), default=0.0) for arrays, result in zip(wide, results)]
     except (RuntimeError, ValueError):  # a module that insists on float32
         return [0.0 for _ in given]
+
+
+def half_rounding(module, given, results):
+    """What PyTorch loses when it runs the module in float16 on the GPU, in each case; None where it cannot."""
+    if not torch.cuda.is_available():
+        return [None for _ in given]
+    half = [{name: a.astype(np.float16) if a.dtype == np.float32 else a for name, a in arrays.items()} for arrays in given]
+    try:
+        with torch.device("cuda"):  # what the module makes as it goes
+            narrow = copy.deepcopy(module).half().cuda()
+            return [max(map(difference, run(narrow, arrays), result), default=0.0) for arrays, result in zip(half, results)]
+    except Exception:  # a module that insists on float32, or on the CPU
+        return [None for _ in given]
 
 
 def export(model, variant, folder):
@@ -211,9 +226,10 @@ def export(model, variant, folder):
     inputs, outputs = declared(path)
     admitted = [index for index, given in enumerate(arrays) if admits(inputs, given)]
     results = [run(module, arrays[index]) for index in admitted]
-    noise = rounding(module, [arrays[index] for index in admitted], results)
+    chosen = [arrays[index] for index in admitted]
+    narrow, noise = half_rounding(module, chosen, results), rounding(module, chosen, results)
     referee, cases = Referee(path), []
-    for index, expected, lost in zip(admitted, results, noise):
+    for index, expected, lost, half in zip(admitted, results, noise, narrow):
         expected, word = referee.judge(arrays[index], expected)
         place = folder / "sets" / str(index)
         place.mkdir(parents=True)
@@ -221,7 +237,7 @@ def export(model, variant, folder):
             np.save(place / f"{name}.npy", arrays[index][name])
         for number, value in enumerate(expected or []):
             np.save(place / f"out{number}.npy", value)
-        cases.append({"set": index, "sizes": sets[index], "referee": word, "valid": expected is not None, "rounding": lost,
+        cases.append({"set": index, "sizes": sets[index], "referee": word, "valid": expected is not None, "rounding": lost, "half": half,
                       "shapes": {name: list(arrays[index][name].shape) for name in inputs}})
     if not cases:
         raise ValueError(f"the export admits none of the sizes: {inputs}")

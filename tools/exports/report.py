@@ -10,7 +10,8 @@ BAD = ("wrong", "refused", "crashed", "timeout")
 def cell(result):
     if result is None:
         return ""
-    return f"{result['error']:.1e}" if result["verdict"] == "right" else result["verdict"]
+    text = f"{result['error']:.1e}" if result["verdict"] == "right" else result["verdict"]
+    return text + (f" ({result['pytorch']:.1e})" if "pytorch" in result else "")
 
 
 def rows(cases, devices):
@@ -59,7 +60,7 @@ def write_markdown(path, cases, devices, versions):
     lines = [f"# Exported models, {datetime.date.today()}", "",
              f"{len({case['model'] for case in exported})} architectures, {len(exported)} exports, by `make test-exports` "
              f"({', '.join(f'{name} {version}' for name, version in versions.items())}; {platform.machine()}). A number is the "
-             "largest error of all outputs and sets of sizes, as a share of the largest value.", "",
+             "largest error of all outputs and sets of sizes, as a share of the largest value; in brackets that of PyTorch's own float16.", "",
              *(f"- {line}" for line in summary(cases, devices)), "",
              "| architecture | export | " + " | ".join(devices) + " |", "| --- | --- |" + " --- |" * len(devices),
              *("| " + " | ".join(row + [""] * (2 + len(devices) - len(row))) + " |" for row in rows(cases, devices)), "",

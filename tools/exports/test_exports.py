@@ -18,7 +18,9 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -28,12 +30,20 @@ ROOT = HERE.parent.parent
 PACKAGES = ("torch", "torchvision", "timm", "transformers", "onnx", "onnxscript", "onnxruntime")
 
 
+def default_devices(lathe):
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder, "doctor.json")
+        subprocess.run([lathe, "doctor", "--json", report], stdout=subprocess.DEVNULL, check=False)
+        targets = json.loads(report.read_text())["targets"]
+    return ["cpu", "emulated"] + ["cuda"] * any(target.startswith("cuda") for target in targets)
+
+
 def parse_arguments():
     from export import VARIANTS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--devices", nargs="+", default=["cpu", "emulated"], choices=["cpu", "emulated", "cuda", "cuda-f16"],
-                        help="emulated: only the small models, on a GPU that is emulated; cpu and emulated unless given")
+    parser.add_argument("--devices", nargs="+", choices=["cpu", "emulated", "cuda", "cuda-f16"],
+                        help="emulated: only the small models, on a GPU that is emulated; cpu, emulated, and cuda where `lathe doctor` finds a GPU, unless given")
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS)[:3], choices=list(VARIANTS))
     parser.add_argument("--only", default="", help="regular expression: which architectures")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
@@ -47,6 +57,7 @@ def parse_arguments():
     arguments = parser.parse_args()
     if not (arguments.build / "bin/lathe").exists():
         parser.error(f"{arguments.build} holds no bin/lathe: `make build` makes it")
+    arguments.devices = arguments.devices or default_devices(arguments.build / "bin/lathe")
     arguments.build, arguments.folder = arguments.build.resolve(), arguments.folder.resolve()
     return arguments
 

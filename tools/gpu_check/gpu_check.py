@@ -112,6 +112,7 @@ def environment():
         folders += glob.glob(f"{base}/nvidia/cu*/lib") + glob.glob(f"{base}/nvidia/*/lib")
     result["LD_LIBRARY_PATH"] = ":".join(folders + [result.get("LD_LIBRARY_PATH", "")])
     result.setdefault("LATHE_SOURCE_DIR", str(ROOT))
+    result["CUDA_CACHE_DISABLE"] = "1"  # NVRTC's own, which makes a second cold build three times as fast as the first
     return result
 
 

@@ -2,18 +2,20 @@
 // From network and configuration to a plan.
 #include "lowering/build.h"
 
+#include "api/builder/branches.h"
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
 #include "api/builder/debug_marks.h"
 #include "api/builder/layer_types.h"
 #include "api/builder/memory_monitor.h"
-#include "api/builder/target_build.h"
 #include "api/json.h"
 #include "api/network/network.h"
 #include "api/plan_keys.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/engine_inspector.h"
+#include "api/runtime/libraries.h"
 #include "lathe.h"
+#include "lowering/step_cost.h"
 #include "plan/arena.h"
 #include "plan/writer.h"
 
@@ -123,6 +125,7 @@ std::string describe(const BuildReport& report, const plan::Plan& plan, const Me
                                  {"from_cache", report.from_cache},
                                  {"weights_bytes", report.weights_bytes},
                                  {"arena_bytes", arena_bytes(plan)},
+                                 {kEvaluatedShareKey.data(), evaluated_share(report)},
                                  {"memory", describe(memory)},
                                  {"passes", std::move(passes)},
                                  {"layers", std::move(layers)},
@@ -159,20 +162,22 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     LATHE_ASSIGN(ProfileShapes shapes, shapes_of(*profile));
     options.profiles.push_back(std::move(shapes));
   }
-  TargetBuild target;
-  const LibrarySources libraries{settings.has(kCUBLAS_LT), settings.has(kCUDNN)};
-  CompilerOptions toolchain = settings.toolchain;
+  BackendSettings wanted{settings.cpu_threads, {}, settings.toolchain};
+  for (const auto& [source, library] : kLibrarySources)
+    if (settings.has(source)) wanted.libraries.push_back(library);
+  CompilerOptions& toolchain = wanted.compiler;
   toolchain.log = options.log;
   toolchain.keeps_code = !settings.has(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
   toolchain.workers = static_cast<size_t>(core_->max_threads);
-  LATHE_TRY(target.prepare(settings.target, settings.cpu_threads, options, libraries, toolchain));
-  if (target.traits().narrows_precision) options.passes.precision = settings.precision;
+  LATHE_ASSIGN(const BackendBuild backend, prepare_build(settings.target, wanted));
+  use_backend(backend, options);
+  if (options.traits.narrows_precision) options.passes.precision = settings.precision;
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;
   if (settings.int8) warn_unless_quantized(definition.graph(), *options.log);
-  options.tuner.tf32 = target.traits().narrows_precision && settings.has(nv::BuilderFlag::kTF32);
+  options.tuner.tf32 = options.traits.narrows_precision && settings.has(nv::BuilderFlag::kTF32);
   options.tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   options.tuner.log = options.log;
@@ -194,7 +199,9 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     return progress(phase, fraction);
   };
 
-  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(graph_with_debug_outputs(definition), options));
+  ir::Graph graph = graph_with_debug_outputs(definition);
+  LATHE_TRY(take_branches(definition, graph, options));
+  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(graph), options));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
   if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/runtime/libraries.h"
 #include "lathe.h"
 
 namespace lathe::api {
@@ -138,12 +139,12 @@ int32_t BuilderConfig::addOptimizationProfile(const nv::IOptimizationProfile* pr
 
 bool BuilderConfig::setTacticSources(nv::TacticSources tacticSources) noexcept {
   return guarded(entry(), "IBuilderConfig::setTacticSources", [&]() -> Result<> {
-    const nv::TacticSources known =
-        ((nv::TacticSources{1} << nv::EnumMax<nv::TacticSource>()) - 1) | bit_of(kCUBLAS_LT) | bit_of(kCUDNN);
+    nv::TacticSources own_sources = 0;
+    for (const LibrarySource& library : kLibrarySources) own_sources |= bit_of(library.source);
+    const nv::TacticSources known = ((nv::TacticSources{1} << nv::EnumMax<nv::TacticSource>()) - 1) | own_sources;
     if ((tacticSources & ~known) != 0)
       return fail(ErrorCode::config_invalid, "tactic sources {:#x} include unknown ones; {:#x} are known",
                   tacticSources, known);
-    const nv::TacticSources own_sources = bit_of(kCUBLAS_LT) | bit_of(kCUDNN);
     LATHE_TRY(notices_.consult_flags<nv::TacticSource>(tacticSources & ~own_sources, Values().tactic_sources, log()));
     values_.tactic_sources = tacticSources;
     return {};

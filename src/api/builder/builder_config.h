@@ -11,6 +11,7 @@
 #include "api/network/builder_core.h"
 #include "api/settings.h"
 #include "device/compiler_options.h"
+#include "device/family.h"
 #include "lathe.h"
 #include "passes/pass.h"
 
@@ -19,7 +20,7 @@ namespace lathe::api {
 // Lathe's own settings; see lathe.h.
 struct OwnSettings {
   double budget_seconds = -1;
-  std::string target = "cpu";
+  std::string target{device_families().front()->name()};
   int32_t cpu_threads = 0;
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to

@@ -10,12 +10,10 @@
 #include "api/json.h"
 #include "api/network/network.h"
 #include "api/report_text.h"
-#include "device/cpu/thread_pool.h"
-#include "device/cuda/environment.h"
-#include "kernels/cpu/isa.h"
 #include "lathe.h"
 #include "onnx/import.h"
 #include "onnx/reader.h"
+#include "tuning/backend.h"
 
 namespace lathe {
 namespace {
@@ -75,21 +73,6 @@ Json support_of(const onnx::ImportReport& report) {
                       {"warnings", report.warnings}});
 }
 
-std::string cpu_name() {
-  FILE* file = std::fopen("/proc/cpuinfo", "r");
-  std::string name = "unknown";
-  char line[512];
-  while (file && std::fgets(line, sizeof(line), file)) {
-    const std::string_view text(line);
-    const size_t colon = text.find(": ");
-    if (!text.starts_with("model name") || colon == std::string_view::npos) continue;
-    name = std::string(text.substr(colon + 2, text.size() - colon - 3));
-    break;
-  }
-  if (file) std::fclose(file);
-  return name;
-}
-
 // A network of one layer, evaluated: parser, graph and evaluation are there.
 Json check_evaluation() {
   ir::Graph graph("doctor");
@@ -104,27 +87,11 @@ Json check_evaluation() {
       {{"name", "graph"}, {"ok", result.has_value()}, {"detail", result ? "" : result.error().to_string()}});
 }
 
-Json describe(const cuda::Environment& environment) {
-  Json devices = Json::array();
-  for (const auto& [properties, target] : environment.devices)
-    devices.push_back(json_object({{"name", fmt::format("cuda:{}", properties.ordinal)},
-                                   {"product", properties.name},
-                                   {"compute_capability", fmt::format("{}.{}", properties.major, properties.minor)},
-                                   {"memory_bytes", properties.memory_bytes},
-                                   {"multiprocessors", properties.multiprocessors},
-                                   {"target", target}}));
-  return json_object(
-      {{"driver", json_object({{"path", environment.driver_path}, {"version", environment.driver_version}})},
-       {"nvrtc", json_object({{"path", environment.nvrtc_path}, {"version", environment.nvrtc_version}})},
-       {"devices", std::move(devices)}});
-}
-
-Json targets_of(const cuda::Environment& environment) {
-  std::vector<std::string> targets = {"cpu"};
-  for (const cuda::EnvironmentDevice& device : environment.devices)
-    if (!device.target.empty() && std::find(targets.begin(), targets.end(), device.target) == targets.end())
-      targets.push_back(device.target);
-  return targets;
+Json describe(const Survey::Device& device) {
+  Json described = json_object({{"name", device.name}, {"product", device.product}, {"target", device.target}});
+  for (const Survey::Fact& fact : device.facts)
+    described.add(fact.name, std::visit([](const auto& value) { return Json(value); }, fact.value));
+  return described;
 }
 
 }  // namespace
@@ -162,19 +129,24 @@ nv::IHostMemory* doctorJson() noexcept {
     utsname system{};
     uname(&system);
     const auto pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
-    const std::string isa(cpu::name_of(cpu::isa_level()));
-    const cuda::Environment environment = cuda::survey();
-    Json checks = Json::array();
+    Json devices = Json::array(), checks = Json::array();
+    std::vector<std::string> targets;
     checks.push_back(check_evaluation());
-    for (const cuda::EnvironmentCheck& check : environment.checks)
-      checks.push_back(
-          json_object({{"name", check.name}, {"ok", check.good}, {"detail", check.detail}, {"remedy", check.remedy}}));
+    for (const Backend* backend : backends()) {
+      const Survey found = backend->survey();
+      for (const Survey::Device& device : found.devices) {
+        devices.push_back(describe(device));
+        if (!device.target.empty() && std::ranges::count(targets, device.target) == 0) targets.push_back(device.target);
+      }
+      for (const Survey::Check& check : found.checks)
+        checks.push_back(json_object(
+            {{"name", check.name}, {"ok", check.good}, {"detail", check.detail}, {"remedy", check.remedy}}));
+    }
     return json_object({{"version", latheVersion()},
                         {"os", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
-                        {"cpu", json_object({{"name", cpu_name()}, {"isa", isa}, {"cores", cpu::allowed_cpus()}})},
                         {"memory_bytes", static_cast<int64_t>(pages) * page_size},
-                        {"cuda", describe(environment)},
-                        {"targets", targets_of(environment)},
+                        {"devices", std::move(devices)},
+                        {"targets", targets},
                         {"checks", std::move(checks)}})
         .indented();
   });

@@ -32,10 +32,7 @@ class ImportedLayer final : public nv::ILayer, public Layer {
     std::vector<ir::Value*> inputs;
     for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
     const auto count = static_cast<size_t>(Layer::getNbOutputs());
-    LATHE_ASSIGN(ir::Node * node, lowering.add_node(*attributes_, std::move(inputs), count));
-    std::vector<ir::Value*> outputs;
-    for (size_t i = 0; i < count; ++i) outputs.push_back(node->output(i));
-    return outputs;
+    return lowering.add_all(*attributes_, std::move(inputs), count);
   }
 
   std::unique_ptr<Attributes> attributes_;
@@ -171,7 +168,8 @@ Made movement(NetworkDefinition& network, const ir::Node& node) {
       const Tensor& value = node.attrs<ConstantAttrs>().value;
       if (value.rank() > nv::Dims::MAX_DIMS) return nullptr;
       return std::make_unique<ConstantLayer>(network, std::vector<TensorView*>(), to_nv(value.dims()),
-                                             nv::Weights{to_nv(value.dtype()), value.data(), value.volume()});
+                                             nv::Weights{to_nv(value.dtype()), value.data(), value.volume()},
+                                             value.owner());
     }
     case OpKind::shape:
       if (node.attrs<ShapeAttrs>().start != 0 || node.attrs<ShapeAttrs>().end < rank) return nullptr;

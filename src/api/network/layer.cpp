@@ -28,12 +28,21 @@ Result<std::vector<ir::Value*>> Layer::run(LayerLowering& lowering) {
     const bool repeated = std::find(values->begin(), values->begin() + static_cast<ptrdiff_t>(i), value) !=
                           values->begin() + static_cast<ptrdiff_t>(i);
     if (lowering.made(value) && !repeated) continue;
-    Result<ir::Value*> copy = lowering.add(IdentityAttrs(), {value});
-    if (!copy) return fail(std::move(copy).error());
-    value = *copy;
+    value = lowering.identity(value);
   }
-  if (!values) return fail(with_context(std::move(values).error(), fmt::format("layer '{}'", name_)));
+  if (lowering.failed()) return in_layer(*lowering.error());
+  if (!values) return in_layer(std::move(values).error());
   return values;
+}
+
+tl::unexpected<Error> Layer::in_layer(Error error) const {
+  return fail(with_context(std::move(error), fmt::format("layer '{}'", name_)));
+}
+
+Result<> Layer::check_complete() const {
+  Result<> completed = complete();
+  if (!completed) return in_layer(std::move(completed).error());
+  return {};
 }
 
 Result<> Layer::create() {

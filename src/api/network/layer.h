@@ -31,6 +31,8 @@ class Layer : public nv::apiv::VLayer {
   nv::ILayer* public_layer() const { return public_; }
   const std::string& name() const { return name_; }
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
+  // complete(), with the layer's name where it fails.
+  Result<> check_complete() const;
   bool uses(const TensorView* tensor) const;
   void touch();
   TensorView* output(size_t i) const { return i < outputs_.size() ? outputs_[i].get() : nullptr; }
@@ -61,19 +63,27 @@ class Layer : public nv::apiv::VLayer {
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i]; }
   ir::Value* in(size_t i) const { return has(i) ? inputs_[i]->value() : nullptr; }
   Entry entry(Exclusive::Call call = Exclusive::Call::changes) const;
-  // A setter's work: one report, and nothing changes, while another thread is at work on the network.
-  template <class Change>
-  void change(Change&& change, const char* where = __builtin_FUNCTION()) noexcept {
+  // A setter's work: one report, and nothing changes, where check_argument() refuses the value, or while another thread
+  // is at work on the network. What an optional input may give instead drops that input: the last call wins.
+  static constexpr size_t kNoInput = SIZE_MAX;
+  template <class T, class Change>
+  void change(const T& value, Change&& change, size_t instead_of = kNoInput,
+              const char* where = __builtin_FUNCTION()) noexcept {
     guarded(entry(), where, [&]() -> Result<> {
+      if (Result<> checked = check_argument(value); !checked) return in_layer(std::move(checked).error());
       change();
+      if (instead_of < inputs_.size()) inputs_[instead_of] = nullptr;
       touch();
       return {};
     });
   }
   template <class T>
-  void set(T& setting, const T& value, const char* where = __builtin_FUNCTION()) noexcept {
-    change([&] { setting = value; }, where);
+  void set(T& setting, const T& value, size_t instead_of = kNoInput,
+           const char* where = __builtin_FUNCTION()) noexcept {
+    change(
+        value, [&] { setting = value; }, instead_of, where);
   }
+  tl::unexpected<Error> in_layer(Error error) const;
 
   NetworkDefinition& network_;
 

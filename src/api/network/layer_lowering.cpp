@@ -3,91 +3,51 @@
 
 #include <algorithm>
 
-#include "ops/rules.h"
-
 namespace lathe::api {
 namespace {
 
-Result<Tensor> scalar_tensor(DType dtype, double value) {
-  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(dtype, {}));
-  from_doubles({&value, 1}, tensor);
-  return tensor;
-}
-
-}  // namespace
-
-Result<Tensor> tensor_of(const nv::Weights& weights, Dims dims) {
+Result<Tensor> tensor_of(const nv::Weights& weights, Dims dims, std::shared_ptr<const void> owner) {
   LATHE_ASSIGN(const DType dtype, to_dtype(weights.type));
   const std::optional<int64_t> volume = checked_volume(dims);
   if (!volume || *volume != weights.count)
     return fail(ErrorCode::invalid_argument, "weights hold {} values, but {} are needed for dims {}", weights.count,
                 volume.value_or(-1), lathe::to_string(to_shape(dims)));
-  if (weights.count > 0 && !weights.values)
-    return fail(ErrorCode::invalid_argument, "weights hold {} values, but their pointer is null", weights.count);
   if (weights.count == 0) return Tensor::allocate(dtype, std::move(dims));
-  return Tensor::view(dtype, std::move(dims), weights.values, nullptr).with_clear_end();
+  return Tensor::view(dtype, std::move(dims), weights.values, std::move(owner)).with_clear_end();
 }
 
-Result<ir::Node*> LayerLowering::add_node(const Attributes& attributes, std::vector<ir::Value*> inputs,
-                                          size_t num_outputs) {
-  LATHE_ASSIGN(ir::Node * node, graph_.add(attributes, std::move(inputs), {layer_, {layer_}, {}}, num_outputs));
-  nodes_.push_back(node);
-  return node;
+}  // namespace
+
+Result<DType> to_index_type(nv::DataType type) {
+  if (type == nv::DataType::kINT32 || type == nv::DataType::kINT64) return to_dtype(type);
+  return fail(ErrorCode::invalid_argument, "indices must be kINT32 or kINT64, not type {}", static_cast<int>(type));
 }
 
-Result<ir::Value*> LayerLowering::add(const Attributes& attributes, std::vector<ir::Value*> inputs) {
-  LATHE_ASSIGN(ir::Node * node, add_node(attributes, std::move(inputs)));
-  return node->output();
+Result<> check_dims(const nv::Dims& dims) {
+  if (dims.nbDims >= -1 && dims.nbDims <= nv::Dims::MAX_DIMS) return {};
+  return fail(ErrorCode::invalid_argument, "dims have rank {}; 0 to {} is allowed", dims.nbDims,
+              nv::Dims::MAX_DIMS + 0);
 }
 
-Result<ir::Value*> LayerLowering::constant(Tensor value) {
-  ConstantAttrs attributes;
-  attributes.value = std::move(value);
-  return add(attributes, {});
+Result<> check_weights(const nv::Weights& weights) {
+  LATHE_TRY(to_dtype(weights.type));
+  if (weights.count < 0) return fail(ErrorCode::invalid_argument, "weights hold {} values", weights.count);
+  if (weights.count == 0 || weights.values) return {};
+  return fail(ErrorCode::invalid_argument, "weights hold {} values, but their pointer is null", weights.count);
 }
 
-Result<ir::Value*> LayerLowering::ints(const Ints& values) {
-  return constant(Tensor::from<int64_t>({static_cast<int64_t>(values.size())}, values));
-}
-
-Result<ir::Value*> LayerLowering::scalar(DType dtype, double value) {
-  LATHE_ASSIGN(Tensor tensor, scalar_tensor(dtype, value));
-  return constant(std::move(tensor));
-}
-
-Result<ir::Value*> LayerLowering::weights(const nv::Weights& weights, Dims dims) {
-  LATHE_ASSIGN(Tensor tensor, tensor_of(weights, std::move(dims)));
-  return constant(std::move(tensor));
-}
-
-Result<ir::Value*> LayerLowering::elementwise(ElementwiseOp op, ir::Value* a, ir::Value* b) {
-  ElementwiseAttrs attributes;
-  attributes.op = op;
-  return add(attributes, {a, b});
-}
-
-Result<ir::Value*> LayerLowering::reshape(ir::Value* x, const Ints& dims, bool allow_zero) {
-  LATHE_ASSIGN(ir::Value * shape, ints(dims));
-  ReshapeAttrs attributes;
-  attributes.allow_zero = allow_zero;
-  return add(attributes, {x, shape});
-}
-
-Result<ir::Value*> LayerLowering::cast(ir::Value* x, DType dtype) {
-  if (x->dtype() == dtype) return x;
-  CastAttrs attributes;
-  attributes.to = dtype;
-  return add(attributes, {x});
+ir::Value* LayerLowering::weights(const nv::Weights& weights, Dims dims, std::shared_ptr<const void> owner) {
+  return constant(tensor_of(weights, std::move(dims), std::move(owner)));
 }
 
 bool LayerLowering::made(const ir::Value* value) const {
-  return std::find(nodes_.begin(), nodes_.end(), value->producer()) != nodes_.end();
+  return std::find(added_.begin(), added_.end(), value->producer()) != added_.end();
 }
 
 void LayerLowering::undo() {
-  while (!nodes_.empty()) {
-    graph_.erase(nodes_.back());
-    nodes_.pop_back();
+  while (!added_.empty()) {
+    graph_.erase(added_.back());
+    added_.pop_back();
   }
 }
 

@@ -3,40 +3,44 @@
 #pragma once
 
 #include "api/convert.h"
-#include "ir/graph.h"
+#include "ir/builder.h"
 
 namespace lathe::api {
 
 // Adds the nodes of one layer at the end of the graph, named after it, and can take them back.
-class LayerLowering {
+class LayerLowering : public ir::GraphBuilder {
  public:
-  LayerLowering(ir::Graph& graph, std::string layer) : graph_(graph), layer_(std::move(layer)) {}
+  LayerLowering(ir::Graph& graph, const std::string& layer) : GraphBuilder(graph, {layer, {layer}, {}}) {}
 
-  Result<ir::Node*> add_node(const Attributes& attributes, std::vector<ir::Value*> inputs, size_t num_outputs = 1);
-  Result<ir::Value*> add(const Attributes& attributes, std::vector<ir::Value*> inputs);
-  Result<ir::Value*> constant(Tensor value);
-  Result<ir::Value*> ints(const Ints& values);           // i64[n]
-  Result<ir::Value*> scalar(DType dtype, double value);  // rank 0
-  // Refers to the application's memory, which must outlive the build.
-  Result<ir::Value*> weights(const nv::Weights& weights, Dims dims);
+  // Refers to memory that `owner` keeps, or to the application's, which must outlive the build.
+  ir::Value* weights(const nv::Weights& weights, Dims dims, std::shared_ptr<const void> owner = nullptr);
 
-  // Shorthands.
-  Result<ir::Value*> elementwise(ElementwiseOp op, ir::Value* a, ir::Value* b);
-  Result<ir::Value*> reshape(ir::Value* x, const Ints& dims, bool allow_zero = false);
-  Result<ir::Value*> cast(ir::Value* x, DType dtype);  // x itself when it has this type
-
-  ir::Graph& graph() { return graph_; }
   bool made(const ir::Value* value) const;  // by this lowering
-  std::vector<ir::Node*> take_nodes() { return std::move(nodes_); }
+  std::vector<ir::Node*> take_nodes() { return std::move(added_); }
   void undo();
-
- private:
-  ir::Graph& graph_;
-  std::string layer_;
-  std::vector<ir::Node*> nodes_;
 };
 
-// A tensor over the application's memory.
-Result<Tensor> tensor_of(const nv::Weights& weights, Dims dims);
+// What layers may count elements in: kINT32 or kINT64.
+Result<DType> to_index_type(nv::DataType type);
+
+// What no layer takes, whichever it is and whatever else is set: enumerators that do not exist, ranks that Dims cannot
+// hold, weights without memory. Other types have no such values. -1 dims are those that are not set.
+Result<> check_dims(const nv::Dims& dims);
+Result<> check_weights(const nv::Weights& weights);
+template <class T>
+Result<> check_argument(const T& value) {
+  if constexpr (std::is_same_v<T, nv::Dims>) {
+    return check_dims(value);
+  } else if constexpr (std::is_same_v<T, nv::Weights>) {
+    return check_weights(value);
+  } else if constexpr (std::is_same_v<T, nv::DataType>) {
+    LATHE_TRY(to_dtype(value));
+  } else if constexpr (std::is_enum_v<T>) {
+    if (static_cast<int>(value) < 0 || static_cast<int>(value) >= nv::EnumMax<T>())
+      return fail(ErrorCode::invalid_argument, "{} is not a value of its enumeration; 0 to {} are",
+                  static_cast<int>(value), nv::EnumMax<T>() - 1);
+  }
+  return {};
+}
 
 }  // namespace lathe::api

@@ -11,17 +11,15 @@ Result<std::vector<ir::Value*>> GatherLayer::lower(LayerLowering& lowering) {
   if (mode_ == nv::GatherMode::kND) {
     GatherNdAttrs attributes;
     attributes.batch_dims = batch_dims_;
-    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1)}));
+    y = lowering.add(attributes, {in(0), in(1)});
   } else if (batch_dims_ != 0) {
     return fail(ErrorCode::op_mode_unsupported, "{} element-wise dims are supported in mode kND only", batch_dims_);
   } else if (mode_ == nv::GatherMode::kELEMENT) {
     GatherElementsAttrs attributes;
     attributes.axis = axis_;
-    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1)}));
+    y = lowering.add(attributes, {in(0), in(1)});
   } else {
-    GatherAttrs attributes;
-    attributes.axis = axis_;
-    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1)}));
+    y = lowering.gather(in(0), in(1), axis_);
   }
   return std::vector{y};
 }
@@ -29,11 +27,11 @@ Result<std::vector<ir::Value*>> GatherLayer::lower(LayerLowering& lowering) {
 Result<std::vector<ir::Value*>> ScatterLayer::lower(LayerLowering& lowering) {
   ir::Value* y = nullptr;
   if (mode_ == nv::ScatterMode::kND) {
-    LATHE_ASSIGN(y, lowering.add(ScatterNdAttrs(), {in(0), in(1), in(2)}));
+    y = lowering.add(ScatterNdAttrs(), {in(0), in(1), in(2)});
   } else {
     ScatterElementsAttrs attributes;
     attributes.axis = axis_;
-    LATHE_ASSIGN(y, lowering.add(attributes, {in(0), in(1), in(2)}));
+    y = lowering.add(attributes, {in(0), in(1), in(2)});
   }
   return std::vector{y};
 }
@@ -41,39 +39,49 @@ Result<std::vector<ir::Value*>> ScatterLayer::lower(LayerLowering& lowering) {
 Result<std::vector<ir::Value*>> OneHotLayer::lower(LayerLowering& lowering) {
   OneHotAttrs attributes;
   attributes.axis = axis_;
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), in(2), in(1)}));  // indices, depth, values
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, {in(0), in(2), in(1)})};  // indices, depth, values
 }
 
 Result<std::vector<ir::Value*>> NonZeroLayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(const DType type, to_dtype(indices_));
-  LATHE_ASSIGN(ir::Value * wide, lowering.add(NonzeroAttrs(), {in(0)}));
-  LATHE_ASSIGN(ir::Value * y, lowering.cast(wide, type));
-  return std::vector{y};
+  LATHE_ASSIGN(const DType type, to_index_type(indices_));
+  return std::vector{lowering.cast(lowering.add(NonzeroAttrs(), {in(0)}), type)};
 }
 
 bool NonZeroLayer::setIndicesType(nv::DataType type) noexcept {
   return guarded(entry(), "INonZeroLayer::setIndicesType", [&]() -> Result<> {
-    if (type != nv::DataType::kINT32 && type != nv::DataType::kINT64)
-      return fail(ErrorCode::invalid_argument, "indices must be kINT32 or kINT64, not type {}", static_cast<int>(type));
+    LATHE_TRY(to_index_type(type));
     indices_ = type, touch();
+    return {};
+  });
+}
+
+Result<> ResizeLayer::check_static() const {
+  if (!has(1)) return {};
+  return in_layer({ErrorCode::invalid_state, "input 1 gives the output dimensions, for good", {}});
+}
+
+void ResizeLayer::setOutputDimensions(const nv::Dims& dimensions) noexcept {
+  guarded(entry(), "IResizeLayer::setOutputDimensions", [&]() -> Result<> {
+    LATHE_TRY(check_static());
+    LATHE_TRY(to_dims(dimensions));
+    dims_ = dimensions, scales_.clear(), touch();
     return {};
   });
 }
 
 void ResizeLayer::setScales(const float* scales, int32_t nbScales) noexcept {
   guarded(entry(), "IResizeLayer::setScales", [&]() -> Result<> {
-    if (!scales || nbScales < 0 || nbScales > nv::Dims::MAX_DIMS)
-      return fail(ErrorCode::invalid_argument, "{} scales given; 0 to {} are allowed", nbScales,
+    LATHE_TRY(check_static());
+    if (!scales || nbScales < 1 || nbScales > nv::Dims::MAX_DIMS)
+      return fail(ErrorCode::invalid_argument, "{} scales given; 1 to {} are allowed", scales ? nbScales : 0,
                   nv::Dims::MAX_DIMS + 0);
-    scales_.assign(scales, scales + nbScales);
-    touch();
+    scales_.assign(scales, scales + nbScales), dims_ = invalid_dims(), touch();
     return {};
   });
 }
 
 int32_t ResizeLayer::getScales(int32_t size, float* scales) const noexcept {
-  if (scales_.empty()) return -1;
+  if (has(1) || scales_.empty()) return -1;
   const auto count = static_cast<int32_t>(scales_.size());
   if (size == count && scales) std::copy(scales_.begin(), scales_.end(), scales);
   return count;
@@ -81,7 +89,7 @@ int32_t ResizeLayer::getScales(int32_t size, float* scales) const noexcept {
 
 Result<> ResizeLayer::complete() const {
   if (has(1) || dims_.nbDims >= 0 || !scales_.empty()) return {};
-  return fail(ErrorCode::graph_invalid, "layer '{}' has neither output dimensions nor scales", Layer::name());
+  return fail(ErrorCode::graph_invalid, "neither output dimensions nor scales are given");
 }
 
 Result<std::vector<ir::Value*>> ResizeLayer::lower(LayerLowering& lowering) {
@@ -95,17 +103,16 @@ Result<std::vector<ir::Value*>> ResizeLayer::lower(LayerLowering& lowering) {
   attributes.exclude_outside = exclude_outside_;
   ir::Value *scales = nullptr, *sizes = nullptr;
   if (has(1)) {
-    LATHE_ASSIGN(sizes, lowering.cast(in(1), DType::i64));
+    sizes = lowering.cast(in(1), DType::i64);
   } else if (dims_.nbDims >= 0) {
     LATHE_ASSIGN(const Dims dims, to_dims(dims_));
-    LATHE_ASSIGN(sizes, lowering.ints(dims));
+    sizes = lowering.ints(dims);
   } else if (!scales_.empty()) {
-    LATHE_ASSIGN(scales, lowering.constant(Tensor::from<float>({static_cast<int64_t>(scales_.size())}, scales_)));
+    scales = lowering.constant(Tensor::from<float>({static_cast<int64_t>(scales_.size())}, scales_));
   } else {
     return std::vector{in(0)};  // nothing set yet; see complete()
   }
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), nullptr, scales, sizes}));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, {in(0), nullptr, scales, sizes})};
 }
 
 nv::IGatherLayer* NetworkDefinition::addGather(nv::ITensor& data, nv::ITensor& indices, int32_t axis) noexcept {

@@ -76,7 +76,8 @@ class ResizeLayer final : public LayerOf<nv::IResizeLayer, nv::apiv::VResizeLaye
   ResizeLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
       : LayerOf(network, nv::LayerType::kRESIZE, "Resize", std::move(inputs)) {}
 
-  void setOutputDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions); }
+  // Dimensions or scales: the last call wins. Input 1 stays once it is there, and both are refused.
+  void setOutputDimensions(const nv::Dims& dimensions) noexcept override;
   nv::Dims getOutputDimensions() const noexcept override { return has(1) ? invalid_dims() : dims_; }
   void setScales(const float* scales, int32_t nbScales) noexcept override;
   int32_t getScales(int32_t size, float* scales) const noexcept override;
@@ -99,6 +100,7 @@ class ResizeLayer final : public LayerOf<nv::IResizeLayer, nv::apiv::VResizeLaye
   int32_t max_inputs() const override { return 2; }
   Result<> complete() const override;
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  Result<> check_static() const;
 
   nv::Dims dims_ = invalid_dims();
   std::vector<float> scales_;

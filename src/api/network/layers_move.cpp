@@ -12,6 +12,13 @@ using SqueezeLayer = AxesLayer<nv::ISqueezeLayer, nv::apiv::VSqueezeLayer, Squee
 using UnsqueezeLayer =
     AxesLayer<nv::IUnsqueezeLayer, nv::apiv::VUnsqueezeLayer, UnsqueezeAttrs, nv::LayerType::kUNSQUEEZE>;
 
+// Of mode kSTRICT_BOUNDS.
+SliceAttrs strict() {
+  SliceAttrs attributes;
+  attributes.strict = true;
+  return attributes;
+}
+
 bool is_identity(const nv::Permutation& permutation, int rank) {
   for (int i = 0; i < rank; ++i)
     if (permutation.order[i] != i) return false;
@@ -26,22 +33,20 @@ ShuffleLayer::ShuffleLayer(NetworkDefinition& network, std::vector<TensorView*> 
 }
 
 Result<ir::Value*> ShuffleLayer::transpose(LayerLowering& lowering, ir::Value* x, const nv::Permutation& permutation) {
-  if (x->rank() > nv::Dims::MAX_DIMS || is_identity(permutation, x->rank())) return x;
-  TransposeAttrs attributes;
-  attributes.perm.assign(permutation.order, permutation.order + x->rank());
-  return lowering.add(attributes, {x});
+  if (is_identity(permutation, std::min<int>(x->rank(), nv::Dims::MAX_DIMS))) return x;
+  if (x->rank() > nv::Dims::MAX_DIMS)
+    return fail(ErrorCode::invalid_argument, "a tensor of rank {} cannot be transposed; {} is the most", x->rank(),
+                nv::Dims::MAX_DIMS + 0);
+  return lowering.transpose(x, Ints(permutation.order, permutation.order + x->rank()));
 }
 
 Result<std::vector<ir::Value*>> ShuffleLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * x, transpose(lowering, in(0), first_));
-  ReshapeAttrs attributes;
-  attributes.allow_zero = !zero_copies_;
   if (has(1)) {
-    LATHE_ASSIGN(ir::Value * dims, lowering.cast(in(1), DType::i64));
-    LATHE_ASSIGN(x, lowering.add(attributes, {x, dims}));
+    x = lowering.reshape(x, lowering.cast(in(1), DType::i64), !zero_copies_);
   } else if (reshape_.nbDims >= 0) {
     LATHE_ASSIGN(const Dims dims, to_dims(reshape_));
-    LATHE_ASSIGN(x, lowering.reshape(x, dims, !zero_copies_));
+    x = lowering.reshape(x, dims, !zero_copies_);
   }
   LATHE_ASSIGN(x, transpose(lowering, x, second_));
   return std::vector{x};
@@ -62,7 +67,12 @@ Result<ir::Value*> SliceLayer::end_of(LayerLowering& lowering, ir::Value* start,
   if (start->constant() && size->constant() && stride->constant()) {
     Ints ends;
     for (int64_t i = 0; i < start->constant()->volume(); ++i) {
-      const int64_t end = start->constant()->at(i) + size->constant()->at(i) * stride->constant()->at(i);
+      const int64_t count = size->constant()->at(i), step = stride->constant()->at(i), first = start->constant()->at(i);
+      int64_t end = 0;
+      const bool far = __builtin_mul_overflow(count, step, &end) || __builtin_add_overflow(first, end, &end);
+      if (count < 0 || far || (count > 0 && end - step < 0))
+        return fail(ErrorCode::invalid_argument, "{} elements from {} on, {} apart, are not all inside of x", count,
+                    first, step);
       ends.push_back(end < 0 ? INT64_MIN + 1 : end);
     }
     return lowering.ints(ends);
@@ -72,8 +82,7 @@ Result<ir::Value*> SliceLayer::end_of(LayerLowering& lowering, ir::Value* start,
     if (stride->constant()->at(i) < 1)
       return fail(ErrorCode::op_mode_unsupported, "stride {} needs start and size to be known while building",
                   stride->constant()->at(i));
-  LATHE_ASSIGN(ir::Value * length, lowering.elementwise(ElementwiseOp::mul, size, stride));
-  return lowering.elementwise(ElementwiseOp::add, start, length);
+  return lowering.plus(start, lowering.mul(size, stride));
 }
 
 // Stride 0 repeats one element: slice it out with size 1, then expand.
@@ -89,15 +98,15 @@ Result<ir::Value*> SliceLayer::repeat(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * strides, operand(lowering, 3, stride, count));
   LATHE_ASSIGN(ir::Value * ends, end_of(lowering, starts, sizes, strides));
   for (size_t i = 0; i < count; ++i) ones.push_back(static_cast<int64_t>(i));
-  LATHE_ASSIGN(ir::Value * axes, lowering.ints(ones));
-  LATHE_ASSIGN(ir::Value * piece, lowering.add(SliceAttrs(), {in(0), starts, ends, axes, strides}));
+  ir::Value* piece = lowering.add(strict(), {in(0), starts, ends, lowering.ints(ones), strides});
   LATHE_ASSIGN(ir::Value * dims, operand(lowering, 2, size_, count));
-  return lowering.add(ExpandAttrs(), {piece, dims});
+  return lowering.expand(piece, dims);
 }
 
 Result<std::vector<ir::Value*>> SliceLayer::lower(LayerLowering& lowering) {
   if (mode_ != nv::SampleMode::kSTRICT_BOUNDS)
     return fail(ErrorCode::op_mode_unsupported, "slice modes other than kSTRICT_BOUNDS are not supported");
+  if (has(4)) return fail(ErrorCode::invalid_argument, "input 4 is the fill value of mode kFILL alone");
   if (has(5)) return fail(ErrorCode::op_mode_unsupported, "axes as an input are not supported; call setAxes()");
   Ints axes;
   const int rank = in(0)->rank();
@@ -115,18 +124,13 @@ Result<std::vector<ir::Value*>> SliceLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(ir::Value * sizes, operand(lowering, 2, size_, count));
   LATHE_ASSIGN(ir::Value * strides, operand(lowering, 3, stride_, count));
   LATHE_ASSIGN(ir::Value * ends, end_of(lowering, starts, sizes, strides));
-  LATHE_ASSIGN(ir::Value * axes_value, lowering.ints(axes));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(SliceAttrs(), {in(0), starts, ends, axes_value, strides}));
-  return std::vector{y};
+  return std::vector{lowering.add(strict(), {in(0), starts, ends, lowering.ints(axes), strides})};
 }
 
 Result<std::vector<ir::Value*>> ConcatenationLayer::lower(LayerLowering& lowering) {
-  ConcatAttrs attributes;
-  attributes.axis = axis_;
   std::vector<ir::Value*> inputs;
   for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(inputs)));
-  return std::vector{y};
+  return std::vector{lowering.concat(std::move(inputs), axis_)};
 }
 
 Result<std::vector<ir::Value*>> PaddingLayer::lower(LayerLowering& lowering) {
@@ -139,67 +143,69 @@ Result<std::vector<ir::Value*>> PaddingLayer::lower(LayerLowering& lowering) {
     pads[static_cast<size_t>(rank - 2 + i)] = pre_.d[i];
     pads[static_cast<size_t>(2 * rank - 2 + i)] = post_.d[i];
   }
-  LATHE_ASSIGN(ir::Value * amounts, lowering.ints(pads));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(PadAttrs(), {in(0), amounts}));
-  return std::vector{y};
+  return std::vector{lowering.add(PadAttrs(), {in(0), lowering.ints(pads)})};
 }
 
 Result<std::vector<ir::Value*>> ShapeLayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(ir::Value * y, lowering.add(ShapeAttrs(), {in(0)}));
-  return std::vector{y};
+  return std::vector{lowering.shape_of(in(0))};
 }
 
 Result<std::vector<ir::Value*>> ConstantLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(Dims dims, to_dims(dims_));
-  LATHE_ASSIGN(ir::Value * y, lowering.weights(weights_, std::move(dims)));
-  return std::vector{y};
+  return std::vector{lowering.weights(weights_, std::move(dims), owner_)};
 }
 
-Result<ir::Value*> FillLayer::number(LayerLowering& lowering, DType dtype, double real, int64_t integer) {
-  if (!integers_ || dtype != DType::i64) return lowering.scalar(dtype, integers_ ? static_cast<double>(integer) : real);
-  return lowering.constant(Tensor::of<int64_t>({}, {integer}));
+Result<ir::Value*> FillLayer::constant(LayerLowering& lowering, DType dtype, const Number& number) {
+  const bool is_integer = number.is_integer.value_or(false);
+  if (is_integer && dtype == DType::i64) return lowering.integer_scalar(number.integer);
+  const double wanted = is_integer ? static_cast<double>(number.integer) : number.real;
+  ir::Value* made = lowering.scalar(wanted, dtype);
+  if (!is_floating(dtype) && made->constant() && made->constant()->at_double(0) != wanted)
+    return fail(ErrorCode::invalid_argument, "{} is no number of type {}", wanted, name_of(dtype));
+  return made;
 }
 
 // alpha + beta * i along one dimension; with input 2, beta per dimension: alpha + sum of beta[d] * index[d].
 Result<std::vector<ir::Value*>> FillLayer::lower(LayerLowering& lowering) {
   if (operation_ != nv::FillOperation::kLINSPACE)
     return fail(ErrorCode::op_mode_unsupported, "random fill is not supported");
+  if (!has(1) && !has(2) && alpha_.is_integer.value_or(integers_) != beta_.is_integer.value_or(integers_))
+    return fail(ErrorCode::invalid_argument,
+                "alpha and beta are one a real number and the other an integer; set both by setAlpha() and setBeta(), "
+                "or both by setAlphaInt64() and setBetaInt64()");
   LATHE_ASSIGN(const DType dtype, to_dtype(type_));
   ir::Value* dims = nullptr;
   if (has(0)) {
-    LATHE_ASSIGN(dims, lowering.cast(in(0), DType::i64));
+    dims = lowering.cast(in(0), DType::i64);
   } else {
     LATHE_ASSIGN(const Dims sizes, to_dims(dims_));
-    LATHE_ASSIGN(dims, lowering.ints(sizes));
+    dims = lowering.ints(sizes);
   }
   const std::optional<int64_t> rank = dims->shape().size() == 1 ? dims->shape()[0].as_constant() : std::nullopt;
   if (!rank) return fail(ErrorCode::shape_unknown, "the number of output dimensions must be known while building");
   if (*rank != 1 && !has(2)) return fail(ErrorCode::invalid_argument, "more than one dimension needs beta as input 2");
   ir::Value* y = in(1);
   if (!y) {
-    LATHE_ASSIGN(y, number(lowering, dtype, alpha_, int_alpha_));
+    LATHE_ASSIGN(y, constant(lowering, dtype, alpha_));
   }
-  LATHE_ASSIGN(y, lowering.add(ExpandAttrs(), {y, dims}));
+  y = lowering.expand(y, dims);
   for (int64_t d = 0; d < *rank; ++d) {
-    LATHE_ASSIGN(ir::Value * index, lowering.constant(Tensor::of<int64_t>({}, {d})));
-    LATHE_ASSIGN(ir::Value * zero, lowering.constant(Tensor::of<int64_t>({}, {0})));
-    LATHE_ASSIGN(ir::Value * one, lowering.constant(Tensor::of<int64_t>({}, {1})));
-    LATHE_ASSIGN(ir::Value * size, lowering.add(GatherAttrs(), {dims, index}));
-    LATHE_ASSIGN(ir::Value * range, lowering.add(RangeAttrs(), {zero, size, one}));
-    LATHE_ASSIGN(ir::Value * steps, lowering.cast(range, dtype));
+    ir::Value* index = lowering.integer_scalar(d);
+    ir::Value* zero = lowering.integer_scalar(0);
+    ir::Value* one = lowering.integer_scalar(1);
+    ir::Value* range = lowering.add(RangeAttrs(), {zero, lowering.gather(dims, index, 0), one});
+    ir::Value* steps = lowering.cast(range, dtype);
     ir::Value* beta = in(2);
     if (beta && beta->rank() == 1) {
-      LATHE_ASSIGN(beta, lowering.add(GatherAttrs(), {beta, index}));
+      beta = lowering.gather(beta, index, 0);
     } else if (!beta) {
-      LATHE_ASSIGN(beta, number(lowering, dtype, beta_, int_beta_));
+      LATHE_ASSIGN(beta, constant(lowering, dtype, beta_));
     }
-    LATHE_ASSIGN(ir::Value * scaled, lowering.elementwise(ElementwiseOp::mul, steps, beta));
+    ir::Value* scaled = lowering.mul(steps, beta);
     Ints column(static_cast<size_t>(*rank), 1);
     column[static_cast<size_t>(d)] = -1;
-    if (*rank > 1) {
-      LATHE_ASSIGN(scaled, lowering.reshape(scaled, column));
-    }
-    LATHE_ASSIGN(y, lowering.elementwise(ElementwiseOp::add, y, scaled));
+    if (*rank > 1) scaled = lowering.reshape(scaled, column);
+    y = lowering.plus(y, scaled);
   }
   return std::vector{y};
 }

@@ -15,7 +15,7 @@ class ShuffleLayer final : public LayerOf<nv::IShuffleLayer, nv::apiv::VShuffleL
 
   void setFirstTranspose(const nv::Permutation& permutation) noexcept override { set(first_, permutation); }
   const nv::Permutation& getFirstTranspose() const noexcept override { return first_; }
-  void setReshapeDimensions(const nv::Dims& dimensions) noexcept override { set(reshape_, dimensions); }
+  void setReshapeDimensions(const nv::Dims& dimensions) noexcept override { set(reshape_, dimensions, 1); }
   nv::Dims getReshapeDimensions() const noexcept override { return has(1) ? invalid_dims() : reshape_; }
   void setSecondTranspose(const nv::Permutation& permutation) noexcept override { set(second_, permutation); }
   const nv::Permutation& getSecondTranspose() const noexcept override { return second_; }
@@ -41,15 +41,15 @@ class SliceLayer final : public LayerOf<nv::ISliceLayer, nv::apiv::VSliceLayer> 
         size_(size),
         stride_(stride) {}
 
-  void setStart(const nv::Dims& start) noexcept override { set(start_, start); }
+  void setStart(const nv::Dims& start) noexcept override { set(start_, start, 1); }
   nv::Dims getStart() const noexcept override { return has(1) ? invalid_dims() : start_; }
-  void setSize(const nv::Dims& size) noexcept override { set(size_, size); }
+  void setSize(const nv::Dims& size) noexcept override { set(size_, size, 2); }
   nv::Dims getSize() const noexcept override { return has(2) ? invalid_dims() : size_; }
-  void setStride(const nv::Dims& stride) noexcept override { set(stride_, stride); }
+  void setStride(const nv::Dims& stride) noexcept override { set(stride_, stride, 3); }
   nv::Dims getStride() const noexcept override { return has(3) ? invalid_dims() : stride_; }
   void setMode(nv::SampleMode mode) noexcept override { set(mode_, mode); }
   nv::SampleMode getMode() const noexcept override { return mode_; }
-  void setAxes(const nv::Dims& axes) noexcept override { set(axes_, axes); }
+  void setAxes(const nv::Dims& axes) noexcept override { set(axes_, axes, 5); }
   nv::Dims getAxes() const noexcept override { return has(5) ? invalid_dims() : axes_; }
 
  private:
@@ -89,9 +89,7 @@ class AxesLayer final : public LayerOf<Interface, Table> {
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override {
-    LATHE_ASSIGN(ir::Value * axes, lowering.cast(this->in(1), DType::i64));
-    LATHE_ASSIGN(ir::Value * y, lowering.add(Attrs(), {this->in(0), axes}));
-    return std::vector{y};
+    return std::vector{lowering.add(Attrs(), {this->in(0), lowering.cast(this->in(1), DType::i64)})};
   }
 };
 
@@ -122,8 +120,13 @@ class ShapeLayer final : public LayerOf<nv::IShapeLayer, nv::apiv::VShapeLayer> 
 
 class ConstantLayer final : public LayerOf<nv::IConstantLayer, nv::apiv::VConstantLayer> {
  public:
-  ConstantLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims, nv::Weights weights)
-      : LayerOf(network, nv::LayerType::kCONSTANT, "Constant", std::move(inputs)), dims_(dims), weights_(weights) {}
+  // `owner` keeps the memory of an imported layer's weights.
+  ConstantLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims, nv::Weights weights,
+                std::shared_ptr<const void> owner = nullptr)
+      : LayerOf(network, nv::LayerType::kCONSTANT, "Constant", std::move(inputs)),
+        dims_(dims),
+        weights_(weights),
+        owner_(std::move(owner)) {}
 
   void setWeights(nv::Weights weights) noexcept override { set(weights_, weights); }
   nv::Weights getWeights() const noexcept override { return weights_; }
@@ -135,6 +138,7 @@ class ConstantLayer final : public LayerOf<nv::IConstantLayer, nv::apiv::VConsta
 
   nv::Dims dims_;
   nv::Weights weights_;
+  std::shared_ptr<const void> owner_;
 };
 
 class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
@@ -146,26 +150,30 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
         operation_(operation),
         type_(type) {}
 
-  void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions); }
+  void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions, 0); }
   nv::Dims getDimensions() const noexcept override { return has(0) ? invalid_dims() : dims_; }
   void setOperation(nv::FillOperation op) noexcept override { set(operation_, op); }
   nv::FillOperation getOperation() const noexcept override { return operation_; }
   void setAlpha(double alpha) noexcept override {
-    change([&] { alpha_ = alpha, integers_ = false; });
+    change(
+        alpha, [&] { alpha_.real = alpha, alpha_.is_integer = integers_ = false; }, 1);
   }
-  double getAlpha() const noexcept override { return has(1) ? -1.0 : alpha_; }
+  double getAlpha() const noexcept override { return has(1) ? -1.0 : alpha_.real; }
   void setBeta(double beta) noexcept override {
-    change([&] { beta_ = beta, integers_ = false; });
+    change(
+        beta, [&] { beta_.real = beta, beta_.is_integer = integers_ = false; }, 2);
   }
-  double getBeta() const noexcept override { return has(2) ? -1.0 : beta_; }
+  double getBeta() const noexcept override { return has(2) ? -1.0 : beta_.real; }
   void setAlphaInt64(int64_t alpha) noexcept override {
-    change([&] { int_alpha_ = alpha, integers_ = true; });
+    change(
+        alpha, [&] { alpha_.integer = alpha, alpha_.is_integer = integers_ = true; }, 1);
   }
-  int64_t getAlphaInt64() const noexcept override { return has(1) ? -1 : int_alpha_; }
+  int64_t getAlphaInt64() const noexcept override { return has(1) ? -1 : alpha_.integer; }
   void setBetaInt64(int64_t beta) noexcept override {
-    change([&] { int_beta_ = beta, integers_ = true; });
+    change(
+        beta, [&] { beta_.integer = beta, beta_.is_integer = integers_ = true; }, 2);
   }
-  int64_t getBetaInt64() const noexcept override { return has(2) ? -1 : int_beta_; }
+  int64_t getBetaInt64() const noexcept override { return has(2) ? -1 : beta_.integer; }
   bool isAlphaBetaInt64() const noexcept override { return integers_; }
   nv::DataType getToType() const noexcept override { return type_; }
   void setToType(nv::DataType toType) noexcept override { set(type_, toType); }
@@ -173,13 +181,18 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
  private:
   int32_t max_inputs() const override { return 3; }
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
-  Result<ir::Value*> number(LayerLowering& lowering, DType dtype, double real, int64_t integer);
+  // As one pair of setters gives it, or the other; neither: the default, which is the same for both.
+  struct Number {
+    double real;
+    int64_t integer;
+    std::optional<bool> is_integer = {};
+  };
+  static Result<ir::Value*> constant(LayerLowering& lowering, DType dtype, const Number& number);
 
   nv::Dims dims_;
   nv::FillOperation operation_;
   nv::DataType type_;
-  double alpha_ = 0, beta_ = 1;
-  int64_t int_alpha_ = 0, int_beta_ = 1;
+  Number alpha_{0, 0}, beta_{1, 1};
   bool integers_ = false;
 };
 

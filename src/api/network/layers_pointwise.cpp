@@ -7,19 +7,13 @@
 namespace lathe::api {
 
 Result<std::vector<ir::Value*>> ActivationLayer::lower(LayerLowering& lowering) {
-  ActivationAttrs attributes;
-  LATHE_ASSIGN(attributes.op, to_ours(type_));
-  attributes.alpha = alpha_;
-  attributes.beta = beta_;
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
-  return std::vector{y};
+  LATHE_ASSIGN(const ActivationOp op, to_ours(type_));
+  return std::vector{lowering.activation(op, in(0), alpha_, beta_)};
 }
 
 Result<std::vector<ir::Value*>> UnaryLayer::lower(LayerLowering& lowering) {
-  UnaryAttrs attributes;
-  LATHE_ASSIGN(attributes.op, to_ours(operation_));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
-  return std::vector{y};
+  LATHE_ASSIGN(const UnaryOp op, to_ours(operation_));
+  return std::vector{lowering.unary(op, in(0))};
 }
 
 Result<std::vector<ir::Value*>> ElementWiseLayer::lower(LayerLowering& lowering) {
@@ -27,15 +21,15 @@ Result<std::vector<ir::Value*>> ElementWiseLayer::lower(LayerLowering& lowering)
   if (in(0)->rank() != in(1)->rank())
     return fail(ErrorCode::shape_mismatch, "inputs have ranks {} and {}; equal ranks are needed", in(0)->rank(),
                 in(1)->rank());
-  LATHE_ASSIGN(ir::Value * y, lowering.elementwise(operation, in(0), in(1)));
-  return std::vector{y};
+  return std::vector{lowering.binary(operation, in(0), in(1))};
 }
 
 Result<Dims> ScaleLayer::weights_dims(const ir::Value* x) const {
-  if (mode_ == nv::ScaleMode::kUNIFORM) return Dims{};
-  if (channel_axis_ < 0 || channel_axis_ >= x->rank())
+  const bool uniform = mode_ == nv::ScaleMode::kUNIFORM;
+  if (channel_axis_ < 0 || (channel_axis_ >= x->rank() && !uniform))
     return fail(ErrorCode::invalid_argument, "channel axis {} is not in [0, {})", channel_axis_, x->rank());
   Dims dims;
+  if (uniform) return dims;
   for (int i = channel_axis_; i < x->rank(); ++i) {
     const std::optional<int64_t> size = x->shape()[static_cast<size_t>(i)].as_constant();
     const bool needed = i == channel_axis_ || mode_ == nv::ScaleMode::kELEMENTWISE;
@@ -47,40 +41,32 @@ Result<Dims> ScaleLayer::weights_dims(const ir::Value* x) const {
 }
 
 Result<std::vector<ir::Value*>> ScaleLayer::lower(LayerLowering& lowering) {
-  if (mode_ != nv::ScaleMode::kUNIFORM && mode_ != nv::ScaleMode::kCHANNEL && mode_ != nv::ScaleMode::kELEMENTWISE)
-    return fail(ErrorCode::invalid_argument, "scale mode {} does not exist", static_cast<int>(mode_));
   ir::Value* x = in(0);
   LATHE_ASSIGN(const Dims dims, weights_dims(x));
   const std::pair<nv::Weights, ElementwiseOp> steps[] = {
       {scale_, ElementwiseOp::mul}, {shift_, ElementwiseOp::add}, {power_, ElementwiseOp::pow}};
   for (const auto& [weights, op] : steps) {
-    if (weights.count == 0) continue;
-    LATHE_ASSIGN(ir::Value * operand, lowering.weights(weights, dims));
-    LATHE_ASSIGN(x, lowering.elementwise(op, x, operand));
+    if (weights.count > 0) x = lowering.binary(op, x, lowering.weights(weights, dims));
   }
   return std::vector{x};
 }
 
 Result<std::vector<ir::Value*>> ParametricReLULayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(ir::Value * y, lowering.add(PreluAttrs(), {in(0), in(1)}));
-  return std::vector{y};
+  return std::vector{lowering.add(PreluAttrs(), {in(0), in(1)})};
 }
 
 Result<std::vector<ir::Value*>> SelectLayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(ir::Value * y, lowering.add(SelectAttrs(), {in(0), in(1), in(2)}));
-  return std::vector{y};
+  return std::vector{lowering.select(in(0), in(1), in(2))};
 }
 
 Result<std::vector<ir::Value*>> IdentityLayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(ir::Value * y, lowering.add(IdentityAttrs(), {in(0)}));
-  return std::vector{y};
+  return std::vector{lowering.identity(in(0))};
 }
 
 Result<std::vector<ir::Value*>> CastLayer::lower(LayerLowering& lowering) {
   CastAttrs attributes;
   LATHE_ASSIGN(attributes.to, to_dtype(type_));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, {in(0)})};
 }
 
 nv::IActivationLayer* NetworkDefinition::addActivation(nv::ITensor& input, nv::ActivationType type) noexcept {

@@ -33,8 +33,15 @@ Result<> ScaledLayer::set_block_shape(const nv::Dims& shape, int rank) {
 
 // As ops quantize and dequantize have them; empty where the scale is none by blocks.
 Result<Ints> ScaledLayer::blocks(const ir::Value* x, const ir::Value* scale) const {
+  if (axis_ < -1 || axis_ >= std::max(x->rank(), 1))
+    return fail(ErrorCode::invalid_argument, "axis {} is not in [0, {})", axis_, x->rank());
   Ints blocks;
-  if (scale->rank() != x->rank() || holds_one(scale) || scale->shape() == x->shape()) return blocks;
+  const bool beside = scale->rank() == x->rank();
+  if (block_.nbDims >= 0 && (!beside || block_.nbDims != x->rank()))
+    return fail(ErrorCode::invalid_argument,
+                "a block shape of {} dimensions needs x and scale of as many, not {} and {}", block_.nbDims, x->rank(),
+                scale->rank());
+  if (!beside) return blocks;
   for (size_t d = 0; d < x->shape().size(); ++d) {
     const Expr &have = scale->shape()[d], &want = x->shape()[d];
     const bool all = have == Expr(1);
@@ -55,17 +62,16 @@ Result<Ints> ScaledLayer::blocks(const ir::Value* x, const ir::Value* scale) con
                   count, asked == -1 ? block : asked, d, extent);
     blocks.push_back(block);
   }
+  if (holds_one(scale) || scale->shape() == x->shape()) blocks.clear();
   return blocks;
 }
 
 Result<ir::Value*> ScaledLayer::beside(LayerLowering& lowering, ir::Value* operand, const ir::Value* x,
                                        const char* what) const {
   if (operand->rank() == 0) return operand;
-  if (holds_one(operand) && operand->rank() <= 1) return lowering.reshape(operand, {});
+  if (holds_one(operand) && operand->rank() <= 1) return lowering.reshape(operand, Ints{});
   if (is_vector_beside(operand, x)) {
-    if (axis_ == -1) return lowering.scalar(operand->dtype(), 1);  // until setAxis() is called: has_axis()
-    if (axis_ < 0 || axis_ >= x->rank())
-      return fail(ErrorCode::invalid_argument, "axis {} is not in [0, {})", axis_, x->rank());
+    if (axis_ == -1) return lowering.scalar_like(1, operand);  // until setAxis() is called: has_axis()
     Ints dims(static_cast<size_t>(x->rank() - axis_), 1);
     dims[0] = -1;
     return lowering.reshape(operand, dims);
@@ -100,16 +106,15 @@ Result<std::vector<ir::Value*>> QuantizeLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(attributes.blocks, blocks(x, scale));
   if (is_floating(x->dtype()) && is_floating(scale->dtype())) {
     const DType type = size_of(scale->dtype()) > size_of(x->dtype()) ? scale->dtype() : x->dtype();
-    LATHE_ASSIGN(x, lowering.cast(x, type));
-    LATHE_ASSIGN(scale, lowering.cast(scale, type));
+    x = lowering.cast(x, type);
+    scale = lowering.cast(scale, type);
   }
   LATHE_ASSIGN(scale, beside(lowering, scale, x, "scale"));
   std::vector<ir::Value*> operands = {x, scale};
   if (has(2)) {
     LATHE_ASSIGN(operands.emplace_back(), beside(lowering, in(2), x, "zero point"));
   }
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(operands)));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, std::move(operands))};
 }
 
 Result<std::vector<ir::Value*>> DequantizeLayer::lower(LayerLowering& lowering) {
@@ -121,8 +126,7 @@ Result<std::vector<ir::Value*>> DequantizeLayer::lower(LayerLowering& lowering) 
   if (has(2)) {
     LATHE_ASSIGN(operands.emplace_back(), beside(lowering, in(2), in(0), "zero point"));
   }
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(operands)));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, std::move(operands))};
 }
 
 nv::IQuantizeLayer* NetworkDefinition::addQuantizeV2(nv::ITensor& input, nv::ITensor& scale,

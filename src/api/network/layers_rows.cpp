@@ -17,18 +17,11 @@ Result<int64_t> single_axis(uint32_t mask, int rank) {
   return axes[0];
 }
 
-Result<> check_indices_type(nv::DataType type) {
-  if (type == nv::DataType::kINT32 || type == nv::DataType::kINT64) return {};
-  return fail(ErrorCode::invalid_argument, "indices must be kINT32 or kINT64, not type {}", static_cast<int>(type));
-}
-
 }  // namespace
 
 Result<std::vector<ir::Value*>> SoftMaxLayer::lower(LayerLowering& lowering) {
-  SoftmaxAttrs attributes;
-  LATHE_ASSIGN(attributes.axis, single_axis(axes_, in(0)->rank()));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
-  return std::vector{y};
+  LATHE_ASSIGN(const int64_t axis, single_axis(axes_, in(0)->rank()));
+  return std::vector{lowering.softmax(in(0), axis)};
 }
 
 Result<std::vector<ir::Value*>> LRNLayer::lower(LayerLowering& lowering) {
@@ -39,69 +32,60 @@ Result<std::vector<ir::Value*>> LRNLayer::lower(LayerLowering& lowering) {
   attributes.alpha = alpha_;
   attributes.beta = beta_;
   attributes.bias = k_;
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, {in(0)})};
 }
 
 Result<std::vector<ir::Value*>> ReduceLayer::lower(LayerLowering& lowering) {
-  ReduceAttrs attributes;
-  LATHE_ASSIGN(attributes.op, to_ours(operation_));
-  attributes.keepdims = keep_;
-  LATHE_ASSIGN(attributes.axes, axes_of(axes_, in(0)->rank()));
-  if (attributes.axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be reduced");
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0)}));
-  return std::vector{y};
+  LATHE_ASSIGN(const ReduceOp op, to_ours(operation_));
+  LATHE_ASSIGN(const Ints axes, axes_of(axes_, in(0)->rank()));
+  if (axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be reduced");
+  return std::vector{lowering.reduce(op, in(0), axes, keep_)};
 }
 
 bool TopKLayer::setIndicesType(nv::DataType type) noexcept {
   return guarded(entry(), "ITopKLayer::setIndicesType", [&]() -> Result<> {
-    LATHE_TRY(check_indices_type(type));
+    LATHE_TRY(to_index_type(type));
     indices_ = type, touch();
     return {};
   });
 }
 
 Result<std::vector<ir::Value*>> TopKLayer::lower(LayerLowering& lowering) {
-  LATHE_TRY(check_indices_type(indices_));
+  LATHE_ASSIGN(const DType type, to_index_type(indices_));
   TopkAttrs attributes;
   attributes.largest = operation_ == nv::TopKOperation::kMAX;
   LATHE_ASSIGN(attributes.axis, single_axis(axes_, in(0)->rank()));
   ir::Value* k = nullptr;
   if (has(1)) {
-    LATHE_ASSIGN(ir::Value * wide, lowering.cast(in(1), DType::i64));
-    LATHE_ASSIGN(k, lowering.reshape(wide, {1}));
+    k = lowering.reshape(lowering.cast(in(1), DType::i64), {1});
   } else {
     if (k_ < 1 || k_ > kMaxK) return fail(ErrorCode::invalid_argument, "k is {}; 1 to {} is allowed", k_, kMaxK);
-    LATHE_ASSIGN(k, lowering.ints({k_}));
+    k = lowering.ints({k_});
   }
-  LATHE_ASSIGN(ir::Node * node, lowering.add_node(attributes, {in(0), k}, 2));
-  LATHE_ASSIGN(const DType type, to_dtype(indices_));
-  LATHE_ASSIGN(ir::Value * indices, lowering.cast(node->output(1), type));
-  return std::vector{node->output(0), indices};
+  std::vector<ir::Value*> outputs = lowering.add_all(attributes, {in(0), k}, 2);
+  outputs[1] = lowering.cast(outputs[1], type);
+  return outputs;
 }
 
 bool CumulativeLayer::setOperation(nv::CumulativeOperation op) noexcept {
   return guarded(entry(), "ICumulativeLayer::setOperation", [&]() -> Result<> {
-    if (op != nv::CumulativeOperation::kSUM)
-      return fail(ErrorCode::invalid_argument, "cumulative operation {} does not exist", static_cast<int>(op));
+    LATHE_TRY(check_argument(op));
     operation_ = op, touch();
     return {};
   });
 }
 
 Result<std::vector<ir::Value*>> CumulativeLayer::lower(LayerLowering& lowering) {
-  if (operation_ != nv::CumulativeOperation::kSUM)
-    return fail(ErrorCode::invalid_argument, "cumulative operation {} does not exist", static_cast<int>(operation_));
   CumulativeAttrs attributes;
   attributes.exclusive = exclusive_;
   attributes.reverse = reverse_;
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), in(1)}));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, {in(0), in(1)})};
 }
 
 void MatrixMultiplyLayer::setOperation(int32_t index, nv::MatrixOperation op) noexcept {
   guarded(entry(), "IMatrixMultiplyLayer::setOperation", [&]() -> Result<> {
     if (index != 0 && index != 1) return fail(ErrorCode::invalid_argument, "there is no input {}", index);
+    LATHE_TRY(check_argument(op));
     operations_[index] = op, touch();
     return {};
   });
@@ -114,22 +98,15 @@ Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(LayerLowering& loweri
   for (int i = 0; i < 2; ++i) {
     if (operations_[i] != nv::MatrixOperation::kVECTOR) continue;
     const int64_t axis = i == 0 ? -2 : -1;
-    LATHE_ASSIGN(ir::Value * axes, lowering.ints({axis}));
-    LATHE_ASSIGN(operands[i], lowering.add(UnsqueezeAttrs(), {operands[i], axes}));
+    operands[i] = lowering.unsqueeze(operands[i], {axis});
     squeezed.push_back(axis);
   }
   if (operands[0]->rank() != operands[1]->rank() || operands[0]->rank() < 2)
     return fail(ErrorCode::shape_mismatch, "operands have ranks {} and {} as matrices; equal ranks >= 2 are needed",
                 operands[0]->rank(), operands[1]->rank());
-  MatmulAttrs attributes;
-  attributes.transpose_a = operations_[0] == nv::MatrixOperation::kTRANSPOSE;
-  attributes.transpose_b = operations_[1] == nv::MatrixOperation::kTRANSPOSE;
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {operands[0], operands[1]}));
-  if (!squeezed.empty()) {
-    LATHE_ASSIGN(ir::Value * axes, lowering.ints(squeezed));
-    LATHE_ASSIGN(y, lowering.add(SqueezeAttrs(), {y, axes}));
-  }
-  return std::vector{y};
+  const auto transposes = [&](int i) { return operations_[i] == nv::MatrixOperation::kTRANSPOSE; };
+  ir::Value* y = lowering.matmul(operands[0], operands[1], transposes(0), transposes(1));
+  return std::vector{squeezed.empty() ? y : lowering.squeeze(y, squeezed)};
 }
 
 bool EinsumLayer::setEquation(const char* equation) noexcept {
@@ -151,39 +128,32 @@ Result<std::vector<ir::Value*>> EinsumLayer::lower(LayerLowering& lowering) {
   attributes.equation = equation_;
   std::vector<ir::Value*> inputs;
   for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(inputs)));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, std::move(inputs))};
 }
 
 Result<std::vector<ir::Value*>> NormalizationLayer::lower_groups(LayerLowering& lowering) {
+  const int rank = in(0)->rank();
+  const uint32_t spatial = rank < 2 ? 0 : (bit_of(rank) - 1) & ~3u;
+  if (axes_ != spatial)
+    return fail(ErrorCode::invalid_argument,
+                "axes are {:#x}, but {} groups are normalised over all dimensions behind the channels, {:#x}", axes_,
+                groups_, spatial);
   GroupNormalizationAttrs attributes;
   attributes.groups = groups_;
   attributes.epsilon = epsilon_;
-  LATHE_ASSIGN(ir::Value * scale, lowering.reshape(in(1), {-1}));
-  LATHE_ASSIGN(ir::Value * bias, lowering.reshape(in(2), {-1}));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, {in(0), scale, bias}));
-  return std::vector{y};
+  ir::Value* scale = lowering.reshape(in(1), {-1});
+  ir::Value* bias = lowering.reshape(in(2), {-1});
+  return std::vector{lowering.add(attributes, {in(0), scale, bias})};
 }
 
 Result<std::vector<ir::Value*>> NormalizationLayer::lower(LayerLowering& lowering) {
   if (groups_ != 1) return lower_groups(lowering);
-  ReduceAttrs mean;
-  mean.op = ReduceOp::mean;
-  LATHE_ASSIGN(mean.axes, axes_of(axes_, in(0)->rank()));
-  if (mean.axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be normalised");
-  UnaryAttrs root;
-  root.op = UnaryOp::sqrt;
-  LATHE_ASSIGN(ir::Value * center, lowering.add(mean, {in(0)}));
-  LATHE_ASSIGN(ir::Value * x, lowering.elementwise(ElementwiseOp::sub, in(0), center));
-  LATHE_ASSIGN(ir::Value * square, lowering.elementwise(ElementwiseOp::mul, x, x));
-  LATHE_ASSIGN(ir::Value * variance, lowering.add(mean, {square}));
-  LATHE_ASSIGN(ir::Value * epsilon, lowering.scalar(x->dtype(), epsilon_));
-  LATHE_ASSIGN(ir::Value * sum, lowering.elementwise(ElementwiseOp::add, variance, epsilon));
-  LATHE_ASSIGN(ir::Value * deviation, lowering.add(root, {sum}));
-  LATHE_ASSIGN(ir::Value * unit, lowering.elementwise(ElementwiseOp::div, x, deviation));
-  LATHE_ASSIGN(ir::Value * scaled, lowering.elementwise(ElementwiseOp::mul, unit, in(1)));
-  LATHE_ASSIGN(ir::Value * y, lowering.elementwise(ElementwiseOp::add, scaled, in(2)));
-  return std::vector{y};
+  LATHE_ASSIGN(const Ints axes, axes_of(axes_, in(0)->rank()));
+  if (axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be normalised");
+  ir::Value* x = lowering.minus(in(0), lowering.reduce(ReduceOp::mean, in(0), axes));
+  ir::Value* variance = lowering.reduce(ReduceOp::mean, lowering.mul(x, x), axes);
+  ir::Value* deviation = lowering.unary(UnaryOp::sqrt, lowering.binary(ElementwiseOp::add, variance, epsilon_));
+  return std::vector{lowering.plus(lowering.mul(lowering.divide(x, deviation), in(1)), in(2))};
 }
 
 nv::ISoftMaxLayer* NetworkDefinition::addSoftMax(nv::ITensor& input) noexcept {

@@ -84,7 +84,7 @@ class TopKLayer final : public LayerOf<nv::ITopKLayer, nv::apiv::VTopKLayer> {
 
   void setOperation(nv::TopKOperation op) noexcept override { set(operation_, op); }
   nv::TopKOperation getOperation() const noexcept override { return operation_; }
-  void setK(int32_t k) noexcept override { set(k_, k); }
+  void setK(int32_t k) noexcept override { set(k_, k, 1); }
   int32_t getK() const noexcept override { return has(1) ? -1 : k_; }
   void setReduceAxes(uint32_t reduceAxes) noexcept override { set(axes_, reduceAxes); }
   uint32_t getReduceAxes() const noexcept override { return axes_; }

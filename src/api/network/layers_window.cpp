@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/layers_window.h"
 
+#include <algorithm>
+
 #include "api/network/enums.h"
 #include "api/network/network_add.h"
 
@@ -18,6 +20,17 @@ Result<int64_t> channels_of(const ir::Value* x) {
   return *channels;
 }
 
+// A kernel that is an input has the dims that output maps, groups and window ask for, where they are known.
+Result<> check_kernel(const Shape& kernel, const Dims& wanted) {
+  bool same = kernel.size() == wanted.size();
+  for (size_t i = 0; same && i < wanted.size(); ++i) same = kernel[i].as_constant().value_or(wanted[i]) == wanted[i];
+  if (same) return {};
+  return fail(ErrorCode::shape_mismatch,
+              "the kernel of input 1 has dims {}, but output maps, groups and kernel size ask for {}; set those of the "
+              "kernel, or give another by setInput() or setKernelWeights()",
+              lathe::to_string(kernel), lathe::to_string(to_shape(wanted)));
+}
+
 }  // namespace
 
 Result<> WindowSettings::check(int rank) const {
@@ -28,7 +41,9 @@ Result<> WindowSettings::check(int rank) const {
     if (dims->nbDims != 0 && dims->nbDims != window.nbDims)
       return fail(ErrorCode::invalid_argument, "stride, padding or dilation has {} dims, the window {}", dims->nbDims,
                   window.nbDims);
-  LATHE_TRY(to_ours(mode));
+  for (const nv::Dims* dims : {&pre, &post})
+    if (std::any_of(dims->d, dims->d + dims->nbDims, [](int64_t amount) { return amount < 0; }))
+      return fail(ErrorCode::invalid_argument, "padding is negative; a slice layer crops");
   return {};
 }
 
@@ -57,24 +72,23 @@ Result<std::vector<ir::Value*>> ConvolutionOf<Interface, Table>::operands(LayerL
   Dims dims = to_ints(window_.window);
   dims.insert(dims.begin(), {first, second});
   ir::Value* kernel = this->in(1);
-  if (!kernel && kernel_.count == 0) {  // input 1 comes later; zeros stand in for it, see complete()
-    LATHE_ASSIGN(ir::Value * zero, lowering.scalar(this->in(0)->dtype(), 0));
-    LATHE_ASSIGN(ir::Value * shape, lowering.ints(dims));
-    LATHE_ASSIGN(kernel, lowering.add(ExpandAttrs(), {zero, shape}));
-  } else if (!kernel) {
-    LATHE_ASSIGN(kernel, lowering.weights(kernel_, std::move(dims)));
+  if (kernel) {
+    LATHE_TRY(check_kernel(kernel->shape(), dims));
+  } else if (kernel_.count == 0) {  // input 1 comes later; zeros stand in for it, see complete()
+    ir::Value* zero = lowering.scalar_like(0, this->in(0));
+    kernel = lowering.expand(zero, lowering.ints(dims));
+  } else {
+    kernel = lowering.weights(kernel_, std::move(dims));
   }
   ir::Value* bias = this->in(2);
-  if (!bias && bias_.count > 0) {
-    LATHE_ASSIGN(bias, lowering.weights(bias_, {maps_}));
-  }
+  if (!bias && bias_.count > 0) bias = lowering.weights(bias_, {maps_});
   return std::vector{this->in(0), kernel, bias};
 }
 
 template <class Interface, class Table>
 Result<> ConvolutionOf<Interface, Table>::complete() const {
   if (this->has(1) || kernel_.count > 0) return {};
-  return fail(ErrorCode::graph_invalid, "layer '{}' has neither kernel weights nor an input 1", this->Layer::name());
+  return fail(ErrorCode::graph_invalid, "neither kernel weights nor an input 1 are given");
 }
 
 Result<std::vector<ir::Value*>> ConvolutionLayer::lower(LayerLowering& lowering) {
@@ -91,8 +105,7 @@ Result<std::vector<ir::Value*>> ConvolutionLayer::lower(LayerLowering& lowering)
   attributes.dilation = window_.dilations();
   attributes.groups = groups_;
   LATHE_ASSIGN(attributes.padding_mode, to_ours(window_.mode));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(inputs)));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, std::move(inputs))};
 }
 
 Result<std::vector<ir::Value*>> DeconvolutionLayer::lower(LayerLowering& lowering) {
@@ -109,8 +122,7 @@ Result<std::vector<ir::Value*>> DeconvolutionLayer::lower(LayerLowering& lowerin
   attributes.dilation = window_.dilations();
   attributes.groups = groups_;
   LATHE_ASSIGN(attributes.padding_mode, to_ours(window_.mode));
-  LATHE_ASSIGN(ir::Value * y, lowering.add(attributes, std::move(inputs)));
-  return std::vector{y};
+  return std::vector{lowering.add(attributes, std::move(inputs))};
 }
 
 Result<ir::Value*> PoolingLayer::pool(LayerLowering& lowering, PoolingOp op) {
@@ -134,16 +146,13 @@ Result<std::vector<ir::Value*>> PoolingLayer::lower(LayerLowering& lowering) {
   }
   LATHE_ASSIGN(ir::Value * average, pool(lowering, PoolingOp::average));
   if (type_ == nv::PoolingType::kAVERAGE) return std::vector{average};
-  if (type_ != nv::PoolingType::kMAX_AVERAGE_BLEND)
-    return fail(ErrorCode::invalid_argument, "pooling type {} does not exist", static_cast<int>(type_));
   // (1 - f) * max + f * average
   LATHE_ASSIGN(ir::Value * max, pool(lowering, PoolingOp::max));
-  LATHE_ASSIGN(ir::Value * factor, lowering.scalar(average->dtype(), blend_));
-  LATHE_ASSIGN(ir::Value * rest, lowering.scalar(average->dtype(), 1.0 - blend_));
-  LATHE_ASSIGN(ir::Value * a, lowering.elementwise(ElementwiseOp::mul, average, factor));
-  LATHE_ASSIGN(ir::Value * b, lowering.elementwise(ElementwiseOp::mul, max, rest));
-  LATHE_ASSIGN(ir::Value * y, lowering.elementwise(ElementwiseOp::add, a, b));
-  return std::vector{y};
+  ir::Value* factor = lowering.scalar_like(blend_, average);
+  ir::Value* rest = lowering.scalar_like(1.0 - blend_, average);
+  ir::Value* a = lowering.mul(average, factor);
+  ir::Value* b = lowering.mul(max, rest);
+  return std::vector{lowering.plus(a, b)};
 }
 
 nv::IConvolutionLayer* NetworkDefinition::addConvolutionNd(nv::ITensor& input, int64_t nbOutputMaps,

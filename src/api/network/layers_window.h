@@ -43,10 +43,15 @@ class ConvolutionOf : public LayerOf<Interface, Table> {
   int64_t getNbOutputMaps() const noexcept override { return maps_; }
   void setNbGroups(int64_t nbGroups) noexcept override { this->set(groups_, nbGroups); }
   int64_t getNbGroups() const noexcept override { return groups_; }
-  void setKernelWeights(nv::Weights weights) noexcept override { this->set(kernel_, weights); }
-  nv::Weights getKernelWeights() const noexcept override { return kernel_; }
-  void setBiasWeights(nv::Weights weights) noexcept override { this->set(bias_, weights); }
-  nv::Weights getBiasWeights() const noexcept override { return bias_; }
+  // Empty ones stand for "input 1 (or 2) gives them", and leave it.
+  void setKernelWeights(nv::Weights weights) noexcept override {
+    this->set(kernel_, weights, weights.count > 0 ? 1 : this->kNoInput);
+  }
+  nv::Weights getKernelWeights() const noexcept override { return this->has(1) ? nv::Weights{} : kernel_; }
+  void setBiasWeights(nv::Weights weights) noexcept override {
+    this->set(bias_, weights, weights.count > 0 ? 2 : this->kNoInput);
+  }
+  nv::Weights getBiasWeights() const noexcept override { return this->has(2) ? nv::Weights{} : bias_; }
   void setPrePadding(const nv::Dims& padding) noexcept override { this->set(window_.pre, padding); }
   nv::Dims getPrePadding() const noexcept override { return window_.shown(window_.pre, 0); }
   void setPostPadding(const nv::Dims& padding) noexcept override { this->set(window_.post, padding); }
@@ -58,7 +63,7 @@ class ConvolutionOf : public LayerOf<Interface, Table> {
   void setStrideNd(const nv::Dims& stride) noexcept override { this->set(window_.stride, stride); }
   nv::Dims getStrideNd() const noexcept override { return window_.shown(window_.stride, 1); }
   void setPaddingNd(const nv::Dims& padding) noexcept override {
-    this->change([&] { window_.pre = window_.post = padding; });
+    this->change(padding, [&] { window_.pre = window_.post = padding; });
   }
   nv::Dims getPaddingNd() const noexcept override { return window_.padding(); }
   void setDilationNd(const nv::Dims& dilation) noexcept override { this->set(window_.dilation, dilation); }
@@ -127,7 +132,7 @@ class PoolingLayer final : public LayerOf<nv::IPoolingLayer, nv::apiv::VPoolingL
   void setStrideNd(const nv::Dims& stride) noexcept override { set(window_.stride, stride); }
   nv::Dims getStrideNd() const noexcept override { return window_.shown(window_.stride, 1); }
   void setPaddingNd(const nv::Dims& padding) noexcept override {
-    change([&] { window_.pre = window_.post = padding; });
+    change(padding, [&] { window_.pre = window_.post = padding; });
   }
   nv::Dims getPaddingNd() const noexcept override { return window_.padding(); }
 

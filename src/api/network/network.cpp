@@ -13,6 +13,19 @@ Result<size_t> check_index(int32_t index, size_t count, const char* what) {
   return fail(ErrorCode::invalid_argument, "there is no {} {}: the network has {}", what, index, count);
 }
 
+// Applications find inputs and outputs by name.
+Result<> check_names(const std::vector<std::unique_ptr<TensorView>>& inputs, const std::vector<TensorView*>& outputs) {
+  std::unordered_set<std::string_view> taken;
+  const auto take = [&](const TensorView& tensor) -> Result<> {
+    if (taken.insert(tensor.name()).second) return {};
+    return fail(ErrorCode::graph_invalid, "two inputs or outputs are called '{}'; give one another name",
+                tensor.name());
+  };
+  for (const auto& input : inputs) LATHE_TRY(take(*input));
+  for (const TensorView* output : outputs) LATHE_TRY(take(*output));
+  return {};
+}
+
 }  // namespace
 
 NetworkDefinition::NetworkDefinition(std::shared_ptr<BuilderCore> core, nv::NetworkDefinitionCreationFlags flags,
@@ -104,8 +117,9 @@ Result<> NetworkDefinition::resolve_all() {
   LATHE_TRY(settle());
   for (const auto& layer : layers_) {
     if (layer->error()) return fail(*layer->error());
-    LATHE_TRY(layer->complete());
+    LATHE_TRY(layer->check_complete());
   }
+  LATHE_TRY(check_names(inputs_, outputs_));
   return graph_.infer_all();
 }
 

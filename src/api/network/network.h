@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -39,8 +41,15 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   Result<TensorView*> own(nv::ITensor* tensor);
   // For nodes that an importer added to graph() behind our back: gives them layers and tensors.
   void adopt_imported_nodes();
-  // Keeps `owner` (a parsed model's memory) alive as long as the network.
-  void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
+  // The parsed model imported anew with these branches (onnx/branches.h), and which it has then; null unless there is
+  // an If whose branches yield tensors of different ranks. Without any it is imported as it was parsed.
+  struct Imported {
+    ir::Graph graph;
+    std::map<std::string, bool> branches;
+  };
+  using Reimport = std::function<Result<Imported>(const std::map<std::string, bool>& branches)>;
+  void set_reimport(Reimport reimport) { reimport_ = std::move(reimport); }
+  const Reimport& reimport() const { return reimport_; }
   // Brings the nodes of layers whose settings changed up to date.
   Result<> settle();
   void unsettle() noexcept { settled_ = false; }
@@ -191,7 +200,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   nv::NetworkDefinitionCreationFlags flags_;
   SettingNotices notices_;
   ir::Graph graph_;
-  std::vector<std::shared_ptr<const void>> kept_;
+  Reimport reimport_;
   std::vector<std::unique_ptr<TensorView>> inputs_;
   std::vector<TensorView*> outputs_;
   std::vector<std::unique_ptr<Layer>> layers_;

@@ -2,6 +2,8 @@
 // For the files that define the add functions of NetworkDefinition.
 #pragma once
 
+#include <array>
+
 #include "api/network/network.h"
 
 namespace lathe::api {
@@ -9,6 +11,8 @@ namespace lathe::api {
 template <class L, class... Args>
 L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept {
   return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
+    for (Result<>& checked : std::array<Result<>, sizeof...(Args)>{check_argument(args)...})
+      LATHE_TRY(std::move(checked));
     std::vector<TensorView*> views;
     for (nv::ITensor* input : inputs) {
       LATHE_ASSIGN(TensorView * view, own(input));

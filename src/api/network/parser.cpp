@@ -91,6 +91,15 @@ Result<> Parser::import(const onnx::Model& model) {
   }
   for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
   network_.adopt_imported_nodes();
+  if (report->branches.empty()) return {};
+  network_.set_reimport([model](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
+    onnx::ImportOptions options;
+    options.branches = branches;
+    NetworkDefinition::Imported imported;
+    LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
+    imported.branches = std::move(found.branches);
+    return imported;
+  });
   return {};
 }
 

@@ -9,8 +9,8 @@
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/execution_context.h"
+#include "api/runtime/libraries.h"
 #include "base/divide.h"
-#include "device/launch.h"
 #include "lathe.h"
 
 namespace lathe::api {
@@ -160,10 +160,9 @@ nv::TacticSources CudaEngine::getTacticSources() const noexcept {
   for (const plan::Step& step : core_->plan().steps) {
     const auto* device = std::get_if<plan::DeviceLaunches>(&step.work);
     if (!device) continue;
-    for (const Launch& launch : device->launches) {
-      if (launch.library == kCublasLtName) sources |= bit_of(kCUBLAS_LT);
-      if (launch.library == kCudnnName) sources |= bit_of(kCUDNN);
-    }
+    for (const Launch& launch : device->launches)
+      for (const auto& [source, library] : kLibrarySources)
+        if (launch.library == library) sources |= bit_of(source);
   }
   return sources;
 }

@@ -25,13 +25,6 @@ Result<> CpuDevice::check_target(std::string_view target) const {
               options_.target.name);
 }
 
-Target CpuDevice::describe() const {
-  Target target = options_.target;
-  target.cores = target.least_cores = threads();
-  target.memory_rate *= target.cores;
-  return target;
-}
-
 Result<DeviceMemory> CpuDevice::allocate(size_t bytes) {
   if (bytes == 0) return DeviceMemory();
   const size_t unit = bytes >= kWorthHugePages ? kHugePage : 4096;

@@ -15,7 +15,7 @@ struct CpuDeviceOptions {
   std::shared_ptr<Workers> workers;
   // Finds and makes a kernel by the record's name; the caller that links the kernels supplies it.
   Result<std::unique_ptr<Kernel>> (*make_kernel)(const StepRecord& record) = nullptr;
-  Target target;                  // of one core; the device has those of `workers`
+  Target target;                  // with as many cores as `workers`
   std::vector<std::string> runs;  // targets whose plans run here: it, and lower levels of the same architecture
   std::string timing_key;         // CPU model, instruction set, kernels' version
 };
@@ -42,7 +42,7 @@ class CpuDevice final : public Device {
 
   std::string_view name() const override { return "cpu"; }
   std::string target() const override { return options_.target.name; }
-  Target describe() const override;
+  Target describe() const override { return options_.target; }
   std::string timing_key() const override { return options_.timing_key; }
   Result<> check_target(std::string_view target) const override;
   bool is_host() const override { return true; }

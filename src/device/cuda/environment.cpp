@@ -8,12 +8,13 @@
 #include "device/cuda/architecture.h"
 #include "device/cuda/cublaslt.h"
 #include "device/cuda/cudnn.h"
+#include "device/cuda/device_properties.h"
 #include "device/cuda/toolchain.h"
 
 namespace lathe::cuda {
 namespace {
 
-EnvironmentCheck problem(std::string name, const Error& error) {
+Survey::Check problem(std::string name, const Error& error) {
   return {std::move(name), false, std::string(title_of(error.code)), error.message};
 }
 
@@ -34,7 +35,7 @@ std::set<std::string> loaded(std::string_view prefix) {
   return search.paths;
 }
 
-void check_copies(std::string_view prefix, Environment& found) {
+void check_copies(std::string_view prefix, Survey& found) {
   const std::set<std::string> paths = loaded(prefix);
   if (paths.size() < 2) return;
   std::string list;
@@ -44,26 +45,28 @@ void check_copies(std::string_view prefix, Environment& found) {
                           "LD_LIBRARY_PATH"});
 }
 
-void survey_device(const Driver& driver, int ordinal, Environment& found) {
+void survey_device(const Driver& driver, int ordinal, Survey& found) {
   const std::string name = fmt::format("cuda:{}", ordinal);
   Result<DeviceProperties> properties = read_properties(driver, ordinal);
   if (!properties) return found.checks.push_back(problem(name, properties.error()));
   const Result<const Architecture*> architecture = find_architecture(properties->architecture());
   const std::string target = architecture ? target_name(**architecture) : "";
-  found.checks.push_back(architecture
-                             ? EnvironmentCheck{name, true, fmt::format("{}, {}", properties->name, target), ""}
-                             : problem(name, architecture.error()));
-  found.devices.push_back({*std::move(properties), target});
+  found.checks.push_back(architecture ? Survey::Check{name, true, fmt::format("{}, {}", properties->name, target), ""}
+                                      : problem(name, architecture.error()));
+  found.devices.push_back({name,
+                           properties->name,
+                           target,
+                           {{"compute_capability", fmt::format("{}.{}", properties->major, properties->minor)},
+                            {"multiprocessors", properties->multiprocessors},
+                            {"memory_bytes", static_cast<int64_t>(properties->memory_bytes)}}});
 }
 
-void survey_driver(Environment& found) {
+void survey_driver(Survey& found) {
   const Result<const Driver*> opened = driver();
   if (!opened) return found.checks.push_back(problem("CUDA driver", opened.error()));
   const Driver& driver = **opened;
-  found.driver_path = driver.path;
-  found.driver_version = version_text(driver.version);
   found.checks.push_back(
-      {"CUDA driver", true, fmt::format("supports CUDA {}, {}", found.driver_version, found.driver_path), ""});
+      {"CUDA driver", true, fmt::format("supports CUDA {}, {}", version_text(driver.version), driver.path), ""});
   const Result<int> count = count_devices(driver);
   if (!count) return found.checks.push_back(problem("CUDA devices", count.error()));
   if (*count == 0)
@@ -71,8 +74,8 @@ void survey_driver(Environment& found) {
   for (int ordinal = 0; ordinal < *count; ++ordinal) survey_device(driver, ordinal, found);
 }
 
-void check_compiler(const NvrtcInfo& nvrtc, Environment& found) {
-  EnvironmentCheck check{"NVRTC", true, fmt::format("{}, {}", found.nvrtc_version, found.nvrtc_path), ""};
+void check_compiler(const NvrtcInfo& nvrtc, Survey& found) {
+  Survey::Check check{"NVRTC", true, fmt::format("{}.{}, {}", nvrtc.major, nvrtc.minor, nvrtc.path), ""};
   const Result<const Driver*> opened = driver();
   if (opened && nvrtc.major > (*opened)->version / 1000) {
     check.good = false;
@@ -90,21 +93,18 @@ struct LastWarning final : Log {
 };
 
 // As a build would find them.
-void survey_compiler(Environment& found) {
+void survey_compiler(Survey& found) {
   LastWarning warning;
   CompilerOptions options;
   options.log = &warning;
   const Result<std::unique_ptr<Toolchain>> opened = open_toolchain(options);
   if (opened) {
-    const NvrtcInfo& nvrtc = (*opened)->nvrtc();
-    found.nvrtc_path = nvrtc.path;
-    found.nvrtc_version = fmt::format("{}.{}", nvrtc.major, nvrtc.minor);
-    check_compiler(nvrtc, found);
+    check_compiler((*opened)->nvrtc(), found);
   } else {
     found.checks.push_back(problem("NVRTC", opened.error()));
   }
   const Result<std::string> program = compiler_program(std::nullopt);
-  EnvironmentCheck check{"lathe-compiler", warning.text.empty(), "not used: LATHE_COMPILER is empty", ""};
+  Survey::Check check{"lathe-compiler", warning.text.empty(), "not used: LATHE_COMPILER is empty", ""};
   if (program && !program->empty()) check.detail = *program;
   if (!check.good) {
     check.detail = warning.text;
@@ -115,15 +115,15 @@ void survey_compiler(Environment& found) {
 
 // Only engines that were built with a library need it.
 template <class Library>
-void survey_library(const char* name, const Result<const Library*>& opened, Environment& found) {
+void survey_library(const char* name, const Result<const Library*>& opened, Survey& found) {
   if (!opened) return found.checks.push_back(problem(name, opened.error()));
   found.checks.push_back({name, true, fmt::format("{}, {}", (*opened)->version_text(), (*opened)->path), ""});
 }
 
 }  // namespace
 
-Environment survey() {
-  Environment found;
+Survey survey() {
+  Survey found;
   survey_driver(found);
   survey_compiler(found);
   survey_library("cuBLASLt", cublaslt(), found);

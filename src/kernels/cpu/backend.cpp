@@ -16,22 +16,33 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
 
   Result<BackendBuild> prepare(std::string_view target, const BackendSettings& settings) const override {
-    if (!target_name().starts_with(target))
-      return fail(ErrorCode::config_invalid, "plans for '{}' cannot be built on this machine, which is '{}'", target,
-                  target_name());
+    const Processor* processor = target == name() ? &own_processor() : find_processor(target);
+    if (!processor) return fail(ErrorCode::config_invalid, "target '{}' is no CPU; see setTarget() in lathe.h", target);
     BackendBuild build;
-    LATHE_ASSIGN(build.device, shared_device(settings.threads));
-    build.target = build.device->describe();
-    const bool integers = multiplies_bytes();
-    build.traits = {.fuses_movement = true,
-                    .integer_products = integers,
-                    .weighted_products = integers,
+    if (is_here(*processor)) {
+      LATHE_ASSIGN(build.device, shared_device(settings.threads));
+      build.target = build.device->describe();
+      build.target.name = processor->target;
+    } else {
+      build.target = describe(*processor, settings.threads);
+    }
+    const bool integers = build.device ? multiplies_bytes() : processor->vnni;
+    build.traits = {.arithmetic = {.narrow_floats = false, .integer_products = integers, .weighted_products = integers},
+                    .fuses_movement = true,
                     .decompose_doubles = true,
                     .windows_keep_layout = true};
     build.tactics = cpu_tactics();
     build.data_dependent = data_dependent_tactics();
-    build.timing_key = build.device->timing_key();
+    build.timing_key = build.device ? build.device->timing_key() : build.target.name;
     return build;
+  }
+
+  Survey survey() const override {
+    return {{{"cpu",
+              product_name(),
+              target_name(),
+              {{"isa", std::string(name_of(isa_level()))}, {"threads", allowed_cpus()}}}},
+            {}};
   }
 };
 

@@ -14,7 +14,7 @@ namespace {
 // Types of boxes, scores, the limit of each class and the two thresholds.
 bool has_types_of_suppression(const Problem& problem) {
   const auto is = [&](size_t i, DType type, DType other) {
-    if (i >= problem.inputs.size() || problem.inputs[i].omitted) return true;
+    if (!problem.has_input(i)) return true;
     return problem.inputs[i].dtype == type || problem.inputs[i].dtype == other;
   };
   for (const size_t i : {0, 1, 3, 4})
@@ -26,7 +26,7 @@ DataDependentMatched match_suppression(const Problem& problem) {
   if (!problem.is(OpKind::non_max_suppression)) return refuse("no suppression of boxes");
   if (!has_types_of_suppression(problem)) return refuse("boxes that are not of f32, or a limit that is no i64 or i32");
   const Shape& scores = problem.inputs[1].dims;
-  const bool limited = problem.inputs.size() > 2 && !problem.inputs[2].omitted;
+  const bool limited = problem.has_input(2);
   const Tensor* most = limited ? problem.inputs[2].constant : nullptr;
   Expr length = limited ? scores[2] : Expr(0);
   if (most) length = min(length, std::max<int64_t>(most->at(0), 0));

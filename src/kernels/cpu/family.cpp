@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/family.h"
 
-#include <algorithm>
-
 #include "kernels/cpu/open_device.h"
+#include "kernels/cpu/target.h"
 
 namespace lathe::cpu {
 namespace {
-
-constexpr std::string_view kNames[] = {
-    "cpu", "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni", "cpu-arm64"};
 
 class Family final : public DeviceFamily {
  public:
   std::string_view name() const override { return "cpu"; }
 
   Result<std::optional<std::string>> resolve(std::string_view name) const override {
-    if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) return std::nullopt;
-    return std::string(name);
+    if (name == this->name()) return std::string(name);
+    const Processor* processor = find_processor(name);
+    return processor ? std::optional(std::string(processor->target)) : std::nullopt;
   }
 
   Result<std::shared_ptr<Device>> open(int threads) const override { return shared_device(threads); }

@@ -37,6 +37,11 @@ std::string_view name_of(IsaLevel level) {
   return "baseline";
 }
 
+bool supports(IsaLevel level) { return level <= best_supported(); }
+
+#if defined(LATHE_ISA_ONLY)
+IsaLevel isa_level() { return IsaLevel::LATHE_ISA_ONLY; }
+#else
 IsaLevel isa_level() {
   static const IsaLevel level = [] {
     const IsaLevel best = best_supported();
@@ -48,6 +53,7 @@ IsaLevel isa_level() {
   }();
   return level;
 }
+#endif
 
 bool multiplies_bytes() {
 #if defined(__x86_64__)

@@ -6,13 +6,20 @@
 
 #include <string_view>
 
+// Code that chooses among the levels, unlike the levels' own, follows the build: it may have the kernels of one level
+// alone (LATHE_ISA=native), which this names.
+#if !defined(LATHE_ISA)
+#include "cpu_isa_levels.inc"  // #define LATHE_ISA_ONLY avx2, or nothing
+#endif
+
 namespace lathe::cpu {
 
 enum class IsaLevel { baseline, avx2, avx512 };
 
 // The best level that the CPU and the operating system support, capped by LATHE_CPU_ISA (a level's name; for tests).
-// Decided once, at first use.
+// Decided once, at first use. Of a build for one level that level, which the CPU may lack.
 IsaLevel isa_level();
+bool supports(IsaLevel level);
 std::string_view name_of(IsaLevel level);
 
 // Whether the CPU has the level's instruction for sums of four products of u8 and i8 (VNNI), which the level itself
@@ -23,7 +30,13 @@ bool multiplies_bytes();
 
 // LATHE_ISA_DECLARE(R f(A)): declares the function in every level's namespace.
 // LATHE_ISA_SELECT(f): the pointer for the running CPU, e.g. static const auto gemm = LATHE_ISA_SELECT(gemm_tile);
-#if defined(__x86_64__)
+#if defined(LATHE_ISA_ONLY)
+#define LATHE_ISA_DECLARE(...) \
+  namespace LATHE_ISA_ONLY {   \
+  __VA_ARGS__;                 \
+  }
+#define LATHE_ISA_SELECT(f) (&::lathe::cpu::LATHE_ISA_ONLY::f)
+#elif defined(__x86_64__)
 #define LATHE_ISA_DECLARE(...) \
   namespace baseline {         \
   __VA_ARGS__;                 \

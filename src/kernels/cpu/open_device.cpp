@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "device/cpu/cpu_limits.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/target.h"
 
@@ -23,9 +24,14 @@ Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
 }  // namespace
 
 Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
+  if (!supports(isa_level()))
+    return fail(ErrorCode::invalid_state,
+                "this build of Lathe has kernels for {} alone, which this CPU lacks; build with LATHE_ISA=all",
+                target_name());
   LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create(options));
+  Target target = describe_machine(workers->size());
   return std::make_shared<CpuDevice>(
-      CpuDeviceOptions{std::move(workers), make_kernel, describe_core(), runnable_targets(), timing_device()});
+      CpuDeviceOptions{std::move(workers), make_kernel, std::move(target), runnable_targets(), timing_device()});
 }
 
 Result<std::shared_ptr<Device>> shared_device(int threads) {

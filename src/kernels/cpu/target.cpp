@@ -1,38 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/target.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 
 #include "base/result.h"
-#include "kernels/cpu/isa.h"
 
 namespace lathe::cpu {
 namespace {
 
-std::string cpu_model() {
-  std::string model = "unknown CPU";
+// What /proc/cpuinfo says of the first CPU; empty where it is told otherwise.
+std::string cpuinfo(std::initializer_list<const char*> keys) {
   std::FILE* file = std::fopen("/proc/cpuinfo", "re");
-  if (!file) return model;
+  if (!file) return "";
   char line[256];
   std::string parts;
   while (std::fgets(line, sizeof line, file) && line[0] != '\n')
-    for (const char* key : {"model name", "cpu family", "model\t", "stepping", "cache size"})
+    for (const char* key : keys)
       if (std::strncmp(line, key, std::strlen(key)) == 0)
-        if (const char* colon = std::strchr(line, ':')) parts += colon + 1;
+        if (const char* colon = std::strstr(line, ": ")) parts += colon + 2;
   std::fclose(file);
   for (char& c : parts)
     if (c == '\n') c = ' ';
-  return parts.empty() ? model : parts;
+  return parts;
 }
 
-std::string target_of(IsaLevel level) {
+constexpr Processor kProcessors[] = {
+#define LATHE_CPU(target, level, vnni, lanes, units, mhz, threads, kib, l2, l1, core_gb_s, gb_s) \
+  {target, IsaLevel::level, vnni, lanes, units, mhz, threads, (kib)*1024.0, l2, l1, (core_gb_s)*1e3, (gb_s)*1e3},
+#include "kernels/cpu/processors.def"
+#undef LATHE_CPU
+};
+
 #if defined(__x86_64__)
-  return fmt::format("cpu-x86_64-{}", name_of(level));
+constexpr std::string_view kArchitecture = "cpu-x86_64-";
 #else
-  return fmt::format("cpu-aarch64-{}", name_of(level));
+constexpr std::string_view kArchitecture = "cpu-arm64-";
 #endif
+
+bool runs_plans_for(const Processor& processor) {
+  return processor.target.starts_with(kArchitecture) && processor.level <= isa_level() &&
+         (!processor.vnni || multiplies_bytes());
 }
 
 // What the system says in a file; 0 where there is none.
@@ -42,20 +52,39 @@ double number_in(const char* path) {
   return value;
 }
 
-// Of the levels: two units that multiply and add whole vectors, or one that multiplies and one that adds.
-Target::Products products_of(IsaLevel level) {
-  Target::Products products;
-  products.f32 = level == IsaLevel::avx512 ? 32 : level == IsaLevel::avx2 ? 16 : 4;
-  products.f64 = products.f32 / 2;
-  return products;
-}
-
 }  // namespace
 
-Target describe_core() {
+const Processor* find_processor(std::string_view name) {
+  const auto is_meant = [name](const Processor& processor) {
+    return processor.target == name || processor.target.substr(0, processor.target.rfind('-')) == name;
+  };
+  const auto* found = std::ranges::find_if(kProcessors, is_meant);
+  return found == std::end(kProcessors) ? nullptr : found;
+}
+
+const Processor& own_processor() {
+  const auto is_own = [](const Processor& processor) { return is_here(processor) && !processor.vnni; };
+  return *std::ranges::find_if(kProcessors, is_own);  // each level of an architecture has a row
+}
+
+bool is_here(const Processor& processor) { return runs_plans_for(processor) && processor.level == isa_level(); }
+
+Target describe(const Processor& processor, int threads) {
   Target target;
-  target.name = target_name();
-  target.products = products_of(isa_level());
+  target.name = processor.target;
+  target.cores = target.least_cores = threads > 0 ? threads : processor.threads;
+  target.products.f32 = processor.lanes * processor.units;
+  target.products.f64 = target.products.f32 / 2;
+  target.clock_mhz = processor.clock_mhz;
+  target.memory_rate = std::min(processor.core_memory_rate * target.cores, processor.memory_rate);
+  target.cache_bytes = processor.cache_bytes;
+  target.cache_clock_bytes = processor.cache_clock_bytes;
+  target.shared_clock_bytes = processor.shared_clock_bytes;
+  return target;
+}
+
+Target describe_machine(int threads) {
+  Target target = describe(own_processor(), threads);
   const double khz = number_in("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   if (khz > 0) target.clock_mhz = khz / 1e3;
   // The kernel writes "2048K"; the suffix stays unread.
@@ -64,16 +93,23 @@ Target describe_core() {
   return target;
 }
 
-std::string timing_device() {
-  return fmt::format("{}| {} | kernels built {}", cpu_model(), name_of(isa_level()), LATHE_KERNEL_HASH);
+std::string product_name() {
+  const std::string name = cpuinfo({"model name"});
+  return name.empty() ? "unknown CPU" : name.substr(0, name.size() - 1);
 }
 
-std::string target_name() { return target_of(isa_level()); }
+std::string timing_device() {
+  return fmt::format("{}| {} | kernels built {}",
+                     cpuinfo({"model name", "cpu family", "model\t", "stepping", "cache size"}), name_of(isa_level()),
+                     LATHE_KERNEL_HASH);
+}
+
+std::string target_name() { return std::string(own_processor().target); }
 
 std::vector<std::string> runnable_targets() {
   std::vector<std::string> targets;
-  for (const IsaLevel level : {IsaLevel::baseline, IsaLevel::avx2, IsaLevel::avx512})
-    if (level <= isa_level()) targets.push_back(target_of(level));
+  for (const Processor& processor : kProcessors)
+    if (runs_plans_for(processor)) targets.emplace_back(processor.target);
   return targets;
 }
 

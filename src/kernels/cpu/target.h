@@ -1,17 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine's CPU is to plans and timings.
+// CPUs to plans and timings: this machine's, and those of the table (processors.def).
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/target.h"
+#include "kernels/cpu/isa.h"
 
 namespace lathe::cpu {
 
-std::string target_name();  // "cpu-x86_64-avx512"
-// One core of this machine: what its ISA level computes, its clock and caches as the system tells them.
-Target describe_core();
+// A row of processors.def.
+struct Processor {
+  std::string_view target;
+  IsaLevel level;
+  bool vnni;
+  double lanes, units;
+  double clock_mhz;
+  int threads;
+  double cache_bytes;
+  double cache_clock_bytes, shared_clock_bytes;
+  double core_memory_rate, memory_rate;  // bytes in a microsecond
+};
+
+// "cpu-x86_64-avx2", or "cpu-x86_64" for the least of an architecture; null = there is none of that name.
+const Processor* find_processor(std::string_view name);
+const Processor& own_processor();  // of this machine's architecture and level
+// Whether this machine is such a one: kernels that are timed here are those that run there.
+bool is_here(const Processor& processor);
+// `threads` of its cores; 0 = as many as the table says.
+Target describe(const Processor& processor, int threads);
+// `threads` cores of this machine: its row, with clock and cache as the system tells them.
+Target describe_machine(int threads);
+
+std::string product_name();  // of this machine's CPU, as its maker calls it
+std::string target_name();   // "cpu-x86_64-avx512"
 // Targets whose plans this machine runs: kernels are chosen for the processor at run time, so those of every level that
 // it has.
 std::vector<std::string> runnable_targets();

@@ -2,8 +2,11 @@
 // What NVIDIA GPUs offer to builds.
 #include "tuning/backend.h"
 
+#include <algorithm>
+
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/environment.h"
 #include "device/cuda/family.h"
 #include "device/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/cuda_tactics.h"
@@ -36,14 +39,16 @@ std::unique_ptr<Tactic> library_tactic(const char* name,
   return std::make_unique<LibraryTactic>(*made, "");
 }
 
-void add_libraries(LibrarySources sources, BackendBuild& build) {
+void add_libraries(const std::vector<std::string_view>& names, BackendBuild& build) {
+  const bool with_cublaslt = std::ranges::count(names, kCublasLtName) > 0;
+  const bool with_cudnn = std::ranges::count(names, kCudnnName) > 0;
   std::optional<Result<std::shared_ptr<const CublasLtHandle>>> cublaslt;
   std::optional<Result<std::shared_ptr<const CudnnHandle>>> cudnn;
-  if (build.device && sources.cublaslt) cublaslt = libraries_of(*build.device).cublaslt();
-  if (build.device && sources.cudnn) cudnn = libraries_of(*build.device).cudnn();
+  if (build.device && with_cublaslt) cublaslt = libraries_of(*build.device).cublaslt();
+  if (build.device && with_cudnn) cudnn = libraries_of(*build.device).cudnn();
   std::string& key = build.timing_key;
-  if (sources.cublaslt) build.owned.push_back(library_tactic<CublasLtTactic>("cuBLASLt", cublaslt, key));
-  if (sources.cudnn) build.owned.push_back(library_tactic<CudnnTactic>("cuDNN", cudnn, key));
+  if (with_cublaslt) build.owned.push_back(library_tactic<CublasLtTactic>("cuBLASLt", cublaslt, key));
+  if (with_cudnn) build.owned.push_back(library_tactic<CudnnTactic>("cuDNN", cudnn, key));
   for (const auto& tactic : build.owned) build.tactics.insert(build.tactics.begin(), tactic.get());
 }
 
@@ -69,6 +74,8 @@ class CudaBackend final : public Backend {
     add_libraries(settings.libraries, build);
     return build;
   }
+
+  Survey survey() const override { return cuda::survey(); }
 };
 
 }  // namespace

@@ -2,15 +2,14 @@
 // What the kernels for NVIDIA GPUs take of a graph.
 #pragma once
 
-#include "tuning/backend.h"
+#include "tuning/backend_traits.h"
 
 namespace lathe::cuda {
 
-inline constexpr BackendTraits kTraits = {.fuses_narrow_types = true,
+inline constexpr BackendTraits kTraits = {.arithmetic = {.integer_products = true},
+                                          .fuses_narrow_types = true,
                                           .fuses_prologues = true,
                                           .fuses_movement = true,
-                                          .narrow_floats = true,
-                                          .integer_products = true,
                                           .narrows_precision = true,
                                           .least_pixel = 4};
 

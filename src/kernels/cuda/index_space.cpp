@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/source.h"
+#include "shape/broadcast.h"
 
 namespace lathe::cuda {
 
@@ -17,8 +18,10 @@ size_t IndexSpace::add(const Operand& operand) {
   const size_t missing = axes_.size() - operand.dims.size();
   for (size_t i = 0; i < axes_.size(); ++i) {
     const bool steps = i >= missing && operand.dims[i - missing] != Expr(1);
-    axes_[i].strides.push_back(steps ? operand.strides[i - missing] : Expr(0));
-    axes_[i].opt_strides.push_back(steps ? operand.opt_strides[i - missing] : 0);
+    const bool repeats = !steps || (operand.opt_dims[i - missing] == 1 && axes_[i].opt_extent != 1);
+    axes_[i].strides.push_back(
+        steps ? broadcast_stride(operand.dims[i - missing], axes_[i].extent, operand.strides[i - missing]) : Expr(0));
+    axes_[i].opt_strides.push_back(repeats ? 0 : operand.opt_strides[i - missing]);
   }
   starts_.push_back({operand.dtype, operand.offset});
   return starts_.size() - 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/source.h"
+#include "shape/broadcast.h"
 
 #include <algorithm>
 #include <cmath>
@@ -95,9 +96,9 @@ Operand broadcast(const Operand& operand, const Operand& to) {
   result.opt_strides.assign(to.dims.size(), 0);
   const size_t lead = to.dims.size() - operand.dims.size();
   for (size_t d = 0; d < operand.dims.size(); ++d) {
-    if (operand.dims[d] == Expr(1) && to.dims[lead + d] != Expr(1)) continue;
-    result.strides[lead + d] = operand.strides[d];
-    result.opt_strides[lead + d] = operand.opt_strides[d];
+    result.strides[lead + d] = broadcast_stride(operand.dims[d], to.dims[lead + d], operand.strides[d]);
+    const bool repeats = operand.opt_dims[d] == 1 && to.opt_dims[lead + d] != 1;
+    result.opt_strides[lead + d] = repeats ? 0 : operand.opt_strides[d];
   }
   return result;
 }

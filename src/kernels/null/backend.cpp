@@ -25,11 +25,10 @@ class NullBackend final : public Backend {
     static const FunctionTactic tactic("null", match_null);
     BackendBuild build;
     build.target = NullDevice().describe();  // nothing is measured: results of nothing cannot be checked
-    build.traits = {.fuses_narrow_types = true,
+    build.traits = {.arithmetic = {.integer_products = true},
+                    .fuses_narrow_types = true,
                     .fuses_prologues = true,
                     .fuses_movement = true,
-                    .narrow_floats = true,
-                    .integer_products = true,
                     .narrows_precision = true};
     build.tactics = {&tactic};
     build.timing_key = build.target.name;

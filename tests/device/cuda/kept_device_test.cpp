@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs stay open between builds and engines.
-#include "api/builder/target_build.h"
 #include "fake_cuda/fake_device.h"
+#include "tuning/backend.h"
 
 namespace lathe::cuda {
 namespace {
@@ -13,10 +13,8 @@ class KeptDeviceTest : public FakeDeviceTest {
   // Prepares a build and throws it away; what it got is the device.
   static Result<std::weak_ptr<Device>> use_device() {
     setenv("LATHE_NVRTC", FAKE_NVRTC, 1);
-    api::TargetBuild target;
-    BuildOptions options;
-    LATHE_TRY(target.prepare("cuda", 1, options));
-    return std::weak_ptr<Device>(options.tuner.device);
+    LATHE_ASSIGN(const BackendBuild backend, prepare_build("cuda", {}));
+    return std::weak_ptr<Device>(backend.device);
   }
 };
 

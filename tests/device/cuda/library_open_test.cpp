@@ -78,9 +78,9 @@ TEST_F(LibraryOpenTest, TheEnvironmentNamesThePath) {
 
 TEST_F(LibraryOpenTest, TheDoctorTellsWhatIsThere) {
   setenv("LATHE_CUBLASLT", FAKE_CUBLASLT, 1);
-  const Environment environment = survey();
+  const Survey found_here = survey();
   bool found = false;
-  for (const EnvironmentCheck& check : environment.checks)
+  for (const Survey::Check& check : found_here.checks)
     if (check.name == "cuBLASLt") found = check.good && check.detail.find("13.1.0") != std::string::npos;
   EXPECT_TRUE(found);
 }
@@ -88,9 +88,9 @@ TEST_F(LibraryOpenTest, TheDoctorTellsWhatIsThere) {
 TEST_F(LibraryOpenTest, TheDoctorTellsWhoCompiles) {
   setenv("LATHE_NVRTC", FAKE_NVRTC, 1);
   const auto check_of = [](const char* name) {
-    for (const EnvironmentCheck& check : survey().checks)
+    for (const Survey::Check& check : survey().checks)
       if (check.name == name) return check;
-    return EnvironmentCheck{};
+    return Survey::Check{};
   };
   EXPECT_TRUE(check_of("NVRTC").good);
   EXPECT_TRUE(check_of("lathe-compiler").good);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/col2im/col2im.h"
 
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 namespace {
@@ -85,7 +85,7 @@ TEST(Col2Im, InfinitiesReachThePixelsThatTheyAreAddedTo) {
 
 TEST(Col2Im, BlocksThatTheColumnsDoNotFitAreErrors) {
   std::mt19937 random(124);
-  const Tensor x = random_tensor(DType::f32, {1, 4, 4}, random), y = *Tensor::allocate(DType::f32, {1, 1, 3, 3});
+  const Tensor x = hard_tensor(DType::f32, {1, 4, 4}, random), y = *Tensor::allocate(DType::f32, {1, 1, 3, 3});
   const Tensor image = Tensor::of<int64_t>({2}, {3, 3});
   const Col2ImParams params{{1, 1}, {1, 1}, {0, 0}, {0, 0}};
   EXPECT_EQ(error_of_run("col2im", params, {x, image, Tensor::of<int64_t>({2}, {2, 2})}, y, random), "");

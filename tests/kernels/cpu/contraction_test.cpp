@@ -2,7 +2,7 @@
 #include "kernels/cpu/contraction/contraction.h"
 
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 const Tactic& contraction_tactic();
@@ -46,14 +46,14 @@ void compare(const Attributes& attributes, std::vector<Tensor> inputs, std::mt19
   ASSERT_FALSE(contraction_tactic().refuse(problem)) << to_text(attributes) << *contraction_tactic().refuse(problem);
   const Result<Emission> emission = contraction_tactic().emit(problem, {});
   ASSERT_TRUE(emission);
-  std::vector<StridedTensor> strided;
+  std::vector<TestTensor> strided;
   std::vector<TensorArg> args;
   strided.reserve(2);
   for (const std::vector<Tensor>& tensors : {inputs, emission->packed})
-    for (const Tensor& tensor : tensors) args.push_back(strided.emplace_back(tensor, random).arg());
-  StridedTensor output(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
-  run_kernel(*make_kernel("contraction", emission->params), args, {output.arg()}, pick_between(random, 0, 1) ? 1 : 3);
-  if (!::testing::Test::HasFatalFailure()) expect_same(output.read_back(), (*expected)[0], to_text(attributes));
+    for (const Tensor& tensor : tensors) args.push_back(strided.emplace_back(TestTensor::copy_of(tensor, random)).arg);
+  TestTensor output = TestTensor::copy_of(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
+  run_kernel(*make_kernel("contraction", emission->params), args, {output.arg}, pick_between(random, 0, 1) ? 1 : 3);
+  if (!::testing::Test::HasFatalFailure()) expect_same(output.checked_content(), (*expected)[0], to_text(attributes));
 }
 
 TEST(Contraction, OfMatricesIsTheEvaluation) {
@@ -118,11 +118,12 @@ TEST(Contraction, RefusesWhatItCannotRun) {
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(73);
   const auto checks = [&](DType a, DType b, DType c, const Dims& dims) {
-    const StridedTensor x(random_tensor(a, {2, 3}, random), random), y(random_tensor(b, dims, random), random),
-        z(random_tensor(c, {2, 4}, random), random);
+    const TestTensor x = TestTensor::copy_of(hard_tensor(a, {2, 3}, random), random),
+                     y = TestTensor::copy_of(hard_tensor(b, dims, random), random),
+                     z = TestTensor::copy_of(hard_tensor(c, {2, 4}, random), random);
     const auto kernel =
         make_kernel("contraction", contraction::ContractionParams{{{{1, 0, 1}}, {{0, 2, 2}}, {{2, 1, 0}}}});
-    return static_cast<bool>(kernel->check(std::vector{x.arg(), y.arg()}, std::vector{z.arg()}));
+    return static_cast<bool>(kernel->check(std::vector{x.arg, y.arg}, std::vector{z.arg}));
   };
   EXPECT_TRUE(checks(DType::f64, DType::f64, DType::f64, {3, 4}));
   EXPECT_TRUE(checks(DType::i32, DType::i32, DType::i32, {1, 4}));

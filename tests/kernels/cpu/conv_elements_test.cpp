@@ -2,8 +2,8 @@
 #include "kernels/cpu/conv_elements/conv_elements.h"
 
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/evaluation_check.h"
 #include "kernels/cpu/isa_levels.h"
-#include "kernels/cpu/typed_tensor.h"
 
 namespace lathe::cpu {
 const Tactic& conv_elements_tactic();
@@ -54,14 +54,14 @@ void compare(const Attributes& attributes, std::vector<Tensor> inputs, std::mt19
   ASSERT_TRUE(matched) << what << ": " << matched.error().reason;
   const Result<Emission> emission = (*matched)->emit((*matched)->configs()[0]);
   ASSERT_TRUE(emission);
-  std::vector<StridedTensor> strided;
+  std::vector<TestTensor> strided;
   std::vector<TensorArg> args;
   strided.reserve(3);
-  for (const Tensor& tensor : inputs) args.push_back(strided.emplace_back(tensor, random).arg());
-  StridedTensor output(std::move(result), random);
+  for (const Tensor& tensor : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(tensor, random)).arg);
+  TestTensor output = TestTensor::copy_of(std::move(result), random);
   const auto kernel = make_kernel("conv_elements", emission->params, emission->with_program ? &program : nullptr);
-  run_kernel(*kernel, args, {output.arg()}, pick_between(random, 0, 1) ? 1 : 3);
-  if (!::testing::Test::HasFatalFailure()) expect_same(output.read_back(), (*expected)[0], what);
+  run_kernel(*kernel, args, {output.arg}, pick_between(random, 0, 1) ? 1 : 3);
+  if (!::testing::Test::HasFatalFailure()) expect_same(output.checked_content(), (*expected)[0], what);
 }
 
 template <class Attrs>
@@ -163,11 +163,12 @@ TEST(ConvElements, RunsPrograms) {
       expected.mutable_as<float>()[i] =
           std::max(sums.as<float>()[i] * scale.as<float>()[i / area % 6] + residual.as<float>()[i], 0.0f);
     const ConvElementsParams params{transposed, 2, {{}, {}}};
-    const StridedTensor a(x, random), b(w, random), c(scale, random), d(residual, random);
-    StridedTensor output(*Tensor::allocate(DType::f32, sums.dims()), random);
-    run_kernel(*make_kernel("conv_elements", encode_params(params), &program), {a.arg(), b.arg(), c.arg(), d.arg()},
-               {output.arg()}, 3);
-    expect_same(output.read_back(), expected, "program");
+    const TestTensor a = TestTensor::copy_of(x, random), b = TestTensor::copy_of(w, random),
+                     c = TestTensor::copy_of(scale, random), d = TestTensor::copy_of(residual, random);
+    TestTensor output = TestTensor::copy_of(*Tensor::allocate(DType::f32, sums.dims()), random);
+    run_kernel(*make_kernel("conv_elements", encode_params(params), &program), {a.arg, b.arg, c.arg, d.arg},
+               {output.arg}, 3);
+    expect_same(output.checked_content(), expected, "program");
   }
 }
 
@@ -192,14 +193,14 @@ TEST(ConvElements, RefusesWhatItCannotRun) {
   std::mt19937 random(305);
   const auto checks = [&](const std::vector<std::pair<DType, Dims>>& inputs, DType type, const Dims& output,
                           int64_t groups = 1) {
-    std::vector<StridedTensor> strided;
+    std::vector<TestTensor> strided;
     std::vector<TensorArg> args;
     strided.reserve(inputs.size());
     for (const auto& [dtype, dims] : inputs)
-      args.push_back(strided.emplace_back(random_tensor(dtype, dims, random), random).arg());
-    const StridedTensor result(random_tensor(type, output, random), random);
+      args.push_back(strided.emplace_back(TestTensor::copy_of(hard_tensor(dtype, dims, random), random)).arg);
+    const TestTensor result = TestTensor::copy_of(hard_tensor(type, output, random), random);
     const auto kernel = make_kernel("conv_elements", encode_params(ConvElementsParams{false, groups, {{}}}));
-    return static_cast<bool>(kernel->check(args, std::vector{result.arg()}));
+    return static_cast<bool>(kernel->check(args, std::vector{result.arg}));
   };
   const DType f = DType::f32, i8 = DType::i8;
   EXPECT_TRUE(checks({{f, {2, 4, 9}}, {f, {6, 4, 3}}}, f, {2, 6, 7}));

@@ -59,7 +59,7 @@ std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
     for (int d = 0; d < out.rank; ++d)
       if ((kind == 0 && d != 1) || (kind == 3 && d == 1)) dims[d] = 1;
     TestTensor operand = kind == 2 ? TestTensor(dims) : TestTensor::channels_last(dims, dims[1] + pick(0, 3));
-    operands.push_back(std::move(operand.fill_random()));
+    operands.push_back(std::move(operand.fill_uniform(generator())));
   }
   return operands;
 }
@@ -95,16 +95,16 @@ void run_case(const Case& c) {
   TestTensor x = c.config.algorithm == Algorithm::planar
                      ? TestTensor(x_dims)
                      : TestTensor::channels_last(x_dims, s.in_channels + pick(0, 5));
-  x.fill_random();
+  x.fill_uniform(generator());
   TestTensor out =
       TestTensor::channels_last(image_dims(c.batch, s.out_channels, c.out(), s.spatial), s.out_channels + pick(0, 5));
   const bool computed = !conv::is_winograd(c.config.algorithm) && pick(0, 1);
   const std::vector<int64_t> weight_dims = image_dims(s.out_channels, s.group_inputs(), s.kernel, s.spatial);
   TestTensor weights = computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, s.group_inputs() + pick(0, 3))
                                               : TestTensor(weight_dims);
-  weights.fill_random();
+  weights.fill_uniform(generator());
   std::vector<float> packed(conv::packed_floats(s, c.config));
-  if (!computed) conv::pack_weights(s, c.config, weights.storage.data(), packed);
+  if (!computed) conv::pack_weights(s, c.config, weights.arg.as<float>(), packed);
   std::optional<Program> program;
   if (!c.program.empty()) program = *parse_program(c.program);
   std::vector<TestTensor> operands = random_operands(program ? program->num_inputs - 1 : 0, out.arg);
@@ -113,9 +113,9 @@ void run_case(const Case& c) {
   auto kernel = make_conv({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   const TensorArg flat{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
-  std::vector<TensorArg> inputs{x.view(), computed ? weights.view() : flat};
-  for (TestTensor& operand : operands) inputs.push_back(operand.view());
-  launch(**kernel, inputs, out.view(), pool_of(c.threads));
+  std::vector<TensorArg> inputs{x.arg, computed ? weights.arg : flat};
+  for (TestTensor& operand : operands) inputs.push_back(operand.arg);
+  run_kernel(**kernel, inputs, {out.arg}, c.threads);
   compare(
       out,
       [&](const int64_t* index) {

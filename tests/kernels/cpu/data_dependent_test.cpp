@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels nonzero and compress, both steps, against the ops' plain evaluations.
 #include "kernels/cpu/compress/compress.h"
+#include "kernels/cpu/evaluation_check.h"
 #include "kernels/cpu/nonzero/nonzero.h"
-#include "kernels/cpu/typed_tensor.h"
 
 namespace lathe::cpu {
 namespace {
@@ -25,20 +25,21 @@ void compare(const char* name, P params, bool flat, const Attributes& attributes
              int64_t length, size_t counted_dim, std::mt19937& random) {
   const auto expected = run_op(attributes, inputs, 1);
   ASSERT_TRUE(expected) << expected.error().message;
-  StridedTensor x(inputs[0], random);
-  const TensorArg x_arg = flat ? view_of(inputs[0]) : x.arg();
+  TestTensor x = TestTensor::copy_of(inputs[0], random);
+  const TensorArg x_arg = flat ? view_of(inputs[0]) : x.arg;
   std::vector<TensorArg> args{x_arg};
-  std::vector<StridedTensor> others;
+  std::vector<TestTensor> others;
   others.reserve(inputs.size());
-  for (size_t i = 1; i < inputs.size(); ++i) args.push_back(others.emplace_back(inputs[i], random).arg());
+  for (size_t i = 1; i < inputs.size(); ++i)
+    args.push_back(others.emplace_back(TestTensor::copy_of(inputs[i], random)).arg);
   const int threads = pick_between(random, 0, 1) ? 1 : 3;
   const Tensor found = *Tensor::allocate(DType::i64, {length});
   run_kernel(*make_kernel(name, params), args, {view_of(found)}, threads);
   ASSERT_EQ(found.at(length - 1), (*expected)[0].dims()[counted_dim]);
-  StridedTensor result(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
+  TestTensor result = TestTensor::copy_of(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
   params.writes = true;
-  run_kernel(*make_kernel(name, params), {x_arg, view_of(found)}, {result.arg()}, threads);
-  if (!::testing::Test::HasFatalFailure()) expect_same(result.read_back(), (*expected)[0], name);
+  run_kernel(*make_kernel(name, params), {x_arg, view_of(found)}, {result.arg}, threads);
+  if (!::testing::Test::HasFatalFailure()) expect_same(result.checked_content(), (*expected)[0], name);
 }
 
 void compare_nonzero(const Tensor& x, std::mt19937& random) {
@@ -50,7 +51,7 @@ TEST(Nonzero, IsTheEvaluation) {
   for (int repeat = 0; repeat < 12; ++repeat)
     for (const DType type : kAllTypes) {
       const Dims dims = random_dims(pick_between(random, 0, 4), repeat < 2 ? 0 : 1, 7, random);
-      compare_nonzero(repeat % 2 ? random_tensor(type, dims, random) : random_integers(type, dims, -1, 1, random),
+      compare_nonzero(repeat % 2 ? hard_tensor(type, dims, random) : random_integers(type, dims, -1, 1, random),
                       random);
     }
   for (const Dims& dims : {Dims{100000}, Dims{300, 301}, Dims{40000, 1}, Dims{9, 1000, 3}})
@@ -63,7 +64,7 @@ TEST(Compress, IsTheEvaluation) {
   for (int repeat = 0; repeat < 12; ++repeat)
     for (const DType type : kAllTypes) {
       const int64_t rank = pick_between(random, 1, 4);
-      const Tensor x = random_tensor(type, random_dims(rank, repeat < 2 ? 0 : 1, 9, random), random);
+      const Tensor x = hard_tensor(type, random_dims(rank, repeat < 2 ? 0 : 1, 9, random), random);
       CompressAttrs attrs;
       attrs.flat = pick_between(random, 0, 1) == 1;
       attrs.axis = pick_between(random, 0, rank - 1);
@@ -78,7 +79,7 @@ TEST(Compress, IsTheEvaluation) {
 
 TEST(Compress, PositionsBeyondTheAxisAreAnError) {
   std::mt19937 random(103);
-  const std::vector<Tensor> inputs = {random_tensor(DType::f32, {3, 4}, random),
+  const std::vector<Tensor> inputs = {hard_tensor(DType::f32, {3, 4}, random),
                                       Tensor::of<bool>({6}, {true, false, false, true, true, false})};
   CompressAttrs attrs;
   attrs.flat = false;
@@ -93,14 +94,14 @@ TEST(DataDependentKernels, RefuseWhatTheyCannotRun) {
   std::mt19937 random(104);
   const auto checks = [&](const char* name, const EncodedParams& params, const std::vector<Tensor>& inputs,
                           const Dims& output, DType type) {
-    std::vector<StridedTensor> strided;
+    std::vector<TestTensor> strided;
     std::vector<TensorArg> args;
     strided.reserve(inputs.size());
-    for (const Tensor& input : inputs) args.push_back(strided.emplace_back(input, random).arg());
-    StridedTensor result(random_tensor(type, output, random), random);
-    return static_cast<bool>(make_kernel(name, params)->check(args, std::vector{result.arg()}));
+    for (const Tensor& input : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(input, random)).arg);
+    TestTensor result = TestTensor::copy_of(hard_tensor(type, output, random), random);
+    return static_cast<bool>(make_kernel(name, params)->check(args, std::vector{result.arg}));
   };
-  const auto make = [&](DType type, const Dims& dims) { return random_tensor(type, dims, random); };
+  const auto make = [&](DType type, const Dims& dims) { return hard_tensor(type, dims, random); };
   const Tensor x = make(DType::f32, {50, 100});
   EXPECT_TRUE(checks("nonzero", NonzeroParams{}, {x}, {5001}, DType::i64));
   EXPECT_FALSE(checks("nonzero", NonzeroParams{}, {x}, {2}, DType::i64));
@@ -119,7 +120,7 @@ TEST(DataDependentKernels, RefuseWhatTheyCannotRun) {
 // What kernels walk by a pointer alone must be dense, whatever strides a plan gives it.
 TEST(DataDependentKernels, RefuseGaps) {
   std::mt19937 random(105);
-  const Tensor x = random_tensor(DType::f32, {5, 10}, random), condition = random_tensor(DType::boolean, {9}, random);
+  const Tensor x = hard_tensor(DType::f32, {5, 10}, random), condition = hard_tensor(DType::boolean, {9}, random);
   const auto checks = [&](const char* name, const EncodedParams& params, const std::vector<TensorArg>& inputs,
                           const TensorArg& output) {
     return static_cast<bool>(make_kernel(name, params)->check(inputs, std::vector{output}));
@@ -128,10 +129,10 @@ TEST(DataDependentKernels, RefuseGaps) {
     arg.strides[arg.rank - 1] = stride;
     return arg;
   };
-  const TensorArg found = view_of(random_tensor(DType::i64, {51}, random));
-  const TensorArg list = view_of(random_tensor(DType::i64, {10}, random));
-  const TensorArg positions = view_of(random_tensor(DType::i64, {2, 7}, random));
-  const TensorArg selected = view_of(random_tensor(DType::f32, {9}, random));
+  const TensorArg found = view_of(hard_tensor(DType::i64, {51}, random));
+  const TensorArg list = view_of(hard_tensor(DType::i64, {10}, random));
+  const TensorArg positions = view_of(hard_tensor(DType::i64, {2, 7}, random));
+  const TensorArg selected = view_of(hard_tensor(DType::f32, {9}, random));
   for (const int64_t stride : {0, 1, 2}) {
     const bool is_dense = stride == 1;
     EXPECT_EQ(checks("nonzero", NonzeroParams{}, {view_of(x)}, spread(found, stride)), is_dense);

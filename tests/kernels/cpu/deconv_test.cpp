@@ -63,16 +63,17 @@ void run_case(const Case& c) {
     result.insert(result.end(), size.end() - s.spatial, size.end());
     return result;
   };
-  TestTensor x = TestTensor::channels_last(dims(s.in_channels, c.in), s.in_channels + pick(0, 3)).fill_random();
+  TestTensor x = TestTensor::channels_last(dims(s.in_channels, c.in), s.in_channels + pick(0, 3));
+  x.fill_uniform(generator());
   TestTensor out = TestTensor::channels_last(dims(s.out_channels, c.out), s.out_channels + pick(0, 3));
   const bool computed = s.groups == 1 && pick(0, 1);
   std::vector<int64_t> weight_dims{s.in_channels, s.group_outputs()};
   weight_dims.insert(weight_dims.end(), s.kernel.end() - s.spatial, s.kernel.end());
   TestTensor weights = computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, s.group_outputs() + pick(0, 3))
                                               : TestTensor(weight_dims);
-  weights.fill_random();
+  weights.fill_uniform(generator());
   std::vector<float> packed(deconv::packed_floats(s, c.blocking));
-  if (!computed) deconv::pack_weights(s, c.blocking, weights.storage.data(), packed);
+  if (!computed) deconv::pack_weights(s, c.blocking, weights.arg.as<float>(), packed);
   std::optional<Program> program;
   std::vector<TestTensor> operands;
   if (!c.program.empty()) {
@@ -80,16 +81,17 @@ void run_case(const Case& c) {
     for (int i = 1; i < program->num_inputs; ++i) {
       auto shape = dims(s.out_channels, c.out);
       if (i == 1) std::fill(shape.begin() + 2, shape.end(), 1), shape[0] = 1;
-      operands.push_back(std::move(TestTensor::channels_last(shape, s.out_channels + pick(0, 3)).fill_random()));
+      operands.push_back(
+          std::move(TestTensor::channels_last(shape, s.out_channels + pick(0, 3)).fill_uniform(generator())));
     }
   }
   const auto params = encode_params(deconv::DeconvParams{s, c.blocking, !computed});
   auto kernel = make_deconv({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   const TensorArg flat{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
-  std::vector<TensorArg> inputs{x.view(), computed ? weights.view() : flat};
-  for (TestTensor& operand : operands) inputs.push_back(operand.view());
-  launch(**kernel, inputs, out.view(), pool_of(c.threads));
+  std::vector<TensorArg> inputs{x.arg, computed ? weights.arg : flat};
+  for (TestTensor& operand : operands) inputs.push_back(operand.arg);
+  run_kernel(**kernel, inputs, {out.arg}, c.threads);
   compare(
       out,
       [&](const int64_t* index) {

@@ -58,16 +58,17 @@ void run_case(const Case& c) {
     result.insert(result.end(), size.end() - s.spatial, size.end());
     return result;
   };
-  TestTensor x = TestTensor::channels_last(dims(c.in), s.channels + pick(0, 5)).fill_random();
+  TestTensor x = TestTensor::channels_last(dims(c.in), s.channels + pick(0, 5));
+  x.fill_uniform(generator());
   TestTensor out = TestTensor::channels_last(dims(c.out), s.channels + pick(0, 5));
   const bool computed = pick(0, 1);
   std::vector<int64_t> weight_dims{s.channels, 1};
   weight_dims.insert(weight_dims.end(), s.kernel.end() - s.spatial, s.kernel.end());
   TestTensor weights =
       computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, pick(1, 3)) : TestTensor(weight_dims);
-  weights.fill_random();
+  weights.fill_uniform(generator());
   std::vector<float> packed(depthwise::packed_floats(s));
-  if (!computed) depthwise::pack_weights(s, weights.storage.data(), packed);
+  if (!computed) depthwise::pack_weights(s, weights.arg.as<float>(), packed);
   std::optional<Program> program;
   std::vector<TestTensor> operands;
   if (!c.program.empty()) {
@@ -77,16 +78,17 @@ void run_case(const Case& c) {
       if (i == 1)
         for (size_t d = 0; d < shape.size(); ++d)
           if (d != 1) shape[d] = 1;
-      operands.push_back(std::move(TestTensor::channels_last(shape, s.channels + pick(0, 3)).fill_random()));
+      operands.push_back(
+          std::move(TestTensor::channels_last(shape, s.channels + pick(0, 3)).fill_uniform(generator())));
     }
   }
   const auto params = encode_params(depthwise::DepthwiseParams{without_found_padding(s), c.config, !computed});
   auto kernel = make_depthwise({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   const TensorArg flat{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
-  std::vector<TensorArg> inputs{x.view(), computed ? weights.view() : flat};
-  for (TestTensor& operand : operands) inputs.push_back(operand.view());
-  launch(**kernel, inputs, out.view(), pool_of(c.threads));
+  std::vector<TensorArg> inputs{x.arg, computed ? weights.arg : flat};
+  for (TestTensor& operand : operands) inputs.push_back(operand.arg);
+  run_kernel(**kernel, inputs, {out.arg}, c.threads);
   compare(
       out,
       [&](const int64_t* index) {

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 namespace {
@@ -34,8 +34,8 @@ int compare_on_all_types(Function function, int64_t x, int64_t y, const Attribut
   for (const DType type : kAllTypes)
     for (int repeat = 0; repeat < 4; ++repeat) {
       const Dims dims = random_dims(random);
-      std::vector<Tensor> tensors = {random_tensor(type, inputs == 1 ? dims : narrowed(dims, random), random)};
-      if (inputs == 2) tensors.push_back(random_tensor(type, narrowed(dims, random), random));
+      std::vector<Tensor> tensors = {hard_tensor(type, inputs == 1 ? dims : narrowed(dims, random), random)};
+      if (inputs == 2) tensors.push_back(hard_tensor(type, narrowed(dims, random), random));
       if (!run_op(attributes, tensors, 1)) break;
       compare_with_evaluation("elementwise", {static_cast<int64_t>(function), x, y}, attributes, tensors, random);
       if (::testing::Test::HasFatalFailure()) return taken;
@@ -77,7 +77,7 @@ TEST(Elementwise, PowersOfMixedTypesAreTheEvaluation) {
   for (const DType base : kAllTypes)
     for (const DType exponent : kAllTypes) {
       if (base == DType::boolean || exponent == DType::boolean) continue;
-      const std::vector<Tensor> inputs = {random_tensor(base, {3, 5}, random), random_tensor(exponent, {5}, random)};
+      const std::vector<Tensor> inputs = {hard_tensor(base, {3, 5}, random), hard_tensor(exponent, {5}, random)};
       compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::pow), 0, 0}, attrs, inputs, random);
     }
 }
@@ -89,7 +89,7 @@ TEST(Elementwise, CastsAreTheEvaluation) {
       CastAttrs attrs;
       attrs.to = to;
       compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::cast), 0, 0}, attrs,
-                              {random_tensor(from, {4, 130}, random)}, random);
+                              {hard_tensor(from, {4, 130}, random)}, random);
     }
 }
 
@@ -98,9 +98,9 @@ TEST(Elementwise, SelectionIsTheEvaluation) {
   for (int repeat = 0; repeat < 20; ++repeat)
     for (const DType type : kAllTypes) {
       const Dims dims = random_dims(random);
-      const std::vector<Tensor> inputs = {random_tensor(DType::boolean, narrowed(dims, random), random),
-                                          random_tensor(type, narrowed(dims, random), random),
-                                          random_tensor(type, narrowed(dims, random), random)};
+      const std::vector<Tensor> inputs = {hard_tensor(DType::boolean, narrowed(dims, random), random),
+                                          hard_tensor(type, narrowed(dims, random), random),
+                                          hard_tensor(type, narrowed(dims, random), random)};
       compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::select), 0, 0}, SelectAttrs(), inputs,
                               random);
     }
@@ -114,10 +114,10 @@ TEST(Elementwise, ClippedIntegersAreTheEvaluation) {
   attrs.beta = 5;
   for (const DType type : {DType::i8, DType::i16, DType::i32, DType::i64})
     compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::clip_integers), -2, 5}, attrs,
-                            {random_tensor(type, {300}, random)}, random);
+                            {hard_tensor(type, {300}, random)}, random);
   for (const DType type : {DType::u8, DType::u16, DType::u32, DType::u64})
     compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::clip_integers), 0, 5}, attrs,
-                            {random_tensor(type, {300}, random)}, random);
+                            {hard_tensor(type, {300}, random)}, random);
 }
 
 // A tensor for each quantised operand: one number, one for each channel, or one for each element, as blocks have them.
@@ -143,8 +143,8 @@ TEST(Elementwise, QuantisationIsTheEvaluation) {
           attrs.to = to;
           const int64_t high = to == DType::i8 ? 127 : to == DType::u8 ? 255 : to == DType::i16 ? 32767 : 65535;
           const int64_t low = to == DType::i8 ? -128 : to == DType::i16 ? -32768 : 0;
-          std::vector<Tensor> inputs = {random_tensor(from, dims, random), random_scale(from, scales, random)};
-          if (zero_point) inputs.push_back(random_tensor(to, scales, random));
+          std::vector<Tensor> inputs = {hard_tensor(from, dims, random), random_scale(from, scales, random)};
+          if (zero_point) inputs.push_back(hard_tensor(to, scales, random));
           compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::quantize), low, high}, attrs, inputs,
                                   random);
         }
@@ -160,8 +160,8 @@ TEST(Elementwise, DequantisationIsTheEvaluation) {
           for (const bool zero_point : {false, true}) {
             DequantizeAttrs attrs;
             attrs.to = to;
-            std::vector<Tensor> inputs = {random_tensor(from, dims, random), random_scale(scale, scales, random)};
-            if (zero_point) inputs.push_back(random_tensor(from, scales, random));
+            std::vector<Tensor> inputs = {hard_tensor(from, dims, random), random_scale(scale, scales, random)};
+            if (zero_point) inputs.push_back(hard_tensor(from, scales, random));
             compare_with_evaluation("elementwise", {static_cast<int64_t>(Function::dequantize), 0, 0}, attrs, inputs,
                                     random);
           }
@@ -171,19 +171,20 @@ TEST(Elementwise, ActivationsAreTheEvaluation) {
   std::mt19937 random(60);
   const auto compare = [&](Function function, const Attributes& attributes, std::vector<int64_t> params, int inputs) {
     for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-      std::vector<Tensor> tensors = {random_tensor(type, {5, 300}, random)};
-      if (inputs == 2) tensors.push_back(random_tensor(type, {5, 1}, random));
+      std::vector<Tensor> tensors = {hard_tensor(type, {5, 300}, random)};
+      if (inputs == 2) tensors.push_back(hard_tensor(type, {5, 1}, random));
       const Result<std::vector<Tensor>> expected = run_op(attributes, tensors, 1);
       ASSERT_TRUE(expected);
-      std::vector<StridedTensor> strided;
+      std::vector<TestTensor> strided;
       std::vector<TensorArg> args;
       strided.reserve(2);
-      for (const Tensor& tensor : tensors) args.push_back(strided.emplace_back(tensor, random).arg());
-      StridedTensor output(*Tensor::allocate(type, {5, 300}), random);
+      for (const Tensor& tensor : tensors)
+        args.push_back(strided.emplace_back(TestTensor::copy_of(tensor, random)).arg);
+      TestTensor output = TestTensor::copy_of(*Tensor::allocate(type, {5, 300}), random);
       params.insert(params.begin(), static_cast<int64_t>(function));
-      run_kernel(*make_kernel("elementwise", params), args, {output.arg()}, 1);
+      run_kernel(*make_kernel("elementwise", params), args, {output.arg}, 1);
       params.erase(params.begin());
-      expect_close(output.read_back(), (*expected)[0], to_text(attributes));
+      expect_close(output.checked_content(), (*expected)[0], to_text(attributes));
     }
   };
   const auto compare_activation = [&](Function function, ActivationOp op) {
@@ -205,13 +206,14 @@ TEST(Elementwise, RefusesWhatItCannotRun) {
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(57);
   const auto checks = [&](Function function, std::initializer_list<DType> in, DType out, const Dims& dims = {4}) {
-    std::vector<StridedTensor> tensors;
+    std::vector<TestTensor> tensors;
     std::vector<TensorArg> args;
     tensors.reserve(in.size());
-    for (const DType type : in) args.push_back(tensors.emplace_back(random_tensor(type, dims, random), random).arg());
-    StridedTensor output(random_tensor(out, {4}, random), random);
+    for (const DType type : in)
+      args.push_back(tensors.emplace_back(TestTensor::copy_of(hard_tensor(type, dims, random), random)).arg);
+    TestTensor output = TestTensor::copy_of(hard_tensor(out, {4}, random), random);
     return static_cast<bool>(
-        make_kernel("elementwise", {static_cast<int64_t>(function), 0, 0})->check(args, std::vector{output.arg()}));
+        make_kernel("elementwise", {static_cast<int64_t>(function), 0, 0})->check(args, std::vector{output.arg}));
   };
   EXPECT_TRUE(checks(Function::add, {DType::i32, DType::i32}, DType::i32));
   EXPECT_FALSE(checks(Function::add, {DType::i32, DType::i64}, DType::i32));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gather/gather.h"
 
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 namespace {
@@ -25,7 +25,7 @@ TEST(Gather, IsTheEvaluation) {
           random_indices(kIndexTypes[pick_between(random, 0, 7)], random_dims(pick_between(random, 0, 3), 1, 5, random),
                          dims[static_cast<size_t>(attrs.axis)], random);
       compare_with_evaluation("gather", GatherParams{GatherMode::gather, static_cast<int>(attrs.axis)}, attrs,
-                              {random_tensor(type, dims, random), indices}, random);
+                              {hard_tensor(type, dims, random), indices}, random);
     }
 }
 
@@ -43,7 +43,7 @@ TEST(Gather, OfElementsIsTheEvaluation) {
       const Tensor indices = random_indices(kIndexTypes[pick_between(random, 0, 7)], picked,
                                             dims[static_cast<size_t>(attrs.axis)], random);
       compare_with_evaluation("gather", GatherParams{GatherMode::elements, static_cast<int>(attrs.axis)}, attrs,
-                              {random_tensor(type, dims, random), indices}, random);
+                              {hard_tensor(type, dims, random), indices}, random);
     }
 }
 
@@ -70,27 +70,27 @@ TEST(Gather, OfTuplesIsTheEvaluation) {
       GatherNdAttrs attrs;
       attrs.batch_dims = batch;
       compare_with_evaluation("gather", GatherParams{GatherMode::tuples, static_cast<int>(batch)}, attrs,
-                              {random_tensor(type, dims, random), indices}, random);
+                              {hard_tensor(type, dims, random), indices}, random);
     }
 }
 
 TEST(Gather, ErrorsAreThoseOfTheEvaluation) {
   std::mt19937 random(66);
-  const Tensor data = random_tensor(DType::f32, {3, 4}, random);
+  const Tensor data = hard_tensor(DType::f32, {3, 4}, random);
   const Tensor tuples = Tensor::of<int64_t>({2, 2}, {1, 2, 0, 4}), single = Tensor::of<int64_t>({1, 1}, {-4});
   EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::tuples, 0}, {data, tuples},
-                         random_tensor(DType::f32, {2}, random), random),
+                         hard_tensor(DType::f32, {2}, random), random),
             error_of_evaluation(GatherNdAttrs(), {data, tuples}));
   EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::elements, 0}, {data, single},
-                         random_tensor(DType::f32, {1, 1}, random), random),
+                         hard_tensor(DType::f32, {1, 1}, random), random),
             error_of_evaluation(GatherElementsAttrs(), {data, single}));
   // Of results without elements, too.
   for (const Dims& dims : {Dims{3, 0}, Dims{3, 4, 0}}) {
-    const Tensor empty = random_tensor(DType::f32, dims, random), list = Tensor::of<int64_t>({2}, {2, 3});
+    const Tensor empty = hard_tensor(DType::f32, dims, random), list = Tensor::of<int64_t>({2}, {2, 3});
     const Tensor pairs = Tensor::of<int64_t>({2, 1}, {2, -4});
     Dims result = dims;
     result[0] = 2;
-    const Tensor output = random_tensor(DType::f32, result, random);
+    const Tensor output = hard_tensor(DType::f32, result, random);
     EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::gather, 0}, {empty, list}, output, random),
               error_of_evaluation(GatherAttrs(), {empty, list}));
     EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::tuples, 0}, {empty, pairs}, output, random),
@@ -98,22 +98,22 @@ TEST(Gather, ErrorsAreThoseOfTheEvaluation) {
   }
   GatherAttrs second;
   second.axis = 1;
-  const Tensor rows = random_tensor(DType::f32, {0, 3}, random), four = Tensor::of<int64_t>({1}, {4});
+  const Tensor rows = hard_tensor(DType::f32, {0, 3}, random), four = Tensor::of<int64_t>({1}, {4});
   EXPECT_EQ(error_of_run("gather", GatherParams{GatherMode::gather, 1}, {rows, four},
-                         random_tensor(DType::f32, {0, 1}, random), random),
+                         hard_tensor(DType::f32, {0, 1}, random), random),
             error_of_evaluation(second, {rows, four}));
 }
 
 TEST(Gather, IndicesOutsideAreAnError) {
   std::mt19937 random(63);
   const auto kernel = make_kernel("gather", GatherParams{GatherMode::gather, 0});
-  StridedTensor data(random_tensor(DType::f32, {3, 4}, random), random);
-  StridedTensor output(random_tensor(DType::f32, {2, 4}, random), random);
+  TestTensor data = TestTensor::copy_of(hard_tensor(DType::f32, {3, 4}, random), random);
+  TestTensor output = TestTensor::copy_of(hard_tensor(DType::f32, {2, 4}, random), random);
   for (const int64_t wrong : {int64_t{3}, int64_t{-4}, INT64_MAX, INT64_MIN}) {
-    StridedTensor indices(Tensor::of<int64_t>({2}, {1, wrong}), random);
-    const std::vector<TensorArg> inputs{data.arg(), indices.arg()}, outputs{output.arg()};
+    TestTensor indices = TestTensor::copy_of(Tensor::of<int64_t>({2}, {1, wrong}), random);
+    const std::vector<TensorArg> inputs{data.arg, indices.arg}, outputs{output.arg};
     ASSERT_TRUE(kernel->check(inputs, outputs));
-    const Result<> run = kernel->try_run({inputs, outputs, nullptr, test_pool(1)});
+    const Result<> run = kernel->try_run({inputs, outputs, nullptr, pool_of(1)});
     ASSERT_FALSE(run);
     EXPECT_NE(run.error().message.find(fmt::format("index {} is outside [-3, 3)", wrong)), std::string::npos);
   }
@@ -126,9 +126,10 @@ TEST(Gather, RefusesWhatItCannotRun) {
   std::mt19937 random(64);
   const auto checks = [&](const GatherParams& params, const Dims& data, DType index, const Dims& indices,
                           const Dims& output) {
-    StridedTensor a(random_tensor(DType::f32, data, random), random), b(random_tensor(index, indices, random), random),
-        c(random_tensor(DType::f32, output, random), random);
-    return static_cast<bool>(make_kernel("gather", params)->check(std::vector{a.arg(), b.arg()}, std::vector{c.arg()}));
+    TestTensor a = TestTensor::copy_of(hard_tensor(DType::f32, data, random), random),
+               b = TestTensor::copy_of(hard_tensor(index, indices, random), random),
+               c = TestTensor::copy_of(hard_tensor(DType::f32, output, random), random);
+    return static_cast<bool>(make_kernel("gather", params)->check(std::vector{a.arg, b.arg}, std::vector{c.arg}));
   };
   EXPECT_TRUE(checks({GatherMode::gather, 1}, {2, 3}, DType::i32, {4}, {2, 4}));
   EXPECT_FALSE(checks({GatherMode::gather, 1}, {2, 3}, DType::f32, {4}, {2, 4}));

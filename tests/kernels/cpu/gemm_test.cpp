@@ -44,7 +44,7 @@ TestTensor matrix(std::vector<int64_t> dims, bool transposed, int64_t extra) {
   strides[r - (transposed ? 1 : 2)] = stride;
   stride *= dims[r - (transposed ? 1 : 2)];
   for (size_t d = r - 2; d-- > 0; stride *= dims[d]) strides[d] = stride;
-  return TestTensor(dims, strides);
+  return TestTensor::strided(dims, strides);
 }
 
 std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
@@ -57,7 +57,7 @@ std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
       if ((kind == 0 && d != out.rank - 1) || (kind == 1 && d == out.rank - 1) || kind == 2 ||
           (kind == 4 && pick(0, 1)))
         dims[d] = 1;
-    operands.push_back(std::move(matrix(dims, kind == 4 && pick(0, 1), pick(0, 2)).fill_random()));
+    operands.push_back(std::move(matrix(dims, kind == 4 && pick(0, 1), pick(0, 2)).fill_uniform(generator())));
   }
   return operands;
 }
@@ -67,9 +67,11 @@ void run_case(const Case& c) {
   const auto last = [](const std::vector<int64_t>& dims, size_t count) {
     return std::vector<int64_t>(dims.end() - static_cast<std::ptrdiff_t>(count), dims.end());
   };
-  TestTensor a = matrix(with(last(c.batch, c.a_rank), c.m, c.k), c.transpose_a, pick(0, 3)).fill_random();
+  TestTensor a = matrix(with(last(c.batch, c.a_rank), c.m, c.k), c.transpose_a, pick(0, 3));
+  a.fill_uniform(generator());
   const std::vector<int64_t> b_batch = c.batched_b ? c.batch : std::vector<int64_t>(c.batch.size(), 1);
-  TestTensor b = matrix(with(last(b_batch, c.b_rank), c.k, c.n), c.transpose_b, 0).fill_random();
+  TestTensor b = matrix(with(last(b_batch, c.b_rank), c.k, c.n), c.transpose_b, 0);
+  b.fill_uniform(generator());
   TestTensor out = matrix(with(c.batch, c.m, c.n), false, pick(0, 3));
   std::optional<Program> program;
   if (!c.program.empty()) program = *parse_program(c.program);
@@ -78,12 +80,12 @@ void run_case(const Case& c) {
   int64_t batches = 1;
   if (c.batched_b)
     for (int64_t dim : c.batch) batches *= dim;
-  TensorArg weights = b.view();
+  TensorArg weights = b.arg;
   std::vector<float> packed;
   const int r = b.arg.rank;
   if (c.packed) {
     packed.resize(gemm::packed_floats(c.k, c.n, batches, c.blocking.width));
-    gemm::pack_weights(b.storage.data(), c.k, c.n, b.arg.strides[r - 2], b.arg.strides[r - 1], batches, c.k * c.n,
+    gemm::pack_weights(b.arg.as<float>(), c.k, c.n, b.arg.strides[r - 2], b.arg.strides[r - 1], batches, c.k * c.n,
                        c.blocking.width, packed);
     weights = TensorArg{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
   }
@@ -91,9 +93,9 @@ void run_case(const Case& c) {
                                              : gemm::GemmParams{.blocking = c.blocking});
   auto kernel = make_gemm({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
-  std::vector<TensorArg> inputs{a.view(), weights};
-  for (TestTensor& operand : operands) inputs.push_back(operand.view());
-  launch(**kernel, inputs, out.view(), pool_of(c.threads));
+  std::vector<TensorArg> inputs{a.arg, weights};
+  for (TestTensor& operand : operands) inputs.push_back(operand.arg);
+  run_kernel(**kernel, inputs, {out.arg}, c.threads);
 
   compare(
       out,
@@ -182,7 +184,7 @@ TEST(Gemm, RefusesShapesThatDoNotFit) {
   ASSERT_TRUE(kernel);
   TestTensor a({4, 8}), out({4, 20}), wrong({4, 9}), short_weights({10}), weights({gemm::packed_floats(8, 20, 1, 64)});
   auto refuses = [&](TestTensor& x, TestTensor& w, TestTensor& y) {
-    const std::vector<TensorArg> inputs{x.view(), w.view()}, outputs{y.view()};
+    const std::vector<TensorArg> inputs{x.arg, w.arg}, outputs{y.arg};
     return !(*kernel)->check(inputs, outputs);
   };
   EXPECT_FALSE(refuses(a, weights, out));

@@ -18,22 +18,14 @@ namespace {
 
 using namespace testing;
 
-std::vector<int64_t> strides_of_channels_last(const std::vector<int64_t>& dims) {
-  const TensorArg arg = TestTensor::channels_last(dims, dims[1]).arg;
-  return {arg.strides, arg.strides + arg.rank};
-}
-
 // A dense tensor of 8-bit integers or floats, channels last for images.
 struct Levels {
   std::vector<std::byte> storage;
   TensorArg arg;
 
   Levels(DType type, std::vector<int64_t> dims, bool channels_last, double scale = 1) {
+    arg = (channels_last ? TestTensor::channels_last(dims, dims[1]) : TestTensor(dims)).arg;
     arg.dtype = type;
-    arg.rank = static_cast<int>(dims.size());
-    const std::vector<int64_t> strides = channels_last ? strides_of_channels_last(dims) : TestTensor::dense(dims);
-    for (int d = 0; d < arg.rank; ++d)
-      arg.dims[d] = dims[static_cast<size_t>(d)], arg.strides[d] = strides[static_cast<size_t>(d)];
     storage.resize(static_cast<size_t>(arg.volume()) * size_of(type));
     arg.data = storage.data();
     for (int64_t i = 0; i < arg.volume(); ++i)
@@ -179,7 +171,7 @@ TEST(GemmInteger, RandomShapes) {
     ASSERT_TRUE(kernel) << kernel.error().to_string();
     std::vector<TensorArg> inputs{a.arg, flat(packed)};
     for (const Levels& operand : operands) inputs.push_back(operand.arg);
-    launch(**kernel, inputs, out.arg, pool_of(static_cast<int>(pick(1, 2))));
+    run_kernel(**kernel, inputs, {out.arg}, static_cast<int>(pick(1, 2)));
     for (int64_t z = 0; z < b; ++z)
       for (int64_t r = 0; r < m; ++r)
         for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
@@ -226,7 +218,7 @@ TEST(GemmInteger, ComputedMatrices) {
     ASSERT_TRUE(kernel) << kernel.error().to_string();
     std::vector<TensorArg> inputs{a.arg, b.arg};
     for (const Levels& operand : operands) inputs.push_back(operand.arg);
-    launch(**kernel, inputs, out.arg, pool_of(static_cast<int>(pick(1, 2))));
+    run_kernel(**kernel, inputs, {out.arg}, static_cast<int>(pick(1, 2)));
     const auto at = [](const Levels& levels, int64_t z, int64_t r, int64_t c) {
       return static_cast<int64_t>(levels.at(levels.arg.rank == 3 ? Dims{z, r, c} : Dims{r, c}));
     };
@@ -284,7 +276,7 @@ TEST(ConvInteger, RandomShapes) {
     ASSERT_TRUE(kernel) << kernel.error().to_string();
     std::vector<TensorArg> inputs{x.arg, computed ? weights.arg : flat(packed)};
     for (const Levels& operand : operands) inputs.push_back(operand.arg);
-    launch(**kernel, inputs, out.arg, pool_of(static_cast<int>(pick(1, 2))));
+    run_kernel(**kernel, inputs, {out.arg}, static_cast<int>(pick(1, 2)));
     for (int64_t n = 0; n < batch; ++n)
       for (int64_t o = 0; o < shape.out_channels; ++o)
         for (int64_t p = 0; p < size[1] * size[2] && !::testing::Test::HasFailure(); ++p) {

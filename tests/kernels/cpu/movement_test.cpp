@@ -2,8 +2,8 @@
 // The kernels movement and random, and the blocks and diagonals of the kernel copy, against the ops' plain evaluations.
 #include "kernels/cpu/movement/movement.h"
 #include "kernels/cpu/copy/copy.h"
+#include "kernels/cpu/evaluation_check.h"
 #include "kernels/cpu/random/random.h"
-#include "kernels/cpu/typed_tensor.h"
 #include "ops/random_range.h"
 
 namespace lathe::cpu {
@@ -44,7 +44,7 @@ TEST(Movement, OfSlicesIsTheEvaluation) {
         steps.push_back(pick_between(random, 1, 3) * (pick_between(random, 0, 1) ? 1 : -1));
       }
       compare_movement(Movement::slice, SliceAttrs(),
-                       {random_tensor(type, dims, random), integers(starts, random), integers(ends, random),
+                       {hard_tensor(type, dims, random), integers(starts, random), integers(ends, random),
                         integers(axes, random), integers(steps, random)},
                        random);
     }
@@ -68,7 +68,7 @@ TEST(Movement, OfPadsIsTheEvaluation) {
         PadAttrs attrs;
         attrs.mode = attribute;
         compare_movement(mode, attrs,
-                         {random_tensor(type, dims, random), integers(pads, random), random_tensor(type, {}, random),
+                         {hard_tensor(type, dims, random), integers(pads, random), hard_tensor(type, {}, random),
                           integers(axes, random)},
                          random);
       }
@@ -82,7 +82,7 @@ TEST(Movement, OfRepeatsIsTheEvaluation) {
       const Dims dims = random_dims(rank, repeat < 3 ? 0 : 1, 6, random);
       Ints repeats;
       for (int64_t d = 0; d < rank; ++d) repeats.push_back(pick_between(random, repeat < 3 ? 0 : 1, 4));
-      const Tensor x = random_tensor(type, dims, random);
+      const Tensor x = hard_tensor(type, dims, random);
       compare_movement(Movement::repeat, TileAttrs(), {x, integers(repeats, random)}, random);
       Ints target = {3, 2};
       for (const int64_t dim : dims) target.push_back(dim == 1 ? pick_between(random, 1, 5) : dim);
@@ -92,7 +92,7 @@ TEST(Movement, OfRepeatsIsTheEvaluation) {
 
 TEST(Movement, WhatLeadsOutIsAnError) {
   std::mt19937 random(124);
-  const Tensor x = random_tensor(DType::f32, {3, 4}, random), y = random_tensor(DType::f32, {3, 4}, random);
+  const Tensor x = hard_tensor(DType::f32, {3, 4}, random), y = hard_tensor(DType::f32, {3, 4}, random);
   const auto list = [](int64_t value) { return Tensor::of<int64_t>({1}, {value}); };
   const auto slices = [&](int64_t start, int64_t axis, int64_t step) {
     return error_of_run("movement", MovementParams{Movement::slice}, {x, list(start), list(99), list(axis), list(step)},
@@ -102,8 +102,7 @@ TEST(Movement, WhatLeadsOutIsAnError) {
   for (const auto& [start, axis, step] : std::vector<std::array<int64_t, 3>>{
            {1, 1, 1}, {0, 2, 1}, {0, -3, 1}, {3, 0, -4}, {0, 1, INT64_MAX}, {INT64_MIN, 1, INT64_MIN}})
     EXPECT_NE(slices(start, axis, step), "") << start << ", " << axis << ", " << step;
-  const std::vector<Tensor> inputs = {x, Tensor::of<int64_t>({4}, {0, -9, 0, 9}),
-                                      random_tensor(DType::f32, {}, random)};
+  const std::vector<Tensor> inputs = {x, Tensor::of<int64_t>({4}, {0, -9, 0, 9}), hard_tensor(DType::f32, {}, random)};
   PadAttrs attrs;
   attrs.mode = PadMode::edge;
   EXPECT_EQ(error_of_run("movement", MovementParams{Movement::pad_edge}, inputs, y, random),
@@ -115,15 +114,15 @@ TEST(Movement, RefusesWhatItCannotRun) {
     EXPECT_FALSE(find_kernel("movement")(Record{params, nullptr}));
   std::mt19937 random(125);
   const auto checks = [&](int64_t mode, const std::vector<Tensor>& inputs, const Tensor& output) {
-    std::vector<StridedTensor> strided;
+    std::vector<TestTensor> strided;
     std::vector<TensorArg> args;
     strided.reserve(inputs.size());
-    for (const Tensor& input : inputs) args.push_back(strided.emplace_back(input, random).arg());
-    StridedTensor result(output, random);
+    for (const Tensor& input : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(input, random)).arg);
+    TestTensor result = TestTensor::copy_of(output, random);
     return static_cast<bool>(
-        make_kernel("movement", MovementParams{static_cast<Movement>(mode)})->check(args, std::vector{result.arg()}));
+        make_kernel("movement", MovementParams{static_cast<Movement>(mode)})->check(args, std::vector{result.arg}));
   };
-  const auto make = [&](DType type, const Dims& dims) { return random_tensor(type, dims, random); };
+  const auto make = [&](DType type, const Dims& dims) { return hard_tensor(type, dims, random); };
   const Tensor x = make(DType::f32, {3, 4}), one = make(DType::i64, {1}), two = make(DType::i64, {2});
   EXPECT_TRUE(checks(0, {x, one, one}, x));
   EXPECT_FALSE(checks(0, {x, one}, x));
@@ -150,8 +149,8 @@ TEST(Copy, OfBlocksIsTheEvaluation) {
       attrs.mode = repeat % 2 ? DepthToSpaceMode::crd : DepthToSpaceMode::dcr;
       SpaceToDepthAttrs inverse;
       inverse.block = block;
-      const Tensor channels = random_tensor(type, {dims[0], dims[1] * block * block, dims[2], dims[3]}, random);
-      const Tensor pixels = random_tensor(type, {dims[0], dims[1], dims[2] * block, dims[3] * block}, random);
+      const Tensor channels = hard_tensor(type, {dims[0], dims[1] * block * block, dims[2], dims[3]}, random);
+      const Tensor pixels = hard_tensor(type, {dims[0], dims[1], dims[2] * block, dims[3] * block}, random);
       compare_with_evaluation(
           "copy", CopyParams{.mode = repeat % 2 ? CopyMode::to_pixels_crd : CopyMode::to_pixels_dcr, .block = block},
           attrs, {channels}, random);
@@ -172,7 +171,7 @@ TEST(Copy, OfDiagonalsIsTheEvaluation) {
       std::memcpy(&bits, one.data(), size_of(type));
       for (const Dims& dims : {Dims{5, 7}, Dims{7, 5}, Dims{1, 1}, Dims{0, 3}})
         compare_with_evaluation("copy", CopyParams{.mode = CopyMode::eye, .bits = bits, .k = k}, attrs,
-                                {random_tensor(DType::i64, dims, random)}, random);
+                                {hard_tensor(DType::i64, dims, random)}, random);
     }
 }
 

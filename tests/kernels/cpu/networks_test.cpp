@@ -32,6 +32,11 @@ TEST_P(CpuNetworks, RunOnTheNullDevice) {
   check_network(GetParam(), device);
 }
 
+TEST(CpuCases, NameEveryTactic) {
+  const BackendBuild backend = *find_backend("cpu")->prepare("cpu", {});
+  expect_named(backend.tactics, backend.data_dependent, "cpu");
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, CpuNetworks, testing::ValuesIn(network_cases()), name_of_test);
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that seek the best elements along an axis: topk and arg_reduce.
 #include "kernels/cpu/arg_reduce/arg_reduce.h"
+#include "kernels/cpu/evaluation_check.h"
 #include "kernels/cpu/topk/topk.h"
-#include "kernels/cpu/typed_tensor.h"
 
 namespace lathe::cpu {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 // Few values, so that many are equal; now and then many kinds.
 Tensor with_equals(DType type, const Dims& dims, std::mt19937& random) {
   return pick_between(random, 0, 1)
-             ? random_tensor(type, dims, random)
+             ? hard_tensor(type, dims, random)
              : random_integers(type, dims, class_of(type) == DTypeClass::floating ? -2 : 0, 3, random);
 }
 
@@ -66,10 +66,12 @@ TEST(Topk, RefusesWhatItCannotRun) {
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(83);
   const auto checks = [&](DType type, const Dims& x, const Dims& values, const Dims& positions) {
-    StridedTensor a(random_tensor(type, x, random), random), b(random_tensor(type, values, random), random),
-        c(random_tensor(DType::i64, positions, random), random), k(Tensor::of<int64_t>({1}, {3}), random);
+    TestTensor a = TestTensor::copy_of(hard_tensor(type, x, random), random),
+               b = TestTensor::copy_of(hard_tensor(type, values, random), random),
+               c = TestTensor::copy_of(hard_tensor(DType::i64, positions, random), random),
+               k = TestTensor::copy_of(Tensor::of<int64_t>({1}, {3}), random);
     return static_cast<bool>(
-        make_kernel("topk", TopkParams{1})->check(std::vector{a.arg(), k.arg()}, std::vector{b.arg(), c.arg()}));
+        make_kernel("topk", TopkParams{1})->check(std::vector{a.arg, k.arg}, std::vector{b.arg, c.arg}));
   };
   EXPECT_TRUE(checks(DType::f32, {2, 5}, {2, 3}, {2, 3}));
   EXPECT_FALSE(checks(DType::boolean, {2, 5}, {2, 3}, {2, 3}));
@@ -109,19 +111,19 @@ TEST(ArgReduce, RefusesWhatItCannotRun) {
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(86);
   const auto checks = [&](DType type, const Dims& x, const Dims& result) {
-    StridedTensor a(random_tensor(type, x, random), random), b(random_tensor(DType::i64, result, random), random);
+    TestTensor a = TestTensor::copy_of(hard_tensor(type, x, random), random),
+               b = TestTensor::copy_of(hard_tensor(DType::i64, result, random), random);
     return static_cast<bool>(
-        make_kernel("arg_reduce", ArgReduceParams{1})->check(std::vector{a.arg()}, std::vector{b.arg()}));
+        make_kernel("arg_reduce", ArgReduceParams{1})->check(std::vector{a.arg}, std::vector{b.arg}));
   };
   EXPECT_TRUE(checks(DType::f32, {2, 5}, {2}));
   EXPECT_TRUE(checks(DType::f32, {2, 5}, {2, 1}));
   EXPECT_FALSE(checks(DType::boolean, {2, 5}, {2}));
   EXPECT_FALSE(checks(DType::f32, {2, 5}, {5}));
   EXPECT_FALSE(checks(DType::f32, {2}, {2}));
-  const Tensor empty = random_tensor(DType::f32, {2, 0}, random), none = random_tensor(DType::i64, {2, 1}, random);
-  StridedTensor a(empty, random), b(none, random);
-  const Result<> refused =
-      make_kernel("arg_reduce", ArgReduceParams{1})->check(std::vector{a.arg()}, std::vector{b.arg()});
+  const Tensor empty = hard_tensor(DType::f32, {2, 0}, random), none = hard_tensor(DType::i64, {2, 1}, random);
+  TestTensor a = TestTensor::copy_of(empty, random), b = TestTensor::copy_of(none, random);
+  const Result<> refused = make_kernel("arg_reduce", ArgReduceParams{1})->check(std::vector{a.arg}, std::vector{b.arg});
   ArgReduceAttrs attrs;
   attrs.axis = 1;
   ASSERT_FALSE(refused);

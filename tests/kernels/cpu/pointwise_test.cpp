@@ -15,14 +15,14 @@ void expect_matches(const Program& program, std::vector<TestTensor>& in, std::ve
   for (TestTensor& t : in) inputs.push_back(t.arg);
   for (TestTensor& t : out) outputs.push_back(t.arg);
   for (const int threads : {1, 3}) {
-    for (TestTensor& t : out) std::fill(t.memory.begin(), t.memory.end(), 777.0f);
+    for (TestTensor& t : out) t.for_each([](const Dims&, float& x) { x = 777; });
     run_kernel(*kernel, inputs, outputs, threads);
     for (size_t k = 0; k < out.size(); ++k) {
       EXPECT_TRUE(out[k].gaps_untouched());
       bool ok = true;
       out[k].for_each([&](const std::vector<int64_t>& index, float& actual) {
         std::vector<float> args, expected(out.size());
-        for (TestTensor& t : in) args.push_back(t.broadcast_at(index));
+        for (TestTensor& t : in) args.push_back(t.at(index));
         evaluate(program, args, expected);
         ok = ok && std::abs(actual - expected[k]) <= 1e-5f * std::max(1.0f, std::abs(expected[k]));
       });
@@ -70,7 +70,7 @@ TEST(Pointwise, ManyRanksAndOutputs) {
                                                                             {3, 2000}}) {
     std::vector<TestTensor> in, out;
     in.push_back(std::move(TestTensor(dims).fill(random)));
-    in.push_back(std::move(TestTensor({}).fill(random)));
+    in.push_back(std::move(TestTensor(Dims{}).fill(random)));
     for (int k = 0; k < 3; ++k) out.emplace_back(dims, std::vector<int>{}, k);
     expect_matches(program, in, out);
   }
@@ -81,10 +81,10 @@ TEST(Pointwise, InPlace) {
   const auto kernel = make_kernel("pointwise", {}, &program);
   for (const int threads : {1, 3}) {
     TestTensor a({7, 1000}), b({7, 1000});
-    std::fill(a.memory.begin(), a.memory.end(), 3.0f);
-    std::fill(b.memory.begin(), b.memory.end(), 2.0f);
+    std::ranges::fill(a.floats(), 3.0f);
+    std::ranges::fill(b.floats(), 2.0f);
     run_kernel(*kernel, {a.arg, b.arg}, {a.arg}, threads);
-    for (const float x : a.memory) ASSERT_EQ(x, 15.0f);
+    for (const float x : a.floats()) ASSERT_EQ(x, 15.0f);
   }
 }
 

@@ -2,7 +2,7 @@
 #include "kernels/cpu/pool_elements/pool_elements.h"
 
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 const Tactic& pool_elements_tactic();
@@ -29,17 +29,18 @@ void compare(const PoolingAttrs& attrs, const Tensor& x, size_t results, std::mt
   const Matched matched = pool_elements_tactic().match(problem);
   ASSERT_TRUE(matched) << matched.error().reason;
   const auto kernel = make_kernel("pool_elements", (*matched)->emit({})->params);
-  const StridedTensor input(x, random);
-  std::vector<StridedTensor> strided;
+  const TestTensor input = TestTensor::copy_of(x, random);
+  std::vector<TestTensor> strided;
   std::vector<TensorArg> outputs;
   strided.reserve(2);
   for (const Tensor& result : *expected)
-    outputs.push_back(strided.emplace_back(*Tensor::allocate(result.dtype(), result.dims()), random).arg());
-  run_kernel(*kernel, {input.arg()}, outputs, pick_between(random, 0, 1) ? 1 : 3);
+    outputs.push_back(
+        strided.emplace_back(TestTensor::copy_of(*Tensor::allocate(result.dtype(), result.dims()), random)).arg);
+  run_kernel(*kernel, {input.arg}, outputs, pick_between(random, 0, 1) ? 1 : 3);
   if (::testing::Test::HasFatalFailure()) return;
   for (size_t i = 0; i < results; ++i)
-    attrs.op == PoolingOp::max ? expect_same(strided[i].read_back(), (*expected)[i], what)
-                               : expect_close(strided[i].read_back(), (*expected)[i], what);
+    attrs.op == PoolingOp::max ? expect_same(strided[i].checked_content(), (*expected)[i], what)
+                               : expect_close(strided[i].checked_content(), (*expected)[i], what);
 }
 
 PoolingAttrs random_attributes(PoolingOp op, size_t pooled, std::mt19937& random) {
@@ -77,7 +78,7 @@ TEST(PoolElements, MaximaAreTheEvaluation) {
       const PoolingAttrs attrs = random_attributes(PoolingOp::max, pooled, random);
       // Few different numbers, so that many are equal, or infinities and NaN.
       const Dims dims = random_image(pooled, random);
-      const Tensor x = repeat % 2 ? random_integers(type, dims, -2, 2, random) : random_tensor(type, dims, random);
+      const Tensor x = repeat % 2 ? random_integers(type, dims, -2, 2, random) : hard_tensor(type, dims, random);
       compare(attrs, x, static_cast<size_t>(pick_between(random, 1, 2)), random);
     }
 }
@@ -146,14 +147,14 @@ TEST(PoolElements, RefusesWhatItCannotRun) {
     P params;
     params.kind = kind;
     params.axes = {{2, 1}, {2, 1}};
-    const StridedTensor input(random_tensor(type, x, random), random);
-    std::vector<StridedTensor> strided;
+    const TestTensor input = TestTensor::copy_of(hard_tensor(type, x, random), random);
+    std::vector<TestTensor> strided;
     std::vector<TensorArg> outputs;
     strided.reserve(results.size());
     for (const auto& [dtype, dims] : results)
-      outputs.push_back(strided.emplace_back(random_tensor(dtype, dims, random), random).arg());
+      outputs.push_back(strided.emplace_back(TestTensor::copy_of(hard_tensor(dtype, dims, random), random)).arg);
     const auto kernel = make_kernel("pool_elements", encode_params(params));
-    return static_cast<bool>(kernel->check(std::vector{input.arg()}, outputs));
+    return static_cast<bool>(kernel->check(std::vector{input.arg}, outputs));
   };
   const DType f = DType::f32, i = DType::i64;
   EXPECT_TRUE(checks(PoolKind::maximum, f, {3, 4, 5}, {{f, {3, 3, 4}}, {i, {3, 3, 4}}}));

@@ -121,7 +121,7 @@ TEST(Pooling, EpilogueReadsBroadcastOperands) {
       run_kernel(*make_kernel("pooling", params_of(c, false, true), &program), {in.arg, bias.arg, residual.arg},
                  {out.arg}, 3);
       out.for_each([&](const std::vector<int64_t>& at, float& actual) {
-        const float args[] = {pooled(c, in, at, false, true), bias.broadcast_at(at), residual.at(at)};
+        const float args[] = {pooled(c, in, at, false, true), bias.at(at), residual.at(at)};
         float expected = 0;
         evaluate(program, args, {&expected, 1});
         ASSERT_NEAR(actual, expected, 1e-5);
@@ -131,7 +131,7 @@ TEST(Pooling, EpilogueReadsBroadcastOperands) {
 
 TEST(Pooling, NaNAndPaddingAlone) {
   TestTensor in({1, 33, 4, 4}, {0, 2, 3, 1}), out({1, 33, 3, 3}, {0, 2, 3, 1});
-  for (float& x : in.memory) x = 1;
+  for (float& x : in.floats()) x = 1;
   in.at({0, 5, 1, 1}) = std::nanf("");
   in.at({0, 32, 3, 3}) = std::nanf("");
   run_kernel(*make_kernel("pooling", PoolingParams{true, false, {}, {{.kernel = 2}, {.kernel = 2}}}), {in.arg},

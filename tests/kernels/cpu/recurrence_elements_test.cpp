@@ -2,7 +2,7 @@
 #include "kernels/cpu/recurrence_elements/recurrence_elements.h"
 
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 const Tactic& recurrence_elements_tactic();
@@ -42,7 +42,7 @@ void compare(const RecurrenceAttrs& attrs, const std::vector<Tensor>& inputs, st
   Problem problem;
   problem.attributes = &attrs;
   problem.program = {1, {}, {0}};
-  std::vector<StridedTensor> strided;
+  std::vector<TestTensor> strided;
   std::vector<TensorArg> args, outputs;
   strided.reserve(10);
   for (const Tensor& input : inputs) {
@@ -52,21 +52,22 @@ void compare(const RecurrenceAttrs& attrs, const std::vector<Tensor>& inputs, st
     if (operand.omitted) continue;
     operand.dtype = input.dtype();
     operand.dims = to_shape(input.dims());
-    args.back() = strided.emplace_back(input, random).arg();
+    args.back() = strided.emplace_back(TestTensor::copy_of(input, random)).arg;
   }
   const size_t first = strided.size();
   for (const Tensor& result : *expected) {
     Operand& operand = problem.outputs.emplace_back();
     operand.dtype = result.dtype();
     operand.dims = to_shape(result.dims());
-    outputs.push_back(strided.emplace_back(*Tensor::allocate(result.dtype(), result.dims()), random).arg());
+    outputs.push_back(
+        strided.emplace_back(TestTensor::copy_of(*Tensor::allocate(result.dtype(), result.dims()), random)).arg);
   }
   const Matched matched = recurrence_elements_tactic().match(problem);
   ASSERT_TRUE(matched) << matched.error().reason;
   const auto kernel = make_kernel("recurrence_elements", (*matched)->emit({})->params);
   run_kernel(*kernel, args, outputs, pick_between(random, 0, 1) ? 1 : 3);
   for (size_t i = 0; i < results && !::testing::Test::HasFatalFailure(); ++i)
-    expect_close(strided[first + i].read_back(), (*expected)[i], what);
+    expect_close(strided[first + i].checked_content(), (*expected)[i], what);
 }
 
 TEST(RecurrenceElements, IsTheEvaluation) {
@@ -122,11 +123,12 @@ TEST(RecurrenceElements, RefusesWhatItCannotRun) {
   EXPECT_FALSE(makes([](P& p) { p.clip = -1; }));
   std::mt19937 random(343);
   const auto checks = [&](const Dims& x, const Dims& r, const Dims& y, DType type, size_t results) {
-    const StridedTensor a(random_integers(DType::f64, x, 0, 1, random), random),
-        b(random_integers(DType::f64, r, 0, 1, random), random), c(random_integers(type, y, 0, 1, random), random),
-        h(random_integers(DType::f64, {1, 2, 5}, 0, 1, random), random);
-    const std::vector<TensorArg> inputs{a.arg(), b.arg()};
-    const std::vector<TensorArg> outputs = results == 1 ? std::vector{c.arg()} : std::vector{c.arg(), h.arg(), h.arg()};
+    const TestTensor a = TestTensor::copy_of(random_integers(DType::f64, x, 0, 1, random), random),
+                     b = TestTensor::copy_of(random_integers(DType::f64, r, 0, 1, random), random),
+                     c = TestTensor::copy_of(random_integers(type, y, 0, 1, random), random),
+                     h = TestTensor::copy_of(random_integers(DType::f64, {1, 2, 5}, 0, 1, random), random);
+    const std::vector<TensorArg> inputs{a.arg, b.arg};
+    const std::vector<TensorArg> outputs = results == 1 ? std::vector{c.arg} : std::vector{c.arg, h.arg, h.arg};
     return static_cast<bool>(make_kernel("recurrence_elements", encode_params(usual()))->check(inputs, outputs));
   };
   EXPECT_TRUE(checks({3, 2, 20}, {1, 20, 5}, {3, 2, 5}, DType::f64, 3));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/reduce_elements/reduce_elements.h"
 
+#include "kernels/cpu/evaluation_check.h"
 #include "kernels/cpu/reduce/reduction_tactic.h"
-#include "kernels/cpu/typed_tensor.h"
 
 namespace lathe::cpu {
 namespace {
@@ -18,10 +18,10 @@ void compare(const ReduceAttrs& attrs, const Tensor& input, std::mt19937& random
   uint32_t axes = 0;
   for (const int64_t axis : attrs.axes) axes |= 1u << axis;
   const auto kernel = make_kernel("reduce_elements", ReduceParams{reduction_of(attrs.op), axes});
-  const StridedTensor from(input, random);
-  StridedTensor to(*Tensor::allocate(input.dtype(), (*expected)[0].dims()), random);
-  run_kernel(*kernel, {from.arg()}, {to.arg()}, pick_between(random, 0, 1) ? 1 : 3);
-  if (!::testing::Test::HasFatalFailure()) expect_close(to.read_back(), (*expected)[0], what);
+  const TestTensor from = TestTensor::copy_of(input, random);
+  TestTensor to = TestTensor::copy_of(*Tensor::allocate(input.dtype(), (*expected)[0].dims()), random);
+  run_kernel(*kernel, {from.arg}, {to.arg}, pick_between(random, 0, 1) ? 1 : 3);
+  if (!::testing::Test::HasFatalFailure()) expect_close(to.checked_content(), (*expected)[0], what);
 }
 
 TEST(ReduceElements, IsTheEvaluation) {
@@ -39,7 +39,7 @@ TEST(ReduceElements, IsTheEvaluation) {
         for (size_t d = 0; d < dims.size(); ++d)
           if (pick_between(random, 0, 1)) attrs.axes.push_back(static_cast<int64_t>(d));
         if (attrs.axes.empty()) attrs.axes.push_back(0);
-        compare(attrs, random_tensor(type, dims, random), random);
+        compare(attrs, hard_tensor(type, dims, random), random);
       }
 }
 
@@ -50,7 +50,7 @@ TEST(ReduceElements, OfNothingIsTheEvaluation) {
       ReduceAttrs attrs;
       attrs.op = op;
       attrs.axes = {1};
-      compare(attrs, random_tensor(type, {2, 0, 3}, random), random);
+      compare(attrs, hard_tensor(type, {2, 0, 3}, random), random);
     }
 }
 
@@ -61,9 +61,10 @@ TEST(ReduceElements, RefusesWhatItCannotRun) {
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(83);
   const auto checks = [&](DType from, DType to, const Dims& dims) {
-    const StridedTensor x(random_tensor(from, {2, 3}, random), random), y(random_tensor(to, dims, random), random);
-    return static_cast<bool>(make_kernel("reduce_elements", ReduceParams{Reduction::sum, 2})
-                                 ->check(std::vector{x.arg()}, std::vector{y.arg()}));
+    const TestTensor x = TestTensor::copy_of(hard_tensor(from, {2, 3}, random), random),
+                     y = TestTensor::copy_of(hard_tensor(to, dims, random), random);
+    return static_cast<bool>(
+        make_kernel("reduce_elements", ReduceParams{Reduction::sum, 2})->check(std::vector{x.arg}, std::vector{y.arg}));
   };
   EXPECT_TRUE(checks(DType::i64, DType::i64, {2, 1}));
   EXPECT_TRUE(checks(DType::f64, DType::f64, {2}));

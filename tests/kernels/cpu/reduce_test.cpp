@@ -65,7 +65,7 @@ void expect_matches(Reduction op, uint32_t axes, TestTensor& in, TestTensor& out
                     const std::vector<std::vector<float>>& groups) {
   const auto kernel = make_kernel("reduce", ReduceParams{op, axes});
   for (const int threads : {1, 3}) {
-    std::fill(out.memory.begin(), out.memory.end(), 777.0f);
+    out.for_each([](const Dims&, float& x) { x = 777; });
     run_kernel(*kernel, {in.arg}, {out.arg}, threads);
     EXPECT_TRUE(out.gaps_untouched());
     size_t i = 0;
@@ -106,33 +106,33 @@ TEST(Reduce, EveryOperationAxesAndLayout) {
 
 TEST(Reduce, LongSumsStayAccurate) {
   TestTensor in({1, 3000000}), out({1, 1}), columns({2000000, 2}), two({1, 2});
-  for (float& x : in.memory) x = 0.1f;
-  for (float& x : columns.memory) x = 0.1f;
+  for (float& x : in.floats()) x = 0.1f;
+  for (float& x : columns.floats()) x = 0.1f;
   run_kernel(*make_kernel("reduce", ReduceParams{Reduction::sum, 2}), {in.arg}, {out.arg}, 1);
-  EXPECT_NEAR(out.memory[0], 3000000 * 0.1f, 0.1);
+  EXPECT_NEAR(out.floats()[0], 3000000 * 0.1f, 0.1);
   run_kernel(*make_kernel("reduce", ReduceParams{Reduction::sum, 1}), {columns.arg}, {two.arg}, 1);
-  EXPECT_NEAR(two.memory[1], 2000000 * 0.1f, 2);
+  EXPECT_NEAR(two.floats()[1], 2000000 * 0.1f, 2);
 }
 
 TEST(Reduce, SpecialValues) {
   TestTensor in({2, 40}), out({2, 1});
-  for (float& x : in.memory) x = -INFINITY;
+  for (float& x : in.floats()) x = -INFINITY;
   run_kernel(*make_kernel("reduce", ReduceParams{Reduction::log_sum_exp, 2}), {in.arg}, {out.arg}, 1);
-  EXPECT_EQ(out.memory[0], -INFINITY);
-  in.memory[35] = INFINITY;
-  in.memory[79] = std::nanf("");
+  EXPECT_EQ(out.floats()[0], -INFINITY);
+  in.floats()[35] = INFINITY;
+  in.floats()[79] = std::nanf("");
   run_kernel(*make_kernel("reduce", ReduceParams{Reduction::log_sum_exp, 2}), {in.arg}, {out.arg}, 1);
-  EXPECT_EQ(out.memory[0], INFINITY);
-  EXPECT_TRUE(std::isnan(out.memory[1]));
+  EXPECT_EQ(out.floats()[0], INFINITY);
+  EXPECT_TRUE(std::isnan(out.floats()[1]));
   for (const Reduction op : {Reduction::max, Reduction::min}) {
     run_kernel(*make_kernel("reduce", ReduceParams{op, 2}), {in.arg}, {out.arg}, 1);
-    EXPECT_TRUE(std::isnan(out.memory[1]));
+    EXPECT_TRUE(std::isnan(out.floats()[1]));
   }
   TestTensor empty({3, 0}), three({3});
   run_kernel(*make_kernel("reduce", ReduceParams{Reduction::sum, 2}), {empty.arg}, {three.arg}, 1);
-  EXPECT_EQ(three.memory[2], 0);
+  EXPECT_EQ(three.floats()[2], 0);
   run_kernel(*make_kernel("reduce", ReduceParams{Reduction::max, 2}), {empty.arg}, {three.arg}, 1);
-  EXPECT_EQ(three.memory[2], -INFINITY);
+  EXPECT_EQ(three.floats()[2], -INFINITY);
 }
 
 TEST(Reduce, Epilogue) {
@@ -155,7 +155,7 @@ TEST(Reduce, RefusesWhatItCannotRun) {
        std::vector<std::vector<int64_t>>{{}, {0}, {10, 1}, {-1, 1}, {0, 256}, {0, -1}, {0, 1, 2}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   const auto kernel = make_kernel("reduce", ReduceParams{Reduction::sum, 2});
-  TestTensor in({2, 3}), good({2}), kept({2, 1}), bad({3}), scalar({});
+  TestTensor in({2, 3}), good({2}), kept({2, 1}), bad({3}), scalar(Dims{});
   EXPECT_TRUE(kernel->check(std::vector{in.arg}, std::vector{good.arg}));
   EXPECT_TRUE(kernel->check(std::vector{in.arg}, std::vector{kept.arg}));
   EXPECT_FALSE(kernel->check(std::vector{in.arg}, std::vector{bad.arg}));

@@ -2,7 +2,7 @@
 #include "kernels/cpu/resize_elements/resize_elements.h"
 
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 const Tactic& resize_elements_tactic();
@@ -32,8 +32,9 @@ std::vector<int64_t> params_of(const Attributes& attributes, const std::vector<T
 
 // Kernel arguments of the op's inputs: x strided, lists dense, what is omitted without dims.
 struct Arguments {
-  Arguments(std::vector<Tensor> op_inputs, std::mt19937& random) : inputs(std::move(op_inputs)), x(inputs[0], random) {
-    args.push_back(x.arg());
+  Arguments(std::vector<Tensor> op_inputs, std::mt19937& random)
+      : inputs(std::move(op_inputs)), x(TestTensor::copy_of(inputs[0], random)) {
+    args.push_back(x.arg);
     for (size_t i = 1; i < inputs.size(); ++i) {
       TensorArg& arg = args.emplace_back();
       if (!inputs[i].defined()) continue;
@@ -45,7 +46,7 @@ struct Arguments {
     }
   }
   std::vector<Tensor> inputs;
-  StridedTensor x;
+  TestTensor x;
   std::vector<TensorArg> args;
 };
 
@@ -54,10 +55,10 @@ void compare(const ResizeAttrs& attrs, const std::vector<Tensor>& inputs, std::m
   const Result<std::vector<Tensor>> expected = run_op(attrs, inputs, 1);
   ASSERT_TRUE(expected) << what << ": " << expected.error().message;
   const Arguments arguments(inputs, random);
-  StridedTensor output(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
-  run_kernel(*make_kernel("resize_elements", params_of(attrs, inputs)), arguments.args, {output.arg()},
+  TestTensor output = TestTensor::copy_of(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
+  run_kernel(*make_kernel("resize_elements", params_of(attrs, inputs)), arguments.args, {output.arg},
              pick_between(random, 0, 1) ? 1 : 3);
-  if (!::testing::Test::HasFatalFailure()) expect_close(output.read_back(), (*expected)[0], what);
+  if (!::testing::Test::HasFatalFailure()) expect_close(output.checked_content(), (*expected)[0], what);
 }
 
 Tensor reals(DType type, const std::vector<double>& values) {
@@ -138,7 +139,7 @@ TEST(ResizeElements, OfBooleansIsTheEvaluation) {
     attrs.coordinates = any_of(random, CoordinateMode::tf_crop_and_resize);
     attrs.extrapolation = repeat % 2;
     attrs.axes = {0, 1};
-    const Tensor x = random_tensor(DType::boolean, random_dims(2, 1, 9, random), random);
+    const Tensor x = hard_tensor(DType::boolean, random_dims(2, 1, 9, random), random);
     compare(attrs, resized(x, attrs, {1.5, 2.25}, repeat % 3 == 0, random), random);
   }
 }
@@ -186,8 +187,8 @@ TEST(ResizeElements, RefusesWhatItCannotRun) {
                size = reals(DType::i64, {8});
   const auto checks = [&](const Kernel& kernel, const std::vector<Tensor>& inputs, DType type, const Dims& dims) {
     const Arguments arguments(inputs, random);
-    const StridedTensor y(random_integers(type, dims, 0, 1, random), random);
-    return static_cast<bool>(kernel.check(arguments.args, std::vector{y.arg()}));
+    const TestTensor y = TestTensor::copy_of(random_integers(type, dims, 0, 1, random), random);
+    return static_cast<bool>(kernel.check(arguments.args, std::vector{y.arg}));
   };
   const auto scaled = kernel_of([](P&) {}), sized = kernel_of([](P&p) { p.by_sizes = true; }),
              cropped = kernel_of([](P&p) { p.rule.coordinates = SampleRule::Coordinates::tf_crop_and_resize; });
@@ -207,15 +208,15 @@ TEST(ResizeElements, RefusesWhatItCannotRun) {
   // Scales that only running tells.
   const auto error = [&](double scale) {
     const Arguments arguments({x, Tensor(), reals(f, {scale})}, random);
-    const StridedTensor y(random_integers(f, {2, 8}, 0, 1, random), random);
+    const TestTensor y = TestTensor::copy_of(random_integers(f, {2, 8}, 0, 1, random), random);
     const auto kernel = kernel_of([](P& p) {
       p.rule.mode = SampleRule::Mode::linear;
       p.rule.antialias = true;
     });
-    const std::vector<TensorArg> outputs{y.arg()};
+    const std::vector<TensorArg> outputs{y.arg};
     EXPECT_TRUE(kernel->check(arguments.args, outputs));
     TestWorkspace workspace(kernel->workspace_bytes(arguments.args, outputs, 1));
-    const Result<> run = kernel->try_run({arguments.args, outputs, workspace.get(), test_pool(1)});
+    const Result<> run = kernel->try_run({arguments.args, outputs, workspace.get(), pool_of(1)});
     EXPECT_TRUE(workspace.guard_untouched());
     return run ? "" : run.error().message;
   };

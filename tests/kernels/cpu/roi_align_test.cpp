@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 #include "ops/op.h"
 
 namespace lathe::cpu {
@@ -32,7 +32,7 @@ void expect_as_evaluated(const Case& c, bool largest, const std::vector<int>& x_
   const auto count = static_cast<int64_t>(edges.size() / 4);
   TestTensor x(c.dims, x_order, 3), regions({count, 4}), y({count, c.dims[1], c.height, c.width}, y_order, 2);
   x.fill(random);
-  std::copy(edges.begin(), edges.end(), regions.memory.begin());
+  std::copy(edges.begin(), edges.end(), regions.floats().begin());
   std::vector<int64_t> images;
   for (int64_t i = 0; i < count; ++i) images.push_back(i % c.dims[0]);
   TensorArg numbers;
@@ -90,7 +90,7 @@ TEST(RoiAlign, OfDoublesMatchesThePlainEvaluation) {
     ASSERT_TRUE(expected) << expected.error().message;
     // x with contiguous columns or channels.
     std::vector<double> memory(static_cast<size_t>(x.volume()));
-    const StridedTensor lists[] = {StridedTensor(regions, random), StridedTensor(images, random)};
+    const TestTensor lists[] = {TestTensor::copy_of(regions, random), TestTensor::copy_of(images, random)};
     TensorArg image;
     image.dtype = DType::f64;
     image.rank = 4;
@@ -106,18 +106,18 @@ TEST(RoiAlign, OfDoublesMatchesThePlainEvaluation) {
         offset += rest % dims[static_cast<size_t>(d)] * strides[d];
       memory[static_cast<size_t>(offset)] = x.as<double>()[i];
     }
-    StridedTensor y(*Tensor::allocate(DType::f64, (*expected)[0].dims()), random);
+    TestTensor y = TestTensor::copy_of(*Tensor::allocate(DType::f64, (*expected)[0].dims()), random);
     const RoiAlignParams params{attrs.mode == PoolingOp::max, attrs.sampling_ratio, attrs.spatial_scale,
                                 attrs.half_pixel};
-    run_kernel(*make_kernel("roi_align", params), {image, lists[0].arg(), lists[1].arg()}, {y.arg()}, 3);
-    expect_close(y.read_back(), (*expected)[0], to_text(attrs));
+    run_kernel(*make_kernel("roi_align", params), {image, lists[0].arg, lists[1].arg}, {y.arg}, 3);
+    expect_close(y.checked_content(), (*expected)[0], to_text(attrs));
   }
 }
 
 TEST(RoiAlign, ImagesThatAreNotThereReadAsZero) {
   TestTensor x({1, 2, 3, 3}), regions({2, 4}), y({2, 2, 1, 1});
-  std::fill(x.memory.begin(), x.memory.end(), 1.0f);
-  std::fill(regions.memory.begin(), regions.memory.end(), 1.0f);
+  std::ranges::fill(x.floats(), 1.0f);
+  std::ranges::fill(regions.floats(), 1.0f);
   std::vector<int32_t> images = {1, -1};
   TensorArg numbers;
   numbers.dtype = DType::i32;

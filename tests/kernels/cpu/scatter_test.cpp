@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/scatter/scatter.h"
 
-#include "kernels/cpu/typed_tensor.h"
+#include "kernels/cpu/evaluation_check.h"
 
 namespace lathe::cpu {
 namespace {
@@ -30,7 +30,7 @@ TEST(Scatter, OfElementsIsTheEvaluation) {
             random_integers(kIndexTypes[pick_between(random, 0, 3)], picked, -dims[axis], dims[axis] - 1, random);
         compare_with_evaluation(
             "scatter", ScatterParams{ScatterMode::elements, static_cast<int>(attrs.axis), reduction_of(r)}, attrs,
-            {random_tensor(type, dims, random), indices, random_tensor(type, picked, random)}, random);
+            {hard_tensor(type, dims, random), indices, hard_tensor(type, picked, random)}, random);
       }
 }
 
@@ -52,8 +52,7 @@ TEST(Scatter, OfTuplesIsTheEvaluation) {
         ScatterNdAttrs attrs;
         attrs.reduction = kReductions[r];
         compare_with_evaluation("scatter", ScatterParams{ScatterMode::tuples, 0, reduction_of(r)}, attrs,
-                                {random_tensor(type, dims, random), indices, random_tensor(type, updates, random)},
-                                random);
+                                {hard_tensor(type, dims, random), indices, hard_tensor(type, updates, random)}, random);
       }
 }
 
@@ -66,25 +65,25 @@ TEST(Scatter, OfManyUpdatesIsTheEvaluation) {
     elements.reduction = kReductions[r];
     compare_with_evaluation(
         "scatter", ScatterParams{ScatterMode::elements, 1, reduction_of(r)}, elements,
-        {random_tensor(DType::f32, {90, 50}, random), random_integers(DType::i64, {90, 700}, -50, 49, random),
-         random_tensor(DType::f32, {90, 700}, random)},
+        {hard_tensor(DType::f32, {90, 50}, random), random_integers(DType::i64, {90, 700}, -50, 49, random),
+         hard_tensor(DType::f32, {90, 700}, random)},
         random);
     ScatterNdAttrs tuples;
     tuples.reduction = kReductions[r];
     compare_with_evaluation(
         "scatter", ScatterParams{ScatterMode::tuples, 0, reduction_of(r)}, tuples,
-        {random_tensor(DType::f32, {20, 500}, random), random_integers(DType::i64, {90, 1}, -20, 19, random),
-         random_tensor(DType::f32, {90, 500}, random)},
+        {hard_tensor(DType::f32, {20, 500}, random), random_integers(DType::i64, {90, 1}, -20, 19, random),
+         hard_tensor(DType::f32, {90, 500}, random)},
         random);
   }
 }
 
 TEST(Scatter, ErrorsAreThoseOfTheEvaluation) {
   std::mt19937 random(74);
-  const Tensor data = random_tensor(DType::f32, {3, 4}, random);
+  const Tensor data = hard_tensor(DType::f32, {3, 4}, random);
   for (const int64_t wrong : {int64_t{3}, int64_t{-4}, INT64_MAX, INT64_MIN}) {
     const Tensor indices = Tensor::of<int64_t>({1, 1}, {wrong});
-    const Tensor one = random_tensor(DType::f32, {1, 1}, random), row = random_tensor(DType::f32, {1, 4}, random);
+    const Tensor one = hard_tensor(DType::f32, {1, 1}, random), row = hard_tensor(DType::f32, {1, 4}, random);
     EXPECT_EQ(error_of_run("scatter", ScatterParams{ScatterMode::elements, 0, reduction_of(1)}, {data, indices, one},
                            data, random),
               error_of_evaluation(ScatterElementsAttrs(), {data, indices, one}));
@@ -101,10 +100,12 @@ TEST(Scatter, RefusesWhatItCannotRun) {
     EXPECT_FALSE(factory(Record{params, nullptr}));
   std::mt19937 random(75);
   const auto checks = [&](int64_t mode, const Dims& data, DType index, const Dims& indices, const Dims& updates) {
-    StridedTensor a(random_tensor(DType::f32, data, random), random), b(random_tensor(index, indices, random), random),
-        c(random_tensor(DType::f32, updates, random), random), d(random_tensor(DType::f32, data, random), random);
+    TestTensor a = TestTensor::copy_of(hard_tensor(DType::f32, data, random), random),
+               b = TestTensor::copy_of(hard_tensor(index, indices, random), random),
+               c = TestTensor::copy_of(hard_tensor(DType::f32, updates, random), random),
+               d = TestTensor::copy_of(hard_tensor(DType::f32, data, random), random);
     return static_cast<bool>(make_kernel("scatter", ScatterParams{static_cast<ScatterMode>(mode)})
-                                 ->check(std::vector{a.arg(), b.arg(), c.arg()}, std::vector{d.arg()}));
+                                 ->check(std::vector{a.arg, b.arg, c.arg}, std::vector{d.arg}));
   };
   EXPECT_TRUE(checks(0, {2, 3}, DType::i32, {5, 3}, {5, 3}));
   EXPECT_FALSE(checks(0, {2, 3}, DType::f32, {5, 3}, {5, 3}));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels cumulative, range, one_hot and trilu.
 #include "kernels/cpu/cumulative/cumulative.h"
+#include "kernels/cpu/evaluation_check.h"
 #include "kernels/cpu/one_hot/one_hot.h"
 #include "kernels/cpu/trilu/trilu.h"
-#include "kernels/cpu/typed_tensor.h"
 
 namespace lathe::cpu {
 namespace {
@@ -24,13 +24,13 @@ TEST(Cumulative, IsTheEvaluation) {
       attrs.reverse = pick_between(random, 0, 1) == 1;
       const Tensor axis = random_integers(kIndexTypes[pick_between(random, 0, 3)], {}, -rank, rank - 1, random);
       compare_with_evaluation("cumulative", cumulative::Scan{repeat % 2 == 1, attrs.exclusive, attrs.reverse}, attrs,
-                              {random_tensor(type, dims, random), axis}, random);
+                              {hard_tensor(type, dims, random), axis}, random);
     }
 }
 
 TEST(Cumulative, AnAxisThatThereIsNotIsAnError) {
   std::mt19937 random(92);
-  const Tensor x = random_tensor(DType::f32, {3, 4}, random);
+  const Tensor x = hard_tensor(DType::f32, {3, 4}, random);
   for (const int64_t axis : {int64_t{2}, int64_t{-3}, INT64_MAX})
     EXPECT_EQ(error_of_run("cumulative", cumulative::Scan{}, {x, Tensor::of<int64_t>({}, {axis})}, x, random),
               error_of_evaluation(CumulativeAttrs(), {x, Tensor::of<int64_t>({}, {axis})}));
@@ -61,10 +61,10 @@ TEST(OneHot, IsTheEvaluation) {
         OneHotAttrs attrs;
         attrs.axis = pick_between(random, 0, rank);
         // Beyond both ends, and fractions, infinities and NaN of floats.
-        const Tensor indices = repeat % 2 ? random_tensor(index_type, dims, random)
+        const Tensor indices = repeat % 2 ? hard_tensor(index_type, dims, random)
                                           : random_integers(index_type, dims, -depth - 1, depth, random);
         compare_with_evaluation("one_hot", OneHotParams{static_cast<int>(attrs.axis)}, attrs,
-                                {indices, Tensor::of<int64_t>({1}, {depth}), random_tensor(type, {2}, random)}, random);
+                                {indices, Tensor::of<int64_t>({1}, {depth}), hard_tensor(type, {2}, random)}, random);
       }
 }
 
@@ -75,7 +75,7 @@ TEST(Trilu, IsTheEvaluation) {
       const Dims dims = random_dims(pick_between(random, 2, 4), repeat < 4 ? 0 : 1, 7, random);
       TriluAttrs attrs;
       attrs.upper = pick_between(random, 0, 1) == 1;
-      std::vector<Tensor> inputs = {random_tensor(type, dims, random)};
+      std::vector<Tensor> inputs = {hard_tensor(type, dims, random)};
       if (repeat % 3) inputs.push_back(random_integers(DType::i64, {}, -8, 8, random));
       if (repeat == 1) inputs[1] = Tensor::of<int64_t>({1}, {INT64_MIN});
       compare_with_evaluation("trilu", TriluParams{attrs.upper}, attrs, inputs, random);
@@ -89,15 +89,15 @@ TEST(Sequences, RefuseWhatTheyCannotRun) {
   std::mt19937 random(96);
   const auto checks = [&](const char* name, const EncodedParams& params, const std::vector<Tensor>& inputs,
                           const Tensor& output) {
-    std::vector<StridedTensor> strided;
+    std::vector<TestTensor> strided;
     std::vector<TensorArg> args;
     strided.reserve(inputs.size());
-    for (const Tensor& input : inputs) args.push_back(strided.emplace_back(input, random).arg());
-    StridedTensor result(output, random);
-    return static_cast<bool>(make_kernel(name, params)->check(args, std::vector{result.arg()}));
+    for (const Tensor& input : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(input, random)).arg);
+    TestTensor result = TestTensor::copy_of(output, random);
+    return static_cast<bool>(make_kernel(name, params)->check(args, std::vector{result.arg}));
   };
-  const auto floats = [&](const Dims& dims) { return random_tensor(DType::f32, dims, random); };
-  const Tensor one = Tensor::of<int64_t>({}, {1}), truth = random_tensor(DType::boolean, {2, 3}, random);
+  const auto floats = [&](const Dims& dims) { return hard_tensor(DType::f32, dims, random); };
+  const Tensor one = Tensor::of<int64_t>({}, {1}), truth = hard_tensor(DType::boolean, {2, 3}, random);
   EXPECT_TRUE(checks("cumulative", cumulative::Scan{}, {floats({2, 3}), one}, floats({2, 3})));
   EXPECT_FALSE(checks("cumulative", cumulative::Scan{}, {floats({2, 3}), floats({})}, floats({2, 3})));
   EXPECT_FALSE(checks("cumulative", cumulative::Scan{}, {floats({2, 3}), one}, floats({3, 2})));

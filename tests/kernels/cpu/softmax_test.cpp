@@ -71,13 +71,13 @@ TEST(Softmax, EpilogueOnEveryAxisAndLayout) {
 
 TEST(Softmax, InPlaceAndSpecialValues) {
   TestTensor x({2, 50});
-  for (float& v : x.memory) v = 3;
-  x.memory[7] = -INFINITY;
-  x.memory[60] = std::nanf("");
+  for (float& v : x.floats()) v = 3;
+  x.floats()[7] = -INFINITY;
+  x.floats()[60] = std::nanf("");
   run_kernel(*make_kernel("softmax", SoftmaxParams{1}), {x.arg}, {x.arg}, 1);
-  EXPECT_EQ(x.memory[7], 0);
-  EXPECT_NEAR(x.memory[0], 1.0 / 49, 1e-8);
-  EXPECT_TRUE(std::isnan(x.memory[99]));
+  EXPECT_EQ(x.floats()[7], 0);
+  EXPECT_NEAR(x.floats()[0], 1.0 / 49, 1e-8);
+  EXPECT_TRUE(std::isnan(x.floats()[99]));
 }
 
 TEST(Softmax, RefusesWhatItCannotRun) {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/builder/target_build.h"
 #include "fake_cuda/fake_device.h"
 #include "ir/graph.h"
 #include "ir/interpret.h"
+#include "lowering/build.h"
 #include "plan/writer.h"
 #include "runtime/context.h"
 
@@ -32,8 +32,8 @@ class DataDependentKernels : public FakeDeviceTest {
   Result<> load(std::string_view text) {
     LATHE_ASSIGN(ir::Graph graph, ir::parse_graph(text));
     BuildOptions options;
-    api::TargetBuild target;
-    LATHE_TRY(target.prepare("cuda", 1, options));
+    LATHE_ASSIGN(const BackendBuild backend, prepare_build("cuda", {}));
+    use_backend(backend, options);
     options.tuner.budget_seconds = 0;
     LATHE_ASSIGN(const std::unique_ptr<BuiltPlan> built, build_plan(std::move(graph), options));
     for (const plan::Step& step : built->plan.steps) EXPECT_NE(step.kernel(), "eval") << step.name;

@@ -13,7 +13,7 @@ TEST(MemoryLimit, HoldsForAllShapes) {
     BuildOptions options;
     options.tactics = cuda_tactics();
     options.target = kEmulator;
-    options.fuse_narrow_types = options.fuse_prologues = options.fuse_movement = true;
+    options.traits.fuses_narrow_types = options.traits.fuses_prologues = options.traits.fuses_movement = true;
     options.tuner.compiler = compiler.get();
     options.tuner.target = make_emulated_device()->describe();
     options.tuner.target.limits = {};

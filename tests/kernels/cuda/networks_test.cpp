@@ -73,6 +73,8 @@ TEST_P(CudaNetworks, Hold) {
   check_network(GetParam(), device);
 }
 
+TEST(CudaCases, NameEveryTactic) { expect_named(cuda_tactics(), data_dependent_tactics(), "cuda"); }
+
 INSTANTIATE_TEST_SUITE_P(Files, CudaNetworks, testing::ValuesIn(network_cases()), name_of_test);
 
 }  // namespace

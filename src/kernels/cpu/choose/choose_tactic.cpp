@@ -8,6 +8,7 @@ namespace {
 
 Matched match_choose(const Problem& problem) {
   if (!problem.is(OpKind::choose)) return refuse("not a choice");
+  if (!problem.has_input(1) || !problem.has_input(2)) return refuse("there is one operand alone");
   return match_root(problem, {}, all_inputs(problem));
 }
 

@@ -72,13 +72,12 @@ Matched match_normalization(const Problem& problem) {
   const int rank = problem.inputs[0].rank();
   if (rank == 0) return refuse("a scalar");
   if (rank + (kind->groups > 1) > kMaxRank) return refuse("too many dimensions");
-  const auto has = [&](size_t i) { return i < problem.inputs.size() && !problem.inputs[i].omitted; };
-  const NormalizationParams params{kind->subtract_mean, kind->axes, static_cast<float>(kind->epsilon), has(1), has(2),
-                                   kind->groups};
+  const NormalizationParams params{kind->subtract_mean,  kind->axes,           static_cast<float>(kind->epsilon),
+                                   problem.has_input(1), problem.has_input(2), kind->groups};
   if (!kind->by_channel) {
     std::vector<size_t> inputs = {0};
     for (const size_t i : {1, 2})
-      if (has(i)) inputs.push_back(i);
+      if (problem.has_input(i)) inputs.push_back(i);
     return match_one(emission_of(problem, params, inputs), predicted_us(problem, 0));
   }
   for (size_t i = 1; i < problem.inputs.size(); ++i)

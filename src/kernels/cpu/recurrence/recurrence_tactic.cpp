@@ -50,17 +50,17 @@ Matched match_recurrence(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
   if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
-  const auto has = [&](size_t input) { return input < problem.inputs.size() && !problem.inputs[input].omitted; };
   for (const auto* list : {&problem.inputs, &problem.outputs})
     for (const Operand& operand : *list)
       if (!operand.omitted && !is_integer(operand.dtype) && operand.dtype != DType::f32)
         return refuse(fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype)));
-  if (has(kLengths) && size_of(problem.inputs[kLengths].dtype) < 4) return refuse("lengths of 8 or 16 bits");
+  if (problem.has_input(kLengths) && size_of(problem.inputs[kLengths].dtype) < 4)
+    return refuse("lengths of 8 or 16 bits");
   if (problem.inputs[kR].dims[2].as_constant().value_or(0) < 1) return refuse("the hidden size is dynamic or 0");
   for (const Operand* operand : {&problem.inputs[0], &problem.outputs[0]})
     if (operand->strides[2] != Expr(1)) return refuse("rows are not contiguous");
   for (const size_t i : {kBias, kPeepholes})
-    if (has(i) && problem.inputs[i].strides[1] != Expr(1)) return refuse("rows are not contiguous");
+    if (problem.has_input(i) && problem.inputs[i].strides[1] != Expr(1)) return refuse("rows are not contiguous");
   return std::make_unique<RecurrenceMatch>(problem);
 }
 

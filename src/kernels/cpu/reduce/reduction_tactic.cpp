@@ -8,7 +8,7 @@ tl::expected<ReduceParams, Refusal> reduce_params(const Problem& problem) {
   const int rank = problem.inputs[0].rank();
   if (rank == 0) return refuse("a scalar");
   Ints axes = attrs.axes;
-  if (problem.inputs.size() > 1 && !problem.inputs[1].omitted) {
+  if (problem.has_input(1)) {
     const Tensor* list = problem.inputs[1].constant;
     if (!list) return refuse("its axes are not constant");
     axes.clear();

@@ -18,21 +18,19 @@ static_assert(same(SampleRule::Coordinates::tf_half_pixel_for_nn, CoordinateMode
 static_assert(same(SampleRule::Coordinates::align_corners, CoordinateMode::align_corners));
 static_assert(same(SampleRule::Nearest::ceil, NearestMode::ceil));
 
-bool is_given(const Problem& problem, size_t i) { return problem.inputs.size() > i && !problem.inputs[i].omitted; }
-
 // Tables that are made while running: the taps of one output element must be few, whatever the extents.
 std::optional<std::string> refuse_samples(const Problem& problem) {
   const auto& attrs = problem.attrs<ResizeAttrs>();
   if (attrs.coordinates == CoordinateMode::tf_crop_and_resize) return "cropping";
   if (attrs.aspect != AspectPolicy::stretch) return "an aspect policy";
   if (attrs.antialias && attrs.mode != ResizeMode::nearest) return "antialiasing between dynamic dimensions";
-  if (!is_given(problem, 3) && !problem.inputs[2].constant) return "its scales are not constant";
+  if (!problem.has_input(3) && !problem.inputs[2].constant) return "its scales are not constant";
   if (attrs.mode == ResizeMode::cubic && resized_dims(problem).size() > 4) return "cubic in too many dimensions";
   return std::nullopt;
 }
 
 float scale_of(const Problem& problem, size_t dimension) {
-  if (is_given(problem, 3)) return 0;
+  if (problem.has_input(3)) return 0;
   const auto at = static_cast<int64_t>(resize_position(problem, dimension));
   return static_cast<float>(problem.inputs[2].constant->at_double(at));
 }

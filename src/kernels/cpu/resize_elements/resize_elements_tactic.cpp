@@ -34,7 +34,7 @@ Matched match_resize_elements(const Problem& problem) {
                  attrs.antialias && attrs.mode != ResizeMode::nearest,
                  attrs.cubic_a};
   params.extrapolation = attrs.extrapolation;
-  params.by_sizes = problem.inputs.size() > kSizes && !problem.inputs[kSizes].omitted;
+  params.by_sizes = problem.has_input(kSizes);
   params.policy = static_cast<SizePolicy>(attrs.aspect);
   for (const int64_t axis : attrs.axes) params.axes.push_back(axis_from_start(axis, problem.inputs[0]));
   if (attrs.axes.empty()) {

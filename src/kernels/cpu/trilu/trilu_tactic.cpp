@@ -8,7 +8,7 @@ namespace {
 
 Matched match_trilu(const Problem& problem) {
   if (!problem.is(OpKind::trilu)) return refuse("not a triangle");
-  const bool has_diagonal = problem.inputs.size() > 1 && !problem.inputs[1].omitted;
+  const bool has_diagonal = problem.has_input(1);
   return match_root(problem, TriluParams{problem.attrs<TriluAttrs>().upper},
                     has_diagonal ? std::vector<size_t>{0, 1} : std::vector<size_t>{0});
 }

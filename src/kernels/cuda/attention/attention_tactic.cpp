@@ -12,8 +12,7 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMaxSize = 256;  // of a head
-
-bool has_mask(const Problem& problem) { return problem.inputs.size() > 3 && !problem.inputs[3].omitted; }
+constexpr size_t kMask = 3;        // the input
 
 int64_t head_size(const Problem& problem, size_t input) {
   return problem.inputs[input].dims[3].as_constant().value_or(0);
@@ -114,9 +113,9 @@ class AttentionMatch final : public Match {
       source.input(i, problem_.inputs[i], kNames[i]);
       emission.inputs.push_back({StepInput::input, i});
     }
-    const bool masked = has_mask(problem_);
+    const bool masked = problem_.has_input(kMask);
     if (masked) {
-      source.input(3, broadcast(problem_.inputs[3], scores_of(problem_)), "Mask");
+      source.input(kMask, broadcast(problem_.inputs[kMask], scores_of(problem_)), "Mask");
       emission.inputs.push_back({StepInput::input, 3});
     }
     source.output(0, problem_.outputs[0], "Y");
@@ -177,7 +176,7 @@ Matched match_attention(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   if (dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32)
     return refuse(fmt::format("its input is {}", name_of(dtype)));
-  if (has_mask(problem) && problem.inputs[3].dtype == DType::f64) return refuse("its mask is f64");
+  if (problem.has_input(kMask) && problem.inputs[kMask].dtype == DType::f64) return refuse("its mask is f64");
   for (const size_t i : {0, 2}) {
     const int64_t size = head_size(problem, i);
     if (size == 0) return refuse("the size of a head is not known");

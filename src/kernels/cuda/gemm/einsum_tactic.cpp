@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An einsum of two operands as stacks of matrices, where their strides allow.
 #include <algorithm>
+#include <map>
 
 #include "kernels/cuda/gemm/parts_tactic.h"
 #include "kernels/cuda/source.h"
@@ -36,12 +37,24 @@ Axis make_axis(const Problem& problem, const Subscripts& subscripts, Label name)
   return label;
 }
 
+// Whether each label has one extent in all operands, but for those known to be 1.
+bool extents_agree(const Problem& problem, const Subscripts& subscripts) {
+  std::map<Label, Expr> extents;
+  for (size_t k = 0; k < 2; ++k)
+    for (size_t d = 0; d < subscripts.operands[k].size(); ++d) {
+      const Expr& dim = problem.inputs[k].dims[d];
+      if (dim != Expr(1) && extents.emplace(subscripts.operands[k][d], dim).first->second != dim) return false;
+    }
+  return true;
+}
+
 // The labels by what they are in the product.
 struct Roles {
   Axes batch, m, n, k;
 };
 
 std::optional<std::string> assign_roles(const Problem& problem, const Subscripts& subscripts, Roles& roles) {
+  if (!extents_agree(problem, subscripts)) return "dimensions of which only running tells whether they are repeated";
   const std::vector<Label>& output = subscripts.output;
   for (size_t d = 0; d < output.size(); ++d) {
     Axis label = make_axis(problem, subscripts, output[d]);

@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "kernels/cuda/gemm/parts_tactic.h"
+#include "shape/broadcast.h"
 
 namespace lathe::cuda::gemm {
 namespace {
@@ -31,7 +32,10 @@ Stack as_stack(const Operand& operand, bool left, bool transpose, const Shape& b
   stack.rows = operand.dims[row], stack.row_stride = operand.strides[row];
   stack.columns = operand.dims[column], stack.column_stride = operand.strides[column];
   for (size_t d = 0; d + 2 < rank; ++d)
-    if (operand.dims[d] != Expr(1)) stack.batch_strides[batch.size() - (rank - 2) + d] = operand.strides[d];
+    stack.batch_strides[batch.size() - (rank - 2) + d] =
+        operand.dims[d] == Expr(1)
+            ? Expr(0)
+            : broadcast_stride(operand.dims[d], batch[batch.size() - (rank - 2) + d], operand.strides[d]);
   return stack;
 }
 

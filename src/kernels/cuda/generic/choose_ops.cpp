@@ -22,6 +22,7 @@ std::optional<size_t> only_difference(const Problem& problem) {
 
 DataDependentMatched match_choice(const Problem& problem) {
   if (!problem.is(OpKind::choose)) return refuse("no choice between two tensors");
+  if (!problem.has_input(1) || !problem.has_input(2)) return refuse("there is one operand alone");
   const std::optional<size_t> difference = only_difference(problem);
   if (!difference) return refuse("the two differ in several dimensions, or in none");
   DataDependentEmission emission;

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/generic/op_source.h"
 #include "ops/subscripts.h"
+#include "shape/broadcast.h"
 
 namespace lathe::cuda {
 namespace {
@@ -23,8 +24,8 @@ Operand as_matrices(const Operand& operand, bool left, bool transpose, const Ope
   }
   const size_t own = rank - 2;
   for (size_t i = 0; i < own; ++i)
-    if (operand.dims[i] != Expr(1) || matrices.dims[batch - own + i] == Expr(1))
-      matrices.strides[batch - own + i] = operand.strides[i];
+    matrices.strides[batch - own + i] =
+        broadcast_stride(operand.dims[i], matrices.dims[batch - own + i], operand.strides[i]);
   const size_t rows = transpose ? rank - 1 : rank - 2, columns = transpose ? rank - 2 : rank - 1;
   matrices.dims.insert(matrices.dims.end(), {operand.dims[rows], operand.dims[columns]});
   matrices.strides.insert(matrices.strides.end(), {operand.strides[rows], operand.strides[columns]});
@@ -47,13 +48,13 @@ Result<Emission> emit_matmul(const Problem& problem) {
   return emission;
 }
 
-// For each label the sum of the strides of the dims that carry it; a dim of 1 broadcasts.
+// For each label the sum of the strides of the dims that carry it, which broadcast to its extent.
 Shape label_strides(const Operand& operand, const std::vector<Label>& own, const std::vector<Label>& labels,
                     const Shape& extents) {
   Shape strides(labels.size(), 0);
   for (size_t d = 0; d < own.size(); ++d) {
     const auto at = static_cast<size_t>(std::find(labels.begin(), labels.end(), own[d]) - labels.begin());
-    if (operand.dims[d] != Expr(1) || extents[at] == Expr(1)) strides[at] += operand.strides[d];
+    strides[at] += broadcast_stride(operand.dims[d], extents[at], operand.strides[d]);
   }
   return strides;
 }
@@ -68,8 +69,8 @@ Result<Emission> emit_einsum(const Problem& problem) {
   for (size_t k = 0; k < problem.inputs.size(); ++k)
     for (size_t d = 0; d < subscripts.operands[k].size(); ++d) {
       const auto at = std::find(labels.begin(), labels.end(), subscripts.operands[k][d]) - labels.begin();
-      const Expr& dim = problem.inputs[k].dims[d];
-      if (dim != Expr(1)) extents[static_cast<size_t>(at)] = dim;
+      Expr& extent = extents[static_cast<size_t>(at)];
+      extent = broadcast_dim(extent, problem.inputs[k].dims[d]);
     }
   Emission emission;
   OpSource source(kHeader, problem, emission);

@@ -53,7 +53,7 @@ Result<Shape> places(const Problem& problem, size_t axes_input, int64_t count) {
   const int64_t rank = problem.inputs[0].rank();
   Ints axes;
   for (int64_t i = 0; i < count; ++i) axes.push_back(i);
-  if (axes_input < problem.inputs.size() && !problem.inputs[axes_input].omitted) {
+  if (problem.has_input(axes_input)) {
     const std::optional<Ints> known = known_contents(problem, axes_input);
     if (!known) return fail(ErrorCode::no_tactic, "its axes are only known while running");
     axes = *known;

@@ -20,7 +20,7 @@ Expr lines_along(const Operand& operand, int64_t axis) {
 Result<Emission> emit_reduce(const Problem& problem) {
   const auto& attrs = problem.attrs<ReduceAttrs>();
   const Operand& x = problem.inputs[0];
-  const bool has_axes = problem.inputs.size() > 1 && !problem.inputs[1].omitted;
+  const bool has_axes = problem.has_input(1);
   const std::optional<Ints> known = has_axes ? known_contents(problem, 1) : attrs.axes;
   if (!known) return fail(ErrorCode::no_tactic, "its axes are only known while running");
   uint32_t mask = 0;

@@ -15,15 +15,6 @@ namespace {
 constexpr OpKind kSized[] = {OpKind::expand, OpKind::fill,    OpKind::range, OpKind::reshape, OpKind::pad,
                              OpKind::resize, OpKind::one_hot, OpKind::slice, OpKind::tile,    OpKind::col2im};
 
-// A dimension of an expanded tensor is broadcast where its extent, which only running may tell, is 1: its stride is 0
-// then.
-Problem with_open_broadcasts(Problem problem) {
-  Operand& in = problem.inputs[0];
-  for (size_t d = 0; d < in.dims.size(); ++d)
-    if (!in.dims[d].is_constant()) in.strides[d] *= min(in.dims[d] - 1, 1);
-  return problem;
-}
-
 }  // namespace
 
 DataDependentMatched match_by_rule(const Problem& problem) {
@@ -31,8 +22,7 @@ DataDependentMatched match_by_rule(const Problem& problem) {
       std::find(std::begin(kSized), std::end(kSized), problem.attributes->kind()) == std::end(kSized))
     return refuse("no op whose sizes are the contents of small inputs");
   if (auto reason = generic_tactic().refuse(problem)) return refuse(*std::move(reason));
-  Result<Emission> write =
-      generic_tactic().emit(problem.is(OpKind::expand) ? with_open_broadcasts(problem) : problem, {});
+  Result<Emission> write = generic_tactic().emit(problem, {});
   if (!write) return refuse(write.error().message);
   DataDependentEmission emission;
   emission.by_rule = true;

@@ -51,10 +51,6 @@ std::optional<Kind> kind_of(const Problem& problem) {
   return std::nullopt;
 }
 
-bool has(const Problem& problem, size_t input) {
-  return input < problem.inputs.size() && !problem.inputs[input].omitted;
-}
-
 // One value for each channel as a tensor that broadcasts to [N, C, ...].
 Operand channel_column(Operand operand, int rank) {
   for (int i = 2; i < rank; ++i) {
@@ -68,12 +64,12 @@ Operand channel_column(Operand operand, int rank) {
 
 Normalization normalization_of(const Problem& problem, const Kind& kind) {
   const int rank = problem.inputs[0].rank();
-  Normalization normalization{
-      IndexSpace(problem.inputs[0]), kind.statistic, kind.members, kind.state_bytes, has(problem, 1), has(problem, 2)};
+  Normalization normalization{IndexSpace(problem.inputs[0]), kind.statistic,      kind.members, kind.state_bytes,
+                              problem.has_input(1),          problem.has_input(2)};
   IndexSpace& space = normalization.space;
   space.add(problem.outputs[0]);
   for (const size_t i : {1, 2})
-    if (has(problem, i)) space.add(kind.by_channel ? channel_column(problem.inputs[i], rank) : problem.inputs[i]);
+    if (problem.has_input(i)) space.add(kind.by_channel ? channel_column(problem.inputs[i], rank) : problem.inputs[i]);
   for (const Operand& operand : problem.operands) space.add(operand);
   add_prologue_operands(problem, space);
   for (const size_t dim : kind.reduced) space.reduce(dim);
@@ -91,7 +87,7 @@ Matched match_normalization(const Problem& problem) {
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   std::vector<StepInput> inputs{{StepInput::input, 0}};
   for (const size_t i : {1, 2})
-    if (has(problem, i)) inputs.push_back({StepInput::input, i});
+    if (problem.has_input(i)) inputs.push_back({StepInput::input, i});
   return match_rows(problem, normalization_of(problem, *kind), std::move(inputs));
 }
 

@@ -86,7 +86,7 @@ std::string declare_tensors(const Problem& problem, Source& source, Emission& em
     arguments += (arguments.empty() ? "" : ", ") + (given ? std::string(name) + "_" : "Omitted{}");
   };
   for (size_t i = 0; i < std::size(kInputNames); ++i) {
-    const bool given = i < problem.inputs.size() && !problem.inputs[i].omitted;
+    const bool given = problem.has_input(i);
     add(kInputNames[i], given);
     if (!given) continue;
     source.input(emission.inputs.size(), problem.inputs[i], kInputNames[i]);

@@ -117,8 +117,7 @@ RowReduction reduction_of(const Problem& problem) {
 Matched match_reduce(const Problem& problem) {
   if (!problem.is(OpKind::reduce) && !is_global_pooling(problem)) return refuse("not a reduction");
   if (auto reason = refuse_row_problem(problem)) return refuse(*std::move(reason));
-  if (problem.inputs.size() > 1 && !problem.inputs[1].omitted && !problem.inputs[1].constant)
-    return refuse("its axes are not constant");
+  if (problem.has_input(1) && !problem.inputs[1].constant) return refuse("its axes are not constant");
   if (reduced_dims(problem).empty()) return refuse("its axes leave the input as it is");
   if (value_type(problem) != "float" && !problem.program.is_identity())
     return refuse("a program behind doubles or integers");

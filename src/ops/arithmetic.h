@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of a target compute in: passes spell a network for it.
+#pragma once
+
+namespace lathe {
+
+struct Arithmetic {
+  bool narrow_floats = true;       // there are kernels for f16 and bf16; otherwise they are widened
+  bool integer_products = false;   // there are kernels that multiply 8-bit integers
+  bool weighted_products = false;  // of those, one takes u8 and i8 with any zero point, by constant weights only
+};
+
+}  // namespace lathe

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Imported Ifs whose branches yield tensors of different ranks: which one the engine has, the profile decides after
+// parsing.
+#include <gtest/gtest.h>
+
+#include "NvOnnxParser.h"
+#include "api/small_engine.h"
+#include "onnx/model_bytes.h"
+
+namespace nvinfer1 {
+namespace {
+
+using namespace lathe::onnx;  // what writes the model
+
+// y = relu(x.squeeze(0)) over x[n, 3], as PyTorch writes it: squeezed if n is 1.
+std::string squeezing_model() {
+  const auto branch = [](const char* op, std::initializer_list<const char*> inputs, const char* output) {
+    return graph({{node(op, inputs, {output})}, {}, {}, {value_info(output, 1, {})}});
+  };
+  return model(graph({{node("Shape", {"x"}, {"shape"}), node("Gather", {"shape", "first"}, {"extent"}),
+                       node("Equal", {"extent", "one"}, {"is_one"}),
+                       node("If", {"is_one"}, {"s"},
+                            {graph_attribute("then_branch", branch("Squeeze", {"x", "first"}, "yes")),
+                             graph_attribute("else_branch", branch("Identity", {"x"}, "no"))}),
+                       node("Relu", {"s"}, {"y"})},
+                      {raw_tensor<int64_t>("first", 7, {1}, {0}), raw_tensor<int64_t>("one", 7, {1}, {1})},
+                      {value_info("x", 1, {-1, 3})},
+                      {value_info("y", 1, {})}}));
+}
+
+struct Squeezing : testing::Test {
+  void SetUp() override {
+    const std::string bytes = squeezing_model();  // the parser keeps what it needs of it
+    ASSERT_TRUE(parser->parse(bytes.data(), bytes.size())) << logger.last();
+    IOptimizationProfile* profile = builder->createOptimizationProfile();
+    for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+      profile->setDimensions("x", which, Dims2(1, 3));
+    ASSERT_EQ(config->addOptimizationProfile(profile), 0);
+    lathe::setBuildBudget(*config, 0);
+  }
+
+  std::unique_ptr<IHostMemory> build() {
+    return std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config));
+  }
+
+  Errors logger;
+  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
+  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
+  std::unique_ptr<nvonnxparser::IParser> parser{nvonnxparser::createParser(*network, logger)};
+  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
+};
+
+TEST_F(Squeezing, TheProfileDecidesAfterParsing) {
+  EXPECT_EQ(network->getOutput(0)->getDimensions().nbDims, 2);
+  parser.reset();
+  const std::unique_ptr<IHostMemory> plan = build();
+  ASSERT_NE(plan, nullptr) << logger.last();
+  const std::unique_ptr<IRuntime> runtime(createInferRuntime(logger));
+  const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
+  ASSERT_NE(engine, nullptr);
+  const Dims y = engine->getTensorShape("y");
+  EXPECT_EQ(y.nbDims, 1);
+  EXPECT_EQ(y.d[0], 3);
+}
+
+// The other branch would have to be a part of what the application made of the network.
+TEST_F(Squeezing, AChangedNetworkIsRefused) {
+  IUnaryLayer* more = network->addUnary(*network->getOutput(0), UnaryOperation::kABS);
+  network->markOutput(*more->getOutput(0));
+  EXPECT_EQ(build(), nullptr);
+  EXPECT_NE(logger.last().find("LATHE-3001"), std::string::npos) << logger.last();
+  EXPECT_NE(logger.last().find("'If_3' takes its other branch"), std::string::npos) << logger.last();
+}
+
+}  // namespace
+}  // namespace nvinfer1

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exporters write for open sizes, small: chains of shape arithmetic that only hold, or only have bounded
+// dimensions, within the sizes of a profile that is known after the graph is.
+#include "lowering/engine_fixture.h"
+
+namespace lathe {
+namespace {
+
+// Builds for these profiles, runs at these sizes of the only floating input, and compares with the plain evaluation.
+void check_sizes(const std::string& text, const ProfileShapes& profile, const std::vector<Dims>& sizes) {
+  BuildOptions options = native_options();
+  options.profiles = {profile};
+  const std::shared_ptr<const Engine> engine = build_engine(text, options);
+  ASSERT_TRUE(engine);
+  const Result<ir::Graph> graph = ir::parse_graph(text);
+  for (const Dims& dims : sizes) {
+    SCOPED_TRACE(testing::PrintToString(dims));
+    const std::vector<Tensor> inputs = {random_tensor(graph->inputs()[0]->dtype(), dims, 1)};
+    const Result<std::vector<Tensor>> expected = ir::interpret(*graph, inputs);
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    Result<std::unique_ptr<Context>> context = Context::create(engine);
+    ASSERT_TRUE(context);
+    const std::vector<Tensor> outputs = run_engine(**context, inputs);
+    for (size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], (*expected)[i], 2e-5);
+  }
+}
+
+// BERT, ALBERT, DistilBERT, ELECTRA: a table of 128 positions is cut to the length, which no profile lets be longer.
+TEST(ExportedShapes, PositionsAreCutToTheLength) {
+  check_sizes(R"(graph "g" {
+    input %x: f32[n, s, 4]
+    %positions = constant{value=f32[1, 128, 4]{~1}}()
+    %shape = shape(%x)
+    %one = constant{value=i64[1]{1}}()
+    %zero = constant{value=i64[1]{0}}()
+    %length = gather(%shape, %one)
+    %cut = slice(%positions, %zero, %length, %one)
+    %y = elementwise{op=add}(%x, %cut)
+    output %y
+  })",
+              {{{"x", {{1, 1, 4}, {2, 16, 4}, {3, 128, 4}}}}}, {{1, 1, 4}, {3, 128, 4}, {2, 77, 4}});
+}
+
+// Wav2Vec2, HuBERT: the length of what strided convolutions leave of the audio, computed anew for heads and masks.
+TEST(ExportedShapes, LengthsOfStridedConvolutionsMeet) {
+  check_sizes(R"(graph "g" {
+    input %x: f32[n, 1, l]
+    %w = constant{value=f32[8, 1, 10]{~1}}()
+    %v = constant{value=f32[8, 8, 3]{~2}}()
+    %c = convolution{groups=1, stride=[5], pads_begin=[0], pads_end=[0], dilation=[1]}(%x, %w)
+    %d = convolution{groups=1, stride=[2], pads_begin=[0], pads_end=[0], dilation=[1]}(%c, %v)
+    %h = transpose{perm=[0, 2, 1]}(%d)
+    %shape = shape(%h)
+    %first = constant{value=i64[1]{0}}()
+    %second = constant{value=i64[1]{1}}()
+    %two = constant{value=i64[1]{2}}()
+    %four = constant{value=i64[1]{4}}()
+    %batch = gather(%shape, %first)
+    %length = gather(%shape, %second)
+    %to_heads = concat{axis=0}(%batch, %length, %two, %four)
+    %heads = reshape(%h, %to_heads)
+    %moved = transpose{perm=[0, 2, 1, 3]}(%heads)
+    %rows = elementwise{op=mul}(%batch, %two)
+    %to_rows = concat{axis=0}(%rows, %length, %four)
+    %q = reshape(%moved, %to_rows)
+    %k = transpose{perm=[0, 2, 1]}(%q)
+    %scores = matmul(%q, %k)
+    %to_scores = concat{axis=0}(%batch, %two, %length, %length)
+    %y = reshape(%scores, %to_scores)
+    output %y
+  })",
+              {{{"x", {{1, 1, 40}, {2, 1, 160}, {3, 1, 400}}}}}, {{1, 1, 40}, {3, 1, 400}, {2, 1, 163}});
+}
+
+// Swin, SwinV2: the image is padded to whole windows, rolled (slices that end at the largest integer) and cut up.
+TEST(ExportedShapes, WindowsAreShiftedOverOpenImages) {
+  check_sizes(R"(graph "g" {
+    input %x: f32[n, h, w, 3]
+    %shape = shape(%x)
+    %i0 = constant{value=i64[1]{0}}()
+    %i1 = constant{value=i64[1]{1}}()
+    %i2 = constant{value=i64[1]{2}}()
+    %i3 = constant{value=i64[1]{3}}()
+    %i4 = constant{value=i64[1]{4}}()
+    %far = constant{value=i64[1]{9223372036854775807}}()
+    %back = constant{value=i64[1]{-9223372036854775807}}()
+    %batch = gather(%shape, %i0)
+    %rows = gather(%shape, %i1)
+    %columns = gather(%shape, %i2)
+    %over_rows = elementwise{op=mod}(%rows, %i4)
+    %left_rows = elementwise{op=sub}(%i4, %over_rows)
+    %more_rows = elementwise{op=mod}(%left_rows, %i4)
+    %over_columns = elementwise{op=mod}(%columns, %i4)
+    %left_columns = elementwise{op=sub}(%i4, %over_columns)
+    %more_columns = elementwise{op=mod}(%left_columns, %i4)
+    %pads = concat{axis=0}(%i0, %i0, %i0, %i0, %i0, %more_rows, %more_columns, %i0)
+    %padded = pad{mode=constant}(%x, %pads)
+    %behind = slice(%padded, %i2, %far, %i1)
+    %before = slice(%padded, %back, %i2, %i1)
+    %rolled = concat{axis=1}(%behind, %before)
+    %right = slice(%rolled, %i2, %far, %i2)
+    %left = slice(%rolled, %back, %i2, %i2)
+    %shifted = concat{axis=2}(%right, %left)
+    %whole = shape(%shifted)
+    %all_rows = gather(%whole, %i1)
+    %all_columns = gather(%whole, %i2)
+    %window_rows = elementwise{op=div}(%all_rows, %i4)
+    %window_columns = elementwise{op=div}(%all_columns, %i4)
+    %to_windows = concat{axis=0}(%batch, %window_rows, %i4, %window_columns, %i4, %i3)
+    %cut = reshape(%shifted, %to_windows)
+    %windows = transpose{perm=[0, 1, 3, 2, 4, 5]}(%cut)
+    %bias = constant{value=f32[4, 4, 3]{~1}}()
+    %y = elementwise{op=add}(%windows, %bias)
+    output %y
+  })",
+              {{{"x", {{1, 4, 4, 3}, {1, 8, 8, 3}, {2, 32, 48, 3}}}}}, {{1, 4, 4, 3}, {2, 32, 48, 3}, {1, 7, 10, 3}});
+}
+
+}  // namespace
+}  // namespace lathe

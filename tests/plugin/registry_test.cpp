@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/registry.h"
+
+#include <gtest/gtest.h>
+
+namespace lathe::plugin {
+namespace {
+
+class Creator final : public nvinfer1::IPluginCreatorV3One {
+ public:
+  explicit Creator(const char* name) : name_(name) {}
+  nvinfer1::IPluginV3* createPlugin(const char*, const nvinfer1::PluginFieldCollection*,
+                                    nvinfer1::TensorRTPhase) noexcept override {
+    return nullptr;
+  }
+  const nvinfer1::PluginFieldCollection* getFieldNames() noexcept override { return nullptr; }
+  const char* getPluginName() const noexcept override { return name_; }
+  const char* getPluginVersion() const noexcept override { return "1"; }
+  const char* getPluginNamespace() const noexcept override { return ""; }
+
+ private:
+  const char* name_;
+};
+
+// Counts itself and its clones, and how many of them were told to let go.
+class Resource final : public nvinfer1::IPluginResource {
+ public:
+  struct Counts {
+    int alive = 0, released = 0;
+  };
+  explicit Resource(Counts& counts) : counts_(counts) { ++counts_.alive; }
+  ~Resource() noexcept override { --counts_.alive; }
+  int32_t release() noexcept override { return ++counts_.released, 0; }
+  nvinfer1::IPluginResource* clone() noexcept override { return new Resource(counts_); }
+
+ private:
+  Counts& counts_;
+};
+
+class PluginRegistry : public testing::Test {
+ protected:
+  // The codes of what was reported since the last call.
+  std::vector<ErrorCode> reported() { return std::exchange(reported_, {}); }
+  using Codes = std::vector<ErrorCode>;
+
+  Codes reported_;
+  const Registry::Report report_ = [this](nvinfer1::IErrorRecorder*, const char*, const Error& error) {
+    reported_.push_back(error.code);
+  };
+  Registry parent_{nullptr, report_}, registry_{&parent_, report_};
+  Creator one_{"one"}, twin_{"one"}, two_{"two"};
+};
+
+// What was loaded twice is there until it has been taken away twice.
+TEST_F(PluginRegistry, CountsHowOftenALibraryIsLoaded) {
+  const auto is_there = [&] { return registry_.getCreator("Counted", "1", "") != nullptr; };
+  auto* first = registry_.loadLibrary(COUNTED_PLUGIN);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(registry_.loadLibrary(COUNTED_PLUGIN), first);
+  EXPECT_TRUE(is_there());
+  registry_.deregisterLibrary(first);
+  EXPECT_TRUE(is_there());
+  registry_.deregisterLibrary(first);
+  EXPECT_FALSE(is_there());
+  EXPECT_EQ(reported(), Codes());
+  registry_.deregisterLibrary(first);  // once too often
+  EXPECT_EQ(reported(), Codes{ErrorCode::invalid_argument});
+  EXPECT_EQ(registry_.loadLibrary("/nowhere/plugin.so"), nullptr);
+  EXPECT_EQ(reported(), Codes{ErrorCode::file_not_found});
+}
+
+TEST_F(PluginRegistry, HoldsOneCreatorOfANameVersionAndNamespace) {
+  EXPECT_TRUE(registry_.registerCreator(one_, ""));
+  EXPECT_TRUE(registry_.registerCreator(twin_, "elsewhere"));
+  EXPECT_EQ(reported(), Codes());
+  EXPECT_FALSE(registry_.registerCreator(twin_, ""));
+  EXPECT_FALSE(registry_.registerCreator(two_, nullptr));
+  EXPECT_EQ(reported(), Codes(2, ErrorCode::invalid_argument));
+  EXPECT_EQ(registry_.getCreator("one", "1", ""), &one_);
+  EXPECT_EQ(registry_.getCreator("one", "1", nullptr), &one_);
+  EXPECT_EQ(registry_.getCreator("one", "1", "elsewhere"), &twin_);
+  EXPECT_EQ(registry_.getCreator("one", "2", ""), nullptr);
+  EXPECT_TRUE(registry_.deregisterCreator(one_));
+  EXPECT_EQ(registry_.getCreator("one", "1", ""), nullptr);
+  EXPECT_EQ(reported(), Codes()) << "a name that is not there is an answer";
+  EXPECT_FALSE(registry_.deregisterCreator(one_));
+  EXPECT_EQ(reported(), Codes{ErrorCode::invalid_argument});
+}
+
+// A library's creator whose name is taken is left out, and stays out when the library goes.
+TEST_F(PluginRegistry, CreatorsOfOthersOutliveLibraries) {
+  Creator counted("Counted");
+  ASSERT_TRUE(registry_.registerCreator(counted, ""));
+  auto* library = registry_.loadLibrary(COUNTED_PLUGIN);
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(registry_.getCreator("Counted", "1", ""), &counted);
+  registry_.deregisterLibrary(library);
+  EXPECT_EQ(registry_.getCreator("Counted", "1", ""), &counted);
+}
+
+TEST_F(PluginRegistry, AsksItsParentUnlessToldNotTo) {
+  ASSERT_TRUE(parent_.registerCreator(one_, ""));
+  ASSERT_TRUE(registry_.registerCreator(two_, ""));
+  const auto count = [&](auto list) {
+    int32_t number = -1;
+    (registry_.*list)(&number);
+    return number;
+  };
+  EXPECT_EQ(registry_.getCreator("one", "1", ""), &one_);
+  EXPECT_EQ(parent_.getCreator("two", "1", ""), nullptr);
+  EXPECT_EQ(count(&Registry::getAllCreators), 1);
+  EXPECT_EQ(count(&Registry::getAllCreatorsRecursive), 2);
+  registry_.setParentSearchEnabled(false);
+  EXPECT_EQ(registry_.getCreator("one", "1", ""), nullptr);
+  EXPECT_EQ(count(&Registry::getAllCreatorsRecursive), 1);
+}
+
+TEST_F(PluginRegistry, ResourcesAreClonedForTheFirstAndReleasedWithTheLast) {
+  Resource::Counts counts;
+  Resource mine(counts), other(counts);
+  auto* clone = registry_.acquirePluginResource("key", &mine);
+  ASSERT_NE(clone, nullptr);
+  EXPECT_NE(clone, &mine);
+  EXPECT_EQ(registry_.acquirePluginResource("key", &other), clone);
+  EXPECT_EQ(registry_.acquirePluginResource("key", nullptr), clone);
+  EXPECT_EQ(counts.alive, 3);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(registry_.releasePluginResource("key"), 0);
+  EXPECT_EQ(counts.released, 0);
+  EXPECT_EQ(registry_.releasePluginResource("key"), 0);
+  EXPECT_EQ(counts.released, 1);
+  EXPECT_EQ(counts.alive, 2);
+  EXPECT_EQ(reported(), Codes());
+  EXPECT_EQ(registry_.releasePluginResource("key"), -1);
+  EXPECT_EQ(reported(), Codes{ErrorCode::invalid_argument});
+}
+
+TEST_F(PluginRegistry, ResourcesThatAreLeftEndWithTheRegistry) {
+  Resource::Counts counts;
+  Resource mine(counts);
+  {
+    Registry registry(nullptr);
+    ASSERT_NE(registry.acquirePluginResource("key", &mine), nullptr);
+  }
+  EXPECT_EQ(counts.released, 1);
+  EXPECT_EQ(counts.alive, 1);
+}
+
+}  // namespace
+}  // namespace lathe::plugin
