@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lowering/expression.h"
+#include "lowering/expression_builder.h"
 
 namespace lathe {
 namespace {
@@ -95,11 +95,11 @@ std::vector<Region> boxes_of(Node* last, const std::vector<Node*>& nodes, const 
   std::vector<Box> open{{whole, {index, {}}}};
   std::vector<Region> boxes;
   while (!open.empty()) {
-    Expression expression(last, open.back().space, open.back().result);
+    ExpressionBuilder expression(last, open.back().space, open.back().result);
     open.pop_back();
     if (expression.take(nodes)) {
       std::optional<Region> box = expression.region(position);
-      if (!box || !box->indexing) return {};
+      if (!box) return {};
       boxes.push_back(*std::move(box));
       continue;
     }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lowering/boxes.h"
-#include "lowering/expression.h"
+#include "lowering/expression_builder.h"
 #include "lowering/moved_epilogue.h"
 #include "lowering/moved_inputs.h"
 #include "lowering/program_builder.h"
@@ -132,7 +132,8 @@ class Grouper {
       result = next->output();
     }
     narrow_ = narrow_types_ || integer_products_;
-    region.program = program.program().finish(result, region.operands);
+    region.expression = *program.finish(result, space);  // nothing has moved yet
+    region.written.index = index;
     region.outputs = {result};
     if (movement_ && takes_movement(*root) && !refused_.has_epilogue_of(*root) &&
         !refused_.has_movement_behind(*root)) {
@@ -191,7 +192,7 @@ class Grouper {
       take_boxes(last, {last});
       return;
     }
-    Expression expression(last, symbols_);
+    ExpressionBuilder expression(last, symbols_);
     if (!expression.is_known()) return;
     const auto joins = [&](const Node& node) { return may_join(node); };
     while (fuse_ && expression.size() < kMaxProgramCode / 2 && expression.grow(joins)) {
@@ -221,19 +222,20 @@ class Grouper {
   void join_prologues() {
     for (size_t i = 0; i < regions_.size(); ++i) {  // readers that stood alone are added at the end
       const Region& expression = regions_[i];
-      if (expression.kind != RegionKind::pointwise || expression.indexing || expression.result()->is_graph_output())
+      if (expression.kind != RegionKind::pointwise || expression.moves_elements() ||
+          expression.result()->is_graph_output())
         continue;
-      std::vector<std::pair<Node*, Region::Producer>> readers;
+      std::vector<std::pair<ir::Use, Expression>> readers;
       const std::vector<ir::Use>& uses = expression.result()->uses();
       for (const ir::Use& use : uses) {
         if (!may_read(*use.node) || refused_.has_producer(*use.node, use.index)) break;
-        std::optional<Region::Producer> producer = prologue_for(expression, *use.node, use.index);
+        std::optional<Expression> producer = prologue_for(expression, *use.node, use.index);
         if (!producer) break;
-        readers.emplace_back(use.node, *std::move(producer));
+        readers.emplace_back(use, *std::move(producer));
       }
       if (uses.empty() || readers.size() != uses.size() || !pays_to_recompute(expression, costs_)) continue;
       const Region joined = std::exchange(regions_[i], {});
-      for (auto& [reader, producer] : readers) join(joined, kernel_of(*reader), std::move(producer));
+      for (auto& [use, producer] : readers) join(joined, kernel_of(*use.node), use.index, std::move(producer));
     }
   }
 
@@ -249,7 +251,7 @@ class Grouper {
   size_t kernel_of(Node& root) {
     const auto owner = owner_.find(&root);
     if (owner != owner_.end()) return owner->second;
-    Region region = region_alone(root);
+    Region region = region_alone(root, symbols_);
     region.kind = RegionKind::kernel;
     owner_[&root] = regions_.size();
     regions_.push_back(std::move(region));
@@ -266,19 +268,17 @@ class Grouper {
         if (refused_.has_producer(root, input)) continue;
         std::optional<Region> movement = movement_before(root, input, symbols_, joins, at);
         if (!movement) continue;
-        join(*movement, i, {input, movement->program, movement->operands, movement->indexing});
+        join(*movement, i, input, movement->expression);
       }
   }
 
-  // The expression becomes part of that region, as an input of its root.
-  void join(const Region& expression, size_t reader, Region::Producer producer) {
+  // The region becomes part of that one, as an input of its root.
+  void join(const Region& region, size_t reader, size_t input, Expression producer) {
     Region& kernel = regions_[reader];
-    for (const Node* node : expression.nodes) owner_[node] = reader;
-    if (kernel.nodes.front() != expression.nodes.front())  // it may compute several inputs by the same expression
-      kernel.nodes.insert(kernel.nodes.begin(), expression.nodes.begin(), expression.nodes.end());
-    const auto later = std::find_if(kernel.producers.begin(), kernel.producers.end(),
-                                    [&](const Region::Producer& p) { return p.input > producer.input; });
-    kernel.producers.insert(later, std::move(producer));
+    for (const Node* node : region.nodes) owner_[node] = reader;
+    if (kernel.nodes.front() != region.nodes.front())  // it may compute several inputs by the same expression
+      kernel.nodes.insert(kernel.nodes.begin(), region.nodes.begin(), region.nodes.end());
+    kernel.producers.emplace(input, std::move(producer));
   }
 
   void add(Region region, Value* result) {
@@ -333,24 +333,43 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
   return Grouper(graph, options, costs, refused).run();
 }
 
-const Region::Producer* Region::producer_of(size_t input) const {
-  const auto it = std::find_if(producers.begin(), producers.end(), [&](const Producer& p) { return p.input == input; });
-  return it == producers.end() ? nullptr : &*it;
+bool Expression::moves_elements(const Shape& dims) const {
+  const Shape index = space.indices();
+  if (index.size() != dims.size()) return true;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Read& read = reads[i];
+    if (read.fill || !read.map.domain.empty() ||
+        space.current(read.map.index) != broadcast_index(operands[i]->shape(), dims, index))
+      return true;
+  }
+  return false;
+}
+
+bool Region::moves_elements() const {
+  if (expression.space.current(written.index) != expression.space.indices()) return true;
+  return kind == RegionKind::pointwise && expression.moves_elements(result()->shape());
+}
+
+const Expression* Region::producer_of(size_t input) const {
+  const auto it = producers.find(input);
+  return it == producers.end() ? nullptr : &it->second;
 }
 
 Value* Region::input(size_t i) const {
-  const Producer* producer = producer_of(i);
+  const Expression* producer = producer_of(i);
   return producer ? producer->operands[0] : root->input(i);
 }
 
-Region region_alone(Node& node) {
+Region region_alone(Node& node, const std::vector<Range>& symbols) {
   Region region = region_of(is_heavy(node) ? RegionKind::kernel : RegionKind::single, &node);
   if (region.kind == RegionKind::kernel) {
-    ProgramBuilder program(node.output());
-    if (Value* bias = bias_of(node)) program.add_bias(bias);
-    region.program = program.finish(node.output(), region.operands);
+    Space space(symbols);
+    region.written.index = space.add(node.output()->shape());
+    IndexedProgram program(node.output());
+    if (Value* bias = bias_of(node)) program.add_bias(bias, region.written.index);
+    region.expression = *program.finish(node.output(), std::move(space));
   } else {
-    region.program = {1, {}, {0}};
+    region.expression.program = {1, {}, {0}};
   }
   for (size_t i = 0; i < node.num_outputs(); ++i) region.outputs.push_back(node.output(i));
   return region;

@@ -82,6 +82,12 @@ class LayoutTerms {
     add_pair(first, second, {Costs{0, cost}, Costs{cost, 0}}, reason);
   }
 
+  // A producer that reads in another order; nullptr = the input's layout is that of what is read.
+  static const Expression* moved_producer_of(const Region& region, size_t i) {
+    const Expression* producer = region.producer_of(i);
+    return producer && producer->moves_elements(region.root->input(i)->shape()) ? producer : nullptr;
+  }
+
   // What is read and written row-major, each by a copy where it lies otherwise.
   void add_row_major(const Region& region) {
     for (const Value* output : region.outputs) fix_linear(output, "written row-major by " + by(region));
@@ -96,15 +102,14 @@ class LayoutTerms {
     const Value* result = region.result();
     const Value* x = region.input(0);
     const bool keeps_shape =
-        root.has_trait(kReduction) && root.input(0)->shape() == result->shape() && !region.indexing;
-    const Region::Producer* producer = region.producer_of(0);
-    if (keeps_shape && producer && producer->indexing)
+        root.has_trait(kReduction) && root.input(0)->shape() == result->shape() && !region.moves_elements();
+    if (keeps_shape && moved_producer_of(region, 0))
       costs_.add(result, {0, 0}, by(region) + " writes any layout");
     else if (keeps_shape)
       want_equal(x, result, pass_of(x), by(region) + " writes the layout that it reads");
-    else if (is_spatial(root) && !region.indexing)
+    else if (is_spatial(root) && !region.moves_elements())
       add_spatial(region);
-    else if (region.indexing)
+    else if (region.moves_elements())
       add_moved_result(region);
     else
       fix_linear(result, "written row-major by " + by(region));
@@ -125,9 +130,8 @@ class LayoutTerms {
     const Node& root = *region.root;
     const Value* x = region.input(i);
     if (!is_image(x)) return;
-    const Region::Producer* producer = region.producer_of(i);
-    if (producer && producer->indexing) return add_moved_input(region, *producer);
-    if (producer)
+    if (const Expression* producer = moved_producer_of(region, i)) return add_moved_input(region, *producer);
+    if (const Expression* producer = region.producer_of(i))
       for (const Value* operand : producer->operands)
         if (operand != x && operand->shape() == x->shape())
           want_equal(operand, x, stride_of(operand), "read together by " + by(region));
@@ -152,12 +156,12 @@ class LayoutTerms {
   }
 
   // Matrices are best read along their rows or columns.
-  void add_moved_input(const Region& region, const Region::Producer& producer) {
+  void add_moved_input(const Region& region, const Expression& producer) {
     const Value* x = producer.operands[0];
-    const Space& space = producer.indexing->space;
+    const Space& space = producer.space;
     Costs costs{};
     for (const size_t l : {0, 1}) {
-      const auto axis = unit_axis(producer.indexing->operands[0].map, *x, kLayouts[l], space);
+      const auto axis = unit_axis(producer.reads[0].map, *x, kLayouts[l], space);
       if (!axis || *axis + 2 < space.rank()) costs[l] = stride_of(x);
     }
     costs_.add(x, costs, "read in another order by " + by(region));
@@ -168,8 +172,8 @@ class LayoutTerms {
   void add_moved_result(const Region& region) {
     const Value* result = region.result();
     if (!is_image(result)) return;
-    const Region::Indexing& indexing = *region.indexing;
-    const std::vector<size_t> axes_of_dims = indexing.space.reassociation();
+    const Space& space = region.expression.space;
+    const std::vector<size_t> axes_of_dims = space.reassociation();
     const size_t dim = contiguous_dim(*region.root).value_or(axes_of_dims.size() - 1);
     size_t end = 0;  // of the contiguous dimension's axes
     for (size_t d = 0; d <= dim && d < axes_of_dims.size(); ++d) end += axes_of_dims[d];
@@ -177,7 +181,7 @@ class LayoutTerms {
     const size_t first = is_convolution(*region.root) ? end - axes_of_dims[dim] : end - 1;
     Costs costs{};
     for (const size_t l : {0, 1}) {
-      const auto axis = unit_axis(indexing.result, *result, kLayouts[l], indexing.space);
+      const auto axis = unit_axis(region.written, *result, kLayouts[l], space);
       if (!axis || *axis < first || *axis >= end) costs[l] = copy_of(result);
     }
     if (is_convolution(*region.root) && costs[1] == 0) costs[0] = copy_of(result);  // planes are scattered stores
@@ -209,29 +213,19 @@ class LayoutTerms {
     for (const Region& box : region.boxes) add_operands(box);
     if (!region.boxes.empty()) return;
     const Value* result = region.result();
-    std::optional<Region::Indexing> plain;
-    if (!region.indexing) {
-      Space space(symbols_);
-      const Shape index = space.add(result->shape());
-      plain = Region::Indexing{std::move(space), {}, {index, {}}};
-      for (const Value* operand : region.operands) {
-        std::optional<Shape> at = broadcast_index(operand->shape(), result->shape(), index);
-        plain->operands.push_back({{at ? *std::move(at) : Shape(), {}}, {}});
-      }
-    }
-    const Region::Indexing& indexing = region.indexing ? *region.indexing : *plain;
+    const auto& [space, program, operands, reads] = region.expression;
     const auto is_whole = [&](const Value* operand) { return pass_of(operand) >= pass_of(result); };
-    const auto whole = static_cast<double>(std::count_if(region.operands.begin(), region.operands.end(), is_whole));
-    for (size_t i = 0; i < region.operands.size(); ++i) {
-      const Value* operand = region.operands[i];
+    const auto whole = static_cast<double>(std::count_if(operands.begin(), operands.end(), is_whole));
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Value* operand = operands[i];
       if (operand->constant() || (!is_image(operand) && !is_image(result))) continue;
-      const IndexMap& map = indexing.operands[i].map;
+      const IndexMap& map = reads[i].map;
       if (static_cast<int>(map.index.size()) != operand->rank()) continue;  // a bias
       std::array<Costs, 2> costs{};
       for (const size_t from : {0, 1})
         for (const size_t to : {0, 1}) {
-          const auto read = unit_axis(map, *operand, kLayouts[from], indexing.space);
-          const auto written = unit_axis(indexing.result, *result, kLayouts[to], indexing.space);
+          const auto read = unit_axis(map, *operand, kLayouts[from], space);
+          const auto written = unit_axis(region.written, *result, kLayouts[to], space);
           costs[from][to] =
               read == written ? 0 : std::min(stride_of(operand), stride_of(result)) / std::max(whole, 1.0);
         }

@@ -104,13 +104,13 @@ std::optional<Region> with_movement(const Region& kernel, const Space& space, In
   if (!followers) return std::nullopt;
   if (followers->space.is_split()) followers->space.drop_unit_axes();
   if (!can_write(*kernel.root, *followers)) return std::nullopt;
-  std::optional<Region::Indexing> indexing = program.indexing(followers->space, {followers->index, {}});
-  if (!indexing) return std::nullopt;
   Region region = kernel;
   region.nodes.insert(region.nodes.end(), followers->nodes.begin(), followers->nodes.end());
   region.outputs = {followers->nodes.back()->output()};
-  region.program = program.program().finish(region.result(), region.operands);
-  region.indexing = *std::move(indexing);
+  std::optional<Expression> expression = program.finish(region.result(), followers->space);
+  if (!expression) return std::nullopt;
+  region.expression = *std::move(expression);
+  region.written = {followers->index, {}};
   return region;
 }
 

@@ -2,7 +2,7 @@
 // Epilogues that write a kernel's result in another order: heads that are split off, say.
 #pragma once
 
-#include "lowering/expression.h"
+#include "lowering/expression_builder.h"
 
 namespace lathe {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "indexing/access.h"
-#include "lowering/expression.h"
+#include "lowering/expression_builder.h"
 #include "tuning/problem.h"
 
 namespace lathe {
@@ -36,9 +36,9 @@ bool takes_movement_before(const Node& root, size_t input) {
 // Whether neighbours along the last axis are neighbours in memory: kernels that read rows or columns of it read runs. A
 // copy moves what lies otherwise by tiles, which is quicker than reading it with strides.
 bool keeps_runs(const Region& movement) {
-  const Region::Indexing& indexing = *movement.indexing;
-  const Shape strides = dense_strides(movement.operands[0]->shape(), Layout::linear);
-  const std::optional<Access> access = access_of(indexing.operands[0].map, strides, indexing.space);
+  const Expression& expression = movement.expression;
+  const Shape strides = dense_strides(expression.operands[0]->shape(), Layout::linear);
+  const std::optional<Access> access = access_of(expression.reads[0].map, strides, expression.space);
   return access && access->strides.back() == Expr(1);
 }
 
@@ -51,7 +51,7 @@ std::optional<Region> movement_before(const Node& root, size_t input, const std:
   Node* last = root.input(input)->producer();
   const auto joins = [&](const Node& node) { return permutes_elements(node) && may_join(node); };
   if (!last || !joins(*last)) return std::nullopt;
-  Expression expression(last, symbols);
+  ExpressionBuilder expression(last, symbols);
   while (expression.grow(joins)) {
   }
   const std::vector<Node*>& nodes = expression.nodes();
@@ -59,7 +59,7 @@ std::optional<Region> movement_before(const Node& root, size_t input, const std:
   if (!reorders || !expression.is_known()) return std::nullopt;
   std::optional<Region> region = expression.region(position);
   if (!region) return std::nullopt;
-  const Value* source = region->operands[0];
+  const Value* source = region->expression.operands[0];
   const Node* producer = source->producer();
   const bool is_written_so =
       producer && source->has_single_use() && !permutes_elements(*producer) && may_join(*producer);

@@ -34,12 +34,12 @@ std::optional<MovedView> moved_view(const Region& region, const std::vector<Rang
     if (!sources) return std::nullopt;
     return MovedView{region.root->input(0), std::move(space), std::move(sources->pieces[0].map), to};
   }
-  const bool only_moves = region.kind == RegionKind::pointwise && region.indexing && region.operands.size() == 1 &&
+  const Expression& expression = region.expression;
+  const bool only_moves = region.kind == RegionKind::pointwise && expression.operands.size() == 1 &&
                           std::all_of(region.nodes.begin(), region.nodes.end(),
                                       [](const ir::Node* node) { return permutes_elements(*node); });
   if (!only_moves) return std::nullopt;
-  const Region::Indexing& indexing = *region.indexing;
-  return MovedView{region.operands[0], indexing.space, indexing.operands[0].map, indexing.result.index};
+  return MovedView{expression.operands[0], expression.space, expression.reads[0].map, region.written.index};
 }
 
 }  // namespace lathe

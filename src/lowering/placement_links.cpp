@@ -174,7 +174,7 @@ bool Placement::may_be_overwritten(const Value* operand, const Region& region) c
       (theirs.link != Link::none && theirs.link != Link::over) || theirs.layout != entry(result).layout ||
       operand->dtype() != result->dtype() || operand->shape() != result->shape())
     return false;
-  if (std::any_of(region.operands.begin(), region.operands.end(),
+  if (std::any_of(region.expression.operands.begin(), region.expression.operands.end(),
                   [&](const Value* value) { return lies_elsewhere_in(value, operand); }))
     return false;
   if (region.kind == RegionKind::pointwise) return true;
@@ -182,7 +182,7 @@ bool Placement::may_be_overwritten(const Value* operand, const Region& region) c
   // reads must stay: it reads whole neighbourhoods.
   if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
   std::vector<Value*> read;
-  for (const Region::Producer& producer : region.producers)
+  for (const auto& [input, producer] : region.producers)
     read.insert(read.end(), producer.operands.begin(), producer.operands.end());
   for (size_t i = 0; i < region.root->num_inputs(); ++i) read.push_back(region.input(i));
   return std::none_of(read.begin(), read.end(),
@@ -205,10 +205,10 @@ void Placement::link_over_operands(const std::vector<Region>& regions) {
   for (size_t i = 0; i < regions.size(); ++i) {
     const Region& region = regions[i];
     if (region.kind != RegionKind::pointwise && region.kind != RegionKind::kernel) continue;
-    if (region.indexing) continue;  // it reads elements that lie elsewhere than the one it writes
+    if (region.moves_elements()) continue;  // it reads elements that lie elsewhere than the one it writes
     const Value* result = region.result();
     if (entry(result).link != Link::none || result->is_graph_output() || introduces_symbols(region, graph_)) continue;
-    for (const Value* operand : region.operands) {
+    for (const Value* operand : region.expression.operands) {
       if (!may_be_overwritten(operand, region)) continue;
       const Value* root = location(operand).root;
       if (last_reader[root] != i || leaves[root] || leaves[result]) continue;

@@ -81,7 +81,7 @@ Operand Problems::operand_in(const Region& region, const Value* value, const Sha
 }
 
 // A tensor as it lies along the axes of a region; of those that it does not have, it repeats its elements.
-Operand Problems::along_axes(Operand operand, const Region::Read& read, const Space& space) const {
+Operand Problems::along_axes(Operand operand, const Read& read, const Space& space) const {
   const Access access = *access_of(read.map, operand.strides, space);  // grouping has asked
   operand.dims = space.extents();
   operand.strides = access.strides;
@@ -96,14 +96,13 @@ Operand Problems::along_axes(Operand operand, const Region::Read& read, const Sp
 }
 
 // The program's operands and the result of a region that moves elements.
-void Problems::add_indexed(const Region& region, Problem& problem) const {
-  const Region::Indexing& indexing = *region.indexing;
-  for (size_t i = 0; i < region.operands.size(); ++i)
-    problem.operands.push_back(along_axes(operand_of(region.operands[i]), indexing.operands[i], indexing.space));
-  problem.outputs = {along_axes(operand_of(region.result()), {indexing.result, {}}, indexing.space)};
+void Problems::add_moved(const Region& region, Problem& problem) const {
+  const auto& [space, program, operands, reads] = region.expression;
+  for (size_t i = 0; i < operands.size(); ++i)
+    problem.operands.push_back(along_axes(operand_of(operands[i]), reads[i], space));
+  problem.outputs = {along_axes(operand_of(region.result()), {region.written, {}}, space)};
   Operand& output = problem.outputs[0];
-  if (region.kind == RegionKind::kernel && indexing.space.is_split())
-    output.reassociation = indexing.space.reassociation();
+  if (region.kind == RegionKind::kernel && space.is_split()) output.reassociation = space.reassociation();
   for (size_t d = 0; d < output.dims.size(); ++d)  // a stride of 0 would repeat
     if (output.strides[d] == Expr(0)) {
       output.strides[d] = volume(output.dims);
@@ -113,25 +112,35 @@ void Problems::add_indexed(const Region& region, Problem& problem) const {
 
 void Problems::add_operands(const Region& region, Problem& problem) const {
   const Shape& result = region.result()->shape();
-  for (const Value* value : region.operands) problem.operands.push_back(operand_in(region, value, result));
+  for (const Value* value : region.expression.operands) problem.operands.push_back(operand_in(region, value, result));
   for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
+}
+
+// What a kernel reads in place of an input of its root.
+Operand Problems::produced(const Expression& producer, const Value& input) const {
+  const bool moves = producer.moves_elements(input.shape());
+  const auto read = [&](size_t i) {
+    return moves ? along_axes(operand_of(producer.operands[i]), producer.reads[i], producer.space)
+                 : operand_of(producer.operands[i], i == 0 ? nullptr : &input.shape());
+  };
+  Operand operand = read(0);
+  if (moves) operand.reassociation = producer.space.reassociation();
+  if (producer.program.is_identity() && operand.dtype == input.dtype()) return operand;
+  operand.program = producer.program;
+  for (size_t i = 1; i < producer.operands.size(); ++i) operand.operands.push_back(read(i));
+  return operand;
 }
 
 void Problems::add_inputs(const Region& region, Problem& problem) const {
   problem.attributes = &region.root->attributes();
   const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
   for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
-    const Value* input = region.input(i);
-    problem.inputs.push_back(input ? operand_of(input) : Operand());
+    const Value* input = region.root->input(i);
+    const Expression* producer = region.producer_of(i);
+    problem.inputs.push_back(producer ? produced(*producer, *input) : input ? operand_of(input) : Operand());
     problem.inputs.back().omitted = !input;
-    const Region::Producer* producer = region.producer_of(i);
-    if (producer && producer->indexing) {
-      const Space& space = producer->indexing->space;
-      problem.inputs[i] = along_axes(problem.inputs[i], producer->indexing->operands[0], space);
-      problem.inputs[i].reassociation = space.reassociation();
-    }
     if (i == 0 && wants_channels_last(region)) {
-      problem.inputs[0].strides = dense_strides(pixel_dims(input), Layout::channels_last);
+      problem.inputs[0].strides = dense_strides(pixel_dims(region.input(0)), Layout::channels_last);
       problem.inputs[0].offset = 0;
       problem.inputs[0] = with_optimum(std::move(problem.inputs[0]));
     }
@@ -149,15 +158,8 @@ Problem Problems::empty() const {
 Problem Problems::of(const Region& region) const {
   Problem problem = empty();
   if (region.kind != RegionKind::pointwise) add_inputs(region, problem);
-  region.indexing ? add_indexed(region, problem) : add_operands(region, problem);
-  for (const Region::Producer& producer : region.producers) {
-    if (producer.indexing) continue;
-    std::vector<Operand> operands;
-    for (size_t i = 1; i < producer.operands.size(); ++i)
-      operands.push_back(operand_of(producer.operands[i], &producer.operands[0]->shape()));
-    problem.add_prologue(producer.input, producer.program, std::move(operands));
-  }
-  problem.program = region.program;
+  region.moves_elements() ? add_moved(region, problem) : add_operands(region, problem);
+  problem.program = region.expression.program;
   return problem;
 }
 

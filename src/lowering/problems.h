@@ -27,9 +27,10 @@ class Problems {
   Problem empty() const;
   void add_inputs(const Region& region, Problem& problem) const;
   void add_operands(const Region& region, Problem& problem) const;
-  void add_indexed(const Region& region, Problem& problem) const;
+  void add_moved(const Region& region, Problem& problem) const;
   Operand operand_in(const Region& region, const ir::Value* value, const Shape& dims) const;
-  Operand along_axes(Operand operand, const Region::Read& read, const Space& space) const;
+  Operand produced(const Expression& producer, const ir::Value& input) const;
+  Operand along_axes(Operand operand, const Read& read, const Space& space) const;
   Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
   Operand with_optimum(Operand operand) const;
 

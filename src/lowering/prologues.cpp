@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lowering/program_builder.h"
+#include "lowering/expression_builder.h"
 
 namespace lathe {
 namespace {
@@ -106,12 +106,12 @@ bool can_be_source(const Value& value, const Node& reader, DType result) {
 
 }  // namespace
 
-bool pays_to_recompute(const Region& expression, CostModel& costs) {
-  const Value* result = expression.result();
+bool pays_to_recompute(const Region& region, CostModel& costs) {
+  const Value* result = region.result();
   const double bytes = costs.bytes_of(result), elements = bytes / static_cast<double>(size_of(result->dtype()));
-  const double instructions = elements * static_cast<double>(expression.program.code.size());
+  const double instructions = elements * static_cast<double>(region.expression.program.code.size());
   double operands = 0;  // what is repeated stays in the cache
-  for (const Value* operand : expression.operands)
+  for (const Value* operand : region.expression.operands)
     if (operand->shape() == result->shape()) operands += costs.bytes_of(operand);
   Work stored{operands + bytes, instructions}, recomputed;
   for (const ir::Use& use : result->uses()) {
@@ -123,25 +123,27 @@ bool pays_to_recompute(const Region& expression, CostModel& costs) {
   return costs.pays(result, {"computed by each reader as it reads", recomputed}, {"stored", stored});
 }
 
-std::optional<Region::Producer> prologue_for(const Region& expression, const Node& reader, size_t input) {
-  const Value* result = expression.result();
+std::optional<Expression> prologue_for(const Region& region, const Node& reader, size_t input) {
+  const Value* result = region.result();
   if (reads_of(reader, input) == Reads::unknown || !is_floating(result->dtype())) return std::nullopt;
   Value* source = nullptr;
   size_t tensors = 0;
-  for (Value* operand : expression.operands) {
+  for (Value* operand : region.expression.operands) {
     if (operand->shape() != result->shape()) continue;
     ++tensors;
     if (!source && can_be_source(*operand, reader, result->dtype())) source = operand;
   }
   constexpr size_t kMostOperands = 8;
-  if (!source || expression.operands.size() > kMostOperands || (tensors > 1 && copies_to_shared_memory(reader)))
+  if (!source || region.expression.operands.size() > kMostOperands || (tensors > 1 && copies_to_shared_memory(reader)))
     return std::nullopt;
-  ProgramBuilder program(source);
-  for (const Node* node : expression.nodes)
-    if (!program.add(*node)) return std::nullopt;
-  Region::Producer producer{input, {}, {}, {}};
-  producer.program = program.finish(result, producer.operands);
-  producer.operands.insert(producer.operands.begin(), source);
+  const Shape index = region.expression.space.indices();
+  IndexedProgram program(source);
+  for (const Node* node : region.nodes)
+    if (!program.add(*node, index)) return std::nullopt;
+  std::optional<Expression> producer = program.finish(result, region.expression.space);
+  if (!producer) return std::nullopt;
+  producer->operands.insert(producer->operands.begin(), source);
+  producer->reads.insert(producer->reads.begin(), Read{{index, {}}, {}});
   return producer;
 }
 

@@ -11,9 +11,9 @@ namespace lathe {
 
 // Whether it costs less when all readers of the expression's result, kernels that can, compute it as they read
 // it: each then reads the operands in its place, as often as it reads an element, and it is neither written nor read.
-bool pays_to_recompute(const Region& expression, CostModel& costs);
+bool pays_to_recompute(const Region& region, CostModel& costs);
 
 // The expression's result as input `input` of a kernel for `reader`; nullopt where kernels do not compute that.
-std::optional<Region::Producer> prologue_for(const Region& expression, const ir::Node& reader, size_t input);
+std::optional<Expression> prologue_for(const Region& region, const ir::Node& reader, size_t input);
 
 }  // namespace lathe

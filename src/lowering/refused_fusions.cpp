@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lowering/expression.h"
+#include "lowering/expression_builder.h"
 #include "lowering/region.h"
 
 namespace lathe {
@@ -33,10 +33,10 @@ void RefusedFusions::add(const Region& region, const std::vector<std::string>& r
   const bool is_kernel = region.kind == RegionKind::kernel;
   const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
   if (!region.producers.empty()) {
-    const size_t input = region.producers.back().input;
+    const size_t input = region.producers.rbegin()->first;
     producers_.emplace(region.root, input);
     note(fmt::format("input {} is written before it is read", input));
-  } else if (is_kernel && region.indexing) {
+  } else if (is_kernel && region.moves_elements()) {
     movements_.insert(region.root);
     note("what moves its result is a step of its own");
   } else if (is_kernel && region.nodes.size() > 1) {

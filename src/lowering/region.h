@@ -23,44 +23,43 @@ enum class RegionKind {
   single,     // one op, by a kernel for it alone, by copies, or by its plain evaluation
 };
 
+// How a tensor is read at a point of a space: the element that the map says, or the fill where there is none.
+struct Read {
+  IndexMap map;
+  std::optional<float> fill;
+};
+
+// What is computed at each point of a space from elements of tensors. Two factors of which one is transposed,
+// y[i, j] = a[i, j] * b[j, i]: program "in=2; r2=mul r0 r1; out r2", reads (i0, i1) and (i1, i0).
+struct Expression {
+  Space space{{}};
+  Program program;
+  std::vector<ir::Value*> operands;  // the program's inputs; what follows a kernel's root has the root's result before
+  std::vector<Read> reads;           // of each of them
+
+  // Whether operands that do not just broadcast to a result of these dims, over its own axes, are among them.
+  bool moves_elements(const Shape& dims) const;
+};
+
 struct Region {
   RegionKind kind = RegionKind::single;
   ir::Node* root = nullptr;      // pointwise: the last node
   std::vector<ir::Node*> nodes;  // the last one is where the region runs
   std::vector<ir::Value*> outputs;
-  Program program;                   // kernel: epilogue (register 0 = the root's result); pointwise: the expression
-  std::vector<ir::Value*> operands;  // program inputs; for a kernel they follow the accumulator
+  Expression expression;  // kernel: the epilogue, over the space of the root's result; pointwise: all that it computes
+  IndexMap written;       // which element of the result it computes at a point
 
-  // What is read at a point of the region's space: an element, or the fill where there is none.
-  struct Read {
-    IndexMap map;
-    std::optional<float> fill;
-  };
-  // Where nodes of the region move elements: the space that it works on, and the maps by which operands are read and
-  // the result is written. Of a kernel, the space is that of its root's result.
-  struct Indexing {
-    Space space;
-    std::vector<Read> operands;
-    IndexMap result;
-  };
-  std::optional<Indexing> indexing;
-
-  // An input of the root that the kernel computes as it reads it, or reads where it lies in another order: an
-  // expression whose register 0 is `operands[0]`, of the input's shape.
-  struct Producer {
-    size_t input = 0;  // of the root
-    Program program;
-    std::vector<ir::Value*> operands;
-    std::optional<Indexing> indexing;  // of one that moves elements and computes nothing
-  };
-  std::vector<Producer> producers;  // by input
+  // Inputs of the root, by their numbers, that the kernel computes as it reads them, or reads where they lie in another
+  // order.
+  std::map<size_t, Expression> producers;
 
   // Where the result is computed by boxes of its elements, by a step each (lowering/boxes.h): each of them as a region.
   // This region's own members are those of the first, its nodes those of all.
   std::vector<Region> boxes;
 
   const ir::Value* result() const { return outputs[0]; }
-  const Producer* producer_of(size_t input) const;  // nullptr = it is read as it is
+  bool moves_elements() const;                        // it reads or writes in another order than the result's
+  const Expression* producer_of(size_t input) const;  // nullptr = it is read as it is
   // What is in memory of the root's inputs.
   ir::Value* input(size_t i) const;
 };
@@ -111,6 +110,6 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
                                   const RefusedFusions& refused = {});
 
 // A region of this node alone, as a kernel when it is heavy (its bias, if any, is the program).
-Region region_alone(ir::Node& node);
+Region region_alone(ir::Node& node, const std::vector<Range>& symbols);
 
 }  // namespace lathe

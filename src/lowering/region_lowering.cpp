@@ -129,7 +129,7 @@ std::vector<std::string> RegionLowering::match(const Region& region) {
 // One node by a tactic that takes it, by copies, or by its plain evaluation.
 Result<> RegionLowering::lower_single(Node& node) {
   if (node.num_inputs() == 0) return lower_evaluation(node), Result<>();
-  Region region = region_alone(node);
+  Region region = region_alone(node, graph_.symbol_ranges());
   std::vector<std::string> refusals = refused_.reasons(node);
   const bool makes_sizes = introduces_symbols(region, graph_);
   const std::optional<DType> stored = storage_type_of(node);
@@ -266,8 +266,8 @@ Result<> RegionLowering::write(Pending& pending) {
     for (const StepInput& input : pending.emission->inputs)
       step.inputs.push_back(input_of(region, *pending.problem, input, *pending.emission, step.name));
     for (const Value* output : region.outputs)  // of a region that moves elements in the order of its space
-      step.outputs.push_back(region.indexing ? tensors_.along(output, pending.problem->outputs[0])
-                                             : tensors_.tensor_of(output));
+      step.outputs.push_back(region.moves_elements() ? tensors_.along(output, pending.problem->outputs[0])
+                                                     : tensors_.tensor_of(output));
   } else if (pending.emission) {
     LATHE_TRY(describe_work(*pending.emission, step.tactic, "", step));
   }
@@ -283,14 +283,12 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
     case StepInput::input:
       return as_read(region, input.index, problem.inputs[input.index], input.transposed);
     case StepInput::operand:
-      return tensors_.along(region.operands[input.index], problem.operands[input.index]);
-    case StepInput::prologue:
-      break;
+      return tensors_.along(region.expression.operands[input.index], problem.operands[input.index]);
+    case StepInput::input_operand:
+      return tensors_.along(region.producer_of(input.index)->operands[input.of_program + 1],
+                            operand_of(problem, input));
   }
-  std::vector<const Value*> before;
-  for (const Region::Producer& producer : region.producers)
-    if (!producer.indexing) before.insert(before.end(), producer.operands.begin() + 1, producer.operands.end());
-  return tensors_.along(before[input.index], problem.prologue_operands[input.index]);
+  return plan::kNoTensor;
 }
 
 // An input of the root the way its kernel reads it: its placed tensor, in another order perhaps, or the channels-last
@@ -298,8 +296,7 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
 TensorId RegionLowering::as_read(const Region& region, size_t input, const Operand& operand, bool transposed) {
   const Value* value = region.input(input);
   if (!value) return plan::kNoTensor;
-  const Region::Producer* producer = region.producer_of(input);
-  const bool is_moved = producer && producer->indexing;
+  const bool is_moved = !operand.reassociation.empty();
   const auto copy = channels_last_.find(value);
   const bool is_copied = !is_moved && copy != channels_last_.end() && operand.strides[1] == Expr(1);
   const TensorId id = is_copied ? copy->second : is_moved ? tensors_.along(value, operand) : tensors_.tensor_of(value);

@@ -155,9 +155,8 @@ bool shrink(Problem& problem) {
   if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
   if (!set_whole_dims(output, *dims)) return false;
   for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
-  for (const Problem::Prologue& prologue : problem.prologues)
-    for (size_t i = 0; i + 1 < prologue.program.num_inputs; ++i)
-      set_dims(problem.prologue_operands[prologue.first_operand + i], problem.inputs[prologue.input].opt_dims);
+  for (Operand& input : problem.inputs)
+    for (Operand& operand : input.operands) set_dims(operand, input.opt_dims);
   return true;
 }
 

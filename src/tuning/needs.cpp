@@ -19,17 +19,6 @@ Result<TensorArg> arg_of(DType dtype, const Shape& dims, const Shape& strides, s
   return arg;
 }
 
-const Operand& operand_of(const Problem& problem, const StepInput& input) {
-  switch (input.kind) {
-    case StepInput::operand:
-      return problem.operands[input.index];
-    case StepInput::prologue:
-      return problem.prologue_operands[input.index];
-    default:
-      return problem.inputs[input.index];
-  }
-}
-
 Result<TensorArg> arg_of(const Problem& problem, const Emission& emission, const StepInput& input,
                          std::span<const int64_t> symbols) {
   if (input.kind == StepInput::packed) {

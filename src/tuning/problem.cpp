@@ -74,22 +74,20 @@ bool is_collapsed(const Operand& operand) {
 Shape whole_dims(const Operand& operand) { return collapsed(operand.dims, operand.reassociation); }
 Dims opt_whole_dims(const Operand& operand) { return collapsed(operand.opt_dims, operand.reassociation); }
 
-const Problem::Prologue* Problem::prologue_of(size_t input) const {
-  const auto it = std::find_if(prologues.begin(), prologues.end(), [&](const Prologue& p) { return p.input == input; });
-  return it == prologues.end() ? nullptr : &*it;
-}
-
-void Problem::add_prologue(size_t input, Program program, std::vector<Operand> its_operands) {
-  prologues.push_back({input, std::move(program), prologue_operands.size()});
-  for (Operand& operand : its_operands) prologue_operands.push_back(std::move(operand));
+std::vector<const Operand*> tensors_of(const Problem& problem) {
+  std::vector<const Operand*> tensors;
+  for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
+    for (const Operand& operand : *list) tensors.push_back(&operand);
+  for (const Operand& input : problem.inputs)
+    for (const Operand& operand : input.operands) tensors.push_back(&operand);
+  return tensors;
 }
 
 std::optional<std::string> beyond(const Problem& problem, const Extras& known) {
   const auto has = [](uint32_t set, size_t input) { return input < 32 && (set >> input & 1) != 0; };
-  for (const auto* operands : {&problem.inputs, &problem.operands, &problem.prologue_operands, &problem.outputs})
-    for (const Operand& operand : *operands)
-      if (is_storage_only(operand.dtype))
-        return fmt::format("elements of {}, which no kernel computes with", name_of(operand.dtype));
+  for (const Operand* tensor : tensors_of(problem))
+    if (is_storage_only(tensor->dtype))
+      return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
   if (problem.outputs.size() > 1 && !known.several_results) return "several results";
   if (problem.attributes && !problem.outputs[0].reassociation.empty() && !known.reassociated_result)
     return "a result whose dimensions have parts";
@@ -100,8 +98,8 @@ std::optional<std::string> beyond(const Problem& problem, const Extras& known) {
   }
   for (const Operand& operand : problem.operands)
     if (operand.padding && !known.fill) return "an operand with padding";
-  for (const Problem::Prologue& prologue : problem.prologues)
-    if (!has(known.prologues, prologue.input)) return "a program before it";
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
+    if (problem.inputs[i].is_computed() && !has(known.prologues, i)) return "a program before it";
   return std::nullopt;
 }
 
@@ -124,9 +122,10 @@ std::string to_text(const Problem& problem) {
     for (const Operand& operand : *list) text += operand_text(operand) + ",";
     if (list != &problem.outputs) text += ")";
   }
-  for (const Problem::Prologue& prologue : problem.prologues) {
-    text += " after " + std::to_string(prologue.input) + "={" + to_text(prologue.program) + "} (";
-    for (const Operand& operand : problem.operands_of(prologue)) text += operand_text(operand) + ",";
+  for (size_t i = 0; i < problem.inputs.size(); ++i) {
+    if (!problem.inputs[i].is_computed()) continue;
+    text += fmt::format(" after {}={{{}}} (", i, to_text(problem.inputs[i].program));
+    for (const Operand& operand : problem.inputs[i].operands) text += operand_text(operand) + ",";
     text += ")";
   }
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);

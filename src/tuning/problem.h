@@ -34,8 +34,13 @@ struct Operand {
     float value = 0;
   };
   std::optional<Padding> padding;
+  // Of an input of the root, what the kernel computes of each element as it reads it: register 0 is the element, the
+  // others are those of `operands`, which broadcast to it. Without inputs = it is read as it is.
+  Program program;
+  std::vector<Operand> operands;
 
   int rank() const { return static_cast<int>(dims.size()); }
+  bool is_computed() const { return program.num_inputs > 0; }
 };
 
 // Whether some dimension of the op consists of several, or of none.
@@ -52,16 +57,8 @@ struct Problem {
   std::vector<Operand>
       operands;  // the program's, broadcast to the output: input 1.. of an epilogue, 0.. of a pointwise program
   std::vector<Operand> outputs;
-  Program program;  // identity = none
-  // What the root reads as one of its inputs is computed from it (register 0) and operands, which broadcast to it.
-  struct Prologue {
-    size_t input = 0;
-    Program program;
-    size_t first_operand = 0;  // in prologue_operands
-  };
-  std::vector<Prologue> prologues;
-  std::vector<Operand> prologue_operands;  // of all of them, in order
-  std::vector<int64_t> symbols;            // values of the symbols in dims and strides while tuning
+  Program program;               // identity = none
+  std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
   Target target;
   bool tf32 = false;  // products of f32 may round their operands to TF32
 
@@ -71,12 +68,6 @@ struct Problem {
   }
   // Whether it moves one operand to the output and computes nothing.
   bool is_copy() const { return !attributes && operands.size() == 1 && program.is_identity(); }
-  bool has_prologue() const { return !prologues.empty(); }
-  const Prologue* prologue_of(size_t input) const;  // nullptr = it is read as it is
-  std::span<const Operand> operands_of(const Prologue& prologue) const {
-    return std::span(prologue_operands).subspan(prologue.first_operand, prologue.program.num_inputs - 1u);
-  }
-  void add_prologue(size_t input, Program program, std::vector<Operand> operands);
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
   bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].omitted; }
 };
@@ -92,6 +83,9 @@ struct Extras {
 };
 // Which of them the problem asks for that are not among `known`, as a refusal; nullopt = none.
 std::optional<std::string> beyond(const Problem& problem, const Extras& known);
+
+// Every tensor that is read or written.
+std::vector<const Operand*> tensors_of(const Problem& problem);
 
 // Canonical text: equal texts are the same problem for tuning. Contents of constants are left out, that they are
 // constant is not. Dims that are open appear with their optimum and as expressions.

@@ -23,6 +23,17 @@ Matched match_one(Emission emission, double predicted_us) {
   return std::make_unique<OnlyMatch>(std::move(emission), predicted_us);
 }
 
+const Operand& operand_of(const Problem& problem, const StepInput& input) {
+  switch (input.kind) {
+    case StepInput::operand:
+      return problem.operands[input.index];
+    case StepInput::input_operand:
+      return problem.inputs[input.index].operands[input.of_program];
+    default:
+      return problem.inputs[input.index];
+  }
+}
+
 std::optional<std::string> Tactic::refuse(const Problem& problem) const {
   Matched matched = match(problem);
   return matched ? std::nullopt : std::optional(std::move(matched.error().reason));

@@ -26,11 +26,14 @@ struct Config {
 
 // Where a step's input comes from.
 struct StepInput {
-  // problem.inputs[index], problem.operands[index], packed[index], problem.prologue_operands[index]
-  enum Kind { input, operand, packed, prologue } kind = input;
+  // problem.inputs[index], problem.operands[index], packed[index], problem.inputs[index].operands[of_program]
+  enum Kind { input, operand, packed, input_operand } kind = input;
   size_t index = 0;
   bool transposed = false;  // read with its last two dimensions swapped
+  size_t of_program = 0;    // which operand, of an input_operand
 };
+// What of the problem is read; not of what is packed.
+const Operand& operand_of(const Problem& problem, const StepInput& input);
 
 // One launch and the source text of the device code that it runs; of a library's function none.
 struct SourceLaunch {

@@ -147,9 +147,12 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
     LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
     data->operands_.push_back(std::move(slot));
   }
-  for (const Operand& operand : data->problem_.prologue_operands) {
-    LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
-    data->prologue_operands_.push_back(std::move(slot));
+  for (const Operand& input : data->problem_.inputs) {
+    std::vector<Slot>& slots = data->input_operands_.emplace_back();
+    for (const Operand& operand : input.operands) {
+      LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
+      slots.push_back(std::move(slot));
+    }
   }
   LATHE_ASSIGN(data->output_, make_slot(data->problem_.outputs[0], kOutputSeed, use, device, queue));
   return data;
@@ -264,14 +267,14 @@ Result<Expected> TrialData::expected(double tolerance) const {
                    is_floating(arg.dtype) ? gather(memory, first, arg) : gather_as_is(memory, first, arg));
       inputs.push_back(dense.reshaped(opt_whole_dims(problem_.inputs[i])));
     }
-    for (const Problem::Prologue& prologue : problem_.prologues) {
-      Tensor& input = inputs[prologue.input];
-      const std::span operands =
-          std::span(prologue_operands_).subspan(prologue.first_operand, problem_.operands_of(prologue).size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!problem_.inputs[i].is_computed()) continue;
+      const Program& program = problem_.inputs[i].program;
+      Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};
-      LATHE_TRY(append(operands, before));
-      LATHE_ASSIGN(input, apply(prologue.program, before, problem_.inputs[prologue.input].opt_dims));
-      if (!rounds(prologue.program)) continue;
+      LATHE_TRY(append(input_operands_[i], before));
+      LATHE_ASSIGN(input, apply(program, before, problem_.inputs[i].opt_dims));
+      if (!rounds(program)) continue;
       any_rounds = true;
       // An element at a tie moves a result by a step times what it is multiplied by. Two such elements may go into one
       // result; more at once are too rare to allow for.
@@ -279,7 +282,7 @@ Result<Expected> TrialData::expected(double tolerance) const {
       for (const Tensor& other : inputs)
         if (&other != &input && other.defined() && is_floating(other.dtype()))
           factor = std::max(factor, largest_of(other));
-      LATHE_ASSIGN(const float step, step_at_ties(prologue.program, before, input));
+      LATHE_ASSIGN(const float step, step_at_ties(program, before, input));
       off_by_ties += 2 * step * factor;
     }
     LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
@@ -303,10 +306,9 @@ Result<Expected> TrialData::expected(double tolerance) const {
 }
 
 TensorArg TrialData::arg(const StepInput& input) const {
-  const std::vector<Slot>& slots = input.kind == StepInput::operand    ? operands_
-                                   : input.kind == StepInput::prologue ? prologue_operands_
-                                                                       : inputs_;
-  TensorArg arg = slots[input.index].arg;
+  TensorArg arg = input.kind == StepInput::operand         ? operands_[input.index].arg
+                  : input.kind == StepInput::input_operand ? input_operands_[input.index][input.of_program].arg
+                                                           : inputs_[input.index].arg;
   if (input.transposed) {
     std::swap(arg.dims[arg.rank - 1], arg.dims[arg.rank - 2]);
     std::swap(arg.strides[arg.rank - 1], arg.strides[arg.rank - 2]);

@@ -56,7 +56,7 @@ class TrialData {
   Problem problem_;
   std::vector<Slot> inputs_;
   std::vector<Slot> operands_;
-  std::vector<Slot> prologue_operands_;
+  std::vector<std::vector<Slot>> input_operands_;  // of the programs before inputs
   Slot output_;
 };
 

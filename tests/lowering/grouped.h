@@ -20,10 +20,10 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
            *graph, {true, {.fuses_narrow_types = true, .fuses_prologues = prologues, .fuses_movement = prologues}},
            costs)) {
     std::string line;
-    for (const Region::Producer& producer : region.producers)
-      line += producer.indexing
-                  ? fmt::format("{}<{}> ", producer.input, fmt::join(producer.indexing->space.reassociation(), " "))
-                  : fmt::format("{}[{}] ", producer.input, to_text(producer.program));
+    for (const auto& [input, producer] : region.producers)
+      line += producer.moves_elements(region.root->input(input)->shape())
+                  ? fmt::format("{}<{}> ", input, fmt::join(producer.space.reassociation(), " "))
+                  : fmt::format("{}[{}] ", input, to_text(producer.program));
     auto node = region.nodes.begin();
     if (!region.producers.empty()) node = std::find(node, region.nodes.end(), region.root);
     for (; node != region.nodes.end(); ++node) line += fmt::format("{} ", (*node)->info().name);

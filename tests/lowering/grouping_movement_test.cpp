@@ -14,13 +14,13 @@ std::string arranged(const std::string& body) {
   CostModel costs(cuda::describe(**cuda::find_architecture(90)));
   for (const Region& region : group_regions(
            *graph, {true, {.fuses_narrow_types = true, .fuses_prologues = true, .fuses_movement = true}}, costs)) {
-    if (!region.indexing) continue;
-    const Space& space = region.indexing->space;
+    if (!region.moves_elements()) continue;
+    const Space& space = region.expression.space;
     const std::vector<std::string> names = space.names(graph->symbol_names());
     text += to_string(space.extents(), names) + ":";
-    for (const Region::Read& read : region.indexing->operands)
+    for (const Read& read : region.expression.reads)
       text += " " + to_string(IndexMap{space.current(read.map.index), read.map.domain}, names);
-    text += " -> " + to_string(IndexMap{space.current(region.indexing->result.index), {}}, names);
+    text += " -> " + to_string(IndexMap{space.current(region.written.index), {}}, names);
   }
   return text;
 }

@@ -45,8 +45,7 @@ double products_of(const Problem& problem) {
 double predicted_us(const Problem& problem, size_t rank, double padded) {
   const Target& target = problem.target;
   double bytes = 0;
-  for (const auto* list : {&problem.inputs, &problem.operands, &problem.prologue_operands, &problem.outputs})
-    for (const Operand& operand : *list) bytes += bytes_of(operand);
+  for (const Operand* tensor : tensors_of(problem)) bytes += bytes_of(*tensor);
   const bool is_cached = bytes <= target.cache_bytes * target.cores;
   const double moving = bytes / (is_cached ? target.cache_rate() : target.memory_rate);
   const double computing =

@@ -11,6 +11,6 @@ std::vector<Config> best_first(std::vector<Config> configs, size_t most = SIZE_M
 
 // The operands of the problem's program, or of its prologues, become the emission's next inputs.
 void add_operand_inputs(const Problem& problem, Emission& emission);
-void add_prologue_inputs(const Problem& problem, Emission& emission);
+void add_prologue_inputs(const Problem& problem, size_t input, Emission& emission);
 
 }  // namespace lathe::cuda

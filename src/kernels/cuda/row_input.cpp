@@ -4,16 +4,17 @@
 namespace lathe::cuda {
 
 void add_prologue_operands(const Problem& problem, IndexSpace& space) {
-  for (const Operand& operand : problem.prologue_operands) space.add(operand);
+  for (const Operand& operand : problem.inputs[0].operands) space.add(operand);
 }
 
 std::string declare_row_input(Source& source, const Problem& problem, const IndexSpace& space) {
   source.input(0, space.view(0), "X");
-  if (!problem.has_prologue()) return "X_";
-  const size_t first = space.tensors() - problem.prologue_operands.size();
+  const Operand& x = problem.inputs[0];
+  if (!x.is_computed()) return "X_";
+  const size_t first = space.tensors() - x.operands.size();
   std::vector<Operand> views = {space.view(0)};
   for (size_t k = first; k < space.tensors(); ++k) views.push_back(space.view(k));
-  source.prologue(problem.prologues[0].program, views, first - 1);  // tensor 1 is the output
+  source.prologue(x.program, views, first - 1);  // tensor 1 is the output
   return "Computed<X, Prologue>{X_, prologue_}";
 }
 
@@ -24,7 +25,7 @@ std::optional<std::string> refuse_row_problem(const Problem& problem) {
 }
 
 std::optional<std::string> refuse_row_input(const Problem& problem) {
-  if (!problem.has_prologue()) return std::nullopt;
+  if (!problem.inputs[0].is_computed()) return std::nullopt;
   const DType dtype = problem.inputs[0].dtype;
   const bool is_float = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   if (is_float || (is_integer(dtype) && size_of(dtype) <= 2)) return std::nullopt;

@@ -13,7 +13,9 @@ Matched match_null(const Problem& problem) {
   for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (!problem.inputs[i].omitted) emission.inputs.push_back({StepInput::input, i});
   for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
-  for (size_t i = 0; i < problem.prologue_operands.size(); ++i) emission.inputs.push_back({StepInput::prologue, i});
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
+    for (size_t k = 0; k < problem.inputs[i].operands.size(); ++k)
+      emission.inputs.push_back({.kind = StepInput::input_operand, .index = i, .of_program = k});
   return match_one(std::move(emission), problem.target.launch_us);
 }
 

@@ -96,9 +96,9 @@ TEST_F(Attentions, ProgramsBeforeOperands) {
   const std::string_view program = "in=3; r3=add r0 r1; r4=mul r3 r2; out r4";
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
     Problem all = problem(attrs, dtype, {2, 4, 2, 40, 70, 32, 24});
-    all.add_prologue(0, *parse_program(program), {operand(dtype, {4, 1, 32}), all.inputs[0]});
-    all.add_prologue(1, *parse_program(program), {operand(dtype, {2, 1, 32}), operand(DType::f32, {2, 1, 70, 1})});
-    all.add_prologue(2, *parse_program(program), {operand(dtype, {24}), operand(dtype, {2, 1, 70, 24})});
+    put_before(all, 0, program, {operand(dtype, {4, 1, 32}), all.inputs[0]});
+    put_before(all, 1, program, {operand(dtype, {2, 1, 32}), operand(DType::f32, {2, 1, 70, 1})});
+    put_before(all, 2, program, {operand(dtype, {24}), operand(dtype, {2, 1, 70, 24})});
     check(all);
   }
 }
@@ -107,10 +107,10 @@ TEST_F(Attentions, ProgramsBeforeOneOperand) {
   const AttentionAttrs attrs = attributes(0.25, true);
   for (const size_t input : {0, 1, 2}) {
     Problem tiles = problem(attrs, DType::f16, {1, 4, 2, 70, 70, 16, 16}, {operand(DType::f16, {70, 70})});
-    tiles.add_prologue(input, *parse_program("in=1; r1=affine r0 0.5 1; out r1"), {});
+    put_before(tiles, input, "in=1; r1=affine r0 0.5 1; out r1", {});
     check(tiles);
     Problem odd = problem(attrs, DType::f16, {1, 2, 2, 9, 35, 11, 13});
-    odd.add_prologue(input, *parse_program("in=1; r1=silu r0; out r1"), {});
+    put_before(odd, input, "in=1; r1=silu r0; out r1", {});
     check(odd);
   }
 }
@@ -118,7 +118,7 @@ TEST_F(Attentions, ProgramsBeforeOneOperand) {
 TEST_F(Attentions, LargeHeadsWithPrograms) {
   const AttentionAttrs attrs = attributes(0.0625);
   Problem large = problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256});
-  large.add_prologue(0, *parse_program("in=2; r2=add r0 r1; out r2"), {operand(DType::f16, {256})});
+  put_before(large, 0, "in=2; r2=add r0 r1; out r2", {operand(DType::f16, {256})});
   check(large);
 }
 
@@ -132,8 +132,8 @@ TEST_F(Attentions, ProgramsInsideRows) {
   x.strides = {length * 48, 16, 48, 1};
   x.opt_strides = {21 * 48, 16, 48, 1};
   Problem views = op_problem(attrs, {x, x, x}, {x});
-  views.add_prologue(1, *parse_program("in=3; r3=mul r0 r1; r4=add r3 r2; out r4"),
-                     {operand(DType::f16, {3, 1, 16}), symbolic_operand(DType::f16, {length, 1}, symbols)});
+  put_before(views, 1, "in=3; r3=mul r0 r1; r4=add r3 r2; out r4",
+             {operand(DType::f16, {3, 1, 16}), symbolic_operand(DType::f16, {length, 1}, symbols)});
   check(views, options);
 }
 

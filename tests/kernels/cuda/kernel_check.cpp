@@ -183,14 +183,22 @@ Result<> compile(const Backend& backend, const Problem& problem, const Emission&
   return {};
 }
 
+// Operands of programs before inputs are numbered through all of them.
+size_t prologue_operand_of(const Problem& problem, const StepInput& input) {
+  size_t first = 0;
+  for (size_t i = 0; i < input.index; ++i) first += problem.inputs[i].operands.size();
+  return first + input.of_program;
+}
+
 Result<Placed> place_input(const Backend& backend, const Problem& problem, const Emission& emission,
                            const StepInput& input, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& operands, const std::vector<Tensor>& prologue_operands,
                            Queue& queue) {
   if (input.kind == StepInput::packed) return place_packed(backend, emission.packed[input.index], queue);
-  const bool is_input = input.kind == StepInput::input, is_before = input.kind == StepInput::prologue;
-  Operand operand = (is_input ? problem.inputs : is_before ? problem.prologue_operands : problem.operands)[input.index];
-  const Tensor& content = (is_input ? inputs : is_before ? prologue_operands : operands)[input.index];
+  Operand operand = operand_of(problem, input);
+  const Tensor& content = input.kind == StepInput::input     ? inputs[input.index]
+                          : input.kind == StepInput::operand ? operands[input.index]
+                                                             : prologue_operands[prologue_operand_of(problem, input)];
   operand.opt_dims = content.dims();  // of an operand that is broadcast: its own
   if (operand.opt_strides.size() != operand.opt_dims.size()) operand = cuda::operand(operand.dtype, content.dims());
   LATHE_ASSIGN(Placed placed, place(backend, operand, &content, queue));
@@ -291,6 +299,11 @@ Problem op_problem(const Attributes& attributes, std::vector<Operand> inputs, st
   return problem;
 }
 
+void put_before(Problem& problem, size_t input, std::string_view program, std::vector<Operand> operands) {
+  problem.inputs[input].program = *parse_program(program);
+  problem.inputs[input].operands = std::move(operands);
+}
+
 Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem,
                                        const Config& config, const std::vector<Tensor>& inputs,
                                        const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols,
@@ -341,14 +354,18 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
       inputs[i] = random_tensor(input.dtype, input.opt_dims, generator);
   }
   LATHE_ASSIGN(operands, contents_of(problem.operands, options.operands, generator));
-  LATHE_ASSIGN(const std::vector<Tensor> before,
-               contents_of(problem.prologue_operands, options.prologue_operands, generator));
+  std::vector<Operand> prologue_operands;
+  for (const Operand& input : problem.inputs)
+    prologue_operands.insert(prologue_operands.end(), input.operands.begin(), input.operands.end());
+  LATHE_ASSIGN(const std::vector<Tensor> before, contents_of(prologue_operands, options.prologue_operands, generator));
   LATHE_ASSIGN(const std::vector<Tensor> got,
                run_kernel(backend, tactic, problem, config, inputs, operands, options.symbols, before));
-  for (const Problem::Prologue& prologue : problem.prologues) {
-    const std::span own = std::span(before).subspan(prologue.first_operand, problem.operands_of(prologue).size());
-    LATHE_ASSIGN(inputs[prologue.input],
-                 apply_prologue(prologue.program, inputs[prologue.input], own, options.round_prologues));
+  for (size_t i = 0, first = 0; i < problem.inputs.size(); first += problem.inputs[i++].operands.size()) {
+    const Operand& input = problem.inputs[i];
+    if (!input.is_computed()) continue;
+    LATHE_ASSIGN(inputs[i],
+                 apply_prologue(input.program, inputs[i], std::span(before).subspan(first, input.operands.size()),
+                                options.round_prologues));
   }
   LATHE_ASSIGN(const std::vector<Tensor> want, expected_outputs(problem, inputs, operands, options.evaluate_as_typed));
   for (size_t i = 0; i < got.size(); ++i) LATHE_TRY(compare(got[i], want[i], options.tolerance, i));

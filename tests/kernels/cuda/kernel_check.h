@@ -40,6 +40,8 @@ Problem pointwise_problem(std::string_view program, std::vector<Operand> operand
 // `attributes` must outlive the problem; `program` "" = none.
 Problem op_problem(const Attributes& attributes, std::vector<Operand> inputs, std::vector<Operand> outputs,
                    std::string_view program = "", std::vector<Operand> operands = {});
+// The kernel computes an input by the program, of its elements and the operands, as it reads it.
+void put_before(Problem& problem, size_t input, std::string_view program, std::vector<Operand> operands);
 
 // Emits, compiles and runs. The tensors are the problem's outputs, dense. What lies between the elements of strided
 // outputs must be left alone.

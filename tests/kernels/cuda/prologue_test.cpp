@@ -27,16 +27,11 @@ class Prologues : public testing::Test {
         all ? check_tactic(backend, tactic, problem, options) : check_first(backend, tactic, problem, options);
     EXPECT_TRUE(checked) << checked.error().to_string();
   }
-  static void put_before(Problem& problem, std::string_view program, std::vector<Operand> operands) {
-    problem.prologues.clear();
-    problem.prologue_operands.clear();
-    problem.add_prologue(0, *parse_program(program), std::move(operands));
-  }
   // A gate for each image and channel, as after squeeze-and-excitation.
   static Problem gated(DType type, const Tensor& w, int64_t images = 2) {
     Problem problem =
         convolution_problem(kAttributes, operand(type, {images, w.dims()[1], 5, 7}, Layout::channels_last), w);
-    put_before(problem, "in=2; r2=mul r0 r1; out r2", {operand(type, {images, w.dims()[1], 1, 1})});
+    put_before(problem, 0, "in=2; r2=mul r0 r1; out r2", {operand(type, {images, w.dims()[1], 1, 1})});
     return problem;
   }
 };
@@ -68,7 +63,7 @@ TEST_F(Prologues, NarrowChannels) {
 TEST_F(Prologues, ProgramsThatMoveZero) {
   const Tensor w = small_weights(DType::f16, {16, 20, 1, 1});
   Problem problem = gated(DType::f16, w);
-  put_before(problem, "in=3; r3=sigmoid r1; r4=mul r0 r3; r5=add r4 r2; r6=relu r5; out r6",
+  put_before(problem, 0, "in=3; r3=sigmoid r1; r4=mul r0 r3; r5=add r4 r2; r6=relu r5; out r6",
              {operand(DType::f16, {2, 20, 1, 1}), operand(DType::f32, {20, 1, 1})});
   check(conv_tactic(), problem);
 }
@@ -80,7 +75,7 @@ TEST_F(Prologues, SymbolicBatch) {
   const Expr batch = Expr::symbol(0);
   problem.inputs[0] = symbolic_operand(DType::f16, {batch, 24, 4, 4}, symbols, Layout::channels_last);
   problem.outputs[0] = symbolic_operand(DType::f16, {batch, 16, 4, 4}, symbols, Layout::channels_last);
-  put_before(problem, "in=2; r2=mul r0 r1; out r2", {symbolic_operand(DType::f16, {batch, 24, 1, 1}, symbols)});
+  put_before(problem, 0, "in=2; r2=mul r0 r1; out r2", {symbolic_operand(DType::f16, {batch, 24, 1, 1}, symbols)});
   CheckOptions options;
   options.symbols = symbols;
   options.round_prologues = true;
@@ -96,10 +91,10 @@ TEST_F(Prologues, BeforeMatrices) {
     Problem problem =
         op_problem(attrs, {operand(type, {3, 21, 80}), operand(type, {24, 80})}, {operand(type, {3, 21, 24})});
     problem.inputs[1].constant = &b;
-    put_before(problem, "in=3; r3=mul r0 r1; r4=add r3 r2; out r4",
+    put_before(problem, 0, "in=3; r3=mul r0 r1; r4=add r3 r2; out r4",
                {operand(type, {80}), operand(DType::f32, {3, 21, 1})});
     check(gemm_tactic(), problem);
-    put_before(problem, "in=1; r1=silu r0; out r1", {});
+    put_before(problem, 0, "in=1; r1=silu r0; out r1", {});
     check(gemm_tactic(), problem);
   }
 }
@@ -107,7 +102,7 @@ TEST_F(Prologues, BeforeMatrices) {
 TEST_F(Prologues, WhatIsRefused) {
   const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
   Problem window = convolution_problem(kAttributes, operand(DType::f16, {1, 8, 5, 5}, Layout::channels_last), w);
-  put_before(window, "in=1; r1=silu r0; out r1", {});
+  put_before(window, 0, "in=1; r1=silu r0; out r1", {});
   EXPECT_EQ(conv_tactic().refuse(window), "a program before a window of several elements");
   const Tensor odd = small_weights(DType::f16, {16, 3, 1, 1});
   EXPECT_EQ(conv_tactic().refuse(gated(DType::f16, odd)), "a program before a window of several elements");
@@ -115,7 +110,7 @@ TEST_F(Prologues, WhatIsRefused) {
   attrs.transpose_a = true;
   Problem across =
       op_problem(attrs, {operand(DType::f16, {8, 16}), operand(DType::f16, {8, 24})}, {operand(DType::f16, {16, 24})});
-  put_before(across, "in=1; r1=silu r0; out r1", {});
+  put_before(across, 0, "in=1; r1=silu r0; out r1", {});
   EXPECT_EQ(gemm_tactic().refuse(across), "a program before matrices that are not rows of one");
 }
 

@@ -30,7 +30,7 @@ class RowPrologues : public testing::Test {
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
   static Problem before(Problem problem, std::string_view program, std::vector<Operand> operands) {
-    problem.add_prologue(0, *parse_program(program), std::move(operands));
+    put_before(problem, 0, program, std::move(operands));
     return problem;
   }
   // `program` before a reduction of x to y.
@@ -214,7 +214,7 @@ TEST_F(RowPrologues, WhatIsRefused) {
   for (const auto& [tactic, attributes] : ops) {
     Problem second = doubles;
     second.attributes = attributes;
-    second.prologues[0].input = 1;
+    second.inputs = {operand(DType::f32, {2, 3}), doubles.inputs[0]};
     EXPECT_EQ(tactic->refuse(second), "a program before it");
   }
 }

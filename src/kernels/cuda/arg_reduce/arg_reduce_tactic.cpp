@@ -9,7 +9,7 @@ namespace {
 
 std::string_view value_type(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
-  if (problem.has_prologue()) return "float";  // programs compute in it
+  if (problem.inputs[0].is_computed()) return "float";  // programs compute in it
   if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return "float";
   if (dtype == DType::f64) return "double";
   return dtype == DType::u64 ? "uint64" : "int64";

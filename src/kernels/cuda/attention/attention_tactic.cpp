@@ -75,13 +75,12 @@ constexpr std::string_view kNames[] = {"Q", "K", "V"};
 // The program before one of the three, whose operands become inputs of the emission; gives what the kernel reads.
 std::string declare_program(Source& source, const Problem& problem, size_t input, Emission& emission) {
   const std::string_view name = kNames[input];
-  const Problem::Prologue* prologue = problem.prologue_of(input);
-  if (!prologue) return fmt::format("{}_", name);
-  std::vector<Operand> views = {problem.inputs[input]};
-  for (const Operand& operand : problem.operands_of(*prologue)) views.push_back(broadcast(operand, views[0]));
-  source.prologue(prologue->program, views, emission.inputs.size(), name);
-  for (size_t k = 1; k < views.size(); ++k)
-    emission.inputs.push_back({StepInput::prologue, prologue->first_operand + k - 1});
+  const Operand& x = problem.inputs[input];
+  if (!x.is_computed()) return fmt::format("{}_", name);
+  std::vector<Operand> views = {x};
+  for (const Operand& operand : x.operands) views.push_back(broadcast(operand, x));
+  source.prologue(x.program, views, emission.inputs.size(), name);
+  add_prologue_inputs(problem, input, emission);
   return fmt::format("Computed<{0}, {0}Prologue>{{{0}_, {0}Prologue_}}", name);
 }
 

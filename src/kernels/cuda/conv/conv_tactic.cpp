@@ -60,7 +60,7 @@ std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) 
   int64_t pixels = 1;  // of an image
   for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];
   form.load = load_of(x, a, form.width, pixels);
-  if (problem.has_prologue() && (form.load != PixelLoad::dense || a.groups > 1))
+  if (problem.inputs[0].is_computed() && (form.load != PixelLoad::dense || a.groups > 1))
     return "a program before a window of several elements";
   if (auto reason = gemm::refuse_prologue(problem, 1)) return reason;
   const int64_t unit = form.load == PixelLoad::window ? form.width : 1;

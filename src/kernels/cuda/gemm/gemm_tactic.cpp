@@ -79,7 +79,7 @@ Matched match_gemm(const Problem& problem) {
   if (auto reason = beyond(problem, extras)) return refuse(*std::move(reason));
   Product product;
   if (auto reason = gemm::describe(problem, product)) return refuse(*std::move(reason));
-  if (problem.has_prologue()) {
+  if (problem.inputs[0].is_computed()) {
     const Operand& a = problem.inputs[0];
     if (product.a.across || !product.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))
       return refuse("a program before matrices that are not rows of one");

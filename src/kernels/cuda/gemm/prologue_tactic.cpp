@@ -17,7 +17,7 @@ T taken_out(std::vector<T>& values, size_t at) {
 // Input 0 and the prologue's operands with as few dimensions for the rows as possible, and the column.
 std::vector<Operand> row_views(const Problem& problem, size_t column) {
   std::vector<Operand> tensors = {problem.inputs[0]};
-  for (const Operand& operand : problem.prologue_operands) tensors.push_back(broadcast(operand, problem.inputs[0]));
+  for (const Operand& operand : problem.inputs[0].operands) tensors.push_back(broadcast(operand, problem.inputs[0]));
   std::vector<Operand> columns(tensors.size());
   for (size_t k = 0; k < tensors.size(); ++k) {
     columns[k].dims = {taken_out(tensors[k].dims, column)};
@@ -38,8 +38,8 @@ std::vector<Operand> row_views(const Problem& problem, size_t column) {
 }  // namespace
 
 std::optional<std::string> refuse_prologue(const Problem& problem, size_t column) {
-  if (!problem.has_prologue()) return std::nullopt;
   const Operand& x = problem.inputs[0];
+  if (!x.is_computed()) return std::nullopt;
   if (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32)
     return fmt::format("a program on elements of type {}", name_of(x.dtype));
   if (x.strides[column] != Expr(1)) return "a program on elements that are not neighbours";
@@ -48,11 +48,11 @@ std::optional<std::string> refuse_prologue(const Problem& problem, size_t column
 
 std::string left_loader(Source& source, const Problem& problem, size_t column, const DenseOperand& operand,
                         const TileShape& tile, Emission& emission) {
-  if (!problem.has_prologue()) return dense_loader(source, operand, tile);
+  if (!problem.inputs[0].is_computed()) return dense_loader(source, operand, tile);
   const std::vector<Operand> views = row_views(problem, column);
   const size_t first = emission.inputs.size();
-  add_prologue_inputs(problem, emission);
-  source.prologue(problem.prologues[0].program, views, first);
+  add_prologue_inputs(problem, 0, emission);
+  source.prologue(problem.inputs[0].program, views, first);
   source.list("PrologueRows", Shape(views[0].dims.begin(), views[0].dims.end() - 1));
   return fmt::format(
       "gemm::ProgramLoader<{}, Prologue, PrologueRows> a(prologue_, PrologueRows_);\n"

@@ -111,7 +111,7 @@ class NormalizationMatch final : public Match {
     Emission emission;
     emission.inputs = inputs_;
     add_operand_inputs(problem_, emission);
-    add_prologue_inputs(problem_, emission);
+    add_prologue_inputs(problem_, 0, emission);
     if (shape.splits == 1) {
       emission.launches.push_back(writer.whole());
     } else {
@@ -138,11 +138,9 @@ std::optional<std::string> refuse_types(const Problem& problem) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   };
   for (const auto* list : {&problem.inputs, &problem.outputs})
-    for (const Operand& operand : *list) {
-      const bool computed = problem.has_prologue() && &operand == &problem.inputs[0];
-      if (!operand.omitted && !computed && !is_handled(operand.dtype))
+    for (const Operand& operand : *list)
+      if (!operand.omitted && !operand.is_computed() && !is_handled(operand.dtype))
         return fmt::format("a tensor is {}", name_of(operand.dtype));
-    }
   return refuse_row_input(problem);
 }
 

@@ -63,7 +63,7 @@ ReduceOp op_of(const Problem& problem) {
 std::string_view value_type(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   const ReduceOp op = op_of(problem);
-  if (problem.has_prologue()) return "float";  // programs compute in it
+  if (problem.inputs[0].is_computed()) return "float";  // programs compute in it
   if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return "float";
   if (dtype == DType::f64 || op == ReduceOp::l2 || op == ReduceOp::log_sum || op == ReduceOp::log_sum_exp)
     return "double";

@@ -130,7 +130,7 @@ class ReductionMatch final : public Match {
     Emission emission;
     emission.inputs = {{StepInput::input, 0}};
     add_operand_inputs(problem_, emission);
-    add_prologue_inputs(problem_, emission);
+    add_prologue_inputs(problem_, 0, emission);
     emission.launches = writer.launches();
     emission.workspace = writer.workspace();
     return emission;

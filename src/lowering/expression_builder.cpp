@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/expression.h"
+#include "lowering/expression_builder.h"
 
 #include <algorithm>
 
@@ -32,9 +32,9 @@ bool always_holds(const Interval& interval, const Space& space) {
 // concatenation that is, and then `cut` is told where to cut the space.
 struct MovedRead {
   size_t input = 0;  // of the node
-  Region::Read read;
+  Read read;
 };
-std::optional<MovedRead> source_of(const Node& node, const Region::Read& result, Space& space,
+std::optional<MovedRead> source_of(const Node& node, const Read& result, Space& space,
                                    std::optional<SplitPoint>* cut = nullptr) {
   std::optional<Sources> sources = sources_of(node, 0, result.map, space);
   if (!sources) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<MovedRead> source_of(const Node& node, const Region::Read& result,
   return MovedRead{pieces[0].input, {std::move(pieces[0].map), fill}};
 }
 
-bool same(const Region::Read& a, const Region::Read& b, const Space& space) {
+bool same(const Read& a, const Read& b, const Space& space) {
   return a.map.domain.empty() && b.map.domain.empty() && space.current(a.map.index) == space.current(b.map.index);
 }
 
@@ -70,26 +70,26 @@ bool cuts_elements(const Node& node) {
   return steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; });
 }
 
-Expression::Expression(Node* last, const std::vector<Range>& symbols) : space_(symbols), nodes_{last} {
+ExpressionBuilder::ExpressionBuilder(Node* last, const std::vector<Range>& symbols) : space_(symbols), nodes_{last} {
   result_.index = space_.add(last->output()->shape());
-  reads_.emplace(last, Region::Read{result_, {}});
+  reads_.emplace(last, Read{result_, {}});
 }
 
-Expression::Expression(Node* last, Space space, IndexMap result)
+ExpressionBuilder::ExpressionBuilder(Node* last, Space space, IndexMap result)
     : space_(std::move(space)), result_(std::move(result)), nodes_{last} {
-  reads_.emplace(last, Region::Read{result_, {}});
+  reads_.emplace(last, Read{result_, {}});
 }
 
-bool Expression::is_known() {
+bool ExpressionBuilder::is_known() {
   const Node& last = *nodes_.front();
   return !moves_elements(last) || source_of(last, reads_.at(&last), space_);
 }
 
-bool Expression::take(std::span<Node* const> nodes) {
+bool ExpressionBuilder::take(std::span<Node* const> nodes) {
   for (size_t i = nodes.size(); i-- > 0;) {
     Node* node = nodes[i];
     if (contains(node)) continue;
-    std::optional<Region::Read> met;
+    std::optional<Read> met;
     for (const ir::Use& use : node->output()->uses()) {
       if (!contains(use.node)) continue;  // its result is not met
       if (use.node->is(OpKind::concat)) {
@@ -97,7 +97,7 @@ bool Expression::take(std::span<Node* const> nodes) {
         if (!source) return false;
         if (source->input != use.index) continue;
       }
-      std::optional<Region::Read> read = read_through(use, *node->output());
+      std::optional<Read> read = read_through(use, *node->output());
       if (!read || (met && !same(*met, *read, space_))) return false;
       met = std::move(read);
     }
@@ -110,8 +110,8 @@ bool Expression::take(std::span<Node* const> nodes) {
 }
 
 // How the reader meets the value: only where it does not broadcast it.
-std::optional<Region::Read> Expression::read_through(const ir::Use& use, const Value& value) {
-  const Region::Read& result = reads_.at(use.node);
+std::optional<Read> ExpressionBuilder::read_through(const ir::Use& use, const Value& value) {
+  const Read& result = reads_.at(use.node);
   if (moves_elements(*use.node)) {
     std::optional<MovedRead> source = source_of(*use.node, result, space_, &cut_);
     return source && source->input == use.index ? std::optional(std::move(source->read)) : std::nullopt;
@@ -119,25 +119,25 @@ std::optional<Region::Read> Expression::read_through(const ir::Use& use, const V
   return value.shape() == use.node->output()->shape() ? std::optional(result) : std::nullopt;
 }
 
-std::optional<Region::Read> Expression::read_of(const Node& node) {
-  std::optional<Region::Read> read;
+std::optional<Read> ExpressionBuilder::read_of(const Node& node) {
+  std::optional<Read> read;
   for (const ir::Use& use : node.output()->uses()) {
     if (!contains(use.node)) return std::nullopt;
-    std::optional<Region::Read> through = read_through(use, *node.output());
+    std::optional<Read> through = read_through(use, *node.output());
     if (!through || (read && !same(*read, *through, space_))) return std::nullopt;
     read = std::move(through);
   }
   return read;
 }
 
-bool Expression::grow(const std::function<bool(const Node&)>& may_join) {
+bool ExpressionBuilder::grow(const std::function<bool(const Node&)>& may_join) {
   for (size_t i = 0; i < nodes_.size(); ++i)
     for (const Value* input : nodes_[i]->inputs()) {
       Node* producer = input ? input->producer() : nullptr;
       if (!producer || contains(producer) || producer->num_outputs() != 1 || input->is_graph_output() ||
           !may_join(*producer))
         continue;
-      std::optional<Region::Read> read = read_of(*producer);
+      std::optional<Read> read = read_of(*producer);
       if (!read) continue;
       // The fill is what is read in place of an element, not what would be computed from one.
       const bool moves = moves_elements(*producer);
@@ -150,14 +150,14 @@ bool Expression::grow(const std::function<bool(const Node&)>& may_join) {
 }
 
 // A reshape of memory that only pointwise nodes read.
-bool Expression::is_plain_view(const Node& node) const {
+bool ExpressionBuilder::is_plain_view(const Node& node) const {
   if (!permutes_elements(node) || reorders_elements(node) || contains(node.input(0)->producer())) return false;
   const std::vector<ir::Use>& uses = node.output()->uses();
   return !is_image(*node.input(0)) &&
          std::none_of(uses.begin(), uses.end(), [](const ir::Use& use) { return moves_elements(*use.node); });
 }
 
-void Expression::trim() {
+void ExpressionBuilder::trim() {
   for (size_t i = nodes_.size(); i-- > 1;)
     if (is_plain_view(*nodes_[i])) {
       reads_.erase(nodes_[i]);
@@ -165,16 +165,16 @@ void Expression::trim() {
     }
 }
 
-void Expression::drop_last() {
+void ExpressionBuilder::drop_last() {
   reads_.erase(nodes_.back());
   nodes_.pop_back();
 }
 
-bool Expression::is_movement_only() const {
+bool ExpressionBuilder::is_movement_only() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node* node) { return permutes_elements(*node); });
 }
 
-std::optional<Region> Expression::region(const std::function<size_t(const Node*)>& position) const {
+std::optional<Region> ExpressionBuilder::region(const std::function<size_t(const Node*)>& position) const {
   Node* last = nodes_.front();
   Region region;
   region.kind = RegionKind::pointwise;
@@ -184,9 +184,8 @@ std::optional<Region> Expression::region(const std::function<size_t(const Node*)
   std::sort(region.nodes.begin(), region.nodes.end(), [&](Node* a, Node* b) { return position(a) < position(b); });
   Space space = space_;
   IndexedProgram program(nullptr);
-  bool moves = false;
   for (const Node* node : region.nodes) {
-    const Region::Read& read = reads_.at(node);
+    const Read& read = reads_.at(node);
     bool added = true;
     if (!moves_elements(*node)) {
       added = program.add(*node, space.current(read.map.index));
@@ -196,12 +195,11 @@ std::optional<Region> Expression::region(const std::function<size_t(const Node*)
                                                               : program.add_moved(*node, source.input, source.read);
     }
     if (!added) return std::nullopt;
-    moves |= moves_elements(*node);
   }
-  std::optional<Region::Indexing> indexing = program.indexing(space, result_);
-  if (!indexing) return std::nullopt;
-  region.program = program.program().finish(region.result(), region.operands);
-  if (moves) region.indexing = *std::move(indexing);
+  std::optional<Expression> expression = program.finish(region.result(), std::move(space));
+  if (!expression) return std::nullopt;
+  region.expression = *std::move(expression);
+  region.written = result_;
   return region;
 }
 
@@ -222,7 +220,7 @@ bool IndexedProgram::add(const Node& node, const Shape& index) {
   return true;
 }
 
-bool IndexedProgram::add_moved(const Node& node, size_t input, Region::Read read) {
+bool IndexedProgram::add_moved(const Node& node, size_t input, Read read) {
   if (!program_.add_moved(node, input, false)) return false;
   reads_.push_back(std::move(read));
   return true;
@@ -233,14 +231,16 @@ void IndexedProgram::add_bias(Value* bias, const Shape& index) {
   reads_.push_back({{{index[1]}, {}}, {}});
 }
 
-std::optional<Region::Indexing> IndexedProgram::indexing(Space space, const IndexMap& result) const {
+std::optional<Expression> IndexedProgram::finish(const Value* result, Space space) const {
   if (space.is_split()) space.drop_unit_axes();
   if (space.rank() > plan::kMaxRank) return std::nullopt;
   for (size_t i = 0; i < reads_.size(); ++i) {
     const Shape& dims = program_.operands()[i]->shape();
     if (!access_of(reads_[i].map, dense_strides(dims, Layout::linear), space)) return std::nullopt;
   }
-  return Region::Indexing{std::move(space), reads_, result};
+  Expression expression{std::move(space), {}, {}, reads_};
+  expression.program = program_.finish(result, expression.operands);
+  return expression;
 }
 
 }  // namespace lathe

@@ -19,11 +19,11 @@ bool cuts_elements(const ir::Node& node);
 // Whether it moves elements in any way that expressions know, and computes nothing.
 bool moves_elements(const ir::Node& node);
 
-class Expression {
+class ExpressionBuilder {
  public:
-  Expression(ir::Node* last, const std::vector<Range>& symbols);
+  ExpressionBuilder(ir::Node* last, const std::vector<Range>& symbols);
   // Of the last node's result only what `result`, over that space, meets.
-  Expression(ir::Node* last, Space space, IndexMap result);
+  ExpressionBuilder(ir::Node* last, Space space, IndexMap result);
 
   // Whether there is a map to what the last node reads.
   bool is_known();
@@ -49,15 +49,15 @@ class Expression {
   std::optional<Region> region(const std::function<size_t(const ir::Node*)>& position) const;
 
  private:
-  std::optional<Region::Read> read_through(const ir::Use& use, const ir::Value& value);
-  std::optional<Region::Read> read_of(const ir::Node& node);
+  std::optional<Read> read_through(const ir::Use& use, const ir::Value& value);
+  std::optional<Read> read_of(const ir::Node& node);
   bool contains(const ir::Node* node) const { return node && reads_.contains(node); }
   bool is_plain_view(const ir::Node& node) const;
 
   Space space_;
   IndexMap result_;
   std::vector<ir::Node*> nodes_;
-  std::unordered_map<const ir::Node*, Region::Read> reads_;  // how each node's result is met
+  std::unordered_map<const ir::Node*, Read> reads_;  // how each node's result is met
   std::optional<SplitPoint> cut_;
 };
 
@@ -72,16 +72,16 @@ class IndexedProgram {
   // A node that moves the result of one that was added.
   bool add_moved(const ir::Node& node, size_t input = 0) { return program_.add_moved(node, input, true); }
   // A node that moves what lies in memory and is read so.
-  bool add_moved(const ir::Node& node, size_t input, Region::Read read);
+  bool add_moved(const ir::Node& node, size_t input, Read read);
   // The bias of a convolution, whose result has that index.
   void add_bias(ir::Value* bias, const Shape& index);
 
-  // nullopt where memory cannot be read by some map, or axes are too many.
-  std::optional<Region::Indexing> indexing(Space space, const IndexMap& result) const;
+  // Over the space that the indices are of; nullopt where memory cannot be read by some map, or axes are too many.
+  std::optional<Expression> finish(const ir::Value* result, Space space) const;
 
  private:
   ProgramBuilder program_;
-  std::vector<Region::Read> reads_;                           // of the operands
+  std::vector<Read> reads_;                                   // of the operands
   std::unordered_map<const ir::Value*, Shape> last_indices_;  // at which values were read
 };
 
