@@ -83,23 +83,23 @@ std::vector<const Operand*> tensors_of(const Problem& problem) {
   return tensors;
 }
 
-std::optional<std::string> beyond(const Problem& problem, const Extras& known) {
+std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported) {
   const auto has = [](uint32_t set, size_t input) { return input < 32 && (set >> input & 1) != 0; };
   for (const Operand* tensor : tensors_of(problem))
     if (is_storage_only(tensor->dtype))
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
-  if (problem.outputs.size() > 1 && !known.several_results) return "several results";
-  if (problem.attributes && !problem.outputs[0].reassociation.empty() && !known.reassociated_result)
-    return "a result whose dimensions have parts";
+  if (problem.outputs.size() > 1 && !supported.several_results) return "several results";
+  if (problem.attributes && !problem.outputs[0].reassociation.empty() && !supported.reassociated_result)
+    return "a result in another order";
   for (size_t i = 0; i < problem.inputs.size(); ++i) {
-    if (problem.inputs[i].reassociation.empty() || has(known.reassociated_inputs, i)) continue;
-    if (!has(known.permuted_inputs, i)) return "an input in another order";
-    if (is_collapsed(problem.inputs[i])) return "dimensions of its input that consist of several";
+    if (problem.inputs[i].reassociation.empty() || has(supported.reassociated_inputs, i)) continue;
+    if (!has(supported.permuted_inputs, i)) return "an input in another order";
+    if (is_collapsed(problem.inputs[i])) return "an input in another order, with dimensions of several axes";
   }
   for (const Operand& operand : problem.operands)
-    if (operand.padding && !known.fill) return "an operand with padding";
+    if (operand.padding && !supported.fill) return "an operand with padding";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
-    if (problem.inputs[i].is_computed() && !has(known.prologues, i)) return "a program before it";
+    if (problem.inputs[i].is_computed() && !has(supported.prologues, i)) return "a program before it";
   return std::nullopt;
 }
 

@@ -24,8 +24,9 @@ struct Operand {
   const Tensor* constant = nullptr;  // content when it is known
   bool omitted = false;
   // Of what an op reads or writes in another order, so that its dimensions need not lie at one stride: how many of
-  // `dims`, which are in its order, are collapsed into each of them (MLIR's reassociation of tensor.collapse_shape).
-  // A product's rows of 2 images and 512 pixels: dims {2, 512, 768}, reassociation {2, 1}. Empty = one each.
+  // `dims`, which are in the op's order, are collapsed into each of the op's own (MLIR's reassociation of
+  // tensor.collapse_shape). A product's rows of 2 images and 512 pixels: dims {2, 512, 768}, reassociation {2, 1}.
+  // Empty = one each.
   std::vector<size_t> reassociation;
   // Of a pointwise program's operand: the program sees the number wherever the operand, whose `dims` are those of its
   // memory, has no element. Its rank is the result's.
@@ -72,17 +73,17 @@ struct Problem {
   bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].omitted; }
 };
 
-// What a problem may ask for beyond an op's dense tensors and a program behind it, and a tactic must know to be legal.
-struct Extras {
+// What a problem may need beyond dense tensors and a program behind the op. A tactic names the features that it
+// supports, and unsupported_feature() gives the refusal of a problem that needs another. Sets have bit i for input i.
+struct Features {
   bool several_results = false;
-  bool reassociated_result = false;
-  bool fill = false;                 // of the program's operands (Operand::padding)
-  uint32_t permuted_inputs = 0;      // bit i: input i in another order, each of its dimensions still at one stride
-  uint32_t reassociated_inputs = 0;  // the same, with dimensions that consist of several
-  uint32_t prologues = 0;
+  bool reassociated_result = false;  // Operand::reassociation
+  bool fill = false;                 // Operand::padding, of the program's operands
+  uint32_t permuted_inputs = 0;      // in another order, each dimension still at one stride
+  uint32_t reassociated_inputs = 0;  // in another order, with dimensions of several axes
+  uint32_t prologues = 0;            // Operand::program
 };
-// Which of them the problem asks for that are not among `known`, as a refusal; nullopt = none.
-std::optional<std::string> beyond(const Problem& problem, const Extras& known);
+std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported);
 
 // Every tensor that is read or written.
 std::vector<const Operand*> tensors_of(const Problem& problem);

@@ -84,7 +84,7 @@ class InterpretingDevice final : public Device {
 };
 
 inline Matched match_interpret(const Problem& problem) {
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (problem.attributes) return refuse("not a pointwise expression");
   for (const auto* list : {&problem.operands, &problem.outputs})
     for (const Operand& operand : *list)

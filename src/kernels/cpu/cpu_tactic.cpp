@@ -81,8 +81,8 @@ Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64
 }
 
 Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,
-                   const Extras& known) {
-  if (auto reason = beyond(problem, known)) return refuse(*std::move(reason));
+                   const Features& supported) {
+  if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   return match_one(emission_of(problem, std::move(params), inputs), predicted_us(problem, 0));
 }

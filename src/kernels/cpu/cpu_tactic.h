@@ -33,11 +33,11 @@ Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64
 
 // The match of a kernel that has no choice and computes a root alone, without an epilogue.
 Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,
-                   const Extras& known = {});
+                   const Features& supported = {});
 template <Params P>
 Matched match_root(const Problem& problem, const P& params, const std::vector<size_t>& inputs,
-                   const Extras& known = {}) {
-  return match_root(problem, encode_params(params), inputs, known);
+                   const Features& supported = {}) {
+  return match_root(problem, encode_params(params), inputs, supported);
 }
 std::vector<size_t> all_inputs(const Problem& problem);
 

@@ -31,7 +31,7 @@ Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Conv
 
 Matched match_conv(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const auto shape = conv_shape(problem);
   if (!shape) return refuse(shape.error().reason);

@@ -57,7 +57,7 @@ bool is_bias(const Problem& problem) {
 
 Matched match_conv_elements(const Problem& problem) {
   if (!problem.is(OpKind::convolution) && !problem.is(OpKind::deconvolution)) return refuse("not a convolution");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   const DType type = problem.outputs[0].dtype;
   if (!contraction::is_supported(problem.inputs[0].dtype, problem.inputs[1].dtype, type))
     return refuse(fmt::format("it makes {} of {}", name_of(type), name_of(problem.inputs[0].dtype)));

@@ -49,7 +49,7 @@ Matched match_op(const Problem& problem) {
 Matched match_copy(const Problem& problem) {
   if (problem.attributes) return match_op(problem);
   if (!problem.is_copy()) return refuse("not a plain copy");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (problem.operands[0].dtype != problem.outputs[0].dtype) return refuse("a copy that converts");
   Emission emission = emission_of(problem, CopyParams{}, {});
   emission.with_program = false;

@@ -50,7 +50,7 @@ Result<Emission> emit(const Problem& problem, const conv::ConvShape& shape, cons
 
 Matched match_deconv(const Problem& problem) {
   if (!problem.is(OpKind::deconvolution)) return refuse("not a transposed convolution");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const Operand& x = problem.inputs[0];
   const Operand& w = problem.inputs[1];

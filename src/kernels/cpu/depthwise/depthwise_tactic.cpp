@@ -21,7 +21,7 @@ Result<Emission> emit(const Problem& problem, const depthwise::Shape& shape, con
 
 Matched match_depthwise(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const auto conv = conv_shape(problem);
   if (!conv) return refuse(conv.error().reason);

@@ -52,7 +52,7 @@ Result<Emission> emit(const Problem& problem, const gemm::Blocking& blocking) {
 
 Matched match_gemm(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
-  if (auto reason = beyond(problem, {.permuted_inputs = 0b11})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.permuted_inputs = 0b11})) return refuse(*std::move(reason));
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const Operand &a = problem.inputs[0], &b = problem.inputs[1], &out = problem.outputs[0];
   if (a.rank() < 2 || b.rank() < 2) return refuse("a vector operand");

@@ -67,7 +67,7 @@ Result<Emission> emit_by_channel(const Problem& problem, const NormalizationPara
 Matched match_normalization(const Problem& problem) {
   const std::optional<Kind> kind = kind_of(problem);
   if (!kind) return refuse("not a normalization");
-  if (auto reason = beyond(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const int rank = problem.inputs[0].rank();
   if (rank == 0) return refuse("a scalar");

@@ -9,7 +9,7 @@ namespace {
 Matched match_pointwise(const Problem& problem) {
   if (problem.attributes) return refuse("not a pointwise expression");
   if (problem.is_copy()) return refuse("a plain copy");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   for (const auto* list : {&problem.operands, &problem.outputs})
     for (const Operand& operand : *list)
       if (operand.dtype != DType::f32 && operand.dtype != DType::u8 && operand.dtype != DType::i8)

@@ -11,7 +11,7 @@ namespace {
 
 Matched match_pooling(const Problem& problem) {
   if (!problem.is(OpKind::pooling)) return refuse("not a pooling");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<PoolingAttrs>();
   if (attrs.op == PoolingOp::lp) return refuse("lp pooling");

@@ -48,7 +48,7 @@ class RecurrenceMatch final : public Match {
 
 Matched match_recurrence(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
-  if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   for (const auto* list : {&problem.inputs, &problem.outputs})
     for (const Operand& operand : *list)

@@ -9,7 +9,7 @@ namespace {
 
 Matched match_reduce(const Problem& problem) {
   if (!problem.is(OpKind::reduce)) return refuse("not a reduction");
-  if (auto reason = beyond(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
   if (problem.inputs[0].dtype != DType::f32)
     return refuse(fmt::format("its input is {}", name_of(problem.inputs[0].dtype)));
   auto params = reduce_params(problem);

@@ -49,7 +49,7 @@ Result<Emission> emit_tables(const Problem& problem, const ResizeParams& params)
 
 Matched match_resize(const Problem& problem) {
   if (!problem.is(OpKind::resize)) return refuse("not a resize");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   if (problem.inputs[0].dtype != DType::f32)
     return refuse(fmt::format("its input is {}", name_of(problem.inputs[0].dtype)));

@@ -22,7 +22,7 @@ static_assert(same(SizePolicy::not_smaller, AspectPolicy::not_smaller));
 
 Matched match_resize_elements(const Problem& problem) {
   if (!problem.is(OpKind::resize)) return refuse("not a resize");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   if (problem.inputs[0].rank() == 0) return refuse("a scalar");
   const auto& attrs = problem.attrs<ResizeAttrs>();

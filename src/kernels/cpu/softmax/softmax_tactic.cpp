@@ -9,7 +9,7 @@ namespace {
 
 Matched match_softmax(const Problem& problem) {
   if (!problem.is(OpKind::softmax)) return refuse("not a softmax");
-  if (auto reason = beyond(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
   if (!problem.operands.empty()) return refuse("the epilogue reads other tensors");
   const int rank = problem.inputs[0].rank();
   if (rank == 0) return refuse("a scalar");

@@ -171,7 +171,8 @@ class AttentionMatch final : public Match {
 
 Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
-  if (auto reason = beyond(problem, {.reassociated_inputs = 7, .prologues = 7})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7, .prologues = 7}))
+    return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32)
     return refuse(fmt::format("its input is {}", name_of(dtype)));

@@ -142,7 +142,8 @@ class ConvMatch final : public Match {
 }  // namespace
 
 Matched match_conv(const Problem& problem) {
-  if (auto reason = beyond(problem, {.reassociated_result = true, .prologues = 1})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.reassociated_result = true, .prologues = 1}))
+    return refuse(*std::move(reason));
   ImplicitGemm form;
   if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
   return std::make_unique<ConvMatch>(problem, std::move(form));

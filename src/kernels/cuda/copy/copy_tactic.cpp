@@ -84,7 +84,7 @@ class CopyMatch final : public Match {
 
 Matched match_copy(const Problem& problem) {
   if (problem.attributes || problem.operands.size() != 1 || !problem.program.is_identity()) return refuse("not a copy");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   const DType from = problem.operands[0].dtype, to = problem.outputs[0].dtype;
   if (from != to && (!is_floating(from) || !is_floating(to)))
     return refuse(fmt::format("does not convert {} to {}", name_of(from), name_of(to)));

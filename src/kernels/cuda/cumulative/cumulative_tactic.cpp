@@ -79,7 +79,7 @@ class CumulativeMatch final : public Match {
 
 Matched match_cumulative(const Problem& problem) {
   if (!problem.is(OpKind::cumulative)) return refuse("not a running sum or product");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   if (!problem.program.is_identity()) return refuse("this kernel has no epilogue");
   const Operand &x = problem.inputs[0], &which = problem.inputs[1];
   if (!which.constant) return refuse("its axis is computed");

@@ -211,7 +211,7 @@ class DeconvMatch final : public Match {
 }  // namespace
 
 Matched match_deconv(const Problem& problem) {
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   PhaseGemms form;
   if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
   return std::make_unique<DeconvMatch>(problem, form);

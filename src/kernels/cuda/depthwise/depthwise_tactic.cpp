@@ -104,7 +104,7 @@ class DepthwiseMatch final : public Match {
 
 Matched match_depthwise(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
   if (x.rank() < 3 || x.rank() > 5)
     return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2));

@@ -75,8 +75,8 @@ class GemmMatch final : public Match {
 }  // namespace
 
 Matched match_gemm(const Problem& problem) {
-  const Extras extras{.reassociated_result = true, .reassociated_inputs = 3, .prologues = 1};
-  if (auto reason = beyond(problem, extras)) return refuse(*std::move(reason));
+  const Features supported{.reassociated_result = true, .reassociated_inputs = 3, .prologues = 1};
+  if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   Product product;
   if (auto reason = gemm::describe(problem, product)) return refuse(*std::move(reason));
   if (problem.inputs[0].is_computed()) {

@@ -195,8 +195,8 @@ class GemvMatch final : public Match {
 }  // namespace
 
 Matched match_gemv(const Problem& problem) {
-  const Extras extras{.reassociated_result = true, .reassociated_inputs = 1};
-  if (auto reason = beyond(problem, extras)) return refuse(*std::move(reason));
+  const Features supported{.reassociated_result = true, .reassociated_inputs = 1};
+  if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   Gemv gemv;
   if (auto reason = describe(problem, gemv)) return refuse(*std::move(reason));
   return std::make_unique<GemvMatch>(problem, std::move(gemv));

@@ -74,7 +74,8 @@ double predicted_us(const Problem& problem, const Emission& emission) {
 }  // namespace
 
 Matched match_generic(const Problem& problem) {
-  if (auto reason = beyond(problem, {.several_results = true, .fill = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.several_results = true, .fill = true}))
+    return refuse(*std::move(reason));
   Result<Emission> emission = emit_op(problem);
   if (!emission) return refuse(emission.error().message);
   const double us = predicted_us(problem, *emission);

@@ -183,8 +183,8 @@ class CublasLtMatch final : public Match {
 }  // namespace
 
 Matched CublasLtTactic::match(const Problem& problem) const {
-  const Extras extras{.reassociated_result = true, .reassociated_inputs = 3};
-  if (auto reason = beyond(problem, extras)) return lathe::refuse(*std::move(reason));
+  const Features supported{.reassociated_result = true, .reassociated_inputs = 3};
+  if (auto reason = unsupported_feature(problem, supported)) return lathe::refuse(*std::move(reason));
   Call call;
   if (auto reason = describe(problem, call)) return lathe::refuse(*std::move(reason));
   if (!missing_.empty()) return lathe::refuse(missing_);

@@ -198,7 +198,7 @@ class CudnnMatch final : public Match {
 }  // namespace
 
 Matched CudnnTactic::match(const Problem& problem) const {
-  if (auto reason = beyond(problem, {})) return lathe::refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return lathe::refuse(*std::move(reason));
   Call call;
   if (auto reason = describe(problem, call)) return lathe::refuse(*std::move(reason));
   if (!missing_.empty()) return lathe::refuse(missing_);

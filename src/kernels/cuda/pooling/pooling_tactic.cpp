@@ -99,7 +99,7 @@ class PoolingMatch final : public RunMatch {
 
 Matched match_pooling(const Problem& problem) {
   if (!problem.is(OpKind::pooling)) return refuse("not a pooling");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (dtype == DType::f64 || (is_integer(dtype) && size_of(dtype) > 2))
     return refuse(fmt::format("floats do not hold {}", name_of(dtype)));

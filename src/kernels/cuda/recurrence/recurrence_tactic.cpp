@@ -198,7 +198,7 @@ class RecurrenceMatch final : public Match {
 
 Matched match_recurrence(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
-  if (auto reason = beyond(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
   if (!problem.program.is_identity()) return refuse("this kernel has no epilogue");
   const DType dtype = problem.inputs[kX].dtype;
   if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)

@@ -124,7 +124,7 @@ class ResizeMatch final : public RunMatch {
 
 Matched match_resize(const Problem& problem) {
   if (!problem.is(OpKind::resize)) return refuse("not a resize");
-  if (auto reason = beyond(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (dtype == DType::f64 || (is_integer(dtype) && size_of(dtype) > 2))
     return refuse(fmt::format("floats do not hold {}", name_of(dtype)));
