@@ -86,16 +86,6 @@ Result<> RegionLowering::lower(const Region& region) {
   return {};
 }
 
-std::vector<std::string> RegionLowering::refusals_of(const Problem& problem) const {
-  std::vector<std::string> refusals;
-  for (const Tactic* tactic : tactics_) {
-    const Matched match = tactic->match(problem);
-    if (match) return {};
-    refusals.push_back(fmt::format("{}: {}", tactic->name(), match.error().reason));
-  }
-  return refusals;
-}
-
 void RegionLowering::copy_channels_last(const Value* x) {
   if (channels_last_.contains(x)) return;
   const Shape room = problems_.pixel_dims(x);
@@ -116,8 +106,8 @@ std::vector<std::string> RegionLowering::match(const Region& region) {
   }
   if (problems_.wants_channels_last(region)) copy_channels_last(region.input(0));
   Pending pending;
-  pending.problem = problems_.of(region);
-  if (std::vector<std::string> refusals = refusals_of(*pending.problem); !refusals.empty()) return refusals;
+  pending.matches = std::make_unique<Matches>(problems_.of(region), tactics_);
+  if (!pending.matches->any()) return pending.matches->refusals();
   pending.step.name = name_of_region(region);
   pending.step.origin = origin_of(region);
   pending.kind = region.kind == RegionKind::pointwise ? "pointwise" : "kernel";
@@ -166,7 +156,8 @@ void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, co
       pending.step.inputs = {tensors_.as_bytes(from)};
       pending.step.outputs = {tensors_.as_bytes(to)};
     }
-    pending.problem = problems_.of_copy(tensors_[pending.step.inputs[0]], tensors_[pending.step.outputs[0]]);
+    pending.matches = std::make_unique<Matches>(
+        problems_.of_copy(tensors_[pending.step.inputs[0]], tensors_[pending.step.outputs[0]]), tactics_);
   }
   pending_.push_back(std::move(pending));
 }
@@ -224,14 +215,14 @@ void RegionLowering::lower_outputs() {
 }
 
 Result<> RegionLowering::choose(const Tuner::Progress& progress) {
-  std::vector<const Problem*> problems;
+  std::vector<Matches*> problems;
   for (const Pending& pending : pending_)
-    if (pending.problem) problems.push_back(&*pending.problem);
-  LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, tactics_, progress));
+    if (pending.matches) problems.push_back(pending.matches.get());
+  LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, progress));
   auto choice = choices.begin();
   for (Pending& pending : pending_) {
-    if (pending.problem) pending.choice = std::move(*choice++);
-    if (pending.region && pending.problem && !pending.choice.tactic) {
+    if (pending.matches) pending.choice = std::move(*choice++);
+    if (pending.region && pending.matches && !pending.choice.tactic) {
       const Region& region = *pending.region;
       const bool is_fused = region.nodes.size() > 1 || region.kind == RegionKind::pointwise;
       is_fused ? refused_.add(region, pending.choice.refusals)
@@ -252,21 +243,22 @@ Result<> RegionLowering::write() {
 
 Result<> RegionLowering::write(Pending& pending) {
   plan::Step& step = pending.step;
-  if (pending.problem) {
+  if (pending.matches) {
+    const Problem& problem = pending.matches->problem();
     const Choice& choice = pending.choice;
     if (!choice.tactic) {  // a copy
       step.work = plan::Copy();
       step.tactic = "plain evaluation";
       return add_step(std::move(step), "eval", choice), Result<>();
     }
-    LATHE_ASSIGN(pending.emission, choice.tactic->emit(*pending.problem, choice.config));
-    LATHE_TRY(describe_kernel(*pending.problem, choice, *pending.emission, step));
+    LATHE_ASSIGN(pending.emission, pending.matches->emit(*choice.tactic, choice.config));
+    LATHE_TRY(describe_kernel(problem, choice, *pending.emission, step));
     if (!pending.region) return add_step(std::move(step), pending.kind, {}), Result<>();
     const Region& region = *pending.region;
     for (const StepInput& input : pending.emission->inputs)
-      step.inputs.push_back(input_of(region, *pending.problem, input, *pending.emission, step.name));
+      step.inputs.push_back(input_of(region, problem, input, *pending.emission, step.name));
     for (const Value* output : region.outputs)  // of a region that moves elements in the order of its space
-      step.outputs.push_back(region.moves_elements() ? tensors_.along(output, pending.problem->outputs[0])
+      step.outputs.push_back(region.moves_elements() ? tensors_.along(output, problem.outputs[0])
                                                      : tensors_.tensor_of(output));
   } else if (pending.emission) {
     LATHE_TRY(describe_work(*pending.emission, step.tactic, "", step));

@@ -32,7 +32,7 @@ class RegionLowering {
   struct Pending {
     plan::Step step;                   // of kernels: name and origin
     std::string kind;                  // RegionReport::kind
-    std::optional<Problem> problem;    // that tactics were asked
+    std::unique_ptr<Matches> matches;  // of the problem that tactics were asked; null = there is none
     std::optional<Region> region;      // that the step runs; its values become the step's operands
     std::optional<Emission> emission;  // where there is no choice
     Choice choice;
@@ -59,7 +59,6 @@ class RegionLowering {
   void lower_outputs();
   plan::TensorId dense_of(const ir::Value* value);  // row-major, by a copy when it must
   void copy_channels_last(const ir::Value* x);
-  std::vector<std::string> refusals_of(const Problem& problem) const;  // none = a tactic takes it
 
   Result<> write(Pending& pending);
   plan::TensorId input_of(const Region& region, const Problem& problem, const StepInput& input,

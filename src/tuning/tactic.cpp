@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuning/tactic.h"
 
-#include "base/result.h"
-
 namespace lathe {
 namespace {
 
@@ -32,24 +30,6 @@ const Operand& operand_of(const Problem& problem, const StepInput& input) {
     default:
       return problem.inputs[input.index];
   }
-}
-
-std::optional<std::string> Tactic::refuse(const Problem& problem) const {
-  Matched matched = match(problem);
-  return matched ? std::nullopt : std::optional(std::move(matched.error().reason));
-}
-
-std::vector<Config> Tactic::configs(const Problem& problem) const {
-  const Matched matched = match(problem);
-  return matched ? (*matched)->configs() : std::vector<Config>();
-}
-
-Result<Emission> Tactic::emit(const Problem& problem, const Config& config) const {
-  const Matched matched = match(problem);
-  if (!matched) return fail(ErrorCode::no_tactic, "{}: {}", name(), matched.error().reason);
-  LATHE_ASSIGN(Emission emission, (*matched)->emit(config));
-  if (emission.kernel.empty()) emission.kernel = name();
-  return emission;
 }
 
 }  // namespace lathe

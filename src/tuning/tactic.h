@@ -75,11 +75,6 @@ class Tactic {
   virtual ~Tactic() = default;
   virtual std::string_view name() const = 0;
   virtual Matched match(const Problem& problem) const = 0;
-
-  // One question each, for those who have no other.
-  std::optional<std::string> refuse(const Problem& problem) const;  // nullopt = it matches
-  std::vector<Config> configs(const Problem& problem) const;        // of a problem that matches
-  Result<Emission> emit(const Problem& problem, const Config& config) const;
 };
 
 // A tactic that is no more than a function.

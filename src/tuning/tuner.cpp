@@ -62,6 +62,15 @@ bool agrees(const Tensor& got, const Expected& expected, double tolerance, doubl
   return true;
 }
 
+// Device code that the step runs.
+std::vector<std::string> sources_of(Matches& matches, const Tactic& tactic, const Config& config) {
+  std::vector<std::string> sources;
+  if (Result<Emission> emission = matches.emit(tactic, config))
+    for (SourceLaunch& launch : emission->launches)
+      if (launch.launch.library.empty()) sources.push_back(std::move(launch.source));
+  return sources;
+}
+
 }  // namespace
 
 Tuner::Tuner(const TunerOptions& options) : options_(options), modules_(options.compiler) {
@@ -74,16 +83,17 @@ std::string describe(const Tactic& tactic, const Config& config) {
 
 Tuner::~Tuner() = default;
 
-Result<std::vector<Choice>> Tuner::choose(std::span<const Problem* const> problems, const TacticList& tactics,
-                                          const Progress& progress) {
+Result<std::vector<Choice>> Tuner::choose(std::span<Matches* const> problems, const Progress& progress) {
   std::vector<Job> jobs;
   std::vector<std::string> texts;
   std::unordered_set<std::string> met;
-  for (const Problem* problem : problems) {
-    Job job = job_of(*problem);
-    texts.push_back(job.text);
-    if (known_.contains(job.text) || !met.insert(job.text).second) continue;
-    add_candidates(job, tactics);
+  for (Matches* matches : problems) {
+    const std::string& text = texts.emplace_back(to_text(matches->problem()));
+    if (known_.contains(text) || !met.insert(text).second) continue;
+    Job job;
+    job.matches = matches;
+    job.text = text;
+    add_candidates(job);
     look_up(job);
     jobs.push_back(std::move(job));
   }
@@ -101,25 +111,12 @@ bool Tuner::is_predicted_faster(const Candidate& a, const Candidate& b) {
   return a.config.predicted_us < b.config.predicted_us;
 }
 
-Tuner::Job Tuner::job_of(const Problem& problem) const {
-  Job job;
-  job.problem = problem;
-  job.problem.target = options_.target;
-  job.problem.tf32 = options_.tf32;
-  job.text = to_text(job.problem);
-  return job;
-}
-
 // All candidates of the tactics that match.
-void Tuner::add_candidates(Job& job, const TacticList& tactics) {
-  for (const Tactic* tactic : tactics) {
-    const Matched match = tactic->match(job.problem);
-    if (!match) {
-      job.choice.refusals.push_back(fmt::format("{}: {}", tactic->name(), match.error().reason));
-      continue;
-    }
-    for (Config& config : (*match)->configs()) job.candidates.push_back({tactic, std::move(config)});
-  }
+void Tuner::add_candidates(Job& job) {
+  for (const Tactic* tactic : job.matches->tactics())
+    if (const Matched& match = job.matches->of(*tactic))
+      for (Config& config : (*match)->configs()) job.candidates.push_back({tactic, std::move(config)});
+  job.choice.refusals = job.matches->refusals();
   std::stable_sort(job.candidates.begin(), job.candidates.end(), is_predicted_faster);
 }
 
@@ -150,10 +147,10 @@ size_t Tuner::finalists_of(const Job& job) const {
 
 // The same of a candidate, with its name.
 std::optional<std::string> Tuner::excess_of(const Job& job, const Candidate& candidate) const {
-  if (!limits_memory() || job.problem.is_copy()) return std::nullopt;  // nothing else could do a copy
-  const Result<Emission> emission = candidate.tactic->emit(job.problem, candidate.config);
+  if (!limits_memory() || job.problem().is_copy()) return std::nullopt;  // nothing else could do a copy
+  const Result<Emission> emission = job.matches->emit(*candidate.tactic, candidate.config);
   if (!emission) return std::nullopt;  // found out again, and told, where it would be made
-  const auto excess = excess_of(job.problem, *emission, largest(job.problem));
+  const auto excess = excess_of(job.problem(), *emission, largest(job.problem()));
   if (!excess) return std::nullopt;
   return fmt::format("{} {}: {}", candidate.tactic->name(), candidate.config.text, *excess);
 }
@@ -231,16 +228,9 @@ Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
   return {};
 }
 
-std::vector<std::string> Tuner::sources_of(const Problem& problem, const Candidate& candidate) const {
-  std::vector<std::string> sources;
-  if (Result<Emission> emission = candidate.tactic->emit(problem, candidate.config))
-    for (SourceLaunch& launch : emission->launches)
-      if (launch.launch.library.empty()) sources.push_back(std::move(launch.source));
-  return sources;
-}
-
-void Tuner::compile_for(const Problem& problem, const Candidate& candidate) {
-  for (const std::string& source : sources_of(problem, candidate)) (void)modules_.find(source);
+void Tuner::compile_for(Matches& matches, const Candidate& candidate) {
+  for (const std::string& source : sources_of(matches, *candidate.tactic, candidate.config))
+    (void)modules_.find(source);
 }
 
 // Device code of every candidate that will be measured, and of what is chosen already.
@@ -254,7 +244,7 @@ Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
     }
   const double share = may_measure() ? kCompileShare * (options_.budget_seconds - seconds_) : kUnlimited;
   return on_all_cores(
-      wanted.size(), [&](size_t i) { compile_for(wanted[i].first->problem, *wanted[i].second); }, share,
+      wanted.size(), [&](size_t i) { compile_for(*wanted[i].first->matches, *wanted[i].second); }, share,
       [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); }, options_.most_threads);
 }
 
@@ -264,13 +254,14 @@ Result<> Tuner::prepare_checks(std::span<Job> jobs, const Progress& progress) {
   for (Job& job : jobs) {
     if (!job.measured) continue;
     LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
-    LATHE_ASSIGN(job.small, TrialData::make(cut_down(job.problem), TrialData::Use::check, *options_.device, *queue_));
+    job.small = std::make_unique<Matches>(cut_down(job.problem()), job.matches->tactics());
+    LATHE_ASSIGN(job.data, TrialData::make(job.small->problem(), TrialData::Use::check, *options_.device, *queue_));
     wanted.push_back(&job);
   }
   const auto prepare = [&](size_t i) {
     Job& job = *wanted[i];
-    if (options_.compiler && !job.candidates.empty()) compile_for(job.small->problem(), job.candidates[0]);
-    job.expected = std::make_unique<Result<Expected>>(job.small->expected(tolerance(job.small->problem())));
+    if (options_.compiler && !job.candidates.empty()) compile_for(*job.small, job.candidates[0]);
+    job.expected = std::make_unique<Result<Expected>>(job.data->expected(tolerance(job.small->problem())));
   };
   return on_all_cores(
       wanted.size(), prepare, kUnlimited,
@@ -293,11 +284,11 @@ Result<bool> Tuner::measure(Job& job) {
     LATHE_ASSIGN(queue_, options_.stream ? device.make_stream_queue(options_.stream) : device.make_queue());
   }
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
-  const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem, TrialData::Use::time, device, *queue_);
+  const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem(), TrialData::Use::time, device, *queue_);
   if (!data) return false;
   std::vector<std::unique_ptr<Trial>> trials;
   const auto make = [&](const Candidate& candidate) -> Result<std::unique_ptr<Trial>> {
-    LATHE_ASSIGN(Emission emission, candidate.tactic->emit(job.problem, candidate.config));
+    LATHE_ASSIGN(Emission emission, job.matches->emit(*candidate.tactic, candidate.config));
     return Trial::make(device, modules_, std::move(emission), **data, *queue_);
   };
   while (trials.size() < job.candidates.size()) {
@@ -320,31 +311,33 @@ Result<> Tuner::check(Job& job) {
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
   if (!*job.expected) return fail(job.expected->error());
   while (!job.candidates.empty()) {
-    const Result<> checked = check_candidate(job.candidates[0], *job.small, **job.expected);
+    const Result<> checked = check_candidate(job);
     if (checked) break;
     leave_out(job, 0, checked.error());
   }
-  job.small.reset();
+  job.data.reset();
   return {};
 }
 
-Result<> Tuner::check_candidate(const Candidate& candidate, const TrialData& data, const Expected& expected) {
+Result<> Tuner::check_candidate(const Job& job) {
+  const TrialData& data = *job.data;
   Device& device = *options_.device;
-  LATHE_ASSIGN(Emission emission, candidate.tactic->emit(data.problem(), candidate.config));
+  LATHE_ASSIGN(Emission emission, job.small->emit(*job.candidates[0].tactic, job.candidates[0].config));
   LATHE_ASSIGN(const auto trial, Trial::make(device, modules_, std::move(emission), data, *queue_));
   LATHE_TRY(data.poison_output(device, *queue_));
   LATHE_TRY(trial->run(*queue_));
   LATHE_TRY(device.wait(*queue_));
   LATHE_ASSIGN(const Tensor got, data.gather_output(device, *queue_));
   const double levels = is_integer(data.problem().outputs[0].dtype) ? 1 : 0;
-  if (agrees(got, expected, tolerance(data.problem()), levels)) return {};
+  if (agrees(got, **job.expected, tolerance(data.problem()), levels)) return {};
   return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
 }
 
 // What was not measured may not compile, or only with spills.
 void Tuner::drop_unbuildable(Job& job) {
   const auto failure = [&](const Candidate& candidate) -> Result<> {
-    for (const std::string& source : sources_of(job.problem, candidate)) LATHE_TRY(modules_.find(source));
+    for (const std::string& source : sources_of(*job.matches, *candidate.tactic, candidate.config))
+      LATHE_TRY(modules_.find(source));
     return {};
   };
   while (options_.compiler && !job.measured && !job.candidates.empty()) {

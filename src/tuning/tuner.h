@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "tuning/matches.h"
 #include "tuning/modules.h"
-#include "tuning/tactic.h"
 #include "tuning/timing_cache.h"
 
 namespace lathe {
@@ -62,8 +62,7 @@ class Tuner {
   ~Tuner();
   // A choice for each problem. They are decided together, so that their device code is compiled on all cores; where
   // time runs out before the end, it went to what takes longest. A problem that was decided before keeps its choice.
-  Result<std::vector<Choice>> choose(std::span<const Problem* const> problems, const TacticList& tactics,
-                                     const Progress& progress);
+  Result<std::vector<Choice>> choose(std::span<Matches* const> problems, const Progress& progress);
   // Why the memory of a step for the problem is above a limit; nullopt = it is not.
   std::optional<std::string> excess_of(const Problem& problem, const Emission& emission,
                                        std::span<const int64_t> symbols) const;
@@ -84,17 +83,18 @@ class Tuner {
     bool fits = false;  // its memory is known to be within the limits
   };
   struct Job {
-    Problem problem;
+    Matches* matches = nullptr;
+    const Problem& problem() const { return matches->problem(); }
     std::string text;
     TimingCache::Key key;
     Choice choice;
     std::vector<Candidate> candidates;  // best guess first
     bool measured = false;
-    std::unique_ptr<TrialData> small;            // of a smaller problem, on which the fastest is checked
+    std::unique_ptr<Matches> small;              // of a smaller problem, on which the fastest is checked
+    std::unique_ptr<TrialData> data;             // of that
     std::unique_ptr<Result<Expected>> expected;  // its plain evaluation
   };
-  Job job_of(const Problem& problem) const;
-  static void add_candidates(Job& job, const TacticList& tactics);
+  static void add_candidates(Job& job);
   static bool is_predicted_faster(const Candidate& a, const Candidate& b);
   static void keep_finalists(std::vector<Candidate>& candidates, size_t most);
   size_t finalists_of(const Job& job) const;
@@ -104,12 +104,11 @@ class Tuner {
   Result<> decide(std::span<Job> jobs, const Progress& progress);
   Result<> compile(std::span<Job> jobs, const Progress& progress);
   Result<> prepare_checks(std::span<Job> jobs, const Progress& progress);
-  std::vector<std::string> sources_of(const Problem& problem, const Candidate& candidate) const;
-  void compile_for(const Problem& problem, const Candidate& candidate);
+  void compile_for(Matches& matches, const Candidate& candidate);
   Result<bool> measure(Job& job);
   Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates);
   Result<> check(Job& job);
-  Result<> check_candidate(const Candidate& candidate, const TrialData& data, const Expected& expected);
+  Result<> check_candidate(const Job& job);
   void drop_unbuildable(Job& job);
   void leave_out(Job& job, size_t candidate, const Error& error) const;
   void settle(Job& job);

@@ -132,9 +132,10 @@ class Negate final : public Tactic {
 };
 
 Result<Choice> choose_one(Tuner& tuner, const Problem& problem, const TacticList& tactics) {
-  const Problem* problems[] = {&problem};
+  Matches matches(problem, tactics);
+  Matches* problems[] = {&matches};
   LATHE_ASSIGN(std::vector<Choice> choices,
-               tuner.choose(problems, tactics, [](std::string_view, double) { return Result<>(); }));
+               tuner.choose(problems, [](std::string_view, double) { return Result<>(); }));
   return choices[0];
 }
 
@@ -277,14 +278,16 @@ TEST_F(TunerTest, ProblemsAreDecidedTogether) {
   device_ = std::make_shared<ScriptedDevice>(Times{{"slow", 9}, {"fast", 2}, {"wrong", 1}});
   const Negate tactic({"slow", "wrong", "fast"}, true);
   Tuner tuner(options(true));
-  const Problem five = negation(5), six = negation(6), large = negation(2000);
-  const Problem* problems[] = {&five, &six, &five, &large};
+  const TacticList tactics = {&tactic};
+  Matches five(negation(5), tactics), six(negation(6), tactics), again(negation(5), tactics),
+      large(negation(2000), tactics);
+  Matches* problems[] = {&five, &six, &again, &large};
   std::vector<double> fractions;
   const auto note = [&](std::string_view, double fraction) {
     fractions.push_back(fraction);
     return Result<>();
   };
-  const auto choices = tuner.choose(problems, {&tactic}, note);
+  const auto choices = tuner.choose(problems, note);
   ASSERT_TRUE(choices);
   ASSERT_EQ(choices->size(), 4u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ((*choices)[i].config.text, "fast");
@@ -292,7 +295,7 @@ TEST_F(TunerTest, ProblemsAreDecidedTogether) {
   EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
   EXPECT_EQ(tuner.measured(), 2);
   const int timed = device_->timed;
-  for (const Problem* problem : {&five, &six}) EXPECT_EQ(choose_one(tuner, *problem, {&tactic})->config.text, "fast");
+  for (const int64_t rows : {5, 6}) EXPECT_EQ(choose_one(tuner, negation(rows), tactics)->config.text, "fast");
   EXPECT_EQ(device_->timed, timed);
 }
 
@@ -302,9 +305,10 @@ TEST_F(TunerTest, ProgressEndsTheWork) {
   for (const std::string_view last : {"compiling kernels", "tuning", "checking kernels"}) {
     cache_.clear();
     Tuner tuner(options(true));
-    const Problem problem = negation(5);
-    const Problem* problems[] = {&problem};
-    const auto ended = tuner.choose(problems, {&tactic}, [&](std::string_view phase, double) -> Result<> {
+    const TacticList tactics = {&tactic};
+    Matches matches(negation(5), tactics);
+    Matches* problems[] = {&matches};
+    const auto ended = tuner.choose(problems, [&](std::string_view phase, double) -> Result<> {
       if (phase == last) return fail(ErrorCode::cancelled, "enough");
       return {};
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/contraction/contraction.h"
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/evaluation_check.h"
 
@@ -43,8 +44,9 @@ void compare(const Attributes& attributes, std::vector<Tensor> inputs, std::mt19
   const Result<std::vector<Tensor>> expected = run_op(attributes, inputs, 1);
   ASSERT_TRUE(expected) << expected.error().message;
   const Problem problem = problem_of(attributes, inputs, (*expected)[0]);
-  ASSERT_FALSE(contraction_tactic().refuse(problem)) << to_text(attributes) << *contraction_tactic().refuse(problem);
-  const Result<Emission> emission = contraction_tactic().emit(problem, {});
+  ASSERT_FALSE(refusal_of(contraction_tactic(), problem))
+      << to_text(attributes) << *refusal_of(contraction_tactic(), problem);
+  const Result<Emission> emission = emit(contraction_tactic(), problem, {});
   ASSERT_TRUE(emission);
   std::vector<TestTensor> strided;
   std::vector<TensorArg> args;

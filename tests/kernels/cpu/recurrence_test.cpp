@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/kernel_runner.h"
 #include "kernels/cpu/recurrence/recurrence.h"
@@ -63,8 +64,8 @@ class Recurrence {
     const Result<std::vector<Tensor>> expected = run_op(attrs_, inputs_, output_dims_.size());
     ASSERT_TRUE(expected) << expected.error().message;
     const Problem problem = problem_of();
-    ASSERT_EQ(recurrence_tactic().refuse(problem), std::nullopt);
-    const Result<Emission> emission = recurrence_tactic().emit(problem, {});
+    ASSERT_EQ(refusal_of(recurrence_tactic(), problem), std::nullopt);
+    const Result<Emission> emission = emit(recurrence_tactic(), problem, {});
     ASSERT_TRUE(emission) << emission.error().message;
     const auto kernel = make_kernel(emission->kernel.c_str(), emission->params);
     std::vector<float> before;

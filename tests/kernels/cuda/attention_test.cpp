@@ -2,6 +2,7 @@
 // Attention on the emulator: tensor cores and f32, tails, masks, causality, shared heads, layouts.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -139,10 +140,11 @@ TEST_F(Attentions, ProgramsInsideRows) {
 
 TEST_F(Attentions, WhatIsRefused) {
   const AttentionAttrs attrs = attributes(1);
-  EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f64, {})), "its input is f64");
-  EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {1, 1, 1, 4, 4, 264, 16})),
+  EXPECT_EQ(refusal_of(attention_tactic(), problem(attrs, DType::f64, {})), "its input is f64");
+  EXPECT_EQ(refusal_of(attention_tactic(), problem(attrs, DType::f16, {1, 1, 1, 4, 4, 264, 16})),
             "heads of 264 elements, 256 are handled");
-  EXPECT_EQ(attention_tactic().refuse(problem(attrs, DType::f16, {}, {operand(DType::f64, {16})})), "its mask is f64");
+  EXPECT_EQ(refusal_of(attention_tactic(), problem(attrs, DType::f16, {}, {operand(DType::f64, {16})})),
+            "its mask is f64");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -86,12 +87,12 @@ TEST_F(Choices, BestOfLongRowsInParts) {
 
 TEST_F(Choices, WhatIsRefused) {
   const TopkAttrs attrs;
-  EXPECT_EQ(topk_tactic().refuse(topk_problem(attrs, operand(DType::f64, {2, 5}), 2)), "its input is f64");
-  EXPECT_EQ(topk_tactic().refuse(topk_problem(attrs, operand(DType::f32, {2, 5000}), 3000)),
+  EXPECT_EQ(refusal_of(topk_tactic(), topk_problem(attrs, operand(DType::f64, {2, 5}), 2)), "its input is f64");
+  EXPECT_EQ(refusal_of(topk_tactic(), topk_problem(attrs, operand(DType::f32, {2, 5000}), 3000)),
             "k is 3000, 1 to 2048 are handled");
   const ArgReduceAttrs arg = arg_attributes(1, true, false);
-  EXPECT_EQ(arg_reduce_tactic().refuse(op_problem(arg, {operand(DType::f32, {2, 5})}, {operand(DType::i64, {2, 1})},
-                                                  "in=1; r1=relu r0; out r1")),
+  EXPECT_EQ(refusal_of(arg_reduce_tactic(), op_problem(arg, {operand(DType::f32, {2, 5})},
+                                                       {operand(DType::i64, {2, 1})}, "in=1; r1=relu r0; out r1")),
             "a program behind integers");
 }
 

@@ -2,6 +2,7 @@
 // Convolutions that store their channels in parts: shuffled into the image, or split.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 
@@ -121,8 +122,8 @@ TEST(ConvShuffle, WhatIsRefused) {
     const Tensor w = small_weights(DType::f16, {4 * channels, 8 / groups, 1, 1});
     Problem problem = convolution_problem(attrs, operand(DType::f16, {2, 8, 5, 6}, Layout::channels_last), w);
     shuffle(problem, 2, order);
-    EXPECT_NE(gemv_tactic().refuse(problem), std::nullopt);
-    return conv_tactic().refuse(problem);
+    EXPECT_NE(refusal_of(gemv_tactic(), problem), std::nullopt);
+    return refusal_of(conv_tactic(), problem);
   };
   EXPECT_EQ(refusal(8, Order::crd), std::nullopt);
   EXPECT_EQ(refusal(3, Order::dcr), "channels in runs that no vector fits");
@@ -132,11 +133,11 @@ TEST(ConvShuffle, WhatIsRefused) {
   Problem planar = convolution_problem({}, operand(DType::f16, {2, 8, 5, 6}, Layout::channels_last), w);
   shuffle(planar, 2, Order::dcr);
   planar.outputs[0].strides = {960, 12, 1, 120, 24, 2};
-  EXPECT_EQ(conv_tactic().refuse(planar), "channels in runs that no vector fits");
+  EXPECT_EQ(refusal_of(conv_tactic(), planar), "channels in runs that no vector fits");
   planar.outputs[0].dtype = DType::f32;  // eight bytes, and the next are far
-  EXPECT_EQ(conv_tactic().refuse(planar), "channels in runs that no vector fits");
+  EXPECT_EQ(refusal_of(conv_tactic(), planar), "channels in runs that no vector fits");
   planar.outputs[0].strides = {960, 5, 10, 120, 20, 1};
-  EXPECT_EQ(conv_tactic().refuse(planar), "channels that are no neighbours in the result");
+  EXPECT_EQ(refusal_of(conv_tactic(), planar), "channels that are no neighbours in the result");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
@@ -17,9 +18,9 @@ void check(const Problem& problem, const Config& config, const CheckOptions& opt
 }
 
 void check_first(const Problem& problem, const CheckOptions& options = {}) {
-  const std::optional<std::string> refusal = conv_tactic().refuse(problem);
+  const std::optional<std::string> refusal = refusal_of(conv_tactic(), problem);
   ASSERT_FALSE(refusal) << *refusal;
-  const std::vector<Config> configs = conv_tactic().configs(problem);
+  const std::vector<Config> configs = configs_of(conv_tactic(), problem);
   ASSERT_FALSE(configs.empty());
   check(problem, configs.front(), options);
 }
@@ -110,7 +111,7 @@ TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {
   problem.outputs[0].strides[3] = 40, problem.outputs[0].strides[2] = 200, problem.outputs[0].strides[0] = 1000;
   problem.outputs[0].opt_strides = {1000, 1, 200, 40};
   size_t splits = 0;
-  for (const Config& config : conv_tactic().configs(problem)) {
+  for (const Config& config : configs_of(conv_tactic(), problem)) {
     const bool split = config.as<gemm::TileShape>().splits > 1;
     if ((split ? splits++ : 0) < 1) check(problem, config);
     if (splits == 1) break;
@@ -148,7 +149,7 @@ TEST(CudaConv, StatesWhyItRefuses) {
   const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
   Problem problem = convolution_problem({}, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
   problem.inputs[1].constant = nullptr;
-  EXPECT_EQ(conv_tactic().refuse(problem).value_or(""), "the weights are not constant");
+  EXPECT_EQ(refusal_of(conv_tactic(), problem).value_or(""), "the weights are not constant");
 }
 
 }  // namespace

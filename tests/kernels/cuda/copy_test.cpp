@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -20,7 +21,7 @@ class Copy : public testing::Test {
     EXPECT_TRUE(result) << result.error().message;
   }
   std::optional<std::string> refusal(std::string_view program, DType from, DType to) {
-    return copy_tactic().refuse(pointwise_problem(program, {operand(from, {4})}, {operand(to, {4})}));
+    return refusal_of(copy_tactic(), pointwise_problem(program, {operand(from, {4})}, {operand(to, {4})}));
   }
 };
 

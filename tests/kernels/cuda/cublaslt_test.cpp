@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/cuda/matmul_call.h"
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
 #include "kernels/cuda/library_device.h"
 
@@ -38,7 +39,7 @@ TEST_F(CublasLtTest, MultipliesEveryTypeByEveryAlgorithm) {
   for (DType type : {DType::f16, DType::bf16, DType::f32}) {
     const Problem problem = product(attrs_, type, {24, 72}, {72, 40}, {24, 40});
     if (!on_gpu_) {
-      EXPECT_EQ(tactic_->configs(problem).size(), 3u);
+      EXPECT_EQ(configs_of(*tactic_, problem).size(), 3u);
     }
     CheckOptions loose;
     if (type == DType::f32) loose.tolerance = 1e-4;
@@ -53,7 +54,7 @@ TEST_F(CublasLtTest, Tf32IsUsedWhereAllowed) {
   CheckOptions loose;
   loose.tolerance = 2e-2;
   check(problem, loose);
-  const Emission emission = *tactic_->emit(problem, tactic_->configs(problem).front());
+  const Emission emission = *emit(*tactic_, problem, configs_of(*tactic_, problem).front());
   EXPECT_EQ(emission.launches[0].launch.args[matmul::kTf32].value, Expr(1));
 }
 
@@ -155,14 +156,14 @@ TEST_F(CublasLtTest, RowsMayBeSymbolic) {
 }
 
 TEST_F(CublasLtTest, StatesWhyItRefuses) {
-  const auto reason = [&](const Problem& problem) { return tactic_->refuse(problem).value_or(""); };
+  const auto reason = [&](const Problem& problem) { return refusal_of(*tactic_, problem).value_or(""); };
   EXPECT_NE(reason(product(attrs_, DType::f64, {4, 8}, {8, 4}, {4, 4})).find("f64"), std::string::npos);
   EXPECT_NE(reason(product(attrs_, DType::i8, {4, 8}, {8, 4}, {4, 4})).find("i8"), std::string::npos);
   EXPECT_NE(reason(product(attrs_, DType::f16, {2, 1, 4, 8}, {3, 8, 4}, {2, 3, 4, 4})).find("distance"),
             std::string::npos);
   Problem problem = product(attrs_, DType::f16, {20, 32}, {32, 24}, {20, 24});
   EXPECT_EQ(reason(problem), "");
-  EXPECT_EQ(CublasLtTactic(nullptr, "it is not there").refuse(problem), "it is not there");
+  EXPECT_EQ(refusal_of(CublasLtTactic(nullptr, "it is not there"), problem), "it is not there");
   problem.inputs[0] = strided_operand(DType::f16, {20, 32}, {0, 1});
   EXPECT_NE(reason(problem).find("repeats"), std::string::npos);
   if (on_gpu_) return;
@@ -174,14 +175,14 @@ TEST_F(CublasLtTest, StatesWhyItRefuses) {
 TEST_F(CublasLtTest, ChoiceMayWaitForTheDevice) {
   const CublasLtTactic tactic(nullptr, "");
   const Problem problem = product(attrs_, DType::f16, {24, 72}, {72, 40}, {24, 40});
-  ASSERT_EQ(tactic.configs(problem).size(), 1u);
+  ASSERT_EQ(configs_of(tactic, problem).size(), 1u);
   LibraryDeviceTest::check(tactic, problem);
 }
 
 TEST_F(CublasLtTest, AStoredAlgorithmIsUsedByTheVersionThatChoseIt) {
   SKIP_ON_GPU();
   const Problem problem = product(attrs_, DType::f16, {24, 72}, {72, 40}, {24, 40});
-  Config config = tactic_->configs(problem).front();
+  Config config = configs_of(*tactic_, problem).front();
   const auto run = [&] {
     fake_.reset();
     const Result<> checked = check_kernel({*device_, *compiler_}, *tactic_, problem, config, {});
@@ -205,7 +206,7 @@ TEST_F(CublasLtTest, EachCallMayFail) {
   Problem problem = product(attrs_, DType::f16, {24, 72}, {72, 40}, {24, 40});
   problem.operands = {operand(DType::f16, {24, 40})};
   problem.program = *parse_program("in=2; r2=mul r0 r1; out r2");
-  const Config config = tactic_->configs(problem).front();
+  const Config config = configs_of(*tactic_, problem).front();
   const auto run = [&] {
     tactic_.reset();
     device_ = nullptr;

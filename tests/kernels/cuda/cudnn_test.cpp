@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/cuda/convolution_call.h"
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
 #include "kernels/cuda/library_device.h"
@@ -148,19 +149,19 @@ TEST_F(CudnnTest, EnginesKeepToThePrecision) {
   SKIP_ON_GPU();
   const Tensor w = small_weights(DType::f32, {16, 8, 3, 3});
   Problem problem = convolution_problem(attrs_, image(DType::f32, {2, 8, 7, 9}), w);
-  ASSERT_EQ(tactic_->configs(problem).size(), 1u);
-  EXPECT_EQ(tactic_->configs(problem)[0].text, "engine=0");  // others round to TF32, or give other bits each time
+  ASSERT_EQ(configs_of(*tactic_, problem).size(), 1u);
+  EXPECT_EQ(configs_of(*tactic_, problem)[0].text, "engine=0");  // others round to TF32, or give other bits each time
   problem.tf32 = true;
-  ASSERT_EQ(tactic_->configs(problem).size(), 3u);
-  EXPECT_EQ(tactic_->configs(problem)[0].text, "engine=1 k3=1");
+  ASSERT_EQ(configs_of(*tactic_, problem).size(), 3u);
+  EXPECT_EQ(configs_of(*tactic_, problem)[0].text, "engine=1 k3=1");
 }
 
 TEST_F(CudnnTest, StatesWhyItRefuses) {
-  const auto reason = [&](const Problem& problem) { return tactic_->refuse(problem).value_or(""); };
+  const auto reason = [&](const Problem& problem) { return refusal_of(*tactic_, problem).value_or(""); };
   const Tensor w = small_weights(DType::f64, {8, 8, 3, 3}), half = small_weights(DType::f16, {8, 8, 3, 3});
   EXPECT_NE(reason(convolution_problem(attrs_, image(DType::f64, {1, 8, 5, 5}), w)).find("f64"), std::string::npos);
   Problem problem = convolution_problem(attrs_, image(DType::f16, {1, 8, 5, 5}), half);
-  EXPECT_EQ(CudnnTactic(nullptr, "it is not there").refuse(problem), "it is not there");
+  EXPECT_EQ(refusal_of(CudnnTactic(nullptr, "it is not there"), problem), "it is not there");
   problem.inputs[1].constant = nullptr;
   EXPECT_NE(reason(problem).find("constant"), std::string::npos);
   EXPECT_NE(reason(pointwise_problem("in=1; out r0", {operand(DType::f16, {4})}, {})), "");
@@ -174,7 +175,7 @@ TEST_F(CudnnTest, ChoiceMayWaitForTheDevice) {
   const CudnnTactic tactic(nullptr, "");
   CheckOptions options;
   const Problem problem = biased(DType::f16, "in=2; r2=add r0 r1; r3=relu r2; out r3", options);
-  ASSERT_EQ(tactic.configs(problem).size(), 1u);
+  ASSERT_EQ(configs_of(tactic, problem).size(), 1u);
   LibraryDeviceTest::check(tactic, problem, options);
 }
 
@@ -182,7 +183,7 @@ TEST_F(CudnnTest, AStoredEngineIsUsedByTheVersionThatChoseIt) {
   SKIP_ON_GPU();
   CheckOptions options;
   const Problem problem = biased(DType::f16, "in=2; r2=add r0 r1; out r2", options);
-  Config config = tactic_->configs(problem).front();
+  Config config = configs_of(*tactic_, problem).front();
   ASSERT_EQ(config.text, "engine=1 k3=1");
   const auto created = [&] {
     fake_.reset();
@@ -204,7 +205,7 @@ TEST_F(CudnnTest, EachCallMayFail) {
   SKIP_ON_GPU();
   CheckOptions options;
   const Problem problem = biased(DType::f16, "in=2; r2=add r0 r1; r3=relu r2; out r3", options);
-  const Config config = tactic_->configs(problem).front();
+  const Config config = configs_of(*tactic_, problem).front();
   const auto run = [&] {
     tactic_.reset();
     device_ = nullptr;

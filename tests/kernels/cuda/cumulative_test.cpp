@@ -2,6 +2,7 @@
 // Running sums and products, on the emulator.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -28,7 +29,7 @@ class Cumulative : public testing::Test {
     CheckOptions options;
     options.tolerance = tolerance;
     options.inputs = {Tensor(), which};
-    ASSERT_EQ(cumulative_tactic().configs(problem).size(), 4u);
+    ASSERT_EQ(configs_of(cumulative_tactic(), problem).size(), 4u);
     const Result<> checked = check_tactic(test_backend(), cumulative_tactic(), problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
   }
@@ -70,9 +71,9 @@ TEST_F(Cumulative, Refusals) {
   const CumulativeAttrs attrs = attributes(CumulativeOp::sum, false, false);
   const Operand x = operand(DType::f32, {4, 5});
   const Problem computed = op_problem(attrs, {x, operand(DType::i64, {})}, {x});
-  EXPECT_EQ(cumulative_tactic().refuse(computed), "its axis is computed");
+  EXPECT_EQ(refusal_of(cumulative_tactic(), computed), "its axis is computed");
   const ArgReduceAttrs other;
-  EXPECT_EQ(cumulative_tactic().refuse(op_problem(other, {x}, {x})), "not a running sum or product");
+  EXPECT_EQ(refusal_of(cumulative_tactic(), op_problem(other, {x}, {x})), "not a running sum or product");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
@@ -17,9 +18,9 @@ void check(const Problem& problem, const Config& config) {
 }
 
 void check_first(const Problem& problem) {
-  const std::optional<std::string> refusal = deconv_tactic().refuse(problem);
+  const std::optional<std::string> refusal = refusal_of(deconv_tactic(), problem);
   ASSERT_FALSE(refusal) << *refusal;
-  check(problem, deconv_tactic().configs(problem).front());
+  check(problem, configs_of(deconv_tactic(), problem).front());
 }
 
 TEST(CudaDeconv, OneAndThreeDimensionsGroupsAndPlanarInput) {
@@ -45,7 +46,7 @@ TEST(CudaDeconv, ProgramRunsOnTheSumsOfSplits) {
                       operand(DType::f16, dims, Layout::channels_last)};
   problem.program = *parse_program("in=3; r3=add r0 r1; r4=relu r3; r5=add r4 r2; out r5");
   bool found = false;
-  for (const Config& config : deconv_tactic().configs(problem))
+  for (const Config& config : configs_of(deconv_tactic(), problem))
     if (config.as<gemm::TileShape>().splits > 1 && !std::exchange(found, true)) check(problem, config);
   EXPECT_TRUE(found);
 }
@@ -55,7 +56,7 @@ TEST(CudaDeconv, StatesWhyItRefuses) {
   attrs.stride = {9, 9};
   const Tensor w = small_weights(DType::f16, {8, 8, 9, 9});
   const Problem problem = deconvolution_problem(attrs, operand(DType::f16, {1, 8, 2, 2}, Layout::channels_last), w);
-  EXPECT_EQ(deconv_tactic().refuse(problem).value_or(""), "a stride of more than 64 phases");
+  EXPECT_EQ(refusal_of(deconv_tactic(), problem).value_or(""), "a stride of more than 64 phases");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 
@@ -15,11 +16,11 @@ TEST(CudaDepthwise, StatesWhyItRefuses) {
   ConvolutionAttrs attrs;
   attrs.groups = 8;
   const Problem grouped = convolution_problem(attrs, operand(DType::f16, {1, 16, 5, 5}, Layout::channels_last), w);
-  EXPECT_NE(depthwise_tactic().refuse(grouped).value_or("").find("in each group"), std::string::npos);
+  EXPECT_NE(refusal_of(depthwise_tactic(), grouped).value_or("").find("in each group"), std::string::npos);
   attrs.groups = 16;
   const Tensor single = small_weights(DType::f16, {16, 1, 3, 3});
   const Problem planar = convolution_problem(attrs, operand(DType::f16, {1, 16, 5, 5}), single);
-  EXPECT_EQ(depthwise_tactic().refuse(planar).value_or(""), "channels are not side by side");
+  EXPECT_EQ(refusal_of(depthwise_tactic(), planar).value_or(""), "channels are not side by side");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // transposed views.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 
@@ -130,7 +131,7 @@ TEST_F(GemmJoined, EinsumsOverHeads) {
                                {operand(DType::f16, {2, 21, 40})});
   check(gemm_tactic(), problem);
   problem.inputs[1] = strided_operand(DType::f16, {3, 16, 40}, {640, 1, 16});
-  EXPECT_EQ(gemm_tactic().refuse(problem), "the summed dimensions are not one of the second operand");
+  EXPECT_EQ(refusal_of(gemm_tactic(), problem), "the summed dimensions are not one of the second operand");
 }
 
 // [images, rows, heads, width] as [images, heads, rows, width], both operands: strides.
@@ -139,7 +140,7 @@ TEST_F(GemmJoined, TransposedViews) {
   Operand k = strided_operand(DType::f16, {2, 3, 16, 37}, {37 * 48, 16, 1, 48});
   q.reassociation = k.reassociation = {1, 1, 1, 1};
   check(gemm_tactic(), op_problem(kAttributes, {q, k}, {operand(DType::f16, {2, 3, 21, 37})}));
-  EXPECT_EQ(gemv_tactic().refuse(op_problem(kAttributes, {q, k}, {operand(DType::f16, {2, 3, 21, 37})})),
+  EXPECT_EQ(refusal_of(gemv_tactic(), op_problem(kAttributes, {q, k}, {operand(DType::f16, {2, 3, 21, 37})})),
             "an input in another order");
 }
 
@@ -152,34 +153,35 @@ TEST_F(GemmJoined, OneRow) {
   check(gemv_tactic(), problem);
   problem = product(joined(DType::f16, 2, 2, 3, 16), 40);
   problem.inputs[1].constant = &w;
-  EXPECT_EQ(gemv_tactic().refuse(problem), "joined columns");
+  EXPECT_EQ(refusal_of(gemv_tactic(), problem), "joined columns");
 }
 
 TEST_F(GemmJoined, WhatIsRefused) {
-  EXPECT_EQ(gemm_tactic().refuse(product(joined(DType::f16, 2, 8, 3, 6), 16)),
+  EXPECT_EQ(refusal_of(gemm_tactic(), product(joined(DType::f16, 2, 8, 3, 6), 16)),
             "joined columns in runs that no vector fits");
-  EXPECT_EQ(gemm_tactic().refuse(product(joined(DType::i8, 2, 8, 3, 4), 16)),
+  EXPECT_EQ(refusal_of(gemm_tactic(), product(joined(DType::i8, 2, 8, 3, 4), 16)),
             "joined columns in runs that no vector fits");
   Operand scattered = joined(DType::f16, 2, 8, 4, 8);
   scattered.strides = {256, 1, 8, 32};
-  EXPECT_EQ(gemm_tactic().refuse(product(scattered, 16)), "joined columns that are no neighbours");
+  EXPECT_EQ(refusal_of(gemm_tactic(), product(scattered, 16)), "joined columns that are no neighbours");
   Operand far = joined(DType::f16, 200, 1, 2, 8);
   far.strides = {int64_t{1} << 30, 16, 32, 1};
-  EXPECT_EQ(gemm_tactic().refuse(product(far, 16)), "rows that lie too far apart");
+  EXPECT_EQ(refusal_of(gemm_tactic(), product(far, 16)), "rows that lie too far apart");
   Problem second = product(operand(DType::f16, {2, 8, 24}), 16);
   second.inputs[1] = strided_operand(DType::f16, {3, 8, 16}, {8, 24, 1});
   second.inputs[1].reassociation = {2, 1};
-  EXPECT_EQ(gemm_tactic().refuse(second), "joined dimensions of the second operand");
+  EXPECT_EQ(refusal_of(gemm_tactic(), second), "joined dimensions of the second operand");
   Operand batch = strided_operand(DType::f16, {2, 3, 8, 16}, {128, 256, 16, 1});
   batch.reassociation = {2, 1, 1};
   Problem batches = product(batch, 16);
-  EXPECT_EQ(gemm_tactic().refuse(batches), "joined dimensions of a batch");
+  EXPECT_EQ(refusal_of(gemm_tactic(), batches), "joined dimensions of a batch");
   Operand across = strided_operand(DType::i8, {2, 8, 32}, {256, 1, 8});
   across.reassociation = {1, 1, 1};
-  EXPECT_EQ(gemm_tactic().refuse(product(across, 16)), "operands in another order whose neighbours are not along K");
+  EXPECT_EQ(refusal_of(gemm_tactic(), product(across, 16)),
+            "operands in another order whose neighbours are not along K");
   Operand odd = strided_operand(DType::f16, {2, 7, 32}, {7 * 32, 1, 7});
   odd.reassociation = {1, 1, 1};
-  EXPECT_EQ(gemm_tactic().refuse(product(odd, 16)), "operands in another order whose rows no vector fits");
+  EXPECT_EQ(refusal_of(gemm_tactic(), product(odd, 16)), "operands in another order whose rows no vector fits");
 }
 
 }  // namespace

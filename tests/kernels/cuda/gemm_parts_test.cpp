@@ -2,6 +2,7 @@
 // Products whose result's dimensions do not lie at one stride each: heads that are split off.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
@@ -93,11 +94,11 @@ TEST_F(GemmParts, SymbolicBatchAndLength) {
 }
 
 TEST_F(GemmParts, WhatIsRefused) {
-  EXPECT_EQ(gemm_tactic().refuse(heads(DType::f16, 8, 16, 3, 6)), "columns in runs that no vector fits");
-  EXPECT_EQ(gemm_tactic().refuse(heads(DType::f32, 8, 16, 3, 5)), "columns in runs that no vector fits");
+  EXPECT_EQ(refusal_of(gemm_tactic(), heads(DType::f16, 8, 16, 3, 6)), "columns in runs that no vector fits");
+  EXPECT_EQ(refusal_of(gemm_tactic(), heads(DType::f32, 8, 16, 3, 5)), "columns in runs that no vector fits");
   Problem scattered = heads(DType::f16, 8, 16, 2, 8);
   scattered.outputs[0].strides = {128, 1, 64, 8};
-  EXPECT_EQ(gemm_tactic().refuse(scattered), "columns in runs that no vector fits");
+  EXPECT_EQ(refusal_of(gemm_tactic(), scattered), "columns in runs that no vector fits");
 }
 
 }  // namespace

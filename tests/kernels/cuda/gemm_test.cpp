@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
@@ -18,9 +19,9 @@ void check(const Problem& problem, const Config& config, const CheckOptions& opt
 }
 
 void check_first(const Problem& problem, const CheckOptions& options = {}) {
-  const std::optional<std::string> refusal = gemm_tactic().refuse(problem);
+  const std::optional<std::string> refusal = refusal_of(gemm_tactic(), problem);
   ASSERT_FALSE(refusal) << *refusal;
-  check(problem, gemm_tactic().configs(problem).front(), options);
+  check(problem, configs_of(gemm_tactic(), problem).front(), options);
 }
 
 Problem product_of(const Attributes& attrs, DType type, Dims a, Dims b, Dims c) {
@@ -56,7 +57,7 @@ TEST(CudaGemm, SplitsAddUp) {
     CheckOptions loose;
     loose.tolerance = 1e-4;  // of sums of a thousand products
     bool found = false;
-    for (const Config& config : gemm_tactic().configs(problem))
+    for (const Config& config : configs_of(gemm_tactic(), problem))
       if (config.as<gemm::TileShape>().splits > 1 && !std::exchange(found, true)) check(problem, config, loose);
     EXPECT_TRUE(found);
   }
@@ -108,7 +109,7 @@ TEST(CudaGemm, IntegersAreRequantized) {
     CheckOptions options;
     options.inputs = {a, b};
     options.operands = {small_scales({n})};
-    for (const Config& config : gemm_tactic().configs(problem)) {
+    for (const Config& config : configs_of(gemm_tactic(), problem)) {
       EXPECT_EQ(config.as<gemm::TileShape>().unit, gemm::TileShape::tensor_core);
       check(problem, config, options);
       if (config.as<gemm::TileShape>().splits > 1) break;
@@ -122,7 +123,7 @@ TEST(CudaGemm, IntegersAreRequantized) {
   Problem problem = product(attrs, DType::i8, {21, 40}, {40, 24}, {21, 24});
   problem.outputs[0].dtype = DType::f32;
   problem.program = *parse_program("in=1; r1=affine r0 0.125 -0; out r1");
-  EXPECT_EQ(gemm_tactic().configs(problem).front().as<gemm::TileShape>().unit, gemm::TileShape::scalar);
+  EXPECT_EQ(configs_of(gemm_tactic(), problem).front().as<gemm::TileShape>().unit, gemm::TileShape::scalar);
   check_first(problem);
 }
 
@@ -153,7 +154,7 @@ TEST(CudaGemm, Tf32IsUsedWhereAllowed) {
       options.tolerance = 0;
       options.inputs = {small_weights(DType::f32, problem.inputs[0].opt_dims),
                         small_weights(DType::f32, problem.inputs[1].opt_dims)};
-      EXPECT_EQ(gemm_tactic().configs(problem).front().as<gemm::TileShape>().unit, gemm::TileShape::tensor_core);
+      EXPECT_EQ(configs_of(gemm_tactic(), problem).front().as<gemm::TileShape>().unit, gemm::TileShape::tensor_core);
       check_first(problem, options);
     }
 }
@@ -162,8 +163,8 @@ TEST(CudaGemm, StatesWhyItRefuses) {
   const MatmulAttrs attrs;
   Problem problem = product(attrs, DType::f16, {20, 32}, {32, 24}, {20, 24});
   problem.inputs[0] = strided_operand(DType::f16, {20, 32}, {64, 2});
-  EXPECT_NE(gemm_tactic().refuse(problem).value_or("").find("contiguous"), std::string::npos);
-  EXPECT_TRUE(gemm_tactic().refuse(pointwise_problem("in=1; out r0", {operand(DType::f16, {4})}, {})));
+  EXPECT_NE(refusal_of(gemm_tactic(), problem).value_or("").find("contiguous"), std::string::npos);
+  EXPECT_TRUE(refusal_of(gemm_tactic(), pointwise_problem("in=1; out r0", {operand(DType::f16, {4})}, {})));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 
@@ -25,9 +26,9 @@ void check(const Problem& problem, const Config& config) {
 }
 
 void check_first(const Problem& problem) {
-  const std::optional<std::string> refusal = gemv_tactic().refuse(problem);
+  const std::optional<std::string> refusal = refusal_of(gemv_tactic(), problem);
   ASSERT_FALSE(refusal) << *refusal;
-  check(problem, gemv_tactic().configs(problem).front());
+  check(problem, configs_of(gemv_tactic(), problem).front());
 }
 
 TEST(CudaGemv, VectorsAndStridedOutputs) {
@@ -48,14 +49,15 @@ TEST(CudaGemv, ConvolutionsOfFewPixels) {
     Problem fused = convolution_problem(attrs, operand(type, {2, 40, 1, 1}), w);
     fused.operands = {operand(type, {24, 1, 1}), operand(type, {2, 24, 1, 1})};
     fused.program = *parse_program("in=3; r3=add r0 r1; r4=sigmoid r3; r5=mul r4 r2; out r5");
-    for (const Config& config : gemv_tactic().configs(fused)) check(fused, config);
+    for (const Config& config : configs_of(gemv_tactic(), fused)) check(fused, config);
   }
   const Tensor w = small_weights(DType::f16, {24, 40, 1, 1});
-  EXPECT_EQ(gemv_tactic().refuse(convolution_problem(attrs, operand(DType::f16, {2, 40, 1, 2}), w)).value_or(""),
+  EXPECT_EQ(refusal_of(gemv_tactic(), convolution_problem(attrs, operand(DType::f16, {2, 40, 1, 2}), w)).value_or(""),
             "the elements of a row are not neighbours");
   const Tensor taps = small_weights(DType::f16, {24, 40, 3, 1});
-  EXPECT_EQ(gemv_tactic().refuse(convolution_problem(attrs, operand(DType::f16, {1, 40, 3, 1}), taps)).value_or(""),
-            "more than one tap, groups or strides");
+  EXPECT_EQ(
+      refusal_of(gemv_tactic(), convolution_problem(attrs, operand(DType::f16, {1, 40, 3, 1}), taps)).value_or(""),
+      "more than one tap, groups or strides");
 }
 
 TEST(CudaGemv, RowsThatEndWithinAVector) {
@@ -73,13 +75,13 @@ TEST(CudaGemv, RowsThatEndWithinAVector) {
 TEST(CudaGemv, StatesWhyItRefuses) {
   const MatmulAttrs attrs;
   const Tensor b = small_weights(DType::f16, {64, 24});
-  EXPECT_EQ(gemv_tactic().refuse(product(attrs, {17, 64}, b, {17, 24})).value_or(""), "the rows are not 1 to 16");
+  EXPECT_EQ(refusal_of(gemv_tactic(), product(attrs, {17, 64}, b, {17, 24})).value_or(""), "the rows are not 1 to 16");
   const Tensor odd = small_weights(DType::f16, {60, 24});
-  EXPECT_EQ(gemv_tactic().refuse(product(attrs, {2, 60}, odd, {2, 24})).value_or(""),
+  EXPECT_EQ(refusal_of(gemv_tactic(), product(attrs, {2, 60}, odd, {2, 24})).value_or(""),
             "the rows do not begin at vectors");
   Problem computed = product(attrs, {1, 64}, b, {1, 24});
   computed.inputs[1].constant = nullptr;
-  EXPECT_EQ(gemv_tactic().refuse(computed).value_or(""), "the weights are not constant");
+  EXPECT_EQ(refusal_of(gemv_tactic(), computed).value_or(""), "the weights are not constant");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Generic kernels beyond the op cases: fused programs, layouts, dynamic shapes, 16-bit floats, f64 expressions.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -52,7 +53,7 @@ TEST_F(Generic, StridedInputsAndOutputs) {
 
 TEST_F(Generic, RefusesWhatOnlyRunningTells) {
   const auto refusal = [](const Attributes& attributes, std::vector<Operand> inputs, std::vector<Operand> outputs) {
-    return generic_tactic().refuse(op_problem(attributes, std::move(inputs), std::move(outputs))).value_or("");
+    return refusal_of(generic_tactic(), op_problem(attributes, std::move(inputs), std::move(outputs))).value_or("");
   };
   EXPECT_EQ(refusal(NonzeroAttrs(), {operand(DType::f32, {4})}, {operand(DType::i64, {1, 2})}),
             "the size of its result depends on its data");

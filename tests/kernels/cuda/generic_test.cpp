@@ -2,6 +2,7 @@
 // The generic kernels against every op case (tests/ops/*.case), as they are and with all contents of inputs unknown.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/kernel_check.h"
@@ -67,11 +68,11 @@ class GenericCases : public testing::TestWithParam<std::string> {
 
   void collect(const Case& test, bool constants) {
     Problem problem = problem_of(test, constants);
-    if (const std::optional<std::string> reason = generic_tactic().refuse(problem)) {
+    if (const std::optional<std::string> reason = refusal_of(generic_tactic(), problem)) {
       EXPECT_TRUE(may_refuse(test, *reason, constants)) << *reason;
       return;
     }
-    const Result<Emission> emission = generic_tactic().emit(problem, Config{});
+    const Result<Emission> emission = emit(generic_tactic(), problem, Config{});
     ASSERT_TRUE(emission) << emission.error().message;
     for (const SourceLaunch& launch : emission->launches) sources_.push_back(launch.source);
     runs_.push_back({&test, constants, std::move(problem)});

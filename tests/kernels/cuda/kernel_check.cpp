@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "fixtures/ask_tactic.h"
 #include "fixtures/graph.h"
 #include "fixtures/test_tensor.h"
 #include "kernels/cuda/emulated_device.h"
@@ -308,7 +309,7 @@ Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tac
                                        const Config& config, const std::vector<Tensor>& inputs,
                                        const std::vector<Tensor>& operands, const std::vector<int64_t>& symbols,
                                        const std::vector<Tensor>& prologue_operands) {
-  LATHE_ASSIGN(const Emission emission, tactic.emit(problem, config));
+  LATHE_ASSIGN(const Emission emission, emit(tactic, problem, config));
   Step step;
   LATHE_TRY(compile(backend, problem, emission, step));
   LATHE_ASSIGN(const auto queue, backend.device.make_queue());
@@ -374,15 +375,15 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
 
 Result<> check_first(const Backend& backend, const Tactic& tactic, const Problem& problem,
                      const CheckOptions& options) {
-  if (const std::optional<std::string> refusal = tactic.refuse(problem))
+  if (const std::optional<std::string> refusal = refusal_of(tactic, problem))
     return fail(ErrorCode::invalid_argument, "{} refuses: {}", tactic.name(), *refusal);
-  return check_named(backend, tactic, problem, tactic.configs(problem).at(0), options);
+  return check_named(backend, tactic, problem, configs_of(tactic, problem).at(0), options);
 }
 
 Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
                       const CheckOptions& options) {
   LATHE_TRY(check_first(backend, tactic, problem, options));
-  const std::vector<Config> configs = tactic.configs(problem);
+  const std::vector<Config> configs = configs_of(tactic, problem);
   for (size_t i = 1; i < configs.size(); ++i) LATHE_TRY(check_named(backend, tactic, problem, configs[i], options));
   return {};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/library_device.h"
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 
 namespace lathe::cuda {
@@ -31,7 +32,7 @@ void LibraryDeviceTest::check(const Tactic& tactic, const Problem& problem, cons
 Result<std::pair<std::vector<std::byte>, std::vector<std::byte>>> LibraryDeviceTest::replay(
     const Tactic& tactic, const Problem& problem, std::span<const std::byte> one) {
   constexpr size_t kBytes = 1024;  // of each operand
-  LATHE_ASSIGN(const Emission emission, tactic.emit(problem, tactic.configs(problem).front()));
+  LATHE_ASSIGN(const Emission emission, emit(tactic, problem, configs_of(tactic, problem).front()));
   const std::vector<Launch> launches = {emission.launches[0].launch};
   StepRecord record;
   record.launches = launches;
@@ -60,9 +61,9 @@ Result<std::pair<std::vector<std::byte>, std::vector<std::byte>>> LibraryDeviceT
 }
 
 size_t LibraryDeviceTest::launches(const Tactic& tactic, const Problem& problem) {
-  const std::vector<Config> configs = tactic.configs(problem);
+  const std::vector<Config> configs = configs_of(tactic, problem);
   if (configs.empty()) return 0;
-  const Result<Emission> emission = tactic.emit(problem, configs.front());
+  const Result<Emission> emission = emit(tactic, problem, configs.front());
   return emission ? emission->launches.size() : 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -54,11 +55,12 @@ TEST_F(Normalizations, DimensionsKnownLater) {
 TEST_F(Normalizations, WhatIsRefused) {
   const SoftmaxAttrs softmax;
   const Operand x = operand(DType::f64, {2, 3});
-  EXPECT_EQ(softmax_tactic().refuse(op_problem(softmax, {x}, {x})), "a tensor is f64");
-  EXPECT_EQ(normalization_tactic().refuse(op_problem(softmax, {x}, {x})), "not a normalization");
+  EXPECT_EQ(refusal_of(softmax_tactic(), op_problem(softmax, {x}, {x})), "a tensor is f64");
+  EXPECT_EQ(refusal_of(normalization_tactic(), op_problem(softmax, {x}, {x})), "not a normalization");
   const LayerNormalizationAttrs layer;
   const Operand y = operand(DType::f32, {2, 3});
-  EXPECT_EQ(normalization_tactic().refuse(op_problem(layer, {y, operand(DType::f32, {3})}, {y, y})), "several results");
+  EXPECT_EQ(refusal_of(normalization_tactic(), op_problem(layer, {y, operand(DType::f32, {3})}, {y, y})),
+            "several results");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -44,7 +45,7 @@ TEST_F(Pointwise, Tiles) {
                                                 {operand(type, dims, other), operand(DType::f32, {70, 1, 1}),
                                                  operand(DType::f16, dims, layout), operand(DType::i8, dims, other)},
                                                 {operand(type, dims, layout)});
-      EXPECT_EQ(pointwise_tactic().configs(problem).front().text, "tiles");
+      EXPECT_EQ(configs_of(pointwise_tactic(), problem).front().text, "tiles");
       const Result<> checked = check_tactic(test_backend(), pointwise_tactic(), problem);
       EXPECT_TRUE(checked) << checked.error().to_string();
     }
@@ -67,7 +68,7 @@ TEST_F(Pointwise, TilesOfSymbolicDims) {
   const auto make = [&](Layout layout) { return symbolic_operand(DType::f16, dims, options.symbols, layout); };
   const Problem problem =
       pointwise_problem(kAdd, {make(Layout::linear), make(Layout::channels_last)}, {make(Layout::channels_last)});
-  EXPECT_EQ(pointwise_tactic().configs(problem).front().text, "tiles");
+  EXPECT_EQ(configs_of(pointwise_tactic(), problem).front().text, "tiles");
   expect(kAdd, problem.operands, problem.outputs, options);
 }
 
@@ -140,9 +141,9 @@ TEST_F(Pointwise, EveryConfiguration) {
     EXPECT_TRUE(result) << result.error().message;
   }
   // Tensors that leave no thread without work have more than one.
-  EXPECT_EQ(pointwise_tactic().configs(problem).size(), 1u);
+  EXPECT_EQ(configs_of(pointwise_tactic(), problem).size(), 1u);
   const Operand large = operand(DType::f32, {1024, 1024});
-  EXPECT_GT(pointwise_tactic().configs(pointwise_problem(kAdd, {large, large}, {large})).size(), 1u);
+  EXPECT_GT(configs_of(pointwise_tactic(), pointwise_problem(kAdd, {large, large}, {large})).size(), 1u);
 }
 
 // Every instruction, on random values and all pairs of special ones. A program has room for eight.
@@ -190,8 +191,8 @@ TEST_F(Pointwise, EveryInstruction) {
 
 TEST_F(Pointwise, RefusesWhatF32CannotHold) {
   const auto refusal = [](DType in, DType out) {
-    return pointwise_tactic().refuse(
-        pointwise_problem(kAdd, {operand(in, {2}), operand(in, {2})}, {operand(out, {2})}));
+    return refusal_of(pointwise_tactic(),
+                      pointwise_problem(kAdd, {operand(in, {2}), operand(in, {2})}, {operand(out, {2})}));
   };
   EXPECT_FALSE(refusal(DType::f32, DType::f32));
   EXPECT_TRUE(refusal(DType::f64, DType::f32));

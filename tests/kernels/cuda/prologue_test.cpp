@@ -2,6 +2,7 @@
 // Programs before a product's left operand.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 
@@ -103,15 +104,15 @@ TEST_F(Prologues, WhatIsRefused) {
   const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
   Problem window = convolution_problem(kAttributes, operand(DType::f16, {1, 8, 5, 5}, Layout::channels_last), w);
   put_before(window, 0, "in=1; r1=silu r0; out r1", {});
-  EXPECT_EQ(conv_tactic().refuse(window), "a program before a window of several elements");
+  EXPECT_EQ(refusal_of(conv_tactic(), window), "a program before a window of several elements");
   const Tensor odd = small_weights(DType::f16, {16, 3, 1, 1});
-  EXPECT_EQ(conv_tactic().refuse(gated(DType::f16, odd)), "a program before a window of several elements");
+  EXPECT_EQ(refusal_of(conv_tactic(), gated(DType::f16, odd)), "a program before a window of several elements");
   MatmulAttrs attrs;
   attrs.transpose_a = true;
   Problem across =
       op_problem(attrs, {operand(DType::f16, {8, 16}), operand(DType::f16, {8, 24})}, {operand(DType::f16, {16, 24})});
   put_before(across, 0, "in=1; r1=silu r0; out r1", {});
-  EXPECT_EQ(gemm_tactic().refuse(across), "a program before matrices that are not rows of one");
+  EXPECT_EQ(refusal_of(gemm_tactic(), across), "a program before matrices that are not rows of one");
 }
 
 }  // namespace

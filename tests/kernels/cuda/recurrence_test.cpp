@@ -2,6 +2,7 @@
 // Recurrent layers on the emulator: cells, directions, teams of blocks, weights in registers and elsewhere.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 #include "kernels/cuda/recurrence/cut_tactic.h"
@@ -75,8 +76,8 @@ class Recurrences : public testing::Test {
     EXPECT_TRUE(checked) << config.text << "\n" << to_text(problem) << "\n" << checked.error().message;
   }
   static void check_first_of(const Problem& problem) {
-    ASSERT_EQ(recurrence_tactic().refuse(problem), std::nullopt);
-    check(problem, recurrence_tactic().configs(problem)[0]);
+    ASSERT_EQ(refusal_of(recurrence_tactic(), problem), std::nullopt);
+    check(problem, configs_of(recurrence_tactic(), problem)[0]);
   }
   static void check_cut(const Problem& problem, const recurrence::CutChoice& cut) {
     const std::string text =
@@ -120,7 +121,7 @@ TEST_F(Recurrences, InfiniteCellsWithoutPeepholes) {
   with.inputs.resize(5);
   with.inputs.push_back(c);
   const Result<> checked =
-      check_kernel(test_backend(), recurrence_tactic(), lstm, recurrence_tactic().configs(lstm)[0], with);
+      check_kernel(test_backend(), recurrence_tactic(), lstm, configs_of(recurrence_tactic(), lstm)[0], with);
   EXPECT_TRUE(checked) << checked.error().message;
 }
 
@@ -202,7 +203,7 @@ TEST_F(Recurrences, TeamsFitTheDevice) {
   const auto largest_at_once = [](Problem layer, int multiprocessors) {
     layer.target.least_cores = multiprocessors;
     int64_t most = 0;
-    for (const Config& config : recurrence_tactic().configs(layer)) {
+    for (const Config& config : configs_of(recurrence_tactic(), layer)) {
       const auto& cut = config.as<recurrence::CutChoice>();
       if (cut.together) most = std::max(most, cut.team);
     }
@@ -218,15 +219,15 @@ TEST_F(Recurrences, TeamsFitTheDevice) {
   EXPECT_EQ(largest_at_once(both, 14), 0);
   Problem narrow = both;
   narrow.target.least_cores = 4;
-  EXPECT_FALSE(recurrence_tactic().configs(narrow).empty());
+  EXPECT_FALSE(configs_of(recurrence_tactic(), narrow).empty());
 }
 
 TEST_F(Recurrences, Refusals) {
   const RecurrenceAttrs rnn = attributes(CellKind::rnn);
   Problem doubles = problem(rnn, {});
   doubles.inputs[0].dtype = DType::f64;
-  EXPECT_NE(recurrence_tactic().refuse(doubles), std::nullopt);
-  EXPECT_NE(recurrence_tactic().refuse(problem(rnn, {.hidden = 100'000})), std::nullopt);
+  EXPECT_NE(refusal_of(recurrence_tactic(), doubles), std::nullopt);
+  EXPECT_NE(refusal_of(recurrence_tactic(), problem(rnn, {.hidden = 100'000})), std::nullopt);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 #include "kernels/cuda/reduce_attributes.h"
@@ -54,14 +55,16 @@ TEST_F(Reductions, DimensionsKnownLater) {
 
 TEST_F(Reductions, WhatIsRefused) {
   const ReduceAttrs sum = reduce_attributes(ReduceOp::sum, {1});
-  EXPECT_EQ(reduce_tactic().refuse(problem(sum, operand(DType::i32, {2, 3}), "in=1; r1=relu r0; out r1")),
+  EXPECT_EQ(refusal_of(reduce_tactic(), problem(sum, operand(DType::i32, {2, 3}), "in=1; r1=relu r0; out r1")),
             "a program behind doubles or integers");
   ReduceAttrs nothing = reduce_attributes(ReduceOp::sum, {});
   nothing.noop_with_empty_axes = true;
-  EXPECT_EQ(reduce_tactic().refuse(problem(nothing, operand(DType::f32, {2, 3}))), "its axes leave the input as it is");
+  EXPECT_EQ(refusal_of(reduce_tactic(), problem(nothing, operand(DType::f32, {2, 3}))),
+            "its axes leave the input as it is");
   const SoftmaxAttrs softmax;
-  EXPECT_EQ(reduce_tactic().refuse(op_problem(softmax, {operand(DType::f32, {2, 3})}, {operand(DType::f32, {2, 3})})),
-            "not a reduction");
+  EXPECT_EQ(
+      refusal_of(reduce_tactic(), op_problem(softmax, {operand(DType::f32, {2, 3})}, {operand(DType::f32, {2, 3})})),
+      "not a reduction");
 }
 
 }  // namespace

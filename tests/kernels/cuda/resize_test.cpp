@@ -2,6 +2,7 @@
 // Resizing on the emulator: every mode in both layouts.
 #include <gtest/gtest.h>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -49,10 +50,10 @@ TEST_F(Resizes, WhatIsRefused) {
   ResizeAttrs attrs;
   const Operand x = operand(DType::f32, {1, 1, 4, 4}), y = operand(DType::f32, {1, 1, 8, 8});
   attrs.aspect = AspectPolicy::not_larger;
-  EXPECT_EQ(resize_tactic().refuse(problem(attrs, x, y)), "an aspect policy");
-  EXPECT_EQ(resize_tactic().refuse(op_problem(attrs, {x}, {y})), "an aspect policy");
+  EXPECT_EQ(refusal_of(resize_tactic(), problem(attrs, x, y)), "an aspect policy");
+  EXPECT_EQ(refusal_of(resize_tactic(), op_problem(attrs, {x}, {y})), "an aspect policy");
   attrs.aspect = AspectPolicy::stretch;
-  EXPECT_EQ(resize_tactic().refuse(op_problem(attrs, {x}, {y})), "its scales and sizes are not constant");
+  EXPECT_EQ(refusal_of(resize_tactic(), op_problem(attrs, {x}, {y})), "its scales and sizes are not constant");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 #include "kernels/cuda/reduce_attributes.h"
@@ -202,12 +203,13 @@ TEST_F(RowPrologues, WhatIsRefused) {
   const std::string_view program = "in=1; r1=relu r0; out r1";
   const ReduceAttrs sum = reduce_attributes(ReduceOp::sum, {1});
   for (const DType dtype : {DType::f64, DType::i32})
-    EXPECT_EQ(reduce_tactic().refuse(reduction(sum, operand(dtype, {2, 3}), operand(DType::f32, {2, 1}), {}, program)),
-              fmt::format("a program on elements of type {}", name_of(dtype)));
+    EXPECT_EQ(
+        refusal_of(reduce_tactic(), reduction(sum, operand(dtype, {2, 3}), operand(DType::f32, {2, 1}), {}, program)),
+        fmt::format("a program on elements of type {}", name_of(dtype)));
   const SoftmaxAttrs softmax;
   const Problem doubles =
       before(op_problem(softmax, {operand(DType::f64, {2, 3})}, {operand(DType::f32, {2, 3})}), program, {});
-  EXPECT_EQ(softmax_tactic().refuse(doubles), "a program on elements of type f64");
+  EXPECT_EQ(refusal_of(softmax_tactic(), doubles), "a program on elements of type f64");
   const LayerNormalizationAttrs layer;
   const std::pair<const Tactic*, const Attributes*> ops[] = {
       {&reduce_tactic(), &sum}, {&softmax_tactic(), &softmax}, {&normalization_tactic(), &layer}};
@@ -215,7 +217,7 @@ TEST_F(RowPrologues, WhatIsRefused) {
     Problem second = doubles;
     second.attributes = attributes;
     second.inputs = {operand(DType::f32, {2, 3}), doubles.inputs[0]};
-    EXPECT_EQ(tactic->refuse(second), "a program before it");
+    EXPECT_EQ(refusal_of(*tactic, second), "a program before it");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
@@ -18,7 +19,7 @@ const Tactic& conv_tactic();
 namespace {
 
 void check(const Tactic& tactic, const Problem& problem, const Config& config, const CheckOptions& options) {
-  const auto emission = tactic.emit(problem, config);
+  const auto emission = emit(tactic, problem, config);
   ASSERT_TRUE(emission);
   const gemm::TileShape tile = config.as<gemm::TileShape>();
   EXPECT_EQ(emission->launches.size(), tile.cluster ? 1u : 2u);
@@ -59,7 +60,7 @@ Problem product(const MatmulAttrs& attrs, DType type, Dims a, Dims b, Dims c) {
 void check_both(const Tactic& tactic, Problem problem, const CheckOptions& options) {
   for (const int most : {1, test_target().limits.cluster}) {
     problem.target.limits.cluster = most;
-    const std::vector<Config> configs = most_splits(tactic.configs(problem));
+    const std::vector<Config> configs = most_splits(configs_of(tactic, problem));
     const auto found = std::find_if(configs.begin(), configs.end(), [&](const Config& config) {
       return config.as<gemm::TileShape>().cluster == (most > 1);
     });

@@ -21,8 +21,9 @@ DataDependentMatched match_by_rule(const Problem& problem) {
   if (!problem.attributes ||
       std::find(std::begin(kSized), std::end(kSized), problem.attributes->kind()) == std::end(kSized))
     return refuse("no op whose sizes are the contents of small inputs");
-  if (auto reason = generic_tactic().refuse(problem)) return refuse(*std::move(reason));
-  Result<Emission> write = generic_tactic().emit(problem, {});
+  Matched matched = generic_tactic().match(problem);
+  if (!matched) return refuse(std::move(matched.error().reason));
+  Result<Emission> write = (*matched)->emit({});
   if (!write) return refuse(write.error().message);
   DataDependentEmission emission;
   emission.by_rule = true;
