@@ -2,6 +2,9 @@
 #include "kernels/cpu/cost_tactic.h"
 
 #include <algorithm>
+#include <map>
+
+#include "ops/subscripts.h"
 
 namespace lathe::cpu {
 namespace {
@@ -24,33 +27,56 @@ double bytes_of(const Operand& operand) {
   return bytes;
 }
 
-// Multiplications with an addition, of the root; of other ops as many as there are results.
+// Of an einsum: the extents of its labels.
+double products_of_einsum(const Problem& problem) {
+  std::vector<int64_t> ranks;
+  for (const Operand& input : problem.inputs) ranks.push_back(input.rank());
+  const Result<Subscripts> subscripts = parse_subscripts(problem.attrs<EinsumAttrs>().equation, ranks);
+  std::map<Label, int64_t> extents;
+  for (size_t i = 0; subscripts && i < problem.inputs.size(); ++i)
+    for (size_t d = 0; d < problem.inputs[i].opt_dims.size(); ++d) {
+      int64_t& extent = extents[subscripts->operands[i][d]];
+      extent = std::max(extent, problem.inputs[i].opt_dims[d]);
+    }
+  double products = 1;
+  for (const auto& [label, extent] : extents) products *= static_cast<double>(extent);
+  return products;
+}
+
+// Multiplications with an addition of the root, or what is computed in their place: elements that windows meet, and
+// instructions of programs.
 double products_of(const Problem& problem) {
-  const Operand& out = problem.outputs[0];
-  const double results = volume(out.opt_dims);
+  const Dims& out = problem.outputs[0].opt_dims;
+  const double results = volume(out);
+  if (problem.inputs.empty()) return results * std::max(1.0, static_cast<double>(problem.program.code.size()));
+  const Dims& x = problem.inputs[0].opt_dims;
   if (problem.is(OpKind::matmul)) {
-    const Dims& a = problem.inputs[0].opt_dims;
     const size_t from_end = problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1;
-    return a.size() < from_end ? results : results * static_cast<double>(a[a.size() - from_end]);
+    return x.size() < from_end ? results : results * static_cast<double>(x[x.size() - from_end]);
   }
   if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution)) {
-    const double channels = out.opt_dims.size() > 1 ? static_cast<double>(out.opt_dims[1]) : 1;
-    return results * volume(problem.inputs[1].opt_dims) / std::max(channels, 1.0);
+    const bool transposed = problem.is(OpKind::deconvolution);  // each element of x meets each weight of its channel
+    const double channels = static_cast<double>(transposed ? x[1] : out[1]);
+    return (transposed ? volume(x) : results) * volume(problem.inputs[1].opt_dims) / std::max(channels, 1.0);
   }
-  return results;
+  if (problem.is(OpKind::einsum)) return products_of_einsum(problem);
+  if (problem.is(OpKind::recurrence)) return static_cast<double>(x[0] * x[1]) * volume(problem.inputs[1].opt_dims);
+  if (problem.is(OpKind::pooling)) return results * volume(problem.attrs<PoolingAttrs>().window);
+  return op_info(problem.attributes->kind()).traits & kReduction ? volume(x) : results;
 }
 
 }  // namespace
 
-double predicted_us(const Problem& problem, size_t rank, double padded) {
+double predicted_us(const Problem& problem, const Effort& effort) {
   const Target& target = problem.target;
   double bytes = 0;
   for (const Operand* tensor : tensors_of(problem)) bytes += bytes_of(*tensor);
   const bool is_cached = bytes <= target.cache_bytes * target.cores;
-  const double moving = bytes / (is_cached ? target.cache_rate() : target.memory_rate);
-  const double computing =
-      padded * products_of(problem) / (kReached * target.products.f32 * target.cores * target.clock_mhz);
-  return (target.launch_us + std::max(moving, computing)) * (1 + 0.02 * static_cast<double>(rank));
+  const double moving = effort.passes * bytes / (is_cached ? target.cache_rate() : target.memory_rate);
+  const bool doubles = problem.outputs[0].dtype == DType::f64;
+  const double in_a_clock = kReached * (doubles ? target.products.f64 : target.products.f32);
+  const double clocks = products_of(problem) * (effort.vectors / in_a_clock + effort.clocks);
+  return target.launch_us + std::max(moving, clocks / (target.cores * target.clock_mhz));
 }
 
 }  // namespace lathe::cpu

@@ -6,10 +6,16 @@
 
 namespace lathe::cpu {
 
-// Microseconds of the configuration that a kernel lists at `rank`: the longer of computing and of moving the operands,
-// and a fork. Kernels list their configurations best first by rules of their own; each is taken to be 2 % slower than
-// the one before it. `padded` says how many products are computed for each that the op asks for: 16 where tiles of 16
-// columns have one output channel of a group each.
-double predicted_us(const Problem& problem, size_t rank, double padded = 1);
+// What a kernel spends on an op. Numbers other than the defaults are measured (AVX-512, two threads).
+struct Effort {
+  // Multiplications by vectors for each that the op asks for, or what takes as long: 16 where tiles of 16 columns have
+  // one output channel of a group each.
+  double vectors = 1;
+  double clocks = 0;  // of a core for each besides: of kernels that compute one element at a time
+  double passes = 1;  // over the operands' memory: 2 where they are copied before they are read
+};
+
+// Microseconds: the longer of computing and of moving the operands, and a fork.
+double predicted_us(const Problem& problem, const Effort& effort = {});
 
 }  // namespace lathe::cpu

@@ -81,10 +81,10 @@ Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64
 }
 
 Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,
-                   const Features& supported) {
+                   const Features& supported, const Effort& effort) {
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
-  return match_one(emission_of(problem, std::move(params), inputs), predicted_us(problem, 0));
+  return match_one(emission_of(problem, std::move(params), inputs), predicted_us(problem, effort));
 }
 
 Matched match_later(std::function<Result<Emission>()> emit, double predicted_us) {

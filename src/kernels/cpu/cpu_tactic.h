@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "device/params.h"
-#include "tuning/tactic.h"
+#include "kernels/cpu/cost_tactic.h"
 
 namespace lathe::cpu {
 
@@ -33,11 +33,11 @@ Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64
 
 // The match of a kernel that has no choice and computes a root alone, without an epilogue.
 Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,
-                   const Features& supported = {});
+                   const Features& supported = {}, const Effort& effort = {});
 template <Params P>
 Matched match_root(const Problem& problem, const P& params, const std::vector<size_t>& inputs,
-                   const Features& supported = {}) {
-  return match_root(problem, encode_params(params), inputs, supported);
+                   const Features& supported = {}, const Effort& effort = {}) {
+  return match_root(problem, encode_params(params), inputs, supported, effort);
 }
 std::vector<size_t> all_inputs(const Problem& problem);
 

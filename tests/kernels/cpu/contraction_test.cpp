@@ -30,6 +30,7 @@ Problem problem_of(const Attributes& attributes, const std::vector<Tensor>& inpu
     Operand operand;
     operand.dtype = tensor.dtype();
     operand.dims = to_shape(tensor.dims());
+    operand.opt_dims = tensor.dims();
     return operand;
   };
   Problem problem;

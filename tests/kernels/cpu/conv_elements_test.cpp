@@ -27,6 +27,7 @@ Operand operand_of(const Tensor& tensor) {
   Operand operand;
   operand.dtype = tensor.dtype();
   operand.dims = to_shape(tensor.dims());
+  operand.opt_dims = tensor.dims();
   operand.strides = dense_strides(operand.dims, Layout::linear);
   return operand;
 }

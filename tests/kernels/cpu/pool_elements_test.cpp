@@ -19,10 +19,12 @@ void compare(const PoolingAttrs& attrs, const Tensor& x, size_t results, std::mt
   Operand operand;
   operand.dtype = x.dtype();
   operand.dims = to_shape(x.dims());
+  operand.opt_dims = x.dims();
   problem.inputs = {operand};
   for (const Tensor& result : *expected) {
     operand.dtype = result.dtype();
     operand.dims = to_shape(result.dims());
+    operand.opt_dims = result.dims();
     problem.outputs.push_back(operand);
   }
   problem.program = {1, {}, {0}};

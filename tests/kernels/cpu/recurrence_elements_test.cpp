@@ -52,6 +52,7 @@ void compare(const RecurrenceAttrs& attrs, const std::vector<Tensor>& inputs, st
     if (operand.omitted) continue;
     operand.dtype = input.dtype();
     operand.dims = to_shape(input.dims());
+    operand.opt_dims = input.dims();
     args.back() = strided.emplace_back(TestTensor::copy_of(input, random)).arg;
   }
   const size_t first = strided.size();
@@ -59,6 +60,7 @@ void compare(const RecurrenceAttrs& attrs, const std::vector<Tensor>& inputs, st
     Operand& operand = problem.outputs.emplace_back();
     operand.dtype = result.dtype();
     operand.dims = to_shape(result.dims());
+    operand.opt_dims = result.dims();
     outputs.push_back(
         strided.emplace_back(TestTensor::copy_of(*Tensor::allocate(result.dtype(), result.dims()), random)).arg);
   }

@@ -118,6 +118,7 @@ class Recurrence {
       Operand operand;
       operand.dtype = dtype;
       operand.dims = to_shape(dims);
+      operand.opt_dims = dims;
       operand.strides = to_shape(row_major_strides(dims));
       return operand;
     };

@@ -5,7 +5,6 @@
 #include "kernels/cpu/contraction/contraction.h"
 #include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/fallback_tactic.h"
 #include "ops/subscripts.h"
 
 namespace lathe::cpu {
@@ -90,8 +89,7 @@ Matched match_contraction(const Problem& problem) {
   if (!labels) return refuse("more than two operands");
   const contraction::ContractionParams params = params_of(*labels);
   if (params.axes.size() > contraction::kMaxAxes) return refuse("more axes than the kernel takes");
-  const bool has_faster = size_of(problem.inputs[0].dtype) == 1;  // of constant weights
-  const double us = has_faster ? fallback_us(problem) : predicted_us(problem, 0);
+  const double us = predicted_us(problem, {.vectors = 2, .passes = 2});
   if (problem.inputs.size() == 2) return match_one(emission_of(problem, params, {0, 1}), us);
   return match_later([&problem, params] { return emit_by_one(problem, params); }, us);
 }

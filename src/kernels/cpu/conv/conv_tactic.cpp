@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution by batch-reduce GEMM or Winograd: kernel "conv".
+#include <algorithm>
+
 #include "kernels/cpu/choices_tactic.h"
 #include "kernels/cpu/conv/conv_attributes_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
@@ -29,6 +31,14 @@ Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Conv
                                });
 }
 
+// Of groups, whose tiles are small, what a tile takes besides its products counts, too.
+Effort effort_of(const ConvAttributes& shape) {
+  constexpr double kTileClocks = 1000;
+  const int64_t tile_products = 14 * shape.group_outputs() * shape.group_inputs() * shape.volume();
+  return {.vectors = gemm::padding_of(shape.group_outputs()),
+          .clocks = shape.groups == 1 ? 0 : kTileClocks / static_cast<double>(std::max<int64_t>(tile_products, 1))};
+}
+
 Matched match_conv(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
   if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
@@ -51,8 +61,7 @@ Matched match_conv(const Problem& problem) {
   };
   return match_choices(
       problem, list, text_of,
-      [&problem, shape = *shape](const ConvConfig& config) { return emit(problem, shape, config); },
-      gemm::padding_of(shape->group_outputs()));
+      [&problem, shape = *shape](const ConvConfig& config) { return emit(problem, shape, config); }, effort_of(*shape));
 }
 
 }  // namespace

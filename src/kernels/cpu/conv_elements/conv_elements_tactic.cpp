@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions, transposed or not, that the kernels with packed weights do not take: kernel "conv_elements".
+#include <algorithm>
+
+#include "base/divide.h"
+#include "kernels/cpu/contraction/contraction.h"
 #include "kernels/cpu/conv_elements/conv_elements.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/fallback_tactic.h"
 #include "kernels/cpu/padding_rule_tactic.h"
 
 namespace lathe::cpu {
@@ -55,6 +58,14 @@ bool is_bias(const Problem& problem) {
          bias.dims.size() == problem.outputs[0].dims.size();
 }
 
+// Each group has tiles of its own; where each channel is a group, channels are gathered in their place.
+Effort effort_of(const Problem& problem, int64_t groups) {
+  const int64_t outputs = std::max<int64_t>(problem.outputs[0].opt_dims[1] / groups, 1);
+  if (outputs == 1 && problem.inputs[0].opt_dims[1] == groups) return {.vectors = 20, .passes = 2};
+  const int64_t columns = round_up(outputs, contraction::kColumns);
+  return {.vectors = 2 * static_cast<double>(columns) / static_cast<double>(outputs), .passes = 2};
+}
+
 Matched match_conv_elements(const Problem& problem) {
   if (!problem.is(OpKind::convolution) && !problem.is(OpKind::deconvolution)) return refuse("not a convolution");
   if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
@@ -68,9 +79,10 @@ Matched match_conv_elements(const Problem& problem) {
   } else if (!problem.program.is_identity() && !is_bias(problem)) {
     return refuse(fmt::format("this kernel has no epilogue of {} but a bias", name_of(type)));
   }
-  Emission emission = emission_of(problem, params_of(problem), {0, 1});
+  const ConvElementsParams params = params_of(problem);
+  Emission emission = emission_of(problem, params, {0, 1});
   emission.with_program = computes_epilogue;
-  return match_one(std::move(emission), fallback_us(problem));
+  return match_one(std::move(emission), predicted_us(problem, effort_of(problem, params.groups)));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ Matched match_copy(const Problem& problem) {
   if (problem.operands[0].dtype != problem.outputs[0].dtype) return refuse("a copy that converts");
   Emission emission = emission_of(problem, CopyParams{}, {});
   emission.with_program = false;
-  return match_one(std::move(emission), predicted_us(problem, 0));
+  return match_one(std::move(emission), predicted_us(problem));
 }
 
 }  // namespace

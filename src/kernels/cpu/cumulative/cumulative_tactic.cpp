@@ -10,7 +10,7 @@ Matched match_cumulative(const Problem& problem) {
   if (!problem.is(OpKind::cumulative)) return refuse("not a cumulative sum or product");
   const auto& attrs = problem.attrs<CumulativeAttrs>();
   const cumulative::Scan scan{attrs.op == CumulativeOp::prod, attrs.exclusive, attrs.reverse};
-  return match_root(problem, scan, {0, 1});
+  return match_root(problem, scan, {0, 1}, {}, {.clocks = 3});
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ Matched match_deconv(const Problem& problem) {
   return match_choices(
       problem, [&problem, shape, rows] { return deconv::candidates(shape, rows, problem.target.cores); }, text,
       [&problem, shape](const gemm::Blocking& blocking) { return emit(problem, shape, blocking); },
-      gemm::padding_of(shape.group_outputs()));
+      {.vectors = gemm::padding_of(shape.group_outputs())});
 }
 
 }  // namespace

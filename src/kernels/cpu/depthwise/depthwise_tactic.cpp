@@ -39,7 +39,8 @@ Matched match_depthwise(const Problem& problem) {
     return fmt::format("{} pixels split={}", config.pixels, config.split_channels ? "channels" : "pixels");
   };
   return match_choices(problem, list, text,
-                       [&problem, shape](const DepthwiseConfig& config) { return emit(problem, shape, config); });
+                       [&problem, shape](const DepthwiseConfig& config) { return emit(problem, shape, config); },
+                       {.vectors = 2.5});
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::optional<Movement> movement_of(const Problem& problem) {
 Matched match_movement(const Problem& problem) {
   const std::optional<Movement> mode = movement_of(problem);
   if (!mode) return refuse("no movement along axes");
-  return match_root(problem, MovementParams{*mode}, all_inputs(problem));
+  return match_root(problem, MovementParams{*mode}, all_inputs(problem), {}, {.clocks = 3});
 }
 
 }  // namespace

@@ -78,11 +78,12 @@ Matched match_normalization(const Problem& problem) {
     std::vector<size_t> inputs = {0};
     for (const size_t i : {1, 2})
       if (problem.has_input(i)) inputs.push_back(i);
-    return match_one(emission_of(problem, params, inputs), predicted_us(problem, 0));
+    return match_one(emission_of(problem, params, inputs), predicted_us(problem, {.vectors = 16}));
   }
   for (size_t i = 1; i < problem.inputs.size(); ++i)
     if (!problem.inputs[i].constant) return refuse("scale or bias is not constant");
-  return match_later([&problem, params] { return emit_by_channel(problem, params); }, predicted_us(problem, 0));
+  return match_later([&problem, params] { return emit_by_channel(problem, params); },
+                     predicted_us(problem, {.vectors = 16}));
 }
 
 }  // namespace

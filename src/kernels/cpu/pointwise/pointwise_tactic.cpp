@@ -14,7 +14,7 @@ Matched match_pointwise(const Problem& problem) {
     for (const Operand& operand : *list)
       if (operand.dtype != DType::f32 && operand.dtype != DType::u8 && operand.dtype != DType::i8)
         return refuse(fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype)));
-  return match_one(emission_of(problem, {}, {}), predicted_us(problem, 0));
+  return match_one(emission_of(problem, {}, {}), predicted_us(problem));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Matched match_pooling(const Problem& problem) {
   for (size_t i = 0; i + 2 < x.dims.size(); ++i)
     params.axes.push_back({value_at(attrs.window, i, 1), value_at(attrs.stride, i, 1), value_at(attrs.pads_begin, i, 0),
                            value_at(attrs.pads_end, i, 0), value_at(attrs.dilation, i, 1)});
-  return match_one(emission_of(problem, params, {0}), predicted_us(problem, 0));
+  return match_one(emission_of(problem, params, {0}), predicted_us(problem));
 }
 
 }  // namespace

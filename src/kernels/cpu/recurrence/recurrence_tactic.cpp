@@ -15,7 +15,9 @@ constexpr size_t kR = 1, kBias = 2, kLengths = 3, kPeepholes = 6;
 class RecurrenceMatch final : public Match {
  public:
   explicit RecurrenceMatch(const Problem& problem) : problem_(problem) {}
-  std::vector<Config> configs() const override { return {{.text = "", .predicted_us = predicted_us(problem_, 0)}}; }
+  std::vector<Config> configs() const override {
+    return {{.text = "", .predicted_us = predicted_us(problem_, {.vectors = 4})}};
+  }
 
   Result<Emission> emit(const Config&) const override {
     const Problem& problem = problem_;

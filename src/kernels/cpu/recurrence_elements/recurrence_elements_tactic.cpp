@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of recurrent networks that kernel "recurrence" does not take: kernel "recurrence_elements".
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/fallback_tactic.h"
 #include "kernels/cpu/recurrence/layer_params_tactic.h"
 
 namespace lathe::cpu {
@@ -16,7 +15,7 @@ Matched match_recurrence_elements(const Problem& problem) {
     return refuse(fmt::format("its input is {}, this kernel takes f32 and f64", name_of(type)));
   const Result<recurrence::LayerParams> params = recurrence::layer_params(problem.attrs<RecurrenceAttrs>());
   if (!params) return refuse(params.error().message);
-  return match_one(emission_of(problem, *params, all_inputs(problem)), fallback_us(problem));
+  return match_one(emission_of(problem, *params, all_inputs(problem)), predicted_us(problem, {.clocks = 1.5}));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ Matched match_reduce(const Problem& problem) {
     return refuse(fmt::format("its input is {}", name_of(problem.inputs[0].dtype)));
   auto params = reduce_params(problem);
   if (!params) return tl::unexpected(std::move(params.error()));
-  return match_one(emission_of(problem, *params, {0}), predicted_us(problem, 0));
+  return match_one(emission_of(problem, *params, {0}), predicted_us(problem));
 }
 
 }  // namespace

@@ -55,8 +55,10 @@ Matched match_resize(const Problem& problem) {
     return refuse(fmt::format("its input is {}", name_of(problem.inputs[0].dtype)));
   ResizeParams params;
   for (const size_t d : resized_dims(problem)) params.axes |= 1u << d;
+  const bool by_pixels = problem.outputs[0].rank() > 1 && problem.outputs[0].strides[1] == Expr(1);
+  const double us = predicted_us(problem, {.clocks = by_pixels ? 0 : 3.5});
   if (!refuse_resize_tables(problem))
-    return match_later([&problem, params] { return emit_tables(problem, params); }, predicted_us(problem, 0));
+    return match_later([&problem, params] { return emit_tables(problem, params); }, us);
   if (auto reason = refuse_samples(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<ResizeAttrs>();
   params.makes_tables = true;
@@ -67,7 +69,7 @@ Matched match_resize(const Problem& problem) {
                  false,
                  attrs.cubic_a};
   for (const size_t d : resized_dims(problem)) params.scales.push_back(scale_of(problem, d));
-  return match_one(emission_of(problem, params, {0}), predicted_us(problem, 0));
+  return match_one(emission_of(problem, params, {0}), us);
 }
 
 }  // namespace

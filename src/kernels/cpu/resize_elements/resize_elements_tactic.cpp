@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/fallback_tactic.h"
 #include "kernels/cpu/resize_elements/resize_elements.h"
 
 namespace lathe::cpu {
@@ -19,6 +18,9 @@ constexpr bool same(Ours ours, Ops ops) {
 static_assert(same(SampleRule::Coordinates::tf_crop_and_resize, CoordinateMode::tf_crop_and_resize));
 static_assert(same(SizePolicy::not_larger, AspectPolicy::not_larger));
 static_assert(same(SizePolicy::not_smaller, AspectPolicy::not_smaller));
+
+// For each result of an image: one element, four or sixteen are read, with their weights.
+double clocks_of(ResizeMode mode) { return mode == ResizeMode::nearest ? 2 : mode == ResizeMode::linear ? 8 : 40; }
 
 Matched match_resize_elements(const Problem& problem) {
   if (!problem.is(OpKind::resize)) return refuse("not a resize");
@@ -41,7 +43,8 @@ Matched match_resize_elements(const Problem& problem) {
     params.axes.resize(problem.inputs[0].dims.size());
     std::iota(params.axes.begin(), params.axes.end(), 0);
   }
-  return match_one(emission_of(problem, params, all_inputs(problem)), fallback_us(problem));
+  return match_one(emission_of(problem, params, all_inputs(problem)),
+                   predicted_us(problem, {.clocks = clocks_of(attrs.mode)}));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ Matched match_softmax(const Problem& problem) {
   Emission emission;
   emission.params = encode_params(SoftmaxParams{static_cast<int>(attrs.axis) + (attrs.axis < 0 ? rank : 0), attrs.log});
   emission.inputs = {{StepInput::input, 0}};
-  return match_one(std::move(emission), predicted_us(problem, 0));
+  return match_one(std::move(emission), predicted_us(problem, {.vectors = 60}));
 }
 
 }  // namespace
