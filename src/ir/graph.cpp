@@ -16,6 +16,9 @@ void remove_use(std::vector<Use>& uses, const Use& use) {
 
 }  // namespace
 
+Node::Node() = default;
+Node::~Node() = default;
+
 const Tensor* Value::constant() const {
   return producer_ && producer_->is(OpKind::constant) ? &producer_->attrs<ConstantAttrs>().value : nullptr;
 }
@@ -87,6 +90,11 @@ void Graph::unlink(Node* node) {
 
 Result<Node*> Graph::add(const Attributes& attributes, std::vector<Value*> inputs, NodeName name, size_t num_outputs,
                          Node* before) {
+  return add(attributes, {}, std::move(inputs), std::move(name), num_outputs, before);
+}
+
+Result<Node*> Graph::add(const Attributes& attributes, std::vector<std::unique_ptr<Graph>> bodies,
+                         std::vector<Value*> inputs, NodeName name, size_t num_outputs, Node* before) {
   const OpInfo& info = op_info(attributes.kind());
   while (!inputs.empty() && !inputs.back()) inputs.pop_back();
   const auto count = static_cast<int>(inputs.size());
@@ -107,6 +115,7 @@ Result<Node*> Graph::add(const Attributes& attributes, std::vector<Value*> input
   node->origin_ = std::move(name.origin);
   if (node->origin_.empty()) node->origin_ = {node->name_};
   node->inputs_ = std::move(inputs);
+  node->bodies_ = std::move(bodies);
   for (size_t i = 0; i < num_outputs; ++i) {
     auto value = std::make_unique<Value>();
     value->producer_ = node.get();
@@ -255,6 +264,7 @@ uint64_t Graph::hash() const {
   }
   for (const auto& node : nodes_) {
     hasher.add(lathe::hash(node->attributes()));
+    for (const auto& body : node->bodies_) hasher.add(body->hash());
     for (const Value* input : node->inputs_) hasher.add(input ? ids.at(input) : UINT64_MAX);
     for (const auto& output : node->outputs_) {
       ids.emplace(output.get(), ids.size());
@@ -265,10 +275,12 @@ uint64_t Graph::hash() const {
   return hasher.value();
 }
 
-Graph Graph::clone() const {
+Graph Graph::clone() const { return clone(std::make_shared<Symbols>(*table_)); }
+
+Graph Graph::clone(std::shared_ptr<Symbols> table) const {
   Graph copy(name_);
-  copy.symbols_ = symbols_;
-  copy.ranges_ = ranges_;
+  copy.table_ = std::move(table);
+  copy.is_body_ = is_body_;
   copy.value_names_ = value_names_;
   copy.node_names_ = node_names_;
   std::unordered_map<const Value*, Value*> map;
@@ -291,6 +303,8 @@ Graph Graph::clone() const {
     twin->metadata = node->metadata;
     twin->symbols_ = node->symbols_;
     twin->constraints_ = node->constraints_;
+    twin->carried_dims_ = node->carried_dims_;
+    for (const auto& body : node->bodies_) twin->bodies_.push_back(std::make_unique<Graph>(body->clone(copy.table_)));
     for (const Value* input : node->inputs_) twin->inputs_.push_back(input ? map.at(input) : nullptr);
     for (const auto& output : node->outputs_) twin->outputs_.push_back(copy_value(*output, twin.get()));
     copy.link(twin.get());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,10 @@ struct Use {
   size_t index;  // which input of the node
   bool operator==(const Use&) const = default;
 };
+
+// Symbols for the dimensions of a loop's carried values that differ from round to round: by the number of the value and
+// that of the dimension.
+using CarriedDims = std::map<std::pair<size_t, size_t>, Expr>;
 
 class Value {
  public:
@@ -53,6 +58,8 @@ class Value {
 
 class Node {
  public:
+  Node();
+  ~Node();  // where Graph is complete
   OpKind kind() const { return attributes_->kind(); }
   const OpInfo& info() const { return op_info(kind()); }
   bool is(OpKind kind) const { return this->kind() == kind; }
@@ -72,6 +79,11 @@ class Node {
   // names the node.
   const std::vector<Constraint>& constraints() const { return constraints_; }
 
+  // Of control flow (kControlFlow): what it runs. They share the symbols of the graph that the node is in, and see no
+  // values of it but as their inputs.
+  const std::vector<std::unique_ptr<Graph>>& bodies() const { return bodies_; }
+  const CarriedDims& carried_dims() const { return carried_dims_; }
+
   size_t num_inputs() const { return inputs_.size(); }
   size_t num_outputs() const { return outputs_.size(); }
   Value* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }  // null = omitted
@@ -86,6 +98,8 @@ class Node {
   std::vector<Value*> inputs_;
   std::vector<std::unique_ptr<Value>> outputs_;
   std::vector<Expr> symbols_;  // computed symbols that the shape rule made, reused when it runs again
+  std::vector<std::unique_ptr<Graph>> bodies_;
+  CarriedDims carried_dims_;  // of a loop
   std::vector<Constraint> constraints_;
   std::list<std::unique_ptr<Node>>::iterator position_;
 };
@@ -104,12 +118,17 @@ struct NodeName {
 
 class Graph {
  public:
-  explicit Graph(std::string name = "network") : name_(std::move(name)) {}
+  explicit Graph(std::string name = "network") : name_(std::move(name)), table_(std::make_shared<Symbols>()) {}
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
   Graph clone() const;
+  // A graph that is to be a body of a node of this one with these attributes and inputs, from which its own inputs take
+  // their types. A carried value's dimension (number of the value, of the dimension) may be known not to stay.
+  Result<std::unique_ptr<Graph>> make_body(std::string name, const Attributes& attributes,
+                                           const std::vector<Value*>& operands,
+                                           const CarriedDims& carried_dims = {}) const;
 
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
@@ -117,9 +136,9 @@ class Graph {
   // Symbols. A dimension symbol of inputs is shared by its name: equal names mean equal dims.
   Expr dim_symbol(const std::string& name, Range range = {0, Range::kUnbounded});
   Expr new_symbol(Symbol symbol);
-  const std::vector<Symbol>& symbols() const { return symbols_; }
+  const std::vector<Symbol>& symbols() const { return table_->symbols; }
   void set_range(SymbolId id, Range range);
-  const std::vector<Range>& symbol_ranges() const { return ranges_; }  // of symbols(), in their order
+  const std::vector<Range>& symbol_ranges() const { return table_->ranges; }  // of symbols(), in their order
   std::vector<std::string> symbol_names() const;
 
   // Inputs and outputs. A dim of -1 in the second form becomes a symbol of its own. Small integer inputs get symbolic
@@ -143,6 +162,9 @@ class Graph {
   size_t num_nodes() const { return nodes_.size(); }
   Result<Node*> add(const Attributes& attributes, std::vector<Value*> inputs, NodeName name = {},
                     size_t num_outputs = 1, Node* before = nullptr);
+  // The same of control flow, whose bodies make_body() gave.
+  Result<Node*> add(const Attributes& attributes, std::vector<std::unique_ptr<Graph>> bodies,
+                    std::vector<Value*> inputs, NodeName name, size_t num_outputs, Node* before = nullptr);
   Result<Value*> add_value(const Attributes& attributes, std::vector<Value*> inputs, NodeName name = {},
                            Node* before = nullptr);
   Result<Value*> add_constant(Tensor value, std::string name = {}, Node* before = nullptr);
@@ -169,7 +191,25 @@ class Graph {
     std::vector<InferContext::Output> outputs;
     std::vector<Constraint> constraints;
   };
+  struct Symbols {
+    std::vector<Symbol> symbols;
+    std::vector<Range> ranges;  // theirs: shape rules ask for all of them each time
+  };
+
   Result<Inferred> run_rule(Node* node);
+  Result<> infer_bodies(Node* node);
+  static InferContext::Results results_of(const Graph& body, const Node& node);
+  static void collect_inner(const Node& node, std::vector<SymbolId>& symbols);
+  struct BodyInput {
+    ValueType type;
+    const Value* value = nullptr;  // that comes in as it is
+  };
+  static Result<std::vector<BodyInput>> body_inputs(const Attributes& attributes, const std::vector<Value*>& operands,
+                                                    const CarriedDims& carried_dims);
+  static Result<> infer_body(Graph& body, Node* node);
+  Result<bool> widen_carried(Node* node, size_t i);
+  void set_body_input(size_t i, const BodyInput& from);
+  Graph clone(std::shared_ptr<Symbols> table) const;
   void bind_all_dims();
   void bind_dims(const Value& input);
   Result<> infer_readers(Value* value);  // and theirs, as far as what is known changes
@@ -178,8 +218,8 @@ class Graph {
   void unlink(Node* node);
 
   std::string name_;
-  std::vector<Symbol> symbols_;
-  std::vector<Range> ranges_;  // theirs: shape rules ask for all of them each time
+  std::shared_ptr<Symbols> table_;  // with its bodies
+  bool is_body_ = false;
   std::vector<std::unique_ptr<Value>> inputs_;
   std::vector<Value*> inputs_view_;
   std::vector<Output> outputs_;

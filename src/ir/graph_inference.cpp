@@ -29,7 +29,13 @@ Result<Graph::Inferred> Graph::run_rule(Node* node) {
     }
     return node->symbols_[calls++];
   };
-  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &ranges_);
+  std::vector<InferContext::Results> results;
+  if (!node->bodies_.empty()) {
+    LATHE_TRY(infer_bodies(node));
+    for (const auto& body : node->bodies_) results.push_back(results_of(*body, *node));
+  }
+  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &table_->ranges);
+  context.set_bodies(std::move(results));
   const OpInfo& info = node->info();
   if (!info.infer) return fail(ErrorCode::op_unsupported, "op {} is not available", info.name);
   if (Result<> result = infer_op(info, context); !result) {

@@ -13,23 +13,24 @@ constexpr int64_t kMaxInputElements = 64;
 // Symbols
 
 Expr Graph::dim_symbol(const std::string& name, Range range) {
-  for (SymbolId id = 0; id < symbols_.size(); ++id)
-    if (symbols_[id].source == SymbolSource::input_dim && symbols_[id].name == name) return Expr::symbol(id);
+  for (SymbolId id = 0; id < table_->symbols.size(); ++id)
+    if (table_->symbols[id].source == SymbolSource::input_dim && table_->symbols[id].name == name)
+      return Expr::symbol(id);
   // The input that binds it is filled in by add_input.
   return new_symbol({name, SymbolSource::input_dim, UINT32_MAX, 0, range});
 }
 
 Expr Graph::new_symbol(Symbol symbol) {
-  ranges_.push_back(symbol.range);
-  symbols_.push_back(std::move(symbol));
-  return Expr::symbol(static_cast<SymbolId>(symbols_.size() - 1));
+  table_->ranges.push_back(symbol.range);
+  table_->symbols.push_back(std::move(symbol));
+  return Expr::symbol(static_cast<SymbolId>(table_->symbols.size() - 1));
 }
 
-void Graph::set_range(SymbolId id, Range range) { symbols_[id].range = ranges_[id] = range; }
+void Graph::set_range(SymbolId id, Range range) { table_->symbols[id].range = table_->ranges[id] = range; }
 
 std::vector<std::string> Graph::symbol_names() const {
   std::vector<std::string> names;
-  for (const Symbol& symbol : symbols_) names.push_back(symbol.name);
+  for (const Symbol& symbol : table_->symbols) names.push_back(symbol.name);
   return names;
 }
 
@@ -57,6 +58,7 @@ Result<Value*> Graph::add_input(std::string name, DType dtype, const Dims& dims)
 void Graph::set_input_type(Value* value, ValueType type) {
   value->type_ = std::move(type);
   const auto tensor = static_cast<uint32_t>(value->index_);
+  if (is_body_) return;  // no input of the network defines its symbols
   bind_all_dims();
   value->elements_.clear();
   value->has_elements_ = false;
@@ -74,7 +76,8 @@ void Graph::remove_input(Value* value) {
   inputs_view_.erase(inputs_view_.begin() + static_cast<ptrdiff_t>(removed));
   inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(removed));
   for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->index_ = i;
-  for (Symbol& symbol : symbols_) {
+  if (is_body_) return;
+  for (Symbol& symbol : table_->symbols) {
     if (symbol.source != SymbolSource::input_value || symbol.tensor < removed || symbol.tensor == UINT32_MAX) continue;
     symbol.tensor = symbol.tensor == removed ? UINT32_MAX : symbol.tensor - 1;
   }
@@ -83,7 +86,8 @@ void Graph::remove_input(Value* value) {
 
 // Each symbol of inputs' dimensions to the first input that has it; one that none has any more, to none.
 void Graph::bind_all_dims() {
-  for (Symbol& symbol : symbols_)
+  if (is_body_) return;
+  for (Symbol& symbol : table_->symbols)
     if (symbol.source == SymbolSource::input_dim) symbol.tensor = UINT32_MAX;
   for (const Value* input : inputs_view_) bind_dims(*input);
 }
@@ -92,9 +96,10 @@ void Graph::bind_all_dims() {
 void Graph::bind_dims(const Value& input) {
   for (size_t d = 0; d < input.shape().size(); ++d) {
     const std::optional<SymbolId> id = input.shape()[d].as_symbol();
-    if (!id || symbols_[*id].source != SymbolSource::input_dim || symbols_[*id].tensor != UINT32_MAX) continue;
-    symbols_[*id].tensor = static_cast<uint32_t>(input.index());
-    symbols_[*id].index = static_cast<uint32_t>(d);
+    if (!id || table_->symbols[*id].source != SymbolSource::input_dim || table_->symbols[*id].tensor != UINT32_MAX)
+      continue;
+    table_->symbols[*id].tensor = static_cast<uint32_t>(input.index());
+    table_->symbols[*id].index = static_cast<uint32_t>(d);
   }
 }
 

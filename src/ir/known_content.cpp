@@ -26,7 +26,7 @@ class Folder {
     if (is_integral(value->dtype()))
       if (Result<std::optional<Tensor>> inferred = inferred_content(*value); inferred && *inferred) return *inferred;
     const Node* node = value->producer();
-    if (!node || node->has_trait(kFresh) || depth > 200) return std::nullopt;
+    if (!node || node->has_trait(kFresh | kControlFlow) || depth > 200) return std::nullopt;
     std::vector<Tensor> inputs;
     for (const Value* input : node->inputs()) {
       std::optional<Tensor> tensor = input ? fold(input, depth + 1) : Tensor();

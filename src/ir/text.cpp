@@ -7,7 +7,8 @@
 //     %y = convolution{stride=[1, 1]}(%x, %w): f32[n, 4, 8, 8] @conv1 from [conv1, bn1]
 //     output %y "y"
 //   }
-// Names with other characters than letters, digits, _ . / : are quoted. The type after a node is optional when
+// The bodies of control flow follow it: "%z = branch(%c, %y): f32[n] body { input %v: f32[n] ... output %r } body { ...
+// }". Names with other characters than letters, digits, _ . / : are quoted. The type after a node is optional when
 // parsing, and checked when given.
 #include <cctype>
 #include <charconv>
@@ -70,6 +71,30 @@ class Parser {
     if (accept_word("input")) return input(graph);
     if (accept_word("output")) return output(graph);
     return node(graph);
+  }
+
+  Result<std::unique_ptr<Graph>> body(const Graph& outside, const Attributes& attributes,
+                                      const std::vector<Value*>& operands) {
+    LATHE_ASSIGN(std::unique_ptr<Graph> graph, outside.make_body("body", attributes, operands));
+    std::unordered_map<std::string, Value*> values;
+    std::swap(values, values_);
+    ++depth_;
+    LATHE_TRY(expect("{"));
+    for (Value* input : graph->inputs()) LATHE_TRY(body_input(*graph, input));
+    while (!accept("}")) LATHE_TRY(statement(*graph));
+    --depth_;
+    std::swap(values, values_);
+    return graph;
+  }
+
+  // Their types are those of what comes in; the text repeats them for its reader.
+  Result<> body_input(Graph& graph, Value* input) {
+    LATHE_TRY(expect("input"));
+    LATHE_ASSIGN(std::string name, read_value_name());
+    graph.rename(input, name);
+    values_[name] = input;
+    text_.remove_prefix(std::min(text_.size(), text_.find(']')));
+    return expect("]");
   }
 
   Result<> symbol(Graph& graph) {
@@ -163,14 +188,22 @@ class Parser {
         accept(",");
       }
     }
+    std::vector<std::unique_ptr<Graph>> bodies;
+    while (accept_word("body")) {
+      LATHE_ASSIGN(bodies.emplace_back(), body(graph, *attributes, inputs));
+    }
+    const size_t wanted = info->kind == OpKind::loop ? 1 : info->kind == OpKind::branch ? 2 : 0;
+    if (bodies.size() != wanted)
+      return fail(ErrorCode::text_syntax, "%{}: {} has {} bodies, not {}", names.name, op, wanted, bodies.size());
     const std::vector<std::string> outputs = names.outputs;
-    LATHE_ASSIGN(Node * node, graph.add(*attributes, std::move(inputs), std::move(names), outputs.size()));
+    LATHE_ASSIGN(Node * node,
+                 graph.add(*attributes, std::move(bodies), std::move(inputs), std::move(names), outputs.size()));
     std::string inferred;
     for (size_t i = 0; i < outputs.size(); ++i) {
       values_[outputs[i]] = node->output(i);
       inferred += (i ? ", " : "") + to_string(node->output(i)->type(), graph);
     }
-    if (!types.empty() && types != inferred)
+    if (!types.empty() && types != inferred && depth_ == 0)
       return fail(ErrorCode::text_syntax, "%{} is {}, the text says {}", outputs[0], inferred, types);
     return {};
   }
@@ -310,7 +343,7 @@ class Parser {
   std::string read_types() {
     skip();
     size_t n = std::min(text_.find('\n'), text_.find(" @"));
-    n = std::min({n, text_.find(" from ["), text_.size()});
+    n = std::min({n, text_.find(" from ["), text_.find(" body {"), text_.size()});
     std::string out(text_.substr(0, n));
     while (!out.empty() && std::isspace(static_cast<unsigned char>(out.back()))) out.pop_back();
     text_.remove_prefix(n);
@@ -325,8 +358,39 @@ class Parser {
 
   std::string_view text_;
   int line_ = 1;
+  int depth_ = 0;  // of bodies: what loops carry may be of other sizes than what they begin with
   std::unordered_map<std::string, Value*> values_;
 };
+
+// Inputs, nodes and outputs, a line each but for bodies.
+std::string content_text(const Graph& graph, int64_t max_elements, const std::string& indent) {
+  std::string out;
+  for (const Value* input : graph.inputs())
+    out += fmt::format("{}input %{}: {}\n", indent, name_text(input->name()), to_string(input->type(), graph));
+  for (const auto& node : graph.nodes()) {
+    std::string names, operands, types;
+    for (size_t i = 0; i < node->num_outputs(); ++i) {
+      names += (i ? ", %" : "%") + name_text(node->output(i)->name());
+      types += (i ? ", " : "") + to_string(node->output(i)->type(), graph);
+    }
+    for (const Value* input : node->inputs())
+      operands += (operands.empty() ? "" : ", ") + (input ? "%" + name_text(input->name()) : std::string("_"));
+    out += fmt::format("{}{} = {}{}({}): {}", indent, names, node->info().name, attributes_text(*node, max_elements),
+                       operands, types);
+    if (node->name() != node->output()->name()) out += " @" + name_text(node->name());
+    if (node->origin() != std::vector{node->name()}) {
+      std::string origin;
+      for (const std::string& name : node->origin()) origin += (origin.empty() ? "" : ", ") + name_text(name);
+      out += " from [" + origin + "]";
+    }
+    for (const auto& body : node->bodies())
+      out += fmt::format(" body {{\n{}{}}}", content_text(*body, max_elements, indent + "  "), indent);
+    out += "\n";
+  }
+  for (const Output& output : graph.outputs())
+    out += fmt::format("{}output %{} {}\n", indent, name_text(output.value->name()), quoted_text(output.name));
+  return out;
+}
 
 }  // namespace
 
@@ -337,29 +401,7 @@ std::string to_text(const Graph& graph, int64_t max_elements) {
     out += fmt::format("  symbol {} in [{}, {}]\n", name_text(symbol.name), symbol.range.min,
                        symbol.range.max == Range::kUnbounded ? "inf" : std::to_string(symbol.range.max));
   }
-  for (const Value* input : graph.inputs())
-    out += fmt::format("  input %{}: {}\n", name_text(input->name()), to_string(input->type(), graph));
-  for (const auto& node : graph.nodes()) {
-    std::string names, operands, types;
-    for (size_t i = 0; i < node->num_outputs(); ++i) {
-      names += (i ? ", %" : "%") + name_text(node->output(i)->name());
-      types += (i ? ", " : "") + to_string(node->output(i)->type(), graph);
-    }
-    for (const Value* input : node->inputs())
-      operands += (operands.empty() ? "" : ", ") + (input ? "%" + name_text(input->name()) : std::string("_"));
-    out += fmt::format("  {} = {}{}({}): {}", names, node->info().name, attributes_text(*node, max_elements), operands,
-                       types);
-    if (node->name() != node->output()->name()) out += " @" + name_text(node->name());
-    if (node->origin() != std::vector{node->name()}) {
-      std::string origin;
-      for (const std::string& name : node->origin()) origin += (origin.empty() ? "" : ", ") + name_text(name);
-      out += " from [" + origin + "]";
-    }
-    out += "\n";
-  }
-  for (const Output& output : graph.outputs())
-    out += fmt::format("  output %{} {}\n", name_text(output.value->name()), quoted_text(output.name));
-  return out + "}\n";
+  return out + content_text(graph, max_elements, "  ") + "}\n";
 }
 
 Result<Graph> parse_graph(std::string_view text) { return Parser(text).parse(); }

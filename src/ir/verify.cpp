@@ -35,10 +35,8 @@ Result<> verify_uses(const Value& value) {
   return {};
 }
 
-// Types equal to what the shape rules give, checked on a copy because rules may create symbols.
-Result<> verify_types(const Graph& graph) {
-  Graph copy = graph.clone();
-  LATHE_TRY(copy.infer_all());
+// Types equal to what the shape rules give, which have run on `copy`.
+Result<> compare_types(const Graph& graph, const Graph& copy) {
   auto twin = copy.nodes().begin();
   for (const auto& node : graph.nodes()) {
     for (size_t i = 0; i < node->num_outputs(); ++i) {
@@ -48,14 +46,14 @@ Result<> verify_types(const Graph& graph) {
         return fail(ErrorCode::graph_invalid, "value '{}' has type {}, its op gives {}", node->output(i)->name(),
                     to_string(stored, graph), to_string(inferred, copy));
     }
+    for (size_t i = 0; i < node->bodies().size(); ++i)
+      LATHE_TRY(compare_types(*node->bodies()[i], *(*twin)->bodies()[i]));
     ++twin;
   }
   return {};
 }
 
-}  // namespace
-
-Result<> verify(const Graph& graph) {
+Result<> verify_structure(const Graph& graph) {
   std::unordered_set<const Value*> produced(graph.inputs().begin(), graph.inputs().end());
   std::unordered_set<std::string_view> names;
   for (const Value* input : graph.inputs()) {
@@ -64,6 +62,7 @@ Result<> verify(const Graph& graph) {
   }
   for (const auto& node : graph.nodes()) {
     LATHE_TRY(verify_node(*node, produced));
+    for (const auto& body : node->bodies()) LATHE_TRY(verify_structure(*body));
     for (size_t i = 0; i < node->num_outputs(); ++i) {
       produced.insert(node->output(i));
       LATHE_TRY(verify_uses(*node->output(i)));
@@ -74,7 +73,16 @@ Result<> verify(const Graph& graph) {
   for (const Output& output : graph.outputs())
     if (!produced.contains(output.value))
       return fail(ErrorCode::graph_invalid, "output '{}' is a value that no node of this graph produces", output.name);
-  return verify_types(graph);
+  return {};
+}
+
+}  // namespace
+
+Result<> verify(const Graph& graph) {
+  LATHE_TRY(verify_structure(graph));
+  Graph copy = graph.clone();  // because rules may create symbols
+  LATHE_TRY(copy.infer_all());
+  return compare_types(graph, copy);
 }
 
 }  // namespace lathe::ir

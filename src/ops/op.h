@@ -22,6 +22,7 @@ enum Traits : uint32_t {
   kFresh = 1 << 6,          // another result each time: never folded, never merged with its like
   kStored = 1 << 7,         // takes storage types (base/dtypes.def) by their bits, as views and movement do
   kConverts = 1 << 8,       // knows the numbers of storage types; other ops refuse such operands
+  kControlFlow = 1 << 9,    // has graphs as bodies (ir::Node::bodies) and no evaluation: they are run
 };
 
 inline constexpr int kMany = INT32_MAX;
@@ -89,6 +90,11 @@ class InferContext {
   bool assume_equal(const Expr& a, const Expr& b) { return assume(Relation::equal, a, b); }
   std::vector<Constraint>& constraints() { return constraints_; }
 
+  // Of control flow, the types of what each body yields. A dimension that only running tells is Expr::invalid().
+  using Results = std::vector<ValueType>;
+  const std::vector<Results>& bodies() const { return bodies_; }
+  void set_bodies(std::vector<Results> bodies) { bodies_ = std::move(bodies); }
+
   std::vector<Output>& outputs() { return outputs_; }
 
  private:
@@ -98,6 +104,7 @@ class InferContext {
   std::function<Expr(std::string_view)> new_symbol_;
   std::span<const Range> ranges() const { return ranges_ ? *ranges_ : std::span<const Range>(); }
   const std::vector<Range>* ranges_;  // of symbols; null = none is known
+  std::vector<Results> bodies_;
   std::vector<Constraint> constraints_;
 };
 

@@ -26,7 +26,7 @@ uint64_t key_of(const ir::Node& node) {
 }
 
 bool same(const ir::Node& a, const ir::Node& b) {
-  if (a.has_trait(kFresh)) return false;
+  if (a.has_trait(kFresh | kControlFlow)) return false;
   if (a.kind() != b.kind() || a.num_outputs() != b.num_outputs() || a.inputs() != b.inputs()) return false;
   if (a.is(OpKind::constant)) return identical(*a.output()->constant(), *b.output()->constant());
   if (!equal(a.attributes(), b.attributes())) return false;

@@ -47,7 +47,7 @@ bool is_cheap(const ir::Node& node, const PassContext& context) {
 }
 
 bool has_constant_inputs(const ir::Node& node) {
-  if (node.has_trait(kFresh)) return false;
+  if (node.has_trait(kFresh | kControlFlow)) return false;
   for (ir::Value* input : node.inputs())
     if (input && !input->constant()) return false;
   return true;
