@@ -149,4 +149,12 @@ Result<bool> Graph::widen_carried(Node* node, size_t i) {
   return widened;
 }
 
+Result<> Graph::remove_shared_operand(Node* node, size_t i) {
+  for (const auto& body : node->bodies_) body->remove_input(body->inputs_view_[node->is(OpKind::branch) ? i - 1 : i]);
+  unlink(node);
+  node->inputs_.erase(node->inputs_.begin() + static_cast<ptrdiff_t>(i));
+  link(node);
+  return infer(node);
+}
+
 }  // namespace lathe::ir

@@ -173,6 +173,8 @@ class Graph {
   Result<> set_inputs(Node* node, std::vector<Value*> inputs);  // runs the shape rule of this node only
   Result<> set_input(Node* node, size_t i, Value* value);
   Result<> set_attributes(Node* node, const Attributes& attributes);
+  // Of control flow: an operand that comes into the bodies as it is, and that they do not read.
+  Result<> remove_shared_operand(Node* node, size_t i);
   void rename(Node* node, std::string name);
   void add_origin(Node* node, const std::vector<std::string>& names);  // what a rewrite absorbs, its nodes inherit
   // Readers (and graph outputs) of `from` take `to`; shape rules downstream run when more or less is known of it.

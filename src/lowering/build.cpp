@@ -7,8 +7,8 @@
 #include "lowering/constraints.h"
 #include "lowering/decompose.h"
 #include "lowering/duplicate.h"
+#include "lowering/graph_lowering.h"
 #include "lowering/profiles.h"
-#include "lowering/region_lowering.h"
 #include "lowering/step_cost.h"
 #include "lowering/tensor_report.h"
 #include "passes/pins.h"
@@ -76,6 +76,21 @@ Result<> report_progress(const BuildOptions& options, std::string_view phase, do
   return {};
 }
 
+// The passes, and what the target wants beside them. Bodies of control flow come after the graph that they are in.
+Result<> optimize(ir::Graph& graph, const BuildOptions& options, PassContext& context, BuildReport& report) {
+  LATHE_ASSIGN(const std::vector<PassReport> passes, run_passes(graph, context));
+  if (report.passes.empty()) report.passes = passes;
+  if (options.traits.decompose_doubles) LATHE_TRY(decompose_doubles(graph, context));
+  if (options.traits.fuses_narrow_types) LATHE_TRY(give_readers_their_own(graph));
+  const std::string dumps = std::exchange(context.dump_directory, {});  // show the network as a whole
+  for (const auto& node : graph.nodes()) {
+    for (const auto& body : node->bodies()) LATHE_TRY(optimize(*body, options, context, report));
+    if (!node->bodies().empty()) LATHE_TRY(graph.infer(node.get()));
+  }
+  context.dump_directory = dumps;
+  return {};
+}
+
 // Groups, places and lowers until tactics take all that is fused, then writes what the tuner has chosen.
 Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& profiles, Tuner& tuner,
                      const BuildOptions& options, BuiltPlan& built) {
@@ -88,22 +103,22 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
   for (const plan::SymbolProfile& symbol : profiles[0].symbols) optimum.push_back(symbol.opt);
   RefusedFusions refused;
   for (;;) {
-    CostModel costs(options.tuner.target, optimum);
-    const std::vector<Region> regions = group_regions(graph, {options.optimize, options.traits}, costs, refused);
-    const Placement placement(graph, regions, options.tactics.empty(), options.traits, costs);
     BuiltPlan round;
+    round.plan.name = graph.name();
+    round.plan.symbols = graph.symbols();
+    round.plan.profiles = profiles;
     round.plan.constraints = built.plan.constraints;
     round.report = built.report;
-    RegionLowering lowering(graph, placement, profiles, optimum, tuner, options, refused, round);
-    LATHE_TRY(lowering.lower(regions));
-    if (lowering.refused().size() == refused.size()) LATHE_TRY(lowering.choose(progress));
-    if (lowering.refused().size() == refused.size()) {
-      LATHE_TRY(lowering.write());
-      round.report.tensors = describe_tensors(graph, regions, placement, costs, refused);
-      built = std::move(round);
-      return {};
-    }
-    refused = lowering.refused();
+    const size_t refused_before = refused.size();
+    const LoweringContext context{options, optimum, tuner, refused, round};
+    GraphLowering network(graph, context);
+    LATHE_TRY(network.lowering.lower(network.regions));
+    if (refused.size() == refused_before) LATHE_TRY(network.lowering.choose(progress));
+    if (refused.size() > refused_before) continue;
+    LATHE_TRY(network.lowering.write());
+    round.report.tensors = describe_tensors(graph, network.regions, network.placement, network.costs, refused);
+    built = std::move(round);
+    return {};
   }
 }
 
@@ -135,10 +150,8 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOption
     PassContext context = options.passes;
     context.arithmetic = options.traits.arithmetic;
     LATHE_TRY(apply_pins(graph, context));
-    LATHE_ASSIGN(built->report.passes, run_passes(graph, context));
+    LATHE_TRY(optimize(graph, options, context, built->report));
     LATHE_TRY(report_unmet_pins(graph, context, options.log ? *options.log : null_log()));
-    if (options.traits.decompose_doubles) LATHE_TRY(decompose_doubles(graph, context));
-    if (options.traits.fuses_narrow_types) LATHE_TRY(give_readers_their_own(graph));
   }
   graph.erase_dead_nodes();
   built->report.seconds_passes = seconds_since(start);

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "plan/blocks.h"
 #include "plan/expressions.h"
 
 namespace lathe {
@@ -49,6 +50,32 @@ void drop_unused_symbols(plan::Plan& plan) {
   plan.profiles = std::move(profiles);
 }
 
+// What a block's bodies begin with and leave.
+std::vector<TensorId> operands_of_bodies(const plan::Step& step) {
+  std::vector<TensorId> ids;
+  const auto* block = std::get_if<plan::Block>(&step.work);
+  for (size_t i = 0; block && i < block->bodies.size(); ++i)
+    for (const auto* list : {&block->bodies[i].params, &block->bodies[i].results})
+      std::ranges::copy_if(*list, std::back_inserter(ids), [](TensorId id) { return id != plan::kNoTensor; });
+  return ids;
+}
+
+// Of blocks, which are among what is left of the steps, the last one first.
+void shorten_bodies(std::vector<plan::Step>& left, const std::vector<bool>& is_dropped) {
+  size_t next = 0;  // of the steps before any was dropped
+  for (auto step = left.rbegin(); step != left.rend(); ++step) {
+    while (is_dropped[next]) ++next;
+    size_t at = ++next;
+    auto* block = std::get_if<plan::Block>(&step->work);
+    for (size_t i = 0; block && i < block->bodies.size(); ++i) {
+      uint32_t& steps = block->bodies[i].steps;
+      const auto begin = is_dropped.begin() + static_cast<ptrdiff_t>(at), end = begin + steps;
+      at += steps;
+      steps -= static_cast<uint32_t>(std::count(begin, end, true));
+    }
+  }
+}
+
 // Steps whose results nothing reads, such as the shapes that reshapes and expansions have as operands: their kernels
 // take sizes from the plan. What finds the size of a result stays, for the plan's symbols depend on it.
 void drop_unread_steps(plan::Plan& plan, BuildReport& report) {
@@ -56,41 +83,58 @@ void drop_unread_steps(plan::Plan& plan, BuildReport& report) {
   std::set<std::pair<StorageKind, uint32_t>> read;
   std::vector<plan::Step> steps;
   std::vector<RegionReport> reports;
+  for (const plan::Step& step : plan.steps)
+    for (const TensorId id : operands_of_bodies(step)) read.insert(storage(id));
+  std::vector<bool> is_dropped(plan.steps.size());
   for (size_t i = plan.steps.size(); i-- > 0;) {
     plan::Step& step = plan.steps[i];
     const bool is_read = std::any_of(step.outputs.begin(), step.outputs.end(), [&](TensorId id) {
       return id != plan::kNoTensor && (plan.tensors[id].storage == StorageKind::binding || read.contains(storage(id)) ||
                                        depends_on_data(plan.tensors[id].dims, plan.symbols));
     });
-    if (!is_read && step.counts.empty()) continue;
+    is_dropped[i] = !is_read && step.counts.empty() && !step.is<plan::Block>();
+    if (is_dropped[i]) continue;
     for (const TensorId id : step.inputs)
       if (id != plan::kNoTensor) read.insert(storage(id));
     steps.push_back(std::move(step));
     reports.push_back(std::move(report.regions[i]));
   }
+  shorten_bodies(steps, is_dropped);
   plan.steps.assign(std::make_move_iterator(steps.rbegin()), std::make_move_iterator(steps.rend()));
   report.regions.assign(std::make_move_iterator(reports.rbegin()), std::make_move_iterator(reports.rend()));
 }
 
-void set_lifetimes(plan::Plan& plan) {
+// Operands of a block, and what its bodies begin with and leave, live as long as it runs. So does what is there before
+// a block and read inside: each round of a loop reads it again.
+Result<> set_lifetimes(plan::Plan& plan) {
+  LATHE_ASSIGN(const std::vector<plan::StepPlace> places, plan::find_places(plan.steps));
   std::vector<bool> touched(plan.buffers.size());
-  for (uint32_t i = 0; i < plan.steps.size(); ++i)
+  const auto touch = [&](TensorId id, uint32_t first, uint32_t last) {
+    if (id == plan::kNoTensor || plan.tensors[id].storage != StorageKind::arena) return;
+    plan::Buffer& buffer = plan.buffers[plan.tensors[id].index];
+    buffer.first = touched[plan.tensors[id].index] ? std::min(buffer.first, first) : first;
+    buffer.last = std::max(buffer.last, last);
+    touched[plan.tensors[id].index] = true;
+  };
+  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+    const uint32_t last = places[i].end - 1;
     for (const auto* list : {&plan.steps[i].inputs, &plan.steps[i].outputs})
-      for (const TensorId id : *list) {
-        if (id == plan::kNoTensor || plan.tensors[id].storage != StorageKind::arena) continue;
-        plan::Buffer& buffer = plan.buffers[plan.tensors[id].index];
-        if (!touched[plan.tensors[id].index]) buffer.first = i;
-        touched[plan.tensors[id].index] = true;
-        buffer.last = i;
-      }
+      for (const TensorId id : *list) touch(id, i, last);
+    for (const TensorId id : operands_of_bodies(plan.steps[i])) touch(id, i, last);
+  }
+  for (uint32_t i = static_cast<uint32_t>(plan.steps.size()); i-- > 0;)  // from the inside to the outside
+    for (plan::Buffer& buffer : plan.buffers)
+      if (plan.steps[i].is<plan::Block>() && buffer.first < i && buffer.last > i)
+        buffer.last = std::max(buffer.last, places[i].end - 1);
+  return {};
 }
 
 }  // namespace
 
-void finish_plan(BuiltPlan& built) {
+Result<> finish_plan(BuiltPlan& built) {
   plan::Plan& plan = built.plan;
   drop_unread_steps(plan, built.report);
-  set_lifetimes(plan);
+  LATHE_TRY(set_lifetimes(plan));
   drop_unused_symbols(plan);
   for (const Symbol& symbol : plan.symbols)
     if (symbol.source == SymbolSource::input_value) plan.bindings[symbol.tensor].is_shape_tensor = true;
@@ -98,6 +142,7 @@ void finish_plan(BuiltPlan& built) {
   for (plan::Constant& constant : plan.constants)
     constant.digest = digest_of(plan.weights.subspan(constant.offset, constant.bytes));
   built.report.weights_bytes = built.weights.size();
+  return {};
 }
 
 }  // namespace lathe

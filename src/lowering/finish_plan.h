@@ -7,6 +7,6 @@
 namespace lathe {
 
 // Drops steps and symbols that nothing reads, finds when each buffer is in use and which inputs are shape tensors.
-void finish_plan(BuiltPlan& built);
+Result<> finish_plan(BuiltPlan& built);
 
 }  // namespace lathe

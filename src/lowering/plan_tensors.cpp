@@ -14,8 +14,18 @@ using ir::Value;
 using plan::StorageKind;
 using plan::TensorId;
 
-PlanTensors::PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out)
-    : graph_(graph), placement_(placement), out_(out), plan_(out.plan) {}
+PlanTensors::PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, PlanTensors* outer)
+    : graph_(graph), placement_(placement), out_(out), plan_(out.plan), outer_(outer) {}
+
+void PlanTensors::bind_body(const std::vector<TensorId>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == plan::kNoTensor) continue;
+    const Value* input = graph_.inputs()[i];
+    const plan::TensorDesc& tensor = plan_.tensors[inputs[i]];
+    storages_[input] = {tensor.storage, tensor.index};
+    tensors_[input] = inputs[i];
+  }
+}
 
 // A graph output's memory is written directly by its producer when the value, or the tensor whose elements it all views
 // in row-major order, has a storage of its own. Other outputs are copied at the end.
@@ -110,6 +120,7 @@ TensorId PlanTensors::along(const Value* value, const Operand& operand) {
 }
 
 TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name) {
+  if (outer_) return outer_->constant_of(content, name);
   const uint64_t key = Hasher().add(content.raw()).value();
   std::vector<TensorId>& same = constants_[key];
   const auto at = [&](const plan::TensorDesc& tensor) { return plan_.constants[tensor.index]; };

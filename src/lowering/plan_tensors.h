@@ -10,10 +10,13 @@ namespace lathe {
 class PlanTensors {
  public:
   // All references must outlive it.
-  PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out);
+  // `outer`: those of the graph that a body is in, which shares its constants; null for the network's.
+  PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, PlanTensors* outer = nullptr);
 
   // Gives the graph's inputs their bindings, and its outputs theirs where producers can write them. Called first.
   void bind();
+  // The same of a body, whose inputs are these tensors; kNoTensor = nothing reads it.
+  void bind_body(const std::vector<plan::TensorId>& inputs);
   // The tensor of output binding `i`, if what produces the value writes it there.
   bool is_written_in_place(size_t output) const { return outputs_written_[output]; }
 
@@ -45,6 +48,7 @@ class PlanTensors {
   const Placement& placement_;
   BuiltPlan& out_;
   plan::Plan& plan_;
+  PlanTensors* outer_;
   std::unordered_map<const ir::Value*, Storage> storages_;          // of roots
   std::unordered_map<const ir::Value*, uint32_t> output_bindings_;  // roots that a graph output's binding holds
   std::unordered_map<const ir::Value*, plan::TensorId> tensors_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/region_lowering.h"
+#include "lowering/graph_lowering.h"
 
 #include <algorithm>
 
@@ -35,25 +35,21 @@ std::vector<std::string> origin_of(const Region& region) {
 
 }  // namespace
 
-RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placement,
-                               const std::vector<plan::Profile>& profiles, std::vector<int64_t> optimum, Tuner& tuner,
-                               const BuildOptions& options, RefusedFusions refused, BuiltPlan& out)
+RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placement, const LoweringContext& context,
+                               PlanTensors* outer)
     : graph_(graph),
       placement_(placement),
-      tuner_(tuner),
-      tactics_(options.tactics),
-      data_dependent_(options.data_dependent),
-      target_(options.target),
-      device_(options.tuner.target),
-      out_(out),
-      plan_(out.plan),
-      refused_(std::move(refused)),
-      problems_(placement, options, std::move(optimum)),
-      tensors_(graph, placement, out) {
-  plan_.name = graph.name();
-  plan_.symbols = graph.symbols();
-  plan_.profiles = profiles;
-}
+      context_(context),
+      tuner_(context.tuner),
+      tactics_(context.options.tactics),
+      data_dependent_(context.options.data_dependent),
+      target_(context.options.target),
+      device_(context.options.tuner.target),
+      out_(context.out),
+      plan_(context.out.plan),
+      refused_(context.refused),
+      problems_(placement, context.options, context.optimum),
+      tensors_(graph, placement, context.out, outer) {}
 
 Result<> RegionLowering::lower(const std::vector<Region>& regions) {
   tensors_.bind();
@@ -64,6 +60,7 @@ Result<> RegionLowering::lower(const std::vector<Region>& regions) {
 
 Result<> RegionLowering::lower(const Region& region) {
   if (placement_.is_free(region)) return {};
+  if (!region.root->bodies().empty()) return lower_control_flow(*region.root);
   if (tactics_.empty()) {
     for (const Node* node : region.nodes) lower_evaluation(*node);
     return {};
@@ -181,6 +178,13 @@ void RegionLowering::lower_evaluation(const Node& node, std::vector<std::string>
   step.origin = node.origin();
   step.tactic = "plain evaluation";
   for (const Value* input : node.inputs()) step.inputs.push_back(input ? dense_of(input) : plan::kNoTensor);
+  pending.kind = "eval";
+  pending.choice.refusals = std::move(refusals);
+  add_with_outputs(std::move(pending), node);
+}
+
+void RegionLowering::add_with_outputs(Pending pending, const Node& node) {
+  plan::Step& step = pending.step;
   std::vector<std::pair<TensorId, const Value*>> moves;
   for (size_t i = 0; i < node.num_outputs(); ++i) {
     const Value* output = node.output(i);
@@ -191,8 +195,6 @@ void RegionLowering::lower_evaluation(const Node& node, std::vector<std::string>
       moves.emplace_back(step.outputs.back(), output);
     }
   }
-  pending.kind = "eval";
-  pending.choice.refusals = std::move(refusals);
   pending_.push_back(std::move(pending));
   for (const auto& [from, output] : moves)
     lower_copy(from, tensors_.tensor_of(output), "reformat " + output->name(), {});
@@ -214,13 +216,23 @@ void RegionLowering::lower_outputs() {
   }
 }
 
+void RegionLowering::collect(std::vector<Pending*>& all) {
+  for (Pending& pending : pending_) {
+    all.push_back(&pending);
+    for (const auto& body : pending.bodies) body->lowering.collect(all);
+  }
+}
+
 Result<> RegionLowering::choose(const Tuner::Progress& progress) {
+  std::vector<Pending*> all;
+  collect(all);
   std::vector<Matches*> problems;
-  for (const Pending& pending : pending_)
-    if (pending.matches) problems.push_back(pending.matches.get());
+  for (const Pending* pending : all)
+    if (pending->matches) problems.push_back(pending->matches.get());
   LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, progress));
   auto choice = choices.begin();
-  for (Pending& pending : pending_) {
+  for (Pending* each : all) {
+    Pending& pending = *each;
     if (pending.matches) pending.choice = std::move(*choice++);
     if (pending.region && pending.matches && !pending.choice.tactic) {
       const Region& region = *pending.region;
@@ -236,12 +248,17 @@ Result<> RegionLowering::choose(const Tuner::Progress& progress) {
 }
 
 Result<> RegionLowering::write() {
+  LATHE_TRY(write_steps());
+  return finish_plan(out_);
+}
+
+Result<> RegionLowering::write_steps() {
   for (Pending& pending : pending_) LATHE_TRY(write(pending));
-  finish_plan(out_);
   return {};
 }
 
 Result<> RegionLowering::write(Pending& pending) {
+  if (!pending.bodies.empty()) return write_block(pending);
   plan::Step& step = pending.step;
   if (pending.matches) {
     const Problem& problem = pending.matches->problem();

@@ -12,20 +12,26 @@
 
 namespace lathe {
 
+// What the graphs of one network, which go into one plan, have in common. All references must outlive it.
+struct LoweringContext {
+  const BuildOptions& options;
+  std::vector<int64_t> optimum;  // the values of the symbols that are tuned for
+  Tuner& tuner;
+  RefusedFusions& refused;  // what earlier rounds found, and what this one finds
+  BuiltPlan& out;
+};
+
+struct GraphLowering;
+
 class RegionLowering {
  public:
-  // All references must outlive it. `optimum`: the values of the symbols that are tuned for. `refused`
-  // is what earlier rounds found.
-  RegionLowering(const ir::Graph& graph, const Placement& placement, const std::vector<plan::Profile>& profiles,
-                 std::vector<int64_t> optimum, Tuner& tuner, const BuildOptions& options, RefusedFusions refused,
-                 BuiltPlan& out);
+  // All references must outlive it. `outer`: see GraphLowering.
+  RegionLowering(const ir::Graph& graph, const Placement& placement, const LoweringContext& context,
+                 PlanTensors* outer = nullptr);
 
   Result<> lower(const std::vector<Region>& regions);
   Result<> choose(const Tuner::Progress& progress);
   Result<> write();
-
-  // What earlier rounds found, and what lower() and choose() have.
-  const RefusedFusions& refused() const { return refused_; }
 
  private:
   // A step, or one whose kernel is not chosen yet.
@@ -36,6 +42,7 @@ class RegionLowering {
     std::optional<Region> region;      // that the step runs; its values become the step's operands
     std::optional<Emission> emission;  // where there is no choice
     Choice choice;
+    std::vector<std::shared_ptr<GraphLowering>> bodies;  // of control flow
   };
   struct Copy {
     size_t input = 0;  // of the node
@@ -56,11 +63,22 @@ class RegionLowering {
   bool lower_copies(const ir::Node& node, Copies which);
   void lower_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
   void lower_evaluation(const ir::Node& node, std::vector<std::string> refusals = {});
+  // Adds the step after giving it its outputs: dense memory, from where copies go to what is placed otherwise.
+  void add_with_outputs(Pending pending, const ir::Node& node);
   void lower_outputs();
+  Result<> lower_control_flow(const ir::Node& node);
+  Result<> lower_loop(const ir::Node& node, Pending& pending, plan::Block& block);
+  Result<> lower_branch(const ir::Node& node, Pending& pending, plan::Block& block);
+  Result<plan::Body> lower_body(const ir::Graph& graph, std::vector<plan::TensorId> inputs, Pending& block);
+  plan::TensorId visible_inside(const ir::Value* value);
   plan::TensorId dense_of(const ir::Value* value);  // row-major, by a copy when it must
   void copy_channels_last(const ir::Value* x);
 
+  // This graph's steps, and those of its bodies behind each block.
+  void collect(std::vector<Pending*>& all);
+  Result<> write_steps();
   Result<> write(Pending& pending);
+  Result<> write_block(Pending& pending);
   plan::TensorId input_of(const Region& region, const Problem& problem, const StepInput& input,
                           const Emission& emission, const std::string& step);
   plan::TensorId as_read(const Region& region, size_t input, const Operand& operand, bool transposed);
@@ -71,6 +89,7 @@ class RegionLowering {
 
   const ir::Graph& graph_;
   const Placement& placement_;
+  const LoweringContext& context_;
   Tuner& tuner_;
   const TacticList& tactics_;
   const DataDependentTacticList& data_dependent_;
@@ -78,7 +97,7 @@ class RegionLowering {
   const Target& device_;
   BuiltPlan& out_;
   plan::Plan& plan_;
-  RefusedFusions refused_;
+  RefusedFusions& refused_;
   Problems problems_;
   PlanTensors tensors_;
   std::vector<Pending> pending_;  // in execution order
