@@ -18,9 +18,7 @@ using ir::Value;
 // Whether a kernel writes the value channels-last: then no reshape is a view of it.
 bool is_image(const Value& value) {
   const Node* producer = value.producer();
-  return producer && value.rank() >= 3 &&
-         (producer->is(OpKind::convolution) || producer->is(OpKind::deconvolution) || producer->is(OpKind::pooling) ||
-          producer->is(OpKind::resize));
+  return producer && value.rank() >= 3 && producer->has_trait(kPixels);
 }
 
 bool always_holds(const Interval& interval, const Space& space) {

@@ -34,7 +34,7 @@ bool all_broadcast(const Node& node) {
                      [&](const Value* input) { return broadcasts_to(input->shape(), node.output()->shape()); });
 }
 
-bool is_heavy(const Node& node) { return node.has_trait(kHeavy | kReduction) || node.is(OpKind::resize); }
+bool is_heavy(const Node& node) { return node.has_trait(kHeavy | kReduction | kPixels); }
 
 Value* bias_of(const Node& node) {
   return node.is(OpKind::convolution) || node.is(OpKind::deconvolution) ? node.input(2) : nullptr;
@@ -99,7 +99,7 @@ class Grouper {
     if (!is_heavy(node) || node.num_outputs() != 1 || stands_alone(node)) return false;
     const DType from = node.input(0)->dtype(), to = node.output()->dtype();
     if (to == DType::f32) return from == to;
-    const bool sums = node.is(OpKind::matmul) || node.is(OpKind::convolution);  // of 8-bit integers: i32
+    const bool sums = node.has_trait(kContraction);  // of 8-bit integers: i32
     if (integer_products_ && sums && to == DType::i32 && is_byte_integer(from)) return true;
     if (!narrow_types_) return false;
     if (size_of(from) == 1) return is_integer(from) && (to == from || (sums && to == DType::i32));
@@ -135,7 +135,7 @@ class Grouper {
     region.expression = *program.finish(result, space);  // nothing has moved yet
     region.written.index = index;
     region.outputs = {result};
-    if (movement_ && takes_movement(*root) && !refused_.has_epilogue_of(*root) &&
+    if (movement_ && root->has_trait(kContraction) && !refused_.has_epilogue_of(*root) &&
         !refused_.has_movement_behind(*root)) {
       std::optional<Region> arranged =
           with_movement(region, space, program, [&](const Node& node) { return may_join(node); });
@@ -165,9 +165,7 @@ class Grouper {
     return floats->dtype() == DType::f32 && node.input(1)->dtype() == DType::f32 &&
            (is_byte_integer(levels->dtype()) || (levels->dtype() == DType::i32 && owned_sums(levels)));
   }
-  static bool owned_sums(const Value* sums) {
-    return sums->producer() && (sums->producer()->is(OpKind::matmul) || sums->producer()->is(OpKind::convolution));
-  }
+  static bool owned_sums(const Value* sums) { return sums->producer() && sums->producer()->has_trait(kContraction); }
 
   // Beside what permutes elements. What is padded passes through f32.
   bool is_expressible(const Node& node) const {

@@ -20,10 +20,6 @@ bool is_image(const Value* value) { return value && has_image_rank(value) && !va
 
 bool is_convolution(const Node& node) { return node.is(OpKind::convolution) || node.is(OpKind::deconvolution); }
 
-bool is_spatial(const Node& node) {
-  return is_convolution(node) || node.is(OpKind::pooling) || node.is(OpKind::resize);
-}
-
 class LayoutTerms {
  public:
   LayoutTerms(const ir::Graph& graph, const BackendTraits& traits, const CostModel& model, LayoutCosts& costs)
@@ -107,7 +103,7 @@ class LayoutTerms {
       costs_.add(result, {0, 0}, by(region) + " writes any layout");
     else if (keeps_shape)
       want_equal(x, result, pass_of(x), by(region) + " writes the layout that it reads");
-    else if (is_spatial(root) && !region.moves_elements())
+    else if (root.has_trait(kPixels) && !region.moves_elements())
       add_spatial(region);
     else if (region.moves_elements())
       add_moved_result(region);
@@ -138,7 +134,7 @@ class LayoutTerms {
     if (is_convolution(root) && i == 0) {
       if (!reads_planes(region, traits_.least_pixel))
         costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
-    } else if (is_spatial(root) && i == 0) {
+    } else if (root.has_trait(kPixels) && i == 0) {
       costs_.add(x, {stride_of(x), 0}, "best read channels-last by " + by(region));
     } else if (!(root.has_trait(kReduction) && i == 0) && !(root.is(OpKind::matmul) && x->rank() == 3)) {
       want_linear(x, "read row-major by " + by(region));
@@ -174,7 +170,7 @@ class LayoutTerms {
     if (!is_image(result)) return;
     const Space& space = region.expression.space;
     const std::vector<size_t> axes_of_dims = space.reassociation();
-    const size_t dim = contiguous_dim(*region.root).value_or(axes_of_dims.size() - 1);
+    const size_t dim = contiguous_dim(*region.root);
     size_t end = 0;  // of the contiguous dimension's axes
     for (size_t d = 0; d <= dim && d < axes_of_dims.size(); ++d) end += axes_of_dims[d];
     // Convolutions compute their channels in the order in which these lie side by side.

@@ -61,7 +61,7 @@ std::optional<Followers> followers_of(const Node& root, const Value* result, con
     all.nodes.push_back(use.node);
     result = use.node->output();
     reorders |= reorders_elements(*use.node);
-    const bool makes_image = moves && root.is(OpKind::convolution) && is_image(all);
+    const bool makes_image = moves && root.has_trait(kPixels) && is_image(all);
     if (reorders && (!moves || reorders_elements(*use.node) || makes_image)) kept = all;
   }
   return kept;
@@ -74,36 +74,29 @@ std::optional<size_t> last_axis(const Followers& followers) {
   return std::nullopt;
 }
 
-// Products write results in parts, the columns in runs, and so do convolutions their channels. Others write their own
-// dimensions, wherever those lie.
-bool can_write(const Node& root, const Followers& followers) {
+// Whether runs of the result are runs of what the kernel computes: products of matrices write rows or columns, others
+// what is contiguous, and images whose channels are split.
+bool writes_runs(const Node& root, const Followers& followers) {
   const Space& space = followers.space;
   const std::optional<size_t> last = last_axis(followers);
   if (root.is(OpKind::matmul)) return space.reassociation().back() <= 1 || last == space.rank() - 1;
-  const std::optional<size_t> contiguous = contiguous_dim(root);
-  if (!contiguous || !last) return false;
+  if (!last) return false;
+  const size_t contiguous = contiguous_dim(root);
   if (!space.is_split()) return last == contiguous;
-  if (!root.is(OpKind::convolution)) return false;
-  const std::vector<size_t> channels = axes_in(followers.from[*contiguous], space);
-  return is_image(followers) || std::find(channels.begin(), channels.end(), *last) != channels.end();
+  const std::vector<size_t> axes = axes_in(followers.from[contiguous], space);
+  return is_image(followers) || std::find(axes.begin(), axes.end(), *last) != axes.end();
 }
 
 }  // namespace
 
-std::optional<size_t> contiguous_dim(const Node& root) {
-  if (root.is(OpKind::convolution)) return 1;
-  if (root.is(OpKind::attention)) return 3;
-  return std::nullopt;
-}
-
-bool takes_movement(const Node& root) { return root.is(OpKind::matmul) || contiguous_dim(root).has_value(); }
+size_t contiguous_dim(const Node& root) { return root.has_trait(kPixels) ? 1 : root.output()->shape().size() - 1; }
 
 std::optional<Region> with_movement(const Region& kernel, const Space& space, IndexedProgram program,
                                     const std::function<bool(const Node&)>& may_join) {
   std::optional<Followers> followers = followers_of(*kernel.root, kernel.result(), space, program, may_join);
   if (!followers) return std::nullopt;
   if (followers->space.is_split()) followers->space.drop_unit_axes();
-  if (!can_write(*kernel.root, *followers)) return std::nullopt;
+  if (!writes_runs(*kernel.root, *followers)) return std::nullopt;
   Region region = kernel;
   region.nodes.insert(region.nodes.end(), followers->nodes.begin(), followers->nodes.end());
   region.outputs = {followers->nodes.back()->output()};

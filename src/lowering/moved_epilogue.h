@@ -6,11 +6,9 @@
 
 namespace lathe {
 
-// The dimension of an op's result in which its kernels write neighbours, where they are bound to one: wherever the
-// other dimensions go, elements along this one stay side by side. Products write any one.
-std::optional<size_t> contiguous_dim(const ir::Node& root);
-// Whether kernels of this op may write in another order.
-bool takes_movement(const ir::Node& root);
+// The dimension of an op's result in which its kernels compute neighbours: wherever the other dimensions go, elements
+// along this one are to stay side by side.
+size_t contiguous_dim(const ir::Node& root);
 // The kernel, whose program is given, with the nodes behind it that reorder its result, and the pointwise ones among
 // them and behind; nullopt where nothing does. `space` is that of the root's result, over which the program reads.
 std::optional<Region> with_movement(const Region& kernel, const Space& space, IndexedProgram program,

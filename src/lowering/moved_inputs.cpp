@@ -13,24 +13,11 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-bool reads_rows(const Node& root) {
-  switch (root.kind()) {
-    case OpKind::softmax:
-    case OpKind::reduce:
-    case OpKind::layer_normalization:
-    case OpKind::rms_normalization:
-    case OpKind::instance_normalization:
-    case OpKind::group_normalization:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Factors of products, queries, keys and values may lie in any order; what is reduced, too, but see keeps_runs().
-bool takes_movement_before(const Node& root, size_t input) {
-  return (root.is(OpKind::matmul) && input < 2) || (root.is(OpKind::attention) && input < 3) ||
-         (reads_rows(root) && input == 0);
+// What may lie in any order: factors of products, and what is reduced, but see keeps_runs(). Of images, layouts are
+// chosen (lowering/layouts.cpp).
+bool reads_in_any_order(const Node& root, size_t input) {
+  if (root.has_trait(kPixels)) return false;
+  return is_factor(root.info(), input) || (root.has_trait(kReduction) && input == 0);
 }
 
 // Whether neighbours along the last axis are neighbours in memory: kernels that read rows or columns of it read runs. A
@@ -47,7 +34,7 @@ bool keeps_runs(const Region& movement) {
 std::optional<Region> movement_before(const Node& root, size_t input, const std::vector<Range>& symbols,
                                       const std::function<bool(const Node&)>& may_join,
                                       const std::function<size_t(const Node*)>& position) {
-  if (!takes_movement_before(root, input) || !root.input(input)->has_single_use()) return std::nullopt;
+  if (!reads_in_any_order(root, input) || !root.input(input)->has_single_use()) return std::nullopt;
   Node* last = root.input(input)->producer();
   const auto joins = [&](const Node& node) { return permutes_elements(node) && may_join(node); };
   if (!last || !joins(*last)) return std::nullopt;
@@ -63,7 +50,7 @@ std::optional<Region> movement_before(const Node& root, size_t input, const std:
   const Node* producer = source->producer();
   const bool is_written_so =
       producer && source->has_single_use() && !permutes_elements(*producer) && may_join(*producer);
-  if (source->constant() || is_written_so || (reads_rows(root) && !keeps_runs(*region))) return std::nullopt;
+  if (source->constant() || is_written_so || (root.has_trait(kReduction) && !keeps_runs(*region))) return std::nullopt;
   return region;
 }
 

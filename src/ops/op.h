@@ -23,6 +23,8 @@ enum Traits : uint32_t {
   kStored = 1 << 7,         // takes storage types (base/dtypes.def) by their bits, as views and movement do
   kConverts = 1 << 8,       // knows the numbers of storage types; other ops refuse such operands
   kControlFlow = 1 << 9,    // has graphs as bodies (ir::Node::bodies) and no evaluation: they are run
+  kContraction = 1 << 10,   // sums products of its factors: the inputs that are never omitted
+  kPixels = 1 << 11,  // of images: dimension 1 of input 0 and of the result is channels, those behind it are pixels
 };
 
 inline constexpr int kMany = INT32_MAX;
@@ -142,6 +144,11 @@ struct OpInfo {
   Result<> (*infer)(InferContext& context);  // called by infer_op()
   Result<> (*eval)(EvalContext& context);
 };
+
+// Whether the op sums products of that input's elements.
+inline bool is_factor(const OpInfo& info, size_t input) {
+  return (info.traits & kContraction) && input < static_cast<size_t>(info.min_inputs);
+}
 
 // The shape rule, after the types that the op does not take.
 Result<> infer_op(const OpInfo& info, InferContext& context);

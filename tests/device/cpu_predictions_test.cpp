@@ -21,7 +21,7 @@ const Typical kTypical[] = {
         %w = constant{value=f32[64, 64, 3, 3]{~1}}()
         %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1], groups=1}(%x, %w))",
      {"conv", "conv_elements"}},
-    {R"(input %x: f32[1, 64, 56, 56]
+    {R"(input %x: f32[1, 64, 112, 112]
         %w = constant{value=f32[64, 1, 3, 3]{~1}}()
         %y = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1], groups=64}(%x, %w))",
      {"depthwise", "conv_elements", "conv"}},
@@ -37,7 +37,7 @@ const Typical kTypical[] = {
     {R"(input %x: f64[1, 64, 56, 56]
         %y = pooling{op=average, window=[3, 3], stride=[2, 2], pads_begin=[1, 1], pads_end=[1, 1]}(%x))",
      {"pool_elements"}},
-    {"input %x: f32[12, 128, 128] %y = softmax{axis=2}(%x)", {"softmax"}},
+    {"input %x: f32[12, 256, 256] %y = softmax{axis=2}(%x)", {"softmax"}},
 };
 
 // The best candidate of each tactic.
@@ -72,21 +72,26 @@ TEST(CpuPredictions, RankKernels) {
 
 // What sanitizers and missing optimisation cost, no cost model knows.
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// On a machine that others use, everything takes longer: times are compared with those of the other kernels.
 TEST(CpuPredictions, LieNearMeasuredTimes) {
   constexpr double kFactor = 8;
-  constexpr int kAttempts = 3;  // others may use the cores meanwhile
+  constexpr int kAttempts = 3;
   const Result<BackendBuild> backend = prepare_build("cpu", {2, {}, {}});
   ASSERT_TRUE(backend);
-  for (const Typical& typical : kTypical)
-    for (int attempt = 1; attempt <= kAttempts; ++attempt) {
-      std::string wrong;
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    std::multimap<double, std::string> ratios;
+    for (const Typical& typical : kTypical)
       for (const auto& [tactic, best] : candidates_of(typical.text, *backend, 60))
-        if (tactic != "copy" &&
-            (best.microseconds > kFactor * best.predicted_us || kFactor * best.microseconds < best.predicted_us))
-          wrong += fmt::format("{}: {:.1f} us, predicted {:.1f}\n", tactic, best.microseconds, best.predicted_us);
-      if (wrong.empty()) break;
-      EXPECT_LT(attempt, kAttempts) << wrong << typical.text;
-    }
+        if (tactic != "copy" && best.microseconds > 0)
+          ratios.emplace(best.microseconds / best.predicted_us,
+                         fmt::format("{} takes {:.1f} us, predicted {:.1f}, for {}", tactic, best.microseconds,
+                                     best.predicted_us, typical.text));
+    ASSERT_GT(ratios.size(), std::size(kTypical));
+    const double usual = std::next(ratios.begin(), static_cast<ptrdiff_t>(ratios.size() / 2))->first;
+    const auto &least = *ratios.begin(), &most = *ratios.rbegin();
+    if (usual < kFactor && 1 < usual * kFactor && most.first < usual * kFactor && usual < least.first * kFactor) return;
+    EXPECT_LT(attempt, kAttempts) << "usual: " << usual << "\n" << least.second << "\n" << most.second;
+  }
 }
 #endif
 
