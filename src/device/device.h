@@ -3,6 +3,7 @@
 // this interface alone.
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,6 +46,20 @@ class DeviceMemory {
   Free free_ = nullptr;
 };
 
+// Rows of `width` bytes, each so many bytes behind the one before; of one row the pitches mean nothing.
+struct RowsCopy {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  size_t width = 0;
+  size_t rows = 1;
+  size_t to_pitch = 0, from_pitch = 0;
+
+  // Where the device's memory is the host's.
+  void run() const {
+    for (size_t i = 0; i < rows; ++i) std::memcpy(to + i * to_pitch, from + i * from_pitch, width);
+  }
+};
+
 // Work that was captured once and is replayed without the host's cost of each launch (a CUDA graph).
 class CapturedGraph {
  public:
@@ -74,6 +89,8 @@ class Device {
   // Ordered with the queue's work. download() is complete on return; upload() has read `from` on return.
   virtual Result<> upload(void* to, const void* from, size_t bytes, Queue& queue) = 0;
   virtual Result<> download(void* to, const void* from, size_t bytes, Queue& queue) = 0;
+  // Within the device's memory: waits for nothing, and is captured like kernels. The rows do not overlap.
+  virtual Result<> copy(const RowsCopy& rows, Queue& queue) = 0;
   virtual Result<> wait(Queue& queue) = 0;  // until its work is done; reports what failed in it
   // Whether kernels can read and write at this address (of the application).
   virtual bool is_accessible(const void* address) const = 0;

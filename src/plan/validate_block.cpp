@@ -54,6 +54,7 @@ class BlockChecker {
 
   Result<> check_slice(TensorId whole, TensorId part, const Slice& slice, const char* what) const {
     LATHE_TRY(check_move(whole, part, 1, what));
+    if (is_packed(tensor(whole).dtype)) return malformed("its {} has elements that share bytes", what);
     return slice.axis < tensor(whole).dims.size() ? Result<>() : malformed("its {} has no axis {}", what, slice.axis);
   }
 
@@ -67,6 +68,8 @@ class BlockChecker {
     for (const TensorId id : {step_.inputs[0], body.params[0]}) LATHE_TRY(check_scalar(id, DType::i64, "round"));
     for (const TensorId id : {step_.inputs[1], body.params[1], body.results[0]})
       LATHE_TRY(check_scalar(id, DType::boolean, "condition"));
+    if (body.params[1] != kNoTensor && (step_.inputs[1] == kNoTensor || body.results[0] == kNoTensor))
+      return malformed("its body wants a condition that the loop lacks");
     if (step_.inputs[0] == kNoTensor && body.results[0] == kNoTensor && scanned == 0)
       return malformed("it is a loop that nothing ends");
     for (size_t i = 0; i < carried; ++i) {

@@ -91,8 +91,11 @@ class StepsValidator {
     size_t first = i + 1;
     if (block.kind == BlockKind::loop) loops_.push_back(i);
     for (const Body& body : block.bodies) {
-      for (const TensorId id : body.params)
-        if (id != kNoTensor) written_.add(plan_.tensors[id]);
+      for (const TensorId id : body.params) {
+        if (id == kNoTensor) continue;
+        LATHE_TRY(check_repeatable(id));
+        written_.add(plan_.tensors[id]);
+      }
       LATHE_TRY(check_range(first, first + body.steps));
       first += body.steps;
       for (const TensorId id : body.results)
@@ -248,9 +251,18 @@ class StepsValidator {
     return {};
   }
 
+  // The application gives memory for an output once, and each round of a loop may find another size.
+  Result<> check_repeatable(TensorId id) const {
+    const TensorDesc& t = plan_.tensors[id];
+    if (loops_.empty() || t.storage != StorageKind::binding) return {};
+    if (!depends_on_data(plan_.tensors[plan_.bindings[t.index].tensor].dims, plan_.symbols)) return {};
+    return malformed("a loop writes tensor {} ('{}'), an output whose size only running tells", id, t.name);
+  }
+
   Result<> check_output(size_t step, TensorId id) const {
     if (id == kNoTensor) return {};
     LATHE_TRY(check_operand(step, id));
+    LATHE_TRY(check_repeatable(id));
     return check_writable(id);
   }
 

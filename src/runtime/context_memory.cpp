@@ -88,7 +88,7 @@ Result<> ContextMemory::provide(size_t workspace, size_t profile) {
 
 Result<std::byte*> ContextMemory::workspace(size_t bytes) {
   if (bytes <= memory_size_ - arena_bytes_) return memory_ + arena_bytes_;
-  if (bytes > extra_workspace_.size()) LATHE_TRY(work_.replace(extra_workspace_, bytes));
+  LATHE_TRY(grow(extra_workspace_, bytes));
   return extra_workspace_.data();
 }
 
@@ -101,7 +101,7 @@ Result<> ContextMemory::provide_slot(uint32_t slot, const ShapeBinding& shapes) 
     LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes.symbols()));
     if (end) bytes = std::max(bytes, static_cast<size_t>(bytes_of(tensor.dtype, *end).value_or(0)));
   }
-  return slots_[slot].size() >= bytes ? Result<>() : work_.replace(slots_[slot], bytes);
+  return grow(slots_[slot], bytes);
 }
 
 }  // namespace lathe

@@ -42,6 +42,14 @@ class ContextMemory {
   // Makes a slot as large as the largest of its tensors whose size is known by now.
   Result<> provide_slot(uint32_t slot, const ShapeBinding& shapes);
 
+  // Makes a block of the owner's at least so large; what it held is lost where it was smaller.
+  Result<> grow(DeviceMemory& block, size_t bytes) {
+    return block.size() >= bytes ? Result<>() : work_.replace(block, bytes);
+  }
+  // Each takes the other's place: of buffers of equal size, until place() or they change back.
+  void swap_buffers(uint32_t a, uint32_t b) { std::swap(offsets_[a], offsets_[b]); }
+  void swap_slots(uint32_t a, uint32_t b) { std::swap(slots_[a], slots_[b]); }
+
   const std::byte* base() const { return memory_; }
   std::byte* buffer(uint32_t index) const { return memory_ ? memory_ + offsets_[index] : nullptr; }
   const DeviceMemory& slot(uint32_t index) const { return slots_[index]; }

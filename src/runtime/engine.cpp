@@ -22,6 +22,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
   LATHE_TRY(engine->check_values());
   LATHE_TRY(engine->choose_codes());
+  LATHE_ASSIGN(engine->places_, plan::find_places(plan.steps));
+  engine->block_symbols_ = plan::find_block_symbols(plan);
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->recordable_ &= !depends_on_data(tensor.dims, plan.symbols);
   engine->programs_.resize(plan.steps.size());
@@ -34,10 +36,6 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
 }
 
 Result<> Engine::check_values() const {
-  for (const plan::Step& step : plan().steps)
-    if (step.is<plan::Block>())
-      return fail(ErrorCode::plan_version, "step '{}' is a {}, which Lathe {} does not run", step.name, step.kind(),
-                  library_version().to_string());
   for (const plan::TensorDesc& tensor : plan().tensors)
     if (tensor.kind != plan::ValueKind::tensor)
       return fail(ErrorCode::plan_version, "value '{}' is a sequence or an optional, which Lathe {} does not hold",
@@ -65,7 +63,7 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
   const plan::Step& step = plan().steps[i];
   StepCode code;
   if (!step.op.empty()) LATHE_TRY(make_evaluation(step, code));
-  if (step.is<plan::Copy>()) return code;
+  if (step.is<plan::Copy>() || step.is<plan::Block>()) return code;
   if (step.is<plan::Evaluation>()) {
     for (const auto* ids : {&step.inputs, &step.outputs})
       for (const plan::TensorId id : *ids)

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "ops/op.h"
+#include "plan/block_symbols.h"
+#include "plan/blocks.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
 #include "runtime/memory_limit.h"
@@ -41,6 +43,9 @@ class Engine {
     std::unique_ptr<Attributes> eval;
   };
   const std::vector<StepCode>& code() const { return code_; }
+  // How steps nest, and what sizes blocks find out; both per step.
+  const std::vector<plan::StepPlace>& places() const { return places_; }
+  const std::vector<plan::BlockSymbols>& block_symbols() const { return block_symbols_; }
   // Whether the device runs every step, knowing all shapes beforehand: what a captured graph can hold.
   bool is_recordable() const { return recordable_; }
 
@@ -73,6 +78,8 @@ class Engine {
   std::vector<DeviceCode> modules_;                       // by code module
   std::vector<std::span<const std::byte>> module_bytes_;  // of them
   std::vector<StepCode> code_;
+  std::vector<plan::StepPlace> places_;
+  std::vector<plan::BlockSymbols> block_symbols_;
   bool recordable_ = true;
   mutable std::mutex limits_mutex_;
   mutable std::vector<std::unique_ptr<const std::optional<MemoryLimit>>> limits_;  // by profile

@@ -8,10 +8,15 @@ namespace lathe {
 namespace {
 
 bool reads_input(const plan::Plan& plan, const plan::Step& step) {
-  return std::any_of(step.inputs.begin(), step.inputs.end(), [&](plan::TensorId id) {
-    return id != plan::kNoTensor && plan.tensors[id].storage == plan::StorageKind::binding &&
-           plan.bindings[plan.tensors[id].index].is_input;
-  });
+  const auto any = [&](const std::vector<plan::TensorId>& ids) {
+    return std::any_of(ids.begin(), ids.end(), [&](plan::TensorId id) {
+      return id != plan::kNoTensor && plan.tensors[id].storage == plan::StorageKind::binding &&
+             plan.bindings[plan.tensors[id].index].is_input;
+    });
+  };
+  const auto* block = std::get_if<plan::Block>(&step.work);
+  return any(step.inputs) || (block && std::any_of(block->bodies.begin(), block->bodies.end(),
+                                                   [&](const plan::Body& body) { return any(body.results); }));
 }
 
 }  // namespace
@@ -25,20 +30,25 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
       storage_(storage),
       hooks_(hooks),
       host_(engine, shapes, storage),
+      blocks_(engine, shapes, memory, storage, host_,
+              [this](size_t first, size_t end, Queue& queue) { return run_steps(first, end, queue); }),
       operands_(plan_.steps.size()) {
   for (size_t i = 0; i < operands_.size(); ++i) {
     const plan::Step& step = plan_.steps[i];
     operands_[i].inputs.resize(step.inputs.size());
     operands_[i].outputs.resize(step.outputs.size());
     operands_[i].data_dependent = engine.is_data_dependent(step);
-    if (reads_input(plan_, step)) readers_end_ = i + 1;
+  }
+  for (size_t i = 0, end = 0, outermost = 0; i < operands_.size(); ++i) {
+    if (i == end) end = engine.places()[outermost = i].end;
+    if (reads_input(plan_, plan_.steps[i])) readers_end_ = engine.places()[outermost].end;
   }
 }
 
 Result<> Execution::prepare() {
   workspace_bytes_ = 0;
   for (size_t i = 0; i < operands_.size(); ++i) {
-    if (operands_[i].data_dependent) continue;
+    if (operands_[i].data_dependent || plan_.steps[i].is<plan::Block>()) continue;
     LATHE_ASSIGN(const size_t workspace, prepare_step(i));
     workspace_bytes_ = std::max(workspace_bytes_, workspace);
   }
@@ -69,27 +79,42 @@ Result<> Execution::begin() {
 }
 
 Result<> Execution::run(Queue& queue, Mode mode) {
-  using Clock = std::chrono::steady_clock;
   const bool tells = hooks_.inputs_read && mode == Mode::immediate && !engine_.device().is_host();
-  if (tells && readers_end_ == 0) LATHE_TRY(hooks_.inputs_read(queue));
-  for (size_t i = 0; i < operands_.size(); ++i) {
-    const plan::Step& step = plan_.steps[i];
-    const Clock::time_point start = hooks_.profiler ? Clock::now() : Clock::time_point();
-    LATHE_TRY(run_step(i, queue));
-    if (tells && i + 1 == readers_end_) LATHE_TRY(hooks_.inputs_read(queue));
-    if (hooks_.profiler || hooks_.waits_after_steps) {
-      Result<> done = engine_.device().wait(queue);
-      if (!done) return fail(with_context(std::move(done).error(), fmt::format("step '{}'", step.name)));
-    }
-    if (hooks_.profiler) hooks_.profiler(step, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-    if (hooks_.observer) LATHE_TRY(host_.show_results(step, hooks_.observer, queue));
-  }
+  const size_t told = tells ? readers_end_ : 0;
+  reported_ms_ = 0;
+  LATHE_TRY(run_steps(0, told, queue));
+  if (tells) LATHE_TRY(hooks_.inputs_read(queue));
+  return run_steps(told, operands_.size(), queue);
+}
+
+Result<> Execution::run_steps(size_t first, size_t end, Queue& queue) {
+  for (size_t i = first; i < end; i = engine_.places()[i].end) LATHE_TRY(run_watched(i, queue));
   return {};
+}
+
+Result<> Execution::run_watched(size_t i, Queue& queue) {
+  using Clock = std::chrono::steady_clock;
+  const plan::Step& step = plan_.steps[i];
+  const Clock::time_point start = hooks_.profiler ? Clock::now() : Clock::time_point();
+  const double reported = reported_ms_;
+  LATHE_TRY(run_step(i, queue));
+  if (hooks_.profiler || hooks_.waits_after_steps) {
+    Result<> done = engine_.device().wait(queue);
+    if (!done) return fail(with_context(std::move(done).error(), fmt::format("step '{}'", step.name)));
+  }
+  if (hooks_.profiler) {
+    const double total = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    const double own = total - (reported_ms_ - reported);  // without the steps of a block
+    reported_ms_ += own;
+    hooks_.profiler(step, own);
+  }
+  return hooks_.observer ? host_.show_results(step, hooks_.observer, queue) : Result<>();
 }
 
 Result<> Execution::run_step(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   StepOperands& operands = operands_[i];
+  if (step.is<plan::Block>()) return blocks_.run(i, queue);
   const Kernel* kernel = engine_.code()[i].kernel.get();
   if (!kernel) return host_.run(i, operands, queue);
   std::byte* workspace = workspace_;

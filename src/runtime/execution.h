@@ -5,18 +5,19 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/host_evaluation.h"
+#include "runtime/block_execution.h"
 
 namespace lathe {
 
 // What may look on while a context runs. While `profiler`, `observer` or `waits_after_steps` is set, no graph is
 // made or replayed, and the host waits for each step (`observer`: on a device that is not the host, for its results).
 struct RunHooks {
-  // Sees each step's time.
+  // Sees the time of each step each time that it runs; that of a block is what it takes besides its steps.
   std::function<void(const plan::Step& step, double milliseconds)> profiler;
   // Sees each result of each step, in the layout that the next steps read, before memory is used again.
   Observer observer;
-  // Called with the queue of a device that is not the host once everything that reads inputs has been given to it.
+  // Called with the queue of a device that is not the host once everything that reads inputs has been given to it, and
+  // the block that it is in has ended.
   std::function<Result<>(Queue& queue)> inputs_read;
   bool waits_after_steps = false;  // so that a step's failure shows in that step
 };
@@ -32,6 +33,8 @@ class Execution {
 
   Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& memory, TensorStorage& storage,
             const RunHooks& hooks);
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
 
   // Dims and strides of operands and the kernels' consent, once shapes are bound. Not of steps that depend on data.
   Result<> prepare();
@@ -45,6 +48,8 @@ class Execution {
  private:
   // Bytes of workspace that the step's kernel needs.
   Result<size_t> prepare_step(size_t step);
+  Result<> run_steps(size_t first, size_t end, Queue& queue);
+  Result<> run_watched(size_t step, Queue& queue);
   Result<> run_step(size_t step, Queue& queue);
   Result<std::byte*> prepare_data_dependent(size_t step, Queue& queue);
 
@@ -55,8 +60,10 @@ class Execution {
   TensorStorage& storage_;
   const RunHooks& hooks_;
   HostEvaluation host_;
+  BlockExecution blocks_;
   std::vector<StepOperands> operands_;  // by step
-  size_t readers_end_ = 0;              // behind the last step that reads an input
+  size_t readers_end_ = 0;              // behind the last step that reads an input, and the blocks around it
+  double reported_ms_ = 0;              // of this run, to the profiler
   size_t workspace_bytes_ = 0;
   std::byte* workspace_ = nullptr;  // of this run
 };

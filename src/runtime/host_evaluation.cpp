@@ -2,36 +2,17 @@
 #include "runtime/host_evaluation.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
+#include <array>
+#include <bit>
+#include <type_traits>
 
-#include "ops/copy_box.h"
 #include "ops/result_types.h"
+#include "runtime/tensor_copy.h"
 
 namespace lathe {
 namespace {
 
 Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
-
-// The elements from the lowest to the highest that a tensor's strides reach, as a line, and which of them is the
-// tensor's first: strides below 0 go back from it.
-struct Line {
-  TensorArg elements;
-  int64_t first = 0;
-};
-
-Line line_of(const TensorArg& arg) {
-  Line line{arg, 0};
-  int64_t last = 0;
-  for (int d = 0; d < arg.rank; ++d) {
-    const int64_t reach = (arg.dims[d] - 1) * arg.strides[d];
-    (reach < 0 ? line.first : last) += std::abs(reach);
-  }
-  line.elements.rank = 1;
-  line.elements.dims[0] = arg.volume() == 0 ? 0 : line.first + last + 1;
-  line.elements.data = static_cast<std::byte*>(arg.data) - line.first * static_cast<int64_t>(size_of(arg.dtype));
-  return line;
-}
 
 }  // namespace
 
@@ -55,7 +36,6 @@ Result<> HostEvaluation::run(size_t step, StepOperands& operands, Queue& queue) 
                                             : evaluate(step, operands, queue);
 }
 
-// Between strided tensors. What lies between the elements of the result stays.
 Result<> HostEvaluation::copy(const plan::Step& step, StepOperands& operands, Queue& queue) {
   TensorArg &from = operands.inputs[0], &to = operands.outputs[0];
   if (operands.data_dependent) {
@@ -67,25 +47,7 @@ Result<> HostEvaluation::copy(const plan::Step& step, StepOperands& operands, Qu
     return fail(ErrorCode::plan_malformed, "step '{}' copies a tensor to one of another type or size", step.name);
   from.data = storage_.address(plan_.tensors[step.inputs[0]]);
   to.data = storage_.address(plan_.tensors[step.outputs[0]]);
-  if (from.volume() == 0) return {};
-  if (is_packed(from.dtype)) return copy_packed(from, to, queue);
-  const Line read = line_of(from), written = line_of(to);
-  LATHE_ASSIGN(const Tensor source, host_copy(read.elements, queue));
-  LATHE_ASSIGN(Tensor target, host_copy(written.elements, queue));
-  const size_t size = size_of(from.dtype), rank = static_cast<size_t>(from.rank);
-  const auto first = [&](const Line& line, auto* data) { return data + static_cast<size_t>(line.first) * size; };
-  copy_box(size, {from.dims, rank}, first(read, static_cast<const std::byte*>(source.data())), {from.strides, rank},
-           first(written, static_cast<std::byte*>(target.mutable_data())), {to.strides, rank});
-  if (engine_.device().is_host()) return {};
-  return engine_.device().upload(static_cast<std::byte*>(written.elements.data), target.data(), target.bytes(), queue);
-}
-
-// Elements of less than a byte are never strided: plan/validate.h.
-Result<> HostEvaluation::copy_packed(const TensorArg& from, const TensorArg& to, Queue& queue) const {
-  LATHE_ASSIGN(const Tensor source, host_copy(from, queue));
-  if (!engine_.device().is_host()) return engine_.device().upload(to.data, source.data(), source.bytes(), queue);
-  std::memcpy(to.data, source.data(), source.bytes());
-  return {};
+  return copy_tensor(from, to, engine_.device(), queue);
 }
 
 Result<> HostEvaluation::evaluate(size_t i, StepOperands& operands, Queue& queue) {
@@ -147,6 +109,28 @@ Result<> HostEvaluation::read_counts(const plan::Step& step, Queue& queue) {
   }
   return shapes_.check_due_constraints();
 }
+
+template <class T>
+Result<T> HostEvaluation::read_scalar(plan::TensorId id, Queue& queue) const {
+  const plan::TensorDesc& tensor = plan_.tensors[id];
+  LATHE_TRY(storage_.check_window(id));
+  std::array<std::byte, sizeof(T)> bytes;
+  if (const std::byte* known = storage_.host_address(tensor)) {
+    std::copy_n(known, sizeof(T), bytes.data());
+  } else {
+    LATHE_TRY(engine_.device().download(bytes.data(), storage_.address(tensor), sizeof(T), queue));
+  }
+  if constexpr (std::is_same_v<T, bool>)
+    return bytes[0] != std::byte{0};
+  else
+    return std::bit_cast<T>(bytes);
+}
+
+Result<int64_t> HostEvaluation::read_number(plan::TensorId id, Queue& queue) const {
+  return read_scalar<int64_t>(id, queue);
+}
+
+Result<bool> HostEvaluation::read_truth(plan::TensorId id, Queue& queue) const { return read_scalar<bool>(id, queue); }
 
 Result<> HostEvaluation::find_sizes(size_t i, Queue& queue) {
   constexpr int64_t kMostRead = 64;

@@ -25,13 +25,17 @@ class HostEvaluation {
   Result<> read_counts(const plan::Step& step, Queue& queue);
   // Sizes of a step's results that its op's shape rule makes of the contents of small inputs: a shape, pads, scales.
   Result<> find_sizes(size_t step, Queue& queue);
+  // One element of 8 bytes or one; waits for the device unless the host knows it.
+  Result<int64_t> read_number(plan::TensorId id, Queue& queue) const;
+  Result<bool> read_truth(plan::TensorId id, Queue& queue) const;
   Result<> show_results(const plan::Step& step, const Observer& observer, Queue& queue);
 
  private:
+  template <class T>
+  Result<T> read_scalar(plan::TensorId id, Queue& queue) const;
   Result<TensorArg> resolve_checked(plan::TensorId id) const;
   Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;
   Result<> copy(const plan::Step& step, StepOperands& operands, Queue& queue);
-  Result<> copy_packed(const TensorArg& from, const TensorArg& to, Queue& queue) const;
   Result<> evaluate(size_t step, StepOperands& operands, Queue& queue);
 
   const Engine& engine_;

@@ -228,20 +228,36 @@ void ShapeBinding::forget_computed() {
   due_ = data_dependent_constraints_;
 }
 
+void ShapeBinding::forget(std::span<const SymbolId> symbols) {
+  if (symbols.empty()) return;
+  for (const SymbolId id : symbols) symbols_[id] = Expr::kUnbound;
+  for (const uint32_t i : data_dependent_constraints_) {
+    const std::vector<SymbolId> used = symbols_of(plan_.constraints[i]);
+    const bool unknown =
+        std::any_of(used.begin(), used.end(), [&](SymbolId id) { return symbols_[id] == Expr::kUnbound; });
+    if (unknown && std::find(due_.begin(), due_.end(), i) == due_.end()) due_.push_back(i);
+  }
+}
+
 Result<> ShapeBinding::bind_computed(const plan::TensorDesc& tensor, DType dtype, const Dims& dims) {
   if (dtype != tensor.dtype || dims.size() != tensor.dims.size())
     return fail(ErrorCode::plan_malformed, "tensor '{}' came out as {} of rank {}, its plan expects {} of rank {}",
                 tensor.name, name_of(dtype), dims.size(), name_of(tensor.dtype), tensor.dims.size());
+  if (!take_dims(tensor, dims))
+    return fail(ErrorCode::execution_failed, "tensor '{}' came out with dims {}, its plan expects {}", tensor.name,
+                to_string(to_shape(dims)), to_string(tensor.dims));
+  return check_due_constraints();
+}
+
+bool ShapeBinding::take_dims(const plan::TensorDesc& tensor, std::span<const int64_t> dims) {
   for (size_t d = 0; d < dims.size(); ++d) {
     const std::optional<SymbolId> symbol = tensor.dims[d].as_symbol();
     if (symbol && symbols_[*symbol] == Expr::kUnbound && plan_.symbols[*symbol].source == SymbolSource::computed)
       symbols_[*symbol] = dims[d];
   }
   for (size_t d = 0; d < dims.size(); ++d)  // some depend on others
-    if (tensor.dims[d].evaluate(symbols_) != dims[d])
-      return fail(ErrorCode::execution_failed, "tensor '{}' came out with dims {}, its plan expects {}", tensor.name,
-                  to_string(to_shape(dims)), to_string(tensor.dims));
-  return check_due_constraints();
+    if (tensor.dims[d].evaluate(symbols_) != dims[d]) return false;
+  return true;
 }
 
 }  // namespace lathe

@@ -44,10 +44,13 @@ class ShapeBinding {
 
   // Sizes that steps compute: forgotten when a run begins, then found one by one.
   void forget_computed();
+  void forget(std::span<const SymbolId> symbols);  // a round of a loop finds them anew
   void bind_count(SymbolId symbol, int64_t value) { symbols_[symbol] = value; }
   // Takes up what an evaluation has made of `tensor`, which must be what the plan says, for its memory is sized by
   // that.
   Result<> bind_computed(const plan::TensorDesc& tensor, DType dtype, const Dims& dims);
+  // The same for a value that moves to `tensor`; false where the dims are not what the plan says.
+  bool take_dims(const plan::TensorDesc& tensor, std::span<const int64_t> dims);
   Result<> check_due_constraints();
 
  private:

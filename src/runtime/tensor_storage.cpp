@@ -19,12 +19,30 @@ std::byte* TensorStorage::base(const plan::TensorDesc& tensor) const {
   return nullptr;
 }
 
+const std::byte* TensorStorage::host_address(const plan::TensorDesc& tensor) const {
+  if (tensor.storage == plan::StorageKind::constant)
+    return at_offset(plan_.weights.data() + plan_.constants[tensor.index].offset, tensor);
+  if (tensor.storage == plan::StorageKind::binding && plan_.bindings[tensor.index].is_shape_tensor)
+    return at_offset(static_cast<const std::byte*>(staging_.address(tensor.index)), tensor);
+  return engine_.device().is_host() ? address(tensor) : nullptr;
+}
+
 std::byte* TensorStorage::address(const plan::TensorDesc& tensor) const {
   std::byte* const start = base(tensor);
-  if (!start) return nullptr;
+  return start ? const_cast<std::byte*>(at_offset(start, tensor)) : nullptr;
+}
+
+const std::byte* TensorStorage::at_offset(const std::byte* start, const plan::TensorDesc& tensor) const {
   // The offset is known: plan::check_windows(), check_window(). It is 0 where a byte holds several elements.
   const int64_t offset = tensor.offset.evaluate(shapes_.symbols()).value_or(0);
   return start + offset * static_cast<int64_t>(size_of(tensor.dtype));
+}
+
+Result<TensorArg> TensorStorage::find(plan::TensorId id) const {
+  LATHE_ASSIGN(TensorArg arg, shapes_.resolve(id));
+  LATHE_TRY(check_window(id));
+  arg.data = address(plan_.tensors[id]);
+  return arg;
 }
 
 Result<> TensorStorage::provide(plan::TensorId id) {

@@ -20,12 +20,17 @@ class TensorStorage {
   std::byte* base(const plan::TensorDesc& tensor) const;
   // Where the tensor starts within it; null while the storage is.
   std::byte* address(const plan::TensorDesc& tensor) const;
+  // The tensor as it is now; fails where its sizes or place are not known, or it leaves its storage.
+  Result<TensorArg> find(plan::TensorId id) const;
+  // Where the host reads the tensor without asking the device: a constant, a shape input, all of a CPU; null = nowhere.
+  const std::byte* host_address(const plan::TensorDesc& tensor) const;
   // The memory of a result whose size depends on data and is known by now. Others have theirs already.
   Result<> provide(plan::TensorId id);
   // That such a tensor lies in its storage and where it starts is known: neither could be judged when shapes were set.
   Result<> check_window(plan::TensorId id) const;
 
  private:
+  const std::byte* at_offset(const std::byte* start, const plan::TensorDesc& tensor) const;
   Result<size_t> bytes_of_storage(const plan::TensorDesc& tensor) const;
 
   const Engine& engine_;

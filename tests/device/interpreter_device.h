@@ -63,6 +63,7 @@ class InterpretingDevice final : public Device {
   Result<> download(void* to, const void* from, size_t bytes, Queue& queue) override {
     return memory_.download(to, from, bytes, queue);
   }
+  Result<> copy(const RowsCopy& rows, Queue& queue) override { return memory_.copy(rows, queue); }
   Result<> wait(Queue&) override { return {}; }
   bool is_accessible(const void*) const override { return false; }  // the application's memory is copied
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override {

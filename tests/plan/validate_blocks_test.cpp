@@ -81,13 +81,23 @@ struct BlockDamage {
   std::function<void(BlockPlan&)> apply;
 };
 
+void expect_refusals(const std::vector<BlockDamage>& all) {
+  for (const BlockDamage& damage : all) {
+    BlockPlan damaged(damage.kind);
+    damage.apply(damaged);
+    const auto result = validate(damaged.plan);
+    ASSERT_FALSE(result) << damage.expected;
+    EXPECT_NE(result.error().message.find(damage.expected), std::string::npos) << result.error().to_string();
+  }
+}
+
 TEST(PlanValidate, EachRuleOfBlocksRefuses) {
   using enum BlockKind;
   for (const BlockKind kind : {loop, branch, call}) {
     BlockPlan whole(kind);
     ASSERT_TRUE(validate(whole.plan)) << validate(whole.plan).error().to_string();
   }
-  const std::vector<BlockDamage> all = {
+  expect_refusals({
       {loop, "2 bodies", [](BlockPlan& p) { p.block().bodies.resize(2); }},
       {branch, "1 bodies", [](BlockPlan& p) { p.block().bodies.pop_back(); }},
       {call, "0 bodies", [](BlockPlan& p) { p.block().bodies.clear(); }},
@@ -126,6 +136,33 @@ TEST(PlanValidate, EachRuleOfBlocksRefuses) {
          p.step().inputs.push_back(p.x);
          p.body().params.push_back(p.a);
        }},
+  });
+}
+
+TEST(PlanValidate, EachRuleOfValuesOfBlocksRefuses) {
+  using enum BlockKind;
+  expect_refusals({
+      {loop, "a condition that the loop lacks",
+       [](BlockPlan& p) {
+         p.body().params[1] = p.add_buffer(DType::boolean, {});
+         p.plan.buffers.back().last = 1;
+       }},
+      {loop, "elements that share bytes",
+       [](BlockPlan& p) {
+         p.block().scanned = {{0, false}};
+         p.plan.constants[0].bytes = 2;
+         p.step().inputs.push_back(p.add(StorageKind::constant, 0, DType::i4, {4}));
+         p.body().params.push_back(p.add_buffer(DType::i4, {}));
+         p.plan.buffers.back().last = 1;
+       }},
+      {loop, "whose size only running tells",
+       [](BlockPlan& p) {
+         p.plan.symbols = {{"n", SymbolSource::computed, 0, 0, {0, 9}}};
+         p.plan.profiles[0].symbols = {{0, 1, 9}};
+         p.plan.tensors[p.y].dims = {Expr::symbol(0)};
+         p.plan.steps[1].outputs = {p.y};
+         p.body().results[1] = p.y;
+       }},
       {loop, "which nothing has written", [](BlockPlan& p) { p.plan.steps[1].outputs = {p.y}; }},
       {loop, "before anything has written", [](BlockPlan& p) { p.body().params[2] = p.b; }},
       {loop, "not at step 1", [](BlockPlan& p) { p.plan.buffers[0].last = 0; }},
@@ -152,14 +189,7 @@ TEST(PlanValidate, EachRuleOfBlocksRefuses) {
          p.plan.profiles[0].symbols = {{0, 1, 9}};
          p.step().counts = {{0, 0, 0}};
        }},
-  };
-  for (const BlockDamage& damage : all) {
-    BlockPlan damaged(damage.kind);
-    damage.apply(damaged);
-    const auto result = validate(damaged.plan);
-    ASSERT_FALSE(result) << damage.expected;
-    EXPECT_NE(result.error().message.find(damage.expected), std::string::npos) << result.error().to_string();
-  }
+  });
 }
 
 // A round may read what was there before the loop only if nothing else has taken its memory by then.

@@ -33,6 +33,7 @@ class CountingDevice final : public Device {
   Result<> download(void* to, const void* from, size_t bytes, Queue& queue) override {
     return device_->download(to, from, bytes, queue);
   }
+  Result<> copy(const RowsCopy& rows, Queue& queue) override { return device_->copy(rows, queue); }
   Result<> wait(Queue& queue) override { return device_->wait(queue); }
   bool is_accessible(const void* address) const override { return device_->is_accessible(address); }
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override {

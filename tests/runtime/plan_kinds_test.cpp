@@ -12,25 +12,6 @@ Result<std::shared_ptr<const Engine>> load(const plan::Plan& plan, std::shared_p
   return Engine::load(bytes, nullptr, {std::move(device), {}});
 }
 
-TEST(PlanKinds, BlocksAreRefusedByName) {
-  size_t seen = 0;
-  for (uint32_t seed = 0; seed < 20; ++seed) {
-    plan::OwnedPlan owned = plan::PlanGenerator(seed).make(6, 8, 0, true);
-    owned.plan.target = test_device()->target();
-    const auto block = std::find_if(owned.plan.steps.begin(), owned.plan.steps.end(),
-                                    [](const plan::Step& step) { return step.is<plan::Block>(); });
-    if (block == owned.plan.steps.end()) continue;
-    ++seen;
-    const auto engine = load(owned.plan, test_device());
-    ASSERT_FALSE(engine);
-    EXPECT_EQ(engine.error().code, ErrorCode::plan_version);
-    const std::string& message = engine.error().message;
-    EXPECT_NE(message.find(fmt::format("step '{}' is a {}", block->name, block->kind())), std::string::npos) << message;
-    EXPECT_TRUE(load(owned.plan, nullptr)) << "it can be looked at";
-  }
-  EXPECT_GT(seen, 5u);
-}
-
 TEST(PlanKinds, SequencesAreRefusedByName) {
   plan::OwnedPlan owned = plan::PlanGenerator(1).make(2, 8);
   owned.plan.target = test_device()->target();

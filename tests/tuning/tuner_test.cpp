@@ -63,6 +63,10 @@ class ScriptedDevice final : public Device {
   Result<> download(void* to, const void* from, size_t bytes, Queue& queue) override {
     return upload(to, from, bytes, queue);
   }
+  Result<> copy(const RowsCopy& rows, Queue&) override {
+    rows.run();
+    return {};
+  }
   Result<> wait(Queue&) override { return {}; }
   bool is_accessible(const void*) const override { return true; }
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override {

@@ -260,13 +260,24 @@ bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator
 // Running
 
 Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
-  times_.clear();
+  std::fill(times_.begin(), times_.end(), std::nullopt);
   stream_ = stream;
   LATHE_TRY(wait ? context_->run() : context_->enqueue(stream));
   LATHE_TRY(debug_->deliver(stream));
-  if (profiler_ && emits_profile_)
-    for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
+  if (profiler_ && emits_profile_) report_times();
   return {};
+}
+
+// Of a step of a loop, the sum over its rounds.
+bool ExecutionContext::report_times() const {
+  const plan::Plan& plan = core_->plan();
+  bool any = false;
+  for (size_t i = 0; i < times_.size(); ++i) {
+    if (!times_[i]) continue;
+    profiler_->reportLayerTime(plan.steps[i].name.c_str(), static_cast<float>(*times_[i]));
+    any = true;
+  }
+  return any;
 }
 
 bool ExecutionContext::enqueueV3(cudaStream_t stream) noexcept {
@@ -285,9 +296,11 @@ void ExecutionContext::setProfiler(nv::IProfiler* profiler) noexcept {
   guarded(changing(), "IExecutionContext::setProfiler", [&]() -> Result<> {
     profiler_ = profiler;
     context_->hooks.profiler = nullptr;
+    times_.assign(profiler ? core_->plan().steps.size() : 0, std::nullopt);
     if (profiler)
       context_->hooks.profiler = [this](const plan::Step& step, double milliseconds) {
-        times_.emplace_back(&step, static_cast<float>(milliseconds));
+        std::optional<double>& time = times_[static_cast<size_t>(&step - core_->plan().steps.data())];
+        time = time.value_or(0) + milliseconds;
       };
     return {};
   });
@@ -295,10 +308,8 @@ void ExecutionContext::setProfiler(nv::IProfiler* profiler) noexcept {
 
 bool ExecutionContext::reportToProfiler() const noexcept {
   return guarded(changing(), "IExecutionContext::reportToProfiler", [&]() -> Result<> {
-    if (!profiler_ || times_.empty())
-      return fail(ErrorCode::invalid_state, "there are no times: call setProfiler(), and then run");
-    for (const auto& [step, milliseconds] : times_) profiler_->reportLayerTime(step->name.c_str(), milliseconds);
-    return {};
+    if (profiler_ && report_times()) return {};
+    return fail(ErrorCode::invalid_state, "there are no times: call setProfiler(), and then run");
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   // The dims of a tensor, outputs' computed from the inputs' when those are all known.
   Result<Dims> dims_of(size_t binding) const;
   Result<> run(cudaStream_t stream, bool wait);
+  bool report_times() const;  // to the profiler; false where there are none
 
   std::shared_ptr<EngineCore> core_;
   Reporter reporter_;
@@ -103,7 +105,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   nv::ExecutionContextAllocationStrategy strategy_ = nv::ExecutionContextAllocationStrategy::kSTATIC;
   int32_t cpu_threads_ = 0;
   nv::IProfiler* profiler_ = nullptr;
-  std::vector<std::pair<const plan::Step*, float>> times_;  // of the last run
+  std::vector<std::optional<double>> times_;  // by step, milliseconds of the last run; empty without a profiler
   nv::IGpuAllocator* storage_allocator_ = nullptr;
   cudaEvent_t consumed_ = nullptr;
   cudaStream_t stream_ = nullptr;  // of the run in progress

@@ -53,6 +53,7 @@ class CudaDevice final : public Device, public EventMaker {
   Result<> download(void* to, const void* from, size_t bytes, Queue& queue) override {
     return cuda::download(to, from, bytes, stream_of(queue));
   }
+  Result<> copy(const RowsCopy& rows, Queue& queue) override { return cuda::copy(rows, stream_of(queue)); }
   Result<> wait(Queue& queue) override { return stream_of(queue).wait(); }
   Result<std::unique_ptr<Event>> make_event() override { return OrderEvent::create(context_); }
   bool is_accessible(const void* address) const override { return cuda::is_accessible(*context_, address); }

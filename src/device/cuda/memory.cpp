@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/memory.h"
 
+#include <algorithm>
+
 #include "base/divide.h"
 
 namespace lathe::cuda {
@@ -98,6 +100,31 @@ Result<> download(void* to, const void* from, size_t bytes, Stream& stream) {
   if (result == CUDA_SUCCESS) result = context.driver().cuStreamSynchronize(stream.handle());
   if (result != CUDA_SUCCESS) return fail(context.failure(result, fmt::format("copying {} bytes to the host", bytes)));
   return {};
+}
+
+// The driver limits pitches; rows that are further apart go one by one.
+Result<> copy(const RowsCopy& rows, Stream& stream) {
+  if (rows.width == 0 || rows.rows == 0) return stream.context().usable();
+  PrimaryContext& context = stream.context();
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(context));
+  const bool together = rows.rows > 1 && std::max(rows.to_pitch, rows.from_pitch) <= INT32_MAX;
+  CUresult result = CUDA_SUCCESS;
+  if (together) {
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    copy.srcDevice = address_of(rows.from);
+    copy.dstDevice = address_of(rows.to);
+    copy.srcPitch = rows.from_pitch;
+    copy.dstPitch = rows.to_pitch;
+    copy.WidthInBytes = rows.width;
+    copy.Height = rows.rows;
+    result = context.driver().cuMemcpy2DAsync(&copy, stream.handle());
+  }
+  for (size_t i = 0; !together && i < rows.rows && result == CUDA_SUCCESS; ++i)
+    result = context.driver().cuMemcpyAsync(address_of(rows.to + i * rows.to_pitch),
+                                            address_of(rows.from + i * rows.from_pitch), rows.width, stream.handle());
+  if (result == CUDA_SUCCESS) return {};
+  return fail(context.failure(result, fmt::format("copying {} bytes on the device", rows.width * rows.rows)));
 }
 
 bool is_accessible(PrimaryContext& context, const void* address) {

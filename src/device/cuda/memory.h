@@ -15,6 +15,7 @@ Result<DeviceMemory> allocate(const std::shared_ptr<PrimaryContext>& context, si
 // upload() has read `from`, and download() has written `to`, on return.
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream);
 Result<> download(void* to, const void* from, size_t bytes, Stream& stream);
+Result<> copy(const RowsCopy& rows, Stream& stream);
 
 // Whether kernels of the device can use the address: its memory, managed memory, or pinned memory of the host.
 bool is_accessible(PrimaryContext& context, const void* address);

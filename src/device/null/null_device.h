@@ -10,7 +10,8 @@
 namespace lathe::null {
 
 struct Counts {
-  std::atomic<int64_t> allocations = 0, allocated_bytes = 0, launches = 0, copies = 0, copied_bytes = 0, waits = 0;
+  std::atomic<int64_t> allocations = 0, allocated_bytes = 0, launches = 0, copies = 0, copied_bytes = 0, waits = 0,
+                       device_copies = 0;
 };
 
 class NullDevice final : public Device {
@@ -25,8 +26,9 @@ class NullDevice final : public Device {
   Result<DeviceMemory> allocate(size_t bytes) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
   Result<std::unique_ptr<Queue>> make_stream_queue(void*) override { return make_queue(); }
-  Result<> upload(void* to, const void* from, size_t bytes, Queue&) override { return copy(to, from, bytes); }
-  Result<> download(void* to, const void* from, size_t bytes, Queue&) override { return copy(to, from, bytes); }
+  Result<> upload(void* to, const void* from, size_t bytes, Queue&) override { return move(to, from, bytes); }
+  Result<> download(void* to, const void* from, size_t bytes, Queue&) override { return move(to, from, bytes); }
+  Result<> copy(const RowsCopy& rows, Queue&) override;
   Result<> wait(Queue& queue) override;
   bool is_accessible(const void*) const override { return true; }
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override;
@@ -38,7 +40,7 @@ class NullDevice final : public Device {
   const Counts& counts() const { return counts_; }
 
  private:
-  Result<> copy(void* to, const void* from, size_t bytes);
+  Result<> move(void* to, const void* from, size_t bytes);
   Counts counts_;
 };
 

@@ -65,6 +65,25 @@ CUresult copy(CUstream stream, void* to, const void* from, size_t bytes, CUdevic
   return submit(stream, {&kind, run}, entry);
 }
 
+bool is_known(CUdeviceptr address, size_t bytes) { return find_range(address, bytes) || find_host(address); }
+
+CUresult copy_rows(CUstream stream, const CUDA_MEMCPY2D& copy, Entry& entry) {
+  static const char kind = 0;
+  if (copy.srcMemoryType != CU_MEMORYTYPE_UNIFIED || copy.dstMemoryType != CU_MEMORYTYPE_UNIFIED || copy.Height == 0 ||
+      copy.srcPitch < copy.WidthInBytes || copy.dstPitch < copy.WidthInBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!is_known(copy.dstDevice, (copy.Height - 1) * copy.dstPitch + copy.WidthInBytes) ||
+      !is_known(copy.srcDevice, (copy.Height - 1) * copy.srcPitch + copy.WidthInBytes))
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto run = [copy] {
+    for (size_t i = 0; i < copy.Height; ++i)
+      std::memcpy(reinterpret_cast<std::byte*>(copy.dstDevice) + i * copy.dstPitch,
+                  reinterpret_cast<const std::byte*>(copy.srcDevice) + i * copy.srcPitch, copy.WidthInBytes);
+    return CUDA_SUCCESS;
+  };
+  return submit(stream, {&kind, run}, entry);
+}
+
 }  // namespace
 }  // namespace fake_cuda
 
@@ -113,6 +132,17 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CU
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
   FAKE_ENTER(Needs::context);
   return fake_cuda::copy(stream, to, reinterpret_cast<const void*>(from), bytes, from, entry);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  FAKE_ENTER(Needs::context);
+  if (!fake_cuda::is_known(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return fake_cuda::copy(stream, reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes, to, entry);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  FAKE_ENTER(Needs::context);
+  return fake_cuda::copy_rows(stream, *copy, entry);
 }
 
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address) {

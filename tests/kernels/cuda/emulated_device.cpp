@@ -124,6 +124,10 @@ class EmulatedDevice final : public Device {
     if (bytes) std::memcpy(to, from, bytes);
     return {};
   }
+  Result<> copy(const RowsCopy& rows, Queue&) override {
+    rows.run();
+    return {};
+  }
   Result<> wait(Queue&) override { return {}; }
   bool is_accessible(const void*) const override { return true; }
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override {
