@@ -25,6 +25,8 @@ std::string_view name_of(ExprUse use) {
       return "a launch's grid";
     case ExprUse::launch_argument:
       return "a launch's argument";
+    case ExprUse::trip_count:
+      return "its trip count";
   }
   return "an expression";
 }

@@ -19,6 +19,7 @@ enum class ExprUse : uint8_t {
   workspace,
   launch_grid,
   launch_argument,
+  trip_count,
 };
 
 // What it is, for messages, and whose: "tensor" 3.
@@ -33,6 +34,8 @@ std::string_view name_of(ExprUse use);
 template <class StepType, class Visit>
 void for_each_expression_of(StepType& step, const Visit& visit) {
   for (auto& count : step.counts) visit(count.element, ExprUse::count_place);
+  if (auto* block = std::get_if<Block>(&step.work))
+    for (auto& trips : block->trips) visit(trips, ExprUse::trip_count);
   auto* device = std::get_if<DeviceLaunches>(&step.work);
   if (!device) return;
   visit(device->workspace, ExprUse::workspace);

@@ -159,6 +159,7 @@ void fields(Io& io, T& block) {  // its bodies are Metadata.bodies
   io.number(F::VT_CARRIED, block.carried);
   io.template structs<fb::Slice>(F::VT_SCANNED, block.scanned, kMaxOperands);
   io.template structs<fb::Slice>(F::VT_STACKED, block.stacked, kMaxOperands);
+  io.shape(F::VT_TRIPS, block.trips);
 }
 
 template <class Io, Is<Step> T>

@@ -137,6 +137,7 @@ struct Block {
   std::vector<Slice> scanned;  // of a loop: inputs of which each round reads a slice
   std::vector<Slice> stacked;  // of a loop: outputs of which each round writes a slice
   std::vector<Body> bodies;    // loop, call: one; branch: what runs when the condition holds, and else
+  Shape trips;                 // of a loop: its trip count where sizes tell it, instead of an operand; else empty
 };
 
 // The alternatives are in the order of `Work` in plan.fbs.

@@ -19,7 +19,7 @@ class BlockChecker {
     const size_t bodies = block_.kind == BlockKind::branch ? 2 : 1;
     if (block_.bodies.size() != bodies) return malformed("it is a {} of {} bodies", step_.kind(), block_.bodies.size());
     if (block_.kind == BlockKind::loop) return check_loop();
-    if (block_.carried != 0 || !block_.scanned.empty() || !block_.stacked.empty())
+    if (block_.carried != 0 || !block_.trips.empty() || !block_.scanned.empty() || !block_.stacked.empty())
       return malformed("it is a {} that carries values", step_.kind());
     return block_.kind == BlockKind::branch ? check_branch() : check_call();
   }
@@ -70,8 +70,9 @@ class BlockChecker {
       LATHE_TRY(check_scalar(id, DType::boolean, "condition"));
     if (body.params[1] != kNoTensor && (step_.inputs[1] == kNoTensor || body.results[0] == kNoTensor))
       return malformed("its body wants a condition that the loop lacks");
-    if (step_.inputs[0] == kNoTensor && body.results[0] == kNoTensor && scanned == 0)
-      return malformed("it is a loop that nothing ends");
+    if (block_.trips.size() + (step_.inputs[0] != kNoTensor) > 1) return malformed("it is a loop with two trip counts");
+    const bool counts = !block_.trips.empty() || step_.inputs[0] != kNoTensor;
+    if (!counts && body.results[0] == kNoTensor && scanned == 0) return malformed("it is a loop that nothing ends");
     for (size_t i = 0; i < carried; ++i) {
       const TensorId begun = body.params[kControls + i], left = body.results[1 + i];
       LATHE_TRY(check_move(step_.inputs[kControls + i], begun, 0, "carried value"));

@@ -169,19 +169,32 @@ Result<> BlockExecution::finish_loop(size_t i, int64_t rounds, Queue& queue) {
   return leave_body(i, {first, first + block.carried}, queue);
 }
 
-// How often the loop runs unless a condition ends it: INT64_MAX = for ever.
+// How often the loop runs unless a round ends it: INT64_MAX = for ever.
 Result<int64_t> BlockExecution::most_rounds(const plan::Step& step, Queue& queue) const {
-  int64_t most = INT64_MAX;
+  LATHE_ASSIGN(int64_t most, sized_rounds(step));
   if (step.inputs[kTrips] != plan::kNoTensor) {
-    LATHE_ASSIGN(most, host_.read_number(step.inputs[kTrips], queue));
+    LATHE_ASSIGN(const int64_t trips, host_.read_number(step.inputs[kTrips], queue));
+    most = std::min(most, trips);
   }
-  LATHE_ASSIGN(const int64_t length, scanned_length(step));
-  most = std::max<int64_t>(std::min(most, length), 0);
+  most = std::max<int64_t>(most, 0);
   if (most == 0 || step.inputs[kCondition] == plan::kNoTensor) return most;
   LATHE_ASSIGN(const bool holds, host_.read_truth(step.inputs[kCondition], queue));
   return holds ? most : 0;
 }
 
+Result<int64_t> BlockExecution::sized_rounds(const plan::Step& step) const {
+  const plan::Block& block = block_of(step);
+  int64_t most = INT64_MAX;
+  for (const Expr& trips : block.trips) {
+    const std::optional<int64_t> count = trips.evaluate(shapes_.symbols());
+    if (!count) return fail(ErrorCode::execution_failed, "step '{}' (loop) has no trip count yet", step.name);
+    most = *count;
+  }
+  LATHE_ASSIGN(const int64_t length, scanned_length(step));
+  return std::min(most, length);
+}
+
+// INT64_MAX = nothing is scanned.
 Result<int64_t> BlockExecution::scanned_length(const plan::Step& step) const {
   const plan::Block& block = block_of(step);
   int64_t length = INT64_MAX;

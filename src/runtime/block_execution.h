@@ -24,6 +24,8 @@ class BlockExecution {
 
   // Runs the block that step `step` is.
   Result<> run(size_t step, Queue& queue);
+  // How often a loop runs as far as sizes tell; INT64_MAX = they do not.
+  Result<int64_t> sized_rounds(const plan::Step& loop) const;
 
  private:
   Result<> run_branch(size_t step, Queue& queue);

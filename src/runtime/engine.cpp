@@ -16,6 +16,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->device_ = options.device;
   LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), options.read));
   const plan::Plan& plan = engine->plan();
+  for (const plan::TensorDesc& tensor : plan.tensors)
+    engine->data_dependent_.push_back(engine->find_data_dependence(tensor));
   if (const DeviceFamily* family = find_family(plan.target)) engine->alignment_ = family->memory_alignment();
   if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
@@ -29,7 +31,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     LATHE_ASSIGN(StepCode code, engine->make_step(i));
-    engine->recordable_ &= code.kernel != nullptr;
+    engine->recordable_ &= code.kernel || engine->is_recordable(plan.steps[i]);
     engine->code_.push_back(std::move(code));
   }
   return engine;
@@ -92,10 +94,19 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
   return code;
 }
 
-bool Engine::is_data_dependent(plan::TensorId id) const {
-  if (id == plan::kNoTensor) return false;
+// A block whose bodies run as often as sizes and constants say.
+bool Engine::is_recordable(const plan::Step& step) const {
+  const auto* block = std::get_if<plan::Block>(&step.work);
+  if (!block || block->kind == plan::BlockKind::branch) return false;
+  if (block->kind == plan::BlockKind::call) return true;
+  const auto is_known = [&](plan::TensorId id) {
+    return id == plan::kNoTensor || plan().tensors[id].storage == plan::StorageKind::constant;
+  };
+  return is_known(step.inputs[0]) && is_known(step.inputs[1]) && is_known(block->bodies[0].results[0]);
+}
+
+bool Engine::find_data_dependence(const plan::TensorDesc& tensor) const {
   const auto depends = [&](const Shape& numbers) { return depends_on_data(numbers, plan().symbols); };
-  const plan::TensorDesc& tensor = plan().tensors[id];
   if (tensor.storage == plan::StorageKind::dynamic) return true;
   if (depends(tensor.dims) || depends(tensor.strides) || is_data_dependent(tensor.offset)) return true;
   // A part of an output that is.

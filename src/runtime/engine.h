@@ -46,11 +46,12 @@ class Engine {
   // How steps nest, and what sizes blocks find out; both per step.
   const std::vector<plan::StepPlace>& places() const { return places_; }
   const std::vector<plan::BlockSymbols>& block_symbols() const { return block_symbols_; }
-  // Whether the device runs every step, knowing all shapes beforehand: what a captured graph can hold.
+  // Whether the device runs every step, knowing all shapes beforehand: what a captured graph can hold, if loops do not
+  // make it too large.
   bool is_recordable() const { return recordable_; }
 
   // Whether only running tells: a size, where a tensor lies, what a step needs.
-  bool is_data_dependent(plan::TensorId id) const;
+  bool is_data_dependent(plan::TensorId id) const { return id != plan::kNoTensor && data_dependent_[id]; }
   bool is_data_dependent(const Expr& number) const;
   bool is_data_dependent(const plan::Step& step) const;
 
@@ -65,6 +66,8 @@ class Engine {
  private:
   Engine() = default;
   Result<> check_values() const;
+  bool find_data_dependence(const plan::TensorDesc& tensor) const;
+  bool is_recordable(const plan::Step& step) const;
   Result<> choose_codes();
   Result<StepCode> make_step(size_t i);
   Result<> make_evaluation(const plan::Step& step, StepCode& code) const;
@@ -78,6 +81,7 @@ class Engine {
   std::vector<DeviceCode> modules_;                       // by code module
   std::vector<std::span<const std::byte>> module_bytes_;  // of them
   std::vector<StepCode> code_;
+  std::vector<bool> data_dependent_;  // by tensor
   std::vector<plan::StepPlace> places_;
   std::vector<plan::BlockSymbols> block_symbols_;
   bool recordable_ = true;

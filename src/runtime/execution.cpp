@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/capture_limit.h"
+
 namespace lathe {
 namespace {
 
@@ -51,6 +53,10 @@ Result<> Execution::prepare() {
     if (operands_[i].data_dependent || plan_.steps[i].is<plan::Block>()) continue;
     LATHE_ASSIGN(const size_t workspace, prepare_step(i));
     workspace_bytes_ = std::max(workspace_bytes_, workspace);
+  }
+  recordable_ = engine_.is_recordable();
+  if (recordable_) {
+    LATHE_ASSIGN(recordable_, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
   }
   return {};
 }

@@ -217,6 +217,10 @@ class PlanGenerator {
                 asks ? add_constant_scalar(DType::boolean) : kNoTensor, from};
     s.outputs = {to};
     block.carried = 1;
+    if (counts && pick(3) == 0) {
+      s.inputs[0] = kNoTensor;
+      block.trips = {batch() + 1};
+    }
     block.bodies = {add_body(param, from, result, depth)};
     Body& body = block.bodies[0];
     body.params = {pick(2) == 0 ? round : kNoTensor, asks ? condition : kNoTensor, param};

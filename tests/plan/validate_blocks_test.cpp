@@ -116,6 +116,8 @@ TEST(PlanValidate, EachRuleOfBlocksRefuses) {
       {loop, "no single i64", [](BlockPlan& p) { p.body().params[0] = p.a; }},
       {loop, "no single bool", [](BlockPlan& p) { p.step().inputs[1] = p.trips; }},
       {loop, "no single bool", [](BlockPlan& p) { p.body().results[0] = p.b; }},
+      {loop, "two trip counts", [](BlockPlan& p) { p.block().trips = {4}; }},
+      {call, "carries values", [](BlockPlan& p) { p.block().trips = {4}; }},
       {loop, "nothing ends", [](BlockPlan& p) { p.step().inputs[0] = kNoTensor; }},
       {loop, "carried value lacks", [](BlockPlan& p) { p.step().inputs[2] = kNoTensor; }},
       {loop, "different types or ranks", [](BlockPlan& p) { p.step().inputs[2] = p.trips; }},
