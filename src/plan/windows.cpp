@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "plan/conditional_tensors.h"
 #include "plan/limits.h"
 #include "plan/validate.h"
 
@@ -150,18 +151,6 @@ Result<std::optional<Window>> known_window(const Plan& plan, const TensorDesc& t
   return std::optional<Window>();
 }
 
-Result<> check_window(const Plan& plan, const TensorDesc& t, std::span<const int64_t> values) {
-  Numbers numbers;
-  LATHE_ASSIGN(const std::optional<Window> window, known_window(plan, t, values, numbers));
-  if (!window) return {};
-  // Compared in elements: the last byte's number might overflow.
-  const bool beyond = window->high >= room_for(t.dtype, numbers.storage);
-  if (window->low < 0 || beyond)
-    return fail(ErrorCode::plan_malformed, "{} leaves its storage of {} bytes for these input shapes",
-                describe(plan, t), numbers.storage);
-  return {};
-}
-
 // The last element of a window whose strides are not negative and whose dimensions are not 0.
 Expr last_element(const TensorDesc& t) {
   Expr last = t.offset;
@@ -214,15 +203,30 @@ Expr bytes_of(DType type, const Expr& elements) {
 }
 
 Result<> check_window_proofs(const Plan& plan, std::span<const Range> ranges) {
-  for (const TensorDesc& t : plan.tensors) LATHE_TRY(check_proof(plan, t, ranges));
+  const std::vector<bool> conditional = find_conditional_tensors(plan);
+  for (size_t id = 0; id < plan.tensors.size(); ++id)
+    if (!conditional[id]) LATHE_TRY(check_proof(plan, plan.tensors[id], ranges));
   return {};
 }
 
-Result<> check_windows(const Plan& plan, std::span<const int64_t> symbol_values) {
+Result<> check_window(const Plan& plan, const TensorDesc& t, std::span<const int64_t> values) {
+  Numbers numbers;
+  LATHE_ASSIGN(const std::optional<Window> window, known_window(plan, t, values, numbers));
+  if (!window) return {};
+  // Compared in elements: the last byte's number might overflow.
+  const bool beyond = window->high >= room_for(t.dtype, numbers.storage);
+  if (window->low < 0 || beyond)
+    return fail(ErrorCode::plan_malformed, "{} leaves its storage of {} bytes for these input shapes",
+                describe(plan, t), numbers.storage);
+  return {};
+}
+
+Result<> check_windows(const Plan& plan, std::span<const int64_t> symbol_values, const std::vector<bool>& left_out) {
   if (symbol_values.size() != plan.symbols.size())
     return fail(ErrorCode::invalid_argument, "{} symbol values for {} symbols", symbol_values.size(),
                 plan.symbols.size());
-  for (const TensorDesc& t : plan.tensors) LATHE_TRY(check_window(plan, t, symbol_values));
+  for (size_t id = 0; id < plan.tensors.size(); ++id)
+    if (left_out.empty() || !left_out[id]) LATHE_TRY(check_window(plan, plan.tensors[id], symbol_values));
   return {};
 }
 

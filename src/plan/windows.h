@@ -11,8 +11,8 @@ namespace lathe::plan {
 Expr bytes_of(DType type, const Expr& elements);
 
 // Fails when range arithmetic proves that a window leaves its storage, whatever values the symbols have in `ranges`
-// (those of all profiles together). The others are left to check_windows(). Indices of the plan must have been checked
-// before.
+// (those of all profiles together). The others are left to check_windows(), and so are those of tensors that matter
+// only if a branch takes their body. Indices of the plan must have been checked before.
 Result<> check_window_proofs(const Plan& plan, std::span<const Range> ranges);
 
 // Under these values of the symbols, the number of elements from the start of its storage to the last that the tensor

@@ -17,6 +17,20 @@ ContextMemory::ContextMemory(const Engine& engine, PendingWork& work, MemoryPoli
       slot_tensors_(plan_.dynamic_slots) {
   for (plan::TensorId id = 0; id < plan_.tensors.size(); ++id)
     if (plan_.tensors[id].storage == plan::StorageKind::dynamic) slot_tensors_[plan_.tensors[id].index].push_back(id);
+  find_slots_of_loops();
+}
+
+void ContextMemory::find_slots_of_loops() {
+  in_loops_.resize(slots_.size());
+  size_t end = 0;  // of the loops so far
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    if (i < end)
+      for (const plan::TensorId id : plan_.steps[i].outputs)
+        if (id != plan::kNoTensor && plan_.tensors[id].storage == plan::StorageKind::dynamic)
+          in_loops_[plan_.tensors[id].index] = true;
+    const auto* block = std::get_if<plan::Block>(&plan_.steps[i].work);
+    if (block && block->kind == plan::BlockKind::loop) end = std::max<size_t>(end, engine_.places()[i].end);
+  }
 }
 
 Result<> ContextMemory::reserve(size_t profile) {
@@ -37,8 +51,9 @@ Result<> ContextMemory::place(const ShapeBinding& shapes) {
   std::vector<plan::Lifetime> lifetimes;
   for (const plan::Buffer& buffer : plan_.buffers) {
     const std::optional<int64_t> bytes = buffer.bytes.evaluate(shapes.symbols());
-    if (!bytes || *bytes < 0) return fail(ErrorCode::shape_mismatch, "these shapes need a buffer of invalid size");
-    lifetimes.push_back({static_cast<size_t>(*bytes), buffer.first, buffer.last});
+    if (!bytes) return fail(ErrorCode::shape_mismatch, "these shapes need a buffer of invalid size");
+    // Of what a branch does not run, sizes may be negative; that of others has been checked.
+    lifetimes.push_back({static_cast<size_t>(std::max<int64_t>(*bytes, 0)), buffer.first, buffer.last});
   }
   size_t total = 0;
   offsets_ = plan::plan_memory(lifetimes, &total);
@@ -101,7 +116,12 @@ Result<> ContextMemory::provide_slot(uint32_t slot, const ShapeBinding& shapes) 
     LATHE_ASSIGN(const std::optional<int64_t> end, plan::window_end(plan_, tensor, shapes.symbols()));
     if (end) bytes = std::max(bytes, static_cast<size_t>(bytes_of(tensor.dtype, *end).value_or(0)));
   }
-  return grow(slots_[slot], bytes);
+  DeviceMemory& memory = slots_[slot];
+  if (in_loops_[slot] && memory.size() > 0 && bytes > memory.size()) {
+    // Each round may want more than the one before: half as much again, where there is room for it.
+    if (grow(memory, bytes + bytes / 2)) return {};
+  }
+  return grow(memory, bytes);
 }
 
 }  // namespace lathe

@@ -57,6 +57,7 @@ class ContextMemory {
 
  private:
   Result<> own(size_t bytes);
+  void find_slots_of_loops();
 
   const Engine& engine_;
   const plan::Plan& plan_;
@@ -70,6 +71,7 @@ class ContextMemory {
   DeviceMemory extra_workspace_;  // where memory_ has too little room behind the arena
   std::vector<DeviceMemory> slots_;
   std::vector<std::vector<plan::TensorId>> slot_tensors_;  // that lie in each
+  std::vector<bool> in_loops_;                             // by slot: steps of loops write there
 };
 
 }  // namespace lathe

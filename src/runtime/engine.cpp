@@ -26,6 +26,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   LATHE_TRY(engine->choose_codes());
   LATHE_ASSIGN(engine->places_, plan::find_places(plan.steps));
   engine->block_symbols_ = plan::find_block_symbols(plan);
+  engine->conditional_steps_ = plan::find_conditional_steps(plan);
+  engine->conditional_tensors_ = plan::find_conditional_tensors(plan);
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->recordable_ &= !depends_on_data(tensor.dims, plan.symbols);
   engine->programs_.resize(plan.steps.size());

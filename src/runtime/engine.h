@@ -13,6 +13,7 @@
 #include "ops/op.h"
 #include "plan/block_symbols.h"
 #include "plan/blocks.h"
+#include "plan/conditional_tensors.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
 #include "runtime/memory_limit.h"
@@ -46,6 +47,9 @@ class Engine {
   // How steps nest, and what sizes blocks find out; both per step.
   const std::vector<plan::StepPlace>& places() const { return places_; }
   const std::vector<plan::BlockSymbols>& block_symbols() const { return block_symbols_; }
+  // Steps in bodies of branches, and tensors of theirs alone: what is wrong with their sizes counts when they run.
+  bool is_conditional(size_t step) const { return conditional_steps_[step]; }
+  const std::vector<bool>& conditional_tensors() const { return conditional_tensors_; }
   // Whether the device runs every step, knowing all shapes beforehand: what a captured graph can hold, if loops do not
   // make it too large.
   bool is_recordable() const { return recordable_; }
@@ -81,7 +85,8 @@ class Engine {
   std::vector<DeviceCode> modules_;                       // by code module
   std::vector<std::span<const std::byte>> module_bytes_;  // of them
   std::vector<StepCode> code_;
-  std::vector<bool> data_dependent_;  // by tensor
+  std::vector<bool> data_dependent_, conditional_tensors_;  // by tensor
+  std::vector<bool> conditional_steps_;
   std::vector<plan::StepPlace> places_;
   std::vector<plan::BlockSymbols> block_symbols_;
   bool recordable_ = true;

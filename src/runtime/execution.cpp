@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "plan/validate.h"
 #include "runtime/capture_limit.h"
 
 namespace lathe {
@@ -49,15 +50,36 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
 
 Result<> Execution::prepare() {
   workspace_bytes_ = 0;
+  refused_.clear();
   for (size_t i = 0; i < operands_.size(); ++i) {
-    if (operands_[i].data_dependent || plan_.steps[i].is<plan::Block>()) continue;
-    LATHE_ASSIGN(const size_t workspace, prepare_step(i));
-    workspace_bytes_ = std::max(workspace_bytes_, workspace);
+    if (plan_.steps[i].is<plan::Block>()) continue;
+    Result<size_t> workspace = 0;
+    if (const Result<> checked = check_conditional(i); !checked)
+      workspace = fail(checked.error());
+    else if (!operands_[i].data_dependent)
+      workspace = prepare_step(i);
+    if (workspace)
+      workspace_bytes_ = std::max(workspace_bytes_, *workspace);
+    else if (engine_.is_conditional(i))
+      refused_.emplace(i, std::move(workspace).error());
+    else
+      return fail(std::move(workspace).error());
   }
   recordable_ = engine_.is_recordable();
   if (recordable_) {
     LATHE_ASSIGN(recordable_, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
   }
+  return {};
+}
+
+// Windows that could not be checked before it was known whether they matter.
+Result<> Execution::check_conditional(size_t i) const {
+  if (!engine_.is_conditional(i)) return {};
+  const plan::Step& step = plan_.steps[i];
+  for (const auto* ids : {&step.inputs, &step.outputs})
+    for (const plan::TensorId id : *ids)
+      if (id != plan::kNoTensor && engine_.conditional_tensors()[id])
+        LATHE_TRY(plan::check_window(plan_, plan_.tensors[id], shapes_.symbols()));
   return {};
 }
 
@@ -121,6 +143,7 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   StepOperands& operands = operands_[i];
   if (step.is<plan::Block>()) return blocks_.run(i, queue);
+  if (const auto refused = refused_.find(i); refused != refused_.end()) return fail(refused->second);
   const Kernel* kernel = engine_.code()[i].kernel.get();
   if (!kernel) return host_.run(i, operands, queue);
   std::byte* workspace = workspace_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "runtime/block_execution.h"
@@ -48,6 +49,7 @@ class Execution {
   Result<> run(Queue& queue, Mode mode);
 
  private:
+  Result<> check_conditional(size_t step) const;
   // Bytes of workspace that the step's kernel needs.
   Result<size_t> prepare_step(size_t step);
   Result<> run_steps(size_t first, size_t end, Queue& queue);
@@ -64,6 +66,7 @@ class Execution {
   HostEvaluation host_;
   BlockExecution blocks_;
   std::vector<StepOperands> operands_;  // by step
+  std::map<size_t, Error> refused_;     // steps that cannot run under these shapes; branches may leave them out
   size_t readers_end_ = 0;              // behind the last step that reads an input, and the blocks around it
   double reported_ms_ = 0;              // of this run, to the profiler
   size_t workspace_bytes_ = 0;

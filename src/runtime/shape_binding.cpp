@@ -9,7 +9,10 @@
 namespace lathe {
 
 ShapeBinding::ShapeBinding(const Engine& engine)
-    : plan_(engine.plan()), input_dims_(plan_.bindings.size()), symbols_(plan_.symbols.size(), Expr::kUnbound) {
+    : engine_(engine),
+      plan_(engine.plan()),
+      input_dims_(plan_.bindings.size()),
+      symbols_(plan_.symbols.size(), Expr::kUnbound) {
   for (size_t i = 0; i < plan_.bindings.size(); ++i) {
     const plan::Binding& binding = plan_.bindings[i];
     const std::optional<Dims> fixed = as_constant(plan_.tensors[binding.tensor].dims);
@@ -190,7 +193,7 @@ Result<> ShapeBinding::bind(std::span<void* const> addresses) {
   LATHE_TRY(bind_input_dims(addresses));
   LATHE_TRY(bind_input_values(addresses));
   for (const uint32_t i : early_constraints_) LATHE_TRY(check_constraint(plan_.constraints[i]));
-  LATHE_TRY(plan::check_windows(plan_, symbols_));
+  LATHE_TRY(plan::check_windows(plan_, symbols_, engine_.conditional_tensors()));
   bound_ = true;
   return {};
 }

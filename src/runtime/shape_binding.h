@@ -61,6 +61,7 @@ class ShapeBinding {
   Result<> bind_input_values(std::span<void* const> addresses);
   Result<> check_constraint(const Constraint& constraint) const;
 
+  const Engine& engine_;
   const plan::Plan& plan_;
   size_t profile_ = 0;
   bool bound_ = false;

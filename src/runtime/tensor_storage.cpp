@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tensor_storage.h"
 
+#include <algorithm>
+
 #include "plan/windows.h"
 
 namespace lathe {
@@ -57,7 +59,8 @@ Result<> TensorStorage::provide(plan::TensorId id) {
 Result<size_t> TensorStorage::bytes_of_storage(const plan::TensorDesc& tensor) const {
   switch (tensor.storage) {
     case plan::StorageKind::arena:
-      return static_cast<size_t>(plan_.buffers[tensor.index].bytes.evaluate(shapes_.symbols()).value_or(0));
+      return static_cast<size_t>(
+          std::max<int64_t>(plan_.buffers[tensor.index].bytes.evaluate(shapes_.symbols()).value_or(0), 0));
     case plan::StorageKind::constant:
       return plan_.constants[tensor.index].bytes;
     case plan::StorageKind::dynamic:

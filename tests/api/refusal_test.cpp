@@ -82,7 +82,6 @@ TEST(Refusal, PlansWithBlocksAreShown) {
 
   owned.plan.detached.reset();
   const std::vector<std::byte> whole = *plan::write_plan(owned.plan);
-  EXPECT_NE(refusal_of(whole).find("does not run"), std::string::npos) << refusal_of(whole);
   Recorded recorded;
   const std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(recorded));
   setInspectionOnly(*runtime, true);

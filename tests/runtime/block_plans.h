@@ -62,6 +62,9 @@ class PlanMaker {
     made.attributes = "{" + attributes + "}";
   }
   void elementwise(const std::string& op, Id a, Id b, Id to) { evaluate("elementwise", "op=" + op, {a, b}, {to}); }
+  void kernel(const std::string& name, const std::string& program, std::vector<Id> inputs, std::vector<Id> outputs) {
+    step(plan::HostKernel{name, {}, program}, name, std::move(inputs), std::move(outputs));
+  }
   void copy(Id from, Id to) { step(plan::Copy(), "copy", {from}, {to}); }
 
   // A block; its bodies follow: begin_body(), steps, end_body().

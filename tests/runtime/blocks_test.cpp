@@ -154,6 +154,31 @@ TEST(Blocks, CarriedValuesGrow) {
   }
 }
 
+// A kernel in the body is prepared in each round: it doubles a list to which a 1 has been appended.
+TEST(Blocks, KernelsTakeTheSizesOfTheRound) {
+  PlanMaker maker;
+  const Id n = maker.input("n", DType::i64, {});
+  const Expr before = maker.computed("before"), after = maker.computed("after");
+  const Id y = maker.output("y", DType::f32, {after}), one = maker.floats({1}, {1});
+  const Id list = maker.slot("list", DType::f32, {before}), longer = maker.slot("longer", DType::f32, {after});
+  const Id twice = maker.slot("twice", DType::f32, {after});
+  const size_t at = maker.loop(1, {n, kNone, one}, {y});
+  maker.begin_body(at, {kNone, kNone, list});
+  maker.evaluate("concat", "axis=0", {list, one}, {longer});
+  maker.kernel("interpret", "in=2; r2=add r0 r1; out r2", {longer, longer}, {twice});
+  maker.end_body(at, {kNone, twice});
+  const auto context = maker.context(std::make_shared<interpreter::InterpretingDevice>());
+  ASSERT_TRUE(context);
+  for (const int64_t rounds : {3, 0, 5, 1}) {
+    std::vector<float> wanted = {1};
+    for (int64_t i = 0; i < rounds; ++i) {
+      wanted.push_back(1);
+      for (float& value : wanted) value *= 2;
+    }
+    expect_close(run_engine(*context, std::vector<Tensor>{number(rounds)})[0], floats(wanted), 0);
+  }
+}
+
 TEST(Blocks, SizesThatDoNotFitAreNamed) {
   GrowingLoop maker(false);
   maker.plan.tensors[5].dims = {1};  // list
@@ -205,6 +230,38 @@ TEST(Blocks, TheOtherBodyDoesNotRun) {
   maker.end_body(at, {y});
   expect_outputs(maker, {truth(true), floats({1, 2, 3})}, {floats({5, 6})});
   EXPECT_NE(error_of(maker, {truth(false), floats({1, 2, 3})}).message.find("reshape"), std::string::npos);
+}
+
+// One body has sizes that are negative for short inputs, which it is not for: the first n - 3 elements of x, or x.
+TEST(Blocks, SizesOfTheOtherBodyDoNotMatter) {
+  PlanMaker maker;
+  const Id condition = maker.input("condition", DType::boolean, {}), x = maker.input("x", DType::f32, {1});
+  const Expr n = maker.dimension("n", 1, 0), size = maker.computed("size");
+  maker.plan.tensors[x].dims = {n};
+  const Id y = maker.output("y", DType::f32, {size}), part = maker.buffer("part", DType::f32, {n - 3});
+  const Id twice = maker.buffer("twice", DType::f32, {n - 3});
+  const size_t at = maker.block(plan::BlockKind::branch, {condition}, {y});
+  const Id start = maker.constant<int64_t>(DType::i64, {1}, {0}), end = maker.constant<int64_t>(DType::i64, {1}, {-3});
+  maker.begin_body(at, {});
+  maker.evaluate("slice", "", {x, start, end}, {part});
+  maker.elementwise("add", part, part, twice);
+  maker.end_body(at, {twice});
+  maker.begin_body(at, {});
+  maker.end_body(at, {x});
+  for (const auto& device : devices()) {
+    const auto context = maker.context(device);
+    ASSERT_TRUE(context);
+    const auto run = [&](bool holds, const Tensor& of) {
+      return try_engine(*context, std::vector<Tensor>{truth(holds), of});
+    };
+    expect_close((*run(true, floats({1, 2, 3, 4, 5})))[0], floats({2, 4}), 0);
+    expect_close((*run(false, floats({1, 2})))[0], floats({1, 2}), 0);
+    const Result<std::vector<Tensor>> refused = run(true, floats({1, 2}));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::shape_mismatch) << refused.error().message;
+    expect_close((*run(false, floats({1, 2, 3, 4})))[0], floats({1, 2, 3, 4}), 0);
+    expect_close((*run(true, floats({1, 2, 3, 4})))[0], floats({2}), 0);
+  }
 }
 
 TEST(Blocks, CallsRunTheirBody) {
