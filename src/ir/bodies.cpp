@@ -149,6 +149,14 @@ Result<bool> Graph::widen_carried(Node* node, size_t i) {
   return widened;
 }
 
+Value* Graph::add_shared_input(const Value* from) {
+  std::string name = from->name();
+  while (value_names_.contains(name)) name += ".outside";
+  const Result<Value*> input = add_input(std::move(name), from->dtype(), from->shape());
+  set_body_input((*input)->index(), {from->type(), from});
+  return *input;
+}
+
 Result<> Graph::remove_shared_operand(Node* node, size_t i) {
   for (const auto& body : node->bodies_) body->remove_input(body->inputs_view_[node->is(OpKind::branch) ? i - 1 : i]);
   unlink(node);

@@ -31,6 +31,23 @@ std::vector<Value*> GraphBuilder::add_all(const Attributes& attributes, std::vec
   return outputs;
 }
 
+Node* GraphBuilder::add_node(const Attributes& attributes, std::vector<std::unique_ptr<Graph>> bodies,
+                             std::vector<Value*> inputs, size_t num_outputs) {
+  if (failed_) return nullptr;
+  Result<Node*> node = graph_.add(attributes, std::move(bodies), std::move(inputs), name_, num_outputs, before_);
+  if (!node) {
+    set_error(std::move(node).error());
+    return nullptr;
+  }
+  added_.push_back(*node);
+  return *node;
+}
+
+void GraphBuilder::remove_node(Node* node) {
+  added_.pop_back();
+  graph_.erase(node);
+}
+
 Value* GraphBuilder::add(const Attributes& attributes, std::vector<Value*> inputs) {
   return add_all(attributes, std::move(inputs), 1)[0];
 }

@@ -27,6 +27,10 @@ class GraphBuilder {
 
   std::vector<Value*> add_all(const Attributes& attributes, std::vector<Value*> inputs, size_t num_outputs);
   Value* add(const Attributes& attributes, std::vector<Value*> inputs);  // the one output
+  // Control flow; null after an error.
+  Node* add_node(const Attributes& attributes, std::vector<std::unique_ptr<Graph>> bodies, std::vector<Value*> inputs,
+                 size_t num_outputs);
+  void remove_node(Node* node);  // the one that was added last
   Value* constant(Result<Tensor> tensor);
   Value* ints(const Ints& values);                             // i64[n]
   Value* integer_scalar(int64_t value);                        // i64[]

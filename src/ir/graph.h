@@ -145,6 +145,8 @@ class Graph {
   // elements (SymbolSource::input_value), so that shapes computed from them are expressions.
   Result<Value*> add_input(std::string name, DType dtype, Shape shape);
   Result<Value*> add_input(std::string name, DType dtype, const Dims& dims);
+  // Of a body: one more input, a value from outside that comes in as it is.
+  Value* add_shared_input(const Value* from);
   void remove_input(Value* value);  // must have no uses; those behind it move up by one
   const std::vector<Value*>& inputs() const { return inputs_view_; }
   void add_output(Value* value, std::string name = {});  // name: empty = the value's

@@ -27,8 +27,10 @@ struct Scope {
   std::unordered_map<std::string_view, const TensorData*> initializers;
   std::unordered_map<std::string_view, int64_t> versions;
   const CallAttributes* call = nullptr;
-  Scope* outer = nullptr;  // of a nested graph: names it may capture
-  std::string prefix;      // of node names
+  ir::Graph* graph = nullptr;    // where nodes go: the network, or a body of its control flow
+  Captured* captured = nullptr;  // by a body, from outside
+  Scope* outer = nullptr;        // of a nested graph: names it may capture
+  std::string prefix;            // of node names
   int depth = 0;
 };
 
@@ -54,15 +56,19 @@ class Importer {
   Result<ir::Value*> import_input(const ValueInfo& input);
   // False when the node failed or was blocked; then its outputs are blocked.
   bool import_node(const NodeProto& node, size_t index, Scope& scope);
-  void name_tensor(ir::Value* value, const std::string& name);
+  static void name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name);
   bool import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
                    std::vector<Slot> inputs, Scope& scope);
   bool import_operator(const NodeProto& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
                        Scope& scope);
   std::optional<std::vector<ir::Value*>> import_body(const GraphProto& body, const std::vector<ir::Value*>& inputs,
                                                      std::string prefix, Scope& outer);
+  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured, std::string prefix,
+                 Scope& outer);
+  std::optional<std::vector<ir::Value*>> import_nodes(const GraphProto& body, Scope& scope);
   const FunctionProto* find_function(const NodeProto& node) const;
   Slot resolve(std::string_view name, Scope& scope);
+  Slot capture(std::string_view name, Slot outside, Scope& scope);
   static void block_outputs(const NodeProto& node, Scope& scope);
   void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
              Error error);
@@ -159,12 +165,27 @@ void Importer::import_outputs(Scope& scope) {
 Slot Importer::resolve(std::string_view name, Scope& scope) {
   if (const auto known = scope.values.find(name); known != scope.values.end()) return known->second;
   const auto initializer = scope.initializers.find(name);
-  if (initializer == scope.initializers.end()) return scope.outer ? resolve(name, *scope.outer) : Slot{nullptr, true};
+  if (initializer == scope.initializers.end()) {
+    if (!scope.outer) return Slot{nullptr, true};
+    const Slot outside = resolve(name, *scope.outer);
+    return scope.graph == scope.outer->graph ? outside : capture(name, outside, scope);
+  }
   Result<Tensor> tensor = to_tensor(*initializer->second);
-  Result<ir::Value*> value = tensor ? graph_.add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
+  Result<ir::Value*> value =
+      tensor ? scope.graph->add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
   if (value) return scope.values[name] = Slot{*value, false};
   problem(std::move(value).error());
   return scope.values[name] = Slot{nullptr, true};
+}
+
+// A value from outside comes into a body as one more input, unless it is known.
+Slot Importer::capture(std::string_view name, Slot outside, Scope& scope) {
+  if (!outside.value) return outside;
+  if (const Tensor* content = outside.value->constant()) {
+    Result<ir::Value*> constant = scope.graph->add_constant(*content, std::string(name));
+    if (constant) return scope.values[name] = {*constant, false};
+  }
+  return scope.values[name] = {scope.captured->inside(outside.value, *scope.graph), false};
 }
 
 void Importer::block_outputs(const NodeProto& node, Scope& scope) {
@@ -182,7 +203,7 @@ void Importer::blame(const NodeProto& node, size_t index, const Scope& scope, co
   std::string operands;
   for (size_t i = 0; i < inputs.size(); ++i)
     operands += fmt::format("{}{}: {}", i ? ", " : "", i < node.inputs.size() ? node.inputs[i] : "",
-                            inputs[i] ? ir::to_brief_string(inputs[i]->type(), graph_) : "(left out)");
+                            inputs[i] ? ir::to_brief_string(inputs[i]->type(), *scope.graph) : "(left out)");
   const auto version = scope.versions.find(node.domain);
   error.message =
       fmt::format("{}{}, operator set {} {}: {}{}", scope.prefix, describe(node, index),
@@ -220,7 +241,11 @@ bool Importer::import_operator(const NodeProto& node, const std::string& name, s
   const auto inline_graph = [&](const GraphProto& body, const std::vector<ir::Value*>& values) {
     return import_body(body, values, name + "/", scope);
   };
-  NodeContext context(node, name, version, graph_, inputs, scope.call, inline_graph, report_.branches);
+  const auto make_body = [&](const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured) {
+    return fill_body(proto, body, first, captured, name + "/", scope);
+  };
+  NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},
+                      report_.branches);
   row->run(context);
   if (const auto unread = context.unread_attributes(); !context.failed() && !unread.empty())
     context.invalid("attribute '{}' is unknown; it does not exist at this version of the operator", unread[0]);
@@ -236,18 +261,18 @@ bool Importer::import_operator(const NodeProto& node, const std::string& name, s
     if (!context.wants(i)) continue;
     ir::Value* value = context.outputs()[i];
     const bool fresh = value->producer() && std::find(inputs.begin(), inputs.end(), value) == inputs.end();
-    if (fresh) name_tensor(value, scope.prefix + std::string(node.outputs[i]));
+    if (fresh) name_tensor(*scope.graph, value, scope.prefix + std::string(node.outputs[i]));
     scope.values[node.outputs[i]] = {value, false};
   }
   return true;
 }
 
 // Names are the model's before they are ours: what an operator is made of may have taken this one from its node.
-void Importer::name_tensor(ir::Value* value, const std::string& name) {
-  graph_.rename(value, name);
+void Importer::name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name) {
+  graph.rename(value, name);
   if (value->name() == name) return;
-  if (ir::Value* part = graph_.find_value(name)) graph_.rename(part, name + ".part");
-  graph_.rename(value, name);
+  if (ir::Value* part = graph.find_value(name)) graph.rename(part, name + ".part");
+  graph.rename(value, name);
 }
 
 bool Importer::import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
@@ -264,6 +289,7 @@ bool Importer::import_call(const NodeProto& node, const std::string& name, const
     if (value) call[attribute.name] = value;
   }
   Scope body;
+  body.graph = scope.graph;
   body.call = &call;
   body.prefix = name + "/";
   body.depth = scope.depth + 1;
@@ -284,10 +310,37 @@ std::optional<std::vector<ir::Value*>> Importer::import_body(const GraphProto& b
   scope.versions = outer.versions;
   scope.call = outer.call;
   scope.outer = &outer;
+  scope.graph = outer.graph;
   scope.prefix = std::move(prefix);
   scope.depth = outer.depth + 1;
-  for (const TensorData& tensor : body.initializers) scope.initializers[tensor.name] = &tensor;
   for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = {inputs[i], false};
+  return import_nodes(body, scope);
+}
+
+// Inputs of the body from `first` on are those of the nested graph.
+bool Importer::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured, std::string prefix,
+                         Scope& outer) {
+  Scope scope;
+  scope.versions = outer.versions;
+  scope.call = outer.call;
+  scope.outer = &outer;
+  scope.graph = &body;
+  scope.captured = &captured;
+  scope.prefix = std::move(prefix);
+  scope.depth = outer.depth + 1;
+  for (size_t i = 0; i < proto.inputs.size(); ++i) {
+    ir::Value* input = body.inputs()[first + i];
+    body.rename(input, scope.prefix + std::string(proto.inputs[i].name));
+    scope.values[proto.inputs[i].name] = {input, false};
+  }
+  const std::optional<std::vector<ir::Value*>> results = import_nodes(proto, scope);
+  for (size_t i = 0; results && i < results->size(); ++i)
+    body.add_output((*results)[i], std::string(proto.outputs[i].name));
+  return results.has_value();
+}
+
+std::optional<std::vector<ir::Value*>> Importer::import_nodes(const GraphProto& body, Scope& scope) {
+  for (const TensorData& tensor : body.initializers) scope.initializers[tensor.name] = &tensor;
   bool good = true;
   for (size_t i = 0; i < body.nodes.size(); ++i) good &= import_node(body.nodes[i], i, scope);
   std::vector<ir::Value*> outputs;
@@ -328,6 +381,7 @@ bool Importer::import_node(const NodeProto& node, size_t index, Scope& scope) {
 
 void Importer::run() {
   Scope scope;
+  scope.graph = &graph_;
   for (const OpsetImport& import : model_.opset_imports) scope.versions[import.domain] = import.version;
   import_inputs(scope);
   report_.nodes.reserve(model_.graph.nodes.size());

@@ -1,20 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow, where it can be resolved while importing: of branches one is imported, or both are and a selection
-// follows; loops of known length are written out.
+// Control flow. What can be resolved while importing is: of branches one is imported, or both are and a selection
+// follows where they are cheap; short loops of known length are written out. The rest becomes loops and branches of the
+// IR.
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
 namespace {
 
-constexpr int64_t kMaxSteps = 1024;
+constexpr int64_t kMostWrittenOut = 32;  // steps
+constexpr int64_t kMaxBatches = 1024;    // of version 8, each of which is a loop of its own
 
 struct ScanAxes {
   Ints in, in_reversed, out, out_reversed;
 };
 
-// The steps of one scan, written out: states first, then what each step yields, joined along its axis.
-std::vector<ir::Value*> write_out(NodeContext& c, const GraphProto* body, std::vector<ir::Value*> states,
-                                  const std::vector<ir::Value*>& sequences, ScanAxes axes) {
+bool is_known_true(NodeContext& c, const ir::Value* value) {
+  const std::optional<double> known = c.constant_scalar(value);
+  return known && *known != 0;
+}
+
+// A loop of the IR, whose operands are all but what its body captures. `own`: the first of the body's inputs that is an
+// input of the nested graph. A carried value may turn out to be of other sizes than it begins with: then the body is
+// imported again, for importers look at sizes.
+std::vector<ir::Value*> add_loop(NodeContext& c, const LoopAttrs& attrs, std::vector<ir::Value*> operands,
+                                 const GraphProto& proto, size_t own) {
+  const size_t num_results = static_cast<size_t>(attrs.carried) + attrs.stack_axes.size();
+  ir::CarriedDims carried_dims;
+  while (!c.failed()) {
+    Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attrs, operands, carried_dims);
+    if (!body) return c.set_error(body.error()), std::vector<ir::Value*>();
+    if (own > 1) (*body)->add_output((*body)->inputs()[1]);  // nothing ends a scan early
+    Captured captured;
+    if (!c.fill_body(proto, **body, own, captured)) break;
+    const ir::Value *begins = operands.size() > 1 ? operands[1] : nullptr, *goes_on = (*body)->outputs()[0].value;
+    if (begins && is_known_true(c, begins) && (goes_on == (*body)->inputs()[1] || is_known_true(c, goes_on)))
+      operands[1] = nullptr;
+    std::vector<ir::Value*> all = operands;
+    all.insert(all.end(), captured.values().begin(), captured.values().end());
+    std::vector<std::unique_ptr<ir::Graph>> bodies;
+    bodies.push_back(std::move(*body));
+    ir::Node* loop = c.add_node(attrs, std::move(bodies), std::move(all), num_results);
+    if (!loop) break;
+    std::vector<ir::Value*> results;
+    for (size_t i = 0; i < num_results; ++i) results.push_back(loop->output(i));
+    if (loop->carried_dims().size() == carried_dims.size()) return results;
+    carried_dims = loop->carried_dims();
+    c.remove_node(loop);
+  }
+  return {};
+}
+
+std::vector<ir::Value*> run_scan(NodeContext& c, const GraphProto& body, const std::vector<ir::Value*>& states,
+                                 const std::vector<ir::Value*>& sequences, const ScanAxes& axes) {
+  LoopAttrs attrs;
+  attrs.carried = static_cast<int64_t>(states.size());
+  attrs.scan_axes = axes.in;
+  attrs.scan_reversed = axes.in_reversed;
+  attrs.stack_axes = axes.out;
+  for (size_t k = 0; k < axes.out.size(); ++k)
+    if (attrs.stack_axes[k] < 0)
+      attrs.stack_axes[k] += static_cast<int64_t>(body.outputs[states.size() + k].type.dims.size()) + 1;
+  attrs.stack_reversed = axes.out_reversed;
+  std::vector<ir::Value*> operands = {nullptr, nullptr};
+  operands.insert(operands.end(), states.begin(), states.end());
+  operands.insert(operands.end(), sequences.begin(), sequences.end());
+  std::vector<ir::Value*> results = add_loop(c, attrs, std::move(operands), body, 2);
+  results.resize(states.size() + axes.out.size(), c.require(0));
+  return results;
+}
+
+// The steps of one scan: states first, then what each step yields, joined along its axis. Few steps are written out.
+std::vector<ir::Value*> scan(NodeContext& c, const GraphProto* body, std::vector<ir::Value*> states,
+                             const std::vector<ir::Value*>& sequences, ScanAxes axes) {
   const auto num_states = states.size();
   std::vector<ir::Value*> results(body->outputs.size(), states.empty() ? c.require(0) : states[0]);
   if (results.size() < num_states || sequences.empty()) {
@@ -23,10 +80,7 @@ std::vector<ir::Value*> write_out(NodeContext& c, const GraphProto* body, std::v
   }
   for (size_t i = 0; i < sequences.size(); ++i) axes.in[i] = c.axis(axes.in[i], std::max(sequences[i]->rank(), 1));
   const std::optional<int64_t> steps = c.dim(sequences[0], axes.in[0]).as_constant();
-  if (!steps || *steps < 1 || *steps > kMaxSteps) {
-    c.unsupported("its number of steps must be known, and between 1 and {}", kMaxSteps);
-    return results;
-  }
+  if (!steps || *steps < 1 || *steps > kMostWrittenOut) return run_scan(c, *body, states, sequences, axes);
   std::vector<std::vector<ir::Value*>> yielded(results.size() - num_states);
   for (int64_t step = 0; step < *steps && !c.failed(); ++step) {
     std::vector<ir::Value*> inputs = states;
@@ -52,7 +106,7 @@ std::vector<ir::Value*> write_out(NodeContext& c, const GraphProto* body, std::v
 void scan_batches(NodeContext& c, const GraphProto* body, size_t num_states, const ScanAxes& axes) {
   if (c.has(0)) return c.unsupported("sequence_lens is not supported");
   const std::optional<int64_t> batches = c.dim(c.require(1), 0).as_constant();
-  if (!batches || *batches < 1 || *batches > kMaxSteps) return c.unsupported("its batch size must be known");
+  if (!batches || *batches < 1 || *batches > kMaxBatches) return c.unsupported("its batch size must be known");
   std::vector<std::vector<ir::Value*>> rows(body->outputs.size());
   for (int64_t batch = 0; batch < *batches && !c.failed(); ++batch) {
     std::vector<ir::Value*> states, sequences;
@@ -60,7 +114,7 @@ void scan_batches(NodeContext& c, const GraphProto* body, size_t num_states, con
       ir::Value* part = c.squeeze(c.slice(c.require(i), 0, batch, batch + 1), {0});
       (i <= num_states ? states : sequences).push_back(part);
     }
-    const std::vector<ir::Value*> results = write_out(c, body, states, sequences, axes);
+    const std::vector<ir::Value*> results = scan(c, body, states, sequences, axes);
     for (size_t i = 0; i < results.size() && !c.failed(); ++i) rows[i].push_back(c.unsqueeze(results[i], {0}));
   }
   for (size_t i = 0; i < rows.size() && !c.failed(); ++i) c.set_output(i, c.concat(rows[i], 0));
@@ -71,6 +125,38 @@ void choose_one(NodeContext& c, ir::Value* condition, bool taken, const std::vec
   for (size_t i = 0; i < outputs.size() && !c.failed(); ++i)
     c.set_output(i, c.add(ChooseAttrs{}, taken ? std::vector<ir::Value*>{condition, outputs[i]}
                                                : std::vector<ir::Value*>{condition, nullptr, outputs[i]}));
+}
+
+// What is worth running one of two graphs for. The other way is to compute both and select.
+bool is_worth_a_branch(const GraphProto& graph) {
+  constexpr size_t kFewNodes = 8;
+  static constexpr std::string_view kHeavy[] = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Loop",      "Scan",
+                                                "If",   "LSTM",          "GRU",    "RNN",  "Attention", "Resize",
+                                                "TopK", "Einsum"};
+  return graph.nodes.size() > kFewNodes ||
+         std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const NodeProto& node) { return std::ranges::count(kHeavy, node.op_type) > 0; });
+}
+
+// A branch of the IR; false where the graphs' values are of different ranks, of which it can hold one only.
+bool add_branch(NodeContext& c, ir::Value* condition, const GraphProto& then_graph, const GraphProto& else_graph) {
+  const BranchAttrs attrs;
+  Captured captured;
+  std::vector<std::unique_ptr<ir::Graph>> bodies;
+  for (const GraphProto* proto : {&then_graph, &else_graph}) {
+    Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attrs, {condition});
+    if (!body) return c.set_error(body.error()), true;
+    if (!c.fill_body(*proto, **body, 0, captured)) return true;
+    bodies.push_back(std::move(*body));
+  }
+  for (const auto& body : bodies) captured.complete(*body);
+  for (size_t i = 0; i < then_graph.outputs.size(); ++i)
+    if (bodies[0]->outputs()[i].value->rank() != bodies[1]->outputs()[i].value->rank()) return false;
+  std::vector<ir::Value*> operands = {condition};
+  operands.insert(operands.end(), captured.values().begin(), captured.values().end());
+  ir::Node* branch = c.add_node(attrs, std::move(bodies), std::move(operands), then_graph.outputs.size());
+  for (size_t i = 0; branch && i < branch->num_outputs(); ++i) c.set_output(i, branch->output(i));
+  return true;
 }
 
 }  // namespace
@@ -86,6 +172,10 @@ void import_if(NodeContext& c) {
   }
   if (const auto taken = c.branches().find(c.name()); taken != c.branches().end())
     return choose_one(c, condition, taken->second, c.run_graph(taken->second ? then_graph : else_graph, {}));
+  if (then_graph->outputs.size() == else_graph->outputs.size() &&
+      (is_worth_a_branch(*then_graph) || is_worth_a_branch(*else_graph)) &&
+      add_branch(c, condition, *then_graph, *else_graph))
+    return;
   const std::vector<ir::Value*> yes = c.run_graph(then_graph, {}), no = c.run_graph(else_graph, {});
   if (yes.size() != no.size()) return c.invalid("its branches differ in their number of outputs");
   bool same_ranks = true;
@@ -102,6 +192,25 @@ void import_if(NodeContext& c) {
   for (size_t i = 0; i < yes.size() && !c.failed(); ++i)
     c.set_output(i, yes[i]->shape() == no[i]->shape() ? c.select(c.reshape(condition, Ints{}), yes[i], no[i])
                                                       : c.add(ChooseAttrs{}, {condition, yes[i], no[i]}));
+}
+
+void import_loop(NodeContext& c) {
+  const GraphProto* body = c.graph("body");
+  if (c.failed()) return;
+  const size_t num_carried = c.num_inputs() > 2 ? c.num_inputs() - 2 : 0;
+  if (body->inputs.size() != 2 + num_carried || body->outputs.size() < 1 + num_carried)
+    return c.invalid("its body has {} inputs and {} outputs for {} carried values", body->inputs.size(),
+                     body->outputs.size(), num_carried);
+  if (!c.has(0) && !c.has(1)) return c.invalid("it has neither a trip count nor a condition, and would never end");
+  for (const ValueInfo& input : body->inputs)
+    if (input.type.kind != TypeKind::tensor && input.type.kind != TypeKind::none)
+      return c.unsupported("its carried value '{}' is not a tensor", input.name);
+  LoopAttrs attrs;
+  attrs.carried = static_cast<int64_t>(num_carried);
+  attrs.stack_axes = attrs.stack_reversed = Ints(body->outputs.size() - 1 - num_carried);
+  std::vector<ir::Value*> operands = {c.input(0), c.input(1)};
+  for (size_t i = 0; i < num_carried; ++i) operands.push_back(c.require(2 + i));
+  if (!c.failed()) c.set_outputs(add_loop(c, attrs, std::move(operands), *body, 0));
 }
 
 void import_scan(NodeContext& c) {
@@ -130,7 +239,7 @@ void import_scan(NodeContext& c) {
     return c.invalid("its lists of axes and directions do not fit its inputs and outputs");
   std::vector<ir::Value*> states, sequences;
   for (size_t i = 0; i < c.num_inputs(); ++i) (i < num_states ? states : sequences).push_back(c.require(i));
-  const std::vector<ir::Value*> results = write_out(c, body, states, sequences, axes);
+  const std::vector<ir::Value*> results = scan(c, body, states, sequences, axes);
   for (size_t i = 0; i < results.size() && !c.failed(); ++i) c.set_output(i, c.identity(results[i]));
 }
 

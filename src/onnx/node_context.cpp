@@ -114,7 +114,7 @@ std::vector<ir::Value*> NodeContext::run_graph(const GraphProto* body, const std
   if (!failed()) {
     if (inputs.size() != body->inputs.size()) {
       invalid("its graph has {} inputs, expected {}", body->inputs.size(), inputs.size());
-    } else if (auto outputs = inline_graph_(*body, inputs)) {
+    } else if (auto outputs = nested_.inline_graph(*body, inputs)) {
       ++num_inlined_;
       return *outputs;
     } else {
@@ -122,6 +122,30 @@ std::vector<ir::Value*> NodeContext::run_graph(const GraphProto* body, const std
     }
   }
   return std::vector<ir::Value*>(body->outputs.size(), placeholder());
+}
+
+ir::Value* Captured::inside(ir::Value* value, ir::Graph& body) {
+  complete(body);
+  const auto known = inputs_.find({&body, value});
+  if (known != inputs_.end()) return known->second;
+  values_.push_back(value);
+  return inputs_[{&body, value}] = body.add_shared_input(value);
+}
+
+void Captured::complete(ir::Graph& body) {
+  for (ir::Value* value : values_)
+    if (!inputs_.contains({&body, value})) inputs_[{&body, value}] = body.add_shared_input(value);
+}
+
+bool NodeContext::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured) {
+  if (failed()) return false;
+  if (first + proto.inputs.size() != body.inputs().size()) {
+    invalid("its graph has {} inputs, expected {}", proto.inputs.size(), body.inputs().size() - first);
+    return false;
+  }
+  if (nested_.fill_body(proto, body, first, captured)) return true;
+  failed_ = true;
+  return false;
 }
 
 void NodeContext::ignore(std::initializer_list<std::string_view> names) { read_.insert(names.begin(), names.end()); }

@@ -20,19 +20,42 @@ namespace lathe::onnx {
 using InlineGraph = std::function<std::optional<std::vector<ir::Value*>>(const GraphProto& body,
                                                                          const std::vector<ir::Value*>& inputs)>;
 
+// What bodies of one node read from outside, in the order in which it comes in.
+class Captured {
+ public:
+  // The input of a body of that node that is the value.
+  ir::Value* inside(ir::Value* value, ir::Graph& body);
+  // Gives a body the inputs that only others read.
+  void complete(ir::Graph& body);
+  const std::vector<ir::Value*>& values() const { return values_; }
+
+ private:
+  std::vector<ir::Value*> values_;
+  std::map<std::pair<const ir::Graph*, const ir::Value*>, ir::Value*> inputs_;
+};
+
+// Imports a nested graph as a body, whose inputs from `first` on are its own; false when that failed and was reported.
+using FillBody = std::function<bool(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured)>;
+
+// What becomes of nested graphs.
+struct NestedGraphs {
+  InlineGraph inline_graph;
+  FillBody fill_body;
+};
+
 using CallAttributes = std::map<std::string_view, const Attribute*>;  // a function call's attributes, by name
 
 class NodeContext : public ir::GraphBuilder {
  public:
   NodeContext(const NodeProto& node, const std::string& name, int64_t version, ir::Graph& graph,
-              std::vector<ir::Value*> inputs, const CallAttributes* call, InlineGraph inline_graph, Branches& branches)
+              std::vector<ir::Value*> inputs, const CallAttributes* call, NestedGraphs nested, Branches& branches)
       : GraphBuilder(graph, {name, {name}, {}}, nullptr, node.op_type == "Constant" ? "" : ".constant"),
         node_(node),
         version_(version),
         inputs_(std::move(inputs)),
         outputs_(node.outputs.size()),
         call_(call),
-        inline_graph_(std::move(inline_graph)),
+        nested_(std::move(nested)),
         branches_(branches) {}
 
   std::string_view op() const { return node_.op_type; }
@@ -76,6 +99,8 @@ class NodeContext : public ir::GraphBuilder {
   }
   // The outputs of a nested graph that sees these inputs; placeholders after an error.
   std::vector<ir::Value*> run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs);
+  // A nested graph as a body, see FillBody. False after an error.
+  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured);
   Branches& branches() { return branches_; }
   // x, which must have this shape, told as `what` in the error if it is known that it has not. What is open becomes a
   // constraint on the volume (that of a reshape), which is as good as one for each dimension where all but one are the
@@ -100,7 +125,7 @@ class NodeContext : public ir::GraphBuilder {
   std::vector<ir::Value*> inputs_;
   std::vector<ir::Value*> outputs_;
   const CallAttributes* call_;
-  InlineGraph inline_graph_;
+  NestedGraphs nested_;
   Branches& branches_;
   std::set<std::string_view> read_;
   size_t num_inlined_ = 0;
