@@ -24,11 +24,17 @@ Result<> check_input(const Graph& graph, const Value& value, const Tensor& tenso
   return {};
 }
 
-Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor> inputs, const Observer& observe);
+// What bodies share with the graph around them.
+struct Surroundings {
+  const std::vector<int64_t>& symbols;  // Expr::kUnbound = only running tells
+  const Observer& observe;
+};
 
-Result<std::vector<Tensor>> run_branch(const Node& node, std::span<const Tensor> inputs, const Observer& observe) {
+Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor> inputs, const Surroundings& around);
+
+Result<std::vector<Tensor>> run_branch(const Node& node, std::span<const Tensor> inputs, const Surroundings& around) {
   const bool holds = inputs[0].as<bool>()[0];
-  return run_nodes(*node.bodies()[holds ? 0 : 1], inputs.subspan(1), observe);
+  return run_nodes(*node.bodies()[holds ? 0 : 1], inputs.subspan(1), around);
 }
 
 // One index of an axis, without it.
@@ -44,11 +50,11 @@ Result<Tensor> slice_at(const Tensor& whole, int64_t axis, int64_t at) {
 
 class LoopRun {
  public:
-  LoopRun(const Node& node, std::span<const Tensor> inputs, const Observer& observe)
+  LoopRun(const Node& node, std::span<const Tensor> inputs, const Surroundings& around)
       : body_(*node.bodies()[0]),
         attrs_(node.attrs<LoopAttrs>()),
         inputs_(inputs),
-        observe_(observe),
+        around_(around),
         carried_(static_cast<size_t>(attrs_.carried)),
         stacked_(attrs_.stack_axes.size()) {
     values_.assign(inputs.begin(), inputs.end());
@@ -60,7 +66,7 @@ class LoopRun {
     bool holds = !values_[1].defined() || values_[1].as<bool>()[0];
     for (int64_t round = 0; round < rounds && holds; ++round) {
       LATHE_TRY(begin(round));
-      LATHE_ASSIGN(std::vector<Tensor> results, run_nodes(body_, values_, observe_));
+      LATHE_ASSIGN(std::vector<Tensor> results, run_nodes(body_, values_, around_));
       if (inputs_.size() > 1 && inputs_[1].defined()) holds = results[0].as<bool>()[0];
       std::copy_n(results.begin() + 1, carried_, values_.begin() + kControls);
       for (size_t i = 0; i < stacked_.size(); ++i) stacked_[i].push_back(results[1 + carried_ + i]);
@@ -108,7 +114,7 @@ class LoopRun {
     }
     if (slices.empty()) {
       Dims dims;
-      for (const Expr& dim : type.shape) dims.push_back(dim.as_constant().value_or(0));
+      for (const Expr& dim : type.shape) dims.push_back(dim.evaluate(around_.symbols).value_or(0));
       dims.insert(dims.begin() + attrs_.stack_axes[i], 0);
       return Tensor::allocate(type.dtype, std::move(dims));
     }
@@ -122,23 +128,23 @@ class LoopRun {
   const Graph& body_;
   const LoopAttrs& attrs_;
   std::span<const Tensor> inputs_;
-  const Observer& observe_;
+  const Surroundings& around_;
   size_t carried_;
   std::vector<Tensor> values_;  // of the body's inputs
   std::vector<std::vector<Tensor>> stacked_;
 };
 
-Result<std::vector<Tensor>> run_node(const Node& node, std::span<const Tensor> operands, const Observer& observe) {
-  if (node.is(OpKind::loop)) return LoopRun(node, operands, observe).run();
-  if (node.is(OpKind::branch)) return run_branch(node, operands, observe);
+Result<std::vector<Tensor>> run_node(const Node& node, std::span<const Tensor> operands, const Surroundings& around) {
+  if (node.is(OpKind::loop)) return LoopRun(node, operands, around).run();
+  if (node.is(OpKind::branch)) return run_branch(node, operands, around);
   return run_op(node.attributes(), operands, node.num_outputs());
 }
 
-Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor> inputs, const Observer& observe) {
+Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor> inputs, const Surroundings& around) {
   std::unordered_map<const Value*, Tensor> values;
   std::unordered_map<const Value*, size_t> readers;
   const auto define = [&](const Value* value, Tensor tensor) -> Result<> {
-    if (observe) LATHE_TRY(observe(*value, tensor));
+    if (around.observe) LATHE_TRY(around.observe(*value, tensor));
     readers[value] = value->uses().size();
     values[value] = std::move(tensor);
     return {};
@@ -147,7 +153,7 @@ Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor
   for (const auto& node : graph.nodes()) {
     std::vector<Tensor> operands;
     for (const Value* input : node->inputs()) operands.push_back(input ? values.at(input) : Tensor());
-    Result<std::vector<Tensor>> results = run_node(*node, operands, observe);
+    Result<std::vector<Tensor>> results = run_node(*node, operands, around);
     if (!results)
       return fail(with_context(std::move(results).error(), fmt::format("{} '{}'", node->info().name, node->name())));
     operands.clear();
@@ -168,7 +174,7 @@ Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor
                 inputs.size());
   std::vector<int64_t> symbols(graph.symbols().size(), Expr::kUnbound);
   for (size_t i = 0; i < inputs.size(); ++i) LATHE_TRY(check_input(graph, *graph.inputs()[i], inputs[i], symbols));
-  return run_nodes(graph, inputs, observe);
+  return run_nodes(graph, inputs, {symbols, observe});
 }
 
 }  // namespace lathe::ir

@@ -64,12 +64,16 @@ Result<> RegionLowering::lower_loop(const Node& node, Pending& pending, plan::Bl
       continue;
     }
     pending.step.inputs.push_back(from ? dense_of(from) : plan::kNoTensor);
+    if (i == 1 && !from && is_read) {
+      inside.push_back(tensors_.constant_of(Tensor::of<bool>({}, {true}), param->name()));
+      continue;
+    }
     inside.push_back(i < kControls && !is_read ? plan::kNoTensor
                                                : tensors_.temporary(param->name(), param->dtype(), param->shape()));
   }
   LATHE_ASSIGN(plan::Body body, lower_body(graph, std::move(inside), pending));
   body.params.resize(moved);
-  if (!node.input(1)) body.results[0] = plan::kNoTensor;  // then no condition ends it
+  if (!node.input(1)) body.params[1] = body.results[0] = plan::kNoTensor;  // no condition ends it
   block.bodies.push_back(std::move(body));
   return {};
 }
