@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "onnx/checker.h"
+#include "onnx/graph_importer.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -13,80 +14,9 @@ namespace {
 
 constexpr int kMaxCallDepth = 128;
 
-using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
+}  // namespace
 
-// What a name stands for. A function may be called with an input left out; a blocked value comes from a faulty node.
-struct Slot {
-  ir::Value* value = nullptr;
-  bool blocked = false;
-};
-
-// Names of one graph or function body, and the operator sets it imports.
-struct Scope {
-  std::unordered_map<std::string_view, Slot> values;
-  std::unordered_map<std::string_view, const TensorData*> initializers;
-  std::unordered_map<std::string_view, int64_t> versions;
-  const CallAttributes* call = nullptr;
-  ir::Graph* graph = nullptr;    // where nodes go: the network, or a body of its control flow
-  Captured* captured = nullptr;  // by a body, from outside
-  Scope* outer = nullptr;        // of a nested graph: names it may capture
-  std::string prefix;            // of node names
-  int depth = 0;
-};
-
-class Importer {
- public:
-  Importer(const Model& model, ir::Graph& graph, const ImportOptions& options)
-      : model_(model), graph_(graph), options_(options) {
-    report_.branches = options.branches;
-    max_nodes_ += 100 * model.graph.nodes.size();
-    for (const FunctionProto& function : model.functions) {
-      functions_[{normal_domain(function.domain), function.name, function.overload}] = &function;
-      max_nodes_ += 100 * function.nodes.size();
-    }
-  }
-
-  void run();
-  ImportReport& report() { return report_; }
-  std::vector<Error>& problems() { return problems_; }
-
- private:
-  void import_inputs(Scope& scope);
-  void import_outputs(Scope& scope);
-  Result<ir::Value*> import_input(const ValueInfo& input);
-  // False when the node failed or was blocked; then its outputs are blocked.
-  bool import_node(const NodeProto& node, size_t index, Scope& scope);
-  static void name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name);
-  bool import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
-                   std::vector<Slot> inputs, Scope& scope);
-  bool import_operator(const NodeProto& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
-                       Scope& scope);
-  std::optional<std::vector<ir::Value*>> import_body(const GraphProto& body, const std::vector<ir::Value*>& inputs,
-                                                     std::string prefix, Scope& outer);
-  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured, std::string prefix,
-                 Scope& outer);
-  std::optional<std::vector<ir::Value*>> import_nodes(const GraphProto& body, Scope& scope);
-  const FunctionProto* find_function(const NodeProto& node) const;
-  Slot resolve(std::string_view name, Scope& scope);
-  Slot capture(std::string_view name, Slot outside, Scope& scope);
-  static void block_outputs(const NodeProto& node, Scope& scope);
-  void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
-             Error error);
-  void problem(Error error);
-
-  const Model& model_;
-  ir::Graph& graph_;
-  const ImportOptions& options_;
-  std::map<FunctionKey, const FunctionProto*> functions_;
-  ImportReport report_;
-  std::vector<Error> problems_;
-  NodeSupport* support_ = nullptr;  // of the main graph's node in work
-  // Functions that call functions can grow without bound when inlined.
-  size_t num_nodes_ = 0;
-  size_t max_nodes_ = 50'000;
-};
-
-void Importer::problem(Error error) {
+void GraphImporter::problem(Error error) {
   if (support_) {
     support_->support = Support::unsupported;
     if (support_->reason.empty()) support_->reason = error.message;
@@ -94,7 +24,7 @@ void Importer::problem(Error error) {
   problems_.push_back(std::move(error));
 }
 
-Result<ir::Value*> Importer::import_input(const ValueInfo& input) {
+Result<ir::Value*> GraphImporter::import_input(const ValueInfo& input) {
   const TypeProto& type = input.type;
   if (type.kind != TypeKind::tensor)
     return fail(ErrorCode::dtype_unsupported,
@@ -128,7 +58,7 @@ Result<ir::Value*> Importer::import_input(const ValueInfo& input) {
   return graph_.add_input(name, *dtype, std::move(shape));
 }
 
-void Importer::import_inputs(Scope& scope) {
+void GraphImporter::import_inputs(Scope& scope) {
   for (const TensorData& tensor : model_.graph.initializers) scope.initializers[tensor.name] = &tensor;
   for (const ValueInfo& input : model_.graph.inputs) {
     if (scope.initializers.contains(input.name)) continue;  // a default value: imported as a constant
@@ -148,7 +78,7 @@ void Importer::import_inputs(Scope& scope) {
   }
 }
 
-void Importer::import_outputs(Scope& scope) {
+void GraphImporter::import_outputs(Scope& scope) {
   for (const ValueInfo& output : model_.graph.outputs) {
     const Slot slot = resolve(output.name, scope);
     if (slot.blocked || !slot.value) continue;  // the fault is reported where it arose
@@ -162,7 +92,7 @@ void Importer::import_outputs(Scope& scope) {
   }
 }
 
-Slot Importer::resolve(std::string_view name, Scope& scope) {
+Slot GraphImporter::resolve(std::string_view name, Scope& scope) {
   if (const auto known = scope.values.find(name); known != scope.values.end()) return known->second;
   const auto initializer = scope.initializers.find(name);
   if (initializer == scope.initializers.end()) {
@@ -178,28 +108,18 @@ Slot Importer::resolve(std::string_view name, Scope& scope) {
   return scope.values[name] = Slot{nullptr, true};
 }
 
-// A value from outside comes into a body as one more input, unless it is known.
-Slot Importer::capture(std::string_view name, Slot outside, Scope& scope) {
-  if (!outside.value) return outside;
-  if (const Tensor* content = outside.value->constant()) {
-    Result<ir::Value*> constant = scope.graph->add_constant(*content, std::string(name));
-    if (constant) return scope.values[name] = {*constant, false};
-  }
-  return scope.values[name] = {scope.captured->inside(outside.value, *scope.graph), false};
-}
-
-void Importer::block_outputs(const NodeProto& node, Scope& scope) {
+void GraphImporter::block_outputs(const NodeProto& node, Scope& scope) {
   for (const std::string_view output : node.outputs)
     if (!output.empty()) scope.values[output] = {nullptr, true};
 }
 
-const FunctionProto* Importer::find_function(const NodeProto& node) const {
+const FunctionProto* GraphImporter::find_function(const NodeProto& node) const {
   const auto found = functions_.find({node.domain, node.op_type, node.overload});
   return found == functions_.end() ? nullptr : found->second;
 }
 
-void Importer::blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
-                     Error error) {
+void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scope,
+                          const std::vector<ir::Value*>& inputs, Error error) {
   std::string operands;
   for (size_t i = 0; i < inputs.size(); ++i)
     operands += fmt::format("{}{}: {}", i ? ", " : "", i < node.inputs.size() ? node.inputs[i] : "",
@@ -212,8 +132,8 @@ void Importer::blame(const NodeProto& node, size_t index, const Scope& scope, co
   problem(std::move(error));
 }
 
-bool Importer::import_operator(const NodeProto& node, const std::string& name, size_t index,
-                               std::vector<ir::Value*> inputs, Scope& scope) {
+bool GraphImporter::import_operator(const NodeProto& node, const std::string& name, size_t index,
+                                    std::vector<ir::Value*> inputs, Scope& scope) {
   const auto imported = scope.versions.find(node.domain);
   const int64_t version = imported == scope.versions.end() ? 0 : imported->second;
   const ImporterRow* other = nullptr;
@@ -268,88 +188,14 @@ bool Importer::import_operator(const NodeProto& node, const std::string& name, s
 }
 
 // Names are the model's before they are ours: what an operator is made of may have taken this one from its node.
-void Importer::name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name) {
+void GraphImporter::name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name) {
   graph.rename(value, name);
   if (value->name() == name) return;
   if (ir::Value* part = graph.find_value(name)) graph.rename(part, name + ".part");
   graph.rename(value, name);
 }
 
-bool Importer::import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
-                           std::vector<Slot> inputs, Scope& scope) {
-  if (support_ && support_->support == Support::native) support_->support = Support::generic;
-  CallAttributes call;
-  for (const Attribute& attribute : function.attribute_defaults) call[attribute.name] = &attribute;
-  for (const Attribute& attribute : node.attributes) {
-    const Attribute* value = &attribute;
-    if (!attribute.reference.empty()) {
-      const auto bound = scope.call ? scope.call->find(attribute.reference) : CallAttributes::const_iterator();
-      value = scope.call && bound != scope.call->end() ? bound->second : nullptr;
-    }
-    if (value) call[attribute.name] = value;
-  }
-  Scope body;
-  body.graph = scope.graph;
-  body.call = &call;
-  body.prefix = name + "/";
-  body.depth = scope.depth + 1;
-  for (const OpsetImport& import : function.opset_imports) body.versions[import.domain] = import.version;
-  for (size_t i = 0; i < function.inputs.size(); ++i)
-    body.values[function.inputs[i]] = i < inputs.size() ? inputs[i] : Slot{};
-  bool good = true;
-  for (size_t i = 0; i < function.nodes.size(); ++i) good &= import_node(function.nodes[i], i, body);
-  for (size_t i = 0; i < std::min(node.outputs.size(), function.outputs.size()); ++i)
-    if (!node.outputs[i].empty()) scope.values[node.outputs[i]] = resolve(function.outputs[i], body);
-  return good;
-}
-
-std::optional<std::vector<ir::Value*>> Importer::import_body(const GraphProto& body,
-                                                             const std::vector<ir::Value*>& inputs, std::string prefix,
-                                                             Scope& outer) {
-  Scope scope;
-  scope.versions = outer.versions;
-  scope.call = outer.call;
-  scope.outer = &outer;
-  scope.graph = outer.graph;
-  scope.prefix = std::move(prefix);
-  scope.depth = outer.depth + 1;
-  for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = {inputs[i], false};
-  return import_nodes(body, scope);
-}
-
-// Inputs of the body from `first` on are those of the nested graph.
-bool Importer::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured, std::string prefix,
-                         Scope& outer) {
-  Scope scope;
-  scope.versions = outer.versions;
-  scope.call = outer.call;
-  scope.outer = &outer;
-  scope.graph = &body;
-  scope.captured = &captured;
-  scope.prefix = std::move(prefix);
-  scope.depth = outer.depth + 1;
-  for (size_t i = 0; i < proto.inputs.size(); ++i) {
-    ir::Value* input = body.inputs()[first + i];
-    body.rename(input, scope.prefix + std::string(proto.inputs[i].name));
-    scope.values[proto.inputs[i].name] = {input, false};
-  }
-  const std::optional<std::vector<ir::Value*>> results = import_nodes(proto, scope);
-  for (size_t i = 0; results && i < results->size(); ++i)
-    body.add_output((*results)[i], std::string(proto.outputs[i].name));
-  return results.has_value();
-}
-
-std::optional<std::vector<ir::Value*>> Importer::import_nodes(const GraphProto& body, Scope& scope) {
-  for (const TensorData& tensor : body.initializers) scope.initializers[tensor.name] = &tensor;
-  bool good = true;
-  for (size_t i = 0; i < body.nodes.size(); ++i) good &= import_node(body.nodes[i], i, scope);
-  std::vector<ir::Value*> outputs;
-  for (const ValueInfo& output : body.outputs) outputs.push_back(resolve(output.name, scope).value);
-  for (const ir::Value* output : outputs) good &= output != nullptr;
-  return good ? std::optional(std::move(outputs)) : std::nullopt;
-}
-
-bool Importer::import_node(const NodeProto& node, size_t index, Scope& scope) {
+bool GraphImporter::import_node(const NodeProto& node, size_t index, Scope& scope) {
   block_outputs(node, scope);
   const std::string name =
       scope.prefix + (node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name));
@@ -379,7 +225,7 @@ bool Importer::import_node(const NodeProto& node, size_t index, Scope& scope) {
   return import_operator(node, name, index, std::move(values), scope);
 }
 
-void Importer::run() {
+void GraphImporter::run() {
   Scope scope;
   scope.graph = &graph_;
   for (const OpsetImport& import : model_.opset_imports) scope.versions[import.domain] = import.version;
@@ -395,6 +241,8 @@ void Importer::run() {
   import_outputs(scope);
 }
 
+namespace {
+
 struct Import {
   ir::Graph graph;
   ImportReport report;
@@ -403,7 +251,7 @@ struct Import {
 
 Import import_once(const Model& model, const ImportOptions& options) {
   Import result;
-  Importer importer(model, result.graph, options);
+  GraphImporter importer(model, result.graph, options);
   importer.run();
   result.report = std::move(importer.report());
   result.problems = std::move(importer.problems());

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The import of one model: its graph, the functions that nodes call, and the graphs that nodes hold.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "onnx/import.h"
+#include "onnx/node_context.h"
+
+namespace lathe::onnx {
+
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
+
+// What a name stands for. A function may be called with an input left out; a blocked value comes from a faulty node.
+struct Slot {
+  ir::Value* value = nullptr;
+  bool blocked = false;
+};
+
+// Names of one graph or function body, and the operator sets it imports.
+struct Scope {
+  std::unordered_map<std::string_view, Slot> values;
+  std::unordered_map<std::string_view, const TensorData*> initializers;
+  std::unordered_map<std::string_view, int64_t> versions;
+  const CallAttributes* call = nullptr;
+  ir::Graph* graph = nullptr;    // where nodes go: the network, or a body of its control flow
+  Captured* captured = nullptr;  // by a body, from outside
+  Scope* outer = nullptr;        // of a nested graph: names it may capture
+  std::string prefix;            // of node names
+  int depth = 0;
+};
+
+class GraphImporter {
+ public:
+  GraphImporter(const Model& model, ir::Graph& graph, const ImportOptions& options)
+      : model_(model), graph_(graph), options_(options) {
+    report_.branches = options.branches;
+    max_nodes_ += 100 * model.graph.nodes.size();
+    for (const FunctionProto& function : model.functions) {
+      functions_[{normal_domain(function.domain), function.name, function.overload}] = &function;
+      max_nodes_ += 100 * function.nodes.size();
+    }
+  }
+
+  void run();
+  ImportReport& report() { return report_; }
+  std::vector<Error>& problems() { return problems_; }
+
+ private:
+  void import_inputs(Scope& scope);
+  void import_outputs(Scope& scope);
+  Result<ir::Value*> import_input(const ValueInfo& input);
+  // False when the node failed or was blocked; then its outputs are blocked.
+  bool import_node(const NodeProto& node, size_t index, Scope& scope);
+  static void name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name);
+  bool import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
+                   std::vector<Slot> inputs, Scope& scope);
+  bool import_operator(const NodeProto& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
+                       Scope& scope);
+  std::optional<std::vector<ir::Value*>> import_body(const GraphProto& body, const std::vector<ir::Value*>& inputs,
+                                                     std::string prefix, Scope& outer);
+  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured, std::string prefix,
+                 Scope& outer);
+  std::optional<std::vector<ir::Value*>> import_nodes(const GraphProto& body, Scope& scope);
+  const FunctionProto* find_function(const NodeProto& node) const;
+  Slot resolve(std::string_view name, Scope& scope);
+  Slot capture(std::string_view name, Slot outside, Scope& scope);
+  static void block_outputs(const NodeProto& node, Scope& scope);
+  void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
+             Error error);
+  void problem(Error error);
+
+  const Model& model_;
+  ir::Graph& graph_;
+  const ImportOptions& options_;
+  std::map<FunctionKey, const FunctionProto*> functions_;
+  ImportReport report_;
+  std::vector<Error> problems_;
+  NodeSupport* support_ = nullptr;  // of the main graph's node in work
+  // Functions that call functions can grow without bound when inlined.
+  size_t num_nodes_ = 0;
+  size_t max_nodes_ = 50'000;
+};
+
+}  // namespace lathe::onnx
