@@ -2,6 +2,7 @@
 // Plans with control flow, written by hand: steps are plain evaluations unless the test says otherwise.
 #pragma once
 
+#include "device/cuda/cuda_device.h"
 #include "device/interpreter_device.h"
 #include "lowering/engine_fixture.h"
 
@@ -136,8 +137,13 @@ class PlanMaker {
   std::vector<std::byte> weights_;
 };
 
+// The GPU that LATHE_TEST_DEVICE names; null without one.
+inline std::shared_ptr<Device> test_gpu() { return std::getenv("LATHE_TEST_DEVICE") ? *cuda::open_device(0) : nullptr; }
+
 inline std::vector<std::shared_ptr<Device>> devices() {
-  return {test_device(), std::make_shared<interpreter::InterpretingDevice>()};
+  std::vector<std::shared_ptr<Device>> all = {test_device(), std::make_shared<interpreter::InterpretingDevice>()};
+  if (const std::shared_ptr<Device> gpu = test_gpu()) all.push_back(gpu);
+  return all;
 }
 
 // Runs the plan twice in one context of each device.
