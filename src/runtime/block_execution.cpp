@@ -48,8 +48,10 @@ BlockExecution::BlockExecution(const Engine& engine, ShapeBinding& shapes, Conte
     const plan::Step& step = plan_.steps[i];
     const auto* block = std::get_if<plan::Block>(&step.work);
     if (!block) continue;
-    values_[i] = std::make_unique<BlockValues>(
-        BlockValues{{engine_, step, shapes_, memory, storage_}, {plan_, i, slots_begin, memory}, {}});
+    values_[i] = std::make_unique<BlockValues>(BlockValues{{engine_, step, shapes_, memory, storage_},
+                                                           {plan_, i, slots_begin, memory},
+                                                           {engine_, i, memory, storage_},
+                                                           {}});
     for (size_t k = 0; k < block->stacked.size(); ++k)
       values_[i]->stacked.emplace_back(engine_, shapes_, storage_, step.outputs[block->carried + k], block->stacked[k],
                                        block->bodies[0].results[1 + block->carried + k]);
@@ -98,7 +100,7 @@ Result<> BlockExecution::leave_body(size_t i, std::span<const plan::TensorId> re
 }
 
 Result<> BlockExecution::run_loop(size_t i, Queue& queue) {
-  const RestoredBuffers restored(values_[i]->swaps);  // when it has failed, too
+  const RestoredBuffers restored(*values_[i]);  // when it has failed, too
   return run_rounds(i, queue);
 }
 
@@ -147,10 +149,12 @@ Result<> BlockExecution::begin_round(size_t i, int64_t round, Queue& queue) {
   }
   for (size_t k = 0; k < block.scanned.size(); ++k) {
     const size_t operand = kControls + block.carried + k;
-    LATHE_TRY(values.moves.add_slice(step.inputs[operand], block.scanned[k], round, body.params[operand]));
+    LATHE_ASSIGN(const bool viewed, values.views.view_scanned(k, round));
+    if (!viewed) LATHE_TRY(values.moves.add_slice(step.inputs[operand], block.scanned[k], round, body.params[operand]));
   }
   LATHE_TRY(values.moves.run(engine_.block_symbols()[i].inside, queue));
   if (round > 0) values.swaps.next_round();
+  for (size_t k = 0; k < block.stacked.size(); ++k) LATHE_TRY(values.views.view_stacked(k, round));
   return write_round(body.params[kTrips], round, queue);
 }
 

@@ -1,31 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/buffer_swaps.h"
 
-#include <algorithm>
-#include <map>
+#include "runtime/storage_uses.h"
 
 namespace lathe {
 namespace {
-
-using Storage = std::pair<plan::StorageKind, uint32_t>;
-
-Storage storage_of(const plan::TensorDesc& tensor) { return {tensor.storage, tensor.index}; }
-
-// How often a storage is that of a value that enters or leaves the loop or its body.
-class Uses {
- public:
-  Uses(const plan::Plan& plan, const plan::Step& loop) : plan_(plan) {
-    const plan::Body& body = std::get<plan::Block>(loop.work).bodies[0];
-    for (const auto* ids : {&body.params, &body.results, &loop.inputs, &loop.outputs})
-      for (const plan::TensorId id : *ids)
-        if (id != plan::kNoTensor) ++uses_[storage_of(plan_.tensors[id])];
-  }
-  size_t of(const plan::TensorDesc& tensor) const { return uses_.at(storage_of(tensor)); }
-
- private:
-  const plan::Plan& plan_;
-  std::map<Storage, size_t> uses_;
-};
 
 // Whether a value in one fits the other's place as it is.
 bool same_layout(const plan::Plan& plan, const plan::TensorDesc& a, const plan::TensorDesc& b) {
@@ -43,7 +22,7 @@ BufferSwaps::BufferSwaps(const plan::Plan& plan, size_t loop, std::span<const si
   const plan::Step& step = plan.steps[loop];
   const auto& block = std::get<plan::Block>(step.work);
   if (block.kind != plan::BlockKind::loop) return;
-  const Uses uses(plan, step);
+  const StorageUses uses(plan, loop);
   const auto begins_here = [&](const plan::TensorDesc& tensor) {
     return (tensor.storage == plan::StorageKind::dynamic ? slots_begin[tensor.index]
                                                          : size_t{plan.buffers[tensor.index].first}) >= loop;

@@ -33,14 +33,4 @@ class BufferSwaps {
   bool displaced_ = false;   // buffers are not where they were
 };
 
-class RestoredBuffers {
- public:
-  explicit RestoredBuffers(BufferSwaps& swaps) : swaps_(swaps) {}
-  RestoredBuffers(const RestoredBuffers&) = delete;
-  ~RestoredBuffers() { swaps_.restore(); }
-
- private:
-  BufferSwaps& swaps_;
-};
-
 }  // namespace lathe

@@ -13,6 +13,7 @@ ContextMemory::ContextMemory(const Engine& engine, PendingWork& work, MemoryPoli
       plan_(engine.plan()),
       work_(work),
       policy_(policy),
+      elsewhere_(plan_.buffers.size()),
       slots_(plan_.dynamic_slots),
       slot_tensors_(plan_.dynamic_slots) {
   for (plan::TensorId id = 0; id < plan_.tensors.size(); ++id)
@@ -49,11 +50,13 @@ Result<> ContextMemory::reserve(size_t profile) {
 
 Result<> ContextMemory::place(const ShapeBinding& shapes) {
   std::vector<plan::Lifetime> lifetimes;
+  buffer_bytes_.clear();
   for (const plan::Buffer& buffer : plan_.buffers) {
     const std::optional<int64_t> bytes = buffer.bytes.evaluate(shapes.symbols());
     if (!bytes) return fail(ErrorCode::shape_mismatch, "these shapes need a buffer of invalid size");
     // Of what a branch does not run, sizes may be negative; that of others has been checked.
     lifetimes.push_back({static_cast<size_t>(std::max<int64_t>(*bytes, 0)), buffer.first, buffer.last});
+    buffer_bytes_.push_back(*bytes);
   }
   size_t total = 0;
   offsets_ = plan::plan_memory(lifetimes, &total);

@@ -48,10 +48,16 @@ class ContextMemory {
   }
   // Each takes the other's place: of buffers of equal size, until place() or they change back.
   void swap_buffers(uint32_t a, uint32_t b) { std::swap(offsets_[a], offsets_[b]); }
+  // The buffer is somewhere else; null = where it was placed.
+  void move_buffer(uint32_t index, std::byte* place) { elsewhere_[index] = place; }
+  int64_t buffer_bytes(uint32_t index) const { return buffer_bytes_[index]; }
   void swap_slots(uint32_t a, uint32_t b) { std::swap(slots_[a], slots_[b]); }
 
   const std::byte* base() const { return memory_; }
-  std::byte* buffer(uint32_t index) const { return memory_ ? memory_ + offsets_[index] : nullptr; }
+  std::byte* buffer(uint32_t index) const {
+    if (elsewhere_[index]) return elsewhere_[index];
+    return memory_ ? memory_ + offsets_[index] : nullptr;
+  }
   const DeviceMemory& slot(uint32_t index) const { return slots_[index]; }
   MemoryPolicy policy() const { return policy_; }
 
@@ -63,7 +69,9 @@ class ContextMemory {
   const plan::Plan& plan_;
   PendingWork& work_;
   MemoryPolicy policy_;
-  std::vector<size_t> offsets_;  // of the arena's buffers
+  std::vector<size_t> offsets_;        // of the arena's buffers
+  std::vector<int64_t> buffer_bytes_;  // of them
+  std::vector<std::byte*> elsewhere_;  // where loops have moved them to; null = they have not
   size_t arena_bytes_ = 0;
   DeviceMemory own_;
   std::byte* memory_ = nullptr;  // own_, or the application's

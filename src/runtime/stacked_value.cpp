@@ -55,7 +55,9 @@ Result<> StackedValue::take(int64_t round, Queue& queue) {
                 *length_);
   LATHE_ASSIGN(const TensorArg whole, storage_.find(output_));
   const int64_t index = slice_.reversed ? *length_ - 1 - round : round;
-  return copy_tensor(slice, slice_of(whole, slice_.axis, index), engine_.device(), queue);
+  const TensorArg place = slice_of(whole, slice_.axis, index);
+  if (place.data == slice.data) return {};  // written there
+  return copy_tensor(slice, place, engine_.device(), queue);
 }
 
 // Slices that would be stacked in this.

@@ -134,18 +134,17 @@ TEST_F(CudaBlocksTest, LongLoopsAreNotCaptured) {
   EXPECT_EQ(fake_cuda_launches(), 15000u);
 }
 
-// y += round in each of as many rounds as x has rows; stacks what it carries.
+// Adds the round's number, from the last row up. In columns, rows are those of the transposed matrix.
 struct Rows : DevicePlan {
-  Rows() {
-    const Id x = input("x", DType::f32, {2, kElements});
-    const Expr rows = dimension("rows", 0, 0);
-    plan.tensors[x].dims = {rows, kElements};
-    const Id y = output("y", DType::f32, {rows, kElements});
+  explicit Rows(uint32_t axis = 0) {
+    const Id x = input("x", DType::f32, {kElements, kElements});
+    plan.tensors[x].dims[axis] = dimension("rows", 0, axis);
+    const Id y = output("y", DType::f32, plan.tensors[x].dims);
     const Id round = buffer("round", DType::i64, {}), slice = buffer("slice", DType::f32, {kElements});
     const Id result = buffer("result", DType::f32, {kElements});
     const size_t at = loop(0, {kNone, kNone, x}, {y});
-    get(at).scanned = {{0, true}};
-    get(at).stacked = {{0, true}};
+    get(at).scanned = {{axis, true}};
+    get(at).stacked = {{axis, true}};
     begin_body(at, {round, kNone, slice});
     launch("add_round", {slice, round}, {result});
     end_body(at, {kNone, result});
@@ -165,6 +164,26 @@ TEST_F(CudaBlocksTest, ShapesChangeBetweenReplays) {
         ASSERT_EQ(y()[k], static_cast<float>(k + i + rows - 1 - k / kElements)) << k;
       EXPECT_EQ(calls("cuGraphLaunch") - graphs, i == 0 ? 0u : 1u);
     }
+  }
+}
+
+TEST_F(CudaBlocksTest, SlicesAreCopiedWhereTheyAreNotDense) {
+  constexpr int64_t kRows = 3;
+  for (const uint32_t axis : {0, 1}) {
+    Rows maker(axis);
+    start(maker);
+    Dims dims = {kElements, kElements};
+    dims[axis] = kRows;
+    ASSERT_OK(context_->set_input_dims(0, dims));
+    for (int64_t k = 0; k < kRows * kElements; ++k) x()[k] = static_cast<float>(k);
+    const size_t copies = calls("cuMemcpyAsync"), in_rows = calls("cuMemcpy2DAsync_v2");
+    ASSERT_OK(context_->run());
+    for (int64_t k = 0; k < kRows * kElements; ++k) {
+      const int64_t row = axis == 0 ? k / kElements : k % kRows;
+      ASSERT_EQ(y()[k], static_cast<float>(k + kRows - 1 - row)) << k;
+    }
+    EXPECT_EQ(calls("cuMemcpyAsync") - copies, 3u) << "of the rounds' numbers";
+    EXPECT_EQ(calls("cuMemcpy2DAsync_v2") - in_rows, axis == 0 ? 0u : 6u);
   }
 }
 
