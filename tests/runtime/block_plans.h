@@ -21,10 +21,10 @@ class PlanMaker {
   Id input(const std::string& name, DType dtype, Shape dims) { return binding(name, true, dtype, std::move(dims)); }
   Id output(const std::string& name, DType dtype, Shape dims) { return binding(name, false, dtype, std::move(dims)); }
 
-  // A tensor of the arena that the steps from the next one on may use.
+  // A tensor of the arena.
   Id buffer(const std::string& name, DType dtype, Shape dims) {
     const Expr bytes = volume(dims) * static_cast<int64_t>(size_of(dtype));
-    plan.buffers.push_back({bytes, static_cast<uint32_t>(plan.steps.size()), 0});
+    plan.buffers.push_back({bytes, 0, 0});
     return tensor(name, dtype, std::move(dims), plan::StorageKind::arena, plan.buffers.size() - 1);
   }
   Id slot(const std::string& name, DType dtype, Shape dims) {
@@ -93,8 +93,7 @@ class PlanMaker {
     plan.target = device->target();
     plan.weights = weights_;
     for (plan::Constant& c : plan.constants) c.digest = digest_of(plan.weights.subspan(c.offset, c.bytes));
-    begin_results_with_blocks();
-    for (plan::Buffer& b : plan.buffers) b.last = static_cast<uint32_t>(plan.steps.size() - 1);
+    find_lifetimes();
     LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(plan));
     auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
     return Engine::load(*owner, owner, {std::move(device), {}});
@@ -106,18 +105,37 @@ class PlanMaker {
   }
 
  private:
-  // They live as long as the block runs.
-  void begin_results_with_blocks() {
-    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+  void use(Id id, size_t step) {
+    if (id == kNone || plan.tensors[id].storage != plan::StorageKind::arena) return;
+    plan::Buffer& buffer = plan.buffers[plan.tensors[id].index];
+    buffer.first = std::min(buffer.first, static_cast<uint32_t>(step));
+    buffer.last = std::max(buffer.last, static_cast<uint32_t>(step));
+  }
+  // As short as they may be: what a block and its bodies take and leave lives as long as the block runs, and so does
+  // what a loop finds there.
+  void find_lifetimes() {
+    for (plan::Buffer& buffer : plan.buffers) buffer.first = UINT32_MAX, buffer.last = 0;
+    const std::vector<plan::StepPlace> places = *plan::find_places(plan.steps);
+    const auto use_all = [&](const std::vector<Id>& ids, size_t first, size_t last) {
+      for (const Id id : ids) use(id, first), use(id, last);
+    };
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      for (const auto* ids : {&plan.steps[i].inputs, &plan.steps[i].outputs}) use_all(*ids, i, places[i].end - 1);
       const auto* block = std::get_if<plan::Block>(&plan.steps[i].work);
-      if (!block) continue;
-      for (const plan::Body& body : block->bodies)
-        for (const Id id : body.results) {
-          if (id == kNone || plan.tensors[id].storage != plan::StorageKind::arena) continue;
-          uint32_t& first = plan.buffers[plan.tensors[id].index].first;
-          first = std::min(first, i);
-        }
+      for (const plan::Body& body : block ? block->bodies : std::vector<plan::Body>())
+        for (const auto* ids : {&body.params, &body.results}) use_all(*ids, i, places[i].end - 1);
     }
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      const auto* block = std::get_if<plan::Block>(&plan.steps[i].work);
+      if (!block || block->kind != plan::BlockKind::loop) continue;
+      for (size_t k = i + 1; k < places[i].end; ++k)
+        for (const auto* ids : {&plan.steps[k].inputs, &plan.steps[k].outputs})
+          for (const Id id : *ids)
+            if (id != kNone && plan.tensors[id].storage == plan::StorageKind::arena &&
+                plan.buffers[plan.tensors[id].index].first < i)
+              use(id, places[i].end - 1);
+    }
+    for (plan::Buffer& buffer : plan.buffers) buffer.first = std::min(buffer.first, buffer.last);  // those without use
   }
   Id tensor(const std::string& name, DType dtype, Shape dims, plan::StorageKind storage, size_t index) {
     plan.tensors.push_back({name, dtype, std::move(dims), {}, storage, static_cast<uint32_t>(index), 0});
@@ -171,7 +189,7 @@ inline Error error_of(PlanMaker& maker, const std::vector<Tensor>& inputs) {
 template <class T>
 inline Tensor tensor(DType dtype, Dims dims, const std::vector<T>& values) {
   Tensor made = *Tensor::allocate(dtype, std::move(dims));
-  std::memcpy(made.mutable_data(), values.data(), made.bytes());
+  std::copy(values.begin(), values.end(), static_cast<T*>(made.mutable_data()));
   return made;
 }
 inline Tensor floats(Dims dims, const std::vector<float>& values) {
