@@ -17,20 +17,21 @@ Result<> check_count(const Node& node, const char* what, size_t is, size_t wante
 
 }  // namespace
 
-// Symbols that the node's bodies make for themselves: each round of a loop has its own values of them.
-void Graph::collect_inner(const Node& node, std::vector<SymbolId>& symbols) {
-  for (const auto& [place, symbol] : node.carried_dims_) symbols.push_back(*symbol.as_symbol());
-  for (const auto& body : node.bodies_)
-    for (const auto& inner : body->nodes_) {
-      for (const Expr& symbol : inner->symbols_) symbols.push_back(*symbol.as_symbol());
-      collect_inner(*inner, symbols);
+std::vector<SymbolId> Node::inner_symbols() const {
+  std::vector<SymbolId> symbols;
+  for (const auto& [place, symbol] : carried_dims_) symbols.push_back(*symbol.as_symbol());
+  for (const auto& body : bodies_)
+    for (const auto& node : body->nodes()) {
+      for (const Expr& symbol : node->symbols_) symbols.push_back(*symbol.as_symbol());
+      const std::vector<SymbolId> deeper = node->inner_symbols();
+      symbols.insert(symbols.end(), deeper.begin(), deeper.end());
     }
+  return symbols;
 }
 
 // Types of what a body yields; what only running the body tells is Expr::invalid().
 InferContext::Results Graph::results_of(const Graph& body, const Node& node) {
-  std::vector<SymbolId> inner;
-  collect_inner(node, inner);
+  const std::vector<SymbolId> inner = node.inner_symbols();
   InferContext::Results results;
   for (const Output& output : body.outputs_) {
     ValueType type = output.value->type();

@@ -83,6 +83,8 @@ class Node {
   // values of it but as their inputs.
   const std::vector<std::unique_ptr<Graph>>& bodies() const { return bodies_; }
   const CarriedDims& carried_dims() const { return carried_dims_; }
+  // Symbols that the bodies make for themselves: each round of a loop has its own values of them.
+  std::vector<SymbolId> inner_symbols() const;
 
   size_t num_inputs() const { return inputs_.size(); }
   size_t num_outputs() const { return outputs_.size(); }
@@ -203,7 +205,6 @@ class Graph {
   Result<Inferred> run_rule(Node* node);
   Result<> infer_bodies(Node* node);
   static InferContext::Results results_of(const Graph& body, const Node& node);
-  static void collect_inner(const Node& node, std::vector<SymbolId>& symbols);
   struct BodyInput {
     ValueType type;
     const Value* value = nullptr;  // that comes in as it is

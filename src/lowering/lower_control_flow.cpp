@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow becomes blocks of the plan: a step whose bodies' steps follow it (docs/plan_format.md).
+#include <algorithm>
+
 #include "lowering/graph_lowering.h"
 
 namespace lathe {
@@ -35,12 +37,28 @@ TensorId RegionLowering::visible_inside(const Value* value) {
   return copy;
 }
 
-Result<plan::Body> RegionLowering::lower_body(const ir::Graph& graph, std::vector<TensorId> inputs, Pending& block) {
+// What a body's nodes rely on: on sizes known before the block when the body begins, else as soon as they are known.
+void RegionLowering::add_constraints(const Node& node, const ir::Graph& graph, plan::Body& body) {
+  const std::vector<SymbolId> inner = node.inner_symbols();
+  for (const auto& each : graph.nodes())
+    for (const Constraint& constraint : each->constraints()) {
+      const std::vector<SymbolId> symbols = symbols_of(constraint);
+      const bool is_inner =
+          std::ranges::any_of(symbols, [&](SymbolId id) { return std::ranges::count(inner, id) > 0; });
+      std::vector<Constraint>& to = is_inner ? plan_.constraints : body.constraints;
+      if (std::ranges::find(to, constraint) == to.end()) to.push_back(constraint);
+    }
+}
+
+Result<plan::Body> RegionLowering::lower_body(const Node& node, size_t number, std::vector<TensorId> inputs,
+                                              Pending& block) {
+  const ir::Graph& graph = *node.bodies()[number];
   block.bodies.push_back(std::make_shared<GraphLowering>(graph, context_, &tensors_));
   RegionLowering& lowering = block.bodies.back()->lowering;
   lowering.tensors_.bind_body(inputs);
   for (const Region& region : block.bodies.back()->regions) LATHE_TRY(lowering.lower(region));
   plan::Body body;
+  add_constraints(node, graph, body);
   body.params = std::move(inputs);
   for (const ir::Output& output : graph.outputs()) body.results.push_back(lowering.dense_of(output.value));
   return body;
@@ -63,7 +81,9 @@ Result<> RegionLowering::lower_loop(const Node& node, Pending& pending, plan::Bl
       inside.push_back(is_read ? visible_inside(from) : plan::kNoTensor);
       continue;
     }
-    pending.step.inputs.push_back(from ? dense_of(from) : plan::kNoTensor);
+    const bool is_sized = i == 0 && from && from->elements();  // what is known of the number says all
+    if (is_sized) block.trips = {from->elements()->at(0)};
+    pending.step.inputs.push_back(from && !is_sized ? dense_of(from) : plan::kNoTensor);
     if (i == 1 && !from && is_read) {
       inside.push_back(tensors_.constant_of(Tensor::of<bool>({}, {true}), param->name()));
       continue;
@@ -71,7 +91,7 @@ Result<> RegionLowering::lower_loop(const Node& node, Pending& pending, plan::Bl
     inside.push_back(i < kControls && !is_read ? plan::kNoTensor
                                                : tensors_.temporary(param->name(), param->dtype(), param->shape()));
   }
-  LATHE_ASSIGN(plan::Body body, lower_body(graph, std::move(inside), pending));
+  LATHE_ASSIGN(plan::Body body, lower_body(node, 0, std::move(inside), pending));
   body.params.resize(moved);
   if (!node.input(1)) body.params[1] = body.results[0] = plan::kNoTensor;  // no condition ends it
   block.bodies.push_back(std::move(body));
@@ -83,8 +103,8 @@ Result<> RegionLowering::lower_branch(const Node& node, Pending& pending, plan::
   pending.step.inputs = {dense_of(node.input(0))};
   std::vector<TensorId> inside;
   for (size_t i = 1; i < node.num_inputs(); ++i) inside.push_back(visible_inside(node.input(i)));
-  for (const auto& graph : node.bodies()) {
-    LATHE_ASSIGN(plan::Body body, lower_body(*graph, inside, pending));
+  for (const size_t number : {0, 1}) {
+    LATHE_ASSIGN(plan::Body body, lower_body(node, number, inside, pending));
     body.params.clear();
     block.bodies.push_back(std::move(body));
   }

@@ -69,7 +69,9 @@ class RegionLowering {
   Result<> lower_control_flow(const ir::Node& node);
   Result<> lower_loop(const ir::Node& node, Pending& pending, plan::Block& block);
   Result<> lower_branch(const ir::Node& node, Pending& pending, plan::Block& block);
-  Result<plan::Body> lower_body(const ir::Graph& graph, std::vector<plan::TensorId> inputs, Pending& block);
+  Result<plan::Body> lower_body(const ir::Node& node, size_t number, std::vector<plan::TensorId> inputs,
+                                Pending& block);
+  void add_constraints(const ir::Node& node, const ir::Graph& graph, plan::Body& body);
   plan::TensorId visible_inside(const ir::Value* value);
   plan::TensorId dense_of(const ir::Value* value);  // row-major, by a copy when it must
   void copy_channels_last(const ir::Value* x);

@@ -34,8 +34,14 @@ std::string_view name_of(ExprUse use);
 template <class StepType, class Visit>
 void for_each_expression_of(StepType& step, const Visit& visit) {
   for (auto& count : step.counts) visit(count.element, ExprUse::count_place);
-  if (auto* block = std::get_if<Block>(&step.work))
+  if (auto* block = std::get_if<Block>(&step.work)) {
     for (auto& trips : block->trips) visit(trips, ExprUse::trip_count);
+    for (auto& body : block->bodies)
+      for (auto& constraint : body.constraints) {
+        visit(constraint.a, ExprUse::left_side);
+        visit(constraint.b, ExprUse::right_side);
+      }
+  }
   auto* device = std::get_if<DeviceLaunches>(&step.work);
   if (!device) return;
   visit(device->workspace, ExprUse::workspace);

@@ -199,6 +199,7 @@ void fields(Io& io, T& body) {
   io.number(F::VT_STEPS, body.steps);
   io.numbers(F::VT_PARAMS, body.params);
   io.numbers(F::VT_RESULTS, body.results);
+  io.tables(F::VT_CONSTRAINTS, body.constraints);
 }
 
 template <class Io, Is<CodeImage> T>

@@ -127,6 +127,8 @@ struct Body {
   uint32_t steps = 0;
   std::vector<TensorId> params;   // set when the body begins; kNoTensor = not wanted
   std::vector<TensorId> results;  // what it leaves; a result that is the block's output itself needs no copy
+  // Without which its steps have no meaning, on sizes known before the block: checked when it begins, if it ever does.
+  std::vector<Constraint> constraints = {};
 };
 
 // Control flow. Bodies read whatever has been written before the block; of what they write, only the block's outputs

@@ -76,6 +76,7 @@ Result<> BlockExecution::run_branch(size_t i, Queue& queue) {
   LATHE_ASSIGN(const bool holds, host_.read_truth(step.inputs[0], queue));
   const plan::Body& body = block.bodies[holds ? 0 : 1];
   const size_t first = i + 1 + (holds ? 0 : block.bodies[0].steps);
+  LATHE_TRY(shapes_.check(body.constraints));
   LATHE_TRY(run_steps_(first, first + body.steps, queue));
   return leave_body(i, body.results, queue);
 }
@@ -87,6 +88,7 @@ Result<> BlockExecution::run_call(size_t i, Queue& queue) {
   moves.clear();
   for (size_t k = 0; k < body.params.size(); ++k) LATHE_TRY(moves.add(step.inputs[k], body.params[k]));
   LATHE_TRY(moves.run(engine_.block_symbols()[i].inside, queue));
+  LATHE_TRY(shapes_.check(body.constraints));
   LATHE_TRY(run_steps_(i + 1, i + 1 + body.steps, queue));
   return leave_body(i, body.results, queue);
 }
@@ -112,6 +114,7 @@ Result<> BlockExecution::run_rounds(size_t i, Queue& queue) {
   for (StackedValue& value : values_[i]->stacked)
     value.begin(asks && most > 0 ? std::nullopt : std::optional<int64_t>(most));
   bool goes_on = most > 0;
+  if (goes_on) LATHE_TRY(shapes_.check(body.constraints));
   int64_t round = 0;
   while (goes_on) {
     Result<> ran = run_round(i, round, queue);

@@ -166,6 +166,11 @@ Result<> ShapeBinding::check_constraint(const Constraint& constraint) const {
               to_string(constraint, names), text(a), text(b));
 }
 
+Result<> ShapeBinding::check(std::span<const Constraint> constraints) const {
+  for (const Constraint& constraint : constraints) LATHE_TRY(check_constraint(constraint));
+  return {};
+}
+
 // Constraints on sizes that steps have computed are checked as soon as the last of them is known.
 Result<> ShapeBinding::check_due_constraints() {
   for (size_t i = due_.size(); i-- > 0;) {

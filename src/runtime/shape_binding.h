@@ -52,6 +52,7 @@ class ShapeBinding {
   // The same for a value that moves to `tensor`; false where the dims are not what the plan says.
   bool take_dims(const plan::TensorDesc& tensor, std::span<const int64_t> dims);
   Result<> check_due_constraints();
+  Result<> check(std::span<const Constraint> constraints) const;  // whose symbols are known
 
  private:
   int64_t dim(size_t binding, size_t d) const;  // -1 when unknown

@@ -149,6 +149,49 @@ TEST(ControlFlowPlans, BranchesRunOneBody) {
   }
 }
 
+// What a body relies on counts when it is run: here that n and m are equal, or that one of them is 1.
+TEST(ControlFlowPlans, ConstraintsOfABodyCountWhereItRuns) {
+  const auto engine = build_engine(R"(graph "sums" {
+  symbol n in [1, 9]
+  symbol m in [1, 9]
+  input %c: bool[]
+  input %x: f32[n]
+  input %y: f32[m]
+  %z = branch(%c, %x, %y) body {
+    input %x: f32[n]
+    input %y: f32[m]
+    %to = shape(%x)
+    %r = reshape(%y, %to)
+    %s = elementwise(%x, %r)
+    output %s
+  } body {
+    input %x: f32[n]
+    input %y: f32[m]
+    output %x
+  }
+  output %z
+})",
+                                   native_options());
+  ASSERT_TRUE(engine);
+  const auto run = [&](bool holds, int64_t n, int64_t m) {
+    Result<std::unique_ptr<Context>> context = Context::create(engine);
+    Tensor condition = Tensor::of<bool>({}, {holds});
+    Tensor x = random_tensor(DType::f32, {n}, 1), y = random_tensor(DType::f32, {m}, 2);
+    std::vector<float> z(16);
+    const Tensor* inputs[] = {&condition, &x, &y};
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_TRUE((*context)->set_input_dims(i, inputs[i]->dims()));
+      EXPECT_TRUE((*context)->set_address(i, const_cast<std::byte*>(inputs[i]->raw().data())));
+    }
+    EXPECT_TRUE((*context)->set_address(3, z.data()));
+    const Result<> ran = (*context)->run();
+    return ran ? std::string("ran") : ran.error().message;
+  };
+  EXPECT_EQ(run(true, 4, 4), "ran");
+  EXPECT_EQ(run(false, 4, 3), "ran");
+  EXPECT_NE(run(true, 4, 3).find("reshape 'r' needs"), std::string::npos) << run(true, 4, 3);
+}
+
 TEST(ControlFlowPlans, LoopsInBranchesInLoops) {
   check_build(R"(graph "nested" {
   symbol n in [1, 9]
