@@ -52,6 +52,22 @@ TEST(Blocks, LoopsScanAndStack) {
         }
 }
 
+TEST(Blocks, BodiesMayWriteToTheirParams) {
+  PlanMaker maker;
+  const Id x = maker.input("x", DType::f32, {3, 8}), y = maker.output("y", DType::f32, {3, 8});
+  const Id slice = maker.buffer("slice", DType::f32, {8}), result = maker.buffer("result", DType::f32, {8});
+  const size_t at = maker.loop(0, {kNone, kNone, x}, {y});
+  maker.get(at).scanned = maker.get(at).stacked = {{0, false}};
+  maker.begin_body(at, {kNone, kNone, slice});
+  maker.elementwise("add", slice, slice, slice);
+  maker.elementwise("add", slice, slice, result);
+  maker.end_body(at, {kNone, result});
+  const Tensor input = random_tensor(DType::f32, {3, 8}, 1);
+  std::vector<float> wanted;
+  for (int64_t i = 0; i < input.volume(); ++i) wanted.push_back(4 * static_cast<const float*>(input.data())[i]);
+  expect_outputs(maker, {input}, {floats({3, 8}, wanted)});  // in each run: the input stays
+}
+
 TEST(Blocks, ScannedInputsAreAsLongAsEachOther) {
   PlanMaker maker;
   const Id a = maker.input("a", DType::f32, {1}), b = maker.input("b", DType::f32, {1});

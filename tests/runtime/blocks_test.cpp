@@ -82,6 +82,24 @@ TEST(Blocks, CarriedValuesChangePlaces) {
   }
 }
 
+// a, b = a + b, a: a param is the result of another value, and the other's result is written in place.
+TEST(Blocks, ParamsAreResultsOfOtherValues) {
+  PlanMaker maker;
+  const Id n = maker.input("n", DType::i64, {}), one = maker.number(1), zero = maker.number(0);
+  const Id y = maker.output("y", DType::i64, {}), z = maker.output("z", DType::i64, {});
+  const Id a = maker.buffer("a", DType::i64, {}), b = maker.buffer("b", DType::i64, {});
+  const Id sum = maker.buffer("sum", DType::i64, {}), former = maker.buffer("former", DType::i64, {});
+  const size_t at = maker.loop(2, {n, kNone, one, zero}, {sum, former});
+  maker.begin_body(at, {kNone, kNone, a, b});
+  maker.elementwise("add", a, b, sum);
+  maker.end_body(at, {kNone, sum, a});
+  maker.copy(sum, y);
+  maker.copy(former, z);
+  const int64_t numbers[] = {0, 1, 1, 2, 3, 5, 8, 13};
+  for (int64_t rounds = 0; rounds < 7; ++rounds)
+    expect_outputs(maker, {number(rounds)}, {number(numbers[rounds + 1]), number(numbers[rounds])});
+}
+
 // A value from outside, a param as it came, and the round's number.
 TEST(Blocks, ResultsMayBeOtherThanWhatTheBodyMakes) {
   PlanMaker maker;
