@@ -89,7 +89,10 @@ TEST(Refusal, PlansWithBlocksAreShown) {
   ASSERT_NE(engine, nullptr) << recorded.text;
   const std::unique_ptr<nv::IEngineInspector> inspector(engine->createEngineInspector());
   EXPECT_EQ(engine->getNbLayers(), static_cast<int32_t>(owned.plan.steps.size()));
-  EXPECT_NE(inspector->getEngineInformation(nv::LayerInformationFormat::kONELINE), nullptr);
+  const char* lines = inspector->getEngineInformation(nv::LayerInformationFormat::kONELINE);
+  ASSERT_NE(lines, nullptr);
+  EXPECT_NE(std::string_view(lines).find("\n  step"), std::string_view::npos)
+      << "steps of blocks are indented: " << lines;
 }
 
 TEST(ErrorCodes, RecordersAreToldWhatKindOfFailureItWas) {

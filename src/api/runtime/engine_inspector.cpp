@@ -4,6 +4,7 @@
 #include "api/plan_keys.h"
 #include "api/runtime/execution_context.h"
 #include "device/family.h"
+#include "plan/blocks.h"
 
 namespace lathe::api {
 namespace {
@@ -29,9 +30,11 @@ std::string type_of(const plan::Step& step) {
   return std::string(step.is<plan::Copy>() ? step.kind() : step.kernel());
 }
 
-std::string one_line(const plan::Plan& plan, const plan::Step& step) {
-  if (verbosity_of(plan) != nv::ProfilingVerbosity::kDETAILED) return step.name + "\n";
-  return fmt::format("[{}] {} {}\n", type_of(step), step.name, step.tactic);
+// Steps of blocks are indented.
+std::string one_line(const plan::Plan& plan, const plan::Step& step, uint32_t depth) {
+  const std::string indent(2 * size_t{depth}, ' ');
+  if (verbosity_of(plan) != nv::ProfilingVerbosity::kDETAILED) return fmt::format("{}{}\n", indent, step.name);
+  return fmt::format("{}[{}] {} {}\n", indent, type_of(step), step.name, step.tactic);
 }
 
 }  // namespace
@@ -108,7 +111,7 @@ const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerIn
                   plan.steps.size());
     const plan::Step& step = plan.steps[static_cast<size_t>(layerIndex)];
     if (verbosity_of(plan) == nv::ProfilingVerbosity::kNONE) return "";
-    text_ = format == nv::LayerInformationFormat::kJSON ? layer(step).indented() : one_line(plan, step);
+    text_ = format == nv::LayerInformationFormat::kJSON ? layer(step).indented() : one_line(plan, step, 0);
     return text_.c_str();
   });
 }
@@ -126,8 +129,8 @@ const char* EngineInspector::getEngineInformation(nv::LayerInformationFormat for
       text_ = json_object({{"Layers", std::move(layers)}, {"Bindings", std::move(bindings)}}).indented();
     } else {
       text_ = "Layers:\n";
-      if (shown)
-        for (const plan::Step& step : plan.steps) text_ += one_line(plan, step);
+      LATHE_ASSIGN(const std::vector<plan::StepPlace> places, plan::find_places(plan.steps));
+      for (size_t i = 0; shown && i < places.size(); ++i) text_ += one_line(plan, plan.steps[i], places[i].depth);
       text_ += "\nBindings:\n";
       for (size_t i = 0; i < core_->num_io(); ++i) text_ += plan.bindings[i].name + "\n";
     }
