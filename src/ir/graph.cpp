@@ -275,6 +275,12 @@ uint64_t Graph::hash() const {
   return hasher.value();
 }
 
+std::vector<std::unique_ptr<Graph>> Graph::clone_bodies(const Node& node) const {
+  std::vector<std::unique_ptr<Graph>> bodies;
+  for (const auto& body : node.bodies_) bodies.push_back(std::make_unique<Graph>(body->clone(table_)));
+  return bodies;
+}
+
 Graph Graph::clone() const { return clone(std::make_shared<Symbols>(*table_)); }
 
 Graph Graph::clone(std::shared_ptr<Symbols> table) const {
@@ -304,7 +310,7 @@ Graph Graph::clone(std::shared_ptr<Symbols> table) const {
     twin->symbols_ = node->symbols_;
     twin->constraints_ = node->constraints_;
     twin->carried_dims_ = node->carried_dims_;
-    for (const auto& body : node->bodies_) twin->bodies_.push_back(std::make_unique<Graph>(body->clone(copy.table_)));
+    twin->bodies_ = copy.clone_bodies(*node);
     for (const Value* input : node->inputs_) twin->inputs_.push_back(input ? map.at(input) : nullptr);
     for (const auto& output : node->outputs_) twin->outputs_.push_back(copy_value(*output, twin.get()));
     copy.link(twin.get());

@@ -126,6 +126,8 @@ class Graph {
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
   Graph clone() const;
+  // Bodies for a node that is to be like this one.
+  std::vector<std::unique_ptr<Graph>> clone_bodies(const Node& node) const;
   // A graph that is to be a body of a node of this one with these attributes and inputs, from which its own inputs take
   // their types. A carried value's dimension (number of the value, of the dimension) may be known not to stay.
   Result<std::unique_ptr<Graph>> make_body(std::string name, const Attributes& attributes,

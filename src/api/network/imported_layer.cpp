@@ -10,6 +10,7 @@
 #include "api/network/layers_quantize.h"
 #include "api/network/layers_rows.h"
 #include "api/network/layers_window.h"
+#include "api/network/network.h"
 
 namespace lathe::api {
 namespace {
@@ -32,7 +33,13 @@ class ImportedLayer final : public nv::ILayer, public Layer {
     std::vector<ir::Value*> inputs;
     for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
     const auto count = static_cast<size_t>(Layer::getNbOutputs());
-    return lowering.add_all(*attributes_, std::move(inputs), count);
+    if (nodes().empty() || nodes()[0]->bodies().empty())
+      return lowering.add_all(*attributes_, std::move(inputs), count);
+    const ir::Node* node =
+        lowering.add_node(*attributes_, network_.graph().clone_bodies(*nodes()[0]), std::move(inputs), count);
+    std::vector<ir::Value*> outputs;
+    for (size_t i = 0; node && i < count; ++i) outputs.push_back(node->output(i));
+    return outputs;
   }
 
   std::unique_ptr<Attributes> attributes_;
@@ -130,7 +137,7 @@ Made window(NetworkDefinition& network, const ir::Node& node) {
 }
 
 Made rows(NetworkDefinition& network, const ir::Node& node) {
-  const int rank = node.num_inputs() > 0 ? node.input(0)->rank() : 0;
+  const int rank = node.input(0) ? node.input(0)->rank() : 0;
   switch (node.kind()) {
     case OpKind::reduce: {
       const auto& attributes = node.attrs<ReduceAttrs>();
@@ -162,7 +169,7 @@ Made rows(NetworkDefinition& network, const ir::Node& node) {
 }
 
 Made movement(NetworkDefinition& network, const ir::Node& node) {
-  const int rank = node.num_inputs() > 0 ? node.input(0)->rank() : 0;
+  const int rank = node.input(0) ? node.input(0)->rank() : 0;
   switch (node.kind()) {
     case OpKind::constant: {
       const Tensor& value = node.attrs<ConstantAttrs>().value;
