@@ -75,7 +75,7 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "no input 'z'", "build", self.model, "-o", engine, "--optShapes=z:2x3")
         self.refused(2, "does not fit", "build", self.model, "-o", engine, "--optShapes=x:4x4")
         self.refused(2, "there is no 'CUBLAS'", "build", self.model, "-o", engine, "--tacticSources=+CUBLAS")
-        self.refused(2, "fold_constants, simplify_shapes", "build", self.model, "-o", engine, "--skipPass=fold")
+        self.refused(2, "fold_constants, sink_constants", "build", self.model, "-o", engine, "--skipPass=fold")
         self.refused(2, "say +NAME or -NAME", "build", self.model, "-o", engine, "--tacticSources=CUDNN")
         self.refused(2, "--loadInputs=x:FILE", "run", self.model)
         self.refused(2, "no input 'z'; the inputs: x (float32 2x3)", "run", self.model, "--loadInputs=z:z.npy")
