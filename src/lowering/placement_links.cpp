@@ -178,8 +178,9 @@ bool Placement::may_be_overwritten(const Value* operand, const Region& region) c
                   [&](const Value* value) { return lies_elsewhere_in(value, operand); }))
     return false;
   if (region.kind == RegionKind::pointwise) return true;
-  // These run their epilogue on each tile before they write it, other kernels in a second pass. What the root itself
-  // reads must stay: it reads whole neighbourhoods.
+  // Every kernel of these reads an element of its epilogue's operands before it writes there; kernels of other roots
+  // run the epilogue over results that they have written. What the root itself reads must stay: it reads whole
+  // neighbourhoods.
   if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
   std::vector<Value*> read;
   for (const auto& [input, producer] : region.producers)

@@ -144,7 +144,7 @@ TEST(ConvElements, NegativePaddingCrops) {
   }
 }
 
-// An epilogue of several operands, in place.
+// An epilogue of several operands.
 TEST(ConvElements, RunsPrograms) {
   std::mt19937 random(304);
   const Program program = program_of("in=3; r3=mul r0 r1; r4=add r3 r2; r5=relu r4; out r5");

@@ -88,7 +88,8 @@ class ConvElementsKernel final : public Kernel {
   template <class Lane>
   void store(const Work& work, const Pixel* pixels, int64_t rows, int64_t channel, int64_t channels, const Lane* sums,
              int worker) const;
-  void finish(const Work& work, const Pixel& pixel, int64_t channel, int64_t channels, int worker) const;
+  void run_epilogue(const Work& work, const Pixel& pixel, int64_t channel, int64_t channels, const float* sums,
+                    int worker) const;
 
   const ConvElementsParams params_;
   const bool has_program_;
@@ -189,13 +190,17 @@ void ConvElementsKernel::gather(const Work& work, const Pixel* pixels, int64_t r
   });
 }
 
-// Writes channels of some pixels, whose sums are kColumns or, of one pixel, any number apart: with the bias, then the
-// epilogue in place.
+// Writes channels of some pixels, whose sums are kColumns or, of one pixel, any number apart.
 template <class Lane>
 void ConvElementsKernel::store(const Work& work, const Pixel* pixels, int64_t rows, int64_t channel, int64_t channels,
                                const Lane* sums, int worker) const {
+  if constexpr (std::is_same_v<Lane, float>)
+    if (has_program_) {
+      for (int64_t r = 0; r < rows; ++r) run_epilogue(work, pixels[r], channel, channels, sums + r * kColumns, worker);
+      return;
+    }
   const TensorArg& y = work.y;
-  const bool has_bias = !has_program_ && work.launch.inputs.size() > 2;
+  const bool has_bias = work.launch.inputs.size() > 2;
   const int64_t step = y.strides[1], bias_step = has_bias ? broadcast_stride_at(work.launch.inputs[2], 1, y.rank) : 0;
   with_elements<Lane>(y.dtype, [&](auto element) {
     using T = decltype(element);
@@ -206,23 +211,24 @@ void ConvElementsKernel::store(const Work& work, const Pixel* pixels, int64_t ro
         to[c * step] = static_cast<T>(bias ? sums[c] + static_cast<Lane>(bias[c * bias_step]) : sums[c]);
     }
   });
-  for (int64_t r = 0; has_program_ && r < rows; ++r) finish(work, pixels[r], channel, channels, worker);
 }
 
-void ConvElementsKernel::finish(const Work& work, const Pixel& pixel, int64_t channel, int64_t channels,
-                                int worker) const {
+// Channels of one pixel. Nothing is stored before the program has read what lies there: the output may lie where one of
+// its operands does.
+void ConvElementsKernel::run_epilogue(const Work& work, const Pixel& pixel, int64_t channel, int64_t channels,
+                                      const float* sums, int worker) const {
   static const auto run_program = LATHE_ISA_SELECT(run_program_block);
   const TensorArg& y = work.y;
   const std::span<const TensorArg> inputs = work.launch.inputs;
   auto* scratch = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(&work.own(worker)) + kScratchBytes);
-  float* data = y.as<float>() + pixel.offset(spatial(), channel, [&](int d) { return y.strides[d]; });
-  const BlockOutput output{data, 0, y.strides[1]};
   BlockInput operands[kMaxProgramInputs];
-  operands[0] = {data, 0, y.strides[1]};
+  operands[0] = {sums, 0, 1};
   for (size_t i = 2; i < inputs.size(); ++i) {
     const auto stride_of = [&](int d) { return broadcast_stride_at(inputs[i], d, y.rank); };
     operands[i - 1] = {inputs[i].as<float>() + pixel.offset(spatial(), channel, stride_of), 0, stride_of(1)};
   }
+  float* data = y.as<float>() + pixel.offset(spatial(), channel, [&](int d) { return y.strides[d]; });
+  const BlockOutput output{data, 0, y.strides[1]};
   run_program(epilogue_, 1, channels, operands, &output, scratch);
 }
 
