@@ -307,8 +307,6 @@ TEST(LayerArguments, ThatDoNotExistGiveNullAndOneReport) {
       [=](Net&, N& n, ITensor& x) { return n.addScale(x, ScaleMode::kUNIFORM, dangling, none, none); },
       [](Net&, N& n, ITensor& x) { return n.addReduce(x, no_such<ReduceOperation>(), 1, true); },
       [](Net&, N& n, ITensor& x) { return n.addTopK(x, no_such<TopKOperation>(), 1, 1, DataType::kINT32); },
-      [](Net&, N& n, ITensor& x) { return n.addTopK(x, TopKOperation::kMAX, 1, 1, DataType::kFLOAT); },
-      [](Net&, N& n, ITensor& x) { return n.addNonZero(x, DataType::kFLOAT); },
       [](Net& w, N& n, ITensor& x) { return n.addGatherV2(x, w.shaped(dims({}), {0}), no_such<GatherMode>()); },
       [](Net& w, N& n, ITensor& x) {
         return n.addScatter(x, w.shaped(Dims4(1, 1, 1, 1), {0}), w.constant(Dims4(1, 1, 1, 1), {0}),
@@ -324,7 +322,6 @@ TEST(LayerArguments, ThatDoNotExistGiveNullAndOneReport) {
       [](Net&, N& n, ITensor&) { return n.addFill(kRank9, FillOperation::kLINSPACE, DataType::kFLOAT); },
       [](Net&, N& n, ITensor& x) { return n.addCast(x, no_such<DataType>()); },
       [](Net&, N& n, ITensor& x) { return n.addSlice(x, kRank9, kRank9, kRank9); },
-      [](Net&, N& n, ITensor& x) { return n.addSlice(x, Dims4(0, 0, 0, 0), Dims4(1, 1, 1, 3), Dims4(1, 1, 1, 1)); },
       [](Net&, N& n, ITensor& x) { return n.addPaddingNd(x, kRank9, DimsHW(0, 0)); },
       [=](Net&, N& n, ITensor&) { return n.addConstant(dims({4}), dangling); },
       [=](Net&, N& n, ITensor& x) { return n.addConvolutionNd(x, 4, DimsHW(1, 1), dangling, none); },
@@ -335,6 +332,32 @@ TEST(LayerArguments, ThatDoNotExistGiveNullAndOneReport) {
     EXPECT_EQ(call(n, *n.network, n.input(Dims4(1, 1, 1, 1))), nullptr) << i;
     EXPECT_EQ(n.log.errors.size(), 1u) << i << ": " << n.log.text();
     EXPECT_NE(n.log.text().find("LATHE-"), std::string::npos) << n.log.text();
+    ++i;
+  }
+}
+
+// What depends on the input's shape, or can be set after the layer is added, is judged when somebody looks.
+TEST(LayerArguments, ThatDoNotFitAreReportedWhenTheShapeIsAskedFor) {
+  using N = INetworkDefinition;
+  const std::function<ILayer*(N&, ITensor&)> calls[] = {
+      [](N& n, ITensor& x) { return n.addTopK(x, TopKOperation::kMAX, 1, 1, DataType::kFLOAT); },
+      [](N& n, ITensor& x) { return n.addTopK(x, TopKOperation::kMAX, -1, 1, DataType::kINT32); },
+      [](N& n, ITensor& x) { return n.addNonZero(x, DataType::kFLOAT); },
+      [](N& n, ITensor& x) { return n.addSlice(x, Dims4(0, 0, 0, 0), Dims4(1, 1, 1, 3), Dims4(1, 1, 1, 1)); },
+      [](N& n, ITensor& x) { return n.addSlice(x, Dims{}, Dims2(1, 1), Dims2(1, 1)); },
+      [](N& n, ITensor& x) { return n.addReduce(x, ReduceOperation::kSUM, 1u << 7, false); },
+      [](N& n, ITensor& x) { return n.addGather(x, x, 9); },
+  };
+  size_t i = 0;
+  for (const auto& call : calls) {
+    Net n;
+    ILayer* layer = call(*n.network, n.input(Dims4(1, 1, 1, 1)));
+    ASSERT_NE(layer, nullptr) << i << n.log.text();
+    layer->setName("culprit");
+    EXPECT_TRUE(n.log.errors.empty()) << i << ": " << n.log.text();
+    EXPECT_EQ(layer->getOutput(0)->getDimensions().nbDims, -1) << i;
+    EXPECT_EQ(n.log.errors.size(), 1u) << i << ": " << n.log.text();
+    EXPECT_NE(n.log.text().find("layer 'culprit'"), std::string::npos) << n.log.text();
     ++i;
   }
 }

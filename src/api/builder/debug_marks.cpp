@@ -21,7 +21,7 @@ ir::Graph graph_with_debug_outputs(NetworkDefinition& network) {
   for (const TensorView* tensor : debug_tensors(network))
     if (!tensor->is_output()) network.graph().add_output(tensor->value(), tensor->name());
   ir::Graph copy = network.graph().clone();
-  network.refresh_output_names();  // the network's own outputs again
+  network.refresh_outputs();  // the network's own outputs again
   return copy;
 }
 

@@ -39,27 +39,19 @@ tl::unexpected<Error> Layer::in_layer(Error error) const {
   return fail(with_context(std::move(error), fmt::format("layer '{}'", name_)));
 }
 
-Result<> Layer::check_complete() const {
-  Result<> completed = complete();
-  if (!completed) return in_layer(std::move(completed).error());
-  return {};
+std::optional<int> Layer::rank_of_input(size_t i) const {
+  return guarded(entry(Exclusive::Call::looks), "ILayer", std::optional<int>(), [&]() -> Result<std::optional<int>> {
+    if (!has(i) || !inputs_[i]->resolve()) return std::nullopt;
+    return inputs_[i]->value()->rank();
+  });
 }
 
-Result<> Layer::create() {
-  LayerLowering lowering(network_.graph(), name_);
-  Result<std::vector<ir::Value*>> values = run(lowering);
-  if (!values) {
-    lowering.undo();
-    return fail(std::move(values).error());
-  }
-  for (size_t i = 0; i < values->size(); ++i) {
+void Layer::create() {
+  for (size_t i = 0; i < num_outputs(); ++i) {
     std::string name = fmt::format("{}_output{}", name_, i == 0 ? std::string() : fmt::format("_{}", i));
-    outputs_.push_back(std::make_unique<TensorView>(network_, (*values)[i], this, std::move(name)));
+    outputs_.push_back(std::make_unique<TensorView>(network_, nullptr, this, std::move(name)));
   }
-  name_values(*values, "");
-  nodes_ = lowering.take_nodes();
-  if (!nodes_.empty()) nodes_.back()->metadata = metadata_;
-  return {};
+  touch();
 }
 
 void Layer::adopt(ir::Node* node) {
@@ -74,7 +66,8 @@ void Layer::adopt(ir::Node* node) {
 }
 
 void Layer::name_values(const std::vector<ir::Value*>& values, const char* suffix) {
-  for (size_t i = 0; i < outputs_.size(); ++i) network_.graph().rename(values[i], outputs_[i]->name() + suffix);
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (values[i]) network_.graph().rename(values[i], outputs_[i]->name() + suffix);
 }
 
 void Layer::touch() {
@@ -86,6 +79,8 @@ void Layer::update() {
   if (!dirty_ || updating_) return;
   updating_ = true;
   const Result<> result = relower();
+  if (error_)  // its readers could not be lowered either
+    for (const auto& output : outputs_) network_.touch_readers(output.get());
   error_.reset();
   if (!result) error_ = result.error();
   updating_ = dirty_ = false;
@@ -119,12 +114,13 @@ void Layer::replace(LayerLowering& lowering, const std::vector<ir::Value*>& valu
   ir::Graph& graph = network_.graph();
   for (size_t i = 0; i < outputs_.size(); ++i) {
     ir::Value* old = outputs_[i]->value();
+    outputs_[i]->set_value(values[i]);
+    if (!old) continue;
     // Readers may depend on the type, or on elements that are known.
     const bool changed = old->dtype() != values[i]->dtype() || old->shape() != values[i]->shape() || old->elements() ||
                          values[i]->elements();
     if (!old->uses().empty()) network_.moved(outputs_[i].get(), changed);
     graph.redirect_uses(old, values[i]);
-    outputs_[i]->set_value(values[i]);
   }
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) graph.erase(*node);
   nodes_ = lowering.take_nodes();

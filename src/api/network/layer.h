@@ -10,9 +10,9 @@
 
 namespace lathe::api {
 
-// What all layers share. A layer is a record of settings that stands for one or more nodes of the graph. Setters only
-// change the record; the nodes follow when somebody looks (NetworkDefinition::settle), so that several setters in a row
-// may pass through combinations that make no sense.
+// What all layers share. A layer is a record of settings that stands for one or more nodes of the graph. Adding it and
+// its setters only change the record; the nodes follow when somebody looks (NetworkDefinition::settle), so that a layer
+// may be described in any order, and pass through combinations that make no sense.
 class Layer : public nv::apiv::VLayer {
  public:
   Layer(NetworkDefinition& network, nv::LayerType type, const char* kind, std::vector<TensorView*> inputs);
@@ -20,9 +20,9 @@ class Layer : public nv::apiv::VLayer {
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  // First lowering, at creation. Afterwards the network calls update() for layers that touch() marked; an error of
-  // update() stays until a setter is called.
-  Result<> create();
+  // Gives a new layer its tensors, which have no values yet.
+  void create();
+  // Lowers the layer where touch() has marked it; an error stays until a setter is called, or what it reads changes.
   void update();
   const std::optional<Error>& error() const { return error_; }
   // Adopts a node that exists already (from an importer) instead of create().
@@ -31,8 +31,6 @@ class Layer : public nv::apiv::VLayer {
   nv::ILayer* public_layer() const { return public_; }
   const std::string& name() const { return name_; }
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
-  // complete(), with the layer's name where it fails.
-  Result<> check_complete() const;
   bool uses(const TensorView* tensor) const;
   void touch();
   TensorView* output(size_t i) const { return i < outputs_.size() ? outputs_[i].get() : nullptr; }
@@ -55,13 +53,15 @@ class Layer : public nv::apiv::VLayer {
   friend class NetworkDefinition;
   // The layer's outputs, from its inputs and settings.
   virtual Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) = 0;
-  // Whether the settings are complete; asked once, before a build.
-  virtual Result<> complete() const { return {}; }
+  virtual size_t num_outputs() const { return 1; }
   // How many inputs setInput() may reach.
   virtual int32_t max_inputs() const { return static_cast<int32_t>(inputs_.size()); }
 
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i]; }
+  // For lower(): all inputs that are there have values then.
   ir::Value* in(size_t i) const { return has(i) ? inputs_[i]->value() : nullptr; }
+  // For getters of settings whose default depends on it; none while what makes the input is not consistent.
+  std::optional<int> rank_of_input(size_t i) const;
   Entry entry(Exclusive::Call call = Exclusive::Call::changes) const;
   // A setter's work: one report, and nothing changes, where check_argument() refuses the value, or while another thread
   // is at work on the network. What an optional input may give instead drops that input: the last call wins.

@@ -87,11 +87,6 @@ int32_t ResizeLayer::getScales(int32_t size, float* scales) const noexcept {
   return count;
 }
 
-Result<> ResizeLayer::complete() const {
-  if (has(1) || dims_.nbDims >= 0 || !scales_.empty()) return {};
-  return fail(ErrorCode::graph_invalid, "neither output dimensions nor scales are given");
-}
-
 Result<std::vector<ir::Value*>> ResizeLayer::lower(LayerLowering& lowering) {
   ResizeAttrs attributes;
   LATHE_ASSIGN(attributes.mode, to_ours(mode_));
@@ -110,7 +105,7 @@ Result<std::vector<ir::Value*>> ResizeLayer::lower(LayerLowering& lowering) {
   } else if (!scales_.empty()) {
     scales = lowering.constant(Tensor::from<float>({static_cast<int64_t>(scales_.size())}, scales_));
   } else {
-    return std::vector{in(0)};  // nothing set yet; see complete()
+    return fail(ErrorCode::graph_invalid, "neither output dimensions nor scales are given");
   }
   return std::vector{lowering.add(attributes, {in(0), nullptr, scales, sizes})};
 }

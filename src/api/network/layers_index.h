@@ -98,7 +98,6 @@ class ResizeLayer final : public LayerOf<nv::IResizeLayer, nv::apiv::VResizeLaye
 
  private:
   int32_t max_inputs() const override { return 2; }
-  Result<> complete() const override;
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
   Result<> check_static() const;
 

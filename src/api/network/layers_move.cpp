@@ -130,7 +130,7 @@ Result<std::vector<ir::Value*>> SliceLayer::lower(LayerLowering& lowering) {
 Result<std::vector<ir::Value*>> ConcatenationLayer::lower(LayerLowering& lowering) {
   std::vector<ir::Value*> inputs;
   for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
-  return std::vector{lowering.concat(std::move(inputs), axis_)};
+  return std::vector{lowering.concat(std::move(inputs), axis_for(in(0)->rank()))};
 }
 
 Result<std::vector<ir::Value*>> PaddingLayer::lower(LayerLowering& lowering) {

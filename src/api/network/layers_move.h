@@ -67,17 +67,16 @@ class SliceLayer final : public LayerOf<nv::ISliceLayer, nv::apiv::VSliceLayer> 
 class ConcatenationLayer final : public LayerOf<nv::IConcatenationLayer, nv::apiv::VConcatenationLayer> {
  public:
   ConcatenationLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
-      : LayerOf(network, nv::LayerType::kCONCATENATION, "Concatenation", std::move(inputs)) {
-    axis_ = std::max(0, in(0)->rank() - 3);
-  }
+      : LayerOf(network, nv::LayerType::kCONCATENATION, "Concatenation", std::move(inputs)) {}
 
-  void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
-  int32_t getAxis() const noexcept override { return axis_; }
+  void setAxis(int32_t axis) noexcept override { set(axis_, std::optional(axis)); }
+  int32_t getAxis() const noexcept override { return axis_for(rank_of_input(0).value_or(0)); }
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  int32_t axis_for(int rank) const { return axis_.value_or(std::max(0, rank - 3)); }
 
-  int32_t axis_;
+  std::optional<int32_t> axis_;
 };
 
 // Squeeze and unsqueeze: x and the axes.

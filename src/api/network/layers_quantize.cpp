@@ -14,15 +14,8 @@ bool is_vector_beside(const ir::Value* operand, const ir::Value* x) {
 
 }  // namespace
 
-Result<> ScaledLayer::has_axis(const ir::Value* x, const ir::Value* scale) const {
-  if (axis_ != -1 || !is_vector_beside(scale, x)) return {};
-  return fail(ErrorCode::invalid_argument, "the scale has {} values; setAxis() must say along which of {} dimensions",
-              scale->shape()[0].to_string(), x->rank());
-}
-
-Result<> ScaledLayer::set_block_shape(const nv::Dims& shape, int rank) {
-  if (shape.nbDims != rank)
-    return fail(ErrorCode::invalid_argument, "block shape has {} dimensions, but x has {}", shape.nbDims, rank);
+Result<> ScaledLayer::set_block_shape(const nv::Dims& shape) {
+  LATHE_TRY(check_dims(shape));
   for (int32_t d = 0; d < shape.nbDims; ++d)
     if (shape.d[d] < 1 && shape.d[d] != -1)
       return fail(ErrorCode::invalid_argument, "block shape has extent {}; give 1 or more, or -1 for the whole extent",
@@ -71,7 +64,9 @@ Result<ir::Value*> ScaledLayer::beside(LayerLowering& lowering, ir::Value* opera
   if (operand->rank() == 0) return operand;
   if (holds_one(operand) && operand->rank() <= 1) return lowering.reshape(operand, Ints{});
   if (is_vector_beside(operand, x)) {
-    if (axis_ == -1) return lowering.scalar_like(1, operand);  // until setAxis() is called: has_axis()
+    if (axis_ == -1)
+      return fail(ErrorCode::invalid_argument, "the {} has {} values; setAxis() must say along which of {} dimensions",
+                  what, operand->shape()[0].to_string(), x->rank());
     Ints dims(static_cast<size_t>(x->rank() - axis_), 1);
     dims[0] = -1;
     return lowering.reshape(operand, dims);
@@ -84,7 +79,7 @@ Result<ir::Value*> ScaledLayer::beside(LayerLowering& lowering, ir::Value* opera
 
 bool QuantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
   return guarded(entry(), "IQuantizeLayer::setBlockShape", [&]() -> Result<> {
-    LATHE_TRY(set_block_shape(blockShape, in(0)->rank()));
+    LATHE_TRY(set_block_shape(blockShape));
     touch();
     return {};
   });
@@ -92,7 +87,7 @@ bool QuantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
 
 bool DequantizeLayer::setBlockShape(const nv::Dims& blockShape) noexcept {
   return guarded(entry(), "IDequantizeLayer::setBlockShape", [&]() -> Result<> {
-    LATHE_TRY(set_block_shape(blockShape, in(0)->rank()));
+    LATHE_TRY(set_block_shape(blockShape));
     touch();
     return {};
   });

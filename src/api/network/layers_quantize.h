@@ -14,10 +14,8 @@ class ScaledLayer {
  protected:
   // A scale or zero point laid beside x: of one value, one for each position of the axis, or one for each block.
   Result<ir::Value*> beside(LayerLowering& lowering, ir::Value* operand, const ir::Value* x, const char* what) const;
-  // A vector of scales needs an axis, which is set after the layer is made.
-  Result<> has_axis(const ir::Value* x, const ir::Value* scale) const;
   Result<Ints> blocks(const ir::Value* x, const ir::Value* scale) const;
-  Result<> set_block_shape(const nv::Dims& shape, int rank);
+  Result<> set_block_shape(const nv::Dims& shape);
   nv::Dims block_shape() const { return block_; }
 
   nv::DataType to_;
@@ -41,7 +39,6 @@ class QuantizeLayer final : public LayerOf<nv::IQuantizeLayer, nv::apiv::VQuanti
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
-  Result<> complete() const override { return has_axis(in(0), in(1)); }
   int32_t max_inputs() const override { return 3; }
 };
 
@@ -59,7 +56,6 @@ class DequantizeLayer final : public LayerOf<nv::IDequantizeLayer, nv::apiv::VDe
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
-  Result<> complete() const override { return has_axis(in(0), in(1)); }
   int32_t max_inputs() const override { return 3; }
 };
 

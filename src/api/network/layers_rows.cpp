@@ -5,6 +5,7 @@
 
 #include "api/network/enums.h"
 #include "api/network/network_add.h"
+#include "ops/subscripts.h"
 
 namespace lathe::api {
 namespace {
@@ -20,7 +21,7 @@ Result<int64_t> single_axis(uint32_t mask, int rank) {
 }  // namespace
 
 Result<std::vector<ir::Value*>> SoftMaxLayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(const int64_t axis, single_axis(axes_, in(0)->rank()));
+  LATHE_ASSIGN(const int64_t axis, single_axis(axes_for(in(0)->rank()), in(0)->rank()));
   return std::vector{lowering.softmax(in(0), axis)};
 }
 
@@ -112,14 +113,15 @@ Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(LayerLowering& loweri
 bool EinsumLayer::setEquation(const char* equation) noexcept {
   return guarded(entry(), "IEinsumLayer::setEquation", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(equation, "equation"));
-    std::swap(equation_, text);
+    std::vector<int64_t> ranks;
+    for (size_t i = 0; has(i); ++i)
+      if (const std::optional<int> rank = rank_of_input(i)) ranks.push_back(*rank);
+    if (ranks.size() == static_cast<size_t>(Layer::getNbInputs()))
+      if (Result<Subscripts> parsed = parse_subscripts(text, ranks); !parsed)
+        return in_layer(std::move(parsed).error());
+    equation_ = std::move(text);
     touch();
-    LATHE_TRY(network_.settle());
-    if (!error()) return {};
-    Error problem = *error();
-    std::swap(equation_, text);  // malformed: back to what worked
-    touch();
-    return fail(std::move(problem));
+    return {};
   });
 }
 

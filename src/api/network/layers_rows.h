@@ -9,17 +9,16 @@ namespace lathe::api {
 class SoftMaxLayer final : public LayerOf<nv::ISoftMaxLayer, nv::apiv::VSoftMaxLayer> {
  public:
   SoftMaxLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
-      : LayerOf(network, nv::LayerType::kSOFTMAX, "SoftMax", std::move(inputs)) {
-    axes_ = 1u << std::max(0, in(0)->rank() - 3);
-  }
+      : LayerOf(network, nv::LayerType::kSOFTMAX, "SoftMax", std::move(inputs)) {}
 
-  void setAxes(uint32_t axes) noexcept override { set(axes_, axes); }
-  uint32_t getAxes() const noexcept override { return axes_; }
+  void setAxes(uint32_t axes) noexcept override { set(axes_, std::optional(axes)); }
+  uint32_t getAxes() const noexcept override { return axes_for(rank_of_input(0).value_or(0)); }
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  uint32_t axes_for(int rank) const { return axes_.value_or(1u << std::max(0, rank - 3)); }
 
-  uint32_t axes_;
+  std::optional<uint32_t> axes_;
 };
 
 class LRNLayer final : public LayerOf<nv::ILRNLayer, nv::apiv::VLRNLayer> {
@@ -93,6 +92,7 @@ class TopKLayer final : public LayerOf<nv::ITopKLayer, nv::apiv::VTopKLayer> {
 
  private:
   int32_t max_inputs() const override { return 2; }
+  size_t num_outputs() const override { return 2; }
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::TopKOperation operation_;

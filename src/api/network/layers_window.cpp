@@ -74,21 +74,14 @@ Result<std::vector<ir::Value*>> ConvolutionOf<Interface, Table>::operands(LayerL
   ir::Value* kernel = this->in(1);
   if (kernel) {
     LATHE_TRY(check_kernel(kernel->shape(), dims));
-  } else if (kernel_.count == 0) {  // input 1 comes later; zeros stand in for it, see complete()
-    ir::Value* zero = lowering.scalar_like(0, this->in(0));
-    kernel = lowering.expand(zero, lowering.ints(dims));
+  } else if (kernel_.count == 0) {
+    return fail(ErrorCode::graph_invalid, "neither kernel weights nor an input 1 are given");
   } else {
     kernel = lowering.weights(kernel_, std::move(dims));
   }
   ir::Value* bias = this->in(2);
   if (!bias && bias_.count > 0) bias = lowering.weights(bias_, {maps_});
   return std::vector{this->in(0), kernel, bias};
-}
-
-template <class Interface, class Table>
-Result<> ConvolutionOf<Interface, Table>::complete() const {
-  if (this->has(1) || kernel_.count > 0) return {};
-  return fail(ErrorCode::graph_invalid, "neither kernel weights nor an input 1 are given");
 }
 
 Result<std::vector<ir::Value*>> ConvolutionLayer::lower(LayerLowering& lowering) {

@@ -71,7 +71,6 @@ class ConvolutionOf : public LayerOf<Interface, Table> {
 
  protected:
   int32_t max_inputs() const override { return 3; }  // x, kernel, bias
-  Result<> complete() const override;
   // The kernel, with these first two dims, and the bias, from inputs or weights.
   Result<std::vector<ir::Value*>> operands(LayerLowering& lowering, int64_t first, int64_t second);
 

@@ -100,6 +100,7 @@ Result<> NetworkDefinition::settle() {
     settled_ = true;
     for (const auto& layer : layers_) layer->update();
   }
+  if (!outputs_settled_) refresh_outputs();
   if (sorted_) return {};
   LATHE_TRY(graph_.sort());
   sorted_ = true;
@@ -108,7 +109,10 @@ Result<> NetworkDefinition::settle() {
 
 void NetworkDefinition::moved(const TensorView* tensor, bool changed) {
   sorted_ = false;
-  if (!changed) return;
+  if (changed) touch_readers(tensor);
+}
+
+void NetworkDefinition::touch_readers(const TensorView* tensor) {
   for (const auto& layer : layers_)
     if (layer->uses(tensor)) layer->touch();
 }
@@ -117,7 +121,6 @@ Result<> NetworkDefinition::resolve_all() {
   LATHE_TRY(settle());
   for (const auto& layer : layers_) {
     if (layer->error()) return fail(*layer->error());
-    LATHE_TRY(layer->check_complete());
   }
   LATHE_TRY(check_names(inputs_, outputs_));
   return graph_.infer_all();
@@ -137,59 +140,51 @@ nv::ITensor* NetworkDefinition::addInput(const char* name, nv::DataType type, co
                  });
 }
 
-Result<> NetworkDefinition::set_output(TensorView& tensor, bool output) {
-  if (tensor.isNetworkInput() && output)
+Result<> NetworkDefinition::set_output(nv::ITensor& tensor, bool output) {
+  LATHE_ASSIGN(TensorView * view, own(&tensor));
+  if (view->isNetworkInput() && output)
     return fail(ErrorCode::invalid_argument,
-                "network input '{}' cannot be an output; add an identity layer and mark its output", tensor.name());
-  if (tensor.is_output() == output) return {};
-  LATHE_TRY(tensor.resolve());
-  tensor.set_output(output);
+                "network input '{}' cannot be an output; add an identity layer and mark its output", view->name());
+  if (view->is_output() == output) return {};
+  view->set_output(output);
   if (output) {
-    outputs_.push_back(&tensor);
+    outputs_.push_back(view);
   } else {
-    std::erase(outputs_, &tensor);
+    std::erase(outputs_, view);
   }
-  refresh_output_names();
+  settled_ = outputs_settled_ = false;
   return {};
 }
 
-void NetworkDefinition::refresh_output_names() {
+void NetworkDefinition::refresh_outputs() {
   while (!graph_.outputs().empty()) graph_.remove_output(graph_.outputs().size() - 1);
-  for (const TensorView* output : outputs_) graph_.add_output(output->value(), output->name());
+  outputs_settled_ = true;
+  for (const TensorView* output : outputs_) {
+    if (output->value()) graph_.add_output(output->value(), output->name());
+    outputs_settled_ = outputs_settled_ && output->value();  // else its layer cannot be lowered yet
+  }
 }
 
 void NetworkDefinition::rename_tensor(TensorView& tensor, std::string& name, std::string wanted) {
   name = std::move(wanted);
-  graph_.rename(tensor.value(), name);
-  if (tensor.is_output()) refresh_output_names();
+  if (tensor.value()) graph_.rename(tensor.value(), name);
+  if (tensor.is_output()) outputs_settled_ = false;
 }
 
 void NetworkDefinition::markOutput(nv::ITensor& tensor) noexcept {
-  guarded(entry(), "INetworkDefinition::markOutput", [&]() -> Result<> {
-    LATHE_ASSIGN(TensorView * view, own(&tensor));
-    return set_output(*view, true);
-  });
+  guarded(entry(), "INetworkDefinition::markOutput", [&] { return set_output(tensor, true); });
 }
 
 void NetworkDefinition::unmarkOutput(nv::ITensor& tensor) noexcept {
-  guarded(entry(), "INetworkDefinition::unmarkOutput", [&]() -> Result<> {
-    LATHE_ASSIGN(TensorView * view, own(&tensor));
-    return set_output(*view, false);
-  });
+  guarded(entry(), "INetworkDefinition::unmarkOutput", [&] { return set_output(tensor, false); });
 }
 
 bool NetworkDefinition::markOutputForShapes(nv::ITensor& tensor) noexcept {
-  return guarded(entry(), "INetworkDefinition::markOutputForShapes", [&]() -> Result<> {
-    LATHE_ASSIGN(TensorView * view, own(&tensor));
-    return set_output(*view, true);
-  });
+  return guarded(entry(), "INetworkDefinition::markOutputForShapes", [&] { return set_output(tensor, true); });
 }
 
 bool NetworkDefinition::unmarkOutputForShapes(nv::ITensor& tensor) noexcept {
-  return guarded(entry(), "INetworkDefinition::unmarkOutputForShapes", [&]() -> Result<> {
-    LATHE_ASSIGN(TensorView * view, own(&tensor));
-    return set_output(*view, false);
-  });
+  return guarded(entry(), "INetworkDefinition::unmarkOutputForShapes", [&] { return set_output(tensor, false); });
 }
 
 void NetworkDefinition::removeTensor(nv::ITensor& tensor) noexcept {

@@ -55,7 +55,8 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   void unsettle() noexcept { settled_ = false; }
   // A tensor's value was replaced by one made later; if it also `changed`, its readers must follow.
   void moved(const TensorView* tensor, bool changed);
-  // settle(), and checks that the whole network is complete.
+  void touch_readers(const TensorView* tensor);
+  // settle(), and checks that each layer is consistent.
   Result<> resolve_all();
 
   size_t num_layers() const { return layers_.size(); }
@@ -63,8 +64,8 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   Result<TensorView*> output_of(const std::string& layer, int64_t index) const;
   TensorView* view_of(const ir::Value* value) const;
   std::string public_name(const ir::Value* value) const;
-  // After a tensor's name changed: outputs are called as their tensors are.
-  void refresh_output_names();
+  // Makes the graph's outputs those that are marked, called as their tensors are.
+  void refresh_outputs();
   void rename_tensor(TensorView& tensor, std::string& name, std::string wanted);
   const std::vector<TensorView*>& output_views() const { return outputs_; }
 
@@ -192,7 +193,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   L* add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept;
   template <class L>
   L* refuse(const char* where, const char* what) noexcept;
-  Result<> set_output(TensorView& tensor, bool output);
+  Result<> set_output(nv::ITensor& tensor, bool output);
 
   std::shared_ptr<BuilderCore> core_;
   std::shared_ptr<Reporter> reporter_;
@@ -207,6 +208,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   std::unordered_map<const ir::Value*, TensorView*> imported_;  // while adopting only
   bool settled_ = true;
   bool sorted_ = true;
+  bool outputs_settled_ = true;  // the graph's outputs are outputs_
   bool unfused_are_debug_ = false;
   std::unordered_map<std::string, nv::Weights> weights_names_;
   std::unordered_set<std::string> refittable_;

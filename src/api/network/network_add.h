@@ -16,11 +16,10 @@ L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, A
     std::vector<TensorView*> views;
     for (nv::ITensor* input : inputs) {
       LATHE_ASSIGN(TensorView * view, own(input));
-      LATHE_TRY(view->resolve());
       views.push_back(view);
     }
     auto layer = std::make_unique<L>(*this, std::move(views), std::forward<Args>(args)...);
-    LATHE_TRY(layer->create());
+    layer->create();
     L* made = layer.get();
     layers_.push_back(std::move(layer));
     return made;

@@ -129,6 +129,7 @@ void TensorView::setDimensionName(int32_t index, const char* name) noexcept {
 const char* TensorView::getDimensionName(int32_t index) const noexcept {
   return guarded(network_.entry(Exclusive::Call::looks), "ITensor::getDimensionName", static_cast<const char*>(nullptr),
                  [&]() -> Result<const char*> {
+                   LATHE_TRY(resolve());
                    if (index < 0 || index >= std::min<int32_t>(value_->rank(), nv::Dims::MAX_DIMS))
                      return fail(ErrorCode::invalid_argument, "tensor '{}' has no dimension {}: its rank is {}", name_,
                                  index, value_->rank());

@@ -11,7 +11,8 @@ namespace lathe::api {
 class Layer;
 class NetworkDefinition;
 
-// An ITensor: a view over a value of the network's graph. The value behind it changes when its layer does.
+// An ITensor: a view over a value of the network's graph. The value behind it changes when its layer does, and is null
+// until the layer is lowered for the first time: resolve() comes before value().
 class TensorView final : public nvinfer1::ITensor, public nvinfer1::apiv::VTensor {
  public:
   TensorView(NetworkDefinition& network, ir::Value* value, Layer* producer, std::string name)
