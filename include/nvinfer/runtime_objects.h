@@ -28,6 +28,27 @@ class IHostMemory : public INoCopy {
 };
 inline IHostMemory::~IHostMemory() noexcept = default;
 
+namespace impl {
+
+// A reader of the first version, which cannot seek. What it throws is a failure to read.
+class SequentialReader final : public IStreamReaderV2 {
+ public:
+  explicit SequentialReader(IStreamReader& reader) noexcept : mReader(reader) {}
+  int64_t read(void* destination, int64_t nbBytes, cudaStream_t) noexcept override {
+    try {
+      return mReader.read(destination, nbBytes);
+    } catch (...) {
+      return -1;
+    }
+  }
+  bool seek(int64_t, SeekPosition) noexcept override { return false; }
+
+ private:
+  IStreamReader& mReader;
+};
+
+}  // namespace impl
+
 // Turns plans into engines. The caller deletes it; engines keep alive what they need. Deserializing and all const
 // functions may be called from several threads at once.
 class IRuntime : public INoCopy {
@@ -51,8 +72,13 @@ class IRuntime : public INoCopy {
     return mImpl->deserializeCudaEngine(blob, size);
   }
 
+  // Reads one plan from where the reader stands, and nothing behind it.
   ICudaEngine* deserializeCudaEngine(IStreamReaderV2& streamReader) {
     return mImpl->deserializeCudaEngineV2(streamReader);
+  }
+  TRT_DEPRECATED ICudaEngine* deserializeCudaEngine(IStreamReader& streamReader) {
+    impl::SequentialReader adapter(streamReader);
+    return mImpl->deserializeCudaEngineV2(adapter);
   }
 
   ILogger* getLogger() const noexcept { return mImpl->getLogger(); }

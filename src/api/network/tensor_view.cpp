@@ -7,6 +7,27 @@
 #include "api/network/network.h"
 
 namespace lathe::api {
+namespace {
+
+// An input is a shape when some shape depends on its content. Shape rules take content for sizes where it cannot be
+// negative; profiles will say that, so that it is assumed here.
+Result<bool> is_shape_input(const ir::Graph& network, size_t input) {
+  ir::Graph graph = network.clone();
+  const auto is_element = [&](SymbolId id) {
+    const Symbol& symbol = graph.symbols()[id];
+    return symbol.source == SymbolSource::input_value && symbol.tensor == input;
+  };
+  for (SymbolId id = 0; id < graph.symbols().size(); ++id)
+    if (is_element(id)) graph.set_range(id, {0, Range::kUnbounded});
+  LATHE_TRY(graph.infer_all());
+  std::vector<SymbolId> used;
+  for (const auto& node : graph.nodes())
+    for (size_t i = 0; i < node->num_outputs(); ++i)
+      for (const Expr& dim : node->output(i)->shape()) dim.collect_symbols(used);
+  return std::any_of(used.begin(), used.end(), is_element);
+}
+
+}  // namespace
 
 Result<> TensorView::resolve() const {
   LATHE_TRY(network_.settle());
@@ -72,15 +93,7 @@ bool TensorView::isShapeTensor() const noexcept {
     LATHE_TRY(resolve());
     if (!value_->elements()) return false;
     if (producer_) return true;
-    // An input is one when some shape depends on its content.
-    std::vector<SymbolId> used;
-    for (const auto& node : network_.graph().nodes())
-      for (size_t i = 0; i < node->num_outputs(); ++i)
-        for (const Expr& dim : node->output(i)->shape()) dim.collect_symbols(used);
-    return std::any_of(used.begin(), used.end(), [&](SymbolId id) {
-      const Symbol& symbol = network_.graph().symbols()[id];
-      return symbol.source == SymbolSource::input_value && symbol.tensor == value_->index();
-    });
+    return is_shape_input(network_.graph(), value_->index());
   });
 }
 

@@ -2,7 +2,6 @@
 #include "api/runtime/cuda_engine.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "api/host_memory.h"
 #include "api/plan_keys.h"
@@ -10,7 +9,7 @@
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/execution_context.h"
 #include "api/runtime/libraries.h"
-#include "base/divide.h"
+#include "api/runtime/plan_bytes.h"
 #include "lathe.h"
 
 namespace lathe::api {
@@ -63,13 +62,9 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
     LATHE_ASSIGN(options.device, device_of_plan(bytes, runtime->cpu_threads));
   }
   if (!owner) {
-    // Page-aligned, so that the weights are used where they lie.
-    constexpr size_t kPage = 4096;
-    auto* copy = static_cast<std::byte*>(std::aligned_alloc(kPage, round_up(bytes.size(), kPage)));
-    if (!copy) return fail(ErrorCode::out_of_memory, "{} bytes for a copy of the plan", bytes.size());
-    owner = std::shared_ptr<const void>(copy, [](const void* memory) { std::free(const_cast<void*>(memory)); });
-    std::copy(bytes.begin(), bytes.end(), copy);
-    bytes = {copy, bytes.size()};
+    LATHE_ASSIGN(PlanBytes copy, copy_plan(bytes));
+    bytes = copy.bytes;
+    owner = std::move(copy.owner);
   }
   LATHE_ASSIGN(core->engine, Engine::load(bytes, std::move(owner), options));
   LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));

@@ -3,28 +3,10 @@
 
 #include "api/convert.h"
 #include "api/runtime/cuda_engine.h"
+#include "api/runtime/plan_bytes.h"
 #include "base/file.h"
 
 namespace lathe::api {
-namespace {
-
-constexpr int64_t kReadBytes = int64_t{1} << 20;
-
-// Everything up to the end of the stream.
-Result<std::vector<std::byte>> read_all(nv::IStreamReaderV2& reader) {
-  std::vector<std::byte> bytes;
-  for (;;) {
-    const size_t filled = bytes.size();
-    bytes.resize(filled + static_cast<size_t>(kReadBytes));
-    const int64_t count = reader.read(bytes.data() + filled, kReadBytes, nullptr);
-    if (count < 0 || count > kReadBytes)
-      return fail(ErrorCode::file_read, "the stream reader failed after {} bytes (it returned {})", filled, count);
-    bytes.resize(filled + static_cast<size_t>(count));
-    if (count == 0) return bytes;
-  }
-}
-
-}  // namespace
 
 nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
   return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
@@ -38,8 +20,8 @@ nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t si
 nv::ICudaEngine* Runtime::deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept {
   return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
                  [&]() -> Result<nv::ICudaEngine*> {
-                   LATHE_ASSIGN(const std::vector<std::byte> bytes, read_all(streamReader));
-                   return CudaEngine::load(core_, bytes);
+                   LATHE_ASSIGN(PlanBytes plan, read_plan(streamReader));
+                   return CudaEngine::load(core_, plan.bytes, std::move(plan.owner));
                  });
 }
 
