@@ -29,7 +29,7 @@ struct Scope {
   std::unordered_map<std::string_view, int64_t> versions;
   const CallAttributes* call = nullptr;
   ir::Graph* graph = nullptr;    // where nodes go: the network, or a body of its control flow
-  Captured* captured = nullptr;  // by a body, from outside
+  ir::Captured* captured = nullptr;  // by a body, from outside
   Scope* outer = nullptr;        // of a nested graph: names it may capture
   std::string prefix;            // of node names
   int depth = 0;
@@ -64,7 +64,7 @@ class GraphImporter {
                        Scope& scope);
   std::optional<std::vector<ir::Value*>> import_body(const GraphProto& body, const std::vector<ir::Value*>& inputs,
                                                      std::string prefix, Scope& outer);
-  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured, std::string prefix,
+  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured, std::string prefix,
                  Scope& outer);
   std::optional<std::vector<ir::Value*>> import_nodes(const GraphProto& body, Scope& scope);
   const FunctionProto* find_function(const NodeProto& node) const;

@@ -161,7 +161,7 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   const auto inline_graph = [&](const GraphProto& body, const std::vector<ir::Value*>& values) {
     return import_body(body, values, name + "/", scope);
   };
-  const auto make_body = [&](const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured) {
+  const auto make_body = [&](const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured) {
     return fill_body(proto, body, first, captured, name + "/", scope);
   };
   NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},

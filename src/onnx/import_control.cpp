@@ -30,7 +30,7 @@ std::vector<ir::Value*> add_loop(NodeContext& c, const LoopAttrs& attrs, std::ve
     Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attrs, operands, carried_dims);
     if (!body) return c.set_error(body.error()), std::vector<ir::Value*>();
     if (own > 1) (*body)->add_output((*body)->inputs()[1]);  // nothing ends a scan early
-    Captured captured;
+    ir::Captured captured;
     if (!c.fill_body(proto, **body, own, captured)) break;
     const ir::Value *begins = operands.size() > 1 ? operands[1] : nullptr, *goes_on = (*body)->outputs()[0].value;
     if (begins && is_known_true(c, begins) && (goes_on == (*body)->inputs()[1] || is_known_true(c, goes_on)))
@@ -141,7 +141,7 @@ bool is_worth_a_branch(const GraphProto& graph) {
 // A branch of the IR; false where the graphs' values are of different ranks, of which it can hold one only.
 bool add_branch(NodeContext& c, ir::Value* condition, const GraphProto& then_graph, const GraphProto& else_graph) {
   const BranchAttrs attrs;
-  Captured captured;
+  ir::Captured captured;
   std::vector<std::unique_ptr<ir::Graph>> bodies;
   for (const GraphProto* proto : {&then_graph, &else_graph}) {
     Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attrs, {condition});

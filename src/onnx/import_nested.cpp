@@ -59,7 +59,7 @@ std::optional<std::vector<ir::Value*>> GraphImporter::import_body(const GraphPro
 }
 
 // Inputs of the body from `first` on are those of the nested graph.
-bool GraphImporter::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured,
+bool GraphImporter::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured,
                               std::string prefix, Scope& outer) {
   Scope scope;
   scope.versions = outer.versions;

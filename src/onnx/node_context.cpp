@@ -124,20 +124,7 @@ std::vector<ir::Value*> NodeContext::run_graph(const GraphProto* body, const std
   return std::vector<ir::Value*>(body->outputs.size(), placeholder());
 }
 
-ir::Value* Captured::inside(ir::Value* value, ir::Graph& body) {
-  complete(body);
-  const auto known = inputs_.find({&body, value});
-  if (known != inputs_.end()) return known->second;
-  values_.push_back(value);
-  return inputs_[{&body, value}] = body.add_shared_input(value);
-}
-
-void Captured::complete(ir::Graph& body) {
-  for (ir::Value* value : values_)
-    if (!inputs_.contains({&body, value})) inputs_[{&body, value}] = body.add_shared_input(value);
-}
-
-bool NodeContext::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured) {
+bool NodeContext::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured) {
   if (failed()) return false;
   if (first + proto.inputs.size() != body.inputs().size()) {
     invalid("its graph has {} inputs, expected {}", proto.inputs.size(), body.inputs().size() - first);

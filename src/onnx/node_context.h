@@ -10,6 +10,7 @@
 #include <string>
 
 #include "ir/builder.h"
+#include "ir/captured.h"
 #include "onnx/branches.h"
 #include "onnx/model.h"
 
@@ -20,22 +21,8 @@ namespace lathe::onnx {
 using InlineGraph = std::function<std::optional<std::vector<ir::Value*>>(const GraphProto& body,
                                                                          const std::vector<ir::Value*>& inputs)>;
 
-// What bodies of one node read from outside, in the order in which it comes in.
-class Captured {
- public:
-  // The input of a body of that node that is the value.
-  ir::Value* inside(ir::Value* value, ir::Graph& body);
-  // Gives a body the inputs that only others read.
-  void complete(ir::Graph& body);
-  const std::vector<ir::Value*>& values() const { return values_; }
-
- private:
-  std::vector<ir::Value*> values_;
-  std::map<std::pair<const ir::Graph*, const ir::Value*>, ir::Value*> inputs_;
-};
-
 // Imports a nested graph as a body, whose inputs from `first` on are its own; false when that failed and was reported.
-using FillBody = std::function<bool(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured)>;
+using FillBody = std::function<bool(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured)>;
 
 // What becomes of nested graphs.
 struct NestedGraphs {
@@ -100,7 +87,7 @@ class NodeContext : public ir::GraphBuilder {
   // The outputs of a nested graph that sees these inputs; placeholders after an error.
   std::vector<ir::Value*> run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs);
   // A nested graph as a body, see FillBody. False after an error.
-  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, Captured& captured);
+  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured);
   Branches& branches() { return branches_; }
   // x, which must have this shape, told as `what` in the error if it is known that it has not. What is open becomes a
   // constraint on the volume (that of a reshape), which is as good as one for each dimension where all but one are the
