@@ -22,7 +22,7 @@ enum Traits : uint32_t {
   kFresh = 1 << 6,          // another result each time: never folded, never merged with its like
   kStored = 1 << 7,         // takes storage types (base/dtypes.def) by their bits, as views and movement do
   kConverts = 1 << 8,       // knows the numbers of storage types; other ops refuse such operands
-  kControlFlow = 1 << 9,    // has graphs as bodies (ir::Node::bodies) and no evaluation: they are run
+  kControlFlow = 1 << 9,    // has no evaluation: its bodies (ir::Node::bodies) are run, once it has them
   kContraction = 1 << 10,   // sums products of its factors: the inputs that are never omitted
   kPixels = 1 << 11,  // of images: dimension 1 of input 0 and of the result is channels, those behind it are pixels
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every setter of every layer does what it says, or is refused with one report: nothing is accepted in silence.
+#include "api/layers_calls_control.h"
 #include "api/layers_calls_move.h"
 
 #include <fstream>
@@ -15,8 +16,9 @@ namespace {
 const Table& table() {
   static const Table all = [] {
     Table rows;
-    for (const auto add : {add_common, add_window, add_pooling, add_pointwise, add_rows, add_products, add_moves,
-                           add_slices, add_makers, add_picks, add_resize, add_quantization})
+    for (const auto add :
+         {add_common, add_window, add_pooling, add_pointwise, add_rows, add_products, add_moves, add_slices, add_makers,
+          add_picks, add_resize, add_quantization, add_loops, add_iterators, add_conditionals})
       add(rows);
     return rows;
   }();
@@ -27,10 +29,6 @@ const Table& table() {
 const std::map<std::string, std::function<const void*(INetworkDefinition&, ITensor&)>>& refused() {
   using N = INetworkDefinition;
   static const std::map<std::string, std::function<const void*(N&, ITensor&)>> all = {
-      {"ILoopOutputLayer", [](N& n, ITensor&) { return n.addLoop(); }},
-      {"IIteratorLayer", [](N& n, ITensor&) { return n.addLoop(); }},
-      {"ILoop", [](N& n, ITensor&) { return n.addLoop(); }},
-      {"IIfConditional", [](N& n, ITensor&) { return n.addIfConditional(); }},
       {"IAttention",
        [](N& n, ITensor& x) {
          return n.addAttentionV2(x, x, x, AttentionNormalizationOp::kSOFTMAX, CausalMaskKind::kNONE);
@@ -56,7 +54,8 @@ struct Setter {
 bool takes_any(const Setter& setter) {
   static const std::string text = [] {
     std::string all;
-    for (const char* name : {"tensor.h", "layers_basic.h", "layers_select.h", "layers_shape.h", "layers_quantize.h"}) {
+    for (const char* name :
+         {"tensor.h", "layers_basic.h", "layers_select.h", "layers_shape.h", "layers_quantize.h", "layers_control.h"}) {
       std::ifstream file(lathe::source_path(std::string("/include/nvinfer/") + name));
       EXPECT_TRUE(file) << name;
       all.append(std::istreambuf_iterator<char>(file), {});

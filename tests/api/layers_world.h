@@ -15,6 +15,7 @@
 #include "ir/interpret.h"
 #include "lathe.h"
 #include "ops/rules.h"
+#include "passes/pass.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -72,14 +73,18 @@ struct Net {
       if (!layer.getOutput(i)->isNetworkOutput()) network->markOutput(*layer.getOutput(i));
     auto& definition = static_cast<lathe::api::NetworkDefinition&>(*network);
     if (const auto resolved = definition.resolve_all(); !resolved) return resolved.error().to_string();
+    lathe::Result<lathe::ir::Graph> graph = definition.whole_graph();
+    lathe::PassContext context;
+    if (!graph) return graph.error().to_string();
+    if (const auto formed = lathe::run_pass("form_loops", *graph, context); !formed) return formed.error().to_string();
     std::vector<lathe::Tensor> tensors;
-    for (const lathe::ir::Value* value : definition.graph().inputs()) {
+    for (const lathe::ir::Value* value : graph->inputs()) {
       tensors.push_back(*lathe::Tensor::allocate(value->dtype(), *lathe::as_constant(value->shape())));
       std::vector<double> counted(static_cast<size_t>(tensors.back().volume()));
       for (size_t i = 0; i < counted.size(); ++i) counted[i] = static_cast<double>(i) - 2;
       lathe::from_doubles(counted, tensors.back());
     }
-    const auto outputs = lathe::ir::interpret(definition.graph(), tensors);
+    const auto outputs = lathe::ir::interpret(*graph, tensors);
     if (!outputs) return outputs.error().to_string();
     std::string text;
     for (const lathe::Tensor& output : *outputs) {

@@ -116,8 +116,8 @@ TEST_F(MisuseTest, Network) {
   refuses("scale", [&] { return network->addScale(*x, no_such<ScaleMode>(), lost, lost, lost); });
   refuses("cast", [&] { return network->addCast(*x, no_such<DataType>()); });
   refuses("fill", [&] { return network->addFill(bad_dims(), FillOperation::kLINSPACE, DataType::kFLOAT); });
-  refuses("loop", [&] { return network->addLoop(); });
-  refuses("conditional", [&] { return network->addIfConditional(); });
+  refuses("loop", [&] { return network->addLoop()->addRecurrence(*foreign); });
+  refuses("conditional", [&] { return network->addIfConditional()->setCondition(*foreign); });
   refuses("plugin", [&] { return network->addPluginV3(nullptr, 0, nullptr, 0, reinterpret_cast<IPluginV3&>(*x)); });
   refuses("weights name", [&] { return network->setWeightsName(lost, nullptr); });
   refuses("refittable", [&] { return network->markWeightsRefittable("nobody"); });

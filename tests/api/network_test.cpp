@@ -258,7 +258,7 @@ TEST_F(Network, InvalidArgumentsGiveNullAndOneReport) {
   EXPECT_EQ(logger.errors.size(), 1u);
   EXPECT_EQ(network->addInput("a", DataType::kFLOAT, Dims2(1, 1)), nullptr);
   EXPECT_EQ(logger.errors.size(), 2u);
-  EXPECT_EQ(network->addLoop(), nullptr);
+  EXPECT_EQ(network->addConcatenation(nullptr, 1), nullptr);
   EXPECT_EQ(logger.errors.size(), 3u);
   network->markOutput(a);
   EXPECT_EQ(logger.errors.size(), 4u);
@@ -271,10 +271,10 @@ TEST_F(Network, NearestRecorderGetsTheReport) {
   Recorder outer, inner;
   builder->setErrorRecorder(&outer);
   EXPECT_EQ(network->getErrorRecorder(), &outer);
-  EXPECT_EQ(network->addLoop(), nullptr);
-  EXPECT_EQ(outer.codes, (std::vector{ErrorCode::kUNSUPPORTED_STATE}));
+  EXPECT_EQ(network->addConcatenation(nullptr, 1), nullptr);
+  EXPECT_EQ(outer.codes, (std::vector{ErrorCode::kINVALID_ARGUMENT}));
   network->setErrorRecorder(&inner);
-  EXPECT_EQ(network->addLoop(), nullptr);
+  EXPECT_EQ(network->addConcatenation(nullptr, 1), nullptr);
   EXPECT_EQ(outer.codes.size(), 1u);
   EXPECT_EQ(inner.codes.size(), 1u);
   EXPECT_TRUE(logger.errors.empty());

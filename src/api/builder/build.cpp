@@ -199,7 +199,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     return progress(phase, fraction);
   };
 
-  ir::Graph graph = graph_with_debug_outputs(definition);
+  LATHE_ASSIGN(ir::Graph graph, graph_with_debug_outputs(definition));
   LATHE_TRY(take_branches(definition, graph, options));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(graph), options));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)

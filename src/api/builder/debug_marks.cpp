@@ -17,10 +17,10 @@ std::vector<const TensorView*> debug_tensors(const nv::INetworkDefinition& netwo
 
 }  // namespace
 
-ir::Graph graph_with_debug_outputs(NetworkDefinition& network) {
+Result<ir::Graph> graph_with_debug_outputs(NetworkDefinition& network) {
   for (const TensorView* tensor : debug_tensors(network))
     if (!tensor->is_output()) network.graph().add_output(tensor->value(), tensor->name());
-  ir::Graph copy = network.graph().clone();
+  Result<ir::Graph> copy = network.whole_graph();
   network.refresh_outputs();  // the network's own outputs again
   return copy;
 }

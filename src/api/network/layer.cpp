@@ -20,6 +20,11 @@ bool Layer::uses(const TensorView* tensor) const {
   return std::find(inputs_.begin(), inputs_.end(), tensor) != inputs_.end();
 }
 
+bool Layer::is_lowered_from(const TensorView* tensor) const {
+  const auto end = inputs_.begin() + static_cast<ptrdiff_t>(std::min(inputs_.size(), num_read_inputs()));
+  return std::find(inputs_.begin(), end, tensor) != end;
+}
+
 // The outputs that lower() gives, none of them a value that somebody else made.
 Result<std::vector<ir::Value*>> Layer::run(LayerLowering& lowering) {
   Result<std::vector<ir::Value*>> values = lower(lowering);
@@ -87,8 +92,8 @@ void Layer::update() {
 }
 
 Result<> Layer::relower() {
-  for (TensorView* input : inputs_) {
-    Layer* producer = input ? input->producer() : nullptr;
+  for (size_t i = 0; i < std::min(inputs_.size(), num_read_inputs()); ++i) {
+    Layer* producer = has(i) ? inputs_[i]->producer() : nullptr;
     if (!producer) continue;
     if (producer->updating_) return fail(ErrorCode::graph_invalid, "layer '{}' depends on its own output", name_);
     producer->update();
@@ -157,12 +162,15 @@ void Layer::setInput(int32_t index, nv::ITensor& tensor) noexcept {
       return fail(ErrorCode::invalid_argument, "layer '{}' has no input {}; the largest is {}", name_, index,
                   max_inputs() - 1);
     LATHE_ASSIGN(TensorView * view, network_.own(&tensor));
-    const auto i = static_cast<size_t>(index);
-    if (i >= inputs_.size()) inputs_.resize(i + 1);
-    inputs_[i] = view;
-    touch();
+    read(static_cast<size_t>(index), view);
     return {};
   });
+}
+
+void Layer::read(size_t i, TensorView* tensor) {
+  if (i >= inputs_.size()) inputs_.resize(i + 1);
+  inputs_[i] = tensor;
+  touch();
 }
 
 Result<TensorView*> Layer::output_at(int32_t index) const {

@@ -32,7 +32,9 @@ class Layer : public nv::apiv::VLayer {
   const std::string& name() const { return name_; }
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
   bool uses(const TensorView* tensor) const;
+  bool is_lowered_from(const TensorView* tensor) const;
   void touch();
+  TensorView* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   TensorView* output(size_t i) const { return i < outputs_.size() ? outputs_[i].get() : nullptr; }
 
   nv::LayerType getType() const noexcept override { return type_; }
@@ -54,10 +56,13 @@ class Layer : public nv::apiv::VLayer {
   // The layer's outputs, from its inputs and settings.
   virtual Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) = 0;
   virtual size_t num_outputs() const { return 1; }
+  // How many inputs lower() looks at; those behind have their part only when the network is whole.
+  virtual size_t num_read_inputs() const { return inputs_.size(); }
   // How many inputs setInput() may reach.
   virtual int32_t max_inputs() const { return static_cast<int32_t>(inputs_.size()); }
 
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i]; }
+  void read(size_t i, TensorView* tensor);  // as input i
   // For lower(): all inputs that are there have values then.
   ir::Value* in(size_t i) const { return has(i) ? inputs_[i]->value() : nullptr; }
   // For getters of settings whose default depends on it; none while what makes the input is not consistent.

@@ -99,6 +99,7 @@ Result<> NetworkDefinition::settle() {
   while (!settled_) {
     settled_ = true;
     for (const auto& layer : layers_) layer->update();
+    for (const auto& loop : loops_) loop->widen();
   }
   if (!outputs_settled_) refresh_outputs();
   if (sorted_) return {};
@@ -114,7 +115,7 @@ void NetworkDefinition::moved(const TensorView* tensor, bool changed) {
 
 void NetworkDefinition::touch_readers(const TensorView* tensor) {
   for (const auto& layer : layers_)
-    if (layer->uses(tensor)) layer->touch();
+    if (layer->is_lowered_from(tensor)) layer->touch();
 }
 
 Result<> NetworkDefinition::resolve_all() {
@@ -122,8 +123,16 @@ Result<> NetworkDefinition::resolve_all() {
   for (const auto& layer : layers_) {
     if (layer->error()) return fail(*layer->error());
   }
+  for (const auto& loop : loops_) LATHE_TRY(loop->check());
   LATHE_TRY(check_names(inputs_, outputs_));
   return graph_.infer_all();
+}
+
+Result<ir::Graph> NetworkDefinition::whole_graph() const {
+  ir::Graph copy = graph_.clone();
+  for (const auto& loop : loops_) LATHE_TRY(loop->close(copy));
+  if (!loops_.empty()) LATHE_TRY(copy.sort());
+  return copy;
 }
 
 nv::ITensor* NetworkDefinition::addInput(const char* name, nv::DataType type, const nv::Dims& dimensions) noexcept {

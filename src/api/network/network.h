@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "api/network/builder_core.h"
+#include "api/network/conditional.h"
 #include "api/network/layer.h"
+#include "api/network/loop.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
@@ -59,6 +61,14 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   // settle(), and checks that each layer is consistent.
   Result<> resolve_all();
 
+  // A copy of the graph, in which loops have their ends; after resolve_all().
+  Result<ir::Graph> whole_graph() const;
+
+  // Makes a layer of class L over `inputs` with further constructor arguments; null and one report on failure.
+  template <class L, class... Args>
+  L* add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept;
+  template <class L>
+  L* refuse(const char* where, const char* what) noexcept;
   size_t num_layers() const { return layers_.size(); }
   // Of the first layer of that name.
   Result<TensorView*> output_of(const std::string& layer, int64_t index) const;
@@ -188,11 +198,6 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
                                  nv::AttentionNormalizationOp normOp, nv::CausalMaskKind causalKind) noexcept override;
 
  private:
-  // Makes a layer of class L over `inputs` with further constructor arguments; null and one report on failure.
-  template <class L, class... Args>
-  L* add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept;
-  template <class L>
-  L* refuse(const char* where, const char* what) noexcept;
   Result<> set_output(nv::ITensor& tensor, bool output);
 
   std::shared_ptr<BuilderCore> core_;
@@ -205,6 +210,8 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   std::vector<std::unique_ptr<TensorView>> inputs_;
   std::vector<TensorView*> outputs_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::unique_ptr<Loop>> loops_;
+  std::vector<std::unique_ptr<Conditional>> conditionals_;
   std::unordered_map<const ir::Value*, TensorView*> imported_;  // while adopting only
   bool settled_ = true;
   bool sorted_ = true;

@@ -19,12 +19,6 @@ nv::IPluginV3Layer* NetworkDefinition::addPluginV3(nv::ITensor* const*, int32_t,
   return refuse<nv::IPluginV3Layer>("INetworkDefinition::addPluginV3", "plugin");
 }
 
-nv::ILoop* NetworkDefinition::addLoop() noexcept { return refuse<nv::ILoop>("INetworkDefinition::addLoop", "loop"); }
-
-nv::IIfConditional* NetworkDefinition::addIfConditional() noexcept {
-  return refuse<nv::IIfConditional>("INetworkDefinition::addIfConditional", "conditional");
-}
-
 nv::IAssertionLayer* NetworkDefinition::addAssertion(nv::ITensor&, const char*) noexcept {
   return refuse<nv::IAssertionLayer>("INetworkDefinition::addAssertion", "assertion");
 }
