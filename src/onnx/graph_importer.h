@@ -28,10 +28,10 @@ struct Scope {
   std::unordered_map<std::string_view, const TensorData*> initializers;
   std::unordered_map<std::string_view, int64_t> versions;
   const CallAttributes* call = nullptr;
-  ir::Graph* graph = nullptr;    // where nodes go: the network, or a body of its control flow
+  ir::Graph* graph = nullptr;        // where nodes go: the network, or a body of its control flow
   ir::Captured* captured = nullptr;  // by a body, from outside
-  Scope* outer = nullptr;        // of a nested graph: names it may capture
-  std::string prefix;            // of node names
+  Scope* outer = nullptr;            // of a nested graph: names it may capture
+  std::string prefix;                // of node names
   int depth = 0;
 };
 

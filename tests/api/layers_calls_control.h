@@ -64,9 +64,10 @@ inline void add_iterators(Table& table) {
                           of_iterator(CALL(setAxis(1)), [](auto& l) { return l.getAxis() == 1; }),
                           "f32[2, 2]: -2 0 -3 1",
                           {nonsense(2), nonsense(-3)}},
-                         {"setReverse", of_iterator(CALL(setReverse(true)), [](auto& l) { return l.getReverse(); }),
+                         {"setReverse",
+                          of_iterator(CALL(setReverse(true)), [](auto& l) { return l.getReverse(); }),
                           "f32[2, 2]: 0 1 -2 0",
-        {}}});
+                          {}}});
 }
 
 inline void add_conditionals(Table& table) {
