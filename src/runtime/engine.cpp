@@ -19,12 +19,12 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->data_dependent_.push_back(engine->find_data_dependence(tensor));
   if (const DeviceFamily* family = find_family(plan.target)) engine->alignment_ = family->memory_alignment();
+  LATHE_ASSIGN(engine->places_, plan::find_places(plan.steps));
   if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
   LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
   LATHE_TRY(engine->check_values());
   LATHE_TRY(engine->choose_codes());
-  LATHE_ASSIGN(engine->places_, plan::find_places(plan.steps));
   engine->block_symbols_ = plan::find_block_symbols(plan);
   engine->conditional_steps_ = plan::find_conditional_steps(plan);
   engine->conditional_tensors_ = plan::find_conditional_tensors(plan);

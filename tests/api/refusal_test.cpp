@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "api/plan_keys.h"
 #include "api/report.h"
 #include "kernels/cpu/target.h"
 #include "lathe.h"
@@ -81,6 +82,7 @@ TEST(Refusal, PlansWithBlocksAreShown) {
     EXPECT_NE(text.find(part), std::string_view::npos) << part;
 
   owned.plan.detached.reset();
+  owned.plan.metadata.emplace_back(kVerbosityKey, "detailed");
   const std::vector<std::byte> whole = *plan::write_plan(owned.plan);
   Recorded recorded;
   const std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(recorded));
@@ -91,8 +93,10 @@ TEST(Refusal, PlansWithBlocksAreShown) {
   EXPECT_EQ(engine->getNbLayers(), static_cast<int32_t>(owned.plan.steps.size()));
   const char* lines = inspector->getEngineInformation(nv::LayerInformationFormat::kONELINE);
   ASSERT_NE(lines, nullptr);
-  EXPECT_NE(std::string_view(lines).find("\n  step"), std::string_view::npos)
+  EXPECT_NE(std::string_view(lines).find("\n  Name: step"), std::string_view::npos)
       << "steps of blocks are indented: " << lines;
+  const std::string_view layers = inspector->getEngineInformation(nv::LayerInformationFormat::kJSON);
+  EXPECT_NE(layers.find("\"Depth\": 1"), std::string_view::npos) << layers;
 }
 
 TEST(ErrorCodes, RecordersAreToldWhatKindOfFailureItWas) {

@@ -31,7 +31,7 @@ std::string tensors_text(const Json& tensors) {
   std::string text;
   for (const Json& tensor : tensors)
     if (tensor.is_object())
-      text += (text.empty() ? "" : ", ") + text_at(tensor, "Format/Datatype") + " " + dims_text(tensor["Dimensions"]);
+      text += (text.empty() ? "" : ", ") + text_at(tensor, "Type") + " " + dims_text(tensor["Dimensions"]);
   return text;
 }
 
@@ -59,7 +59,7 @@ void show_engine(const Json& json) {
     const std::string indent(2 * layer.value("Depth", size_t{0}), ' ');  // steps of a block
     rows.push_back({std::to_string(rows.size() - 1), indent + text_at(layer, "LayerType"), text_at(layer, "TacticName"),
                     shorten(tensors_text(layer["Outputs"]), 40), us > 0 ? fmt::format("{:.1f}", us) : "",
-                    shorten(origin_text(layer.value("Origin", Json())), 70)});
+                    shorten(origin_text(layer.value("NetworkLayers", Json())), 70)});
   }
   fmt::print("{}", table(rows));
 }
@@ -77,8 +77,6 @@ Json describe_engine(const InspectCommand& command, ConsoleLogger& logger) {
   json["file"] = command.file;
   json["scratch_bytes"] = session.engine().getDeviceMemorySizeV2();
   json["layers"] = layers["Layers"];
-  for (size_t i = 0; i < json["layers"].size(); ++i)
-    if (Json& layer = json["layers"][i]; layer.is_object()) layer["Depth"] = json["steps"][i]["depth"];
   json.erase("steps");
   return json;
 }

@@ -241,7 +241,7 @@ def check_shapes(arguments, folder):
         peers = json.loads(out) if status == 0 else {}
         if status != 0:
             print(f"shapes: torch: {last_lines(err, 3)}", flush=True)
-    steps = {origin: layer for layer in json.loads(report.read_text())["layers"] for origin in layer["Origin"]}
+    steps = {origin: layer for layer in json.loads(report.read_text())["layers"] for origin in layer["NetworkLayers"]}
     results, rows = {}, []
     for shape in read_shapes():
         step, peer = steps.get(shape.name, {}), peers.get(shape.name)

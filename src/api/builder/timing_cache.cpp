@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "api/host_memory.h"
-#include "base/hash.h"
+#include "api/tactic_value.h"
 
 namespace lathe::api {
 namespace {
@@ -27,7 +27,7 @@ nv::TimingCacheKey to_nv(const Key& key) {
 }
 
 uint64_t tactic_hash(const lathe::TimingCache::Entry& entry) {
-  return Hasher().add(entry.tactic).add(entry.config).value();
+  return tactic_value(entry.config.empty() ? entry.tactic : entry.tactic + ": " + entry.config);
 }
 
 }  // namespace

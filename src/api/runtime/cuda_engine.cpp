@@ -10,12 +10,11 @@
 #include "api/runtime/execution_context.h"
 #include "api/runtime/libraries.h"
 #include "api/runtime/plan_bytes.h"
+#include "api/runtime/type_words.h"
 #include "lathe.h"
 
 namespace lathe::api {
 namespace {
-
-constexpr const char* kRowMajor = "Row-major linear format";
 
 // The bindings that are there for debug listeners alone: the last ones, each of them an output.
 Result<size_t> count_hidden(const plan::Plan& plan) {
@@ -216,10 +215,12 @@ nv::TensorFormat CudaEngine::getTensorFormatV2(const char* tensorName, int32_t p
   return nv::TensorFormat::kLINEAR;
 }
 const char* CudaEngine::getTensorFormatDesc(const char* tensorName) const noexcept {
-  return find("ICudaEngine::getTensorFormatDesc", tensorName) < 0 ? "" : kRowMajor;
+  const int i = find("ICudaEngine::getTensorFormatDesc", tensorName);
+  return i < 0 ? "" : format_sentence(core_->tensor(i).dtype);
 }
 const char* CudaEngine::getTensorFormatDescV2(const char* tensorName, int32_t profileIndex) const noexcept {
-  return find("ICudaEngine::getTensorFormatDesc", tensorName, profileIndex) < 0 ? "" : kRowMajor;
+  const int i = find("ICudaEngine::getTensorFormatDesc", tensorName, profileIndex);
+  return i < 0 ? "" : format_sentence(core_->tensor(i).dtype);
 }
 int32_t CudaEngine::getTensorVectorizedDim(const char* tensorName) const noexcept {
   find("ICudaEngine::getTensorVectorizedDim", tensorName);

@@ -3,8 +3,9 @@
 
 #include "api/plan_keys.h"
 #include "api/runtime/execution_context.h"
+#include "api/runtime/type_words.h"
+#include "api/tactic_value.h"
 #include "device/family.h"
-#include "plan/blocks.h"
 
 namespace lathe::api {
 namespace {
@@ -19,6 +20,8 @@ std::string metadata_of(const plan::Plan& plan, const plan::Step& step) {
   return text;
 }
 
+constexpr int kStream = 0;  // engines run on one
+
 Result<> check_format(nv::LayerInformationFormat format) {
   if (format == nv::LayerInformationFormat::kJSON || format == nv::LayerInformationFormat::kONELINE) return {};
   return fail(ErrorCode::invalid_argument, "there is no format {}", static_cast<int>(format));
@@ -30,12 +33,7 @@ std::string type_of(const plan::Step& step) {
   return std::string(step.is<plan::Copy>() ? step.kind() : step.kernel());
 }
 
-// Steps of blocks are indented.
-std::string one_line(const plan::Plan& plan, const plan::Step& step, uint32_t depth) {
-  const std::string indent(2 * size_t{depth}, ' ');
-  if (verbosity_of(plan) != nv::ProfilingVerbosity::kDETAILED) return fmt::format("{}{}\n", indent, step.name);
-  return fmt::format("{}[{}] {} {}\n", indent, type_of(step), step.name, step.tactic);
-}
+std::string tactic_value_of(const plan::Step& step) { return fmt::format("{:#018x}", tactic_value(step.tactic)); }
 
 }  // namespace
 
@@ -57,40 +55,77 @@ nv::ProfilingVerbosity verbosity_of(const plan::Plan& plan) {
   return nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
 }
 
-Json EngineInspector::describe(plan::TensorId id) const {
-  if (id == plan::kNoTensor) return nullptr;
+EngineInspector::TensorInfo EngineInspector::look_at(plan::TensorId id) const {
   const plan::Plan& plan = core_->plan();
   const plan::TensorDesc& tensor = plan.tensors[id];
-  Dims shown;
-  if (context_) shown = static_cast<const ExecutionContext&>(*context_).inner().tensor_dims(id);
   const DeviceFamily* family = find_family(plan.target);
-  Json dims = Json::array();
-  for (size_t d = 0; d < tensor.dims.size(); ++d)
-    dims.push_back(shown.empty() ? tensor.dims[d].as_constant().value_or(-1) : shown[d]);
-  return json_object({{"Name", tensor.name},
-                      {"Location", family && family->is_host() ? "Host" : "Device"},
-                      {"Dimensions", std::move(dims)},
-                      {"Format/Datatype", std::string(name_of(tensor.dtype))}});
+  TensorInfo info{tensor.name, family && family->is_host() ? "Host" : "Device", {}, tensor.dtype};
+  if (context_) info.dims = static_cast<const ExecutionContext&>(*context_).inner().tensor_dims(id);
+  if (info.dims.empty())
+    for (const Expr& dim : tensor.dims) info.dims.push_back(dim.as_constant().value_or(-1));
+  return info;
 }
 
-Json EngineInspector::describe(const plan::Step& step) const {
-  Json inputs = Json::array(), outputs = Json::array();
-  for (plan::TensorId id : step.inputs) inputs.push_back(describe(id));
-  for (plan::TensorId id : step.outputs) outputs.push_back(describe(id));
+std::vector<EngineInspector::TensorInfo> EngineInspector::look_at(std::span<const plan::TensorId> ids) const {
+  std::vector<TensorInfo> tensors;
+  for (const plan::TensorId id : ids)
+    if (id != plan::kNoTensor) tensors.push_back(look_at(id));
+  return tensors;
+}
+
+Json EngineInspector::to_json(std::span<const TensorInfo> tensors) {
+  Json list = Json::array();
+  for (const TensorInfo& tensor : tensors) {
+    Json dims = Json::array();
+    for (const int64_t dim : tensor.dims) dims.push_back(dim);
+    list.push_back(json_object({{"Name", tensor.name},
+                                {"Location", tensor.location},
+                                {"Dimensions", std::move(dims)},
+                                {"Format/Datatype", inspector_word(tensor.type)},
+                                {"Type", std::string(name_of(tensor.type))}}));
+  }
+  return list;
+}
+
+std::string EngineInspector::to_line(std::span<const TensorInfo> tensors) {
+  std::string line;
+  for (const TensorInfo& tensor : tensors) {
+    std::string dims;
+    for (const int64_t dim : tensor.dims) dims += (dims.empty() ? "" : ",") + std::to_string(dim);
+    line += fmt::format("{} {{ Name: {}, Location: {}, Dimensions: [{}], Format/Datatype: {} }}",
+                        line.empty() ? "" : ",", tensor.name, tensor.location, dims, inspector_word(tensor.type));
+  }
+  return line;
+}
+
+// First what TensorRT tells, in its words.
+Json EngineInspector::to_json(size_t layer) const {
+  const plan::Step& step = core_->plan().steps[layer];
+  if (verbosity_of(core_->plan()) != nv::ProfilingVerbosity::kDETAILED) return step.name;
   return json_object({{"Name", step.name},
                       {"LayerType", type_of(step)},
-                      {"Inputs", std::move(inputs)},
-                      {"Outputs", std::move(outputs)},
+                      {"Inputs", to_json(look_at(step.inputs))},
+                      {"Outputs", to_json(look_at(step.outputs))},
                       {"TacticName", step.tactic},
-                      {"Origin", step.origin},
+                      {"TacticValue", tactic_value_of(step)},
+                      {"StreamId", kStream},
+                      {"Metadata", metadata_of(core_->plan(), step)},
+                      {"Depth", core_->engine->places()[layer].depth},
+                      {"NetworkLayers", step.origin},
                       {"Program", std::string(step.program())},
-                      {"Milliseconds", step.milliseconds},
-                      {"Metadata", metadata_of(core_->plan(), step)}});
+                      {"Milliseconds", step.milliseconds}});
 }
 
-Json EngineInspector::layer(const plan::Step& step) const {
-  if (verbosity_of(core_->plan()) == nv::ProfilingVerbosity::kDETAILED) return describe(step);
-  return step.name;
+// Steps of blocks are indented.
+std::string EngineInspector::to_line(size_t layer) const {
+  const plan::Step& step = core_->plan().steps[layer];
+  const std::string indent(2 * size_t{core_->engine->places()[layer].depth}, ' ');
+  if (verbosity_of(core_->plan()) != nv::ProfilingVerbosity::kDETAILED) return fmt::format("{}{}\n", indent, step.name);
+  return fmt::format(
+      "{}Name: {}, LayerType: {}, Inputs: [{}], Outputs: [{}], TacticName: {}, TacticValue: {}, StreamId: {}, "
+      "Metadata: {}\n",
+      indent, step.name, type_of(step), to_line(look_at(step.inputs)), to_line(look_at(step.outputs)), step.tactic,
+      tactic_value_of(step), kStream, metadata_of(core_->plan(), step));
 }
 
 bool EngineInspector::setExecutionContext(const nv::IExecutionContext* context) noexcept {
@@ -109,9 +144,9 @@ const char* EngineInspector::getLayerInformation(int32_t layerIndex, nv::LayerIn
     if (layerIndex < 0 || static_cast<size_t>(layerIndex) >= plan.steps.size())
       return fail(ErrorCode::invalid_argument, "layer {} does not exist: the engine has {}", layerIndex,
                   plan.steps.size());
-    const plan::Step& step = plan.steps[static_cast<size_t>(layerIndex)];
     if (verbosity_of(plan) == nv::ProfilingVerbosity::kNONE) return "";
-    text_ = format == nv::LayerInformationFormat::kJSON ? layer(step).indented() : one_line(plan, step, 0);
+    const auto layer = static_cast<size_t>(layerIndex);
+    text_ = format == nv::LayerInformationFormat::kJSON ? to_json(layer).indented() : to_line(layer);
     return text_.c_str();
   });
 }
@@ -120,17 +155,15 @@ const char* EngineInspector::getEngineInformation(nv::LayerInformationFormat for
   return guarded({reporter_, use_}, "IEngineInspector::getEngineInformation", "", [&]() -> Result<const char*> {
     LATHE_TRY(check_format(format));
     const plan::Plan& plan = core_->plan();
-    const bool shown = verbosity_of(plan) != nv::ProfilingVerbosity::kNONE;
+    const size_t layers = verbosity_of(plan) == nv::ProfilingVerbosity::kNONE ? 0 : plan.steps.size();
     if (format == nv::LayerInformationFormat::kJSON) {
-      Json layers = Json::array(), bindings = Json::array();
-      if (shown)
-        for (const plan::Step& step : plan.steps) layers.push_back(layer(step));
+      Json list = Json::array(), bindings = Json::array();
+      for (size_t i = 0; i < layers; ++i) list.push_back(to_json(i));
       for (size_t i = 0; i < core_->num_io(); ++i) bindings.push_back(plan.bindings[i].name);
-      text_ = json_object({{"Layers", std::move(layers)}, {"Bindings", std::move(bindings)}}).indented();
+      text_ = json_object({{"Layers", std::move(list)}, {"Bindings", std::move(bindings)}}).indented();
     } else {
       text_ = "Layers:\n";
-      LATHE_ASSIGN(const std::vector<plan::StepPlace> places, plan::find_places(plan.steps));
-      for (size_t i = 0; shown && i < places.size(); ++i) text_ += one_line(plan, plan.steps[i], places[i].depth);
+      for (size_t i = 0; i < layers; ++i) text_ += to_line(i);
       text_ += "\nBindings:\n";
       for (size_t i = 0; i < core_->num_io(); ++i) text_ += plan.bindings[i].name + "\n";
     }

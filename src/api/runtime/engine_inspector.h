@@ -2,7 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/json.h"
 #include "api/runtime/cuda_engine.h"
@@ -30,14 +33,23 @@ class EngineInspector final : public nv::IEngineInspector, public nv::apiv::VEng
   nv::IErrorRecorder* getErrorRecorder() const noexcept override { return reporter_.recorder(); }
 
  private:
+  // The dims under the context's shapes where there is a context and they are set.
+  struct TensorInfo {
+    std::string_view name;
+    const char* location;
+    Dims dims;
+    DType type;
+  };
+  TensorInfo look_at(plan::TensorId id) const;
+  std::vector<TensorInfo> look_at(std::span<const plan::TensorId> ids) const;
+  static Json to_json(std::span<const TensorInfo> tensors);
+  static std::string to_line(std::span<const TensorInfo> tensors);
+  Json to_json(size_t layer) const;
+  std::string to_line(size_t layer) const;
+
   std::shared_ptr<EngineCore> core_;
   Reporter reporter_;
   mutable Exclusive use_{"inspector"};
-  // The dims under the context's shapes where there is a context and they are set.
-  Json describe(plan::TensorId id) const;
-  Json describe(const plan::Step& step) const;
-  Json layer(const plan::Step& step) const;
-
   const nv::IExecutionContext* context_ = nullptr;
   mutable std::string text_;  // of the last answer
 };
