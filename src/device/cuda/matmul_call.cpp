@@ -57,12 +57,12 @@ class Description {
         library_.cublasLtMatmulDescInit_internal(&operation_, sizeof(operation_),
                                                  tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescInit_internal"));
-    LATHE_TRY(set(CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(v_[kAcrossB] ? CUBLAS_OP_N : CUBLAS_OP_T)));
-    LATHE_TRY(set(CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(v_[kAcrossA] ? CUBLAS_OP_T : CUBLAS_OP_N)));
+    LATHE_TRY(set(CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(v_[kMnMajorB] ? CUBLAS_OP_N : CUBLAS_OP_T)));
+    LATHE_TRY(set(CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(v_[kMnMajorA] ? CUBLAS_OP_T : CUBLAS_OP_N)));
     LATHE_TRY(set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(v_[kEpilogue])));
     if (has_bias(v_[kEpilogue])) LATHE_TRY(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, v_[kBias]));
-    LATHE_TRY(set_layout(first_, in, operand(v_[kAcrossB], v_[kN], v_[kPitchB], v_[kDistanceB])));
-    LATHE_TRY(set_layout(second_, in, operand(v_[kAcrossA], v_[kM], v_[kPitchA], v_[kDistanceA])));
+    LATHE_TRY(set_layout(first_, in, operand(v_[kMnMajorB], v_[kN], v_[kPitchB], v_[kDistanceB])));
+    LATHE_TRY(set_layout(second_, in, operand(v_[kMnMajorA], v_[kM], v_[kPitchA], v_[kDistanceA])));
     return set_layout(result_, out, {v_[kN], v_[kM], std::max(v_[kPitchC], v_[kN]), v_[kDistanceC]});
   }
 
@@ -120,9 +120,9 @@ class Description {
   }
 
   // A row-major operand, or a transposed one, as the column-major library sees it.
-  Matrix operand(int64_t across, int64_t outer, int64_t pitch, int64_t distance) const {
+  Matrix operand(int64_t mn_major, int64_t outer, int64_t pitch, int64_t distance) const {
     const int64_t k = std::max<int64_t>(v_[kK], 1);
-    const Matrix matrix = across ? Matrix{outer, k, pitch, distance} : Matrix{k, outer, pitch, distance};
+    const Matrix matrix = mn_major ? Matrix{outer, k, pitch, distance} : Matrix{k, outer, pitch, distance};
     const bool one_row = matrix.columns == 1 || v_[kK] == 0;  // then the pitch means nothing
     return {matrix.rows, matrix.columns, one_row ? std::max(pitch, matrix.rows) : pitch, distance};
   }

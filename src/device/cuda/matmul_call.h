@@ -35,11 +35,11 @@ enum MatmulArg : size_t {
   kN,
   kK,
   kBatch,
-  kAcrossA,  // M, not K, is contiguous
+  kMnMajorA,  // M, not K, is contiguous
   kPitchA,
   kDistanceA,  // between the matrices of the stack
   kAlignmentA,
-  kAcrossB,
+  kMnMajorB,
   kPitchB,
   kDistanceB,
   kAlignmentB,

@@ -77,7 +77,7 @@ std::string input_loader(Source& source, const Problem& problem, const ImplicitG
     const std::string group = fmt::format(" + batch * {}L", form.channels);
     return gemm::left_loader(source, problem, 1,
                              {"a", "A", form.attributes.groups > 1 ? group : "", conv::pixel_pitch(problem.inputs[0]),
-                              form.width, false, form.pixels, form.k()},
+                              form.width, gemm::Major::k, form.pixels, form.k()},
                              tile, emission);
   }
   std::string text = fmt::format("using Window = {};\n  ", conv::window_type(form.attributes));
@@ -94,7 +94,7 @@ class ConvMatch final : public Match {
   ConvMatch(const Problem& problem, ImplicitGemm form) : problem_(problem), form_(std::move(form)) {}
 
   std::vector<Config> configs() const override {
-    gemm::Extent e = gemm::extent_of(problem_, false);
+    gemm::Extent e = gemm::extent_of(problem_);
     e.gathered = form_.load == PixelLoad::gather;
     e.copy_width = form_.load == PixelLoad::window ? form_.width : 0;
     e.m = conv::opt_pixels(form_.output), e.taps = form_.taps;
@@ -120,8 +120,8 @@ class ConvMatch final : public Match {
     source.input(1, b, "B");
     emission.packed.push_back(std::move(packed));
     LATHE_TRY(conv::add_operands(shuffle, emission));
-    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), form_.pixels,
-                                             form_.outputs, form_.k());
+    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, gemm::Major::k, gemm::Major::k),
+                                             form_.pixels, form_.outputs, form_.k());
     body += input_loader(source, problem_, form_, tile, emission);
     body += conv::weights_loader(source, b, form_.outputs, form_.k(), tile);
     const int64_t groups = form_.attributes.groups;

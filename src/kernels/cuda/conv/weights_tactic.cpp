@@ -31,7 +31,8 @@ std::string weights_loader(Source& source, const Operand& packed, int64_t output
   const Expr& pitch = packed.dims[1];
   const int width = static_cast<int>(16 / size_of(packed.dtype));
   return gemm::dense_loader(
-      source, {"b", "B", fmt::format(" + batch * n * {}", *pitch.as_constant()), pitch, width, false, outputs, k},
+      source,
+      {"b", "B", fmt::format(" + batch * n * {}", *pitch.as_constant()), pitch, width, gemm::Major::k, outputs, k},
       tile);
 }
 

@@ -147,7 +147,7 @@ class DeconvMatch final : public Match {
   DeconvMatch(const Problem& problem, const PhaseGemms& form) : problem_(problem), form_(form) {}
 
   std::vector<Config> configs() const override {
-    gemm::Extent e = gemm::extent_of(problem_, false);
+    gemm::Extent e = gemm::extent_of(problem_);
     e.gathered = form_.width == 0;
     e.copy_width = form_.width;
     e.m = (conv::opt_pixels(problem_.outputs[0]) + form_.phases - 1) / form_.phases, e.taps = form_.taps;
@@ -169,8 +169,8 @@ class DeconvMatch final : public Match {
     source.input(0, problem_.inputs[0], "A");
     source.input(1, b, "B");
     emission.packed.push_back(std::move(packed));
-    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, false, false), form_.rows,
-                                             form_.outputs, form_.k());
+    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, gemm::Major::k, gemm::Major::k),
+                                             form_.rows, form_.outputs, form_.k());
     body += input_loader(source);
     body += conv::weights_loader(source, b, form_.outputs, form_.k(), tile);
     gemm::Ending ending{problem_, dtype, 1, form_.rows, form_.outputs, form_.phases * groups, {}};

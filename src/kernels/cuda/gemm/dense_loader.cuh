@@ -26,9 +26,9 @@ LATHE_DEVICE void copy_elements(char* shared, const T* global, int valid) {
 LATHE_DEVICE int min_of(long a, int b) { return a < b ? static_cast<int>(a) : b; }
 LATHE_DEVICE int clamp(int value, int limit) { return value < 0 ? 0 : value < limit ? value : limit; }
 
-// The matrix is contiguous along its columns. Blocks follow each other along K: kAcross says that K runs down the rows.
-// kWidth elements are copied at once; kWholeRows and kWholeColumns promise that those of all blocks exist.
-template <class T, class Panel, int kThreads, int kWidth, bool kAcross, bool kWholeRows, bool kWholeColumns>
+// The matrix is contiguous along its columns. Blocks follow each other along K: kMnMajor says that K runs down
+// the rows. kWidth elements are copied at once; kWholeRows and kWholeColumns promise that those of all blocks exist.
+template <class T, class Panel, int kThreads, int kWidth, bool kMnMajor, bool kWholeRows, bool kWholeColumns>
 class DenseLoader {
  public:
   using Element = T;
@@ -55,7 +55,7 @@ class DenseLoader {
         copy_elements<T, kWidth>(panel + bytes_ahead(i), at_ + row * pitch_ + column, valid);
       }
     }
-    if constexpr (kAcross) {
+    if constexpr (kMnMajor) {
       at_ += Panel::kRows * pitch_;
       rows_left_ -= Panel::kRows;
     } else {

@@ -98,11 +98,11 @@ std::string declare_product(Source& source, const TileShape& tile, std::string_v
 }
 
 std::string dense_loader_type(const DenseOperand& o, const TileShape& tile) {
-  const bool first = o.loader == "a";
+  const bool first = o.loader == "a", mn_major = o.major == Major::mn;
   const bool whole_outer = mod(o.outer, first ? tile.m : tile.n) == Expr(0), whole_k = mod(o.k, tile.k) == Expr(0);
   return fmt::format("gemm::DenseLoader<{}::Type, Tile::Panel{}, Tile::kThreads, {}, {}, {}, {}>", o.tensor,
-                     first ? "A" : "B", o.width, o.across, o.across ? whole_k : whole_outer,
-                     o.across ? whole_outer : whole_k);
+                     first ? "A" : "B", o.width, mn_major, mn_major ? whole_k : whole_outer,
+                     mn_major ? whole_outer : whole_k);
 }
 
 std::string dense_loader_start(Source& source, const DenseOperand& o) {
@@ -112,7 +112,7 @@ std::string dense_loader_start(Source& source, const DenseOperand& o) {
 
 std::string dense_loader(Source& source, const DenseOperand& o, const TileShape& tile) {
   return fmt::format("{0} {1};\n  gemm::start_dense<{2}>({1}, {3});\n  ", dense_loader_type(o, tile), o.loader,
-                     o.across, dense_loader_start(source, o));
+                     o.major == Major::mn, dense_loader_start(source, o));
 }
 
 int copy_width(DType dtype, std::span<const Expr> strides) {
@@ -151,23 +151,24 @@ void finish(Source& source, std::string body, const TileShape& tile, const Endin
   add_reduction(e, kept, emission);
 }
 
-Extent extent_of(const Problem& problem, bool across) {
+Extent extent_of(const Problem& problem, Major major_a, Major major_b) {
   Extent e;
   e.dtype = problem.inputs[0].dtype;
   e.output = problem.outputs[0].dtype;
-  e.tensor_core = has_tensor_core(problem, across);
+  e.tensor_core = has_tensor_core(problem, major_a) && has_tensor_core(problem, major_b);
+  e.major_a = major_a, e.major_b = major_b;
   e.target = problem.target;
   e.operands = whole_operands(problem);
   return e;
 }
 
-bool has_tensor_core(const Problem& problem, bool across) {
+bool has_tensor_core(const Problem& problem, Major major) {
   switch (problem.inputs[0].dtype) {
     case DType::f16:
     case DType::bf16:
       return true;
     case DType::i8:
-      return !across;
+      return major == Major::k;
     case DType::f32:
       return problem.tf32;
     default:

@@ -20,8 +20,8 @@ struct DenseOperand {
   std::string_view tensor;  // A or B
   std::string offset;       // of the batch's matrix, as text: "" or " + ..."
   Expr pitch;
-  int width = 1;        // elements copied at once
-  bool across = false;  // `outer` is contiguous
+  int width = 1;  // elements copied at once
+  Major major = Major::k;
   Expr outer, k;
 };
 // The text that declares its loader and starts it; the loader's type, and what follows it in start_dense().
@@ -71,10 +71,10 @@ void add_reduction(const Ending& ending, int64_t splits, Emission& emission);
 // emission, whose operands start at input 2.
 void finish(Source& source, std::string body, const TileShape& tile, const Ending& ending, Emission& emission);
 
-// Whether tensor cores multiply the problem's type; panels across K are transposed for 16-bit elements and f32 only.
-bool has_tensor_core(const Problem& problem, bool across);
+// Whether tensor cores multiply the problem's type; MN-major panels are transposed for 16-bit elements and f32 only.
+bool has_tensor_core(const Problem& problem, Major major);
 
 // What of a product's extent does not depend on its sizes.
-Extent extent_of(const Problem& problem, bool across);
+Extent extent_of(const Problem& problem, Major major_a = Major::k, Major major_b = Major::k);
 
 }  // namespace lathe::cuda::gemm

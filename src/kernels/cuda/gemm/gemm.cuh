@@ -45,11 +45,11 @@ LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
   return block;
 }
 
-// A dense operand's loader at the block's first panel. `data` is the batch's matrix, contiguous along K or across it.
-template <bool kAcross, class Loader, class T>
+// A dense operand's loader at the block's first panel. `data` is the batch's matrix.
+template <bool kMnMajor, class Loader, class T>
 LATHE_DEVICE void start_dense(Loader& loader, const T* data, long pitch, long first, long extent, const Block& block,
                               long k) {
-  if constexpr (kAcross)
+  if constexpr (kMnMajor)
     loader.start(data, pitch, block.k, k, first, extent);
   else
     loader.start(data, pitch, first, extent, block.k, k);

@@ -36,7 +36,7 @@ class GemmMatch final : public Match {
     if (!p_.a.has_parts()) source.input(0, problem_.inputs[0], "A");
     source.input(1, b, "B");
     std::string body =
-        gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, p_.a.across, p_.b.across), p_.m, p_.n, p_.k);
+        gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, p_.a.major, p_.b.major), p_.m, p_.n, p_.k);
     body += p_.a.has_parts() ? gemm::parts_loader(source, problem_.inputs[0], p_.a, batch_offset(source, p_.a))
                              : gemm::left_loader(source, problem_, problem_.inputs[0].dims.size() - 1,
                                                  dense_operand(source, true), tile, emission);
@@ -65,7 +65,7 @@ class GemmMatch final : public Match {
   gemm::DenseOperand dense_operand(Source& source, bool first) const {
     const gemm::Matrix& matrix = first ? p_.a : p_.b;
     return {first ? "a" : "b", first ? "A" : "B", batch_offset(source, matrix), matrix.pitch,
-            matrix.width,      matrix.across,     first ? p_.m : p_.n,          p_.k};
+            matrix.width,      matrix.major,      first ? p_.m : p_.n,          p_.k};
   }
 
   const Problem& problem_;
@@ -81,7 +81,7 @@ Matched match_gemm(const Problem& problem) {
   if (auto reason = gemm::describe(problem, product)) return refuse(*std::move(reason));
   if (problem.inputs[0].is_computed()) {
     const Operand& a = problem.inputs[0];
-    if (product.a.across || !product.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))
+    if (product.a.major == gemm::Major::mn || !product.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))
       return refuse("a program before matrices that are not rows of one");
     if (auto reason = gemm::refuse_prologue(problem, a.dims.size() - 1)) return refuse(*std::move(reason));
   }

@@ -106,7 +106,7 @@ std::optional<std::string> refuse_order(const Problem& problem, const Product& p
     const Operand& operand = problem.inputs[i];
     const Matrix& matrix = i == 0 ? p.a : p.b;
     if (operand.reassociation.empty()) continue;
-    if (matrix.across && has_tensor_core(problem, false) && !has_tensor_core(problem, true))
+    if (matrix.major == Major::mn && has_tensor_core(problem, Major::k) && !has_tensor_core(problem, Major::mn))
       return "operands in another order whose neighbours are not along K";
     const auto size = static_cast<int64_t>(size_of(operand.dtype));
     const bool copy_has_vectors = mod(whole_dims(operand).back() * size, kLeastBytes) == Expr(0);
@@ -121,11 +121,11 @@ std::optional<std::string> refuse_order(const Problem& problem, const Product& p
 bool describe(const Operand& operand, const Expr& outer, const Expr& outer_stride, const Expr& k, const Expr& k_stride,
               const Shape& batch_strides, Matrix& out) {
   out.batch_strides = batch_strides;
-  out.across = false;
+  out.major = Major::k;
   if (k_stride == Expr(1) || k == Expr(1)) {
     out.pitch = outer == Expr(1) ? Expr(0) : outer_stride;
   } else if (outer_stride == Expr(1) || outer == Expr(1)) {
-    out.across = true;
+    out.major = Major::mn;
     out.pitch = k_stride;
   } else {
     return false;
@@ -193,8 +193,7 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
 }
 
 Extent extent_of(const Problem& problem, const Product& p) {
-  Extent e = extent_of(problem, p.a.across || p.b.across);
-  e.across_a = p.a.across, e.across_b = p.b.across;
+  Extent e = extent_of(problem, p.a.major, p.b.major);
   const Dims out = opt_whole_dims(p.problem.outputs[0]);
   e.n = out.back();
   e.k = p.opt_k;

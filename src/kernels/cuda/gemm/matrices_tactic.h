@@ -17,7 +17,7 @@ struct Part {
 };
 
 struct Matrix {
-  bool across = false;  // M or N is contiguous, not K
+  Major major = Major::k;
   Expr pitch;           // elements between rows of the contiguous dimension
   int width = 1;        // elements that may be copied at once, from every multiple of it
   Shape batch_strides;  // for each of Product::batch

@@ -45,15 +45,15 @@ struct Instruction<int8> {
 };
 
 // kWarpsK warps compute the same tile, each from its part of a panel's K: they read less than warps of smaller tiles.
-// kAcrossA: A's panel has rows along K (M is contiguous in memory); kAcrossB: B's has (N is contiguous). 16-bit
+// kMnMajorA: M is contiguous in A's memory, and a row of its panel has one K; kMnMajorB: so for N in B's. 16-bit
 // elements are transposed by ldmatrix, 32-bit ones read word by word; 8-bit ones must be K-major.
-template <class T, int kM_, int kN_, int kK_, int kWarpM_, int kWarpN_, int kWarpsK_, int kStages_, bool kAcrossA_,
-          bool kAcrossB_>
+template <class T, int kM_, int kN_, int kK_, int kWarpM_, int kWarpN_, int kWarpsK_, int kStages_, bool kMnMajorA_,
+          bool kMnMajorB_>
 struct MmaTile {
   using Element = T;
   using Accumulator = typename Instruction<T>::Accumulator;
   static constexpr int kM = kM_, kN = kN_, kK = kK_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_;
-  static constexpr bool kAcrossA = kAcrossA_, kAcrossB = kAcrossB_;
+  static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_;
   static constexpr int kWarpsM = kM / kWarpM, kWarpsN = kN / kWarpN, kWarpsK = kWarpsK_;
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN * kWarpsK;
   static constexpr int kStepK = 32 / static_cast<int>(sizeof(T));
@@ -62,11 +62,11 @@ struct MmaTile {
   static constexpr bool kAhead = true;  // reads the next step's fragments while it multiplies
   static constexpr int kBuffers = 2;
   static constexpr int kRowTiles = kWarpM / 16, kColumnTiles = kWarpN / 8;
-  using PanelA = Panel<T, kAcrossA ? kK : kM, kAcrossA ? kM : kK, kAcrossA && sizeof(T) == 4>;
-  using PanelB = Panel<T, kAcrossB ? kK : kN, kAcrossB ? kN : kK, kAcrossB && sizeof(T) == 4>;
+  using PanelA = Panel<T, kMnMajorA ? kK : kM, kMnMajorA ? kM : kK, kMnMajorA && sizeof(T) == 4>;
+  using PanelB = Panel<T, kMnMajorB ? kK : kN, kMnMajorB ? kN : kK, kMnMajorB && sizeof(T) == 4>;
   static_assert(kM % kWarpM == 0 && kN % kWarpN == 0 && kWarpM % 16 == 0 && kWarpN % 16 == 0, "whole warp tiles");
   static_assert(kK % (kStepK * kWarpsK) == 0 && kSteps % 2 == 0, "steps of a block alternate between two buffers");
-  static_assert(sizeof(T) > 1 || (!kAcrossA && !kAcrossB), "8-bit panels are K-major");
+  static_assert(sizeof(T) > 1 || (!kMnMajorA && !kMnMajorB), "8-bit panels are K-major");
 
   struct Fragments {
     unsigned a[kRowTiles][4];
@@ -111,7 +111,7 @@ struct MmaTile {
   // Rows [16 * i, 16 * i + 16) of the warp's tile, one step of K. The permutation of a panel repeats every eight rows.
   LATHE_DEVICE_MEMBER static void load_a(unsigned (&r)[4], const char* panel, int i, int step) {
     const int l = lane();
-    if constexpr (!kAcrossA) {
+    if constexpr (!kMnMajorA) {
       panel += PanelA::chunk_offset(warp_row() + l % 16, step * 2 + l / 16);
       ldmatrix_x4(r, panel + i * 16 * PanelA::kRowBytes);
     } else if constexpr (sizeof(T) == 2) {
@@ -131,7 +131,7 @@ struct MmaTile {
   // Columns [16 * j, 16 * j + 16): the fragments of two instructions.
   LATHE_DEVICE_MEMBER static void load_b(unsigned (&r)[4], const char* panel, int j, int step) {
     const int l = lane();
-    if constexpr (!kAcrossB) {
+    if constexpr (!kMnMajorB) {
       panel += PanelB::chunk_offset(warp_column() + l % 8 + l / 16 * 8, step * 2 + l / 8 % 2);
       ldmatrix_x4(r, panel + j * 16 * PanelB::kRowBytes);
     } else if constexpr (sizeof(T) == 2) {

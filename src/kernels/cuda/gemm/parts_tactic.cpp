@@ -63,7 +63,7 @@ std::optional<std::string> describe_parts(const Operand& operand, PartedDim rows
   for (size_t i = 0; i + 1 < columns.parts.size(); ++i) multiples.push_back(columns.parts[i].stride);
   // No copy crosses from one run of columns to the next.
   for (size_t i = 1; i < columns.parts.size(); ++i) multiples.push_back(columns.parts[i].extent);
-  out.across = false;
+  out.major = Major::k;
   out.batch_strides = batch_strides;
   out.pitch = rows.parts.back().stride;
   out.width = copy_width(operand.dtype, multiples);

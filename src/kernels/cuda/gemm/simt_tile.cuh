@@ -8,10 +8,11 @@
 
 namespace gemm {
 
-// A warp is 4 x 8 threads. Along a K-major panel a thread's rows are interleaved with its neighbours' (lane + 4 * i);
-// across one, it holds groups of kVector neighbouring rows, so that all reads are vectors without bank conflicts.
+// A warp is 4 x 8 threads. Along a K-major panel a thread's rows are interleaved with its neighbours' (lane + 4 * i).
+// Along an MN-major one it holds groups of kVector neighbouring rows, so that all reads are vectors without bank
+// conflicts.
 template <class T, class Accumulator_, int kM_, int kN_, int kK_, int kThreadM, int kThreadN, int kWarpsM_,
-          int kWarpsN_, int kStages_, bool kAcrossA_, bool kAcrossB_>
+          int kWarpsN_, int kStages_, bool kMnMajorA_, bool kMnMajorB_>
 struct SimtTile {
   using Element = T;
   using Accumulator = Accumulator_;
@@ -19,14 +20,14 @@ struct SimtTile {
   static constexpr int kWarpM = 4 * kThreadM, kWarpN = 8 * kThreadN;
   static constexpr int kWarpsM = kWarpsM_, kWarpsN = kWarpsN_, kWarpsK = 1;
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
-  static constexpr bool kAcrossA = kAcrossA_, kAcrossB = kAcrossB_;
+  static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_;
   static constexpr int kVector = sizeof(T) >= 8 ? 2 : 4;
   static constexpr int kSteps = kK / kVector;
   static constexpr bool kAsynchronous = false;
   static constexpr bool kAhead = false;  // registers are for the accumulators
   static constexpr int kBuffers = 1;
-  using PanelA = Panel<T, kAcrossA ? kK : kM, kAcrossA ? kM : kK>;
-  using PanelB = Panel<T, kAcrossB ? kK : kN, kAcrossB ? kN : kK>;
+  using PanelA = Panel<T, kMnMajorA ? kK : kM, kMnMajorA ? kM : kK>;
+  using PanelB = Panel<T, kMnMajorB ? kK : kN, kMnMajorB ? kN : kK>;
   static_assert(kM == kWarpM * kWarpsM && kN == kWarpN * kWarpsN, "whole warp tiles");
   static_assert(kThreadM % kVector == 0 && kThreadN % kVector == 0 && kSteps >= 2, "whole vectors");
 
@@ -49,8 +50,8 @@ struct SimtTile {
   LATHE_DEVICE_MEMBER static int warp_column() { return warp() % kWarpsN * kWarpN; }
 
   LATHE_DEVICE_MEMBER static void load(Fragments& f, const char* a, const char* b, int step) {
-    load_rows<PanelA, kAcrossA, 4, kThreadM>(f.a, a, warp_row(), lane() / 8, step);
-    load_rows<PanelB, kAcrossB, 8, kThreadN>(f.b, b, warp_column(), lane() % 8, step);
+    load_rows<PanelA, kMnMajorA, 4, kThreadM>(f.a, a, warp_row(), lane() / 8, step);
+    load_rows<PanelB, kMnMajorB, 8, kThreadN>(f.b, b, warp_column(), lane() % 8, step);
   }
 
   LATHE_DEVICE_MEMBER void multiply(const Fragments& f) {
@@ -63,10 +64,10 @@ struct SimtTile {
   LATHE_DEVICE_MEMBER void stage(Accumulator* to, int pitch, int first, int rows) const {
     LATHE_UNROLL
     for (int i = 0; i < kThreadM; ++i) {
-      const int row = place<kAcrossA, 4>(lane() / 8, i) - first;
+      const int row = place<kMnMajorA, 4>(lane() / 8, i) - first;
       if (row < 0 || row >= rows) continue;
       LATHE_UNROLL
-      for (int j = 0; j < kThreadN; ++j) to[row * pitch + place<kAcrossB, 8>(lane() % 8, j)] = acc[i][j];
+      for (int j = 0; j < kThreadN; ++j) to[row * pitch + place<kMnMajorB, 8>(lane() % 8, j)] = acc[i][j];
     }
   }
 
@@ -81,14 +82,14 @@ struct SimtTile {
   }
 
   // Where element i of thread `at` of kLanes lies in the warp's tile.
-  template <bool kAcross, int kLanes>
+  template <bool kMnMajor, int kLanes>
   LATHE_DEVICE_MEMBER static int place(int at, int i) {
-    return kAcross ? i / kVector * kLanes * kVector + at * kVector + i % kVector : i * kLanes + at;
+    return kMnMajor ? i / kVector * kLanes * kVector + at * kVector + i % kVector : i * kLanes + at;
   }
 
-  template <class Panel, bool kAcross, int kLanes, int kCount>
+  template <class Panel, bool kMnMajor, int kLanes, int kCount>
   LATHE_DEVICE_MEMBER static void load_rows(T (&to)[kCount][kVector], const char* panel, int first, int at, int step) {
-    if constexpr (kAcross) {
+    if constexpr (kMnMajor) {
       LATHE_UNROLL
       for (int k = 0; k < kVector; ++k) LATHE_UNROLL
       for (int i = 0; i < kCount; i += kVector) {

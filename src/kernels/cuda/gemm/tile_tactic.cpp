@@ -96,8 +96,9 @@ bool fits(const TileShape& tile, const Extent& e) {
   if (shared_bytes(tile, e.dtype) > e.target.limits.shared_bytes) return false;
   if (tile.cluster && (tile.splits == 1 || tile.splits > e.target.limits.cluster)) return false;
   if (!fits_registers(tile, e.dtype)) return false;
-  // 32-bit panels across K are permuted within 128 bytes.
-  if (tile.unit == TileShape::tensor_core && size_of(e.dtype) == 4 && ((e.across_a && tile.m < 32) || tile.n < 32))
+  // 32-bit MN-major panels are permuted within 128 bytes.
+  if (tile.unit == TileShape::tensor_core && size_of(e.dtype) == 4 &&
+      ((e.major_a == Major::mn && tile.m < 32) || tile.n < 32))
     return false;
   // Elements on their way into panels need registers too.
   if (e.gathered && tile.unit == TileShape::scalar && tile.warp_m > 32) return false;
@@ -181,7 +182,7 @@ std::vector<Config> every_config(const Extent& e) {
     add_tiles(TileShape::tensor_core, kTensorCoreShapes, e, configs);
   else
     add_tiles(TileShape::scalar, kScalarShapes, e, configs);
-  const bool rows_along_k = !e.gathered && !e.across_a && !e.across_b;
+  const bool rows_along_k = !e.gathered && e.major_a == Major::k && e.major_b == Major::k;
   if (e.target.limits.warpgroups && (e.dtype == DType::f16 || e.dtype == DType::bf16) && rows_along_k)
     add_tiles(TileShape::warpgroup, kWarpgroupShapes, e, configs);
   return configs;
@@ -225,15 +226,16 @@ std::string accumulator_type(DType dtype) {
 
 size_t accumulator_size(DType dtype) { return size_of(dtype) == 8 ? 8 : 4; }
 
-std::string tile_type(const TileShape& t, DType dtype, bool across_a, bool across_b) {
+std::string tile_type(const TileShape& t, DType dtype, Major major_a, Major major_b) {
+  const bool mn_major_a = major_a == Major::mn, mn_major_b = major_b == Major::mn;
   if (t.unit == TileShape::warpgroup)
     return fmt::format("gemm::WgmmaTile<{}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages);
   if (t.unit == TileShape::tensor_core)
     return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
-                       t.warp_m, t.warp_n, t.slices, t.stages, across_a, across_b);
+                       t.warp_m, t.warp_n, t.slices, t.stages, mn_major_a, mn_major_b);
   return fmt::format("gemm::SimtTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype),
                      accumulator_type(dtype), t.m, t.n, t.k, t.warp_m / 4, t.warp_n / 8, t.m / t.warp_m, t.n / t.warp_n,
-                     t.stages, across_a, across_b);
+                     t.stages, mn_major_a, mn_major_b);
 }
 
 }  // namespace lathe::cuda::gemm

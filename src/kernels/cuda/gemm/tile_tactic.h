@@ -9,6 +9,9 @@
 
 namespace lathe::cuda::gemm {
 
+// The dimension along which a matrix of A or B is contiguous: K, or M or N.
+enum class Major { k, mn };
+
 struct TileShape {
   enum Unit : int64_t { tensor_core, scalar, warpgroup } unit = tensor_core;
   int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
@@ -25,10 +28,10 @@ struct TileShape {
 struct Extent {
   DType dtype = DType::f32;
   DType output = DType::f32;
-  bool tensor_core = true;                  // allowed for the dtype
-  bool across_a = false, across_b = false;  // M, or N, is contiguous
-  bool gathered = false;                    // A is read element by element
-  int copy_width = 0;                       // of A's loader where a thread stays in its column; 0 = any
+  bool tensor_core = true;  // allowed for the dtype
+  Major major_a = Major::k, major_b = Major::k;
+  bool gathered = false;  // A is read element by element
+  int copy_width = 0;     // of A's loader where a thread stays in its column; 0 = any
   Target target;
   int64_t taps = 1;      // how often A's elements are read, as parts of different rows
   int64_t operands = 0;  // of the program, that have an element for each of the output's
@@ -46,6 +49,6 @@ int64_t slabs(const TileShape& tile, DType dtype);         // pieces in which a 
 int64_t shared_bytes(const TileShape& tile, DType dtype);  // of the ring and of the staging, which share memory
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
-std::string tile_type(const TileShape& tile, DType dtype, bool across_a, bool across_b);
+std::string tile_type(const TileShape& tile, DType dtype, Major major_a, Major major_b);
 
 }  // namespace lathe::cuda::gemm

@@ -41,7 +41,7 @@ std::optional<std::string> describe_product(const Problem& problem, Gemv& gemv) 
   if (!p.weights) return "the weights are not constant";
   if (!p.batch.empty()) return "a batch of weights";
   gemv.m = p.m.as_constant().value_or(0), gemv.n = *p.n.as_constant(), gemv.k = *p.k.as_constant();
-  if (p.a.across) return "the elements of a row are not neighbours";
+  if (p.a.major == gemm::Major::mn) return "the elements of a row are not neighbours";
   if (p.a.has_parts()) return "joined columns";
   gemv.pitch = p.a.pitch;
   gemv.dimension = p.problem.outputs[0].rank() - 1;

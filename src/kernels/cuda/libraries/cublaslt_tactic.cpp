@@ -119,8 +119,10 @@ std::vector<LaunchArg> args_of(const Problem& problem, const Call& call) {
   set(MatmulArg::kTf32, problem.tf32);
   set(MatmulArg::kEpilogue, call.epilogue);
   set(MatmulArg::kM, p.m), set(MatmulArg::kN, p.n), set(MatmulArg::kK, p.k), set(MatmulArg::kBatch, call.batch);
-  set(MatmulArg::kAcrossA, p.a.across), set(MatmulArg::kPitchA, p.a.pitch), set(MatmulArg::kDistanceA, call.distance_a);
-  set(MatmulArg::kAcrossB, p.b.across), set(MatmulArg::kPitchB, p.b.pitch), set(MatmulArg::kDistanceB, call.distance_b);
+  set(MatmulArg::kMnMajorA, p.a.major == gemm::Major::mn), set(MatmulArg::kPitchA, p.a.pitch),
+      set(MatmulArg::kDistanceA, call.distance_a);
+  set(MatmulArg::kMnMajorB, p.b.major == gemm::Major::mn), set(MatmulArg::kPitchB, p.b.pitch),
+      set(MatmulArg::kDistanceB, call.distance_b);
   set(MatmulArg::kPitchC, call.pitch_c), set(MatmulArg::kDistanceC, call.distance_c);
   set(MatmulArg::kAlignmentA, alignment_of(problem.inputs[0]));
   set(MatmulArg::kAlignmentB, p.weights ? 16 : alignment_of(problem.inputs[1]));

@@ -124,7 +124,7 @@ std::vector<LaunchArg> args_of(const Problem& problem, const Call& call, bool fu
 
 double predict(const Problem& problem, const Call& call) {
   const cpu::ConvAttributes& a = call.attributes;
-  gemm::Extent e = gemm::extent_of(problem, false);
+  gemm::Extent e = gemm::extent_of(problem);
   e.operands = 0;
   e.m = conv::opt_pixels(problem.outputs[0]);
   e.n = problem.outputs[0].opt_dims[1] / a.groups;
