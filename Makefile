@@ -17,7 +17,7 @@ help:
 	@echo "             (DEVICE=cuda: on a GPU)"
 	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so, and the example; minutes"
 	@echo "make test    builds the tests, too, and runs every one"
-	@echo "make lint    formatting (make format mends it), layers, sizes of files and functions, clang-tidy"
+	@echo "make lint    formatting (make format mends it), layers, sizes, boolean literals in calls, clang-tidy"
 	@echo "make bench   speed and memory against ONNX Runtime"
 	@echo "make test-exports    exports many architectures with PyTorch (installs it: 6 GB) and compares their engines with it;"
 	@echo "                     DEVICES='cpu cuda' says where, LATHE_EXPORTS_PYTHON names a Python that has PyTorch already"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Layers, sizes of files and functions, clang-format on every C++ file, and clang-tidy on the sources of src/ and tools/.
+"""Layers, sizes of files and functions, boolean literals in calls, clang-format on every C++ file, and clang-tidy on the
+sources of src/ and tools/.
 
 clang-tidy looks at sources that are built together (cmake/unity_groups.py) together, too, for most of its time goes to
 headers; each of them is parsed by itself besides, so that it includes what it uses of ours. What passed is not looked at
@@ -178,7 +179,7 @@ def main():
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     results = [subprocess.run([sys.executable, ROOT / "cmake" / script]).returncode == 0
-               for script in ("check_layers.py", "check_files.py")]
+               for script in ("check_layers.py", "check_files.py", "check_calls.py")]
     results += [check_format(), check_code(build, arguments.seconds, arguments.jobs)]
     return 0 if all(results) else 1
 

@@ -110,10 +110,10 @@ Value* GraphBuilder::reduce(ReduceOp op, Value* x, const Ints& axes, bool keepdi
   return add(attributes, {x});
 }
 
-Value* GraphBuilder::matmul(Value* a, Value* b, bool transpose_a, bool transpose_b) {
+Value* GraphBuilder::matmul(Value* a, Value* b, Transposed transposed) {
   MatmulAttrs attributes;
-  attributes.transpose_a = transpose_a;
-  attributes.transpose_b = transpose_b;
+  attributes.transpose_a = transposed.a;
+  attributes.transpose_b = transposed.b;
   return add(attributes, {a, b});
 }
 

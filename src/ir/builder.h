@@ -11,6 +11,12 @@
 
 namespace lathe::ir {
 
+// Which operands of a matrix product are transposed: their last two dimensions change places.
+struct Transposed {
+  bool a = false;
+  bool b = false;
+};
+
 class GraphBuilder {
  public:
   // Nodes go before `before` (null = at the end) and are called `name`, constants with the suffix: helpers leave the
@@ -50,7 +56,7 @@ class GraphBuilder {
   Value* select(Value* condition, Value* a, Value* b) { return add(SelectAttrs{}, {condition, a, b}); }
   Value* cast(Value* x, DType to);  // nothing when x has that type
   Value* reduce(ReduceOp op, Value* x, const Ints& axes, bool keepdims = true);
-  Value* matmul(Value* a, Value* b, bool transpose_a = false, bool transpose_b = false);
+  Value* matmul(Value* a, Value* b, Transposed transposed = {});
   Value* softmax(Value* x, int64_t axis, bool log = false);
   Value* reshape(Value* x, Value* shape, bool allow_zero = false);
   Value* reshape(Value* x, const Ints& shape, bool allow_zero = false) { return reshape(x, ints(shape), allow_zero); }

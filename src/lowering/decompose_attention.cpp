@@ -60,7 +60,7 @@ Result<bool> decompose_attention(Rewrite& r) {
   const auto grouped = [&](Value* x, const std::optional<int64_t>& count) {
     return is_grouped ? with_heads(r, x, *count) : x;
   };
-  Value* scores = grouped(r.matmul(grouped(q, shared), k, false, true), heads);
+  Value* scores = grouped(r.matmul(grouped(q, shared), k, {.b = true}), heads);
   Value* weights = grouped(weights_of(r, scores), shared);
   return r.finish(grouped(r.matmul(weights, r.input(kV)), heads));
 }

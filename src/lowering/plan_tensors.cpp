@@ -34,7 +34,7 @@ void PlanTensors::bind() {
   for (uint32_t i = 0; i < inputs; ++i) {
     const Value* input = graph_.inputs()[i];
     storages_[input] = {StorageKind::binding, i};
-    plan::Binding binding{input->name(), true, tensor_of(input), false, {}};
+    plan::Binding binding{.name = input->name(), .is_input = true, .tensor = tensor_of(input), .dim_names = {}};
     for (const Expr& dim : input->shape()) {
       const std::optional<SymbolId> symbol = dim.as_symbol();
       binding.dim_names.push_back(symbol ? plan_.symbols[*symbol].name : "");

@@ -211,8 +211,10 @@ void RegionLowering::lower_outputs() {
       target = tensors_.add({name, value->dtype(), value->shape(), {}, plan::StorageKind::binding, inputs + i, 0});
       lower_copy(tensors_.tensor_of(value), target, "output " + name, {});
     }
-    plan::Binding binding{name, false, target, false, std::vector<std::string>(value->shape().size())};
-    plan_.bindings.push_back(std::move(binding));
+    plan_.bindings.push_back({.name = name,
+                              .is_input = false,
+                              .tensor = target,
+                              .dim_names = std::vector<std::string>(value->shape().size())});
   }
 }
 

@@ -89,7 +89,7 @@ void import_attention(NodeContext& c) {
   c.set_output(1, k);
   c.set_output(2, v);
   ir::Value* visible = visible_keys(c, q, k, causal);
-  ir::Value* scores = c.matmul(scaled_query(c, q), repeat_heads(c, k, q), false, true);
+  ir::Value* scores = c.matmul(scaled_query(c, q), repeat_heads(c, k, q), {.b = true});
   if (mode == 0) c.set_output(3, scores);
   if (softcap > 0)
     scores = c.binary(ElementwiseOp::mul,
@@ -191,7 +191,7 @@ void import_linear_attention(NodeContext& c) {
     ir::Value *key = at(k), *value = at(v);
     if (gated) state = c.mul(state, c.transpose(at(decay), {0, 1, 3, 2}));
     if (corrected) value = c.mul(at(beta), c.minus(value, c.matmul(key, state)));
-    state = c.plus(state, c.matmul(key, value, true));
+    state = c.plus(state, c.matmul(key, value, {.a = true}));
     outputs.push_back(c.matmul(at(q), repeat_heads(c, state, q)));
   }
   if (c.failed()) return;

@@ -11,9 +11,9 @@ void import_gemm(NodeContext& c) {
   ir::Value* a = c.require(0);
   ir::Value* b = c.require(1);
   const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);
-  const bool transpose_a = c.flag("transA", false), transpose_b = c.flag("transB", false);
+  const ir::Transposed transposed{.a = c.flag("transA", false), .b = c.flag("transB", false)};
   if (a->rank() != 2 || b->rank() != 2) return c.invalid("A and B must be matrices");
-  ir::Value* y = c.matmul(a, b, transpose_a, transpose_b);
+  ir::Value* y = c.matmul(a, b, transposed);
   if (alpha != 1) y = c.binary(ElementwiseOp::mul, y, alpha);
   if (!c.has(2) || beta == 0) return c.set_output(0, y);
   ir::Value* sum = c.plus(y, beta == 1 ? c.input(2) : c.binary(ElementwiseOp::mul, c.input(2), beta));

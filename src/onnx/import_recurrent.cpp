@@ -94,7 +94,7 @@ class Layer {
     check_shapes();
     if (c.failed()) return;
     if (batch_first_) x = c.transpose(x, {1, 0, 2});
-    x = c.matmul(x, c.reshape(w, {directions_ * gates_ * hidden_, -1}), false, true);
+    x = c.matmul(x, c.reshape(w, {directions_ * gates_ * hidden_, -1}), {.b = true});
     ir::Value* bias = nullptr;
     if (c.has(kB)) x = c.plus(x, input_bias(bias));
     std::vector<ir::Value*> inputs = {x, c.reshape(r, {directions_, gates_ * hidden_, hidden_}), bias,

@@ -106,7 +106,7 @@ Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(LayerLowering& loweri
     return fail(ErrorCode::shape_mismatch, "operands have ranks {} and {} as matrices; equal ranks >= 2 are needed",
                 operands[0]->rank(), operands[1]->rank());
   const auto transposes = [&](int i) { return operations_[i] == nv::MatrixOperation::kTRANSPOSE; };
-  ir::Value* y = lowering.matmul(operands[0], operands[1], transposes(0), transposes(1));
+  ir::Value* y = lowering.matmul(operands[0], operands[1], {.a = transposes(0), .b = transposes(1)});
   return std::vector{squeezed.empty() ? y : lowering.squeeze(y, squeezed)};
 }
 

@@ -9,6 +9,9 @@ using cumulative::kSide;
 using cumulative::Rows;
 using cumulative::Scan;
 
+enum class ScanOp { sum, product };
+enum class ScanKind { inclusive, exclusive };  // exclusive: without the element itself
+
 // What sums of T are kept in: integers wrap, as unsigned numbers of at least 32 bits do.
 template <class T>
 using Total =
@@ -30,43 +33,51 @@ T store(Total<T> value) {
     return narrow<T>(value);
 }
 
-template <bool Product, bool Exclusive, class T>
+template <ScanOp kOp, ScanKind kKind, class T>
 void scan(const Rows& rows, int64_t from_step, int64_t to_step) {
   Total<T> totals[kSide];
-  for (int64_t r = 0; r < rows.count; ++r) totals[r] = Product ? 1 : 0;
+  for (int64_t r = 0; r < rows.count; ++r) totals[r] = kOp == ScanOp::product ? 1 : 0;
   for (int64_t i = 0; i < rows.extent; ++i) {
     const T* __restrict from = static_cast<const T*>(rows.from) + i * rows.from_along;
     T* __restrict to = static_cast<T*>(rows.to) + i * rows.to_along;
     for (int64_t r = 0; r < rows.count; ++r) {
       const Total<T> value = load(from[r * from_step]);
-      const Total<T> next = Product ? totals[r] * value : totals[r] + value;
-      to[r * to_step] = store<T>(Exclusive ? totals[r] : next);
+      const Total<T> next = kOp == ScanOp::product ? totals[r] * value : totals[r] + value;
+      to[r * to_step] = store<T>(kKind == ScanKind::exclusive ? totals[r] : next);
       totals[r] = next;
     }
   }
 }
 
-template <bool Product, bool Exclusive, class T>
+template <ScanOp kOp, ScanKind kKind, class T>
 void scan_one(const Rows& rows, int64_t from_along, int64_t to_along) {
   const T* from = static_cast<const T*>(rows.from);
   T* to = static_cast<T*>(rows.to);
-  Total<T> total = Product ? 1 : 0;
+  Total<T> total = kOp == ScanOp::product ? 1 : 0;
   for (int64_t i = 0; i < rows.extent; ++i) {
     const Total<T> value = load(from[i * from_along]);
-    const Total<T> next = Product ? total * value : total + value;
-    to[i * to_along] = store<T>(Exclusive ? total : next);
+    const Total<T> next = kOp == ScanOp::product ? total * value : total + value;
+    to[i * to_along] = store<T>(kKind == ScanKind::exclusive ? total : next);
     total = next;
   }
 }
 
-template <bool Product, bool Exclusive, class T>
+template <ScanOp kOp, ScanKind kKind, class T>
 void scan(const Rows& rows) {
-  if (rows.count == 1 && rows.from_along == 1 && rows.to_along == 1) return scan_one<Product, Exclusive, T>(rows, 1, 1);
-  if (rows.count == 1) return scan_one<Product, Exclusive, T>(rows, rows.from_along, rows.to_along);
+  if (rows.count == 1 && rows.from_along == 1 && rows.to_along == 1) return scan_one<kOp, kKind, T>(rows, 1, 1);
+  if (rows.count == 1) return scan_one<kOp, kKind, T>(rows, rows.from_along, rows.to_along);
   if (rows.from_step == 1 && rows.to_step == 1)
-    scan<Product, Exclusive, T>(rows, 1, 1);
+    scan<kOp, kKind, T>(rows, 1, 1);
   else
-    scan<Product, Exclusive, T>(rows, rows.from_step, rows.to_step);
+    scan<kOp, kKind, T>(rows, rows.from_step, rows.to_step);
+}
+
+template <ScanOp kOp, class T>
+void scan_with(const Rows& rows, bool exclusive) {
+  if (exclusive)
+    scan<kOp, ScanKind::exclusive, T>(rows);
+  else
+    scan<kOp, ScanKind::inclusive, T>(rows);
 }
 
 template <class T>
@@ -78,9 +89,9 @@ void scan_as(Rows rows, const Scan& how) {
     rows.to_along = -rows.to_along;
   }
   if (how.product)
-    how.exclusive ? scan<true, true, T>(rows) : scan<true, false, T>(rows);
+    scan_with<ScanOp::product, T>(rows, how.exclusive);
   else
-    how.exclusive ? scan<false, true, T>(rows) : scan<false, false, T>(rows);
+    scan_with<ScanOp::sum, T>(rows, how.exclusive);
 }
 
 }  // namespace

@@ -32,9 +32,13 @@ LATHE_INLINE Vec load_channels(const float* p, int lanes) {
 // Sums of one vector of channels, of which `lanes` exist, for every pixel of a strip.
 using SumFunction = void (*)(const Strip& strip, int64_t c, int lanes, Vec* sums);
 
+// What a window checks before it reads: whether its pixels lie inside of x, and whether every lane's channel exists.
+enum class Checked { nothing, pixels, pixels_and_channels };
+
 // Each loaded pixel serves all the taps that fall on it.
-template <int kKernel, int kStride, int kPixels, bool kEdge, bool kTail>
+template <int kKernel, int kStride, int kPixels, Checked kChecked>
 void sum_window(const Strip& strip, int64_t c, int lanes, Vec* out) {
+  constexpr bool kEdge = kChecked != Checked::nothing, kTail = kChecked == Checked::pixels_and_channels;
   const RowRange rows = rows_inside(strip.corner[1], kKernel, 1, strip.in[1]);
   const float* x = strip.x + strip.corner[0] * strip.in_stride[0] + strip.corner[1] * strip.in_stride[1] +
                    strip.corner[2] * strip.in_stride[2] + c;
@@ -130,9 +134,9 @@ void run(const Strip& strip, const SumFunctions& sum) {
   }
 }
 
-template <int kKernel, int kStride, bool kEdge, bool kTail, int... kPixel>
+template <int kKernel, int kStride, Checked kChecked, int... kPixel>
 SumFunction window_of(int pixels, std::integer_sequence<int, kPixel...>) {
-  static constexpr SumFunction functions[] = {sum_window<kKernel, kStride, kPixel + 1, kEdge, kTail>...};
+  static constexpr SumFunction functions[] = {sum_window<kKernel, kStride, kPixel + 1, kChecked>...};
   return functions[pixels - 1];
 }
 template <int kKernel, int kStride>
@@ -140,9 +144,9 @@ SumFunctions window_of(const Strip& strip) {
   const int64_t last = strip.corner[2] + (strip.pixels - 1) * kStride + kKernel;
   const bool edge = strip.corner[2] < 0 || last > strip.in[2];
   constexpr std::make_integer_sequence<int, kMaxPixels> sequence;
-  return {edge ? window_of<kKernel, kStride, true, false>(strip.pixels, sequence)
-               : window_of<kKernel, kStride, false, false>(strip.pixels, sequence),
-          window_of<kKernel, kStride, true, true>(strip.pixels, sequence)};
+  return {edge ? window_of<kKernel, kStride, Checked::pixels>(strip.pixels, sequence)
+               : window_of<kKernel, kStride, Checked::nothing>(strip.pixels, sequence),
+          window_of<kKernel, kStride, Checked::pixels_and_channels>(strip.pixels, sequence)};
 }
 
 }  // namespace

@@ -25,18 +25,23 @@ std::optional<Kind> kind_of(const Problem& problem) {
   switch (problem.attributes->kind()) {
     case OpKind::layer_normalization: {
       const auto& attrs = problem.attrs<LayerNormalizationAttrs>();
-      return Kind{true, from_axis(attrs.axis), attrs.epsilon};
+      return Kind{.axes = from_axis(attrs.axis), .epsilon = attrs.epsilon};
     }
     case OpKind::rms_normalization: {
       const auto& attrs = problem.attrs<RmsNormalizationAttrs>();
-      return Kind{false, from_axis(attrs.axis), attrs.epsilon};
+      return Kind{.subtract_mean = false, .axes = from_axis(attrs.axis), .epsilon = attrs.epsilon};
     }
     case OpKind::instance_normalization:
-      return Kind{true, bits_from(2, x.rank()), problem.attrs<InstanceNormalizationAttrs>().epsilon, true};
+      return Kind{.axes = bits_from(2, x.rank()),
+                  .epsilon = problem.attrs<InstanceNormalizationAttrs>().epsilon,
+                  .by_channel = true};
     case OpKind::group_normalization: {
       const auto& attrs = problem.attrs<GroupNormalizationAttrs>();
       const bool several = attrs.groups > 1;
-      return Kind{true, bits_from(several ? 2 : 1, x.rank() + several), attrs.epsilon, true, attrs.groups};
+      return Kind{.axes = bits_from(several ? 2 : 1, x.rank() + several),
+                  .epsilon = attrs.epsilon,
+                  .by_channel = true,
+                  .groups = attrs.groups};
     }
     default:
       return std::nullopt;

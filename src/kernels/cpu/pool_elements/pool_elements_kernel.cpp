@@ -240,7 +240,8 @@ void PoolElementsKernel::find_maxima(const Work& work, const Part& part) const {
   std::fill_n(taps, part.count, Key{-1});
   const auto size = static_cast<int64_t>(size_of(work.x->dtype));
   for_each_tap(work, part, [&](int64_t offset, int64_t step, int64_t tap, int64_t begin, int64_t count) {
-    order_keys(work.x->dtype, work.x->as<std::byte>() + offset * size, step, count, {true, true}, keys);
+    order_keys(work.x->dtype, work.x->as<std::byte>() + offset * size, step, count, {.largest = true, .nan_wins = true},
+               keys);
     keep_greater(sizeof(Key) == 8, keys, count, tap, true, best + (begin - part.begin), taps + (begin - part.begin));
   });
   write_maxima(work, part, taps);

@@ -26,9 +26,11 @@ Sink fused_sink(Source& source, const Ending& e) {
   source.fusion(e.problem, 2);
   const std::string rows =
       e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}, {}>{{batch * m}}", e.dimension, e.parts);
-  Sink sink{fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.parts,
-                        device_type(result_dtype(e)), accumulator_type(e.dtype), rows, e.column),
-            1, true, true};
+  Sink sink{.text = fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.parts,
+                                device_type(result_dtype(e)), accumulator_type(e.dtype), rows, e.column),
+            .vector = 1,
+            .down = true,
+            .whole = true};
   if (unit_dim(out) != e.dimension) return sink;
   sink.down = false;
   sink.vector = store_width(out, e.dimension, e.parts);
@@ -66,9 +68,11 @@ Sink declare_sink(Source& source, const Ending& e, int64_t splits, Emission& emi
   const Expr pitch = partial_pitch(e);
   source.workspace("partials", 0, accumulator_type(e.dtype));
   emission.workspace = e.batch * splits * e.m * pitch * static_cast<int64_t>(accumulator_size(e.dtype));
-  return {fmt::format("gemm::PartialSink<{0}>{{partials + (batch * {1} + block.split) * m * {2}, {2}}}",
-                      accumulator_type(e.dtype), splits, source.number(pitch)),
-          4, false, true};
+  return {.text = fmt::format("gemm::PartialSink<{0}>{{partials + (batch * {1} + block.split) * m * {2}, {2}}}",
+                              accumulator_type(e.dtype), splits, source.number(pitch)),
+          .vector = 4,
+          .down = false,
+          .whole = true};
 }
 
 void add_reduction(const Ending& e, int64_t splits, Emission& emission) {

@@ -38,12 +38,13 @@ struct LpPool {
 // Where a tap falls in one dimension.
 struct TapPosition {
   long at;
-  bool inside, counted;
+  bool inside = true;
+  bool counted = true;  // in the divisor of an average
 };
 template <class Kind, class Window, class In>
 LATHE_DEVICE TapPosition locate_tap(const In& x, int dim, long output, long tap) {
   const long at = output * Window::stride(dim) + tap * Window::dilation(dim) - Window::pad(dim);
-  if (Window::is_whole(dim)) return {at, true, true};
+  if (Window::is_whole(dim)) return {at};
   const bool inside = at >= 0 && at < x.dim(dim);
   return {at, inside, Kind::kPadded ? at < x.dim(dim) + Window::end(dim) : inside};
 }
