@@ -16,7 +16,9 @@ Result<> infer_compress(InferContext& context) {
     LATHE_ASSIGN(axis, normalize_axis(attrs.axis, context.rank(0), "compress: axis"));
     output = context.shape(0);
   }
-  output[axis] = context.new_symbol("compress_count");
+  const Expr count = context.new_symbol("compress_count");
+  context.assume(Relation::at_most, count, attrs.flat ? volume(context.shape(0)) : output[axis]);
+  output[axis] = count;
   context.set(0, context.dtype(0), std::move(output));
   return {};
 }

@@ -4,7 +4,9 @@
 namespace lathe {
 
 Result<> infer_nonzero(InferContext& context) {
-  context.set(0, DType::i64, {context.rank(0), context.new_symbol("nonzero_count")});
+  const Expr count = context.new_symbol("nonzero_count");
+  context.assume(Relation::at_most, count, volume(context.shape(0)));
+  context.set(0, DType::i64, {context.rank(0), count});
   return {};
 }
 

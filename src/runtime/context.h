@@ -34,6 +34,7 @@ class Context {
   // Current dims of binding `i`; -1 for what is not known (yet).
   Dims dims(size_t i) const { return shapes_.dims(i); }
   Dims tensor_dims(plan::TensorId id) const { return shapes_.tensor_dims(id); }  // empty while the shapes are not set
+  int64_t largest(const Expr& number) const { return shapes_.largest(number); }  // see ShapeBinding
   size_t bytes(size_t i) const { return shapes_.bytes(i); }  // of its tensor under the current shapes; 0 when unknown
 
   // Arena and workspace bytes that the current shapes need. Works all sizes out if shapes changed.

@@ -203,6 +203,22 @@ Result<> ShapeBinding::bind(std::span<void* const> addresses) {
   return {};
 }
 
+int64_t ShapeBinding::largest(const Expr& number) const {
+  std::vector<Range> ranges;
+  for (SymbolId id = 0; id < symbols_.size(); ++id) {
+    const plan::SymbolProfile& bounds = plan_.profiles[profile_].symbols[id];
+    const bool varies = plan_.symbols[id].source == SymbolSource::computed || symbols_[id] == Expr::kUnbound;
+    ranges.push_back(varies ? Range{bounds.min, bounds.max} : Range{symbols_[id], symbols_[id]});
+  }
+  for (const uint32_t i : data_dependent_constraints_) {
+    const Constraint& constraint = plan_.constraints[i];
+    const std::optional<SymbolId> symbol = constraint.a.as_symbol();
+    if (!symbol || constraint.relation != Relation::at_most) continue;
+    ranges[*symbol].max = std::min(ranges[*symbol].max, constraint.b.range(ranges).max);
+  }
+  return number.range(ranges).max;
+}
+
 Result<TensorArg> ShapeBinding::resolve(plan::TensorId id) const {
   TensorArg arg;
   if (id == plan::kNoTensor) return arg;

@@ -38,6 +38,8 @@ class ShapeBinding {
   Dims dims(size_t binding) const;
   size_t bytes(size_t binding) const;
   Dims tensor_dims(plan::TensorId id) const;  // of any tensor; empty before bind()
+  // What a number cannot exceed in any run with these inputs; Range::kUnbounded where nothing tells.
+  int64_t largest(const Expr& number) const;
   // Type, dims and strides of a tensor's operand, its address null. Fails where a size is not known or negative.
   Result<TensorArg> resolve(plan::TensorId id) const;
   std::span<const int64_t> symbols() const { return symbols_; }  // values, or Expr::kUnbound

@@ -42,15 +42,18 @@ Result<> Staging::check(const ShapeBinding& shapes) const {
       return fail(ErrorCode::binding_invalid,
                   "'{}' lies at {}, which is not aligned to {} bytes: allocate it by itself", plan_.bindings[i].name,
                   addresses_[i], kDeviceAlignment);
-    if (!addresses_[i] && !allocators_[i] && shapes.bytes(i) != 0)
+    const bool may_have_elements = shapes.bytes(i) != 0 || engine_.is_data_dependent(plan_.bindings[i].tensor);
+    if (!addresses_[i] && !allocators_[i] && may_have_elements)
       return fail(ErrorCode::binding_missing, "{} '{}' has no address: set it before running",
                   plan_.bindings[i].is_input ? "input" : "output", plan_.bindings[i].name);
   }
   return {};
 }
 
-Result<void*> Staging::allocated(size_t binding, size_t bytes, const Dims& dims) const {
-  if (void* const memory = allocators_[binding](bytes, dims)) return memory;
+// Meanwhile the address is that of the last run.
+Result<> Staging::allocate(size_t binding, size_t bytes, const Dims& dims) {
+  addresses_[binding] = allocators_[binding](bytes, dims);
+  if (addresses_[binding]) return {};
   return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'", plan_.bindings[binding].name);
 }
 
@@ -58,8 +61,7 @@ Result<> Staging::provide_outputs(const ShapeBinding& shapes) {
   std::fill(provided_.begin(), provided_.end(), false);
   for (size_t i = 0; i < addresses_.size(); ++i) {
     if (!allocators_[i] || engine_.is_data_dependent(plan_.bindings[i].tensor)) continue;
-    addresses_[i] = nullptr;
-    LATHE_ASSIGN(addresses_[i], allocated(i, shapes.bytes(i), shapes.dims(i)));
+    LATHE_TRY(allocate(i, shapes.bytes(i), shapes.dims(i)));
   }
   return {};
 }
@@ -72,8 +74,7 @@ Result<> Staging::provide_output(size_t binding, const ShapeBinding& shapes) {
   if (!bytes)
     return fail(ErrorCode::shape_mismatch, "output '{}' of dims {} has no valid size", plan_.bindings[binding].name,
                 to_string(to_shape(dims)));
-  addresses_[binding] = nullptr;
-  LATHE_ASSIGN(addresses_[binding], allocated(binding, static_cast<size_t>(*bytes), dims));
+  LATHE_TRY(allocate(binding, static_cast<size_t>(*bytes), dims));
   provided_[binding] = true;
   return stage(binding, static_cast<size_t>(*bytes));
 }

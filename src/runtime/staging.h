@@ -49,7 +49,7 @@ class Staging {
     const void* asked = nullptr;  // the address that `active` tells of: the driver is asked once
     bool active = false;
   };
-  Result<void*> allocated(size_t binding, size_t bytes, const Dims& dims) const;
+  Result<> allocate(size_t binding, size_t bytes, const Dims& dims);
 
   const Engine& engine_;
   const plan::Plan& plan_;

@@ -211,15 +211,12 @@ nv::IOutputAllocator* ExecutionContext::getOutputAllocator(const char* tensorNam
 int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcept {
   return guarded(looking(), "IExecutionContext::getMaxOutputSize", int64_t{-1}, [&]() -> Result<int64_t> {
     LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
-    LATHE_ASSIGN(Dims dims, dims_of(i));
+    LATHE_TRY(context_->memory_bytes());  // computes all shapes, or says which is missing
     const plan::TensorDesc& tensor = core_->tensor(static_cast<int>(i));
-    std::vector<Range> ranges;
-    for (const plan::SymbolProfile& symbol : core_->plan().profiles[context_->profile()].symbols)
-      ranges.push_back({symbol.min, symbol.max});
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d] >= 0) continue;
-      dims[d] = tensor.dims[d].range(ranges).max;
-      if (dims[d] == Range::kUnbounded) return -1;
+    Dims dims;
+    for (const Expr& dim : tensor.dims) {
+      dims.push_back(context_->largest(dim));
+      if (dims.back() == Range::kUnbounded) return -1;
     }
     const std::optional<int64_t> volume = checked_volume(dims);
     return bytes_of(tensor.dtype, volume.value_or(-1)).value_or(-1);
