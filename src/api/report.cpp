@@ -26,6 +26,7 @@ nv::ErrorCode code_for(ErrorCode code) {
     case ErrorCode::invalid_state:
     case ErrorCode::cancelled:
     case ErrorCode::stream_captured:
+    case ErrorCode::memory_too_small:
       return nv::ErrorCode::kINVALID_STATE;
     case ErrorCode::execution_failed:
     case ErrorCode::device_lost:
