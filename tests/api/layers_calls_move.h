@@ -62,11 +62,14 @@ inline void add_slices(Table& table) {
         {CALL(setStride(Dims2(1, 3))), CALL(setStride(Dims2(1, -2))), CALL(setStride(dims({2}))),
          CALL(setStride(kRank9))}},
        {"setMode",
-        DOES(setMode(SampleMode::kSTRICT_BOUNDS), l.getMode() == SampleMode::kSTRICT_BOUNDS),
-        nullptr,
-        {CALL(setMode(SampleMode::kFILL)), CALL(setMode(SampleMode::kWRAP)), CALL(setMode(SampleMode::kCLAMP)),
-         CALL(setMode(SampleMode::kREFLECT)), CALL(setMode(no_such<SampleMode>())),
-         CALL(setInput(4, n.constant(dims({}), {1})))}},
+        [](Net& n, ISliceLayer& l) {
+          l.setSize(Dims2(2, 4)), l.setMode(SampleMode::kFILL), l.setInput(4, n.constant(dims({}), {9}));
+          return l.getMode() == SampleMode::kFILL;
+        },
+        "f32[2, 4]: -1 0 1 9 3 4 5 9",
+        {CALL(setMode(no_such<SampleMode>())), CALL(setInput(4, n.constant(dims({}), {1}))),
+         [](Net& n, ISliceLayer& l) { l.setMode(SampleMode::kFILL), l.setInput(4, n.constant(dims({1}), {1})); },
+         [](Net& n, ISliceLayer& l) { l.setMode(SampleMode::kFILL), l.setInput(4, n.shaped(dims({}), {1})); }}},
        {"setAxes",
         [](Net& n, ISliceLayer& l) {
           l.setAxes(dims({1})), l.setStart(dims({3})), l.setSize(dims({1})), l.setStride(dims({1}));
@@ -74,7 +77,8 @@ inline void add_slices(Table& table) {
         },
         "f32[2, 1]: 1 5",
         {CALL(setAxes(dims({1}))), CALL(setAxes(Dims2(0, 2))), CALL(setAxes(Dims2(0, 0))), CALL(setAxes(kRank9)),
-         CALL(setAxes(Dims2(0, -3)))}}});
+         CALL(setAxes(Dims2(0, -3))), CALL(setInput(5, n.shaped(dims({1}), {2}))),
+         CALL(setInput(5, *l.getInput(0)))}}});
   add<IConcatenationLayer>(
       table, "IConcatenationLayer",
       [](Net& n) {
@@ -111,37 +115,44 @@ inline void add_makers(Table& table) {
         DOES(setDimensions(dims({4})), same(l.getDimensions(), dims({4}))),
         "f32[4]: 1 2 3 4",
         {CALL(setDimensions(dims({3}))), CALL(setDimensions(kRank9)), CALL(setDimensions(Dims2(-2, -2)))}}});
-  add<IFillLayer>(table, "IFillLayer",
-                  [](Net& n) { return n.network->addFill(dims({3}), FillOperation::kLINSPACE, DataType::kFLOAT); },
-                  {{"setDimensions",
-                    DOES(setDimensions(dims({2})), same(l.getDimensions(), dims({2}))),
-                    "f32[2]: 0 1",
-                    {CALL(setDimensions(dims({-1}))), CALL(setDimensions(Dims2(2, 2))), CALL(setDimensions(kRank9))}},
-                   {"setOperation",
-                    DOES(setOperation(FillOperation::kLINSPACE), l.getOperation() == FillOperation::kLINSPACE),
-                    nullptr,
-                    {CALL(setOperation(FillOperation::kRANDOM_UNIFORM)),
-                     CALL(setOperation(FillOperation::kRANDOM_NORMAL)), CALL(setOperation(no_such<FillOperation>()))}},
-                   {"setAlpha",
-                    DOES(setAlpha(0.5), l.getAlpha() == 0.5 && !l.isAlphaBetaInt64()),
-                    "f32[3]: 0.5 1.5 2.5",
-                    {[](Net&, IFillLayer& l) { l.setToType(DataType::kINT32), l.setAlpha(0.5); }}},
-                   {"setBeta",
-                    DOES(setBeta(0.5), l.getBeta() == 0.5 && !l.isAlphaBetaInt64()),
-                    "f32[3]: 0 0.5 1",
-                    {[](Net&, IFillLayer& l) { l.setAlphaInt64(2), l.setBeta(0.5); }}},
-                   {"setAlphaInt64",
-                    DOES(setAlphaInt64(5), l.getAlphaInt64() == 5 && l.isAlphaBetaInt64()),
-                    "f32[3]: 5 6 7",
-                    {[](Net&, IFillLayer& l) { l.setToType(DataType::kINT32), l.setAlphaInt64(int64_t{1} << 40); }}},
-                   {"setBetaInt64",
-                    DOES(setBetaInt64(5), l.getBetaInt64() == 5 && l.isAlphaBetaInt64()),
-                    "f32[3]: 0 5 10",
-                    {[](Net&, IFillLayer& l) { l.setAlpha(0.5), l.setBetaInt64(2); }}},
-                   {"setToType",
-                    DOES(setToType(DataType::kINT64), l.getToType() == DataType::kINT64),
-                    "i64[3]: 0 1 2",
-                    {CALL(setToType(no_such<DataType>())), CALL(setToType(DataType::kBOOL))}}});
+  add<IFillLayer>(
+      table, "IFillLayer",
+      [](Net& n) { return n.network->addFill(dims({3}), FillOperation::kLINSPACE, DataType::kFLOAT); },
+      {{"setDimensions",
+        DOES(setDimensions(dims({2})), same(l.getDimensions(), dims({2}))),
+        "f32[2]: 0 1",
+        {CALL(setDimensions(dims({-1}))), CALL(setDimensions(Dims2(2, 2))), CALL(setDimensions(kRank9))}},
+       {"setOperation",
+        [](Net&, IFillLayer& l) {
+          l.setOperation(FillOperation::kRANDOM_UNIFORM), l.setAlpha(7), l.setBeta(7);
+          return l.getOperation() == FillOperation::kRANDOM_UNIFORM;
+        },
+        "f32[3]: 7 7 7",
+        {CALL(setOperation(no_such<FillOperation>())),
+         [](Net&, IFillLayer& l) { l.setOperation(FillOperation::kRANDOM_NORMAL), l.setToType(DataType::kINT32); },
+         [](Net& n, IFillLayer& l) {
+           l.setOperation(FillOperation::kRANDOM_NORMAL), l.setInput(1, n.constant(dims({1}), {1}));
+         }}},
+       {"setAlpha",
+        DOES(setAlpha(0.5), l.getAlpha() == 0.5 && !l.isAlphaBetaInt64()),
+        "f32[3]: 0.5 1.5 2.5",
+        {[](Net&, IFillLayer& l) { l.setToType(DataType::kINT32), l.setAlpha(0.5); }}},
+       {"setBeta",
+        DOES(setBeta(0.5), l.getBeta() == 0.5 && !l.isAlphaBetaInt64()),
+        "f32[3]: 0 0.5 1",
+        {[](Net&, IFillLayer& l) { l.setAlphaInt64(2), l.setBeta(0.5); }}},
+       {"setAlphaInt64",
+        DOES(setAlphaInt64(5), l.getAlphaInt64() == 5 && l.isAlphaBetaInt64()),
+        "f32[3]: 5 6 7",
+        {[](Net&, IFillLayer& l) { l.setToType(DataType::kINT32), l.setAlphaInt64(int64_t{1} << 40); }}},
+       {"setBetaInt64",
+        DOES(setBetaInt64(5), l.getBetaInt64() == 5 && l.isAlphaBetaInt64()),
+        "f32[3]: 0 5 10",
+        {[](Net&, IFillLayer& l) { l.setAlpha(0.5), l.setBetaInt64(2); }}},
+       {"setToType",
+        DOES(setToType(DataType::kINT64), l.getToType() == DataType::kINT64),
+        "i64[3]: 0 1 2",
+        {CALL(setToType(no_such<DataType>())), CALL(setToType(DataType::kBOOL))}}});
 }
 
 inline void add_picks(Table& table) {

@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/layers_index.h"
 
+#include <algorithm>
+
 #include "api/network/enums.h"
 #include "api/network/network_add.h"
 
 namespace lathe::api {
+
+// Entry b of the leading dimensions is gathered by the indices' entry b, along an axis behind them, which comes first
+// for that.
+Result<ir::Value*> GatherLayer::gather_batches(LayerLowering& lowering) const {
+  ir::Value *x = in(0), *indices = in(1);
+  const int64_t rank = x->rank(), axis = axis_ < 0 ? axis_ + rank : axis_;
+  if (batch_dims_ < 0 || batch_dims_ > indices->rank() || axis < batch_dims_ || axis >= rank)
+    return fail(ErrorCode::invalid_argument,
+                "{} element-wise dims do not fit indices of rank {} and axis {} of data of rank {}", batch_dims_,
+                indices->rank(), axis_, rank);
+  Ints to_front, back;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != axis) to_front.push_back(d);
+  to_front.insert(to_front.begin() + batch_dims_, axis);
+  GatherNdAttrs attributes;
+  attributes.batch_dims = batch_dims_;
+  ir::Value* y = lowering.add(attributes, {lowering.transpose(x, to_front), lowering.unsqueeze(indices, {-1})});
+  const int64_t picked = indices->rank() - batch_dims_, between = axis - batch_dims_;
+  for (int64_t d = 0; d < y->rank(); ++d) back.push_back(d);
+  std::rotate(back.begin() + batch_dims_, back.begin() + batch_dims_ + picked,
+              back.begin() + batch_dims_ + picked + between);
+  return lowering.transpose(y, back);
+}
 
 Result<std::vector<ir::Value*>> GatherLayer::lower(LayerLowering& lowering) {
   ir::Value* y = nullptr;
@@ -12,8 +37,10 @@ Result<std::vector<ir::Value*>> GatherLayer::lower(LayerLowering& lowering) {
     GatherNdAttrs attributes;
     attributes.batch_dims = batch_dims_;
     y = lowering.add(attributes, {in(0), in(1)});
+  } else if (batch_dims_ != 0 && mode_ == nv::GatherMode::kDEFAULT) {
+    LATHE_ASSIGN(y, gather_batches(lowering));
   } else if (batch_dims_ != 0) {
-    return fail(ErrorCode::op_mode_unsupported, "{} element-wise dims are supported in mode kND only", batch_dims_);
+    return fail(ErrorCode::invalid_argument, "mode kELEMENT has no element-wise dims, but {} are set", batch_dims_);
   } else if (mode_ == nv::GatherMode::kELEMENT) {
     GatherElementsAttrs attributes;
     attributes.axis = axis_;

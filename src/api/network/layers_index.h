@@ -20,6 +20,7 @@ class GatherLayer final : public LayerOf<nv::IGatherLayer, nv::apiv::VGatherLaye
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+  Result<ir::Value*> gather_batches(LayerLowering& lowering) const;
 
   int32_t axis_;
   nv::GatherMode mode_;

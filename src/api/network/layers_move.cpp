@@ -12,13 +12,6 @@ using SqueezeLayer = AxesLayer<nv::ISqueezeLayer, nv::apiv::VSqueezeLayer, Squee
 using UnsqueezeLayer =
     AxesLayer<nv::IUnsqueezeLayer, nv::apiv::VUnsqueezeLayer, UnsqueezeAttrs, nv::LayerType::kUNSQUEEZE>;
 
-// Of mode kSTRICT_BOUNDS.
-SliceAttrs strict() {
-  SliceAttrs attributes;
-  attributes.strict = true;
-  return attributes;
-}
-
 bool is_identity(const nv::Permutation& permutation, int rank) {
   for (int i = 0; i < rank; ++i)
     if (permutation.order[i] != i) return false;
@@ -52,81 +45,6 @@ Result<std::vector<ir::Value*>> ShuffleLayer::lower(LayerLowering& lowering) {
   return std::vector{x};
 }
 
-Result<ir::Value*> SliceLayer::operand(LayerLowering& lowering, size_t input, const nv::Dims& dims, size_t count) {
-  if (has(input)) return lowering.cast(in(input), DType::i64);
-  LATHE_ASSIGN(const Dims values, to_dims(dims));
-  if (values.size() != count)
-    return fail(ErrorCode::invalid_argument, "start, size or stride has {} entries; {} are needed", values.size(),
-                count);
-  return lowering.ints(values);
-}
-
-// start + size * stride; below 0, where a negative stride passes element 0, the least number: a small negative end
-// would count from the other side.
-Result<ir::Value*> SliceLayer::end_of(LayerLowering& lowering, ir::Value* start, ir::Value* size, ir::Value* stride) {
-  if (start->constant() && size->constant() && stride->constant()) {
-    Ints ends;
-    for (int64_t i = 0; i < start->constant()->volume(); ++i) {
-      const int64_t count = size->constant()->at(i), step = stride->constant()->at(i), first = start->constant()->at(i);
-      int64_t end = 0;
-      const bool far = __builtin_mul_overflow(count, step, &end) || __builtin_add_overflow(first, end, &end);
-      if (count < 0 || far || (count > 0 && end - step < 0))
-        return fail(ErrorCode::invalid_argument, "{} elements from {} on, {} apart, are not all inside of x", count,
-                    first, step);
-      ends.push_back(end < 0 ? INT64_MIN + 1 : end);
-    }
-    return lowering.ints(ends);
-  }
-  if (!stride->constant()) return fail(ErrorCode::op_mode_unsupported, "strides must be known while building");
-  for (int64_t i = 0; i < stride->constant()->volume(); ++i)
-    if (stride->constant()->at(i) < 1)
-      return fail(ErrorCode::op_mode_unsupported, "stride {} needs start and size to be known while building",
-                  stride->constant()->at(i));
-  return lowering.plus(start, lowering.mul(size, stride));
-}
-
-// Stride 0 repeats one element: slice it out with size 1, then expand.
-Result<ir::Value*> SliceLayer::repeat(LayerLowering& lowering) {
-  nv::Dims size = size_, stride = stride_;
-  Ints ones;
-  for (int32_t i = 0; i < stride.nbDims; ++i) {
-    if (stride.d[i] == 0) size.d[i] = stride.d[i] = 1;
-  }
-  const auto count = static_cast<size_t>(start_.nbDims);
-  LATHE_ASSIGN(ir::Value * starts, operand(lowering, 1, start_, count));
-  LATHE_ASSIGN(ir::Value * sizes, operand(lowering, 2, size, count));
-  LATHE_ASSIGN(ir::Value * strides, operand(lowering, 3, stride, count));
-  LATHE_ASSIGN(ir::Value * ends, end_of(lowering, starts, sizes, strides));
-  for (size_t i = 0; i < count; ++i) ones.push_back(static_cast<int64_t>(i));
-  ir::Value* piece = lowering.add(strict(), {in(0), starts, ends, lowering.ints(ones), strides});
-  LATHE_ASSIGN(ir::Value * dims, operand(lowering, 2, size_, count));
-  return lowering.expand(piece, dims);
-}
-
-Result<std::vector<ir::Value*>> SliceLayer::lower(LayerLowering& lowering) {
-  if (mode_ != nv::SampleMode::kSTRICT_BOUNDS)
-    return fail(ErrorCode::op_mode_unsupported, "slice modes other than kSTRICT_BOUNDS are not supported");
-  if (has(4)) return fail(ErrorCode::invalid_argument, "input 4 is the fill value of mode kFILL alone");
-  if (has(5)) return fail(ErrorCode::op_mode_unsupported, "axes as an input are not supported; call setAxes()");
-  Ints axes;
-  const int rank = in(0)->rank();
-  for (int i = 0; i < (axes_.nbDims < 0 ? rank : axes_.nbDims); ++i) axes.push_back(axes_.nbDims < 0 ? i : axes_.d[i]);
-  const size_t count = axes.size();
-  const bool repeats = !has(3) && std::find(stride_.d, stride_.d + std::max(stride_.nbDims, 0), 0) !=
-                                      stride_.d + std::max(stride_.nbDims, 0);
-  if (repeats) {
-    if (has(1) || has(2) || axes_.nbDims >= 0)
-      return fail(ErrorCode::op_mode_unsupported, "stride 0 needs static start and size for all dimensions");
-    LATHE_ASSIGN(ir::Value * y, repeat(lowering));
-    return std::vector{y};
-  }
-  LATHE_ASSIGN(ir::Value * starts, operand(lowering, 1, start_, count));
-  LATHE_ASSIGN(ir::Value * sizes, operand(lowering, 2, size_, count));
-  LATHE_ASSIGN(ir::Value * strides, operand(lowering, 3, stride_, count));
-  LATHE_ASSIGN(ir::Value * ends, end_of(lowering, starts, sizes, strides));
-  return std::vector{lowering.add(strict(), {in(0), starts, ends, lowering.ints(axes), strides})};
-}
-
 Result<std::vector<ir::Value*>> ConcatenationLayer::lower(LayerLowering& lowering) {
   std::vector<ir::Value*> inputs;
   for (int32_t i = 0; i < Layer::getNbInputs(); ++i) inputs.push_back(in(static_cast<size_t>(i)));
@@ -135,13 +53,15 @@ Result<std::vector<ir::Value*>> ConcatenationLayer::lower(LayerLowering& lowerin
 
 Result<std::vector<ir::Value*>> PaddingLayer::lower(LayerLowering& lowering) {
   const int rank = in(0)->rank();
-  if (pre_.nbDims != 2 || post_.nbDims != 2 || rank < 2)
-    return fail(ErrorCode::invalid_argument, "padding has {} and {} dims for an input of rank {}; 2 are needed",
-                pre_.nbDims, post_.nbDims, rank);
+  const int32_t count = pre_.nbDims;
+  if (count < 1 || count > rank || post_.nbDims != count)
+    return fail(ErrorCode::invalid_argument,
+                "padding has {} and {} dims for an input of rank {}; both are of as many of the last dimensions", count,
+                post_.nbDims, rank);
   Ints pads(static_cast<size_t>(2 * rank), 0);
-  for (int i = 0; i < 2; ++i) {
-    pads[static_cast<size_t>(rank - 2 + i)] = pre_.d[i];
-    pads[static_cast<size_t>(2 * rank - 2 + i)] = post_.d[i];
+  for (int i = 0; i < count; ++i) {
+    pads[static_cast<size_t>(rank - count + i)] = pre_.d[i];
+    pads[static_cast<size_t>(2 * rank - count + i)] = post_.d[i];
   }
   return std::vector{lowering.add(PadAttrs(), {in(0), lowering.ints(pads)})};
 }
@@ -165,10 +85,33 @@ Result<ir::Value*> FillLayer::constant(LayerLowering& lowering, DType dtype, con
   return made;
 }
 
+Result<ir::Value*> FillLayer::number(LayerLowering& lowering, size_t input, DType dtype, const Number& number) {
+  if (!has(input)) return constant(lowering, dtype, number);
+  if (in(input)->dtype() != dtype || in(input)->rank() != 0)
+    return fail(ErrorCode::type_mismatch, "input {} is a {} without dimensions, but '{}' is {}{}", input,
+                name_of(dtype), in(input)->name(), name_of(in(input)->dtype()), to_string(in(input)->shape()));
+  return in(input);
+}
+
+// Uniform in [alpha, beta), or normal with mean alpha and standard deviation beta; other numbers in each run.
+Result<std::vector<ir::Value*>> FillLayer::random(LayerLowering& lowering, DType dtype, ir::Value* dims) {
+  if (!is_floating(dtype))
+    return fail(ErrorCode::type_mismatch, "random numbers are of a floating-point type, not {}", name_of(dtype));
+  LATHE_ASSIGN(ir::Value * alpha, number(lowering, 1, dtype, alpha_));
+  LATHE_ASSIGN(ir::Value * beta, number(lowering, 2, dtype, beta_));
+  RandomAttrs attributes;
+  attributes.dtype = dtype;
+  FreshSeedAttrs seed;
+  seed.stream = stream_;
+  const bool normal = operation_ == nv::FillOperation::kRANDOM_NORMAL;
+  if (normal) attributes.op = RandomOp::normal;
+  ir::Value* drawn = lowering.add(attributes, {dims, lowering.add(seed, {})});
+  ir::Value* width = normal ? beta : lowering.minus(beta, alpha);
+  return std::vector{lowering.plus(lowering.mul(drawn, width), alpha)};
+}
+
 // alpha + beta * i along one dimension; with input 2, beta per dimension: alpha + sum of beta[d] * index[d].
 Result<std::vector<ir::Value*>> FillLayer::lower(LayerLowering& lowering) {
-  if (operation_ != nv::FillOperation::kLINSPACE)
-    return fail(ErrorCode::op_mode_unsupported, "random fill is not supported");
   if (!has(1) && !has(2) && alpha_.is_integer.value_or(integers_) != beta_.is_integer.value_or(integers_))
     return fail(ErrorCode::invalid_argument,
                 "alpha and beta are one a real number and the other an integer; set both by setAlpha() and setBeta(), "
@@ -181,6 +124,7 @@ Result<std::vector<ir::Value*>> FillLayer::lower(LayerLowering& lowering) {
     LATHE_ASSIGN(const Dims sizes, to_dims(dims_));
     dims = lowering.ints(sizes);
   }
+  if (operation_ != nv::FillOperation::kLINSPACE) return random(lowering, dtype, dims);
   const std::optional<int64_t> rank = dims->shape().size() == 1 ? dims->shape()[0].as_constant() : std::nullopt;
   if (!rank) return fail(ErrorCode::shape_unknown, "the number of output dimensions must be known while building");
   if (*rank != 1 && !has(2)) return fail(ErrorCode::invalid_argument, "more than one dimension needs beta as input 2");
@@ -212,11 +156,6 @@ Result<std::vector<ir::Value*>> FillLayer::lower(LayerLowering& lowering) {
 
 nv::IShuffleLayer* NetworkDefinition::addShuffle(nv::ITensor& input) noexcept {
   return add<ShuffleLayer>("INetworkDefinition::addShuffle", {&input});
-}
-
-nv::ISliceLayer* NetworkDefinition::addSlice(nv::ITensor& input, const nv::Dims& start, const nv::Dims& size,
-                                             const nv::Dims& stride) noexcept {
-  return add<SliceLayer>("INetworkDefinition::addSlice", {&input}, start, size, stride);
 }
 
 nv::IConcatenationLayer* NetworkDefinition::addConcatenation(nv::ITensor* const* inputs, int32_t nbInputs) noexcept {

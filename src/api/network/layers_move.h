@@ -32,38 +32,6 @@ class ShuffleLayer final : public LayerOf<nv::IShuffleLayer, nv::apiv::VShuffleL
   bool zero_copies_ = true;
 };
 
-class SliceLayer final : public LayerOf<nv::ISliceLayer, nv::apiv::VSliceLayer> {
- public:
-  SliceLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& start, const nv::Dims& size,
-             const nv::Dims& stride)
-      : LayerOf(network, nv::LayerType::kSLICE, "Slice", std::move(inputs)),
-        start_(start),
-        size_(size),
-        stride_(stride) {}
-
-  void setStart(const nv::Dims& start) noexcept override { set(start_, start, 1); }
-  nv::Dims getStart() const noexcept override { return has(1) ? invalid_dims() : start_; }
-  void setSize(const nv::Dims& size) noexcept override { set(size_, size, 2); }
-  nv::Dims getSize() const noexcept override { return has(2) ? invalid_dims() : size_; }
-  void setStride(const nv::Dims& stride) noexcept override { set(stride_, stride, 3); }
-  nv::Dims getStride() const noexcept override { return has(3) ? invalid_dims() : stride_; }
-  void setMode(nv::SampleMode mode) noexcept override { set(mode_, mode); }
-  nv::SampleMode getMode() const noexcept override { return mode_; }
-  void setAxes(const nv::Dims& axes) noexcept override { set(axes_, axes, 5); }
-  nv::Dims getAxes() const noexcept override { return has(5) ? invalid_dims() : axes_; }
-
- private:
-  int32_t max_inputs() const override { return 6; }
-  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
-  Result<ir::Value*> operand(LayerLowering& lowering, size_t input, const nv::Dims& dims, size_t count);
-  Result<ir::Value*> end_of(LayerLowering& lowering, ir::Value* start, ir::Value* size, ir::Value* stride);
-  Result<ir::Value*> repeat(LayerLowering& lowering);
-
-  nv::Dims start_, size_, stride_;
-  nv::Dims axes_ = invalid_dims();  // invalid: all dimensions
-  nv::SampleMode mode_ = nv::SampleMode::kSTRICT_BOUNDS;
-};
-
 class ConcatenationLayer final : public LayerOf<nv::IConcatenationLayer, nv::apiv::VConcatenationLayer> {
  public:
   ConcatenationLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
@@ -145,6 +113,7 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
   FillLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims,
             nv::FillOperation operation, nv::DataType type)
       : LayerOf(network, nv::LayerType::kFILL, "Fill", std::move(inputs)),
+        stream_(-1 - static_cast<int64_t>(network.num_layers())),  // those of imported nodes are from 0 on
         dims_(dims),
         operation_(operation),
         type_(type) {}
@@ -187,7 +156,10 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
     std::optional<bool> is_integer = {};
   };
   static Result<ir::Value*> constant(LayerLowering& lowering, DType dtype, const Number& number);
+  Result<ir::Value*> number(LayerLowering& lowering, size_t input, DType dtype, const Number& number);
+  Result<std::vector<ir::Value*>> random(LayerLowering& lowering, DType dtype, ir::Value* dims);
 
+  int64_t stream_;  // of random numbers: each layer has its own
   nv::Dims dims_;
   nv::FillOperation operation_;
   nv::DataType type_;

@@ -46,7 +46,7 @@ class TensorView final : public nvinfer1::ITensor, public nvinfer1::apiv::VTenso
   void setAllowedFormats(nvinfer1::TensorFormats formats) noexcept override;
   nvinfer1::TensorFormats getAllowedFormats() const noexcept override { return formats_; }
   bool isShapeTensor() const noexcept override;
-  bool isExecutionTensor() const noexcept override { return !isShapeTensor(); }
+  bool isExecutionTensor() const noexcept override;
   void setDimensionName(int32_t index, const char* name) noexcept override;
   const char* getDimensionName(int32_t index) const noexcept override;
 
