@@ -40,7 +40,7 @@ class ProfileResolver {
   ProfileResolver(const ir::Graph& graph, const ProfileShapes& shapes, size_t index)
       : graph_(graph), shapes_(shapes), index_(index) {}
 
-  Result<plan::Profile> resolve() {
+  Result<plan::Profile> resolve() const {
     plan::Profile profile;
     for (const auto& [name, input] : shapes_.inputs) LATHE_TRY(check(name, input));
     for (SymbolId id = 0; id < graph_.symbols().size(); ++id) {
@@ -48,6 +48,21 @@ class ProfileResolver {
       profile.symbols.push_back(range);
     }
     return profile;
+  }
+
+  // That each open dimension has a range. Elements of inputs may lack one, for what the network does with them tells
+  // whether they are sizes.
+  Result<> check_complete() const {
+    for (const ir::Value* input : graph_.inputs())
+      for (size_t d = 0; d < input->shape().size(); ++d) {
+        const std::optional<SymbolId> symbol = input->shape()[d].as_symbol();
+        if (symbol && given_for(graph_, shapes_, *symbol).empty())
+          return fail(ErrorCode::profile_invalid,
+                      "profile {} gives no sizes for input '{}', whose dimension {} ('{}') is open: set the input's "
+                      "min, opt and max dimensions, or build without profiles for all sizes",
+                      index_, input->name(), d, graph_.symbols()[*symbol].name);
+      }
+    return {};
   }
 
  private:
@@ -118,7 +133,9 @@ Result<std::vector<plan::Profile>> resolve_profiles(const ir::Graph& graph, cons
   if (shapes.empty()) shapes.emplace_back();
   std::vector<plan::Profile> profiles;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    LATHE_ASSIGN(plan::Profile profile, ProfileResolver(graph, shapes[i], i).resolve());
+    const ProfileResolver resolver(graph, shapes[i], i);
+    LATHE_ASSIGN(plan::Profile profile, resolver.resolve());
+    if (!options.profiles.empty()) LATHE_TRY(resolver.check_complete());
     profiles.push_back(std::move(profile));
   }
   return profiles;

@@ -276,6 +276,28 @@ TEST(Constraints, ProfilesOfInputsWithTheSameSymbolNeedACommonSize) {
     EXPECT_NE(error.message.find(word), std::string::npos) << error.message;
 }
 
+TEST(Constraints, ProfilesGiveSizesForEachOpenInput) {
+  constexpr const char* kTwoInputs = R"(graph "g" {
+    input %weights: f32[4, 2]
+    input %x: f32[n, 4]
+    input %y: f32[m, 2]
+    %product = matmul(%x, %weights)
+    %z = concat{axis=0}(%product, %y)
+    output %z
+  })";
+  const ProfileShapes::Input x = {{1, 4}, {2, 4}, {8, 4}}, y = {{1, 2}, {2, 2}, {8, 2}};
+  const std::pair<ProfileShapes, const char*> missing[] = {
+      {profile({}), "'x'"}, {profile({{"y", y}}), "'x'"}, {profile({{"x", x}}), "'y'"}};
+  for (const auto& [incomplete, input] : missing) {
+    const Error error = build_error(kTwoInputs, {profile({{"x", x}, {"y", y}}), incomplete});
+    EXPECT_EQ(error.code, ErrorCode::profile_invalid) << error.to_string();
+    for (const char* word : {"profile 1", input, "min, opt and max"})
+      EXPECT_NE(error.message.find(word), std::string::npos) << error.message;
+  }
+  EXPECT_TRUE(build_checked(kTwoInputs, {profile({{"x", x}, {"y", y}})}).engine);
+  EXPECT_TRUE(build_checked(kTwoInputs).engine);
+}
+
 // m rows cannot hold 12*n elements when m is 0.
 TEST(Constraints, OptimumWithoutAValueIsRefused) {
   const Error error = build_error(R"(graph "g" {
