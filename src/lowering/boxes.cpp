@@ -19,7 +19,7 @@ bool is_piecewise(const Node& node) { return node.is(OpKind::concat) || node.is(
 // Whether the value is a part of something in memory: then no kernel can write it into its place in a concatenation.
 bool is_cut(const Value* value) {
   const Node* producer = value->producer();
-  return producer && (producer->is(OpKind::slice) || producer->is(OpKind::split) || producer->is(OpKind::concat));
+  return producer && (producer->has_trait(kCuts) || producer->is(OpKind::concat));
 }
 
 class Closure {

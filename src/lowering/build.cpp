@@ -42,8 +42,7 @@ void warn_of_storage_types(const ir::Graph& graph, Log& log) {
   int64_t weights = 0, stored = 0, floats = 0;
   for (const auto& node : graph.nodes()) {
     const Tensor* constant = node->num_inputs() > 0 && node->input(0) ? node->input(0)->constant() : nullptr;
-    if (!constant || !is_storage_only(constant->dtype()) || !(node->is(OpKind::dequantize) || node->is(OpKind::cast)))
-      continue;
+    if (!constant || !is_storage_only(constant->dtype()) || !node->has_trait(kConverts)) continue;
     ++weights;
     stored += static_cast<int64_t>(constant->bytes());
     floats += bytes_of(node->output()->dtype(), constant->volume()).value_or(0);

@@ -36,23 +36,12 @@ bool all_broadcast(const Node& node) {
 
 bool is_heavy(const Node& node) { return node.has_trait(kHeavy | kReduction | kPixels); }
 
-Value* bias_of(const Node& node) {
-  return node.is(OpKind::convolution) || node.is(OpKind::deconvolution) ? node.input(2) : nullptr;
-}
+Value* bias_of(const Node& node) { return is_convolution(node.info()) ? node.input(2) : nullptr; }
 
 RegionKind kind_alone(const Node& node) {
   if (node.has_trait(kView) || node.is(OpKind::identity)) return RegionKind::view;
   if (const auto stored = storage_type_of(node); stored && is_packed(*stored)) return RegionKind::single;  // no strides
-  switch (node.kind()) {
-    case OpKind::transpose:
-    case OpKind::slice:
-    case OpKind::split:
-    case OpKind::concat:
-    case OpKind::expand:
-      return RegionKind::movement;
-    default:
-      return RegionKind::single;
-  }
+  return node.has_trait(kStrided) ? RegionKind::movement : RegionKind::single;
 }
 
 Region region_of(RegionKind kind, Node* root) {
@@ -154,8 +143,8 @@ class Grouper {
 
   bool is_programmable(const Node& node) const {
     if (is_plain_only(node)) return false;
-    const bool levels = node.is(OpKind::quantize) || node.is(OpKind::dequantize);
-    return lathe::is_programmable(node, narrow_types_ || (narrow_ && levels && has_small_levels(node)));
+    const bool small_levels = narrow_ && node.has_trait(kQuantization) && has_small_levels(node);
+    return lathe::is_programmable(node, narrow_types_ || small_levels);
   }
 
   // Of 8 bits, or the sums of such, and of floats that kernels have where there are no narrow types.

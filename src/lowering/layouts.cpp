@@ -18,8 +18,6 @@ constexpr std::array kLayouts = {Layout::linear, Layout::channels_last};
 
 bool is_image(const Value* value) { return value && has_image_rank(value) && !value->constant(); }
 
-bool is_convolution(const Node& node) { return node.is(OpKind::convolution) || node.is(OpKind::deconvolution); }
-
 class LayoutTerms {
  public:
   LayoutTerms(const ir::Graph& graph, const BackendTraits& traits, const CostModel& model, LayoutCosts& costs)
@@ -88,7 +86,7 @@ class LayoutTerms {
   void add_row_major(const Region& region) {
     for (const Value* output : region.outputs) fix_linear(output, "written row-major by " + by(region));
     for (size_t i = 0; i < region.root->num_inputs(); ++i) {
-      const bool any_layout = i == 0 && (region.root->is(OpKind::roi_align) || region.root->is(OpKind::pad));
+      const bool any_layout = i == 0 && region.root->has_trait(kAnyLayout);
       if (!any_layout) want_linear(region.root->input(i), "read row-major by " + by(region));
     }
   }
@@ -115,7 +113,7 @@ class LayoutTerms {
 
   void add_spatial(const Region& region) {
     const Value* result = region.result();
-    if (traits_.windows_keep_layout && !is_convolution(*region.root))
+    if (traits_.windows_keep_layout && !is_convolution(region.root->info()))
       want_equal(region.input(0), result, stride_of(result),
                  "best written by " + by(region) + " in the layout that it reads");
     else if (is_image(result))
@@ -131,7 +129,7 @@ class LayoutTerms {
       for (const Value* operand : producer->operands)
         if (operand != x && operand->shape() == x->shape())
           want_equal(operand, x, stride_of(operand), "read together by " + by(region));
-    if (is_convolution(root) && i == 0) {
+    if (is_convolution(root.info()) && i == 0) {
       if (!reads_planes(region, traits_.least_pixel))
         costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
     } else if (root.has_trait(kPixels) && i == 0) {
@@ -174,13 +172,14 @@ class LayoutTerms {
     size_t end = 0;  // of the contiguous dimension's axes
     for (size_t d = 0; d <= dim && d < axes_of_dims.size(); ++d) end += axes_of_dims[d];
     // Convolutions compute their channels in the order in which these lie side by side.
-    const size_t first = is_convolution(*region.root) ? end - axes_of_dims[dim] : end - 1;
+    const size_t first = is_convolution(region.root->info()) ? end - axes_of_dims[dim] : end - 1;
     Costs costs{};
     for (const size_t l : {0, 1}) {
       const auto axis = unit_axis(region.written, *result, kLayouts[l], space);
       if (!axis || *axis < first || *axis >= end) costs[l] = copy_of(result);
     }
-    if (is_convolution(*region.root) && costs[1] == 0) costs[0] = copy_of(result);  // planes are scattered stores
+    if (is_convolution(region.root->info()) && costs[1] == 0)
+      costs[0] = copy_of(result);  // planes are scattered stores
     const bool has_runs = region.root->is(OpKind::matmul) && axes_of_dims.back() > 1;
     if (has_runs || region.root->is(OpKind::attention)) costs[1] = kNever;
     costs_.add(result, costs, "written in another order by " + by(region));
@@ -252,7 +251,7 @@ class LayoutTerms {
     if (root.is(OpKind::concat)) {
       for (const Value* part : root.inputs())
         if (is_image(part)) want_equal(part, region.result(), copy_of(part), "part of " + by(region));
-    } else if (root.is(OpKind::slice) || root.is(OpKind::split)) {
+    } else if (root.has_trait(kCuts)) {
       for (const Value* output : region.outputs)
         if (is_image(root.input(0)) && root.input(0)->rank() == output->rank())
           want_equal(root.input(0), output, kNever, "cut by " + by(region));

@@ -16,7 +16,7 @@ void Placement::link_views(const std::vector<Region>& regions) {
       if (entry(region.result()).layout == Layout::linear || !link_moved(region)) link_reshape(region);
     } else if (region.kind == RegionKind::movement && !plain_) {
       if (region.root->is(OpKind::concat)) link_concat(region);
-      if (region.root->is(OpKind::slice) || region.root->is(OpKind::split)) link_slice(region);
+      if (region.root->has_trait(kCuts)) link_slice(region);
       if (region.root->is(OpKind::transpose)) link_moved(region);
     } else if (region.kind == RegionKind::pointwise && !plain_) {
       link_moved(region);
@@ -178,10 +178,9 @@ bool Placement::may_be_overwritten(const Value* operand, const Region& region) c
                   [&](const Value* value) { return lies_elsewhere_in(value, operand); }))
     return false;
   if (region.kind == RegionKind::pointwise) return true;
-  // Every kernel of these reads an element of its epilogue's operands before it writes there; kernels of other roots
-  // run the epilogue over results that they have written. What the root itself reads must stay: it reads whole
-  // neighbourhoods.
-  if (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::matmul)) return false;
+  // Kernels of other roots run the epilogue over results that they have written. What the root itself reads must stay:
+  // it reads whole neighbourhoods.
+  if (!region.root->has_trait(kInPlaceEpilogue)) return false;
   std::vector<Value*> read;
   for (const auto& [input, producer] : region.producers)
     read.insert(read.end(), producer.operands.begin(), producer.operands.end());

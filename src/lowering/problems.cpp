@@ -59,8 +59,7 @@ Shape Problems::pixel_dims(const Value* x) const {
 
 // Convolutions read channels-last, but for planes.
 bool Problems::wants_channels_last(const Region& region) const {
-  if (options_.tactics.empty() || region.kind != RegionKind::kernel ||
-      (!region.root->is(OpKind::convolution) && !region.root->is(OpKind::deconvolution)))
+  if (options_.tactics.empty() || region.kind != RegionKind::kernel || !is_convolution(region.root->info()))
     return false;
   const Value* x = region.input(0);
   if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
@@ -133,7 +132,7 @@ Operand Problems::produced(const Expression& producer, const Value& input) const
 
 void Problems::add_inputs(const Region& region, Problem& problem) const {
   problem.attributes = &region.root->attributes();
-  const bool bias = region.root->is(OpKind::convolution) || region.root->is(OpKind::deconvolution);
+  const bool bias = is_convolution(region.root->info());
   for (size_t i = 0; i < region.root->num_inputs() && !(bias && i == 2); ++i) {
     const Value* input = region.root->input(i);
     const Expression* producer = region.producer_of(i);

@@ -139,7 +139,7 @@ bool ProgramBuilder::add(const ir::Node& node) {
     sources_[node.output()] = from;
     return true;
   }
-  if (node.is(OpKind::quantize) || node.is(OpKind::dequantize)) {
+  if (node.has_trait(kQuantization)) {
     constexpr size_t kLongest = 8;  // quotient, rounding, zero point and range, with constants of their own
     if (!room(node.num_inputs(), kLongest)) return false;
     node.is(OpKind::quantize) ? add_quantize(node) : add_dequantize(node);

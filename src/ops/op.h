@@ -24,7 +24,13 @@ enum Traits : uint32_t {
   kConverts = 1 << 8,       // knows the numbers of storage types; other ops refuse such operands
   kControlFlow = 1 << 9,    // has no evaluation: its bodies (ir::Node::bodies) are run, once it has them
   kContraction = 1 << 10,   // sums products of its factors: the inputs that are never omitted
-  kPixels = 1 << 11,  // of images: dimension 1 of input 0 and of the result is channels, those behind it are pixels
+  // Of images: dimension 1 of input 0 and of the result is channels, those behind it are pixels.
+  kPixels = 1 << 11,
+  kStrided = 1 << 12,          // each result is made by strided copies of operands
+  kCuts = 1 << 13,             // each result is what lies in a box of input 0
+  kQuantization = 1 << 14,     // between numbers and their levels: x, scale, zero point?
+  kAnyLayout = 1 << 15,        // its kernels read input 0 in any layout, where it stands alone
+  kInPlaceEpilogue = 1 << 16,  // its kernels read an element of the epilogue's operands before they write there
 };
 
 inline constexpr int kMany = INT32_MAX;
@@ -149,6 +155,9 @@ struct OpInfo {
 inline bool is_factor(const OpInfo& info, size_t input) {
   return (info.traits & kContraction) && input < static_cast<size_t>(info.min_inputs);
 }
+
+// A convolution or deconvolution: input 2 is the bias of each channel.
+inline bool is_convolution(const OpInfo& info) { return (info.traits & kContraction) && (info.traits & kPixels); }
 
 // The shape rule, after the types that the op does not take.
 Result<> infer_op(const OpInfo& info, InferContext& context);

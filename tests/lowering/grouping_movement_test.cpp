@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which regions read and write in another order.
+#include <set>
+
 #include "lowering/grouped.h"
 
 namespace lathe {
@@ -23,6 +25,42 @@ std::string arranged(const std::string& body) {
     text += " -> " + to_string(IndexMap{space.current(region.written.index), {}}, names);
   }
   return text;
+}
+
+// Of ops that copy or rearrange elements, alone: those with trait kStrided are strided copies, views cost nothing.
+TEST(Grouping, KindsOfMovement) {
+  const std::tuple<OpKind, RegionKind, const char*> cases[] = {
+      {OpKind::transpose, RegionKind::movement, "transpose{perm=[1, 0]}(%x)"},
+      {OpKind::slice, RegionKind::movement, "slice(%x, %zeros, %ones)"},
+      {OpKind::split, RegionKind::movement, "split{axis=1}(%x)"},
+      {OpKind::concat, RegionKind::movement, "concat{axis=1}(%x, %x)"},
+      {OpKind::expand, RegionKind::movement, "expand(%x, %dims)"},
+      {OpKind::identity, RegionKind::view, "identity(%x)"},
+      {OpKind::reshape, RegionKind::view, "reshape(%x, %dims)"},
+      {OpKind::tile, RegionKind::single, "tile(%x, %dims)"},
+      {OpKind::gather, RegionKind::single, "gather{axis=1}(%x, %zeros)"},
+      {OpKind::trilu, RegionKind::single, "trilu(%x)"},
+  };
+  std::set<OpKind> covered;
+  for (const auto& [op, kind, call] : cases) {
+    covered.insert(op);
+    const Result<ir::Graph> graph = ir::parse_graph(fmt::format(R"(graph "g" {{
+      input %x: f32[4, 4]
+      %zeros = constant{{value=i64[2]{{0, 0}}}}()
+      %ones = constant{{value=i64[2]{{1, 1}}}}()
+      %dims = constant{{value=i64[2]{{4, 4}}}}()
+      %y = {}
+      output %y
+    }})",
+                                                                call));
+    ASSERT_TRUE(graph) << graph.error().to_string();
+    CostModel costs(Target{});
+    const std::vector<Region> regions = group_regions(*graph, {true, {}}, costs);
+    ASSERT_EQ(regions.size(), 1u) << call;
+    EXPECT_EQ(regions[0].kind, kind) << call;
+  }
+  for (const OpInfo& info : all_ops())
+    EXPECT_TRUE(covered.contains(info.kind) || !(info.traits & kStrided)) << info.name;
 }
 
 TEST(Grouping, AxesOfHeads) {

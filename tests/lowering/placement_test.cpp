@@ -217,6 +217,53 @@ TEST(Placement, ProductsWriteImages) {
             Lines({"t: rows", "q: rows of t, free"}));
 }
 
+// %r is an image for the convolution where its other two readers take any layout, and rows where they need rows.
+TEST(Placement, ReadersOfAnyLayout) {
+  const auto lies = [](const std::string& reader) {
+    for (const std::string& line : placed(R"(
+    input %x: f32[1, 16, 6, 6]
+    %w = constant{value=f32[16, 16, 1, 1]{~1}}()
+    %to = constant{value=i64[8]{0, 0, 1, 1, 0, 0, 1, 1}}()
+    %times = constant{value=i64[4]{1, 1, 2, 2}}()
+    %regions = constant{value=f32[1, 4]{0, 0, 4, 4}}()
+    %images = constant{value=i64[1]{0}}()
+    %r = activation{op=relu}(%x)
+    %y = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%r, %w)
+    %p = )" + reader + R"(
+    %q = )" + reader + R"(
+    output %y
+    output %p
+    output %q)",
+                                          false))
+      if (line.starts_with("r:")) return line;
+    return std::string();
+  };
+  EXPECT_EQ(lies("pad{mode=reflect}(%r, %to)"), "r: image");
+  EXPECT_EQ(lies("roi_align{height=2, width=2}(%r, %regions, %images)"), "r: image");
+  EXPECT_EQ(lies("tile(%r, %times)"), "r: rows");
+}
+
+// Results of kernels that read their epilogue's operands first lie over them.
+TEST(Placement, EpiloguesInPlace) {
+  const auto last = [](const std::string& root) {
+    for (const std::string& line : placed(R"(
+    input %x: f32[1, 8, 6, 6]
+    %w = constant{value=f32[8, 8, 1, 1]{~1}}()
+    %a = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %b = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%x, %w)
+    %c = )" + root + R"({stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%a, %w)
+    %y = elementwise{op=add}(%c, %b)
+    %z = activation{op=relu}(%y)
+    %last = convolution{stride=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilation=[1, 1]}(%z, %w)
+    output %last)",
+                                          false))
+      if (line.starts_with("z:")) return line;
+    return std::string();
+  };
+  EXPECT_EQ(last("convolution"), "z: image of b");
+  EXPECT_EQ(last("deconvolution"), "z: image");
+}
+
 // A result may lie over an operand unless another one has yet to read the same memory elsewhere.
 TEST(Placement, ResultsOverOperands) {
   const auto body = [](const std::string& other) {
