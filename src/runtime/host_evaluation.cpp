@@ -6,6 +6,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "ops/copy_box.h"
 #include "ops/result_types.h"
 #include "runtime/tensor_copy.h"
 
@@ -13,6 +14,17 @@ namespace lathe {
 namespace {
 
 Dims dims_of(const TensorArg& arg) { return Dims(arg.dims, arg.dims + arg.rank); }
+
+// Of content in host memory: itself where it is row-major, as packed types always are, else a copy.
+Result<Tensor> row_major(const TensorArg& arg) {
+  const Dims dims = dims_of(arg), strides = row_major_strides(dims);
+  if (is_packed(arg.dtype) || std::equal(strides.begin(), strides.end(), arg.strides))
+    return Tensor::view(arg.dtype, dims, arg.data, nullptr);
+  LATHE_ASSIGN(Tensor copy, Tensor::allocate(arg.dtype, dims));
+  copy_box(static_cast<size_t>(size_of(arg.dtype)), dims, arg.data, {arg.strides, dims.size()}, copy.mutable_data(),
+           strides);
+  return copy;
+}
 
 }  // namespace
 
@@ -175,7 +187,8 @@ Result<> HostEvaluation::show_results(const plan::Step& step, const Observer& ob
       LATHE_TRY(engine_.device().download(copy.data(), line.elements.data, copy.size(), queue));
       content.data = copy.data() + static_cast<size_t>(line.first) * size;
     }
-    observer(tensor, content);
+    LATHE_ASSIGN(const Tensor dense, row_major(content));
+    LATHE_TRY(observer(tensor, dense));
   }
   return {};
 }

@@ -9,8 +9,8 @@
 
 namespace lathe {
 
-// Sees a result of a step, its content in host memory.
-using Observer = std::function<void(const plan::TensorDesc& tensor, const TensorArg& content)>;
+// Sees a result of a step, its content row-major in host memory. An error ends the run.
+using Observer = std::function<Result<>(const plan::TensorDesc& tensor, const Tensor& content)>;
 
 // Works on copies of what lies in a device's memory, and waits for each; on a CPU, in place. Queues are within a turn.
 // One thread at a time, as the context that owns it; all that it is made of outlives it.

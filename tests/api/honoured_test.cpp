@@ -135,6 +135,32 @@ TEST_F(Honoured, DebugTensorsReachTheListener) {
   EXPECT_TRUE(context->executeV2(bindings)) << lathe::lastError();
 }
 
+TEST_F(Honoured, ResultsOfStepsReachTheListener) {
+  network->markUnfusedTensorsAsDebugTensors();
+  network->markDebug(*sum->getOutput(0));  // so that there are two steps
+  load();
+  EXPECT_FALSE(engine->isDebugTensor("y"));
+  Seen seen;
+  EXPECT_TRUE(context->setDebugListener(&seen));
+  EXPECT_TRUE(context->setUnfusedTensorsDebugState(true));
+  EXPECT_TRUE(context->getUnfusedTensorsDebugState());
+  ASSERT_TRUE(run({1, 2, 3, 4})) << lathe::lastError();
+  EXPECT_EQ(seen.tensors, (std::map<std::string, Floats>{{"twice", {2, 4, 6, 8}}, {"y", output}}));
+  seen.answer = false;
+  EXPECT_FALSE(run({1, 2}));
+  EXPECT_NE(std::string(lathe::lastError()).find("listener returned false"), std::string::npos) << lathe::lastError();
+  EXPECT_TRUE(context->setUnfusedTensorsDebugState(false));
+  EXPECT_TRUE(run({1, 2}));
+  EXPECT_TRUE(context->setUnfusedTensorsDebugState(true));
+  EXPECT_TRUE(context->setDebugListener(nullptr));
+  EXPECT_TRUE(run({1, 2}));
+  network->unmarkUnfusedTensorsAsDebugTensors();
+  load();
+  EXPECT_FALSE(context->setUnfusedTensorsDebugState(true));
+  EXPECT_FALSE(context->getUnfusedTensorsDebugState());
+  EXPECT_TRUE(context->setUnfusedTensorsDebugState(false));
+}
+
 TEST_F(Honoured, DebugFlagMakesContextsWait) {
   load();
   EXPECT_FALSE(context->getDebugSync());

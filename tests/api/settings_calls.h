@@ -358,7 +358,9 @@ inline std::map<std::string, Call> context_calls() {
       {"IExecutionContext::setAllTensorsDebugState",
        [](World& w) { return w.context().setAllTensorsDebugState(true); }},
       {"IExecutionContext::setUnfusedTensorsDebugState",
-       [](World& w) { return w.context().setUnfusedTensorsDebugState(true); }},
+       [](World& w) {
+         return w.context().setUnfusedTensorsDebugState(true) && w.context().getUnfusedTensorsDebugState();
+       }},
       {"IExecutionContext::setCommunicator", [](World& w) { return w.context().setCommunicator(w.memory); }},
   };
 }

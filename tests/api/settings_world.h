@@ -81,6 +81,7 @@ struct World {
     settings->addOptimizationProfile(&fill(*builder->createOptimizationProfile()));
     lathe::setBuildBudget(*settings, 0);
     network->markDebug(*relu->getOutput(0));
+    network->markUnfusedTensorsAsDebugTensors();
     static const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *settings));
     engine_.reset(runtime->deserializeCudaEngine(plan->data(), plan->size()));
     return *engine_;

@@ -108,8 +108,9 @@ TEST(BlockRuns, HooksSeeEachRound) {
       EXPECT_GE(milliseconds, 0);
       timed.push_back(step.name);
     };
-    context->hooks.observer = [&](const plan::TensorDesc&, const TensorArg& content) {
-      seen.push_back(*content.as<int64_t>());
+    context->hooks.observer = [&](const plan::TensorDesc&, const Tensor& content) -> Result<> {
+      seen.push_back(content.at(0));
+      return {};
     };
     run_engine(*context, std::vector<Tensor>{number(7), number(3)});
     EXPECT_EQ(timed, (std::vector<std::string>{"elementwise", "elementwise", "elementwise", "block0"}));

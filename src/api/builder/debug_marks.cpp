@@ -32,6 +32,7 @@ void note_for_runtime(const NetworkDefinition& definition, plan::Plan& plan) {
   };
   for (const TensorView* tensor : debug_tensors(network))
     note(kDebugTensorKey, tensor->name(), tensor->is_output() ? kIsOutput : kIsHidden);
+  if (definition.unfused_are_debug()) plan.metadata.emplace_back(kDebugUnfusedKey, "true");
   for (int32_t l = 0; l < network.getNbLayers(); ++l)
     if (const nv::ILayer& layer = *network.getLayer(l); *layer.getMetadata())
       note(kLayerMetadataKey, layer.getName(), layer.getMetadata());

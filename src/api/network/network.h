@@ -174,6 +174,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
                                       bool exclusive, bool reverse) noexcept override;
   bool markUnfusedTensorsAsDebugTensors() noexcept override;
   bool unmarkUnfusedTensorsAsDebugTensors() noexcept override;
+  bool unfused_are_debug() const { return unfused_are_debug_; }
   nv::ITopKLayer* addTopKV2(nv::ITensor& input, nv::TopKOperation op, int32_t k, uint32_t reduceAxes,
                             nv::DataType indicesType) noexcept override;
   nv::INonZeroLayer* addNonZeroV2(nv::ITensor& input, nv::DataType indicesType) noexcept override;

@@ -49,17 +49,46 @@ Result<bool> DebugTensors::is_on(const char* name) {
   return entry->on;
 }
 
-Result<> DebugTensors::deliver(cudaStream_t stream) const {
-  if (!listener) return {};
+void DebugTensors::set_listener(nv::IDebugListener* listener) {
+  listener_ = listener;
+  watch_steps();
+}
+
+Result<> DebugTensors::turn_unfused(bool on) {
+  if (on && !find_key(engine_.plan(), kDebugUnfusedKey))
+    return fail(ErrorCode::invalid_state,
+                "the engine was built without markUnfusedTensorsAsDebugTensors(): call it before building");
+  unfused_ = on;
+  watch_steps();
+  return {};
+}
+
+// Those that are debug tensors by name are delivered behind the run.
+void DebugTensors::watch_steps() {
+  context_.hooks.observer = nullptr;
+  if (!unfused_ || !listener_) return;
+  context_.hooks.observer = [this](const plan::TensorDesc& tensor, const Tensor& content) -> Result<> {
+    const auto named = tensors_.find(tensor.name);
+    if (named != tensors_.end() && named->second.on) return {};
+    return give(content.data(), nv::TensorLocation::kHOST, content.dtype(), content.dims(), tensor.name);
+  };
+}
+
+Result<> DebugTensors::give(const void* data, nv::TensorLocation location, DType dtype, const Dims& dims,
+                            const std::string& name) const {
+  if (listener_->processDebugTensor(data, location, to_nv(dtype), to_nv(dims), name.c_str(), stream_)) return {};
+  return fail(ErrorCode::execution_failed, "the debug listener returned false for tensor '{}'", name);
+}
+
+Result<> DebugTensors::deliver() const {
+  if (!listener_) return {};
   const Device& device = context_.engine().device();
   for (const auto& [name, entry] : tensors_) {
     if (!entry.on) continue;
     const void* data = context_.address(entry.binding);
     const bool on_host = device.is_host() || !device.is_accessible(data);
-    if (!listener->processDebugTensor(data, on_host ? nv::TensorLocation::kHOST : nv::TensorLocation::kDEVICE,
-                                      to_nv(engine_.tensor(static_cast<int>(entry.binding)).dtype),
-                                      to_nv(context_.dims(entry.binding)), name.c_str(), stream))
-      return fail(ErrorCode::execution_failed, "the debug listener returned false for tensor '{}'", name);
+    LATHE_TRY(give(data, on_host ? nv::TensorLocation::kHOST : nv::TensorLocation::kDEVICE,
+                   engine_.tensor(static_cast<int>(entry.binding)).dtype, context_.dims(entry.binding), name));
   }
   return {};
 }

@@ -15,15 +15,22 @@ class DebugTensors {
   // Gives the tensors that are no outputs of the engine a place in memory. `context` outlives this.
   DebugTensors(const EngineCore& engine, Context& context);
 
-  nv::IDebugListener* listener = nullptr;
+  nv::IDebugListener* listener() const { return listener_; }
+  void set_listener(nv::IDebugListener* listener);
 
   Result<> turn(const char* name, bool on);
   void turn_all(bool on);
   Result<bool> is_on(const char* name);
 
+  // All results of steps, on the host; fails where the network was not marked so.
+  Result<> turn_unfused(bool on);
+  bool unfused() const { return unfused_; }
+
+  // Before a run.
+  void begin(cudaStream_t stream) { stream_ = stream; }
   // Behind a run, on whose stream the tensors become complete: gives the listener what is turned on. An error when it
   // was not content.
-  Result<> deliver(cudaStream_t stream) const;
+  Result<> deliver() const;
 
  private:
   struct Entry {
@@ -33,10 +40,16 @@ class DebugTensors {
   };
   Result<Entry*> find(const char* name);
   std::byte* provide(Entry& entry, size_t bytes) const;
+  void watch_steps();
+  Result<> give(const void* data, nv::TensorLocation location, DType dtype, const Dims& dims,
+                const std::string& name) const;
 
   const EngineCore& engine_;
   Context& context_;
   std::map<std::string, Entry, std::less<>> tensors_;
+  nv::IDebugListener* listener_ = nullptr;
+  bool unfused_ = false;
+  cudaStream_t stream_ = nullptr;  // of the run in progress
 };
 
 }  // namespace lathe::api

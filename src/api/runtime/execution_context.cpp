@@ -259,8 +259,9 @@ bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator
 Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
   std::fill(times_.begin(), times_.end(), std::nullopt);
   stream_ = stream;
+  debug_->begin(stream);
   LATHE_TRY(wait ? context_->run() : context_->enqueue(stream));
-  LATHE_TRY(debug_->deliver(stream));
+  LATHE_TRY(debug_->deliver());
   if (profiler_ && emits_profile_) report_times();
   return {};
 }
@@ -359,7 +360,7 @@ bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexce
 }
 
 bool ExecutionContext::setDebugListener(nv::IDebugListener* listener) noexcept {
-  return put(SettingId::IExecutionContext_setDebugListener, !listener, [&] { debug_->listener = listener; });
+  return put(SettingId::IExecutionContext_setDebugListener, !listener, [&] { debug_->set_listener(listener); });
 }
 
 bool ExecutionContext::setTensorDebugState(const char* name, bool flag) noexcept {
@@ -371,7 +372,8 @@ bool ExecutionContext::setAllTensorsDebugState(bool flag) noexcept {
 }
 
 bool ExecutionContext::setUnfusedTensorsDebugState(bool flag) noexcept {
-  return put(SettingId::IExecutionContext_setUnfusedTensorsDebugState, !flag, [] {});
+  return guarded(changing(), "IExecutionContext::setUnfusedTensorsDebugState",
+                 [&] { return debug_->turn_unfused(flag); });
 }
 
 bool ExecutionContext::setCommunicator(void* communicator) noexcept {

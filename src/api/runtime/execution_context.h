@@ -64,7 +64,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   nv::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
   void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept override;
   bool setDebugListener(nv::IDebugListener* listener) noexcept override;
-  nv::IDebugListener* getDebugListener() noexcept override { return debug_->listener; }
+  nv::IDebugListener* getDebugListener() noexcept override { return debug_->listener(); }
   bool setTensorDebugState(const char* name, bool flag) noexcept override;
   bool getDebugState(const char* name) const noexcept override;
   bool setAllTensorsDebugState(bool flag) noexcept override;
@@ -72,7 +72,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   void setDeviceMemoryV2(void* memory, int64_t size) noexcept override;
   nv::IRuntimeConfig* getRuntimeConfig() const noexcept override;
   bool setUnfusedTensorsDebugState(bool flag) noexcept override;
-  bool getUnfusedTensorsDebugState() const noexcept override { return false; }
+  bool getUnfusedTensorsDebugState() const noexcept override { return debug_->unfused(); }
   bool setCommunicator(void* communicator) noexcept override;
 
  private:
