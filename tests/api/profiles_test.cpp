@@ -26,10 +26,11 @@ class Profiles : public EngineTest {
     }
     // A second layer, so that there is something to keep between the two.
     ITensor* y = network->getOutput(0);
-    network->markDebug(*y);
     network->unmarkOutput(*y);
     y->setName("hidden");
-    ITensor* top = network->addSoftMax(*y)->getOutput(0);
+    ISoftMaxLayer* softmax = network->addSoftMax(*y);
+    softmax->setAxes(1U << 1);
+    ITensor* top = softmax->getOutput(0);
     top->setName("y");
     network->markOutput(*top);
     engine = load(*build());
