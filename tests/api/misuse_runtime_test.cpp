@@ -55,7 +55,21 @@ TEST_F(MisuseTest, RuntimeAndEngine) {
   answers("stat", [&] { EXPECT_EQ(engine->getEngineStat(EngineStat::kSTRIPPED_WEIGHTS_SIZE), -1); });
   refuses("budget", [&] { return engine->setWeightStreamingBudgetV2(1); });
   refuses("strategy", [&] { return engine->createExecutionContext(no_such<ExecutionContextAllocationStrategy>()); });
-  refuses("refitter", [&] { return createInferRefitter(*engine, logger); });
+  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, logger));
+  ASSERT_NE(refitter, nullptr);
+  answers("weights",
+          [&] { EXPECT_EQ(refitter->getAllWeights(0, nullptr) + refitter->getMissing(0, nullptr, nullptr), 0); });
+  refuses("refit", [&] { return refitter->refitCudaEngine(); });
+  refuses("refit", [&] { return refitter->refitCudaEngineAsync(nullptr); });
+  refuses("threads", [&] { return refitter->setMaxThreads(0); });
+  for (const char* name : {static_cast<const char*>(nullptr), "nobody"}) {
+    refuses("weights", [&] { return refitter->setNamedWeights(name, Weights{}); });
+    refuses("weights", [&] { return refitter->setWeights(name, WeightsRole::kKERNEL, Weights{}); });
+    refuses("weights", [&] { return refitter->unsetNamedWeights(name); });
+    refuses("prototype", [&] { return refitter->getWeightsPrototype(name).count; });
+    refuses("location", [&] { return refitter->getWeightsLocation(name); });
+    refuses("values", [&] { return refitter->getNamedWeights(name).values; });
+  }
   const std::unique_ptr<ISerializationConfig> serialization(engine->createSerializationConfig());
   refuses("flags", [&] { return serialization->setFlags(~0u); });
   const std::unique_ptr<IEngineInspector> inspector(engine->createEngineInspector());

@@ -268,6 +268,17 @@ inline std::map<std::string, Call> runtime_calls() {
          return w.serialization().clearFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME) &&
                 w.serialization().getFlags() == 0;
        }},
+      {"IRefitter::setWeights",
+       [](World& w) { return w.refitter().setWeights("relu", WeightsRole::kKERNEL, Weights{}); }},
+      {"IRefitter::setNamedWeights", [](World& w) { return w.refitter().setNamedWeights("w", Weights{}); }},
+      {"IRefitter::setNamedWeightsWithLocation",
+       [](World& w) { return w.refitter().setNamedWeights("w", Weights{}, TensorLocation::kDEVICE); }},
+      {"IRefitter::unsetNamedWeights", [](World& w) { return w.refitter().unsetNamedWeights("w"); }},
+      {"IRefitter::setMaxThreads",
+       [](World& w) { return w.refitter().setMaxThreads(2) && w.refitter().getMaxThreads() == 2; }},
+      {"IRefitter::setWeightsValidation",
+       [](World& w) { return w.refitter().setWeightsValidation(false), !w.refitter().getWeightsValidation(); }},
+      {"IRefitter::setErrorRecorder", [](World& w) { return takes_recorder(w, w.refitter()); }},
       {"IEngineInspector::setExecutionContext",
        [](World& w) {
          return w.inspector().setExecutionContext(&w.context()) && w.inspector().getExecutionContext() == &w.context();

@@ -172,9 +172,7 @@ TEST(Settings, EachHasARow) {
 
 // ---- What happens --------------------------------------------------------------------------------------------------
 
-bool makes_refitter(World& w) {
-  return createInferRefitter_INTERNAL(&w.engine(), &w.log, NV_TENSORRT_VERSION) != nullptr;
-}
+bool makes_refitter(World& w) { return std::unique_ptr<IRefitter>(createInferRefitter(w.engine(), w.log)) != nullptr; }
 
 bool makes_parser_refitter(World& w) {
   return createNvOnnxParserRefitter_INTERNAL(nullptr, &w.log, NV_ONNX_PARSER_VERSION) != nullptr;
@@ -192,7 +190,7 @@ Call call_of(const Setting& setting) {
   static const std::map<std::string, ValueCall> values = value_calls();
   const std::string name = setting.name;
   const std::string owner = name.substr(0, name.find(':'));
-  if (owner == "IRefitter" || owner == "IParserRefitter") return {};
+  if (owner == "IParserRefitter") return {};
   if (name == "process::createInferRefitter") return makes_refitter;
   if (name == "process::createParserRefitter") return makes_parser_refitter;
   if (const auto it = functions.find(name); it != functions.end()) return it->second;

@@ -99,6 +99,10 @@ struct World {
     if (!serialization_) serialization_.reset(engine().createSerializationConfig());
     return *serialization_;
   }
+  IRefitter& refitter() {
+    if (!refitter_) refitter_.reset(createInferRefitter(engine(), log));
+    return *refitter_;
+  }
   IEngineInspector& inspector() {
     if (!inspector_) inspector_.reset(engine().createEngineInspector());
     return *inspector_;
@@ -137,6 +141,7 @@ struct World {
   std::unique_ptr<IExecutionContext> context_;
   std::unique_ptr<IRuntimeConfig> runtime_config_;
   std::unique_ptr<ISerializationConfig> serialization_;
+  std::unique_ptr<IRefitter> refitter_;
   std::unique_ptr<IEngineInspector> inspector_;
   IOptimizationProfile* profile_ = nullptr;
 };

@@ -10,6 +10,7 @@
 #include "api/runtime/execution_context.h"
 #include "api/runtime/libraries.h"
 #include "api/runtime/plan_bytes.h"
+#include "api/runtime/refitter.h"
 #include "api/runtime/type_words.h"
 #include "lathe.h"
 
@@ -143,9 +144,9 @@ nv::IEngineInspector* CudaEngine::createEngineInspector() const noexcept {
                  [&]() -> Result<nv::IEngineInspector*> { return new EngineInspector(core_); });
 }
 
-nv::IRefitter* CudaEngine::createRefitter(nv::ILogger&) noexcept {
+nv::IRefitter* CudaEngine::createRefitter(nv::ILogger& logger) noexcept {
   return guarded(*core_->reporter, "createInferRefitter", static_cast<nv::IRefitter*>(nullptr),
-                 []() -> Result<nv::IRefitter*> { return fail(refusal_of(SettingId::process_createInferRefitter)); });
+                 [&]() -> Result<nv::IRefitter*> { return new Refitter(core_, logger); });
 }
 
 nv::TacticSources CudaEngine::getTacticSources() const noexcept {
@@ -321,7 +322,7 @@ int64_t CudaEngine::getEngineStat(nv::EngineStat stat) const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::getEngineStat", int64_t{-1}, [&]() -> Result<int64_t> {
     switch (stat) {
       case nv::EngineStat::kTOTAL_WEIGHTS_SIZE:
-        return static_cast<int64_t>(core_->plan().weights.size());
+        return static_cast<int64_t>(core_->plan().weights_bytes());
       case nv::EngineStat::kSTRIPPED_WEIGHTS_SIZE:
         return -1;  // does not apply: weights are never stripped
     }

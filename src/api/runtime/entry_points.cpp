@@ -2,6 +2,7 @@
 // The runtime's functions that programs find by name.
 #include "NvInferPlugin.h"
 #include "api/entry_point.h"
+#include "api/runtime/refitter.h"
 #include "api/runtime/runtime.h"
 
 namespace {
@@ -11,7 +12,6 @@ using lathe::Error;
 using lathe::ErrorCode;
 using lathe::Result;
 using lathe::api::create;
-using lathe::api::refusal_of;
 using lathe::api::Reporter;
 using lathe::api::SettingId;
 
@@ -29,9 +29,11 @@ TENSORRTAPI void* createInferRuntime_INTERNAL(void* logger, int32_t version) noe
 }
 
 TENSORRTAPI void* createInferRefitter_INTERNAL(void* engine, void* logger, int32_t version) noexcept {
-  return create("createInferRefitter", logger, version, [&](nv::ILogger*) -> Result<void*> {
+  return create("createInferRefitter", logger, version, [&](nv::ILogger* typed) -> Result<void*> {
     if (!engine) return lathe::fail(ErrorCode::invalid_argument, "the engine is null");
-    return lathe::fail(refusal_of(SettingId::process_createInferRefitter));
+    const auto& loaded = static_cast<const lathe::api::CudaEngine&>(*static_cast<nv::ICudaEngine*>(engine));
+    nv::IRefitter* refitter = new lathe::api::Refitter(loaded.core(), *typed);
+    return refitter;
   });
 }
 
