@@ -65,6 +65,15 @@ class CheckLayers(unittest.TestCase):
             self.refused({**families, "src/lowering/build.cpp": f'#include "{header}"\n'},
                          f"src/lowering/build.cpp: is for all devices and may not include {header}")
 
+    def test_no_kind_of_devices_includes_another(self):
+        families = {"src/device/families.def": "LATHE_DEVICE(cpu)\nLATHE_DEVICE(cuda)\n",
+                    "cmake/layers.txt": LAYERS + "device: base\n", "src/kernels/resize.h": "",
+                    "src/kernels/cuda/resize/resize.h": '#include "kernels/resize.h"\n'}
+        self.assertEqual(check(families)[0], 0)
+        for own, header in (("cuda", "kernels/cpu/gemm/gemm.h"), ("cpu", "kernels/cuda/resize/resize.h")):
+            self.refused({**families, f"src/kernels/{own}/copy/copy_tactic.cpp": f'#include "{header}"\n'},
+                         f"src/kernels/{own}/copy/copy_tactic.cpp: is for {own} and may not include {header}")
+
     def test_public_header_inside(self):
         self.refused({"src/ops/op.h": "#include <Public.h>\n"}, "'ops' may not include the public header Public.h")
 

@@ -13,7 +13,6 @@ namespace {
 using namespace testing;
 using conv::Algorithm;
 using conv::ConvConfig;
-using conv::ConvShape;
 
 struct Case {
   ConvShape shape;

@@ -10,7 +10,6 @@ Result<std::unique_ptr<Kernel>> make_deconv(const Record& record);
 namespace {
 
 using namespace testing;
-using conv::ConvShape;
 
 struct Case {
   ConvShape shape;

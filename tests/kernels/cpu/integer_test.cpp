@@ -235,7 +235,7 @@ TEST(GemmInteger, ComputedMatrices) {
 TEST(ConvInteger, RandomShapes) {
   for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
-    conv::ConvShape shape;
+    ConvShape shape;
     shape.groups = pick(1, 2);
     const int64_t channels = 4 * pick(1, 6), outputs = one_of<int64_t>({1, 5, 16, 33, 64});  // of a group
     shape.in_channels = channels / 4 * shape.groups;

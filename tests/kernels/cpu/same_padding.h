@@ -2,8 +2,8 @@
 // Convolutions whose padding follows from extents, as ONNX's SAME_UPPER and SAME_LOWER say it.
 #pragma once
 
-#include "kernels/cpu/padding_rule.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/padding_rule.h"
 
 namespace lathe::cpu::testing {
 

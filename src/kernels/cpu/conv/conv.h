@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "device/params.h"
+#include "kernels/conv_shape.h"
 #include "kernels/cpu/gemm/driver.h"
 #include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/padding_rule.h"
 
 namespace lathe::cpu::conv {
 
@@ -33,24 +33,6 @@ enum class Algorithm {
 inline bool is_winograd(Algorithm algorithm) {
   return algorithm == Algorithm::winograd2 || algorithm == Algorithm::winograd4;
 }
-
-// Dimensions D H W; of those that are missing, the kernel, stride and dilation are 1 and the padding is 0.
-struct ConvShape {
-  int spatial = 2;
-  int64_t groups = 1, in_channels = 1, out_channels = 1;
-  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
-  std::array<int64_t, 3> pad{0, 0, 0};  // at the beginning, where the rule is that it is given
-  PaddingRule padding_rule = PaddingRule::given;
-
-  int64_t group_inputs() const { return in_channels / groups; }
-  int64_t group_outputs() const { return out_channels / groups; }
-  int64_t volume() const { return kernel[0] * kernel[1] * kernel[2]; }
-  static constexpr auto members() {
-    return std::tuple(&ConvShape::spatial, &ConvShape::groups, &ConvShape::in_channels, &ConvShape::out_channels,
-                      &ConvShape::kernel, &ConvShape::stride, &ConvShape::dilation, &ConvShape::pad,
-                      &ConvShape::padding_rule);
-  }
-};
 
 struct ConvConfig {
   Algorithm algorithm = Algorithm::direct;

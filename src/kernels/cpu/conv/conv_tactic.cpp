@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/choices_tactic.h"
-#include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/cpu/conv/conv_problem_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
 
@@ -11,7 +11,6 @@ namespace lathe::cpu {
 namespace {
 
 using conv::ConvConfig;
-using conv::ConvShape;
 
 bool is_planar(const Operand& x) {
   return x.dims[1] != Expr(1) && x.strides[1] != Expr(1) && x.strides.back() == Expr(1);
@@ -32,7 +31,7 @@ Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Conv
 }
 
 // Of groups, whose tiles are small, what a tile takes besides its products counts, too.
-Effort effort_of(const ConvAttributes& shape) {
+Effort effort_of(const ConvShape& shape) {
   constexpr double kTileClocks = 1000;
   const int64_t tile_products = 14 * shape.group_outputs() * shape.group_inputs() * shape.volume();
   return {.vectors = gemm::padding_of(shape.group_outputs()),

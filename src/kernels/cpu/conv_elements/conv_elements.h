@@ -18,7 +18,7 @@
 #include "device/params.h"
 #include "device/tensor_arg.h"
 #include "kernels/cpu/contraction/contraction.h"
-#include "kernels/cpu/padding_rule.h"
+#include "kernels/padding_rule.h"
 
 namespace lathe::cpu {
 

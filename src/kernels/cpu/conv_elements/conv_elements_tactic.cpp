@@ -6,7 +6,7 @@
 #include "kernels/cpu/contraction/contraction.h"
 #include "kernels/cpu/conv_elements/conv_elements.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/padding_rule_tactic.h"
+#include "kernels/padding_rule_tactic.h"
 
 namespace lathe::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of 8-bit integers: kernel "conv_integer".
 #include "kernels/cpu/choices_tactic.h"
-#include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/cpu/conv/conv_problem_tactic.h"
 #include "kernels/cpu/conv_integer/conv_integer.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
@@ -11,7 +11,6 @@ namespace lathe::cpu {
 namespace {
 
 using conv::ConvConfig;
-using conv::ConvShape;
 
 std::vector<ConvConfig> choices(const Problem& problem, const ConvShape& shape) {
   std::vector<ConvConfig> found = conv::candidates(conv_problem(problem, shape), problem.target.cores);

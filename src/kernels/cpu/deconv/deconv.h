@@ -20,10 +20,8 @@
 
 namespace lathe::cpu::deconv {
 
-using conv::ConvShape;  // of the transposed convolution
-
 struct DeconvParams {
-  ConvShape shape;
+  ConvShape shape;  // of the transposed convolution
   gemm::Blocking blocking;
   bool packed = true;  // the weights
   static constexpr auto members() {

@@ -10,12 +10,12 @@
 namespace lathe::cpu {
 namespace {
 
-tl::expected<conv::ConvShape, Refusal> shape_of(const Problem& problem) {
+tl::expected<ConvShape, Refusal> shape_of(const Problem& problem) {
   const auto& attrs = problem.attrs<DeconvolutionAttrs>();
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
   if (x.rank() < 3 || x.rank() > 5)
     return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2));
-  conv::ConvShape shape;
+  ConvShape shape;
   shape.spatial = x.rank() - 2;
   shape.groups = attrs.groups;
   shape.in_channels = w.opt_dims[0];
@@ -40,7 +40,7 @@ tl::expected<conv::ConvShape, Refusal> shape_of(const Problem& problem) {
   return shape;
 }
 
-Result<Emission> emit(const Problem& problem, const conv::ConvShape& shape, const gemm::Blocking& blocking) {
+Result<Emission> emit(const Problem& problem, const ConvShape& shape, const gemm::Blocking& blocking) {
   if (!problem.inputs[1].constant) return emission_of(problem, deconv::DeconvParams{shape, blocking, false}, {0, 1});
   return emission_with_weights(problem, encode_params(deconv::DeconvParams{shape, blocking}),
                                deconv::packed_floats(shape, blocking), [&](std::span<float> packed) {
@@ -61,7 +61,7 @@ Matched match_deconv(const Problem& problem) {
   if (auto reason = refuse_layout(problem.outputs[0], "the output")) return refuse(*std::move(reason));
   const auto resolved = shape_of(problem);
   if (!resolved) return refuse(resolved.error().reason);
-  const conv::ConvShape& shape = *resolved;
+  const ConvShape& shape = *resolved;
   int64_t rows = 1;
   for (size_t d = 0; d < x.opt_dims.size(); ++d)
     if (d != 1) rows *= x.opt_dims[d];

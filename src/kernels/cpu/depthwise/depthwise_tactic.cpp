@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolution: kernel "depthwise".
 #include "kernels/cpu/choices_tactic.h"
-#include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/cpu/conv/conv_problem_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/depthwise/depthwise.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "device/params.h"
-#include "kernels/cpu/padding_rule.h"
+#include "kernels/padding_rule.h"
 
 namespace lathe::cpu {
 

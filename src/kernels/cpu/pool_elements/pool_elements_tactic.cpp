@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling of any type and window, with positions: kernel "pool_elements".
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/padding_rule_tactic.h"
 #include "kernels/cpu/pool_elements/pool_elements.h"
+#include "kernels/padding_rule_tactic.h"
 #include "ops/windows.h"
 
 namespace lathe::cpu {

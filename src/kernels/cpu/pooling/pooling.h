@@ -13,7 +13,7 @@
 
 #include "device/params.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/padding_rule.h"
+#include "kernels/padding_rule.h"
 
 namespace lathe::cpu {
 

@@ -2,8 +2,8 @@
 // Maximum and average pooling: kernel "pooling".
 #include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/padding_rule_tactic.h"
 #include "kernels/cpu/pooling/pooling.h"
+#include "kernels/padding_rule_tactic.h"
 #include "ops/windows.h"
 
 namespace lathe::cpu {

@@ -9,7 +9,6 @@
 namespace lathe::cuda {
 namespace {
 
-using cpu::ConvAttributes;
 using gemm::TileShape;
 
 // How the input's pixels are read.
@@ -20,7 +19,7 @@ enum class PixelLoad {
 };
 
 struct ImplicitGemm {
-  ConvAttributes attributes;
+  ConvShape attributes;
   PixelLoad load = PixelLoad::gather;
   int width = 1;         // channels copied at once
   int64_t channels = 0;  // of a group
@@ -33,7 +32,7 @@ struct ImplicitGemm {
   int64_t k() const { return taps * padded; }
 };
 
-PixelLoad load_of(const Operand& x, const ConvAttributes& a, int width, int64_t pixels) {
+PixelLoad load_of(const Operand& x, const ConvShape& a, int width, int64_t pixels) {
   const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
   const bool channels_last = x.strides[1] == Expr(1) || x.dims[1] == Expr(1);
   if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return PixelLoad::gather;
@@ -48,8 +47,8 @@ std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) 
   const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = form.output;
   if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   if (!w.constant) return "the weights are not constant";
-  if (auto reason = cpu::resolve(problem, form.attributes)) return reason;
-  const ConvAttributes& a = form.attributes;
+  if (auto reason = resolve_conv_shape(problem, form.attributes)) return reason;
+  const ConvShape& a = form.attributes;
   const Dims& dims = w.constant->dims();
   form.channels = dims[1];
   form.outputs = dims[0] / a.groups;

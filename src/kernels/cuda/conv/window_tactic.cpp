@@ -7,7 +7,7 @@
 
 namespace lathe::cuda::conv {
 
-std::string window_type(const cpu::ConvAttributes& a) {
+std::string window_type(const ConvShape& a) {
   std::string text;
   for (const auto* values : {&a.kernel, &a.stride, &a.dilation, &a.pad})
     for (int64_t value : *values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);

@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/conv_shape_tactic.h"
 #include "kernels/cuda/source.h"
 
 namespace lathe::cuda::conv {
 
-std::string window_type(const cpu::ConvAttributes& attributes);
+std::string window_type(const ConvShape& attributes);
 std::string pixels(Source& source, const Operand& output);  // a conv::Pixels
 int64_t opt_pixels(const Operand& output);                  // of all images
 

@@ -13,14 +13,13 @@
 namespace lathe::cuda {
 namespace {
 
-using cpu::ConvAttributes;
 using gemm::TileShape;
 
 constexpr int64_t kMaxPhases = 64;
 
 struct PhaseGemms {
-  ConvAttributes whole;           // of the op
-  ConvAttributes phase;           // the convolution of each phase
+  ConvShape whole;                // of the op
+  ConvShape phase;                // the convolution of each phase
   std::array<int64_t, 3> step{};  // between the taps of a phase
   int64_t phases = 1, taps = 1;
   int64_t channels = 0, padded = 0, outputs = 0;  // of a group
@@ -31,7 +30,7 @@ struct PhaseGemms {
 };
 
 // The padding in front, which may follow from the output's extent.
-std::optional<int64_t> pad_of(const Problem& problem, size_t axis, const ConvAttributes& a, size_t d) {
+std::optional<int64_t> pad_of(const Problem& problem, size_t axis, const ConvShape& a, size_t d) {
   const auto& attrs = problem.attrs<DeconvolutionAttrs>();
   if (attrs.padding_mode == PaddingMode::explicit_round_down && attrs.output_shape.empty())
     return value_at(attrs.pads_begin, axis, 0);
@@ -46,7 +45,7 @@ std::optional<int64_t> pad_of(const Problem& problem, size_t axis, const ConvAtt
 std::optional<std::string> resolve(const Problem& problem, PhaseGemms& form) {
   const auto& attrs = problem.attrs<DeconvolutionAttrs>();
   const Dims& w = problem.inputs[1].constant->dims();
-  ConvAttributes &whole = form.whole, &phase = form.phase;
+  ConvShape &whole = form.whole, &phase = form.phase;
   whole.spatial = phase.spatial = static_cast<int>(w.size()) - 2;
   whole.groups = attrs.groups;
   form.rows = problem.outputs[0].dims[0];
@@ -98,7 +97,7 @@ std::optional<std::string> describe(const Problem& problem, PhaseGemms& form) {
 
 // The op's tap along an axis that is tap `tap` of a phase; -1 = none.
 int64_t source_tap(const PhaseGemms& form, size_t axis, int64_t phase, int64_t tap) {
-  const ConvAttributes& a = form.whole;
+  const ConvShape& a = form.whole;
   for (int64_t first = 0; first < form.step[axis]; ++first) {
     if ((phase + a.pad[axis] - first * a.dilation[axis]) % a.stride[axis] != 0) continue;
     const int64_t at = first + form.step[axis] * (form.phase.kernel[axis] - 1 - tap);
@@ -109,7 +108,7 @@ int64_t source_tap(const PhaseGemms& form, size_t axis, int64_t phase, int64_t t
 
 // [phase][output of all groups][tap][channel], rows padded to 16 bytes. `tensor` is [C, O / groups, taps...].
 Result<Tensor> pack_weights(const PhaseGemms& form, const Tensor& tensor) {
-  const ConvAttributes &whole = form.whole, &phase = form.phase;
+  const ConvShape &whole = form.whole, &phase = form.phase;
   const size_t size = size_of(tensor.dtype());
   const auto vector = static_cast<int64_t>(16 / size);
   const int64_t pitch = round_up(form.k(), vector), rows = whole.groups * form.outputs;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
-#include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/conv_shape_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/match.h"
@@ -37,7 +37,7 @@ Result<Tensor> pack_filter(const Tensor& weights) {
 
 class DepthwiseMatch final : public Match {
  public:
-  DepthwiseMatch(const Problem& problem, const cpu::ConvAttributes& attributes)
+  DepthwiseMatch(const Problem& problem, const ConvShape& attributes)
       : problem_(problem), a_(attributes), width_(width_of(problem.inputs[0].dtype)) {}
 
   // The choice: pixels of a thread.
@@ -96,7 +96,7 @@ class DepthwiseMatch final : public Match {
 
  private:
   const Problem& problem_;
-  cpu::ConvAttributes a_;
+  ConvShape a_;
   int64_t width_;
 };
 
@@ -113,8 +113,8 @@ Matched match_depthwise(const Problem& problem) {
   if (!w.constant) return refuse("the weights are not constant");
   if (x.dtype == DType::i8 && w.constant->volume() > kMostExactTaps * w.constant->dims()[0])
     return refuse("floats do not hold the sums of so many products");
-  cpu::ConvAttributes attributes;
-  if (auto reason = cpu::resolve(problem, attributes)) return refuse(*std::move(reason));
+  ConvShape attributes;
+  if (auto reason = resolve_conv_shape(problem, attributes)) return refuse(*std::move(reason));
   const Dims& dims = w.constant->dims();
   if (dims[1] != 1 || dims[0] != attributes.groups) return refuse("not one input and one output channel in each group");
   for (const Operand* operand : {&x, &problem.outputs[0]})

@@ -54,8 +54,8 @@ std::optional<std::string> describe_convolution(const Problem& problem, Gemv& ge
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
   if (!y.reassociation.empty()) return "a convolution's result in parts";
   if (!problem.inputs[1].constant) return "the weights are not constant";
-  cpu::ConvAttributes attributes;
-  if (auto reason = cpu::resolve(problem, attributes)) return reason;
+  ConvShape attributes;
+  if (auto reason = resolve_conv_shape(problem, attributes)) return reason;
   const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
   bool keeps_pixels = true;
   for (size_t d = 2; d < x.dims.size(); ++d) keeps_pixels &= x.dims[d] == y.dims[d];

@@ -19,7 +19,7 @@ constexpr size_t kEngines = 5;  // that are timed
 constexpr size_t kFirstOperand = 2;
 
 struct Call {
-  cpu::ConvAttributes attributes;
+  ConvShape attributes;
   std::optional<std::vector<ConvolutionStage>> stages;  // nullopt: the program is none of the library's
   // Of sums that a launch of their own finishes. The library writes the type that it reads: as a network does that is
   // run layer by layer.
@@ -36,7 +36,7 @@ std::optional<std::string> describe(const Problem& problem, Call& call) {
   if (!is_known(x.dtype) || w.dtype != x.dtype)
     return fmt::format("{} by {} is none of f32, f16 and bf16", name_of(x.dtype), name_of(w.dtype));
   if (w.constant->volume() == 0) return "an empty dimension";
-  if (auto reason = cpu::resolve(problem, call.attributes)) return reason;
+  if (auto reason = resolve_conv_shape(problem, call.attributes)) return reason;
   if (y.dtype == x.dtype) call.stages = stages_of(problem);
   call.finishing = std::make_unique<Finishing>(problem, x.dtype, Layout::channels_last);
   return call.stages ? std::nullopt : call.finishing->refusal();
@@ -66,7 +66,7 @@ std::array<Expr, 5> strides_of(const Operand& operand) {
 
 // Padding at the end: that at the beginning where it gives the output, for most engines pad alike, or else what the
 // last window needs.
-Expr pad_end(const cpu::ConvAttributes& a, size_t d, const Expr& in, const Expr& out) {
+Expr pad_end(const ConvShape& a, size_t d, const Expr& in, const Expr& out) {
   const Expr reach = (a.kernel[d] - 1) * a.dilation[d] + 1;
   if (floordiv(in + 2 * a.pad[d] - reach, a.stride[d]) + 1 == out) return a.pad[d];
   return max(Expr(0), (out - 1) * a.stride[d] + reach - in - a.pad[d]);
@@ -90,7 +90,7 @@ void add_stages(const std::vector<ConvolutionStage>& stages, const Problem& prob
 // Without an engine.
 std::vector<LaunchArg> args_of(const Problem& problem, const Call& call, bool fused) {
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
-  const cpu::ConvAttributes& a = call.attributes;
+  const ConvShape& a = call.attributes;
   std::vector<LaunchArg> args(convolution::kNumArgs);
   const auto set = [&](size_t arg, const Expr& value) { args[arg] = number_arg(value); };
   const auto set_all = [&](size_t first, const auto& values) {
@@ -123,7 +123,7 @@ std::vector<LaunchArg> args_of(const Problem& problem, const Call& call, bool fu
 }
 
 double predict(const Problem& problem, const Call& call) {
-  const cpu::ConvAttributes& a = call.attributes;
+  const ConvShape& a = call.attributes;
   gemm::Extent e = gemm::extent_of(problem);
   e.operands = 0;
   e.m = conv::opt_pixels(problem.outputs[0]);

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace lathe::cpu {
+namespace lathe {
 
 // Numbers are written into plans.
 enum class PaddingRule : int8_t {
@@ -49,4 +49,4 @@ Shape with_padding(Shape shape, const std::array<int64_t, 3>& input, const std::
   return shape;
 }
 
-}  // namespace lathe::cpu
+}  // namespace lathe

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/conv/conv_attributes_tactic.h"
+#include "kernels/conv_shape_tactic.h"
 
-#include "kernels/cpu/padding_rule_tactic.h"
+#include "kernels/padding_rule_tactic.h"
 #include "ops/rules.h"
 #include "ops/windows.h"
 
-namespace lathe::cpu {
-namespace {
+namespace lathe {
 
-// All but the padding that is not given.
-std::optional<std::string> read(const Problem& problem, ConvAttributes& out) {
+std::optional<std::string> read_conv_shape(const Problem& problem, ConvShape& out) {
   const auto& attrs = problem.attrs<ConvolutionAttrs>();
   const Operand& w = problem.inputs[1];
   out.spatial = problem.inputs[0].rank() - 2;
@@ -29,10 +27,8 @@ std::optional<std::string> read(const Problem& problem, ConvAttributes& out) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) {
-  if (auto reason = read(problem, out)) return reason;
+std::optional<std::string> resolve_conv_shape(const Problem& problem, ConvShape& out) {
+  if (auto reason = read_conv_shape(problem, out)) return reason;
   if (out.padding_rule == PaddingRule::given) return std::nullopt;
   for (size_t i = 0, d = static_cast<size_t>(3 - out.spatial); d < 3; ++i, ++d) {
     const Window window = window_rule(problem.inputs[0].dims[2 + i], out.kernel[d], out.stride[d], out.dilation[d], 0,
@@ -45,21 +41,4 @@ std::optional<std::string> resolve(const Problem& problem, ConvAttributes& out) 
   return std::nullopt;
 }
 
-tl::expected<conv::ConvShape, Refusal> conv_shape(const Problem& problem) {
-  const int rank = problem.inputs[0].rank();
-  if (rank < 3 || rank > 5) return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", rank - 2));
-  conv::ConvShape shape;
-  if (auto reason = read(problem, shape)) return refuse(*std::move(reason));
-  for (const Expr& channels : {problem.inputs[1].dims[0], problem.inputs[1].dims[1]})
-    if (!channels.is_constant()) return refuse("the channels are not known while building");
-  return shape;
-}
-
-conv::ConvProblem conv_problem(const Problem& problem, const conv::ConvShape& shape) {
-  const Dims& out = problem.outputs[0].opt_dims;
-  conv::ConvProblem p{.shape = shape, .batch = out[0]};
-  std::copy(out.begin() + 2, out.end(), p.out.end() - (out.end() - out.begin() - 2));
-  return p;
-}
-
-}  // namespace lathe::cpu
+}  // namespace lathe
