@@ -9,8 +9,8 @@ namespace lathe {
 // and neither is 1; whoever uses it states Relation::broadcast, so that this is noticed.
 Expr broadcast_dim(const Expr& a, const Expr& b);
 
-// The stride at which a dimension is read that broadcasts to `to`: 0 where it is 1 and `to` is not. If only running
-// tells that, stride * min(dim - 1, 1), which means nothing for an empty dimension, of which nothing is read.
+// The stride at which a dimension is read that broadcasts to `to`: 0 where it is 1. If only running tells that,
+// stride * min(dim - 1, 1), which means nothing for an empty dimension, of which nothing is read.
 Expr broadcast_stride(const Expr& dim, const Expr& to, const Expr& stride);
 
 }  // namespace lathe

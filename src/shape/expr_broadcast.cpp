@@ -55,8 +55,8 @@ Expr broadcast_dim(const Expr& a, const Expr& b) {
 }
 
 Expr broadcast_stride(const Expr& dim, const Expr& to, const Expr& stride) {
-  if (dim == to) return stride;
-  if (const std::optional<int64_t> extent = dim.as_constant()) return *extent == 1 ? Expr(0) : stride;
+  if (dim == Expr(1)) return 0;
+  if (dim == to || dim.is_constant()) return stride;
   return stride * min(dim - 1, 1);
 }
 

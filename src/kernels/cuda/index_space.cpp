@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "kernels/cuda/source.h"
-#include "shape/broadcast.h"
 
 namespace lathe::cuda {
 
@@ -15,26 +14,25 @@ IndexSpace::IndexSpace(const Operand& whole) {
 }
 
 size_t IndexSpace::add(const Operand& operand) {
-  const size_t missing = axes_.size() - operand.dims.size();
+  const Operand whole = broadcast(operand, view(0));
   for (size_t i = 0; i < axes_.size(); ++i) {
-    const bool steps = i >= missing && operand.dims[i - missing] != Expr(1);
-    const bool repeats = !steps || (operand.opt_dims[i - missing] == 1 && axes_[i].opt_extent != 1);
-    axes_[i].strides.push_back(
-        steps ? broadcast_stride(operand.dims[i - missing], axes_[i].extent, operand.strides[i - missing]) : Expr(0));
-    axes_[i].opt_strides.push_back(repeats ? 0 : operand.opt_strides[i - missing]);
+    axes_[i].strides.push_back(whole.strides[i]);
+    axes_[i].opt_strides.push_back(whole.opt_strides[i]);
   }
   starts_.push_back({operand.dtype, operand.offset});
   return starts_.size() - 1;
 }
 
 size_t IndexSpace::add_kept(const Operand& operand) {
-  const auto total = static_cast<size_t>(std::count_if(axes_.begin(), axes_.end(), [](auto& a) { return !a.reduced; }));
+  Operand kept;
+  for (const Axis& axis : axes_)
+    if (!axis.reduced) kept.dims.push_back(axis.extent), kept.opt_dims.push_back(axis.opt_extent);
+  const Operand whole = broadcast(operand, kept);
   size_t dim = 0;
   for (Axis& axis : axes_) {
-    const size_t at = axis.reduced ? 0 : dim++ + operand.dims.size();
-    const bool steps = !axis.reduced && at >= total && operand.dims[at - total] != Expr(1);
-    axis.strides.push_back(steps ? operand.strides[at - total] : Expr(0));
-    axis.opt_strides.push_back(steps ? operand.opt_strides[at - total] : 0);
+    axis.strides.push_back(axis.reduced ? Expr(0) : whole.strides[dim]);
+    axis.opt_strides.push_back(axis.reduced ? 0 : whole.opt_strides[dim]);
+    if (!axis.reduced) ++dim;
   }
   starts_.push_back({operand.dtype, operand.offset});
   return starts_.size() - 1;

@@ -97,7 +97,7 @@ Operand broadcast(const Operand& operand, const Operand& to) {
   const size_t lead = to.dims.size() - operand.dims.size();
   for (size_t d = 0; d < operand.dims.size(); ++d) {
     result.strides[lead + d] = broadcast_stride(operand.dims[d], to.dims[lead + d], operand.strides[d]);
-    const bool repeats = operand.opt_dims[d] == 1 && to.opt_dims[lead + d] != 1;
+    const bool repeats = operand.dims[d] == Expr(1) || (operand.opt_dims[d] == 1 && to.opt_dims[lead + d] != 1);
     result.opt_strides[lead + d] = repeats ? 0 : operand.opt_strides[d];
   }
   return result;

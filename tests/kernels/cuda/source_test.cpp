@@ -7,6 +7,7 @@
 #include "kernels/cuda/collapse.h"
 #include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/headers.h"
+#include "kernels/cuda/index_space.h"
 #include "kernels/cuda/kernel_check.h"
 
 namespace lathe::cuda {
@@ -44,6 +45,28 @@ TEST(Source, BroadcastAlignsAtTheLastDimension) {
   EXPECT_EQ(row.opt_dims, out.opt_dims);
   EXPECT_EQ(row.opt_strides, (Dims{0, 1, 0}));
   EXPECT_EQ(*as_constant(row.strides), (Dims{0, 1, 0}));
+}
+
+TEST(Source, IndexSpacesReadBroadcastDimensionsAsBroadcastDoes) {
+  const Expr n = Expr::symbol(0), m = Expr::symbol(1), k = Expr::symbol(2);
+  const std::vector<int64_t> symbols = {1, 6, 1};
+  const Operand whole = symbolic_operand(DType::f32, {4, n, m}, symbols);
+  Operand kept = whole;  // without the last dimension, which is reduced
+  kept.dims.pop_back(), kept.opt_dims.pop_back(), kept.strides.pop_back(), kept.opt_strides.pop_back();
+  for (const Shape& dims : {Shape{1}, Shape{n}, Shape{k}, Shape{k, 1}, Shape{1, n}, Shape{4, k}}) {
+    const Operand given = symbolic_operand(DType::f32, dims, symbols), expected = broadcast(given, kept);
+    IndexSpace space(whole);
+    space.reduce(2);
+    const Operand read = space.kept_view(space.add_kept(given));
+    EXPECT_EQ(read.strides, expected.strides) << to_string(dims);
+    EXPECT_EQ(read.opt_strides, expected.opt_strides) << to_string(dims);
+    Shape with_last = dims;
+    with_last.emplace_back(1);
+    const Operand view = space.kept_view(space.add(symbolic_operand(DType::f32, with_last, symbols)));
+    EXPECT_EQ(view.strides, expected.strides) << to_string(dims);
+    EXPECT_EQ(view.opt_strides, expected.opt_strides) << to_string(dims);
+  }
+  EXPECT_EQ(broadcast(symbolic_operand(DType::f32, {k, 1}, symbols), kept).strides, (Shape{min(k - 1, 1), 0}));
 }
 
 TEST(Source, NumbersAreLiteralsOrSharedArguments) {

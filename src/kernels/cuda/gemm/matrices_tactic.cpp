@@ -33,9 +33,7 @@ Stack as_stack(const Operand& operand, bool left, bool transpose, const Shape& b
   stack.columns = operand.dims[column], stack.column_stride = operand.strides[column];
   for (size_t d = 0; d + 2 < rank; ++d)
     stack.batch_strides[batch.size() - (rank - 2) + d] =
-        operand.dims[d] == Expr(1)
-            ? Expr(0)
-            : broadcast_stride(operand.dims[d], batch[batch.size() - (rank - 2) + d], operand.strides[d]);
+        broadcast_stride(operand.dims[d], batch[batch.size() - (rank - 2) + d], operand.strides[d]);
   return stack;
 }
 
@@ -93,7 +91,8 @@ std::optional<std::string> pack_strides(const Operand& b, Stack& right, const Pr
   right.column_stride = ceildiv(p.k, vector) * vector;
   Expr stride = right.column_stride * p.n;
   for (size_t d = b.dims.size() > 2 ? b.dims.size() - 2 : 0, i = p.batch.size(); d-- > 0;) {
-    right.batch_strides[--i] = b.dims[d] == Expr(1) ? Expr(0) : stride;
+    --i;
+    right.batch_strides[i] = broadcast_stride(b.dims[d], p.batch[i], stride);
     stride *= b.dims[d];
   }
   return std::nullopt;
