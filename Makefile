@@ -2,7 +2,7 @@
 # Every target does its own set-up on a fresh Debian 12 machine: system packages, Python environment, build.
 PRESET ?= release
 BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
-ISA ?= all
+KERNELS ?= all
 JOBS ?= $(shell nproc)
 DEVICE ?= cpu
 PYTHON := .venv/bin/python
@@ -36,10 +36,10 @@ demo-python: packages
 setup: packages python
 
 configure: setup
-	@cmake --preset $(PRESET) -DLATHE_ISA=all > /dev/null
+	@cmake --preset $(PRESET) -DLATHE_CPU_KERNELS=all > /dev/null
 
 build: packages
-	@cmake --preset $(PRESET) $(addprefix -DLATHE_ISA=,$(ISA)) > /dev/null
+	@cmake --preset $(PRESET) $(addprefix -DLATHE_CPU_KERNELS=,$(KERNELS)) > /dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS) --target $(PROGRAMS)
 
 everything: configure
@@ -51,7 +51,7 @@ test: everything
 
 # In a new build folder the kernels of this CPU's level alone; `make build` and `make test` add the others.
 demo:
-	@$(MAKE) --no-print-directory --jobs 2 build ISA=$(if $(wildcard $(BUILD)/CMakeCache.txt),,native) $(if $(filter cpu,$(DEVICE)),demo-python,python)
+	@$(MAKE) --no-print-directory --jobs 2 build KERNELS=$(if $(wildcard $(BUILD)/CMakeCache.txt),,native) $(if $(filter cpu,$(DEVICE)),demo-python,python)
 	@LATHE_BUILD_DIR=$(BUILD) $(PYTHON) tools/demo.py --device=$(DEVICE)
 
 lint: setup build

@@ -37,7 +37,8 @@ def programs():
     """Executables that CMake makes: those it names, and one per folder of tests and per fuzzer."""
     named = {name for folder in ("examples", "tools")
              for name in re.findall(r"add_executable\((\w+)", read(f"{folder}/CMakeLists.txt"))}
-    tests = {f"test_{folder.name}" for folder in (ROOT / "tests").iterdir() if any(folder.glob("*_test.cpp"))}
+    tests = {"_".join(("test", *file.parent.relative_to(ROOT / "tests").parts))
+             for file in (ROOT / "tests").rglob("*_test.cpp")}
     fuzzers = {file.stem for file in (ROOT / "tests/fuzz").glob("fuzz_*.cpp")}
     return named | tests | fuzzers | {"lathe"}
 
@@ -79,8 +80,19 @@ def check_make(words):
     return [f"make has no target {word}" for word in words if "=" not in word and word not in known]
 
 
+def cmake_options():
+    text = "".join(file.read_text() for file in ROOT.glob("cmake/*.cmake")) + read("CMakeLists.txt")
+    return set(re.findall(r"^ *(?:option\((?=\w+ )|set\((?=\w+ .* CACHE ))(\w+)", text, re.MULTILINE))
+
+
+def environment_variables():
+    files = [file for top in ("src", "tests") for file in (ROOT / top).rglob("*.*") if file.suffix in (".cpp", ".h", ".py")]
+    return {name for file in files for name in re.findall(r'"(LATHE_\w+)"', file.read_text())}
+
+
 def check_cmake(words):
-    problems = []
+    defined = [word[2:].partition("=")[0] for word in words if word.startswith("-DLATHE_")]
+    problems = [f"CMake has no option {name}" for name in defined if name not in cmake_options()]
     for option, value in zip(words, words[1:]):
         if option == "--preset" and value not in presets():
             problems.append(f"no preset {value}")
@@ -132,6 +144,8 @@ def problems_of(words):
         variable, _, value = words.pop(0).partition("=")
         if variable == "PRESET" and value not in presets():
             problems.append(f"no preset {value}")
+        if variable.startswith("LATHE_") and variable not in environment_variables():
+            problems.append(f"nothing reads {variable}")
     if not words or words[0] == "export":
         return problems
     program, rest = words[0], words[1:]
@@ -178,6 +192,7 @@ class Commands(unittest.TestCase):
                      "build/bin/lathe build m.onnx --tea", "build/bin/test_passes --gtest_filter=Recipe.Tea",
                      "build/bin/test_ops --gtest_filter=Files/OpCases.Hold/tea", "ctest --test-dir build -R tea",
                      ".venv/bin/python tests/house/tea_test.py", "cmake --build build --target tea", "cmake/tea.sh build",
+                     "cmake -DLATHE_TEA=ON build", "LATHE_TEA=1 make test",
                      ".venv/bin/python tests/house/links_test.py Links.test_tea", "build/bin/lathe inspect tea/m.onnx"):
             self.assertEqual(len(problems_of(text.split())), 1, text)
 

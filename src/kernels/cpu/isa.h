@@ -7,7 +7,7 @@
 #include <string_view>
 
 // Code that chooses among the levels, unlike the levels' own, follows the build: it may have the kernels of one level
-// alone (LATHE_ISA=native), which this names.
+// alone (cmake -DLATHE_CPU_KERNELS=native), which this names.
 #if !defined(LATHE_ISA)
 #include "cpu_isa_levels.inc"  // #define LATHE_ISA_ONLY avx2, or nothing
 #endif
@@ -16,8 +16,8 @@ namespace lathe::cpu {
 
 enum class IsaLevel { baseline, avx2, avx512 };
 
-// The best level that the CPU and the operating system support, capped by LATHE_CPU_ISA (a level's name; for tests).
-// Decided once, at first use. Of a build for one level that level, which the CPU may lack.
+// The best level that the CPU and the operating system support, capped by the environment variable LATHE_CPU_ISA
+// (a level's name; for tests). Decided once, at first use. Of a build for one level that level, which the CPU may lack.
 IsaLevel isa_level();
 bool supports(IsaLevel level);
 std::string_view name_of(IsaLevel level);

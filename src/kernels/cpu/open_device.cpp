@@ -25,9 +25,10 @@ Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
 
 Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
   if (!supports(isa_level()))
-    return fail(ErrorCode::invalid_state,
-                "this build of Lathe has kernels for {} alone, which this CPU lacks; build with LATHE_ISA=all",
-                target_name());
+    return fail(
+        ErrorCode::invalid_state,
+        "this build of Lathe has kernels for {} alone, which this CPU lacks; build with cmake -DLATHE_CPU_KERNELS=all",
+        target_name());
   LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create(options));
   Target target = describe_machine(workers->size());
   return std::make_shared<CpuDevice>(
