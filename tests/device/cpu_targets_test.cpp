@@ -60,6 +60,7 @@ TEST(CpuTargets, ThisCpuIsMeasured) {
     ASSERT_TRUE(backend) << name;
     ASSERT_NE(backend->device, nullptr) << name;
     EXPECT_EQ(backend->target.name, name);
+    EXPECT_EQ(backend->traits.arithmetic.integer_products, cpu::multiplies_bytes()) << name;
     EXPECT_TRUE(backend->device->check_target(name)) << name;
     EXPECT_NE(backend->timing_key, name);
   }

@@ -26,7 +26,7 @@ class CpuBackend final : public Backend {
     } else {
       build.target = describe(*processor, settings.threads);
     }
-    const bool integers = build.device ? multiplies_bytes() : processor->vnni;
+    const bool integers = multiplies_bytes(*processor);
     build.traits = {.arithmetic = {.narrow_floats = false, .integer_products = integers, .weighted_products = integers},
                     .fuses_movement = true,
                     .decompose_doubles = true,

@@ -69,6 +69,8 @@ const Processor& own_processor() {
 
 bool is_here(const Processor& processor) { return runs_plans_for(processor) && processor.level == isa_level(); }
 
+bool multiplies_bytes(const Processor& processor) { return is_here(processor) ? multiplies_bytes() : processor.vnni; }
+
 Target describe(const Processor& processor, int threads) {
   Target target;
   target.name = processor.target;

@@ -15,7 +15,7 @@ namespace lathe::cpu {
 struct Processor {
   std::string_view target;
   IsaLevel level;
-  bool vnni;
+  bool vnni;  // plans for it need VNNI
   double lanes, units;
   double clock_mhz;
   int threads;
@@ -26,9 +26,14 @@ struct Processor {
 
 // "cpu-x86_64-avx2", or "cpu-x86_64" for the least of an architecture; null = there is none of that name.
 const Processor* find_processor(std::string_view name);
-const Processor& own_processor();  // of this machine's architecture and level
+// Of this machine's architecture and level, the row that asks for no more than the level: plans for it run on every
+// machine of that level.
+const Processor& own_processor();
 // Whether this machine is such a one: kernels that are timed here are those that run there.
 bool is_here(const Processor& processor);
+// Whether it has an instruction for sums of products of 8-bit integers: this machine is asked, the table tells of
+// others.
+bool multiplies_bytes(const Processor& processor);
 // `threads` of its cores; 0 = as many as the table says.
 Target describe(const Processor& processor, int threads);
 // `threads` cores of this machine: its row, with clock and cache as the system tells them.
