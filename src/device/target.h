@@ -33,7 +33,7 @@ struct Target {
     double warpgroup_matrix = 0;  // that four warps command together
   } products;
 
-  double clock_mhz = 2000;         // clocks in a microsecond, of a device that is busy for long
+  double clock_mhz = 2000;         // clocks in a microsecond (MHz) that it keeps up when all cores are busy
   double memory_rate = 10e3;       // bytes in a microsecond, of the memory that holds tensors
   double cache_bytes = 1 << 20;    // of the last cache before it
   double cache_clock_bytes = 32;   // that a core reads from that cache in a clock

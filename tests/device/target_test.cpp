@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "device/cuda/architecture.h"
 #include "device/family.h"
@@ -134,6 +136,39 @@ TEST(Target, ThisMachineRunsItsLevelAndThoseBelow) {
   // All cores together read no faster than the memory gives.
   EXPECT_EQ(cpu::describe_machine(1000).memory_rate, cpu::own_processor().memory_rate);
   EXPECT_EQ(cpu::describe_machine(1000).cores, 1000);
+}
+
+// The folder of a core, as Linux has it.
+class CoreFolder {
+ public:
+  CoreFolder() { EXPECT_NE(mkdtemp(path_), nullptr); }
+  ~CoreFolder() { std::filesystem::remove_all(path_); }
+  CoreFolder(const CoreFolder&) = delete;
+  CoreFolder& operator=(const CoreFolder&) = delete;
+
+  void write(const std::string& name, std::string_view text) const {
+    const std::filesystem::path file = std::filesystem::path(path_) / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  Target describe() const { return cpu::describe_machine(1, path_); }
+
+ private:
+  char path_[32] = "/tmp/lathe_core_XXXXXX";
+};
+
+TEST(Target, ThisMachineHasTheClockThatItKeepsUp) {
+  const CoreFolder core;
+  const double table = cpu::own_processor().clock_mhz;
+  EXPECT_EQ(core.describe().clock_mhz, table);
+  core.write("cpufreq/cpuinfo_max_freq", "4700000\n");
+  EXPECT_EQ(core.describe().clock_mhz, table);
+  core.write("acpi_cppc/nominal_freq", "2450\n");
+  EXPECT_EQ(core.describe().clock_mhz, 2450);
+  core.write("cpufreq/base_frequency", "2600000\n");
+  EXPECT_EQ(core.describe().clock_mhz, 2600);
+  core.write("cache/index2/size", "768K\n");
+  EXPECT_EQ(core.describe().cache_bytes, 768 << 10);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ bool runs_plans_for(const Processor& processor) {
 }
 
 // What the system says in a file; 0 where there is none.
-double number_in(const char* path) {
+double number_in(const std::string& path) {
   double value = 0;
   std::ifstream(path) >> value;
   return value;
@@ -85,12 +85,13 @@ Target describe(const Processor& processor, int threads) {
   return target;
 }
 
-Target describe_machine(int threads) {
+Target describe_machine(int threads, const std::string& cpu) {
   Target target = describe(own_processor(), threads);
-  const double khz = number_in("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
-  if (khz > 0) target.clock_mhz = khz / 1e3;
+  const double khz = number_in(cpu + "/cpufreq/base_frequency");  // Linux's intel_pstate
+  const double mhz = number_in(cpu + "/acpi_cppc/nominal_freq");  // firmware of other processors
+  if (khz > 0 || mhz > 0) target.clock_mhz = khz > 0 ? khz / 1e3 : mhz;
   // The kernel writes "2048K"; the suffix stays unread.
-  const double kib = number_in("/sys/devices/system/cpu/cpu0/cache/index2/size");
+  const double kib = number_in(cpu + "/cache/index2/size");
   if (kib > 0) target.cache_bytes = kib * 1024;
   return target;
 }

@@ -17,7 +17,7 @@ struct Processor {
   IsaLevel level;
   bool vnni;  // plans for it need VNNI
   double lanes, units;
-  double clock_mhz;
+  double clock_mhz;  // under load
   int threads;
   double cache_bytes;
   double cache_clock_bytes, shared_clock_bytes;
@@ -36,8 +36,9 @@ bool is_here(const Processor& processor);
 bool multiplies_bytes(const Processor& processor);
 // `threads` of its cores; 0 = as many as the table says.
 Target describe(const Processor& processor, int threads);
-// `threads` cores of this machine: its row, with clock and cache as the system tells them.
-Target describe_machine(int threads);
+// `threads` cores of this machine: its row, but for what the system tells in `cpu`, the folder of a core. The clock is
+// the base clock, which all cores keep up; the highest is that of one core for a moment.
+Target describe_machine(int threads, const std::string& cpu = "/sys/devices/system/cpu/cpu0");
 
 std::string product_name();  // of this machine's CPU, as its maker calls it
 std::string target_name();   // "cpu-x86_64-avx512"
