@@ -116,10 +116,7 @@ class PrecisionLowering {
     if (value->dtype() == to) return value;
     Value*& made = casts_[{value, to}];
     if (!made) {
-      CastAttrs attrs;
-      attrs.to = to;
-      LATHE_ASSIGN(made,
-                   graph_.add_value(attrs, {value}, {value->name() + "_" + std::string(name_of(to)), {}, {}}, before));
+      LATHE_ASSIGN(made, add_named_cast(graph_, value, to, {}, before));
     }
     return made;
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "passes/precision_rules.h"
+
 namespace lathe {
 namespace {
 
@@ -28,21 +30,14 @@ std::vector<ir::Value*> outputs_of(const ir::Graph& graph, const std::string& la
   return outputs;
 }
 
-Result<ir::Value*> add_cast(ir::Graph& graph, ir::Value* x, DType to, const std::string& layer, ir::Node* before) {
-  CastAttrs attrs;
-  attrs.to = to;
-  return graph.add_value(attrs, {x}, {x->name() + "_" + std::string(name_of(to)), {layer}, {}}, before);
-}
-
 // Readers of the value take it rounded to the type.
 Result<> round_value(ir::Graph& graph, ir::Value* value, DType type, const std::string& layer) {
   const auto& nodes = graph.nodes();
   auto next =
       std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.get() == value->producer(); });
   ir::Node* before = ++next == nodes.end() ? nullptr : next->get();
-  const std::string name = value->name();
-  LATHE_ASSIGN(ir::Value * narrow, add_cast(graph, value, type, layer, before));
-  LATHE_ASSIGN(ir::Value * wide, add_cast(graph, narrow, value->dtype(), layer, before));
+  LATHE_ASSIGN(ir::Value * narrow, add_named_cast(graph, value, type, {layer}, before));
+  LATHE_ASSIGN(ir::Value * wide, add_named_cast(graph, narrow, value->dtype(), {layer}, before));
   LATHE_TRY(graph.replace_uses(value, wide));
   return graph.set_input(narrow->producer(), 0, value);  // it was a reader, too
 }

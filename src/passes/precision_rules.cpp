@@ -52,4 +52,12 @@ PrecisionRule precision_rule(OpKind kind) {
 
 bool is_computed_with(const ir::Node& node, size_t input) { return !node.is(OpKind::resize) || input == 0; }
 
+Result<ir::Value*> add_named_cast(ir::Graph& graph, ir::Value* value, DType to, std::vector<std::string> origin,
+                                  ir::Node* before) {
+  CastAttrs attrs;
+  attrs.to = to;
+  return graph.add_value(attrs, {value}, {fmt::format("{}_{}", value->name(), name_of(to)), std::move(origin), {}},
+                         before);
+}
+
 }  // namespace lathe

@@ -118,10 +118,7 @@ class Widener {
   Result<Value*> cast(Value* value, DType to, Node* before) {
     Value*& made = casts_[value];
     if (!made) {
-      CastAttrs attrs;
-      attrs.to = to;
-      LATHE_ASSIGN(made,
-                   graph_.add_value(attrs, {value}, {value->name() + "_" + std::string(name_of(to)), {}, {}}, before));
+      LATHE_ASSIGN(made, add_named_cast(graph_, value, to, {}, before));
     }
     return made;
   }
