@@ -2,14 +2,10 @@
 #include "lowering/branches.h"
 
 #include "ir/known_content.h"
-#include "lowering/constraints.h"
 
 namespace lathe {
 
-ReliedConditions relied_conditions(ir::Graph graph, BuildOptions options) {
-  options.log = nullptr;
-  // The build tells what fails here. The nodes before have the profiles' types by then, which is all that is asked.
-  static_cast<void>(settle_shapes(graph, options));
+ReliedConditions relied_conditions(const ir::Graph& graph) {
   ReliedConditions conditions;
   for (const auto& node : graph.nodes()) {
     if (!node->is(OpKind::choose) || (node->input(1) && node->input(2))) continue;

@@ -5,17 +5,18 @@
 #include <optional>
 #include <set>
 
-#include "lowering/build.h"
+#include "ir/graph.h"
 
 namespace lathe {
 
-// What the profiles say of the conditions that a graph relies on (op `choose` that leaves one alternative out), by the
-// names of the network's layers.
+// What is known of the conditions that a graph relies on (op `choose` that leaves one alternative out), by the names of
+// the network's layers.
 struct ReliedConditions {
-  std::optional<std::string>
-      never_met;               // the first that no sizes of the profiles meet: the graph needs the other branch
-  std::set<std::string> open;  // left undecided by the profiles: sizes that do not meet them fail when run
+  std::optional<std::string> never_met;  // the first that no sizes meet: the graph needs the other branch
+  std::set<std::string> open;            // undecided: sizes that do not meet them fail when run
 };
-ReliedConditions relied_conditions(ir::Graph graph, BuildOptions options);
+// Of all sizes that the graph's types allow: settle_shapes() makes them those of the profiles, also where it fails
+// behind a branch that no sizes take.
+ReliedConditions relied_conditions(const ir::Graph& graph);
 
 }  // namespace lathe

@@ -137,9 +137,14 @@ void use_backend(const BackendBuild& backend, BuildOptions& options) {
 Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options) {
   if (graph.outputs().empty())
     return fail(ErrorCode::graph_invalid, "network '{}' has no output: mark one", graph.name());
-  auto built = std::make_unique<BuiltPlan>();
-  LATHE_ASSIGN(built->plan.constraints, settle_shapes(graph, options));
+  LATHE_ASSIGN(std::vector<Constraint> constraints, settle_shapes(graph, options));
+  return build_plan(SettledGraph{std::move(graph), std::move(constraints)}, options);
+}
 
+Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildOptions& options) {
+  ir::Graph& graph = settled.graph;
+  auto built = std::make_unique<BuiltPlan>();
+  built->plan.constraints = std::move(settled.constraints);
   if (options.optimize && !options.traits.arithmetic.integer_products)
     warn_of_quantization(graph, options.log ? *options.log : null_log());
   if (options.optimize) warn_of_storage_types(graph, options.log ? *options.log : null_log());

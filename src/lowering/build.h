@@ -81,6 +81,13 @@ struct BuiltPlan {
   BuildReport report;
 };
 
-Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options);
+// A graph of the types that the profiles promise, and the constraints that they leave open (settle_shapes()).
+struct SettledGraph {
+  ir::Graph graph;
+  std::vector<Constraint> constraints;
+};
+
+Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildOptions& options);
+Result<std::unique_ptr<BuiltPlan>> build_plan(ir::Graph graph, const BuildOptions& options);  // settles it first
 
 }  // namespace lathe

@@ -12,7 +12,8 @@ namespace {
 
 using namespace lathe::onnx;  // what writes the model
 
-// y = relu(x.squeeze(0)) over x[n, 3], as PyTorch writes it: squeezed if n is 1.
+// y = relu(x.squeeze(0)) over x[n, 3], as PyTorch writes it: squeezed if n is 1. sum = a + b, for equal numbers of
+// rows.
 std::string squeezing_model() {
   const auto branch = [](const char* op, std::initializer_list<const char*> inputs, const char* output) {
     return graph({{node(op, inputs, {output})}, {}, {}, {value_info(output, 1, {})}});
@@ -22,10 +23,10 @@ std::string squeezing_model() {
                        node("If", {"is_one"}, {"s"},
                             {graph_attribute("then_branch", branch("Squeeze", {"x", "first"}, "yes")),
                              graph_attribute("else_branch", branch("Identity", {"x"}, "no"))}),
-                       node("Relu", {"s"}, {"y"})},
+                       node("Relu", {"s"}, {"y"}), node("Add", {"a", "b"}, {"sum"})},
                       {raw_tensor<int64_t>("first", 7, {1}, {0}), raw_tensor<int64_t>("one", 7, {1}, {1})},
-                      {value_info("x", 1, {-1, 3})},
-                      {value_info("y", 1, {})}}));
+                      {value_info("x", 1, {-1, 3}), value_info("a", 1, {-1, 3}), value_info("b", 1, {-1, 3})},
+                      {value_info("y", 1, {}), value_info("sum", 1, {})}}));
 }
 
 struct Squeezing : testing::Test {
@@ -33,8 +34,11 @@ struct Squeezing : testing::Test {
     const std::string bytes = squeezing_model();  // the parser keeps what it needs of it
     ASSERT_TRUE(parser->parse(bytes.data(), bytes.size())) << logger.last();
     IOptimizationProfile* profile = builder->createOptimizationProfile();
-    for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+    for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX}) {
       profile->setDimensions("x", which, Dims2(1, 3));
+      profile->setDimensions("a", which, Dims2(which == OptProfileSelector::kMAX ? 3 : 2, 3));
+      profile->setDimensions("b", which, Dims2(which == OptProfileSelector::kMAX ? 4 : 2, 3));
+    }
     ASSERT_EQ(config->addOptimizationProfile(profile), 0);
     lathe::setBuildBudget(*config, 0);
   }
@@ -61,6 +65,18 @@ TEST_F(Squeezing, TheProfileDecidesAfterParsing) {
   const Dims y = engine->getTensorShape("y");
   EXPECT_EQ(y.nbDims, 1);
   EXPECT_EQ(y.d[0], 3);
+}
+
+// Though the network is looked at with each branch, what is said of the one that is built is said once.
+TEST_F(Squeezing, WarningsComeOnce) {
+  logger.most = ILogger::Severity::kWARNING;
+  ASSERT_NE(build(), nullptr) << logger.last();
+  EXPECT_EQ(std::ranges::count_if(logger.text,
+                                  [](const std::string& line) {
+                                    return line.find("the max sizes of profile 0 do not fit the network") !=
+                                           std::string::npos;
+                                  }),
+            1);
 }
 
 // The other branch would have to be a part of what the application made of the network.

@@ -15,11 +15,12 @@ namespace nvinfer1 {
 
 struct Errors : ILogger {
   void log(Severity severity, const char* message) noexcept override {
-    if (severity > Severity::kERROR) return;
+    if (severity > most) return;
     const std::lock_guard lock(mutex);
     text.emplace_back(message);
   }
   std::string last() const { return text.empty() ? std::string() : text.back(); }
+  Severity most = Severity::kERROR;
   std::mutex mutex;
   std::vector<std::string> text;
 };

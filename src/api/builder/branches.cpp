@@ -2,6 +2,7 @@
 #include "api/builder/branches.h"
 
 #include "lowering/branches.h"
+#include "lowering/constraints.h"
 
 namespace lathe::api {
 namespace {
@@ -17,21 +18,39 @@ Result<> check_unchanged(const ir::Graph& imported, const ir::Graph& graph, cons
               name);
 }
 
+// Lines of a graph that may yet give way to another.
+class HeldLog final : public Log {
+ public:
+  void write(Severity severity, std::string_view line) override { lines_.emplace_back(severity, line); }
+  void release(Log& log) const {
+    for (const auto& [severity, line] : lines_) log.print(severity, "{}", line);
+  }
+
+ private:
+  std::vector<std::pair<Severity, std::string>> lines_;
+};
+
 }  // namespace
 
-Result<> take_branches(const NetworkDefinition& network, ir::Graph& graph, const BuildOptions& options) {
-  if (!network.reimport()) return {};
+Result<SettledGraph> take_branches(const NetworkDefinition& network, ir::Graph graph, const BuildOptions& options) {
   std::set<std::string> turned;
   NetworkDefinition::Imported now;
   for (;;) {
-    const ReliedConditions conditions = relied_conditions(graph.clone(), options);
+    HeldLog log;
+    BuildOptions held = options;
+    held.log = &log;
+    ir::Graph settled = graph.clone();
+    Result<std::vector<Constraint>> constraints = settle_shapes(settled, held);
+    const ReliedConditions conditions = network.reimport() ? relied_conditions(settled) : ReliedConditions();
     if (!conditions.never_met || turned.contains(*conditions.never_met)) {
+      log.release(*options.log);
+      if (!constraints) return fail(std::move(constraints).error());
       for (const std::string& name : conditions.open)
         options.log->print(Severity::warning,
                            "the branches of If '{}' yield tensors of different ranks, and only one is a part of the "
                            "network: sizes for which its condition chooses the other will fail",
                            name);
-      return {};  // what has been turned and is wrong again, the build tells
+      return SettledGraph{std::move(settled), *std::move(constraints)};  // what was turned in vain, the build tells
     }
     const std::string& name = *conditions.never_met;
     if (turned.empty()) {

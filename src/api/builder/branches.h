@@ -7,9 +7,9 @@
 
 namespace lathe::api {
 
-// Where an imported network holds the branch of an If that none of the profiles' sizes take, `graph`, its copy, becomes
-// the model imported anew with the other. Fails when the application has changed the network since it was parsed.
-// Warns of conditions that the profiles leave undecided.
-Result<> take_branches(const NetworkDefinition& network, ir::Graph& graph, const BuildOptions& options);
+// Settles the shapes of `graph`, the network's copy. Where it holds the branch of an imported If that none of the
+// profiles' sizes take, the model is imported anew with the other; that fails when the application has changed the
+// network since it was parsed. Warns of conditions that the profiles leave undecided.
+Result<SettledGraph> take_branches(const NetworkDefinition& network, ir::Graph graph, const BuildOptions& options);
 
 }  // namespace lathe::api

@@ -200,8 +200,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   };
 
   LATHE_ASSIGN(ir::Graph graph, graph_with_debug_outputs(definition));
-  LATHE_TRY(take_branches(definition, graph, options));
-  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(graph), options));
+  LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
+  LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
   if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");
