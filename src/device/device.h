@@ -94,6 +94,8 @@ class Device {
   virtual Result<> wait(Queue& queue) = 0;  // until its work is done; reports what failed in it
   // Whether kernels can read and write at this address (of the application).
   virtual bool is_accessible(const void* address) const = 0;
+  // Whether the host can read there.
+  virtual bool is_readable_by_host(const void* /*address*/) const { return true; }
 
   virtual Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) = 0;
   // Weights where kernels read them: the same bytes are made resident once per device. `owner` keeps `bytes` alive.

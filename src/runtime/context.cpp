@@ -35,6 +35,11 @@ Result<> Context::set_profile(size_t profile) {
 Result<> Context::set_address(size_t i, void* address) {
   const auto& bindings = engine_->plan().bindings;
   if (i >= bindings.size()) return fail(ErrorCode::binding_invalid, "tensor {} does not exist", i);
+  if (address && bindings[i].is_shape_tensor && !engine_->device().is_readable_by_host(address))
+    return fail(ErrorCode::binding_invalid,
+                "shape input '{}' lies at {} in the device's memory, but its values are read on the host: give an "
+                "address of the host's",
+                bindings[i].name, address);
   staging_.set_address(i, address);
   if (!address && bindings[i].is_shape_tensor) shapes_.unbind();  // prepare() then says what is missing
   const bool reserves = memory_.policy() == MemoryPolicy::largest && !engine_->device().is_host();

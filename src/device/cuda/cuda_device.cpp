@@ -57,6 +57,7 @@ class CudaDevice final : public Device, public EventMaker {
   Result<> wait(Queue& queue) override { return stream_of(queue).wait(); }
   Result<std::unique_ptr<Event>> make_event() override { return OrderEvent::create(context_); }
   bool is_accessible(const void* address) const override { return cuda::is_accessible(*context_, address); }
+  bool is_readable_by_host(const void* address) const override { return cuda::is_readable_by_host(*context_, address); }
 
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override;
   Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,

@@ -135,4 +135,11 @@ bool is_accessible(PrimaryContext& context, const void* address) {
   return info.managed != 0 || info.ordinal == context.properties().ordinal;
 }
 
+bool is_readable_by_host(PrimaryContext& context, const void* address) {
+  const Result<ContextScope> scope = ContextScope::enter(context);
+  if (!scope) return true;
+  const MemoryInfo info = info_of(context, address);
+  return info.type != CU_MEMORYTYPE_DEVICE || info.managed != 0;
+}
+
 }  // namespace lathe::cuda

@@ -19,5 +19,7 @@ Result<> copy(const RowsCopy& rows, Stream& stream);
 
 // Whether kernels of the device can use the address: its memory, managed memory, or pinned memory of the host.
 bool is_accessible(PrimaryContext& context, const void* address);
+// Whether the host can read there: anywhere but in memory of a device.
+bool is_readable_by_host(PrimaryContext& context, const void* address);
 
 }  // namespace lathe::cuda
