@@ -30,6 +30,7 @@ PrimaryContext::~PrimaryContext() {
 Error PrimaryContext::failure(CUresult result, std::string_view doing) {
   Error error = driver_error(result, fmt::format("cuda:{}: {}", properties_.ordinal, doing));
   if (!is_lost(result)) return error;
+  error.message += "; work that ran before on this device may be the cause, another engine's or the application's own";
   const std::lock_guard lock(mutex_);
   if (lost_reason_.empty()) lost_reason_ = error.message;
   lost_.store(true, std::memory_order_release);
