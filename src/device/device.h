@@ -69,6 +69,16 @@ class CapturedGraph {
   virtual Result<> update(const std::function<Result<>(Queue&)>& work) = 0;
 };
 
+// Memory that the application hands out in place of a device's own. Thread-safe.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  // Of the device that is current to the thread: 256-byte aligned, and usable behind the work of `stream`, the
+  // device's. Null = there is none.
+  virtual void* allocate(size_t bytes, void* stream) = 0;
+  virtual void free(void* memory, void* stream) = 0;  // behind the work of `stream`
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -83,6 +93,9 @@ class Device {
   virtual int threads() const { return 1; }  // that queues work with (CPU)
 
   virtual Result<DeviceMemory> allocate(size_t bytes) = 0;  // 256-byte aligned; 0 gives an empty block
+  // The same device with blocks, resident ones too, from `source`. Null where memory is the host's, which is its own.
+  virtual std::shared_ptr<Device> allocating_from(std::shared_ptr<MemorySource> /*source*/) { return nullptr; }
+
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
   // A queue on the caller's stream (CUDA: null is the default stream), which must outlive it. CPU: as make_queue().
   virtual Result<std::unique_ptr<Queue>> make_stream_queue(void* stream) = 0;

@@ -53,8 +53,8 @@ BlockExecution::BlockExecution(const Engine& engine, ShapeBinding& shapes, Conte
                                                            {engine_, i, memory, storage_},
                                                            {}});
     for (size_t k = 0; k < block->stacked.size(); ++k)
-      values_[i]->stacked.emplace_back(engine_, shapes_, storage_, step.outputs[block->carried + k], block->stacked[k],
-                                       block->bodies[0].results[1 + block->carried + k]);
+      values_[i]->stacked.emplace_back(engine_, shapes_, memory, storage_, step.outputs[block->carried + k],
+                                       block->stacked[k], block->bodies[0].results[1 + block->carried + k]);
   }
 }
 
@@ -224,6 +224,11 @@ Result<bool> BlockExecution::asks_again(const plan::Body& body, Queue& queue) co
   if (plan_.tensors[id].storage != plan::StorageKind::constant) return true;
   LATHE_ASSIGN(const bool holds, host_.read_truth(id, queue));
   return !holds;
+}
+
+void BlockExecution::release_temporaries() {
+  for (const std::unique_ptr<BlockValues>& values : values_)
+    for (StackedValue& value : values ? std::span(values->stacked) : std::span<StackedValue>()) value.release();
 }
 
 }  // namespace lathe

@@ -26,6 +26,8 @@ class BlockExecution {
   Result<> run(size_t step, Queue& queue);
   // How often a loop runs as far as sizes tell; INT64_MAX = they do not.
   Result<int64_t> sized_rounds(const plan::Step& loop) const;
+  // Between runs: gives back what is kept for the next one of memory that only a run can size.
+  void release_temporaries();
 
  private:
   Result<> run_branch(size_t step, Queue& queue);

@@ -71,6 +71,12 @@ Result<size_t> Context::memory_bytes() {
   return memory_.bytes_with(execution_.workspace_bytes());
 }
 
+Result<> Context::set_temporaries(std::shared_ptr<Device> from) {
+  LATHE_TRY(memory_.set_temporaries(std::move(from)));  // waits for the work that uses them
+  execution_.release_temporaries();
+  return {};
+}
+
 Result<> Context::run() {
   if (!own_queue_) {
     LATHE_ASSIGN(own_queue_, engine_->device().make_queue());

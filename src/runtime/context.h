@@ -44,6 +44,9 @@ class Context {
   // the work that uses the former memory, which is then the application's again.
   Result<> set_memory(void* memory, size_t bytes) { return memory_.set(memory, bytes); }
 
+  // As ContextMemory::set_temporaries().
+  Result<> set_temporaries(std::shared_ptr<Device> from);
+
   // Binds shapes if they changed, then executes every step. Outputs are complete on return.
   Result<> run();
   // The same on a stream of the application (CUDA), on which the outputs become complete; on a CPU, run(). Returns

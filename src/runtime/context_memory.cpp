@@ -86,6 +86,14 @@ Result<> ContextMemory::set(void* memory, size_t bytes) {
   return {};
 }
 
+Result<> ContextMemory::set_temporaries(std::shared_ptr<Device> from) {
+  LATHE_TRY(work_.wait());
+  for (DeviceMemory& slot : slots_) slot = DeviceMemory();
+  extra_workspace_ = DeviceMemory();
+  temporaries_ = std::move(from);
+  return {};
+}
+
 Result<> ContextMemory::own(size_t bytes) {
   Result<> replaced = work_.replace(own_, bytes);
   memory_ = own_.data();
@@ -106,7 +114,7 @@ Result<> ContextMemory::provide(size_t workspace, size_t profile) {
 
 Result<std::byte*> ContextMemory::workspace(size_t bytes) {
   if (bytes <= memory_size_ - arena_bytes_) return memory_ + arena_bytes_;
-  LATHE_TRY(grow(extra_workspace_, bytes));
+  LATHE_TRY(grow(extra_workspace_, bytes, temporaries()));
   return extra_workspace_.data();
 }
 
@@ -122,9 +130,9 @@ Result<> ContextMemory::provide_slot(uint32_t slot, const ShapeBinding& shapes) 
   DeviceMemory& memory = slots_[slot];
   if (in_loops_[slot] && memory.size() > 0 && bytes > memory.size()) {
     // Each round may want more than the one before: half as much again, where there is room for it.
-    if (grow(memory, bytes + bytes / 2)) return {};
+    if (grow(memory, bytes + bytes / 2, temporaries())) return {};
   }
-  return grow(memory, bytes);
+  return grow(memory, bytes, temporaries());
 }
 
 }  // namespace lathe

@@ -36,6 +36,11 @@ class ContextMemory {
   // Memory of the application's (policy `user` only); null takes it away. A change waits for work in the former.
   Result<> set(void* memory, size_t bytes);
 
+  // Where memory comes from that only a run can size, from now on; null = where the rest does. What the context holds
+  // of it goes.
+  Result<> set_temporaries(std::shared_ptr<Device> from);
+  Device& temporaries() const { return temporaries_ ? *temporaries_ : engine_.device(); }
+
   // In a run. provide() sees to the block's size.
   Result<> provide(size_t workspace, size_t profile);
   Result<std::byte*> workspace(size_t bytes);  // behind the arena where there is room, else a block of its own
@@ -43,9 +48,7 @@ class ContextMemory {
   Result<> provide_slot(uint32_t slot, const ShapeBinding& shapes);
 
   // Makes a block of the owner's at least so large; what it held is lost where it was smaller.
-  Result<> grow(DeviceMemory& block, size_t bytes) {
-    return block.size() >= bytes ? Result<>() : work_.replace(block, bytes);
-  }
+  Result<> grow(DeviceMemory& block, size_t bytes) { return grow(block, bytes, engine_.device()); }
   // Each takes the other's place: of buffers of equal size, until place() or they change back.
   void swap_buffers(uint32_t a, uint32_t b) { std::swap(offsets_[a], offsets_[b]); }
   // The buffer is somewhere else; null = where it was placed.
@@ -63,6 +66,9 @@ class ContextMemory {
 
  private:
   Result<> own(size_t bytes);
+  Result<> grow(DeviceMemory& block, size_t bytes, Device& from) {
+    return block.size() >= bytes ? Result<>() : work_.replace(block, bytes, from);
+  }
   void find_slots_of_loops();
 
   const Engine& engine_;
@@ -77,6 +83,7 @@ class ContextMemory {
   std::byte* memory_ = nullptr;  // own_, or the application's
   size_t memory_size_ = 0;
   DeviceMemory extra_workspace_;  // where memory_ has too little room behind the arena
+  std::shared_ptr<Device> temporaries_;
   std::vector<DeviceMemory> slots_;
   std::vector<std::vector<plan::TensorId>> slot_tensors_;  // that lie in each
   std::vector<bool> in_loops_;                             // by slot: steps of loops write there

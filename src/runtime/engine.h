@@ -35,6 +35,7 @@ class Engine {
   std::span<const std::byte> bytes() const { return bytes_; }  // the plan as given
   bool has_device() const { return device_ != nullptr; }       // otherwise it is for inspection only
   Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
   const std::byte* weights() const { return weights_.get(); }  // as kernels read them
 
   // One per plan step: a kernel, or the attributes of the op that is evaluated on the host; none for a copy. A kernel

@@ -47,6 +47,7 @@ class Execution {
   const std::byte* workspace() const { return workspace_; }
   // Runs every step on a queue within a turn of it.
   Result<> run(Queue& queue, Mode mode);
+  void release_temporaries() { blocks_.release_temporaries(); }
 
  private:
   Result<> check_conditional(size_t step) const;

@@ -45,16 +45,16 @@ Result<> PendingWork::end(Queue& queue) {
   return {};
 }
 
-Result<> PendingWork::replace(DeviceMemory& block, size_t bytes) {
+Result<> PendingWork::replace(DeviceMemory& block, size_t bytes, Device& from) {
   LATHE_TRY(wait());
   const size_t former = block.size();
   block = DeviceMemory();
-  Result<DeviceMemory> made = device_->allocate(bytes);
+  Result<DeviceMemory> made = from.allocate(bytes);
   if (made) {
     block = *std::move(made);
     return {};
   }
-  if (Result<DeviceMemory> again = device_->allocate(former)) block = *std::move(again);
+  if (Result<DeviceMemory> again = from.allocate(former)) block = *std::move(again);
   return fail(std::move(made).error());
 }
 

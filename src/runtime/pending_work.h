@@ -27,8 +27,10 @@ class PendingWork {
   bool is_captured() const { return is_captured_; }
 
   // Allocates a block anew once nothing is at work; its content is lost. The old block goes first, for there may be no
-  // room for both; where there is none for the new one, one of the old size takes its place.
-  Result<> replace(DeviceMemory& block, size_t bytes);
+  // room for both; where there is none for the new one, one of the old size takes its place. `from` is the device, or
+  // the same with memory from elsewhere.
+  Result<> replace(DeviceMemory& block, size_t bytes) { return replace(block, bytes, *device_); }
+  Result<> replace(DeviceMemory& block, size_t bytes, Device& from);
 
  private:
   explicit PendingWork(Device& device) : device_(&device) {}

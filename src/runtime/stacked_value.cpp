@@ -23,11 +23,12 @@ std::span<const int64_t> sizes_of(const TensorArg& arg) { return {arg.dims, stat
 
 }  // namespace
 
-StackedValue::StackedValue(const Engine& engine, ShapeBinding& shapes, TensorStorage& storage, plan::TensorId output,
-                           plan::Slice slice, plan::TensorId result)
+StackedValue::StackedValue(const Engine& engine, ShapeBinding& shapes, const ContextMemory& memory,
+                           TensorStorage& storage, plan::TensorId output, plan::Slice slice, plan::TensorId result)
     : engine_(engine),
       plan_(engine.plan()),
       shapes_(shapes),
+      memory_(memory),
       storage_(storage),
       output_(output),
       slice_(slice),
@@ -97,7 +98,7 @@ Result<> StackedValue::make_room(int64_t rounds, Queue& queue) {
   if (__builtin_mul_overflow(static_cast<size_t>(wanted), slice, &bytes))
     return fail(ErrorCode::out_of_memory, "output '{}' has more than {} slices of {} bytes", output().name, room_,
                 slice);
-  LATHE_ASSIGN(DeviceMemory larger, engine_.device().allocate(bytes));
+  LATHE_ASSIGN(DeviceMemory larger, memory_.temporaries().allocate(bytes));
   const size_t held = static_cast<size_t>(room_) * slice;
   if (held > 0) {
     std::byte* to = larger.data() + (slice_.reversed ? bytes - held : 0);

@@ -11,8 +11,8 @@ namespace lathe {
 // as the context that owns it; all that it is made of outlives it.
 class StackedValue {
  public:
-  StackedValue(const Engine& engine, ShapeBinding& shapes, TensorStorage& storage, plan::TensorId output,
-               plan::Slice slice, plan::TensorId result);
+  StackedValue(const Engine& engine, ShapeBinding& shapes, const ContextMemory& memory, TensorStorage& storage,
+               plan::TensorId output, plan::Slice slice, plan::TensorId result);
 
   // Begins a loop of so many rounds; nullopt = the loop itself finds out.
   void begin(std::optional<int64_t> rounds);
@@ -20,6 +20,8 @@ class StackedValue {
   Result<> take(int64_t round, Queue& queue);
   // The loop has ended: the output is whole.
   Result<> finish(int64_t rounds, Queue& queue);
+  // Between runs: gives back the memory that is kept for the next one.
+  void release() { collected_ = DeviceMemory(); }
 
  private:
   Result<> begin_output(const TensorArg& slice);
@@ -34,6 +36,7 @@ class StackedValue {
   const Engine& engine_;
   const plan::Plan& plan_;
   ShapeBinding& shapes_;
+  const ContextMemory& memory_;
   TensorStorage& storage_;
   const plan::TensorId output_;
   const plan::Slice slice_;

@@ -13,6 +13,7 @@
 #include "api/plan_keys.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/engine_inspector.h"
+#include "api/runtime/gpu_allocator.h"
 #include "api/runtime/libraries.h"
 #include "lathe.h"
 #include "lowering/step_cost.h"
@@ -169,7 +170,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   toolchain.log = options.log;
   toolchain.keeps_code = !settings.has(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
   toolchain.workers = static_cast<size_t>(core_->max_threads);
-  LATHE_ASSIGN(const BackendBuild backend, prepare_build(settings.target, wanted));
+  LATHE_ASSIGN(BackendBuild backend, prepare_build(settings.target, wanted));
+  backend.device = with_allocator(std::move(backend.device), core_->allocator, core_->reporter);
   use_backend(backend, options);
   if (options.traits.narrows_precision) options.passes.precision = settings.precision;
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));

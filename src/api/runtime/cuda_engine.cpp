@@ -8,6 +8,7 @@
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/execution_context.h"
+#include "api/runtime/gpu_allocator.h"
 #include "api/runtime/libraries.h"
 #include "api/runtime/plan_bytes.h"
 #include "api/runtime/refitter.h"
@@ -59,7 +60,8 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
   EngineOptions options;
   if (!runtime->inspection_only) {
-    LATHE_ASSIGN(options.device, device_of_plan(bytes, runtime->cpu_threads));
+    LATHE_ASSIGN(std::shared_ptr<Device> device, device_of_plan(bytes, runtime->cpu_threads));
+    options.device = with_allocator(std::move(device), runtime->allocator, runtime->reporter);
   }
   if (!owner) {
     LATHE_ASSIGN(PlanBytes copy, copy_plan(bytes));

@@ -6,6 +6,7 @@
 #include "api/plan_keys.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
+#include "api/runtime/gpu_allocator.h"
 
 namespace lathe::api {
 namespace {
@@ -250,8 +251,12 @@ void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
 }
 
 bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator) noexcept {
-  return put(SettingId::IExecutionContext_setTemporaryStorageAllocator, !allocator,
-             [&] { storage_allocator_ = allocator; });
+  return guarded(changing(), "IExecutionContext::setTemporaryStorageAllocator", [&]() -> Result<> {
+    const std::shared_ptr<Device> device = context_->engine().shared_device();
+    LATHE_TRY(context_->set_temporaries(with_allocator(device, allocator, core_->reporter)));
+    storage_allocator_ = allocator;
+    return {};
+  });
 }
 
 // Running

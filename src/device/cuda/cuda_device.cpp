@@ -29,13 +29,26 @@ struct ResidentKey {
   auto operator<=>(const ResidentKey&) const = default;
 };
 
+// What a device and those that allocate from elsewhere have in common.
+struct SharedCode {
+  explicit SharedCode(const std::shared_ptr<PrimaryContext>& context) : libraries(context) {}
+  ModuleTable modules;
+  Libraries libraries;
+};
+
 class CudaDevice final : public Device, public EventMaker {
  public:
   CudaDevice(std::shared_ptr<PrimaryContext> context, const Architecture& architecture)
       : context_(std::move(context)),
         architecture_(architecture),
         name_(fmt::format("cuda:{}", context_->properties().ordinal)),
-        libraries_(context_) {}
+        code_(std::make_shared<SharedCode>(context_)) {}
+  CudaDevice(const CudaDevice& device, std::shared_ptr<MemorySource> source)
+      : context_(device.context_),
+        source_(std::make_shared<ContextSource>(ContextSource{context_, std::move(source)})),
+        architecture_(device.architecture_),
+        name_(device.name_),
+        code_(device.code_) {}
 
   std::string_view name() const override { return name_; }
   std::string target() const override { return target_name(architecture_); }
@@ -44,7 +57,12 @@ class CudaDevice final : public Device, public EventMaker {
   Result<> check_target(std::string_view target) const override;
   bool is_host() const override { return false; }
 
-  Result<DeviceMemory> allocate(size_t bytes) override { return cuda::allocate(context_, bytes); }
+  Result<DeviceMemory> allocate(size_t bytes) override {
+    return source_ ? cuda::allocate(source_, bytes) : cuda::allocate(context_, bytes);
+  }
+  std::shared_ptr<Device> allocating_from(std::shared_ptr<MemorySource> source) override {
+    return std::make_shared<CudaDevice>(*this, std::move(source));
+  }
   Result<std::unique_ptr<Queue>> make_queue() override { return Stream::create(context_); }
   Result<std::unique_ptr<Queue>> make_stream_queue(void* stream) override;
   Result<> upload(void* to, const void* from, size_t bytes, Queue& queue) override {
@@ -67,16 +85,16 @@ class CudaDevice final : public Device, public EventMaker {
     return time_work(stream_of(queue), work, repeats);
   }
   Result<> usable() const { return context_->usable(); }
-  Libraries& libraries() { return libraries_; }
+  Libraries& libraries() { return code_->libraries; }
 
  private:
   Result<std::shared_ptr<Resident>> load_resident(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
   std::shared_ptr<PrimaryContext> context_;
+  std::shared_ptr<ContextSource> source_;  // null = memory is the device's own
   const Architecture& architecture_;
   const std::string name_;
-  ModuleTable modules_;
-  Libraries libraries_;
+  std::shared_ptr<SharedCode> code_;
   SharedTable<ResidentKey, Resident> residents_;
 };
 
@@ -107,7 +125,7 @@ Result<std::unique_ptr<Kernel>> CudaDevice::make_kernel(const StepRecord& record
   if (record.launches.empty())
     return fail(ErrorCode::plan_malformed, "the step's kernel '{}' is none of this library's CUDA kernels",
                 record.kernel);
-  return LaunchKernel::create(context_, modules_, libraries_, record);
+  return LaunchKernel::create(context_, code_->modules, code_->libraries, record);
 }
 
 Result<std::shared_ptr<Resident>> CudaDevice::load_resident(std::span<const std::byte> bytes,

@@ -8,6 +8,8 @@
 namespace lathe::cuda {
 namespace {
 
+constexpr size_t kAlignment = 256;
+
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 void free_block(void* owner, std::byte* data, size_t) {
@@ -21,6 +23,15 @@ void free_pooled(void* owner, std::byte* data, size_t) {
   const ContextScope scope(context);
   context.follow_all(context.releases());
   context.driver().cuMemFreeAsync(address_of(data), context.releases());
+}
+
+void free_to_source(void* owner, std::byte* data, size_t) {
+  auto& from = *static_cast<ContextSource*>(owner);
+  const ContextScope scope(*from.context);
+  const CUstream stream = from.context->releases();
+  from.context->follow_all(stream);
+  from.context->driver().cuStreamSynchronize(stream);  // an allocator may look at no stream
+  from.source->free(data, stream);
 }
 
 CUresult allocate_pooled(PrimaryContext& context, CUdeviceptr& address, size_t bytes) {
@@ -76,6 +87,29 @@ Result<DeviceMemory> allocate(const std::shared_ptr<PrimaryContext>& context, si
   }
   if (result != CUDA_SUCCESS) return fail(allocation_error(*context, result, bytes));
   return DeviceMemory(reinterpret_cast<std::byte*>(address), bytes, context, free);
+}
+
+Result<DeviceMemory> allocate(const std::shared_ptr<ContextSource>& from, size_t bytes) {
+  PrimaryContext& context = *from->context;
+  LATHE_TRY(context.usable());
+  if (bytes == 0) return DeviceMemory();
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(context));
+  void* const memory = from->source->allocate(whole_vectors(bytes), context.allocations());
+  if (!memory)
+    return fail(ErrorCode::out_of_memory, "the application's allocator has no {} bytes for cuda:{}", bytes,
+                context.properties().ordinal);
+  DeviceMemory block(static_cast<std::byte*>(memory), bytes, from, free_to_source);
+  LATHE_TRY(context.check(context.driver().cuStreamSynchronize(context.allocations()), "waiting for memory"));
+  if (address_of(memory) % kAlignment != 0)
+    return fail(
+        ErrorCode::invalid_argument,
+        "the application's allocator gave memory at {}, which is not aligned to the {} bytes that it was asked for",
+        memory, kAlignment);
+  if (!is_accessible(context, memory))
+    return fail(ErrorCode::invalid_argument,
+                "the application's allocator gave memory at {}, which cuda:{} cannot use: allocate it on that device",
+                memory, context.properties().ordinal);
+  return block;
 }
 
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {

@@ -12,6 +12,13 @@ namespace lathe::cuda {
 // Usable by every stream on return; given back to the device after the work that streams have when it is freed.
 Result<DeviceMemory> allocate(const std::shared_ptr<PrimaryContext>& context, size_t bytes);
 
+// The same of memory that the application hands out.
+struct ContextSource {
+  std::shared_ptr<PrimaryContext> context;
+  std::shared_ptr<MemorySource> source;
+};
+Result<DeviceMemory> allocate(const std::shared_ptr<ContextSource>& from, size_t bytes);
+
 // upload() has read `from`, and download() has written `to`, on return.
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream);
 Result<> download(void* to, const void* from, size_t bytes, Stream& stream);
