@@ -7,7 +7,7 @@
 namespace lathe {
 
 // As Launch::cluster: all blocks of the launch run at the same time (a cooperative launch of CUDA). They are no
-// cluster: they meet in global memory. A device that runs fewer blocks at once refuses the launch.
+// cluster: they synchronise through global memory. A device that runs fewer blocks at once refuses the launch.
 inline constexpr uint32_t kWholeGrid = UINT32_MAX;
 
 }  // namespace lathe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexing maps: which element of a tensor is met at a point of an iteration space. A map goes from the reader's point
+// Indexing maps: which element of a tensor is read at a point of an iteration space. A map goes from the reader's point
 // to the element that is read, so maps compose by application: the index into a transposition's result, permuted, is
 // the index into what it reads. Transposes, reshapes, slices, padding, broadcasts, concatenations are maps and nothing
 // else (docs/fusion.md; the term is XLA's and MLIR's).
@@ -32,8 +32,9 @@ struct Sources {
   std::optional<double> fill;  // none = some piece always has the element
 };
 
-// The pieces of the node's result number `output` where it is met at `map`; nullopt for nodes that compute, and where
-// no axes of `space` make the parts that a reshape needs. May split axes: older maps go through Space::current().
+// Where the elements of the node's result number `output`, read at `map`, come from; nullopt for nodes that compute,
+// and where no axes of `space` can be split as a reshape needs. May split axes: older maps go through
+// Space::current().
 std::optional<Sources> sources_of(const ir::Node& node, size_t output, const IndexMap& map, Space& space);
 
 // The index of an operand that broadcasts to the shape of a result; nullopt where that is not proven.

@@ -27,9 +27,9 @@ Shape Space::extents() const {
 }
 
 std::vector<size_t> Space::reassociation() const {
-  std::vector<size_t> parts(num_added_);
-  for (const size_t axis : order_) ++parts[axes_[axis].added];
-  return parts;
+  std::vector<size_t> counts(num_added_);
+  for (const size_t axis : order_) ++counts[axes_[axis].added];
+  return counts;
 }
 
 Shape Space::indices() const {

@@ -140,10 +140,10 @@ Value* GraphBuilder::slice(Value* x, int64_t axis, int64_t begin, int64_t end) {
   return add(SliceAttrs{}, {x, ints({begin}), ints({end}), ints({axis})});
 }
 
-Value* GraphBuilder::concat(std::vector<Value*> parts, int64_t axis) {
+Value* GraphBuilder::concat(std::vector<Value*> inputs, int64_t axis) {
   ConcatAttrs attributes;
   attributes.axis = axis;
-  return add(attributes, std::move(parts));
+  return add(attributes, std::move(inputs));
 }
 
 Value* GraphBuilder::gather(Value* x, Value* indices, int64_t axis) {

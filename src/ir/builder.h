@@ -65,7 +65,7 @@ class GraphBuilder {
   Value* transpose(Value* x, const Ints& perm);
   Value* expand(Value* x, Value* shape) { return add(ExpandAttrs{}, {x, shape}); }
   Value* slice(Value* x, int64_t axis, int64_t begin, int64_t end);
-  Value* concat(std::vector<Value*> parts, int64_t axis);
+  Value* concat(std::vector<Value*> inputs, int64_t axis);
   Value* gather(Value* x, Value* indices, int64_t axis);
   Value* shape_of(Value* x, int64_t begin = 0, int64_t end = INT64_MAX);
   Value* fill(Value* shape, Tensor value);

@@ -12,8 +12,8 @@ ReliedConditions relied_conditions(const ir::Graph& graph) {
     const std::optional<Tensor> condition = ir::known_content(*node->input(0));
     if (!condition || condition->volume() != 1)
       conditions.open.insert(node->origin().front());
-    else if (!conditions.never_met && !node->input(condition->at(0) ? 1 : 2))
-      conditions.never_met = node->origin().front();
+    else if (!conditions.never_satisfied && !node->input(condition->at(0) ? 1 : 2))
+      conditions.never_satisfied = node->origin().front();
   }
   return conditions;
 }

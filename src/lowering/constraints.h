@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shape rules rely on (shape/constraint.h) meets the profiles: it is proven, narrows symbols, or goes into the
-// plan.
+// Constraints that shape rules rely on (shape/constraint.h) are checked against the profiles: each is proven, narrows
+// the ranges of symbols, or goes into the plan to be checked when shapes are set.
 #pragma once
 
 #include "lowering/build.h"

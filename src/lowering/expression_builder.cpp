@@ -38,13 +38,13 @@ std::optional<MovedRead> source_of(const Node& node, const Read& result, Space& 
   if (!sources) return std::nullopt;
   std::vector<Piece>& pieces = sources->pieces;
   if (node.is(OpKind::concat)) {  // the last condition says whether it is that part
-    const auto met = std::find_if(pieces.begin(), pieces.end(),
-                                  [&](const Piece& piece) { return always_holds(piece.map.domain.back(), space); });
-    for (size_t i = 0; met == pieces.end() && cut && !*cut && i < pieces.size(); ++i)
+    const auto found = std::find_if(pieces.begin(), pieces.end(),
+                                    [&](const Piece& piece) { return always_holds(piece.map.domain.back(), space); });
+    for (size_t i = 0; found == pieces.end() && cut && !*cut && i < pieces.size(); ++i)
       *cut = cut_of(pieces[i].map.domain.back(), space);
-    if (met == pieces.end()) return std::nullopt;
-    met->map.domain.pop_back();
-    pieces = {std::move(*met)};
+    if (found == pieces.end()) return std::nullopt;
+    found->map.domain.pop_back();
+    pieces = {std::move(*found)};
   }
   if (pieces.size() != 1) return std::nullopt;
   const std::optional<float> fill = sources->fill ? std::optional(static_cast<float>(*sources->fill)) : result.fill;
@@ -87,27 +87,27 @@ bool ExpressionBuilder::take(std::span<Node* const> nodes) {
   for (size_t i = nodes.size(); i-- > 0;) {
     Node* node = nodes[i];
     if (contains(node)) continue;
-    std::optional<Read> met;
+    std::optional<Read> common;
     for (const ir::Use& use : node->output()->uses()) {
-      if (!contains(use.node)) continue;  // its result is not met
+      if (!contains(use.node)) continue;  // its result is not read here
       if (use.node->is(OpKind::concat)) {
         const std::optional<MovedRead> source = source_of(*use.node, reads_.at(use.node), space_, &cut_);
         if (!source) return false;
         if (source->input != use.index) continue;
       }
       std::optional<Read> read = read_through(use, *node->output());
-      if (!read || (met && !same(*met, *read, space_))) return false;
-      met = std::move(read);
+      if (!read || (common && !same(*common, *read, space_))) return false;
+      common = std::move(read);
     }
-    if (!met) continue;
-    if (moves_elements(*node) ? !source_of(*node, *met, space_, &cut_) : met->fill.has_value()) return false;
+    if (!common) continue;
+    if (moves_elements(*node) ? !source_of(*node, *common, space_, &cut_) : common->fill.has_value()) return false;
     nodes_.push_back(node);
-    reads_.emplace(node, *std::move(met));
+    reads_.emplace(node, *std::move(common));
   }
   return true;
 }
 
-// How the reader meets the value: only where it does not broadcast it.
+// How the user reads the value; nullopt where it broadcasts it.
 std::optional<Read> ExpressionBuilder::read_through(const ir::Use& use, const Value& value) {
   const Read& result = reads_.at(use.node);
   if (moves_elements(*use.node)) {

@@ -22,17 +22,17 @@ bool moves_elements(const ir::Node& node);
 class ExpressionBuilder {
  public:
   ExpressionBuilder(ir::Node* last, const std::vector<Range>& symbols);
-  // Of the last node's result only what `result`, over that space, meets.
+  // Computes only those elements of the last node's result that `result` reads over that space.
   ExpressionBuilder(ir::Node* last, Space space, IndexMap result);
 
-  // Whether there is a map to what the last node reads.
+  // Whether the last node computes, or an indexing map says which element it moves.
   bool is_known();
   // Takes in a producer that `may_join`, all of whose readers are in the expression and see its elements in the same
   // places; false when there is none.
   bool grow(const std::function<bool(const ir::Node&)>& may_join);
-  // Takes in those of the nodes, which are in graph order and all of whose readers are among them, whose elements are
-  // met at all: of a concatenation, one part is. False where some node's are met at several places, or it is open which
-  // part is: then cut() may tell where to cut the space so that it is not.
+  // Takes in those of the nodes whose elements are read at all: of a concatenation's inputs, one is. The nodes are in
+  // graph order, and all of their readers are among them. False where some node is read at several indices, or it is
+  // open which input of a concatenation is read: then cut() may tell where to cut the space so that one of them is.
   bool take(std::span<ir::Node* const> nodes);
   const std::optional<SplitPoint>& cut() const { return cut_; }
   const Space& space() const { return space_; }
@@ -57,7 +57,7 @@ class ExpressionBuilder {
   Space space_;
   IndexMap result_;
   std::vector<ir::Node*> nodes_;
-  std::unordered_map<const ir::Node*, Read> reads_;  // how each node's result is met
+  std::unordered_map<const ir::Node*, Read> reads_;  // of each node's result
   std::optional<SplitPoint> cut_;
 };
 
@@ -67,7 +67,7 @@ class IndexedProgram {
   explicit IndexedProgram(const ir::Value* accumulator) : program_(accumulator) {}
 
   ProgramBuilder& program() { return program_; }
-  // A node whose result, to which its operands broadcast, is met at that index.
+  // A node whose result, to which its operands broadcast, is computed at that index.
   bool add(const ir::Node& node, const Shape& index);
   // A node that moves the result of one that was added.
   bool add_moved(const ir::Node& node, size_t input = 0) { return program_.add_moved(node, input, true); }

@@ -126,9 +126,9 @@ class Grouper {
     region.outputs = {result};
     if (movement_ && root->has_trait(kContraction) && !refused_.has_epilogue_of(*root) &&
         !refused_.has_movement_behind(*root)) {
-      std::optional<Region> arranged =
+      std::optional<Region> moved =
           with_movement(region, space, program, [&](const Node& node) { return may_join(node); });
-      if (arranged) region = *std::move(arranged);
+      if (moved) region = *std::move(moved);
     }
     result = region.outputs[0];
     add(std::move(region), result);

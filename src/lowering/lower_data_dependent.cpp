@@ -23,9 +23,9 @@ bool are_dimensions(const std::vector<SymbolId>& symbols, const Region& region) 
 
 // Why one of the two steps would need more memory than is allowed; nullopt = neither does.
 std::optional<std::string> RegionLowering::excess_of(const Problem& problem, std::string_view tactic,
-                                                     const DataDependentEmission& emission, SymbolId counted) const {
+                                                     const DataDependentEmission& emission, SymbolId size) const {
   std::vector<int64_t> symbols = tuner_.largest(problem);
-  if (const std::optional<int64_t> room = emission.found[0].evaluate(symbols)) symbols[counted] = *room;
+  if (const std::optional<int64_t> room = emission.found[0].evaluate(symbols)) symbols[size] = *room;
   Problem find = problem;
   Operand omitted;
   omitted.omitted = true;

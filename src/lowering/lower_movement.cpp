@@ -45,7 +45,7 @@ std::vector<Box> around(const Box& inner, const Space& space) {
   return boxes;
 }
 
-// The elements of a tensor that an access meets in the box.
+// The elements of a tensor that an access reads in the box.
 plan::TensorDesc window(plan::TensorDesc tensor, const Access& access, const Box& box) {
   tensor.offset += access.offset;
   tensor.dims.clear();

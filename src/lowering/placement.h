@@ -66,7 +66,7 @@ class Placement {
   void need_dense(const ir::Value* value);
   void link_concat(const Region& region);
   bool may_be_part(const ir::Value* value, const ir::Value* whole) const;
-  size_t slices_of_one(const std::vector<ir::Value*>& parts, size_t first, size_t axis) const;
+  size_t slices_of_one(const std::vector<ir::Value*>& inputs, size_t first, size_t axis) const;
   bool link_slice(const Region& region);
   void link_over_operands(const std::vector<Region>& regions);
   bool may_be_overwritten(const ir::Value* operand, const Region& region) const;

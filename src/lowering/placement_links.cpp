@@ -70,17 +70,17 @@ bool Placement::may_be_part(const Value* value, const Value* whole) const {
           kind->second == RegionKind::movement);
 }
 
-// How many parts from `first` on are, one after the other, all of one value's slices; 0 when they are not.
-size_t Placement::slices_of_one(const std::vector<Value*>& parts, size_t first, size_t axis) const {
-  const Value* base = entry(parts[first]).base;
+// How many inputs from `first` on are, one after the other, all of one value's slices; 0 when they are not.
+size_t Placement::slices_of_one(const std::vector<Value*>& inputs, size_t first, size_t axis) const {
+  const Value* base = entry(inputs[first]).base;
   Expr covered = 0;
-  for (size_t i = first; i < parts.size(); ++i) {
-    const Entry& mine = entry(parts[i]);
+  for (size_t i = first; i < inputs.size(); ++i) {
+    const Entry& mine = entry(inputs[i]);
     if (mine.link != Link::slice || mine.base != base) return 0;
     for (size_t d = 0; d < mine.begin.size(); ++d)
-      if (mine.begin[d] != (d == axis ? covered : Expr(0)) || (d != axis && parts[i]->shape()[d] != base->shape()[d]))
+      if (mine.begin[d] != (d == axis ? covered : Expr(0)) || (d != axis && inputs[i]->shape()[d] != base->shape()[d]))
         return 0;
-    covered += parts[i]->shape()[axis];
+    covered += inputs[i]->shape()[axis];
     if (covered == base->shape()[axis]) return i + 1 - first;
   }
   return 0;
@@ -90,9 +90,9 @@ void Placement::link_concat(const Region& region) {
   const Value* result = region.result();
   const auto axis = static_cast<size_t>(region.root->attrs<ConcatAttrs>().axis +
                                         (region.root->attrs<ConcatAttrs>().axis < 0 ? result->rank() : 0));
-  const std::vector<Value*>& parts = region.root->inputs();
+  const std::vector<Value*>& inputs = region.root->inputs();
   std::vector<bool>& in_place = in_place_[result];
-  in_place.resize(parts.size());
+  in_place.resize(inputs.size());
   // Where a part begins, and how much memory there must be, may be told by what runs after the part's kernel.
   if (depends_on_data(result->shape(), graph_.symbols())) return;
   // Which part has the only element is no bound of an axis: the concatenation is evaluated
@@ -106,17 +106,17 @@ void Placement::link_concat(const Region& region) {
     mine.begin.assign(static_cast<size_t>(result->rank()), 0);
     mine.begin[axis] = position;
   };
-  for (size_t i = 0; i < parts.size();) {
-    const bool once = std::count(parts.begin(), parts.end(), parts[i]) == 1;
-    size_t count = once ? slices_of_one(parts, i, axis) : 0;
-    const Value* whole = count > 0 ? entry(parts[i]).base : parts[i];
+  for (size_t i = 0; i < inputs.size();) {
+    const bool once = std::count(inputs.begin(), inputs.end(), inputs[i]) == 1;
+    size_t count = once ? slices_of_one(inputs, i, axis) : 0;
+    const Value* whole = count > 0 ? entry(inputs[i]).base : inputs[i];
     if (once && may_be_part(whole, result)) {
       place(whole);
       std::fill_n(in_place.begin() + static_cast<std::ptrdiff_t>(i), std::max<size_t>(count, 1), true);
     } else {
       count = 1;
     }
-    for (count = std::max<size_t>(count, 1); count > 0; --count) position += parts[i++]->shape()[axis];
+    for (count = std::max<size_t>(count, 1); count > 0; --count) position += inputs[i++]->shape()[axis];
   }
 }
 

@@ -20,7 +20,7 @@ void RefusedFusions::give_up(const Node& node, const std::vector<std::string>& r
   alone_.insert(&node);
 }
 
-bool RefusedFusions::set_apart(const Region& region, const std::function<bool(const Node&)>& which) {
+bool RefusedFusions::isolate(const Region& region, const std::function<bool(const Node&)>& which) {
   const size_t before = alone_.size();
   const bool has_others =
       std::any_of(region.nodes.begin(), region.nodes.end(), [&](Node* node) { return !which(*node); });
@@ -42,9 +42,9 @@ void RefusedFusions::add(const Region& region, const std::vector<std::string>& r
   } else if (is_kernel && region.nodes.size() > 1) {
     epilogues_.insert(region.root);
     note("what follows it is a step of its own");
-  } else if (set_apart(region, [](const Node& node) { return node.is(OpKind::pad); })) {
+  } else if (isolate(region, [](const Node& node) { return node.is(OpKind::pad); })) {
     note("padding is a step of its own");
-  } else if (set_apart(region, moves_elements)) {
+  } else if (isolate(region, moves_elements)) {
     note("what moves elements is a step of its own");
   } else {
     alone_.insert(region.nodes.begin(), region.nodes.end());

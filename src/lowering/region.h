@@ -91,7 +91,7 @@ class RefusedFusions {
 
  private:
   // Some of a region's nodes stand alone from now on; false where there are none, or no others.
-  bool set_apart(const Region& region, const std::function<bool(const ir::Node&)>& which);
+  bool isolate(const Region& region, const std::function<bool(const ir::Node&)>& which);
 
   std::set<std::pair<const ir::Node*, size_t>> producers_;
   std::set<const ir::Node*> movements_, epilogues_, alone_;

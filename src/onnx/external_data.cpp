@@ -48,45 +48,45 @@ Result<std::vector<std::string>> components_of(std::string_view location) {
   if (location.empty()) return refuse("the location is empty");
   if (location.front() == '/' || location.front() == '\\') return refuse("absolute paths are not allowed");
   if (location.find('\0') != std::string_view::npos) return refuse("the path holds a zero byte");
-  std::vector<std::string> parts;
+  std::vector<std::string> components;
   for (size_t begin = 0; begin <= location.size();) {
     const size_t end = std::min(location.find('/', begin), location.size());
-    const std::string_view part = location.substr(begin, end - begin);
-    if (part == "..") return refuse("'..' is not allowed in the path");
-    if (!part.empty() && part != ".") parts.emplace_back(part);
+    const std::string_view component = location.substr(begin, end - begin);
+    if (component == "..") return refuse("'..' is not allowed in the path");
+    if (!component.empty() && component != ".") components.emplace_back(component);
     begin = end + 1;
   }
-  if (parts.empty()) return refuse("the path names no file");
-  return parts;
+  if (components.empty()) return refuse("the path names no file");
+  return components;
 }
 
 // For kernels and sandboxes without openat2: one component at a time, following no link.
-int open_by_components(int directory, const std::vector<std::string>& parts) {
+int open_by_components(int directory, const std::vector<std::string>& components) {
   Descriptor current(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    Descriptor next(::openat(current.get(), parts[i].c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  for (size_t i = 0; i + 1 < components.size(); ++i) {
+    Descriptor next(::openat(current.get(), components[i].c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!next.valid()) {
       struct stat info {};
       const int error = errno;
       const bool link =
-          ::fstatat(current.get(), parts[i].c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+          ::fstatat(current.get(), components[i].c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
       errno = link ? ELOOP : error;
       return -1;
     }
     current = std::move(next);
   }
-  return ::openat(current.get(), parts.back().c_str(), kOpenFlags);
+  return ::openat(current.get(), components.back().c_str(), kOpenFlags);
 }
 
-int open_beneath(int directory, const std::vector<std::string>& parts) {
-  std::string path = parts.front();
-  for (size_t i = 1; i < parts.size(); ++i) path += "/" + parts[i];
+int open_beneath(int directory, const std::vector<std::string>& components) {
+  std::string path = components.front();
+  for (size_t i = 1; i < components.size(); ++i) path += "/" + components[i];
   struct open_how how {};
   how.flags = kOpenFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
   const long descriptor = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
   if (descriptor >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL)) return static_cast<int>(descriptor);
-  return open_by_components(directory, parts);
+  return open_by_components(directory, components);
 }
 
 Result<std::optional<uint64_t>> number_of(std::string_view text, const char* what) {
@@ -119,11 +119,11 @@ Result<std::shared_ptr<const MappedFile>> ExternalData::map(std::string_view loc
     return fail(
         ErrorCode::model_external_data,
         "the model was read from memory, so its directory is unknown; read it from its file or give the directory");
-  LATHE_ASSIGN(const std::vector<std::string> parts, components_of(location));
+  LATHE_ASSIGN(const std::vector<std::string> components, components_of(location));
   const Descriptor directory(::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid())
     return fail(ErrorCode::model_external_data, "cannot open '{}': {}", directory_, reason_of(errno));
-  Descriptor file(open_beneath(directory.get(), parts));
+  Descriptor file(open_beneath(directory.get(), components));
   if (!file.valid()) return fail(ErrorCode::model_external_data, "{}", reason_of(errno));
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return fail(ErrorCode::model_external_data, "{}", reason_of(errno));

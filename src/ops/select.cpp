@@ -9,16 +9,16 @@ namespace {
 const Expr& element(const std::vector<Expr>& contents, size_t i) { return contents[contents.size() == 1 ? 0 : i]; }
 
 void infer_elements(InferContext& context, const Shape& shape) {
-  const std::vector<Expr>* parts[] = {context.elements(0), context.elements(1), context.elements(2)};
+  const std::vector<Expr>* operands[] = {context.elements(0), context.elements(1), context.elements(2)};
   size_t count = 1;
-  if (shape.size() > 1 || !parts[0] || !parts[1] || !parts[2]) return;
-  for (const std::vector<Expr>* part : parts)
-    if (part->size() != 1) count = part->size();
-  for (const std::vector<Expr>* part : parts)
-    if (part->size() != 1 && part->size() != count) return;
+  if (shape.size() > 1 || !operands[0] || !operands[1] || !operands[2]) return;
+  for (const std::vector<Expr>* operand : operands)
+    if (operand->size() != 1) count = operand->size();
+  for (const std::vector<Expr>* operand : operands)
+    if (operand->size() != 1 && operand->size() != count) return;
   std::vector<Expr> out;
   for (size_t i = 0; i < count; ++i) {
-    const Expr &condition = element(*parts[0], i), &yes = element(*parts[1], i), &no = element(*parts[2], i);
+    const Expr &condition = element(*operands[0], i), &yes = element(*operands[1], i), &no = element(*operands[2], i);
     if (condition.is_constant())
       out.push_back(*condition.as_constant() ? yes : no);
     else if (yes == no)

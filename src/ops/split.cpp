@@ -6,29 +6,28 @@
 namespace lathe {
 namespace {
 
-// Extents of the parts when the sizes are given.
-Result<> given_parts(InferContext& context, const Expr& extent, std::vector<Expr>& parts) {
+Result<> given_sizes(InferContext& context, const Expr& extent, std::vector<Expr>& sizes) {
   LATHE_ASSIGN(const int64_t count, list_length(context, 1, "split: sizes"));
-  if (count != static_cast<int64_t>(parts.size()))
-    return fail(ErrorCode::shape_mismatch, "split: {} sizes for {} outputs", count, parts.size());
-  const std::vector<Expr>* sizes = context.elements(1);
+  if (count != static_cast<int64_t>(sizes.size()))
+    return fail(ErrorCode::shape_mismatch, "split: {} sizes for {} outputs", count, sizes.size());
+  const std::vector<Expr>* given = context.elements(1);
   Expr total = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i] = sizes ? (*sizes)[i] : context.new_symbol("split_size");
-    total += parts[i];
-    if (parts[i].is_constant() && *parts[i].as_constant() < 0)
-      return fail(ErrorCode::shape_mismatch, "split: size {} is {}, expected 0 or more", i, *parts[i].as_constant());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    sizes[i] = given ? (*given)[i] : context.new_symbol("split_size");
+    total += sizes[i];
+    if (sizes[i].is_constant() && *sizes[i].as_constant() < 0)
+      return fail(ErrorCode::shape_mismatch, "split: size {} is {}, expected 0 or more", i, *sizes[i].as_constant());
   }
-  if (sizes && !context.assume_equal(total, extent))
+  if (given && !context.assume_equal(total, extent))
     return fail(ErrorCode::shape_mismatch, "split: the sizes add up to {}, but the axis has {} elements",
                 total.to_string(), extent.to_string());
   return {};
 }
 
-void equal_parts(const InferContext& context, const Expr& extent, std::vector<Expr>& parts) {
-  const Expr size = ceildiv(extent, static_cast<int64_t>(parts.size()));
-  for (size_t i = 0; i < parts.size(); ++i)
-    parts[i] = larger(context, smaller(context, size, extent - size * static_cast<int64_t>(i)), 0);
+void equal_sizes(const InferContext& context, const Expr& extent, std::vector<Expr>& sizes) {
+  const Expr size = ceildiv(extent, static_cast<int64_t>(sizes.size()));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    sizes[i] = larger(context, smaller(context, size, extent - size * static_cast<int64_t>(i)), 0);
 }
 
 }  // namespace
@@ -37,14 +36,14 @@ Result<> infer_split(InferContext& context) {
   const Shape& input = context.shape(0);
   LATHE_ASSIGN(const int64_t axis, normalize_axis(context.attrs<SplitAttrs>().axis, context.rank(0), "split: axis"));
   const Expr& extent = input[static_cast<size_t>(axis)];
-  std::vector<Expr> parts(context.num_outputs());
+  std::vector<Expr> sizes(context.num_outputs());
   if (context.has(1))
-    LATHE_TRY(given_parts(context, extent, parts));
+    LATHE_TRY(given_sizes(context, extent, sizes));
   else
-    equal_parts(context, extent, parts);
-  for (size_t i = 0; i < parts.size(); ++i) {
+    equal_sizes(context, extent, sizes);
+  for (size_t i = 0; i < sizes.size(); ++i) {
     Shape output = input;
-    output[static_cast<size_t>(axis)] = parts[i];
+    output[static_cast<size_t>(axis)] = sizes[i];
     context.set(i, context.dtype(0), std::move(output));
   }
   move_elements(context);

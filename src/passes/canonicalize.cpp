@@ -88,7 +88,7 @@ Result<bool> power(Rewrite& r) {
   return result ? r.finish(result) : false;
 }
 
-// The two constants meet in a node of their own, which folding computes.
+// The two constants are combined by a node of their own, which folding computes.
 Result<bool> merge_constants(Rewrite& r) {
   const Op op = op_of(r);
   if ((op != Op::add && op != Op::mul) || !r.input(1)->constant() || !r.input(0)->has_single_use()) return false;

@@ -109,13 +109,13 @@ Result<> report_unmet_pins(const ir::Graph& graph, PassContext& context, Log& lo
   for (const PrecisionPin& pin : context.pins) {
     if (pin.precision != DType::i8) continue;
     const ir::Node* found = nullptr;
-    bool met = false;
+    bool satisfied = false;
     for (const auto& node : graph.nodes()) {
       if (!stands_for(*node, pin.layer)) continue;
       found = node.get();
-      met |= node->input(0) && is_byte_integer(node->input(0)->dtype());
+      satisfied |= node->input(0) && is_byte_integer(node->input(0)->dtype());
     }
-    if (found && !met) note_unmet(*found, "its operands are not quantised; give them Q/DQ pairs", context);
+    if (found && !satisfied) note_unmet(*found, "its operands are not quantised; give them Q/DQ pairs", context);
   }
   std::string all;
   for (const std::string& text : context.unmet_pins) {

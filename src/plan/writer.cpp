@@ -67,12 +67,12 @@ class VectorSink final : public ByteSink {
   std::vector<std::byte> bytes;
 };
 
-Result<> write_parts(const PlanHeader& header, const Contents& contents, ByteSink& sink) {
+Result<> write_sections(const PlanHeader& header, const Contents& contents, ByteSink& sink) {
   LATHE_TRY(sink.write(encode_header(header)));
-  const std::pair<std::string_view, std::span<const std::byte>> parts[] = {
+  const std::pair<std::string_view, std::span<const std::byte>> sections[] = {
       {kMetadata, contents.metadata}, {kCode, contents.code}, {kWeights, contents.weights}};
   uint64_t end = kHeaderBytes;
-  for (const auto& [name, content] : parts) {
+  for (const auto& [name, content] : sections) {
     const Section* place = header.find(name);
     if (!place || place->detached) continue;
     LATHE_TRY(write_zeros(sink, place->offset - end));
@@ -102,7 +102,7 @@ DetachedWeights detach(std::span<const std::byte> weights) {
 
 Result<> write_plan(const Plan& plan, ByteSink& sink) {
   LATHE_ASSIGN(const Contents contents, contents_of(plan));
-  return write_parts(header_of(plan, contents), contents, sink);
+  return write_sections(header_of(plan, contents), contents, sink);
 }
 
 Result<std::vector<std::byte>> write_plan(const Plan& plan) {
@@ -110,7 +110,7 @@ Result<std::vector<std::byte>> write_plan(const Plan& plan) {
   const PlanHeader header = header_of(plan, contents);
   VectorSink sink;
   sink.bytes.reserve(header.plan_bytes);
-  LATHE_TRY(write_parts(header, contents, sink));
+  LATHE_TRY(write_sections(header, contents, sink));
   return std::move(sink.bytes);
 }
 

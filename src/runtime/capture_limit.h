@@ -6,7 +6,7 @@
 
 namespace lathe {
 
-// Of an engine that is recordable: under the current shapes, its loops must not have too many steps, and the device
+// Of an engine that is capturable: under the current shapes, its loops must not have too many steps, and the device
 // must move all values of blocks by itself.
 class CaptureLimit {
  public:

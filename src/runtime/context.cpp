@@ -119,7 +119,7 @@ Result<> Context::give_work(Queue& queue) {
 
 Result<> Context::run_steps(Queue& queue) {
   const bool watched = hooks.profiler || hooks.observer || hooks.waits_after_steps;
-  if (!execution_.is_recordable() || watched || work_.is_captured())
+  if (!execution_.is_capturable() || watched || work_.is_captured())
     return execution_.run(queue, Execution::Mode::immediate);
   std::vector<const void*>& addresses = replay_.begin();
   addresses.push_back(memory_.base());

@@ -29,11 +29,11 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->conditional_steps_ = plan::find_conditional_steps(plan);
   engine->conditional_tensors_ = plan::find_conditional_tensors(plan);
   for (const plan::TensorDesc& tensor : plan.tensors)
-    engine->recordable_ &= !depends_on_data(tensor.dims, plan.symbols);
+    engine->capturable_ &= !depends_on_data(tensor.dims, plan.symbols);
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     LATHE_ASSIGN(StepCode code, engine->make_step(i));
-    engine->recordable_ &= code.kernel || engine->is_recordable(plan.steps[i]);
+    engine->capturable_ &= code.kernel || engine->is_capturable(plan.steps[i]);
     engine->code_.push_back(std::move(code));
   }
   return engine;
@@ -97,7 +97,7 @@ Result<Engine::StepCode> Engine::make_step(size_t i) {
 }
 
 // A block whose bodies run as often as sizes and constants say.
-bool Engine::is_recordable(const plan::Step& step) const {
+bool Engine::is_capturable(const plan::Step& step) const {
   const auto* block = std::get_if<plan::Block>(&step.work);
   if (!block || block->kind == plan::BlockKind::branch) return false;
   if (block->kind == plan::BlockKind::call) return true;

@@ -53,7 +53,7 @@ class Engine {
   const std::vector<bool>& conditional_tensors() const { return conditional_tensors_; }
   // Whether the device runs every step, knowing all shapes beforehand: what a captured graph can hold, if loops do not
   // make it too large.
-  bool is_recordable() const { return recordable_; }
+  bool is_capturable() const { return capturable_; }
 
   // Whether only running tells: a size, where a tensor lies, what a step needs.
   bool is_data_dependent(plan::TensorId id) const { return id != plan::kNoTensor && data_dependent_[id]; }
@@ -72,7 +72,7 @@ class Engine {
   Engine() = default;
   Result<> check_values() const;
   bool find_data_dependence(const plan::TensorDesc& tensor) const;
-  bool is_recordable(const plan::Step& step) const;
+  bool is_capturable(const plan::Step& step) const;
   Result<> choose_codes();
   Result<StepCode> make_step(size_t i);
   Result<> make_evaluation(const plan::Step& step, StepCode& code) const;
@@ -90,7 +90,7 @@ class Engine {
   std::vector<bool> conditional_steps_;
   std::vector<plan::StepPlace> places_;
   std::vector<plan::BlockSymbols> block_symbols_;
-  bool recordable_ = true;
+  bool capturable_ = true;
   mutable std::mutex limits_mutex_;
   mutable std::vector<std::unique_ptr<const std::optional<MemoryLimit>>> limits_;  // by profile
 };

@@ -65,9 +65,9 @@ Result<> Execution::prepare() {
     else
       return fail(std::move(workspace).error());
   }
-  recordable_ = engine_.is_recordable();
-  if (recordable_) {
-    LATHE_ASSIGN(recordable_, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
+  capturable_ = engine_.is_capturable();
+  if (capturable_) {
+    LATHE_ASSIGN(capturable_, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
   }
   return {};
 }

@@ -40,7 +40,7 @@ class Execution {
   // Dims and strides of operands and the kernels' consent, once shapes are bound. Not of steps that depend on data.
   Result<> prepare();
   // Whether a captured graph can hold a run, once prepared.
-  bool is_recordable() const { return recordable_; }
+  bool is_capturable() const { return capturable_; }
   size_t workspace_bytes() const { return workspace_bytes_; }  // that the prepared steps need
   // Begins a run: finds the workspace of its steps in the context's memory, which has been provided.
   Result<> begin();
@@ -71,7 +71,7 @@ class Execution {
   size_t readers_end_ = 0;              // behind the last step that reads an input, and the blocks around it
   double reported_ms_ = 0;              // of this run, to the profiler
   size_t workspace_bytes_ = 0;
-  bool recordable_ = false;
+  bool capturable_ = false;
   std::byte* workspace_ = nullptr;  // of this run
 };
 

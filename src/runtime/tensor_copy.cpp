@@ -10,8 +10,8 @@
 namespace lathe {
 namespace {
 
-// A copy of so many parts would take the device longer than the way through the host.
-constexpr int64_t kMostParts = 256;
+// So many copies of rows would take the device longer than the way through the host.
+constexpr int64_t kMaxCopies = 256;
 
 // What two tensors' elements are, as few dimensions as possible: runs that follow each other in both, and how often.
 class Runs {
@@ -49,8 +49,7 @@ class Runs {
     in_rows_ = rank_ > 0 && dims_[0].from >= least && dims_[0].to >= least;
   }
 
-  // Copies of rows that it takes.
-  int64_t parts() const {
+  int64_t num_copies() const {
     int64_t count = 1;
     for (size_t d = in_rows_ ? 1 : 0; d < rank_; ++d) count *= dims_[d].size;
     return count;
@@ -118,7 +117,7 @@ Line line_of(const TensorArg& tensor) {
 }
 
 bool device_copies(const TensorArg& from, const TensorArg& to) {
-  return from.volume() == 0 || Runs(from, to).parts() <= kMostParts;
+  return from.volume() == 0 || Runs(from, to).num_copies() <= kMaxCopies;
 }
 
 Result<> copy_tensor(const TensorArg& from, const TensorArg& to, Device& device, Queue& queue) {
@@ -126,12 +125,12 @@ Result<> copy_tensor(const TensorArg& from, const TensorArg& to, Device& device,
   const auto* source = static_cast<const std::byte*>(from.data);
   auto* target = static_cast<std::byte*>(to.data);
   const Runs runs(from, to);
-  const int64_t parts = runs.parts();
-  if (device.is_host() && parts > 1) {
+  const int64_t copies = runs.num_copies();
+  if (device.is_host() && copies > 1) {
     copy_elements(from, source, to, target);
     return {};
   }
-  if (parts > kMostParts) return copy_through_host(from, to, device, queue);
+  if (copies > kMaxCopies) return copy_through_host(from, to, device, queue);
   return runs.each(source, target, [&](const RowsCopy& rows) { return device.copy(rows, queue); });
 }
 

@@ -138,14 +138,16 @@ Expr Facts::simplify(const Expr& e) const {
     if (call.kind == CallKind::broadcast) return alone;
     const bool is_quotient = call.kind == CallKind::floordiv;
     if (is_within(x, b)) return is_quotient ? Expr(0) : x;
-    if (const std::optional<Divided> parts = divided(x, b); parts && is_within(parts->rest, b))
-      return is_quotient ? parts->quotient : parts->rest;
+    if (const std::optional<Divided> result = divided(x, b); result && is_within(result->rest, b))
+      return is_quotient ? result->quotient : result->rest;
     if (range(b).min < 0) return alone;  // there is no value where it is 0; a rest that is within it is proof enough
     for (const Term& term : ExprAccess::terms(x)) {
-      const std::optional<Factored> parts = factored_by(term, x, b);
-      if (!parts || !is_within(parts->rest, parts->g) || (parts->rest == Expr(0) && parts->multiple == x)) continue;
-      const Expr smaller = simplify(call_of(call.kind, parts->multiple, parts->divisor));
-      return is_quotient ? smaller : parts->g * smaller + parts->rest;
+      const std::optional<Factored> factored = factored_by(term, x, b);
+      if (!factored || !is_within(factored->rest, factored->g) ||
+          (factored->rest == Expr(0) && factored->multiple == x))
+        continue;
+      const Expr smaller = simplify(call_of(call.kind, factored->multiple, factored->divisor));
+      return is_quotient ? smaller : factored->g * smaller + factored->rest;
     }
     return alone;
   };

@@ -12,8 +12,8 @@ struct DataDependentEmission {
   Emission write;         // reads the op's inputs and, as its last input, `found`
   Shape found;            // dims of a list of int64
   Expr count;             // which element of it holds the size
-  size_t output_dim = 0;  // the dimension of the result that is counted
-  // Nothing is counted: while running, the host reads the op's small inputs, and the op's shape rule gives the sizes.
+  size_t output_dim = 0;  // the dimension of the result that has this size
+  // There is no count: while running, the host reads the op's small inputs, and the op's shape rule gives the sizes.
   // `write` then reads all of the op's inputs in their order, and the other members are not used.
   bool by_rule = false;
 };

@@ -86,10 +86,10 @@ Tuner::~Tuner() = default;
 Result<std::vector<Choice>> Tuner::choose(std::span<Matches* const> problems, const Progress& progress) {
   std::vector<Job> jobs;
   std::vector<std::string> texts;
-  std::unordered_set<std::string> met;
+  std::unordered_set<std::string> seen;
   for (Matches* matches : problems) {
     const std::string& text = texts.emplace_back(to_text(matches->problem()));
-    if (known_.contains(text) || !met.insert(text).second) continue;
+    if (known_.contains(text) || !seen.insert(text).second) continue;
     Job job;
     job.matches = matches;
     job.text = text;

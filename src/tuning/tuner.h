@@ -118,7 +118,7 @@ class Tuner {
   TunerOptions options_;
   Modules modules_;
   std::unique_ptr<Queue> queue_;
-  std::unordered_map<std::string, Choice> known_;  // problems met in this build
+  std::unordered_map<std::string, Choice> known_;  // problems of this build
   int measured_ = 0;
   int from_cache_ = 0;
   double seconds_ = 0;

@@ -42,7 +42,7 @@ Result<SettledGraph> take_branches(const NetworkDefinition& network, ir::Graph g
     ir::Graph settled = graph.clone();
     Result<std::vector<Constraint>> constraints = settle_shapes(settled, held);
     const ReliedConditions conditions = network.reimport() ? relied_conditions(settled) : ReliedConditions();
-    if (!conditions.never_met || turned.contains(*conditions.never_met)) {
+    if (!conditions.never_satisfied || turned.contains(*conditions.never_satisfied)) {
       log.release(*options.log);
       if (!constraints) return fail(std::move(constraints).error());
       for (const std::string& name : conditions.open)
@@ -52,7 +52,7 @@ Result<SettledGraph> take_branches(const NetworkDefinition& network, ir::Graph g
                            name);
       return SettledGraph{std::move(settled), *std::move(constraints)};  // what was turned in vain, the build tells
     }
-    const std::string& name = *conditions.never_met;
+    const std::string& name = *conditions.never_satisfied;
     if (turned.empty()) {
       LATHE_ASSIGN(now, network.reimport()({}));
       LATHE_TRY(check_unchanged(now.graph, graph, name));

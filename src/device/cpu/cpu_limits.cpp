@@ -19,15 +19,15 @@ namespace lathe::cpu {
 namespace {
 
 std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
+  std::vector<std::string> items;
   std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
+  for (std::string part; std::getline(stream, part, separator);) items.push_back(part);
+  return items;
 }
 
 bool holds(const std::string& list, std::string_view item) {
-  const std::vector<std::string> parts = split(list, ',');
-  return std::find(parts.begin(), parts.end(), item) != parts.end();
+  const std::vector<std::string> items = split(list, ',');
+  return std::find(items.begin(), items.end(), item) != items.end();
 }
 
 std::string first_line(const std::string& path) {

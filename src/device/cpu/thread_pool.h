@@ -39,10 +39,10 @@ class ThreadPool {
   template <class F>
   void parallel_for(int64_t n, int64_t grain, F&& body) {
     if (n <= 0) return;
-    const int64_t parts = std::min<int64_t>(size(), ceil_div(n, grain));
-    if (parts <= 1) return body(int64_t{0}, n, 0);
+    const int64_t ranges = std::min<int64_t>(size(), ceil_div(n, grain));
+    if (ranges <= 1) return body(int64_t{0}, n, 0);
     run([&](int worker) {
-      if (worker < parts) body(n * worker / parts, n * (worker + 1) / parts, worker);
+      if (worker < ranges) body(n * worker / ranges, n * (worker + 1) / ranges, worker);
     });
   }
 

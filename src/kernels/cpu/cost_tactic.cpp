@@ -43,7 +43,7 @@ double products_of_einsum(const Problem& problem) {
   return products;
 }
 
-// Multiplications with an addition of the root, or what is computed in their place: elements that windows meet, and
+// Multiplications with an addition of the root, or what is computed in their place: elements in windows, and
 // instructions of programs.
 double products_of(const Problem& problem) {
   const Dims& out = problem.outputs[0].opt_dims;
@@ -55,7 +55,7 @@ double products_of(const Problem& problem) {
     return x.size() < from_end ? results : results * static_cast<double>(x[x.size() - from_end]);
   }
   if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution)) {
-    const bool transposed = problem.is(OpKind::deconvolution);  // each element of x meets each weight of its channel
+    const bool transposed = problem.is(OpKind::deconvolution);  // each element of x has each weight of its channel
     const double channels = static_cast<double>(transposed ? x[1] : out[1]);
     return (transposed ? volume(x) : results) * volume(problem.inputs[1].opt_dims) / std::max(channels, 1.0);
   }

@@ -21,7 +21,7 @@ class IndexWalk {
   // elements[i...] = table[i... with the axis's index replaced by indices[i...]]
   static IndexWalk of_elements(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int axis);
   // elements[b..., i..., run...] = table[b..., indices[b..., i..., :]..., run...], with `batch` dimensions b. Tuples
-  // are met in row-major order, in which ScatterND applies its updates.
+  // are visited in row-major order, in which ScatterND applies its updates.
   static IndexWalk of_tuples(const TensorArg& table, const TensorArg& indices, const TensorArg& elements, int batch);
 
   // An index that lies outside its axis.

@@ -16,15 +16,15 @@ std::string cpuinfo(std::initializer_list<const char*> keys) {
   std::FILE* file = std::fopen("/proc/cpuinfo", "re");
   if (!file) return "";
   char line[256];
-  std::string parts;
+  std::string values;
   while (std::fgets(line, sizeof line, file) && line[0] != '\n')
     for (const char* key : keys)
       if (std::strncmp(line, key, std::strlen(key)) == 0)
-        if (const char* colon = std::strstr(line, ": ")) parts += colon + 2;
+        if (const char* colon = std::strstr(line, ": ")) values += colon + 2;
   std::fclose(file);
-  for (char& c : parts)
+  for (char& c : values)
     if (c == '\n') c = ' ';
-  return parts;
+  return values;
 }
 
 constexpr Processor kProcessors[] = {

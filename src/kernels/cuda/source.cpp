@@ -20,9 +20,9 @@ std::string literal(float value) {
   return fmt::format("{:a}f", value);
 }
 
-std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+std::string join(const std::vector<std::string>& texts, std::string_view separator) {
   std::string text;
-  for (const std::string& part : parts) text.append(text.empty() ? "" : separator).append(part);
+  for (const std::string& part : texts) text.append(text.empty() ? "" : separator).append(part);
   return text;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the image, along its last dimension, is the sum of rows of columns, one for each tap whose block meets it. A
-// tap adds to every stride-th pixel; therefore the totals of a row lie by phase (see Axis), and what a tap adds is
+// A row of the image, along its last dimension, is the sum of rows of columns, one for each tap whose block covers it.
+// A tap adds to every stride-th pixel; therefore the totals of a row lie by phase (see Axis), and what a tap adds is
 // contiguous on both sides.
 #include "kernels/cpu/col2im/col2im.h"
 

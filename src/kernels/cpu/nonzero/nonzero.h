@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `nonzero`: the positions of elements that are not 0. It has two steps, as the size of its result is only known
-// between them. Elements are met in row-major order, in chunks of kChunk.
+// between them. Elements are visited in row-major order, in chunks of kChunk.
 //   program  none
 //   params   NonzeroParams
 // The first step counts.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the output runs along its innermost dimension; the taps of all its windows are met one after the other, each
-// for the whole row. Maxima are found by keys (order_keys.h), which say which tap it was, and copied from there.
+// A row of the output runs along its innermost dimension; the taps of all its windows are visited one after the other,
+// each for the whole row. Maxima are found by keys (order_keys.h), which say which tap it was, and copied from there.
 #include "kernels/cpu/pool_elements/pool_elements.h"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ struct Dim {
     const int64_t room = input + padding.begin - t * dilation;
     return room <= 0 ? 0 : std::min(output, (room - 1) / stride + 1);
   }
-  // What the divisor of an average counts.
-  int64_t counted(int64_t o, bool with_padding) const {
+  // This dimension's factor of an average's divisor.
+  int64_t divisor(int64_t o, bool with_padding) const {
     return with_padding ? taps_below(o, input + padding.end) : last_tap(o) - first_tap(o);
   }
 };
@@ -230,7 +230,7 @@ void PoolElementsKernel::write_maxima(const Work& work, const Part& part, const 
   for_size(size_of(type), copy);
 }
 
-// Of equals the tap that is met last, which is the first.
+// Of equal elements the tap that is visited last wins, which is the first of the window.
 template <class Key>
 void PoolElementsKernel::find_maxima(const Work& work, const Part& part) const {
   static const auto order_keys = LATHE_ISA_SELECT(order_keys);
@@ -268,14 +268,14 @@ void PoolElementsKernel::sum(const Work& work, const Part& part) const {
       for (int64_t i = 0; i < count; ++i) to[i] += std::pow(std::fabs(x[i]), power);
   });
   int64_t y = 0;
-  double counted = 1;
+  double divisor = 1;
   for (int d = 0; d < work.rank; ++d) {
     y += part.at[d] * work.dims[d].y_step;
-    if (d != work.along) counted *= static_cast<double>(work.dims[d].counted(part.at[d], params_.count_include_pad));
+    if (d != work.along) divisor *= static_cast<double>(work.dims[d].divisor(part.at[d], params_.count_include_pad));
   }
   for (int64_t i = 0; i < part.count; ++i) {
-    const auto own = static_cast<double>(work.row().counted(part.begin + i, params_.count_include_pad));
-    sums[i] = !norm                   ? sums[i] / (counted * own)
+    const auto own = static_cast<double>(work.row().divisor(part.begin + i, params_.count_include_pad));
+    sums[i] = !norm                   ? sums[i] / (divisor * own)
               : params_.exponent == 2 ? std::sqrt(sums[i])
                                       : std::pow(sums[i], 1 / power);
   }

@@ -108,7 +108,7 @@ class PoolingKernel final : public Kernel {
   }
   Work work_of(const TensorArg& input, const TensorArg& output) const;
   float scale_of(double count) const { return count > 0 ? static_cast<float>(1 / count) : 0.0f; }
-  double counted(const Taps& taps) const {
+  double divisor(const Taps& taps) const {
     return static_cast<double>(count_include_pad_ ? taps.padded_count : taps.count);
   }
   void pool(const PoolWindow& window, int64_t channels, float scale, float* target) const;
@@ -175,7 +175,7 @@ void PoolingKernel::pool_pixel(const Work& work, const int64_t (&at)[4], int64_t
     window.count[d] = taps.count;
     window.stride[d] = work.axes[d].dilation * in.strides[d + 2];
     target += at[d + 1] * out.strides[d + 2];
-    count *= counted(taps);
+    count *= divisor(taps);
   }
   const bool contiguous = in.strides[1] == 1 && out.strides[1] == 1;
   const int64_t step = contiguous ? last - first : 1;
@@ -204,10 +204,10 @@ void PoolingKernel::pool_rows(const Work& work, const int64_t (&at)[4], int64_t 
       const Taps taps = work.move_to(d, at[d + 1] + (d == 1 ? r : 0), windows[r].data);
       windows[r].count[d + 1] = taps.count;
       windows[r].stride[d + 1] = work.axes[d].dilation * in.strides[d + 2];
-      counts *= counted(taps);
+      counts *= divisor(taps);
     }
     for (int64_t x = 0; !maximum_ && x < outputs; ++x)
-      scales[r * outputs + x] = scale_of(counts * counted(taps_of(axis, width, x)));
+      scales[r * outputs + x] = scale_of(counts * divisor(taps_of(axis, width, x)));
   }
   const bool transposed = out.strides[4] != 1;
   float* target = out.data + at[0] * out.strides[0] + at[1] * out.strides[2] + at[2] * out.strides[3];

@@ -337,14 +337,14 @@ void RecurrenceKernel::run(const Launch& launch) const {
   // all weights for, and a step is long enough, all threads share each step.
   const int64_t threads = launch.pool.size();
   const int64_t wanted = ceil_div(threads, sizes.directions);
-  const int64_t parts = std::clamp<int64_t>(sizes.batch / kMinRows, 1, wanted);
+  const int64_t batches = std::clamp<int64_t>(sizes.batch / kMinRows, 1, wanted);
   const int64_t products = sizes.batch * sizes.directions * types_[0].gates() * hidden_ * hidden_;
-  if (sizes.directions * parts < threads && products >= 2 * kMinShare) {
+  if (sizes.directions * batches < threads && products >= 2 * kMinShare) {
     run_together(work);
   } else {
-    launch.pool.parallel_for(sizes.directions * parts, 1, [&](int64_t begin, int64_t end, int) {
+    launch.pool.parallel_for(sizes.directions * batches, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
-        run_alone(work, i / parts, sizes.batch * (i % parts) / parts, sizes.batch * (i % parts + 1) / parts);
+        run_alone(work, i / batches, sizes.batch * (i % batches) / batches, sizes.batch * (i % batches + 1) / batches);
     });
   }
   finish(work);

@@ -252,14 +252,14 @@ void RoiAlignKernel::run_as(const Launch& launch) const {
   const TensorArg& y = launch.outputs[0];
   const bool by_pixels = x.strides[1] == 1 && (x.strides[3] != 1 || x.dims[1] >= x.dims[3]);
   const bool by_bins = by_pixels && !params_.largest;
-  const int64_t parts = by_bins ? y.dims[2] : ceil_div(x.dims[1], kChannelBlock);
-  launch.pool.parallel_for(y.dims[0] * parts, 1, [&](int64_t begin, int64_t end, int worker) {
+  const int64_t units_per_region = by_bins ? y.dims[2] : ceil_div(x.dims[1], kChannelBlock);
+  launch.pool.parallel_for(y.dims[0] * units_per_region, 1, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = launch.workspace + worker_bytes<T>(x, y) * static_cast<size_t>(worker);
     std::byte* second = own + Spans<T>::bytes(y.dims[2], x.dims[2]);
     auto* line = reinterpret_cast<T*>(second + Spans<T>::bytes(y.dims[3], x.dims[3]));
     int64_t filled = -1;
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t r = unit / parts, part = unit % parts;
+      const int64_t r = unit / units_per_region, part = unit % units_per_region;
       const int64_t n = integer_at(images, r * images.strides[0]);
       const bool is_there = n >= 0 && n < x.dims[0];
       const auto edge = [&](int64_t i) { return regions.as<T>()[r * regions.strides[0] + i * regions.strides[1]]; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of 16-bit rows in shared memory, and their fragments for mma.m16n8k16. Rows are padded by 16 bytes, so that
-// ldmatrix meets no bank twice.
+// ldmatrix has no bank conflicts.
 #pragma once
 
 #include "lib/computed.cuh"

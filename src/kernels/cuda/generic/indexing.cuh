@@ -127,7 +127,7 @@ LATHE_DEVICE void scatter_end(const Out& out, const Sums& sums) {
   for_each_element(out, [&](const auto& c) { element(out, c) = from_float<typename Out::Type>(sums(c)); });
 }
 
-// A thread per line of updates: those along the axis are the only ones that can meet.
+// A thread per line of updates: those along the axis are the only ones that can write to the same elements.
 template <class A, int kAxis, class Indices, class Updates, class Out, class Sums>
 LATHE_DEVICE void scatter_elements(const Indices& indices, const Updates& updates, const Out& out, const Sums& sums) {
   for_each(count_lines(indices, kAxis), [&](long line) {

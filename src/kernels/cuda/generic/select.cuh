@@ -47,7 +47,7 @@ LATHE_DEVICE int rank_in_block(bool flag, int* warps, int& total) {
 
 // Calls visit(position, flag) for the positions of the block, all threads in step.
 template <class Flags, class F>
-LATHE_DEVICE void visit_part(const Flags& flags, long count, F visit) {
+LATHE_DEVICE void visit_block(const Flags& flags, long count, F visit) {
   const long first = static_cast<long>(block_x()) * (kSelectThreads * kSelectRounds);
   for (int round = 0; round < kSelectRounds; ++round) {
     const long position = first + round * kSelectThreads + thread_x();
@@ -56,16 +56,16 @@ LATHE_DEVICE void visit_part(const Flags& flags, long count, F visit) {
 }
 
 template <class Flags>
-LATHE_DEVICE void select_count(const Flags& flags, long count, long* parts) {
+LATHE_DEVICE void select_count(const Flags& flags, long count, long* counts) {
   dependency_wait();
   int* const warps = reinterpret_cast<int*>(dynamic_shared());
   long sum = 0;
-  visit_part(flags, count, [&](long, bool flag) {
+  visit_block(flags, count, [&](long, bool flag) {
     int total;
     rank_in_block(flag, warps, total);
     sum += total;
   });
-  if (thread_x() == 0) parts[block_x()] = sum;
+  if (thread_x() == 0) counts[block_x()] = sum;
 }
 
 // The sum over the threads before this one, and over all. `sums` holds one number for each thread.
@@ -97,25 +97,25 @@ LATHE_DEVICE long counts_to_begins(long length, long* counts, long* sums) {
   return sum;
 }
 
-// Each part's beginning in the list, in place; the number of all at its end, or -1 where a position is `limit` or more:
-// such a one does not exist. One block.
+// Each block's beginning in the list, in place; the number of all at its end, or -1 where a position is `limit` or
+// more: such a one does not exist. One block.
 template <class Flags>
-LATHE_DEVICE void select_add_up(const Flags& flags, long count, long limit, long num_parts, long* parts, long* list) {
+LATHE_DEVICE void select_add_up(const Flags& flags, long count, long limit, long num_blocks, long* counts, long* list) {
   dependency_wait();
   long* const sums = reinterpret_cast<long*>(dynamic_shared());
   long bad = 0, num_bad;
   for (long position = limit + thread_x(); position < count; position += kSelectThreads) bad += flags(position);
   sum_before(bad, sums, num_bad);
-  const long sum = counts_to_begins(num_parts, parts, sums);
+  const long sum = counts_to_begins(num_blocks, counts, sums);
   if (thread_x() == 0) list[count] = num_bad > 0 ? -1 : sum;
 }
 
 template <class Flags>
-LATHE_DEVICE void select_list(const Flags& flags, long count, const long* parts, long* list) {
+LATHE_DEVICE void select_list(const Flags& flags, long count, const long* counts, long* list) {
   dependency_wait();
   int* const warps = reinterpret_cast<int*>(dynamic_shared());
-  long next = parts[block_x()];
-  visit_part(flags, count, [&](long position, bool flag) {
+  long next = counts[block_x()];
+  visit_block(flags, count, [&](long position, bool flag) {
     int total;
     const int rank = rank_in_block(flag, warps, total);
     if (flag) list[next + rank] = position;

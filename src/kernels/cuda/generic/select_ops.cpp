@@ -8,9 +8,9 @@ namespace lathe::cuda {
 namespace {
 
 constexpr std::string_view kHeader = "generic/select.cuh";
-constexpr uint32_t kThreads = 256;                        // kSelectThreads of the header
-constexpr int64_t kPart = int64_t{kThreads} * 16;         // positions of a block
-constexpr uint32_t kShared = kThreads * sizeof(int64_t);  // a sum for each thread
+constexpr uint32_t kThreads = 256;                           // kSelectThreads of the header
+constexpr int64_t kBlockPositions = int64_t{kThreads} * 16;  // positions of a block
+constexpr uint32_t kShared = kThreads * sizeof(int64_t);     // a sum for each thread
 
 // Which positions are asked: those of `flags`, an input of the op.
 struct Selection {
@@ -21,24 +21,24 @@ struct Selection {
 
 Emission emit_find(const Problem& problem, const Selection& selection) {
   Emission emission;
-  const Expr parts = ceildiv(selection.positions, kPart);
-  emission.workspace = parts * static_cast<int64_t>(sizeof(int64_t));
+  const Expr blocks = ceildiv(selection.positions, kBlockPositions);
+  emission.workspace = blocks * static_cast<int64_t>(sizeof(int64_t));
   const Operand list = list_operand(selection.positions + 1);
-  const auto add = [&](std::string_view call, bool writes_list, const Expr& blocks) {
+  const auto add = [&](std::string_view call, bool writes_list, const Expr& grid) {
     OpSource source(kHeader, problem, emission);
     const std::string flags = source.input(selection.flags);
-    source.source().workspace("parts", 0, "long");
+    source.source().workspace("counts", 0, "long");
     if (writes_list) source.source().output(0, list, "List");
     const auto number = [&](const Expr& expr) { return source.source().number(expr); };
     source.finish_blocks(fmt::format(fmt::runtime(call),
                                      fmt::arg("flags", fmt::format("NonzeroFlags<In{}>{{{}}}", selection.flags, flags)),
                                      fmt::arg("count", number(selection.positions)),
-                                     fmt::arg("limit", number(selection.limit)), fmt::arg("parts", number(parts))),
-                         blocks, kThreads, kShared);
+                                     fmt::arg("limit", number(selection.limit)), fmt::arg("blocks", number(blocks))),
+                         grid, kThreads, kShared);
   };
-  add("select_count({flags}, {count}, parts);", false, parts);
-  add("select_add_up({flags}, {count}, {limit}, {parts}, parts, reinterpret_cast<long*>(List_.data));", true, 1);
-  add("select_list({flags}, {count}, parts, reinterpret_cast<long*>(List_.data));", true, parts);
+  add("select_count({flags}, {count}, counts);", false, blocks);
+  add("select_add_up({flags}, {count}, {limit}, {blocks}, counts, reinterpret_cast<long*>(List_.data));", true, 1);
+  add("select_list({flags}, {count}, counts, reinterpret_cast<long*>(List_.data));", true, blocks);
   return emission;
 }
 

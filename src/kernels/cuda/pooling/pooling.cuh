@@ -39,7 +39,7 @@ struct LpPool {
 struct TapPosition {
   long at;
   bool inside = true;
-  bool counted = true;  // in the divisor of an average
+  bool in_divisor = true;  // of an average
 };
 template <class Kind, class Window, class In>
 LATHE_DEVICE TapPosition locate_tap(const In& x, int dim, long output, long tap) {
@@ -55,7 +55,7 @@ LATHE_DEVICE void load_tap(const Kind& kind, const In& x, const long (&c)[R], in
                            int (&counts)[W]) {
   constexpr int kLast = R - 1;
   long at[R];
-  bool inside = true, counted = true;
+  bool inside = true, in_divisor = true;
   const long last_tap = tap % Window::kernel(kLast);
   tap /= Window::kernel(kLast);
   LATHE_UNROLL
@@ -64,7 +64,7 @@ LATHE_DEVICE void load_tap(const Kind& kind, const In& x, const long (&c)[R], in
     tap /= Window::kernel(i);
     at[i] = position.at;
     inside = inside && position.inside;
-    counted = counted && position.counted;
+    in_divisor = in_divisor && position.in_divisor;
   }
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) v[j] = kind.start();
@@ -72,14 +72,14 @@ LATHE_DEVICE void load_tap(const Kind& kind, const In& x, const long (&c)[R], in
     at[kLast] = c[kLast];
     if (inside) load<kLast>(x, at, v, present);
     LATHE_UNROLL
-    for (int j = 0; j < W; ++j) counts[j] += counted;
+    for (int j = 0; j < W; ++j) counts[j] += in_divisor;
   } else {
     LATHE_UNROLL
     for (int j = 0; j < W; ++j) {
       const TapPosition position = locate_tap<Kind, Window>(x, kLast, c[kLast] + j, last_tap);
       at[kLast] = position.at;
       if (inside && position.inside && j < present) v[j] = to_float(x.data[offset_of(x, at)]);
-      counts[j] += counted && position.counted;
+      counts[j] += in_divisor && position.in_divisor;
     }
   }
 }

@@ -25,7 +25,7 @@ struct Team {
   // state.
   uint32* counters = nullptr;
   float* exchange = nullptr;
-  uint32 met = 0;  // how many barriers the block has passed
+  uint32 barriers_passed = 0;
 
   LATHE_DEVICE_MEMBER int rank() const {
     return C::kTogether ? block_x() % C::kTeam : C::kTeam > 1 ? cluster_rank() : 0;
@@ -41,7 +41,7 @@ struct Team {
   }
   LATHE_DEVICE_MEMBER void wait() {
     if constexpr (C::kTogether)
-      blocks_wait(counters + direction() * kCounterStride, ++met * C::kTeam);
+      blocks_wait(counters + direction() * kCounterStride, ++barriers_passed * C::kTeam);
     else if constexpr (C::kTeam > 1)
       cluster_wait();
     else

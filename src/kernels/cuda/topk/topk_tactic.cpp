@@ -32,7 +32,7 @@ IndexSpace space_of(const Problem& problem) {
 
 // The choice.
 struct Split {
-  int64_t threads = 256, parts = 1;  // of a row
+  int64_t threads = 256, splits = 1;  // of a row
 };
 
 class TopkMatch final : public Match {
@@ -43,25 +43,25 @@ class TopkMatch final : public Match {
   std::vector<Config> configs() const override {
     const int64_t length = space_.opt_length(), rows = std::max<int64_t>(space_.opt_rows(), 1);
     const Target& target = problem_.target;
-    const int64_t parts = std::min<int64_t>({target.cores * 2 / rows, length / (8 * half_of(256)), 128});
+    const int64_t splits = std::min<int64_t>({target.cores * 2 / rows, length / (8 * half_of(256)), 128});
     std::vector<Config> configs;
     const auto add = [&](const Split& split) {
-      const double waves = std::max(1.0, static_cast<double>(rows * split.parts) * static_cast<double>(split.threads) /
+      const double waves = std::max(1.0, static_cast<double>(rows * split.splits) * static_cast<double>(split.threads) /
                                              static_cast<double>(target.busy_threads()));
-      const double steps = static_cast<double>(length) / static_cast<double>(split.parts * split.threads) + 20;
+      const double steps = static_cast<double>(length) / static_cast<double>(split.splits * split.threads) + 20;
       configs.push_back({.text = fmt::format("{} threads", split.threads) +
-                                 (split.parts > 1 ? fmt::format(", {} parts", split.parts) : ""),
-                         .predicted_us = (split.parts > 1 ? 3 : 1) * target.launch_us +
+                                 (split.splits > 1 ? fmt::format(", {} splits", split.splits) : ""),
+                         .predicted_us = (split.splits > 1 ? 3 : 1) * target.launch_us +
                                          kStepClocks * waves * steps / target.clock_mhz,
                          .choice = split});
     };
     for (const int64_t threads : {128, 256, 1024}) add({threads, 1});
-    if (parts > 1) add({256, parts});
+    if (splits > 1) add({256, splits});
     return best_first(std::move(configs));
   }
 
   Result<Emission> emit(const Config& config) const override {
-    const auto [threads, parts] = config.as<Split>();
+    const auto [threads, splits] = config.as<Split>();
     const int64_t half = half_of(threads);
     const auto shared = static_cast<uint32_t>(16 * half + 16);
     const auto block = static_cast<uint32_t>(threads);
@@ -69,20 +69,20 @@ class TopkMatch final : public Match {
     Emission emission;
     emission.inputs = {{StepInput::input, 0}};
     Source source = begin();
-    if (parts > 1) {
+    if (splits > 1) {
       Source first = begin();
       first.workspace("candidates", 0, "uint64");
       source.workspace("candidates", 0, "uint64");
       const std::string call =
-          fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", space_.kept(), largest_, sizes, parts);
-      emission.launches.push_back(first.finish(call, {space_.rows(), parts, 1}, block, shared));
-      emission.workspace = space_.rows() * (parts * k_ * 8);
+          fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", space_.kept(), largest_, sizes, splits);
+      emission.launches.push_back(first.finish(call, {space_.rows(), splits, 1}, block, shared));
+      emission.workspace = space_.rows() * (splits * k_ * 8);
     }
     source.output(0, result_view(1), "Values");
     source.output(1, result_view(2), "Indices");
     const std::string call =
-        parts > 1
-            ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);", space_.kept(), sizes, parts)
+        splits > 1
+            ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);", space_.kept(), sizes, splits)
             : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);", space_.kept(), largest_, sizes);
     emission.launches.push_back(source.finish(call, {space_.rows(), 1, 1}, block, shared));
     return emission;
