@@ -70,8 +70,8 @@ Result<std::vector<CudnnEngine>> find_engines(const CudnnHandle& handle, const V
 
 // A descriptor with those that it was made from, which must live as long.
 struct Assembly {
-  std::vector<CudnnDescriptor> parts;  // the last is made of the others
-  const CudnnDescriptor& whole() const { return parts.back(); }
+  std::vector<CudnnDescriptor> descriptors;  // the last is made of the others
+  const CudnnDescriptor& whole() const { return descriptors.back(); }
 };
 
 struct ExecutionPlan {

@@ -253,7 +253,7 @@ Result<std::vector<Assembly>> ask(const CudnnHandle& handle, const CudnnDescript
       LATHE_ASSIGN(const CudnnDescriptor engine, engine_of(config));
       LATHE_ASSIGN(const bool precise, is_precise(engine, values));
       if (!precise || configs.size() == count) continue;
-      configs.emplace_back().parts.push_back(std::move(config));
+      configs.emplace_back().descriptors.push_back(std::move(config));
     }
     if (configs.size() == count) break;
   }
@@ -265,7 +265,7 @@ Result<std::unique_ptr<Assembly>> stored(const CudnnHandle& handle, const CudnnD
   // False where the library declines the part.
   const auto keep = [&](CudnnDescriptor part) -> Result<bool> {
     LATHE_ASSIGN(const bool accepted, part.try_finalize());
-    assembly->parts.push_back(std::move(part));
+    assembly->descriptors.push_back(std::move(part));
     return accepted;
   };
   LATHE_ASSIGN(CudnnDescriptor engine, CudnnDescriptor::create(handle, CUDNN_BACKEND_ENGINE_DESCRIPTOR));

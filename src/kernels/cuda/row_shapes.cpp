@@ -78,7 +78,7 @@ void add_rows(const Target& target, const IndexSpace& space, int64_t passes, std
   const int64_t splits =
       std::min<int64_t>({ceil_div(2 * target.cores, std::max<int64_t>(space.opt_rows(), 1)), chunks / 512, 512});
   if (splits < 2) return;
-  RowShape shape{RowShape::parts, 256};
+  RowShape shape{RowShape::split, 256};
   shape.splits = splits;
   configs.push_back(shape.to_config(2 * target.launch_us + static_cast<double>(passes) * ideal));
 }
@@ -112,7 +112,7 @@ void add_columns(const Target& target, const IndexSpace& space, int64_t passes, 
 }  // namespace
 
 Config RowShape::to_config(double predicted_us) const {
-  constexpr std::string_view kNames[] = {"resident", "rows", "parts", "columns", "strips"};
+  constexpr std::string_view kNames[] = {"resident", "rows", "split", "columns", "strips"};
   std::string text = fmt::format("{} {}", kNames[kind], lanes);
   if (kind == columns || kind == strips) text = fmt::format("{} {}x{}", kNames[kind], tx(), ty);
   if (rows_per_block > 1) text += fmt::format(" rows{}", rows_per_block);

@@ -12,7 +12,7 @@ struct RowShape {
   enum Kind : int64_t {
     resident,  // `lanes` threads for each row hold `chunks` chunks each in registers; `rows` rows for each block
     rows,      // `lanes` threads for each row, `rows_per_block` rows for each block, any length
-    parts,     // `splits` blocks of `lanes` threads for each row
+    split,     // `splits` blocks of `lanes` threads for each row
     columns,   // tx * ty threads for tx * W rows that lie side by side
     strips,    // the same, with `splits` blocks
   } kind = rows;

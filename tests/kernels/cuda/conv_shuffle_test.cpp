@@ -128,7 +128,7 @@ TEST(ConvShuffle, WhatIsRefused) {
   EXPECT_EQ(refusal(8, Order::crd), std::nullopt);
   EXPECT_EQ(refusal(3, Order::dcr), "channels in runs that no vector fits");
   EXPECT_EQ(refusal(6, Order::crd), "channels in runs that no vector fits");
-  EXPECT_EQ(refusal(8, Order::dcr, 2), "the channels of groups in parts");
+  EXPECT_EQ(refusal(8, Order::dcr, 2), "collapsed channels of groups");
   const Tensor w = small_weights(DType::f16, {32, 8, 1, 1});
   Problem planar = convolution_problem({}, operand(DType::f16, {2, 8, 5, 6}, Layout::channels_last), w);
   shuffle(planar, 2, Order::dcr);

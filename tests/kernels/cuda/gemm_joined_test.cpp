@@ -153,28 +153,28 @@ TEST_F(GemmJoined, OneRow) {
   check(gemv_tactic(), problem);
   problem = product(joined(DType::f16, 2, 2, 3, 16), 40);
   problem.inputs[1].constant = &w;
-  EXPECT_EQ(refusal_of(gemv_tactic(), problem), "joined columns");
+  EXPECT_EQ(refusal_of(gemv_tactic(), problem), "collapsed columns");
 }
 
 TEST_F(GemmJoined, WhatIsRefused) {
   EXPECT_EQ(refusal_of(gemm_tactic(), product(joined(DType::f16, 2, 8, 3, 6), 16)),
-            "joined columns in runs that no vector fits");
+            "collapsed columns in runs that no vector fits");
   EXPECT_EQ(refusal_of(gemm_tactic(), product(joined(DType::i8, 2, 8, 3, 4), 16)),
-            "joined columns in runs that no vector fits");
+            "collapsed columns in runs that no vector fits");
   Operand scattered = joined(DType::f16, 2, 8, 4, 8);
   scattered.strides = {256, 1, 8, 32};
-  EXPECT_EQ(refusal_of(gemm_tactic(), product(scattered, 16)), "joined columns that are no neighbours");
+  EXPECT_EQ(refusal_of(gemm_tactic(), product(scattered, 16)), "collapsed columns that are not contiguous");
   Operand far = joined(DType::f16, 200, 1, 2, 8);
   far.strides = {int64_t{1} << 30, 16, 32, 1};
   EXPECT_EQ(refusal_of(gemm_tactic(), product(far, 16)), "rows that lie too far apart");
   Problem second = product(operand(DType::f16, {2, 8, 24}), 16);
   second.inputs[1] = strided_operand(DType::f16, {3, 8, 16}, {8, 24, 1});
   second.inputs[1].reassociation = {2, 1};
-  EXPECT_EQ(refusal_of(gemm_tactic(), second), "joined dimensions of the second operand");
+  EXPECT_EQ(refusal_of(gemm_tactic(), second), "collapsed dimensions of the second operand");
   Operand batch = strided_operand(DType::f16, {2, 3, 8, 16}, {128, 256, 16, 1});
   batch.reassociation = {2, 1, 1};
   Problem batches = product(batch, 16);
-  EXPECT_EQ(refusal_of(gemm_tactic(), batches), "joined dimensions of a batch");
+  EXPECT_EQ(refusal_of(gemm_tactic(), batches), "collapsed dimensions of a batch");
   Operand across = strided_operand(DType::i8, {2, 8, 32}, {256, 1, 8});
   across.reassociation = {1, 1, 1};
   EXPECT_EQ(refusal_of(gemm_tactic(), product(across, 16)),

@@ -52,7 +52,7 @@ std::optional<std::string> refuse_order(const Problem& problem) {
   for (size_t i = 0; i < 3; ++i) {
     const Operand& operand = problem.inputs[i];
     if (operand.reassociation.empty()) continue;
-    if (is_collapsed(operand)) return "dimensions of heads in parts";
+    if (is_collapsed(operand)) return "collapsed dimensions of heads";
     Operand copy = operand;
     copy.strides = dense_strides(copy.dims, Layout::linear), copy.offset = 0;
     if (unit_dim(operand) != 3 || vector_width(operand) < vector_width(copy))

@@ -125,8 +125,10 @@ class ConvMatch final : public Match {
     body += conv::weights_loader(source, b, form_.outputs, form_.k(), tile);
     const int64_t groups = form_.attributes.groups;
     gemm::Ending ending{shuffle.problem, dtype, shuffle.dimension, form_.pixels, form_.outputs, groups, {}};
-    ending.parts = shuffle.parts;
-    ending.rows = [&](Source&) { return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.parts); };
+    ending.column_dims = shuffle.channel_dims;
+    ending.rows = [&](Source&) {
+      return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.channel_dims);
+    };
     if (groups > 1) ending.column = "batch * n";
     ending.weights_first = true;
     gemm::finish(source, std::move(body), tile, ending, emission);

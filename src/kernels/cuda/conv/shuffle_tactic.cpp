@@ -35,17 +35,17 @@ std::vector<int64_t> order_of(const Dims& extents, size_t unit) {
 }
 
 // Whether it has an element for each channel, in their order, that all pixels share.
-bool is_of_channels(const Operand& operand, const Operand& output, size_t first, size_t parts) {
+bool is_of_channels(const Operand& operand, const Operand& output, size_t first, size_t channel_dims) {
   Expr stride = 1;
   for (size_t d = operand.dims.size(); d-- > 0;) {
-    const bool of_channels = d >= first && d < first + parts;
+    const bool of_channels = d >= first && d < first + channel_dims;
     if (output.dims[d] != Expr(1) && operand.strides[d] != (of_channels ? stride : Expr(0))) return false;
     if (of_channels) stride *= output.dims[d];
   }
   return operand.constant && Expr(operand.constant->volume()) == stride;
 }
 
-// Makes `unit`, a part of the channels, their last one.
+// Makes `unit`, one of the channels' dimensions, their last one.
 void put_last(Shuffle& shuffle, size_t first, size_t unit) {
   const auto last = static_cast<size_t>(shuffle.dimension);
   Operand& output = shuffle.problem.outputs[0];
@@ -54,7 +54,7 @@ void put_last(Shuffle& shuffle, size_t first, size_t unit) {
   shuffle.order = order_of(extents, unit - first);
   for (size_t i = 0; i < shuffle.problem.operands.size(); ++i) {
     Operand& operand = shuffle.problem.operands[i];
-    shuffle.packed[i] = is_of_channels(operand, output, first, shuffle.parts);
+    shuffle.packed[i] = is_of_channels(operand, output, first, shuffle.channel_dims);
     move_back(operand, unit, last);
   }
   move_back(output, unit, last);
@@ -83,11 +83,11 @@ std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out
   out.packed.assign(problem.operands.size(), false);
   Operand& output = out.problem.outputs[0];
   if (output.reassociation.empty()) return std::nullopt;
-  if (problem.attrs<ConvolutionAttrs>().groups > 1) return "the channels of groups in parts";
+  if (problem.attrs<ConvolutionAttrs>().groups > 1) return "collapsed channels of groups";
   const size_t first = output.reassociation[0];
-  out.parts = output.reassociation[1];
-  if (out.parts == 0) return "parts of one channel";
-  const size_t last = first + out.parts - 1;
+  out.channel_dims = output.reassociation[1];
+  if (out.channel_dims == 0) return "a result without a dimension of channels";
+  const size_t last = first + out.channel_dims - 1;
   out.dimension = static_cast<int>(last);
   const auto unit = static_cast<size_t>(std::max(unit_dim(output), 0));
   if (unit < first || unit > last) return "channels that are no neighbours in the result";

@@ -10,9 +10,9 @@
 namespace lathe::cuda::conv {
 
 struct Shuffle {
-  Problem problem;             // output and operands: of the parts of the channels, the contiguous one is the last
-  int dimension = 1;           // of the output: that part
-  size_t parts = 1;            // of the channels
+  Problem problem;             // output and operands: of the channels' dimensions, the contiguous one is the last
+  int dimension = 1;           // of the output: that one
+  size_t channel_dims = 1;     // of the output's dimensions: the channels
   std::vector<int64_t> order;  // the channel that each column of the product is; empty = its own
   std::vector<bool> packed;    // of the operands: constants of the channels, which are packed in that order
 };

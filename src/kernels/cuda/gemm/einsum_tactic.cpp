@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/cuda/gemm/parts_tactic.h"
+#include "kernels/cuda/gemm/collapsed_tactic.h"
 #include "kernels/cuda/source.h"
 #include "ops/subscripts.h"
 
@@ -105,7 +105,7 @@ Axis take_columns(const Operand& output, Roles& roles) {
 }
 
 // All summed labels as one dimension of the second operand; in the first, `a` says where they lie.
-bool join_k(Roles& roles, Axis& k, PartedDim& a) {
+bool join_k(Roles& roles, Axis& k, CollapsedDim& a) {
   std::stable_sort(roles.k.begin(), roles.k.end(), [](const Axis& l, const Axis& r) {
     const auto x = l.a.as_constant(), y = r.a.as_constant();
     return x && y && *x > *y;
@@ -118,7 +118,7 @@ bool join_k(Roles& roles, Axis& k, PartedDim& a) {
       return false;
     else
       k.extent *= label.extent, k.opt_extent *= label.opt_extent;
-    a.put_before({label.extent, label.a});
+    a.prepend({label.extent, label.a});
   }
   if (roles.k.empty()) k.a = k.b = 1;
   return true;
@@ -156,7 +156,7 @@ std::optional<std::string> describe_einsum(const Problem& problem, Product& out)
   const bool has_columns = !roles.n.empty();
   const Axis rows = join_rows(roles), columns = take_columns(problem.outputs[0], roles);
   Axis k;
-  PartedDim k_of_a;
+  CollapsedDim k_of_a;
   if (!join_k(roles, k, k_of_a)) return "the summed dimensions are not one of the second operand";
   if (roles.batch.size() + roles.m.size() + 2 > 8) return "more than 8 dimensions";
   out.m = rows.extent, out.n = columns.extent, out.k = k.extent, out.opt_k = k.opt_extent;
@@ -167,10 +167,10 @@ std::optional<std::string> describe_einsum(const Problem& problem, Product& out)
     a_strides.push_back(label.a), b_strides.push_back(label.b);
   }
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
-  if (k_of_a.parts.size() > 1) {
-    PartedDim m;
-    m.put_before({out.m, rows.a});
-    if (auto reason = describe_parts(a, m, k_of_a, a_strides, out.a)) return reason;
+  if (k_of_a.axes.size() > 1) {
+    CollapsedDim m;
+    m.prepend({out.m, rows.a});
+    if (auto reason = describe_collapsed(a, m, k_of_a, a_strides, out.a)) return reason;
   } else if (!describe(a, out.m, rows.a, out.k, k.a, a_strides, out.a)) {
     return "neither dimension of the first operand's matrices is contiguous";
   }

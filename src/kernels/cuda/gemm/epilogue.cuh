@@ -9,21 +9,21 @@
 
 namespace gemm {
 
-// The columns of the product are the dimensions D - kParts + 1 to D of the output, row-major; its rows the others.
-template <int D, int kParts, class Out, int N>
+// The columns of the product are the dimensions D - kColumnDims + 1 to D of the output, row-major; its rows the others.
+template <int D, int kColumnDims, class Out, int N>
 LATHE_DEVICE void column_coordinates(const Out& out, long column, long (&c)[N]) {
   LATHE_UNROLL
-  for (int i = D; i > D - kParts + 1; --i) {
+  for (int i = D; i > D - kColumnDims + 1; --i) {
     const auto dim = static_cast<unsigned>(out.dim(i)), rest = static_cast<unsigned>(column);
     c[i] = rest % dim;
     column = rest / dim;
   }
-  c[D - kParts + 1] = column;
+  c[D - kColumnDims + 1] = column;
 }
 
-template <int D, int kParts, class Out, int N>
+template <int D, int kColumnDims, class Out, int N>
 LATHE_DEVICE void row_coordinates(const Out& out, long row, long (&c)[N]) {
-  constexpr int kFirst = D - kParts + 1;
+  constexpr int kFirst = D - kColumnDims + 1;
   unsigned rest = static_cast<unsigned>(row);
   LATHE_UNROLL
   for (int i = Out::kRank - 1; i >= 0; --i) {
@@ -39,21 +39,21 @@ LATHE_DEVICE void row_coordinates(const Out& out, long row, long (&c)[N]) {
 }
 
 // All rows of the output, from row `first` on.
-template <int D, int kParts = 1>
+template <int D, int kColumnDims = 1>
 struct AllRows {
   static constexpr bool kAll = true;  // every row has a place
   long first;
 
   template <class Out, int N>
   LATHE_DEVICE_MEMBER bool coordinates(const Out& out, long row, long (&c)[N]) const {
-    row_coordinates<D, kParts>(out, first + row, c);
+    row_coordinates<D, kColumnDims>(out, first + row, c);
     return true;
   }
 };
 
 // Writes the result of the fused program. D is the output's last dimension of the product's columns, Element the type
 // of the op's own result. Rows says where a row lies in the output, and whether it does.
-template <int D, int kParts, class Element, class Accumulator, class Out, class Fusion, class Rows>
+template <int D, int kColumnDims, class Element, class Accumulator, class Out, class Fusion, class Rows>
 struct FusedSink {
   Out out;
   Fusion fusion;
@@ -71,7 +71,7 @@ struct FusedSink {
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) {
       rows.coordinates(out, row[k], c[k]);
-      column_coordinates<D, kParts>(out, first_column + column[k], c[k]);
+      column_coordinates<D, kColumnDims>(out, first_column + column[k], c[k]);
     }
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) fusion.template apply<D, W>(v[k], c[k], count[k]);
@@ -84,7 +84,7 @@ struct FusedSink {
   LATHE_DEVICE_MEMBER void put(float (&v)[W], long row, long column, int count) const {
     long c[Out::kRank];
     if (!rows.coordinates(out, row, c)) return;
-    column_coordinates<D, kParts>(out, first_column + column, c);
+    column_coordinates<D, kColumnDims>(out, first_column + column, c);
     fusion.template apply<D, W>(v, c, count);
     store<D, W>(out, c, v, count);
   }
@@ -97,7 +97,7 @@ struct FusedSink {
       if (!rows.coordinates(out, row, c)) return;
       LATHE_UNROLL
       for (int i = 0; i < W; ++i) {
-        column_coordinates<D, kParts>(out, first_column + column + i, c);
+        column_coordinates<D, kColumnDims>(out, first_column + column + i, c);
         if (i < count) out.data[offset_of(out, c)] = static_cast<Element>(v[i]);
       }
     } else {
@@ -109,8 +109,8 @@ struct FusedSink {
   }
 };
 
-template <int D, int kParts, class Element, class Accumulator, class Out, class Fusion, class Rows>
-LATHE_DEVICE FusedSink<D, kParts, Element, Accumulator, Out, Fusion, Rows> fused_sink(const Out& out,
+template <int D, int kColumnDims, class Element, class Accumulator, class Out, class Fusion, class Rows>
+LATHE_DEVICE FusedSink<D, kColumnDims, Element, Accumulator, Out, Fusion, Rows> fused_sink(const Out& out,
                                                                                       const Fusion& fusion,
                                                                                       const Rows& rows,
                                                                                       long first_column) {
@@ -233,20 +233,20 @@ LATHE_DEVICE void store_sums(const Tile& tile, const Sink& sink, long row, long 
                              char* shared) {
   using Stage = Staging<Tile, 1>;
   using Accumulator = typename Tile::Accumulator;
-  constexpr int kSlices = Tile::kWarpsK, kParts = kBlocks * kSlices;
+  constexpr int kSlices = Tile::kWarpsK, kPartials = kBlocks * kSlices;
   constexpr int kWidth = 16 / static_cast<int>(sizeof(Accumulator)), kVectors = Tile::kWarpN / kWidth;
   using Vector = Vec<Accumulator, kWidth>;
   const int share = (kBlocks > 1 ? cluster_rank() : 0) * kSlices + Tile::slice();
-  const int first = Stage::kRows * share / kParts, height = Stage::kRows * (share + 1) / kParts - first;
+  const int first = Stage::kRows * share / kPartials, height = Stage::kRows * (share + 1) / kPartials - first;
   char* stage = shared + warp() * Stage::kWarpBytes;
   tile.stage(reinterpret_cast<Accumulator*>(stage), Stage::kPitch, 0, Stage::kRows);
   if constexpr (kBlocks > 1) cluster_arrive();
   stage += first * Stage::kPitch * static_cast<int>(sizeof(Accumulator));
-  const char* parts[kParts];
+  const char* partials[kPartials];
   LATHE_UNROLL
-  for (int i = 0; i < kParts; ++i) {
-    parts[i] = stage + (i % kSlices - Tile::slice()) * Stage::kSliceBytes;
-    if constexpr (kBlocks > 1) parts[i] = cluster_peer(parts[i], i / kSlices);
+  for (int i = 0; i < kPartials; ++i) {
+    partials[i] = stage + (i % kSlices - Tile::slice()) * Stage::kSliceBytes;
+    if constexpr (kBlocks > 1) partials[i] = cluster_peer(partials[i], i / kSlices);
   }
   if constexpr (kBlocks > 1) {
     cluster_wait();
@@ -256,11 +256,11 @@ LATHE_DEVICE void store_sums(const Tile& tile, const Sink& sink, long row, long 
   LATHE_NO_UNROLL
   for (int i = lane(); i < height * kVectors; i += 32) {
     const int at = (i / kVectors * Stage::kPitch + i % kVectors * kWidth) * static_cast<int>(sizeof(Accumulator));
-    Vector sums[kParts];
+    Vector sums[kPartials];
     LATHE_UNROLL
-    for (int k = 0; k < kParts; ++k) sums[k] = *reinterpret_cast<const Vector*>(parts[k] + at);
+    for (int k = 0; k < kPartials; ++k) sums[k] = *reinterpret_cast<const Vector*>(partials[k] + at);
     LATHE_UNROLL
-    for (int k = 1; k < kParts; ++k) LATHE_UNROLL
+    for (int k = 1; k < kPartials; ++k) LATHE_UNROLL
     for (int j = 0; j < kWidth; ++j) sums[0].at[j] += sums[k].at[j];
     *reinterpret_cast<Vector*>(stage + at) = sums[0];
   }

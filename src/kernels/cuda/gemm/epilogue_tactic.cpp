@@ -25,15 +25,15 @@ Sink fused_sink(Source& source, const Ending& e) {
   source.output(0, out, "C");
   source.fusion(e.problem, 2);
   const std::string rows =
-      e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}, {}>{{batch * m}}", e.dimension, e.parts);
-  Sink sink{.text = fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.parts,
+      e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}, {}>{{batch * m}}", e.dimension, e.column_dims);
+  Sink sink{.text = fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.column_dims,
                                 device_type(result_dtype(e)), accumulator_type(e.dtype), rows, e.column),
             .vector = 1,
             .down = true,
             .whole = true};
   if (unit_dim(out) != e.dimension) return sink;
   sink.down = false;
-  sink.vector = store_width(out, e.dimension, e.parts);
+  sink.vector = store_width(out, e.dimension, e.column_dims);
   // Each matrix begins with a whole vector.
   while (e.column != "0L" && sink.vector > 1 && mod(e.n, sink.vector) != Expr(0)) sink.vector /= 2;
   sink.whole = mod(e.n, sink.vector) == Expr(0);
@@ -42,19 +42,19 @@ Sink fused_sink(Source& source, const Ending& e) {
 
 }  // namespace
 
-int64_t store_width(const Operand& output, int dimension, size_t parts) {
+int64_t store_width(const Operand& output, int dimension, size_t column_dims) {
   int64_t width = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(output.dtype)));
   // No vector crosses from one run of columns to the next.
-  while (parts > 1 && width > 1 && mod(output.dims[static_cast<size_t>(dimension)], width) != Expr(0)) width /= 2;
+  while (column_dims > 1 && width > 1 && mod(output.dims[static_cast<size_t>(dimension)], width) != Expr(0)) width /= 2;
   return width;
 }
 
-bool stores_vectors(const Operand& output, int dimension, size_t parts) {
+bool stores_vectors(const Operand& output, int dimension, size_t column_dims) {
   constexpr int64_t kLeastBytes = 8;
-  return store_width(output, dimension, parts) * static_cast<int64_t>(size_of(output.dtype)) >= kLeastBytes;
+  return store_width(output, dimension, column_dims) * static_cast<int64_t>(size_of(output.dtype)) >= kLeastBytes;
 }
 
-std::optional<std::string> refuse_parts(const Operand& output) {
+std::optional<std::string> refuse_columns(const Operand& output) {
   if (output.reassociation.empty() || output.reassociation.back() == 1) return std::nullopt;
   if (output.reassociation.back() == 0) return "a result of one column";
   const int last = output.rank() - 1;

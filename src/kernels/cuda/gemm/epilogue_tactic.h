@@ -35,16 +35,17 @@ int copy_width(DType dtype, std::span<const Expr> strides);
 
 Operand packed_operand(const Tensor& packed);  // what a source declares for prepacked weights
 
-// Elements of the output that are written at once; its columns consist of `parts` dimensions, the last is `dimension`.
-int64_t store_width(const Operand& output, int dimension, size_t parts);
-bool stores_vectors(const Operand& output, int dimension, size_t parts);  // of 8 bytes at least
-// Why the columns of a result with parts are not written where they belong.
-std::optional<std::string> refuse_parts(const Operand& output);
+// Elements of the output that are written at once; its columns consist of `column_dims` dimensions, the
+// last of which is `dimension`.
+int64_t store_width(const Operand& output, int dimension, size_t column_dims);
+bool stores_vectors(const Operand& output, int dimension, size_t column_dims);  // of 8 bytes at least
+// Why the columns of a collapsed result are not written where they belong.
+std::optional<std::string> refuse_columns(const Operand& output);
 
 struct Ending {
   const Problem& problem;  // its output and program
   DType dtype;             // of what is multiplied
-  int dimension;           // of the output: the product's columns, or the last part of them
+  int dimension;           // of the output: the last of those that the product's columns are
   Expr m, n, batch;        // of each matrix; how many of them
   // Where the matrix `batch` lies in the output, as text: its rows (below those of the matrix before, unless stated)
   // and its first column.
@@ -52,7 +53,7 @@ struct Ending {
   std::string column = "0L";
   std::string_view header = "gemm/gemm.cuh";  // declares what `rows` names
   bool weights_first = false;                 // B is constant
-  size_t parts = 1;                           // of the output's dimensions: the columns
+  size_t column_dims = 1;                     // of the output's dimensions: the columns
 };
 
 // Where the sums go: into the output, or, when K is split, to the workspace.

@@ -5,7 +5,7 @@
 #include "gemm/dense_loader.cuh"
 #include "gemm/epilogue.cuh"
 #include "gemm/mma_tile.cuh"
-#include "gemm/parts_loader.cuh"
+#include "gemm/collapsed_loader.cuh"
 #include "gemm/program_loader.cuh"
 #include "gemm/simt_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
@@ -69,14 +69,14 @@ LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns
   Accumulator total[W] = {};
   LATHE_UNROLL
   for (int first = 0; first < kSplits; first += kAtOnce) {
-    Accumulator parts[kAtOnce][W];
+    Accumulator partials[kAtOnce][W];
     LATHE_UNROLL
     for (int k = 0; k < kAtOnce; ++k)
-      if (first + k < kSplits) read_staged(from + (first + k) * rows * pitch, parts[k]);
+      if (first + k < kSplits) read_staged(from + (first + k) * rows * pitch, partials[k]);
     LATHE_UNROLL
     for (int k = 0; k < kAtOnce; ++k) LATHE_UNROLL
     for (int i = 0; i < W; ++i)
-      if (first + k < kSplits) total[i] += parts[k][i];
+      if (first + k < kSplits) total[i] += partials[k][i];
   }
   sink_of(batch).put(total, row, column, min_of(columns - column, W));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products by tiles, on tensor cores where the type allows.
-#include "kernels/cuda/gemm/parts_tactic.h"
+#include "kernels/cuda/gemm/collapsed_tactic.h"
 #include "kernels/cuda/gemm/prologue_tactic.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 #include "kernels/cuda/match.h"
@@ -33,17 +33,18 @@ class GemmMatch final : public Match {
       emission.packed.push_back(std::move(packed));
     }
     Source source("gemm/gemm.cuh");
-    if (!p_.a.has_parts()) source.input(0, problem_.inputs[0], "A");
+    if (!p_.a.has_several_strides()) source.input(0, problem_.inputs[0], "A");
     source.input(1, b, "B");
     std::string body =
         gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, p_.a.major, p_.b.major), p_.m, p_.n, p_.k);
-    body += p_.a.has_parts() ? gemm::parts_loader(source, problem_.inputs[0], p_.a, batch_offset(source, p_.a))
-                             : gemm::left_loader(source, problem_, problem_.inputs[0].dims.size() - 1,
-                                                 dense_operand(source, true), tile, emission);
+    body += p_.a.has_several_strides()
+                ? gemm::collapsed_loader(source, problem_.inputs[0], p_.a, batch_offset(source, p_.a))
+                : gemm::left_loader(source, problem_, problem_.inputs[0].dims.size() - 1, dense_operand(source, true),
+                                    tile, emission);
     body += gemm::dense_loader(source, dense_operand(source, false), tile);
     gemm::Ending ending{p_.problem, dtype, p_.problem.outputs[0].rank() - 1, p_.m, p_.n, volume(p_.batch), {}};
     ending.weights_first = p_.weights;
-    ending.parts = p_.column_parts();
+    ending.column_dims = p_.column_dims();
     gemm::finish(source, body, tile, ending, emission);
     return emission;
   }

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/divide.h"
-#include "kernels/cuda/gemm/parts_tactic.h"
+#include "kernels/cuda/gemm/collapsed_tactic.h"
 #include "shape/broadcast.h"
 
 namespace lathe::cuda::gemm {
@@ -71,13 +71,13 @@ void fold_batch(Product& p, Stack& a, const Stack& b) {
   }
 }
 
-// The same of rows that have parts: the batch dimensions become further ones.
-void fold_batch(Product& p, Stack& a, const Stack& b, PartedDim& rows) {
+// The same of rows with several strides: the batch dimensions become further axes of them.
+void fold_batch(Product& p, Stack& a, const Stack& b, CollapsedDim& rows) {
   while (!p.batch.empty() && b.batch_strides[p.batch.size() - 1] == Expr(0)) {
-    const Part part{p.batch.back(), a.batch_strides.back()};
-    if (part.extent != Expr(1) && part.stride == Expr(0)) return;
-    rows.put_before(part);
-    p.m *= part.extent;
+    const StridedAxis axis{p.batch.back(), a.batch_strides.back()};
+    if (axis.extent != Expr(1) && axis.stride == Expr(0)) return;
+    rows.prepend(axis);
+    p.m *= axis.extent;
     p.batch.pop_back();
     a.batch_strides.pop_back();
   }
@@ -138,17 +138,17 @@ bool describe(const Operand& operand, const Expr& outer, const Expr& outer_strid
 
 namespace {
 
-std::optional<std::string> describe_left(const Problem& problem, const PartedOperand& a, Stack& left, Stack& right,
+std::optional<std::string> describe_left(const Problem& problem, const CollapsedOperand& a, Stack& left, Stack& right,
                                          Product& out) {
-  if (a.has_parts()) {
+  if (a.has_several_strides()) {
     const size_t rank = a.dims.size();
-    if (rank == 1) return "a joined vector";
+    if (rank == 1) return "a collapsed vector";
     const bool transposed = problem.attrs<MatmulAttrs>().transpose_a;
-    PartedDim rows = a.dims[rank - (transposed ? 1 : 2)];
+    CollapsedDim rows = a.dims[rank - (transposed ? 1 : 2)];
     for (size_t d = 0; d + 2 < rank; ++d)
-      if (a.dims[d].parts.size() > 1) return "joined dimensions of a batch";
+      if (a.dims[d].axes.size() > 1) return "collapsed dimensions of a batch";
     fold_batch(out, left, right, rows);
-    return describe_parts(a.whole, std::move(rows), a.dims[rank - (transposed ? 2 : 1)], left.batch_strides, out.a);
+    return describe_collapsed(a.whole, std::move(rows), a.dims[rank - (transposed ? 2 : 1)], left.batch_strides, out.a);
   }
   fold_batch(out, left, right);
   if (!describe(a.whole, out.m, left.row_stride, out.k, left.column_stride, left.batch_strides, out.a))
@@ -159,18 +159,18 @@ std::optional<std::string> describe_left(const Problem& problem, const PartedOpe
 }  // namespace
 
 std::optional<std::string> describe(const Problem& given, Product& out) {
-  if (given.is(OpKind::einsum) && !given.outputs[0].reassociation.empty()) return "an einsum's result in parts";
+  if (given.is(OpKind::einsum) && !given.outputs[0].reassociation.empty()) return "a collapsed result of an einsum";
   if (given.is(OpKind::einsum)) return describe_einsum(given, out);
   if (!given.is(OpKind::matmul)) return "not a matrix product";
-  const PartedOperand left_parts(given.inputs[0]), right_parts(given.inputs[1]);
-  if (right_parts.has_parts()) return "joined dimensions of the second operand";
+  const CollapsedOperand collapsed_a(given.inputs[0]), collapsed_b(given.inputs[1]);
+  if (collapsed_b.has_several_strides()) return "collapsed dimensions of the second operand";
   Problem problem = given;
-  problem.inputs[0] = left_parts.whole, problem.inputs[1] = right_parts.whole;
+  problem.inputs[0] = collapsed_a.whole, problem.inputs[1] = collapsed_b.whole;
   const auto& attrs = problem.attrs<MatmulAttrs>();
   const Operand &a = problem.inputs[0], &b = problem.inputs[1];
   if (!problem.outputs[0].reassociation.empty() && (a.rank() == 1 || b.rank() == 1))
-    return "a result of vectors in parts";
-  if (auto reason = refuse_parts(problem.outputs[0])) return reason;
+    return "a collapsed result of vectors";
+  if (auto reason = refuse_columns(problem.outputs[0])) return reason;
   out.problem = problem;
   add_vector_dims(problem, out.problem);
   const Shape dims = whole_dims(out.problem.outputs[0]);
@@ -184,7 +184,7 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
   if (out.weights) {
     if (auto reason = pack_strides(b, right, out)) return reason;
   }
-  if (auto reason = describe_left(problem, left_parts, left, right, out)) return reason;
+  if (auto reason = describe_left(problem, collapsed_a, left, right, out)) return reason;
   right.batch_strides.resize(out.batch.size());
   if (!describe(b, out.n, right.column_stride, out.k, right.row_stride, right.batch_strides, out.b))
     return "neither dimension of the second operand's matrices is contiguous";
@@ -196,7 +196,7 @@ Extent extent_of(const Problem& problem, const Product& p) {
   const Dims out = opt_whole_dims(p.problem.outputs[0]);
   e.n = out.back();
   e.k = p.opt_k;
-  e.copy_width = p.a.has_parts() ? p.a.width : 0;
+  e.copy_width = p.a.has_several_strides() ? p.a.width : 0;
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < out.size(); ++d) rows *= out[d];
   for (size_t d = 0; d < p.batch.size(); ++d) e.batch *= out[d];

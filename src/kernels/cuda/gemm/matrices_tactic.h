@@ -11,8 +11,7 @@
 
 namespace lathe::cuda::gemm {
 
-// Elements at one stride.
-struct Part {
+struct StridedAxis {
   Expr extent, stride;
 };
 
@@ -21,9 +20,9 @@ struct Matrix {
   Expr pitch;           // elements between rows of the contiguous dimension
   int width = 1;        // elements that may be copied at once, from every multiple of it
   Shape batch_strides;  // for each of Product::batch
-  // Of a left operand that lies at several strides: what M and K consist of, outermost first. Otherwise empty.
-  std::vector<Part> rows, columns;
-  bool has_parts() const { return !columns.empty(); }
+  // Of a left operand with several strides: the axes that M and K are collapsed from, outermost first. Otherwise empty.
+  std::vector<StridedAxis> rows, columns;
+  bool has_several_strides() const { return !columns.empty(); }
 };
 
 struct Product {
@@ -34,8 +33,8 @@ struct Product {
   int64_t opt_k = 0;     // K under the shapes that the tuner measures
   Problem problem;       // output and operands with dimensions for the batch, M and N, in this order
 
-  // Of the output's dimensions: N.
-  size_t column_parts() const {
+  // How many dimensions of the output N consists of.
+  size_t column_dims() const {
     return problem.outputs[0].reassociation.empty() ? 1 : problem.outputs[0].reassociation.back();
   }
 };

@@ -22,8 +22,8 @@ constexpr int64_t kDotColumns = 4, kDotPanel = 128;
 
 struct Gemv {
   Problem problem;    // the output and the operands as the epilogue sees them
-  int dimension = 0;  // of the output: the columns, or the last part of them
-  size_t parts = 1;
+  int dimension = 0;  // of the output: the last of the columns'
+  size_t column_dims = 1;
   Expr pitch;           // elements between rows
   bool stream = false;  // 16-bit elements on tensor cores; otherwise f32
   int64_t m = 0, n = 0, k = 0;
@@ -42,17 +42,17 @@ std::optional<std::string> describe_product(const Problem& problem, Gemv& gemv) 
   if (!p.batch.empty()) return "a batch of weights";
   gemv.m = p.m.as_constant().value_or(0), gemv.n = *p.n.as_constant(), gemv.k = *p.k.as_constant();
   if (p.a.major == gemm::Major::mn) return "the elements of a row are not neighbours";
-  if (p.a.has_parts()) return "joined columns";
+  if (p.a.has_several_strides()) return "collapsed columns";
   gemv.pitch = p.a.pitch;
   gemv.dimension = p.problem.outputs[0].rank() - 1;
-  gemv.parts = p.column_parts();
+  gemv.column_dims = p.column_dims();
   gemv.problem = std::move(p.problem);
   return std::nullopt;
 }
 
 std::optional<std::string> describe_convolution(const Problem& problem, Gemv& gemv) {
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
-  if (!y.reassociation.empty()) return "a convolution's result in parts";
+  if (!y.reassociation.empty()) return "a collapsed result of a convolution";
   if (!problem.inputs[1].constant) return "the weights are not constant";
   ConvShape attributes;
   if (auto reason = resolve_conv_shape(problem, attributes)) return reason;
@@ -161,7 +161,7 @@ class GemvMatch final : public Match {
     source.input(1, gemm::packed_operand(packed), "B");
     emission.packed.push_back(std::move(packed));
     gemm::Ending ending{gemv_.problem, dtype, gemv_.dimension, gemv_.m, gemv_.n, 1, {}};
-    ending.parts = gemv_.parts;
+    ending.column_dims = gemv_.column_dims;
     if (problem_.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
     const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
     const std::string type =

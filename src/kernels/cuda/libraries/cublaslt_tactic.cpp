@@ -81,7 +81,7 @@ bool place_output(Call& call) {
 std::optional<std::string> describe(const Problem& problem, Call& call) {
   if (auto reason = gemm::describe(problem, call.p)) return reason;
   const Product& p = call.p;
-  if (p.a.has_parts()) return "joined columns";
+  if (p.a.has_several_strides()) return "collapsed columns";
   const DType dtype = problem.inputs[0].dtype;
   if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
     return fmt::format("{} is none of f32, f16 and bf16", name_of(dtype));

@@ -54,7 +54,7 @@ LATHE_DEVICE void reduce_rows(const In& x, const Out& y, const Reduction& reduct
 // Few long rows, in two launches: grid (rows, Splits) for the parts, the states of a row side by side in `states`;
 // then a block for each row.
 template <int Kept, int Threads, int W, int Unroll, int Splits, class In, class Reduction>
-LATHE_DEVICE void reduce_row_parts(const In& x, typename Reduction::State* states, const Reduction& reduction) {
+LATHE_DEVICE void reduce_split_rows(const In& x, typename Reduction::State* states, const Reduction& reduction) {
   long c[In::kRank];
   unflatten_dims<0, Kept>(x, block_x(), c);
   const Part part = part_of(chunks_of<Kept, W>(x), block_y(), Splits);

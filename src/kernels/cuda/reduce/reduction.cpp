@@ -25,7 +25,7 @@ class Writer {
 
   std::vector<SourceLaunch> launches() const {
     std::vector<SourceLaunch> launches;
-    launches.push_back(columns_ ? strips() : shape_.kind == RowShape::parts ? row_parts() : rows());
+    launches.push_back(columns_ ? strips() : shape_.kind == RowShape::split ? split_rows() : rows());
     if (shape_.splits > 1) launches.push_back(columns_ ? strip_states() : row_states());
     return launches;
   }
@@ -73,10 +73,10 @@ class Writer {
     return finish(source, fmt::format("reduce_rows<{}, {}, {}, {}, {}>({}, Y_, {}, fusion_);", kept(), shape_.lanes,
                                       shape_.rows_per_block, width(), shape_.unroll, x, object()));
   }
-  SourceLaunch row_parts() const {
+  SourceLaunch split_rows() const {
     auto [source, x] = begin();
     source.workspace("states", 0, state_type());
-    return finish(source, fmt::format("reduce_row_parts<{}, {}, {}, {}, {}>({}, states, {});", kept(), shape_.lanes,
+    return finish(source, fmt::format("reduce_split_rows<{}, {}, {}, {}, {}>({}, states, {});", kept(), shape_.lanes,
                                       width(), shape_.unroll, shape_.splits, x, object()));
   }
   SourceLaunch row_states() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A left operand whose rows or columns consist of parts that lie at several strides: heads that are joined as they are
+// A left operand whose rows or columns are collapsed from axes at several strides: heads that are merged as they are
 // read.
 #pragma once
 
@@ -21,10 +21,10 @@ LATHE_DEVICE long place_of(const X& x, unsigned index) {
   return place + static_cast<long>(index) * x.stride(kFirst);
 }
 
-// The first kRowParts dimensions of X are the rows, the others K; every place at a multiple of kWidth columns is a
+// The first kRowAxes dimensions of X are the rows, the others K; every place at a multiple of kWidth columns is a
 // multiple of kWidth. A thread keeps the places of its rows.
-template <class X, int kRowParts, class Panel, int kThreads, int kWidth>
-class PartsLoader {
+template <class X, int kRowAxes, class Panel, int kThreads, int kWidth>
+class CollapsedLoader {
  public:
   // `data` is the batch's matrix.
   LATHE_DEVICE_MEMBER void start(const X& x, const typename X::Type* data, long row, long rows, long column,
@@ -42,7 +42,7 @@ class PartsLoader {
 
   LATHE_DEVICE_MEMBER void fetch(char* panel, bool wanted) {
     panel += Panel::offset(Copies::row_of(0), Copies::column());
-    const auto* at = at_ + place_of<kRowParts, X::kRank>(*x_, static_cast<unsigned>(column_));
+    const auto* at = at_ + place_of<kRowAxes, X::kRank>(*x_, static_cast<unsigned>(column_));
     const int valid = wanted && column_ < columns_ ? kWidth : 0;
     LATHE_UNROLL
     for (int i = 0; i < Copies::kPasses; ++i) {
@@ -60,7 +60,7 @@ class PartsLoader {
   using Copies = ColumnCopies<Panel, kThreads, kWidth>;
 
   LATHE_DEVICE_MEMBER long place_of_row(long row) const {
-    return place_of<0, kRowParts>(*x_, static_cast<unsigned>(row));
+    return place_of<0, kRowAxes>(*x_, static_cast<unsigned>(row));
   }
 
   const X* x_;
