@@ -96,6 +96,9 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
     if (!has(supported.permuted_inputs, i)) return "an input in another order";
     if (is_collapsed(problem.inputs[i])) return "an input in another order, with dimensions of several axes";
   }
+  for (size_t i = 1; problem.attributes && i < problem.inputs.size() && !supported.mixed_factors; ++i)
+    if (is_factor(op_info(problem.attributes->kind()), i) && problem.inputs[i].dtype != problem.inputs[0].dtype)
+      return "factors of two types";
   for (const Operand& operand : problem.operands)
     if (operand.padding && !supported.fill) return "an operand with padding";
   for (size_t i = 0; i < problem.inputs.size(); ++i)

@@ -79,6 +79,7 @@ struct Features {
   bool several_results = false;
   bool reassociated_result = false;  // Operand::reassociation
   bool fill = false;                 // Operand::padding, of the program's operands
+  bool mixed_factors = false;        // of a product: of two types, as u8 and i8
   uint32_t permuted_inputs = 0;      // in another order, each dimension still at one stride
   uint32_t reassociated_inputs = 0;  // in another order, with dimensions of several axes
   uint32_t prologues = 0;            // Operand::program

@@ -83,7 +83,7 @@ Matched match_contraction(const Problem& problem) {
     return refuse("matrix products of f32 have a kernel of their own");
   if (!contraction::is_supported(problem.inputs[0].dtype, problem.inputs.back().dtype, type))
     return refuse(fmt::format("it makes {} of {}", name_of(type), name_of(problem.inputs[0].dtype)));
-  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.mixed_factors = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   const std::optional<Labels> labels = labels_of(problem);
   if (!labels) return refuse("more than two operands");

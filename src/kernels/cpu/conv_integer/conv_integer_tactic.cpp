@@ -35,7 +35,7 @@ Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Conv
 
 Matched match_conv_integer(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
-  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.mixed_factors = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_integers(problem, 1)) return refuse(*std::move(reason));
   auto shape = conv_shape(problem);
   if (!shape) return refuse(shape.error().reason);

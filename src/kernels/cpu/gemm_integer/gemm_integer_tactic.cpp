@@ -52,7 +52,7 @@ Result<Emission> emit(const Problem& problem, const gemm::Blocking& blocking) {
 
 Matched match_gemm_integer(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
-  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.mixed_factors = true})) return refuse(*std::move(reason));
   const Operand &a = problem.inputs[0], &b = problem.inputs[1], &out = problem.outputs[0];
   if (auto reason = refuse_integers(problem, static_cast<size_t>(out.rank()) - 1)) return refuse(*std::move(reason));
   if (a.rank() < 2 || b.rank() < 2) return refuse("a vector operand");

@@ -74,7 +74,7 @@ double predicted_us(const Problem& problem, const Emission& emission) {
 }  // namespace
 
 Matched match_generic(const Problem& problem) {
-  if (auto reason = unsupported_feature(problem, {.several_results = true, .fill = true}))
+  if (auto reason = unsupported_feature(problem, {.several_results = true, .fill = true, .mixed_factors = true}))
     return refuse(*std::move(reason));
   Result<Emission> emission = emit_op(problem);
   if (!emission) return refuse(emission.error().message);
