@@ -52,7 +52,10 @@ class LayoutTerms {
   double pass_of(const Value* value, double share = 1) const {  // one way between memory and the device
     return model_.microseconds({.bytes = share * model_.bytes_of(value)});
   }
-  double copy_of(const Value* value) const { return pass_of(value, 2); }
+  double copy_of(const Value* value) const {  // a step of its own
+    return model_.microseconds({.bytes = 2 * model_.bytes_of(value), .steps = 1});
+  }
+  double scatter_of(const Value* value) const { return pass_of(value, 2); }  // of writing it where it has no neighbours
   double stride_of(const Value* value) const { return pass_of(value, 0.75); }  // of reading it across its layout
 
   static std::string by(const Region& region) { return region.root->name(); }
@@ -176,10 +179,9 @@ class LayoutTerms {
     Costs costs{};
     for (const size_t l : {0, 1}) {
       const auto axis = unit_axis(region.written, *result, kLayouts[l], space);
-      if (!axis || *axis < first || *axis >= end) costs[l] = copy_of(result);
+      if (!axis || *axis < first || *axis >= end) costs[l] = scatter_of(result);
     }
-    if (is_convolution(region.root->info()) && costs[1] == 0)
-      costs[0] = copy_of(result);  // planes are scattered stores
+    if (is_convolution(region.root->info()) && costs[1] == 0) costs[0] = scatter_of(result);  // in planes
     const bool has_runs = region.root->is(OpKind::matmul) && axes_of_dims.back() > 1;
     if (has_runs || region.root->is(OpKind::attention)) costs[1] = kNever;
     costs_.add(result, costs, "written in another order by " + by(region));

@@ -67,7 +67,7 @@ bool pays_to_recompute(const Region& region, CostModel& costs) {
   double operands = 0;  // what is repeated stays in the cache
   for (const Value* operand : region.expression.operands)
     if (operand->shape() == result->shape()) operands += costs.bytes_of(operand);
-  Work stored{operands + bytes, instructions}, recomputed;
+  Work stored{operands + bytes, instructions, 1}, recomputed;
   for (const ir::Use& use : result->uses()) {
     const double times = *times_read(*use.node, use.index);
     stored.bytes += times * bytes;

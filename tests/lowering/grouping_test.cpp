@@ -61,15 +61,22 @@ TEST(Grouping, ASecondReaderNeedsTheValue) {
   EXPECT_EQ(grouped(body + "\n    output %s"), Lines({"elementwise", "layer_normalization"}));
 }
 
-// Each of them computes it, where it is read once: two reads of one tensor are cheaper than a write and three reads.
-TEST(Grouping, ReadersComputeTheSameExpression) {
-  const auto body = [](const std::string& expression) {
-    return R"(
+constexpr const char* kThreeTensors = R"(
+    input %x: f32[4096, 4096]
+    input %y: f32[4096, 4096]
+    input %z: f32[4096, 4096]
+)";
+// Of these the launch of a step takes longer than an instruction for each element.
+constexpr const char* kThreeSmallTensors = R"(
     input %x: f32[4, 64]
     input %y: f32[4, 64]
     input %z: f32[4, 64]
-)" + expression +
-           R"(
+)";
+
+// Each of them computes it, where it is read once: two reads of one tensor are cheaper than a write and three reads.
+TEST(Grouping, ReadersComputeTheSameExpression) {
+  const auto body = [](const std::string& expression, const char* inputs = kThreeTensors) {
+    return inputs + expression + R"(
     %mean = reduce{op=mean, axes=[1]}(%v)
     %max = reduce{op=max, axes=[1]}(%v)
     output %mean
@@ -81,21 +88,23 @@ TEST(Grouping, ReadersComputeTheSameExpression) {
   EXPECT_EQ(grouped(body(sum + "    %v = elementwise{op=mul}(%s, %y)")).size(), 2u);
   EXPECT_EQ(grouped(body(sum + "    %v = elementwise{op=mul}(%s, %z)")),
             Lines({"elementwise elementwise", "reduce", "reduce"}));
+  const std::string computed = "0[in=3; r3=add r0 r1; r4=mul r3 r2; out r4] reduce";
+  EXPECT_EQ(grouped(body(sum + "    %v = elementwise{op=mul}(%s, %z)", kThreeSmallTensors)),
+            Lines({computed, computed}));
 }
 
 // What is computed twice reads no more than writing the result once would.
 TEST(Grouping, NormalizationsComputeFromTwoTensors) {
-  const auto body = [](const std::string& op) {
-    return R"(
-    input %x: f32[4, 64]
-    input %y: f32[4, 64]
-    input %z: f32[4, 64]
+  const auto body = [](const std::string& op, const char* inputs = kThreeTensors) {
+    return inputs + std::string(R"(
     %p = elementwise{op=add}(%x, %y)
     %q = elementwise{op=add}(%p, %z)
-    %r = )" +
+    %r = )") +
            op + "(%q)\n    output %r";
   };
   EXPECT_EQ(grouped(body("softmax{axis=-1}")), Lines({"elementwise elementwise", "softmax"}));
+  EXPECT_EQ(grouped(body("softmax{axis=-1}", kThreeSmallTensors)),
+            Lines({"0[in=3; r3=add r0 r1; r4=add r3 r2; out r4] softmax"}));
   EXPECT_EQ(grouped(body("reduce{op=sum, axes=[1]}")), Lines({"0[in=3; r3=add r0 r1; r4=add r3 r2; out r4] reduce"}));
 }
 

@@ -150,7 +150,7 @@ TEST(Placement, TokensAreImages) {
     output %c
     output %o)")),
             Lines({"r: rows", "t: image of r, free", "i: image of r, free", "y: image", "o: rows of y, free",
-                   "u: image", "c: rows"}));
+                   "u: strided of c", "c: image"}));
   // Where they are, their pixels are not in one dimension.
   const std::string columns = R"(
     %begin = constant{value=i64[1]{1}}()
