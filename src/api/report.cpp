@@ -106,13 +106,13 @@ void Reporter::report_exception(const char* where, const char* what) const noexc
 }
 
 void Reporter::deliver(nv::ErrorCode code, const char* text) const noexcept {
+  using Severity = nv::ILogger::Severity;
+  Severity severity = code == nv::ErrorCode::kINTERNAL_ERROR ? Severity::kINTERNAL_ERROR : Severity::kERROR;
   if (const plugin::RecorderSlot::Held recorder = hold_recorder()) {
     recorder->reportError(code, text);
-  } else if (nv::ILogger* logger = this->logger()) {
-    logger->log(
-        code == nv::ErrorCode::kINTERNAL_ERROR ? nv::ILogger::Severity::kINTERNAL_ERROR : nv::ILogger::Severity::kERROR,
-        text);
+    severity = Severity::kVERBOSE;  // it is the recorder's to tell of the error
   }
+  if (nv::ILogger* logger = this->logger()) logger->log(severity, text);
 }
 
 }  // namespace lathe::api

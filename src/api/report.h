@@ -45,7 +45,8 @@ class Reporter {
   nv::ILogger* logger() const noexcept { return log_.logger(); }
   Log& log() const noexcept { return log_; }
 
-  // Exactly one report. `where` is the function that the application called.
+  // Exactly one report, which the logger gets as a detail where there is a recorder. `where` is the function that the
+  // application called.
   void report(const char* where, const Error& error) const noexcept;
   void report_allocation_failure(const char* where) const noexcept;
   void report_exception(const char* where, const char* what) const noexcept;

@@ -144,6 +144,25 @@ TEST_F(Recorders, AreToldWhatKindOfErrorItWas) {
   runtime->setErrorRecorder(nullptr);
 }
 
+// Who follows the log in detail sees when it happened.
+TEST_F(Recorders, LeaveTheLoggerADetail) {
+  struct Details : ILogger {
+    void log(Severity severity, const char* message) noexcept override {
+      if (std::string(message).find("'nobody'") != std::string::npos) severities.push_back(severity);
+    }
+    std::vector<Severity> severities;
+  } details;
+  const std::unique_ptr<IRuntime> watched(createInferRuntime(details));
+  const std::unique_ptr<IHostMemory> plan(engine->serialize());
+  const std::unique_ptr<ICudaEngine> twin(watched->deserializeCudaEngine(plan->data(), plan->size()));
+  EXPECT_EQ(twin->getTensorShape("nobody").nbDims, -1);
+  watched->setErrorRecorder(&outer);
+  EXPECT_EQ(twin->getTensorShape("nobody").nbDims, -1);
+  EXPECT_EQ(outer.getNbErrors(), 1);
+  EXPECT_EQ(details.severities, (std::vector{ILogger::Severity::kERROR, ILogger::Severity::kVERBOSE}));
+  watched->setErrorRecorder(nullptr);
+}
+
 TEST_F(Recorders, EachRuntimeHasItsLogger) {
   Errors other;
   const std::unique_ptr<IRuntime> second(createInferRuntime(other));

@@ -69,6 +69,7 @@ class EnqueueTest : public FakeDeviceTest {
     nv::ITensor* y = softmax->getOutput(0);
     y->setName("y");
     network->markOutput(*y);
+    network->markUnfusedTensorsAsDebugTensors();
     const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
     nv::IOptimizationProfile* profile = builder->createOptimizationProfile();
     profile->setDimensions("x", nv::OptProfileSelector::kMIN, nv::Dims2(1, kIn));

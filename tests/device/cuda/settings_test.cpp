@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings that are honoured on GPUs.
+#include <map>
+#include <set>
+
 #include "device/cuda/enqueue_fixture.h"
 
 namespace lathe::cuda {
@@ -58,6 +61,36 @@ TEST_F(GpuSettingsTest, DebugSyncWaitsAfterEachStep) {
   fake_cuda_fail("cuStreamSynchronize", 1, CUDA_ERROR_LAUNCH_FAILED, 0);
   EXPECT_FALSE(enqueue());
   EXPECT_NE(log_.text.find("step '"), std::string::npos) << log_.text;
+}
+
+struct Seen final : nv::IDebugListener {
+  bool processDebugTensor(const void* data, nv::TensorLocation location, nv::DataType type, const nv::Dims& dims,
+                          const char* name, cudaStream_t stream) override {
+    EXPECT_EQ(location, nv::TensorLocation::kHOST);
+    EXPECT_EQ(type, nv::DataType::kFLOAT);
+    streams.insert(stream);
+    const auto* values = static_cast<const float*>(data);
+    tensors[name].assign(values, values + dims.d[0] * dims.d[1]);
+    return true;
+  }
+  std::map<std::string, std::vector<float>> tensors;
+  std::set<cudaStream_t> streams;
+};
+
+TEST_F(GpuSettingsTest, ResultsOfStepsAreShownOnTheHost) {
+  for (int i = 0; i < 3; ++i) run(4, static_cast<float>(i));
+  Seen seen;
+  ASSERT_TRUE(context_->setDebugListener(&seen));
+  ASSERT_TRUE(context_->setUnfusedTensorsDebugState(true));
+  run(4, 5);
+  EXPECT_EQ(seen.tensors.size(), 2u);  // the product and the softmax of it
+  const auto* y = reinterpret_cast<const float*>(y_.data());
+  EXPECT_EQ(seen.tensors["y"], std::vector<float>(y, y + 4 * kOut));
+  EXPECT_EQ(seen.streams, std::set{reinterpret_cast<cudaStream_t>(stream_)});
+  seen.tensors.clear();
+  ASSERT_TRUE(context_->setUnfusedTensorsDebugState(false));
+  run(4, 6);
+  EXPECT_TRUE(seen.tensors.empty());
 }
 
 }  // namespace
