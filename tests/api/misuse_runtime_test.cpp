@@ -55,21 +55,6 @@ TEST_F(MisuseTest, RuntimeAndEngine) {
   answers("stat", [&] { EXPECT_EQ(engine->getEngineStat(EngineStat::kSTRIPPED_WEIGHTS_SIZE), -1); });
   refuses("budget", [&] { return engine->setWeightStreamingBudgetV2(1); });
   refuses("strategy", [&] { return engine->createExecutionContext(no_such<ExecutionContextAllocationStrategy>()); });
-  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, logger));
-  ASSERT_NE(refitter, nullptr);
-  answers("weights",
-          [&] { EXPECT_EQ(refitter->getAllWeights(0, nullptr) + refitter->getMissing(0, nullptr, nullptr), 0); });
-  refuses("refit", [&] { return refitter->refitCudaEngine(); });
-  refuses("refit", [&] { return refitter->refitCudaEngineAsync(nullptr); });
-  refuses("threads", [&] { return refitter->setMaxThreads(0); });
-  for (const char* name : {static_cast<const char*>(nullptr), "nobody"}) {
-    refuses("weights", [&] { return refitter->setNamedWeights(name, Weights{}); });
-    refuses("weights", [&] { return refitter->setWeights(name, WeightsRole::kKERNEL, Weights{}); });
-    refuses("weights", [&] { return refitter->unsetNamedWeights(name); });
-    refuses("prototype", [&] { return refitter->getWeightsPrototype(name).count; });
-    refuses("location", [&] { return refitter->getWeightsLocation(name); });
-    refuses("values", [&] { return refitter->getNamedWeights(name).values; });
-  }
   const std::unique_ptr<ISerializationConfig> serialization(engine->createSerializationConfig());
   refuses("flags", [&] { return serialization->setFlags(~0u); });
   const std::unique_ptr<IEngineInspector> inspector(engine->createEngineInspector());
@@ -87,6 +72,40 @@ TEST_F(MisuseTest, RuntimeAndEngine) {
   lathe::setInspectionOnly(*runtime, true);
   const auto inspected = load(*plan);
   refuses("context", [&] { return inspected->createExecutionContext(); });
+}
+
+TEST_F(MisuseTest, Refitters) {
+  const auto engine = load(*build());
+  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, logger));
+  ASSERT_NE(refitter, nullptr);
+  answers("weights",
+          [&] { EXPECT_EQ(refitter->getAllWeights(0, nullptr) + refitter->getMissing(0, nullptr, nullptr), 0); });
+  refuses("refit", [&] { return refitter->refitCudaEngine(); });
+  refuses("refit", [&] { return refitter->refitCudaEngineAsync(nullptr); });
+  refuses("threads", [&] { return refitter->setMaxThreads(0); });
+  for (const char* name : {static_cast<const char*>(nullptr), "nobody"}) {
+    refuses("weights", [&] { return refitter->setNamedWeights(name, Weights{}); });
+    refuses("weights", [&] { return refitter->setWeights(name, WeightsRole::kKERNEL, Weights{}); });
+    refuses("weights", [&] { return refitter->unsetNamedWeights(name); });
+    refuses("prototype", [&] { return refitter->getWeightsPrototype(name).count; });
+    refuses("location", [&] { return refitter->getWeightsLocation(name); });
+    refuses("values", [&] { return refitter->getNamedWeights(name).values; });
+  }
+  const std::unique_ptr<nvonnxparser::IParserRefitter> models(nvonnxparser::createParserRefitter(*refitter, logger));
+  ASSERT_NE(models, nullptr);
+  refuses("model", [&] { return models->refitFromFile(kDigits.c_str()); });
+  refuses("model", [&] { return models->refitFromBytes(nullptr, 0); });
+  refuses("model", [&] { return models->loadModelProto(nullptr, 0); });
+  refuses("initializer", [&] { return models->loadInitializer(nullptr, nullptr, 0); });
+  refuses("model", [&] { return models->refitModelProto(); });
+  ASSERT_EQ(models->getNbErrors(), 5);
+  EXPECT_EQ(models->getError(4)->code(), nvonnxparser::ErrorCode::kREFIT_FAILED);
+  EXPECT_EQ(models->getError(5), nullptr);
+  models->clearErrors();
+  EXPECT_EQ(models->getNbErrors(), 0);
+  refuses("null refitter",
+          [&] { return createNvOnnxParserRefitter_INTERNAL(nullptr, &logger, NV_ONNX_PARSER_VERSION); });
+  refuses("version", [&] { return createNvOnnxParserRefitter_INTERNAL(refitter.get(), &logger, 3); });
 }
 
 TEST_F(MisuseTest, Context) {

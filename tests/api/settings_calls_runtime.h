@@ -80,6 +80,12 @@ inline std::map<std::string, Call> runtime_calls() {
       {"IRefitter::setWeightsValidation",
        [](World& w) { return w.refitter().setWeightsValidation(false), !w.refitter().getWeightsValidation(); }},
       {"IRefitter::setErrorRecorder", [](World& w) { return takes_recorder(w, w.refitter()); }},
+      {"IParserRefitter::clearErrors",
+       [](World& w) {
+         const std::unique_ptr<nvonnxparser::IParserRefitter> refitter(
+             nvonnxparser::createParserRefitter(w.refitter(), w.log));
+         return refitter->clearErrors(), refitter->getNbErrors() == 0;
+       }},
       {"IEngineInspector::setExecutionContext",
        [](World& w) {
          return w.inspector().setExecutionContext(&w.context()) && w.inspector().getExecutionContext() == &w.context();

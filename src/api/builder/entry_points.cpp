@@ -2,6 +2,7 @@
 // The functions of builder and parser that programs find by name.
 #include "NvOnnxParser.h"
 #include "api/builder/builder.h"
+#include "api/builder/parser_refitter.h"
 #include "api/entry_point.h"
 #include "api/network/parser.h"
 
@@ -11,8 +12,12 @@ namespace nv = nvinfer1;
 using lathe::ErrorCode;
 using lathe::Result;
 using lathe::api::create;
-using lathe::api::refusal_of;
-using lathe::api::SettingId;
+
+Result<> check_parser_version(int version) {
+  if (version == NV_ONNX_PARSER_VERSION) return {};
+  return lathe::fail(ErrorCode::invalid_argument, "the program was compiled for parser version {}, this library has {}",
+                     version, NV_ONNX_PARSER_VERSION);
+}
 
 }  // namespace
 
@@ -27,19 +32,19 @@ TENSORRTAPI void* createInferBuilder_INTERNAL(void* logger, int32_t version) noe
   });
 }
 
-TENSORRTAPI void* createNvOnnxParserRefitter_INTERNAL(void* refitter, void* logger, int32_t) noexcept {
-  return create("createParserRefitter", logger, NV_TENSORRT_VERSION, [&](nv::ILogger*) -> Result<void*> {
-    return lathe::fail(refusal_of(SettingId::process_createParserRefitter));
+TENSORRTAPI void* createNvOnnxParserRefitter_INTERNAL(void* refitter, void* logger, int32_t version) noexcept {
+  return create("createParserRefitter", logger, NV_TENSORRT_VERSION, [&](nv::ILogger* typed) -> Result<void*> {
+    if (!refitter) return lathe::fail(ErrorCode::invalid_argument, "the refitter is null");
+    LATHE_TRY(check_parser_version(version));
+    nvonnxparser::IParserRefitter* made = new lathe::api::ParserRefitter(typed);
+    return made;
   });
 }
 
 TENSORRTAPI void* createNvOnnxParser_INTERNAL(void* network, void* logger, int version) noexcept {
   return create("createParser", logger, NV_TENSORRT_VERSION, [&](nv::ILogger* typed) -> Result<void*> {
     if (!network) return lathe::fail(ErrorCode::invalid_argument, "the network is null");
-    if (version != NV_ONNX_PARSER_VERSION)
-      return lathe::fail(ErrorCode::invalid_argument,
-                         "the program was compiled for parser version {}, this library has {}", version,
-                         NV_ONNX_PARSER_VERSION);
+    LATHE_TRY(check_parser_version(version));
     auto* definition = static_cast<lathe::api::NetworkDefinition*>(static_cast<nv::INetworkDefinition*>(network));
     nvonnxparser::IParser* parser = new lathe::api::Parser(*definition, typed);
     return parser;
