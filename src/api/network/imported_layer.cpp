@@ -9,6 +9,7 @@
 #include "api/network/layers_pointwise.h"
 #include "api/network/layers_quantize.h"
 #include "api/network/layers_rows.h"
+#include "api/network/layers_slice.h"
 #include "api/network/layers_window.h"
 #include "api/network/network.h"
 
@@ -109,6 +110,20 @@ Made pointwise(NetworkDefinition& network, const ir::Node& node) {
   }
 }
 
+// The kernel is input 1, with known dims, which tell the number of output channels.
+template <class L, class Attrs, class Channels>
+Made convolution(NetworkDefinition& network, const ir::Node& node, const Attrs& attributes, const Channels& channels) {
+  const std::optional<Dims> kernel = as_constant(node.input(1)->shape());
+  if (!kernel || kernel->size() < 4 || kernel->size() > 5) return nullptr;
+  const nv::Dims size = dims_of(Ints(kernel->begin() + 2, kernel->end()));
+  auto layer =
+      std::make_unique<L>(network, std::vector<TensorView*>(), channels(*kernel), size, nv::Weights{}, nv::Weights{});
+  layer->set_window({size, dims_of(attributes.stride), dims_of(attributes.pads_begin), dims_of(attributes.pads_end),
+                     dims_of(attributes.dilation), *to_nv(attributes.padding_mode)},
+                    attributes.groups);
+  return layer;
+}
+
 Made window(NetworkDefinition& network, const ir::Node& node) {
   if (node.is(OpKind::pooling)) {
     const auto& attributes = node.attrs<PoolingAttrs>();
@@ -123,17 +138,16 @@ Made window(NetworkDefinition& network, const ir::Node& node) {
                       !attributes.count_include_pad);
     return layer;
   }
-  // The kernel is input 1, with known dims.
-  const std::optional<Dims> kernel = as_constant(node.input(1)->shape());
-  if (!node.is(OpKind::convolution) || !kernel || kernel->size() < 4 || kernel->size() > 5) return nullptr;
-  const auto& attributes = node.attrs<ConvolutionAttrs>();
-  const nv::Dims size = dims_of(Ints(kernel->begin() + 2, kernel->end()));
-  auto layer = std::make_unique<ConvolutionLayer>(network, std::vector<TensorView*>(), (*kernel)[0], size,
-                                                  nv::Weights{}, nv::Weights{});
-  layer->set_window({size, dims_of(attributes.stride), dims_of(attributes.pads_begin), dims_of(attributes.pads_end),
-                     dims_of(attributes.dilation), *to_nv(attributes.padding_mode)},
-                    attributes.groups);
-  return layer;
+  if (node.is(OpKind::convolution)) {
+    const auto& attributes = node.attrs<ConvolutionAttrs>();
+    return convolution<ConvolutionLayer>(network, node, attributes, [](const Dims& kernel) { return kernel[0]; });
+  }
+  if (!node.is(OpKind::deconvolution)) return nullptr;
+  const auto& attributes = node.attrs<DeconvolutionAttrs>();
+  const auto is_zero = [](int64_t value) { return value == 0; };
+  if (!attributes.output_shape.empty() || !std::ranges::all_of(attributes.output_padding, is_zero)) return nullptr;
+  return convolution<DeconvolutionLayer>(network, node, attributes,
+                                         [&](const Dims& kernel) { return kernel[1] * attributes.groups; });
 }
 
 Made rows(NetworkDefinition& network, const ir::Node& node) {
@@ -166,6 +180,116 @@ Made rows(NetworkDefinition& network, const ir::Node& node) {
     default:
       return nullptr;
   }
+}
+
+// The first `kept` dimensions are not normalised.
+Made normalization(NetworkDefinition& network, int rank, int64_t kept, double epsilon, std::optional<int64_t> groups) {
+  Ints axes;
+  for (int64_t d = kept; d < rank; ++d) axes.push_back(d);
+  auto layer = std::make_unique<NormalizationLayer>(network, std::vector<TensorView*>(), mask_of(axes, rank), true);
+  layer->set_parameters(epsilon, groups.value_or(1), groups.has_value());
+  return layer;
+}
+
+Made normalizations(NetworkDefinition& network, const ir::Node& node) {
+  const int rank = node.input(0) ? node.input(0)->rank() : 0;
+  switch (node.kind()) {
+    case OpKind::softmax: {
+      const auto& attributes = node.attrs<SoftmaxAttrs>();
+      if (attributes.log) return nullptr;
+      auto layer = std::make_unique<SoftMaxLayer>(network, std::vector<TensorView*>());
+      layer->set_axes(mask_of({attributes.axis}, rank));
+      return layer;
+    }
+    case OpKind::layer_normalization: {
+      const auto& attributes = node.attrs<LayerNormalizationAttrs>();
+      if (node.num_outputs() != 1) return nullptr;
+      return normalization(network, rank, attributes.axis < 0 ? attributes.axis + rank : attributes.axis,
+                           attributes.epsilon, std::nullopt);
+    }
+    case OpKind::instance_normalization:
+      return rank < 3 ? nullptr : normalization(network, rank, 2, node.attrs<InstanceNormalizationAttrs>().epsilon, 1);
+    case OpKind::group_normalization: {
+      const auto& attributes = node.attrs<GroupNormalizationAttrs>();
+      if (rank < 3 || attributes.groups == 1) return nullptr;  // one group is not what a layer takes 1 for
+      return normalization(network, rank, 2, attributes.epsilon, attributes.groups);
+    }
+    case OpKind::lrn: {
+      const auto& attributes = node.attrs<LrnAttrs>();
+      if (attributes.size > 15 || attributes.size % 2 == 0) return nullptr;
+      return std::make_unique<LRNLayer>(network, std::vector<TensorView*>(), attributes.size,
+                                        static_cast<float>(attributes.alpha), static_cast<float>(attributes.beta),
+                                        static_cast<float>(attributes.bias));
+    }
+    default:
+      return nullptr;
+  }
+}
+
+Made selection(NetworkDefinition& network, const ir::Node& node) {
+  const int rank = node.input(0) ? node.input(0)->rank() : 0;
+  switch (node.kind()) {
+    case OpKind::topk: {
+      const auto& attributes = node.attrs<TopkAttrs>();
+      return std::make_unique<TopKLayer>(network, std::vector<TensorView*>(),
+                                         attributes.largest ? nv::TopKOperation::kMAX : nv::TopKOperation::kMIN, 1,
+                                         mask_of({attributes.axis}, rank), nv::DataType::kINT64);
+    }
+    case OpKind::gather_nd: {
+      auto layer = std::make_unique<GatherLayer>(network, std::vector<TensorView*>(), 0, nv::GatherMode::kND);
+      layer->set_batch_dims(node.attrs<GatherNdAttrs>().batch_dims);
+      return layer;
+    }
+    case OpKind::scatter_elements: {
+      const auto& attributes = node.attrs<ScatterElementsAttrs>();
+      if (attributes.reduction != ScatterReduction::none) return nullptr;
+      return std::make_unique<ScatterLayer>(network, std::vector<TensorView*>(), nv::ScatterMode::kELEMENT,
+                                            static_cast<int32_t>(attributes.axis));
+    }
+    case OpKind::scatter_nd:
+      if (node.attrs<ScatterNdAttrs>().reduction != ScatterReduction::none) return nullptr;
+      return std::make_unique<ScatterLayer>(network, std::vector<TensorView*>(), nv::ScatterMode::kND);
+    case OpKind::nonzero:
+      return std::make_unique<NonZeroLayer>(network, std::vector<TensorView*>(), nv::DataType::kINT64);
+    case OpKind::concat: {
+      auto layer = std::make_unique<ConcatenationLayer>(network, std::vector<TensorView*>());
+      const int64_t axis = node.attrs<ConcatAttrs>().axis;
+      layer->set_axis(static_cast<int32_t>(axis < 0 ? axis + rank : axis));
+      return layer;
+    }
+    case OpKind::squeeze:
+      if (!node.input(1)) return nullptr;
+      return std::make_unique<SqueezeLayer>(network, std::vector<TensorView*>());
+    case OpKind::unsqueeze:
+      return std::make_unique<UnsqueezeLayer>(network, std::vector<TensorView*>());
+    default:
+      return nullptr;
+  }
+}
+
+// A slice with bounds that are known: they are settings of the layer, which has one input then.
+Made known_slice(NetworkDefinition& network, const ir::Node& node) {
+  if (!node.is(OpKind::slice) || node.input(0)->rank() > nv::Dims::MAX_DIMS) return nullptr;
+  for (size_t i = 1; i < node.num_inputs(); ++i)
+    if (node.input(i) && !node.input(i)->constant()) return nullptr;
+  const ir::Value& x = *node.input(0);
+  nv::Dims starts = dims_of(Ints(static_cast<size_t>(x.rank()))), steps = starts, sizes = starts;
+  for (int32_t d = 0; d < x.rank(); ++d) {
+    const std::optional<int64_t> size = node.output()->shape()[static_cast<size_t>(d)].as_constant();
+    if (!size) return nullptr;
+    sizes.d[d] = *size, steps.d[d] = 1;
+  }
+  const Tensor& given = *node.input(1)->constant();
+  for (int64_t i = 0; i < given.volume(); ++i) {
+    int64_t axis = node.input(3) ? node.input(3)->constant()->at(i) : i;
+    if (axis < 0) axis += x.rank();
+    const int64_t step = node.input(4) ? node.input(4)->constant()->at(i) : 1;
+    const std::optional<int64_t> extent = x.shape()[static_cast<size_t>(axis)].as_constant();
+    if (!extent) return nullptr;
+    const int64_t start = given.at(i) < 0 ? given.at(i) + *extent : given.at(i);
+    starts.d[axis] = std::clamp<int64_t>(start, 0, step < 0 ? *extent - 1 : *extent), steps.d[axis] = step;
+  }
+  return std::make_unique<SliceLayer>(network, std::vector<TensorView*>(), starts, sizes, steps);
 }
 
 Made movement(NetworkDefinition& network, const ir::Node& node) {
@@ -208,9 +332,9 @@ Made movement(NetworkDefinition& network, const ir::Node& node) {
 }  // namespace
 
 std::unique_ptr<Layer> make_imported_layer(NetworkDefinition& network, ir::Node* node) {
-  Made layer;
-  if (node->is(OpKind::convolution) || node->is(OpKind::pooling)) layer = window(network, *node);
-  for (const auto make : {pointwise, rows, movement})
+  Made layer = known_slice(network, *node);
+  if (layer) return layer->adopt(node, 1), std::move(layer);
+  for (const auto make : {window, pointwise, rows, normalizations, selection, movement})
     if (!layer) layer = make(network, *node);
   if (!layer) layer = std::make_unique<ImportedLayer>(network, node->attributes());
   layer->adopt(node);

@@ -59,12 +59,13 @@ void Layer::create() {
   touch();
 }
 
-void Layer::adopt(ir::Node* node) {
+void Layer::adopt(ir::Node* node, size_t num_inputs) {
   name_ = node->name();
   metadata_ = node->metadata;
   nodes_ = {node};
   inputs_.clear();
-  for (ir::Value* value : node->inputs()) inputs_.push_back(value ? network_.view_of(value) : nullptr);
+  for (size_t i = 0; i < std::min(num_inputs, node->num_inputs()); ++i)
+    inputs_.push_back(node->input(i) ? network_.view_of(node->input(i)) : nullptr);
   for (size_t i = 0; i < node->num_outputs(); ++i)
     outputs_.push_back(
         std::make_unique<TensorView>(network_, node->output(i), this, network_.public_name(node->output(i))));

@@ -11,6 +11,8 @@ class GatherLayer final : public LayerOf<nv::IGatherLayer, nv::apiv::VGatherLaye
   GatherLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, int32_t axis, nv::GatherMode mode)
       : LayerOf(network, nv::LayerType::kGATHER, "Gather", std::move(inputs)), axis_(axis), mode_(mode) {}
 
+  void set_batch_dims(int64_t count) { batch_dims_ = static_cast<int32_t>(count); }
+
   void setGatherAxis(int32_t axis) noexcept override { set(axis_, axis); }
   int32_t getGatherAxis() const noexcept override { return axis_; }
   void setNbElementWiseDims(int32_t elementWiseDims) noexcept override { set(batch_dims_, elementWiseDims); }
@@ -29,8 +31,8 @@ class GatherLayer final : public LayerOf<nv::IGatherLayer, nv::apiv::VGatherLaye
 
 class ScatterLayer final : public LayerOf<nv::IScatterLayer, nv::apiv::VScatterLayer> {
  public:
-  ScatterLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::ScatterMode mode)
-      : LayerOf(network, nv::LayerType::kSCATTER, "Scatter", std::move(inputs)), mode_(mode) {}
+  ScatterLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::ScatterMode mode, int32_t axis = 0)
+      : LayerOf(network, nv::LayerType::kSCATTER, "Scatter", std::move(inputs)), mode_(mode), axis_(axis) {}
 
   void setMode(nv::ScatterMode mode) noexcept override { set(mode_, mode); }
   nv::ScatterMode getMode() const noexcept override { return mode_; }
@@ -41,7 +43,7 @@ class ScatterLayer final : public LayerOf<nv::IScatterLayer, nv::apiv::VScatterL
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::ScatterMode mode_;
-  int32_t axis_ = 0;
+  int32_t axis_;
 };
 
 class OneHotLayer final : public LayerOf<nv::IOneHotLayer, nv::apiv::VOneHotLayer> {

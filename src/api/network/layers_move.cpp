@@ -8,10 +8,6 @@
 namespace lathe::api {
 namespace {
 
-using SqueezeLayer = AxesLayer<nv::ISqueezeLayer, nv::apiv::VSqueezeLayer, SqueezeAttrs, nv::LayerType::kSQUEEZE>;
-using UnsqueezeLayer =
-    AxesLayer<nv::IUnsqueezeLayer, nv::apiv::VUnsqueezeLayer, UnsqueezeAttrs, nv::LayerType::kUNSQUEEZE>;
-
 bool is_identity(const nv::Permutation& permutation, int rank) {
   for (int i = 0; i < rank; ++i)
     if (permutation.order[i] != i) return false;
@@ -165,11 +161,11 @@ nv::IConcatenationLayer* NetworkDefinition::addConcatenation(nv::ITensor* const*
 }
 
 nv::ISqueezeLayer* NetworkDefinition::addSqueeze(nv::ITensor& input, nv::ITensor& axes) noexcept {
-  return add<SqueezeLayer>("INetworkDefinition::addSqueeze", {&input, &axes}, "Squeeze");
+  return add<SqueezeLayer>("INetworkDefinition::addSqueeze", {&input, &axes});
 }
 
 nv::IUnsqueezeLayer* NetworkDefinition::addUnsqueeze(nv::ITensor& input, nv::ITensor& axes) noexcept {
-  return add<UnsqueezeLayer>("INetworkDefinition::addUnsqueeze", {&input, &axes}, "Unsqueeze");
+  return add<UnsqueezeLayer>("INetworkDefinition::addUnsqueeze", {&input, &axes});
 }
 
 nv::IPaddingLayer* NetworkDefinition::addPaddingNd(nv::ITensor& input, const nv::Dims& prePadding,

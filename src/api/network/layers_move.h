@@ -37,6 +37,8 @@ class ConcatenationLayer final : public LayerOf<nv::IConcatenationLayer, nv::api
   ConcatenationLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
       : LayerOf(network, nv::LayerType::kCONCATENATION, "Concatenation", std::move(inputs)) {}
 
+  void set_axis(int32_t axis) { axis_ = axis; }
+
   void setAxis(int32_t axis) noexcept override { set(axis_, std::optional(axis)); }
   int32_t getAxis() const noexcept override { return axis_for(rank_of_input(0).value_or(0)); }
 
@@ -51,14 +53,19 @@ class ConcatenationLayer final : public LayerOf<nv::IConcatenationLayer, nv::api
 template <class Interface, class Table, class Attrs, nv::LayerType type>
 class AxesLayer final : public LayerOf<Interface, Table> {
  public:
-  AxesLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const char* kind)
-      : LayerOf<Interface, Table>(network, type, kind, std::move(inputs)) {}
+  AxesLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
+      : LayerOf<Interface, Table>(network, type, type == nv::LayerType::kSQUEEZE ? "Squeeze" : "Unsqueeze",
+                                  std::move(inputs)) {}
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override {
     return std::vector{lowering.add(Attrs(), {this->in(0), lowering.cast(this->in(1), DType::i64)})};
   }
 };
+
+using SqueezeLayer = AxesLayer<nv::ISqueezeLayer, nv::apiv::VSqueezeLayer, SqueezeAttrs, nv::LayerType::kSQUEEZE>;
+using UnsqueezeLayer =
+    AxesLayer<nv::IUnsqueezeLayer, nv::apiv::VUnsqueezeLayer, UnsqueezeAttrs, nv::LayerType::kUNSQUEEZE>;
 
 class PaddingLayer final : public LayerOf<nv::IPaddingLayer, nv::apiv::VPaddingLayer> {
  public:

@@ -152,10 +152,17 @@ Result<std::vector<ir::Value*>> NormalizationLayer::lower(LayerLowering& lowerin
   if (groups_ != 1) return lower_groups(lowering);
   LATHE_ASSIGN(const Ints axes, axes_of(axes_, in(0)->rank()));
   if (axes.empty()) return fail(ErrorCode::invalid_argument, "at least one axis must be normalised");
+  const auto beside = [&](size_t i) {
+    if (!by_channel_) return in(i);
+    Ints dims(axes.size(), 1);  // behind the channels
+    dims.insert(dims.begin(), -1);
+    return lowering.reshape(in(i), dims);
+  };
   ir::Value* x = lowering.minus(in(0), lowering.reduce(ReduceOp::mean, in(0), axes));
   ir::Value* variance = lowering.reduce(ReduceOp::mean, lowering.mul(x, x), axes);
   ir::Value* deviation = lowering.unary(UnaryOp::sqrt, lowering.binary(ElementwiseOp::add, variance, epsilon_));
-  return std::vector{lowering.plus(lowering.mul(lowering.divide(x, deviation), in(1)), in(2))};
+  ir::Value* y = lowering.mul(lowering.divide(x, deviation), beside(1));
+  return std::vector{has(2) ? lowering.plus(y, beside(2)) : y};
 }
 
 nv::ISoftMaxLayer* NetworkDefinition::addSoftMax(nv::ITensor& input) noexcept {

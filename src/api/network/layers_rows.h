@@ -11,6 +11,8 @@ class SoftMaxLayer final : public LayerOf<nv::ISoftMaxLayer, nv::apiv::VSoftMaxL
   SoftMaxLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
       : LayerOf(network, nv::LayerType::kSOFTMAX, "SoftMax", std::move(inputs)) {}
 
+  void set_axes(uint32_t axes) { axes_ = axes; }
+
   void setAxes(uint32_t axes) noexcept override { set(axes_, std::optional(axes)); }
   uint32_t getAxes() const noexcept override { return axes_for(rank_of_input(0).value_or(0)); }
 
@@ -161,6 +163,10 @@ class NormalizationLayer final : public LayerOf<nv::INormalizationLayer, nv::api
   NormalizationLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, uint32_t axes, bool v2)
       : LayerOf(network, nv::LayerType::kNORMALIZATION, "Normalization", std::move(inputs)), axes_(axes), v2_(v2) {}
 
+  void set_parameters(double epsilon, int64_t groups, bool by_channel) {
+    epsilon_ = static_cast<float>(epsilon), groups_ = groups, by_channel_ = by_channel;
+  }
+
   void setEpsilon(float eps) noexcept override { set(epsilon_, eps); }
   float getEpsilon() const noexcept override { return epsilon_; }
   void setAxes(uint32_t axesMask) noexcept override { set(axes_, axesMask); }
@@ -177,6 +183,7 @@ class NormalizationLayer final : public LayerOf<nv::INormalizationLayer, nv::api
   bool v2_;
   float epsilon_ = 1e-5f;
   int64_t groups_ = 1;
+  bool by_channel_ = false;  // of imported layers: scale and bias are vectors, of one value for each channel
 };
 
 }  // namespace lathe::api

@@ -68,6 +68,7 @@ class ConvolutionOf : public LayerOf<Interface, Table> {
   nv::Dims getPaddingNd() const noexcept override { return window_.padding(); }
   void setDilationNd(const nv::Dims& dilation) noexcept override { this->set(window_.dilation, dilation); }
   nv::Dims getDilationNd() const noexcept override { return window_.shown(window_.dilation, 1); }
+  void set_window(const WindowSettings& window, int64_t groups) { window_ = window, groups_ = groups; }
 
  protected:
   int32_t max_inputs() const override { return 3; }  // x, kernel, bias
@@ -86,8 +87,6 @@ class ConvolutionLayer final : public ConvolutionOf<nv::IConvolutionLayer, nv::a
                    nv::Weights weights, nv::Weights bias)
       : ConvolutionOf(network, nv::LayerType::kCONVOLUTION, "Convolution", std::move(inputs), maps, kernel, weights,
                       bias) {}
-
-  void set_window(const WindowSettings& window, int64_t groups) { window_ = window, groups_ = groups; }
 
  private:
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
