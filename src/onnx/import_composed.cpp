@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "compose/reverse_sequence.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -36,17 +37,7 @@ void import_reverse_sequence(NodeContext& c) {
     return c.invalid("batch_axis and time_axis must be 0 and 1");
   if (lengths->rank() != 1) return c.invalid("sequence_lens has rank {}, but must have 1", lengths->rank());
   lengths = c.require_shape("sequence_lens", lengths, c.shape_of(x, batch, batch + 1));
-  ir::Value* extent = c.squeeze(c.shape_of(x, time, time + 1), {0});
-  ir::Value* steps = c.unsqueeze(c.add(RangeAttrs{}, {c.integer_scalar(0), extent, c.integer_scalar(1)}), {batch});
-  lengths = c.unsqueeze(c.cast(lengths, DType::i64), {time});
-  ir::Value* mirrored = c.minus(c.minus(lengths, c.integer_scalar(1)), steps);
-  ir::Value* source = c.select(c.binary(ElementwiseOp::less, steps, lengths), mirrored, steps);
-  Ints rest;
-  for (int64_t i = 2; i < x->rank(); ++i) rest.push_back(i);
-  if (!rest.empty()) source = c.unsqueeze(source, rest);
-  GatherElementsAttrs attributes;
-  attributes.axis = time;
-  c.set_output(0, c.add(attributes, {x, c.expand(source, c.shape_of(x))}));
+  c.set_output(0, reverse_sequence(c, x, lengths, batch, time));
 }
 
 // a - b cos(2 pi n / N) + d cos(4 pi n / N)

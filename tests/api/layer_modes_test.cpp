@@ -180,6 +180,31 @@ TEST(FillModes, RandomNumbersDiffer) {
   EXPECT_EQ(first.substr(first.find("bool")), "bool[4]: 0 0 0 0");
 }
 
+// Each row has as many entries as its bound says; what is beyond is 0.
+TEST(RaggedSoftMax, EndsAtTheBounds) {
+  Net n;
+  auto* layer = n.network->addRaggedSoftMax(n.constant(Dims2(3, 3), {0, 0, 50, 1, 1, 1, 7, 7, 7}),
+                                            n.shaped(Dims2(3, 1), {2, 3, 0}));
+  EXPECT_EQ(n.result(*layer), "f32[3, 3]: 0.5 0.5 0 0.3333 0.3333 0.3333 0 0 0");
+  EXPECT_TRUE(n.builds()) << n.log.text();
+  Net m;
+  auto* wrong = m.network->addRaggedSoftMax(m.input(Dims2(3, 3)), m.shaped(dims({3}), {2, 3, 0}));
+  EXPECT_EQ(wrong->getOutput(0)->getDimensions().nbDims, -1);
+  EXPECT_NE(m.log.text().find("bounds have the dimensions of the input but for the last"), std::string::npos);
+}
+
+// Boxes of each class: class 0 keeps its first, for they are equal; class 1 keeps both.
+TEST(NonMaximumSuppression, KnowsBoxesOfEachClass) {
+  Net n;
+  auto* layer = n.network->addNMS(n.constant(Dims4(1, 2, 2, 4), {0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 5, 5, 6, 6}),
+                                  n.constant(Dims3(1, 2, 2), {0.9f, 0.3f, 0.8f, 0.7f}), n.shaped(dims({}), {5}),
+                                  DataType::kINT64);
+  EXPECT_EQ(n.result(*layer), "i64[3, 3]: 0 0 0 0 1 1 0 1 0; i32[]: 3");
+  layer->setInput(4, n.constant(dims({}), {0.5f}));
+  EXPECT_EQ(n.result(*layer), "i64[2, 3]: 0 0 0 0 1 1; i32[]: 2");
+  EXPECT_TRUE(n.builds()) << n.log.text();
+}
+
 TEST(TensorKinds, TellWhatTheContentIsFor) {
   Net n;
   ITensor& x = n.input(Dims2(2, 3));

@@ -2,6 +2,7 @@
 // Every setter of every layer does what it says, or is refused with one report: nothing is accepted in silence.
 #include "api/layers_calls_control.h"
 #include "api/layers_calls_move.h"
+#include "api/layers_calls_sample.h"
 
 #include <fstream>
 #include <iterator>
@@ -16,9 +17,9 @@ namespace {
 const Table& table() {
   static const Table all = [] {
     Table rows;
-    for (const auto add :
-         {add_common, add_window, add_pooling, add_pointwise, add_rows, add_products, add_moves, add_slices, add_makers,
-          add_picks, add_resize, add_quantization, add_loops, add_iterators, add_conditionals})
+    for (const auto add : {add_common, add_window, add_pooling, add_pointwise, add_rows, add_products, add_moves,
+                           add_slices, add_makers, add_picks, add_resize, add_quantization, add_loops, add_iterators,
+                           add_conditionals, add_samplers, add_suppression})
       add(rows);
     return rows;
   }();
@@ -36,9 +37,6 @@ const std::map<std::string, std::function<const void*(INetworkDefinition&, ITens
       {"IAssertionLayer", [](N& n, ITensor& x) { return n.addAssertion(x, "m"); }},
       {"IDynamicQuantizeLayer",
        [](N& n, ITensor& x) { return n.addDynamicQuantizeV2(x, Dims2(1, 16), DataType::kFP4, DataType::kFP8); }},
-      {"IGridSampleLayer", [](N& n, ITensor& x) { return n.addGridSample(x, x); }},
-      {"INMSLayer", [](N& n, ITensor& x) { return n.addNMS(x, x, x, DataType::kINT32); }},
-      {"IReverseSequenceLayer", [](N& n, ITensor& x) { return n.addReverseSequence(x, x); }},
       {"IRotaryEmbeddingLayer", [](N& n, ITensor& x) { return n.addRotaryEmbedding(x, x, x, false, 0); }},
       {"IKVCacheUpdateLayer", [](N& n, ITensor& x) { return n.addKVCacheUpdate(x, x, x, KVCacheMode::kLINEAR); }},
       {"IMoELayer", [](N& n, ITensor& x) { return n.addMoE(x, x, x); }},

@@ -6,10 +6,6 @@
 
 namespace lathe::api {
 
-nv::IRaggedSoftMaxLayer* NetworkDefinition::addRaggedSoftMax(nv::ITensor&, nv::ITensor&) noexcept {
-  return refuse<nv::IRaggedSoftMaxLayer>("INetworkDefinition::addRaggedSoftMax", "ragged soft-max");
-}
-
 nv::IPluginV2Layer* NetworkDefinition::addPluginV2(nv::ITensor* const*, int32_t, nv::IPluginV2&) noexcept {
   return refuse<nv::IPluginV2Layer>("INetworkDefinition::addPluginV2", "plugin");
 }
@@ -21,22 +17,6 @@ nv::IPluginV3Layer* NetworkDefinition::addPluginV3(nv::ITensor* const*, int32_t,
 
 nv::IAssertionLayer* NetworkDefinition::addAssertion(nv::ITensor&, const char*) noexcept {
   return refuse<nv::IAssertionLayer>("INetworkDefinition::addAssertion", "assertion");
-}
-
-nv::IGridSampleLayer* NetworkDefinition::addGridSample(nv::ITensor&, nv::ITensor&) noexcept {
-  return refuse<nv::IGridSampleLayer>("INetworkDefinition::addGridSample", "grid sample");
-}
-
-nv::INMSLayer* NetworkDefinition::addNMS(nv::ITensor&, nv::ITensor&, nv::ITensor&) noexcept {
-  return refuse<nv::INMSLayer>("INetworkDefinition::addNMS", "non-maximum suppression");
-}
-
-nv::INMSLayer* NetworkDefinition::addNMSV2(nv::ITensor&, nv::ITensor&, nv::ITensor&, nv::DataType) noexcept {
-  return refuse<nv::INMSLayer>("INetworkDefinition::addNMS", "non-maximum suppression");
-}
-
-nv::IReverseSequenceLayer* NetworkDefinition::addReverseSequence(nv::ITensor&, nv::ITensor&) noexcept {
-  return refuse<nv::IReverseSequenceLayer>("INetworkDefinition::addReverseSequence", "reverse sequence");
 }
 
 nv::IDynamicQuantizeLayer* NetworkDefinition::addDynamicQuantize(nv::ITensor&, int32_t, int32_t, nv::DataType,
