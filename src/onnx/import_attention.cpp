@@ -2,6 +2,7 @@
 // Attention and what goes with it, composed of matrix products and a softmax; passes fuse the pattern again.
 #include <cmath>
 
+#include "compose/rotary_embedding.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -107,37 +108,19 @@ void import_attention(NodeContext& c) {
   c.set_output(0, input->rank() == 3 ? merge_heads(c, y) : y);
 }
 
-// Pairs (x1, x2) turn by an angle: (cos x1 - sin x2, sin x1 + cos x2). The pairs are halves of the head, or neighbours.
 void import_rotary_embedding(NodeContext& c) {
   const bool interleaved = c.flag("interleaved", false);
   const int64_t heads = c.integer("num_heads", 0);
-  int64_t turned = c.integer("rotary_embedding_dim", 0);
+  const int64_t turned = c.integer("rotary_embedding_dim", 0);
   ir::Value* input = c.require(0);
   ir::Value *cosines = c.require(1), *sines = c.require(2);
   if (input->rank() == 3 && heads < 1) return c.invalid("an input of rank 3 needs num_heads");
   if (input->rank() != 3 && input->rank() != 4) return c.invalid("the input must have rank 3 or 4");
   ir::Value* x = split_heads(c, input, heads);  // [batch, heads, sequence, size]
   if (c.has(3)) cosines = c.gather(cosines, c.input(3), 0), sines = c.gather(sines, c.input(3), 0);
-  cosines = c.unsqueeze(cosines, {1}), sines = c.unsqueeze(sines, {1});
   const std::optional<int64_t> size = c.dim(x, 3).as_constant();
   if (turned == 0 && !size) return c.unsupported("the head size must be known");
-  if (turned == 0) turned = *size;
-  ir::Value* part = c.slice(x, 3, 0, turned);
-  ir::Value *x1 = nullptr, *x2 = nullptr;
-  if (interleaved) {
-    const auto every_other = [&](int64_t first) {
-      return c.add(SliceAttrs{}, {part, c.ints({first}), c.ints({turned}), c.ints({3}), c.ints({2})});
-    };
-    x1 = every_other(0), x2 = every_other(1);
-  } else {
-    x1 = c.slice(part, 3, 0, turned / 2), x2 = c.slice(part, 3, turned / 2, turned);
-  }
-  ir::Value* real = c.minus(c.mul(cosines, x1), c.mul(sines, x2));
-  ir::Value* imaginary = c.plus(c.mul(sines, x1), c.mul(cosines, x2));
-  ir::Value* result = interleaved ? c.reshape(c.concat({c.unsqueeze(real, {4}), c.unsqueeze(imaginary, {4})}, 4),
-                                              c.shape_of(part), true)
-                                  : c.concat({real, imaginary}, 3);
-  if (turned != size) result = c.concat({result, c.slice(x, 3, turned, INT64_MAX)}, 3);
+  ir::Value* result = rotary_embedding(c, x, cosines, sines, {interleaved, turned == 0 ? *size : turned});
   c.set_output(0, input->rank() == 3 ? merge_heads(c, result) : result);
 }
 

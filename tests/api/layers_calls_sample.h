@@ -76,4 +76,30 @@ inline void add_suppression(Table& table) {
                     CALL(setInput(1, n.constant(Dims2(3, 1), {1, 1, 1}))), CALL(setInput(5, *l.getInput(0)))}}});
 }
 
+// Two positions of one head of four elements: the second turns by a right angle, x1' = -x2 and x2' = x1.
+inline void add_rotation(Table& table) {
+  add<IRotaryEmbeddingLayer>(
+      table, "IRotaryEmbeddingLayer",
+      [](Net& n) {
+        return n.network->addRotaryEmbedding(n.input(Dims4(1, 1, 2, 4)), n.constant(Dims3(1, 2, 2), {1, 1, 0, 0}),
+                                             n.constant(Dims3(1, 2, 2), {0, 0, 1, 1}), false, 0);
+      },
+      {{"setInterleaved", DOES(setInterleaved(true), l.getInterleaved()), "f32[1, 1, 2, 4]: -2 -1 0 1 -3 2 -5 4", {}},
+       {"setRotaryEmbeddingDim",
+        [](Net& n, IRotaryEmbeddingLayer& l) {
+          l.setInput(1, n.constant(Dims2(3, 1), {5, 0, 1})), l.setInput(2, n.constant(Dims2(3, 1), {5, 1, 0}));
+          l.setInput(3, n.shaped(Dims2(1, 2), {2, 1}));
+          return l.setRotaryEmbeddingDim(2) && l.getRotaryEmbeddingDim() == 2;
+        },
+        "f32[1, 1, 2, 4]: -2 -1 0 1 -3 2 4 5",
+        {CALL(setRotaryEmbeddingDim(3)), CALL(setRotaryEmbeddingDim(-2)), CALL(setRotaryEmbeddingDim(2)),
+         CALL(setRotaryEmbeddingDim(6)), CALL(setInput(1, n.constant(Dims2(1, 2), {1, 1}))),
+         CALL(setInput(0, n.input(Dims3(1, 2, 4)))), CALL(setInput(3, n.shaped(Dims2(1, 2), {0, 0})))}},
+       {"setInput",
+        DOES(setInput(0, *n.network->addUnary(*l.getInput(0), UnaryOperation::kNEG)->getOutput(0)),
+             l.getInput(0) != n.network->getInput(0)),
+        "f32[1, 1, 2, 4]: 2 1 0 -1 4 5 -2 -3",
+        {CALL(setInput(4, *l.getInput(0)))}}});
+}
+
 }  // namespace nvinfer1::layers

@@ -19,7 +19,7 @@ const Table& table() {
     Table rows;
     for (const auto add : {add_common, add_window, add_pooling, add_pointwise, add_rows, add_products, add_moves,
                            add_slices, add_makers, add_picks, add_resize, add_quantization, add_loops, add_iterators,
-                           add_conditionals, add_samplers, add_suppression})
+                           add_conditionals, add_samplers, add_suppression, add_rotation})
       add(rows);
     return rows;
   }();
@@ -37,7 +37,6 @@ const std::map<std::string, std::function<const void*(INetworkDefinition&, ITens
       {"IAssertionLayer", [](N& n, ITensor& x) { return n.addAssertion(x, "m"); }},
       {"IDynamicQuantizeLayer",
        [](N& n, ITensor& x) { return n.addDynamicQuantizeV2(x, Dims2(1, 16), DataType::kFP4, DataType::kFP8); }},
-      {"IRotaryEmbeddingLayer", [](N& n, ITensor& x) { return n.addRotaryEmbedding(x, x, x, false, 0); }},
       {"IKVCacheUpdateLayer", [](N& n, ITensor& x) { return n.addKVCacheUpdate(x, x, x, KVCacheMode::kLINEAR); }},
       {"IMoELayer", [](N& n, ITensor& x) { return n.addMoE(x, x, x); }},
   };
@@ -52,8 +51,8 @@ struct Setter {
 bool takes_any(const Setter& setter) {
   static const std::string text = [] {
     std::string all;
-    for (const char* name :
-         {"tensor.h", "layers_basic.h", "layers_select.h", "layers_shape.h", "layers_quantize.h", "layers_control.h"}) {
+    for (const char* name : {"tensor.h", "layers_basic.h", "layers_select.h", "layers_shape.h", "layers_quantize.h",
+                             "layers_control.h", "layers_attention.h"}) {
       std::ifstream file(lathe::source_path(std::string("/include/nvinfer/") + name));
       EXPECT_TRUE(file) << name;
       all.append(std::istreambuf_iterator<char>(file), {});

@@ -6,6 +6,7 @@
 #include "api/network/network_add.h"
 #include "compose/grid_sample.h"
 #include "compose/reverse_sequence.h"
+#include "compose/rotary_embedding.h"
 
 namespace lathe::api {
 namespace {
@@ -143,6 +144,42 @@ Result<std::vector<ir::Value*>> NMSLayer::lower(LayerLowering& lowering) {
   return std::vector{lowering.cast(picked, type), lowering.cast(count, DType::i32)};
 }
 
+bool RotaryEmbeddingLayer::setRotaryEmbeddingDim(int32_t rotaryEmbeddingDim) noexcept {
+  return guarded(entry(), "IRotaryEmbeddingLayer::setRotaryEmbeddingDim", [&]() -> Result<> {
+    if (rotaryEmbeddingDim < 0 || rotaryEmbeddingDim % 2 != 0)
+      return in_layer({ErrorCode::invalid_argument, "pairs of elements turn: give an even number, or 0 for all", {}});
+    size_ = rotaryEmbeddingDim, touch();
+    return {};
+  });
+}
+
+Result<std::vector<ir::Value*>> RotaryEmbeddingLayer::lower(LayerLowering& lowering) {
+  ir::Value *x = in(0), *cosines = in(1), *sines = in(2);
+  LATHE_TRY(check_floats(x));
+  const std::optional<int64_t> head = x->rank() == 4 ? x->shape()[3].as_constant() : std::nullopt;
+  if (!head)
+    return fail(ErrorCode::shape_mismatch,
+                "the input is [batch, heads, sequence, head size], the last known, but is {}", to_string(x->shape()));
+  const int64_t size = size_ == 0 ? *head : size_;
+  if (size > *head || size % 2 != 0)
+    return fail(ErrorCode::invalid_argument, "{} of the {} elements of a head cannot turn in pairs", size, *head);
+  const int rank = has(3) ? 2 : 3;  // of the caches
+  for (const ir::Value* cache : {cosines, sines})
+    if (cache->dtype() != x->dtype() || cache->rank() != rank || cache->shape().back() != Expr(size / 2))
+      return fail(
+          ErrorCode::shape_mismatch,
+          "caches are {} of [positions, {}] with positions as input 3, else [batch, sequence, {}], but '{}' is {}{}",
+          name_of(x->dtype()), size / 2, size / 2, cache->name(), name_of(cache->dtype()), to_string(cache->shape()));
+  if (has(3)) {
+    LATHE_TRY(check_integers(in(3), "positions"));
+    if (in(3)->rank() != 2)
+      return fail(ErrorCode::shape_mismatch, "positions are [batch, sequence], but '{}' is {}", in(3)->name(),
+                  to_string(in(3)->shape()));
+    cosines = lowering.gather(cosines, in(3), 0), sines = lowering.gather(sines, in(3), 0);
+  }
+  return std::vector{rotary_embedding(lowering, x, cosines, sines, {interleaved_, size})};
+}
+
 // Rows beyond their bound do not count: their results are 0.
 Result<std::vector<ir::Value*>> RaggedSoftMaxLayer::lower(LayerLowering& lowering) {
   ir::Value *x = in(0), *bounds = in(1);
@@ -177,6 +214,13 @@ nv::INMSLayer* NetworkDefinition::addNMS(nv::ITensor& boxes, nv::ITensor& scores
 nv::INMSLayer* NetworkDefinition::addNMSV2(nv::ITensor& boxes, nv::ITensor& scores, nv::ITensor& maxOutputBoxesPerClass,
                                            nv::DataType indicesType) noexcept {
   return add<NMSLayer>("INetworkDefinition::addNMS", {&boxes, &scores, &maxOutputBoxesPerClass}, indicesType);
+}
+
+nv::IRotaryEmbeddingLayer* NetworkDefinition::addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cosCache,
+                                                                 nv::ITensor& sinCache, bool interleaved,
+                                                                 int32_t rotaryEmbeddingDim) noexcept {
+  return add<RotaryEmbeddingLayer>("INetworkDefinition::addRotaryEmbedding", {&input, &cosCache, &sinCache},
+                                   interleaved, rotaryEmbeddingDim);
 }
 
 nv::IRaggedSoftMaxLayer* NetworkDefinition::addRaggedSoftMax(nv::ITensor& input, nv::ITensor& bounds) noexcept {

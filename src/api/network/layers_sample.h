@@ -67,6 +67,28 @@ class NMSLayer final : public LayerOf<nv::INMSLayer, nv::apiv::VNMSLayer> {
   int32_t most_boxes_ = 5000;
 };
 
+// Input 3: positions, by which the caches are read.
+class RotaryEmbeddingLayer final : public LayerOf<nv::IRotaryEmbeddingLayer, nv::apiv::VRotaryEmbeddingLayer> {
+ public:
+  RotaryEmbeddingLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, bool interleaved, int32_t size)
+      : LayerOf(network, nv::LayerType::kROTARY_EMBEDDING, "RotaryEmbedding", std::move(inputs)),
+        interleaved_(interleaved),
+        size_(size) {}
+
+  void setInput(int32_t index, nv::ITensor& tensor) noexcept override { Layer::setInput(index, tensor); }
+  void setInterleaved(bool interleaved) noexcept override { set(interleaved_, interleaved); }
+  bool getInterleaved() const noexcept override { return interleaved_; }
+  bool setRotaryEmbeddingDim(int32_t rotaryEmbeddingDim) noexcept override;
+  int32_t getRotaryEmbeddingDim() const noexcept override { return size_; }
+
+ private:
+  int32_t max_inputs() const override { return 4; }
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
+
+  bool interleaved_;
+  int32_t size_;  // 0 = the whole head
+};
+
 class RaggedSoftMaxLayer final : public LayerOf<nv::IRaggedSoftMaxLayer, nv::apiv::VRaggedSoftMaxLayer> {
  public:
   RaggedSoftMaxLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)

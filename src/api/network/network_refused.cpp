@@ -39,11 +39,6 @@ nv::IAttention* NetworkDefinition::addAttentionV2(nv::ITensor&, nv::ITensor&, nv
   return refuse<nv::IAttention>("INetworkDefinition::addAttentionV2", "attention");
 }
 
-nv::IRotaryEmbeddingLayer* NetworkDefinition::addRotaryEmbedding(nv::ITensor&, nv::ITensor&, nv::ITensor&, bool,
-                                                                 int32_t) noexcept {
-  return refuse<nv::IRotaryEmbeddingLayer>("INetworkDefinition::addRotaryEmbedding", "rotary embedding");
-}
-
 nv::IKVCacheUpdateLayer* NetworkDefinition::addKVCacheUpdate(nv::ITensor&, nv::ITensor&, nv::ITensor&,
                                                              nv::KVCacheMode) noexcept {
   return refuse<nv::IKVCacheUpdateLayer>("INetworkDefinition::addKVCacheUpdate", "KV cache update");
