@@ -90,7 +90,7 @@ Result<> infer_non_max_suppression(InferContext& context) {
     return fail(ErrorCode::shape_mismatch, "non_max_suppression: the IoU threshold is {}, expected 0 to 1",
                 iou->at_double(0));
   const Expr count = context.new_symbol("selected_boxes");
-  const std::vector<Expr>* most = context.elements(2);  // per class
+  const std::optional<Ints> most = context.constant_elements(2);  // per class
   context.assume(Relation::at_most, count, scores[0] * scores[1] * (most ? min(scores[2], (*most)[0]) : scores[2]));
   context.set(0, DType::i64, {count, 3});
   return {};

@@ -44,6 +44,19 @@ TEST(Largest, OfBoxesThatAreSelected) {
   EXPECT_EQ(bound_of(selection, many), 2 * 3 * 7);
 }
 
+// An input that counts boxes is data, not a shape: the host need not read it.
+TEST(Largest, OfBoxesWhoseNumberIsAnInput) {
+  const std::string selection = R"(graph "g" {
+    input %boxes: f32[2, 5, 4]
+    input %scores: f32[2, 3, 5]
+    input %most: i64[]
+    %y = non_max_suppression{}(%boxes, %scores, %most)
+    output %y
+  })";
+  const Dims inputs[] = {{2, 5, 4}, {2, 3, 5}, {}};
+  EXPECT_EQ(bound_of(selection, inputs), 2 * 3 * 5);
+}
+
 TEST(Largest, MayHaveNoLimit) {
   const std::string range = R"(graph "g" {
     input %limit: f32[]
