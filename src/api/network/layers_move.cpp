@@ -71,6 +71,14 @@ Result<std::vector<ir::Value*>> ConstantLayer::lower(LayerLowering& lowering) {
   return std::vector{lowering.weights(weights_, std::move(dims), owner_)};
 }
 
+FillLayer::FillLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims,
+                     nv::FillOperation operation, nv::DataType type)
+    : LayerOf(network, nv::LayerType::kFILL, "Fill", std::move(inputs)),
+      stream_(-1 - static_cast<int64_t>(network.num_layers())),  // those of imported nodes are from 0 on
+      dims_(dims),
+      operation_(operation),
+      type_(type) {}
+
 Result<ir::Value*> FillLayer::constant(LayerLowering& lowering, DType dtype, const Number& number) {
   const bool is_integer = number.is_integer.value_or(false);
   if (is_integer && dtype == DType::i64) return lowering.integer_scalar(number.integer);

@@ -118,12 +118,7 @@ class ConstantLayer final : public LayerOf<nv::IConstantLayer, nv::apiv::VConsta
 class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
  public:
   FillLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims,
-            nv::FillOperation operation, nv::DataType type)
-      : LayerOf(network, nv::LayerType::kFILL, "Fill", std::move(inputs)),
-        stream_(-1 - static_cast<int64_t>(network.num_layers())),  // those of imported nodes are from 0 on
-        dims_(dims),
-        operation_(operation),
-        type_(type) {}
+            nv::FillOperation operation, nv::DataType type);
 
   void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions, 0); }
   nv::Dims getDimensions() const noexcept override { return has(0) ? invalid_dims() : dims_; }

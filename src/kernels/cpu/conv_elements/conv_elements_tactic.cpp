@@ -68,7 +68,7 @@ Effort effort_of(const Problem& problem, int64_t groups) {
 
 Matched match_conv_elements(const Problem& problem) {
   if (!problem.is(OpKind::convolution) && !problem.is(OpKind::deconvolution)) return refuse("not a convolution");
-  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.mixed_factors = true})) return refuse(*std::move(reason));
   const DType type = problem.outputs[0].dtype;
   if (!contraction::is_supported(problem.inputs[0].dtype, problem.inputs[1].dtype, type))
     return refuse(fmt::format("it makes {} of {}", name_of(type), name_of(problem.inputs[0].dtype)));

@@ -111,9 +111,9 @@ struct FusedSink {
 
 template <int D, int kColumnDims, class Element, class Accumulator, class Out, class Fusion, class Rows>
 LATHE_DEVICE FusedSink<D, kColumnDims, Element, Accumulator, Out, Fusion, Rows> fused_sink(const Out& out,
-                                                                                      const Fusion& fusion,
-                                                                                      const Rows& rows,
-                                                                                      long first_column) {
+                                                                                           const Fusion& fusion,
+                                                                                           const Rows& rows,
+                                                                                           long first_column) {
   return {out, fusion, rows, first_column};
 }
 

@@ -2,10 +2,10 @@
 // Matrix products: which block computes what, and the two passes of a product whose K is split.
 #pragma once
 
+#include "gemm/collapsed_loader.cuh"
 #include "gemm/dense_loader.cuh"
 #include "gemm/epilogue.cuh"
 #include "gemm/mma_tile.cuh"
-#include "gemm/collapsed_loader.cuh"
 #include "gemm/program_loader.cuh"
 #include "gemm/simt_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
