@@ -104,6 +104,7 @@ TEST(LayerSetters, OfKindsThatNetworksLackAreOutOfReach) {
     EXPECT_EQ(call(*n.network, n.input(Dims2(1, 2))), nullptr) << kind;
     ASSERT_EQ(n.log.errors.size(), 1u) << kind << "\n" << n.log.text();
     EXPECT_NE(n.log.text().find("op_unsupported"), std::string::npos) << n.log.text();
+    EXPECT_EQ(n.log.text().find("several GPUs") != std::string::npos, kind == "IDistCollectiveLayer") << n.log.text();
   }
 }
 

@@ -51,7 +51,12 @@ nv::IMoELayer* NetworkDefinition::addMoE(nv::ITensor&, nv::ITensor&, nv::ITensor
 nv::IDistCollectiveLayer* NetworkDefinition::addDistCollective(nv::ITensor&, nv::CollectiveOperation,
                                                                nv::ReduceOperation, int64_t, int64_t*,
                                                                int64_t) noexcept {
-  return refuse<nv::IDistCollectiveLayer>("INetworkDefinition::addDistCollective", "collective");
+  return guarded(entry(), "INetworkDefinition::addDistCollective", static_cast<nv::IDistCollectiveLayer*>(nullptr),
+                 []() -> Result<nv::IDistCollectiveLayer*> {
+                   return fail(ErrorCode::op_unsupported,
+                               "collective layers exchange data between several GPUs, and engines run on one; build a "
+                               "network without them for each GPU and exchange the outputs in the application");
+                 });
 }
 
 }  // namespace lathe::api
