@@ -19,3 +19,9 @@ foreach(library lathe lathe_lean)
   target_link_libraries(plan_runner_${library} PRIVATE ${library} ${CMAKE_DL_LIBS})
 endforeach()
 target_compile_definitions(plan_runner_lathe_lean PRIVATE CHECK_NO_BUILDER)
+
+# Which methods each test calls, for docs/api_support.md: fixtures/api_calls.cpp records what inline functions of include/ run.
+target_compile_options(test_api PRIVATE -finstrument-functions
+                       -finstrument-functions-exclude-file-list=${CMAKE_SOURCE_DIR}/src/,/usr/)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/api_calls/cpu)
+list(APPEND test_environment LATHE_API_CALLS=${CMAKE_BINARY_DIR}/api_calls/cpu/test_api)

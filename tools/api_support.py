@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes docs/api_support.md: what becomes of each method of the public interface on each device, by what tests call.
+
+  api_support.py CPU=build/api_calls/cpu 'emulated GPU'=build/api_calls/emulated_gpu [--write]
+
+A folder holds what test programs wrote with LATHE_API_CALLS (tests/fixtures/api_calls.cpp), a file for each program, called
+like it. Without --write the page is compared with what it would be; the exit status tells whether they are the same.
+"""
+import argparse
+import collections
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/api_support.md"
+SETTINGS = ROOT / "src/api/settings.def"
+REFUSED = ROOT / "src/api/network/network_refused.cpp"
+START = "<!-- from here on made by tools/api_support.py -->\n"
+# Suites that call functions with what makes no sense, or everything in turn: that they pass says nothing of one method.
+SWEEPS = re.compile(r"Misuse|Refusal|HeaderSlots|Allocation")
+# Interfaces with virtual functions of their own that the library implements; an application implements the others.
+OF_LIBRARY = ("IParser", "IParserError", "IParserRefitter", "IPluginRegistry", "IPluginResourceContext", "IOnnxConfig",
+              "IDimensionExpr", "IExprBuilder")
+
+
+@dataclasses.dataclass
+class Class:
+    name: str
+    methods: list  # in the order of the header; overloads once
+    is_virtual: bool  # not forwarded inline, so that no call of it is seen in the headers
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def closing(text, start):
+    """Where the brace at `start` is closed."""
+    depth = 0
+    for brace in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    raise ValueError("a brace that is never closed")
+
+
+def declarations(body):
+    """Those that are public, without the bodies of functions and nested types."""
+    at = 0
+    flat = ""
+    while (brace := body.find("{", at)) >= 0:
+        flat += body[at:brace] + ";"
+        at = closing(body, brace) + 1
+    flat += body[at:]
+    access = re.split(r"\b(public|protected|private):", flat)
+    for kind, text in zip(access[1::2], access[2::2]):
+        if kind == "public":
+            yield from text.split(";")
+
+
+def classes_of(header):
+    text = without_comments(header.read_text())
+    for match in re.finditer(r"\bclass (?:\w+\([^)]*\) )?(I[A-Z]\w+)[^;{()]*\{", text):
+        all_of_it = list(declarations(text[match.end():closing(text, match.end() - 1)]))
+        methods = []
+        for declaration in all_of_it:
+            found = re.search(r"(~?\w+)\s*\(", declaration)
+            if found and found[1].isidentifier() and found[1] not in (*methods, match[1]) and \
+                    not re.search(r"\boperator|= delete|\busing\b", declaration):
+                methods.append(found[1])
+        if methods:
+            yield Class(match[1], methods, any(re.search(r"\bvirtual\b|\boverride\b", each) for each in all_of_it))
+
+
+def classes():
+    found = {}
+    for header in sorted((ROOT / "include").rglob("*.h")):
+        for each in classes_of(header):
+            known = found.setdefault(each.name, each)  # later versions of an interface add methods
+            known.methods += [method for method in each.methods if method not in known.methods]
+    return found
+
+
+def sources(program):
+    return sorted(path for suffix in ("cpp", "h") for path in (ROOT / "tests" / program.removeprefix("test_")).rglob(f"*.{suffix}"))
+
+
+def implementations(program):
+    """{class of the tests: the public interface that it implements}."""
+    bases = {}
+    for path in sources(program):
+        for match in re.finditer(r"\b(?:class|struct) (\w+)(?: final)? : (?:public )?(?:\w+::)*(\w+)", path.read_text()):
+            bases[match[1]] = match[2]
+    for name in bases:
+        while bases[name] in bases:
+            bases[name] = bases[bases[name]]
+    return bases
+
+
+def tests_that_mention(program, virtual):
+    """{method of the classes `virtual`: {"Suite.test" whose text calls a function of that name}}."""
+    found = collections.defaultdict(set)
+    for path in sources(program):
+        text = path.read_text()
+        for test in re.finditer(r"^TEST(?:_F|_P)?\((\w+), (\w+)\) (?=\{)", text, re.MULTILINE):
+            words = set(re.findall(r"(?:\.|->)(\w+)\(", text[test.end():closing(text, test.end())]))
+            for each in virtual:
+                for method in words.intersection(each.methods):
+                    found[f"{each.name}::{method}"].add(f"{test[1]}.{test[2]}")
+    return found
+
+
+def called(folder, all_classes):
+    """{method: {"Suite.test" that calls it and passes}}."""
+    found = collections.defaultdict(set)
+    for record in sorted(folder.iterdir()):
+        names, passed, base = {}, set(), implementations(record.name)
+        symbols = subprocess.run(["nm", "--demangle", "--defined-only", folder.parents[1] / "bin" / record.name],
+                                 capture_output=True, text=True, check=True).stdout
+        for line in symbols.splitlines():
+            address, _, name = line.split(" ", 2)
+            if function := re.match(r"(?:[\w ()]+::)*(\w+)::(\w+)(?:\[abi:\w+\])?\(", name):
+                names[int(address, 16)] = function.groups()
+        for line in record.read_text().splitlines():
+            suite, test, verdict, offset = line.split("\t")
+            if verdict == "passed" and not SWEEPS.search(suite):
+                passed.add(f"{suite.split('/')[-2] if '/' in suite else suite}.{test.split('/')[0]}")
+                if int(offset) in names:
+                    owner, method = names[int(offset)]
+                    found[f"{base.get(owner, owner)}::{method}"].add(f"{suite}.{test}")
+        virtual = [each for each in all_classes.values() if each.name in OF_LIBRARY]
+        for method, tests in tests_that_mention(record.name, virtual).items():
+            found[method] |= tests & passed
+    return found
+
+
+def refusals():
+    """{method: "refused" or "no effect"}."""
+    rows = re.findall(r"^LATHE_SETTER\((\w+), (\w+), (refused|no_effect),", SETTINGS.read_text(), re.MULTILINE)
+    found = {f"{owner}::{name}": effect.replace("_", " ") for owner, name, effect in rows}
+    return found | {name: "refused" for name in re.findall(r'"(INetworkDefinition::\w+)"', REFUSED.read_text())}
+
+
+def page(devices, all_classes):
+    known, rows = refusals(), []
+    works, total = collections.Counter(), 0
+    untested = collections.defaultdict(list)
+    for each in sorted(all_classes.values(), key=lambda each: each.name):
+        rows += ["", f"## {each.name}", "", "| method | " + " | ".join(devices) + " |", "| --- |" + " --- |" * len(devices)]
+        for method in each.methods:
+            name = f"{each.name}::{method}"
+            cells = [known.get(name) or ("works" if name in found else "") for found in devices.values()]
+            rows.append(f"| {method} | " + " | ".join(cells) + " |")
+            total += 1
+            works.update(device for device, cell in zip(devices, cells) if cell)
+            if not cells[0]:
+                untested[each.name].append(method)
+    head = [f"{len(all_classes)} classes, {total} methods. Known by tests: " +
+            ", ".join(f"{works[device]} ({100 * works[device] / total:.1f} %) on the {device}" for device in devices) + "."]
+    return "\n".join(head + rows) + "\n", untested
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("devices", nargs="+", metavar="DEVICE=FOLDER")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    all_classes = classes()
+    devices = {name: called(pathlib.Path(folder).resolve(), all_classes)
+               for name, _, folder in (device.partition("=") for device in arguments.devices)}
+    made, untested = page(devices, all_classes)
+    head, start, rest = PAGE.read_text().partition(START)
+    if arguments.write:
+        PAGE.write_text(head + START + made)
+    for name, methods in untested.items():
+        print(f"{name}: no test calls {', '.join(methods)}")
+    if not arguments.write and rest != made:
+        sys.exit("docs/api_support.md is not what tests show: tools/api_support.py --write")
+
+
+if __name__ == "__main__":
+    main()
