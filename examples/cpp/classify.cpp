@@ -12,15 +12,9 @@
 
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
+#include "logger.h"
 
 namespace {
-
-class Logger final : public nvinfer1::ILogger {
- public:
-  void log(Severity severity, const char* message) noexcept override {
-    if (severity <= Severity::kWARNING) std::fprintf(stderr, "%s\n", message);
-  }
-};
 
 // The model's input has a dynamic batch: one image at a time will do.
 bool add_profile(nvinfer1::IBuilder& builder, const nvinfer1::INetworkDefinition& network,
