@@ -320,21 +320,31 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
   return Grouper(graph, options, costs, refused).run();
 }
 
-bool Expression::moves_elements(const Shape& dims) const {
+bool Expression::moves_operand(size_t i, const Shape& dims) const {
   const Shape index = space.indices();
-  if (index.size() != dims.size()) return true;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const Read& read = reads[i];
-    if (read.fill || !read.map.domain.empty() ||
-        space.current(read.map.index) != broadcast_index(operands[i]->shape(), dims, index))
-      return true;
-  }
+  const Read& read = reads[i];
+  return index.size() != dims.size() || read.fill || !read.map.domain.empty() ||
+         space.current(read.map.index) != broadcast_index(operands[i]->shape(), dims, index);
+}
+
+bool Expression::moves_elements(const Shape& dims) const {
+  if (space.rank() != dims.size()) return true;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (moves_operand(i, dims)) return true;
   return false;
+}
+
+bool Region::is_bias(const Value& operand) const {
+  const bool has_bias = kind != RegionKind::pointwise && result()->shape().size() > 1;
+  return has_bias && &operand == root->input(2) && operand.rank() == 1;
 }
 
 bool Region::moves_elements() const {
   if (expression.space.current(written.index) != expression.space.indices()) return true;
-  return kind == RegionKind::pointwise && expression.moves_elements(result()->shape());
+  if (kind == RegionKind::pointwise) return expression.moves_elements(result()->shape());
+  for (size_t i = 0; i < expression.operands.size(); ++i)
+    if (!is_bias(*expression.operands[i]) && expression.moves_operand(i, result()->shape())) return true;
+  return false;
 }
 
 const Expression* Region::producer_of(size_t input) const {

@@ -69,10 +69,8 @@ bool Problems::wants_channels_last(const Region& region) const {
 
 // An operand of the region's program, which broadcasts to `dims`.
 Operand Problems::operand_in(const Region& region, const Value* value, const Shape& dims) const {
-  const bool is_bias =
-      region.kind != RegionKind::pointwise && value == region.root->input(2) && value->rank() == 1 && dims.size() > 1;
-  if (!is_bias) return operand_of(value, &dims);
-  Operand bias = operand_of(value);  // a convolution's bias runs along dimension 1
+  if (!region.is_bias(*value)) return operand_of(value, &dims);
+  Operand bias = operand_of(value);
   bias.dims = dims;
   bias.strides.assign(dims.size(), 0);
   bias.strides[1] = 1;

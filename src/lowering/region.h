@@ -39,6 +39,7 @@ struct Expression {
 
   // Whether operands that do not just broadcast to a result of these dims, over its own axes, are among them.
   bool moves_elements(const Shape& dims) const;
+  bool moves_operand(size_t i, const Shape& dims) const;
 };
 
 struct Region {
@@ -58,7 +59,10 @@ struct Region {
   std::vector<Region> boxes;
 
   const ir::Value* result() const { return outputs[0]; }
-  bool moves_elements() const;                        // it reads or writes in another order than the result's
+  // It reads or writes in another order than the result's: y = transpose(transpose(a * b) + c) is written in the order
+  // of the product, but reads c in another.
+  bool moves_elements() const;
+  bool is_bias(const ir::Value& operand) const;       // of a convolution: along dimension 1 of its result
   const Expression* producer_of(size_t input) const;  // nullptr = it is read as it is
   // What is in memory of the root's inputs.
   ir::Value* input(size_t i) const;
