@@ -119,7 +119,8 @@ class RandomNetwork:
 
     def add_concat(self, x, shape):
         axis = self.choice.randrange(1, len(shape))
-        fits = [name for name, its in self.known.items() if its[:axis] + its[axis + 1:] == shape[:axis] + shape[axis + 1:]]
+        fits = [name for name, its in self.known.items()
+                if len(its) == len(shape) and its[:axis] + its[axis + 1:] == shape[:axis] + shape[axis + 1:]]
         parts = [x, *self.choice.choices(fits, k=self.choice.choice([1, 2]))]
         if math.prod(shape) <= MOST_ELEMENTS:
             self.node("Concat", parts, [sum(self.known[part][d] for part in parts) if d == axis else extent
@@ -153,6 +154,17 @@ class RandomNetwork:
     def add_product(self, x, shape):
         columns = self.choice.choice([8, 16, 24])
         self.node("MatMul", [x, self.weights(shape[-1], columns)], [*shape[:-1], columns])
+
+    # As in ConvNeXt: a product along another dimension, whose result is added to what it read, in either order.
+    def add_residual(self, x, shape):
+        order = [0, *self.choice.sample(range(1, len(shape)), len(shape) - 1)]
+        turned = [shape[i] for i in order]
+        product = self.node("MatMul", [self.node("Transpose", [x], turned, perm=order), self.weights(turned[-1], turned[-1])],
+                            turned)
+        back = self.node("Transpose", [product], shape, perm=[order.index(d) for d in range(len(shape))])
+        total = self.node("Add", [back, x], shape)
+        if self.choice.random() < 0.5:
+            self.node("Transpose", [total], turned, perm=order)
 
     def add_product_of_two(self, x, shape):
         if len(shape) < 3:
