@@ -9,7 +9,7 @@ PYTHON := .venv/bin/python
 DATE := $(shell date +%F)
 
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
-PROGRAMS := lathe_cli example_classify
+PROGRAMS := lathe_cli trtexec example_classify
 
 .PHONY: help format packages python demo-python setup configure build everything test demo lint bench gpu-check test-exports clean
 help:

@@ -8,7 +8,7 @@ import shlex
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("CONTRIBUTING.md", "README.md", "docs/gpu.md", "bench/README.md")
+PAGES = ("CONTRIBUTING.md", "README.md", "docs/gpu.md", "docs/trtexec.md", "bench/README.md")
 FENCED = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MADE_BY_COMMANDS = ("build", "data", ".venv", "digits.engine", "passes")  # what begins with these need not be there
 
@@ -57,7 +57,8 @@ def cli_options():
 
     commands = {re.search(r'add_subcommand\("(\w+)"', body)[1]: name for name, body in bodies.items()
                 if "add_subcommand" in body}
-    return {command: options(name) | {"--help"} for command, name in commands.items()}
+    known = {command: options(name) | {"--help"} for command, name in commands.items()}
+    return known | {"trtexec": set(re.findall(r'^TRTEXEC_FLAG\(\w+, "([^"]+)"', read("tools/trtexec/flags.def"), re.MULTILINE))}
 
 
 def gtest_names(suite):
@@ -132,8 +133,8 @@ def check_program(program, words):
     name = pathlib.Path(program).name
     if name not in programs():
         return [f"no program {name}"]
-    if name == "lathe":
-        return check_lathe(words)
+    if name in ("lathe", "trtexec"):
+        return check_lathe(words if name == "lathe" else [name, *words])
     filters = [word.partition("=")[2] for word in words if word.startswith("--gtest_filter=")]
     return [f"{name} has no test {test}" for test in filters if test not in gtest_names(name.removeprefix("test_"))]
 

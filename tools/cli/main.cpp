@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
+#include <string_view>
 
 #include "commands.h"
 #include "failure.h"
 #include "lathe.h"
+#include "trtexec/trtexec.h"
 
 namespace {
 
@@ -223,6 +225,11 @@ void add_conformance(CLI::App& app, std::function<int()>& chosen) {
   command->callback([options, &chosen] { chosen = [options] { return conformance(*options); }; });
 }
 
+// Its flags are TensorRT's: they are read over there, before those of the other commands.
+void add_trtexec(CLI::App& app) {
+  app.add_subcommand("trtexec", "As TensorRT's trtexec: its flags, of both generations, its output and its files");
+}
+
 void add_doctor(CLI::App& app, std::function<int()>& chosen) {
   auto* command = app.add_subcommand("doctor", "Tell what is installed, what is missing, and what to do");
   auto options = std::make_shared<DoctorCommand>();
@@ -250,6 +257,9 @@ int main(int argc, char** argv) {
   add_compare(app, chosen);
   add_conformance(app, chosen);
   add_doctor(app, chosen);
+  add_trtexec(app);
+  if (argc > 1 && std::string_view(argv[1]) == "trtexec")
+    return lathe::trtexec::run_trtexec(std::string(argv[0]) + " trtexec", {argv + 2, argv + argc});
   try {
     if (argc == 1) {
       std::fputs(app.help().c_str(), stdout);

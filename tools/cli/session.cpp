@@ -12,6 +12,7 @@
 #include "NvOnnxParser.h"
 #include "failure.h"
 #include "layer_types.h"
+#include "tactic_sources.h"
 
 namespace lathe::cli {
 namespace {
@@ -90,38 +91,10 @@ void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings)
   if (settings.no_tf32 || settings.strongly_typed) config.clearFlag(nvinfer1::BuilderFlag::kTF32);
 }
 
-nvinfer1::TacticSource tactic_source(std::string_view name) {
-  using nvinfer1::TacticSource;
-  constexpr std::pair<std::string_view, TacticSource> kSources[] = {
-      {"CUBLAS_LT", kCUBLAS_LT},
-      {"CUDNN", kCUDNN},
-      {"EDGE_MASK_CONVOLUTIONS", TacticSource::kEDGE_MASK_CONVOLUTIONS},
-      {"JIT_CONVOLUTIONS", TacticSource::kJIT_CONVOLUTIONS}};
-  for (const auto& [known, source] : kSources)
-    if (name == known) return source;
-  throw UsageError(fmt::format(
-      "--tacticSources: there is no '{}'; CUBLAS_LT, CUDNN, EDGE_MASK_CONVOLUTIONS and JIT_CONVOLUTIONS are known",
-      name));
-}
-
 void set_passes(nvinfer1::IBuilderConfig& config, const BuildSettings& settings) {
   if (!setPassDump(config, settings.pass_dump.c_str())) throw Failure(lastError());
   for (const std::string& pass : settings.skip)
     if (!setPassSkipped(config, pass.c_str(), true)) throw UsageError(fmt::format("--skipPass: {}", lastError()));
-}
-
-// "+A,-B" turns A on and B off.
-void set_tactic_sources(nvinfer1::IBuilderConfig& config, std::string_view text) {
-  nvinfer1::TacticSources sources = config.getTacticSources();
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
-    if (part.size() < 2 || (part[0] != '+' && part[0] != '-'))
-      throw UsageError(fmt::format("--tacticSources: '{}' is no change: say +NAME or -NAME", part));
-    const nvinfer1::TacticSources bit = 1U << static_cast<uint32_t>(tactic_source(part.substr(1)));
-    sources = part[0] == '+' ? sources | bit : sources & ~bit;
-  }
-  if (!config.setTacticSources(sources)) throw UsageError(lastError());
 }
 
 void check_input(const Session& session, const std::vector<std::string>& names, const std::string& wanted) {
