@@ -10,8 +10,11 @@ Value* GraphBuilder::placeholder() {
   return &value;
 }
 
-void GraphBuilder::set_error(Error error) {
-  if (!failed_) error_ = std::move(error);
+void GraphBuilder::set_error(Error error, std::source_location where) {
+  if (!failed_) {
+    error_ = std::move(error);
+    where_ = where;
+  }
   failed_ = true;
 }
 

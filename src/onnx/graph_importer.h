@@ -28,10 +28,11 @@ struct Scope {
   std::unordered_map<std::string_view, const TensorData*> initializers;
   std::unordered_map<std::string_view, int64_t> versions;
   const CallAttributes* call = nullptr;
-  ir::Graph* graph = nullptr;        // where nodes go: the network, or a body of its control flow
-  ir::Captured* captured = nullptr;  // by a body, from outside
-  Scope* outer = nullptr;            // of a nested graph: names it may capture
-  std::string prefix;                // of node names
+  ir::Graph* graph = nullptr;          // where nodes go: the network, or a body of its control flow
+  ir::Captured* captured = nullptr;    // by a body, from outside
+  Scope* outer = nullptr;              // of a nested graph: names it may capture
+  std::string prefix;                  // of node names
+  std::vector<std::string> functions;  // whose bodies this lies in, outermost first
   int depth = 0;
 };
 
@@ -49,7 +50,7 @@ class GraphImporter {
 
   void run();
   ImportReport& report() { return report_; }
-  std::vector<Error>& problems() { return problems_; }
+  std::vector<ImportProblem>& problems() { return problems_; }
 
  private:
   void import_inputs(Scope& scope);
@@ -72,15 +73,17 @@ class GraphImporter {
   Slot capture(std::string_view name, Slot outside, Scope& scope);
   static void block_outputs(const NodeProto& node, Scope& scope);
   void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
-             Error error);
-  void problem(Error error);
+             Error error, std::source_location where = std::source_location::current());
+  void problem(Error error, std::source_location where = std::source_location::current());
+  void add_problem(ImportProblem problem);
+  void note_outputs(const Scope& scope);
 
   const Model& model_;
   ir::Graph& graph_;
   const ImportOptions& options_;
   std::map<FunctionKey, const FunctionProto*> functions_;
   ImportReport report_;
-  std::vector<Error> problems_;
+  std::vector<ImportProblem> problems_;
   NodeSupport* support_ = nullptr;  // of the main graph's node in work
   // Functions that call functions can grow without bound when inlined.
   size_t num_nodes_ = 0;

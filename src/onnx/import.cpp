@@ -16,12 +16,15 @@ constexpr int kMaxCallDepth = 128;
 
 }  // namespace
 
-void GraphImporter::problem(Error error) {
+void GraphImporter::problem(Error error, std::source_location where) { add_problem({std::move(error), where}); }
+
+void GraphImporter::add_problem(ImportProblem problem) {
   if (support_) {
     support_->support = Support::unsupported;
-    if (support_->reason.empty()) support_->reason = error.message;
+    if (support_->reason.empty()) support_->reason = problem.error.message;
+    problem.node = support_->index;
   }
-  problems_.push_back(std::move(error));
+  problems_.push_back(std::move(problem));
 }
 
 Result<ir::Value*> GraphImporter::import_input(const ValueInfo& input) {
@@ -119,7 +122,7 @@ const FunctionProto* GraphImporter::find_function(const NodeProto& node) const {
 }
 
 void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scope,
-                          const std::vector<ir::Value*>& inputs, Error error) {
+                          const std::vector<ir::Value*>& inputs, Error error, std::source_location where) {
   std::string operands;
   for (size_t i = 0; i < inputs.size(); ++i)
     operands += fmt::format("{}{}: {}", i ? ", " : "", i < node.inputs.size() ? node.inputs[i] : "",
@@ -129,7 +132,7 @@ void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scop
       fmt::format("{}{}, operator set {} {}: {}{}", scope.prefix, describe(node, index),
                   node.domain.empty() ? "ai.onnx" : node.domain, version == scope.versions.end() ? 0 : version->second,
                   error.message, operands.empty() ? "" : fmt::format(" [inputs: {}]", operands));
-  problem(std::move(error));
+  add_problem({std::move(error), where, {}, std::string(node.name), std::string(node.op_type), scope.functions});
 }
 
 bool GraphImporter::import_operator(const NodeProto& node, const std::string& name, size_t index,
@@ -173,7 +176,7 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
     if (context.wants(i) && !context.outputs()[i])
       context.unsupported("its output {} ('{}') is not supported", i, node.outputs[i]);
   if (context.failed()) {
-    if (context.error()) blame(node, index, scope, inputs, *context.error());
+    if (context.error()) blame(node, index, scope, inputs, *context.error(), context.where());
     return false;
   }
   if (context.num_added() > 1 && support_ && support_->support == Support::native) support_->support = Support::generic;
@@ -238,7 +241,20 @@ void GraphImporter::run() {
     import_node(node, i, scope);
   }
   support_ = nullptr;
+  note_outputs(scope);
   import_outputs(scope);
+}
+
+void GraphImporter::note_outputs(const Scope& scope) {
+  for (const NodeProto& node : model_.graph.nodes) {
+    if (node.name.empty()) continue;
+    std::vector<std::string>& outputs = report_.outputs[std::string(node.name)];
+    if (!outputs.empty()) continue;  // of two nodes of one name the first counts
+    for (const std::string_view output : node.outputs) {
+      const auto slot = output.empty() ? scope.values.end() : scope.values.find(output);
+      outputs.push_back(slot != scope.values.end() && slot->second.value ? slot->second.value->name() : "");
+    }
+  }
 }
 
 namespace {
@@ -246,7 +262,7 @@ namespace {
 struct Import {
   ir::Graph graph;
   ImportReport report;
-  std::vector<Error> problems;
+  std::vector<ImportProblem> problems;
 };
 
 Import import_once(const Model& model, const ImportOptions& options) {
@@ -274,7 +290,9 @@ Import import_any(const Model& model, const ImportOptions& options) {
 Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const ImportOptions& options) {
   LATHE_TRY(check_model(model));
   Import done = import_any(model, options);
-  std::vector<Error>& problems = done.problems;
+  if (options.problems) *options.problems = done.problems;
+  std::vector<Error> problems;
+  for (ImportProblem& problem : done.problems) problems.push_back(std::move(problem.error));
   if (problems.empty()) {
     done.graph.set_name(model.graph.name.empty() ? graph.name() : std::string(model.graph.name));
     graph = std::move(done.graph);
@@ -290,7 +308,9 @@ Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const Im
 
 Result<ImportReport> query_support(const Model& model, const ImportOptions& options) {
   LATHE_TRY(check_model(model));
-  return std::move(import_any(model, options).report);
+  Import done = import_any(model, options);
+  if (options.problems) *options.problems = std::move(done.problems);
+  return std::move(done.report);
 }
 
 }  // namespace lathe::onnx

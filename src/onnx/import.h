@@ -2,7 +2,10 @@
 // Turns an ONNX model into the graph IR.
 #pragma once
 
+#include <optional>
+#include <source_location>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -12,10 +15,20 @@
 
 namespace lathe::onnx {
 
+// Something that is wrong with a model, or that we cannot do.
+struct ImportProblem {
+  Error error;
+  std::source_location where;            // in this library it was found
+  std::optional<size_t> node{};          // of the main graph, that is to blame or holds the one that is
+  std::string name{}, op_type{};         // of the node that is to blame, which may be one of a function or nested graph
+  std::vector<std::string> functions{};  // of the model, whose calls lead to it, outermost first
+};
+
 struct ImportOptions {
   // Inputs whose dims are fixed here rather than by the model; -1 keeps the model's symbol.
   std::vector<std::pair<std::string, Dims>> input_dims{};
-  Branches branches{};  // that are not to be guessed
+  Branches branches{};                             // that are not to be guessed
+  std::vector<ImportProblem>* problems = nullptr;  // where all of them go, too, in the model's order
 };
 
 enum class Support {
@@ -37,6 +50,8 @@ struct NodeSupport {
 struct ImportReport {
   std::vector<NodeSupport> nodes;
   std::vector<std::string> warnings;
+  // The graph's values that are the outputs of the main graph's nodes which have a name; "" for those not wanted.
+  std::unordered_map<std::string, std::vector<std::string>> outputs;
   Branches branches;  // those given, and those guessed: the condition false, or true where the rest fails otherwise
 };
 
@@ -50,5 +65,7 @@ Result<ImportReport> query_support(const Model& model, const ImportOptions& opti
 
 // Is there an importer for the operator at this operator-set version?
 bool is_operator_known(std::string_view domain, std::string_view op_type, int64_t version);
+// ... in any domain, at any version?
+bool is_operator_known(std::string_view op_type);
 
 }  // namespace lathe::onnx

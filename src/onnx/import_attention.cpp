@@ -27,7 +27,10 @@ ir::Value* repeat_heads(NodeContext& c, ir::Value* x, const ir::Value* q) {
   if (c.failed() || c.dim(x, 1) == c.dim(q, 1)) return x;
   const std::optional<int64_t> have = c.dim(x, 1).as_constant(), need = c.dim(q, 1).as_constant();
   if (!have || !need || *have == 0 || *need % *have != 0) {
-    c.invalid("the number of heads of Q must be a known multiple of that of K and V");
+    if (!have || !need)
+      c.unsupported("the number of heads of Q must be a known multiple of that of K and V");
+    else
+      c.invalid("the number of heads of Q, {}, must be a multiple of that of K and V, {}", *need, *have);
     return x;
   }
   ir::Value* copies = c.expand(c.unsqueeze(x, {2}), c.ints({1, 1, *need / *have, 1, 1}));

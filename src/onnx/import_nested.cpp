@@ -34,6 +34,8 @@ bool GraphImporter::import_call(const NodeProto& node, const std::string& name, 
   body.call = &call;
   body.prefix = name + "/";
   body.depth = scope.depth + 1;
+  body.functions = scope.functions;
+  body.functions.emplace_back(function.name);
   for (const OpsetImport& import : function.opset_imports) body.versions[import.domain] = import.version;
   for (size_t i = 0; i < function.inputs.size(); ++i)
     body.values[function.inputs[i]] = i < inputs.size() ? inputs[i] : Slot{};
@@ -52,6 +54,7 @@ std::optional<std::vector<ir::Value*>> GraphImporter::import_body(const GraphPro
   scope.call = outer.call;
   scope.outer = &outer;
   scope.graph = outer.graph;
+  scope.functions = outer.functions;
   scope.prefix = std::move(prefix);
   scope.depth = outer.depth + 1;
   for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = {inputs[i], false};
@@ -67,6 +70,7 @@ bool GraphImporter::fill_body(const GraphProto& proto, ir::Graph& body, size_t f
   scope.outer = &outer;
   scope.graph = &body;
   scope.captured = &captured;
+  scope.functions = outer.functions;
   scope.prefix = std::move(prefix);
   scope.depth = outer.depth + 1;
   for (size_t i = 0; i < proto.inputs.size(); ++i) {

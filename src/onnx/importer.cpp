@@ -43,4 +43,6 @@ bool is_operator_known(std::string_view domain, std::string_view op_type, int64_
   return find_importer(normal_domain(domain), op_type, version) != nullptr;
 }
 
+bool is_operator_known(std::string_view op_type) { return rows_by_name().contains(op_type); }
+
 }  // namespace lathe::onnx

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "onnx/element_type.h"
 
 namespace lathe::onnx {
@@ -22,6 +23,8 @@ struct TensorData {
   std::span<const std::byte> bytes;
   std::vector<std::string_view> strings;  // instead of bytes for ElementType::string
   std::shared_ptr<const void> owner;      // keeps bytes alive; may outlive the Model
+  // Why the content is missing, where the reader was told to let that pass (ModelReadOptions).
+  std::shared_ptr<const Error> missing;
 };
 
 struct SparseTensorData {

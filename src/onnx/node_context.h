@@ -7,7 +7,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <source_location>
 #include <string>
+#include <type_traits>
 
 #include "ir/builder.h"
 #include "ir/captured.h"
@@ -28,6 +30,16 @@ using FillBody = std::function<bool(const GraphProto& proto, ir::Graph& body, si
 struct NestedGraphs {
   InlineGraph inline_graph;
   FillBody fill_body;
+};
+
+// A format, and where it stands in an importer.
+template <class... Args>
+struct LocatedFormat {
+  template <class Text>
+  consteval LocatedFormat(const Text& text, std::source_location place = std::source_location::current())
+      : format(text), where(place) {}
+  fmt::format_string<Args...> format;
+  std::source_location where;
 };
 
 using CallAttributes = std::map<std::string_view, const Attribute*>;  // a function call's attributes, by name
@@ -77,12 +89,12 @@ class NodeContext : public ir::GraphBuilder {
 
   // Errors. invalid: the model breaks a rule; unsupported: we cannot do it.
   template <class... Args>
-  void invalid(fmt::format_string<Args...> format, Args&&... args) {
-    set_error(Error{ErrorCode::model_invalid, fmt::format(format, std::forward<Args>(args)...), {}});
+  void invalid(LocatedFormat<std::type_identity_t<Args>...> text, Args&&... args) {
+    set_error({ErrorCode::model_invalid, fmt::format(text.format, std::forward<Args>(args)...), {}}, text.where);
   }
   template <class... Args>
-  void unsupported(fmt::format_string<Args...> format, Args&&... args) {
-    set_error(Error{ErrorCode::op_mode_unsupported, fmt::format(format, std::forward<Args>(args)...), {}});
+  void unsupported(LocatedFormat<std::type_identity_t<Args>...> text, Args&&... args) {
+    set_error({ErrorCode::op_mode_unsupported, fmt::format(text.format, std::forward<Args>(args)...), {}}, text.where);
   }
   // The outputs of a nested graph that sees these inputs; placeholders after an error.
   std::vector<ir::Value*> run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs);

@@ -16,7 +16,8 @@ class Reader {
       : bytes_(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
         state_(bytes_, options.max_depth),
         external_(options.directory),
-        tensors_{external_, std::move(owner), problems_} {}
+        tensors_{external_, std::move(owner), problems_},
+        may_miss_initializers_(options.may_miss_initializers) {}
 
   Result<Model> model() {
     Model model;
@@ -73,6 +74,8 @@ class Reader {
   std::vector<Error> problems_;
   ExternalData external_;
   TensorReader tensors_;
+  bool may_miss_initializers_;
+  int graph_depth_ = 0;  // 1 in the main graph
 };
 
 void Reader::read(WireCursor cursor, Model& model) {
@@ -159,6 +162,7 @@ void Reader::read(WireCursor cursor, FunctionProto& function) {
 }
 
 void Reader::read(WireCursor cursor, GraphProto& graph) {
+  ++graph_depth_;
   while (cursor.next()) {
     switch (cursor.field()) {
       case 1:
@@ -168,7 +172,9 @@ void Reader::read(WireCursor cursor, GraphProto& graph) {
         graph.name = cursor.bytes();
         break;
       case 5:
+        tensors_.may_miss_external = may_miss_initializers_ && graph_depth_ == 1;
         add_tensor(cursor, "TensorProto", graph.initializers);
+        tensors_.may_miss_external = false;
         break;
       case 11:
         add(cursor, "ValueInfoProto", graph.inputs);
@@ -186,6 +192,7 @@ void Reader::read(WireCursor cursor, GraphProto& graph) {
         cursor.skip();
     }
   }
+  --graph_depth_;
 }
 
 void Reader::read(WireCursor cursor, NodeProto& node) {

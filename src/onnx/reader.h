@@ -13,6 +13,8 @@ namespace lathe::onnx {
 struct ModelReadOptions {
   std::string directory;  // where external data lies; empty = external data is refused
   int max_depth = 100;    // nested messages
+  // External content of the main graph's initializers may be missing: it is given later (TensorData::missing).
+  bool may_miss_initializers = false;
 };
 
 // Maps the file; external data is looked for beside it (options.directory, when empty).

@@ -117,9 +117,14 @@ Result<> take_content(TensorReader& reader, TensorData& tensor, Content& content
   if ((content.has_raw && content.values) || (content.external && (content.values || content.has_raw)))
     return fail(problem(tensor, "more than one field holds its content"));
   if (content.external) {
-    LATHE_ASSIGN(ExternalData::Piece piece, reader.external.find(tensor.name, content.reference, *need));
-    tensor.bytes = piece.bytes;
-    tensor.owner = std::move(piece.file);
+    Result<ExternalData::Piece> piece = reader.external.find(tensor.name, content.reference, *need);
+    if (!piece && !reader.may_miss_external) return fail(std::move(piece).error());
+    if (!piece) {
+      tensor.missing = std::make_shared<const Error>(std::move(piece).error());
+      return {};
+    }
+    tensor.bytes = piece->bytes;
+    tensor.owner = std::move(piece->file);
     return {};
   }
   if (!content.has_raw) return take_typed(tensor, content, *need);

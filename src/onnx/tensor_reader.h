@@ -15,6 +15,7 @@ struct TensorReader {
   ExternalData& external;
   std::shared_ptr<const void> owner;  // of the buffer that is read
   std::vector<Error>& problems;
+  bool may_miss_external = false;  // a tensor then says why (TensorData::missing)
 
   void read(WireCursor cursor, TensorData& tensor);
   void read(WireCursor cursor, SparseTensorData& tensor);

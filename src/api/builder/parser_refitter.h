@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <deque>
 
 #include "NvOnnxParser.h"
 #include "api/network/parser.h"
@@ -36,13 +36,13 @@ class ParserRefitter final : public nvonnxparser::IParserRefitter {
     return guarded(reporter_, where, [&]() -> Result<> {
       constexpr const char* kWords =
           "the engine has no weights that can be replaced: build the plan anew from the new model";
-      errors_.emplace_back(nvonnxparser::ErrorCode::kREFIT_FAILED, kWords, nullptr);
+      errors_.emplace_back(nvonnxparser::ErrorCode::kREFIT_FAILED, kWords, where, std::source_location::current());
       return fail(ErrorCode::invalid_state, kWords);
     });
   }
 
   Reporter reporter_;
-  std::vector<ParserError> errors_;
+  std::deque<ParserError> errors_;
 };
 
 }  // namespace lathe::api

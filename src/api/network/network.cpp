@@ -61,6 +61,15 @@ Result<TensorView*> NetworkDefinition::output_of(const std::string& layer, int64
   return output;
 }
 
+TensorView* NetworkDefinition::tensor_of(const std::string& value) const {
+  for (const auto& input : inputs_)
+    if (input->value()->name() == value) return input.get();
+  for (const auto& layer : layers_)
+    for (size_t i = 0; TensorView* output = layer->output(i); ++i)
+      if (output->value()->name() == value) return output;
+  return nullptr;
+}
+
 std::string NetworkDefinition::public_name(const ir::Value* value) const {
   for (const ir::Output& output : graph_.outputs())
     if (output.value == value) return output.name;

@@ -72,6 +72,8 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   size_t num_layers() const { return layers_.size(); }
   // Of the first layer of that name.
   Result<TensorView*> output_of(const std::string& layer, int64_t index) const;
+  // The tensor of the graph's value of that name; null where there is none.
+  TensorView* tensor_of(const std::string& value) const;
   TensorView* view_of(const ir::Value* value) const;
   std::string public_name(const ir::Value* value) const;
   // Makes the graph's outputs those that are marked, called as their tensors are.

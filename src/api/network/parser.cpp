@@ -7,39 +7,6 @@
 namespace lathe::api {
 namespace {
 
-using OnnxCode = nvonnxparser::ErrorCode;
-
-OnnxCode onnx_code_for(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::model_malformed:
-    case ErrorCode::file_not_found:
-    case ErrorCode::file_read:
-    case ErrorCode::model_external_data:
-      return OnnxCode::kMODEL_DESERIALIZE_FAILED;
-    case ErrorCode::out_of_memory:
-      return OnnxCode::kMEM_ALLOC_FAILED;
-    case ErrorCode::op_unsupported:
-      return OnnxCode::kUNSUPPORTED_NODE;
-    case ErrorCode::op_mode_unsupported:
-      return OnnxCode::kUNSUPPORTED_NODE_ATTR;
-    case ErrorCode::dtype_unsupported:
-      return OnnxCode::kUNSUPPORTED_NODE_DATATYPE;
-    case ErrorCode::shape_unknown:
-      return OnnxCode::kUNSUPPORTED_NODE_DYNAMIC;
-    case ErrorCode::shape_mismatch:
-    case ErrorCode::type_mismatch:
-    case ErrorCode::attribute_invalid:
-      return OnnxCode::kINVALID_NODE;
-    case ErrorCode::invalid_argument:
-    case ErrorCode::invalid_state:
-      return OnnxCode::kINVALID_VALUE;
-    case ErrorCode::internal:
-      return OnnxCode::kINTERNAL_ERROR;
-    default:
-      return OnnxCode::kINVALID_GRAPH;
-  }
-}
-
 std::string directory_of(const char* path) {
   const std::string text = path ? path : "";
   const size_t slash = text.rfind('/');
@@ -48,47 +15,37 @@ std::string directory_of(const char* path) {
 
 }  // namespace
 
-ParserError::ParserError(OnnxCode code, std::string text, const onnx::NodeSupport* node)
-    : code_(code), text_(std::move(text)) {
-  if (!node) return;
-  node_ = static_cast<int>(node->index);
-  node_name_ = node->name;
-  node_operator_ = node->op_type;
-}
-
 template <class Body>
-bool Parser::attempt(const char* where, Body&& body) noexcept {
+bool Parser::attempt(const char* where, Body&& body, std::source_location place) noexcept {
   return guarded({*reporter_, use_}, where, [&]() -> Result<> {
     LATHE_ASSIGN(const Exclusive::Turn turn, network_.use().take());
     const size_t before = errors_.size();
     Result<> result = body();
     if (!result && errors_.size() == before)
       errors_.push_back(
-          std::make_unique<ParserError>(onnx_code_for(result.error().code), result.error().to_string(), nullptr));
+          std::make_unique<ParserError>(onnx_code_for(result.error().code), result.error().to_string(), where, place));
     return result;
   });
 }
 
-Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path) {
+Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path, Missing missing) {
   if (!model || size == 0) return fail(ErrorCode::invalid_argument, "the model is empty");
   onnx::ModelReadOptions options;
   options.directory = directory_of(path);
+  options.may_miss_initializers = missing == Missing::comes_later;
   return onnx::read_model({static_cast<const std::byte*>(model), size}, options);
 }
 
 Result<> Parser::import(const onnx::Model& model) {
   if (!network_.graph().nodes().empty() || !network_.graph().inputs().empty())
     return fail(ErrorCode::invalid_state, "the network is not empty; parse each model into a network of its own");
-  Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph());
-  if (!report) {
-    // The same check node by node, for the error list.
-    const Result<onnx::ImportReport> support = onnx::query_support(model);
-    if (support)
-      for (const onnx::NodeSupport& node : support->nodes)
-        if (node.support == onnx::Support::unsupported)
-          errors_.push_back(std::make_unique<ParserError>(OnnxCode::kUNSUPPORTED_NODE, node.reason, &node));
-    return fail(std::move(report).error());
-  }
+  std::vector<onnx::ImportProblem> problems;
+  onnx::ImportOptions every;
+  every.problems = &problems;
+  Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph(), every);
+  list(problems);
+  if (!report) return fail(std::move(report).error());
+  node_outputs_ = std::move(report->outputs);
   for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
   network_.adopt_imported_nodes();
   if (report->branches.empty()) return {};
@@ -101,6 +58,10 @@ Result<> Parser::import(const onnx::Model& model) {
     return imported;
   });
   return {};
+}
+
+void Parser::list(const std::vector<onnx::ImportProblem>& problems) {
+  for (const onnx::ImportProblem& problem : problems) errors_.push_back(std::make_unique<ParserError>(problem));
 }
 
 void Parser::put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept {
@@ -117,6 +78,25 @@ bool Parser::setBuilderConfig(const nv::IBuilderConfig* const config) noexcept {
   });
 }
 
+// What the file says of itself, in lines that people look for in logs.
+void Parser::tell_of(const std::string& path, const onnx::Model& model) const {
+  constexpr std::string_view kRule = "----------------------------------------------------------------";
+  int64_t opset = 0;
+  for (const onnx::OpsetImport& import : model.opset_imports)
+    if (onnx::normal_domain(import.domain).empty()) opset = import.version;
+  const std::string lines[] = {std::string(kRule),
+                               fmt::format("Input filename:   {}", path),
+                               fmt::format("ONNX IR version:  0.0.{}", model.ir_version),
+                               fmt::format("Opset version:    {}", opset),
+                               fmt::format("Producer name:    {}", model.producer_name),
+                               fmt::format("Producer version: {}", model.producer_version),
+                               fmt::format("Domain:           {}", model.domain),
+                               fmt::format("Model version:    {}", model.model_version),
+                               fmt::format("Doc string:       {}", model.doc),
+                               std::string(kRule)};
+  for (const std::string& line : lines) reporter_->log().write(Severity::info, line);
+}
+
 bool Parser::parse(const void* model, size_t size, const char* model_path) noexcept {
   return attempt("IParser::parse", [&]() -> Result<> {
     LATHE_ASSIGN(const onnx::Model parsed, read(model, size, model_path));
@@ -128,6 +108,7 @@ bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
   return attempt("IParser::parseFromFile", [&]() -> Result<> {
     LATHE_ASSIGN(const std::string path, to_string(onnxModelFile, "model path"));
     LATHE_ASSIGN(const onnx::Model parsed, onnx::read_model_file(path));
+    tell_of(path, parsed);
     return import(parsed);
   });
 }
@@ -135,7 +116,7 @@ bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
 bool Parser::supportsOperator(const char* op_name) const noexcept {
   return guarded(*reporter_, "IParser::supportsOperator", false, [&]() -> Result<bool> {
     LATHE_ASSIGN(const std::string name, to_string(op_name, "operator name"));
-    return onnx::is_operator_known("", name, onnx::kNewestOpset);
+    return onnx::is_operator_known(name);
   });
 }
 
@@ -166,7 +147,14 @@ const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noe
                  [&]() -> Result<const nv::ITensor*> {
                    LATHE_ASSIGN(const std::string text, to_string(name, "layer name"));
                    LATHE_ASSIGN(const Exclusive::Turn turn, network_.use().take(Exclusive::Call::looks));
-                   return network_.output_of(text, i);
+                   const auto node = node_outputs_.find(text);
+                   if (node == node_outputs_.end()) return network_.output_of(text, i);
+                   const std::vector<std::string>& outputs = node->second;
+                   if (i < 0 || i >= static_cast<int64_t>(outputs.size()) || outputs[static_cast<size_t>(i)].empty())
+                     return fail(ErrorCode::invalid_argument, "node '{}' has no output {}", text, i);
+                   if (TensorView* tensor = network_.tensor_of(outputs[static_cast<size_t>(i)])) return tensor;
+                   return fail(ErrorCode::invalid_state, "output {} of node '{}' is not in the network any more", i,
+                               text);
                  });
 }
 
@@ -175,13 +163,14 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
   const bool judged = attempt("IParser::supportsModelV2", [&]() -> Result<> {
     subgraphs_.clear();
     LATHE_ASSIGN(const onnx::Model parsed, read(model, size, modelPath));
-    LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed));
-    all = true;
+    std::vector<onnx::ImportProblem> problems;
+    onnx::ImportOptions every;
+    every.problems = &problems;
+    LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed, every));
+    list(problems);
+    all = problems.empty();
     for (const onnx::NodeSupport& node : report.nodes) {
       const bool supported = node.support == onnx::Support::native || node.support == onnx::Support::generic;
-      if (!supported) all = false;
-      if (node.support == onnx::Support::unsupported)
-        errors_.push_back(std::make_unique<ParserError>(OnnxCode::kUNSUPPORTED_NODE, node.reason, &node));
       if (subgraphs_.empty() || subgraphs_.back().supported != supported) subgraphs_.push_back({supported, {}});
       subgraphs_.back().nodes.push_back(static_cast<int64_t>(node.index));
     }
@@ -215,7 +204,7 @@ Result<Parser::Subgraph*> Parser::subgraph_at(int64_t index) {
 
 bool Parser::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {
   return attempt("IParser::loadModelProto", [&]() -> Result<> {
-    LATHE_ASSIGN(onnx::Model parsed, read(model, size, modelPath));
+    LATHE_ASSIGN(onnx::Model parsed, read(model, size, modelPath, Missing::comes_later));
     loaded_ = std::make_unique<onnx::Model>(std::move(parsed));
     return {};
   });
@@ -233,6 +222,7 @@ bool Parser::loadInitializer(const char* name, const void* data, size_t size) no
                     needed.value_or(0), size);
       initializer.bytes = {static_cast<const std::byte*>(data), size};
       initializer.owner = nullptr;  // the application's, until the build is done
+      initializer.missing = nullptr;
       return {};
     }
     return fail(ErrorCode::invalid_argument, "the model has no initializer '{}'", text);
@@ -242,6 +232,10 @@ bool Parser::loadInitializer(const char* name, const void* data, size_t size) no
 bool Parser::parseModelProto() noexcept {
   return attempt("IParser::parseModelProto", [&]() -> Result<> {
     if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    for (const onnx::TensorData& initializer : loaded_->graph.initializers)
+      if (initializer.missing)  // it can still be given, and parsing tried again
+        return fail(
+            with_context(*initializer.missing, "loadInitializer() has not given it, and its file is not there"));
     const std::unique_ptr<onnx::Model> model = std::move(loaded_);
     return import(*model);
   });

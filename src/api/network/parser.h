@@ -3,37 +3,16 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "NvOnnxParser.h"
 #include "api/network/network.h"
+#include "api/network/parser_error.h"
 #include "onnx/import.h"
 #include "onnx/model.h"
 
 namespace lathe::api {
-
-class ParserError final : public nvonnxparser::IParserError {
- public:
-  ParserError(nvonnxparser::ErrorCode code, std::string text, const onnx::NodeSupport* node);
-
-  nvonnxparser::ErrorCode code() const override { return code_; }
-  const char* desc() const override { return text_.c_str(); }
-  const char* file() const override { return ""; }
-  int line() const override { return 0; }
-  const char* func() const override { return ""; }
-  int node() const override { return node_; }
-  const char* nodeName() const override { return node_name_.c_str(); }
-  const char* nodeOperator() const override { return node_operator_.c_str(); }
-  const char* const* localFunctionStack() const override { return nullptr; }
-  int32_t localFunctionStackSize() const override { return 0; }
-
- private:
-  nvonnxparser::ErrorCode code_;
-  std::string text_;
-  int node_ = -1;
-  std::string node_name_;
-  std::string node_operator_;
-};
 
 class Parser final : public nvonnxparser::IParser {
  public:
@@ -73,11 +52,14 @@ class Parser final : public nvonnxparser::IParser {
   };
 
   Result<Subgraph*> subgraph_at(int64_t index);
-  static Result<onnx::Model> read(const void* model, size_t size, const char* path);
+  enum class Missing { fails, comes_later };  // external content of initializers
+  static Result<onnx::Model> read(const void* model, size_t size, const char* path, Missing missing = Missing::fails);
+  void list(const std::vector<onnx::ImportProblem>& problems);
+  void tell_of(const std::string& path, const onnx::Model& model) const;
   Result<> import(const onnx::Model& model);
   // Runs `body`; on failure one report, and an entry in the error list unless `body` made some.
   template <class Body>
-  bool attempt(const char* where, Body&& body) noexcept;
+  bool attempt(const char* where, Body&& body, std::source_location place = std::source_location::current()) noexcept;
 
   static constexpr nvonnxparser::OnnxParserFlags kFlags = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
   void put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept;
@@ -89,6 +71,7 @@ class Parser final : public nvonnxparser::IParser {
   nvonnxparser::OnnxParserFlags flags_ = kFlags;
   std::vector<std::unique_ptr<ParserError>> errors_;
   std::vector<Subgraph> subgraphs_;
+  std::unordered_map<std::string, std::vector<std::string>> node_outputs_;  // names of values, by node
   std::unique_ptr<onnx::Model> loaded_;  // between loadModelProto() and parseModelProto()
 };
 
