@@ -41,6 +41,10 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::map_descriptor(int descrip
   return file;
 }
 
+void MappedFile::forget_pages() const {
+  if (data_) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }

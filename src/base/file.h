@@ -23,6 +23,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Gives back the memory that its pages take by now. They stay readable, and are then fetched anew.
+  void forget_pages() const;
 
  private:
   MappedFile() = default;

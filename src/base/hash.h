@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -15,7 +16,7 @@ class Hasher {
   Hasher& add(std::span<const std::byte> bytes);
   Hasher& add(std::string_view text);  // length-prefixed, so that ("ab","c") and ("a","bc") differ
   Hasher& add(uint64_t value);
-  uint64_t value() const { return state_; }
+  constexpr uint64_t value() const { return state_; }
 
  private:
   uint64_t state_ = 0x9e3779b97f4a7c15ull;
@@ -24,5 +25,19 @@ class Hasher {
 // BLAKE2b-256.
 using Digest = std::array<std::byte, 32>;
 Digest digest_of(std::span<const std::byte> bytes);
+
+// Both of content that comes in parts: what Hasher().add() and digest_of() make of the whole.
+class ContentHash {
+ public:
+  ContentHash();
+  ~ContentHash();
+  void add(std::span<const std::byte> part);
+  uint64_t checksum() const;
+  Digest digest();  // once, at the end
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace lathe

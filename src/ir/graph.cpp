@@ -16,6 +16,11 @@ void remove_use(std::vector<Use>& uses, const Use& use) {
 
 }  // namespace
 
+void Node::release_content() {
+  Tensor& content = static_cast<ConstantAttrs&>(*attributes_).value;
+  content = Tensor::view(content.dtype(), content.dims(), nullptr, nullptr);
+}
+
 Node::Node() = default;
 Node::~Node() = default;
 

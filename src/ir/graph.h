@@ -92,6 +92,9 @@ class Node {
   Value* output(size_t i = 0) const { return outputs_[i].get(); }
   const std::vector<Value*>& inputs() const { return inputs_; }
 
+  // Of a constant, in a graph that is lowered and then gone: lets go of the content. Its type and dims stay known.
+  void release_content();
+
  private:
   friend class Graph;
   std::unique_ptr<Attributes> attributes_;

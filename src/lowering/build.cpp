@@ -114,8 +114,8 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
     LATHE_TRY(network.lowering.lower(network.regions));
     if (refused.size() == refused_before) LATHE_TRY(network.lowering.choose(progress));
     if (refused.size() > refused_before) continue;
-    LATHE_TRY(network.lowering.write());
     round.report.tensors = describe_tensors(graph, network.regions, network.placement, network.costs, refused);
+    LATHE_TRY(network.lowering.write());  // which leaves the graph without its weights
     built = std::move(round);
     return {};
   }

@@ -75,8 +75,7 @@ struct BuildReport {
 };
 
 struct BuiltPlan {
-  plan::Plan plan;  // its weights point into `weights`
-  std::vector<std::byte> weights;
+  plan::Plan plan;                       // its weights are pieces
   std::vector<Modules::Module> modules;  // the plan's codes point into them
   BuildReport report;
 };

@@ -138,10 +138,8 @@ Result<> finish_plan(BuiltPlan& built) {
   drop_unused_symbols(plan);
   for (const Symbol& symbol : plan.symbols)
     if (symbol.source == SymbolSource::input_value) plan.bindings[symbol.tensor].is_shape_tensor = true;
-  plan.weights = built.weights;
-  for (plan::Constant& constant : plan.constants)
-    constant.digest = digest_of(plan.weights.subspan(constant.offset, constant.bytes));
-  built.report.weights_bytes = built.weights.size();
+  for (size_t i = 0; i < plan.constants.size(); ++i) plan.constants[i].digest = digest_of(plan.pieces[i].bytes);
+  built.report.weights_bytes = plan.weights_bytes();
   return {};
 }
 

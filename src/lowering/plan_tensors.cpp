@@ -15,7 +15,7 @@ using plan::StorageKind;
 using plan::TensorId;
 
 PlanTensors::PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, PlanTensors* outer)
-    : graph_(graph), placement_(placement), out_(out), plan_(out.plan), outer_(outer) {}
+    : graph_(graph), placement_(placement), plan_(out.plan), outer_(outer) {}
 
 void PlanTensors::bind_body(const std::vector<TensorId>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -128,8 +128,8 @@ TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name
   for (TensorId id : same) {
     const plan::TensorDesc& tensor = plan_.tensors[id];
     if (at(tensor).bytes != content.bytes()) continue;
-    if (!content.raw().empty() &&  // there may be no weights yet
-        std::memcmp(out_.weights.data() + at(tensor).offset, content.data(), content.bytes()) != 0)
+    if (content.bytes() != 0 &&
+        std::memcmp(plan_.pieces[tensor.index].bytes.data(), content.data(), content.bytes()) != 0)
       continue;
     if (tensor.dtype == content.dtype() && as_constant(tensor.dims) == content.dims()) return id;
     twin = &plan_.constants[tensor.index];
@@ -139,10 +139,9 @@ TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name
     index = static_cast<uint32_t>(twin - plan_.constants.data());
   } else {
     index = static_cast<uint32_t>(plan_.constants.size());
-    const size_t offset = round_up(out_.weights.size(), 64);
-    out_.weights.resize(offset + content.bytes());
-    std::ranges::copy(content.raw(), out_.weights.begin() + static_cast<ptrdiff_t>(offset));
+    const size_t offset = round_up(plan_.weights_bytes(), 64);
     plan_.constants.push_back({unique_name(name), offset, content.bytes(), {}});
+    plan_.pieces.push_back({content.raw(), content.owner()});
   }
   same.push_back(add({"constant", content.dtype(), to_shape(content.dims()), {}, StorageKind::constant, index, 0}));
   return same.back();

@@ -46,7 +46,6 @@ class PlanTensors {
 
   const ir::Graph& graph_;
   const Placement& placement_;
-  BuiltPlan& out_;
   plan::Plan& plan_;
   PlanTensors* outer_;
   std::unordered_map<const ir::Value*, Storage> storages_;          // of roots

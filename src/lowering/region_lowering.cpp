@@ -255,8 +255,32 @@ Result<> RegionLowering::write() {
 }
 
 Result<> RegionLowering::write_steps() {
-  for (Pending& pending : pending_) LATHE_TRY(write(pending));
+  count_readers();
+  for (Pending& pending : pending_) {
+    LATHE_TRY(write(pending));
+    release(pending);
+  }
   return {};
+}
+
+void RegionLowering::count_readers() {
+  for (const auto& node : graph_.nodes())
+    if (const Tensor* content = node->is(OpKind::constant) ? node->output()->constant() : nullptr)
+      contents_[content].constant = node.get();
+  for (const Pending& pending : pending_)
+    if (pending.matches)
+      for (const Operand* operand : tensors_of(pending.matches->problem()))
+        if (const auto it = contents_.find(operand->constant); it != contents_.end()) ++it->second.readers;
+}
+
+// What the step had packed or holds in the plan is not needed in the graph any more, and would be there twice.
+void RegionLowering::release(Pending& pending) {
+  pending.emission.reset();
+  if (!pending.matches) return;
+  for (const Operand* operand : tensors_of(pending.matches->problem()))
+    if (const auto it = contents_.find(operand->constant); it != contents_.end() && --it->second.readers == 0)
+      it->second.constant->release_content();
+  pending.matches.reset();
 }
 
 Result<> RegionLowering::write(Pending& pending) {

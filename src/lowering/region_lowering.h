@@ -80,6 +80,8 @@ class RegionLowering {
   void collect(std::vector<Pending*>& all);
   Result<> write_steps();
   Result<> write(Pending& pending);
+  void count_readers();
+  void release(Pending& pending);
   Result<> write_block(Pending& pending);
   plan::TensorId input_of(const Region& region, const Problem& problem, const StepInput& input,
                           const Emission& emission, const std::string& step);
@@ -103,6 +105,11 @@ class RegionLowering {
   Problems problems_;
   PlanTensors tensors_;
   std::vector<Pending> pending_;  // in execution order
+  struct Content {
+    ir::Node* constant = nullptr;
+    size_t readers = 0;  // steps that are not written yet
+  };
+  std::unordered_map<const Tensor*, Content> contents_;  // of constants that problems refer to, while write() runs
   std::unordered_map<const ir::Value*, plan::TensorId> dense_;
   std::unordered_map<const ir::Value*, plan::TensorId> channels_last_;
 };

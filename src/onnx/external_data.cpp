@@ -151,4 +151,10 @@ Result<ExternalData::Piece> ExternalData::find(std::string_view tensor, const Ex
   return Piece{*bytes, known->second};
 }
 
+std::vector<std::shared_ptr<const MappedFile>> ExternalData::files() const {
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  for (const auto& [location, file] : files_) files.push_back(file);
+  return files;
+}
+
 }  // namespace lathe::onnx

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file.h"
 
@@ -31,6 +32,7 @@ class ExternalData {
   };
   // The `size` bytes of `tensor`; each file is mapped once.
   Result<Piece> find(std::string_view tensor, const ExternalReference& reference, uint64_t size);
+  std::vector<std::shared_ptr<const MappedFile>> files() const;  // that it has mapped
 
  private:
   Result<std::shared_ptr<const MappedFile>> map(std::string_view location);

@@ -290,6 +290,7 @@ Import import_any(const Model& model, const ImportOptions& options) {
 Result<ImportReport> import_model(const Model& model, ir::Graph& graph, const ImportOptions& options) {
   LATHE_TRY(check_model(model));
   Import done = import_any(model, options);
+  for (const auto& file : model.files) file->forget_pages();  // most weights lie askew there, and have been copied
   if (options.problems) *options.problems = done.problems;
   std::vector<Error> problems;
   for (ImportProblem& problem : done.problems) problems.push_back(std::move(problem.error));

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
+#include "base/file.h"
 #include "onnx/element_type.h"
 
 namespace lathe::onnx {
@@ -147,7 +147,8 @@ struct Model {
   GraphProto graph;
   std::vector<FunctionProto> functions;
 
-  std::shared_ptr<const void> owner;  // of every view above
+  std::shared_ptr<const void> owner;                     // of every view above
+  std::vector<std::shared_ptr<const MappedFile>> files;  // that views point into, of external data too
 };
 
 // "ai.onnx" and "" name one domain; this gives "".

@@ -9,6 +9,12 @@
 
 namespace lathe::onnx {
 
+namespace {
+
+constexpr size_t kWorthAView = 64 << 10;  // what is smaller would keep a page of the file, or a larger one, in memory
+
+}  // namespace
+
 Result<Tensor> to_tensor(const TensorData& data) {
   const std::optional<DType> dtype = to_dtype(data.type);
   if (!dtype)
@@ -17,7 +23,7 @@ Result<Tensor> to_tensor(const TensorData& data) {
   const auto address = reinterpret_cast<uintptr_t>(data.bytes.data());
   const bool clean = *dtype != DType::boolean ||
                      std::all_of(data.bytes.begin(), data.bytes.end(), [](std::byte b) { return b <= std::byte{1}; });
-  if (!data.bytes.empty() && address % size_of(*dtype) == 0 && clean)
+  if (data.bytes.size() >= kWorthAView && address % size_of(*dtype) == 0 && clean)
     return Tensor::view(*dtype, data.dims, data.bytes.data(), data.owner).with_clear_end();
   LATHE_ASSIGN(Tensor tensor, Tensor::allocate(*dtype, data.dims));
   if (!data.bytes.empty()) std::memcpy(tensor.mutable_data(), data.bytes.data(), data.bytes.size());

@@ -25,6 +25,7 @@ class Reader {
     read(WireCursor(state_, bytes_, "ModelProto"), model);
     LATHE_TRY(finish("model"));
     if (!model.has_graph) return fail(ErrorCode::model_malformed, "the file holds no graph; it is not an ONNX model");
+    model.files = external_.files();
     return model;
   }
 
@@ -365,6 +366,7 @@ Result<Model> read_model_file(const std::string& path, ModelReadOptions options)
   }
   auto model = read_model(file->bytes(), options, file);
   if (!model) return fail(with_context(std::move(model).error(), path));
+  model->files.push_back(std::move(file));
   return model;
 }
 

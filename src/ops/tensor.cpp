@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/tensor.h"
 
+#include <sys/mman.h>
 #include <algorithm>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -33,19 +35,36 @@ Dims row_major_strides(std::span<const int64_t> dims) {
   return strides;
 }
 
+namespace {
+
+// What is as large has pages of its own, which the system gets back with it: an allocator would keep them among others,
+// and a build has its weights in one form after the other.
+constexpr size_t kOwnPages = 256 << 10;
+
+std::shared_ptr<void> allocate_bytes(size_t bytes) {
+  if (bytes < kOwnPages) {
+    void* data = std::aligned_alloc(64, bytes);
+    return data ? std::shared_ptr<void>(data, std::free) : nullptr;
+  }
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  return std::shared_ptr<void>(data, [bytes](void* pages) { ::munmap(pages, bytes); });
+}
+
+}  // namespace
+
 Result<Tensor> Tensor::allocate(DType dtype, Dims dims) {
   const std::optional<int64_t> count = checked_volume(dims), bytes = bytes_of(dtype, count.value_or(-1));
   if (!bytes || *bytes > INT64_MAX - 128)
     return fail(ErrorCode::shape_mismatch, "tensor of type {} and dims {} has no valid size", name_of(dtype),
                 to_string(to_shape(dims)));
   const size_t padded = (static_cast<size_t>(*bytes) + 127) / 64 * 64;
-  void* data = std::aligned_alloc(64, padded);
-  if (!data) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes for a tensor", *bytes);
   Tensor tensor;
-  tensor.owner_ = std::shared_ptr<void>(data, std::free);
+  tensor.owner_ = allocate_bytes(padded);
+  if (!tensor.owner_) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes for a tensor", *bytes);
   tensor.dtype_ = dtype;
   tensor.dims_ = std::move(dims);
-  tensor.data_ = data;
+  tensor.data_ = tensor.owner_.get();
   tensor.clear_end();
   return tensor;
 }

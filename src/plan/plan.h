@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -177,6 +178,12 @@ struct DetachedWeights {
   Digest digest{};
 };
 
+// Where the bytes of a constant lie while the plan is made.
+struct WeightsPiece {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  // keeps them alive
+};
+
 struct Plan {
   std::string name;      // of the network
   std::string target;    // "cpu-x86_64-avx512"; what the device's target check understands
@@ -194,11 +201,13 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> metadata;
 
   std::span<const std::byte> weights;  // not owned; empty too when they are detached and were not supplied
+  // Instead of `weights`, of a plan that was not read: one of each constant, each at a 64-byte offset behind the last.
+  std::vector<WeightsPiece> pieces;
   std::optional<DetachedWeights> detached;
   std::string weights_file;       // where detached weights are, for messages; "" = the writer did not say
   std::vector<CodeModule> codes;  // of device code; their bytes are not owned
 
-  uint64_t weights_bytes() const { return detached ? detached->bytes : weights.size(); }
+  uint64_t weights_bytes() const;
 };
 
 }  // namespace lathe::plan

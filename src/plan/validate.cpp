@@ -56,12 +56,29 @@ class Validator {
     return {};
   }
 
+  Result<> check_pieces() {
+    if (plan_.pieces.empty()) return {};
+    if (plan_.pieces.size() != plan_.constants.size() || !plan_.weights.empty() || plan_.detached)
+      return malformed("plan: {} pieces of weights do not fit its {} constants", plan_.pieces.size(),
+                       plan_.constants.size());
+    uint64_t end = 0;
+    for (size_t i = 0; i < plan_.pieces.size(); ++i) {
+      const Constant& c = plan_.constants[i];
+      if (c.bytes != plan_.pieces[i].bytes.size() || c.offset < end || c.offset - end >= kWeightsAlignment)
+        return malformed("plan: constant at {} with {} bytes is not where its {} bytes end up", c.offset, c.bytes,
+                         plan_.pieces[i].bytes.size());
+      end = c.offset + c.bytes;
+    }
+    return {};
+  }
+
   Result<> check_weights() {
     const uint64_t weights = plan_.weights_bytes();
     if (plan_.detached && !plan_.weights.empty() && plan_.weights.size() != weights)
       return malformed("plan: it has {} bytes of weights and says {}", plan_.weights.size(), weights);
     if (!plan_.detached && !plan_.weights_file.empty())
       return malformed("plan: its weights are in its file and in '{}'", plan_.weights_file);
+    LATHE_TRY(check_pieces());
     std::unordered_set<std::string_view> names;
     for (const Constant& c : plan_.constants) {
       if (c.name.empty() || !names.insert(c.name).second)

@@ -45,13 +45,15 @@ TEST(PlanKinds, DetachedWeightsAreSupplied) {
   plan::Plan& plan = (*built)->plan;
   ASSERT_EQ(plan.constants.size(), 1u);
   EXPECT_EQ(plan.constants[0].name, "w");
-  EXPECT_EQ(plan.constants[0].digest,
-            digest_of(plan.weights.subspan(plan.constants[0].offset, plan.constants[0].bytes)));
-  plan.detached = plan::detach(plan.weights);
+  EXPECT_EQ(plan.constants[0].digest, digest_of(plan.pieces[0].bytes));
+  const auto whole = plan::read_plan(*plan::write_plan(plan), nullptr);
+  ASSERT_TRUE(whole) << whole.error().to_string();
+  plan.pieces.clear();
+  plan.detached = plan::detach(whole->plan.weights);
   const std::vector<std::byte> bytes = *plan::write_plan(plan);
   EXPECT_FALSE(Engine::load(bytes, nullptr, {test_device(1), {}}));
   EngineOptions options{test_device(1), {}};
-  options.read.weights = plan::Weights{(*built)->weights, nullptr};
+  options.read.weights = plan::Weights{whole->plan.weights, nullptr};
   const auto engine = Engine::load(bytes, nullptr, options);
   ASSERT_TRUE(engine) << engine.error().to_string();
   const auto context = Context::create(*engine);

@@ -196,7 +196,10 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
       options.tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
   ProgressAdapter progress(settings.getProgressMonitor());
   MemoryMonitor memory(*options.log);
+  std::string this_phase;
   options.progress = [&](std::string_view phase, double fraction) {
+    if (phase != this_phase) definition.forget_pages();
+    this_phase = phase;
     if (settings.has(nv::BuilderFlag::kMONITOR_MEMORY)) memory.enter(phase);
     return progress(phase, fraction);
   };
@@ -211,7 +214,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
-  return plan::write_plan(built->plan);
+  return plan::write_plan(std::move(built->plan));
 }
 
 nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network, nv::IBuilderConfig& config) noexcept {

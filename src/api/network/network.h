@@ -14,6 +14,7 @@
 #include "api/network/conditional.h"
 #include "api/network/layer.h"
 #include "api/network/loop.h"
+#include "base/file.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
@@ -50,6 +51,13 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
     std::map<std::string, bool> branches;
   };
   using Reimport = std::function<Result<Imported>(const std::map<std::string, bool>& branches)>;
+  // Files that a parser has mapped and weights lie in. Builds are done with what they have read of them.
+  void add_files(const std::vector<std::shared_ptr<const MappedFile>>& files) {
+    files_.insert(files_.end(), files.begin(), files.end());
+  }
+  void forget_pages() const {
+    for (const auto& file : files_) file->forget_pages();
+  }
   void set_reimport(Reimport reimport) { reimport_ = std::move(reimport); }
   const Reimport& reimport() const { return reimport_; }
   // Brings the nodes of layers whose settings changed up to date.
@@ -210,6 +218,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   SettingNotices notices_;
   ir::Graph graph_;
   Reimport reimport_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
   std::vector<std::unique_ptr<TensorView>> inputs_;
   std::vector<TensorView*> outputs_;
   std::vector<std::unique_ptr<Layer>> layers_;

@@ -48,6 +48,7 @@ Result<> Parser::import(const onnx::Model& model) {
   node_outputs_ = std::move(report->outputs);
   for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
   network_.adopt_imported_nodes();
+  network_.add_files(model.files);
   if (report->branches.empty()) return {};
   network_.set_reimport([model](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
     onnx::ImportOptions options;
