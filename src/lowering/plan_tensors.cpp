@@ -142,6 +142,7 @@ TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name
     const size_t offset = round_up(plan_.weights_bytes(), 64);
     plan_.constants.push_back({unique_name(name), offset, content.bytes(), {}});
     plan_.pieces.push_back({content.raw(), content.owner()});
+    plan_.pieces_bytes = offset + content.bytes();
   }
   same.push_back(add({"constant", content.dtype(), to_shape(content.dims()), {}, StorageKind::constant, index, 0}));
   return same.back();

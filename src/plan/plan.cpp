@@ -18,12 +18,6 @@ std::string_view name_of(BlockKind kind) {
 
 }  // namespace
 
-uint64_t Plan::weights_bytes() const {
-  if (detached) return detached->bytes;
-  if (pieces.empty() || constants.empty()) return weights.size();
-  return constants.back().offset + constants.back().bytes;
-}
-
 std::string_view Step::kind() const {
   static constexpr std::string_view kNames[] = {"host kernel", "launches", "copy", "evaluation"};
   static_assert(std::size(kNames) + 1 == std::variant_size_v<Work>);

@@ -201,13 +201,15 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> metadata;
 
   std::span<const std::byte> weights;  // not owned; empty too when they are detached and were not supplied
-  // Instead of `weights`, of a plan that was not read: one of each constant, each at a 64-byte offset behind the last.
+  // Instead of `weights`, one of each constant, each at a 64-byte offset behind the last: of a plan that was not read,
+  // and of one whose weights are in a device's memory alone, but for some small ones.
   std::vector<WeightsPiece> pieces;
+  uint64_t pieces_bytes = 0;  // of all of them, with the gaps
   std::optional<DetachedWeights> detached;
   std::string weights_file;       // where detached weights are, for messages; "" = the writer did not say
   std::vector<CodeModule> codes;  // of device code; their bytes are not owned
 
-  uint64_t weights_bytes() const;
+  uint64_t weights_bytes() const { return detached ? detached->bytes : pieces.empty() ? weights.size() : pieces_bytes; }
 };
 
 }  // namespace lathe::plan

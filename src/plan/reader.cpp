@@ -84,6 +84,7 @@ Result<Resident> supplied_weights(const Section& section, const ReadOptions& opt
     return fail(ErrorCode::plan_digest,
                 "the weights that were supplied, {} bytes, are not those of the plan: it needs {}", given->bytes.size(),
                 describe(section, file));
+  if (options.borrows_weights) return Resident{given->bytes, given->owner};
   return make_resident(given->bytes, given->owner, kConstantAlignment, kWeightsAlignment);
 }
 
@@ -153,7 +154,9 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
   if (section && section->detached) plan.detached = DetachedWeights{section->bytes, section->checksum, section->digest};
   LATHE_TRY(validate(plan));
   Resident weights;
-  if (!plan.detached) {
+  if (!plan.detached && options.borrows_weights) {
+    weights = {plan.weights, owner};
+  } else if (!plan.detached) {
     LATHE_ASSIGN(weights, make_resident(plan.weights, owner, kConstantAlignment, kWeightsAlignment));
   } else if (!options.without_weights) {
     LATHE_ASSIGN(weights, supplied_weights(*section, options, plan.weights_file, check));

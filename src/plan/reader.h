@@ -29,6 +29,7 @@ struct ReadOptions {
   Version version = library_version();  // what the plan must have been written by
   std::optional<Weights> weights;       // for plans that do not hold them
   bool without_weights = false;         // such plans are read without them, to look at them
+  bool borrows_weights = false;         // not copied: without an owner they are there as long as the caller has them
 };
 
 // Whether this library reads such plans: its version, features and system. read_plan() asks first of all, and so does

@@ -69,6 +69,7 @@ class Validator {
                          plan_.pieces[i].bytes.size());
       end = c.offset + c.bytes;
     }
+    if (end != plan_.pieces_bytes) return malformed("plan: its pieces end at {}, not at {}", end, plan_.pieces_bytes);
     return {};
   }
 

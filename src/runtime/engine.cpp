@@ -14,7 +14,9 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->bytes_ = bytes;
   engine->owner_ = owner;
   engine->device_ = options.device;
-  LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), options.read));
+  plan::ReadOptions read = options.read;
+  read.borrows_weights = !owner && options.device && !options.device->is_host();
+  LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), read));
   const plan::Plan& plan = engine->plan();
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->data_dependent_.push_back(engine->find_data_dependence(tensor));
@@ -22,7 +24,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   LATHE_ASSIGN(engine->places_, plan::find_places(plan.steps));
   if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
-  LATHE_ASSIGN(engine->weights_, options.device->make_resident(plan.weights, engine->loaded_.owner));
+  LATHE_TRY(engine->place_weights());
   LATHE_TRY(engine->check_values());
   LATHE_TRY(engine->choose_codes());
   engine->block_symbols_ = plan::find_block_symbols(plan);
@@ -37,6 +39,43 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
     engine->code_.push_back(std::move(code));
   }
   return engine;
+}
+
+// What the host may read of a device's weights stays with it: trip counts, say.
+constexpr size_t kSmall = 4096;
+
+Result<> Engine::place_weights() {
+  if (owner_ || device_->is_host()) {
+    LATHE_ASSIGN(weights_, device_->make_resident(plan().weights, loaded_.owner));
+    return {};
+  }
+  LATHE_ASSIGN(file_, PlanFile::without_weights(bytes_));
+  plan::Plan& plan = loaded_.plan;
+  LATHE_ASSIGN(weights_, device_->make_resident(plan.weights, nullptr));
+  for (const plan::Constant& constant : plan.constants) {
+    plan::WeightsPiece& piece = plan.pieces.emplace_back();
+    if (constant.bytes > kSmall) continue;
+    const auto bytes = plan.weights.subspan(constant.offset, constant.bytes);
+    const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    piece = {*copy, copy};
+  }
+  plan.pieces_bytes = plan.weights.size();
+  plan.weights = {};
+  bytes_ = {};
+  return {};
+}
+
+const std::byte* Engine::host_constant(uint32_t index) const {
+  if (!plan().pieces.empty()) return plan().pieces[index].bytes.data();
+  return plan().weights.data() + plan().constants[index].offset;
+}
+
+Result<std::vector<std::byte>> Engine::serialize() const {
+  if (owner_) return std::vector(bytes_.begin(), bytes_.end());
+  LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
+  return file_.with_weights([&](std::span<std::byte> weights) {
+    return device_->download(weights.data(), weights_.get(), weights.size(), *queue);
+  });
 }
 
 Result<> Engine::check_values() const {

@@ -17,6 +17,7 @@
 #include "plan/plan.h"
 #include "plan/reader.h"
 #include "runtime/memory_limit.h"
+#include "runtime/plan_file.h"
 
 namespace lathe {
 
@@ -27,16 +28,20 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // `bytes` stay mapped as long as `owner` lives. Refuses damaged plans and plans of other versions and targets.
+  // `bytes` stay mapped as long as `owner` lives. Without one they need to be there during the call only: of what goes
+  // into a device's own memory, the engine then keeps no copy on the host. Refuses damaged plans and plans of other
+  // versions and targets.
   static Result<std::shared_ptr<const Engine>> load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                                     const EngineOptions& options);
 
   const plan::Plan& plan() const { return loaded_.plan; }
-  std::span<const std::byte> bytes() const { return bytes_; }  // the plan as given
+  std::span<const std::byte> bytes() const { return bytes_; }  // the plan as given, which has an owner
+  Result<std::vector<std::byte>> serialize() const;            // the same, weights from the device if they are there
   bool has_device() const { return device_ != nullptr; }       // otherwise it is for inspection only
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
   const std::byte* weights() const { return weights_.get(); }  // as kernels read them
+  const std::byte* host_constant(uint32_t index) const;        // null = it is in the device's memory alone
 
   // One per plan step: a kernel, or the attributes of the op that is evaluated on the host; none for a copy. A kernel
   // has attributes, too, where the op's shape rule gives the sizes of its results while running.
@@ -71,6 +76,7 @@ class Engine {
  private:
   Engine() = default;
   Result<> check_values() const;
+  Result<> place_weights();
   bool find_data_dependence(const plan::TensorDesc& tensor) const;
   bool is_capturable(const plan::Step& step) const;
   Result<> choose_codes();
@@ -80,6 +86,7 @@ class Engine {
   std::vector<Program> programs_;  // kernels may point to them: never resized after load
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;  // of bytes_; the weights may lie elsewhere
+  PlanFile file_;                      // where there is no owner
   std::shared_ptr<Device> device_;
   size_t alignment_ = 256;
   std::shared_ptr<const std::byte> weights_;

@@ -22,8 +22,10 @@ std::byte* TensorStorage::base(const plan::TensorDesc& tensor) const {
 }
 
 const std::byte* TensorStorage::host_address(const plan::TensorDesc& tensor) const {
-  if (tensor.storage == plan::StorageKind::constant)
-    return at_offset(plan_.weights.data() + plan_.constants[tensor.index].offset, tensor);
+  if (tensor.storage == plan::StorageKind::constant) {
+    const std::byte* const start = engine_.host_constant(tensor.index);
+    return start ? at_offset(start, tensor) : nullptr;
+  }
   if (tensor.storage == plan::StorageKind::binding && plan_.bindings[tensor.index].is_shape_tensor)
     return at_offset(static_cast<const std::byte*>(staging_.address(tensor.index)), tensor);
   return engine_.device().is_host() ? address(tensor) : nullptr;

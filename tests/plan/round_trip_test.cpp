@@ -199,6 +199,7 @@ TEST(PlanRoundTrip, WeightsInPieces) {
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
     owned.plan.pieces.push_back({*copy, copy});
   }
+  owned.plan.pieces_bytes = owned.plan.weights.size();
   owned.plan.weights = {};
   EXPECT_EQ(owned.plan.weights_bytes(), owned.weights.size());
   EXPECT_EQ(*write_plan(owned.plan), whole);

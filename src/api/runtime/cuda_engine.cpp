@@ -63,12 +63,13 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
     LATHE_ASSIGN(std::shared_ptr<Device> device, device_of_plan(bytes, runtime->cpu_threads));
     options.device = with_allocator(std::move(device), runtime->allocator, runtime->reporter);
   }
-  if (!owner) {
+  const bool keeps_bytes = !options.device || options.device->is_host();
+  if (keeps_bytes && !owner) {
     LATHE_ASSIGN(PlanBytes copy, copy_plan(bytes));
     bytes = copy.bytes;
     owner = std::move(copy.owner);
   }
-  LATHE_ASSIGN(core->engine, Engine::load(bytes, std::move(owner), options));
+  LATHE_ASSIGN(core->engine, Engine::load(bytes, keeps_bytes ? std::move(owner) : nullptr, options));
   LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
   core->runtime = std::move(runtime);
   nv::ICudaEngine* engine = new CudaEngine(core);
@@ -104,12 +105,18 @@ int CudaEngine::find(const char* where, const char* name, int32_t profile) const
 
 nv::IHostMemory* CudaEngine::serialize() const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::serialize", static_cast<nv::IHostMemory*>(nullptr),
-                 [&]() -> Result<nv::IHostMemory*> { return new HostMemory(core_->engine->bytes()); });
+                 [&]() -> Result<nv::IHostMemory*> {
+                   LATHE_ASSIGN(std::vector<std::byte> bytes, core_->engine->serialize());
+                   return new HostMemory(std::move(bytes));
+                 });
 }
 
 nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig&) const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::serializeWithConfig", static_cast<nv::IHostMemory*>(nullptr),
-                 [&]() -> Result<nv::IHostMemory*> { return new HostMemory(core_->engine->bytes()); });
+                 [&]() -> Result<nv::IHostMemory*> {
+                   LATHE_ASSIGN(std::vector<std::byte> bytes, core_->engine->serialize());
+                   return new HostMemory(std::move(bytes));
+                 });
 }
 
 nv::ISerializationConfig* CudaEngine::createSerializationConfig() noexcept {

@@ -31,7 +31,8 @@ struct EngineCore {
 
 class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
  public:
-  // `bytes` are used where they lie while `owner` lives; without an owner they are copied.
+  // `bytes` are used where they lie while `owner` lives; without an owner what is needed of them is copied, and so it
+  // is of plans for a GPU, which need neither afterwards.
   static Result<nv::ICudaEngine*> load(std::shared_ptr<RuntimeCore> runtime, std::span<const std::byte> bytes,
                                        std::shared_ptr<const void> owner = {});
   explicit CudaEngine(std::shared_ptr<EngineCore> core);
