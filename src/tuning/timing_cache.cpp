@@ -8,8 +8,10 @@
 namespace lathe {
 namespace {
 
-// File: magic, entry count, entries {high, low, microseconds, tactic length + text, config length + text}, digest.
-constexpr char kMagic[8] = {'L', 'A', 'T', 'H', 'E', 'T', 'C', '1'};
+// File: magic, entry count, entries {high, low, chosen, count of candidates, candidates}, digest; what is timed is
+// {microseconds, tactic length + text, config length + text}. Version 1 had no candidates, and no count of them.
+constexpr char kMagic[8] = {'L', 'A', 'T', 'H', 'E', 'T', 'C', '2'};
+constexpr char kMagic1[8] = {'L', 'A', 'T', 'H', 'E', 'T', 'C', '1'};
 constexpr uint32_t kMaxText = 4096;
 
 void put(std::vector<std::byte>& out, const void* data, size_t size) {
@@ -21,6 +23,12 @@ void put_text(std::vector<std::byte>& out, std::string_view text) {
   const auto size = static_cast<uint32_t>(text.size());
   put(out, &size, sizeof size);
   put(out, text.data(), text.size());
+}
+
+void put_timed(std::vector<std::byte>& out, const TimingCache::Timed& timed) {
+  put(out, &timed.microseconds, sizeof timed.microseconds);
+  put_text(out, timed.tactic);
+  put_text(out, timed.config);
 }
 
 class Reader {
@@ -38,6 +46,17 @@ class Reader {
     if (!get(size) || size > kMaxText || size > bytes_.size()) return false;
     text.assign(reinterpret_cast<const char*>(bytes_.data()), size);
     bytes_ = bytes_.subspan(size);
+    return true;
+  }
+  bool get_timed(TimingCache::Timed& timed) {
+    return get(timed.microseconds) && get_text(timed.tactic) && get_text(timed.config);
+  }
+  // One by one, for the count is not to be trusted with memory.
+  bool get_candidates(std::vector<TimingCache::Timed>& candidates) {
+    uint32_t count = 0;
+    if (!get(count)) return false;
+    for (uint32_t i = 0; i < count; ++i)
+      if (!get_timed(candidates.emplace_back())) return false;
     return true;
   }
   bool done() const { return bytes_.empty(); }
@@ -61,6 +80,14 @@ std::optional<TimingCache::Entry> TimingCache::find(const Key& key) const {
 void TimingCache::insert(const Key& key, Entry entry) {
   const std::lock_guard lock(mutex_);
   entries_[key] = std::move(entry);
+}
+
+bool TimingCache::choose(const Key& key, const Timed& chosen) {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(key);
+  if (it == entries_.end()) return false;
+  it->second.chosen = chosen;
+  return true;
 }
 
 void TimingCache::merge(const TimingCache& other) {
@@ -94,9 +121,10 @@ std::vector<std::byte> TimingCache::serialize() const {
   for (const auto& [key, entry] : entries_) {
     put(out, &key.high, sizeof key.high);
     put(out, &key.low, sizeof key.low);
-    put(out, &entry.microseconds, sizeof entry.microseconds);
-    put_text(out, entry.tactic);
-    put_text(out, entry.config);
+    put_timed(out, entry.chosen);
+    const auto candidates = static_cast<uint32_t>(entry.candidates.size());
+    put(out, &candidates, sizeof candidates);
+    for (const Timed& candidate : entry.candidates) put_timed(out, candidate);
   }
   const Digest digest = digest_of(out);
   put(out, digest.data(), digest.size());
@@ -109,8 +137,9 @@ Result<> TimingCache::deserialize(std::span<const std::byte> bytes) {
   };
   std::map<Key, Entry> entries;
   if (!bytes.empty()) {
+    const bool is_first = bytes.size() >= sizeof kMagic1 && std::memcmp(bytes.data(), kMagic1, sizeof kMagic1) == 0;
     if (bytes.size() < sizeof kMagic + sizeof(uint64_t) + sizeof(Digest) ||
-        std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+        (std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0 && !is_first))
       return invalid("is not a Lathe timing cache");
     const std::span<const std::byte> body = bytes.first(bytes.size() - sizeof(Digest));
     const Digest digest = digest_of(body);
@@ -121,8 +150,8 @@ Result<> TimingCache::deserialize(std::span<const std::byte> bytes) {
     for (uint64_t i = 0; i < count; ++i) {
       Key key;
       Entry entry;
-      if (!reader.get(key.high) || !reader.get(key.low) || !reader.get(entry.microseconds) ||
-          !reader.get_text(entry.tactic) || !reader.get_text(entry.config))
+      if (!reader.get(key.high) || !reader.get(key.low) || !reader.get_timed(entry.chosen) ||
+          (!is_first && !reader.get_candidates(entry.candidates)))
         return invalid("is truncated");
       entries[key] = std::move(entry);
     }

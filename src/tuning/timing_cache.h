@@ -17,10 +17,14 @@ namespace lathe {
 
 class TimingCache {
  public:
-  struct Entry {
+  struct Timed {
     std::string tactic;
     std::string config;
     float microseconds = 0;
+  };
+  struct Entry {
+    Timed chosen;
+    std::vector<Timed> candidates;  // what was measured, with the chosen one; empty = was not kept
   };
   struct Key {
     uint64_t high = 0;
@@ -33,6 +37,8 @@ class TimingCache {
   // Thread-safe.
   std::optional<Entry> find(const Key& key) const;
   void insert(const Key& key, Entry entry);
+  // What builds take for the problem from now on: false when there is no such entry.
+  bool choose(const Key& key, const Timed& chosen);
   void merge(const TimingCache& other);  // entries of this one win
   size_t size() const;
   std::vector<Key> keys() const;

@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/tactic_value.h"
 #include "tuning/all_cores.h"
 #include "tuning/cut_down.h"
 #include "tuning/needs.h"
@@ -125,12 +126,12 @@ void Tuner::look_up(Job& job) const {
   job.key = TimingCache::key_of(job.text, options_.timing_key);
   const std::optional<TimingCache::Entry> cached = options_.cache ? options_.cache->find(job.key) : std::nullopt;
   const auto it = std::find_if(job.candidates.begin(), job.candidates.end(), [&](const Candidate& c) {
-    return cached && c.tactic->name() == cached->tactic && c.config.text == cached->config;
+    return cached && c.tactic->name() == cached->chosen.tactic && c.config.text == cached->chosen.config;
   });
   if (it != job.candidates.end() && !excess_of(job, *it)) {
     job.choice.from_cache = true;
     job.candidates = {*it};
-    job.candidates[0].microseconds = cached->microseconds;
+    job.candidates[0].microseconds = cached->chosen.microseconds;
     return;
   }
   const size_t most = finalists_of(job);
@@ -306,23 +307,28 @@ Result<bool> Tuner::measure(Job& job) {
   return true;
 }
 
-// Leaves out fast candidates until the first one's result, on a smaller problem, is the plain evaluation's.
+// Leaves out fast candidates until the first one's result, on a smaller problem, is the plain evaluation's; where the
+// others may be chosen later, too, each one's.
 Result<> Tuner::check(Job& job) {
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
   if (!*job.expected) return fail(job.expected->error());
-  while (!job.candidates.empty()) {
-    const Result<> checked = check_candidate(job);
-    if (checked) break;
-    leave_out(job, 0, checked.error());
+  for (size_t i = 0; i < job.candidates.size();) {
+    const Result<> checked = check_candidate(job, job.candidates[i]);
+    if (!checked)
+      leave_out(job, i, checked.error());
+    else if (options_.keeps_candidates)
+      ++i;
+    else
+      break;
   }
   job.data.reset();
   return {};
 }
 
-Result<> Tuner::check_candidate(const Job& job) {
+Result<> Tuner::check_candidate(const Job& job, const Candidate& candidate) {
   const TrialData& data = *job.data;
   Device& device = *options_.device;
-  LATHE_ASSIGN(Emission emission, job.small->emit(*job.candidates[0].tactic, job.candidates[0].config));
+  LATHE_ASSIGN(Emission emission, job.small->emit(*candidate.tactic, candidate.config));
   LATHE_ASSIGN(const auto trial, Trial::make(device, modules_, std::move(emission), data, *queue_));
   LATHE_TRY(data.poison_output(device, *queue_));
   LATHE_TRY(trial->run(*queue_));
@@ -347,6 +353,32 @@ void Tuner::drop_unbuildable(Job& job) {
   }
 }
 
+// Where somebody may choose from the cache: what there is to choose from, by the numbers that the cache goes by.
+void Tuner::log_candidates(const Job& job) const {
+  const auto digits = [](uint64_t half) {  // as the bytes lie in the key
+    std::string text;
+    for (int i = 0; i < 8; ++i) text += fmt::format("{:02x}", half >> 8 * i & 0xff);
+    return text;
+  };
+  options_.log->print(Severity::info, "[EditableTimingCache] key 0x{}{}: {}", digits(job.key.high), digits(job.key.low),
+                      job.text);
+  for (const Candidate& candidate : job.candidates) {
+    const std::string tactic = describe(*candidate.tactic, candidate.config);
+    options_.log->print(Severity::info, "[EditableTimingCache]   tactic 0x{:016x}: {:.4f} ms, {}", tactic_value(tactic),
+                        candidate.microseconds / 1000, tactic);
+  }
+}
+
+TimingCache::Entry Tuner::entry_of(const Job& job) const {
+  TimingCache::Entry entry;
+  for (const Candidate& candidate : job.candidates)
+    entry.candidates.push_back(
+        {std::string(candidate.tactic->name()), candidate.config.text, static_cast<float>(candidate.microseconds)});
+  entry.chosen = entry.candidates[0];
+  if (!options_.keeps_candidates) entry.candidates.clear();
+  return entry;
+}
+
 void Tuner::settle(Job& job) {
   from_cache_ += job.choice.from_cache;
   measured_ += job.measured;
@@ -358,9 +390,8 @@ void Tuner::settle(Job& job) {
     for (const Candidate& candidate : job.candidates)
       job.choice.finalists.push_back(
           {describe(*candidate.tactic, candidate.config), candidate.config.predicted_us, candidate.microseconds});
-    if (job.measured && options_.cache)
-      options_.cache->insert(
-          job.key, {std::string(best.tactic->name()), best.config.text, static_cast<float>(best.microseconds)});
+    if (job.measured && options_.cache) options_.cache->insert(job.key, entry_of(job));
+    if (options_.keeps_candidates && (job.measured || job.choice.from_cache)) log_candidates(job);
   }
   known_[job.text] = std::move(job.choice);
 }

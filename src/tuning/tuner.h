@@ -20,6 +20,7 @@ struct TunerOptions {
   double budget_seconds = 60;      // after this, the cost model decides; 0 = never measure
   bool tf32 = false;               // see Problem
   TimingCache* cache = nullptr;    // read and extended; may be null
+  bool keeps_candidates = false;   // in the cache: each that was measured and is right, for somebody to choose from
   std::string timing_key;          // what timings depend on besides the problem: Device::timing_key()
   Log* log = nullptr;
   size_t most_workspace = SIZE_MAX;  // bytes; candidates that need more are refused
@@ -108,7 +109,9 @@ class Tuner {
   Result<bool> measure(Job& job);
   Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates);
   Result<> check(Job& job);
-  Result<> check_candidate(const Job& job);
+  Result<> check_candidate(const Job& job, const Candidate& candidate);
+  TimingCache::Entry entry_of(const Job& job) const;
+  void log_candidates(const Job& job) const;
   void drop_unbuildable(Job& job);
   void leave_out(Job& job, size_t candidate, const Error& error) const;
   void settle(Job& job);

@@ -194,6 +194,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
     if (const nv::ITimingCache* cache = settings.getTimingCache())
       options.tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
+  options.tuner.keeps_candidates = options.tuner.cache && settings.has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE);
   ProgressAdapter progress(settings.getProgressMonitor());
   MemoryMonitor memory(*options.log);
   std::string this_phase;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/builder/timing_cache.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "api/host_memory.h"
-#include "api/tactic_value.h"
+#include "base/tactic_value.h"
 
 namespace lathe::api {
 namespace {
@@ -26,8 +27,10 @@ nv::TimingCacheKey to_nv(const Key& key) {
   return result;
 }
 
-uint64_t tactic_hash(const lathe::TimingCache::Entry& entry) {
-  return tactic_value(entry.config.empty() ? entry.tactic : entry.tactic + ": " + entry.config);
+using Timed = lathe::TimingCache::Timed;
+
+uint64_t tactic_hash(const Timed& timed) {
+  return tactic_value(timed.config.empty() ? timed.tactic : timed.tactic + ": " + timed.config);
 }
 
 }  // namespace
@@ -66,17 +69,26 @@ nv::TimingCacheValue TimingCache::query(const nv::TimingCacheKey& key) const noe
   return guarded(*reporter_, "ITimingCache::query", kNone, [&]() -> Result<nv::TimingCacheValue> {
     const auto entry = entries_.find(to_key(key));
     if (!entry) return kNone;
-    return nv::TimingCacheValue{tactic_hash(*entry), entry->microseconds / 1000};
+    return nv::TimingCacheValue{tactic_hash(entry->chosen), entry->chosen.microseconds / 1000};
   });
 }
 
-// A tactic cannot be told from its hash: only what is there already can be confirmed.
+// A tactic cannot be told from its hash: one is chosen from those that a build has kept with the entry.
 bool TimingCache::update(const nv::TimingCacheKey& key, const nv::TimingCacheValue& value) noexcept {
   return guarded(*reporter_, "ITimingCache::update", [&]() -> Result<> {
-    const auto entry = entries_.find(to_key(key));
+    auto entry = entries_.find(to_key(key));
     if (!entry) return fail(ErrorCode::invalid_argument, "the cache has no entry with this key");
-    if (tactic_hash(*entry) != value.tacticHash)
-      return fail(ErrorCode::invalid_argument, "the entry's tactic cannot be changed");
+    if (!(value.timingMSec >= 0) || std::isinf(value.timingMSec))
+      return fail(ErrorCode::invalid_argument, "{} milliseconds are no time", value.timingMSec);
+    entry->candidates.push_back(entry->chosen);
+    const auto it = std::ranges::find(entry->candidates, value.tacticHash, tactic_hash);
+    if (it == entry->candidates.end())
+      return fail(ErrorCode::invalid_argument,
+                  "{:#018x} is none of the entry's {} tactics: a build with BuilderFlag::kEDITABLE_TIMING_CACHE keeps "
+                  "all that it measures, and logs their hashes at INFO",
+                  value.tacticHash, entry->candidates.size() - 1);
+    it->microseconds = value.timingMSec * 1000;
+    entries_.choose(to_key(key), *it);
     return {};
   });
 }

@@ -4,7 +4,7 @@
 #include "api/plan_keys.h"
 #include "api/runtime/execution_context.h"
 #include "api/runtime/type_words.h"
-#include "api/tactic_value.h"
+#include "base/tactic_value.h"
 #include "device/family.h"
 
 namespace lathe::api {
