@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device/kernel.h"
@@ -91,6 +92,9 @@ class Device {
   // Whether its memory is the host's, and enqueue() returns when the work is done.
   virtual bool is_host() const = 0;
   virtual int threads() const { return 1; }  // that queues work with (CPU)
+
+  // Of its memory, by whomever; null = that is the host's, or is not told.
+  virtual std::optional<size_t> used_bytes() const { return std::nullopt; }
 
   virtual Result<DeviceMemory> allocate(size_t bytes) = 0;  // 256-byte aligned; 0 gives an empty block
   // The same device with blocks, resident ones too, from `source`. Null where memory is the host's, which is its own.

@@ -2,13 +2,14 @@
 #include "ops/tensor.h"
 
 #include <sys/mman.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "base/encoding.h"
+#include "base/memory_tally.h"
 
 namespace lathe {
 
@@ -48,7 +49,11 @@ std::shared_ptr<void> allocate_bytes(size_t bytes) {
   }
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  return std::shared_ptr<void>(data, [bytes](void* pages) { ::munmap(pages, bytes); });
+  host_tally().add(bytes);
+  return std::shared_ptr<void>(data, [bytes](void* pages) {
+    ::munmap(pages, bytes);
+    host_tally().remove(bytes);
+  });
 }
 
 }  // namespace

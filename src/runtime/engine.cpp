@@ -15,7 +15,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->owner_ = owner;
   engine->device_ = options.device;
   plan::ReadOptions read = options.read;
-  read.borrows_weights = !owner && options.device && !options.device->is_host();
+  read.borrows_weights |= !owner && options.device && !options.device->is_host();
   LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), read));
   const plan::Plan& plan = engine->plan();
   for (const plan::TensorDesc& tensor : plan.tensors)

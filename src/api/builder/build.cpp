@@ -15,6 +15,7 @@
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/gpu_allocator.h"
 #include "api/runtime/libraries.h"
+#include "api/runtime/memory_log.h"
 #include "lathe.h"
 #include "lowering/step_cost.h"
 #include "plan/arena.h"
@@ -170,7 +171,10 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   toolchain.log = options.log;
   toolchain.keeps_code = !settings.has(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
   toolchain.workers = static_cast<size_t>(core_->max_threads);
+  const ManagedMemory managed(*options.log);
+  const size_t resident = resident_bytes();
   LATHE_ASSIGN(BackendBuild backend, prepare_build(settings.target, wanted));
+  if (backend.device) log_start(*backend.device, resident, *options.log);
   backend.device = with_allocator(std::move(backend.device), core_->allocator, core_->reporter);
   use_backend(backend, options);
   if (options.traits.narrows_precision) options.passes.precision = settings.precision;
@@ -215,7 +219,12 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
-  return plan::write_plan(std::move(built->plan));
+  LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan)));
+  log_needs(bytes, backend.device, *options.log);
+  options.log->print(Severity::info, "Engine generation completed in {:.3f} seconds.", seconds.count());
+  managed.log_peak();
+  managed.log_change("building engine");
+  return bytes;
 }
 
 nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network, nv::IBuilderConfig& config) noexcept {

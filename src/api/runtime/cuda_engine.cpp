@@ -10,6 +10,7 @@
 #include "api/runtime/execution_context.h"
 #include "api/runtime/gpu_allocator.h"
 #include "api/runtime/libraries.h"
+#include "api/runtime/memory_log.h"
 #include "api/runtime/plan_bytes.h"
 #include "api/runtime/refitter.h"
 #include "api/runtime/type_words.h"
@@ -58,9 +59,14 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
                                           std::shared_ptr<const void> owner) {
   auto core = std::make_shared<EngineCore>();
   core->reporter = std::make_shared<Reporter>(std::shared_ptr<const Reporter>(runtime->reporter));
+  Log& log = runtime->reporter->log();
+  log.print(Severity::info, "Loaded engine size: {} MiB", bytes.size() >> 20);
+  const ManagedMemory memory(log);
   EngineOptions options;
   if (!runtime->inspection_only) {
+    const size_t resident = resident_bytes();
     LATHE_ASSIGN(std::shared_ptr<Device> device, device_of_plan(bytes, runtime->cpu_threads));
+    log_start(*device, resident, log);
     options.device = with_allocator(std::move(device), runtime->allocator, runtime->reporter);
   }
   const bool keeps_bytes = !options.device || options.device->is_host();
@@ -71,6 +77,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   }
   LATHE_ASSIGN(core->engine, Engine::load(bytes, keeps_bytes ? std::move(owner) : nullptr, options));
   LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
+  memory.log_change("engine deserialization");
   core->runtime = std::move(runtime);
   nv::ICudaEngine* engine = new CudaEngine(core);
   core->facade = engine;

@@ -7,6 +7,7 @@
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/gpu_allocator.h"
+#include "api/runtime/memory_log.h"
 
 namespace lathe::api {
 namespace {
@@ -42,7 +43,9 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
     LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
   LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));
+  const ManagedMemory memory(made->core_->reporter->log());
   LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy));
+  memory.log_change("IExecutionContext creation");
   made->context_->hooks.waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
   made->debug_ = std::make_unique<DebugTensors>(*made->core_, *made->context_);
   made->allocators_.resize(made->core_->num_io());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/memory_tally.h"
 #include "plan/foreign_prefix.h"
 #include "plan/header.h"
 
@@ -18,8 +19,11 @@ Result<std::shared_ptr<std::byte>> reserve(size_t size) {
   void* const memory =
       mmap(nullptr, std::max<size_t>(size, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return fail(ErrorCode::out_of_memory, "{} bytes for a plan", size);
-  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
-                                    [size](std::byte* pages) { munmap(pages, std::max<size_t>(size, 1)); });
+  host_tally().add(size);
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), [size](std::byte* pages) {
+    munmap(pages, std::max<size_t>(size, 1));
+    host_tally().remove(size);
+  });
 }
 
 // Fills `target` unless the stream ends before; returns how many bytes came. Readers may give fewer than they are asked

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/divide.h"
+#include "base/memory_tally.h"
 
 namespace lathe::cpu {
 namespace {
@@ -33,8 +34,11 @@ Result<DeviceMemory> CpuDevice::allocate(size_t bytes) {
   void* address = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", bytes);
   if (unit == kHugePage) ::madvise(address, rounded, MADV_HUGEPAGE);
-  return DeviceMemory(static_cast<std::byte*>(address), rounded, nullptr,
-                      [](void*, std::byte* data, size_t size) { ::munmap(data, size); });
+  host_tally().add(rounded);
+  return DeviceMemory(static_cast<std::byte*>(address), rounded, nullptr, [](void*, std::byte* data, size_t size) {
+    ::munmap(data, size);
+    host_tally().remove(size);
+  });
 }
 
 Result<std::unique_ptr<Queue>> CpuDevice::make_queue() { return std::make_unique<CpuQueue>(options_.workers); }

@@ -57,6 +57,7 @@ class CudaDevice final : public Device, public EventMaker {
   Result<> check_target(std::string_view target) const override;
   bool is_host() const override { return false; }
 
+  std::optional<size_t> used_bytes() const override;
   Result<DeviceMemory> allocate(size_t bytes) override {
     return source_ ? cuda::allocate(source_, bytes) : cuda::allocate(context_, bytes);
   }
@@ -103,6 +104,13 @@ std::string CudaDevice::timing_key() const {
   return fmt::format("{} sm_{} x{} {} kHz, memory {} bytes {} bits {} kHz, L2 {}, driver {}", p.name, p.architecture(),
                      p.multiprocessors, p.clock_khz, p.memory_bytes, p.memory_bus_bits, p.memory_clock_khz, p.l2_bytes,
                      version_text(context_->driver().version));
+}
+
+std::optional<size_t> CudaDevice::used_bytes() const {
+  const Result<ContextScope> scope = ContextScope::enter(*context_);
+  size_t free = 0, total = 0;
+  if (!scope || context_->driver().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return std::nullopt;
+  return total - free;
 }
 
 Result<> CudaDevice::check_target(std::string_view target) const {

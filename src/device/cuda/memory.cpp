@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "base/memory_tally.h"
 
 namespace lathe::cuda {
 namespace {
@@ -12,20 +13,23 @@ constexpr size_t kAlignment = 256;
 
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-void free_block(void* owner, std::byte* data, size_t) {
+void free_block(void* owner, std::byte* data, size_t size) {
+  device_tally().remove(size);
   auto& context = *static_cast<PrimaryContext*>(owner);
   const ContextScope scope(context);
   context.driver().cuMemFree(address_of(data));  // waits for the device
 }
 
-void free_pooled(void* owner, std::byte* data, size_t) {
+void free_pooled(void* owner, std::byte* data, size_t size) {
+  device_tally().remove(size);
   auto& context = *static_cast<PrimaryContext*>(owner);
   const ContextScope scope(context);
   context.follow_all(context.releases());
   context.driver().cuMemFreeAsync(address_of(data), context.releases());
 }
 
-void free_to_source(void* owner, std::byte* data, size_t) {
+void free_to_source(void* owner, std::byte* data, size_t size) {
+  device_tally().remove(size);
   auto& from = *static_cast<ContextSource*>(owner);
   const ContextScope scope(*from.context);
   const CUstream stream = from.context->releases();
@@ -86,6 +90,7 @@ Result<DeviceMemory> allocate(const std::shared_ptr<PrimaryContext>& context, si
     result = context->driver().cuMemAlloc(&address, whole);
   }
   if (result != CUDA_SUCCESS) return fail(allocation_error(*context, result, bytes));
+  device_tally().add(bytes);
   return DeviceMemory(reinterpret_cast<std::byte*>(address), bytes, context, free);
 }
 
@@ -98,6 +103,7 @@ Result<DeviceMemory> allocate(const std::shared_ptr<ContextSource>& from, size_t
   if (!memory)
     return fail(ErrorCode::out_of_memory, "the application's allocator has no {} bytes for cuda:{}", bytes,
                 context.properties().ordinal);
+  device_tally().add(bytes);
   DeviceMemory block(static_cast<std::byte*>(memory), bytes, from, free_to_source);
   LATHE_TRY(context.check(context.driver().cuStreamSynchronize(context.allocations()), "waiting for memory"));
   if (address_of(memory) % kAlignment != 0)

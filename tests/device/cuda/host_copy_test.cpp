@@ -2,7 +2,9 @@
 // An engine for a GPU keeps no copy of its weights on the host, and gives its plan back all the same.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <fstream>
+#include <regex>
 
 #include "device/cuda/enqueue_fixture.h"
 #include "plan/writer.h"
@@ -75,6 +77,37 @@ TEST_F(HostCopyTest, LargeWeightsAreThereOnce) {
   ASSERT_TRUE(again) << log_.text;
   ASSERT_EQ(again->size(), bytes->size());
   EXPECT_EQ(std::memcmp(again->data(), bytes->data(), bytes->size()), 0);
+}
+
+struct InfoLines final : nv::ILogger {
+  void log(Severity severity, const char* message) noexcept override {
+    if (severity == Severity::kINFO) lines.emplace_back(message);
+  }
+  bool has(const std::string& pattern) const {
+    return std::ranges::any_of(lines,
+                               [&](const std::string& line) { return std::regex_match(line, std::regex(pattern)); });
+  }
+  std::vector<std::string> lines;
+};
+
+// The log counts a GPU's memory apart: of the driver, and of this library's allocators.
+TEST_F(HostCopyTest, TheLogTellsWhatTheDeviceHolds) {
+  constexpr size_t kSize = 64 << 20;
+  plan::Plan plan;
+  plan.target = device_->target();
+  plan.profiles.emplace_back();
+  std::vector<std::byte> weights(kSize, std::byte{7});
+  plan.constants.push_back({"w", 0, kSize, digest_of(weights)});
+  plan.weights = weights;
+  const std::vector<std::byte> bytes = *plan::write_plan(plan);
+  InfoLines log;
+  const std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(log));
+  const std::unique_ptr<nv::ICudaEngine> engine(runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+  ASSERT_TRUE(engine);
+  EXPECT_TRUE(log.has("Loaded engine size: 64 MiB"));
+  EXPECT_TRUE(log.has(R"(\[MemUsageChange\] Init CUDA: CPU [+-]\d+, GPU \+0, now: CPU [1-9]\d*, GPU \d+ \(MiB\))"));
+  EXPECT_TRUE(log.has(R"(\[MemUsageChange\] TensorRT-managed allocation in engine deserialization: )"
+                      R"(CPU \+0, GPU \+64, now: CPU \d+, GPU \d+ \(MiB\))"));
 }
 
 }  // namespace

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the log says of memory, in the words that tools for TensorRT look for.
+#include <regex>
+
+#include "api/small_engine.h"
+
+namespace nvinfer1 {
+namespace {
+
+struct Lines : ILogger {
+  void log(Severity severity, const char* message) noexcept override {
+    if (severity == Severity::kINFO) text.emplace_back(message);
+  }
+  // Of the first line that matches; empty = there is none.
+  std::smatch find(const std::string& pattern) const {
+    std::smatch match;
+    for (const std::string& line : text)
+      if (std::regex_match(line, match, std::regex(pattern))) break;
+    return match;
+  }
+  int64_t number(const std::string& name) const {
+    const std::smatch match = find(name + ": ([0-9]+) bytes");
+    EXPECT_FALSE(match.empty()) << name;
+    return match.empty() ? -1 : std::stoll(match[1]);
+  }
+  std::vector<std::string> text;
+};
+
+// y = softmax(x w) over x[n, 512], n from 1 to `most`; without a `most`, of any n.
+class MemoryLog : public testing::Test {
+ protected:
+  std::unique_ptr<IHostMemory> build(int64_t most) {
+    const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
+    const std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(0));
+    const std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
+    const std::vector<float> weights(512 * 512, 0.5F);
+    ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, 512));
+    ITensor* w = network->addConstant(Dims2(512, 512), {DataType::kFLOAT, weights.data(), 512 * 512})->getOutput(0);
+    ITensor* product = network->addMatrixMultiply(*x, MatrixOperation::kNONE, *w, MatrixOperation::kNONE)->getOutput(0);
+    ISoftMaxLayer* softmax = network->addSoftMax(*product);
+    softmax->setAxes(2);
+    ITensor* again =
+        network->addMatrixMultiply(*softmax->getOutput(0), MatrixOperation::kNONE, *w, MatrixOperation::kNONE)
+            ->getOutput(0);
+    network->markOutput(*again);
+    if (most > 0) {
+      IOptimizationProfile* profile = builder->createOptimizationProfile();
+      profile->setDimensions("x", OptProfileSelector::kMIN, Dims2(1, 512));
+      profile->setDimensions("x", OptProfileSelector::kOPT, Dims2(1, 512));
+      profile->setDimensions("x", OptProfileSelector::kMAX, Dims2(most, 512));
+      config->addOptimizationProfile(profile);
+    }
+    lathe::setBuildBudget(*config, 0);
+    return std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config));
+  }
+  std::unique_ptr<ICudaEngine> load(const IHostMemory& plan) {
+    return std::unique_ptr<ICudaEngine>(runtime->deserializeCudaEngine(plan.data(), plan.size()));
+  }
+  Lines logger;
+  std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
+};
+
+const std::string kChange = R"(: CPU ([+-][0-9]+), GPU ([+-][0-9]+), now: CPU ([0-9]+), GPU ([0-9]+) \(MiB\))";
+
+// S112, S113, S116, S120, S136: what the build tells is what the engine tells before there is any context.
+TEST_F(MemoryLog, BuildsTellWhatContextsNeed) {
+  const auto plan = build(4096);
+  ASSERT_TRUE(plan) << lathe::lastError();
+  const int64_t activations = logger.number("Total Activation Memory"), scratch = logger.number("Max Scratch Memory");
+  const auto engine = load(*plan);
+  ASSERT_TRUE(engine) << lathe::lastError();
+  EXPECT_GE(activations, 4096 * 512 * 4);  // what the products exchange
+  EXPECT_GE(engine->getDeviceMemorySizeV2(), activations);
+  EXPECT_LE(engine->getDeviceMemorySizeV2(), activations + scratch);
+  EXPECT_EQ(engine->getDeviceMemorySizeV2(), engine->getDeviceMemorySizeForProfileV2(0));
+  EXPECT_EQ(logger.number("Total Weights Memory"), engine->getEngineStat(EngineStat::kTOTAL_WEIGHTS_SIZE));
+  EXPECT_GT(logger.number("Total Host Persistent Memory"), 0);
+  EXPECT_EQ(logger.number("Total Device Persistent Memory"), 0);
+  EXPECT_FALSE(logger.find("Engine generation completed in [0-9]+\\.[0-9]+ seconds\\.").empty());
+}
+
+TEST_F(MemoryLog, SizesWithoutALimitAreNotMadeUp) {
+  ASSERT_TRUE(build(0)) << lathe::lastError();
+  EXPECT_TRUE(logger.find("Max Scratch Memory: .*").empty());
+  EXPECT_FALSE(logger.find("Total Activation Memory: not known .*").empty());
+  EXPECT_GE(logger.number("Total Weights Memory"), 512 * 512 * 4);
+}
+
+// S124, S125: the change is the difference of what there is now and what there was before.
+TEST_F(MemoryLog, ChangesAreToldWhereMemoryIsTaken) {
+  const auto plan = build(32768);
+  ASSERT_TRUE(plan) << lathe::lastError();
+  EXPECT_FALSE(logger.find(R"(\[MemUsageChange\] TensorRT-managed allocation in building engine)" + kChange).empty());
+  EXPECT_FALSE(
+      logger.find(R"(\[MemUsageStats\] Peak memory usage of TRT CPU/GPU memory allocators: CPU [0-9]+ MiB, GPU 0 MiB)")
+          .empty());
+  const auto engine = load(*plan);
+  EXPECT_FALSE(logger.find("Loaded engine size: [0-9]+ MiB").empty());
+  const auto loaded =
+      logger.find(R"(\[MemUsageChange\] TensorRT-managed allocation in engine deserialization)" + kChange);
+  ASSERT_FALSE(loaded.empty());
+  const int64_t after_load = std::stoll(loaded[3]);
+  const std::unique_ptr<IExecutionContext> context(engine->createExecutionContext());
+  const auto made =
+      logger.find(R"(\[MemUsageChange\] TensorRT-managed allocation in IExecutionContext creation)" + kChange);
+  ASSERT_FALSE(made.empty());
+  EXPECT_EQ(std::stoll(made[1]), std::stoll(made[3]) - after_load);
+  EXPECT_GE(std::stoll(made[1]), (engine->getDeviceMemorySizeV2() >> 20) - 1);
+  EXPECT_LE(std::stoll(made[1]), (engine->getDeviceMemorySizeV2() >> 20) + 3);  // whole pages, which may be large
+  EXPECT_EQ(made[2], "+0");
+  EXPECT_EQ(made[4], "0");
+}
+
+}  // namespace
+}  // namespace nvinfer1
