@@ -208,6 +208,23 @@ TEST_F(Honoured, WorkspaceIsLimited) {
   EXPECT_NE(report().find("bytes of workspace, 0 are allowed"), std::string::npos) << report();
 }
 
+// S168, S174; what kernels compute is tests/kernels/distributive.graph.
+TEST_F(Honoured, DistributiveIndependenceGoesWithOneProfile) {
+  config->setFlag(BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE);
+  EXPECT_TRUE(config->getFlag(BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE));
+  load();
+  IOptimizationProfile* second = builder->createOptimizationProfile();
+  for (const OptProfileSelector selector :
+       {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+    second->setDimensions("x", selector, Dims2(3, 2));
+  ASSERT_EQ(config->addOptimizationProfile(second), 1);
+  EXPECT_EQ(builder->buildSerializedNetwork(*network, *config), nullptr);
+  EXPECT_NE(std::string(lathe::lastError()).find("goes with one optimization profile"), std::string::npos)
+      << lathe::lastError();
+  config->clearFlag(BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE);
+  load();
+}
+
 TEST_F(Honoured, TacticsAreLimited) {
   const std::vector<float> w(256 * 256, 0.25f);
   ITensor* rows = network->addInput("rows", DataType::kFLOAT, Dims2(256, 256));

@@ -189,34 +189,6 @@ TEST(PlanRoundTrip, StreamingGivesTheSameBytes) {
   EXPECT_EQ(write_plan(owned.plan, full).error().code, ErrorCode::file_read);
 }
 
-// Weights in pieces give the file that they give as a whole, and pieces that the writer may take are gone behind it.
-TEST(PlanRoundTrip, WeightsInPieces) {
-  OwnedPlan owned = PlanGenerator(7).make(5, 1000);
-  ASSERT_GT(owned.plan.constants.size(), 2u);
-  const std::vector<std::byte> whole = *write_plan(owned.plan);
-  for (const Constant& c : owned.plan.constants) {
-    const auto bytes = owned.plan.weights.subspan(c.offset, c.bytes);
-    const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    owned.plan.pieces.push_back({*copy, copy});
-  }
-  owned.plan.pieces_bytes = owned.plan.weights.size();
-  owned.plan.weights = {};
-  EXPECT_EQ(owned.plan.weights_bytes(), owned.weights.size());
-  EXPECT_EQ(*write_plan(owned.plan), whole);
-  const std::weak_ptr<const void> first = owned.plan.pieces[0].owner;
-  EXPECT_FALSE(first.expired());
-  Plan missing = owned.plan;
-  missing.pieces.pop_back();
-  EXPECT_EQ(write_plan(missing).error().code, ErrorCode::plan_malformed);
-  Plan moved = owned.plan;
-  moved.constants.back().offset += kWeightsAlignment;
-  EXPECT_EQ(write_plan(moved).error().code, ErrorCode::plan_malformed);
-  missing.pieces.clear();
-  moved.pieces.clear();
-  EXPECT_EQ(*write_plan(std::move(owned.plan)), whole);
-  EXPECT_TRUE(first.expired());
-}
-
 TEST(PlanRoundTrip, CodeIsUsedInPlaceWhenAlignedAndCopiedWhenNot) {
   const OwnedPlan owned = PlanGenerator(3).make(4, 0, 3);
   std::vector<std::byte> bytes = *write_plan(owned.plan);

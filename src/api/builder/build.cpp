@@ -144,6 +144,26 @@ void warn_unless_quantized(const ir::Graph& graph, Log& log) {
             "it with Q/DQ pairs; calibration and dynamic ranges are not supported");
 }
 
+void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOptions& options) {
+  TunerOptions& tuner = options.tuner;
+  tuner.tf32 = options.traits.narrows_precision && settings.has(nv::BuilderFlag::kTF32);
+  tuner.budget_seconds =
+      settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
+  tuner.log = options.log;
+  tuner.repeats = settings.getAvgTimingIterations();
+  tuner.most_finalists = static_cast<size_t>(std::max(0, settings.getMaxNbTactics()));
+  tuner.most_threads = static_cast<size_t>(core.max_threads);
+  tuner.stream = settings.getProfileStream();
+  tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
+  tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
+  int64_t& shared = tuner.target.limits.shared_bytes;  // tactics choose configurations by it
+  shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), tuner.most_shared));
+  if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
+    if (const nv::ITimingCache* cache = settings.getTimingCache())
+      tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
+  tuner.keeps_candidates = tuner.cache && settings.has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE);
+}
+
 }  // namespace
 
 Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config) {
@@ -156,6 +176,12 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   LATHE_TRY(definition.resolve_all());
   if (definition.graph().outputs().empty())
     return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
+
+  if (settings.has(nv::BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE) && settings.profiles().size() > 1)
+    return fail(ErrorCode::config_invalid,
+                "BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE goes with one optimization profile, and there are {}: kernels "
+                "of different profiles round differently. Clear the flag, or build an engine for each",
+                settings.profiles().size());
 
   BuildOptions options;
   options.log = &definition.reporter().log();
@@ -183,22 +209,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;
   if (settings.int8) warn_unless_quantized(definition.graph(), *options.log);
-  options.tuner.tf32 = options.traits.narrows_precision && settings.has(nv::BuilderFlag::kTF32);
-  options.tuner.budget_seconds =
-      settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
-  options.tuner.log = options.log;
-  options.tuner.repeats = settings.getAvgTimingIterations();
-  options.tuner.most_finalists = static_cast<size_t>(std::max(0, settings.getMaxNbTactics()));
-  options.tuner.most_threads = static_cast<size_t>(core_->max_threads);
-  options.tuner.stream = settings.getProfileStream();
-  options.tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
-  options.tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
-  int64_t& shared = options.tuner.target.limits.shared_bytes;  // tactics choose configurations by it
-  shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), options.tuner.most_shared));
-  if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
-    if (const nv::ITimingCache* cache = settings.getTimingCache())
-      options.tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
-  options.tuner.keeps_candidates = options.tuner.cache && settings.has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE);
+  set_tuner(settings, *core_, options);
   ProgressAdapter progress(settings.getProgressMonitor());
   MemoryMonitor memory(*options.log);
   std::string this_phase;
