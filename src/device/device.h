@@ -80,6 +80,12 @@ class MemorySource {
   virtual void free(void* memory, void* stream) = 0;  // behind the work of `stream`
 };
 
+// Bytes of a device's memory, and of them those that are in use, by whomever.
+struct MemoryUse {
+  size_t total = 0;
+  size_t used = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -93,8 +99,8 @@ class Device {
   virtual bool is_host() const = 0;
   virtual int threads() const { return 1; }  // that queues work with (CPU)
 
-  // Of its memory, by whomever; null = that is the host's, or is not told.
-  virtual std::optional<size_t> used_bytes() const { return std::nullopt; }
+  // Null where its memory is the host's, or it does not tell.
+  virtual std::optional<MemoryUse> memory_use() const { return std::nullopt; }
 
   virtual Result<DeviceMemory> allocate(size_t bytes) = 0;  // 256-byte aligned; 0 gives an empty block
   // The same device with blocks, resident ones too, from `source`. Null where memory is the host's, which is its own.

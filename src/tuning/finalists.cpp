@@ -2,6 +2,7 @@
 // Which candidates of a problem are measured.
 #include <algorithm>
 
+#include "base/tactic_value.h"
 #include "tuning/needs.h"
 #include "tuning/tuner.h"
 
@@ -32,6 +33,13 @@ std::optional<std::string> Tuner::excess_of(const Job& job, const Candidate& can
   return fmt::format("{} {}: {}", candidate.tactic->name(), candidate.config.text, *excess);
 }
 
+// Says what a limit of memory has cost, and where.
+void Tuner::log_skipped(const Job& job, const Candidate& candidate, std::string_view why) const {
+  const std::string tactic = describe(*candidate.tactic, candidate.config);
+  options_.log->print(Severity::info, "Skipping tactic 0x{:016x} ({}) due to insufficient memory: {}, for {}",
+                      tactic_value(tactic), tactic, why, job.text);
+}
+
 std::optional<std::string> Tuner::excess_of(const Problem& problem, const Emission& emission,
                                             std::span<const int64_t> symbols) const {
   if (!limits_memory()) return std::nullopt;
@@ -58,6 +66,7 @@ bool Tuner::drop_too_large(Job& job, size_t most) const {
     std::optional<std::string> excess = excess_of(job, finalist);
     it->fits = !excess;
     if (!excess) continue;
+    log_skipped(job, finalist, *excess);
     job.choice.refusals.push_back(*std::move(excess));
     job.candidates.erase(it);
     drops = true;

@@ -2,6 +2,7 @@
 #include "tuning/needs.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace lathe {
 namespace {
@@ -69,6 +70,25 @@ Result<MemoryNeeds> needs_of(const Problem& problem, const Emission& emission, s
     needs.workspace = static_cast<size_t>(std::max<int64_t>(0, emission.workspace.evaluate(symbols).value_or(0)));
   }
   return needs;
+}
+
+size_t operand_bytes(const Problem& problem) {
+  size_t bytes = 0;
+  for (const Operand* operand : tensors_of(problem)) {
+    if (operand->omitted) continue;
+    int64_t elements = 1;
+    for (size_t d = 0; d < operand->opt_dims.size(); ++d)
+      elements += std::max<int64_t>(operand->opt_dims[d] - 1, 0) * std::abs(operand->opt_strides[d]);
+    bytes += static_cast<size_t>(bytes_of(operand->dtype, elements).value_or(0));
+  }
+  return bytes;
+}
+
+Result<size_t> trial_bytes(const Problem& problem, const Emission& emission, Device* device) {
+  LATHE_ASSIGN(const MemoryNeeds needs, needs_of(problem, emission, problem.symbols, device));
+  size_t bytes = needs.workspace;
+  for (const Tensor& packed : emission.packed) bytes += packed.bytes();
+  return bytes;
 }
 
 }  // namespace lathe

@@ -15,6 +15,11 @@ struct MemoryNeeds {
   size_t shared = 0;     // bytes of shared memory of a block (device code)
 };
 
+// What measuring takes of the device's memory: the problem's operands, which its trials share, and what a trial has
+// besides.
+size_t operand_bytes(const Problem& problem);
+Result<size_t> trial_bytes(const Problem& problem, const Emission& emission, Device* device);
+
 // With those values of the problem's symbols. `device` runs steps without device code, and is asked for their
 // workspace.
 Result<MemoryNeeds> needs_of(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,

@@ -10,6 +10,7 @@
 #include "base/tactic_value.h"
 #include "tuning/all_cores.h"
 #include "tuning/cut_down.h"
+#include "tuning/needs.h"
 #include "tuning/trial.h"
 
 namespace lathe {
@@ -206,28 +207,56 @@ void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
   job.candidates.erase(it);
 }
 
-// Times the candidates that compile and run, and sorts them. False when none does, or the problem's operands are such
-// as trials cannot make: the cost model decides.
+// Of the candidates that compile and run, and whose memory is within what measuring may take. The others are gone,
+// unless all are too large.
+Result<std::vector<std::unique_ptr<Trial>>> Tuner::make_trials(Job& job, const TrialData& data) {
+  Device& device = *options_.device;
+  std::vector<std::unique_ptr<Trial>> trials;
+  std::vector<Candidate> too_large;
+  size_t held = operand_bytes(job.problem());
+  const auto make = [&](const Candidate& candidate) -> Result<std::unique_ptr<Trial>> {
+    LATHE_ASSIGN(Emission emission, job.matches->emit(*candidate.tactic, candidate.config));
+    LATHE_ASSIGN(const size_t bytes, trial_bytes(job.problem(), emission, &device));
+    if (bytes > options_.most_measuring || held > options_.most_measuring - bytes)
+      return fail(ErrorCode::out_of_memory, "{} bytes of memory for measuring, {} are allowed", held + bytes,
+                  options_.most_measuring);
+    held += bytes;
+    return Trial::make(device, modules_, std::move(emission), data, *queue_);
+  };
+  while (trials.size() < job.candidates.size()) {
+    const auto candidate = job.candidates.begin() + static_cast<ptrdiff_t>(trials.size());
+    Result<std::unique_ptr<Trial>> trial = make(*candidate);
+    if (trial) {
+      trials.push_back(*std::move(trial));
+    } else if (trial.error().code == ErrorCode::out_of_memory) {
+      log_skipped(job, *candidate, trial.error().message);
+      too_large.push_back(*candidate);
+      job.candidates.erase(candidate);
+    } else {
+      leave_out(job, trials.size(), trial.error());
+    }
+  }
+  if (trials.empty()) job.candidates = std::move(too_large);
+  return trials;
+}
+
+// Times the candidates and sorts them. False when none can be timed, or the problem's operands are such as trials
+// cannot make: the cost model decides.
 Result<bool> Tuner::measure(Job& job) {
   Device& device = *options_.device;
   if (!queue_) {
     LATHE_ASSIGN(queue_, options_.stream ? device.make_stream_queue(options_.stream) : device.make_queue());
   }
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
+  if (const size_t bytes = operand_bytes(job.problem()); bytes > options_.most_measuring) {
+    for (const Candidate& candidate : job.candidates)
+      log_skipped(job, candidate,
+                  fmt::format("{} bytes of memory for measuring, {} are allowed", bytes, options_.most_measuring));
+    return false;
+  }
   const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem(), TrialData::Use::time, device, *queue_);
   if (!data) return false;
-  std::vector<std::unique_ptr<Trial>> trials;
-  const auto make = [&](const Candidate& candidate) -> Result<std::unique_ptr<Trial>> {
-    LATHE_ASSIGN(Emission emission, job.matches->emit(*candidate.tactic, candidate.config));
-    return Trial::make(device, modules_, std::move(emission), **data, *queue_);
-  };
-  while (trials.size() < job.candidates.size()) {
-    Result<std::unique_ptr<Trial>> trial = make(job.candidates[trials.size()]);
-    if (trial)
-      trials.push_back(*std::move(trial));
-    else
-      leave_out(job, trials.size(), trial.error());
-  }
+  LATHE_ASSIGN(const std::vector<std::unique_ptr<Trial>> trials, make_trials(job, **data));
   if (trials.empty()) return false;
   options_.log->print(Severity::verbose, "timing {}", job.text);
   LATHE_TRY(time(trials, job.candidates));

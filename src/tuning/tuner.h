@@ -25,6 +25,7 @@ struct TunerOptions {
   Log* log = nullptr;
   size_t most_workspace = SIZE_MAX;  // bytes; candidates that need more are refused
   size_t most_shared = SIZE_MAX;     // bytes of a block's shared memory, likewise
+  size_t most_measuring = SIZE_MAX;  // bytes that the candidates of a problem take while they are measured
   std::vector<int64_t> largest;      // values of the graph's symbols that need most; empty = as when measured
   size_t most_finalists = 0;         // candidates of a problem that are measured; 0 = the tuner decides
   int repeats = 1;                   // measurements of a candidate in each round
@@ -107,6 +108,8 @@ class Tuner {
   Result<> prepare_checks(std::span<Job> jobs, const Progress& progress);
   void compile_for(Matches& matches, const Candidate& candidate);
   Result<bool> measure(Job& job);
+  Result<std::vector<std::unique_ptr<Trial>>> make_trials(Job& job, const TrialData& data);
+  void log_skipped(const Job& job, const Candidate& candidate, std::string_view why) const;
   Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates);
   Result<> check(Job& job);
   Result<> check_candidate(const Job& job, const Candidate& candidate);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What settings do that settings.def calls honoured.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -206,6 +207,31 @@ TEST_F(Honoured, WorkspaceIsLimited) {
   config->setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, 0);
   load();
   EXPECT_NE(report().find("bytes of workspace, 0 are allowed"), std::string::npos) << report();
+}
+
+// S93, S96, S129, S132: what does not fit is skipped and said so, and the build succeeds.
+TEST_F(Honoured, MeasuringTakesNoMoreThanItMay) {
+  lathe::setBuildBudget(*config, 5);
+  config->setMemoryPoolLimit(MemoryPoolType::kTACTIC_DRAM, 1 << 20);
+  load();
+  EXPECT_EQ(log.count(ILogger::Severity::kINFO, "Skipping tactic"), 0u);
+  config->setMemoryPoolLimit(MemoryPoolType::kTACTIC_DRAM, 16);
+  load();
+  EXPECT_GT(log.count(ILogger::Severity::kINFO, "Skipping tactic 0x"), 0u);
+  EXPECT_GT(log.count(ILogger::Severity::kINFO, "bytes of memory for measuring, 16 are allowed"), 0u);
+  EXPECT_TRUE(run({1, 2, 3, 4}));
+}
+
+// S95, S129, S130: what there is, until something is set.
+TEST_F(Honoured, PoolsBeginWithWhatThereIs) {
+  const auto bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kWORKSPACE), bytes);
+  EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kTACTIC_DRAM), bytes);
+  EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kDLA_MANAGED_SRAM), size_t{1} << 20);
+  EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kDLA_LOCAL_DRAM), size_t{1} << 30);
+  EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kDLA_GLOBAL_DRAM), size_t{1} << 29);
+  config->setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, 12345);
+  EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kWORKSPACE), 12345u);
 }
 
 // S168, S174; what kernels compute is tests/kernels/distributive.graph.

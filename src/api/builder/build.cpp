@@ -155,6 +155,7 @@ void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOpti
   tuner.most_threads = static_cast<size_t>(core.max_threads);
   tuner.stream = settings.getProfileStream();
   tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
+  tuner.most_measuring = settings.pool_limit(nv::MemoryPoolType::kTACTIC_DRAM);
   tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
   int64_t& shared = tuner.target.limits.shared_bytes;  // tactics choose configurations by it
   shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), tuner.most_shared));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/builder/builder_config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "api/runtime/libraries.h"
@@ -183,8 +185,33 @@ std::size_t BuilderConfig::getMemoryPoolLimit(nv::MemoryPoolType pool) const noe
   return guarded(entry(), "IBuilderConfig::getMemoryPoolLimit", std::size_t{0}, [&]() -> Result<std::size_t> {
     const auto index = static_cast<size_t>(pool);
     if (index >= kPools) return fail(ErrorCode::invalid_argument, "memory pool {} does not exist", index);
-    return values_.pools[index];
+    return values_.pools[index] ? *values_.pools[index] : default_limit(pool);
   });
+}
+
+// What the device that is built for has, where that is in the machine; SIZE_MAX where nothing limits.
+Result<std::size_t> BuilderConfig::default_limit(nv::MemoryPoolType pool) const {
+  switch (pool) {
+    case nv::MemoryPoolType::kDLA_MANAGED_SRAM:
+      return std::size_t{1} << 20;
+    case nv::MemoryPoolType::kDLA_LOCAL_DRAM:
+      return std::size_t{1} << 30;
+    case nv::MemoryPoolType::kDLA_GLOBAL_DRAM:
+      return std::size_t{1} << 29;
+    default:
+      break;
+  }
+  const DeviceFamily* family = find_family(target);
+  const bool is_dram = pool != nv::MemoryPoolType::kTACTIC_SHARED_MEMORY;
+  if (!family) return SIZE_MAX;
+  if (family->is_host())
+    return is_dram ? static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))
+                   : SIZE_MAX;
+  const Result<std::shared_ptr<Device>> device = family->open(cpu_threads);
+  if (!device) return SIZE_MAX;
+  if (!is_dram) return static_cast<std::size_t>((*device)->describe().limits.shared_bytes);
+  const std::optional<MemoryUse> memory = (*device)->memory_use();
+  return memory ? memory->total : SIZE_MAX;
 }
 
 void BuilderConfig::setPreviewFeature(nv::PreviewFeature feature, bool enable) noexcept {

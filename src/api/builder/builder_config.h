@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,7 +41,9 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   const std::vector<const OptimizationProfile*>& profiles() const { return profiles_; }
   Exclusive& use() const { return use_; }
   // For a build, which holds use() while it asks.
-  size_t pool_limit(nv::MemoryPoolType pool) const { return values_.pools[static_cast<size_t>(pool)]; }
+  size_t pool_limit(nv::MemoryPoolType pool) const {
+    return values_.pools[static_cast<size_t>(pool)].value_or(SIZE_MAX);
+  }
   bool has(nv::BuilderFlag flag) const { return values_.flags & bit_of(flag); }
   bool has(nv::TacticSource source) const { return values_.tactic_sources & bit_of(source); }
 
@@ -110,12 +113,11 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
  private:
   static constexpr size_t kPools = nv::EnumMax<nv::MemoryPoolType>();
   struct Values {
-    Values() { pools.fill(SIZE_MAX); }
     nv::BuilderFlags flags = bit_of(nv::BuilderFlag::kTF32);
     nv::TacticSources tactic_sources =
         bit_of(nv::TacticSource::kEDGE_MASK_CONVOLUTIONS) | bit_of(nv::TacticSource::kJIT_CONVOLUTIONS);
     uint32_t preview = 0;
-    std::array<std::size_t, kPools> pools;
+    std::array<std::optional<std::size_t>, kPools> pools{};  // null = what there is
     nv::EngineCapability capability = nv::EngineCapability::kSTANDARD;
     nv::DeviceType default_device = nv::DeviceType::kGPU;
     nv::ProfilingVerbosity verbosity = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
@@ -135,6 +137,7 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   template <class T>
   bool put(SettingId id, T Values::*to, std::type_identity_t<T> value, const Result<>& check = {}) noexcept;
   void put_flags(SettingId id, nv::BuilderFlags flags) noexcept;
+  Result<std::size_t> default_limit(nv::MemoryPoolType pool) const;
   Result<> refuse(SettingId id, const char* text, const char* what);
 
   std::shared_ptr<BuilderCore> core_;

@@ -56,8 +56,8 @@ size_t resident_bytes() {
 }
 
 void log_start(const Device& device, size_t resident_before, Log& log) {
-  const std::optional<size_t> used = log.accepts(Severity::info) ? device.used_bytes() : std::nullopt;
-  if (used) log_change_of("Init CUDA", resident_before, resident_bytes(), *used, *used, log);
+  const std::optional<MemoryUse> use = log.accepts(Severity::info) ? device.memory_use() : std::nullopt;
+  if (use) log_change_of("Init CUDA", resident_before, resident_bytes(), use->used, use->used, log);
 }
 
 void log_needs(std::span<const std::byte> plan, const std::shared_ptr<Device>& device, Log& log) {

@@ -57,7 +57,7 @@ class CudaDevice final : public Device, public EventMaker {
   Result<> check_target(std::string_view target) const override;
   bool is_host() const override { return false; }
 
-  std::optional<size_t> used_bytes() const override;
+  std::optional<MemoryUse> memory_use() const override;
   Result<DeviceMemory> allocate(size_t bytes) override {
     return source_ ? cuda::allocate(source_, bytes) : cuda::allocate(context_, bytes);
   }
@@ -106,11 +106,11 @@ std::string CudaDevice::timing_key() const {
                      version_text(context_->driver().version));
 }
 
-std::optional<size_t> CudaDevice::used_bytes() const {
+std::optional<MemoryUse> CudaDevice::memory_use() const {
   const Result<ContextScope> scope = ContextScope::enter(*context_);
   size_t free = 0, total = 0;
   if (!scope || context_->driver().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return std::nullopt;
-  return total - free;
+  return MemoryUse{total, total - free};
 }
 
 Result<> CudaDevice::check_target(std::string_view target) const {
