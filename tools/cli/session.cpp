@@ -206,6 +206,11 @@ void* OutputMemory::reallocateOutputAsync(const char*, void*, uint64_t size, uin
 Inference::Inference(Session& session, const std::vector<HostTensor>& inputs, ConsoleLogger& logger)
     : logger_(logger), engine_(session.engine()), context_(session.engine().createExecutionContext()) {
   if (!context_) fail(logger_, "the context could not be made");
+  for (int32_t i = 0; i < engine_.getNbIOTensors(); ++i)
+    if (const char* name = engine_.getIOTensorName(i); engine_.getTensorFormat(name) != nvinfer1::TensorFormat::kLINEAR)
+      throw Failure(
+          fmt::format("tensor '{}' is in format '{}': this command knows row-major ones; trtexec runs the engine", name,
+                      engine_.getTensorFormatDesc(name)));
   static const std::byte nothing{};  // the address of tensors without elements
   for (const HostTensor& input : inputs) {
     const void* data = input.data.empty() ? &nothing : input.data.data();

@@ -137,8 +137,16 @@ IoBindings::IoBindings(nvinfer1::IExecutionContext& context, const IoPlace& plac
   for (const char* name : outputs) add_output(context, name, log);
 }
 
-void IoBindings::give_memory(IoBinding& binding) const {
-  binding.bytes = cli::byte_size(binding.type, binding.dims);
+// Where channels lie in groups, the last group is whole.
+void IoBindings::give_memory(IoBinding& binding, const nvinfer1::ICudaEngine& engine) const {
+  std::vector<int64_t> dims = binding.dims;
+  const int32_t axis = engine.getTensorVectorizedDim(binding.name.c_str());
+  const int64_t group = engine.getTensorComponentsPerElement(binding.name.c_str());
+  if (axis >= 0) {
+    int64_t& channels = dims[static_cast<size_t>(axis)];
+    channels = (channels + group - 1) / group * group;
+  }
+  binding.bytes = cli::byte_size(binding.type, dims);
   binding.engine = binding.on_host ? place_.host_memory(binding.bytes) : place_.engine_memory(binding.bytes);
   const bool copied = place_.has_copies() && !binding.on_host;
   binding.host = copied ? place_.host_memory(binding.bytes) : binding.engine;
@@ -152,7 +160,7 @@ void IoBindings::add_input(nvinfer1::IExecutionContext& context, const char* nam
   binding.dims = run_shape(engine, name, options, log);
   if (!context.setInputShape(name, cli::to_dims(binding.dims))) fail_with_library();
   const HostTensor content = content_of(binding, engine, options, files, log);
-  give_memory(binding);
+  give_memory(binding, engine);
   if (!content.data.empty()) std::memcpy(binding.host.get(), content.data.data(), content.data.size());
   if (!context.setTensorAddress(name, binding.engine.get())) fail_with_library();
   log.info("Input binding for {} with dimensions {} is created.", name, shape_text(binding.dims));
@@ -167,7 +175,7 @@ void IoBindings::add_output(nvinfer1::IExecutionContext& context, const char* na
   if (is_open(binding.dims))
     binding.growing = std::make_unique<GrowingOutput>(place_);
   else
-    give_memory(binding);
+    give_memory(binding, engine);
   log.info("Output binding for {} with dimensions {} is created.", name, shape_text(binding.dims));
   bindings_.push_back(std::move(binding));
 }

@@ -79,7 +79,7 @@ class IoBindings {
   void add_input(nvinfer1::IExecutionContext& context, const char* name, const Options& options,
                  const ReferencePair& files, TrtexecLog& log);
   void add_output(nvinfer1::IExecutionContext& context, const char* name, TrtexecLog& log);
-  void give_memory(IoBinding& binding) const;
+  void give_memory(IoBinding& binding, const nvinfer1::ICudaEngine& engine) const;
 
   const IoPlace& place_;
   std::vector<IoBinding> bindings_;

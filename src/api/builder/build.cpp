@@ -6,6 +6,7 @@
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
 #include "api/builder/debug_marks.h"
+#include "api/builder/io_formats.h"
 #include "api/builder/layer_types.h"
 #include "api/builder/memory_monitor.h"
 #include "api/json.h"
@@ -223,11 +224,13 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
 
   LATHE_ASSIGN(ir::Graph graph, graph_with_debug_outputs(definition));
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
+  LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
   if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");
   note_for_runtime(definition, built->plan);
+  for (const auto& [name, format] : formats) built->plan.metadata.emplace_back(std::string(kFormatKey) + name, format);
   built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());

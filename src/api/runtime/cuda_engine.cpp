@@ -77,6 +77,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   }
   LATHE_ASSIGN(core->engine, Engine::load(bytes, keeps_bytes ? std::move(owner) : nullptr, options));
   LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
+  LATHE_TRY(core->find_formats());
   memory.log_change("engine deserialization");
   core->runtime = std::move(runtime);
   nv::ICudaEngine* engine = new CudaEngine(core);
@@ -182,7 +183,10 @@ nv::ProfilingVerbosity CudaEngine::getProfilingVerbosity() const noexcept { retu
 
 nv::Dims CudaEngine::getTensorShape(const char* tensorName) const noexcept {
   const int i = find("ICudaEngine::getTensorShape", tensorName);
-  return i < 0 ? invalid_dims() : to_nv(core_->tensor(i).dims);
+  if (i < 0) return invalid_dims();
+  Dims dims;
+  for (const Expr& dim : core_->tensor(i).dims) dims.push_back(dim.as_constant().value_or(-1));
+  return to_nv(core_->in_network(static_cast<size_t>(i), std::move(dims)));
 }
 
 nv::DataType CudaEngine::getTensorDataType(const char* tensorName) const noexcept {
@@ -207,45 +211,51 @@ nv::TensorIOMode CudaEngine::getTensorIOMode(const char* tensorName) const noexc
 }
 
 // All tensors are row-major: none is vectorized.
+// How many channels lie together; 1 also of what is not found.
+int32_t CudaEngine::vector_of(int binding) const {
+  const BindingFormat* format = binding < 0 ? nullptr : core_->format(binding);
+  return format ? static_cast<int32_t>(format->layout().vector) : 1;
+}
+
 int32_t CudaEngine::getTensorBytesPerComponent(const char* tensorName) const noexcept {
-  find("ICudaEngine::getTensorBytesPerComponent", tensorName);
-  return -1;
+  const int i = find("ICudaEngine::getTensorBytesPerComponent", tensorName);
+  return vector_of(i) > 1 ? static_cast<int32_t>(size_of(core_->tensor(i).dtype)) : -1;
 }
 int32_t CudaEngine::getTensorBytesPerComponentV2(const char* tensorName, int32_t profileIndex) const noexcept {
-  find("ICudaEngine::getTensorBytesPerComponent", tensorName, profileIndex);
-  return -1;
+  const int i = find("ICudaEngine::getTensorBytesPerComponent", tensorName, profileIndex);
+  return vector_of(i) > 1 ? static_cast<int32_t>(size_of(core_->tensor(i).dtype)) : -1;
 }
 int32_t CudaEngine::getTensorComponentsPerElement(const char* tensorName) const noexcept {
-  find("ICudaEngine::getTensorComponentsPerElement", tensorName);
-  return -1;
+  const int i = find("ICudaEngine::getTensorComponentsPerElement", tensorName);
+  return vector_of(i) > 1 ? vector_of(i) : -1;
 }
 int32_t CudaEngine::getTensorComponentsPerElementV2(const char* tensorName, int32_t profileIndex) const noexcept {
-  find("ICudaEngine::getTensorComponentsPerElement", tensorName, profileIndex);
-  return -1;
+  const int i = find("ICudaEngine::getTensorComponentsPerElement", tensorName, profileIndex);
+  return vector_of(i) > 1 ? vector_of(i) : -1;
 }
 nv::TensorFormat CudaEngine::getTensorFormat(const char* tensorName) const noexcept {
-  find("ICudaEngine::getTensorFormat", tensorName);
-  return nv::TensorFormat::kLINEAR;
+  const int i = find("ICudaEngine::getTensorFormat", tensorName);
+  return i < 0 || !core_->format(i) ? nv::TensorFormat::kLINEAR : core_->format(i)->layout().format;
 }
 nv::TensorFormat CudaEngine::getTensorFormatV2(const char* tensorName, int32_t profileIndex) const noexcept {
-  find("ICudaEngine::getTensorFormat", tensorName, profileIndex);
-  return nv::TensorFormat::kLINEAR;
+  const int i = find("ICudaEngine::getTensorFormat", tensorName, profileIndex);
+  return i < 0 || !core_->format(i) ? nv::TensorFormat::kLINEAR : core_->format(i)->layout().format;
 }
 const char* CudaEngine::getTensorFormatDesc(const char* tensorName) const noexcept {
   const int i = find("ICudaEngine::getTensorFormatDesc", tensorName);
-  return i < 0 ? "" : format_sentence(core_->tensor(i).dtype);
+  return i < 0 ? "" : core_->format_words[static_cast<size_t>(i)].c_str();
 }
 const char* CudaEngine::getTensorFormatDescV2(const char* tensorName, int32_t profileIndex) const noexcept {
   const int i = find("ICudaEngine::getTensorFormatDesc", tensorName, profileIndex);
-  return i < 0 ? "" : format_sentence(core_->tensor(i).dtype);
+  return i < 0 ? "" : core_->format_words[static_cast<size_t>(i)].c_str();
 }
 int32_t CudaEngine::getTensorVectorizedDim(const char* tensorName) const noexcept {
-  find("ICudaEngine::getTensorVectorizedDim", tensorName);
-  return -1;
+  const int i = find("ICudaEngine::getTensorVectorizedDim", tensorName);
+  return vector_of(i) > 1 ? static_cast<int32_t>(core_->format(i)->channel_axis()) : -1;
 }
 int32_t CudaEngine::getTensorVectorizedDimV2(const char* tensorName, int32_t profileIndex) const noexcept {
-  find("ICudaEngine::getTensorVectorizedDim", tensorName, profileIndex);
-  return -1;
+  const int i = find("ICudaEngine::getTensorVectorizedDim", tensorName, profileIndex);
+  return vector_of(i) > 1 ? static_cast<int32_t>(core_->format(i)->channel_axis()) : -1;
 }
 
 nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileIndex,
@@ -262,7 +272,7 @@ nv::Dims CudaEngine::getProfileShape(const char* tensorName, int32_t profileInde
       symbols.push_back(pick(range, static_cast<size_t>(select)));
     Dims dims;
     for (const Expr& dim : core_->tensor(i).dims) dims.push_back(dim.evaluate(symbols).value_or(-1));
-    return to_nv(dims);
+    return to_nv(core_->in_network(static_cast<size_t>(i), std::move(dims)));
   });
 }
 

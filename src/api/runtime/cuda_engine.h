@@ -6,6 +6,7 @@
 
 #include "api/runtime/runtime.h"
 #include "api/runtime/runtime_configs.h"
+#include "api/tensor_formats.h"
 #include "runtime/engine.h"
 
 namespace lathe::api {
@@ -27,6 +28,14 @@ struct EngineCore {
   const plan::Binding& binding(int i) const { return plan().bindings[static_cast<size_t>(i)]; }
   int find_io(const char* name) const;  // the binding's index; -1 = none
   const plan::TensorDesc& tensor(int i) const { return plan().tensors[binding(i).tensor]; }
+  // Of inputs and outputs that are not row-major, which have other dimensions in memory than the application sees.
+  Result<> find_formats();
+  const BindingFormat* format(int i) const;  // null = row-major
+  Dims in_network(size_t binding, Dims dims) const;
+  Result<Dims> in_memory(size_t binding, const Dims& dims) const;
+  Dims strides(size_t binding, const Dims& in_memory) const;  // in the network's order
+  std::vector<std::optional<BindingFormat>> formats;          // by binding
+  std::vector<std::string> format_words;                      // likewise: getTensorFormatDesc()
 };
 
 class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
@@ -101,6 +110,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   int find(const char* where, const char* name) const noexcept;
   int find(const char* where, const char* name, int32_t profile) const noexcept;
   Result<size_t> index_of(const char* name) const;
+  int32_t vector_of(int binding) const;
   Result<size_t> check_profile(int32_t index) const;
   nv::IExecutionContext* make_context(const char* where, const RuntimeConfig& config) noexcept;
 

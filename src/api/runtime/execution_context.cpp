@@ -88,7 +88,8 @@ nv::IRuntimeConfig* ExecutionContext::getRuntimeConfig() const noexcept {
 bool ExecutionContext::setInputShape(const char* tensorName, const nv::Dims& dims) noexcept {
   return guarded(changing(), "IExecutionContext::setInputShape", [&]() -> Result<> {
     LATHE_ASSIGN(const size_t i, find(tensorName, Role::input));
-    LATHE_ASSIGN(const Dims sizes, to_dims(dims));
+    LATHE_ASSIGN(const Dims given, to_dims(dims));
+    LATHE_ASSIGN(const Dims sizes, core_->in_memory(i, given));
     return context_->set_input_dims(i, sizes);
   });
 }
@@ -112,7 +113,7 @@ nv::Dims ExecutionContext::getTensorShape(const char* tensorName) const noexcept
   return guarded(looking(), "IExecutionContext::getTensorShape", invalid_dims(), [&]() -> Result<nv::Dims> {
     LATHE_ASSIGN(const size_t i, find(tensorName));
     LATHE_ASSIGN(const Dims dims, dims_of(i));
-    return to_nv(dims);
+    return to_nv(core_->in_network(i, dims));
   });
 }
 
@@ -121,7 +122,7 @@ nv::Dims ExecutionContext::getTensorStrides(const char* tensorName) const noexce
     LATHE_ASSIGN(const size_t i, find(tensorName));
     LATHE_ASSIGN(const Dims dims, dims_of(i));
     if (std::find(dims.begin(), dims.end(), -1) != dims.end()) return invalid_dims();
-    return to_nv(row_major_strides(dims));
+    return to_nv(core_->strides(i, dims));
   });
 }
 
@@ -198,7 +199,7 @@ bool ExecutionContext::setOutputAllocator(const char* tensorName, nv::IOutputAll
       const char* name = core_->plan().bindings[i].name.c_str();
       void* memory = allocators_[i]->reallocateOutputAsync(name, context_->address(i), std::max<size_t>(bytes, 1),
                                                            kOutputAlignment, stream_);
-      if (memory) allocators_[i]->notifyShape(name, to_nv(dims));
+      if (memory) allocators_[i]->notifyShape(name, to_nv(core_->in_network(i, dims)));
       return memory;
     });
   });
