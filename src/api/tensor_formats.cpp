@@ -60,7 +60,8 @@ Result<BindingFormat> BindingFormat::parse(std::string_view text) {
   text.remove_prefix(std::min(space + 1, text.size()));
   size_t rank = 0;
   int64_t channels = 0;
-  if (layout == std::end(kLayouts) || !read(text, rank) || !read(text, channels) || !text.empty() || rank > 64)
+  if (layout == std::end(kLayouts) || !read(text, rank) || !read(text, channels) || !text.empty() || rank > 64 ||
+      channels > INT32_MAX)
     return fail(ErrorCode::plan_malformed, "'{}' is no format of a tensor", whole);
   Result<BindingFormat> format = make(*layout, rank, channels);
   if (!format) return fail(ErrorCode::plan_malformed, "'{}' is no format of a tensor", whole);

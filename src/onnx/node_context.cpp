@@ -23,7 +23,8 @@ Result<Tensor> to_tensor(const TensorData& data) {
   const auto address = reinterpret_cast<uintptr_t>(data.bytes.data());
   const bool clean = *dtype != DType::boolean ||
                      std::all_of(data.bytes.begin(), data.bytes.end(), [](std::byte b) { return b <= std::byte{1}; });
-  if (data.bytes.size() >= kWorthAView && address % size_of(*dtype) == 0 && clean)
+  const bool lasts = data.owner.use_count() > 0;  // ModelReadOptions::borrows
+  if (lasts && data.bytes.size() >= kWorthAView && address % size_of(*dtype) == 0 && clean)
     return Tensor::view(*dtype, data.dims, data.bytes.data(), data.owner).with_clear_end();
   LATHE_ASSIGN(Tensor tensor, Tensor::allocate(*dtype, data.dims));
   if (!data.bytes.empty()) std::memcpy(tensor.mutable_data(), data.bytes.data(), data.bytes.size());

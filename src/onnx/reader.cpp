@@ -348,6 +348,8 @@ std::shared_ptr<const void> own(std::span<const std::byte>& bytes, std::shared_p
 
 Result<Model> read_model(std::span<const std::byte> bytes, const ModelReadOptions& options,
                          std::shared_ptr<const void> owner) {
+  if (options.borrows && !owner)
+    owner = std::shared_ptr<const void>(std::shared_ptr<const void>(), bytes.data());  // that keeps nothing alive
   owner = own(bytes, std::move(owner));
   return Reader(bytes, options, std::move(owner)).model();
 }

@@ -15,6 +15,9 @@ struct ModelReadOptions {
   int max_depth = 100;    // nested messages
   // External content of the main graph's initializers may be missing: it is given later (TensorData::missing).
   bool may_miss_initializers = false;
+  // Without an owner, bytes are not copied: they are there as long as the model is, but tensors made of it outlive
+  // them.
+  bool borrows = false;
 };
 
 // Maps the file; external data is looked for beside it (options.directory, when empty).

@@ -28,11 +28,12 @@ bool Parser::attempt(const char* where, Body&& body, std::source_location place)
   });
 }
 
-Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path, Missing missing) {
+Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path, Bytes bytes, Missing missing) {
   if (!model || size == 0) return fail(ErrorCode::invalid_argument, "the model is empty");
   onnx::ModelReadOptions options;
   options.directory = directory_of(path);
   options.may_miss_initializers = missing == Missing::comes_later;
+  options.borrows = bytes == Bytes::borrowed;
   return onnx::read_model({static_cast<const std::byte*>(model), size}, options);
 }
 
@@ -49,16 +50,20 @@ Result<> Parser::import(const onnx::Model& model) {
   for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
   network_.adopt_imported_nodes();
   network_.add_files(model.files);
-  if (report->branches.empty()) return {};
-  network_.set_reimport([model](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
-    onnx::ImportOptions options;
-    options.branches = branches;
-    NetworkDefinition::Imported imported;
-    LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
-    imported.branches = std::move(found.branches);
-    return imported;
-  });
+  if (!report->branches.empty()) reimport_from(model);
   return {};
+}
+
+void Parser::reimport_from(onnx::Model model) {
+  network_.set_reimport(
+      [model = std::move(model)](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
+        onnx::ImportOptions options;
+        options.branches = branches;
+        NetworkDefinition::Imported imported;
+        LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
+        imported.branches = std::move(found.branches);
+        return imported;
+      });
 }
 
 void Parser::list(const std::vector<onnx::ImportProblem>& problems) {
@@ -100,8 +105,12 @@ void Parser::tell_of(const std::string& path, const onnx::Model& model) const {
 
 bool Parser::parse(const void* model, size_t size, const char* model_path) noexcept {
   return attempt("IParser::parse", [&]() -> Result<> {
-    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, model_path));
-    return import(parsed);
+    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, model_path, Bytes::borrowed));
+    LATHE_TRY(import(parsed));
+    if (!network_.reimport()) return {};
+    LATHE_ASSIGN(onnx::Model kept, read(model, size, model_path, Bytes::copied));
+    reimport_from(std::move(kept));
+    return {};
   });
 }
 
@@ -163,7 +172,7 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
   bool all = false;
   const bool judged = attempt("IParser::supportsModelV2", [&]() -> Result<> {
     subgraphs_.clear();
-    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, modelPath));
+    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, modelPath, Bytes::borrowed));
     std::vector<onnx::ImportProblem> problems;
     onnx::ImportOptions every;
     every.problems = &problems;
@@ -205,7 +214,7 @@ Result<Parser::Subgraph*> Parser::subgraph_at(int64_t index) {
 
 bool Parser::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {
   return attempt("IParser::loadModelProto", [&]() -> Result<> {
-    LATHE_ASSIGN(onnx::Model parsed, read(model, size, modelPath, Missing::comes_later));
+    LATHE_ASSIGN(onnx::Model parsed, read(model, size, modelPath, Bytes::copied, Missing::comes_later));
     loaded_ = std::make_unique<onnx::Model>(std::move(parsed));
     return {};
   });
