@@ -94,7 +94,7 @@ class IPluginCreatorInterface : public IVersionedInterface {
 // A plugin of the current generation, assembled from capabilities.
 class IPluginV3 : public IVersionedInterface {
  public:
-  InterfaceInfo getInterfaceInfo() const noexcept override { return InterfaceInfo{"PLUGIN_V3", 1, 0}; }
+  InterfaceInfo getInterfaceInfo() const noexcept override { return InterfaceInfo{"PLUGIN", 1, 0}; }
 
   // The capability object, owned by the plugin; nullptr when the plugin lacks it.
   virtual IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept = 0;

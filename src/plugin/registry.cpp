@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -15,24 +16,61 @@ namespace nv = nvinfer1;
 
 constexpr size_t kMaxName = 1024;
 
+// As the creator tells them; the namespace may be null.
 struct Identity {
-  const char* name;
-  const char* version;
+  const char* name = nullptr;
+  const char* version = nullptr;
+  const char* space = nullptr;
 };
+
+// Null if the creator is of another kind than this one of the V2 family.
+const nv::IPluginCreator* as_v1(const nv::IPluginCreatorInterface& creator) {
+  const char* kind = creator.getInterfaceInfo().kind;
+  return kind && std::strcmp(kind, "PLUGIN CREATOR_V1") == 0 ? static_cast<const nv::IPluginCreator*>(&creator)
+                                                             : nullptr;
+}
 
 // Null names for creators of an unknown kind.
 Identity identify(const nv::IPluginCreatorInterface& creator) {
-  const nv::InterfaceInfo info = creator.getInterfaceInfo();
-  if (std::strcmp(info.kind, "PLUGIN CREATOR_V1") == 0) {
-    const auto& v1 = static_cast<const nv::IPluginCreator&>(creator);
-    return {v1.getPluginName(), v1.getPluginVersion()};
-  }
-  if (std::strcmp(info.kind, "PLUGIN CREATOR_V3ONE") == 0) {
-    const auto& v3 = static_cast<const nv::IPluginCreatorV3One&>(creator);
-    return {v3.getPluginName(), v3.getPluginVersion()};
-  }
-  return {nullptr, nullptr};
+  if (const nv::IPluginCreator* v1 = as_v1(creator))
+    return {v1->getPluginName(), v1->getPluginVersion(), v1->getPluginNamespace()};
+  const char* kind = creator.getInterfaceInfo().kind;
+  if (!kind || std::strcmp(kind, "PLUGIN CREATOR_V3ONE") != 0) return {};
+  const auto& v3 = static_cast<const nv::IPluginCreatorV3One&>(creator);
+  return {v3.getPluginName(), v3.getPluginVersion(), v3.getPluginNamespace()};
 }
+
+// The creators that a loaded library offers.
+Result<std::vector<nv::IPluginCreatorInterface*>> creators_of(void* handle, const char* path) {
+  using GetCreators = nv::IPluginCreatorInterface* const* (*)(int32_t&);
+  using GetOldCreators = nv::IPluginCreator* const* (*)(int32_t&);
+  std::vector<nv::IPluginCreatorInterface*> found;
+  const auto take = [&](auto* get, const char* function) -> Result<> {
+    int32_t count = 0;
+    const auto* creators = get(count);
+    if (count < 0 || (count > 0 && !creators))
+      return fail(ErrorCode::invalid_argument, "{} of the plugin library '{}' gives {} creators at {}", function, path,
+                  count, static_cast<const void*>(creators));
+    found.assign(creators, creators + count);
+    if (std::find(found.begin(), found.end(), nullptr) == found.end()) return {};
+    return fail(ErrorCode::invalid_argument, "{} of the plugin library '{}' gives a creator that is null", function,
+                path);
+  };
+  Result<> taken;
+  if (auto* get = reinterpret_cast<GetCreators>(dlsym(handle, "getCreators")))
+    taken = take(get, "getCreators");
+  else if (auto* get_old = reinterpret_cast<GetOldCreators>(dlsym(handle, "getPluginCreators")))
+    taken = take(get_old, "getPluginCreators");
+  else
+    taken = fail(ErrorCode::invalid_argument,
+                 "'{}' is no plugin library: it has neither getCreators nor getPluginCreators", path);
+  if (!taken) return fail(std::move(taken).error());
+  return found;
+}
+
+struct CloseLibrary {
+  void operator()(void* handle) const noexcept { dlclose(handle); }
+};
 
 bool fits(const char* text) { return text && strnlen(text, kMaxName) < kMaxName; }
 
@@ -57,12 +95,29 @@ T Registry::reported(const char* where, T fallback, Body&& body) noexcept {
   try {
     Result<T> result = body();
     if (result) return *std::move(result);
-    if (report_) report_(recorder_.hold().get(), where, result.error());
-  } catch (const std::exception& exception) {
-    if (report_) report_(recorder_.hold().get(), where, Error{ErrorCode::out_of_memory, exception.what(), {}});
+    tell(where, result.error());
+  } catch (const std::bad_alloc& exception) {
+    tell(where, Error{ErrorCode::out_of_memory, exception.what(), {}});
+  } catch (...) {  // by a plugin library, of functions that are not noexcept
+    tell(where, Error{ErrorCode::invalid_argument, "the plugin library has thrown an exception", {}});
   }
   return fallback;
 }
+
+void Registry::tell(const char* where, const Error& error) const {
+  if (report_) report_(recorder_.hold().get(), where, error);
+}
+
+Result<> Registry::set_parent(nv::IPluginRegistry* parent) {
+  // Registries of other libraries end the walk: what they ask is not known.
+  for (auto* above = dynamic_cast<Registry*>(parent); above; above = dynamic_cast<Registry*>(above->parent_.load()))
+    if (above == this)
+      return fail(ErrorCode::invalid_argument, "the registry would be above itself; give it another parent");
+  parent_ = parent;
+  return {};
+}
+
+nv::IPluginRegistry* Registry::searched_parent() const { return search_parent_ ? parent_.load() : nullptr; }
 
 nv::IPluginRegistry::PluginLibraryHandle Registry::loadLibrary(const char* pluginPath) noexcept {
   return reported<PluginLibraryHandle>("IPluginRegistry::loadLibrary", nullptr, [&] { return load(pluginPath); });
@@ -75,26 +130,20 @@ Result<nv::IPluginRegistry::PluginLibraryHandle> Registry::load(const char* path
     const char* reason = dlerror();
     return fail(ErrorCode::file_not_found, "the plugin library '{}' cannot be loaded: {}", path, reason ? reason : "");
   }
-  using GetCreators = nv::IPluginCreatorInterface* const* (*)(int32_t&);
-  using GetOldCreators = nv::IPluginCreator* const* (*)(int32_t&);
-  Library library{handle, {}};
-  int32_t count = 0;
-  if (auto* get = reinterpret_cast<GetCreators>(dlsym(handle, "getCreators"))) {
-    nv::IPluginCreatorInterface* const* creators = get(count);
-    library.creators.assign(creators, creators + count);
-  } else if (auto* get_old = reinterpret_cast<GetOldCreators>(dlsym(handle, "getPluginCreators"))) {
-    nv::IPluginCreator* const* creators = get_old(count);
-    library.creators.assign(creators, creators + count);
-  } else {
-    dlclose(handle);
-    return fail(ErrorCode::invalid_argument,
-                "'{}' is no plugin library: it has neither getCreators nor getPluginCreators", path);
-  }
-  // Those whose names are taken belong to somebody else, or to an earlier load of the same library.
-  std::erase_if(library.creators, [&](nv::IPluginCreatorInterface* creator) { return !add(*creator, ""); });
+  std::unique_ptr<void, CloseLibrary> closing(handle);  // unless it turns out to be what it should
+  LATHE_ASSIGN(std::vector<nv::IPluginCreatorInterface*> creators, creators_of(handle, path));
+  // Those whose names are taken belong to somebody else, or to an earlier load of the same library. One that tells no
+  // name is the library's fault, and is left out with a report.
+  std::erase_if(creators, [&](nv::IPluginCreatorInterface* creator) {
+    const char* space = identify(*creator).space;
+    const Result<bool> added = add(*creator, space ? space : "");
+    if (!added)
+      tell("IPluginRegistry::loadLibrary", with_context(added.error(), fmt::format("the plugin library '{}'", path)));
+    return !added || !*added;
+  });
   const std::lock_guard lock(mutex_);
-  libraries_.push_back(std::move(library));
-  return handle;
+  libraries_.push_back({handle, std::move(creators)});
+  return closing.release();
 }
 
 void Registry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
@@ -113,6 +162,7 @@ void Registry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
       std::erase_if(creators_, [&](const auto& entry) {
         return std::find(creators.begin(), creators.end(), entry.second) != creators.end();
       });
+      changed();
     }
     dlclose(handle);
     return true;
@@ -121,27 +171,39 @@ void Registry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
 
 bool Registry::registerCreator(nv::IPluginCreatorInterface& creator, const char* const pluginNamespace) noexcept {
   return reported("IPluginRegistry::registerCreator", false, [&]() -> Result<bool> {
-    LATHE_TRY(add(creator, pluginNamespace));
-    return true;
+    LATHE_ASSIGN(const bool added, add(creator, pluginNamespace));
+    if (added) return true;
+    const Identity identity = identify(creator);
+    return fail(ErrorCode::invalid_argument, "a creator of '{}', version {}, namespace '{}', is registered already",
+                identity.name, identity.version, pluginNamespace);
   });
 }
 
-Result<> Registry::add(nv::IPluginCreatorInterface& creator, const char* space) {
+// False if there is one of the same name, version and namespace.
+Result<bool> Registry::add(nv::IPluginCreatorInterface& creator, const char* space) {
   const Identity identity = identify(creator);
   if (!fits(identity.name) || !fits(identity.version) || !fits(space))
     return fail(ErrorCode::invalid_argument,
                 "the creator's kind is unknown, or name, version or namespace is null or longer than {} characters",
                 kMaxName - 1);
-  const std::lock_guard lock(mutex_);
-  if (creators_.emplace(Key{identity.name, identity.version, space}, &creator).second) return {};
-  return fail(ErrorCode::invalid_argument, "a creator of '{}', version {}, namespace '{}', is registered already",
-              identity.name, identity.version, space);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!creators_.emplace(Key{identity.name, identity.version, space}, &creator).second) return false;
+    changed();
+  }
+  if (const nv::IPluginCreator* v1 = as_v1(creator)) const_cast<nv::IPluginCreator*>(v1)->setPluginNamespace(space);
+  return true;
+}
+
+// The lists are made when creators change, not when they are asked for: threads that ask at the same time read one
+// list.
+void Registry::changed() {
+  listed_.clear();
+  for (const auto& [key, creator] : creators_) listed_.push_back(creator);
 }
 
 nv::IPluginCreatorInterface* const* Registry::getAllCreators(int32_t* const numCreators) const noexcept {
   const std::lock_guard lock(mutex_);
-  listed_.clear();
-  for (const auto& [key, creator] : creators_) listed_.push_back(creator);
   if (numCreators) *numCreators = static_cast<int32_t>(listed_.size());
   return listed_.data();
 }
@@ -158,14 +220,17 @@ nv::IPluginCreatorInterface* Registry::getCreator(const char* const pluginName, 
     const auto it = creators_.find(Key{pluginName, pluginVersion, pluginNamespace ? pluginNamespace : ""});
     if (it != creators_.end()) return it->second;
   }
-  return parent_ && search_parent_ ? parent_->getCreator(pluginName, pluginVersion, pluginNamespace) : nullptr;
+  nv::IPluginRegistry* parent = searched_parent();
+  return parent ? parent->getCreator(pluginName, pluginVersion, pluginNamespace) : nullptr;
 }
 
 bool Registry::deregisterCreator(const nv::IPluginCreatorInterface& creator) noexcept {
   return reported("IPluginRegistry::deregisterCreator", false, [&]() -> Result<bool> {
     const std::lock_guard lock(mutex_);
-    if (std::erase_if(creators_, [&](const auto& entry) { return entry.second == &creator; }) > 0) return true;
-    return fail(ErrorCode::invalid_argument, "the creator is not registered");
+    if (std::erase_if(creators_, [&](const auto& entry) { return entry.second == &creator; }) == 0)
+      return fail(ErrorCode::invalid_argument, "the creator is not registered");
+    changed();
+    return true;
   });
 }
 
@@ -189,29 +254,35 @@ nv::IPluginResource* Registry::acquirePluginResource(const char* key, nv::IPlugi
 int32_t Registry::releasePluginResource(const char* key) noexcept {
   return reported("IPluginRegistry::releasePluginResource", -1, [&]() -> Result<int32_t> {
     if (!fits(key)) return fail(ErrorCode::invalid_argument, "the resource's key is null or too long");
-    const std::lock_guard lock(mutex_);
-    const auto it = resources_.find(key);
-    if (it == resources_.end()) return fail(ErrorCode::invalid_argument, "there is no resource '{}'", key);
-    if (--it->second.count > 0) return 0;
-    const int32_t status = it->second.clone->release();
-    delete it->second.clone;
-    resources_.erase(it);
-    return status;
+    std::unique_ptr<nv::IPluginResource> last;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it = resources_.find(key);
+      if (it == resources_.end()) return fail(ErrorCode::invalid_argument, "there is no resource '{}'", key);
+      if (--it->second.count > 0) return 0;
+      last.reset(it->second.clone);
+      resources_.erase(it);
+    }
+    return last->release();  // which may call the registry
   });
 }
 
 nv::IPluginCreatorInterface* const* Registry::getAllCreatorsRecursive(int32_t* const numCreators) noexcept {
-  std::vector<nv::IPluginCreatorInterface*> all;
-  if (parent_ && search_parent_) {
-    int32_t count = 0;
-    nv::IPluginCreatorInterface* const* inherited = parent_->getAllCreatorsRecursive(&count);
-    all.assign(inherited, inherited + count);
-  }
-  const std::lock_guard lock(mutex_);
-  for (const auto& [key, creator] : creators_) all.push_back(creator);
-  listed_recursive_ = std::move(all);
-  if (numCreators) *numCreators = static_cast<int32_t>(listed_recursive_.size());
-  return listed_recursive_.data();
+  using List = nv::IPluginCreatorInterface* const*;
+  if (numCreators) *numCreators = 0;
+  return reported<List>("IPluginRegistry::getAllCreatorsRecursive", nullptr, [&]() -> Result<List> {
+    std::vector<nv::IPluginCreatorInterface*> all;
+    if (nv::IPluginRegistry* parent = searched_parent()) {
+      int32_t count = 0;
+      const List inherited = parent->getAllCreatorsRecursive(&count);
+      all.assign(inherited, inherited + count);
+    }
+    const std::lock_guard lock(mutex_);
+    all.insert(all.end(), listed_.begin(), listed_.end());
+    if (all != listed_recursive_) listed_recursive_ = std::move(all);
+    if (numCreators) *numCreators = static_cast<int32_t>(listed_recursive_.size());
+    return listed_recursive_.data();
+  });
 }
 
 }  // namespace lathe::plugin

@@ -24,6 +24,8 @@ class Registry final : public nvinfer1::IPluginRegistry {
       : parent_(parent), report_(std::move(report)) {}
   ~Registry() noexcept override;
 
+  // Where creators are looked for that are not here; null = nowhere. Not owned. Refuses to be above itself.
+  Result<> set_parent(nvinfer1::IPluginRegistry* parent);
   // Before other threads use the registry.
   void set_report(Report report) { report_ = std::move(report); }
 
@@ -61,9 +63,12 @@ class Registry final : public nvinfer1::IPluginRegistry {
   template <class T, class Body>
   T reported(const char* where, T fallback, Body&& body) noexcept;
   Result<PluginLibraryHandle> load(const char* path);
-  Result<> add(nvinfer1::IPluginCreatorInterface& creator, const char* space);
+  void tell(const char* where, const Error& error) const;
+  nvinfer1::IPluginRegistry* searched_parent() const;
+  void changed();  // the creators; locked
+  Result<bool> add(nvinfer1::IPluginCreatorInterface& creator, const char* space);
 
-  nvinfer1::IPluginRegistry* parent_;
+  std::atomic<nvinfer1::IPluginRegistry*> parent_;
   Report report_;
   std::atomic<bool> search_parent_{true};
   RecorderSlot recorder_;
@@ -71,8 +76,8 @@ class Registry final : public nvinfer1::IPluginRegistry {
   std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
   std::map<std::string, Resource> resources_;
   std::vector<Library> libraries_;
-  // What the last getAllCreators() handed out; valid until creators change.
-  mutable std::vector<nvinfer1::IPluginCreatorInterface*> listed_;
+  // What getAllCreators() and getAllCreatorsRecursive() hand out; valid until creators change.
+  std::vector<nvinfer1::IPluginCreatorInterface*> listed_;
   std::vector<nvinfer1::IPluginCreatorInterface*> listed_recursive_;
 };
 

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // creators of the V2 family
+
 namespace lathe::plugin {
 namespace {
 
@@ -20,6 +25,28 @@ class Creator final : public nvinfer1::IPluginCreatorV3One {
 
  private:
   const char* name_;
+};
+
+class OldCreator final : public nvinfer1::IPluginCreator {
+ public:
+  const nvinfer1::PluginFieldCollection* getFieldNames() noexcept override { return nullptr; }
+  nvinfer1::IPluginV2* createPlugin(const char*, const nvinfer1::PluginFieldCollection*) noexcept override {
+    return nullptr;
+  }
+  nvinfer1::IPluginV2* deserializePlugin(const char*, const void*, size_t) noexcept override { return nullptr; }
+  const char* getPluginName() const noexcept override { return "old"; }
+  const char* getPluginVersion() const noexcept override { return "1"; }
+  void setPluginNamespace(const char* space) noexcept override { space_ = space; }
+  const char* getPluginNamespace() const noexcept override { return space_.c_str(); }
+
+ private:
+  std::string space_;
+};
+
+// Of a kind that nobody knows: none at all.
+class Stranger final : public nvinfer1::IPluginCreatorInterface {
+ public:
+  nvinfer1::InterfaceInfo getInterfaceInfo() const noexcept override { return {nullptr, 1, 0}; }
 };
 
 // Counts itself and its clones, and how many of them were told to let go.
@@ -113,6 +140,66 @@ TEST_F(PluginRegistry, AsksItsParentUnlessToldNotTo) {
   registry_.setParentSearchEnabled(false);
   EXPECT_EQ(registry_.getCreator("one", "1", ""), nullptr);
   EXPECT_EQ(count(&Registry::getAllCreatorsRecursive), 1);
+}
+
+TEST_F(PluginRegistry, TellsCreatorsOfTheV2FamilyTheirNamespace) {
+  OldCreator old;
+  EXPECT_TRUE(registry_.registerCreator(old, "mine"));
+  EXPECT_STREQ(old.getPluginNamespace(), "mine");
+  EXPECT_EQ(registry_.getCreator("old", "1", "mine"), &old);
+  EXPECT_FALSE(registry_.registerCreator(old, "mine"));
+  EXPECT_EQ(reported(), Codes{ErrorCode::invalid_argument});
+}
+
+TEST_F(PluginRegistry, RefusesCreatorsOfNoKind) {
+  Stranger stranger;
+  EXPECT_FALSE(registry_.registerCreator(stranger, ""));
+  EXPECT_EQ(reported(), Codes{ErrorCode::invalid_argument});
+}
+
+// One report for each library that lies; those without creators are not held.
+TEST_F(PluginRegistry, ReportsLibrariesThatLie) {
+  const char* const paths[] = {LYING_PLUGINS};
+  for (size_t i = 0; i < std::size(paths); ++i) {
+    auto* library = registry_.loadLibrary(paths[i]);
+    EXPECT_EQ(reported(), Codes{ErrorCode::invalid_argument}) << paths[i];
+    const bool gives_nameless_creator = i == 5;
+    EXPECT_EQ(library != nullptr, gives_nameless_creator) << paths[i];
+    int32_t count = -1;
+    registry_.getAllCreators(&count);
+    EXPECT_EQ(count, 0) << paths[i];
+    if (library) registry_.deregisterLibrary(library);
+    EXPECT_EQ(reported(), Codes()) << paths[i];
+  }
+}
+
+TEST_F(PluginRegistry, TakesAnotherParentButNotItself) {
+  Registry other(nullptr, report_);
+  ASSERT_TRUE(other.registerCreator(two_, ""));
+  ASSERT_TRUE(registry_.set_parent(&other));
+  EXPECT_EQ(registry_.getCreator("two", "1", ""), &two_);
+  EXPECT_FALSE(other.set_parent(&registry_)) << "a circle";
+  EXPECT_FALSE(registry_.set_parent(&registry_));
+  EXPECT_EQ(registry_.getCreator("two", "1", ""), &two_);
+  ASSERT_TRUE(registry_.set_parent(nullptr));
+  EXPECT_EQ(registry_.getCreator("two", "1", ""), nullptr);
+}
+
+TEST_F(PluginRegistry, GivesThreadsListsThatStayUntilCreatorsChange) {
+  ASSERT_TRUE(parent_.registerCreator(one_, ""));
+  ASSERT_TRUE(registry_.registerCreator(two_, ""));
+  const auto read = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      int32_t count = 0;
+      auto* all = registry_.getAllCreatorsRecursive(&count);
+      ASSERT_EQ(count, 2);
+      EXPECT_EQ(all[0], &one_);
+      EXPECT_EQ(all[1], &two_);
+    }
+  };
+  std::thread other(read);
+  read();
+  other.join();
 }
 
 TEST_F(PluginRegistry, ResourcesAreClonedForTheFirstAndReleasedWithTheLast) {

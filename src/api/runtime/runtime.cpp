@@ -81,7 +81,7 @@ void Runtime::setTempfileControlFlags(nv::TempfileControlFlags flags) noexcept {
 
 void Runtime::setPluginRegistryParent(nv::IPluginRegistry* parent) noexcept {
   guarded(*core_->reporter, "IRuntime::setPluginRegistryParent",
-          [&] { return parent ? consult(SettingId::IRuntime_setPluginRegistryParent) : Result<>(); });
+          [&] { return core_->registry.set_parent(parent ? parent : &plugin::global_registry()); });
 }
 
 void Runtime::setEngineHostCodeAllowed(bool allowed) noexcept {
