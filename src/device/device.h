@@ -102,6 +102,10 @@ class Device {
   // Null where its memory is the host's, or it does not tell.
   virtual std::optional<MemoryUse> memory_use() const { return std::nullopt; }
 
+  // The most of its cache that can be set aside for data that is used again; 0 = it has no such cache.
+  virtual size_t most_cache_aside() const { return 0; }
+  virtual Result<> set_aside_cache(size_t /*bytes*/) { return {}; }
+
   virtual Result<DeviceMemory> allocate(size_t bytes) = 0;  // 256-byte aligned; 0 gives an empty block
   // The same device with blocks, resident ones too, from `source`. Null where memory is the host's, which is its own.
   virtual std::shared_ptr<Device> allocating_from(std::shared_ptr<MemorySource> /*source*/) { return nullptr; }

@@ -23,6 +23,9 @@ class Queue {
   // Records an event of the application's behind the work that it was given so far. Where that is done when it has been
   // given, there is nothing to wait for.
   virtual Result<> record_event(void* /*event*/) { return {}; }
+  // What is accessed there by work that follows stays in the part of the cache that is set aside, as far as there is
+  // room (Device::set_aside_cache); 0 bytes = nothing does.
+  virtual Result<> keep_in_cache(const void* /*base*/, size_t /*bytes*/) { return {}; }
 };
 
 // begin() and end() of a queue for a scope.

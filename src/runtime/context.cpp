@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/context.h"
 
+#include <algorithm>
+
 namespace lathe {
 
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy) {
@@ -113,8 +115,17 @@ Result<> Context::execute(Queue& queue, Return returns) {
 
 Result<> Context::give_work(Queue& queue) {
   LATHE_TRY(staging_.upload(shapes_, queue));
-  LATHE_TRY(run_steps(queue));
+  LATHE_TRY(run_cached(queue));
   return staging_.download(shapes_, queue);
+}
+
+// The queue may be the application's: nothing of the context's stays set.
+Result<> Context::run_cached(Queue& queue) {
+  if (cached_bytes_ == 0 || !memory_.base()) return run_steps(queue);
+  LATHE_TRY(queue.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size())));
+  Result<> done = run_steps(queue);
+  Result<> reset = queue.keep_in_cache(nullptr, 0);
+  return done ? reset : done;
 }
 
 Result<> Context::run_steps(Queue& queue) {
@@ -126,7 +137,10 @@ Result<> Context::run_steps(Queue& queue) {
   addresses.push_back(execution_.workspace());
   const plan::Plan& plan = engine_->plan();
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
-  LATHE_ASSIGN(const bool replayed, replay_.run(queue, [this](Queue& recorder) {
+  LATHE_ASSIGN(const bool replayed, replay_.run(queue, [this](Queue& recorder) -> Result<> {
+    if (cached_bytes_ >
+        0)  // launches take it along; a driver that does not allow it here has the window while it replays
+      (void)recorder.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size()));
     return execution_.run(recorder, Execution::Mode::capturing);
   }));
   if (!replayed) return execution_.run(queue, Execution::Mode::immediate);

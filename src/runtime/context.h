@@ -44,6 +44,12 @@ class Context {
   // the work that uses the former memory, which is then the application's again.
   Result<> set_memory(void* memory, size_t bytes) { return memory_.set(memory, bytes); }
 
+  // Of the arena, what stays in the part of the device's cache that is set aside; 0 = nothing does.
+  void set_cached_bytes(size_t bytes) {
+    cached_bytes_ = bytes;
+    replay_.forget();
+  }
+
   // As ContextMemory::set_temporaries().
   Result<> set_temporaries(std::shared_ptr<Device> from);
 
@@ -64,6 +70,7 @@ class Context {
   Result<> execute(Queue& queue, Return returns);
   Result<> give_work(Queue& queue);
   Result<> run_steps(Queue& queue);
+  Result<> run_cached(Queue& queue);
 
   // Each part refers to those above it.
   std::shared_ptr<const Engine> engine_;
@@ -77,6 +84,7 @@ class Context {
   TensorStorage storage_;
   Execution execution_;
   Replay replay_;
+  size_t cached_bytes_ = 0;
 };
 
 }  // namespace lathe

@@ -57,6 +57,7 @@ class ContextMemory {
   void swap_slots(uint32_t a, uint32_t b) { std::swap(slots_[a], slots_[b]); }
 
   const std::byte* base() const { return memory_; }
+  size_t size() const { return memory_size_; }
   std::byte* buffer(uint32_t index) const {
     if (elsewhere_[index]) return elsewhere_[index];
     return memory_ ? memory_ + offsets_[index] : nullptr;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the log says of memory, in the words that tools for TensorRT look for.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <regex>
 
 #include "api/small_engine.h"
@@ -75,8 +78,41 @@ TEST_F(MemoryLog, BuildsTellWhatContextsNeed) {
   EXPECT_EQ(engine->getDeviceMemorySizeV2(), engine->getDeviceMemorySizeForProfileV2(0));
   EXPECT_EQ(logger.number("Total Weights Memory"), engine->getEngineStat(EngineStat::kTOTAL_WEIGHTS_SIZE));
   EXPECT_GT(logger.number("Total Host Persistent Memory"), 0);
+  const auto weights = static_cast<double>(engine->getEngineStat(EngineStat::kTOTAL_WEIGHTS_SIZE));
+  EXPECT_NEAR(static_cast<double>(plan->size()), weights, weights / 10);  // S105
   EXPECT_EQ(logger.number("Total Device Persistent Memory"), 0);
   EXPECT_FALSE(logger.find("Engine generation completed in [0-9]+\\.[0-9]+ seconds\\.").empty());
+}
+
+// S118, S134: two contexts work in one block by turns, and nothing that lies there in between matters.
+TEST_F(MemoryLog, ContextsMayShareTheApplicationsMemory) {
+  const auto plan = build(64);
+  ASSERT_TRUE(plan) << lathe::lastError();
+  const auto engine = load(*plan);
+  const auto size = static_cast<size_t>(engine->getDeviceMemorySizeV2());
+  ASSERT_GT(size, 0u);
+  const std::unique_ptr<void, decltype(&std::free)> block(std::aligned_alloc(256, (size + 255) / 256 * 256), std::free);
+  std::vector<float> x(64 * 512), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7);
+  const auto run = [&](IExecutionContext& context, int64_t rows) {
+    std::fill(y.begin(), y.end(), -1.0F);
+    EXPECT_TRUE(context.setInputShape("x", Dims2(rows, 512)) && context.setTensorAddress("x", x.data()) &&
+                context.setTensorAddress(engine->getIOTensorName(1), y.data()) && context.enqueueV3(nullptr))
+        << lathe::lastError();
+    return y;
+  };
+  const std::unique_ptr<IExecutionContext> own(engine->createExecutionContext());
+  constexpr auto kUser = ExecutionContextAllocationStrategy::kUSER_MANAGED;
+  const std::unique_ptr<IExecutionContext> contexts[] = {
+      std::unique_ptr<IExecutionContext>(engine->createExecutionContext(kUser)),
+      std::unique_ptr<IExecutionContext>(engine->createExecutionContext(kUser))};
+  for (const auto& context : contexts) context->setDeviceMemoryV2(block.get(), static_cast<int64_t>(size));
+  for (int64_t rows : {64, 1, 17, 64, 63})
+    for (const auto& context : contexts) {
+      const std::vector<float> expected = run(*own, rows);
+      std::memset(block.get(), 0xAB, size);
+      EXPECT_EQ(run(*context, rows), expected) << rows;
+    }
 }
 
 TEST_F(MemoryLog, SizesWithoutALimitAreNotMadeUp) {

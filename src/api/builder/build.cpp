@@ -155,6 +155,11 @@ void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOpti
   tuner.most_finalists = static_cast<size_t>(std::max(0, settings.getMaxNbTactics()));
   tuner.most_threads = static_cast<size_t>(core.max_threads);
   tuner.stream = settings.getProfileStream();
+  if (tuner.device && !tuner.device->is_host() && !settings.is_limited(nv::MemoryPoolType::kWORKSPACE))
+    tuner.log->print(
+        Severity::info,
+        "MemoryPoolType::kWORKSPACE has no limit: the scratch memory of a layer may take all that the device "
+        "has. setMemoryPoolLimit() gives it one where others use the device, too");
   tuner.most_workspace = settings.pool_limit(nv::MemoryPoolType::kWORKSPACE);
   tuner.most_measuring = settings.pool_limit(nv::MemoryPoolType::kTACTIC_DRAM);
   tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);

@@ -44,6 +44,7 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   size_t pool_limit(nv::MemoryPoolType pool) const {
     return values_.pools[static_cast<size_t>(pool)].value_or(SIZE_MAX);
   }
+  bool is_limited(nv::MemoryPoolType pool) const { return values_.pools[static_cast<size_t>(pool)].has_value(); }
   bool has(nv::BuilderFlag flag) const { return values_.flags & bit_of(flag); }
   bool has(nv::TacticSource source) const { return values_.tactic_sources & bit_of(source); }
 

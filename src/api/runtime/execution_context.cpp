@@ -346,7 +346,12 @@ bool ExecutionContext::setInputConsumedEvent(cudaEvent_t event) noexcept {
 }
 
 void ExecutionContext::setPersistentCacheLimit(size_t size) noexcept {
-  put(SettingId::IExecutionContext_setPersistentCacheLimit, size == 0, [&] { cache_limit_ = size; });
+  guarded(changing(), "IExecutionContext::setPersistentCacheLimit", [&]() -> Result<> {
+    const std::shared_ptr<Device> device = context_->engine().shared_device();
+    LATHE_TRY(cache_limit_.set(device, size, core_->reporter->log()));
+    context_->set_cached_bytes(device->most_cache_aside() > 0 ? size : 0);
+    return {};
+  });
 }
 
 void ExecutionContext::setAuxStreams(cudaStream_t*, int32_t nbStreams) noexcept {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/runtime/cache_limit.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/debug_tensors.h"
 #include "runtime/context.h"
@@ -59,7 +60,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   nv::IGpuAllocator* getTemporaryStorageAllocator() const noexcept override { return storage_allocator_; }
   bool enqueueV3(cudaStream_t stream) noexcept override;
   void setPersistentCacheLimit(size_t size) noexcept override;
-  size_t getPersistentCacheLimit() const noexcept override { return cache_limit_; }
+  size_t getPersistentCacheLimit() const noexcept override { return cache_limit_.bytes(); }
   bool setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept override;
   nv::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
   void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept override;
@@ -109,7 +110,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   nv::IGpuAllocator* storage_allocator_ = nullptr;
   cudaEvent_t consumed_ = nullptr;
   cudaStream_t stream_ = nullptr;  // of the run in progress
-  size_t cache_limit_ = 0;
+  CacheLimit cache_limit_;
   nv::ProfilingVerbosity nvtx_ = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
   bool emits_profile_ = true;
   std::unique_ptr<nv::ICudaEngine> engine_stand_in_;  // for getEngine() once the engine is gone

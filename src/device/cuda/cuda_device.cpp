@@ -58,6 +58,10 @@ class CudaDevice final : public Device, public EventMaker {
   bool is_host() const override { return false; }
 
   std::optional<MemoryUse> memory_use() const override;
+  size_t most_cache_aside() const override {
+    return context_->driver().has_cache_windows() ? static_cast<size_t>(context_->properties().persisting_l2_bytes) : 0;
+  }
+  Result<> set_aside_cache(size_t bytes) override;
   Result<DeviceMemory> allocate(size_t bytes) override {
     return source_ ? cuda::allocate(source_, bytes) : cuda::allocate(context_, bytes);
   }
@@ -111,6 +115,14 @@ std::optional<MemoryUse> CudaDevice::memory_use() const {
   size_t free = 0, total = 0;
   if (!scope || context_->driver().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return std::nullopt;
   return MemoryUse{total, total - free};
+}
+
+Result<> CudaDevice::set_aside_cache(size_t bytes) {
+  if (most_cache_aside() == 0) return {};
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
+  return context_->check(
+      context_->driver().cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, std::min(bytes, most_cache_aside())),
+      "setting a part of the L2 cache aside");
 }
 
 Result<> CudaDevice::check_target(std::string_view target) const {

@@ -27,6 +27,7 @@ Result<> read_attributes(const Driver& driver, DeviceProperties& properties) {
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, properties.max_grid[0]},
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, properties.max_grid[1]},
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, properties.max_grid[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, properties.persisting_l2_bytes},
       {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, pools},
       {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, clusters},
   };

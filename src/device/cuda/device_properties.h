@@ -17,8 +17,9 @@ struct DeviceProperties {
   size_t memory_bytes = 0;
   int multiprocessors = 0;
   int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0, l2_bytes = 0;
-  int max_threads = 0;       // of a block
-  int max_shared_bytes = 0;  // of a block
+  int persisting_l2_bytes = 0;  // of the L2, that may be set aside; 0 before compute capability 8.0
+  int max_threads = 0;          // of a block
+  int max_shared_bytes = 0;     // of a block
   std::array<int, 3> max_grid{};
   bool memory_pools = false;
   bool clusters = false;

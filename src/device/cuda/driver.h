@@ -21,6 +21,7 @@ struct Driver {
   int version = 0;   // of CUDA, that the driver supports
 
   bool has_graphs() const { return cuGraphInstantiate && cuGraphExecUpdate && cuGraphLaunch && cuGraphExecDestroy; }
+  bool has_cache_windows() const { return cuStreamSetAttribute && cuCtxSetLimit; }
   bool has_pools() const { return cuMemAllocAsync && cuMemFreeAsync; }
 };
 

@@ -48,6 +48,18 @@ Result<> Stream::record_event(void* event) {
                          "recording the application's event");
 }
 
+Result<> Stream::keep_in_cache(const void* base, size_t bytes) {
+  if (!context_->driver().has_cache_windows()) return {};
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
+  CUlaunchAttributeValue value{};
+  value.accessPolicyWindow = {const_cast<void*>(base), bytes, bytes > 0 ? 1.0F : 0.0F,
+                              bytes > 0 ? CU_ACCESS_PROPERTY_PERSISTING : CU_ACCESS_PROPERTY_NORMAL,
+                              bytes > 0 ? CU_ACCESS_PROPERTY_STREAMING : CU_ACCESS_PROPERTY_NORMAL};
+  return context_->check(
+      context_->driver().cuStreamSetAttribute(stream_, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value),
+      "choosing what stays in the L2 cache");
+}
+
 bool Stream::is_captured() const {
   if (kind_ != Kind::borrowed) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

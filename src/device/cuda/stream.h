@@ -22,6 +22,7 @@ class Stream : public Queue {
   void end() override { context_->pop(); }
   bool is_captured() const override;
   Result<> record_event(void* event) override;
+  Result<> keep_in_cache(const void* base, size_t bytes) override;
 
   CUstream handle() const { return stream_; }
   PrimaryContext& context() const { return *context_; }

@@ -110,5 +110,28 @@ TEST_F(HostCopyTest, TheLogTellsWhatTheDeviceHolds) {
                       R"(CPU \+0, GPU \+64, now: CPU \d+, GPU \d+ \(MiB\))"));
 }
 
+// S128: one line, and none where there is a limit.
+TEST_F(HostCopyTest, BuildsAdviseToLimitTheWorkspace) {
+  InfoLines log;
+  const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(log));
+  const std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
+  nv::ITensor* x = network->addInput("x", nv::DataType::kFLOAT, nv::Dims2(2, 3));
+  network->markOutput(*network->addActivation(*x, nv::ActivationType::kRELU)->getOutput(0));
+  const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
+  setTarget(*config, "cuda");
+  setBuildBudget(*config, 0);
+  const auto hints = [&] {
+    log.lines.clear();
+    const std::unique_ptr<nv::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+    EXPECT_TRUE(plan);
+    return std::ranges::count_if(log.lines,
+                                 [](const std::string& line) { return line.find("kWORKSPACE has no limit") < 99; });
+  };
+  EXPECT_EQ(hints(), 1);
+  EXPECT_EQ(config->getMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE), size_t{16} << 30);  // the stand-in's
+  config->setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, 1 << 20);
+  EXPECT_EQ(hints(), 0);
+}
+
 }  // namespace
 }  // namespace lathe::cuda

@@ -30,8 +30,14 @@ FAKE_CONTROL void fake_cuda_reset() {
   known.failed = 0;
   known.calls.clear();
   known.kernels.clear();
+  known.cache_aside = 0;
+  known.cache_windows.clear();
   known.launches.clear();
 }
+
+FAKE_CONTROL size_t fake_cuda_cache_aside() { return state().cache_aside; }
+FAKE_CONTROL size_t fake_cuda_cache_windows() { return state().cache_windows.size(); }
+FAKE_CONTROL size_t fake_cuda_cache_window(size_t index) { return state().cache_windows.at(index); }
 
 FAKE_CONTROL void fake_cuda_set_driver_version(int version) { state().driver_version = version; }
 

@@ -34,6 +34,12 @@ void fake_cuda_use_memory(int ordinal, size_t bytes);  // by another process
 void* fake_cuda_current_context();                     // of this thread
 int fake_cuda_is_current(int ordinal);                 // whether that is the device's
 
+// Of the L2 cache, which devices from compute capability 8.0 on can set 30 MiB of aside: what is, and the bytes of each
+// window that a stream was given, in order.
+size_t fake_cuda_cache_aside();
+size_t fake_cuda_cache_windows();
+size_t fake_cuda_cache_window(size_t index);
+
 // Makes an address of the host known to the driver: type as CUmemorytype; managed != 0 for managed memory.
 void fake_cuda_register(const void* address, size_t bytes, unsigned type, int managed, int ordinal);
 

@@ -128,6 +128,9 @@ struct Failure {
 };
 
 struct State {
+  size_t cache_aside = 0;             // of the L2 cache
+  std::vector<size_t> cache_windows;  // bytes of those that streams were given
+
   std::recursive_mutex mutex;
   int driver_version = 13000;
   bool initialized = false;

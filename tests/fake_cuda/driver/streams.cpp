@@ -24,6 +24,21 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   return entry.result;
 }
 
+CUresult cuStreamSetAttribute(CUstream stream, CUlaunchAttributeID attribute, const CUlaunchAttributeValue* value) {
+  FAKE_ENTER(Needs::context);
+  if (!find_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (attribute != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) return CUDA_ERROR_INVALID_VALUE;
+  state().cache_windows.push_back(value->accessPolicyWindow.num_bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  FAKE_ENTER(Needs::context);
+  if (limit != CU_LIMIT_PERSISTING_L2_CACHE_SIZE || value > size_t{30} << 20) return CUDA_ERROR_INVALID_VALUE;
+  state().cache_aside = value;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamSynchronize(CUstream stream) {
   FAKE_ENTER(Needs::context);
   fake_cuda::Stream* found = find_stream(stream);
