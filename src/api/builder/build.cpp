@@ -136,6 +136,15 @@ std::string describe(const BuildReport& report, const plan::Plan& plan, const Me
   return json.indented();
 }
 
+// Bytes, which a build holds once besides the network's own.
+size_t weights_of(const ir::Graph& graph) {
+  size_t bytes = 0;
+  for (const auto& node : graph.nodes())
+    if (const Tensor* content = node->is(OpKind::constant) ? node->output()->constant() : nullptr)
+      bytes += content->bytes();
+  return bytes;
+}
+
 void warn_unless_quantized(const ir::Graph& graph, Log& log) {
   for (const auto& node : graph.nodes())
     for (const ir::Value* input : node->inputs())
@@ -228,6 +237,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   };
 
   LATHE_ASSIGN(ir::Graph graph, graph_with_debug_outputs(definition));
+  warn_of_host_memory(weights_of(graph), available_bytes(), *options.log);
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
   LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));

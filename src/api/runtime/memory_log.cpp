@@ -55,6 +55,22 @@ size_t resident_bytes() {
   return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
+std::optional<size_t> available_bytes() {
+  std::ifstream lines("/proc/meminfo");
+  std::string word;
+  for (size_t kibibytes = 0; lines >> word;)
+    if (word == "MemAvailable:" && lines >> kibibytes) return kibibytes << 10;
+  return std::nullopt;
+}
+
+void warn_of_host_memory(size_t needed, std::optional<size_t> available, Log& log) {
+  if (!available || needed <= *available) return;
+  log.print(Severity::warning,
+            "the build needs about {} MiB of the host's memory for its weights, and the system has {} MiB: it may end "
+            "this process. Free some memory first, or keep the weights in a file beside the model",
+            needed >> 20, *available >> 20);
+}
+
 void log_start(const Device& device, size_t resident_before, Log& log) {
   const std::optional<MemoryUse> use = log.accepts(Severity::info) ? device.memory_use() : std::nullopt;
   if (use) log_change_of("Init CUDA", resident_before, resident_bytes(), use->used, use->used, log);

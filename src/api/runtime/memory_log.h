@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -28,6 +29,11 @@ class ManagedMemory {
 
 // What the process holds on the host, in bytes; 0 where the system does not tell.
 size_t resident_bytes();
+
+// What the system says that processes may still take of the host's memory; nullopt = it does not say.
+std::optional<size_t> available_bytes();
+// One warning where `available` is less than what is needed.
+void warn_of_host_memory(size_t needed, std::optional<size_t> available, Log& log);
 
 // "[MemUsageChange] Init CUDA: ...", of a GPU that has just been opened; nothing of others. `resident_before`: what
 // resident_bytes() told before.

@@ -41,6 +41,7 @@ class CountingAllocator final : public nv::IGpuAsyncAllocator {
   size_t live() const { return live_; }
   size_t most() const { return most_; }
   size_t blocks() const { return blocks_.size(); }
+  bool has_refused() const { return refuses_from_ >= 0 && asked_ > refuses_from_; }
   void refuse_from(int n) {
     refuses_from_ = n;
     asked_ = 0;
@@ -170,6 +171,34 @@ TEST_F(AllocatorsTest, OfABuilderGiveWhatMeasuringTakes) {
   ASSERT_TRUE(engine) << log_.text;
   EXPECT_GT(allocator.most(), 0u);
   EXPECT_EQ(calls_of("cuMemAllocAsync", before), 0u);
+}
+
+// S98: a build without memory to measure in goes by the cost model, or fails and says so; nothing is left behind.
+TEST_F(AllocatorsTest, OfABuilderMayRefuseAtAnyTime) {
+  CountingAllocator allocator;
+  int refused = 0, built = 0;
+  for (; refused < 60; ++refused) {
+    const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(log_));
+    builder->setGpuAllocator(&allocator);
+    const std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
+    nv::ITensor* x = network->addInput("x", nv::DataType::kFLOAT, nv::Dims2(4, kIn));
+    network->markOutput(*network->addSoftMax(*x)->getOutput(0));
+    const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
+    config->setMaxNbTactics(2);
+    setTarget(*config, "cuda");
+    setBuildBudget(*config, 30);
+    allocator.refuse_from(refused);
+    log_.text.clear();
+    const std::unique_ptr<nv::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+    EXPECT_EQ(allocator.live(), 0u) << refused;
+    built += plan != nullptr;
+    const bool is_told = log_.text.find("the application's allocator has no") != std::string::npos;
+    EXPECT_TRUE(plan || is_told) << log_.text;
+    if (!allocator.has_refused()) break;
+  }
+  EXPECT_GE(refused, 3);  // operands, packed weights or workspace, the check
+  EXPECT_LT(refused, 60);
+  EXPECT_GE(built, 1);
 }
 
 // What is not zero, and where: a size that only running tells.
