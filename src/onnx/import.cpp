@@ -8,6 +8,7 @@
 #include "onnx/checker.h"
 #include "onnx/graph_importer.h"
 #include "onnx/importer.h"
+#include "onnx/plugins.h"
 
 namespace lathe::onnx {
 namespace {
@@ -141,11 +142,14 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   const int64_t version = imported == scope.versions.end() ? 0 : imported->second;
   const ImporterRow* other = nullptr;
   const ImporterRow* row = find_importer(node.domain, node.op_type, version, &other);
-  if (!row) {
-    Error error{
-        ErrorCode::op_unsupported,
-        "Lathe has no importer for this operator; rewrite it with supported operators or define it as a model function",
-        {}};
+  const bool plugin = !row && is_standard_plugin(node.op_type);
+  if (!row && !plugin) {
+    Error error{ErrorCode::op_unsupported,
+                fmt::format("Lathe has no importer for this operator, nor is plugin '{}' one of the standard ones of "
+                            "nvinfer_plugin (initLibNvInferPlugins()) that it has; rewrite it with supported operators "
+                            "or define it as a model function",
+                            node.op_type),
+                {}};
     if (other && version > other->last_version)
       error =
           Error{ErrorCode::opset_unsupported,
@@ -169,7 +173,10 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   };
   NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},
                       report_.branches);
-  row->run(context);
+  if (plugin)
+    import_standard_plugin(node.op_type, context);
+  else
+    row->run(context);
   if (const auto unread = context.unread_attributes(); !context.failed() && !unread.empty())
     context.invalid("attribute '{}' is unknown; it does not exist at this version of the operator", unread[0]);
   for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
@@ -218,7 +225,7 @@ bool GraphImporter::import_node(const NodeProto& node, size_t index, Scope& scop
     inputs.push_back(input.empty() ? Slot{} : resolve(input, scope));
     blocked |= inputs.back().blocked;
   }
-  if (blocked && (known || function)) {
+  if (blocked && (known || function || is_standard_plugin(node.op_type))) {
     if (support_ && support_->support != Support::unsupported) support_->support = Support::blocked;
     return false;
   }

@@ -16,9 +16,9 @@ TEST(OnnxImport, EveryProblemIsReportedOnceWithItsTensors) {
                                          10, {opset(21)}));
   EXPECT_EQ(
       problems(imported),
-      "node 0 (Frobnicate), operator set ai.onnx 21: Lathe has no importer for this operator; rewrite it with "
-      "supported "
-      "operators or define it as a model function [inputs: x: f32[2, 2]]\n"
+      "node 0 (Frobnicate), operator set ai.onnx 21: Lathe has no importer for this operator, nor is plugin "
+      "'Frobnicate' one of the standard ones of nvinfer_plugin (initLibNvInferPlugins()) that it has; rewrite it with "
+      "supported operators or define it as a model function [inputs: x: f32[2, 2]]\n"
       "node 2 (Relu), operator set ai.onnx 21: attribute 'slope' is unknown; it does not exist at this version of the "
       "operator [inputs: x: f32[2, 2]]\n"
       "node 3 (Mod), operator set ai.onnx 21: floating operands need fmod=1 [inputs: x: f32[2, 2], x: f32[2, 2]]\n");

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/builder.h"
+
+namespace lathe {
+
+// TensorRT's EfficientNMS: greedy suppression in each class, then the best boxes of all classes of an image.
+struct EfficientNms {
+  double score_threshold = 0;   // scores below are no candidates; with `sigmoid`, of probabilities
+  double iou_threshold = 0.5;   // boxes that share as much with a better one are dropped
+  int64_t max_boxes = 100;      // of an image: K
+  int64_t max_per_class = 100;  // of a class
+  int64_t background = -1;      // class that is none; -1: there is no such class
+  bool sigmoid = false;         // scores are logits
+  bool across_classes = false;  // boxes suppress those of other classes, too
+  bool centers = false;         // boxes are center and size, else two corners
+  bool clip = false;            // resulting boxes to [0, 1]
+};
+
+struct Detections {
+  ir::Value* count = nullptr;    // i32[B, 1]
+  ir::Value* boxes = nullptr;    // [B, K, 4]: lower corner, upper corner; type of the inputs, as the scores
+  ir::Value* scores = nullptr;   // [B, K], best first; of equals the one with the lower anchor, then class
+  ir::Value* classes = nullptr;  // i32[B, K]
+};
+
+// boxes[B, N, 4], [B, N, 1, 4] or [B, N, C, 4]; scores[B, N, C] or [B, N, C, 1]; anchors[B or 1, N, 4] or null, of
+// which boxes are then offsets. What an image has less than K boxes of is 0. Overlaps are computed in f32. All
+// candidates are considered, however many there are.
+Detections efficient_nms(ir::GraphBuilder& c, ir::Value* boxes, ir::Value* scores, ir::Value* anchors,
+                         const EfficientNms& how);
+
+}  // namespace lathe

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Standard plugins of TensorRT. Names and defaults of fields are theirs.
+#include <cmath>
+
+#include "compose/efficient_nms.h"
+#include "compose/grid_sample.h"
+#include "onnx/plugins.h"
+#include "ops/rules.h"
+
+namespace lathe::onnx {
+namespace {
+
+bool has_all(NodeContext& c, std::initializer_list<const char*> fields) {
+  for (const char* field : fields)
+    if (!c.has_attribute(field)) {
+      c.invalid("the plugin needs field '{}'", field);
+      return false;
+    }
+  return true;
+}
+
+// A field's numbers, one for each channel.
+ir::Value* channels(NodeContext& c, std::string_view field, DType type) {
+  const std::vector<double> values = c.reals(field);
+  Result<Tensor> tensor = Tensor::allocate(type, {static_cast<int64_t>(values.size())});
+  if (tensor) from_doubles(values, *tensor);
+  return c.constant(std::move(tensor));
+}
+
+void set_detections(NodeContext& c, const EfficientNms& how) {
+  ir::Value *boxes = c.require(0), *scores = c.require(1);
+  const auto is_rank = [](const ir::Value* x) { return x->rank() == 3 || x->rank() == 4; };
+  if (c.failed()) return;
+  if (!is_rank(boxes) || !is_rank(scores))
+    return c.invalid("boxes and scores have {} and {} dimensions, expected 3 or 4", boxes->rank(), scores->rank());
+  if (how.max_boxes < 1 || !(how.iou_threshold > 0) || !(how.score_threshold >= 0))
+    return c.invalid("{} boxes, IoU threshold {} and score threshold {}; expected more than 0, more than 0, 0 or more",
+                     how.max_boxes, how.iou_threshold, how.score_threshold);
+  const Detections found = efficient_nms(c, boxes, scores, c.input(2), how);
+  c.set_outputs({found.count, found.boxes, found.scores, found.classes});
+}
+
+}  // namespace
+
+void import_efficient_nms_plugin(NodeContext& c) {
+  if (!has_all(c, {"score_threshold", "iou_threshold", "max_output_boxes", "background_class", "score_activation",
+                   "box_coding"}))
+    return;
+  EfficientNms how;
+  how.score_threshold = c.real("score_threshold", 0);
+  how.iou_threshold = c.real("iou_threshold", 0);
+  how.max_boxes = how.max_per_class = c.require_integer("max_output_boxes");
+  how.background = c.require_integer("background_class");
+  how.sigmoid = c.flag("score_activation", false);
+  how.across_classes = c.flag("class_agnostic", false);
+  how.centers = c.flag("box_coding", false);
+  set_detections(c, how);
+}
+
+void import_efficient_nms_tf_plugin(NodeContext& c) {
+  EfficientNms how;
+  how.score_threshold = c.real("score_threshold", 0.5);
+  how.iou_threshold = c.real("iou_threshold", 0.5);
+  how.max_boxes = c.require_integer("max_total_size");
+  how.max_per_class = c.require_integer("max_output_size_per_class");
+  how.clip = c.flag("clip_boxes", false);
+  if (c.flag("pad_per_class", false)) {
+    const std::optional<int64_t> classes = c.dim(c.require(1), 2).as_constant();
+    if (!classes) return c.unsupported("pad_per_class needs a known number of classes");
+    how.max_boxes = std::min(how.max_boxes, how.max_per_class * *classes);
+  }
+  set_detections(c, how);
+}
+
+void import_roi_align_plugin(NodeContext& c) {
+  RoiAlignAttrs attributes;
+  attributes.mode = c.flag("mode", true) ? PoolingOp::average : PoolingOp::max;
+  attributes.half_pixel = c.flag("coordinate_transformation_mode", true);
+  attributes.height = c.integer("output_height", 1);
+  attributes.width = c.integer("output_width", 1);
+  attributes.sampling_ratio = c.integer("sampling_ratio", 0);
+  attributes.spatial_scale = c.real("spatial_scale", 1);
+  c.set_output(0, c.add(attributes, {c.require(0), c.require(1), c.require(2)}));
+}
+
+void import_instance_norm_plugin(NodeContext& c) {
+  if (!has_all(c, {"epsilon", "scales", "bias"})) return;
+  InstanceNormalizationAttrs attributes;
+  attributes.epsilon = c.real("epsilon", 0);
+  ir::Value* x = c.require(0);
+  ir::Value* y = c.add(attributes, {x, channels(c, "scales", x->dtype()), channels(c, "bias", x->dtype())});
+  const double slope = c.real("alpha", 0);
+  c.set_output(0, c.flag("relu", false) ? c.activation(ActivationOp::leaky_relu, y, slope) : y);
+}
+
+void import_group_norm_plugin(NodeContext& c) {
+  GroupNormalizationAttrs attributes;
+  attributes.groups = c.integer("num_groups", 1);
+  attributes.epsilon = c.real("eps", 1e-5f);
+  if (const double other = c.real("epsilon", attributes.epsilon); other != attributes.epsilon)
+    return c.invalid("the plugin's field is called eps, which is {}; epsilon {} would have no effect",
+                     attributes.epsilon, other);
+  c.set_output(0, c.add(attributes, {c.require(0), c.require(1), c.require(2)}));
+}
+
+void import_leaky_relu_plugin(NodeContext& c) {
+  if (!has_all(c, {"negSlope"})) return;
+  c.set_output(0, c.activation(ActivationOp::leaky_relu, c.require(0), c.real("negSlope", 0)));
+}
+
+void import_scatter_elements_plugin(NodeContext& c) {
+  ScatterElementsAttrs attributes;
+  const std::string name = c.string("reduction", "");
+  if (name == "add")
+    attributes.reduction = ScatterReduction::add;
+  else if (name == "mul")
+    attributes.reduction = ScatterReduction::mul;
+  else if (name == "min")
+    attributes.reduction = ScatterReduction::min;
+  else if (name == "max")
+    attributes.reduction = ScatterReduction::max;
+  else
+    return c.unsupported("reduction '{}' is not supported; add, mul, min and max are", name);
+  attributes.axis = c.integer("axis", 0);
+  c.set_output(0, c.add(attributes, {c.require(0), c.require(1), c.require(2)}));
+}
+
+// Classes and scores are cut off.
+void import_special_slice_plugin(NodeContext& c) {
+  ir::Value* x = c.require(0);
+  c.set_output(0, c.slice(x, x->rank() - 1, 0, 4));
+}
+
+// As TensorFlow's CropAndResize: samples lie at and between the corners, those outside of the image are 0.
+void import_crop_and_resize_plugin(NodeContext& c) {
+  const int64_t extents[] = {c.require_integer("crop_height"), c.require_integer("crop_width")};
+  ir::Value *x = c.require(0), *regions = c.require(1);
+  if (c.failed()) return;
+  if (extents[0] < 1 || extents[1] < 1) return c.invalid("crops of {} x {} have no pixels", extents[0], extents[1]);
+  if (x->rank() != 4 || regions->rank() != 4)
+    return c.invalid("the input and the regions have {} and {} dimensions, expected 4", x->rank(), regions->rank());
+  ir::Value *grid[2], *inside = nullptr;
+  for (int64_t d = 0; d < 2; ++d) {  // y, x: [N, B, height, width, 1], in extents of the image less a pixel
+    std::vector<double> steps;
+    const int64_t extent = extents[d];
+    for (int64_t i = 0; i < extent; ++i)
+      steps.push_back(extent == 1 ? 0.5 : static_cast<double>(i) / static_cast<double>(extent - 1));
+    Result<Tensor> tensor = Tensor::allocate(DType::f32, d == 0 ? Dims{extent, 1, 1} : Dims{1, extent, 1});
+    if (tensor) from_doubles(steps, *tensor);
+    ir::Value* from = c.unsqueeze(c.slice(regions, 2, d, d + 1), {4});
+    ir::Value* to = c.unsqueeze(c.slice(regions, 2, d + 2, d + 3), {4});
+    ir::Value* at = c.plus(from, c.mul(c.minus(to, from), c.constant(std::move(tensor))));
+    ir::Value* in = c.binary(ElementwiseOp::logical_and, c.binary(ElementwiseOp::greater_equal, at, 0.0),
+                             c.binary(ElementwiseOp::less_equal, at, 1.0));
+    inside = inside ? c.binary(ElementwiseOp::logical_and, inside, in) : in;
+    at = c.binary(ElementwiseOp::sub, c.binary(ElementwiseOp::mul, at, 2.0), 1.0);
+    grid[d] = c.expand(at, c.ints({1, 1, extents[0], extents[1], 1}));
+  }
+  GridSample how;
+  how.aligns_corners = true;
+  ir::Value* points = c.reshape(c.concat({grid[1], grid[0]}, 4), {0, -1, extents[1], 2});
+  ir::Value* crops = grid_sample(c, x, points, how);  // [N, C, B * height, width]
+  ir::Value* split = c.reshape(crops, {0, 0, -1, extents[0], extents[1]});
+  ir::Value* y = c.transpose(split, {0, 2, 1, 3, 4});
+  inside = c.unsqueeze(c.squeeze(inside, {4}), {2});
+  c.set_output(0, c.select(inside, y, c.scalar_like(0, y)));
+}
+
+// For each level of a pyramid: samples of its image, weighted and added up.
+void import_deformable_attention_plugin(NodeContext& c) {
+  ir::Value *value = c.require(0), *points = c.require(3), *weights = c.require(4);
+  const std::optional<Tensor> sizes = c.known(c.require(1)), starts = c.known(c.require(2));
+  if (c.failed()) return;
+  if (value->rank() != 4 || points->rank() != 6 || weights->rank() != 5)
+    return c.invalid("value, locations and weights have {}, {} and {} dimensions, expected 4, 6 and 5", value->rank(),
+                     points->rank(), weights->rank());
+  if (!sizes || !starts) return c.unsupported("the sizes of its levels or their places are not known while building");
+  if (sizes->dims() != Dims{starts->volume(), 2})
+    return c.invalid("{} levels begin somewhere, but their sizes are {} numbers", starts->volume(), sizes->volume());
+  const auto of_heads = [&](ir::Value* x) { return c.reshape(x, c.concat({c.ints({-1}), c.shape_of(x, 2)}, 0)); };
+  points = of_heads(c.transpose(points, {0, 2, 1, 3, 4, 5}));  // [N * M, Lq, L, P, 2]
+  weights = of_heads(c.transpose(weights, {0, 2, 1, 3, 4}));
+  ir::Value* images = c.transpose(value, {0, 2, 3, 1});  // [N, M, D, S]
+  ir::Value* heads_first = c.concat({c.shape_of(images, 0, 3), c.ints({-1})}, 0);
+  images = of_heads(images);  // [N * M, D, S]
+  ir::Value* sum = nullptr;
+  for (int64_t level = 0; level < starts->volume(); ++level) {
+    const int64_t height = sizes->at(2 * level), width = sizes->at(2 * level + 1), start = starts->at(level);
+    ir::Value* image = c.reshape(c.slice(images, 2, start, start + height * width), {0, 0, height, width});
+    ir::Value* at = c.squeeze(c.slice(points, 2, level, level + 1), {2});
+    at = c.binary(ElementwiseOp::sub, c.binary(ElementwiseOp::mul, at, 2.0), 1.0);
+    ir::Value* weight = c.unsqueeze(c.squeeze(c.slice(weights, 2, level, level + 1), {2}), {1});
+    ir::Value* part = c.reduce(ReduceOp::sum, c.mul(grid_sample(c, image, at, GridSample{}), weight), {3}, false);
+    sum = sum ? c.plus(sum, part) : part;
+  }
+  c.set_output(0, c.transpose(c.reshape(sum, heads_first), {0, 3, 1, 2}));  // [N, Lq, M, D]
+}
+
+}  // namespace lathe::onnx

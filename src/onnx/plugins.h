@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Standard plugins of TensorRT, made from plugins.def.
+#pragma once
+
+#include <string_view>
+
+#include "onnx/node_context.h"
+
+namespace lathe::onnx {
+
+#define LATHE_PLUGIN(name, newest, function) void import_##function(NodeContext& c);
+#include "onnx/plugins.def"
+
+bool is_standard_plugin(std::string_view name);
+
+// Imports the node as the plugin of that name, which must be standard, in the version that its attribute plugin_version
+// asks for (1 if none).
+void import_standard_plugin(std::string_view name, NodeContext& c);
+
+}  // namespace lathe::onnx

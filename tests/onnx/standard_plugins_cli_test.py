@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that name standard plugins of TensorRT, on the CPU and on an emulated GPU, against loops that say what each of
+them does (in NumPy, one element after the other)."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
+LATHE = BUILD / "bin/lathe"
+
+
+def iou(a, b):
+    extent = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+    if (extent <= 0).any():
+        return np.float32(0)
+    shared = extent[0] * extent[1]
+    area = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
+    return np.float32(shared / (area[0] + area[1] - shared))
+
+
+def detections(boxes, scores, *, score, overlap, most, background=-1, agnostic=False, per_class=None, logits=False):
+    """boxes[B, N, 1 or C, 4] as corners: all candidates of an image in the order of their scores, greedily."""
+    batches, anchors, classes = scores.shape
+    count = np.zeros((batches, 1), np.int32)
+    kept_boxes, kept_scores = np.zeros((batches, most, 4), np.float32), np.zeros((batches, most), np.float32)
+    kept_classes = np.zeros((batches, most), np.int32)
+    shown = 1 / (1 + np.exp(-scores)) if logits else scores
+    for b in range(batches):
+        kept = []
+        order = sorted(((-scores[b, n, c], n, c) for n in range(anchors) for c in range(classes)))
+        for _, n, c in order:
+            if shown[b, n, c] < score or c == background or len(kept) == most:
+                continue
+            box = boxes[b, n, c if boxes.shape[2] > 1 else 0]
+            if per_class and sum(other == c for other, _ in kept) == per_class:
+                continue
+            if any((agnostic or other == c) and iou(box, theirs) >= np.float32(overlap) for other, theirs in kept):
+                continue
+            i = len(kept)
+            kept_boxes[b, i], kept_scores[b, i], kept_classes[b, i] = box, shown[b, n, c], c
+            kept.append((c, box))
+        count[b] = len(kept)
+    return count, kept_boxes, kept_scores, kept_classes
+
+
+def corner_boxes(random, *dims):
+    low = random.uniform(0, 0.8, (*dims, 2))
+    return np.concatenate([low, low + random.uniform(0.1, 0.4, (*dims, 2))], -1).astype(np.float32)
+
+
+class StandardPlugins(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = {**os.environ, "LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"),
+                            "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so"), "LATHE_CACHE_DIR": str(self.folder / "cache")}
+        self.random = np.random.default_rng(5)
+
+    def model(self, op, inputs, outputs, constants=None, domain="TRT", order=None, **fields):
+        node = helper.make_node(op, order or [*inputs, *(constants or {})], outputs, name="plugin", domain=domain, **fields)
+        graph = helper.make_graph(
+            [node], "g",
+            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), ["n", *x.shape[1:]])
+             for name, x in inputs.items()],
+            [helper.make_empty_tensor_value_info(name) for name in outputs],
+            [numpy_helper.from_array(x, name) for name, x in (constants or {}).items()])
+        opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.folder / "m.onnx")
+
+    def build(self, inputs, target="cpu"):
+        def shapes(factor):
+            return ",".join(f"{name}:{'x'.join(map(str, (factor * x.shape[0], *x.shape[1:])))}" for name, x in inputs.items())
+        profile = [f"--minShapes={shapes(1)}", f"--optShapes={shapes(1)}", f"--maxShapes={shapes(3)}"]
+        return subprocess.run([LATHE, "build", self.folder / "m.onnx", "-o", self.folder / "m.engine", "--buildBudget=0",
+                               f"--target={target}", *profile], capture_output=True, text=True, env=self.environment)
+
+    def expect(self, op, inputs, expected, *, tolerance=1e-5, **fields):
+        """`expected`: name -> result, on both devices."""
+        self.model(op, inputs, list(expected), **fields)
+        for name, x in inputs.items():
+            np.save(self.folder / f"{name}.npy", x)
+        files = ",".join(f"{name}:{self.folder}/{name}.npy" for name in inputs)
+        for target in ("cpu", "cuda"):
+            with self.subTest(target=target):
+                built = self.build(inputs, target)
+                self.assertEqual(built.returncode, 0, built.stderr)
+                ran = subprocess.run([LATHE, "run", self.folder / "m.engine", f"--loadInputs={files}",
+                                      f"--exportOutput={self.folder}"], capture_output=True, text=True, env=self.environment)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                for name, y in expected.items():
+                    result = np.load(self.folder / f"{name}.npy")
+                    self.assertEqual((result.shape, result.dtype), (y.shape, y.dtype), name)
+                    np.testing.assert_allclose(result, y, rtol=tolerance, atol=tolerance, err_msg=name)
+
+    def refuse(self, op, inputs, *texts, **fields):
+        self.model(op, inputs, ["y"], **fields)
+        built = self.build(inputs)
+        self.assertEqual(built.returncode, 1, built.stderr)
+        for text in (op, *texts):
+            self.assertIn(text, built.stderr)
+
+    NMS = dict(score_threshold=0.3, iou_threshold=0.4, max_output_boxes=6, background_class=-1, score_activation=0, box_coding=0)
+
+    def nms(self, inputs, expected, **fields):
+        names = ("count", "boxes_out", "scores_out", "classes")
+        self.expect("EfficientNMS_TRT", inputs, dict(zip(names, expected)), **{**self.NMS, **fields})
+
+    def test_efficient_nms(self):
+        boxes, scores = corner_boxes(self.random, 2, 12, 1), self.random.uniform(0, 1, (2, 12, 3)).astype(np.float32)
+        scores[1, :, :] *= 0.31  # an image with few boxes
+        how = dict(score=0.3, overlap=0.4, most=6)
+        self.nms({"boxes": boxes[:, :, 0], "scores": scores}, detections(boxes, scores, **how))
+        self.nms({"boxes": boxes, "scores": scores[..., None]}, detections(boxes, scores, background=1, **how), background_class=1)
+        self.nms({"boxes": boxes, "scores": scores}, detections(boxes, scores, agnostic=True, **how), class_agnostic=1)
+
+    def test_efficient_nms_in_half_precision(self):
+        boxes = corner_boxes(self.random, 2, 12, 1).astype(np.float16)
+        scores = self.random.permutation(np.linspace(0, 1, 72)).reshape(2, 12, 3).astype(np.float16)
+        count, *kept, classes = detections(boxes.astype(np.float32), scores.astype(np.float32), score=0.3, overlap=0.4, most=6)
+        self.nms({"boxes": boxes, "scores": scores}, (count, *(x.astype(np.float16) for x in kept), classes))
+
+    def test_efficient_nms_with_boxes_of_each_class(self):
+        boxes, scores = corner_boxes(self.random, 2, 9, 3), self.random.uniform(0, 1, (2, 9, 3)).astype(np.float32)
+        swapped = np.concatenate([boxes[..., 2:], boxes[..., :2]], -1)  # any two opposite corners
+        for agnostic in (False, True):
+            expected = detections(boxes, scores, score=0.3, overlap=0.4, most=40, agnostic=agnostic)
+            self.nms({"boxes": swapped, "scores": scores}, expected, class_agnostic=int(agnostic), max_output_boxes=40)
+
+    def test_efficient_nms_of_logits_and_centers(self):
+        boxes, scores = corner_boxes(self.random, 1, 10, 1), self.random.normal(size=(1, 10, 2)).astype(np.float32)
+        centers = np.concatenate([(boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]], -1)
+        expected = detections(boxes, scores, score=0.3, overlap=0.4, most=6, logits=True)
+        self.nms({"boxes": centers[:, :, 0], "scores": scores}, expected, score_activation=1, box_coding=1)
+        anchors = np.concatenate([np.full((1, 10, 2), 0.25), np.full((1, 10, 2), 0.5)], -1).astype(np.float32)
+        deltas = np.concatenate([(centers[:, :, 0, :2] - 0.25) / 0.5, np.log(centers[:, :, 0, 2:] / 0.5)], -1).astype(np.float32)
+        self.nms({"boxes": deltas, "scores": scores}, expected, constants={"anchors": anchors}, score_activation=1, box_coding=1)
+        self.nms({"boxes": boxes[:, :, 0] - anchors, "scores": scores}, expected, constants={"anchors": anchors}, score_activation=1)
+
+    def test_thresholds_are_within(self):
+        """A score at the threshold counts, and so does an overlap."""
+        boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5], [4, 4, 5, 5]]], np.float32)
+        scores = np.array([[[1], [0.75], [0.5]]], np.float32)
+        expected = detections(boxes[:, :, None], scores, score=0.5, overlap=0.5, most=6)
+        self.assertEqual(expected[0], 2)
+        self.nms({"boxes": boxes, "scores": scores}, expected, score_threshold=0.5, iou_threshold=0.5)
+
+    def test_efficient_nms_as_tensorflow_has_it(self):
+        boxes, scores = corner_boxes(self.random, 2, 12, 1) * 1.3, self.random.uniform(0, 1, (2, 12, 3)).astype(np.float32)
+        boxes = boxes.astype(np.float32)
+        count, kept, best, classes = detections(boxes, scores, score=0.2, overlap=0.5, most=6, per_class=2)
+        self.expect("EfficientNMS_Explicit_TF_TRT", {"boxes": boxes, "scores": scores},
+                    {"count": count, "boxes_out": np.clip(kept, 0, 1), "scores_out": best, "classes": classes}, score_threshold=0.2,
+                    iou_threshold=0.5, max_total_size=20, max_output_size_per_class=2, pad_per_class=1, clip_boxes=1)
+
+    def test_normalizations(self):
+        x = self.random.normal(size=(2, 6, 4, 5)).astype(np.float32)
+        scales, bias = self.random.normal(size=(2, 6)).astype(np.float32)
+        normal = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-3)
+        y = normal * scales[:, None, None] + bias[:, None, None]
+        fields = dict(epsilon=1e-3, scales=scales.tolist(), bias=bias.tolist())
+        self.expect("InstanceNormalization_TRT", {"x": x}, {"y": y}, plugin_version="3", **fields)
+        self.expect("InstanceNormalization_TRT", {"x": x}, {"y": np.where(y < 0, y * 0.25, y)}, relu=1, alpha=0.25, domain="", **fields)
+        groups = x.reshape(2, 3, 2, 4, 5)
+        groups = (groups - groups.mean((2, 3, 4), keepdims=True)) / np.sqrt(groups.var((2, 3, 4), keepdims=True) + 1e-3)
+        y = groups.reshape(x.shape) * scales[:, None, None] + bias[:, None, None]
+        self.expect("GroupNormalizationPlugin", {"x": x}, {"y": y}, constants={"gamma": scales, "beta": bias}, eps=1e-3, num_groups=3)
+
+    def test_small_ones(self):
+        x = self.random.normal(size=(2, 5, 6)).astype(np.float32)
+        self.expect("LReLU_TRT", {"x": x}, {"y": np.where(x < 0, x * np.float32(0.3), x)}, negSlope=0.3)
+        self.expect("SpecialSlice_TRT", {"x": x}, {"y": x[..., :4]})
+        indices = self.random.integers(0, 5, (2, 3, 6))
+        updates = self.random.normal(size=indices.shape).astype(np.float32)
+        y = x.copy()
+        for at in np.ndindex(indices.shape):
+            y[at[0], indices[at], at[2]] += updates[at]
+        self.expect("ScatterElements", {"x": x}, {"y": y}, constants={"i": indices, "u": updates}, reduction="add", axis=1)
+
+    def test_roi_align(self):
+        """One sample in the centre of each bin."""
+        x = self.random.normal(size=(2, 3, 8, 9)).astype(np.float32)
+        regions = np.array([[2, 3, 12, 11], [0, 1, 6, 14]], np.float32)
+        images = np.array([1, 0], np.int32)
+        y = np.zeros((2, 3, 2, 4), np.float32)
+        for r, c, i, j in np.ndindex(y.shape):
+            x0, y0, x1, y1 = regions[r] * 0.5 - 0.5
+            v, u = y0 + (i + 0.5) * (y1 - y0) / 2, x0 + (j + 0.5) * (x1 - x0) / 4
+            y[r, c, i, j] = self.bilinear(x[images[r], c], np.clip(v, 0, 7), np.clip(u, 0, 8))
+        self.expect("ROIAlign_TRT", {"x": x}, {"y": y}, constants={"r": regions, "i": images}, output_height=2, output_width=4,
+                    sampling_ratio=1, spatial_scale=0.5, mode=1, coordinate_transformation_mode=1, plugin_version="2")
+
+    @staticmethod
+    def bilinear(image, v, u):
+        """Of an image that is 0 beyond its edges."""
+        total = 0.0
+        for i, j in np.ndindex(2, 2):
+            row, column = int(np.floor(v)) + i, int(np.floor(u)) + j
+            if 0 <= row < image.shape[0] and 0 <= column < image.shape[1]:
+                total += image[row, column] * max(0, 1 - abs(v - row)) * max(0, 1 - abs(u - column))
+        return total
+
+    def test_crop_and_resize(self):
+        x = self.random.normal(size=(2, 3, 6, 7)).astype(np.float32)
+        regions = np.array([[[0.1, 0.2, 0.7, 0.9], [0.5, -0.2, 1.3, 0.6]], [[0, 0, 1, 1], [0.9, 0.8, 0.2, 0.1]]], np.float32)[..., None]
+        for height, width in ((3, 4), (1, 2)):
+            y = np.zeros((2, 2, 3, height, width), np.float32)
+            for n, b, c, i, j in np.ndindex(y.shape):
+                y0, x0, y1, x1 = regions[n, b, :, 0]
+                v = y0 + (i / (height - 1) if height > 1 else 0.5) * (y1 - y0)
+                u = x0 + (j / (width - 1) if width > 1 else 0.5) * (x1 - x0)
+                if 0 <= v <= 1 and 0 <= u <= 1:
+                    y[n, b, c, i, j] = self.bilinear(x[n, c], v * 5, u * 6)
+            self.expect("CropAndResizeDynamic", {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
+
+    def test_deformable_attention(self):
+        sizes, starts = np.array([[4, 3], [2, 5]], np.int32), np.array([0, 12], np.int32)
+        value = self.random.normal(size=(2, 22, 2, 4)).astype(np.float32)
+        points = self.random.uniform(-0.1, 1.1, (2, 3, 2, 2, 3, 2)).astype(np.float32)
+        weights = self.random.uniform(0, 1, (2, 3, 2, 2, 3)).astype(np.float32)
+        y = np.zeros((2, 3, 2, 4), np.float32)
+        for n, q, m, level, p, d in np.ndindex(2, 3, 2, 2, 3, 4):
+            height, width = sizes[level]
+            image = value[n, starts[level]:starts[level] + height * width, m, d].reshape(height, width)
+            u, v = points[n, q, m, level, p] * (width, height) - 0.5
+            y[n, q, m, d] += weights[n, q, m, level, p] * self.bilinear(image, v, u)
+        self.expect("MultiscaleDeformableAttnPlugin_TRT", {"value": value, "points": points, "weights": weights}, {"y": y},
+                    constants={"sizes": sizes, "starts": starts}, order=["value", "sizes", "starts", "points", "weights"])
+
+    def test_refusals(self):
+        x = np.zeros((1, 4, 4, 4), np.float32)
+        self.refuse("GroupNormalizationPlugin", {"x": x}, "eps", constants={"g": np.ones(4, np.float32), "b": np.ones(4, np.float32)},
+                    epsilon=0.5)
+        self.refuse("LReLU_TRT", {"x": x}, "'negSlope'")
+        self.refuse("LReLU_TRT", {"x": x}, "version 7", negSlope=0.5, plugin_version="7")
+        self.refuse("LReLU_TRT", {"x": x}, "namespace 'mine'", negSlope=0.5, plugin_namespace="mine")
+        self.refuse("EfficientNMS_TRT", {"x": x[0], "scores": x[0]}, "more than 0", **{**self.NMS, "max_output_boxes": 0})
+        self.refuse("NoSuch_TRT", {"x": x}, "plugin 'NoSuch_TRT'", "nvinfer_plugin", "initLibNvInferPlugins()")
+
+
+if __name__ == "__main__":
+    unittest.main()
