@@ -31,6 +31,21 @@ Value* gather_along(ir::GraphBuilder& c, Value* x, Value* indices, int64_t axis)
   return c.add(attributes, {x, indices});
 }
 
+// kNone for scores[B, N, C] that are not among the `most` best of their class. Of equals the lower anchor is better.
+Value* best_candidates(ir::GraphBuilder& c, Value* scores, int64_t most) {
+  if (most == 0) return scores;
+  Value* none = c.scalar(kNone, DType::f32);
+  Value* room = c.concat({c.shape_of(scores, 0, 1), c.ints({most}), c.shape_of(scores, 2, 3)}, 0);
+  Value* all = c.concat({scores, c.expand(none, room)}, 1);  // there are always as many
+  TopkAttrs best;
+  best.axis = 1;
+  const std::vector<Value*> top = c.add_all(best, {all, c.ints({most})}, 2);
+  ScatterElementsAttrs back;
+  back.axis = 1;
+  Value* kept = c.add(back, {c.expand(none, c.shape_of(all)), top[1], top[0]});
+  return c.add(SliceAttrs{}, {kept, c.ints({0}), c.shape_of(scores, 1, 2), c.ints({1})});
+}
+
 // Lower and upper corners of boxes[B, N, 1 or C, 4].
 Value* corners(ir::GraphBuilder& c, Value* boxes, Value* anchors, bool centers) {
   const auto halves = [&](Value* x) { return std::pair(c.slice(x, 3, 0, 2), c.slice(x, 3, 2, 4)); };
@@ -64,10 +79,11 @@ Value* kept_scores(ir::GraphBuilder& c, Value* boxes, Value* scores, bool shared
     problem_boxes = c.reshape(c.transpose(boxes, {0, 2, 1, 3}), c.concat({c.ints({-1}), anchors, c.ints({4})}, 0));
     problem_scores = c.reshape(by_class, c.concat({c.ints({-1, 1}), anchors}, 0));
   }
-  const double iou = std::min(below(how.iou_threshold), 1.0);
+  const auto limit = [&](double threshold) { return how.strict ? threshold : below(threshold); };
+  const double iou = std::min(limit(how.iou_threshold), 1.0);
   Value* selected =
       c.add(NonMaxSuppressionAttrs{}, {problem_boxes, problem_scores, c.integer_scalar(how.max_per_class),
-                                       c.scalar(iou, DType::f32), c.scalar(below(raw_threshold(how)), DType::f32)});
+                                       c.scalar(iou, DType::f32), c.scalar(limit(raw_threshold(how)), DType::f32)});
   Value* none = c.expand(c.scalar(kNone, DType::f32), c.shape_of(problem_scores));
   Value* kept = c.add(ScatterNdAttrs{}, {none, selected, c.add(GatherNdAttrs{}, {problem_scores, selected})});
   if (how.across_classes) return c.reshape(kept, c.shape_of(scores));
@@ -92,6 +108,7 @@ Detections efficient_nms(ir::GraphBuilder& c, Value* boxes, Value* scores, Value
   if (scores->rank() == 4) scores = c.squeeze(scores, {3});
   boxes = corners(c, c.cast(boxes, DType::f32), anchors ? c.cast(anchors, DType::f32) : nullptr, how.centers);
   scores = without_background(c, c.cast(scores, DType::f32), how.background);
+  scores = best_candidates(c, scores, how.candidates);
 
   // As many as are asked for are always there, if need be from behind all others.
   Value* kept = c.reshape(kept_scores(c, boxes, scores, shared, how), {0, -1});
@@ -109,6 +126,8 @@ Detections efficient_nms(ir::GraphBuilder& c, Value* boxes, Value* scores, Value
   Value* score = how.sigmoid ? c.activation(ActivationOp::sigmoid, top[0]) : top[0];
 
   Detections result;
+  result.found = found;
+  result.anchors = c.divide(position, num_classes);
   result.count = c.cast(c.reduce(ReduceOp::sum, c.cast(found, DType::i64), {1}), DType::i32);
   result.boxes = c.cast(c.select(c.unsqueeze(found, {2}), box, c.scalar(0, DType::f32)), type);
   result.scores = c.cast(c.select(found, score, c.scalar(0, DType::f32)), type);

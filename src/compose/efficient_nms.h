@@ -15,6 +15,8 @@ struct EfficientNms {
   bool sigmoid = false;         // scores are logits
   bool across_classes = false;  // boxes suppress those of other classes, too
   bool centers = false;         // boxes are center and size, else two corners
+  int64_t candidates = 0;       // of a class: so many of the best are considered; 0: all
+  bool strict = false;          // candidates are above the threshold, and what is dropped shares more
   bool clip = false;            // resulting boxes to [0, 1]
 };
 
@@ -23,11 +25,13 @@ struct Detections {
   ir::Value* boxes = nullptr;    // [B, K, 4]: lower corner, upper corner; type of the inputs, as the scores
   ir::Value* scores = nullptr;   // [B, K], best first; of equals the one with the lower anchor, then class
   ir::Value* classes = nullptr;  // i32[B, K]
+  ir::Value* anchors = nullptr;  // i64[B, K]
+  ir::Value* found = nullptr;    // bool[B, K]: false where the others are 0 because there are less boxes
 };
 
 // boxes[B, N, 4], [B, N, 1, 4] or [B, N, C, 4]; scores[B, N, C] or [B, N, C, 1]; anchors[B or 1, N, 4] or null, of
-// which boxes are then offsets. What an image has less than K boxes of is 0. Overlaps are computed in f32. All
-// candidates are considered, however many there are.
+// which boxes are then offsets. What an image has less than K boxes of is 0. Overlaps
+// are computed in f32.
 Detections efficient_nms(ir::GraphBuilder& c, ir::Value* boxes, ir::Value* scores, ir::Value* anchors,
                          const EfficientNms& how);
 

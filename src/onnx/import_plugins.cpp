@@ -27,17 +27,20 @@ ir::Value* channels(NodeContext& c, std::string_view field, DType type) {
   return c.constant(std::move(tensor));
 }
 
-void set_detections(NodeContext& c, const EfficientNms& how) {
+// Of the node's boxes, scores and anchors; without values after an error.
+Detections detect(NodeContext& c, const EfficientNms& how) {
   ir::Value *boxes = c.require(0), *scores = c.require(1);
   const auto is_rank = [](const ir::Value* x) { return x->rank() == 3 || x->rank() == 4; };
-  if (c.failed()) return;
-  if (!is_rank(boxes) || !is_rank(scores))
-    return c.invalid("boxes and scores have {} and {} dimensions, expected 3 or 4", boxes->rank(), scores->rank());
-  if (how.max_boxes < 1 || !(how.iou_threshold > 0) || !(how.score_threshold >= 0))
-    return c.invalid("{} boxes, IoU threshold {} and score threshold {}; expected more than 0, more than 0, 0 or more",
-                     how.max_boxes, how.iou_threshold, how.score_threshold);
-  const Detections found = efficient_nms(c, boxes, scores, c.input(2), how);
-  c.set_outputs({found.count, found.boxes, found.scores, found.classes});
+  if (!c.failed() && (!is_rank(boxes) || !is_rank(scores)))
+    c.invalid("boxes and scores have {} and {} dimensions, expected 3 or 4", boxes->rank(), scores->rank());
+  if (how.max_boxes < 1 || how.max_per_class < 1 || !(how.iou_threshold > 0) || !(how.score_threshold >= 0))
+    c.invalid("{} boxes, {} of a class, IoU threshold {} and score threshold {}; expected more than 0, score 0 or more",
+              how.max_boxes, how.max_per_class, how.iou_threshold, how.score_threshold);
+  return c.failed() ? Detections{} : efficient_nms(c, boxes, scores, c.input(2), how);
+}
+
+void set_detections(NodeContext& c, const Detections& found) {
+  if (!c.failed()) c.set_outputs({found.count, found.boxes, found.scores, found.classes});
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ void import_efficient_nms_plugin(NodeContext& c) {
   how.sigmoid = c.flag("score_activation", false);
   how.across_classes = c.flag("class_agnostic", false);
   how.centers = c.flag("box_coding", false);
-  set_detections(c, how);
+  set_detections(c, detect(c, how));
 }
 
 void import_efficient_nms_tf_plugin(NodeContext& c) {
@@ -69,7 +72,59 @@ void import_efficient_nms_tf_plugin(NodeContext& c) {
     if (!classes) return c.unsupported("pad_per_class needs a known number of classes");
     how.max_boxes = std::min(how.max_boxes, how.max_per_class * *classes);
   }
-  set_detections(c, how);
+  set_detections(c, detect(c, how));
+}
+
+// Rows (image, class, anchor), those of an image together. The last one is repeated; all are -1 if there is none.
+void import_efficient_nms_onnx_plugin(NodeContext& c) {
+  EfficientNms how;
+  how.score_threshold = c.real("score_threshold", 0.5);
+  how.iou_threshold = c.real("iou_threshold", 0.5);
+  how.max_boxes = how.max_per_class = c.integer("max_output_boxes_per_class", -1);
+  how.centers = c.flag("center_point_box", false);
+  const Detections found = detect(c, how);
+  if (c.failed()) return;
+  const auto numbers = [&](ir::Value* end) {
+    return c.add(RangeAttrs{}, {c.integer_scalar(0), end, c.integer_scalar(1)});
+  };
+  ir::Value* shape = c.shape_of(found.found);
+  ir::Value* images = c.unsqueeze(numbers(c.squeeze(c.slice(shape, 0, 0, 1), {0})), {1});
+  const auto column = [&](ir::Value* x) { return c.reshape(c.expand(c.cast(x, DType::i64), shape), {-1, 1}); };
+  ir::Value* rows = c.concat({column(images), column(found.classes), column(found.anchors)}, 1);
+  ir::Value* is_there = c.cast(c.reshape(found.found, {-1}), DType::i64);
+  ir::Value* total = c.reduce(ReduceOp::sum, is_there, {0}, false);
+  ir::Value* order = c.add_all(TopkAttrs{}, {is_there, c.shape_of(is_there)}, 2)[1];  // those that are there come first
+  ir::Value* last = c.binary(ElementwiseOp::max, c.binary(ElementwiseOp::sub, total, 1.0), 0.0);
+  ir::Value* place = c.binary(ElementwiseOp::min, numbers(c.squeeze(c.shape_of(is_there), {0})), last);
+  rows = c.gather(rows, c.gather(order, place, 0), 0);
+  rows = c.select(c.binary(ElementwiseOp::greater, total, 0.0), rows, c.integer_scalar(-1));
+  c.set_output(0, c.cast(rows, DType::i32));
+}
+
+// Classes are numbers of the scores' type, -1 where there is no box.
+void import_batched_nms_plugin(NodeContext& c) {
+  if (!has_all(c, {"shareLocation", "backgroundLabelId", "numClasses", "topK", "keepTopK", "scoreThreshold",
+                   "iouThreshold"}))
+    return;
+  c.ignore({"scoreBits", "numClasses", "shareLocation"});  // how scores are sorted; shapes tell the rest
+  EfficientNms how;
+  how.strict = true;
+  how.background = c.require_integer("backgroundLabelId");
+  how.candidates = how.max_per_class = c.require_integer("topK");
+  how.max_boxes = c.require_integer("keepTopK");
+  how.score_threshold = c.real("scoreThreshold", 0);
+  how.iou_threshold = c.real("iouThreshold", 0);
+  how.clip = c.flag("clipBoxes", true);
+  const bool normalized = c.flag("isNormalized", true), as_caffe = c.flag("caffeSemantics", true);
+  if (!normalized && as_caffe)
+    return c.unsupported("boxes in whole pixels (isNormalized 0 with caffeSemantics 1) are not supported");
+  if (how.max_boxes > how.candidates)
+    return c.invalid("keepTopK is {}, more than topK, {}", how.max_boxes, how.candidates);
+  Detections found = detect(c, how);
+  if (c.failed()) return;
+  ir::Value* classes = c.cast(found.classes, found.scores->dtype());
+  found.classes = c.select(found.found, classes, c.scalar_like(-1, classes));
+  set_detections(c, found);
 }
 
 void import_roi_align_plugin(NodeContext& c) {
@@ -106,6 +161,49 @@ void import_group_norm_plugin(NodeContext& c) {
 void import_leaky_relu_plugin(NodeContext& c) {
   if (!has_all(c, {"negSlope"})) return;
   c.set_output(0, c.activation(ActivationOp::leaky_relu, c.require(0), c.real("negSlope", 0)));
+}
+
+void import_clip_plugin(NodeContext& c) {
+  if (!has_all(c, {"clipMin", "clipMax"})) return;
+  c.set_output(0, c.activation(ActivationOp::clip, c.require(0), c.real("clipMin", 0), c.real("clipMax", 0)));
+}
+
+// Two channels more: where a pixel is, from -1 to 1, along y and along x.
+void import_coordinates_plugin(NodeContext& c) {
+  ir::Value* x = c.require(0);
+  if (c.failed()) return;
+  if (x->rank() != 4) return c.invalid("the input has {} dimensions, expected 4", x->rank());
+  std::vector<ir::Value*> parts = {x};
+  ir::Value* plane = c.concat({c.shape_of(x, 0, 1), c.ints({1}), c.shape_of(x, 2, 4)}, 0);
+  for (int64_t axis = 2; axis < 4; ++axis) {
+    ir::Value* extent = c.squeeze(c.shape_of(x, axis, axis + 1), {0});
+    ir::Value* steps = c.add(RangeAttrs{}, {c.integer_scalar(0), extent, c.integer_scalar(1)});
+    ir::Value* last = c.binary(ElementwiseOp::max, c.binary(ElementwiseOp::sub, extent, 1.0), 1.0);
+    ir::Value* part = c.divide(c.cast(steps, DType::f32), c.cast(last, DType::f32));
+    ir::Value* at = c.binary(ElementwiseOp::sub, c.binary(ElementwiseOp::mul, part, 2.0), 1.0);
+    at = c.reshape(at, axis == 2 ? Ints{-1, 1} : Ints{-1});
+    parts.push_back(c.cast(c.expand(at, plane), x->dtype()));
+  }
+  c.set_output(0, c.concat(parts, 1));
+}
+
+// YOLOv2's last layer. For each box of a cell: x, y, width, height, whether there is an object, its classes.
+void import_region_plugin(NodeContext& c) {
+  const int64_t boxes = c.require_integer("num"), classes = c.require_integer("classes");
+  const int64_t coordinates = c.require_integer("coords"), numbers = coordinates + 1 + classes;
+  ir::Value* x = c.require(0);
+  if (c.failed()) return;
+  if (coordinates != 4 || boxes < 1 || classes < 1)
+    return c.invalid("{} boxes of {} coordinates and {} classes; expected some of 4 coordinates", boxes, coordinates,
+                     classes);
+  if (x->rank() != 4) return c.invalid("the input has {} dimensions, expected 4", x->rank());
+  ir::Value* image = c.shape_of(x, 2, 4);
+  ir::Value* split = c.reshape(x, c.concat({c.shape_of(x, 0, 1), c.ints({boxes, numbers}), image}, 0));
+  const auto part = [&](int64_t begin, int64_t end) { return c.slice(split, 2, begin, end); };
+  ir::Value* y = c.concat({c.activation(ActivationOp::sigmoid, part(0, 2)), part(2, 4),
+                           c.activation(ActivationOp::sigmoid, part(4, 5)), c.softmax(part(5, numbers), 2)},
+                          2);
+  c.set_output(0, c.reshape(y, c.shape_of(x)));
 }
 
 void import_scatter_elements_plugin(NodeContext& c) {

@@ -25,27 +25,34 @@ def iou(a, b):
     return np.float32(shared / (area[0] + area[1] - shared))
 
 
-def detections(boxes, scores, *, score, overlap, most, background=-1, agnostic=False, per_class=None, logits=False):
-    """boxes[B, N, 1 or C, 4] as corners: all candidates of an image in the order of their scores, greedily."""
+def detections(boxes, scores, *, score, overlap, most, background=-1, agnostic=False, per_class=None, logits=False,
+               candidates=None, strict=False, empty_class=0, rows=None):
+    """boxes[B, N, 1 or C, 4] as corners: all candidates of an image in the order of their scores, greedily. Lists what
+    is kept in `rows`, (image, class, anchor)."""
     batches, anchors, classes = scores.shape
     count = np.zeros((batches, 1), np.int32)
     kept_boxes, kept_scores = np.zeros((batches, most, 4), np.float32), np.zeros((batches, most), np.float32)
-    kept_classes = np.zeros((batches, most), np.int32)
+    kept_classes = np.full((batches, most), empty_class, np.int32)
     shown = 1 / (1 + np.exp(-scores)) if logits else scores
     for b in range(batches):
         kept = []
         order = sorted(((-scores[b, n, c], n, c) for n in range(anchors) for c in range(classes)))
         for _, n, c in order:
-            if shown[b, n, c] < score or c == background or len(kept) == most:
+            if candidates and sum(scores[b, :, c] > scores[b, n, c]) >= candidates:
+                continue
+            if (shown[b, n, c] <= score if strict else shown[b, n, c] < score) or c == background or len(kept) == most:
                 continue
             box = boxes[b, n, c if boxes.shape[2] > 1 else 0]
             if per_class and sum(other == c for other, _ in kept) == per_class:
                 continue
-            if any((agnostic or other == c) and iou(box, theirs) >= np.float32(overlap) for other, theirs in kept):
+            limit = np.nextafter(np.float32(overlap), np.float32(2)) if strict else np.float32(overlap)
+            if any((agnostic or other == c) and iou(box, theirs) >= limit for other, theirs in kept):
                 continue
             i = len(kept)
             kept_boxes[b, i], kept_scores[b, i], kept_classes[b, i] = box, shown[b, n, c], c
             kept.append((c, box))
+            if rows is not None:
+                rows.append((b, c, n))
         count[b] = len(kept)
     return count, kept_boxes, kept_scores, kept_classes
 
@@ -160,6 +167,46 @@ class StandardPlugins(unittest.TestCase):
                     {"count": count, "boxes_out": np.clip(kept, 0, 1), "scores_out": best, "classes": classes}, score_threshold=0.2,
                     iou_threshold=0.5, max_total_size=20, max_output_size_per_class=2, pad_per_class=1, clip_boxes=1)
 
+    def test_efficient_nms_as_onnx_has_it(self):
+        boxes, scores = corner_boxes(self.random, 2, 12, 1), self.random.uniform(0, 1, (2, 12, 3)).astype(np.float32)
+        for threshold, least in ((0.4, 5), (0.9, 1), (2.0, 0)):  # many, few and no boxes
+            rows = []
+            detections(boxes, scores, score=threshold, overlap=0.4, most=7, per_class=7, rows=rows)
+            self.assertGreaterEqual(len(rows), least)
+            y = np.array((rows + 14 * (rows[-1:] or [(-1, -1, -1)]))[:14], np.int32)
+            self.expect("EfficientNMS_ONNX_TRT", {"boxes": boxes[:, :, 0], "scores": scores}, {"y": y}, score_threshold=threshold,
+                        iou_threshold=0.4, max_output_boxes_per_class=7)
+
+    def test_batched_nms(self):
+        fields = dict(shareLocation=1, backgroundLabelId=0, numClasses=3, topK=5, keepTopK=4, scoreThreshold=0.25, iouThreshold=0.5)
+        scores = self.random.permutation(np.linspace(0, 1, 72)).reshape(2, 12, 3).astype(np.float32)
+        scores[1] *= 0.27
+        scores[0, 3, 1] = 0.25  # not above the threshold
+        for shared in (1, 0):
+            boxes = corner_boxes(self.random, 2, 12, 1 if shared else 3)
+            count, kept, best, classes = detections(boxes, scores, score=0.25, overlap=0.5, most=4, background=0, candidates=5,
+                                                    strict=True, empty_class=-1)
+            self.assertLess(count.min(), 4)
+            self.expect("BatchedNMSDynamic_TRT", {"boxes": boxes, "scores": scores},
+                        {"count": count, "kept": np.clip(kept, 0, 1), "best": best, "classes": classes.astype(np.float32)},
+                        **{**fields, "shareLocation": shared})
+        self.refuse("BatchedNMSDynamic_TRT", {"boxes": boxes, "scores": scores}, "isNormalized", **fields, isNormalized=0)
+
+    def test_region(self):
+        x = self.random.normal(size=(2, 2 * 8, 3, 4)).astype(np.float32)
+        y = x.copy().reshape(2, 2, 8, 3, 4)
+        for n, box, i, j in np.ndindex(2, 2, 3, 4):
+            cell = y[n, box, :, i, j]
+            cell[[0, 1, 4]] = 1 / (1 + np.exp(-cell[[0, 1, 4]]))
+            cell[5:] = np.exp(cell[5:]) / np.exp(cell[5:]).sum()
+        self.expect("Region_TRT", {"x": x}, {"y": y.reshape(x.shape)}, num=2, coords=4, classes=3)
+
+    def test_coordinates(self):
+        x = self.random.normal(size=(2, 3, 4, 5)).astype(np.float32)
+        rows, columns = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 5), indexing="ij")
+        planes = np.broadcast_to(np.stack([rows, columns]), (2, 2, 4, 5))
+        self.expect("CoordConvAC", {"x": x}, {"y": np.concatenate([x, planes], 1).astype(np.float32)})
+
     def test_normalizations(self):
         x = self.random.normal(size=(2, 6, 4, 5)).astype(np.float32)
         scales, bias = self.random.normal(size=(2, 6)).astype(np.float32)
@@ -176,6 +223,7 @@ class StandardPlugins(unittest.TestCase):
     def test_small_ones(self):
         x = self.random.normal(size=(2, 5, 6)).astype(np.float32)
         self.expect("LReLU_TRT", {"x": x}, {"y": np.where(x < 0, x * np.float32(0.3), x)}, negSlope=0.3)
+        self.expect("Clip_TRT", {"x": x}, {"y": np.clip(x, np.float32(-0.5), np.float32(0.7))}, clipMin=-0.5, clipMax=0.7)
         self.expect("SpecialSlice_TRT", {"x": x}, {"y": x[..., :4]})
         indices = self.random.integers(0, 5, (2, 3, 6))
         updates = self.random.normal(size=indices.shape).astype(np.float32)
