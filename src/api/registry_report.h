@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "api/entry_point.h"
 #include "api/report.h"
 #include "plugin/registry.h"
 
@@ -13,6 +14,16 @@ inline plugin::Registry::Report registry_report(const std::shared_ptr<Reporter>&
     own.set_recorder(recorder);
     own.report(where, error);
   };
+}
+
+// Gives plugin libraries the logger that getLogger() gives: the first one that the process has handed in.
+inline nv::ILoggerFinder* logger_finder() {
+  class Finder final : public nv::ILoggerFinder {
+   public:
+    nv::ILogger* findLogger() override { return first_logger(); }
+  };
+  static Finder* const finder = new Finder;  // never destroyed: libraries may ask it at any time
+  return finder;
 }
 
 }  // namespace lathe::api

@@ -131,6 +131,9 @@ Result<nv::IPluginRegistry::PluginLibraryHandle> Registry::load(const char* path
     return fail(ErrorCode::file_not_found, "the plugin library '{}' cannot be loaded: {}", path, reason ? reason : "");
   }
   std::unique_ptr<void, CloseLibrary> closing(handle);  // unless it turns out to be what it should
+  using SetLoggerFinder = void (*)(nv::ILoggerFinder*);
+  auto* set_finder = reinterpret_cast<SetLoggerFinder>(dlsym(handle, "setLoggerFinder"));
+  if (set_finder && finder_) set_finder(finder_);  // before creators are made, which may log
   LATHE_ASSIGN(std::vector<nv::IPluginCreatorInterface*> creators, creators_of(handle, path));
   // Those whose names are taken belong to somebody else, or to an earlier load of the same library. One that tells no
   // name is the library's fault, and is left out with a report.

@@ -20,14 +20,19 @@ class Registry final : public nvinfer1::IPluginRegistry {
   // Delivers the failure of a call: to the registry's own recorder, if it has one.
   using Report = std::function<void(nvinfer1::IErrorRecorder* recorder, const char* where, const Error& error)>;
 
-  explicit Registry(nvinfer1::IPluginRegistry* parent, Report report = nullptr)
-      : parent_(parent), report_(std::move(report)) {}
+  // Libraries that ask for loggers are given `finder`, which outlives all registries; null = none is there.
+  explicit Registry(nvinfer1::IPluginRegistry* parent, Report report = nullptr,
+                    nvinfer1::ILoggerFinder* finder = nullptr)
+      : parent_(parent), report_(std::move(report)), finder_(finder) {}
   ~Registry() noexcept override;
 
   // Where creators are looked for that are not here; null = nowhere. Not owned. Refuses to be above itself.
   Result<> set_parent(nvinfer1::IPluginRegistry* parent);
   // Before other threads use the registry.
-  void set_report(Report report) { report_ = std::move(report); }
+  void set_report(Report report, nvinfer1::ILoggerFinder* finder) {
+    report_ = std::move(report);
+    finder_ = finder;
+  }
 
   void setErrorRecorder(nvinfer1::IErrorRecorder* const recorder) noexcept override;
   nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override { return recorder_.get(); }
@@ -70,6 +75,7 @@ class Registry final : public nvinfer1::IPluginRegistry {
 
   std::atomic<nvinfer1::IPluginRegistry*> parent_;
   Report report_;
+  nvinfer1::ILoggerFinder* finder_;
   std::atomic<bool> search_parent_{true};
   RecorderSlot recorder_;
   mutable std::mutex mutex_;

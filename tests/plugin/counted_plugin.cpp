@@ -18,6 +18,11 @@ class Creator : public nvinfer1::IPluginCreatorV3One {
 
 }  // namespace
 
+extern "C" __attribute__((visibility("default"))) void setLoggerFinder(nvinfer1::ILoggerFinder* finder) {
+  if (nvinfer1::ILogger* logger = finder->findLogger())
+    logger->log(nvinfer1::ILogger::Severity::kINFO, "the library has found a logger");
+}
+
 extern "C" __attribute__((visibility("default"))) nvinfer1::IPluginCreatorInterface* const* getCreators(
     int32_t& count) {
   static Creator creator;

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <thread>
+#include <vector>
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // creators of the V2 family
 
@@ -171,6 +172,24 @@ TEST_F(PluginRegistry, ReportsLibrariesThatLie) {
     if (library) registry_.deregisterLibrary(library);
     EXPECT_EQ(reported(), Codes()) << paths[i];
   }
+}
+
+TEST_F(PluginRegistry, GivesLibrariesAFinderOfLoggers) {
+  struct Log final : nvinfer1::ILogger {
+    void log(Severity, const char* text) noexcept override { said.emplace_back(text); }
+    std::vector<std::string> said;
+  } log;
+  struct Finder final : nvinfer1::ILoggerFinder {
+    explicit Finder(nvinfer1::ILogger& found) : logger(found) {}
+    nvinfer1::ILogger* findLogger() override { return &logger; }
+    nvinfer1::ILogger& logger;
+  } finder(log);
+  Registry registry(nullptr, report_, &finder);
+  auto* library = registry.loadLibrary(COUNTED_PLUGIN);
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(log.said, std::vector<std::string>{"the library has found a logger"});
+  registry.deregisterLibrary(library);
+  EXPECT_EQ(reported(), Codes());
 }
 
 TEST_F(PluginRegistry, TakesAnotherParentButNotItself) {

@@ -24,7 +24,7 @@ struct BuilderCore {
 
   std::shared_ptr<Reporter> reporter;
   Exclusive use{"builder"};
-  plugin::Registry registry{&plugin::global_registry(), registry_report(reporter)};
+  plugin::Registry registry{&plugin::global_registry(), registry_report(reporter), logger_finder()};
   SettingNotices notices;                       // of the builder
   std::atomic<nv::IBuilder*> builder{nullptr};  // null once the application deleted it
   nv::IGpuAllocator* allocator = nullptr;

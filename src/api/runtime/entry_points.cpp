@@ -2,6 +2,7 @@
 // The runtime's functions that programs find by name.
 #include "NvInferPlugin.h"
 #include "api/entry_point.h"
+#include "api/registry_report.h"
 #include "api/runtime/refitter.h"
 #include "api/runtime/runtime.h"
 
@@ -41,11 +42,13 @@ TENSORRTAPI void* createInferRefitter_INTERNAL(void* engine, void* logger, int32
 TENSORRTAPI nv::IPluginRegistry* getPluginRegistry() noexcept {
   static lathe::plugin::Registry* const registry = [] {
     lathe::plugin::Registry& global = lathe::plugin::global_registry();
-    global.set_report([](nv::IErrorRecorder* recorder, const char* where, const Error& error) {
-      Reporter reporter(static_cast<nv::ILogger*>(nullptr));
-      reporter.set_recorder(recorder);
-      reporter.report(where, error);
-    });
+    global.set_report(
+        [](nv::IErrorRecorder* recorder, const char* where, const Error& error) {
+          Reporter reporter(static_cast<nv::ILogger*>(nullptr));
+          reporter.set_recorder(recorder);
+          reporter.report(where, error);
+        },
+        lathe::api::logger_finder());
     return &global;
   }();
   return registry;

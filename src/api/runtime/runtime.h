@@ -18,7 +18,7 @@ struct RuntimeCore {
 
   std::shared_ptr<Reporter> reporter;
   SettingNotices notices;  // of the runtime
-  plugin::Registry registry{&plugin::global_registry(), registry_report(reporter)};
+  plugin::Registry registry{&plugin::global_registry(), registry_report(reporter), logger_finder()};
   // Threads may load engines while another changes these.
   std::atomic<nv::IGpuAllocator*> allocator{nullptr};
   std::atomic<int32_t> cpu_threads{0};       // lathe::setCpuThreads
