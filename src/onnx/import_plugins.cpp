@@ -264,6 +264,56 @@ void import_crop_and_resize_plugin(NodeContext& c) {
   c.set_output(0, c.select(inside, y, c.scalar_like(0, y)));
 }
 
+// A convolution whose taps are samples of x, moved by offset[N, 2 * groups of offsets * taps, ...] (y before x) and
+// multiplied by a mask: all of them as channels of an image, then a convolution of 1 x 1.
+void import_deformable_convolution_plugin(NodeContext& c) {
+  if (!has_all(c, {"stride", "padding", "dilation", "group", "deformable_group"})) return;
+  const Ints stride = c.integers("stride"), padding = c.integers("padding"), dilation = c.integers("dilation");
+  const int64_t groups = c.require_integer("group"), offset_groups = c.require_integer("deformable_group");
+  ir::Value *x = c.require(0), *offset = c.require(1), *mask = c.require(2), *weight = c.require(3);
+  if (c.failed()) return;
+  const std::optional<Dims> kernel = as_constant(weight->shape());
+  if (!kernel) return c.unsupported("the dimensions of its weights are not known while building");
+  for (const ir::Value* value : {x, offset, mask, weight})
+    if (value->rank() != 4) return c.invalid("an input has {} dimensions, expected 4", value->rank());
+  if (stride.size() != 2 || padding.size() != 2 || dilation.size() != 2 || groups < 1 || offset_groups < 1 ||
+      ((*kernel)[1] * groups) % offset_groups != 0)
+    return c.invalid(
+        "{} strides, {} paddings and {} dilations in {} groups and {} groups of offsets; expected 2 of each, "
+        "and groups that divide the channels",
+        stride.size(), padding.size(), dilation.size(), groups, offset_groups);
+  const int64_t inputs = (*kernel)[1] * groups, taps = (*kernel)[2] * (*kernel)[3];
+  ir::Value *extent = c.shape_of(x, 2, 4), *result = c.shape_of(offset, 2, 4);
+  ir::Value* images = c.reshape(x, c.concat({c.ints({-1, inputs / offset_groups}), extent}, 0));
+  offset = c.cast(c.reshape(offset, c.concat({c.ints({-1, taps, 2}), result}, 0)), DType::f32);
+  mask = c.reshape(mask, c.concat({c.ints({-1, taps}), result}, 0));
+  // Of tap `t` along axis d, 0 or 1, from -1 to 1 between the edges of the image: [images, height, width, 1].
+  const auto place = [&](int64_t t, size_t d) {
+    const auto axis = static_cast<int64_t>(d);
+    const int64_t first = (d == 0 ? t / (*kernel)[3] : t % (*kernel)[3]) * dilation[d] - padding[d];
+    ir::Value* count = c.squeeze(c.slice(result, 0, axis, axis + 1), {0});
+    ir::Value* steps = c.add(RangeAttrs{}, {c.integer_scalar(0), count, c.integer_scalar(1)});
+    steps = c.plus(c.mul(steps, c.integer_scalar(stride[d])), c.integer_scalar(first));
+    steps = c.cast(c.reshape(steps, d == 0 ? Ints{-1, 1} : Ints{-1}), DType::f32);
+    ir::Value* moved = c.squeeze(c.slice(c.slice(offset, 1, t, t + 1), 2, axis, axis + 1), {1, 2});
+    ir::Value* at = c.binary(ElementwiseOp::add, c.binary(ElementwiseOp::mul, c.plus(moved, steps), 2.0), 1.0);
+    at = c.divide(at, c.cast(c.squeeze(c.slice(extent, 0, axis, axis + 1), {0}), DType::f32));
+    return c.unsqueeze(c.cast(c.binary(ElementwiseOp::sub, at, 1.0), x->dtype()), {3});
+  };
+  std::vector<ir::Value*> samples;
+  for (int64_t t = 0; t < taps; ++t) {
+    ir::Value* sample = grid_sample(c, images, c.concat({place(t, 1), place(t, 0)}, 3), GridSample{});
+    sample = c.mul(sample, c.slice(mask, 1, t, t + 1));
+    samples.push_back(c.reshape(sample, c.concat({c.ints({-1, inputs, 1}), result}, 0)));
+  }
+  ir::Value* columns = c.reshape(c.concat(samples, 2), c.concat({c.ints({-1, inputs * taps}), result}, 0));
+  ConvolutionAttrs attributes;
+  attributes.groups = groups;
+  std::vector<ir::Value*> operands = {columns, c.reshape(weight, {(*kernel)[0], -1, 1, 1})};
+  if (c.has(4)) operands.push_back(c.input(4));
+  c.set_output(0, c.add(attributes, operands));
+}
+
 // For each level of a pyramid: samples of its image, weighted and added up.
 void import_deformable_attention_plugin(NodeContext& c) {
   ir::Value *value = c.require(0), *points = c.require(3), *weights = c.require(4);

@@ -87,7 +87,7 @@ class StandardPlugins(unittest.TestCase):
             return ",".join(f"{name}:{'x'.join(map(str, (factor * x.shape[0], *x.shape[1:])))}" for name, x in inputs.items())
         profile = [f"--minShapes={shapes(1)}", f"--optShapes={shapes(1)}", f"--maxShapes={shapes(3)}"]
         return subprocess.run([LATHE, "build", self.folder / "m.onnx", "-o", self.folder / "m.engine", "--buildBudget=0",
-                               f"--target={target}", *profile], capture_output=True, text=True, env=self.environment)
+                               f"--target={target}", "--noTF32", *profile], capture_output=True, text=True, env=self.environment)
 
     def expect(self, op, inputs, expected, *, tolerance=1e-5, **fields):
         """`expected`: name -> result, on both devices."""
@@ -281,6 +281,26 @@ class StandardPlugins(unittest.TestCase):
             y[n, q, m, d] += weights[n, q, m, level, p] * self.bilinear(image, v, u)
         self.expect("MultiscaleDeformableAttnPlugin_TRT", {"value": value, "points": points, "weights": weights}, {"y": y},
                     constants={"sizes": sizes, "starts": starts}, order=["value", "sizes", "starts", "points", "weights"])
+
+    def test_deformable_convolution(self):
+        for groups, offset_groups in ((1, 1), (2, 4), (2, 1)):
+            x = self.random.normal(size=(2, 4, 6, 7)).astype(np.float32)
+            offset = self.random.uniform(-1.5, 1.5, (2, offset_groups * 2 * 6, 3, 5)).astype(np.float32)
+            mask = self.random.uniform(0, 1, (2, offset_groups * 6, 3, 5)).astype(np.float32)
+            weight = self.random.normal(size=(6, 4 // groups, 2, 3)).astype(np.float32)
+            bias = self.random.normal(size=6).astype(np.float32)
+            y = np.zeros((2, 6, 3, 5), np.float64) + bias[:, None, None]
+            for n, c, t, i, j in np.ndindex(2, 4, 6, 3, 5):
+                part = c // (4 // offset_groups)  # of the offsets
+                v = i * 2 - 1 + t // 3 * 2 + offset[n, (part * 6 + t) * 2, i, j]
+                u = j * 1 - 0 + t % 3 * 1 + offset[n, (part * 6 + t) * 2 + 1, i, j]
+                sample = mask[n, part * 6 + t, i, j] * self.bilinear(x[n, c], v, u)
+                group, within = divmod(c, 4 // groups)
+                of_group = slice(group * 6 // groups, (group + 1) * 6 // groups)
+                y[n, of_group, i, j] += weight[of_group, within, t // 3, t % 3] * sample
+            self.expect("ModulatedDeformConv2d", {"x": x, "offset": offset, "mask": mask}, {"y": y.astype(np.float32)},
+                        constants={"w": weight, "b": bias}, stride=[2, 1], padding=[1, 0], dilation=[2, 1], group=groups,
+                        deformable_group=offset_groups, plugin_version="2")
 
     def test_refusals(self):
         x = np.zeros((1, 4, 4, 4), np.float32)
