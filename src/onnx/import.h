@@ -65,7 +65,7 @@ Result<ImportReport> query_support(const Model& model, const ImportOptions& opti
 
 // Is there an importer for the operator at this operator-set version?
 bool is_operator_known(std::string_view domain, std::string_view op_type, int64_t version);
-// ... in any domain, at any version?
+// ... in any domain, at any version, or a standard plugin of that name?
 bool is_operator_known(std::string_view op_type);
 
 }  // namespace lathe::onnx

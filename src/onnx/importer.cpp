@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "onnx/import.h"
+#include "onnx/plugins.h"
 
 namespace lathe::onnx {
 namespace {
@@ -43,6 +44,8 @@ bool is_operator_known(std::string_view domain, std::string_view op_type, int64_
   return find_importer(normal_domain(domain), op_type, version) != nullptr;
 }
 
-bool is_operator_known(std::string_view op_type) { return rows_by_name().contains(op_type); }
+bool is_operator_known(std::string_view op_type) {
+  return rows_by_name().contains(op_type) || is_standard_plugin(op_type);
+}
 
 }  // namespace lathe::onnx

@@ -239,6 +239,7 @@ TEST(Lathe, ParserErrorsAreListed) {
   parser->clearErrors();
   EXPECT_EQ(parser->getNbErrors(), 0);
   EXPECT_TRUE(parser->supportsOperator("Conv"));
+  EXPECT_TRUE(parser->supportsOperator("EfficientNMS_TRT")) << "a standard plugin";
   EXPECT_FALSE(parser->supportsOperator("NoSuchOperator"));
   EXPECT_TRUE(parser->getFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));
 }
