@@ -118,8 +118,9 @@ def called(folder, all_classes):
     """{method: {"Suite.test" that calls it and passes}}."""
     found = collections.defaultdict(set)
     for record in sorted(folder.iterdir()):
-        names, passed, base = {}, set(), implementations(record.name)
-        symbols = subprocess.run(["nm", "--demangle", "--defined-only", folder.parents[1] / "bin" / record.name],
+        program = record.name.partition(".")[0]
+        names, passed, base = {}, set(), implementations(program)
+        symbols = subprocess.run(["nm", "--demangle", "--defined-only", folder.parents[1] / "bin" / program],
                                  capture_output=True, text=True, check=True).stdout
         for line in symbols.splitlines():
             address, _, name = line.split(" ", 2)
@@ -133,7 +134,7 @@ def called(folder, all_classes):
                     owner, method = names[int(offset)]
                     found[f"{base.get(owner, owner)}::{method}"].add(f"{suite}.{test}")
         virtual = [each for each in all_classes.values() if each.name in OF_LIBRARY]
-        for method, tests in tests_that_mention(record.name, virtual).items():
+        for method, tests in tests_that_mention(program, virtual).items():
             found[method] |= tests & passed
     return found
 

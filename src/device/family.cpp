@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/family.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace lathe {
 
@@ -40,6 +42,31 @@ Result<std::string> resolve_target(std::string_view name) {
     if (resolved) return *std::move(resolved);
   }
   return fail(ErrorCode::config_invalid, "target '{}' is not known; see setTarget() in lathe.h", name);
+}
+
+DefaultTarget default_target() {
+  if (const char* wanted = std::getenv("LATHE_TARGET"); wanted && *wanted) {
+    Result<std::string> resolved = resolve_target(wanted);
+    return {resolved ? *std::move(resolved) : wanted, "LATHE_TARGET names it"};
+  }
+  std::string missing;
+  const DeviceFamily* host = nullptr;
+  for (const DeviceFamily* family : device_families()) {
+    if (family->is_host()) {
+      if (!host) host = family;
+      continue;
+    }
+    const Result<> found = family->find_device();
+    if (found) return {std::string(family->name()), "there is such a device"};
+    if (missing.empty()) missing = found.error().message;
+  }
+  return {std::string(host->name()), std::move(missing)};
+}
+
+bool is_device_memory(const void* address) {
+  return address && std::ranges::any_of(device_families(), [&](const DeviceFamily* family) {
+           return family->is_device_memory(address);
+         });
 }
 
 }  // namespace lathe

@@ -30,6 +30,10 @@ class DeviceFamily {
   }
   // Whether its devices' memory is the host's (Device::is_host).
   virtual bool is_host() const { return false; }
+  // Whether one of its devices is in the machine, so that builds are for it unless told otherwise; fails with what is missing.
+  virtual Result<> find_device() const = 0;
+  // Whether the address is of memory of its devices that the host cannot read. Starts no device.
+  virtual bool is_device_memory(const void*) const { return false; }
   // What the memory of contexts is aligned to, and what steps find in it.
   virtual size_t memory_alignment() const { return 256; }
   // Lets go of devices that are kept open for the next use.
@@ -46,5 +50,17 @@ Result<DeviceCode> choose_code(const CodeModule& module, std::string_view target
 
 // As DeviceFamily::resolve(), of any family.
 Result<std::string> resolve_target(std::string_view name);
+
+// What builds are for unless told otherwise, and why, in words.
+struct DefaultTarget {
+  std::string name;
+  std::string reason;
+};
+// What the environment variable LATHE_TARGET names, known or not; else the first kind of devices besides the host that has
+// one in the machine; else the host.
+DefaultTarget default_target();
+
+// Whether the address is of memory of a device, of any family, that the host cannot read.
+bool is_device_memory(const void* address);
 
 }  // namespace lathe

@@ -10,7 +10,7 @@ Value* GraphBuilder::placeholder() {
   return &value;
 }
 
-void GraphBuilder::set_error(Error error, std::source_location where) {
+void GraphBuilder::set_error(Error error, SourceLocation where) {
   if (!failed_) {
     error_ = std::move(error);
     where_ = where;

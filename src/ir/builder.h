@@ -7,8 +7,8 @@
 #pragma once
 
 #include <optional>
-#include <source_location>
 
+#include "base/source_location.h"
 #include "ir/graph.h"
 
 namespace lathe::ir {
@@ -32,8 +32,8 @@ class GraphBuilder {
   bool failed() const { return failed_; }
   const std::optional<Error>& error() const { return error_; }
   // Keeps the first error, and where it was found, and ignores later ones.
-  void set_error(Error error, std::source_location where = std::source_location::current());
-  const std::source_location& where() const { return where_; }
+  void set_error(Error error, SourceLocation where = SourceLocation::current());
+  const SourceLocation& where() const { return where_; }
 
   // A node of any op without bodies: all of its outputs, or its only one.
   std::vector<Value*> add_all(const Attributes& attributes, std::vector<Value*> inputs, size_t num_outputs);
@@ -109,7 +109,7 @@ class GraphBuilder {
   Node* before_;
   std::string constant_suffix_;
   std::optional<Error> error_;
-  std::source_location where_;
+  SourceLocation where_;
 };
 
 }  // namespace lathe::ir

@@ -73,8 +73,8 @@ class GraphImporter {
   Slot capture(std::string_view name, Slot outside, Scope& scope);
   static void block_outputs(const NodeProto& node, Scope& scope);
   void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
-             Error error, std::source_location where = std::source_location::current());
-  void problem(Error error, std::source_location where = std::source_location::current());
+             Error error, SourceLocation where = SourceLocation::current());
+  void problem(Error error, SourceLocation where = SourceLocation::current());
   void add_problem(ImportProblem problem);
   void note_outputs(const Scope& scope);
 

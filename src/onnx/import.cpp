@@ -17,7 +17,7 @@ constexpr int kMaxCallDepth = 128;
 
 }  // namespace
 
-void GraphImporter::problem(Error error, std::source_location where) { add_problem({std::move(error), where}); }
+void GraphImporter::problem(Error error, SourceLocation where) { add_problem({std::move(error), where}); }
 
 void GraphImporter::add_problem(ImportProblem problem) {
   if (support_) {
@@ -123,7 +123,7 @@ const FunctionProto* GraphImporter::find_function(const NodeProto& node) const {
 }
 
 void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scope,
-                          const std::vector<ir::Value*>& inputs, Error error, std::source_location where) {
+                          const std::vector<ir::Value*>& inputs, Error error, SourceLocation where) {
   std::string operands;
   for (size_t i = 0; i < inputs.size(); ++i)
     operands += fmt::format("{}{}: {}", i ? ", " : "", i < node.inputs.size() ? node.inputs[i] : "",

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <optional>
-#include <source_location>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "base/source_location.h"
 #include "ir/graph.h"
 #include "onnx/branches.h"
 #include "onnx/model.h"
@@ -18,7 +18,7 @@ namespace lathe::onnx {
 // Something that is wrong with a model, or that we cannot do.
 struct ImportProblem {
   Error error;
-  std::source_location where;            // in this library it was found
+  SourceLocation where;                  // in this library it was found
   std::optional<size_t> node{};          // of the main graph, that is to blame or holds the one that is
   std::string name{}, op_type{};         // of the node that is to blame, which may be one of a function or nested graph
   std::vector<std::string> functions{};  // of the model, whose calls lead to it, outermost first

@@ -7,10 +7,10 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <source_location>
 #include <string>
 #include <type_traits>
 
+#include "base/source_location.h"
 #include "ir/builder.h"
 #include "ir/captured.h"
 #include "onnx/branches.h"
@@ -36,10 +36,10 @@ struct NestedGraphs {
 template <class... Args>
 struct LocatedFormat {
   template <class Text>
-  consteval LocatedFormat(const Text& text, std::source_location place = std::source_location::current())
+  consteval LocatedFormat(const Text& text, SourceLocation place = SourceLocation::current())
       : format(text), where(place) {}
   fmt::format_string<Args...> format;
-  std::source_location where;
+  SourceLocation where;
 };
 
 using CallAttributes = std::map<std::string_view, const Attribute*>;  // a function call's attributes, by name

@@ -50,9 +50,12 @@ TEST(Lathe, Settings) {
   EXPECT_LT(lathe::getBuildBudget(*config), 0);
   EXPECT_TRUE(lathe::setBuildBudget(*config, 1.5));
   EXPECT_EQ(lathe::getBuildBudget(*config), 1.5);
+  const std::string untouched = lathe::getTarget(*config);
   EXPECT_FALSE(lathe::setTarget(*config, "cpu-z80"));
   EXPECT_TRUE(lathe::setTarget(*config, "cpu-x86_64-avx2"));
   EXPECT_STREQ(lathe::getTarget(*config), "cpu-x86_64-avx2");
+  config->reset();
+  EXPECT_STREQ(lathe::getTarget(*config), untouched.c_str());
   EXPECT_FALSE(lathe::setCpuThreads(*config, -1));
   EXPECT_TRUE(lathe::setCpuThreads(*config, 2));
   for (const char* program : {"/usr/libexec/lathe/lathe-compiler", "", static_cast<const char*>(nullptr)})

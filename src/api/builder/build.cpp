@@ -215,7 +215,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   toolchain.workers = static_cast<size_t>(core_->max_threads);
   const ManagedMemory managed(*options.log);
   const size_t resident = resident_bytes();
-  LATHE_ASSIGN(BackendBuild backend, prepare_build(settings.target, wanted));
+  options.log->print(Severity::info, "the build is for {}: {}", settings.target.name, settings.target.reason);
+  LATHE_ASSIGN(BackendBuild backend, prepare_build(settings.target.name, wanted));
   if (backend.device) log_start(*backend.device, resident, *options.log);
   backend.device = with_allocator(std::move(backend.device), core_->allocator, core_->reporter);
   use_backend(backend, options);

@@ -201,7 +201,7 @@ Result<std::size_t> BuilderConfig::default_limit(nv::MemoryPoolType pool) const 
     default:
       break;
   }
-  const DeviceFamily* family = find_family(target);
+  const DeviceFamily* family = find_family(target.name);
   const bool is_dram = pool != nv::MemoryPoolType::kTACTIC_SHARED_MEMORY;
   if (!family) return SIZE_MAX;
   if (family->is_host())

@@ -21,7 +21,7 @@ namespace lathe::api {
 // Lathe's own settings; see lathe.h.
 struct OwnSettings {
   double budget_seconds = -1;
-  std::string target{device_families().front()->name()};
+  DefaultTarget target = default_target();
   int32_t cpu_threads = 0;
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to

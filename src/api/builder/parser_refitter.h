@@ -36,7 +36,7 @@ class ParserRefitter final : public nvonnxparser::IParserRefitter {
     return guarded(reporter_, where, [&]() -> Result<> {
       constexpr const char* kWords =
           "the engine has no weights that can be replaced: build the plan anew from the new model";
-      errors_.emplace_back(nvonnxparser::ErrorCode::kREFIT_FAILED, kWords, where, std::source_location::current());
+      errors_.emplace_back(nvonnxparser::ErrorCode::kREFIT_FAILED, kWords, where, SourceLocation::current());
       return fail(ErrorCode::invalid_state, kWords);
     });
   }

@@ -47,7 +47,8 @@ double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
 bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
   return api::guarded(entry(config), "setTarget", [&]() -> Result<> {
     LATHE_ASSIGN(const std::string wanted, api::to_string(target, "target"));
-    LATHE_ASSIGN(static_cast<BuilderConfig&>(config).target, resolve_target(wanted));
+    LATHE_ASSIGN(std::string name, resolve_target(wanted));
+    static_cast<BuilderConfig&>(config).target = {std::move(name), "setTarget() names it"};
     return {};
   });
 }
@@ -140,7 +141,7 @@ bool setPassSkipped(nv::IBuilderConfig& config, const char* pass, bool skipped) 
 }
 
 const char* getTarget(const nv::IBuilderConfig& config) noexcept {
-  return static_cast<const BuilderConfig&>(config).target.c_str();
+  return static_cast<const BuilderConfig&>(config).target.name.c_str();
 }
 
 bool setCpuThreads(nv::IBuilderConfig& config, int32_t threads) noexcept {

@@ -16,7 +16,7 @@ std::string directory_of(const char* path) {
 }  // namespace
 
 template <class Body>
-bool Parser::attempt(const char* where, Body&& body, std::source_location place) noexcept {
+bool Parser::attempt(const char* where, Body&& body, SourceLocation place) noexcept {
   return guarded({*reporter_, use_}, where, [&]() -> Result<> {
     LATHE_ASSIGN(const Exclusive::Turn turn, network_.use().take());
     const size_t before = errors_.size();

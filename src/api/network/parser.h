@@ -62,7 +62,7 @@ class Parser final : public nvonnxparser::IParser {
   Result<> import(const onnx::Model& model);
   // Runs `body`; on failure one report, and an entry in the error list unless `body` made some.
   template <class Body>
-  bool attempt(const char* where, Body&& body, std::source_location place = std::source_location::current()) noexcept;
+  bool attempt(const char* where, Body&& body, SourceLocation place = SourceLocation::current()) noexcept;
 
   static constexpr nvonnxparser::OnnxParserFlags kFlags = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
   void put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept;

@@ -54,7 +54,7 @@ OnnxCode onnx_code_for(ErrorCode code) {
   }
 }
 
-ParserError::ParserError(OnnxCode code, std::string text, const char* where, std::source_location place)
+ParserError::ParserError(OnnxCode code, std::string text, const char* where, SourceLocation place)
     : code_(code),
       text_(std::move(text)),
       file_(path_in_repository(place.file_name())),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include "NvOnnxParser.h"
+#include "base/source_location.h"
 #include "onnx/import.h"
 
 namespace lathe::api {
@@ -15,7 +15,7 @@ nvonnxparser::ErrorCode onnx_code_for(ErrorCode code);
 class ParserError final : public nvonnxparser::IParserError {
  public:
   // Of a model as a whole, found by `where`, a function of the interface.
-  ParserError(nvonnxparser::ErrorCode code, std::string text, const char* where, std::source_location place);
+  ParserError(nvonnxparser::ErrorCode code, std::string text, const char* where, SourceLocation place);
   // Of a node, and then what an importer said; index, name and operator of the node are told where it is known.
   explicit ParserError(const onnx::ImportProblem& problem);
   ParserError(const ParserError&) = delete;

@@ -8,6 +8,7 @@
 
 #include "device/cpu/workers.h"
 #include "device/device.h"
+#include "device/family.h"
 
 namespace lathe::cpu {
 
@@ -58,7 +59,7 @@ class CpuDevice final : public Device {
     return {};
   }
   Result<> wait(Queue&) override { return {}; }
-  bool is_accessible(const void*) const override { return true; }
+  bool is_accessible(const void* address) const override { return !is_device_memory(address); }
 
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override {
     return options_.make_kernel(record);

@@ -2,6 +2,7 @@
 #include "device/cuda/driver.h"
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
@@ -61,6 +62,13 @@ Result<> check_version(const SharedLibrary& library, Driver& driver) {
               library.path(), version_text(driver.version), version_text(kMinDriverVersion));
 }
 
+std::atomic<const Driver*> opened_driver = nullptr;  // the process's; lives as long as it
+
+std::string driver_path() {
+  const char* path = std::getenv("LATHE_CUDA_DRIVER");
+  return path && *path ? path : "libcuda.so.1";
+}
+
 }  // namespace
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -100,12 +108,19 @@ Result<std::unique_ptr<const Driver>> open_driver(const std::string& path) {
 
 Result<const Driver*> driver() {
   static std::mutex mutex;
-  static const Driver* opened = nullptr;  // lives as long as the process
   const std::lock_guard lock(mutex);
-  if (opened) return opened;
-  const char* path = std::getenv("LATHE_CUDA_DRIVER");
-  LATHE_ASSIGN(std::unique_ptr<const Driver> driver, open_driver(path && *path ? path : "libcuda.so.1"));
-  return opened = driver.release();
+  if (const Driver* driver = opened_driver) return driver;
+  LATHE_ASSIGN(std::unique_ptr<const Driver> driver, open_driver(driver_path()));
+  return opened_driver = driver.release();
+}
+
+const Driver* driver_in_use() {
+  static std::atomic<bool> fails = false;
+  if (const Driver* driver = opened_driver) return driver;
+  if (fails || !SharedLibrary::find_loaded(std::array{driver_path()})) return nullptr;
+  const Result<const Driver*> opened = driver();
+  fails = !opened;
+  return opened ? *opened : nullptr;
 }
 
 }  // namespace lathe::cuda

@@ -8,6 +8,8 @@
 #include "device/cuda/adapt_code.h"
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/driver.h"
+#include "device/cuda/memory.h"
 #include "device/family.h"
 
 namespace lathe::cuda {
@@ -77,6 +79,18 @@ class Family final : public DeviceFamily {
   Result<std::shared_ptr<Device>> open(int) const override { return open_and_keep(open_current_device); }
   Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target) const override {
     return cuda::adapt_code(module, target);
+  }
+  Result<> find_device() const override {
+    LATHE_ASSIGN(const Driver* const found, driver());
+    int count = 0;
+    const CUresult result = found->cuDeviceGetCount(&count);
+    if (result != CUDA_SUCCESS) return fail(driver_error(result, "counting GPUs"));
+    if (count == 0) return fail(ErrorCode::cuda_unavailable, "the CUDA driver finds no GPU");
+    return {};
+  }
+  bool is_device_memory(const void* address) const override {
+    const Driver* const used = driver_in_use();
+    return used && cuda::is_device_memory(*used, address);
   }
   void release() const override {
     release_devices();

@@ -63,14 +63,14 @@ struct MemoryInfo {
   int ordinal = -1;
 };
 
-MemoryInfo info_of(PrimaryContext& context, const void* address) {
+MemoryInfo info_of(const Driver& driver, const void* address) {
   MemoryInfo info;
   CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void* values[] = {&info.type, &info.managed, &info.ordinal};
   // Asked for several attributes, the driver takes an address that it does not know for no error.
   const CUresult result =
-      context.driver().cuPointerGetAttributes(std::size(attributes), attributes, values, address_of(address));
+      driver.cuPointerGetAttributes(std::size(attributes), attributes, values, address_of(address));
   return result == CUDA_SUCCESS ? info : MemoryInfo();
 }
 
@@ -126,7 +126,7 @@ Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {
   const CUresult result = context.driver().cuMemcpyHtoDAsync(address_of(to), from, bytes, stream.handle());
   if (result != CUDA_SUCCESS) return fail(context.failure(result, doing()));
   // The driver takes a copy of pageable memory, but reads pinned memory when the stream comes to it.
-  if (info_of(context, from).type == 0) return {};
+  if (info_of(context.driver(), from).type == 0) return {};
   const CUresult waited = context.driver().cuStreamSynchronize(stream.handle());
   if (waited != CUDA_SUCCESS) return fail(context.failure(waited, doing()));
   return {};
@@ -170,7 +170,7 @@ Result<> copy(const RowsCopy& rows, Stream& stream) {
 bool is_accessible(PrimaryContext& context, const void* address) {
   const Result<ContextScope> scope = ContextScope::enter(context);
   if (!scope) return false;
-  const MemoryInfo info = info_of(context, address);
+  const MemoryInfo info = info_of(context.driver(), address);
   if (info.type != CU_MEMORYTYPE_DEVICE) return info.type != 0;
   return info.managed != 0 || info.ordinal == context.properties().ordinal;
 }
@@ -178,8 +178,12 @@ bool is_accessible(PrimaryContext& context, const void* address) {
 bool is_readable_by_host(PrimaryContext& context, const void* address) {
   const Result<ContextScope> scope = ContextScope::enter(context);
   if (!scope) return true;
-  const MemoryInfo info = info_of(context, address);
-  return info.type != CU_MEMORYTYPE_DEVICE || info.managed != 0;
+  return !is_device_memory(context.driver(), address);
+}
+
+bool is_device_memory(const Driver& driver, const void* address) {
+  const MemoryInfo info = info_of(driver, address);
+  return info.type == CU_MEMORYTYPE_DEVICE && info.managed == 0;
 }
 
 }  // namespace lathe::cuda

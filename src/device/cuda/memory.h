@@ -28,5 +28,7 @@ Result<> copy(const RowsCopy& rows, Stream& stream);
 bool is_accessible(PrimaryContext& context, const void* address);
 // Whether the host can read there: anywhere but in memory of a device.
 bool is_readable_by_host(PrimaryContext& context, const void* address);
+// Whether it is memory of a device that the host cannot read, in whatever context.
+bool is_device_memory(const Driver& driver, const void* address);
 
 }  // namespace lathe::cuda

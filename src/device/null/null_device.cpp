@@ -39,6 +39,9 @@ class Family final : public DeviceFamily {
     return std::string(name);
   }
   Result<std::shared_ptr<Device>> open(int) const override { return std::make_shared<NullDevice>(); }
+  Result<> find_device() const override {
+    return fail(ErrorCode::config_invalid, "builds are for the device that computes nothing only where they name it");
+  }
 };
 
 }  // namespace

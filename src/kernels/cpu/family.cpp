@@ -19,6 +19,7 @@ class Family final : public DeviceFamily {
 
   Result<std::shared_ptr<Device>> open(int threads) const override { return shared_device(threads); }
   bool is_host() const override { return true; }
+  Result<> find_device() const override { return {}; }
   size_t memory_alignment() const override { return 64; }
 };
 
