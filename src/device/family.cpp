@@ -64,9 +64,8 @@ DefaultTarget default_target() {
 }
 
 bool is_device_memory(const void* address) {
-  return address && std::ranges::any_of(device_families(), [&](const DeviceFamily* family) {
-           return family->is_device_memory(address);
-         });
+  return address && std::ranges::any_of(device_families(),
+                                        [&](const DeviceFamily* family) { return family->is_device_memory(address); });
 }
 
 }  // namespace lathe

@@ -30,7 +30,8 @@ class DeviceFamily {
   }
   // Whether its devices' memory is the host's (Device::is_host).
   virtual bool is_host() const { return false; }
-  // Whether one of its devices is in the machine, so that builds are for it unless told otherwise; fails with what is missing.
+  // Whether one of its devices is in the machine, so that builds are for it unless told otherwise; fails with what is
+  // missing.
   virtual Result<> find_device() const = 0;
   // Whether the address is of memory of its devices that the host cannot read. Starts no device.
   virtual bool is_device_memory(const void*) const { return false; }
@@ -56,8 +57,8 @@ struct DefaultTarget {
   std::string name;
   std::string reason;
 };
-// What the environment variable LATHE_TARGET names, known or not; else the first kind of devices besides the host that has
-// one in the machine; else the host.
+// What the environment variable LATHE_TARGET names, known or not; else the first kind of devices besides the host that
+// has one in the machine; else the host.
 DefaultTarget default_target();
 
 // Whether the address is of memory of a device, of any family, that the host cannot read.

@@ -2,6 +2,8 @@
 // Control flow. What can be resolved while importing is: of branches one is imported, or both are and a selection
 // follows where they are cheap; short loops of known length are written out. The rest becomes loops and branches of the
 // IR.
+#include <algorithm>
+
 #include "onnx/importer.h"
 
 namespace lathe::onnx {

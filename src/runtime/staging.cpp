@@ -29,10 +29,11 @@ Result<> Staging::stage(size_t binding, size_t bytes) {
     block.asked = address;
     block.active = address && !engine_.device().is_accessible(address);
     if (block.active && engine_.device().is_host())
-      return fail(ErrorCode::binding_invalid,
-                  "'{}' lies at {}, in memory of a GPU, which the CPU cannot read, and this engine is for the CPU ({}): "
-                  "build it for the GPU (LATHE_TARGET=cuda, or setTarget() of lathe.h), or give it memory of the host",
-                  plan_.bindings[binding].name, address, engine_.device().target());
+      return fail(
+          ErrorCode::binding_invalid,
+          "'{}' lies at {}, in memory of a GPU, which the CPU cannot read, and this engine is for the CPU ({}): "
+          "build it for the GPU (LATHE_TARGET=cuda, or setTarget() of lathe.h), or give it memory of the host",
+          plan_.bindings[binding].name, address, engine_.device().target());
   }
   if (!block.active || block.memory.size() >= bytes) return {};
   return work_.replace(block.memory, bytes);

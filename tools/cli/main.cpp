@@ -88,9 +88,10 @@ void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) 
       ->check(CLI::Range(0, 5))
       ->group(group);
   command
-      .add_option("--target", settings.target,
-                  "What to build for: cpu, cuda (the current GPU), cuda:1, sm_90 (any GPU of that architecture); unless "
-                  "given, what LATHE_TARGET names, else the GPU where there is one, else the CPU")
+      .add_option(
+          "--target", settings.target,
+          "What to build for: cpu, cuda (the current GPU), cuda:1, sm_90 (any GPU of that architecture); unless "
+          "given, what LATHE_TARGET names, else the GPU where there is one, else the CPU")
       ->group(group);
   command
       .add_option("--tacticSources", settings.tactic_sources,
@@ -210,7 +211,8 @@ void add_conformance(CLI::App& app, std::function<int()>& chosen) {
       ->check(CLI::IsMember({"runtime", "frozen", "symbolic", "reload"}));
   command->add_option("--jobs", options->jobs, "Cases at a time; one per allowed CPU unless given")
       ->check(CLI::Range(0, 256));
-  command->add_option("--target", options->target, "What to build for: cpu, cuda; without it the GPU where there is one");
+  command->add_option("--target", options->target,
+                      "What to build for: cpu, cuda; without it the GPU where there is one");
   command->add_flag("--noTF32", options->no_tf32, "Products of float32 do not round their operands to TF32");
   command->add_option("--timeout", options->timeout, "Seconds for one case; 120 unless given")
       ->check(CLI::PositiveNumber);

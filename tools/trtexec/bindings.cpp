@@ -27,7 +27,7 @@ bool is_open(const std::vector<int64_t>& dims) {
 
 std::vector<int64_t> run_shape(const nvinfer1::ICudaEngine& engine, const char* name, const Options& options,
                                TrtexecLog& log) {
-  const std::vector<int64_t> declared = cli::to_vector(engine.getTensorShape(name));
+  std::vector<int64_t> declared = cli::to_vector(engine.getTensorShape(name));
   const bool holds_shape = engine.isShapeInferenceIO(name);
   const std::vector<int64_t>* given = find_named(options.shapes, name);
   if (given && !holds_shape) return *given;

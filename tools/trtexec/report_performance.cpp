@@ -33,7 +33,6 @@ void print_trace(const RunTrace& trace, int runs, TrtexecLog& log) {
   log.info("Trace averages of {} runs:", runs);
   const auto each = static_cast<size_t>(runs);
   for (size_t from = 0; from + each <= trace.queries.size(); from += each) {
-    QueryTimes sum;
     double compute = 0, latency = 0, enqueue = 0;
     for (size_t i = from; i < from + each; ++i) {
       compute += trace.queries[i].compute();

@@ -32,8 +32,8 @@ Result<std::unique_ptr<const Driver>> open_driver(const std::string& path);
 // call that succeeds, never closed.
 Result<const Driver*> driver();
 
-// The same where something in this process has loaded its library, the application's use of CUDA for one; null = nothing
-// has, or it does not start, which is found out once.
+// The same where something in this process has loaded its library, the application's use of CUDA for one; null =
+// nothing has, or it does not start, which is found out once.
 const Driver* driver_in_use();
 
 std::string version_text(int version);  // "12.4"

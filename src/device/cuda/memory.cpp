@@ -69,8 +69,7 @@ MemoryInfo info_of(const Driver& driver, const void* address) {
                                       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void* values[] = {&info.type, &info.managed, &info.ordinal};
   // Asked for several attributes, the driver takes an address that it does not know for no error.
-  const CUresult result =
-      driver.cuPointerGetAttributes(std::size(attributes), attributes, values, address_of(address));
+  const CUresult result = driver.cuPointerGetAttributes(std::size(attributes), attributes, values, address_of(address));
   return result == CUDA_SUCCESS ? info : MemoryInfo();
 }
 
