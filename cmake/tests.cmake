@@ -1,5 +1,6 @@
 # How tests are declared: limits, and the parts of long suites.
 find_program(LATHE_PYTHON NAMES python3 REQUIRED)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/test_results)  # what each test said: tools/requirements.py
 # What one test may use up, in seconds of processor time, so that none fails because the machine is busy; ten times as
 # long on the clock ends those that wait for ever. An idle machine should take at most a minute for each test.
 set(LATHE_TEST_SECONDS 300)
@@ -27,7 +28,7 @@ function(lathe_add_test name)
       set(test ${name}_${number}_of_${parts})
     endif()
     add_test(NAME ${test} COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/limited.py --seconds ${LATHE_TEST_SECONDS}
-             --part ${part}/${parts} ${ARG_COMMAND})
+             --part ${part}/${parts} --results ${CMAKE_BINARY_DIR}/test_results/${test}.xml ${ARG_COMMAND})
     # Builds are for the CPU unless a test says otherwise, also on a machine with a GPU.
     set_tests_properties(${test} PROPERTIES TIMEOUT ${wall_seconds} ENVIRONMENT "LATHE_TARGET=cpu;${ARG_ENVIRONMENT}")
   endforeach()

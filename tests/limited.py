@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a test suite, or every N-th of its tests, and ends it when it has used up its processor time.
 
-  limited.py [--seconds S] [--part I/N] COMMAND...
+  limited.py [--seconds S] [--part I/N] [--results FILE] COMMAND...
 
 The limit counts the processor time of the suite and of all that it starts, so that a busy machine makes no test fail:
 one that waits for its turn spends nothing. Exit status 124 after the limit, else the suite's own. A part is dealt out
-by GoogleTest's own sharding, and in Python suites by their list of tests; a part without any test fails.
+by GoogleTest's own sharding, and in Python suites by their list of tests; a part without any test fails. FILE gets what
+each test said, in GoogleTest's XML.
 """
 import argparse
 import importlib.util
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -93,7 +95,21 @@ def tests_of(suite):
             yield test
 
 
-def run_part_of_python(path, index, count):
+def write_results(path, suite, tests, result):
+    root = ElementTree.Element("testsuites")
+    cases = {}
+    for test in tests:
+        _, _, name = test.id().rpartition(".")
+        cases[test.id()] = ElementTree.SubElement(root, "testcase", classname=suite, name=name)
+    for kind, found in (("failure", result.failures), ("failure", result.errors), ("skipped", result.skipped)):
+        for test, why in found:
+            test = getattr(test, "test_case", test)  # of a sub-test
+            if test.id() in cases:
+                ElementTree.SubElement(cases[test.id()], kind, message=why)
+    ElementTree.ElementTree(root).write(path)
+
+
+def run_part_of_python(path, index, count, results):
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
@@ -101,7 +117,10 @@ def run_part_of_python(path, index, count):
     tests = list(tests_of(unittest.defaultTestLoader.loadTestsFromModule(module)))[index::count]
     if not tests:
         sys.exit(f"{path.name}: part {index} of {count} has no tests")
-    return 0 if unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(tests)).wasSuccessful() else 1
+    result = unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(tests))
+    if results:
+        write_results(results, path.stem, tests, result)
+    return 0 if result.wasSuccessful() else 1
 
 
 def part(text):
@@ -115,16 +134,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N", help="counted from 0")
+    parser.add_argument("--results", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # a part of a Python suite, unlimited
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
     command, (index, count), environment = arguments.command, arguments.part, dict(os.environ)
     if arguments.here:
-        return run_part_of_python(pathlib.Path(command[-1]), index, count)
-    if count > 1 and command[-1].endswith(".py"):
-        command = [command[0], __file__, "--here", f"--part={index}/{count}", command[-1]]
+        return run_part_of_python(pathlib.Path(command[-1]), index, count, arguments.results)
+    if (count > 1 or arguments.results) and command[-1].endswith(".py"):
+        results = [f"--results={arguments.results}"] if arguments.results else []
+        command = [command[0], __file__, "--here", f"--part={index}/{count}", *results, command[-1]]
     elif count > 1:
         environment |= {"GTEST_SHARD_INDEX": str(index), "GTEST_TOTAL_SHARDS": str(count)}
+    if arguments.results:
+        environment["GTEST_OUTPUT"] = f"xml:{arguments.results}"
     return run(command, arguments.seconds, environment)
 
 

@@ -60,7 +60,7 @@ class DataDependent : public testing::Test {
   std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
   std::unique_ptr<ICudaEngine> engine;
   std::unique_ptr<IExecutionContext> context;
-  const float x[24] = {0, 1, 0, 2, 0, 3};
+  alignas(256) const float x[24] = {0, 1, 0, 2, 0, 3};
 };
 
 TEST_F(DataDependent, SizesAreBoundedBeforeTheRunAndKnownBehindIt) {
@@ -74,7 +74,7 @@ TEST_F(DataDependent, SizesAreBoundedBeforeTheRunAndKnownBehindIt) {
   EXPECT_EQ(context->getMaxOutputSize("places"), 2 * 24 * 8);
 
   ASSERT_TRUE(context->setInputShape("x", Dims2(2, 3)));
-  int64_t places[12] = {};
+  alignas(256) int64_t places[12] = {};
   ASSERT_TRUE(context->setInputTensorAddress("x", x));
   ASSERT_TRUE(context->setOutputTensorAddress("places", places));
   ASSERT_TRUE(context->enqueueV3(nullptr)) << logger.last();

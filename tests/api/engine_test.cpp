@@ -140,6 +140,7 @@ TEST_F(EngineTest, SentinelsOfUnknownTensors) {
   EXPECT_FALSE(context->enqueueV3(nullptr));
 }
 
+// S117, S133.
 TEST_F(EngineTest, UserManagedMemory) {
   const auto plan = build();
   ASSERT_NE(plan, nullptr);

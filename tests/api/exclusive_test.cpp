@@ -103,6 +103,7 @@ class ExclusiveTest : public EngineTest {
   const std::vector<float> expected{4, 0, 2, 1};
 };
 
+// S146.
 TEST_F(ExclusiveTest, AContextThatRunsRefusesOtherThreads) {
   const auto engine = load(*build());
   const auto context = make_context(*engine);
@@ -137,6 +138,7 @@ TEST_F(ExclusiveTest, CallbacksMayLookAndNotChange) {
   EXPECT_EQ(std::vector<float>(output.memory, output.memory + 4), expected);
 }
 
+// S154, S155.
 TEST_F(ExclusiveTest, ABuildHoldsBuilderNetworkAndConfiguration) {
   const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
   ILayer* layer = network->getLayer(network->getNbLayers() - 1);
@@ -261,6 +263,7 @@ TEST_F(ExclusiveTest, ThreadsThatShareAProfile) {
   EXPECT_TRUE(profile->isValid());
 }
 
+// S157.
 TEST_F(ExclusiveTest, ThreadsThatSetUpARuntimeThatLoads) {
   const auto plan = build();
   on_threads([&](int t) {
@@ -277,6 +280,7 @@ TEST_F(ExclusiveTest, ThreadsThatSetUpARuntimeThatLoads) {
 }
 
 // Each call either does its work or fails with a report of its own.
+// S152.
 TEST_F(ExclusiveTest, ThreadsThatShareABuilder) {
   std::atomic<int> failed = 0;
   std::mutex mutex;
@@ -308,6 +312,7 @@ TEST_F(ExclusiveTest, ThreadsThatShareABuildersLastReport) {
   EXPECT_NE(build(), nullptr);
 }
 
+// S155.
 TEST_F(ExclusiveTest, ThreadsThatShareANetwork) {
   std::atomic<int> failed = 0;
   on_threads([&](int) {
@@ -324,6 +329,7 @@ TEST_F(ExclusiveTest, ThreadsThatShareANetwork) {
   EXPECT_NE(build(), nullptr);
 }
 
+// S146.
 TEST_F(ExclusiveTest, ThreadsThatShareAContext) {
   const auto engine = load(*build());
   const auto context = make_context(*engine);

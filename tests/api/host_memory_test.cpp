@@ -25,6 +25,7 @@ TEST(HostMemory, IsAskedFor) {
   EXPECT_GT(resident_bytes(), size_t{1} << 20);
 }
 
+// S99.
 TEST(HostMemory, TooLittleGetsOneWarning) {
   Warnings log;
   warn_of_host_memory(1 << 20, 1 << 20, log);

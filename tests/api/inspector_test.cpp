@@ -43,7 +43,7 @@ TEST_F(Inspector, DetailsHaveTheKeysOfTensorRT) {
       for (const Json& tensor : layer[list]) {
         tensors.insert(tensor["Name"].get<std::string>());
         EXPECT_EQ(tensor["Format/Datatype"], "Float");
-        EXPECT_EQ(tensor["Location"], "Host");
+        EXPECT_EQ(tensor["Location"], on_gpu() ? "Device" : "Host");
         EXPECT_TRUE(tensor["Dimensions"].is_array());
       }
   }
@@ -54,7 +54,8 @@ TEST_F(Inspector, DetailsHaveTheKeysOfTensorRT) {
 TEST_F(Inspector, OneLineALayer) {
   load(ProfilingVerbosity::kDETAILED);
   const std::string text = lines();
-  const std::regex tensor(R"(\{ Name: x, Location: Host, Dimensions: \[-1,3\], Format/Datatype: Float \})");
+  const std::regex tensor(std::string(R"(\{ Name: x, Location: )") + (on_gpu() ? "Device" : "Host") +
+                          R"(, Dimensions: \[-1,3\], Format/Datatype: Float \})");
   EXPECT_TRUE(std::regex_search(text, tensor)) << text;
   const std::regex layer(
       "\nName: [^\n]*, LayerType: [^\n]*, Inputs: \\[ \\{[^\n]*\\}\\], Outputs: \\[ \\{[^\n]*\\}\\], "

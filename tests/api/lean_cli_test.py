@@ -97,6 +97,7 @@ class Lean(unittest.TestCase):
         self.assertEqual(results["lathe"], results["lathe_lean"])
         return results["lathe_lean"]
 
+    # S60, S61.
     def test_on_the_cpu(self):
         probabilities = np.frombuffer(self.compare(DIGITS, ["probabilities"], {"image": (4, 1, 8, 8)},
                                                    *SHAPES, "--target=cpu")["probabilities"], np.float32)

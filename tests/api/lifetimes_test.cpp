@@ -37,6 +37,7 @@ void drop_in_each_order(const std::function<std::vector<Held>()>& make) {
 
 using Lifetimes = EngineTest;
 
+// S63.
 TEST_F(Lifetimes, OfTheRuntimesObjects) {
   const auto plan = build();
   const float x[3] = {1, 2, 3};
@@ -71,6 +72,7 @@ TEST_F(Lifetimes, OfTheRuntimesObjects) {
   EXPECT_TRUE(logger.text.empty()) << logger.last();
 }
 
+// S63, S64.
 TEST_F(Lifetimes, OfTheBuildersObjects) {
   const std::string digits = lathe::source_path("/examples/digits/digits.onnx");
   drop_in_each_order([&] {
@@ -90,6 +92,7 @@ TEST_F(Lifetimes, OfTheBuildersObjects) {
 }
 
 // An engine needs nothing of what it was built with.
+// S65.
 TEST_F(Lifetimes, EnginesOutliveTheirBuilders) {
   std::unique_ptr<ICudaEngine> engine(builder->buildEngineWithConfig(*network, *config));
   ASSERT_NE(engine, nullptr) << logger.last();

@@ -27,6 +27,7 @@ TEST_F(Metadata, PlansBeginAsToolsExpect) {
   EXPECT_EQ(bytes[27], NV_TENSORRT_BUILD);
 }
 
+// S106, S110.
 TEST_F(Metadata, OfAnEngine) {
   network->setName("small");
   const auto engine = load(*build());

@@ -8,6 +8,7 @@
 namespace nvinfer1 {
 namespace {
 
+// S106.
 TEST_F(MisuseTest, RuntimeAndEngine) {
   const auto plan = build();
   refuses("null plan", [&] { return runtime->deserializeCudaEngine(nullptr, 8); });
@@ -157,7 +158,9 @@ TEST_F(MisuseTest, Context) {
   refuses("communicator", [&] { return context->setCommunicator(data); });
 }
 
+// S119, S133.
 TEST_F(MisuseTest, ContextMemory) {
+  if (on_gpu()) GTEST_SKIP() << "its one kernel needs no memory; Profiles.UsersMemoryMustBeEnoughForTheProfile has two";
   const auto engine = load(*build());
   const int64_t bytes = engine->getDeviceMemorySizeV2();
   EXPECT_EQ(engine->getDeviceMemorySizeForProfileV2(0), bytes);

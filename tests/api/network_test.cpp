@@ -267,6 +267,7 @@ TEST_F(Network, InvalidArgumentsGiveNullAndOneReport) {
   EXPECT_NE(logger.errors[0].find("Error Code 3"), std::string::npos) << logger.errors[0];
 }
 
+// S81.
 TEST_F(Network, NearestRecorderGetsTheReport) {
   Recorder outer, inner;
   builder->setErrorRecorder(&outer);

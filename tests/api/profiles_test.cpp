@@ -96,6 +96,7 @@ TEST_F(Profiles, WhatDoesNotExistIsRefusedAndChangesNothing) {
   EXPECT_TRUE(context->allInputDimensionsSpecified());
 }
 
+// S147.
 TEST_F(Profiles, ContextsHaveTheirOwn) {
   const auto small = make(), large = make();
   ASSERT_TRUE(large->setOptimizationProfileAsync(1, nullptr));
@@ -105,6 +106,7 @@ TEST_F(Profiles, ContextsHaveTheirOwn) {
   EXPECT_EQ(small->getOptimizationProfile(), 0);
 }
 
+// S136.
 TEST_F(Profiles, MemoryIsForTheProfileOrForAll) {
   const int64_t small = engine->getDeviceMemorySizeForProfileV2(0), large = engine->getDeviceMemorySizeForProfileV2(1);
   EXPECT_GT(small, 0);
@@ -125,8 +127,7 @@ TEST_F(Profiles, UsersMemoryMustBeEnoughForTheProfile) {
   const auto context = make(kUser);
   const auto small = static_cast<size_t>(engine->getDeviceMemorySizeForProfileV2(0));
   const auto large = static_cast<size_t>(engine->getDeviceMemorySizeForProfileV2(1));
-  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(256, (large / 256 + 1) * 256),
-                                                           &std::free);
+  const std::shared_ptr<void> memory = context_memory(large);
   context->setDeviceMemoryV2(memory.get(), static_cast<int64_t>(small));
   expect_result(*context, 8);
   ASSERT_TRUE(context->setOptimizationProfileAsync(1, nullptr));

@@ -52,6 +52,7 @@ class Recorders : public EngineTest {
   std::unique_ptr<IExecutionContext> context, sibling;
 };
 
+// S78, S79.
 TEST_F(Recorders, AreInheritedAndHeldOnce) {
   expect_at(nullptr, [&] { fail(*context); });
   runtime->setErrorRecorder(&outer);
@@ -73,6 +74,7 @@ TEST_F(Recorders, AreInheritedAndHeldOnce) {
   expect_at(nullptr, [&] { fail(*context); });
 }
 
+// S80.
 TEST_F(Recorders, OfAChildCatchItsErrorsAlone) {
   engine->setErrorRecorder(&outer);
   context->setErrorRecorder(&inner);
@@ -87,6 +89,7 @@ TEST_F(Recorders, OfAChildCatchItsErrorsAlone) {
   EXPECT_EQ(inner.references, 2);
 }
 
+// S78.
 TEST_F(Recorders, LetGoWhenTheirObjectsEnd) {
   engine->setErrorRecorder(&outer);
   context->setErrorRecorder(&inner);
@@ -138,13 +141,15 @@ TEST_F(Recorders, AreToldWhatKindOfErrorItWas) {
   EXPECT_TRUE(context->setInputShape("x", Dims2(1, 3)));
   EXPECT_TRUE(context->setInputTensorAddress("x", x));
   EXPECT_TRUE(context->setTensorAddress("y", y));
-  expect_code(ErrorCode::kINVALID_STATE, [&] { EXPECT_FALSE(context->enqueueV3(nullptr)); });  // no memory is given
+  if (!on_gpu())  // whose one kernel needs no memory
+    expect_code(ErrorCode::kINVALID_STATE, [&] { EXPECT_FALSE(context->enqueueV3(nullptr)); });
   runtime->setErrorRecorder(&inner);
   expect_code(ErrorCode::kFAILED_INITIALIZATION, [&] { runtime->deserializeCudaEngine("nonsense", 8); });
   runtime->setErrorRecorder(nullptr);
 }
 
 // Who follows the log in detail sees when it happened.
+// S81.
 TEST_F(Recorders, LeaveTheLoggerADetail) {
   struct Details : ILogger {
     void log(Severity severity, const char* message) noexcept override {
@@ -163,6 +168,7 @@ TEST_F(Recorders, LeaveTheLoggerADetail) {
   watched->setErrorRecorder(nullptr);
 }
 
+// S77.
 TEST_F(Recorders, EachRuntimeHasItsLogger) {
   Errors other;
   const std::unique_ptr<IRuntime> second(createInferRuntime(other));
@@ -178,6 +184,7 @@ TEST_F(Recorders, EachRuntimeHasItsLogger) {
   EXPECT_EQ(second->getLogger(), &other);
 }
 
+// S74.
 TEST(Loggers, AreNeeded) {
   EXPECT_EQ(createInferBuilder_INTERNAL(nullptr, NV_TENSORRT_VERSION), nullptr);
   EXPECT_EQ(createInferRuntime_INTERNAL(nullptr, NV_TENSORRT_VERSION), nullptr);
@@ -196,6 +203,7 @@ struct Watching : ILogger {
   std::atomic<int> late = 0, broken = 0, lines = 0;
 };
 
+// S66, S76.
 TEST(Loggers, HearNothingBehindTheLastObject) {
   Watching watching;
   std::vector<std::thread> threads;

@@ -112,12 +112,12 @@ inline std::map<std::string, Call> context_calls() {
       {"IExecutionContext::setErrorRecorder", [](World& w) { return takes_recorder(w, w.context()); }},
       {"IExecutionContext::setDeviceMemory",
        [](World& w) {
-         return w.context(ExecutionContextAllocationStrategy::kUSER_MANAGED).setDeviceMemory(w.memory), true;
+         return w.context(ExecutionContextAllocationStrategy::kUSER_MANAGED).setDeviceMemory(w.block.get()), true;
        }},
       {"IExecutionContext::setDeviceMemoryV2",
        [](World& w) {
          auto& context = w.context(ExecutionContextAllocationStrategy::kUSER_MANAGED);
-         return context.setDeviceMemoryV2(w.memory, sizeof(w.memory)), true;
+         return context.setDeviceMemoryV2(w.block.get(), 256), true;
        }},
       {"IExecutionContext::setOptimizationProfileAsync",
        [](World& w) { return w.context().setOptimizationProfileAsync(0, nullptr); }},

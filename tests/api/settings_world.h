@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "NvOnnxParser.h"
+#include "api/target.h"
 #include "lathe.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -119,6 +120,7 @@ struct World {
   Times times;
   Monitor monitor;
   Listener listener;
+  const std::shared_ptr<void> block = context_memory(256);
   float memory[64] alignas(256) = {};
   int anything = 0;
   std::unique_ptr<IBuilder> builder{createInferBuilder(log)};

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/target.h"
 #include "lathe.h"
 
 namespace nvinfer1 {

@@ -44,13 +44,14 @@ class ApiThreads : public EngineTest {
     ASSERT_STREQ(engine.getIOTensorName(1), "y");
     ASSERT_EQ(engine.getTensorShape("y").d[1], 2);
     ASSERT_EQ(engine.getProfileShape("x", 0, OptProfileSelector::kMAX).d[0], 8);
-    ASSERT_GT(engine.getDeviceMemorySizeV2(), 0);
+    ASSERT_EQ(engine.getDeviceMemorySizeV2(), engine.getDeviceMemorySizeForProfileV2(0));
     ASSERT_GT(engine.getEngineStat(EngineStat::kTOTAL_WEIGHTS_SIZE), 0);
     const std::unique_ptr<IEngineInspector> inspector(engine.createEngineInspector());
     ASSERT_GT(std::string(inspector->getEngineInformation(LayerInformationFormat::kJSON)).size(), 20u);
   }
 };
 
+// S147, S148, S150.
 TEST_F(ApiThreads, ContextsOfOneEngineComeAndGo) {
   const auto engine = load(*build());
   on_threads([&](int t) {
@@ -64,6 +65,7 @@ TEST_F(ApiThreads, ContextsOfOneEngineComeAndGo) {
   EXPECT_TRUE(logger.text.empty()) << logger.last();
 }
 
+// S148, S149, S157.
 TEST_F(ApiThreads, OneRuntimeLoadsAndAnswers) {
   const auto plan = build();
   on_threads([&](int t) {
@@ -97,6 +99,7 @@ TEST_F(ApiThreads, EnginesMayGoWhileTheirContextsRun) {
   });
 }
 
+// S76, S152.
 TEST_F(ApiThreads, EachBuildsItsOwn) {
   std::atomic<size_t> size = 0;
   on_threads([&](int) {

@@ -57,6 +57,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout + "Usage" * ("OPTIONS" in result.stdout))
 
+    # S59.
     def test_verbose_builds_tell_what_was_timed(self):
         digits = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
         words = ("build", digits, "-o", self.folder / "digits.engine", "--buildBudget=5", "--optShapes=image:1x1x8x8")

@@ -24,6 +24,7 @@ class CpuTargets(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             return path.read_bytes()
 
+    # S160.
     def test_plans_for_another_cpu_are_the_same_wherever_they_are_built(self):
         foreign = "cpu-x86_64-avx2" if os.uname().machine == "aarch64" else "cpu-arm64"
         plan = self.build(foreign)

@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Demo(unittest.TestCase):
+    # S62.
     def test_demo(self):
         with tempfile.TemporaryDirectory() as folder:
             result = subprocess.run([sys.executable, ROOT / "tools/demo.py", "--folder", folder], capture_output=True,

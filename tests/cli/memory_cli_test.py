@@ -69,6 +69,7 @@ class HostMemory(unittest.TestCase):
         return lambda model: ("build", model, "-o", f"{self.folder.name}/{target}.engine", f"--target={target}",
                               f"--buildBudget={budget}")
 
+    # S100, S101.
     def test_builds(self):
         for target in ("cpu", "cuda"):
             with self.subTest(target):

@@ -17,6 +17,7 @@ def commands(heading):
 
 
 class Readme(unittest.TestCase):
+    # S62.
     def test_from_cpp(self):
         if re.search(r"^LATHE_SANITIZE:\w+=.+$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE):
             self.skipTest("a program must be instrumented like its library")

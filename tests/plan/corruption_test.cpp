@@ -21,6 +21,7 @@ const std::vector<std::byte>& file_of_64_kib() {
   return bytes;
 }
 
+// S68, S71.
 TEST(PlanCorruption, EveryFlippedByteIsRefused) {
   std::vector<std::byte> bytes = file_of_64_kib();
   ASSERT_GT(bytes.size(), size_t{56} << 10);
@@ -56,6 +57,7 @@ TEST(PlanCorruption, DeferredWeightsAreCheckedLater) {
 
 // With digests made right again the damage reaches the decoder and the validator: any answer but a crash will do, and a
 // plan that is accepted must be one that can be written again.
+// S68.
 TEST(PlanCorruption, RepairedDigestsDoNotHelp) {
   std::vector<std::byte> original = *write_plan(PlanGenerator(22).make(8, 40, 2, true).plan);
   const uint64_t metadata_bytes = read_header(original)->sections[0].bytes;

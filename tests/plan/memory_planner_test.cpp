@@ -54,6 +54,7 @@ std::vector<Lifetime> random_intervals(uint32_t seed, size_t count) {
   return buffers;
 }
 
+// S114.
 TEST(MemoryPlanner, SmallCases) {
   size_t total = 1;
   EXPECT_TRUE(plan_memory({}, &total).empty());
@@ -80,6 +81,7 @@ TEST(MemoryPlanner, RandomIntervalsNeverOverlap) {
 }
 
 // The bound itself cannot always be reached, so a rare network may exceed a tenth.
+// S114.
 TEST(MemoryPlanner, NetworksPackWithinATenthOfTheBound) {
   int beyond = 0;
   for (uint32_t seed = 0; seed < 200; ++seed) {

@@ -329,6 +329,7 @@ TEST(PlanSections, UnknownOnesAreSkippedOrRefused) {
   }
 }
 
+// S72.
 TEST(PlanVersion, AnyDifferenceIsRefusedAndNamed) {
   const std::vector<std::byte> bytes = *write_plan(PlanGenerator(6).make(3, 10).plan);
   for (int i = 0; i < 4; ++i) {
@@ -345,6 +346,7 @@ TEST(PlanVersion, AnyDifferenceIsRefusedAndNamed) {
   }
 }
 
+// S69.
 TEST(PlanSignature, PolicyDecides) {
   const OwnedPlan owned = PlanGenerator(8).make(6, 300);
   const std::vector<std::byte> plain = *write_plan(owned.plan);

@@ -204,6 +204,7 @@ TEST_F(PluginRegistry, TakesAnotherParentButNotItself) {
   EXPECT_EQ(registry_.getCreator("two", "1", ""), nullptr);
 }
 
+// S151.
 TEST_F(PluginRegistry, GivesThreadsListsThatStayUntilCreatorsChange) {
   ASSERT_TRUE(parent_.registerCreator(one_, ""));
   ASSERT_TRUE(registry_.registerCreator(two_, ""));

@@ -68,6 +68,7 @@ void keep_a_long_error(CountErrors& logger) {
   EXPECT_EQ(runtime->deserializeCudaEngine(nonsense.data(), nonsense.size()), nullptr);
 }
 
+// S98.
 TEST(ApiAllocationFailure, FromModelToPlan) {
   CountErrors logger;
   keep_a_long_error(logger);

@@ -66,6 +66,7 @@ TEST(Threads, LoadCreateAndRunAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// S164.
 TEST(Threads, OneThreadAndManyGiveTheSameBits) {
   const std::vector<std::byte> bytes = plan_bytes();
   const Tensor input = random_tensor(DType::f32, {3, 3, 12, 12}, 9);
@@ -86,6 +87,7 @@ TEST(Threads, AContextOutlivesEveryOtherHandleToItsEngine) {
   EXPECT_EQ(run_engine(*context, {&input, 1})[0].dims(), (Dims{1, 16, 6, 6}));
 }
 
+// S119, S133.
 TEST(Context, RefusesTooLittleAndMisalignedUserMemory) {
   const auto engine = load_engine(plan_bytes(), test_device(1));
   const auto context = *Context::create(engine, MemoryPolicy::user);

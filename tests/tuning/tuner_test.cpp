@@ -193,6 +193,7 @@ class TunerTest : public testing::Test {
   std::vector<std::unique_ptr<Tactic>> tactics_;  // that choices point to
 };
 
+// S59.
 TEST_F(TunerTest, TheFastestWins) {
   for (const bool compiled : {false, true}) {
     cache_.clear();
@@ -204,6 +205,7 @@ TEST_F(TunerTest, TheFastestWins) {
   }
 }
 
+// S161.
 TEST_F(TunerTest, WrongResultsDoNotWin) {
   const Choice choice = choose({"wrong1", "right", "wrong2"}, {{"wrong1", 1}, {"wrong2", 2}, {"right", 3}});
   EXPECT_EQ(choice.config.text, "right");

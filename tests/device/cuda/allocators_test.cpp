@@ -92,6 +92,7 @@ class AllocatorsTest : public EnqueueTest {
   std::unique_ptr<nv::IHostMemory> plan_;
 };
 
+// S111, S122, S137.
 TEST_F(AllocatorsTest, OfARuntimeGiveEveryBlock) {
   CountingAllocator allocator;
   const size_t before = fake_cuda_calls();
@@ -108,6 +109,7 @@ TEST_F(AllocatorsTest, OfARuntimeGiveEveryBlock) {
   EXPECT_EQ(allocator.live(), 0u);
 }
 
+// S104, S107.
 TEST_F(AllocatorsTest, WeightsAreAllocatedWhileLoading) {
   CountingAllocator allocator;
   load(allocator);
@@ -126,6 +128,7 @@ TEST_F(AllocatorsTest, WeightsAreAllocatedWhileLoading) {
   unload();
 }
 
+// S135.
 TEST_F(AllocatorsTest, MayRefuseAtAnyTime) {
   CountingAllocator allocator;
   int refused = 0;
@@ -155,6 +158,7 @@ TEST_F(AllocatorsTest, WrongMemoryIsRefused) {
   }
 }
 
+// S122.
 TEST_F(AllocatorsTest, OfABuilderGiveWhatMeasuringTakes) {
   CountingAllocator allocator;
   const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(log_));
@@ -174,6 +178,7 @@ TEST_F(AllocatorsTest, OfABuilderGiveWhatMeasuringTakes) {
 }
 
 // S98: a build without memory to measure in goes by the cost model, or fails and says so; nothing is left behind.
+// S159.
 TEST_F(AllocatorsTest, OfABuilderMayRefuseAtAnyTime) {
   CountingAllocator allocator;
   int refused = 0, built = 0;

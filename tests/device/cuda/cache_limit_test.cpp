@@ -23,6 +23,7 @@ class CacheLimitTest : public EnqueueTest {
   }
 };
 
+// S143.
 TEST_F(CacheLimitTest, StreamsGetAWindowWhileAContextRuns) {
   EXPECT_EQ(context_->getPersistentCacheLimit(), 0u);
   run(4, 1);
@@ -41,6 +42,7 @@ TEST_F(CacheLimitTest, StreamsGetAWindowWhileAContextRuns) {
   EXPECT_EQ(fake_cuda_cache_windows(), windows);
 }
 
+// S144, S145.
 TEST_F(CacheLimitTest, ContextsShareTheCache) {
   const std::unique_ptr<nv::IExecutionContext> other = make();
   context_->setPersistentCacheLimit(kMost / 2);
@@ -52,6 +54,7 @@ TEST_F(CacheLimitTest, ContextsShareTheCache) {
   EXPECT_EQ(fake_cuda_cache_aside(), kMost / 4);
 }
 
+// S145.
 TEST_F(CacheLimitTest, MoreThanThereIsIsRefused) {
   context_->setPersistentCacheLimit(kMost + 1);
   EXPECT_NE(log_.text.find("can set aside 31457280"), std::string::npos) << log_.text;

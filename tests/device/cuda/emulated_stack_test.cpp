@@ -116,6 +116,7 @@ TEST_F(EmulatedStackTest, TimesAreOfTheWork) {
   }
 }
 
+// S83, S84.
 TEST_F(EmulatedStackTest, AFaultOfAKernelLosesTheDevice) {
   const auto code = compile();
   ASSERT_OK(code);

@@ -73,6 +73,7 @@ class EnqueueFailuresTest : public EnqueueTest {
   Recorder recorder_;
 };
 
+// S85.
 TEST_F(EnqueueFailuresTest, ReportTheirCodeOfRecordedRuns) {
   for (int i = 0; i < 3; ++i) run(4, 1);
   EXPECT_GE(fail_each_call(CUDA_ERROR_INVALID_VALUE, nv::ErrorCode::kFAILED_EXECUTION, [] { return 4; }), 1u);
@@ -93,6 +94,7 @@ TEST_F(EnqueueFailuresTest, ReportTheirCodeOfNewShapes) {
 }
 
 // A fault ends the device: that run and all later ones report it.
+// S82, S84, S85.
 TEST_F(EnqueueFailuresTest, ReportFaultsAndLostDevices) {
   run(4, 1);
   context_->setDebugSync(true);

@@ -134,6 +134,7 @@ TEST_F(FailuresTest, EachCallMayEndTheDevice) {
   ASSERT_OK(run_engine());  // all was given back, and the context begins anew
 }
 
+// S83.
 TEST_F(FailuresTest, LostDevicesFailAtOnceAndTellWhy) {
   fake_cuda_set_device_count(2);
   const auto device = *open_device(0), other = *open_device(1);
@@ -171,6 +172,7 @@ TEST_F(FailuresTest, LostDevicesFailAtOnceAndTellWhy) {
   EXPECT_TRUE(other->allocate(100).has_value());
 }
 
+// S89.
 TEST_F(FailuresTest, ADeviceComesBackWhenAllIsGivenBack) {
   {
     const auto device = *open_device(0);
@@ -193,6 +195,7 @@ TEST_F(FailuresTest, ThreadsWorkAtTheSameTime) {
   EXPECT_EQ(good, 100);
 }
 
+// S121.
 TEST_F(FailuresTest, ManyCyclesLeaveNothing) {
   for (int i = 0; i < 200; ++i) ASSERT_OK(run_engine());
   expect_nothing_left("200 cycles");

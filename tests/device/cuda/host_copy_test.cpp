@@ -37,6 +37,7 @@ class Pages {
   void* data_;
 };
 
+// S103.
 TEST_F(HostCopyTest, ThePlanMayGoOnceItIsLoaded) {
   const std::unique_ptr<nv::IHostMemory> plan(engine_->serialize());
   Pages pages({static_cast<const std::byte*>(plan->data()), plan->size()});

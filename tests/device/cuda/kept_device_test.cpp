@@ -37,6 +37,7 @@ TEST_F(KeptDeviceTest, IdleDevicesAreReleased) {
   EXPECT_TRUE(used->allocate(100).has_value());
 }
 
+// S89.
 TEST_F(KeptDeviceTest, ALostDeviceStartsAnew) {
   const auto first = use_device();
   ASSERT_OK(first);

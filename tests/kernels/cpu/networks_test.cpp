@@ -20,6 +20,7 @@ CaseDevice open(std::string_view name, int threads) {
 
 class CpuNetworks : public testing::TestWithParam<NetworkCase> {};
 
+// S161.
 TEST_P(CpuNetworks, Hold) {
   static CaseDevice device = open("cpu", 3);
   check_network(GetParam(), device);

@@ -67,6 +67,7 @@ CaseDevice make_gpu(const char* name) {
 
 class CudaNetworks : public testing::TestWithParam<NetworkCase> {};
 
+// S161.
 TEST_P(CudaNetworks, Hold) {
   const char* gpu = std::getenv("LATHE_TEST_DEVICE");
   static CaseDevice device = gpu ? make_gpu(gpu) : make_emulator();
