@@ -16,12 +16,6 @@ namespace lathe::onnx {
 
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
 
-// What a name stands for. A function may be called with an input left out; a blocked value comes from a faulty node.
-struct Slot {
-  ir::Value* value = nullptr;
-  bool blocked = false;
-};
-
 // Names of one graph or function body, and the operator sets it imports.
 struct Scope {
   std::unordered_map<std::string_view, Slot> values;
@@ -55,25 +49,28 @@ class GraphImporter {
  private:
   void import_inputs(Scope& scope);
   void import_outputs(Scope& scope);
+  void import_output(const TypeProto& type, const std::string& name, ir::Value* value);
+  void import_sequence_output(const ValueInfo& output, const Sequence& sequence);
   Result<ir::Value*> import_input(const ValueInfo& input);
   // False when the node failed or was blocked; then its outputs are blocked.
   bool import_node(const NodeProto& node, size_t index, Scope& scope);
   static void name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name);
   bool import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
                    std::vector<Slot> inputs, Scope& scope);
-  bool import_operator(const NodeProto& node, const std::string& name, size_t index, std::vector<ir::Value*> inputs,
+  bool import_operator(const NodeProto& node, const std::string& name, size_t index, std::vector<Slot> inputs,
                        Scope& scope);
-  std::optional<std::vector<ir::Value*>> import_body(const GraphProto& body, const std::vector<ir::Value*>& inputs,
-                                                     std::string prefix, Scope& outer);
+  std::optional<std::vector<Slot>> import_body(const GraphProto& body, const std::vector<Slot>& inputs,
+                                               std::string prefix, Scope& outer);
   bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured, std::string prefix,
                  Scope& outer);
-  std::optional<std::vector<ir::Value*>> import_nodes(const GraphProto& body, Scope& scope);
+  std::optional<std::vector<Slot>> import_nodes(const GraphProto& body, Scope& scope);
   const FunctionProto* find_function(const NodeProto& node) const;
   Slot resolve(std::string_view name, Scope& scope);
   Slot capture(std::string_view name, Slot outside, Scope& scope);
+  static ir::Value* capture_value(std::string_view name, ir::Value* value, Scope& scope);
   static void block_outputs(const NodeProto& node, Scope& scope);
-  void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<ir::Value*>& inputs,
-             Error error, SourceLocation where = SourceLocation::current());
+  void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<Slot>& inputs, Error error,
+             SourceLocation where = SourceLocation::current());
   void problem(Error error, SourceLocation where = SourceLocation::current());
   void add_problem(ImportProblem problem);
   void note_outputs(const Scope& scope);

@@ -2,6 +2,7 @@
 #include "onnx/import.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -14,6 +15,18 @@ namespace lathe::onnx {
 namespace {
 
 constexpr int kMaxCallDepth = 128;
+
+Slot blocked_slot() {
+  Slot slot;
+  slot.blocked = true;
+  return slot;
+}
+
+std::string describe(const Slot& slot, const ir::Graph& graph) {
+  if (slot.value) return ir::to_brief_string(slot.value->type(), graph);
+  if (slot.sequence) return fmt::format("sequence of {} tensors", slot.sequence->elements.size());
+  return slot.is_empty_optional ? "optional without an element" : "(left out)";
+}
 
 }  // namespace
 
@@ -32,7 +45,9 @@ Result<ir::Value*> GraphImporter::import_input(const ValueInfo& input) {
   const TypeProto& type = input.type;
   if (type.kind != TypeKind::tensor)
     return fail(ErrorCode::dtype_unsupported,
-                "input '{}' is not a tensor; sequences, maps and optionals are not supported", input.name);
+                "input '{}' is not a tensor, and inputs of engines are; give the network the tensors of a sequence one "
+                "by one, and make the sequence of them by SequenceConstruct",
+                input.name);
   const std::optional<DType> dtype = to_dtype(type.element);
   if (!dtype)
     return fail(ErrorCode::dtype_unsupported, "input '{}' has element type {}, which Lathe cannot compute with",
@@ -68,14 +83,14 @@ void GraphImporter::import_inputs(Scope& scope) {
     if (scope.initializers.contains(input.name)) continue;  // a default value: imported as a constant
     Result<ir::Value*> value = import_input(input);
     if (value) {
-      scope.values[input.name] = {*value, false};
+      scope.values[input.name] = to_slot(*value);
     } else {
-      scope.values[input.name] = {nullptr, true};
+      scope.values[input.name].blocked = true;
       problem(std::move(value).error());
     }
   }
   for (const SparseTensorData& tensor : model_.graph.sparse_initializers) {
-    scope.values[tensor.values.name] = {nullptr, true};
+    scope.values[tensor.values.name].blocked = true;
     problem(Error{ErrorCode::dtype_unsupported,
                   fmt::format("initializer '{}' is sparse, which is not supported", tensor.values.name),
                   {}});
@@ -85,14 +100,54 @@ void GraphImporter::import_inputs(Scope& scope) {
 void GraphImporter::import_outputs(Scope& scope) {
   for (const ValueInfo& output : model_.graph.outputs) {
     const Slot slot = resolve(output.name, scope);
-    if (slot.blocked || !slot.value) continue;  // the fault is reported where it arose
-    const std::optional<DType> declared = to_dtype(output.type.element);
-    if (declared && *declared != slot.value->dtype())
-      problem(Error{ErrorCode::type_mismatch,
-                    fmt::format("output '{}' is declared {}, but its node yields {}", output.name, name_of(*declared),
-                                name_of(slot.value->dtype())),
+    if (slot.blocked || !slot.is_defined()) continue;  // the fault is reported where it arose
+    if (slot.sequence)
+      import_sequence_output(output, *slot.sequence);
+    else if (slot.is_empty_optional)
+      problem(Error{ErrorCode::dtype_unsupported,
+                    fmt::format("output '{}' is an optional without an element, of which an engine can tell nothing; "
+                                "remove it from the model's outputs",
+                                output.name),
                     {}});
-    graph_.add_output(slot.value, std::string(output.name));
+    else
+      import_output(output.type, std::string(output.name), slot.value);
+  }
+}
+
+void GraphImporter::import_output(const TypeProto& type, const std::string& name, ir::Value* value) {
+  const TypeProto* tensor = &type;  // of an optional or a sequence, what it holds
+  while (!tensor->inner.empty()) tensor = &tensor->inner[0];
+  const std::optional<DType> declared = to_dtype(tensor->element);
+  if (declared && *declared != value->dtype())
+    problem(Error{ErrorCode::type_mismatch,
+                  fmt::format("output '{}' is declared {}, but its node yields {}", name, name_of(*declared),
+                              name_of(value->dtype())),
+                  {}});
+  graph_.add_output(value, name);
+}
+
+// Element i of sequence `y` is the engine's output `y_i`.
+void GraphImporter::import_sequence_output(const ValueInfo& output, const Sequence& sequence) {
+  if (sequence.elements.empty())
+    return problem(Error{ErrorCode::dtype_unsupported,
+                         fmt::format("output '{}' is an empty sequence, of which an engine can tell nothing; remove it "
+                                     "from the model's outputs",
+                                     output.name),
+                         {}});
+  std::set<std::string> taken;
+  for (const ValueInfo& other : model_.graph.inputs) taken.emplace(other.name);
+  for (const ir::Output& other : graph_.outputs()) taken.insert(other.name);
+  for (const ValueInfo& other : model_.graph.outputs) taken.emplace(other.name);
+  for (size_t i = 0; i < sequence.elements.size(); ++i) {
+    const std::string name = fmt::format("{}_{}", output.name, i);
+    if (taken.contains(name))
+      return problem(
+          Error{ErrorCode::model_invalid,
+                fmt::format("element {} of output '{}', a sequence, is the engine's tensor '{}', but another "
+                            "input or output has this name; rename one of them",
+                            i, output.name, name),
+                {}});
+    import_output(output.type, name, sequence.elements[i]);
   }
 }
 
@@ -100,21 +155,21 @@ Slot GraphImporter::resolve(std::string_view name, Scope& scope) {
   if (const auto known = scope.values.find(name); known != scope.values.end()) return known->second;
   const auto initializer = scope.initializers.find(name);
   if (initializer == scope.initializers.end()) {
-    if (!scope.outer) return Slot{nullptr, true};
+    if (!scope.outer) return blocked_slot();
     const Slot outside = resolve(name, *scope.outer);
     return scope.graph == scope.outer->graph ? outside : capture(name, outside, scope);
   }
   Result<Tensor> tensor = to_tensor(*initializer->second);
   Result<ir::Value*> value =
       tensor ? scope.graph->add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
-  if (value) return scope.values[name] = Slot{*value, false};
+  if (value) return scope.values[name] = to_slot(*value);
   problem(std::move(value).error());
-  return scope.values[name] = Slot{nullptr, true};
+  return scope.values[name] = blocked_slot();
 }
 
 void GraphImporter::block_outputs(const NodeProto& node, Scope& scope) {
   for (const std::string_view output : node.outputs)
-    if (!output.empty()) scope.values[output] = {nullptr, true};
+    if (!output.empty()) scope.values[output] = blocked_slot();
 }
 
 const FunctionProto* GraphImporter::find_function(const NodeProto& node) const {
@@ -122,12 +177,12 @@ const FunctionProto* GraphImporter::find_function(const NodeProto& node) const {
   return found == functions_.end() ? nullptr : found->second;
 }
 
-void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scope,
-                          const std::vector<ir::Value*>& inputs, Error error, SourceLocation where) {
+void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<Slot>& inputs,
+                          Error error, SourceLocation where) {
   std::string operands;
   for (size_t i = 0; i < inputs.size(); ++i)
     operands += fmt::format("{}{}: {}", i ? ", " : "", i < node.inputs.size() ? node.inputs[i] : "",
-                            inputs[i] ? ir::to_brief_string(inputs[i]->type(), *scope.graph) : "(left out)");
+                            describe(inputs[i], *scope.graph));
   const auto version = scope.versions.find(node.domain);
   error.message =
       fmt::format("{}{}, operator set {} {}: {}{}", scope.prefix, describe(node, index),
@@ -137,7 +192,7 @@ void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scop
 }
 
 bool GraphImporter::import_operator(const NodeProto& node, const std::string& name, size_t index,
-                                    std::vector<ir::Value*> inputs, Scope& scope) {
+                                    std::vector<Slot> inputs, Scope& scope) {
   const auto imported = scope.versions.find(node.domain);
   const int64_t version = imported == scope.versions.end() ? 0 : imported->second;
   const ImporterRow* other = nullptr;
@@ -165,7 +220,7 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
     blame(node, index, scope, inputs, std::move(error));
     return false;
   }
-  const auto inline_graph = [&](const GraphProto& body, const std::vector<ir::Value*>& values) {
+  const auto inline_graph = [&](const GraphProto& body, const std::vector<Slot>& values) {
     return import_body(body, values, name + "/", scope);
   };
   const auto make_body = [&](const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured) {
@@ -177,10 +232,11 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
     import_standard_plugin(node.op_type, context);
   else
     row->run(context);
+  context.refuse_unasked();
   if (const auto unread = context.unread_attributes(); !context.failed() && !unread.empty())
     context.invalid("attribute '{}' is unknown; it does not exist at this version of the operator", unread[0]);
   for (size_t i = 0; i < node.outputs.size() && !context.failed(); ++i)
-    if (context.wants(i) && !context.outputs()[i])
+    if (context.wants(i) && !context.outputs()[i].is_defined())
       context.unsupported("its output {} ('{}') is not supported", i, node.outputs[i]);
   if (context.failed()) {
     if (context.error()) blame(node, index, scope, inputs, *context.error(), context.where());
@@ -189,10 +245,12 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   if (context.num_added() > 1 && support_ && support_->support == Support::native) support_->support = Support::generic;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!context.wants(i)) continue;
-    ir::Value* value = context.outputs()[i];
-    const bool fresh = value->producer() && std::find(inputs.begin(), inputs.end(), value) == inputs.end();
+    const Slot& output = context.outputs()[i];
+    ir::Value* value = output.value;
+    const auto is_it = [&](const Slot& input) { return input.value == value; };
+    const bool fresh = value && value->producer() && std::none_of(inputs.begin(), inputs.end(), is_it);
     if (fresh) name_tensor(*scope.graph, value, scope.prefix + std::string(node.outputs[i]));
-    scope.values[node.outputs[i]] = {value, false};
+    scope.values[node.outputs[i]] = output;
   }
   return true;
 }
@@ -230,9 +288,7 @@ bool GraphImporter::import_node(const NodeProto& node, size_t index, Scope& scop
     return false;
   }
   if (function) return import_call(node, name, *function, std::move(inputs), scope);
-  std::vector<ir::Value*> values;
-  for (const Slot& slot : inputs) values.push_back(slot.value);
-  return import_operator(node, name, index, std::move(values), scope);
+  return import_operator(node, name, index, std::move(inputs), scope);
 }
 
 void GraphImporter::run() {

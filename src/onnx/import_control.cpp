@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "onnx/importer.h"
+#include "onnx/sequences.h"
 
 namespace lathe::onnx {
 namespace {
@@ -168,10 +169,13 @@ void import_if(NodeContext& c) {
   ir::Value* condition = c.require(0);
   if (c.failed()) return;
   if (const std::optional<double> known = c.constant_scalar(condition)) {
-    const std::vector<ir::Value*> chosen = c.run_graph(*known != 0 ? then_graph : else_graph, {});
-    for (size_t i = 0; i < chosen.size() && !c.failed(); ++i) c.set_output(i, c.identity(chosen[i]));
+    const std::vector<Slot> chosen = c.run_graph(*known != 0 ? *then_graph : *else_graph, std::vector<Slot>());
+    for (size_t i = 0; i < chosen.size() && !c.failed(); ++i)
+      c.set_output(i, chosen[i].is_tensor() ? to_slot(c.identity(chosen[i].value)) : chosen[i]);
     return;
   }
+  if (yields_no_tensor(*then_graph) || yields_no_tensor(*else_graph))
+    return select_slots(c, condition, *then_graph, *else_graph);
   if (const auto taken = c.branches().find(c.name()); taken != c.branches().end())
     return choose_one(c, condition, taken->second, c.run_graph(taken->second ? then_graph : else_graph, {}));
   if (then_graph->outputs.size() == else_graph->outputs.size() &&
@@ -204,9 +208,9 @@ void import_loop(NodeContext& c) {
     return c.invalid("its body has {} inputs and {} outputs for {} carried values", body->inputs.size(),
                      body->outputs.size(), num_carried);
   if (!c.has(0) && !c.has(1)) return c.invalid("it has neither a trip count nor a condition, and would never end");
-  for (const ValueInfo& input : body->inputs)
-    if (input.type.kind != TypeKind::tensor && input.type.kind != TypeKind::none)
-      return c.unsupported("its carried value '{}' is not a tensor", input.name);
+  bool tensors = !yields_no_tensor(*body);
+  for (size_t i = 0; i < num_carried; ++i) tensors &= c.slot(2 + i).is_tensor();
+  if (!tensors) return write_loop_out(c, *body, num_carried);
   LoopAttrs attrs;
   attrs.carried = static_cast<int64_t>(num_carried);
   attrs.stack_axes = attrs.stack_reversed = Ints(body->outputs.size() - 1 - num_carried);

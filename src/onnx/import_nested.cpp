@@ -7,13 +7,21 @@
 namespace lathe::onnx {
 
 // A value from outside comes into a body as one more input, unless it is known.
+ir::Value* GraphImporter::capture_value(std::string_view name, ir::Value* value, Scope& scope) {
+  if (const Tensor* content = value->constant())
+    if (Result<ir::Value*> constant = scope.graph->add_constant(*content, std::string(name))) return *constant;
+  return scope.captured->inside(value, *scope.graph);
+}
+
+// Of a sequence, each of its elements does.
 Slot GraphImporter::capture(std::string_view name, Slot outside, Scope& scope) {
-  if (!outside.value) return outside;
-  if (const Tensor* content = outside.value->constant()) {
-    Result<ir::Value*> constant = scope.graph->add_constant(*content, std::string(name));
-    if (constant) return scope.values[name] = {*constant, false};
+  if (outside.value) outside.value = capture_value(name, outside.value, scope);
+  if (outside.sequence) {
+    Sequence inside = *outside.sequence;
+    for (ir::Value*& element : inside.elements) element = capture_value(name, element, scope);
+    outside = to_slot(std::move(inside));
   }
-  return scope.values[name] = {scope.captured->inside(outside.value, *scope.graph), false};
+  return outside.is_defined() ? scope.values[name] = outside : outside;
 }
 
 bool GraphImporter::import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
@@ -46,9 +54,8 @@ bool GraphImporter::import_call(const NodeProto& node, const std::string& name, 
   return good;
 }
 
-std::optional<std::vector<ir::Value*>> GraphImporter::import_body(const GraphProto& body,
-                                                                  const std::vector<ir::Value*>& inputs,
-                                                                  std::string prefix, Scope& outer) {
+std::optional<std::vector<Slot>> GraphImporter::import_body(const GraphProto& body, const std::vector<Slot>& inputs,
+                                                            std::string prefix, Scope& outer) {
   Scope scope;
   scope.versions = outer.versions;
   scope.call = outer.call;
@@ -57,7 +64,7 @@ std::optional<std::vector<ir::Value*>> GraphImporter::import_body(const GraphPro
   scope.functions = outer.functions;
   scope.prefix = std::move(prefix);
   scope.depth = outer.depth + 1;
-  for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = {inputs[i], false};
+  for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = inputs[i];
   return import_nodes(body, scope);
 }
 
@@ -76,21 +83,33 @@ bool GraphImporter::fill_body(const GraphProto& proto, ir::Graph& body, size_t f
   for (size_t i = 0; i < proto.inputs.size(); ++i) {
     ir::Value* input = body.inputs()[first + i];
     body.rename(input, scope.prefix + std::string(proto.inputs[i].name));
-    scope.values[proto.inputs[i].name] = {input, false};
+    scope.values[proto.inputs[i].name] = to_slot(input);
   }
-  const std::optional<std::vector<ir::Value*>> results = import_nodes(proto, scope);
-  for (size_t i = 0; results && i < results->size(); ++i)
-    body.add_output((*results)[i], std::string(proto.outputs[i].name));
-  return results.has_value();
+  const std::optional<std::vector<Slot>> results = import_nodes(proto, scope);
+  bool good = results.has_value();
+  for (size_t i = 0; results && i < results->size(); ++i) {
+    if ((*results)[i].is_tensor()) {
+      body.add_output((*results)[i].value, std::string(proto.outputs[i].name));
+      continue;
+    }
+    problem({ErrorCode::op_mode_unsupported,
+             fmt::format("{}: its graph yields '{}', which is not a tensor, and is not resolved while importing; "
+                         "sequences and optionals need conditions, trip counts and lengths that the model's constants "
+                         "and fixed dimensions tell",
+                         scope.prefix, proto.outputs[i].name),
+             {}});
+    good = false;
+  }
+  return good;
 }
 
-std::optional<std::vector<ir::Value*>> GraphImporter::import_nodes(const GraphProto& body, Scope& scope) {
+std::optional<std::vector<Slot>> GraphImporter::import_nodes(const GraphProto& body, Scope& scope) {
   for (const TensorData& tensor : body.initializers) scope.initializers[tensor.name] = &tensor;
   bool good = true;
   for (size_t i = 0; i < body.nodes.size(); ++i) good &= import_node(body.nodes[i], i, scope);
-  std::vector<ir::Value*> outputs;
-  for (const ValueInfo& output : body.outputs) outputs.push_back(resolve(output.name, scope).value);
-  for (const ir::Value* output : outputs) good &= output != nullptr;
+  std::vector<Slot> outputs;
+  for (const ValueInfo& output : body.outputs) outputs.push_back(resolve(output.name, scope));
+  for (const Slot& output : outputs) good &= output.is_defined() && !output.blocked;
   return good ? std::optional(std::move(outputs)) : std::nullopt;
 }
 

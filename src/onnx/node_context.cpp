@@ -37,17 +37,48 @@ Result<Tensor> to_tensor(const TensorData& data) {
 
 ir::Value* NodeContext::require(size_t i) {
   if (has(i)) return inputs_[i];
+  if (i < slots_.size() && slots_[i].is_defined()) {
+    invalid("its input {} is {}, but must be a tensor", i,
+            slots_[i].sequence ? "a sequence of tensors" : "an optional without an element");
+    return placeholder();
+  }
   invalid("input {} is required, but the node has {}", i,
           i < inputs_.size() ? "left it out" : fmt::format("{} inputs", inputs_.size()));
   return placeholder();
 }
 
-void NodeContext::set_output(size_t i, ir::Value* value) {
-  if (i < outputs_.size()) outputs_[i] = value;
+void NodeContext::set_output(size_t i, Slot value) {
+  if (i < outputs_.size()) outputs_[i] = std::move(value);
 }
 
 void NodeContext::set_outputs(const std::vector<ir::Value*>& values) {
   for (size_t i = 0; i < values.size(); ++i) set_output(i, values[i]);
+}
+
+const Slot& NodeContext::slot(size_t i) {
+  static const Slot kLeftOut;
+  if (i >= slots_.size()) return kLeftOut;
+  asked_[i] = true;
+  return slots_[i];
+}
+
+const Slot& NodeContext::require_slot(size_t i) {
+  const Slot& found = slot(i);
+  if (!found.is_defined()) require(i);
+  return found;
+}
+
+std::shared_ptr<const Sequence> NodeContext::require_sequence(size_t i) {
+  const Slot& found = require_slot(i);
+  if (found.sequence) return found.sequence;
+  if (found.is_tensor()) invalid("its input {} is a tensor, but must be a sequence of tensors", i);
+  if (found.is_empty_optional) invalid("its input {} is an optional without an element, but must be a sequence", i);
+  return std::make_shared<const Sequence>();
+}
+
+void NodeContext::refuse_unasked() {
+  for (size_t i = 0; i < slots_.size() && !failed(); ++i)
+    if (!asked_[i] && slots_[i].is_defined()) require(i);
 }
 
 // Attributes
@@ -109,6 +140,11 @@ const TensorData* NodeContext::tensor(std::string_view name) {
   return attribute && !attribute->tensors.empty() ? &attribute->tensors[0] : nullptr;
 }
 
+const TypeProto* NodeContext::type(std::string_view name) {
+  const Attribute* attribute = find(name, AttributeKind::type);
+  return attribute && !attribute->types.empty() ? &attribute->types[0] : nullptr;
+}
+
 const GraphProto* NodeContext::graph(std::string_view name) {
   const Attribute* attribute = find(name, AttributeKind::graph);
   if (attribute && !attribute->graphs.empty()) return &attribute->graphs[0];
@@ -118,17 +154,27 @@ const GraphProto* NodeContext::graph(std::string_view name) {
 
 std::vector<ir::Value*> NodeContext::run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs) {
   if (!body) return {};
-  if (!failed()) {
-    if (inputs.size() != body->inputs.size()) {
-      invalid("its graph has {} inputs, expected {}", body->inputs.size(), inputs.size());
-    } else if (auto outputs = nested_.inline_graph(*body, inputs)) {
-      ++num_inlined_;
-      return *outputs;
-    } else {
-      failed_ = true;
-    }
+  std::vector<Slot> slots;
+  for (ir::Value* input : inputs) slots.push_back(to_slot(input));
+  std::vector<ir::Value*> values;
+  for (const Slot& output : run_graph(*body, slots)) {
+    if (!output.is_tensor()) invalid("output {} of its graph is not a tensor, but must be one", values.size());
+    values.push_back(output.value);
   }
-  return std::vector<ir::Value*>(body->outputs.size(), placeholder());
+  return failed() ? std::vector<ir::Value*>(body->outputs.size(), placeholder()) : values;
+}
+
+std::vector<Slot> NodeContext::run_graph(const GraphProto& body, const std::vector<Slot>& inputs) {
+  if (failed()) return {};
+  if (inputs.size() != body.inputs.size()) {
+    invalid("its graph has {} inputs, expected {}", body.inputs.size(), inputs.size());
+  } else if (auto outputs = nested_.inline_graph(body, inputs)) {
+    ++num_inlined_;
+    return *outputs;
+  } else {
+    failed_ = true;
+  }
+  return {};
 }
 
 bool NodeContext::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured) {

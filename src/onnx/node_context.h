@@ -15,13 +15,14 @@
 #include "ir/captured.h"
 #include "onnx/branches.h"
 #include "onnx/model.h"
+#include "onnx/slot.h"
 
 namespace lathe::onnx {
 
 // Imports a nested graph into the place of the node that holds it: its inputs take the given values, and the values of
 // its outputs come back; nullopt when it failed, which has been reported then.
-using InlineGraph = std::function<std::optional<std::vector<ir::Value*>>(const GraphProto& body,
-                                                                         const std::vector<ir::Value*>& inputs)>;
+using InlineGraph =
+    std::function<std::optional<std::vector<Slot>>(const GraphProto& body, const std::vector<Slot>& inputs)>;
 
 // Imports a nested graph as a body, whose inputs from `first` on are its own; false when that failed and was reported.
 using FillBody = std::function<bool(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured)>;
@@ -47,15 +48,18 @@ using CallAttributes = std::map<std::string_view, const Attribute*>;  // a funct
 class NodeContext : public ir::GraphBuilder {
  public:
   NodeContext(const NodeProto& node, const std::string& name, int64_t version, ir::Graph& graph,
-              std::vector<ir::Value*> inputs, const CallAttributes* call, NestedGraphs nested, Branches& branches)
+              std::vector<Slot> inputs, const CallAttributes* call, NestedGraphs nested, Branches& branches)
       : GraphBuilder(graph, {name, {name}, {}}, nullptr, node.op_type == "Constant" ? "" : ".constant"),
         node_(node),
         version_(version),
-        inputs_(std::move(inputs)),
+        slots_(std::move(inputs)),
+        asked_(slots_.size()),
         outputs_(node.outputs.size()),
         call_(call),
         nested_(std::move(nested)),
-        branches_(branches) {}
+        branches_(branches) {
+    for (const Slot& slot : slots_) inputs_.push_back(slot.value);
+  }
 
   std::string_view op() const { return node_.op_type; }
   int64_t version() const { return version_; }  // of the node's operator set, as imported
@@ -68,8 +72,15 @@ class NodeContext : public ir::GraphBuilder {
   ir::Value* require(size_t i);
   const std::vector<ir::Value*>& inputs() const { return inputs_; }
   bool wants(size_t i) const { return i < outputs_.size() && !node_.outputs[i].empty(); }
-  void set_output(size_t i, ir::Value* value);
+  void set_output(size_t i, ir::Value* value) { set_output(i, to_slot(value)); }
+  void set_output(size_t i, Slot value);
   void set_outputs(const std::vector<ir::Value*>& values);  // in order
+
+  // Inputs that may be sequences and optionals. Of any other operator they are refused, see refuse_unasked().
+  const Slot& slot(size_t i);
+  const Slot& require_slot(size_t i);
+  std::shared_ptr<const Sequence> require_sequence(size_t i);
+  void refuse_unasked();  // an error if an input that is no tensor was never asked for in this way
 
   // Attributes, with the default when absent. One that no importer asked for is reported: it would change the meaning.
   bool has_attribute(std::string_view name);
@@ -82,6 +93,7 @@ class NodeContext : public ir::GraphBuilder {
   std::vector<double> reals(std::string_view name);
   std::vector<std::string> strings(std::string_view name);
   const TensorData* tensor(std::string_view name);
+  const TypeProto* type(std::string_view name);
   using GraphBuilder::graph;
   const GraphProto* graph(std::string_view name);  // required
   void ignore(std::initializer_list<std::string_view> names);
@@ -98,6 +110,8 @@ class NodeContext : public ir::GraphBuilder {
   }
   // The outputs of a nested graph that sees these inputs; placeholders after an error.
   std::vector<ir::Value*> run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs);
+  // The same where sequences and optionals go in and come out; nothing after an error.
+  std::vector<Slot> run_graph(const GraphProto& body, const std::vector<Slot>& inputs);
   // A nested graph as a body, see FillBody. False after an error.
   bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured);
   Branches& branches() { return branches_; }
@@ -114,15 +128,17 @@ class NodeContext : public ir::GraphBuilder {
   std::optional<double> constant_scalar(const ir::Value* value) const;
 
   size_t num_added() const;  // nodes that are no constants
-  const std::vector<ir::Value*>& outputs() const { return outputs_; }
+  const std::vector<Slot>& outputs() const { return outputs_; }
 
  private:
   const Attribute* find(std::string_view name, AttributeKind kind);
 
   const NodeProto& node_;
   int64_t version_;
+  std::vector<Slot> slots_;
+  std::vector<bool> asked_;  // for a slot that may be no tensor
   std::vector<ir::Value*> inputs_;
-  std::vector<ir::Value*> outputs_;
+  std::vector<Slot> outputs_;
   const CallAttributes* call_;
   NestedGraphs nested_;
   Branches& branches_;

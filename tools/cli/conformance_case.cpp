@@ -111,6 +111,25 @@ const HostTensor* find(const std::vector<HostTensor>& tensors, const std::string
   return nullptr;
 }
 
+// What the files of outputs hold. Of a sequence `y`, which the engine has as outputs `y_0`, `y_1` and so on, each
+// tensor.
+std::vector<HostTensor> parse_outputs(const std::vector<std::string>& files, const std::vector<std::string>& names,
+                                      const std::vector<HostTensor>& outputs) {
+  std::vector<HostTensor> wanted;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (i >= names.size() || find(outputs, names[i]) || !find(outputs, names[i] + "_0")) continue;
+    std::vector<HostTensor> elements = parse_sequence_proto(files[i]);
+    if (find(outputs, fmt::format("{}_{}", names[i], elements.size())))
+      throw Failure(fmt::format("output '{}' has more than {} tensors", names[i], elements.size()));
+    for (size_t k = 0; k < elements.size(); ++k) {
+      elements[k].name = fmt::format("{}_{}", names[i], k);
+      wanted.push_back(std::move(elements[k]));
+    }
+  }
+  if (!wanted.empty() && files.size() > 1) throw Failure("a sequence beside other outputs is not supported here");
+  return wanted.empty() ? parse_all(files, names) : wanted;
+}
+
 std::vector<HostTensor> run_once(Session& session, const std::vector<HostTensor>& inputs, ConsoleLogger& logger) {
   try {
     Inference inference(session, inputs, logger);
@@ -168,7 +187,7 @@ class Case {
     else
       inputs = parse_all(files, names_.inputs);
     const std::vector<HostTensor> outputs = run_once(*session_, inputs, logger_);
-    for (const HostTensor& wanted : parse_all(read_numbered(data, "output"), names_.outputs)) {
+    for (const HostTensor& wanted : parse_outputs(read_numbered(data, "output"), names_.outputs, outputs)) {
       const HostTensor* got = find(outputs, wanted.name);
       if (!got) throw Failure(fmt::format("the engine has no output '{}'", wanted.name));
       compare(*got, wanted, is_random_);

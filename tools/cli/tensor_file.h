@@ -29,6 +29,8 @@ std::string npy_bytes(const HostTensor& tensor);
 
 // One TensorProto without external data. Throws Failure.
 HostTensor parse_tensor_proto(std::string_view bytes);
+// The tensors of one SequenceProto, in order. Throws Failure.
+std::vector<HostTensor> parse_sequence_proto(std::string_view bytes);
 
 // A picture as an input of 2 (rows, columns), 3 or 4 dimensions, channels before or after the rows; float values are
 // 0 to 1, integers 0 to 255.

@@ -103,4 +103,13 @@ HostTensor parse_tensor_proto(std::string_view bytes) {
   return tensor;
 }
 
+std::vector<HostTensor> parse_sequence_proto(std::string_view bytes) {
+  constexpr uint32_t kTensors = 3;
+  std::vector<HostTensor> tensors;
+  ProtoReader reader(bytes);
+  for (ProtoField field; reader.next(field);)
+    if (field.number == kTensors) tensors.push_back(parse_tensor_proto(field.bytes));
+  return tensors;
+}
+
 }  // namespace lathe::cli

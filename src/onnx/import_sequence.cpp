@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences and optionals. A sequence's length is known while importing, and its tensors are values of the graph; where
+// a position is not known, each tensor that may be meant is chosen from.
+#include <algorithm>
+
+#include "onnx/importer.h"
+#include "onnx/sequences.h"
+
+namespace lathe::onnx {
+namespace {
+
+using Elements = std::vector<ir::Value*>;
+
+constexpr int64_t kMostParts = 4096;  // as many operands as a step of a plan may have
+
+bool has_type(NodeContext& c, const Sequence& sequence, const ir::Value* element) {
+  if (c.failed()) return false;
+  if (!sequence.dtype || *sequence.dtype == element->dtype()) return true;
+  c.invalid("a tensor of {} cannot be in a sequence of {}", name_of(element->dtype()), name_of(*sequence.dtype));
+  return false;
+}
+
+ir::Value* scalar_index(NodeContext& c, ir::Value* position) {
+  if (!c.failed() && position->dtype() != DType::i32 && position->dtype() != DType::i64)
+    c.invalid("its position is {}, but must be an int32 or int64", name_of(position->dtype()));
+  return c.cast(c.reshape(position, Ints{}), DType::i64);
+}
+
+// A known position in [-length, limit), counted from the start; nothing where it is not known, or after an error.
+std::optional<int64_t> known_position(NodeContext& c, ir::Value* position, int64_t length, int64_t limit) {
+  const std::optional<double> known = c.constant_scalar(scalar_index(c, position));
+  if (!known) return std::nullopt;
+  const auto at = static_cast<int64_t>(*known);
+  if (at < -length || at >= limit) {
+    c.invalid("position {} is outside [-{}, {}) of its sequence of {} tensors", at, length, limit, length);
+    return std::nullopt;
+  }
+  return at < 0 ? at + length : at;
+}
+
+// A position in [-length, limit) that only running tells, counted from the start. It is looked up in a list of all that
+// there are, so that others are errors while running.
+ir::Value* open_position(NodeContext& c, ir::Value* position, int64_t length, int64_t limit) {
+  Ints all;
+  for (int64_t at = -length; at < limit; ++at) all.push_back(at < 0 ? at + length : at);
+  ir::Value* row = c.binary(ElementwiseOp::add, scalar_index(c, position), c.integer_scalar(length));
+  ir::Value* outside = c.binary(ElementwiseOp::less, row, c.integer_scalar(0));  // would count from the list's end
+  row = c.select(outside, c.integer_scalar(static_cast<int64_t>(all.size())), row);
+  return c.gather(c.ints(all), row, 0);
+}
+
+ir::Value* at_is(NodeContext& c, ElementwiseOp op, ir::Value* at, size_t than) {
+  return c.binary(op, at, c.integer_scalar(static_cast<int64_t>(than)));
+}
+
+// The one of `elements` that is at `position`.
+ir::Value* pick(NodeContext& c, const Elements& elements, ir::Value* position) {
+  const auto length = static_cast<int64_t>(elements.size());
+  const std::optional<int64_t> known = known_position(c, position, length, length);
+  if (known || c.failed()) return known ? elements[static_cast<size_t>(*known)] : position;
+  const auto is_alike = [&](const ir::Value* element) { return element->shape() == elements[0]->shape(); };
+  if (std::all_of(elements.begin(), elements.end(), is_alike)) {
+    Elements rows;
+    for (ir::Value* element : elements) rows.push_back(c.unsqueeze(element, {0}));
+    return c.gather(c.concat(rows, 0), scalar_index(c, position), 0);
+  }
+  ir::Value *at = open_position(c, position, length, length), *chosen = elements[0];
+  for (size_t i = 1; i < elements.size() && !c.failed(); ++i)
+    chosen = choose_value(c, at_is(c, ElementwiseOp::equal, at, i), elements[i], chosen);
+  return chosen;
+}
+
+// `elements` with x at a position that only running tells: each is itself, x, or the one before it.
+Elements insert_at(NodeContext& c, const Elements& elements, ir::Value* x, ir::Value* position) {
+  const auto length = static_cast<int64_t>(elements.size());
+  ir::Value* at = open_position(c, position, length, length + 1);
+  Elements all;
+  for (size_t i = 0; i <= elements.size() && !c.failed(); ++i) {
+    ir::Value* placed = x;
+    if (i > 0) placed = choose_value(c, at_is(c, ElementwiseOp::equal, at, i), x, elements[i - 1]);
+    if (i < elements.size()) placed = choose_value(c, at_is(c, ElementwiseOp::greater, at, i), elements[i], placed);
+    all.push_back(placed);
+  }
+  return all;
+}
+
+// Extents of the parts of x along `axis`, and how many there are: nothing after an error.
+struct Parts {
+  ir::Value* extents = nullptr;
+  size_t count = 0;
+};
+
+bool has_too_many_parts(NodeContext& c, int64_t count) {
+  if (count > kMostParts) c.unsupported("its sequence would have {} tensors, more than {}", count, kMostParts);
+  return count > kMostParts;
+}
+
+Parts equal_parts(NodeContext& c, const ir::Value* x, int64_t axis, int64_t extent_of_one) {
+  const std::optional<int64_t> extent = c.dim(x, axis).as_constant();
+  if (!extent) {
+    c.unsupported(
+        "how many parts there are depends on dimension {}, which is open; fix it, or give the list of their extents",
+        axis);
+    return {};
+  }
+  if (extent_of_one < 1) {
+    c.invalid("the extent of its parts is {}, but must be positive", extent_of_one);
+    return {};
+  }
+  if (has_too_many_parts(c, (*extent - 1) / extent_of_one + 1)) return {};
+  Ints extents;
+  for (int64_t begin = 0; begin < *extent; begin += extent_of_one)
+    extents.push_back(std::min(extent_of_one, *extent - begin));
+  return {c.ints(extents), extents.size()};
+}
+
+Parts parts_of(NodeContext& c, const ir::Value* x, int64_t axis) {
+  if (!c.has(1)) return equal_parts(c, x, axis, 1);
+  ir::Value* split = c.require(1);
+  if (split->rank() == 0) {
+    if (const std::optional<double> extent = c.constant_scalar(split))
+      return equal_parts(c, x, axis, static_cast<int64_t>(*extent));
+    c.unsupported("its split is a number that is not known, and with it the length of the sequence; make it constant");
+    return {};
+  }
+  const std::optional<int64_t> count = c.dim(split, 0).as_constant();
+  if (count && has_too_many_parts(c, *count)) return {};
+  if (split->rank() == 1 && count) return {c.cast(split, DType::i64), static_cast<size_t>(*count)};
+  if (split->rank() == 1)
+    c.unsupported("its split is a list of open length, and so would be the sequence; fix it");
+  else
+    c.invalid("its split has {} dimensions, but must be a number or a list", split->rank());
+  return {};
+}
+
+}  // namespace
+
+void import_sequence_construct(NodeContext& c) {
+  Sequence sequence;
+  for (size_t i = 0; i < std::max<size_t>(c.num_inputs(), 1) && !c.failed(); ++i) {
+    ir::Value* element = c.require(i);
+    if (!has_type(c, sequence, element)) return;
+    sequence.dtype = element->dtype();
+    sequence.elements.push_back(element);
+  }
+  c.set_output(0, to_slot(std::move(sequence)));
+}
+
+void import_sequence_empty(NodeContext& c) {
+  const auto type = static_cast<ElementType>(c.integer("dtype", static_cast<int64_t>(ElementType::float32)));
+  const std::optional<DType> dtype = to_dtype(type);
+  if (!dtype) return c.unsupported("its type {} is not supported", name_of(type));
+  c.set_output(0, to_slot(Sequence{{}, dtype}));
+}
+
+void import_sequence_length(NodeContext& c) {
+  const auto sequence = c.require_sequence(0);
+  c.set_output(0, c.integer_scalar(static_cast<int64_t>(sequence->elements.size())));
+}
+
+void import_sequence_at(NodeContext& c) {
+  const auto sequence = c.require_sequence(0);
+  ir::Value* position = c.require(1);
+  if (c.failed()) return;
+  if (sequence->elements.empty()) return c.invalid("its sequence is empty, so that no position is inside");
+  ir::Value* found = pick(c, sequence->elements, position);
+  c.set_output(0, c.identity(found));
+}
+
+void import_sequence_insert(NodeContext& c) {
+  const auto sequence = c.require_sequence(0);
+  ir::Value* x = c.require(1);
+  if (!has_type(c, *sequence, x)) return;
+  Sequence longer{sequence->elements, x->dtype()};
+  const auto length = static_cast<int64_t>(longer.elements.size());
+  std::optional<int64_t> at = length;
+  if (c.has(2)) at = known_position(c, c.require(2), length, length + 1);
+  if (c.failed()) return;
+  if (at)
+    longer.elements.insert(longer.elements.begin() + *at, x);
+  else
+    longer.elements = insert_at(c, longer.elements, x, c.require(2));
+  c.set_output(0, to_slot(std::move(longer)));
+}
+
+void import_sequence_erase(NodeContext& c) {
+  const auto sequence = c.require_sequence(0);
+  const Elements& elements = sequence->elements;
+  if (c.failed()) return;
+  if (elements.empty()) return c.invalid("its sequence is empty, so that nothing can be erased");
+  const auto length = static_cast<int64_t>(elements.size());
+  std::optional<int64_t> at = length - 1;
+  if (c.has(1)) at = known_position(c, c.require(1), length, length);
+  if (c.failed()) return;
+  Sequence shorter{elements, sequence->dtype};
+  shorter.elements.erase(shorter.elements.begin() + at.value_or(length - 1));
+  if (!at) {
+    ir::Value* open = open_position(c, c.require(1), length, length);
+    for (size_t i = 0; i < shorter.elements.size() && !c.failed(); ++i)
+      shorter.elements[i] = choose_value(c, at_is(c, ElementwiseOp::greater, open, i), elements[i], elements[i + 1]);
+  }
+  c.set_output(0, to_slot(std::move(shorter)));
+}
+
+void import_split_to_sequence(NodeContext& c) {
+  SplitAttrs attributes;
+  ir::Value* x = c.require(0);
+  attributes.axis = c.axis(c.integer("axis", 0), std::max(x->rank(), 1));
+  const bool keeps = c.flag("keepdims", true) || c.has(1);
+  if (c.failed()) return;
+  if (x->rank() == 0) return c.invalid("a scalar cannot be split");
+  const Parts parts = parts_of(c, x, attributes.axis);
+  if (c.failed()) return;
+  Sequence sequence{{}, x->dtype()};
+  if (parts.count > 0) sequence.elements = c.add_all(attributes, {x, parts.extents}, parts.count);
+  if (!keeps)
+    for (ir::Value*& part : sequence.elements) part = c.squeeze(part, {attributes.axis});
+  c.set_output(0, to_slot(std::move(sequence)));
+}
+
+void import_concat_from_sequence(NodeContext& c) {
+  const auto sequence = c.require_sequence(0);
+  const int64_t axis = c.require_integer("axis");
+  const bool is_new = c.flag("new_axis", false);
+  if (c.failed()) return;
+  if (sequence->elements.empty()) return c.invalid("its sequence is empty, so that nothing can be joined");
+  Elements parts = sequence->elements;
+  const int64_t at = c.axis(axis, parts[0]->rank() + (is_new ? 1 : 0));
+  if (is_new)
+    for (ir::Value*& part : parts) part = c.unsqueeze(part, {at});
+  c.set_output(0, c.concat(parts, at));
+}
+
+void import_sequence_map(NodeContext& c) {
+  const GraphProto* body = c.graph("body");
+  const auto first = c.require_sequence(0);
+  if (c.failed()) return;
+  std::vector<Slot> inputs;
+  for (size_t i = 0; i < c.num_inputs(); ++i) {
+    inputs.push_back(c.require_slot(i));
+    if (inputs.back().sequence && inputs.back().sequence->elements.size() != first->elements.size())
+      return c.invalid("its input {} is a sequence of {} tensors, but input 0 has {}", i,
+                       inputs.back().sequence->elements.size(), first->elements.size());
+  }
+  std::vector<Sequence> results(body->outputs.size());
+  for (size_t i = 0; i < results.size(); ++i) results[i].dtype = to_dtype(body->outputs[i].type.element);
+  for (size_t k = 0; k < first->elements.size(); ++k) {
+    std::vector<Slot> operands;
+    for (const Slot& input : inputs) operands.push_back(input.sequence ? to_slot(input.sequence->elements[k]) : input);
+    const std::vector<Slot> outputs = c.run_graph(*body, operands);
+    for (size_t i = 0; i < outputs.size() && !c.failed(); ++i) {
+      if (!outputs[i].is_tensor()) return c.invalid("output {} of its graph is not a tensor, but must be one", i);
+      results[i].dtype = outputs[i].value->dtype();
+      results[i].elements.push_back(outputs[i].value);
+    }
+    if (c.failed()) return;
+  }
+  for (size_t i = 0; i < results.size(); ++i) c.set_output(i, to_slot(std::move(results[i])));
+}
+
+void import_optional(NodeContext& c) {
+  const bool is_typed = c.type("type") != nullptr;
+  if (c.slot(0).is_defined()) return c.set_output(0, c.slot(0));
+  if (!is_typed) return c.invalid("it has neither an element nor the attribute 'type'");
+  Slot empty;
+  empty.is_empty_optional = true;
+  c.set_output(0, empty);
+}
+
+void import_optional_has_element(NodeContext& c) {
+  const Slot& x = c.slot(0);
+  c.set_output(0, c.constant(Tensor::of<bool>({}, {x.is_tensor() || x.sequence})));
+}
+
+void import_optional_get_element(NodeContext& c) {
+  const Slot& x = c.require_slot(0);
+  if (x.is_empty_optional) return c.invalid("its optional has no element");
+  if (x.is_defined()) c.set_output(0, x);
+}
+
+}  // namespace lathe::onnx
