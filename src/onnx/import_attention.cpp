@@ -2,6 +2,9 @@
 // Attention and what goes with it, composed of matrix products and a softmax; passes fuse the pattern again.
 #include <cmath>
 
+#include "compose/attention.h"
+#include "compose/cache_update.h"
+#include "compose/count_up.h"
 #include "compose/rotary_embedding.h"
 #include "onnx/importer.h"
 
@@ -17,13 +20,8 @@ ir::Value* split_heads(NodeContext& c, ir::Value* x, int64_t heads) {
 
 ir::Value* merge_heads(NodeContext& c, ir::Value* x) { return c.reshape(c.transpose(x, {0, 2, 1, 3}), {0, 0, -1}); }
 
-// 0, 1, ... up to the length, an i64[1].
-ir::Value* count_up(NodeContext& c, ir::Value* length) {
-  return c.add(RangeAttrs{}, {c.integer_scalar(0), c.squeeze(length, {0}), c.integer_scalar(1)});
-}
-
 // Each head of k or v serves as many heads of q as it takes.
-ir::Value* repeat_heads(NodeContext& c, ir::Value* x, const ir::Value* q) {
+ir::Value* repeat_for(NodeContext& c, ir::Value* x, const ir::Value* q) {
   if (c.failed() || c.dim(x, 1) == c.dim(q, 1)) return x;
   const std::optional<int64_t> have = c.dim(x, 1).as_constant(), need = c.dim(q, 1).as_constant();
   if (!have || !need || *have == 0 || *need % *have != 0) {
@@ -33,8 +31,7 @@ ir::Value* repeat_heads(NodeContext& c, ir::Value* x, const ir::Value* q) {
       c.invalid("the number of heads of Q, {}, must be a multiple of that of K and V, {}", *need, *have);
     return x;
   }
-  ir::Value* copies = c.expand(c.unsqueeze(x, {2}), c.ints({1, 1, *need / *have, 1, 1}));
-  return c.reshape(copies, c.concat({c.shape_of(x, 0, 1), c.ints({*need}), c.shape_of(x, 2)}, 0));
+  return lathe::repeat_heads(c, x, *need);
 }
 
 // A mask may end before the last key: what is missing is masked.
@@ -47,7 +44,7 @@ ir::Value* pad_mask(NodeContext& c, ir::Value* mask, ir::Value* keys) {
 }
 
 // Which keys a query may see, as booleans that broadcast to the scores; null = all.
-ir::Value* visible_keys(NodeContext& c, ir::Value* q, ir::Value* k, bool causal) {
+ir::Value* keys_to_see(NodeContext& c, ir::Value* q, ir::Value* k, bool causal) {
   ir::Value* visible = nullptr;
   const auto restrict = [&](ir::Value* to) {
     visible = visible ? c.binary(ElementwiseOp::logical_and, visible, to) : to;
@@ -92,8 +89,8 @@ void import_attention(NodeContext& c) {
   if (c.has(5)) v = c.concat({c.input(5), v}, 2);
   c.set_output(1, k);
   c.set_output(2, v);
-  ir::Value* visible = visible_keys(c, q, k, causal);
-  ir::Value* scores = c.matmul(scaled_query(c, q), repeat_heads(c, k, q), {.b = true});
+  ir::Value* visible = keys_to_see(c, q, k, causal);
+  ir::Value* scores = c.matmul(scaled_query(c, q), repeat_for(c, k, q), {.b = true});
   if (mode == 0) c.set_output(3, scores);
   if (softcap > 0)
     scores = c.binary(ElementwiseOp::mul,
@@ -107,7 +104,7 @@ void import_attention(NodeContext& c) {
   if (mode == 2) c.set_output(3, scores);
   ir::Value* weights = c.cast(c.softmax(c.cast(scores, *precision), -1), type);
   if (mode == 3) c.set_output(3, weights);
-  ir::Value* y = c.matmul(weights, repeat_heads(c, v, q));
+  ir::Value* y = c.matmul(weights, repeat_for(c, v, q));
   c.set_output(0, input->rank() == 3 ? merge_heads(c, y) : y);
 }
 
@@ -134,16 +131,7 @@ void import_tensor_scatter(NodeContext& c) {
   const std::string mode = c.string("mode", "linear");
   if (mode != "linear" && mode != "circular") return c.invalid("mode '{}' is unknown", mode);
   if (axis == 0) return c.invalid("the axis cannot be the batch");
-  Ints spread;  // from [batch, update length] to the rank of the cache
-  for (int64_t i = 1; i < cache->rank(); ++i)
-    if (i != axis) spread.push_back(i);
-  ir::Value* positions = c.unsqueeze(count_up(c, c.shape_of(update, axis, axis + 1)), {0});
-  if (c.has(2)) positions = c.plus(positions, c.unsqueeze(c.cast(c.input(2), DType::i64), {1}));
-  if (mode == "circular") positions = c.binary(ElementwiseOp::mod, positions, c.shape_of(cache, axis, axis + 1));
-  if (!spread.empty()) positions = c.unsqueeze(positions, spread);
-  ScatterElementsAttrs attributes;
-  attributes.axis = axis;
-  c.set_output(0, c.add(attributes, {cache, c.expand(positions, c.shape_of(update)), update}));
+  c.set_output(0, write_rows(c, cache, update, c.input(2), axis, mode == "circular"));
 }
 
 // A state of [keys, values] per head that each step decays, corrects, adds to and reads; written out step by step.
@@ -178,7 +166,7 @@ void import_linear_attention(NodeContext& c) {
     if (gated) state = c.mul(state, c.transpose(at(decay), {0, 1, 3, 2}));
     if (corrected) value = c.mul(at(beta), c.minus(value, c.matmul(key, state)));
     state = c.plus(state, c.matmul(key, value, {.a = true}));
-    outputs.push_back(c.matmul(at(q), repeat_heads(c, state, q)));
+    outputs.push_back(c.matmul(at(q), repeat_for(c, state, q)));
   }
   if (c.failed()) return;
   ir::Value* y = c.binary(ElementwiseOp::mul, c.concat(outputs, 2), scale);

@@ -5,6 +5,7 @@
 
 #include "ir/builder.h"
 #include "passes/body_writer.h"
+#include "passes/carry_slices.h"
 
 namespace lathe {
 namespace {
@@ -129,7 +130,6 @@ class LoopFormer {
     ir::Value* holds = nullptr;
     if (loop_.condition) {
       condition_nodes_ = producers_of({loop_.condition}, loop_.body);
-      LATHE_TRY(check_condition());
       BodyWriter before(graph_, graph_, nullptr);
       for (const ir::Value* argument : loop_.carried) before.bind(argument, argument->producer()->input(0));
       LATHE_TRY(before.copy(condition_nodes_));
@@ -137,21 +137,6 @@ class LoopFormer {
       holds = builder_.reshape(holds, Ints{});
     }
     operands_.insert(operands_.begin(), {trip_count, holds});
-    return {};
-  }
-
-  // It is computed at the end of a round for the next one, of which there may be no slice.
-  Result<> check_condition() const {
-    for (const ir::Value* argument : loop_.scanned) {
-      const bool is_read = argument == loop_.condition ||
-                           std::ranges::any_of(argument->uses(),
-                                               [&](const ir::Use& use) { return condition_nodes_.contains(use.node); });
-      if (is_read)
-        return fail(ErrorCode::op_mode_unsupported,
-                    "loop '{}': its condition depends on '{}', a slice of the round that it decides about; carry what "
-                    "it needs",
-                    loop_.end->name(), argument->name());
-    }
     return {};
   }
 
@@ -269,7 +254,8 @@ Result<bool> form_loops(ir::Graph& graph, PassContext&) {
   std::vector<ir::Node*> ends;
   for (const auto& node : graph.nodes())
     if (node->is(OpKind::loop_end)) ends.push_back(node.get());
-  for (ir::Node* end : ends) {
+  for (ir::Node* written : ends) {
+    LATHE_ASSIGN(ir::Node * end, carry_slices_of_condition(graph, written));
     FlatLoop loop(end);
     LATHE_TRY(check_arguments(loop));
     LATHE_TRY(find_body(graph, loop));

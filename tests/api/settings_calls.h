@@ -177,6 +177,13 @@ inline std::map<std::string, Call> network_calls() {
        }},
       {"ILayer::setMetadata",
        [](World& w) { return w.relu->setMetadata(kName.c_str()), is(w.relu->getMetadata(), kName); }},
+      {"IAttention::setDecomposable",
+       [](World& w) {
+         ITensor& q = *w.network->addInput("q", DataType::kFLOAT, Dims4(1, 1, 1, 1));
+         IAttention* attention =
+             w.network->addAttentionV2(q, q, q, AttentionNormalizationOp::kSOFTMAX, CausalMaskKind::kNONE);
+         return attention->setDecomposable(true) && attention->getDecomposable();
+       }},
       {"ILayer::setNbRanks", [](World& w) { return w.relu->setNbRanks(2) || w.relu->getNbRanks() == 2; }},
       {"IOptimizationProfile::setDimensions",
        [](World& w) {

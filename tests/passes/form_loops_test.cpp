@@ -186,18 +186,47 @@ TEST(FormLoops, ValuesLeaveByResultsAlone) {
             std::string::npos);
   EXPECT_NE(refusal("graph g {\n input %x: f32[3]\n %y = loop_argument(%x)\n output %y\n}").find("has no end"),
             std::string::npos);
-  EXPECT_NE(refusal(R"(graph g {
+}
+
+// A round begins if its own slice says so; behind the last slice no round does.
+TEST(FormLoops, ConditionsReadTheSlicesOfTheirRounds) {
+  const auto graph_of = [](std::string_view reversed, std::string_view controls) {
+    return fmt::format(R"(graph g {{
   input %go: bool[n]
   input %x: f32[3]
-  %y = loop_argument{carried=true}(%x)
-  %slice = loop_argument(%go)
-  %next = elementwise{op=add}(%y, %x)
-  %end = loop_end{carried=1}(_, %slice, %y, %next, %slice)
+  %trips = constant{{value=i64[]{{3}}}}()
+  %y = loop_argument{{carried=true}}(%x)
+  %slice = loop_argument{{reversed={}}}(%go)
+  %next = elementwise{{op=add}}(%y, %x)
+  %holds = identity(%slice)
+  %end = loop_end{{carried=1}}({}, %y, %next, %slice)
   %last = loop_result(%y, %end)
+  %all = loop_result{{stacks=true}}(%next, %end)
   output %last
-})")
-                .find("condition depends on 'slice'"),
-            std::string::npos);
+  output %all
+}})",
+                       reversed, controls);
+  };
+  const auto rounds = [&](const ir::Graph& graph, std::vector<double> go) {
+    const int64_t count = std::ssize(go);
+    Tensor truths = *Tensor::allocate(DType::boolean, {count});
+    from_doubles(go, truths);
+    const std::string text = outputs(graph, {truths, tensor(DType::f32, {3}, {1, 1, 1})});
+    EXPECT_EQ(text.substr(0, 5), "[3]: ") << text;
+    EXPECT_NE(text.find(fmt::format("; [{}, 3]:", text[5] - '1')), std::string::npos) << text;
+    return text[5] - '1';
+  };
+  const ir::Graph forward = formed(graph_of("false", "_, %holds"));
+  EXPECT_EQ(rounds(forward, {1, 1, 0, 1}), 2);
+  EXPECT_EQ(rounds(forward, {0, 1}), 0);
+  EXPECT_EQ(rounds(forward, {1, 1, 1, 1}), 4);
+  EXPECT_EQ(rounds(forward, {}), 0);
+  const ir::Graph backward = formed(graph_of("true", "_, %slice"));
+  EXPECT_EQ(rounds(backward, {0, 0, 1}), 1);
+  EXPECT_EQ(rounds(backward, {1, 1}), 2);
+  EXPECT_EQ(rounds(formed(graph_of("false", "%trips, %slice")), {1, 1, 1, 1}), 3);
+  EXPECT_EQ(rounds(formed(graph_of("true", "%trips, %holds")), {1, 1, 1, 0}),
+            3);  // from the slice of the last round on
 }
 
 // Two choices by one condition, one within another's branch, and work that both sides need.

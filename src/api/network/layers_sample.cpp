@@ -4,27 +4,12 @@
 #include <limits>
 
 #include "api/network/network_add.h"
+#include "api/network/operand_checks.h"
 #include "compose/grid_sample.h"
 #include "compose/reverse_sequence.h"
 #include "compose/rotary_embedding.h"
 
 namespace lathe::api {
-namespace {
-
-Result<> check_integers(const ir::Value* value, const char* what) {
-  if (value->dtype() == DType::i32 || value->dtype() == DType::i64) return {};
-  return fail(ErrorCode::type_mismatch, "{} are INT32 or INT64, but '{}' is {}", what, value->name(),
-              name_of(value->dtype()));
-}
-
-Result<> check_floats(const ir::Value* value) {
-  if (is_floating(value->dtype())) return {};
-  return fail(ErrorCode::type_mismatch, "'{}' is {}, but a floating-point type is needed", value->name(),
-              name_of(value->dtype()));
-}
-
-}  // namespace
-
 bool GridSampleLayer::setSampleMode(nv::SampleMode mode) noexcept {
   return guarded(entry(), "IGridSampleLayer::setSampleMode", [&]() -> Result<> {
     if (mode != nv::SampleMode::kFILL && mode != nv::SampleMode::kCLAMP && mode != nv::SampleMode::kREFLECT)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/network/attention.h"
 #include "api/network/imported_layer.h"
 
 namespace lathe::api {

@@ -21,6 +21,8 @@
 
 namespace lathe::api {
 
+class AttentionDefinition;
+
 // The network definition is a graph, seen through tensors and layers.
 class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::VNetworkDefinition {
  public:
@@ -224,6 +226,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::unique_ptr<Conditional>> conditionals_;
+  std::vector<std::unique_ptr<AttentionDefinition>> attentions_;
   std::unordered_map<const ir::Value*, TensorView*> imported_;  // while adopting only
   bool settled_ = true;
   bool sorted_ = true;
