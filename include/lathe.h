@@ -40,12 +40,13 @@ inline constexpr nvinfer1::DataType kUINT2 = static_cast<nvinfer1::DataType>(74)
 TENSORRTAPI bool setBuildBudget(nvinfer1::IBuilderConfig& config, double seconds) noexcept;
 TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexcept;
 
-// What to build for. The default is what the environment variable LATHE_TARGET names; else "cuda" where the CUDA driver is
-// installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni"
-// (AVX-512 with products of 8-bit integers), and "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda" (the
-// current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or "sm_90" (GPUs of that architecture); "null" (a
-// device that computes nothing, for tests of what the host does). Where no such device is there, the cost model chooses
-// kernels by a table of devices; setCpuThreads() then says for how many threads of another CPU. False when unknown.
+// What to build for. The default is what the environment variable LATHE_TARGET names; else "cuda" where the CUDA driver
+// is installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's
+// best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni" (AVX-512 with products of 8-bit integers), and
+// "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda" (the current GPU, or the first), "cuda:1" (that one),
+// "cuda-sm_90" or "sm_90" (GPUs of that architecture); "null" (a device that computes nothing, for tests of what the
+// host does). Where no such device is there, the cost model chooses kernels by a table of devices; setCpuThreads() then
+// says for how many threads of another CPU. False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
 
@@ -118,6 +119,11 @@ TENSORRTAPI void releaseIdleDevices() noexcept;
 // others in each run, unless the process has a seed: then it gives the same in each run, and different operators
 // different ones. `seeded` false (as the process begins) takes the seed away.
 TENSORRTAPI void setRandomSeed(uint64_t seed, bool seeded = true) noexcept;
+
+// Whether the context that a plugin is attached to runs on the host: enqueue() is then given pointers of the host's and
+// a null stream, is called from the thread that runs the context, and its work must be done when it returns. To be
+// asked in attachToContext(); false for contexts that are not Lathe's.
+TENSORRTAPI bool runsOnHost(const nvinfer1::IPluginResourceContext& context) noexcept;
 
 // ---- Engines -------------------------------------------------------------------------------------------------------
 
