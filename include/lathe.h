@@ -120,6 +120,11 @@ TENSORRTAPI void releaseIdleDevices() noexcept;
 // different ones. `seeded` false (as the process begins) takes the seed away.
 TENSORRTAPI void setRandomSeed(uint64_t seed, bool seeded = true) noexcept;
 
+// Whether the context that a plugin is attached to runs on the host: enqueue() is then given pointers of the host's and
+// a null stream, is called from the thread that runs the context, and its work must be done when it returns. To be
+// asked in attachToContext(); false for contexts that are not Lathe's.
+TENSORRTAPI bool runsOnHost(const nvinfer1::IPluginResourceContext& context) noexcept;
+
 // ---- Engines -------------------------------------------------------------------------------------------------------
 
 // Like IRuntime::deserializeCudaEngine for a plan file, which is mapped rather than read: loading takes milliseconds

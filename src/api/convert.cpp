@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/version.h"
-#include "lathe.h"
+#include "plugin/types.h"
 
 namespace lathe::api {
 namespace {
@@ -13,27 +13,11 @@ namespace {
 static_assert(kInterfaceVersion ==
               std::array<uint8_t, 4>{NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, NV_TENSORRT_BUILD});
 
-struct Pair {
-  nv::DataType theirs;
-  DType ours;
-};
-constexpr Pair kTypes[] = {
-#define LATHE_DTYPE(name, number, bits, cls, encoding, onnx, onnx_number, theirs) {theirs, DType::name},
-#include "base/dtypes.def"
-#undef LATHE_DTYPE
-};
-
 }  // namespace
 
-Result<DType> to_dtype(nv::DataType type) {
-  for (const Pair& pair : kTypes)
-    if (pair.theirs == type) return pair.ours;
-  return fail(ErrorCode::dtype_unsupported, "element type {} is not supported", static_cast<int>(type));
-}
+Result<DType> to_dtype(nv::DataType type) { return plugin::to_dtype(type); }
 
-nv::DataType to_nv(DType type) {
-  return std::ranges::find(kTypes, type, &Pair::ours)->theirs;  // each type has a row
-}
+nv::DataType to_nv(DType type) { return plugin::to_nv(type); }
 
 nv::Dims invalid_dims() { return nv::Dims{-1, {}}; }
 

@@ -132,6 +132,8 @@ class Device {
   virtual Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) = 0;
   // Microseconds of `work` on the device, measured `repeats` times on a warm queue: each one's time.
   virtual Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) = 0;
+  // What the application's code queues work on (CUDA: a stream); null where the device is the host.
+  virtual void* native_stream(Queue& /*queue*/) const { return nullptr; }
 };
 
 // Device code from source text. Thread-safe.

@@ -61,6 +61,7 @@ Result<> RegionLowering::lower(const std::vector<Region>& regions) {
 Result<> RegionLowering::lower(const Region& region) {
   if (placement_.is_free(region)) return {};
   if (!region.root->bodies().empty()) return lower_control_flow(*region.root);
+  if (region.root->is(OpKind::plugin)) return lower_plugin(*region.root);
   if (tactics_.empty()) {
     for (const Node* node : region.nodes) lower_evaluation(*node);
     return {};

@@ -56,6 +56,7 @@ class RegionLowering {
   Result<bool> lower_data_dependent(const Region& region, std::vector<std::string>& refusals);
   std::optional<std::string> excess_of(const Problem& problem, std::string_view tactic,
                                        const DataDependentEmission& emission, SymbolId size) const;
+  Result<> lower_plugin(const ir::Node& node);
   Result<> lower_movement(const Region& region);
   Result<> lower_concat(const Region& region);
   Result<> lower_view(const Region& region);

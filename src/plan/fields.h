@@ -162,6 +162,9 @@ void fields(Io& io, T& block) {  // its bodies are Metadata.bodies
   io.shape(F::VT_TRIPS, block.trips);
 }
 
+template <class Io, Is<PluginCall> T>
+void fields(Io&, T&) {}
+
 template <class Io, Is<Step> T>
 void fields(Io& io, T& step) {
   using F = fb::Step;

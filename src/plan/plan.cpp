@@ -20,15 +20,15 @@ std::string_view name_of(BlockKind kind) {
 
 std::string_view Step::kind() const {
   static constexpr std::string_view kNames[] = {"host kernel", "launches", "copy", "evaluation"};
-  static_assert(std::size(kNames) + 1 == std::variant_size_v<Work>);
+  static_assert(std::size(kNames) + 2 == std::variant_size_v<Work>);
   if (const auto* block = std::get_if<Block>(&work)) return name_of(block->kind);
-  return kNames[work.index()];
+  return is<PluginCall>() ? "plugin" : kNames[work.index()];
 }
 
 std::string_view Step::kernel() const {
   if (const auto* host = std::get_if<HostKernel>(&work)) return host->kernel;
   if (const auto* launches = std::get_if<DeviceLaunches>(&work)) return launches->kernel;
-  return is<Block>() ? kind() : "eval";
+  return is<Block>() || is<PluginCall>() ? kind() : "eval";
 }
 
 std::string_view Step::program() const {

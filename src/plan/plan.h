@@ -114,6 +114,10 @@ struct Copy {};
 // The plain evaluation of the step's op, on the host and on dense tensors.
 struct Evaluation {};
 
+// The application's plugin that the step's op and attributes describe, whatever the device. Its `counts` are the sizes
+// that it writes: `input` is then an output of the step, which holds one number, and `element` what that cannot exceed.
+struct PluginCall {};
+
 enum class BlockKind : uint8_t { loop = 1, branch = 2, call = 3 };  // numbers are part of the format
 
 // The part of a tensor that one round of a loop reads or writes: one index of an axis, from the last one down if
@@ -144,11 +148,11 @@ struct Block {
 };
 
 // The alternatives are in the order of `Work` in plan.fbs.
-using Work = std::variant<HostKernel, DeviceLaunches, Copy, Evaluation, Block>;
+using Work = std::variant<HostKernel, DeviceLaunches, Copy, Evaluation, Block, PluginCall>;
 
-// `op` and `attributes` (ops/attributes text form) are there for evaluations, and for kernels where the op's shape rule
-// makes the sizes of results, while running, of the contents of small inputs; inputs and outputs are then the op's, in
-// its order.
+// `op` and `attributes` (ops/attributes text form) are there for evaluations and plugins, and for kernels where the
+// op's shape rule makes the sizes of results, while running, of the contents of small inputs; inputs and outputs are
+// then the op's, in its order.
 struct Step {
   Work work = Evaluation();
   std::vector<TensorId> inputs;  // kNoTensor = omitted
@@ -166,7 +170,7 @@ struct Step {
   bool is() const {
     return std::holds_alternative<T>(work);
   }
-  std::string_view kind() const;     // "host kernel", "launches", "copy", "evaluation", "loop", "branch", "call"
+  std::string_view kind() const;  // "host kernel", "launches", "copy", "evaluation", "loop", "branch", "call", "plugin"
   std::string_view kernel() const;   // of what runs it, for people: "eval" for what the host does
   std::string_view program() const;  // fusion program; "" = none
 };

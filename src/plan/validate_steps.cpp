@@ -123,7 +123,7 @@ class StepsValidator {
       return malformed("it has too many operands or origins");
     if (!(s.milliseconds >= 0) || std::isinf(s.milliseconds)) return malformed("its time is not a number");
     const bool runs_kernel = s.is<HostKernel>() || s.is<DeviceLaunches>();
-    if (s.is<Evaluation>() ? s.op.empty() : !s.op.empty() && !(runs_kernel && makes_sizes(s)))
+    if (s.is<Evaluation>() || s.is<PluginCall>() ? s.op.empty() : !s.op.empty() && !(runs_kernel && makes_sizes(s)))
       return malformed("a {} with operation '{}'", s.kind(), s.op);
     for (const TensorId id : s.inputs) LATHE_TRY(check_input(i, id));
     for (const TensorId id : s.outputs) LATHE_TRY(check_output(i, id));
@@ -158,6 +158,10 @@ class StepsValidator {
 
   Result<> check_work(size_t, const Step&, const Evaluation&) { return {}; }
 
+  Result<> check_work(size_t, const Step& s, const PluginCall&) {
+    return s.op == "plugin" ? Result<>() : malformed("it calls a plugin as operation '{}'", s.op);
+  }
+
   // Bodies' values and the block's operands live as long as the block runs.
   Result<> check_work(size_t i, const Step& s, const Block& block) {
     const auto check_all = [&](const std::vector<TensorId>& ids, const char* what) -> Result<> {
@@ -185,12 +189,22 @@ class StepsValidator {
   Result<> check_count(const Step& s, const StepCount& count) {
     if (count.symbol >= plan_.symbols.size() || plan_.symbols[count.symbol].source != SymbolSource::computed)
       return malformed("it reads symbol {}, which is none that running computes", count.symbol);
+    if (s.is<PluginCall>()) return check_written_size(s, count);
     if (!(s.is<HostKernel>() || s.is<DeviceLaunches>()) || count.input >= s.inputs.size() ||
         s.inputs[count.input] == kNoTensor)
       return malformed("it reads a size from input {}, which does not exist", count.input);
     const TensorDesc& tensor = plan_.tensors[s.inputs[count.input]];
     if (tensor.dtype != DType::i64 || tensor.dims.size() != 1 || !tensor.strides.empty())
       return malformed("it reads a size from input {}, which is no dense list of int64", count.input);
+    return {};
+  }
+
+  Result<> check_written_size(const Step& s, const StepCount& count) const {
+    const TensorId id = count.input < s.outputs.size() ? s.outputs[count.input] : kNoTensor;
+    if (id == kNoTensor) return malformed("it writes a size to output {}, which does not exist", count.input);
+    const TensorDesc& tensor = plan_.tensors[id];
+    if ((tensor.dtype != DType::i64 && tensor.dtype != DType::i32) || !tensor.dims.empty())
+      return malformed("it writes a size to output {}, which is no integer by itself", count.input);
     return {};
   }
 

@@ -9,6 +9,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> e
   LATHE_ASSIGN(PendingWork work, PendingWork::create(engine->device()));
   std::unique_ptr<Context> context(new Context(std::move(engine), std::move(work), policy));
   LATHE_TRY(context->memory_.reserve(context->profile()));
+  LATHE_TRY(context->execution_.attach_plugins());
   return context;
 }
 

@@ -2,8 +2,10 @@
 #include "runtime/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "device/family.h"
+#include "ops/plugin.h"
 #include "plan/expressions.h"
 
 namespace lathe {
@@ -34,8 +36,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
     engine->capturable_ &= !depends_on_data(tensor.dims, plan.symbols);
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    LATHE_ASSIGN(StepCode code, engine->make_step(i));
-    engine->capturable_ &= code.kernel || engine->is_capturable(plan.steps[i]);
+    LATHE_ASSIGN(StepCode code, engine->make_step(i, options));
+    engine->capturable_ &= code.kernel || code.plugin || engine->is_capturable(plan.steps[i]);
     engine->code_.push_back(std::move(code));
   }
   return engine;
@@ -102,11 +104,36 @@ Result<> Engine::make_evaluation(const plan::Step& step, StepCode& code) const {
   return {};
 }
 
-Result<Engine::StepCode> Engine::make_step(size_t i) {
+Result<> Engine::make_plugin(const plan::Step& step, const EngineOptions& options, StepCode& code) const {
+  const auto* attrs = dynamic_cast<const PluginAttrs*>(code.eval.get());
+  if (!attrs || attrs->data_inputs != static_cast<int64_t>(step.inputs.size()) ||
+      !std::in_range<int32_t>(attrs->tactic) || attrs->workspace < 0)
+    return fail(ErrorCode::plan_malformed, "step '{}' calls a plugin with other inputs than it has", step.name);
+  LATHE_ASSIGN(const PluginResults results, parse_plugin_results(*attrs));
+  if (results.types.size() != step.outputs.size())
+    return fail(ErrorCode::plan_malformed, "step '{}' calls a plugin of {} results for {}", step.name,
+                results.types.size(), step.outputs.size());
+  for (const auto* ids : {&step.inputs, &step.outputs})
+    for (const plan::TensorId id : *ids)
+      if (id == plan::kNoTensor || !plan().tensors[id].strides.empty())
+        return fail(ErrorCode::plan_malformed, "step '{}' gives a plugin a tensor that is not dense", step.name);
+  const plugin::ResourceContext context(device_->is_host(), device_->is_host() ? nullptr : options.allocator,
+                                        options.recorder);
+  LATHE_ASSIGN(code.plugin,
+               plugin::RunningPlugin::make(options.plugins, {step.name, attrs->name, attrs->version}, attrs->space,
+                                           attrs->fields.raw(), static_cast<int32_t>(attrs->tactic), context));
+  return {};
+}
+
+Result<Engine::StepCode> Engine::make_step(size_t i, const EngineOptions& options) {
   const plan::Step& step = plan().steps[i];
   StepCode code;
   if (!step.op.empty()) LATHE_TRY(make_evaluation(step, code));
   if (step.is<plan::Copy>() || step.is<plan::Block>()) return code;
+  if (step.is<plan::PluginCall>()) {
+    LATHE_TRY(make_plugin(step, options, code));
+    return code;
+  }
   if (step.is<plan::Evaluation>()) {
     for (const auto* ids : {&step.inputs, &step.outputs})
       for (const plan::TensorId id : *ids)

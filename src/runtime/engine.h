@@ -16,6 +16,7 @@
 #include "plan/conditional_tensors.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
+#include "plugin/running_plugin.h"
 #include "runtime/memory_limit.h"
 #include "runtime/plan_file.h"
 
@@ -24,6 +25,10 @@ namespace lathe {
 struct EngineOptions {
   std::shared_ptr<Device> device;  // null: the engine cannot be run
   plan::ReadOptions read;
+  // Where creators of the plan's plugins are found, and what plugins are told of: not owned; null = there is none.
+  nvinfer1::IPluginRegistry* plugins = nullptr;
+  nvinfer1::IGpuAllocator* allocator = nullptr;
+  nvinfer1::IErrorRecorder* recorder = nullptr;
 };
 
 class Engine {
@@ -44,10 +49,12 @@ class Engine {
   const std::byte* host_constant(uint32_t index) const;        // null = it is in the device's memory alone
 
   // One per plan step: a kernel, or the attributes of the op that is evaluated on the host; none for a copy. A kernel
-  // has attributes, too, where the op's shape rule gives the sizes of its results while running.
+  // has attributes, too, where the op's shape rule gives the sizes of its results while running. A plugin has
+  // attributes, and each context makes a kernel of a clone of it.
   struct StepCode {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Attributes> eval;
+    std::unique_ptr<plugin::RunningPlugin> plugin;
   };
   const std::vector<StepCode>& code() const { return code_; }
   // How steps nest, and what sizes blocks find out; both per step.
@@ -80,7 +87,8 @@ class Engine {
   bool find_data_dependence(const plan::TensorDesc& tensor) const;
   bool is_capturable(const plan::Step& step) const;
   Result<> choose_codes();
-  Result<StepCode> make_step(size_t i);
+  Result<StepCode> make_step(size_t i, const EngineOptions& options);
+  Result<> make_plugin(const plan::Step& step, const EngineOptions& options, StepCode& code) const;
   Result<> make_evaluation(const plan::Step& step, StepCode& code) const;
   plan::LoadedPlan loaded_;
   std::vector<Program> programs_;  // kernels may point to them: never resized after load

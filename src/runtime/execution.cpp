@@ -48,6 +48,19 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
   }
 }
 
+Result<> Execution::attach_plugins() {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (!engine_.code()[i].plugin) continue;
+    LATHE_ASSIGN(plugins_[i], PluginKernel::make(engine_, i));
+  }
+  return {};
+}
+
+const Kernel* Execution::kernel(size_t step) const {
+  const auto plugin = plugins_.find(step);
+  return plugin == plugins_.end() ? engine_.code()[step].kernel.get() : plugin->second.get();
+}
+
 Result<> Execution::prepare() {
   workspace_bytes_ = 0;
   refused_.clear();
@@ -93,10 +106,10 @@ Result<size_t> Execution::prepare_step(size_t i) {
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     LATHE_ASSIGN(operands.outputs[k], shapes_.resolve(step.outputs[k]));
   }
-  const Kernel* kernel = engine_.code()[i].kernel.get();
-  if (!kernel) return 0;
+  const Kernel* const runs = kernel(i);
+  if (!runs) return 0;
   Result<size_t> workspace =
-      kernel->prepare({operands.inputs, operands.outputs, shapes_.symbols()}, engine_.device().threads());
+      runs->prepare({operands.inputs, operands.outputs, shapes_.symbols()}, engine_.device().threads());
   if (workspace) return workspace;
   return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
 }
@@ -144,8 +157,8 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   StepOperands& operands = operands_[i];
   if (step.is<plan::Block>()) return blocks_.run(i, queue);
   if (const auto refused = refused_.find(i); refused != refused_.end()) return fail(refused->second);
-  const Kernel* kernel = engine_.code()[i].kernel.get();
-  if (!kernel) return host_.run(i, operands, queue);
+  const Kernel* const runs = kernel(i);
+  if (!runs) return host_.run(i, operands, queue);
   std::byte* workspace = workspace_;
   if (operands.data_dependent) {
     LATHE_ASSIGN(workspace, prepare_data_dependent(i, queue));
@@ -155,16 +168,18 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   };
   for (size_t k = 0; k < step.inputs.size(); ++k) place(step.inputs[k], operands.inputs[k]);
   for (size_t k = 0; k < step.outputs.size(); ++k) place(step.outputs[k], operands.outputs[k]);
-  const Result<> enqueued = kernel->enqueue({operands.inputs, operands.outputs, shapes_.symbols()}, workspace, queue);
-  if (enqueued) return {};
+  const Result<> enqueued = runs->enqueue({operands.inputs, operands.outputs, shapes_.symbols()}, workspace, queue);
+  if (enqueued) return step.is<plan::PluginCall>() ? host_.read_written_sizes(step, queue) : Result<>();
   return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
 }
 
 // What could not be prepared before the steps ahead had run: sizes, the outputs' memory, workspace, which it returns.
 Result<std::byte*> Execution::prepare_data_dependent(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
-  LATHE_TRY(host_.read_counts(step, queue));
-  if (engine_.code()[i].eval) LATHE_TRY(host_.find_sizes(i, queue));
+  if (!step.is<plan::PluginCall>()) {
+    LATHE_TRY(host_.read_counts(step, queue));
+    if (engine_.code()[i].eval) LATHE_TRY(host_.find_sizes(i, queue));
+  }
   LATHE_ASSIGN(const size_t needed, prepare_step(i));
   std::byte* workspace = workspace_;
   if (needed > workspace_bytes_) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/block_execution.h"
+#include "runtime/plugin_kernel.h"
 
 namespace lathe {
 
@@ -37,6 +38,8 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
+  // Makes the context's own clones of plugins: once, before anything else.
+  Result<> attach_plugins();
   // Dims and strides of operands and the kernels' consent, once shapes are bound. Not of steps that depend on data.
   Result<> prepare();
   // Whether a captured graph can hold a run, once prepared.
@@ -50,6 +53,7 @@ class Execution {
   void release_temporaries() { blocks_.release_temporaries(); }
 
  private:
+  const Kernel* kernel(size_t step) const;
   Result<> check_conditional(size_t step) const;
   // Bytes of workspace that the step's kernel needs.
   Result<size_t> prepare_step(size_t step);
@@ -66,10 +70,11 @@ class Execution {
   const RunHooks& hooks_;
   HostEvaluation host_;
   BlockExecution blocks_;
-  std::vector<StepOperands> operands_;  // by step
-  std::map<size_t, Error> refused_;     // steps that cannot run under these shapes; branches may leave them out
-  size_t readers_end_ = 0;              // behind the last step that reads an input, and the blocks around it
-  double reported_ms_ = 0;              // of this run, to the profiler
+  std::map<size_t, std::unique_ptr<PluginKernel>> plugins_;  // by step
+  std::vector<StepOperands> operands_;                       // by step
+  std::map<size_t, Error> refused_;  // steps that cannot run under these shapes; branches may leave them out
+  size_t readers_end_ = 0;           // behind the last step that reads an input, and the blocks around it
+  double reported_ms_ = 0;           // of this run, to the profiler
   size_t workspace_bytes_ = 0;
   bool capturable_ = false;
   std::byte* workspace_ = nullptr;  // of this run

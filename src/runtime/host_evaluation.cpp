@@ -122,6 +122,25 @@ Result<> HostEvaluation::read_counts(const plan::Step& step, Queue& queue) {
   return shapes_.check_due_constraints();
 }
 
+Result<> HostEvaluation::read_written_sizes(const plan::Step& step, Queue& queue) {
+  for (const plan::StepCount& count : step.counts) {
+    const plan::TensorId id = step.outputs[count.input];
+    int64_t value = 0;
+    if (plan_.tensors[id].dtype == DType::i32) {
+      LATHE_ASSIGN(value, read_scalar<int32_t>(id, queue));
+    } else {
+      LATHE_ASSIGN(value, read_scalar<int64_t>(id, queue));
+    }
+    const std::optional<int64_t> most = count.element.evaluate(shapes_.symbols());
+    if (!most || value < 0 || value > *most)
+      return fail(ErrorCode::execution_failed,
+                  "step '{}': the plugin gives the size tensor, output {}, the value {}; it has declared 0 to {}",
+                  step.name, count.input, value, most.value_or(-1));
+    shapes_.bind_count(count.symbol, value);
+  }
+  return step.counts.empty() ? Result<>() : shapes_.check_due_constraints();
+}
+
 template <class T>
 Result<T> HostEvaluation::read_scalar(plan::TensorId id, Queue& queue) const {
   const plan::TensorDesc& tensor = plan_.tensors[id];

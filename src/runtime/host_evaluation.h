@@ -23,6 +23,8 @@ class HostEvaluation {
   Result<> run(size_t step, StepOperands& operands, Queue& queue);
   // Reads the sizes that the step is the first to need from tensors of the device's.
   Result<> read_counts(const plan::Step& step, Queue& queue);
+  // Reads those that a plugin has found out, and waits for them.
+  Result<> read_written_sizes(const plan::Step& step, Queue& queue);
   // Sizes of a step's results that its op's shape rule makes of the contents of small inputs: a shape, pads, scales.
   Result<> find_sizes(size_t step, Queue& queue);
   // One element of 8 bytes or one; waits for the device unless the host knows it.

@@ -146,6 +146,11 @@ class PlanGenerator {
       s.attributes = "alpha=0.5";
       return Evaluation();
     }
+    if (pick(8) == 0) {
+      s.op = "plugin";
+      s.attributes = "{name=\"p\"}";
+      return PluginCall();
+    }
     HostKernel host{"conv", {}, ""};
     for (uint32_t p = pick(5); p > 0; --p) host.params.push_back(static_cast<int64_t>(random_()) - 1000);
     if (pick(2) == 0) host.program = "in=2; r2=add r0 r1; out r2";

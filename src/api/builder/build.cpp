@@ -9,6 +9,7 @@
 #include "api/builder/io_formats.h"
 #include "api/builder/layer_types.h"
 #include "api/builder/memory_monitor.h"
+#include "api/builder/plugins.h"
 #include "api/json.h"
 #include "api/network/network.h"
 #include "api/plan_keys.h"
@@ -241,6 +242,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   warn_of_host_memory(weights_of(graph), available_bytes(), *options.log);
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
   LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
+  LATHE_TRY(settle_plugins(definition, settled.graph, options,
+                           settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);

@@ -80,6 +80,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   template <class L>
   L* refuse(const char* where, const char* what) noexcept;
   size_t num_layers() const { return layers_.size(); }
+  const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
   // Of the first layer of that name.
   Result<TensorView*> output_of(const std::string& layer, int64_t index) const;
   // The tensor of the graph's value of that name; null where there is none.

@@ -10,11 +10,6 @@ nv::IPluginV2Layer* NetworkDefinition::addPluginV2(nv::ITensor* const*, int32_t,
   return refuse<nv::IPluginV2Layer>("INetworkDefinition::addPluginV2", "plugin");
 }
 
-nv::IPluginV3Layer* NetworkDefinition::addPluginV3(nv::ITensor* const*, int32_t, nv::ITensor* const*, int32_t,
-                                                   nv::IPluginV3&) noexcept {
-  return refuse<nv::IPluginV3Layer>("INetworkDefinition::addPluginV3", "plugin");
-}
-
 nv::IAssertionLayer* NetworkDefinition::addAssertion(nv::ITensor&, const char*) noexcept {
   return refuse<nv::IAssertionLayer>("INetworkDefinition::addAssertion", "assertion");
 }

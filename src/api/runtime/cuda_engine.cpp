@@ -69,6 +69,9 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
     log_start(*device, resident, log);
     options.device = with_allocator(std::move(device), runtime->allocator, runtime->reporter);
   }
+  options.plugins = &runtime->registry;
+  options.allocator = runtime->allocator;
+  options.recorder = runtime->reporter->recorder();
   const bool keeps_bytes = !options.device || options.device->is_host();
   if (keeps_bytes && !owner) {
     LATHE_ASSIGN(PlanBytes copy, copy_plan(bytes));

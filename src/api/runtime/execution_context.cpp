@@ -40,6 +40,8 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
     // Threads belong to the engine: this context gets one of its own over the same bytes.
     EngineOptions options;
     LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), config.cpu_threads));
+    options.plugins = &made->core_->runtime->registry;
+    options.recorder = made->core_->reporter->recorder();
     LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
   LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "lathe.h"
 #include "ops/random_seed.h"
+#include "plugin/running_plugin.h"
 
 namespace lathe {
 
@@ -35,6 +36,11 @@ bool saveFile(const void* data, std::size_t size, const char* path) noexcept {
     if (!data && size > 0) return fail(ErrorCode::invalid_argument, "{} bytes at null for '{}'", size, path);
     return write_file_atomically(path, {static_cast<const std::byte*>(data), size});
   });
+}
+
+bool runsOnHost(const nv::IPluginResourceContext& context) noexcept {
+  const auto* own = dynamic_cast<const plugin::ResourceContext*>(&context);
+  return own && own->is_host();
 }
 
 void setInspectionOnly(nv::IRuntime& runtime, bool only) noexcept {

@@ -78,6 +78,7 @@ class CudaDevice final : public Device, public EventMaker {
   }
   Result<> copy(const RowsCopy& rows, Queue& queue) override { return cuda::copy(rows, stream_of(queue)); }
   Result<> wait(Queue& queue) override { return stream_of(queue).wait(); }
+  void* native_stream(Queue& queue) const override { return stream_of(queue).handle(); }
   Result<std::unique_ptr<Event>> make_event() override { return OrderEvent::create(context_); }
   bool is_accessible(const void* address) const override { return cuda::is_accessible(*context_, address); }
   bool is_readable_by_host(const void* address) const override { return cuda::is_readable_by_host(*context_, address); }

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/builder/plugins.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "api/network/plugin_layer.h"
+#include "lowering/profiles.h"
+#include "ops/plugin.h"
+#include "plugin/running_plugin.h"
+
+namespace lathe::api {
+namespace {
+
+using plugin::BuildingPlugin;
+
+// One node and the layer that it came from.
+class PluginNode {
+ public:
+  PluginNode(ir::Graph& graph, ir::Node& node, PluginV3Layer& layer, const BuildOptions& options)
+      : graph_(graph), node_(node), layer_(layer), options_(options), attrs_(node.attrs<PluginAttrs>()) {}
+
+  Result<> settle(const std::vector<plan::Profile>& profiles, bool allows_aliases) {
+    LATHE_ASSIGN(const BuildingPlugin plugin, BuildingPlugin::of(layer_.getPlugin(), layer_.name()));
+    LATHE_ASSIGN(results_, parse_plugin_results(attrs_));
+    attrs_.workspace = 0;
+    for (const plan::Profile& profile : profiles) {
+      LATHE_ASSIGN(const BuildingPlugin::Tensors tensors, tensors_under(profile));
+      if (&profile == &profiles[0]) LATHE_TRY(plugin.expect_row_major(tensors));
+      LATHE_TRY(plugin.configure(tensors));
+      LATHE_ASSIGN(const size_t workspace, plugin.workspace(tensors));
+      if (workspace > options_.tuner.most_workspace)
+        return fail(ErrorCode::no_tactic,
+                    "{}: getWorkspaceSize() gives {} bytes, and MemoryPoolType::kWORKSPACE allows {}",
+                    plugin.who().text(), workspace, options_.tuner.most_workspace);
+      attrs_.workspace = std::max(attrs_.workspace, static_cast<int64_t>(workspace));
+    }
+    if (allows_aliases) LATHE_TRY(find_aliases(plugin));
+    LATHE_ASSIGN(const std::vector<int32_t> tactics, plugin.tactics());
+    LATHE_ASSIGN(attrs_.tactic, fastest(plugin, tactics, profiles[0]));
+    LATHE_TRY(plugin::expect_success(ErrorCode::graph_invalid, plugin.who(), "setTactic",
+                                     plugin.runtime().setTactic(static_cast<int32_t>(attrs_.tactic))));
+    LATHE_ASSIGN(const std::vector<std::byte> fields, plugin.fields());
+    LATHE_ASSIGN(attrs_.fields, Tensor::allocate(DType::u8, {static_cast<int64_t>(fields.size())}));
+    std::memcpy(attrs_.fields.mutable_data(), fields.data(), fields.size());
+    if (options_.target.starts_with("cpu"))
+      options_.log->print(
+          Severity::warning,
+          "{} is in an engine for the CPU, where plugins are given memory of the host and a null stream: "
+          "one that is written for GPUs must ask lathe::runsOnHost() in attachToContext()",
+          plugin.who().text());
+    return graph_.set_attributes(&node_, attrs_);
+  }
+
+ private:
+  enum class At { min, opt, max };
+
+  Result<int64_t> value_of(const Expr& size, const plan::Profile& profile, At at) const {
+    std::vector<int64_t> symbols;
+    for (const plan::SymbolProfile& symbol : profile.symbols)
+      symbols.push_back(at == At::min || symbol.max == Range::kUnbounded ? (at == At::min ? symbol.min : symbol.opt)
+                        : at == At::opt                                  ? symbol.opt
+                                                                         : symbol.max);
+    if (const std::optional<int64_t> value = size.evaluate(symbols)) return *value;
+    return fail(ErrorCode::shape_unknown, "plugin '{}' of layer '{}': the size {} has no value under a profile",
+                attrs_.name, layer_.name(), size.to_string());
+  }
+
+  // Of the op's own symbols.
+  Result<std::vector<int64_t>> sizes_at(const plan::Profile& profile, At at) const {
+    std::vector<int64_t> values(results_.sizes.size(), 0);
+    for (size_t i = 0; i < node_.num_inputs(); ++i) {
+      const bool is_data = i < static_cast<size_t>(attrs_.data_inputs);
+      for (const Expr& size : is_data ? node_.input(i)->shape() : *node_.input(i)->elements()) {
+        LATHE_ASSIGN(const int64_t value, value_of(size, profile, at));
+        values.push_back(value);
+      }
+    }
+    for (size_t i = 0; i < results_.sizes.size() && at != At::min; ++i) {
+      const plugin::DeclaredSize& size = layer_.sizes()[i];
+      values[i] = (at == At::opt ? size.opt : size.upper).evaluate(values).value_or(0);
+    }
+    return values;
+  }
+
+  Result<nv::DynamicPluginTensorDesc> describe(const ValueType& type, const Shape& dims, const plan::Profile& profile,
+                                               bool is_local) const {
+    nv::DynamicPluginTensorDesc desc{};
+    Dims known;
+    for (const Expr& dim : dims) known.push_back(dim.as_constant().value_or(-1));
+    desc.desc = plugin::describe(type.dtype, known);
+    const std::pair<At, nv::Dims*> ends[] = {{At::min, &desc.min}, {At::opt, &desc.opt}, {At::max, &desc.max}};
+    for (const auto& [at, to] : ends) {
+      LATHE_ASSIGN(const std::vector<int64_t> sizes, sizes_at(profile, at));
+      to->nbDims = static_cast<int32_t>(dims.size());
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (is_local) {
+          to->d[d] = type.shape[d].evaluate(sizes).value_or(-1);
+        } else {
+          LATHE_ASSIGN(to->d[d], value_of(dims[d], profile, at));
+        }
+      }
+    }
+    return desc;
+  }
+
+  Result<BuildingPlugin::Tensors> tensors_under(const plan::Profile& profile) const {
+    BuildingPlugin::Tensors tensors;
+    for (size_t i = 0; i < static_cast<size_t>(attrs_.data_inputs); ++i) {
+      const ir::Value* input = node_.input(i);
+      LATHE_ASSIGN(const auto desc, describe(input->type(), input->shape(), profile, kOfGraph));
+      tensors.inputs.push_back(desc);
+    }
+    for (size_t i = 0; i < node_.num_outputs(); ++i) {
+      LATHE_ASSIGN(const auto desc, describe(results_.types[i], node_.output(i)->shape(), profile, kOfOp));
+      tensors.outputs.push_back(desc);
+    }
+    return tensors;
+  }
+
+  Result<> find_aliases(const BuildingPlugin& plugin) {
+    LATHE_ASSIGN(attrs_.aliases, plugin.aliases(static_cast<size_t>(attrs_.data_inputs), node_.num_outputs()));
+    for (size_t i = 0; i < attrs_.aliases.size(); ++i) {
+      if (attrs_.aliases[i] < 0) continue;
+      const ir::Value* input = node_.input(static_cast<size_t>(attrs_.aliases[i]));
+      if (input->dtype() != node_.output(i)->dtype() || input->shape() != node_.output(i)->shape())
+        return plugin::refuse(ErrorCode::graph_invalid, plugin.who(), "getAliasedInput",
+                              "gives input {} for output {}, whose type and dimensions differ", attrs_.aliases[i], i);
+    }
+    return {};
+  }
+
+  // The first one where nothing can be measured.
+  Result<int32_t> fastest(const BuildingPlugin& plugin, const std::vector<int32_t>& tactics,
+                          const plan::Profile& profile) const {
+    if (tactics.size() == 1 || !options_.tuner.device) return tactics[0];
+    LATHE_ASSIGN(const BuildingPlugin::Tensors tensors, tensors_under(profile));
+    int32_t best = tactics[0];
+    double shortest = 0;
+    for (const int32_t tactic : tactics) {
+      LATHE_ASSIGN(const double time, time_of(plugin, tactic, tensors));
+      options_.log->print(Severity::verbose, "{}: tactic {} takes {:.3f} us", plugin.who().text(), tactic, time);
+      if (tactic != tactics[0] && time >= shortest) continue;
+      best = tactic;
+      shortest = time;
+    }
+    return best;
+  }
+
+  Result<double> time_of(const BuildingPlugin& plugin, int32_t tactic, const BuildingPlugin::Tensors& tensors) const {
+    Device& device = *options_.tuner.device;
+    const plugin::ResourceContext context(device.is_host(), nullptr, nullptr);
+    LATHE_ASSIGN(const auto attached, plugin::AttachedPlugin::attach(plugin.runtime(), plugin.who(), context, tactic));
+    LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device.make_queue());
+    std::vector<DeviceMemory> memory;
+    plugin::AttachedPlugin::Descs inputs, outputs;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    const auto place = [&](const nv::DynamicPluginTensorDesc& each) -> Result<nv::PluginTensorDesc> {
+      nv::PluginTensorDesc desc = each.desc;
+      desc.dims = each.opt;
+      int64_t largest = 1;
+      for (int32_t d = 0; d < desc.dims.nbDims; ++d) largest *= std::max<int64_t>(each.max.d[d], each.opt.d[d]);
+      LATHE_ASSIGN(const DType type, to_dtype(desc.type));
+      LATHE_ASSIGN(DeviceMemory block, device.allocate(static_cast<size_t>(bytes_of(type, largest).value_or(0))));
+      const std::vector<std::byte> zeros(block.size());
+      if (!zeros.empty()) LATHE_TRY(device.upload(block.data(), zeros.data(), zeros.size(), *queue));
+      memory.push_back(std::move(block));
+      return desc;
+    };
+    LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
+    for (const auto& each : tensors.inputs) {
+      LATHE_ASSIGN(const nv::PluginTensorDesc desc, place(each));
+      inputs.push_back(desc);
+      in.push_back(memory.back().data());
+    }
+    for (size_t i = 0; i < tensors.outputs.size(); ++i) {
+      LATHE_ASSIGN(const nv::PluginTensorDesc desc, place(tensors.outputs[i]));
+      outputs.push_back(desc);
+      out.push_back(memory.back().data());
+      if (i < attrs_.aliases.size() && attrs_.aliases[i] >= 0) in[static_cast<size_t>(attrs_.aliases[i])] = out.back();
+    }
+    LATHE_ASSIGN(DeviceMemory workspace, device.allocate(static_cast<size_t>(attrs_.workspace)));
+    LATHE_TRY(attached->change_shapes(inputs, outputs));
+    const auto work = [&](Queue& on) {
+      return attached->enqueue(inputs, outputs, in.data(), out.data(), workspace.data(), device.native_stream(on));
+    };
+    LATHE_ASSIGN(const std::vector<double> times, device.time(*queue, work, std::max(options_.tuner.repeats, 1)));
+    return *std::min_element(times.begin(), times.end());
+  }
+
+  static constexpr bool kOfGraph = false, kOfOp = true;
+  ir::Graph& graph_;
+  ir::Node& node_;
+  PluginV3Layer& layer_;
+  const BuildOptions& options_;
+  PluginAttrs attrs_;
+  PluginResults results_;
+};
+
+}  // namespace
+
+Result<> settle_plugins(const NetworkDefinition& network, ir::Graph& graph, const BuildOptions& options,
+                        bool allows_aliases) {
+  std::vector<ir::Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (node->is(OpKind::plugin)) nodes.push_back(node.get());
+  if (nodes.empty()) return {};
+  LATHE_ASSIGN(const std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
+  for (ir::Node* node : nodes) {
+    PluginV3Layer* layer = nullptr;
+    for (const auto& any : network.layers()) {
+      auto* const each = dynamic_cast<PluginV3Layer*>(any.get());
+      if (!each || each->name() != node->name()) continue;
+      if (layer)
+        return fail(ErrorCode::graph_invalid, "two plugin layers are called '{}'; give one another name", node->name());
+      layer = each;
+    }
+    if (!layer) return fail(ErrorCode::graph_invalid, "no layer of the network is plugin '{}'", node->name());
+    LATHE_TRY(PluginNode(graph, *node, *layer, options).settle(profiles, allows_aliases));
+  }
+  return {};
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins of the application's, which are given dense memory.
+#include <algorithm>
+
+#include "lowering/region_lowering.h"
+#include "ops/plugin.h"
+
+namespace lathe {
+
+using ir::Node;
+using ir::Value;
+using plan::TensorId;
+
+namespace {
+
+// What the op's own symbols stand for, but for the sizes that the plugin finds out.
+std::vector<Expr> given_sizes(const Node& node, size_t found) {
+  std::vector<Expr> given(found);
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    const Value* input = node.input(i);
+    const bool is_data = i < static_cast<size_t>(node.attrs<PluginAttrs>().data_inputs);
+    const std::vector<Expr>& sizes = is_data ? input->shape() : *input->elements();
+    given.insert(given.end(), sizes.begin(), sizes.end());
+  }
+  return given;
+}
+
+// Dims that no size exceeds: each is the larger of what it is for no elements and for the most.
+Shape room_of(const Shape& dims, const PluginResults& results, std::vector<Expr> given) {
+  Shape room;
+  for (const Expr& dim : dims) {
+    Expr most = dim;
+    for (size_t i = 0; i < results.sizes.size(); ++i) {
+      std::vector<Expr> none(given.size()), all(given.size());
+      for (SymbolId s = 0; s < given.size(); ++s) none[s] = all[s] = Expr::symbol(s);
+      none[i] = 0;
+      all[i] = results.sizes[i].upper;
+      most = max(most.substitute(none), most.substitute(all));
+    }
+    room.push_back(most.substitute(given));
+  }
+  return room;
+}
+
+bool uses_sizes(const Shape& dims, size_t found) {
+  return std::any_of(dims.begin(), dims.end(), [&](const Expr& dim) {
+    std::vector<SymbolId> used;
+    dim.collect_symbols(used);
+    return !used.empty() && used.front() < found;
+  });
+}
+
+}  // namespace
+
+// A result whose size the plugin finds out is written to memory that has room for the most, and copied from there once
+// the size is known.
+Result<> RegionLowering::lower_plugin(const Node& node) {
+  const auto& attrs = node.attrs<PluginAttrs>();
+  LATHE_ASSIGN(const PluginResults results, parse_plugin_results(attrs));
+  const std::vector<Expr> given = given_sizes(node, results.sizes.size());
+  Pending pending;
+  plan::Step& step = pending.step;
+  step.work = plan::PluginCall();
+  step.op = node.info().name;
+  step.attributes = to_text(attrs);
+  step.name = node.name();
+  step.origin = node.origin();
+  step.tactic = fmt::format("plugin {} version {} tactic {}", attrs.name, attrs.version, attrs.tactic);
+  pending.kind = "plugin";
+  for (size_t i = 0; i < static_cast<size_t>(attrs.data_inputs); ++i) step.inputs.push_back(dense_of(node.input(i)));
+  struct Move {
+    TensorId from = plan::kNoTensor, to = plan::kNoTensor;
+    std::string name;
+  };
+  std::vector<Move> moves;
+  for (size_t i = 0; i < node.num_outputs(); ++i) {
+    const Value* output = node.output(i);
+    const Shape& dims = results.types[i].shape;
+    if (uses_sizes(dims, results.sizes.size())) {
+      const TensorId room = tensors_.temporary(output->name(), output->dtype(), room_of(dims, results, given));
+      plan::TensorDesc part = tensors_[room];
+      part.dims = output->shape();
+      step.outputs.push_back(room);
+      moves.push_back({tensors_.add(std::move(part)), tensors_.tensor_of(output), output->name()});
+    } else if (placement_.is_dense_linear(output) && !placement_.is_over_operand(output)) {
+      step.outputs.push_back(tensors_.tensor_of(output));
+    } else {
+      step.outputs.push_back(tensors_.temporary(output->name(), output->dtype(), output->shape()));
+      moves.push_back({step.outputs.back(), tensors_.tensor_of(output), output->name()});
+    }
+    if (i < attrs.aliases.size() && attrs.aliases[i] >= 0) {  // what it changes in place is a copy
+      TensorId& input = step.inputs[static_cast<size_t>(attrs.aliases[i])];
+      lower_copy(input, step.outputs[i], fmt::format("{} (in place)", output->name()), {});
+      input = step.outputs[i];
+    }
+  }
+  for (const PluginSize& size : results.sizes) {
+    const std::vector<Expr>* elements = node.output(size.output)->elements();
+    if (const auto symbol = elements ? (*elements)[0].as_symbol() : std::nullopt)
+      step.counts.push_back({*symbol, static_cast<uint32_t>(size.output), size.upper.substitute(given)});
+  }
+  pending_.push_back(std::move(pending));
+  for (const Move& move : moves) {
+    Pending copy;
+    copy.step.work = plan::Copy();
+    copy.step.name = "result " + move.name;
+    copy.step.inputs = {move.from};
+    copy.step.outputs = {move.to};
+    copy.step.tactic = "plain evaluation";
+    copy.kind = "copy";
+    pending_.push_back(std::move(copy));
+  }
+  return {};
+}
+
+}  // namespace lathe

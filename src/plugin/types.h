@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the types of the public interface and ours.
+#pragma once
+
+#include <span>
+
+#include "NvInferRuntime.h"
+#include "base/dtype.h"
+#include "base/result.h"
+
+namespace lathe::plugin {
+
+namespace nv = nvinfer1;
+
+Result<DType> to_dtype(nv::DataType type);
+nv::DataType to_nv(DType type);
+
+// A row-major tensor as plugins are told of it; -1 dims are not known.
+nv::PluginTensorDesc describe(DType type, std::span<const int64_t> dims);
+
+}  // namespace lathe::plugin

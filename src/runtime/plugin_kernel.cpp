@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plugin_kernel.h"
+
+#include <algorithm>
+
+#include "ops/plugin.h"
+
+namespace lathe {
+namespace {
+
+nvinfer1::PluginTensorDesc describe(const TensorArg& arg) {
+  return plugin::describe(arg.dtype, {arg.dims, static_cast<size_t>(arg.rank)});
+}
+
+bool same_dims(const std::vector<nvinfer1::PluginTensorDesc>& a, const std::vector<nvinfer1::PluginTensorDesc>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return std::equal(x.dims.d, x.dims.d + x.dims.nbDims, y.dims.d, y.dims.d + y.dims.nbDims);
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PluginKernel>> PluginKernel::make(const Engine& engine, size_t step) {
+  const Engine::StepCode& code = engine.code()[step];
+  const auto& attrs = static_cast<const PluginAttrs&>(*code.eval);
+  std::unique_ptr<PluginKernel> kernel(new PluginKernel(engine, attrs));
+  LATHE_ASSIGN(const PluginResults results, parse_plugin_results(attrs));
+  for (const ValueType& type : results.types) {
+    std::vector<bool>& found = kernel->found_.emplace_back();
+    for (const Expr& dim : type.shape) {
+      std::vector<SymbolId> used;
+      dim.collect_symbols(used);
+      found.push_back(!used.empty() && used.front() < results.sizes.size());
+    }
+  }
+  LATHE_ASSIGN(kernel->plugin_, code.plugin->attach());
+  return kernel;
+}
+
+Result<size_t> PluginKernel::prepare(const Operands& operands, int) const {
+  State now;
+  for (const TensorArg& arg : operands.inputs) now.inputs.push_back(describe(arg));
+  for (size_t i = 0; i < operands.outputs.size(); ++i) {
+    now.outputs.push_back(describe(operands.outputs[i]));
+    for (size_t d = 0; d < found_[i].size(); ++d)
+      if (found_[i][d]) now.outputs.back().dims.d[d] = -1;
+  }
+  const auto workspace = static_cast<size_t>(attrs_.workspace);
+  if (state_.told && same_dims(now.inputs, state_.inputs) && same_dims(now.outputs, state_.outputs)) return workspace;
+  state_.told = false;
+  LATHE_TRY(plugin_->change_shapes(now.inputs, now.outputs));
+  now.in.resize(now.inputs.size());
+  now.out.resize(now.outputs.size());
+  now.told = true;
+  state_ = std::move(now);
+  return workspace;
+}
+
+Result<> PluginKernel::enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const {
+  for (size_t i = 0; i < state_.in.size(); ++i) state_.in[i] = operands.inputs[i].data;
+  for (size_t i = 0; i < state_.out.size(); ++i) state_.out[i] = operands.outputs[i].data;
+  return plugin_->enqueue(state_.inputs, state_.outputs, state_.in.data(), state_.out.data(),
+                          attrs_.workspace > 0 ? workspace : nullptr, device_.native_stream(queue));
+}
+
+}  // namespace lathe
