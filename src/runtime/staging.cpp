@@ -73,14 +73,14 @@ Result<> Staging::provide_outputs(const ShapeBinding& shapes) {
 }
 
 Result<> Staging::provide_output(size_t binding, const ShapeBinding& shapes) {
-  if (!allocators_[binding] || provided_[binding]) return {};
+  if (provided_[binding]) return {};
   LATHE_ASSIGN(const TensorArg whole, shapes.resolve(plan_.bindings[binding].tensor));
   const Dims dims(whole.dims, whole.dims + whole.rank);
   const std::optional<int64_t> count = checked_volume(dims), bytes = bytes_of(whole.dtype, count.value_or(-1));
   if (!bytes)
     return fail(ErrorCode::shape_mismatch, "output '{}' of dims {} has no valid size", plan_.bindings[binding].name,
                 to_string(to_shape(dims)));
-  LATHE_TRY(allocate(binding, static_cast<size_t>(*bytes), dims));
+  if (allocators_[binding]) LATHE_TRY(allocate(binding, static_cast<size_t>(*bytes), dims));
   provided_[binding] = true;
   return stage(binding, static_cast<size_t>(*bytes));
 }

@@ -74,8 +74,9 @@ bool Tuner::drop_too_large(Job& job, size_t most) const {
   return drops;
 }
 
-// The best by prediction; among them, since predictions compare badly across tactics, each tactic's best that may win.
-void Tuner::keep_finalists(std::vector<Candidate>& candidates, size_t most) {
+// The best by prediction; among them, since predictions compare badly across tactics, each tactic's best that may win:
+// of these there may be more than `most`, unless the application has set it.
+void Tuner::keep_finalists(std::vector<Candidate>& candidates, size_t most) const {
   if (candidates.size() <= most) return;
   const double limit = kMayBeWrongBy * candidates[0].config.predicted_us;
   std::vector<Candidate> kept, others;
@@ -87,6 +88,7 @@ void Tuner::keep_finalists(std::vector<Candidate>& candidates, size_t most) {
   }
   for (size_t i = 0; kept.size() < most && i < others.size(); ++i) kept.push_back(std::move(others[i]));
   std::stable_sort(kept.begin(), kept.end(), is_predicted_faster);
+  if (options_.most_finalists > 0) kept.erase(kept.begin() + static_cast<ptrdiff_t>(most), kept.end());
   candidates = std::move(kept);
 }
 

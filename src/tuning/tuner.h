@@ -98,7 +98,7 @@ class Tuner {
   };
   static void add_candidates(Job& job);
   static bool is_predicted_faster(const Candidate& a, const Candidate& b);
-  static void keep_finalists(std::vector<Candidate>& candidates, size_t most);
+  void keep_finalists(std::vector<Candidate>& candidates, size_t most) const;
   size_t finalists_of(const Job& job) const;
   std::optional<std::string> excess_of(const Job& job, const Candidate& candidate) const;
   bool drop_too_large(Job& job, size_t most) const;

@@ -271,6 +271,18 @@ TEST_F(TunerTest, EachTacticMayWin) {
   EXPECT_LT(device_->timed, 5 * 20);  // rounds of fewer kernels
 }
 
+TEST_F(TunerTest, NoMoreAreMeasuredThanMay) {
+  device_ = std::make_shared<ScriptedDevice>(Times{{"fast", 1}, {"slow", 2}, {"other", 1}});
+  const Negate first({"fast", "slow"}), second({"other"});
+  for (const size_t most : {1, 2}) {
+    TunerOptions limited = options(false);
+    limited.most_finalists = most;
+    cache_.clear();
+    Tuner tuner(limited);
+    EXPECT_EQ(choose_one(tuner, negation(5), {&first, &second})->finalists.size(), most);
+  }
+}
+
 TEST_F(TunerTest, RefusalsAreReported) {
   device_ = std::make_shared<ScriptedDevice>(Times());
   const Negate tactic({"right"});
