@@ -259,6 +259,7 @@ std::unique_ptr<ICudaEngine> engine_for(IBuilder& builder, INetworkDefinition& n
                                         const lathe::NamedTensor& input) {
   const std::unique_ptr<IBuilderConfig> config(builder.createBuilderConfig());
   config->setBuilderOptimizationLevel(0);
+  config->clearFlag(BuilderFlag::kTF32);  // the result is compared with one in float32
   IOptimizationProfile* profile = builder.createOptimizationProfile();
   for (const auto select : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
     profile->setDimensions(input.name, select, input.dims);

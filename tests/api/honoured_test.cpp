@@ -31,7 +31,9 @@ struct Lines : ILogger {
 struct Seen : IDebugListener {
   bool processDebugTensor(const void* data, TensorLocation location, DataType type, const Dims& dims, const char* name,
                           cudaStream_t) override {
-    EXPECT_EQ(location, on_gpu() ? TensorLocation::kDEVICE : TensorLocation::kHOST);
+    // The output is where the application has it.
+    EXPECT_EQ(location, is_on_host || std::string(name) == "y" ? TensorLocation::kHOST : TensorLocation::kDEVICE)
+        << name;
     EXPECT_EQ(type, DataType::kFLOAT);
     int64_t volume = 1;
     for (int32_t d = 0; d < dims.nbDims; ++d) volume *= dims.d[d];
@@ -41,6 +43,7 @@ struct Seen : IDebugListener {
   }
   std::map<std::string, std::vector<float>> tensors;
   bool answer = true;
+  bool is_on_host = !on_gpu();
 };
 
 using Floats = std::vector<float>;
@@ -142,6 +145,7 @@ TEST_F(Honoured, ResultsOfStepsReachTheListener) {
   load();
   EXPECT_FALSE(engine->isDebugTensor("y"));
   Seen seen;
+  seen.is_on_host = true;  // each result is fetched
   EXPECT_TRUE(context->setDebugListener(&seen));
   EXPECT_TRUE(context->setUnfusedTensorsDebugState(true));
   EXPECT_TRUE(context->getUnfusedTensorsDebugState());
@@ -199,6 +203,7 @@ TEST_F(Honoured, MemoryIsMonitored) {
 
 // S94, S97.
 TEST_F(Honoured, WorkspaceIsLimited) {
+  if (on_gpu()) GTEST_SKIP() << "no kernel is refused here; tests/kernels/cuda/memory_limit_test.cpp has those of GPUs";
   const std::vector<float> w(8 * 8 * 9, 0.25f);
   ITensor* image = network->addInput("image", DataType::kFLOAT, Dims4(1, 8, 24, 24));
   IConvolutionLayer* conv = network->addConvolutionNd(
@@ -257,7 +262,8 @@ TEST_F(Honoured, DistributiveIndependenceGoesWithOneProfile) {
 }
 
 TEST_F(Honoured, TacticsAreLimited) {
-  const int64_t size = on_gpu() ? 32 : 256;  // the emulator is slow
+  if (on_gpu()) GTEST_SKIP() << "measuring on the emulator takes minutes";
+  const int64_t size = 256;
   const std::vector<float> w(static_cast<size_t>(size * size), 0.25f);
   ITensor* rows = network->addInput("rows", DataType::kFLOAT, Dims2(size, size));
   ITensor* weights =
