@@ -34,8 +34,8 @@ class Staging {
   Result<> check(const ShapeBinding& shapes) const;
   // Begins a run: asks allocators for the memory of outputs of known size.
   Result<> provide_outputs(const ShapeBinding& shapes);
-  // In the midst of a run, for one whose size has become known: asks its allocator, if it has one, and sees that a block
-  // that stands for it is large enough. Once, for the whole output, whichever part of it is written first.
+  // In the midst of a run, for one whose size has become known: asks its allocator, if it has one, and sees that a
+  // block that stands for it is large enough. Once, for the whole output, whichever part of it is written first.
   Result<> provide_output(size_t binding, const ShapeBinding& shapes);
   Result<> upload(const ShapeBinding& shapes, Queue& queue);    // staged inputs, before the steps
   Result<> download(const ShapeBinding& shapes, Queue& queue);  // staged outputs, after them

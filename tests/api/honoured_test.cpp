@@ -262,7 +262,8 @@ TEST_F(Honoured, DistributiveIndependenceGoesWithOneProfile) {
 }
 
 TEST_F(Honoured, TacticsAreLimited) {
-  if (on_gpu()) GTEST_SKIP() << "measuring on the emulator takes minutes; TunerTest.NoMoreAreMeasuredThanMay is of every device";
+  if (on_gpu())
+    GTEST_SKIP() << "measuring on the emulator takes minutes; TunerTest.NoMoreAreMeasuredThanMay is of every device";
   const int64_t size = 256;
   const std::vector<float> w(static_cast<size_t>(size * size), 0.25f);
   ITensor* rows = network->addInput("rows", DataType::kFLOAT, Dims2(size, size));
