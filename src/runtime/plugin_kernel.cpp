@@ -2,11 +2,14 @@
 #include "runtime/plugin_kernel.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "ops/plugin.h"
 
 namespace lathe {
 namespace {
+
+constexpr size_t kAlignment = 256;  // of workspace; contexts of CPUs align theirs to less
 
 nvinfer1::PluginTensorDesc describe(const TensorArg& arg) {
   return plugin::describe(arg.dtype, {arg.dims, static_cast<size_t>(arg.rank)});
@@ -45,7 +48,7 @@ Result<size_t> PluginKernel::prepare(const Operands& operands, int) const {
     for (size_t d = 0; d < found_[i].size(); ++d)
       if (found_[i][d]) now.outputs.back().dims.d[d] = -1;
   }
-  const auto workspace = static_cast<size_t>(attrs_.workspace);
+  const size_t workspace = attrs_.workspace > 0 ? static_cast<size_t>(attrs_.workspace) + kAlignment : 0;
   if (state_.told && same_dims(now.inputs, state_.inputs) && same_dims(now.outputs, state_.outputs)) return workspace;
   state_.told = false;
   LATHE_TRY(plugin_->change_shapes(now.inputs, now.outputs));
@@ -59,8 +62,14 @@ Result<size_t> PluginKernel::prepare(const Operands& operands, int) const {
 Result<> PluginKernel::enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const {
   for (size_t i = 0; i < state_.in.size(); ++i) state_.in[i] = operands.inputs[i].data;
   for (size_t i = 0; i < state_.out.size(); ++i) state_.out[i] = operands.outputs[i].data;
-  return plugin_->enqueue(state_.inputs, state_.outputs, state_.in.data(), state_.out.data(),
-                          attrs_.workspace > 0 ? workspace : nullptr, device_.native_stream(queue));
+  void* aligned = nullptr;
+  if (attrs_.workspace > 0) {
+    size_t room = static_cast<size_t>(attrs_.workspace) + kAlignment;
+    aligned = workspace;
+    std::align(kAlignment, static_cast<size_t>(attrs_.workspace), aligned, room);
+  }
+  return plugin_->enqueue(state_.inputs, state_.outputs, state_.in.data(), state_.out.data(), aligned,
+                          device_.native_stream(queue));
 }
 
 }  // namespace lathe

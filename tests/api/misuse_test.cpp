@@ -118,7 +118,8 @@ TEST_F(MisuseTest, Network) {
   refuses("fill", [&] { return network->addFill(bad_dims(), FillOperation::kLINSPACE, DataType::kFLOAT); });
   refuses("loop", [&] { return network->addLoop()->addRecurrence(*foreign); });
   refuses("conditional", [&] { return network->addIfConditional()->setCondition(*foreign); });
-  refuses("plugin", [&] { return network->addPluginV3(nullptr, 0, nullptr, 0, reinterpret_cast<IPluginV3&>(*x)); });
+  refuses("there are 1 inputs",
+          [&] { return network->addPluginV3(nullptr, 1, nullptr, 0, reinterpret_cast<IPluginV3&>(*x)); });
   refuses("weights name", [&] { return network->setWeightsName(lost, nullptr); });
   refuses("refittable", [&] { return network->markWeightsRefittable("nobody"); });
   refuses("refittable", [&] { return network->unmarkWeightsRefittable("nobody"); });

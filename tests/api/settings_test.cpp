@@ -84,6 +84,7 @@ Names setters() {
         !owner.empty() && is_setter(member.name) && !is_layer_kind(owner))
       names.insert(owner + "::" + member.name);
   names.insert({"process::createInferRefitter", "process::createParserRefitter"});
+  names.insert("IAttention::setDecomposable");  // of a layer, and no part of what the layer computes
   const auto functions = [&](const std::string& owner, const char* file, const std::string& start) {
     const std::string text = header(file);
     const std::regex function(start + "(?:bool|void) ((?:set|init)[A-Z]\\w*)\\(");

@@ -146,7 +146,7 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
 }
 
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address) {
-  FAKE_ENTER(Needs::context);
+  FAKE_ENTER(Needs::nothing);
   const fake_cuda::Allocation* allocation = fake_cuda::find_range(address, 1);
   const fake_cuda::HostRange* host = fake_cuda::find_host(address);
   for (unsigned i = 0; i < count; ++i) switch (attributes[i]) {
