@@ -22,27 +22,32 @@ void Staging::set_address(size_t binding, void* address) {
 
 void Staging::set_allocator(size_t binding, OutputAllocator allocator) { allocators_[binding] = std::move(allocator); }
 
-Result<> Staging::stage(size_t binding, size_t bytes) {
+Result<> Staging::find_out(size_t binding) {
   Block& block = blocks_[binding];
   void* const address = addresses_[binding];
   if (block.asked != address) {
     block.asked = address;
     block.active = address && !engine_.device().is_accessible(address);
-    if (block.active && engine_.device().is_host())
-      return fail(
-          ErrorCode::binding_invalid,
-          "'{}' lies at {}, in memory of a GPU, which the CPU cannot read, and this engine is for the CPU ({}): "
-          "build it for the GPU (LATHE_TARGET=cuda, or setTarget() of lathe.h), or give it memory of the host",
-          plan_.bindings[binding].name, address, engine_.device().target());
   }
+  if (!block.active || !engine_.device().is_host()) return {};
+  return fail(ErrorCode::binding_invalid,
+              "'{}' lies at {}, in memory of a GPU, which the CPU cannot read, and this engine is for the CPU ({}): "
+              "build it for the GPU (LATHE_TARGET=cuda, or setTarget() of lathe.h), or give it memory of the host",
+              plan_.bindings[binding].name, address, engine_.device().target());
+}
+
+Result<> Staging::stage(size_t binding, size_t bytes) {
+  LATHE_TRY(find_out(binding));
+  Block& block = blocks_[binding];
   if (!block.active || block.memory.size() >= bytes) return {};
   return work_.replace(block.memory, bytes);
 }
 
-Result<> Staging::check(const ShapeBinding& shapes) const {
+Result<> Staging::check(const ShapeBinding& shapes) {
   constexpr uintptr_t kDeviceAlignment = 16;  // kernels read and write so many bytes at a time
   const Device& device = engine_.device();
   for (size_t i = 0; i < addresses_.size(); ++i) {
+    if (device.is_host()) LATHE_TRY(find_out(i));  // nothing is staged there
     if (!device.is_host() && reinterpret_cast<uintptr_t>(addresses_[i]) % kDeviceAlignment != 0 &&
         device.is_accessible(addresses_[i]))
       return fail(ErrorCode::binding_invalid,

@@ -31,7 +31,7 @@ class Staging {
   // Finds out whether a binding is staged and, if so, sees that its block has so many bytes.
   Result<> stage(size_t binding, size_t bytes);
   // That each tensor has an address, unless an allocator will give it one, at which kernels can read and write.
-  Result<> check(const ShapeBinding& shapes) const;
+  Result<> check(const ShapeBinding& shapes);
   // Begins a run: asks allocators for the memory of outputs of known size.
   Result<> provide_outputs(const ShapeBinding& shapes);
   // In the midst of a run, for one whose size has become known: asks its allocator, if it has one, and sees that a
@@ -44,6 +44,8 @@ class Staging {
   std::byte* data(size_t binding) const;
 
  private:
+  // Whether a binding is staged. Fails where nothing can be: the host reads no memory of a GPU.
+  Result<> find_out(size_t binding);
   struct Block {
     DeviceMemory memory;
     const void* asked = nullptr;  // the address that `active` tells of: the driver is asked once

@@ -179,7 +179,8 @@ inline std::map<std::string, Call> network_calls() {
        [](World& w) { return w.relu->setMetadata(kName.c_str()), is(w.relu->getMetadata(), kName); }},
       {"IAttention::setDecomposable",
        [](World& w) {
-         ITensor& q = *w.network->addInput("q", DataType::kFLOAT, Dims4(1, 1, 1, 1));
+         const std::string name = "q" + std::to_string(w.network->getNbInputs());  // no other's
+         ITensor& q = *w.network->addInput(name.c_str(), DataType::kFLOAT, Dims4(1, 1, 1, 1));
          IAttention* attention =
              w.network->addAttentionV2(q, q, q, AttentionNormalizationOp::kSOFTMAX, CausalMaskKind::kNONE);
          return attention->setDecomposable(true) && attention->getDecomposable();

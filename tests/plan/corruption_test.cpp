@@ -232,7 +232,7 @@ TEST(PlanCorruption, LaunchesHaveOneForm) {
   expect_refusal({.form = 4}, "unknown form");
   expect_refusal({.kinds = {fb::Work::DeviceLaunches, fb::Work::Block}}, "belongs to no step");
   expect_refusal({.kinds = {fb::Work::NONE, fb::Work::DeviceLaunches}}, "unknown kind of step");
-  expect_refusal({.kinds = {static_cast<fb::Work>(6), fb::Work::DeviceLaunches}}, "unknown kind of step");
+  expect_refusal({.kinds = {static_cast<fb::Work>(7), fb::Work::DeviceLaunches}}, "unknown kind of step");
   expect_refusal({.has_work = false}, "unknown kind of step");
   expect_refusal({.bodies = {0}}, "belongs to no block");
   expect_refusal({.bodies = {2}}, "belongs to no block");
