@@ -40,12 +40,13 @@ inline constexpr nvinfer1::DataType kUINT2 = static_cast<nvinfer1::DataType>(74)
 TENSORRTAPI bool setBuildBudget(nvinfer1::IBuilderConfig& config, double seconds) noexcept;
 TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexcept;
 
-// What to build for. The default is what the environment variable LATHE_TARGET names; else "cuda" where the CUDA driver is
-// installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni"
-// (AVX-512 with products of 8-bit integers), and "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda" (the
-// current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or "sm_90" (GPUs of that architecture); "null" (a
-// device that computes nothing, for tests of what the host does). Where no such device is there, the cost model chooses
-// kernels by a table of devices; setCpuThreads() then says for how many threads of another CPU. False when unknown.
+// What to build for. The default is what the environment variable LATHE_TARGET names; else "cuda" where the CUDA driver
+// is installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's
+// best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni" (AVX-512 with products of 8-bit integers), and
+// "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda" (the current GPU, or the first), "cuda:1" (that one),
+// "cuda-sm_90" or "sm_90" (GPUs of that architecture); "null" (a device that computes nothing, for tests of what the
+// host does). Where no such device is there, the cost model chooses kernels by a table of devices; setCpuThreads() then
+// says for how many threads of another CPU. False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
 
@@ -87,8 +88,13 @@ TENSORRTAPI bool setPassSkipped(nvinfer1::IBuilderConfig& config, const char* pa
 // and cuDNN compete with our own. Off unless asked for: an engine that uses one needs the library wherever it is
 // loaded, and ICudaEngine::getTacticSources() tells which. The libraries are opened at run time; LATHE_CUBLASLT and
 // LATHE_CUDNN in the environment give their paths. One that is missing while building is not used.
+#if NV_TENSORRT_MAJOR >= 11
 inline constexpr nvinfer1::TacticSource kCUBLAS_LT = static_cast<nvinfer1::TacticSource>(16);
 inline constexpr nvinfer1::TacticSource kCUDNN = static_cast<nvinfer1::TacticSource>(17);
+#else
+inline constexpr nvinfer1::TacticSource kCUBLAS_LT = static_cast<nvinfer1::TacticSource>(1);
+inline constexpr nvinfer1::TacticSource kCUDNN = static_cast<nvinfer1::TacticSource>(2);
+#endif
 
 // Device code is compiled in processes of its own, so that a compiler that crashes or hangs costs one candidate for one
 // step, and a warning. They run the program `lathe-compiler`. `program` is its path, which is copied; nullptr (default)

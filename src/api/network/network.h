@@ -78,6 +78,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   template <class L>
   L* refuse(const char* where, const char* what) noexcept;
   size_t num_layers() const { return layers_.size(); }
+  const Layer& layer_at(size_t i) const { return *layers_[i]; }
   // Of the first layer of that name.
   Result<TensorView*> output_of(const std::string& layer, int64_t index) const;
   // The tensor of the graph's value of that name; null where there is none.
@@ -207,6 +208,12 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
                                               int64_t groupSize) noexcept override;
   nv::IAttention* addAttentionV2(nv::ITensor& query, nv::ITensor& key, nv::ITensor& value,
                                  nv::AttentionNormalizationOp normOp, nv::CausalMaskKind causalKind) noexcept override;
+
+#if NV_TENSORRT_MAJOR < 11
+  nv::IFillLayer* addFill(const nv::Dims& dimensions, nv::FillOperation op) noexcept override;
+  nv::IDequantizeLayer* addDequantize(nv::ITensor& input, nv::ITensor& scale) noexcept override;
+  nv::IQuantizeLayer* addQuantize(nv::ITensor& input, nv::ITensor& scale) noexcept override;
+#endif
 
  private:
   Result<> set_output(nv::ITensor& tensor, bool output);
