@@ -222,6 +222,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   use_backend(backend, options);
   if (options.traits.narrows_precision) options.passes.precision = settings.precision;
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
+  options.auxiliary_streams = static_cast<uint32_t>(settings.getMaxAuxStreams());
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;

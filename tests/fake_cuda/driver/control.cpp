@@ -146,4 +146,11 @@ FAKE_CONTROL const fake_cuda_launch* fake_cuda_launched(size_t index) {
   return &state().launches.at(index);
 }
 
+FAKE_CONTROL int fake_cuda_ordered(size_t first, size_t second) {
+  const auto lock = locked();
+  const fake_cuda::Stamp &earlier = state().stamps.at(first), &later = state().stamps.at(second);
+  const auto ended = later.before.find(earlier.stream);
+  return ended != later.before.end() && ended->second >= earlier.position;
+}
+
 }  // extern "C"
