@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// BuilderFlag::kDIRECT_IO.
+#pragma once
+
+#include "api/network/network.h"
+#include "plan/plan.h"
+
+namespace lathe::api {
+
+// Fails where a step of the plan does nothing but reorder an input or output of the network for which the application
+// has called ITensor::setAllowedFormats().
+Result<> check_direct_io(const NetworkDefinition& network, const plan::Plan& plan);
+
+}  // namespace lathe::api
