@@ -104,11 +104,13 @@ HostTensor parse_tensor_proto(std::string_view bytes) {
 }
 
 std::vector<HostTensor> parse_sequence_proto(std::string_view bytes) {
-  constexpr uint32_t kTensors = 3;
+  constexpr uint32_t kTensors = 3, kSequence = 5;  // the latter is that of an OptionalProto
   std::vector<HostTensor> tensors;
   ProtoReader reader(bytes);
-  for (ProtoField field; reader.next(field);)
+  for (ProtoField field; reader.next(field);) {
     if (field.number == kTensors) tensors.push_back(parse_tensor_proto(field.bytes));
+    if (field.number == kSequence) return parse_sequence_proto(field.bytes);
+  }
   return tensors;
 }
 
