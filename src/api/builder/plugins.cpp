@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "api/network/plugin_layer.h"
+#include "device/family.h"
 #include "lowering/profiles.h"
 #include "ops/plugin.h"
 #include "plugin/running_plugin.h"
@@ -43,7 +44,7 @@ class PluginNode {
     LATHE_ASSIGN(const std::vector<std::byte> fields, plugin.fields());
     LATHE_ASSIGN(attrs_.fields, Tensor::allocate(DType::u8, {static_cast<int64_t>(fields.size())}));
     std::memcpy(attrs_.fields.mutable_data(), fields.data(), fields.size());
-    if (options_.target.starts_with("cpu"))
+    if (const DeviceFamily* family = find_family(options_.target); family && family->is_host())
       options_.log->print(
           Severity::warning,
           "{} is in an engine for the CPU, where plugins are given memory of the host and a null stream: "
@@ -58,9 +59,9 @@ class PluginNode {
   Result<int64_t> value_of(const Expr& size, const plan::Profile& profile, At at) const {
     std::vector<int64_t> symbols;
     for (const plan::SymbolProfile& symbol : profile.symbols)
-      symbols.push_back(at == At::min || symbol.max == Range::kUnbounded ? (at == At::min ? symbol.min : symbol.opt)
-                        : at == At::opt                                  ? symbol.opt
-                                                                         : symbol.max);
+      symbols.push_back(at == At::min                                      ? symbol.min
+                        : at == At::max && symbol.max != Range::kUnbounded ? symbol.max
+                                                                           : symbol.opt);
     if (const std::optional<int64_t> value = size.evaluate(symbols)) return *value;
     return fail(ErrorCode::shape_unknown, "plugin '{}' of layer '{}': the size {} has no value under a profile",
                 attrs_.name, layer_.name(), size.to_string());
