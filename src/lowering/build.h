@@ -29,6 +29,7 @@ using Progress = std::function<bool(std::string_view phase, double fraction)>;
 struct BuildOptions {
   Log* log = nullptr;                   // null = nowhere
   std::vector<ProfileShapes> profiles;  // empty = one without limits
+  std::vector<Constraint> asserted;     // what the application says of sizes, besides what shape rules rely on
   TunerOptions tuner;
   TacticList tactics;                      // empty = every op by its plain evaluation
   DataDependentTacticList data_dependent;  // for ops whose results' sizes the device computes

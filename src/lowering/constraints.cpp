@@ -47,6 +47,7 @@ class Settler {
       fix_dimensions(graph_);
       if (Result<> inferred = graph_.infer_all(); !inferred)
         return fail(with_context(std::move(inferred).error(), "with the sizes of the optimization profiles"));
+      LATHE_TRY(check_assertions());
       LATHE_ASSIGN(narrowed, narrow_by_constraints());
     }
     std::vector<Constraint> open = open_constraints();
@@ -55,9 +56,20 @@ class Settler {
   }
 
  private:
-  // The constraints of all nodes without repeats; `where` is the first node that needs it.
+  // Shape rules fail by themselves where what they rely on is proven not to hold.
+  Result<> check_assertions() const {
+    for (const Constraint& assertion : options_.asserted)
+      if (decide(assertion, graph_.symbol_ranges()) == false)
+        return fail(ErrorCode::shapes_inconsistent, "{}, which holds for no sizes that the profiles allow",
+                    reason(assertion));
+    return {};
+  }
+
+  // The constraints of the application and of all nodes without repeats; `where` is the first node that needs it.
   std::vector<Constraint> open_constraints() const {
     std::vector<Constraint> open;
+    for (const Constraint& assertion : options_.asserted)
+      if (!decide(assertion, graph_.symbol_ranges())) open.push_back(assertion);
     for (const auto& node : graph_.nodes())
       for (const Constraint& constraint : node->constraints())
         if (std::find(open.begin(), open.end(), constraint) == open.end()) open.push_back(constraint);

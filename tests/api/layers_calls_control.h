@@ -42,6 +42,22 @@ inline void add_loops(Table& table) {
         {CALL(setAxis(2)), CALL(setAxis(-3)), CALL(setInput(1, *l.getInput(0))), CALL(setInput(2, *l.getInput(0)))}}});
 }
 
+// The network gives x; what an assertion says changes nothing of that.
+inline void add_assertions(Table& table) {
+  const auto assertion = [](Net& n) {
+    ITensor& x = n.input(Dims2(1, 2));
+    n.network->markOutput(*n.network->addIdentity(x)->getOutput(0));
+    ITensor& sizes = *n.network->addShape(x)->getOutput(0);
+    return n.network->addAssertion(
+        *n.network->addElementWise(sizes, n.numbers({1, 2}), ElementWiseOperation::kEQUAL)->getOutput(0), "sizes");
+  };
+  add<IAssertionLayer>(table, "IAssertionLayer", assertion,
+                       {{"setMessage",
+                         DOES(setMessage("other"), std::string(l.getMessage()) == "other"),
+                         nullptr,
+                         {CALL(setMessage(nullptr))}}});
+}
+
 // The slice of a loop's last round.
 inline void add_iterators(Table& table) {
   const auto of_iterator = [](std::function<void(Net&, IIteratorLayer&)> set, auto shown) {

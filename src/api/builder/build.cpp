@@ -222,6 +222,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   backend.device = with_allocator(std::move(backend.device), core_->allocator, core_->reporter);
   use_backend(backend, options);
   if (options.traits.narrows_precision) options.passes.precision = settings.precision;
+  LATHE_ASSIGN(options.asserted, definition.asserted());
   LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;

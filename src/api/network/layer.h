@@ -52,6 +52,9 @@ class Layer : public nv::apiv::VLayer {
   bool setNbRanks(int32_t nbRanks) noexcept override;
   int32_t getNbRanks() const noexcept override { return nb_ranks_; }
 
+  // What an assertion says of the graph's symbols; after update().
+  virtual Result<std::vector<Constraint>> asserted() const { return std::vector<Constraint>(); }
+
  protected:
   friend class NetworkDefinition;
   // The layer's outputs, from its inputs and settings.

@@ -138,6 +138,15 @@ Result<> NetworkDefinition::resolve_all() {
   return graph_.infer_all();
 }
 
+Result<std::vector<Constraint>> NetworkDefinition::asserted() const {
+  std::vector<Constraint> all;
+  for (const auto& layer : layers_) {
+    LATHE_ASSIGN(const std::vector<Constraint> constraints, layer->asserted());
+    all.insert(all.end(), constraints.begin(), constraints.end());
+  }
+  return all;
+}
+
 Result<ir::Graph> NetworkDefinition::whole_graph() const {
   ir::Graph copy = graph_.clone();
   for (const auto& loop : loops_) LATHE_TRY(loop->close(copy));

@@ -71,6 +71,9 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   // settle(), and checks that each layer is consistent.
   Result<> resolve_all();
 
+  // What assertions say of the graph's symbols; after resolve_all().
+  Result<std::vector<Constraint>> asserted() const;
+
   // A copy of the graph, in which loops have their ends; after resolve_all().
   Result<ir::Graph> whole_graph() const;
 

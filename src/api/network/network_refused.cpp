@@ -10,8 +10,4 @@ nv::IPluginV2Layer* NetworkDefinition::addPluginV2(nv::ITensor* const*, int32_t,
   return refuse<nv::IPluginV2Layer>("INetworkDefinition::addPluginV2", "plugin");
 }
 
-nv::IAssertionLayer* NetworkDefinition::addAssertion(nv::ITensor&, const char*) noexcept {
-  return refuse<nv::IAssertionLayer>("INetworkDefinition::addAssertion", "assertion");
-}
-
 }  // namespace lathe::api
