@@ -3,9 +3,9 @@
 """Layers, sizes of files and functions, boolean literals in calls, clang-format on every C++ file, and clang-tidy on the
 sources of src/ and tools/.
 
-clang-tidy looks at sources that are built together (cmake/unity_groups.py) together, too, for most of its time goes to
-headers; each of them is parsed by itself besides, so that it includes what it uses of ours. What passed is not looked at
-again until its text, or that of a file that it includes, changes (build/lint_passed.txt); what changed last comes first. Running
+clang-tidy looks at as many sources at once as may share a translation unit (cmake/unity_groups.py), whatever their folders, for
+most of its time goes to headers; each of them is parsed by itself besides, so that it includes what it uses of ours. What
+passed is not looked at again until its text, or that of a file that it includes, changes (build/lint_passed.txt); what changed last comes first. Running
 out of --seconds is a failure: what was not looked at has not passed.
 """
 import argparse
@@ -18,6 +18,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -28,6 +29,14 @@ import unity_groups
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FORMATTED = (".h", ".cpp", ".cuh", ".cu")
 TIDIED = ("src", "tools")
+MOST_TOGETHER = 40  # sources; more would leave a processor idle at the end
+
+
+def include_roots(arguments):
+    return tuple(pathlib.Path(word[2:]) for word in arguments if word.startswith("-I"))
+
+
+tree_of = functools.cache(unity_groups.Tree)
 
 
 def tracked(suffixes):
@@ -60,36 +69,61 @@ class Unit:
         output = words.index("-o")
         return words[:output] + words[output + 2:]
 
-    def digest(self, text_of, headers_of):
+    def digest(self, text_of):
         """Of the command and every file of ours that the sources include, themselves among them."""
         arguments = self.arguments()
-        roots = tuple(pathlib.Path(word[2:]) for word in arguments if word.startswith("-I"))
+        headers_of = tree_of(include_roots(arguments)).headers
         digest = hashlib.sha256(" ".join(arguments).encode())
-        for path in sorted({path for source in self.sources for path in (source, *headers_of(roots, source))}):
+        for path in sorted({path for source in self.sources for path in (source, *headers_of(source))}):
             digest.update(text_of(path))
         return digest.hexdigest()
 
 
-def units_of(build):
-    """One for each source of ours is enough where it is built several times. Without precompiled headers, for clang does
-    not read those of another compiler."""
-    units = {}
+def compiled_sources(build):
+    """{source of ours: the entry that compiles it}: one that is compiled for several instruction sets counts as the one with
+    the most options, which is the widest. Without precompiled headers, for clang does not read those of another compiler."""
+    result = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        precompiled = re.search(r"-include (\S*/cmake_pch\.hxx)", entry["command"])
-        entry["command"] = re.sub(r"-Winvalid-pch|-include \S*/cmake_pch\.hxx", "", entry["command"])
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
         together = file.parent.name == "Unity"
         sources = [pathlib.Path(name) for _, name in unity_groups.INCLUDE.findall(file.read_text())] if together else [file]
-        if all(any(source.is_relative_to(ROOT / top) for top in TIDIED) for source in sources):
-            units[file] = Unit(entry, sources, precompiled.group(1) if precompiled else "")
-    return list(units.values())
+        for source in sources:
+            if any(source.is_relative_to(ROOT / top) for top in TIDIED):
+                result[source] = max(result.get(source, entry), entry, key=lambda each: len(each["command"].split()))
+    return result
+
+
+def unit_of(entry, sources, folder):
+    """Sources that this entry's command compiles, in a file in `folder` that includes them if they are several."""
+    precompiled = re.search(r"-include (\S*/cmake_pch\.hxx)", entry["command"])
+    file = sources[0]
+    if len(sources) > 1:
+        text = "".join(f'#include "{source}"\n' for source in sources)
+        file = folder / f"together_{hashlib.sha256(text.encode()).hexdigest()[:16]}.cpp"
+        file.write_text(text)
+    command = re.sub(r"-Winvalid-pch|-include \S*/cmake_pch\.hxx", "", entry["command"]).replace(entry["file"], str(file))
+    return Unit({**entry, "file": str(file), "command": command}, sources, precompiled.group(1) if precompiled else "")
+
+
+def units_of(build, folder):
+    pools = {}
+    for source, entry in sorted(compiled_sources(build).items()):
+        options = tuple(unit_of(entry, [source], folder).arguments()[:-2])
+        pools.setdefault(options, (entry, []))[1].append(source)
+    units = []
+    for options, (entry, sources) in pools.items():
+        tree = tree_of(include_roots(options))
+        alone = [source for source in sources if tree.text(source).prepares_header]
+        groups = tree.groups([source for source in sources if source not in alone], MOST_TOGETHER)
+        units += [unit_of(entry, sorted(group), folder) for group in (*groups, *([source] for source in alone))]
+    return units
 
 
 def parsed_alone(unit):
     """The units that are but parsed: each source of one that has several."""
     for source in unit.sources if len(unit.sources) > 1 else []:
         command = unit.entry["command"].replace(unit.entry["file"], str(source))
-        yield Unit({**unit.entry, "file": str(source), "command": command}, [source], unit.precompiled)
+        yield dataclasses.replace(unit, entry={**unit.entry, "file": str(source), "command": command}, sources=[source])
 
 
 def tidy(database, unit):
@@ -127,20 +161,17 @@ def check_code(build, seconds, jobs):
     deadline = time.monotonic() + seconds
     store = build / "lint_passed.txt"
     passed_before = set(store.read_text().splitlines()) if store.is_file() else set()
-    units = units_of(build)
     database = build / "lint"
-    database.mkdir(exist_ok=True)
+    shutil.rmtree(database, ignore_errors=True)
+    database.mkdir()
+    units = units_of(build, database)
     (database / "compile_commands.json").write_text(json.dumps([unit.entry for unit in units]))
-    trees, parser = {}, Parser(database)
-
-    def headers_of(roots, source):
-        return trees.setdefault(roots, unity_groups.Tree(roots)).headers(source)
-
+    parser = Parser(database)
     text_of = functools.cache(pathlib.Path.read_bytes)
     rules = hashlib.sha256((ROOT / ".clang-tidy").read_bytes()).hexdigest()
-    tasks = [(f"tidy {rules} {unit.digest(text_of, headers_of)}", unit, functools.partial(tidy, database, unit))
+    tasks = [(f"tidy {rules} {unit.digest(text_of)}", unit, functools.partial(tidy, database, unit))
              for unit in units]
-    tasks += [(f"parse {unit.digest(text_of, headers_of)}", unit, functools.partial(parser.parse, unit))
+    tasks += [(f"parse {unit.digest(text_of)}", unit, functools.partial(parser.parse, unit))
               for several in units for unit in parsed_alone(several)]
     todo = sorted((task for task in tasks if task[0] not in passed_before),
                   key=lambda task: -max(source.stat().st_mtime for source in task[1].sources))

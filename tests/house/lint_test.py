@@ -45,10 +45,23 @@ class Lint(unittest.TestCase):
     def test_what_it_looks_at(self):
         passed, ran, _ = self.check()
         self.assertTrue(passed)
-        tidied = sorted(command.split("/")[-1] for command in ran if command.startswith("clang-tidy"))
-        self.assertEqual(tidied, ["unity_base_0_cxx.cxx", "version.cpp"])
+        tidied = sorted((pathlib.Path(command.split()[-1]) for command in ran if command.startswith("clang-tidy")),
+                        key=lambda path: path.name)
+        self.assertEqual(tidied[0].name, "hash.cpp")  # its names are others' words
+        self.assertEqual(tidied[1].read_text(),
+                         "".join(f'#include "{ROOT / name}"\n' for name in ("src/base/file.cpp", "src/base/version.cpp")))
         parsed = sorted(command.split("/")[-1] for command in ran if "-fsyntax-only" in command)
-        self.assertEqual(parsed, ["file.cpp", "hash.cpp"])
+        self.assertEqual(parsed, ["file.cpp", "version.cpp"])
+
+    def test_a_source_built_for_several_instruction_sets_is_looked_at_once_with_the_most_options(self):
+        database = self.build / "compile_commands.json"
+        entries = json.loads(database.read_text())
+        wide = {**entries[1], "command": entries[1]["command"].replace("c++ ", "c++ -mavx2 ")}
+        for order in ([wide, *entries], [*entries, wide]):
+            database.write_text(json.dumps(order))
+            compiled = lint.compiled_sources(self.build)
+            self.assertEqual(compiled[ROOT / "src/base/version.cpp"], wide)
+            self.assertEqual(len(compiled), 3)
 
     def test_what_passed_is_not_looked_at_again(self):
         self.check()
