@@ -24,14 +24,14 @@ START = "<!-- from here on made by tools/api_support.py -->\n"
 SWEEPS = re.compile(r"Misuse|Refusal|HeaderSlots|Allocation")
 # Interfaces with virtual functions of their own that the library implements; an application implements the others.
 OF_LIBRARY = ("IParser", "IParserError", "IParserRefitter", "IPluginRegistry", "IPluginResourceContext", "IOnnxConfig",
-              "IDimensionExpr", "IExprBuilder")
+              "IDimensionExpr", "IExprBuilder", "ITensorList")
 
 
 @dataclasses.dataclass
 class Class:
     name: str
     methods: list  # in the order of the header; overloads once
-    is_virtual: bool  # not forwarded inline, so that no call of it is seen in the headers
+    virtual: set  # methods that are not forwarded inline: calls of the library's are not seen in the headers
 
 
 def without_comments(text):
@@ -65,23 +65,29 @@ def declarations(body):
 def classes_of(header):
     text = without_comments(header.read_text())
     for match in re.finditer(r"\bclass (?:\w+\([^)]*\) )?(I[A-Z]\w+)[^;{()]*\{", text):
-        all_of_it = list(declarations(text[match.end():closing(text, match.end() - 1)]))
-        methods = []
-        for declaration in all_of_it:
+        methods, virtual = [], set()
+        for declaration in declarations(text[match.end():closing(text, match.end() - 1)]):
             found = re.search(r"(~?\w+)\s*\(", declaration)
             if found and found[1].isidentifier() and found[1] not in (*methods, match[1]) and \
                     not re.search(r"\boperator|= delete|\busing\b", declaration):
                 methods.append(found[1])
+                if re.search(r"\bvirtual\b|\boverride\b", declaration):
+                    virtual.add(found[1])
         if methods:
-            yield Class(match[1], methods, any(re.search(r"\bvirtual\b|\boverride\b", each) for each in all_of_it))
+            yield Class(match[1], methods, virtual)
+
+
+def headers():
+    return sorted((ROOT / "include").rglob("*.h"))
 
 
 def classes():
     found = {}
-    for header in sorted((ROOT / "include").rglob("*.h")):
+    for header in headers():
         for each in classes_of(header):
             known = found.setdefault(each.name, each)  # later versions of an interface add methods
             known.methods += [method for method in each.methods if method not in known.methods]
+            known.virtual |= each.virtual
     return found
 
 
@@ -90,26 +96,34 @@ def sources(program):
 
 
 def implementations(program):
-    """{class of the tests: the public interface that it implements}."""
-    bases = {}
-    for path in sources(program):
-        for match in re.finditer(r"\b(?:class|struct) (\w+)(?: final)? : (?:public )?(?:\w+::)*(\w+)", path.read_text()):
-            bases[match[1]] = match[2]
-    for name in bases:
-        while bases[name] in bases:
-            bases[name] = bases[bases[name]]
-    return bases
+    """{class of the tests or headers: its bases, and theirs}."""
+    bases = collections.defaultdict(set)
+    for path in (*sources(program), *headers()):
+        text = path.read_text()
+        for match in re.finditer(r"\b(?:class|struct) (\w+)(?: final)? : ([\w:, \n]+)\{", text):
+            bases[match[1]] |= {re.sub(r".*[\s:]", "", base.strip()) for base in match[2].split(",")}
+        for match in re.finditer(r"\busing (\w+) = (?:\w+::)+(I[A-Z]\w+);", text):  # IStreamReaderV2 = v_2_0::IStreamReader
+            bases[match[1]].add(match[2])
+
+    def all_of(name):
+        return {name}.union(*(all_of(base) for base in bases.get(name, ()) if base != name))
+    return {name: all_of(name) for name in bases}
 
 
-def tests_that_mention(program, virtual):
-    """{method of the classes `virtual`: {"Suite.test" whose text calls a function of that name}}."""
+def by_library(each):
+    """Whether the library implements the class: one that applications implement is virtual throughout."""
+    return each.name in OF_LIBRARY or not each.virtual.issuperset(each.methods)
+
+
+def tests_that_mention(program, all_classes):
+    """{virtual method that the library implements: {"Suite.test" whose text calls a function of that name}}."""
     found = collections.defaultdict(set)
     for path in sources(program):
         text = path.read_text()
         for test in re.finditer(r"^TEST(?:_F|_P)?\((\w+), (\w+)\) (?=\{)", text, re.MULTILINE):
             words = set(re.findall(r"(?:\.|->)(\w+)\(", text[test.end():closing(text, test.end())]))
-            for each in virtual:
-                for method in words.intersection(each.methods):
+            for each in filter(by_library, all_classes):
+                for method in words & each.virtual:
                     found[f"{each.name}::{method}"].add(f"{test[1]}.{test[2]}")
     return found
 
@@ -119,12 +133,12 @@ def called(folder, all_classes):
     found = collections.defaultdict(set)
     for record in sorted(folder.iterdir()):
         program = record.name.partition(".")[0]
-        names, passed, base = {}, set(), implementations(program)
+        names, passed, bases = {}, set(), implementations(program)
         symbols = subprocess.run(["nm", "--demangle", "--defined-only", folder.parents[1] / "bin" / program],
                                  capture_output=True, text=True, check=True).stdout
         for line in symbols.splitlines():
             address, _, name = line.split(" ", 2)
-            if function := re.match(r"(?:[\w ()]+::)*(\w+)::(\w+)(?:\[abi:\w+\])?\(", name):
+            if function := re.match(r"(?:[\w ()]+::)*(\w+)(?:<.*>)?::(\w+)(?:\[abi:\w+\])?\(", name):
                 names[int(address, 16)] = function.groups()
         for line in record.read_text().splitlines():
             suite, test, verdict, offset = line.split("\t")
@@ -132,9 +146,9 @@ def called(folder, all_classes):
                 passed.add(f"{suite.split('/')[-2] if '/' in suite else suite}.{test.split('/')[0]}")
                 if int(offset) in names:
                     owner, method = names[int(offset)]
-                    found[f"{base.get(owner, owner)}::{method}"].add(f"{suite}.{test}")
-        virtual = [each for each in all_classes.values() if each.name in OF_LIBRARY]
-        for method, tests in tests_that_mention(program, virtual).items():
+                    for base in bases.get(owner, {owner}):
+                        found[f"{base}::{method}"].add(f"{suite}.{test}")
+        for method, tests in tests_that_mention(program, all_classes.values()).items():
             found[method] |= tests & passed
     return found
 

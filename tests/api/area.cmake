@@ -20,8 +20,4 @@ foreach(library lathe lathe_lean)
 endforeach()
 target_compile_definitions(plan_runner_lathe_lean PRIVATE CHECK_NO_BUILDER)
 
-# Which methods each test calls, for docs/api_support.md: fixtures/api_calls.cpp records what inline functions of include/ run.
-target_compile_options(test_api PRIVATE -finstrument-functions
-                       -finstrument-functions-exclude-file-list=${CMAKE_SOURCE_DIR}/src/,/usr/)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/api_calls/cpu ${CMAKE_BINARY_DIR}/api_calls/emulated_gpu)
-list(APPEND test_environment LATHE_API_CALLS=${CMAKE_BINARY_DIR}/api_calls/cpu/test_api)
+record_api_calls(test_api)

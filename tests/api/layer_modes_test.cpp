@@ -193,6 +193,22 @@ TEST(RaggedSoftMax, EndsAtTheBounds) {
   EXPECT_NE(m.log.text().find("bounds have the dimensions of the input but for the last"), std::string::npos);
 }
 
+// Blocks along one axis are blocks of a shape, too.
+TEST(DynamicQuantization, AnAxisAndABlockSizeMeanABlockShape) {
+  Net n;
+  const auto x = [&]() -> ITensor& { return n.constant(Dims2(2, 4), {4, 1, 0, -2, 8, 1, 0, 1}); };
+  auto* by_axis = n.network->addDynamicQuantize(x(), 1, 2, DataType::kINT8, DataType::kFLOAT);
+  ASSERT_NE(by_axis, nullptr) << n.log.text();
+  EXPECT_EQ(by_axis->getAxis(), 1);
+  EXPECT_EQ(by_axis->getBlockSize(), 2);
+  EXPECT_EQ(n.result(*by_axis), "i8[2, 4]: 127 32 0 -127 127 16 0 127; f32[2, 2]: 0.0315 0.01575 0.06299 0.007874");
+  Net m;
+  auto* by_shape = m.network->addDynamicQuantizeV2(m.constant(Dims2(2, 4), {4, 1, 0, -2, 8, 1, 0, 1}), Dims2(1, 2),
+                                                   DataType::kINT8, DataType::kFLOAT);
+  EXPECT_EQ(m.result(*by_shape), n.result(*by_axis));
+  EXPECT_TRUE(n.builds() && m.builds()) << n.log.text() << m.log.text();
+}
+
 // Boxes of each class: class 0 keeps its first, for they are equal; class 1 keeps both.
 TEST(NonMaximumSuppression, KnowsBoxesOfEachClass) {
   Net n;

@@ -138,7 +138,9 @@ TEST_F(PluginRegistry, AsksItsParentUnlessToldNotTo) {
   EXPECT_EQ(parent_.getCreator("two", "1", ""), nullptr);
   EXPECT_EQ(count(&Registry::getAllCreators), 1);
   EXPECT_EQ(count(&Registry::getAllCreatorsRecursive), 2);
+  EXPECT_TRUE(registry_.isParentSearchEnabled());
   registry_.setParentSearchEnabled(false);
+  EXPECT_FALSE(registry_.isParentSearchEnabled());
   EXPECT_EQ(registry_.getCreator("one", "1", ""), nullptr);
   EXPECT_EQ(count(&Registry::getAllCreatorsRecursive), 1);
 }
@@ -228,6 +230,7 @@ TEST_F(PluginRegistry, ResourcesAreClonedForTheFirstAndReleasedWithTheLast) {
   auto* clone = registry_.acquirePluginResource("key", &mine);
   ASSERT_NE(clone, nullptr);
   EXPECT_NE(clone, &mine);
+  EXPECT_STREQ(clone->getInterfaceInfo().kind, "IPluginResource");
   EXPECT_EQ(registry_.acquirePluginResource("key", &other), clone);
   EXPECT_EQ(registry_.acquirePluginResource("key", nullptr), clone);
   EXPECT_EQ(counts.alive, 3);
