@@ -37,6 +37,13 @@ FAKE_EXPORT CUresult cuLaunchHostFunc(CUstream stream, void (*call)(void*), void
 
 FAKE_EXPORT CUresult cuEventQuery(CUevent event) { return cuEventSynchronize(event); }
 
+FAKE_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
+  FAKE_ENTER(Needs::nothing);
+  const auto& stack = fake_cuda::context_stack();
+  *context = stack.empty() ? nullptr : reinterpret_cast<CUcontext>(stack.back());
+  return CUDA_SUCCESS;
+}
+
 FAKE_EXPORT CUresult cuDeviceGetUuid_v2(char* uuid, CUdevice device) {
   FAKE_ENTER(Needs::nothing);
   std::memset(uuid, 0, 16);
