@@ -25,3 +25,8 @@ target_compile_options(test_api PRIVATE -finstrument-functions
                        -finstrument-functions-exclude-file-list=${CMAKE_SOURCE_DIR}/src/,/usr/)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/api_calls/cpu ${CMAKE_BINARY_DIR}/api_calls/emulated_gpu)
 list(APPEND test_environment LATHE_API_CALLS=${CMAKE_BINARY_DIR}/api_calls/cpu/test_api)
+
+# The same tests on the emulated GPU.
+lathe_add_test(api_emulated_gpu COMMAND $<TARGET_FILE:test_api> ENVIRONMENT LATHE_TARGET=cuda
+               LATHE_CUDA_DRIVER=$<TARGET_FILE:fake_cuda_driver> LATHE_NVRTC=$<TARGET_FILE:fake_nvrtc>
+               LATHE_API_CALLS=${CMAKE_BINARY_DIR}/api_calls/emulated_gpu/test_api)
