@@ -21,3 +21,9 @@ endforeach()
 target_compile_definitions(plan_runner_lathe_lean PRIVATE CHECK_NO_BUILDER)
 
 record_api_calls(test_api)
+
+# The same tests on the emulated GPU.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/api_calls/emulated_gpu)
+lathe_add_test(api_emulated_gpu COMMAND $<TARGET_FILE:test_api> ENVIRONMENT LATHE_TARGET=cuda
+               LATHE_CUDA_DRIVER=$<TARGET_FILE:fake_cuda_driver> LATHE_NVRTC=$<TARGET_FILE:fake_nvrtc>
+               LATHE_API_CALLS=${CMAKE_BINARY_DIR}/api_calls/emulated_gpu/test_api)

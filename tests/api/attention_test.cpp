@@ -85,6 +85,7 @@ class AttentionTest : public testing::Test {
     network->markOutput(*attention.getOutput(0));
     if (open_dims) config->addOptimizationProfile(profile);
     lathe::setBuildBudget(*config, 0);
+    config->clearFlag(BuilderFlag::kTF32);  // in which GPUs multiply with ten bits
     const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
     EXPECT_NE(plan, nullptr) << logger.last();
     if (!plan) return y;

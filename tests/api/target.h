@@ -15,23 +15,26 @@ inline bool on_gpu() {
   return target && std::string_view(target).substr(0, 4) == "cuda";
 }
 
-// Memory that contexts may work in: the device's. The library has made the device's context current when it is an
-// engine's.
+// Memory that contexts may work in: the device's.
 inline std::shared_ptr<void> context_memory(size_t bytes) {
   if (!on_gpu()) return {std::aligned_alloc(256, (bytes + 255) / 256 * 256), std::free};
   void* const driver = dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW);
   const auto function = [&]<typename F>(const char* name, F*) { return reinterpret_cast<F*>(dlsym(driver, name)); };
+  const auto init = function("cuInit", static_cast<int (*)(unsigned)>(nullptr));
   const auto retain = function("cuDevicePrimaryCtxRetain", static_cast<int (*)(void**, int)>(nullptr));
-  const auto make_current = function("cuCtxSetCurrent", static_cast<int (*)(void*)>(nullptr));
+  const auto push = function("cuCtxPushCurrent_v2", static_cast<int (*)(void*)>(nullptr));
+  const auto pop = function("cuCtxPopCurrent_v2", static_cast<int (*)(void**)>(nullptr));
   const auto allocate = function("cuMemAlloc_v2", static_cast<int (*)(uintptr_t*, size_t)>(nullptr));
   const auto release = function("cuMemFree_v2", static_cast<int (*)(uintptr_t)>(nullptr));
   const auto let_go = function("cuDevicePrimaryCtxRelease_v2", static_cast<int (*)(int)>(nullptr));
   void* context = nullptr;
   uintptr_t memory = 0;
-  if (retain(&context, 0) || make_current(context) || allocate(&memory, bytes)) return nullptr;
+  if (init(0) || retain(&context, 0) || push(context) || allocate(&memory, bytes) || pop(&context)) return nullptr;
   return {reinterpret_cast<void*>(memory), [=](void* block) {
+            void* popped = context;
+            push(popped);
             release(reinterpret_cast<uintptr_t>(block));
-            make_current(nullptr);
+            pop(&popped);
             let_go(0);
           }};
 }
