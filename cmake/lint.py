@@ -87,6 +87,8 @@ def compiled_sources(build):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
         together = file.parent.name == "Unity"
         sources = [pathlib.Path(name) for _, name in unity_groups.INCLUDE.findall(file.read_text())] if together else [file]
+        if "-DLATHE_TENSORRT_MAJOR=10" in entry["command"]:  # of that generation, what it alone has
+            sources = [source for source in sources if source.name.endswith("_10_16.cpp")]
         for source in sources:
             if any(source.is_relative_to(ROOT / top) for top in TIDIED):
                 result[source] = max(result.get(source, entry), entry, key=lambda each: len(each["command"].split()))

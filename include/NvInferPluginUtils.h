@@ -8,6 +8,45 @@
 namespace nvinfer1 {
 namespace plugin {
 
+#if NV_TENSORRT_MAJOR < 11
+// How boxes are written: two corners; centre and size; corners as offsets of sizes; centre and size with y first.
+enum class CodeTypeSSD : int32_t {
+  CORNER = 0,
+  CENTER_SIZE = 1,
+  CORNER_SIZE = 2,
+  TF_CENTER = 3,
+};
+
+// DetectionOutput of SSD.
+struct DetectionOutputParameters {
+  bool shareLocation;            // between classes
+  bool varianceEncodedInTarget;  // the boxes are scaled by their variances already
+  int32_t backgroundLabelId;     // -1: none
+  int32_t numClasses;
+  int32_t topK;      // boxes per class that suppression looks at
+  int32_t keepTopK;  // boxes per image that remain
+  float confidenceThreshold;
+  float nmsThreshold;  // of the intersection over the union
+  CodeTypeSSD codeType;
+  int32_t inputOrder[3];  // of locations, confidences and prior boxes
+  bool confSigmoid;       // of the confidences
+  bool isNormalized;      // coordinates are in [0, 1]
+  bool isBatchAgnostic;   // all images have the same prior boxes
+};
+
+// BatchedNMS. Fields as above.
+struct NMSParameters {
+  bool shareLocation;
+  int32_t backgroundLabelId;
+  int32_t numClasses;
+  int32_t topK;
+  int32_t keepTopK;
+  float scoreThreshold;
+  float iouThreshold;
+  bool isNormalized;
+};
+#endif
+
 // PriorBox: box shapes per position, sizes in pixels.
 struct PriorBoxParameters {
   float *minSize, *maxSize, *aspectRatios;

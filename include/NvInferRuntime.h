@@ -4,6 +4,7 @@
 #define NV_INFER_RUNTIME_H
 
 #include "NvInferImpl.h"
+#include "NvInferLegacyDims.h"
 #include "NvInferPluginBase.h"
 #include "NvInferRuntimeCommon.h"
 #include "nvinfer/engine.h"

@@ -3,10 +3,18 @@
 #ifndef NV_INFER_RUNTIME_BASE_H
 #define NV_INFER_RUNTIME_BASE_H
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 
 #include "NvInferVersion.h"
+
+// Programs that call CUDA's runtime, too, find it included where it is installed.
+#if defined(__has_include) && !defined(LATHE_WITHOUT_CUDA_HEADERS)
+#if __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#endif
+#endif
 
 #ifdef _MSC_VER
 #define TRT_DEPRECATED __declspec(deprecated)
@@ -32,7 +40,7 @@
 #define NV_TENSORRT_VERSION_INT(major, minor, patch) ((major)*10000L + (minor)*100L + (patch)*1L)
 #define NV_TENSORRT_VERSION NV_TENSORRT_VERSION_INT(NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH)
 
-// Declared as CUDA declares them, so that no CUDA header is needed and none can clash.
+// Declared as CUDA declares them, so that no CUDA header is needed.
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 struct cublasContext;

@@ -5,6 +5,12 @@
 
 #include "NvInferRuntimeBase.h"
 #include "NvInferRuntimePlugin.h"
+#include "nvinfer/logger.h"
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
 
 namespace nvinfer1 {
 
@@ -20,6 +26,14 @@ class IPluginRegistry {
   IPluginRegistry& operator=(const IPluginRegistry&) & = delete;
   IPluginRegistry& operator=(IPluginRegistry&&) & = delete;
 
+#if NV_TENSORRT_MAJOR < 11
+  // Creators of the V2 family by their own type, as the functions below; they replace these.
+  virtual bool registerCreator(IPluginCreator& creator, const AsciiChar* const pluginNamespace) noexcept = 0;
+  virtual IPluginCreator* const* getPluginCreatorList(int32_t* const numCreators) const noexcept = 0;
+  virtual IPluginCreator* getPluginCreator(const AsciiChar* const pluginName, const AsciiChar* const pluginVersion,
+                                           const AsciiChar* const pluginNamespace = "") noexcept = 0;
+#endif
+
  protected:
   virtual ~IPluginRegistry() noexcept = 0;
 
@@ -28,6 +42,9 @@ class IPluginRegistry {
   virtual void setErrorRecorder(IErrorRecorder* const recorder) noexcept = 0;
   virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
 
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool deregisterCreator(const IPluginCreator& creator) noexcept = 0;
+#endif
   // Whether a local registry also searches its parent; on by default.
   virtual bool isParentSearchEnabled() const = 0;
   virtual void setParentSearchEnabled(const bool enabled) = 0;
@@ -60,5 +77,9 @@ class IPluginRegistry {
 inline IPluginRegistry::~IPluginRegistry() noexcept = default;
 
 }  // namespace nvinfer1
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif  // NV_INFER_RUNTIME_COMMON_H

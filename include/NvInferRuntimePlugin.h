@@ -97,6 +97,11 @@ class TRT_DEPRECATED IPluginV2Ext : public IPluginV2 {
  public:
   virtual DataType getOutputDataType(int32_t index, const DataType* inputTypes, int32_t nbInputs) const noexcept = 0;
 
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool isOutputBroadcastAcrossBatch(int32_t outputIndex, const bool* inputIsBroadcasted,
+                                            int32_t nbInputs) const noexcept = 0;
+  virtual bool canBroadcastInputAcrossBatch(int32_t inputIndex) const noexcept = 0;
+#endif
   virtual void configurePlugin(const Dims* inputDims, int32_t nbInputs, const Dims* outputDims, int32_t nbOutputs,
                                const DataType* inputTypes, const DataType* outputTypes, const bool* inputIsBroadcast,
                                const bool* outputIsBroadcast, PluginFormat floatFormat,

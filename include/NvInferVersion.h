@@ -3,10 +3,21 @@
 #ifndef NV_INFER_VERSION_H
 #define NV_INFER_VERSION_H
 
+// Programs choose the generation of the interface by defining LATHE_TENSORRT_MAJOR, for all of their sources alike.
+#ifndef LATHE_TENSORRT_MAJOR
+#define LATHE_TENSORRT_MAJOR 11
+#endif
+
+#if LATHE_TENSORRT_MAJOR == 10
+#include "nvinfer/version_10_16.h"
+#elif LATHE_TENSORRT_MAJOR != 11
+#error "LATHE_TENSORRT_MAJOR is 10 or 11"
+#else
 #define NV_TENSORRT_MAJOR 11
 #define NV_TENSORRT_MINOR 1
 #define NV_TENSORRT_PATCH 0
 #define NV_TENSORRT_BUILD 106
+#endif
 
 #define TRT_MAJOR_ENTERPRISE NV_TENSORRT_MAJOR
 #define TRT_MINOR_ENTERPRISE NV_TENSORRT_MINOR

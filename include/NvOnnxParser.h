@@ -4,6 +4,8 @@
 #define NV_ONNX_PARSER_H
 
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "NvInfer.h"
 
@@ -13,6 +15,12 @@
 
 static constexpr int32_t NV_ONNX_PARSER_VERSION =
     ((NV_ONNX_PARSER_MAJOR * 10000) + (NV_ONNX_PARSER_MINOR * 100) + NV_ONNX_PARSER_PATCH);
+
+#if NV_TENSORRT_MAJOR < 11
+// Nodes of a part of a model, and whether it is supported.
+using SubGraph_t = std::pair<std::vector<size_t>, bool>;
+using SubGraphCollection_t = std::vector<SubGraph_t>;
+#endif
 
 namespace nvonnxparser {
 
@@ -85,6 +93,12 @@ class IParser {
   // `verbosity` is an nvinfer1::ILogger::Severity.
   virtual bool parseFromFile(const char* onnxModelFile, int verbosity) noexcept = 0;
 
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool supportsModel(const void* serialized_onnx_model, size_t serialized_onnx_model_size,
+                             SubGraphCollection_t& sub_graph_collection, const char* model_path = nullptr) noexcept = 0;
+  virtual bool parseWithWeightDescriptors(const void* serialized_onnx_model,
+                                          size_t serialized_onnx_model_size) noexcept = 0;
+#endif
   // Whether the operator is known; a use of it may still be unsupported.
   virtual bool supportsOperator(const char* op_name) const noexcept = 0;
 

@@ -88,8 +88,13 @@ TENSORRTAPI bool setPassSkipped(nvinfer1::IBuilderConfig& config, const char* pa
 // and cuDNN compete with our own. Off unless asked for: an engine that uses one needs the library wherever it is
 // loaded, and ICudaEngine::getTacticSources() tells which. The libraries are opened at run time; LATHE_CUBLASLT and
 // LATHE_CUDNN in the environment give their paths. One that is missing while building is not used.
+#if NV_TENSORRT_MAJOR >= 11
 inline constexpr nvinfer1::TacticSource kCUBLAS_LT = static_cast<nvinfer1::TacticSource>(16);
 inline constexpr nvinfer1::TacticSource kCUDNN = static_cast<nvinfer1::TacticSource>(17);
+#else
+inline constexpr nvinfer1::TacticSource kCUBLAS_LT = static_cast<nvinfer1::TacticSource>(1);
+inline constexpr nvinfer1::TacticSource kCUDNN = static_cast<nvinfer1::TacticSource>(2);
+#endif
 
 // Device code is compiled in processes of its own, so that a compiler that crashes or hangs costs one candidate for one
 // step, and a warning. They run the program `lathe-compiler`. `program` is its path, which is copied; nullptr (default)

@@ -38,6 +38,21 @@ def without_comments(text):
     return re.sub(r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
+def of_generation_11(text):
+    """Without what is for programs of generation 10 alone."""
+    kept, around = [], []  # of the conditions that a line stands under: whether it is kept, for what is generation 10's
+    for line in text.splitlines():
+        if line.startswith("#if"):
+            around.append({"#if NV_TENSORRT_MAJOR < 11": False, "#if NV_TENSORRT_MAJOR >= 11": True}.get(line))
+        elif line.startswith("#else") and around[-1] is not None:
+            around[-1] = not around[-1]
+        elif line.startswith("#endif"):
+            around.pop()
+        elif False not in around:
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def closing(text, start):
     """Where the brace at `start` is closed."""
     depth = 0
@@ -63,7 +78,7 @@ def declarations(body):
 
 
 def classes_of(header):
-    text = without_comments(header.read_text())
+    text = without_comments(of_generation_11(header.read_text()))
     for match in re.finditer(r"\bclass (?:\w+\([^)]*\) )?(I[A-Z]\w+)[^;{()]*\{", text):
         methods, virtual = [], set()
         for declaration in declarations(text[match.end():closing(text, match.end() - 1)]):
@@ -78,7 +93,8 @@ def classes_of(header):
 
 
 def headers():
-    return sorted((ROOT / "include").rglob("*.h"))
+    """Those for programs: impl/ is for bindings of another language."""
+    return sorted(header for header in (ROOT / "include").rglob("*.h") if header.parent.name != "impl")
 
 
 def classes():

@@ -75,6 +75,13 @@ class IBuilder : public INoCopy {
   // This builder's own registry; its parent is the global one.
   IPluginRegistry& getPluginRegistry() noexcept { return mImpl->getPluginRegistry(); }
 
+#if NV_TENSORRT_MAJOR < 11
+  // Whether the target computes in the type faster than in float.
+  TRT_DEPRECATED bool platformHasFastFp16() const noexcept { return mImpl->platformHasFastFp16(); }
+  TRT_DEPRECATED bool platformHasFastInt8() const noexcept { return mImpl->platformHasFastInt8(); }
+  TRT_DEPRECATED bool platformHasTf32() const noexcept { return mImpl->platformHasTf32(); }
+#endif
+
  protected:
   apiv::VBuilder* mImpl;
 };

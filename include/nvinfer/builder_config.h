@@ -4,6 +4,10 @@
 #define NVINFER_BUILDER_CONFIG_H
 
 #include "nvinfer/network.h"
+#if NV_TENSORRT_MAJOR < 11
+#include "nvinfer/algorithm_selector.h"
+#include "nvinfer/calibration.h"
+#endif
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
@@ -180,7 +184,11 @@ class IBuilderConfig : public INoCopy {
   int32_t getNbPluginsToSerialize() const noexcept { return mImpl->getNbPluginsToSerialize(); }
 
   // False when negative.
+#if NV_TENSORRT_MAJOR >= 11
   bool setMaxAuxStreams(int32_t nbStreams) noexcept { return mImpl->setMaxAuxStreams(nbStreams); }
+#else
+  void setMaxAuxStreams(int32_t nbStreams) noexcept { mImpl->setMaxAuxStreams(nbStreams); }
+#endif
   int32_t getMaxAuxStreams() const noexcept { return mImpl->getMaxAuxStreams(); }
 
   // Not owned; nullptr detaches.
@@ -207,12 +215,41 @@ class IBuilderConfig : public INoCopy {
   bool setRemoteAutoTuningConfig(const char* config) noexcept { return mImpl->setRemoteAutoTuningConfig(config); }
   const char* getRemoteAutoTuningConfig() const noexcept { return mImpl->getRemoteAutoTuningConfig(); }
 
+#if NV_TENSORRT_MAJOR >= 11
   // JSON list of tuning knobs; "" for none. False when malformed.
   bool setBuildRoute(const char* buildRoute) noexcept { return mImpl->setBuildRoute(buildRoute); }
   const char* getBuildRoute() const noexcept { return mImpl->getBuildRoute(); }
 
   // All knobs and their values, as JSON.
   const char* getAllBuildRoutes() const noexcept { return mImpl->getAllBuildRoutes(); }
+#endif
+
+#if NV_TENSORRT_MAJOR < 11
+  // Without effect: layers stay in floats. INetworkDefinition::addQuantize() replaces it.
+  TRT_DEPRECATED void setInt8Calibrator(IInt8Calibrator* calibrator) noexcept { mImpl->setInt8Calibrator(calibrator); }
+  TRT_DEPRECATED IInt8Calibrator* getInt8Calibrator() const noexcept { return mImpl->getInt8Calibrator(); }
+
+  // Without effect. ITimingCache::update() replaces it.
+  TRT_DEPRECATED void setAlgorithmSelector(IAlgorithmSelector* selector) noexcept {
+    mImpl->setAlgorithmSelector(selector);
+  }
+  TRT_DEPRECATED IAlgorithmSelector* getAlgorithmSelector() const noexcept { return mImpl->getAlgorithmSelector(); }
+
+  // Without effect, as the calibrator.
+  TRT_DEPRECATED bool setCalibrationProfile(const IOptimizationProfile* profile) noexcept {
+    return mImpl->setCalibrationProfile(profile);
+  }
+  TRT_DEPRECATED const IOptimizationProfile* getCalibrationProfile() noexcept { return mImpl->getCalibrationProfile(); }
+
+  // Without effect, as the calibrator. Bit i stands for QuantizationFlag i.
+  TRT_DEPRECATED void setQuantizationFlags(QuantizationFlags flags) noexcept { mImpl->setQuantizationFlags(flags); }
+  TRT_DEPRECATED QuantizationFlags getQuantizationFlags() const noexcept { return mImpl->getQuantizationFlags(); }
+  TRT_DEPRECATED void clearQuantizationFlag(QuantizationFlag flag) noexcept { mImpl->clearQuantizationFlag(flag); }
+  TRT_DEPRECATED void setQuantizationFlag(QuantizationFlag flag) noexcept { mImpl->setQuantizationFlag(flag); }
+  TRT_DEPRECATED bool getQuantizationFlag(QuantizationFlag flag) const noexcept {
+    return mImpl->getQuantizationFlag(flag);
+  }
+#endif
 
  protected:
   apiv::VBuilderConfig* mImpl;

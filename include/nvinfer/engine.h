@@ -173,6 +173,37 @@ class ICudaEngine : public INoCopy {
   // -1 when it does not apply.
   int64_t getEngineStat(EngineStat stat) const noexcept { return mImpl->getEngineStat(stat); }
 
+#if NV_TENSORRT_MAJOR < 11
+  // As createExecutionContext(ExecutionContextAllocationStrategy::kUSER_MANAGED).
+  TRT_DEPRECATED IExecutionContext* createExecutionContextWithoutDeviceMemory() noexcept {
+    return mImpl->createExecutionContextWithoutDeviceMemory();
+  }
+
+  // As the functions whose names end in V2; 0 where those return -1.
+  TRT_DEPRECATED size_t getDeviceMemorySize() const noexcept { return mImpl->getDeviceMemorySize(); }
+
+  // As getProfileTensorValuesV2(); nullptr, too, where a value does not fit into 32 bits.
+  TRT_DEPRECATED const int32_t* getProfileTensorValues(const char* tensorName, int32_t profileIndex,
+                                                       OptProfileSelector select) const noexcept {
+    return mImpl->getProfileTensorValues(tensorName, profileIndex, select);
+  }
+
+  // Always false.
+  TRT_DEPRECATED bool hasImplicitBatchDimension() const noexcept { return mImpl->hasImplicitBatchDimension(); }
+  TRT_DEPRECATED size_t getDeviceMemorySizeForProfile(int32_t profileIndex) const noexcept {
+    return mImpl->getDeviceMemorySizeForProfile(profileIndex);
+  }
+
+  // As the functions whose names end in V2: -1 is the automatic budget, 0 streams nothing.
+  TRT_DEPRECATED bool setWeightStreamingBudget(int64_t gpuMemoryBudget) noexcept {
+    return mImpl->setWeightStreamingBudget(gpuMemoryBudget);
+  }
+  TRT_DEPRECATED int64_t getWeightStreamingBudget() const noexcept { return mImpl->getWeightStreamingBudget(); }
+  TRT_DEPRECATED int64_t getMinimumWeightStreamingBudget() const noexcept {
+    return mImpl->getMinimumWeightStreamingBudget();
+  }
+#endif
+
  protected:
   apiv::VCudaEngine* mImpl;
 };

@@ -162,6 +162,11 @@ class IExecutionContext : public INoCopy {
   // An ncclComm_t for collective layers; nullptr detaches.
   bool setCommunicator(void* communicator) noexcept { return mImpl->setCommunicator(communicator); }
 
+#if NV_TENSORRT_MAJOR < 11
+  // As allInputDimensionsSpecified(), for values of shape tensors.
+  TRT_DEPRECATED bool allInputShapesSpecified() const noexcept { return mImpl->allInputShapesSpecified(); }
+#endif
+
  protected:
   apiv::VExecutionContext* mImpl;
 };

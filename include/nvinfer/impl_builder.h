@@ -67,6 +67,16 @@ class ITopKLayer;
 class IUnaryLayer;
 class IUnsqueezeLayer;
 
+#if NV_TENSORRT_MAJOR < 11
+class IInt8Calibrator;
+enum class QuantizationFlag : int32_t;
+using QuantizationFlags = uint32_t;
+namespace v_1_0 {
+class IAlgorithmSelector;
+}  // namespace v_1_0
+using IAlgorithmSelector = v_1_0::IAlgorithmSelector;
+#endif
+
 namespace v_1_0 {
 class IProgressMonitor;
 class IStreamWriter;
@@ -142,10 +152,17 @@ class VNetworkDefinition : public VRoot {
   virtual IResizeLayer* addResize(ITensor& input) noexcept = 0;
   virtual ILoop* addLoop() noexcept = 0;
   virtual ISelectLayer* addSelect(ITensor& condition, ITensor& thenInput, ITensor& elseInput) noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual IFillLayer* addFill(const Dims& dimensions, FillOperation op) noexcept = 0;
+#endif
   virtual IPaddingLayer* addPaddingNd(ITensor& input, const Dims& prePadding, const Dims& postPadding) noexcept = 0;
   virtual bool setWeightsName(Weights weights, const char* name) noexcept = 0;
   virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
   virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual IDequantizeLayer* addDequantize(ITensor& input, ITensor& scale) noexcept = 0;
+  virtual IQuantizeLayer* addQuantize(ITensor& input, ITensor& scale) noexcept = 0;
+#endif
   virtual IGatherLayer* addGatherV2(ITensor& data, ITensor& indices, GatherMode mode) noexcept = 0;
   virtual IIfConditional* addIfConditional() noexcept = 0;
   virtual IScatterLayer* addScatter(ITensor& data, ITensor& indices, ITensor& updates, ScatterMode mode) noexcept = 0;
@@ -219,6 +236,10 @@ class VBuilderConfig : public VRoot {
   virtual int32_t getAvgTimingIterations() const noexcept = 0;
   virtual void setEngineCapability(EngineCapability capability) noexcept = 0;
   virtual EngineCapability getEngineCapability() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual void setInt8Calibrator(IInt8Calibrator* calibrator) noexcept = 0;
+  virtual IInt8Calibrator* getInt8Calibrator() const noexcept = 0;
+#endif
   virtual void setFlags(BuilderFlags builderFlags) noexcept = 0;
   virtual BuilderFlags getFlags() const noexcept = 0;
   virtual void clearFlag(BuilderFlag builderFlag) noexcept = 0;
@@ -240,6 +261,17 @@ class VBuilderConfig : public VRoot {
   virtual int32_t getNbOptimizationProfiles() const noexcept = 0;
   virtual void setProfilingVerbosity(ProfilingVerbosity verbosity) noexcept = 0;
   virtual ProfilingVerbosity getProfilingVerbosity() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual void setAlgorithmSelector(IAlgorithmSelector* selector) noexcept = 0;
+  virtual IAlgorithmSelector* getAlgorithmSelector() const noexcept = 0;
+  virtual bool setCalibrationProfile(const IOptimizationProfile* profile) noexcept = 0;
+  virtual const IOptimizationProfile* getCalibrationProfile() noexcept = 0;
+  virtual void setQuantizationFlags(QuantizationFlags flags) noexcept = 0;
+  virtual QuantizationFlags getQuantizationFlags() const noexcept = 0;
+  virtual void clearQuantizationFlag(QuantizationFlag flag) noexcept = 0;
+  virtual void setQuantizationFlag(QuantizationFlag flag) noexcept = 0;
+  virtual bool getQuantizationFlag(QuantizationFlag flag) const noexcept = 0;
+#endif
   virtual bool setTacticSources(TacticSources tacticSources) noexcept = 0;
   virtual TacticSources getTacticSources() const noexcept = 0;
   virtual ITimingCache* createTimingCache(const void* blob, std::size_t size) const noexcept = 0;
@@ -277,6 +309,10 @@ class VBuilderConfig : public VRoot {
 
 class VBuilder : public VRoot {
  public:
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool platformHasFastFp16() const noexcept = 0;
+  virtual bool platformHasFastInt8() const noexcept = 0;
+#endif
   virtual int32_t getMaxDLABatchSize() const noexcept = 0;
   virtual int32_t getNbDLACores() const noexcept = 0;
   virtual void setGpuAllocator(IGpuAllocator* allocator) noexcept = 0;
@@ -286,6 +322,9 @@ class VBuilder : public VRoot {
   virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
   virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
   virtual void reset() noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool platformHasTf32() const noexcept = 0;
+#endif
   virtual IHostMemory* buildSerializedNetwork(INetworkDefinition& network, IBuilderConfig& config) noexcept = 0;
   virtual bool isNetworkSupported(const INetworkDefinition& network, const IBuilderConfig& config) const noexcept = 0;
   virtual ILogger* getLogger() const noexcept = 0;

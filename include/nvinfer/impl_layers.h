@@ -70,13 +70,25 @@ class VTensor : public VRoot {
   virtual const char* getName() const noexcept = 0;
   virtual void setDimensions(const Dims& dimensions) noexcept = 0;
   virtual Dims getDimensions() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual void setType(DataType type) noexcept = 0;
+#endif
   virtual DataType getType() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool setDynamicRange(float min, float max) noexcept = 0;
+#endif
   virtual bool isNetworkInput() const noexcept = 0;
   virtual bool isNetworkOutput() const noexcept = 0;
   virtual void setBroadcastAcrossBatch(bool broadcastAcrossBatch) noexcept = 0;
   virtual bool getBroadcastAcrossBatch() const noexcept = 0;
   virtual TensorLocation getLocation() const noexcept = 0;
   virtual void setLocation(TensorLocation location) noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool dynamicRangeIsSet() const noexcept = 0;
+  virtual void resetDynamicRange() noexcept = 0;
+  virtual float getDynamicRangeMin() const noexcept = 0;
+  virtual float getDynamicRangeMax() const noexcept = 0;
+#endif
   virtual void setAllowedFormats(TensorFormats formats) noexcept = 0;
   virtual TensorFormats getAllowedFormats() const noexcept = 0;
   virtual bool isShapeTensor() const noexcept = 0;
@@ -95,7 +107,18 @@ class VLayer : public VRoot {
   virtual int32_t getNbOutputs() const noexcept = 0;
   virtual ITensor* getOutput(int32_t index) const noexcept = 0;
   virtual void setInput(int32_t index, ITensor& tensor) noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual void setPrecision(DataType dataType) noexcept = 0;
+  virtual DataType getPrecision() const noexcept = 0;
+  virtual bool precisionIsSet() const noexcept = 0;
+  virtual void resetPrecision() noexcept = 0;
+  virtual void setOutputType(int32_t index, DataType dataType) noexcept = 0;
+#endif
   virtual DataType getOutputType(int32_t index) const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool outputTypeIsSet(int32_t index) const noexcept = 0;
+  virtual void resetOutputType(int32_t index) noexcept = 0;
+#endif
   virtual void setMetadata(const char* metadata) noexcept = 0;
   virtual const char* getMetadata() const noexcept = 0;
   virtual bool setNbRanks(int32_t nbRanks) noexcept = 0;
@@ -591,6 +614,10 @@ class VNormalizationLayer : public VRoot {
   virtual uint32_t getAxes() const noexcept = 0;
   virtual void setNbGroups(int64_t nbGroups) noexcept = 0;
   virtual int64_t getNbGroups() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual void setComputePrecision(DataType type) noexcept = 0;
+  virtual DataType getComputePrecision() const noexcept = 0;
+#endif
   virtual bool isV2() const noexcept = 0;
 };
 

@@ -4,7 +4,7 @@
 #ifndef NVINFER_IMPL_RUNTIME_H
 #define NVINFER_IMPL_RUNTIME_H
 
-#include "NvInferRuntimeBase.h"
+#include "nvinfer/logger.h"
 
 namespace nvinfer1 {
 
@@ -23,16 +23,16 @@ class Weights;
 namespace v_1_0 {
 class IDebugListener;
 class IGpuAllocator;
-class ILogger;
 class IOutputAllocator;
 class IProfiler;
+class IStreamReader;
 class IStreamReaderV2;
 }  // namespace v_1_0
 using IDebugListener = v_1_0::IDebugListener;
 using IGpuAllocator = v_1_0::IGpuAllocator;
-using ILogger = v_1_0::ILogger;
 using IOutputAllocator = v_1_0::IOutputAllocator;
 using IProfiler = v_1_0::IProfiler;
+using IStreamReader = v_1_0::IStreamReader;
 using IStreamReaderV2 = v_1_0::IStreamReaderV2;
 
 enum class DimensionOperation : int32_t;
@@ -85,6 +85,9 @@ class VRuntime : public VRoot {
  public:
   virtual IRuntime* getPImpl() noexcept = 0;
   virtual ICudaEngine* deserializeCudaEngine(const void* blob, std::size_t size) noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual ICudaEngine* deserializeCudaEngine(IStreamReader& streamReader) noexcept = 0;
+#endif
   virtual void setDLACore(int32_t dlaCore) noexcept = 0;
   virtual int32_t getDLACore() const noexcept = 0;
   virtual int32_t getNbDLACores() const noexcept = 0;
@@ -113,6 +116,12 @@ class VRefitter : public VRoot {
   virtual bool refitCudaEngine() noexcept = 0;
   virtual int32_t getMissing(int32_t size, const char** layerNames, WeightsRole* roles) noexcept = 0;
   virtual int32_t getAll(int32_t size, const char** layerNames, WeightsRole* roles) noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool setDynamicRange(const char* tensorName, float min, float max) noexcept = 0;
+  virtual float getDynamicRangeMin(const char* tensorName) const noexcept = 0;
+  virtual float getDynamicRangeMax(const char* tensorName) const noexcept = 0;
+  virtual int32_t getTensorsWithDynamicRange(int32_t size, const char** tensorNames) const noexcept = 0;
+#endif
   virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
   virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
   virtual bool setNamedWeights(const char* name, Weights weights) noexcept = 0;
@@ -135,7 +144,14 @@ class VOptimizationProfile : public VRoot {
  public:
   virtual bool setDimensions(const char* inputName, OptProfileSelector select, const Dims& dims) noexcept = 0;
   virtual Dims getDimensions(const char* inputName, OptProfileSelector select) const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool setShapeValues(const char* inputName, OptProfileSelector select, const int32_t* values,
+                              int32_t nbValues) noexcept = 0;
+#endif
   virtual int32_t getNbShapeValues(const char* inputName) const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual const int32_t* getShapeValues(const char* inputName, OptProfileSelector select) const noexcept = 0;
+#endif
   virtual bool setExtraMemoryTarget(float target) noexcept = 0;
   virtual float getExtraMemoryTarget() const noexcept = 0;
   virtual bool isValid() const noexcept = 0;
@@ -150,12 +166,23 @@ class VCudaEngine : public VRoot {
   virtual int32_t getNbLayers() const noexcept = 0;
   virtual IHostMemory* serialize() const noexcept = 0;
   virtual IExecutionContext* createExecutionContext(ExecutionContextAllocationStrategy strategy) noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual IExecutionContext* createExecutionContextWithoutDeviceMemory() noexcept = 0;
+  virtual size_t getDeviceMemorySize() const noexcept = 0;
+#endif
   virtual bool isRefittable() const noexcept = 0;
   virtual const char* getName() const noexcept = 0;
   virtual int32_t getNbOptimizationProfiles() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual const int32_t* getProfileTensorValues(const char* tensorName, int32_t profileIndex,
+                                                OptProfileSelector select) const noexcept = 0;
+#endif
   virtual EngineCapability getEngineCapability() const noexcept = 0;
   virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
   virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool hasImplicitBatchDimension() const noexcept = 0;
+#endif
   virtual TacticSources getTacticSources() const noexcept = 0;
   virtual ProfilingVerbosity getProfilingVerbosity() const noexcept = 0;
   virtual IEngineInspector* createEngineInspector() const noexcept = 0;
@@ -182,7 +209,15 @@ class VCudaEngine : public VRoot {
   virtual int32_t getTensorVectorizedDimV2(const char* tensorName, int32_t profileIndex) const noexcept = 0;
   virtual ISerializationConfig* createSerializationConfig() noexcept = 0;
   virtual IHostMemory* serializeWithConfig(ISerializationConfig& config) const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual size_t getDeviceMemorySizeForProfile(int32_t profileIndex) const noexcept = 0;
+#endif
   virtual IRefitter* createRefitter(ILogger& logger) noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool setWeightStreamingBudget(int64_t gpuMemoryBudget) noexcept = 0;
+  virtual int64_t getWeightStreamingBudget() const noexcept = 0;
+  virtual int64_t getMinimumWeightStreamingBudget() const noexcept = 0;
+#endif
   virtual int64_t getStreamableWeightsSize() const noexcept = 0;
   virtual bool isDebugTensor(const char* name) const noexcept = 0;
   virtual bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept = 0;
@@ -212,6 +247,9 @@ class VExecutionContext : public VRoot {
   virtual void setDeviceMemory(void* memory) noexcept = 0;
   virtual int32_t getOptimizationProfile() const noexcept = 0;
   virtual bool allInputDimensionsSpecified() const noexcept = 0;
+#if NV_TENSORRT_MAJOR < 11
+  virtual bool allInputShapesSpecified() const noexcept = 0;
+#endif
   virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
   virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
   virtual bool executeV2(void* const* bindings) noexcept = 0;

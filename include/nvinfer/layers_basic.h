@@ -362,6 +362,12 @@ class INormalizationLayer : public ILayer {
   // Whether scale and bias follow the rules of addNormalizationV2().
   bool isV2() const noexcept { return mImpl->isV2(); }
 
+#if NV_TENSORRT_MAJOR < 11
+  // kFLOAT by default. addCast() replaces it.
+  TRT_DEPRECATED void setComputePrecision(DataType type) noexcept { mImpl->setComputePrecision(type); }
+  TRT_DEPRECATED DataType getComputePrecision() const noexcept { return mImpl->getComputePrecision(); }
+#endif
+
  protected:
   virtual ~INormalizationLayer() noexcept = 0;
   apiv::VNormalizationLayer* mImpl;

@@ -269,10 +269,12 @@ class INetworkDefinition : public INoCopy {
     return mImpl->addAttention(query, key, value, normOp, causal);
   }
 
+#if NV_TENSORRT_MAJOR >= 11
   IAttention* addAttentionV2(ITensor& query, ITensor& key, ITensor& value, AttentionNormalizationOp normOp,
                              CausalMaskKind causalKind) noexcept {
     return mImpl->addAttentionV2(query, key, value, normOp, causalKind);
   }
+#endif
 
   IRotaryEmbeddingLayer* addRotaryEmbedding(ITensor& input, ITensor& cosCache, ITensor& sinCache, bool interleaved,
                                             int32_t rotaryEmbeddingDim) noexcept {
@@ -309,6 +311,21 @@ class INetworkDefinition : public INoCopy {
   INormalizationLayer* addNormalizationV2(ITensor& input, ITensor& scale, ITensor& bias, uint32_t axesMask) noexcept {
     return mImpl->addNormalizationV2(input, scale, bias, axesMask);
   }
+
+#if NV_TENSORRT_MAJOR < 11
+  // Results are floats.
+  TRT_DEPRECATED IFillLayer* addFill(const Dims& dimensions, FillOperation op) noexcept {
+    return mImpl->addFill(dimensions, op);
+  }
+
+  // Float results, int8 ones.
+  TRT_DEPRECATED IDequantizeLayer* addDequantize(ITensor& input, ITensor& scale) noexcept {
+    return mImpl->addDequantize(input, scale);
+  }
+  TRT_DEPRECATED IQuantizeLayer* addQuantize(ITensor& input, ITensor& scale) noexcept {
+    return mImpl->addQuantize(input, scale);
+  }
+#endif
 
  protected:
   apiv::VNetworkDefinition* mImpl;

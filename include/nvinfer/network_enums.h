@@ -206,6 +206,7 @@ struct impl::EnumMaxImpl<ReduceOperation> {
   static constexpr int32_t kVALUE = 6;
 };
 
+#if NV_TENSORRT_MAJOR >= 11
 enum class CollectiveOperation : int32_t {
   kALL_REDUCE = 0,
   kALL_GATHER = 1,
@@ -220,6 +221,7 @@ template <>
 struct impl::EnumMaxImpl<CollectiveOperation> {
   static constexpr int32_t kVALUE = 8;
 };
+#endif
 
 // What reading outside a tensor gives.
 enum class SampleMode : int32_t {
@@ -404,6 +406,7 @@ struct impl::EnumMaxImpl<RuntimePlatform> {
   static constexpr int32_t kVALUE = 2;
 };
 
+#if NV_TENSORRT_MAJOR >= 11
 enum class BuilderFlag : int32_t {
   kDEBUG = 2,         // check for errors after every layer
   kGPU_FALLBACK = 3,  // layers that a DLA refuses run on the GPU
@@ -430,6 +433,7 @@ template <>
 struct impl::EnumMaxImpl<BuilderFlag> {
   static constexpr int32_t kVALUE = 28;
 };
+#endif
 using BuilderFlags = uint32_t;
 
 enum class MemoryPoolType : int32_t {
@@ -445,6 +449,7 @@ struct impl::EnumMaxImpl<MemoryPoolType> {
   static constexpr int32_t kVALUE = 6;
 };
 
+#if NV_TENSORRT_MAJOR >= 11
 enum class PreviewFeature : int32_t {
   kALIASED_PLUGIN_IO_10_03 = 0,
   kRUNTIME_ACTIVATION_RESIZE_10_10 = 1,
@@ -453,6 +458,7 @@ template <>
 struct impl::EnumMaxImpl<PreviewFeature> {
   static constexpr int32_t kVALUE = 2;
 };
+#endif
 
 // On which other devices a plan may run.
 enum class HardwareCompatibilityLevel : int32_t {
@@ -476,6 +482,7 @@ struct impl::EnumMaxImpl<TilingOptimizationLevel> {
   static constexpr int32_t kVALUE = 4;
 };
 
+#if NV_TENSORRT_MAJOR >= 11
 enum class NetworkDefinitionCreationFlag : int32_t {
   kSTRONGLY_TYPED TRT_DEPRECATED_ENUM = 0,  // ignored: all networks are
   kPREFER_JIT_PYTHON_PLUGINS = 1,
@@ -485,9 +492,14 @@ template <>
 struct impl::EnumMaxImpl<NetworkDefinitionCreationFlag> {
   static constexpr int32_t kVALUE = 3;
 };
+#endif
 using NetworkDefinitionCreationFlags = uint32_t;
 
 }  // namespace nvinfer1
+
+#if NV_TENSORRT_MAJOR < 11
+#include "nvinfer/network_enums_10_16.h"
+#endif
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop

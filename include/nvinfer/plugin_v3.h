@@ -114,6 +114,11 @@ class TRT_DEPRECATED IPluginV2DynamicExt : public IPluginV2Ext {
   }
   virtual ~IPluginV2DynamicExt() noexcept {}
 
+#if NV_TENSORRT_MAJOR < 11
+  bool isOutputBroadcastAcrossBatch(int32_t, const bool*, int32_t) const noexcept override { return false; }
+  bool canBroadcastInputAcrossBatch(int32_t) const noexcept override { return true; }
+#endif
+
  private:
   // Replaced by the functions above.
   void configurePlugin(const Dims*, int32_t, const Dims*, int32_t, const DataType*, const DataType*, const bool*,

@@ -60,6 +60,7 @@ struct impl::EnumMaxImpl<OptProfileSelector> {
   static constexpr int32_t kVALUE = 3;
 };
 
+#if NV_TENSORRT_MAJOR >= 11
 enum class TacticSource : int32_t {
   kEDGE_MASK_CONVOLUTIONS = 0,
   kJIT_CONVOLUTIONS = 1,
@@ -68,6 +69,19 @@ template <>
 struct impl::EnumMaxImpl<TacticSource> {
   static constexpr int32_t kVALUE = 2;
 };
+#else
+enum class TacticSource : int32_t {
+  kCUBLAS TRT_DEPRECATED_ENUM = 0,
+  kCUBLAS_LT TRT_DEPRECATED_ENUM = 1,
+  kCUDNN TRT_DEPRECATED_ENUM = 2,
+  kEDGE_MASK_CONVOLUTIONS = 3,
+  kJIT_CONVOLUTIONS = 4,
+};
+template <>
+struct impl::EnumMaxImpl<TacticSource> {
+  static constexpr int32_t kVALUE = 5;
+};
+#endif
 using TacticSources = uint32_t;
 
 enum class ProfilingVerbosity : int32_t {

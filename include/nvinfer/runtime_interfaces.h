@@ -80,33 +80,6 @@ enum class SeekPosition : int32_t {
 
 namespace v_1_0 {
 
-// Receives log lines of a builder, runtime or refitter and of everything made by it. Called from any thread, without
-// locks held; must outlive all objects that use it.
-class ILogger : public IVersionedInterface {
- public:
-  InterfaceInfo getInterfaceInfo() const noexcept override { return InterfaceInfo{"ILogger", 1, 0}; }
-
-  enum class Severity : int32_t {
-    kINTERNAL_ERROR = 0,  // a fault of the library
-    kERROR = 1,           // a fault of the caller or the machine
-    kWARNING = 2,
-    kINFO = 3,
-    kVERBOSE = 4,
-  };
-
-  // `msg` is valid during the call only.
-  virtual void log(Severity severity, const AsciiChar* msg) noexcept = 0;
-
-  ILogger() = default;
-  ~ILogger() override = default;
-
- protected:
-  ILogger(const ILogger&) = default;
-  ILogger(ILogger&&) = default;
-  ILogger& operator=(const ILogger&) & = default;
-  ILogger& operator=(ILogger&&) & = default;
-};
-
 // Gives all device memory that a builder or runtime, and what it makes, uses. Thread-safe.
 class IGpuAllocator : public IVersionedInterface {
  public:
@@ -156,12 +129,6 @@ class IGpuAsyncAllocator : public IGpuAllocator {
   TRT_DEPRECATED bool deallocate(void* const memory) noexcept override { return deallocateAsync(memory, nullptr); }
 
   InterfaceInfo getInterfaceInfo() const noexcept override { return InterfaceInfo{"IGpuAllocator", 1, 0}; }
-
- protected:
-  IGpuAsyncAllocator(const IGpuAsyncAllocator&) = default;
-  IGpuAsyncAllocator(IGpuAsyncAllocator&&) = default;
-  IGpuAsyncAllocator& operator=(const IGpuAsyncAllocator&) & = default;
-  IGpuAsyncAllocator& operator=(IGpuAsyncAllocator&&) & = default;
 };
 
 // Reads a plan sequentially. Deprecated: IStreamReaderV2.
@@ -220,12 +187,17 @@ class IStreamReaderV2 : public IVersionedInterface {
 };
 
 // Receives the time of each engine layer, once per inference.
+#if NV_TENSORRT_MAJOR >= 11
 class IProfiler : public IVersionedInterface {
  public:
   InterfaceInfo getInterfaceInfo() const noexcept override { return InterfaceInfo{"IProfiler", 1, 0}; }
+#else
+class IProfiler {
+ public:
+#endif
 
   virtual void reportLayerTime(const char* layerName, float ms) noexcept = 0;
-  ~IProfiler() override = default;
+  virtual ~IProfiler() noexcept = default;
 };
 
 // Gives memory for one output whose size is known only after it is computed.
@@ -257,21 +229,8 @@ class IDebugListener : public IVersionedInterface {
   ~IDebugListener() override = default;
 };
 
-// Owned by the library; a plugin library gets it through its exported setLoggerFinder() and asks it for the logger of
-// the calling thread.
-class ILoggerFinder : public IVersionedInterface {
- public:
-  InterfaceInfo getInterfaceInfo() const noexcept override { return InterfaceInfo{"ILoggerFinder", 1, 0}; }
-
-  virtual ILogger* findLogger() = 0;
-
- protected:
-  ~ILoggerFinder() override = default;
-};
-
 }  // namespace v_1_0
 
-using ILogger = v_1_0::ILogger;
 using IGpuAllocator = v_1_0::IGpuAllocator;
 using IGpuAsyncAllocator = v_1_0::IGpuAsyncAllocator;
 using IStreamReader = v_1_0::IStreamReader;
@@ -280,12 +239,38 @@ using IStreamReaderV2 = v_1_0::IStreamReaderV2;
 using IProfiler = v_1_0::IProfiler;
 using IOutputAllocator = v_1_0::IOutputAllocator;
 using IDebugListener = v_1_0::IDebugListener;
-using ILoggerFinder = v_1_0::ILoggerFinder;
 
 template <>
 struct impl::EnumMaxImpl<ILogger::Severity> {
   static constexpr int32_t kVALUE = 5;
 };
+
+#if NV_TENSORRT_MAJOR >= 11
+namespace v_1_0 {
+#endif
+
+// Owned by the library; a plugin library gets it through its exported setLoggerFinder() and asks it for the logger of
+// the calling thread.
+#if NV_TENSORRT_MAJOR >= 11
+class ILoggerFinder : public IVersionedInterface {
+ public:
+  InterfaceInfo getInterfaceInfo() const noexcept override { return InterfaceInfo{"ILoggerFinder", 1, 0}; }
+#else
+class ILoggerFinder {
+ public:
+#endif
+
+  virtual ILogger* findLogger() = 0;
+
+ protected:
+  virtual ~ILoggerFinder() = default;
+};
+
+#if NV_TENSORRT_MAJOR >= 11
+}  // namespace v_1_0
+
+using ILoggerFinder = v_1_0::ILoggerFinder;
+#endif
 
 }  // namespace nvinfer1
 

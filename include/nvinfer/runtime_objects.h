@@ -77,8 +77,12 @@ class IRuntime : public INoCopy {
     return mImpl->deserializeCudaEngineV2(streamReader);
   }
   TRT_DEPRECATED ICudaEngine* deserializeCudaEngine(IStreamReader& streamReader) {
+#if NV_TENSORRT_MAJOR >= 11
     impl::SequentialReader adapter(streamReader);
     return mImpl->deserializeCudaEngineV2(adapter);
+#else
+    return mImpl->deserializeCudaEngine(streamReader);
+#endif
   }
 
   ILogger* getLogger() const noexcept { return mImpl->getLogger(); }
@@ -179,6 +183,23 @@ class IRefitter : public INoCopy {
     return mImpl->getWeightsPrototype(weightsName);
   }
 
+#if NV_TENSORRT_MAJOR < 11
+  // Values of this tensor lie in [min, max]: with BuilderFlag::kINT8 it may be held in int8. False unless both are
+  // finite and min <= max. INetworkDefinition::addQuantize() replaces it.
+  TRT_DEPRECATED bool setDynamicRange(const char* tensorName, float min, float max) noexcept {
+    return mImpl->setDynamicRange(tensorName, min, max);
+  }
+  TRT_DEPRECATED float getDynamicRangeMin(const char* tensorName) const noexcept {
+    return mImpl->getDynamicRangeMin(tensorName);
+  }
+  TRT_DEPRECATED float getDynamicRangeMax(const char* tensorName) const noexcept {
+    return mImpl->getDynamicRangeMax(tensorName);
+  }
+  TRT_DEPRECATED int32_t getTensorsWithDynamicRange(int32_t size, const char** tensorNames) const noexcept {
+    return mImpl->getTensorsWithDynamicRange(size, tensorNames);
+  }
+#endif
+
  protected:
   apiv::VRefitter* mImpl;
 };
@@ -215,6 +236,17 @@ class IOptimizationProfile : public INoCopy {
   const int64_t* getShapeValuesV2(const char* inputName, OptProfileSelector select) const noexcept {
     return mImpl->getShapeValuesV2(inputName, select);
   }
+
+#if NV_TENSORRT_MAJOR < 11
+  // As setShapeValuesV2(), for values that fit into 32 bits.
+  TRT_DEPRECATED bool setShapeValues(const char* inputName, OptProfileSelector select, const int32_t* values,
+                                     int32_t nbValues) noexcept {
+    return mImpl->setShapeValues(inputName, select, values, nbValues);
+  }
+  TRT_DEPRECATED const int32_t* getShapeValues(const char* inputName, OptProfileSelector select) const noexcept {
+    return mImpl->getShapeValues(inputName, select);
+  }
+#endif
 
  protected:
   virtual ~IOptimizationProfile() noexcept = 0;

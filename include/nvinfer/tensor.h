@@ -56,6 +56,19 @@ class ITensor : public INoCopy {
   void setDimensionName(int32_t index, const char* name) noexcept { mImpl->setDimensionName(index, name); }
   const char* getDimensionName(int32_t index) const noexcept { return mImpl->getDimensionName(index); }
 
+#if NV_TENSORRT_MAJOR < 11
+  // Of network inputs: their type. Others are refused where they have another: addCast().
+  TRT_DEPRECATED void setType(DataType type) noexcept { mImpl->setType(type); }
+
+  // Values of this tensor lie in [min, max]: without effect, for layers stay in floats. False unless both are
+  // finite and min <= max. INetworkDefinition::addQuantize() replaces it.
+  TRT_DEPRECATED bool setDynamicRange(float min, float max) noexcept { return mImpl->setDynamicRange(min, max); }
+  TRT_DEPRECATED bool dynamicRangeIsSet() const noexcept { return mImpl->dynamicRangeIsSet(); }
+  TRT_DEPRECATED void resetDynamicRange() noexcept { mImpl->resetDynamicRange(); }
+  TRT_DEPRECATED float getDynamicRangeMin() const noexcept { return mImpl->getDynamicRangeMin(); }
+  TRT_DEPRECATED float getDynamicRangeMax() const noexcept { return mImpl->getDynamicRangeMax(); }
+#endif
+
  protected:
   virtual ~ITensor() noexcept = 0;
   apiv::VTensor* mImpl;
@@ -93,6 +106,21 @@ class ILayer : public INoCopy {
   // For collective layers: how many processes take part. False when less than 1.
   bool setNbRanks(int32_t nbRanks) noexcept { return mLayer->setNbRanks(nbRanks); }
   int32_t getNbRanks() const noexcept { return mLayer->getNbRanks(); }
+
+#if NV_TENSORRT_MAJOR < 11
+  // The type that the layer computes in and the type of an output, in networks that are not strongly typed. Obeyed with
+  // BuilderFlag::kOBEY_PRECISION_CONSTRAINTS, where a kernel can with kPREFER_PRECISION_CONSTRAINTS, not looked at
+  // without. INetworkDefinition::addCast() replaces them.
+  TRT_DEPRECATED void setPrecision(DataType dataType) noexcept { mLayer->setPrecision(dataType); }
+  TRT_DEPRECATED DataType getPrecision() const noexcept { return mLayer->getPrecision(); }
+  TRT_DEPRECATED bool precisionIsSet() const noexcept { return mLayer->precisionIsSet(); }
+  TRT_DEPRECATED void resetPrecision() noexcept { mLayer->resetPrecision(); }
+  TRT_DEPRECATED void setOutputType(int32_t index, DataType dataType) noexcept {
+    mLayer->setOutputType(index, dataType);
+  }
+  TRT_DEPRECATED bool outputTypeIsSet(int32_t index) const noexcept { return mLayer->outputTypeIsSet(index); }
+  TRT_DEPRECATED void resetOutputType(int32_t index) noexcept { mLayer->resetOutputType(index); }
+#endif
 
  protected:
   virtual ~ILayer() noexcept = 0;

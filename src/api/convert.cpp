@@ -8,12 +8,11 @@
 #include "plugin/types.h"
 
 namespace lathe::api {
-namespace {
 
+#if NV_TENSORRT_MAJOR >= 11  // plans of both generations are the same, and name the newer one
 static_assert(kInterfaceVersion ==
               std::array<uint8_t, 4>{NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, NV_TENSORRT_BUILD});
-
-}  // namespace
+#endif
 
 Result<DType> to_dtype(nv::DataType type) { return plugin::to_dtype(type); }
 

@@ -8,16 +8,54 @@ namespace {
 
 std::atomic<nv::ILogger*> g_first_logger{nullptr};
 
+constexpr int32_t kOwnMajor = NV_TENSORRT_MAJOR;
+constexpr int32_t kNewestMajor = 11;  // whose loggers are known
+constexpr bool has_versioned_logger(int32_t major) { return major >= 11; }
+
+// Before version 10, a number held one digit less.
+int32_t major_of(int32_t version) noexcept { return version / (version < 10000 ? 1000 : 10000); }
+
+// Where log() is in the table of a logger that a program of the other generation has: the first function, or, from
+// version 11 on, behind the two of IVersionedInterface and two destructors.
+constexpr size_t kOtherLogSlot = has_versioned_logger(kOwnMajor) ? 0 : 4;
+
+class OtherLogger final : public nv::ILogger {
+ public:
+  explicit OtherLogger(void* logger) : logger_(logger) {}
+  void log(Severity severity, const char* text) noexcept override {
+    using Function = void (*)(void*, Severity, const char*);
+    if (logger_) (*static_cast<Function* const*>(logger_))[kOtherLogSlot](logger_, severity, text);
+  }
+
+ private:
+  void* logger_;
+};
+
 }  // namespace
 
-// Programs compiled for another generation lay their classes out differently.
-Result<nv::ILogger*> check_caller(void* logger, int32_t version) {
+bool is_own_generation(int32_t version) noexcept { return major_of(version) == kOwnMajor; }
+
+void* refuse_caller(const char* where, void* logger, int32_t version) noexcept {
+  const int32_t major = major_of(version);
+  OtherLogger other(logger);
+  nv::ILogger* readable = nullptr;
+  if (major > 0 && major <= kNewestMajor)
+    readable =
+        has_versioned_logger(major) == has_versioned_logger(kOwnMajor) ? static_cast<nv::ILogger*>(logger) : &other;
+  const Reporter reporter(readable);
+  return guarded(reporter, where, static_cast<void*>(nullptr), [&]() -> Result<void*> {
+    return fail(
+        ErrorCode::invalid_argument,
+        "the program was compiled for interface version {}, whose classes are laid out differently from those of "
+        "this library's, {}; {}compile it anew",
+        version, NV_TENSORRT_VERSION,
+        major == 10 || major == 11 ? fmt::format("run it with the libraries of lib/compat/{}, or ", major) : "");
+  });
+}
+
+Result<nv::ILogger*> take_logger(void* logger) {
   auto* typed = static_cast<nv::ILogger*>(logger);
   if (!typed) return fail(ErrorCode::invalid_argument, "the logger is null");
-  if (version / 10000 != NV_TENSORRT_MAJOR)
-    return fail(ErrorCode::invalid_argument,
-                "the program was compiled for interface version {}, this library has {}; compile it anew", version,
-                NV_TENSORRT_VERSION);
   nv::ILogger* none = nullptr;
   g_first_logger.compare_exchange_strong(none, typed);
   return typed;

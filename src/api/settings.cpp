@@ -17,6 +17,9 @@ const Setting kSettings[] = {
 #define LATHE_VALUE(owner, name, effect, words) \
   {#owner "::" #name, Effect::effect, words, &typeid(owner), static_cast<int>(owner::name)},
 #include "api/settings.def"
+#if NV_TENSORRT_MAJOR < 11
+#include "api/settings_10_16.def"
+#endif
 #undef LATHE_SETTER
 #undef LATHE_VALUE
 };

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "NvInferVersion.h"
 #include "base/divide.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -17,6 +18,9 @@ enum class SettingId : uint16_t {
 #define LATHE_SETTER(owner, name, effect, words) owner##_##name,
 #define LATHE_VALUE(owner, name, effect, words) owner##_##name,
 #include "api/settings.def"
+#if NV_TENSORRT_MAJOR < 11
+#include "api/settings_10_16.def"
+#endif
 #undef LATHE_SETTER
 #undef LATHE_VALUE
   count

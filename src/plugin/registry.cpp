@@ -10,9 +10,15 @@
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace lathe::plugin {
-namespace {
 
 namespace nv = nvinfer1;
+
+nv::IPluginCreator* as_v1(nv::IPluginCreatorInterface* creator) {
+  const char* kind = creator ? creator->getInterfaceInfo().kind : nullptr;
+  return kind && std::strcmp(kind, "PLUGIN CREATOR_V1") == 0 ? static_cast<nv::IPluginCreator*>(creator) : nullptr;
+}
+
+namespace {
 
 constexpr size_t kMaxName = 1024;
 
@@ -23,16 +29,9 @@ struct Identity {
   const char* space = nullptr;
 };
 
-// Null if the creator is of another kind than this one of the V2 family.
-const nv::IPluginCreator* as_v1(const nv::IPluginCreatorInterface& creator) {
-  const char* kind = creator.getInterfaceInfo().kind;
-  return kind && std::strcmp(kind, "PLUGIN CREATOR_V1") == 0 ? static_cast<const nv::IPluginCreator*>(&creator)
-                                                             : nullptr;
-}
-
 // Null names for creators of an unknown kind.
-Identity identify(const nv::IPluginCreatorInterface& creator) {
-  if (const nv::IPluginCreator* v1 = as_v1(creator))
+Identity identify(nv::IPluginCreatorInterface& creator) {
+  if (const nv::IPluginCreator* v1 = as_v1(&creator))
     return {v1->getPluginName(), v1->getPluginVersion(), v1->getPluginNamespace()};
   const char* kind = creator.getInterfaceInfo().kind;
   if (!kind || std::strcmp(kind, "PLUGIN CREATOR_V3ONE") != 0) return {};
@@ -194,7 +193,7 @@ Result<bool> Registry::add(nv::IPluginCreatorInterface& creator, const char* spa
     if (!creators_.emplace(Key{identity.name, identity.version, space}, &creator).second) return false;
     changed();
   }
-  if (const nv::IPluginCreator* v1 = as_v1(creator)) const_cast<nv::IPluginCreator*>(v1)->setPluginNamespace(space);
+  if (nv::IPluginCreator* v1 = as_v1(&creator)) v1->setPluginNamespace(space);
   return true;
 }
 
@@ -203,6 +202,11 @@ Result<bool> Registry::add(nv::IPluginCreatorInterface& creator, const char* spa
 void Registry::changed() {
   listed_.clear();
   for (const auto& [key, creator] : creators_) listed_.push_back(creator);
+#if NV_TENSORRT_MAJOR < 11
+  listed_v1_.clear();
+  for (nv::IPluginCreatorInterface* creator : listed_)
+    if (nv::IPluginCreator* v1 = as_v1(creator)) listed_v1_.push_back(v1);
+#endif
 }
 
 nv::IPluginCreatorInterface* const* Registry::getAllCreators(int32_t* const numCreators) const noexcept {

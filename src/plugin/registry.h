@@ -40,6 +40,13 @@ class Registry final : public nvinfer1::IPluginRegistry {
   void setParentSearchEnabled(const bool enabled) override { search_parent_ = enabled; }
   PluginLibraryHandle loadLibrary(const char* pluginPath) noexcept override;
   void deregisterLibrary(PluginLibraryHandle handle) noexcept override;
+#if NV_TENSORRT_MAJOR < 11
+  bool registerCreator(nvinfer1::IPluginCreator& creator, const char* const pluginNamespace) noexcept override;
+  nvinfer1::IPluginCreator* const* getPluginCreatorList(int32_t* const numCreators) const noexcept override;
+  nvinfer1::IPluginCreator* getPluginCreator(const char* const pluginName, const char* const pluginVersion,
+                                             const char* const pluginNamespace) noexcept override;
+  bool deregisterCreator(const nvinfer1::IPluginCreator& creator) noexcept override;
+#endif
   bool registerCreator(nvinfer1::IPluginCreatorInterface& creator, const char* const pluginNamespace) noexcept override;
   nvinfer1::IPluginCreatorInterface* const* getAllCreators(int32_t* const numCreators) const noexcept override;
   nvinfer1::IPluginCreatorInterface* getCreator(const char* const pluginName, const char* const pluginVersion,
@@ -84,8 +91,14 @@ class Registry final : public nvinfer1::IPluginRegistry {
   std::vector<Library> libraries_;
   // What getAllCreators() and getAllCreatorsRecursive() hand out; valid until creators change.
   std::vector<nvinfer1::IPluginCreatorInterface*> listed_;
+#if NV_TENSORRT_MAJOR < 11
+  std::vector<nvinfer1::IPluginCreator*> listed_v1_;  // what getPluginCreatorList() hands out
+#endif
   std::vector<nvinfer1::IPluginCreatorInterface*> listed_recursive_;
 };
+
+// Null where there is none, or where it is of another kind than this one of the V2 family.
+nvinfer1::IPluginCreator* as_v1(nvinfer1::IPluginCreatorInterface* creator);
 
 // The registry of the process.
 Registry& global_registry();

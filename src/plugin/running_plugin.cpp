@@ -16,11 +16,51 @@ nv::IPluginV3OneRuntime* runtime_of(nv::IPluginV3& plugin) {
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
+std::vector<nv::PluginTensorDesc> described(const PluginTensors& tensors) {
+  std::vector<nv::PluginTensorDesc> descs;
+  for (const PluginTensor& tensor : tensors)
+    descs.push_back(describe(tensor.dtype, {tensor.dims, static_cast<size_t>(tensor.rank)}));
+  return descs;
+}
+
+class CreatedPlugin final : public RunningPlugin {
+ public:
+  static Result<std::unique_ptr<RunningPlugin>> make(nv::IPluginCreatorV3One& creator, Who who,
+                                                     const PluginRequest& request, ResourceContext context) {
+    LATHE_ASSIGN(const Fields decoded, Fields::decode(request.fields));
+    const nv::PluginFieldCollection collection = decoded.collection();
+    std::unique_ptr<CreatedPlugin> made(new CreatedPlugin(std::move(who), request.tactic, context));
+    const Who& plugin = made->who_;
+    made->plugin_.reset(creator.createPlugin(plugin.layer.c_str(), &collection, nv::TensorRTPhase::kRUNTIME));
+    if (!made->plugin_)
+      return refuse(ErrorCode::plan_target, plugin, "createPlugin", "gives null for the fields that the plan holds");
+    made->runtime_ = runtime_of(*made->plugin_);
+    if (!made->runtime_)
+      return refuse(ErrorCode::plan_target, plugin, "getCapabilityInterface", "gives null for kRUNTIME");
+    return made;
+  }
+
+  Result<std::unique_ptr<AttachedPlugin>> attach() const override {
+    const std::lock_guard lock(mutex_);
+    return PluginClone::attach(*runtime_, who_, context_, tactic_);
+  }
+
+ private:
+  CreatedPlugin(Who who, int32_t tactic, ResourceContext context)
+      : who_(std::move(who)), tactic_(tactic), context_(context) {}
+  Who who_;
+  int32_t tactic_;
+  ResourceContext context_;
+  std::unique_ptr<nv::IPluginV3> plugin_;
+  nv::IPluginV3OneRuntime* runtime_ = nullptr;
+  mutable std::mutex mutex_;  // plugins are asked by one thread at a time
+};
+
 }  // namespace
 
-Result<std::unique_ptr<AttachedPlugin>> AttachedPlugin::attach(nv::IPluginV3OneRuntime& plugin, const Who& who,
-                                                               ResourceContext context, int32_t tactic) {
-  std::unique_ptr<AttachedPlugin> attached(new AttachedPlugin(who, context));
+Result<std::unique_ptr<AttachedPlugin>> PluginClone::attach(nv::IPluginV3OneRuntime& plugin, const Who& who,
+                                                            ResourceContext context, int32_t tactic) {
+  std::unique_ptr<PluginClone> attached(new PluginClone(who, context));
   attached->clone_.reset(plugin.attachToContext(&attached->context_));
   if (!attached->clone_) return refuse(kFailed, who, "attachToContext", "gives null; a clone is wanted");
   attached->runtime_ = runtime_of(*attached->clone_);
@@ -30,49 +70,34 @@ Result<std::unique_ptr<AttachedPlugin>> AttachedPlugin::attach(nv::IPluginV3OneR
   return attached;
 }
 
-Result<> AttachedPlugin::change_shapes(const Descs& inputs, const Descs& outputs) {
+Result<> PluginClone::change_shapes(const PluginTensors& inputs, const PluginTensors& outputs) {
+  inputs_ = described(inputs);
+  outputs_ = described(outputs);
   return expect_success(kFailed, who_, "onShapeChange",
-                        runtime_->onShapeChange(inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(),
-                                                static_cast<int32_t>(outputs.size())));
+                        runtime_->onShapeChange(inputs_.data(), static_cast<int32_t>(inputs_.size()), outputs_.data(),
+                                                static_cast<int32_t>(outputs_.size())));
 }
 
-Result<> AttachedPlugin::enqueue(const Descs& inputs, const Descs& outputs, const void* const* in, void* const* out,
-                                 void* workspace, void* stream) {
+Result<> PluginClone::enqueue(const void* const* in, void* const* out, void* workspace, void* stream) {
   return expect_success(kFailed, who_, "enqueue",
-                        runtime_->enqueue(inputs.data(), outputs.data(), in, out, workspace, stream_of(stream)));
+                        runtime_->enqueue(inputs_.data(), outputs_.data(), in, out, workspace, stream_of(stream)));
 }
 
-Result<std::unique_ptr<RunningPlugin>> RunningPlugin::make(nv::IPluginRegistry* registry, Who who,
-                                                           const std::string& space, std::span<const std::byte> fields,
-                                                           int32_t tactic, ResourceContext context) {
+Result<std::unique_ptr<RunningPlugin>> RegistrySource::make(const PluginRequest& request) const {
+  Who who{request.layer, request.name, request.version};
   nv::IPluginCreatorInterface* const creator =
-      registry ? registry->getCreator(who.name.c_str(), who.version.c_str(), space.c_str()) : nullptr;
+      registry_.getCreator(request.name.c_str(), request.version.c_str(), request.space.c_str());
   if (!creator)
     return fail(ErrorCode::plan_target,
                 "{}: the registry has no creator of that name and version in namespace '{}'; load the library that has "
                 "it, by loadLibrary() of the runtime's plugin registry, before the engine",
-                who.text(), space);
+                who.text(), request.space);
   const char* const kind = creator->getInterfaceInfo().kind;
   if (!kind || std::strcmp(kind, "PLUGIN CREATOR_V3ONE") != 0)
     return fail(ErrorCode::plan_target, "{}: the creator of that name is a '{}', not a 'PLUGIN CREATOR_V3ONE'",
                 who.text(), kind ? kind : "");
-  LATHE_ASSIGN(const Fields decoded, Fields::decode(fields));
-  const nv::PluginFieldCollection collection = decoded.collection();
-  std::unique_ptr<RunningPlugin> made(new RunningPlugin(std::move(who), tactic, context));
-  const Who& plugin = made->who_;
-  made->plugin_.reset(static_cast<nv::IPluginCreatorV3One*>(creator)->createPlugin(plugin.layer.c_str(), &collection,
-                                                                                   nv::TensorRTPhase::kRUNTIME));
-  if (!made->plugin_)
-    return refuse(ErrorCode::plan_target, plugin, "createPlugin", "gives null for the fields that the plan holds");
-  made->runtime_ = runtime_of(*made->plugin_);
-  if (!made->runtime_)
-    return refuse(ErrorCode::plan_target, plugin, "getCapabilityInterface", "gives null for kRUNTIME");
-  return made;
-}
-
-Result<std::unique_ptr<AttachedPlugin>> RunningPlugin::attach() const {
-  const std::lock_guard lock(mutex_);
-  return AttachedPlugin::attach(*runtime_, who_, context_, tactic_);
+  const ResourceContext context(request.is_host, request.is_host ? nullptr : allocator_, recorder_);
+  return CreatedPlugin::make(static_cast<nv::IPluginCreatorV3One&>(*creator), std::move(who), request, context);
 }
 
 }  // namespace lathe::plugin

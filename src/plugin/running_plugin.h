@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "device/plugin.h"
 #include "plugin/callback.h"
 #include "plugin/types.h"
 
@@ -28,44 +29,36 @@ class ResourceContext final : public nv::IPluginResourceContext {
   nv::IErrorRecorder* recorder_;
 };
 
-// A clone that belongs to one execution context. One thread at a time.
-class AttachedPlugin {
+class PluginClone final : public AttachedPlugin {
  public:
-  // The clone that attachToContext() gives, with its tactic set.
+  // That which attachToContext() gives, with its tactic set.
   static Result<std::unique_ptr<AttachedPlugin>> attach(nv::IPluginV3OneRuntime& plugin, const Who& who,
                                                         ResourceContext context, int32_t tactic);
 
-  using Descs = std::vector<nv::PluginTensorDesc>;
-  Result<> change_shapes(const Descs& inputs, const Descs& outputs);
-  Result<> enqueue(const Descs& inputs, const Descs& outputs, const void* const* in, void* const* out, void* workspace,
-                   void* stream);
+  Result<> change_shapes(const PluginTensors& inputs, const PluginTensors& outputs) override;
+  Result<> enqueue(const void* const* in, void* const* out, void* workspace, void* stream) override;
 
  private:
-  explicit AttachedPlugin(Who who, ResourceContext context) : who_(std::move(who)), context_(context) {}
+  explicit PluginClone(Who who, ResourceContext context) : who_(std::move(who)), context_(context) {}
   Who who_;
   ResourceContext context_;  // which the clone may refer to: it goes after it
   std::unique_ptr<nv::IPluginV3> clone_;
   nv::IPluginV3OneRuntime* runtime_ = nullptr;
+  std::vector<nv::PluginTensorDesc> inputs_, outputs_;  // as told last
 };
 
-// What an engine holds of a plugin: it hands out clones. Thread-safe.
-class RunningPlugin {
+// Plugins that creators of a registry make from the fields that encode_fields() has written.
+class RegistrySource final : public PluginSource {
  public:
-  // Made by the creator of that name, version and namespace, from the fields that encode_fields() has written.
-  static Result<std::unique_ptr<RunningPlugin>> make(nv::IPluginRegistry* registry, Who who, const std::string& space,
-                                                     std::span<const std::byte> fields, int32_t tactic,
-                                                     ResourceContext context);
-  Result<std::unique_ptr<AttachedPlugin>> attach() const;
+  // Not owned: the registry outlives this, the others what is made. Of a host's plugins the allocator is not told.
+  RegistrySource(nv::IPluginRegistry& registry, nv::IGpuAllocator* allocator, nv::IErrorRecorder* recorder)
+      : registry_(registry), allocator_(allocator), recorder_(recorder) {}
+  Result<std::unique_ptr<RunningPlugin>> make(const PluginRequest& request) const override;
 
  private:
-  RunningPlugin(Who who, int32_t tactic, ResourceContext context)
-      : who_(std::move(who)), tactic_(tactic), context_(context) {}
-  Who who_;
-  int32_t tactic_;
-  ResourceContext context_;
-  std::unique_ptr<nv::IPluginV3> plugin_;
-  nv::IPluginV3OneRuntime* runtime_ = nullptr;
-  mutable std::mutex mutex_;  // plugins are asked by one thread at a time
+  nv::IPluginRegistry& registry_;
+  nv::IGpuAllocator* allocator_;
+  nv::IErrorRecorder* recorder_;
 };
 
 }  // namespace lathe::plugin

@@ -117,11 +117,12 @@ Result<> Engine::make_plugin(const plan::Step& step, const EngineOptions& option
     for (const plan::TensorId id : *ids)
       if (id == plan::kNoTensor || !plan().tensors[id].strides.empty())
         return fail(ErrorCode::plan_malformed, "step '{}' gives a plugin a tensor that is not dense", step.name);
-  const plugin::ResourceContext context(device_->is_host(), device_->is_host() ? nullptr : options.allocator,
-                                        options.recorder);
+  if (!options.plugins)
+    return fail(ErrorCode::plan_target, "step '{}' calls plugin '{}', and the engine is loaded without a registry",
+                step.name, attrs->name);
   LATHE_ASSIGN(code.plugin,
-               plugin::RunningPlugin::make(options.plugins, {step.name, attrs->name, attrs->version}, attrs->space,
-                                           attrs->fields.raw(), static_cast<int32_t>(attrs->tactic), context));
+               options.plugins->make({step.name, attrs->name, attrs->version, attrs->space, attrs->fields.raw(),
+                                      static_cast<int32_t>(attrs->tactic), device_->is_host()}));
   return {};
 }
 

@@ -10,13 +10,13 @@
 #include "base/divide.h"
 #include "base/log.h"
 #include "device/device.h"
+#include "device/plugin.h"
 #include "ops/op.h"
 #include "plan/block_symbols.h"
 #include "plan/blocks.h"
 #include "plan/conditional_tensors.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
-#include "plugin/running_plugin.h"
 #include "runtime/memory_limit.h"
 #include "runtime/plan_file.h"
 
@@ -25,10 +25,7 @@ namespace lathe {
 struct EngineOptions {
   std::shared_ptr<Device> device;  // null: the engine cannot be run
   plan::ReadOptions read;
-  // Where creators of the plan's plugins are found, and what plugins are told of: not owned; null = there is none.
-  nvinfer1::IPluginRegistry* plugins = nullptr;
-  nvinfer1::IGpuAllocator* allocator = nullptr;
-  nvinfer1::IErrorRecorder* recorder = nullptr;
+  const PluginSource* plugins = nullptr;  // of the plan's plugins: not owned; null = there are none
 };
 
 class Engine {
@@ -54,7 +51,7 @@ class Engine {
   struct StepCode {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Attributes> eval;
-    std::unique_ptr<plugin::RunningPlugin> plugin;
+    std::unique_ptr<RunningPlugin> plugin;
   };
   const std::vector<StepCode>& code() const { return code_; }
   // How steps nest, and what sizes blocks find out; both per step.

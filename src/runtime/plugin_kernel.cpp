@@ -11,14 +11,10 @@ namespace {
 
 constexpr size_t kAlignment = 256;  // of workspace; contexts of CPUs align theirs to less
 
-nvinfer1::PluginTensorDesc describe(const TensorArg& arg) {
-  return plugin::describe(arg.dtype, {arg.dims, static_cast<size_t>(arg.rank)});
-}
-
-bool same_dims(const std::vector<nvinfer1::PluginTensorDesc>& a, const std::vector<nvinfer1::PluginTensorDesc>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return std::equal(x.dims.d, x.dims.d + x.dims.nbDims, y.dims.d, y.dims.d + y.dims.nbDims);
-  });
+PluginTensor describe(const TensorArg& arg) {
+  PluginTensor tensor{arg.dtype, arg.rank, {}};
+  std::copy_n(arg.dims, arg.rank, tensor.dims);
+  return tensor;
 }
 
 }  // namespace
@@ -46,10 +42,10 @@ Result<size_t> PluginKernel::prepare(const Operands& operands, int) const {
   for (size_t i = 0; i < operands.outputs.size(); ++i) {
     now.outputs.push_back(describe(operands.outputs[i]));
     for (size_t d = 0; d < found_[i].size(); ++d)
-      if (found_[i][d]) now.outputs.back().dims.d[d] = -1;
+      if (found_[i][d]) now.outputs.back().dims[d] = -1;
   }
   const size_t workspace = attrs_.workspace > 0 ? static_cast<size_t>(attrs_.workspace) + kAlignment : 0;
-  if (state_.told && same_dims(now.inputs, state_.inputs) && same_dims(now.outputs, state_.outputs)) return workspace;
+  if (state_.told && now.inputs == state_.inputs && now.outputs == state_.outputs) return workspace;
   state_.told = false;
   LATHE_TRY(plugin_->change_shapes(now.inputs, now.outputs));
   now.in.resize(now.inputs.size());
@@ -68,8 +64,7 @@ Result<> PluginKernel::enqueue(const Operands& operands, std::byte* workspace, Q
     aligned = workspace;
     std::align(kAlignment, static_cast<size_t>(attrs_.workspace), aligned, room);
   }
-  return plugin_->enqueue(state_.inputs, state_.outputs, state_.in.data(), state_.out.data(), aligned,
-                          device_.native_stream(queue));
+  return plugin_->enqueue(state_.in.data(), state_.out.data(), aligned, device_.native_stream(queue));
 }
 
 }  // namespace lathe

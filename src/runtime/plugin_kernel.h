@@ -16,9 +16,8 @@ class PluginKernel final : public Kernel {
   Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const override;
 
  private:
-  using Descs = plugin::AttachedPlugin::Descs;
   struct State {
-    Descs inputs, outputs;
+    PluginTensors inputs, outputs;
     std::vector<const void*> in;
     std::vector<void*> out;
     bool told = false;
@@ -29,7 +28,7 @@ class PluginKernel final : public Kernel {
   Device& device_;
   const PluginAttrs& attrs_;
   std::vector<std::vector<bool>> found_;  // dims of outputs that the plugin finds out
-  std::unique_ptr<plugin::AttachedPlugin> plugin_;
+  std::unique_ptr<AttachedPlugin> plugin_;
   mutable State state_;
 };
 

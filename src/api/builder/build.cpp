@@ -221,13 +221,14 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   if (backend.device) log_start(*backend.device, resident, *options.log);
   backend.device = with_allocator(std::move(backend.device), core_->allocator, core_->reporter);
   use_backend(backend, options);
-  if (options.traits.narrows_precision) options.passes.precision = settings.precision;
   LATHE_ASSIGN(options.asserted, definition.asserted());
-  LATHE_ASSIGN(options.passes.pins, pins_of(settings, definition.graph()));
+  LATHE_ASSIGN(const OwnSettings types, types_of(settings, definition));
+  if (options.traits.narrows_precision) options.passes.precision = types.precision;
+  LATHE_ASSIGN(options.passes.pins, pins_of(types, definition.graph()));
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;
-  options.passes.obey_pins = settings.constraints == PrecisionConstraints::kOBEY;
-  if (settings.int8) warn_unless_quantized(definition.graph(), *options.log);
+  options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
+  if (types.int8) warn_unless_quantized(definition.graph(), *options.log);
   set_tuner(settings, *core_, options);
   ProgressAdapter progress(settings.getProgressMonitor());
   MemoryMonitor memory(*options.log);

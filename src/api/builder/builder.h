@@ -37,6 +37,12 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
   nv::IHostMemory* buildSerializedNetworkWithKernelText(nv::INetworkDefinition& network, nv::IBuilderConfig& config,
                                                         nv::IHostMemory*& kernelText) noexcept override;
 
+#if NV_TENSORRT_MAJOR < 11
+  bool platformHasFastFp16() const noexcept override;
+  bool platformHasFastInt8() const noexcept override;
+  bool platformHasTf32() const noexcept override;
+#endif
+
  private:
   Log& log() const { return core_->reporter->log(); }
   Result<std::vector<std::byte>> build(nv::INetworkDefinition& network, nv::IBuilderConfig& config);

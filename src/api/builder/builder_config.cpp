@@ -22,17 +22,6 @@ void BuilderConfig::reset() noexcept {
   device_set_.clear();
 }
 
-template <class T>
-bool BuilderConfig::put(SettingId id, T Values::*to, std::type_identity_t<T> value, const Result<>& check) noexcept {
-  return guarded(entry(), setting_of(id).name, [&]() -> Result<> {
-    LATHE_TRY(check);
-    if constexpr (std::is_enum_v<T>) LATHE_TRY(notices_.consult(value, log()));
-    if (value != Values().*to) LATHE_TRY(notices_.consult(id, log()));
-    values_.*to = value;
-    return {};
-  });
-}
-
 void BuilderConfig::put_flags(SettingId id, nv::BuilderFlags flags) noexcept {
   guarded(entry(), setting_of(id).name, [&]() -> Result<> {
     LATHE_TRY(notices_.consult_flags<nv::BuilderFlag>(flags, Values().flags, log()));

@@ -110,6 +110,19 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   bool setBuildRoute(const char* buildRoute) noexcept override;
   const char* getBuildRoute() const noexcept override { return ""; }
   const char* getAllBuildRoutes() const noexcept override { return "[]"; }
+#if NV_TENSORRT_MAJOR < 11
+  void setInt8Calibrator(nv::IInt8Calibrator* calibrator) noexcept override;
+  nv::IInt8Calibrator* getInt8Calibrator() const noexcept override { return values_.calibrator; }
+  void setAlgorithmSelector(nv::IAlgorithmSelector* selector) noexcept override;
+  nv::IAlgorithmSelector* getAlgorithmSelector() const noexcept override { return values_.selector; }
+  bool setCalibrationProfile(const nv::IOptimizationProfile* profile) noexcept override;
+  const nv::IOptimizationProfile* getCalibrationProfile() noexcept override { return values_.calibration_profile; }
+  void setQuantizationFlags(nv::QuantizationFlags flags) noexcept override;
+  nv::QuantizationFlags getQuantizationFlags() const noexcept override { return values_.quantization; }
+  void clearQuantizationFlag(nv::QuantizationFlag flag) noexcept override;
+  void setQuantizationFlag(nv::QuantizationFlag flag) noexcept override;
+  bool getQuantizationFlag(nv::QuantizationFlag flag) const noexcept override;
+#endif
 
  private:
   static constexpr size_t kPools = nv::EnumMax<nv::MemoryPoolType>();
@@ -130,13 +143,27 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
     cudaStream_t profile_stream = nullptr;
     const nv::ITimingCache* timing_cache = nullptr;
     nv::IProgressMonitor* monitor = nullptr;
+#if NV_TENSORRT_MAJOR < 11
+    nv::IInt8Calibrator* calibrator = nullptr;
+    nv::IAlgorithmSelector* selector = nullptr;
+    const nv::IOptimizationProfile* calibration_profile = nullptr;
+    nv::QuantizationFlags quantization = 0;
+#endif
   };
 
   Entry entry() const { return {*core_->reporter, use_}; }
   Log& log() const { return core_->reporter->log(); }
   // Takes a value up, unless settings.def or `check` refuses it.
   template <class T>
-  bool put(SettingId id, T Values::*to, std::type_identity_t<T> value, const Result<>& check = {}) noexcept;
+  bool put(SettingId id, T Values::*to, std::type_identity_t<T> value, const Result<>& check = {}) noexcept {
+    return guarded(entry(), setting_of(id).name, [&]() -> Result<> {
+      LATHE_TRY(check);
+      if constexpr (std::is_enum_v<T>) LATHE_TRY(notices_.consult(value, log()));
+      if (value != Values().*to) LATHE_TRY(notices_.consult(id, log()));
+      values_.*to = value;
+      return {};
+    });
+  }
   void put_flags(SettingId id, nv::BuilderFlags flags) noexcept;
   Result<std::size_t> default_limit(nv::MemoryPoolType pool) const;
   Result<> refuse(SettingId id, const char* text, const char* what);

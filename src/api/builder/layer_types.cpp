@@ -27,7 +27,7 @@ void merge(const PrecisionPin& setting, PrecisionPin& pin) {
 
 }  // namespace
 
-Result<std::vector<PrecisionPin>> pins_of(const BuilderConfig& settings, const ir::Graph& graph) {
+Result<std::vector<PrecisionPin>> pins_of(const OwnSettings& settings, const ir::Graph& graph) {
   if (settings.constraints == PrecisionConstraints::kNONE) return std::vector<PrecisionPin>();
   std::set<std::string> layers;
   for (const auto& node : graph.nodes()) layers.insert(node->origin().begin(), node->origin().end());

@@ -151,40 +151,40 @@ class PluginNode {
   Result<double> time_of(const BuildingPlugin& plugin, int32_t tactic, const BuildingPlugin::Tensors& tensors) const {
     Device& device = *options_.tuner.device;
     const plugin::ResourceContext context(device.is_host(), nullptr, nullptr);
-    LATHE_ASSIGN(const auto attached, plugin::AttachedPlugin::attach(plugin.runtime(), plugin.who(), context, tactic));
+    LATHE_ASSIGN(const auto attached, plugin::PluginClone::attach(plugin.runtime(), plugin.who(), context, tactic));
     LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device.make_queue());
     std::vector<DeviceMemory> memory;
-    plugin::AttachedPlugin::Descs inputs, outputs;
+    PluginTensors inputs, outputs;
     std::vector<const void*> in;
     std::vector<void*> out;
-    const auto place = [&](const nv::DynamicPluginTensorDesc& each) -> Result<nv::PluginTensorDesc> {
-      nv::PluginTensorDesc desc = each.desc;
-      desc.dims = each.opt;
+    const auto place = [&](const nv::DynamicPluginTensorDesc& each) -> Result<PluginTensor> {
+      LATHE_ASSIGN(const DType type, to_dtype(each.desc.type));
+      PluginTensor tensor{type, each.opt.nbDims, {}};
+      std::copy_n(each.opt.d, each.opt.nbDims, tensor.dims);
       int64_t largest = 1;
-      for (int32_t d = 0; d < desc.dims.nbDims; ++d) largest *= std::max<int64_t>(each.max.d[d], each.opt.d[d]);
-      LATHE_ASSIGN(const DType type, to_dtype(desc.type));
+      for (int32_t d = 0; d < tensor.rank; ++d) largest *= std::max<int64_t>(each.max.d[d], each.opt.d[d]);
       LATHE_ASSIGN(DeviceMemory block, device.allocate(static_cast<size_t>(bytes_of(type, largest).value_or(0))));
       const std::vector<std::byte> zeros(block.size());
       if (!zeros.empty()) LATHE_TRY(device.upload(block.data(), zeros.data(), zeros.size(), *queue));
       memory.push_back(std::move(block));
-      return desc;
+      return tensor;
     };
     LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
     for (const auto& each : tensors.inputs) {
-      LATHE_ASSIGN(const nv::PluginTensorDesc desc, place(each));
-      inputs.push_back(desc);
+      LATHE_ASSIGN(const PluginTensor tensor, place(each));
+      inputs.push_back(tensor);
       in.push_back(memory.back().data());
     }
     for (size_t i = 0; i < tensors.outputs.size(); ++i) {
-      LATHE_ASSIGN(const nv::PluginTensorDesc desc, place(tensors.outputs[i]));
-      outputs.push_back(desc);
+      LATHE_ASSIGN(const PluginTensor tensor, place(tensors.outputs[i]));
+      outputs.push_back(tensor);
       out.push_back(memory.back().data());
       if (i < attrs_.aliases.size() && attrs_.aliases[i] >= 0) in[static_cast<size_t>(attrs_.aliases[i])] = out.back();
     }
     LATHE_ASSIGN(DeviceMemory workspace, device.allocate(static_cast<size_t>(attrs_.workspace)));
     LATHE_TRY(attached->change_shapes(inputs, outputs));
     const auto work = [&](Queue& on) {
-      return attached->enqueue(inputs, outputs, in.data(), out.data(), workspace.data(), device.native_stream(on));
+      return attached->enqueue(in.data(), out.data(), workspace.data(), device.native_stream(on));
     };
     LATHE_ASSIGN(const std::vector<double> times, device.time(*queue, work, std::max(options_.tuner.repeats, 1)));
     return *std::min_element(times.begin(), times.end());

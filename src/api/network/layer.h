@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -51,6 +52,16 @@ class Layer : public nv::apiv::VLayer {
   const char* getMetadata() const noexcept override { return metadata_.c_str(); }
   bool setNbRanks(int32_t nbRanks) noexcept override;
   int32_t getNbRanks() const noexcept override { return nb_ranks_; }
+#if NV_TENSORRT_MAJOR < 11
+  void setPrecision(nv::DataType dataType) noexcept override;
+  nv::DataType getPrecision() const noexcept override { return precision_.value_or(nv::DataType::kFLOAT); }
+  bool precisionIsSet() const noexcept override { return precision_.has_value(); }
+  void resetPrecision() noexcept override { precision_.reset(); }
+  void setOutputType(int32_t index, nv::DataType dataType) noexcept override;
+  bool outputTypeIsSet(int32_t index) const noexcept override { return output_types_.contains(index); }
+  void resetOutputType(int32_t index) noexcept override { output_types_.erase(index); }
+  const std::map<int32_t, nv::DataType>& output_types() const { return output_types_; }
+#endif
 
   // What an assertion says of the graph's symbols; after update().
   virtual Result<std::vector<Constraint>> asserted() const { return std::vector<Constraint>(); }
@@ -108,6 +119,10 @@ class Layer : public nv::apiv::VLayer {
   std::string name_;
   std::string metadata_;
   int32_t nb_ranks_ = 1;
+#if NV_TENSORRT_MAJOR < 11
+  std::optional<nv::DataType> precision_;
+  std::map<int32_t, nv::DataType> output_types_;  // by output
+#endif
   std::vector<TensorView*> inputs_;  // null = omitted
   std::vector<std::unique_ptr<TensorView>> outputs_;
   std::vector<ir::Node*> nodes_;

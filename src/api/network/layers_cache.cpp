@@ -18,8 +18,10 @@ bool reduces(Collective operation) {
 }
 
 bool has_root(Collective operation) {
-  return operation == Collective::kBROADCAST || operation == Collective::kREDUCE || operation == Collective::kGATHER ||
-         operation == Collective::kSCATTER;
+#if NV_TENSORRT_MAJOR >= 11
+  if (operation == Collective::kGATHER || operation == Collective::kSCATTER) return true;
+#endif
+  return operation == Collective::kBROADCAST || operation == Collective::kREDUCE;
 }
 
 Result<> check_collective(Collective operation, nv::ReduceOperation reduction, int64_t root, const int64_t* groups,

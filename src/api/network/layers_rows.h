@@ -174,8 +174,15 @@ class NormalizationLayer final : public LayerOf<nv::INormalizationLayer, nv::api
   void setNbGroups(int64_t nbGroups) noexcept override { set(groups_, nbGroups); }
   int64_t getNbGroups() const noexcept override { return groups_; }
   bool isV2() const noexcept override { return v2_; }
+#if NV_TENSORRT_MAJOR < 11
+  void setComputePrecision(nv::DataType type) noexcept override;
+  nv::DataType getComputePrecision() const noexcept override { return compute_precision_; }
+#endif
 
  private:
+#if NV_TENSORRT_MAJOR < 11
+  nv::DataType compute_precision_ = nv::DataType::kFLOAT;
+#endif
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
   Result<std::vector<ir::Value*>> lower_groups(LayerLowering& lowering);
 

@@ -214,6 +214,12 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   nv::IAttention* addAttentionV2(nv::ITensor& query, nv::ITensor& key, nv::ITensor& value,
                                  nv::AttentionNormalizationOp normOp, nv::CausalMaskKind causalKind) noexcept override;
 
+#if NV_TENSORRT_MAJOR < 11
+  nv::IFillLayer* addFill(const nv::Dims& dimensions, nv::FillOperation op) noexcept override;
+  nv::IDequantizeLayer* addDequantize(nv::ITensor& input, nv::ITensor& scale) noexcept override;
+  nv::IQuantizeLayer* addQuantize(nv::ITensor& input, nv::ITensor& scale) noexcept override;
+#endif
+
  private:
   Result<> set_output(nv::ITensor& tensor, bool output);
 

@@ -40,6 +40,12 @@ class OptimizationProfile final : public nv::IOptimizationProfile, public nv::ap
                         int32_t nbValues) noexcept override;
   const int64_t* getShapeValuesV2(const char* inputName, nv::OptProfileSelector select) const noexcept override;
 
+#if NV_TENSORRT_MAJOR < 11
+  bool setShapeValues(const char* inputName, nv::OptProfileSelector select, const int32_t* values,
+                      int32_t nbValues) noexcept override;
+  const int32_t* getShapeValues(const char* inputName, nv::OptProfileSelector select) const noexcept override;
+#endif
+
  private:
   Result<const InputRange*> find(const char* name) const;
   Entry looking() const { return {*reporter_, use_, Exclusive::Call::looks}; }
@@ -49,6 +55,9 @@ class OptimizationProfile final : public nv::IOptimizationProfile, public nv::ap
   SettingNotices notices_;
   std::map<std::string, InputRange, std::less<>> inputs_;
   float extra_memory_target_ = 1.0f;
+#if NV_TENSORRT_MAJOR < 11
+  mutable std::map<std::string, std::array<std::vector<int32_t>, 3>> narrow_;  // what getShapeValues() hands out
+#endif
 };
 
 }  // namespace lathe::api

@@ -251,4 +251,27 @@ bool Parser::parseModelProto() noexcept {
   });
 }
 
+#if NV_TENSORRT_MAJOR < 11
+
+bool Parser::supportsModel(const void* model, size_t size, SubGraphCollection_t& subgraphs, const char* path) noexcept {
+  const bool all = supportsModelV2(model, size, path);
+  const bool told = attempt("IParser::supportsModel", [&]() -> Result<> {
+    subgraphs.clear();
+    for (const Subgraph& part : subgraphs_)
+      subgraphs.emplace_back(std::vector<size_t>(part.nodes.begin(), part.nodes.end()), part.supported);
+    return {};
+  });
+  return all && told;
+}
+
+bool Parser::parseWithWeightDescriptors(const void*, size_t) noexcept {
+  return attempt("IParser::parseWithWeightDescriptors", [&]() -> Result<> {
+    return fail(ErrorCode::config_invalid,
+                "weight descriptors are not read: give the model with its weights to parse(), or apart from it to "
+                "loadModelProto() and loadInitializer()");
+  });
+}
+
+#endif
+
 }  // namespace lathe::api

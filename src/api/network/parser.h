@@ -36,6 +36,11 @@ class Parser final : public nvonnxparser::IParser {
   }
   bool getFlag(nvonnxparser::OnnxParserFlag flag) const noexcept override { return flags_ & bit_of(flag); }
   const nv::ITensor* getLayerOutputTensor(const char* name, int64_t i) noexcept override;
+#if NV_TENSORRT_MAJOR < 11
+  bool supportsModel(const void* model, size_t size, SubGraphCollection_t& subgraphs,
+                     const char* path) noexcept override;
+  bool parseWithWeightDescriptors(const void* model, size_t size) noexcept override;
+#endif
   bool supportsModelV2(const void* model, size_t size, const char* modelPath) noexcept override;
   int64_t getNbSubgraphs() noexcept override { return static_cast<int64_t>(subgraphs_.size()); }
   bool isSubgraphSupported(const int64_t index) noexcept override;

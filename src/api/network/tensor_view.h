@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "NvInfer.h"
 #include "ir/graph.h"
@@ -50,7 +53,20 @@ class TensorView final : public nvinfer1::ITensor, public nvinfer1::apiv::VTenso
   void setDimensionName(int32_t index, const char* name) noexcept override;
   const char* getDimensionName(int32_t index) const noexcept override;
 
+#if NV_TENSORRT_MAJOR < 11
+  void setType(nvinfer1::DataType type) noexcept override;
+  bool setDynamicRange(float min, float max) noexcept override;
+  bool dynamicRangeIsSet() const noexcept override { return range_.has_value(); }
+  void resetDynamicRange() noexcept override { range_.reset(); }
+  float getDynamicRangeMin() const noexcept override { return range_ ? range_->first : kNoRange; }
+  float getDynamicRangeMax() const noexcept override { return range_ ? range_->second : kNoRange; }
+#endif
+
  private:
+#if NV_TENSORRT_MAJOR < 11
+  static constexpr float kNoRange = std::numeric_limits<float>::quiet_NaN();
+  std::optional<std::pair<float, float>> range_;
+#endif
   Result<> apply_input_type();
 
   NetworkDefinition& network_;

@@ -15,6 +15,7 @@
 #include "api/runtime/refitter.h"
 #include "api/runtime/type_words.h"
 #include "lathe.h"
+#include "plugin/running_plugin.h"
 
 namespace lathe::api {
 namespace {
@@ -69,9 +70,8 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
     log_start(*device, resident, log);
     options.device = with_allocator(std::move(device), runtime->allocator, runtime->reporter);
   }
-  options.plugins = &runtime->registry;
-  options.allocator = runtime->allocator;
-  options.recorder = runtime->reporter->recorder();
+  const plugin::RegistrySource plugins(runtime->registry, runtime->allocator, runtime->reporter->recorder());
+  options.plugins = &plugins;
   const bool keeps_bytes = !options.device || options.device->is_host();
   if (keeps_bytes && !owner) {
     LATHE_ASSIGN(PlanBytes copy, copy_plan(bytes));

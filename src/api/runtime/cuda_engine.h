@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "api/runtime/runtime.h"
@@ -92,6 +94,17 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   nv::IRefitter* createRefitter(nv::ILogger& logger) noexcept override;
   int64_t getStreamableWeightsSize() const noexcept override { return 0; }
   bool isDebugTensor(const char* name) const noexcept override;
+#if NV_TENSORRT_MAJOR < 11
+  nv::IExecutionContext* createExecutionContextWithoutDeviceMemory() noexcept override;
+  size_t getDeviceMemorySize() const noexcept override;
+  const int32_t* getProfileTensorValues(const char* tensorName, int32_t profileIndex,
+                                        nv::OptProfileSelector select) const noexcept override;
+  bool hasImplicitBatchDimension() const noexcept override { return false; }
+  size_t getDeviceMemorySizeForProfile(int32_t profileIndex) const noexcept override;
+  bool setWeightStreamingBudget(int64_t gpuMemoryBudget) noexcept override;
+  int64_t getWeightStreamingBudget() const noexcept override { return 0; }
+  int64_t getMinimumWeightStreamingBudget() const noexcept override { return 0; }
+#endif
   bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept override;
   int64_t getWeightStreamingBudgetV2() const noexcept override { return 0; }
   int64_t getWeightStreamingAutomaticBudget() const noexcept override { return 0; }
@@ -116,6 +129,10 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
 
   std::shared_ptr<EngineCore> core_;
   std::vector<std::vector<std::array<std::vector<int64_t>, 3>>> profile_values_;  // by profile
+#if NV_TENSORRT_MAJOR < 11
+  mutable std::mutex narrow_mutex_;
+  mutable std::map<const int64_t*, std::vector<int32_t>> narrow_values_;  // what getProfileTensorValues() hands out
+#endif
 };
 
 }  // namespace lathe::api

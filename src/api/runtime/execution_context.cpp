@@ -8,6 +8,7 @@
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/gpu_allocator.h"
 #include "api/runtime/memory_log.h"
+#include "plugin/running_plugin.h"
 
 namespace lathe::api {
 namespace {
@@ -40,8 +41,8 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
     // Threads belong to the engine: this context gets one of its own over the same bytes.
     EngineOptions options;
     LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), config.cpu_threads));
-    options.plugins = &made->core_->runtime->registry;
-    options.recorder = made->core_->reporter->recorder();
+    const plugin::RegistrySource plugins(made->core_->runtime->registry, nullptr, made->core_->reporter->recorder());
+    options.plugins = &plugins;
     LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
   LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));

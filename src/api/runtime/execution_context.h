@@ -35,6 +35,9 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   void setDeviceMemory(void* memory) noexcept override;
   int32_t getOptimizationProfile() const noexcept override { return static_cast<int32_t>(context_->profile()); }
   bool allInputDimensionsSpecified() const noexcept override;
+#if NV_TENSORRT_MAJOR < 11
+  bool allInputShapesSpecified() const noexcept override;
+#endif
   void setErrorRecorder(nv::IErrorRecorder* recorder) noexcept override { reporter_.set_recorder(recorder); }
   nv::IErrorRecorder* getErrorRecorder() const noexcept override { return reporter_.recorder(); }
   bool executeV2(void* const* bindings) noexcept override;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <memory>
 
 #include "api/report.h"
@@ -40,7 +41,17 @@ class Refitter final : public nv::IRefitter, public nv::apiv::VRefitter {
   bool refitCudaEngineAsync(cudaStream_t) noexcept override;
   nv::Weights getWeightsPrototype(const char* weightsName) const noexcept override;
 
+#if NV_TENSORRT_MAJOR < 11
+  bool setDynamicRange(const char*, float, float) noexcept override;
+  float getDynamicRangeMin(const char*) const noexcept override { return kNoRange; }
+  float getDynamicRangeMax(const char*) const noexcept override { return kNoRange; }
+  int32_t getTensorsWithDynamicRange(int32_t, const char**) const noexcept override { return 0; }
+#endif
+
  private:
+#if NV_TENSORRT_MAJOR < 11
+  static constexpr float kNoRange = std::numeric_limits<float>::quiet_NaN();
+#endif
   bool refuse(SettingId id) noexcept;
   bool refuse_to_refit(const char* where) noexcept;
   // Reports that there are none of the name.

@@ -54,6 +54,9 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   nv::IRuntime* loadRuntime(const char* path) noexcept override;
   void setEngineHostCodeAllowed(bool allowed) noexcept override;
   bool getEngineHostCodeAllowed() const noexcept override { return host_code_allowed_; }
+#if NV_TENSORRT_MAJOR < 11
+  nv::ICudaEngine* deserializeCudaEngine(nv::IStreamReader& streamReader) noexcept override;
+#endif
   nv::ICudaEngine* deserializeCudaEngineV2(nv::IStreamReaderV2& streamReader) noexcept override;
   nv::ICudaEngine* load_file(const char* path) noexcept;
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What networks, layers and tensors of generation 10 have besides.
+#include <cmath>
+
+#include "api/network/layers_rows.h"
+#include "api/network/network.h"
+#include "api/network/optimization_profile.h"
+
+namespace lathe::api {
+
+void TensorView::setType(nv::DataType type) noexcept {
+  guarded(network_.entry(), "ITensor::setType", [&]() -> Result<> {
+    LATHE_ASSIGN(const DType dtype, to_dtype(type));
+    if (!isNetworkInput()) {
+      if (type == getType()) return {};
+      return fail(ErrorCode::invalid_argument,
+                  "tensor '{}' is computed by a layer, whose result has another type than {}: addCast() converts it",
+                  name_, name_of(dtype));
+    }
+    Shape shape = value_->shape();
+    network_.graph().set_input_type(value_, {dtype, std::move(shape)});
+    return apply_input_type();
+  });
+}
+
+bool TensorView::setDynamicRange(float min, float max) noexcept {
+  return guarded(network_.entry(), "ITensor::setDynamicRange", [&]() -> Result<> {
+    if (!std::isfinite(min) || !std::isfinite(max) || min > max)
+      return fail(ErrorCode::invalid_argument, "tensor '{}': [{}, {}] is no range", name_, min, max);
+    LATHE_TRY(network_.consult(SettingId::ITensor_setDynamicRange));
+    range_.emplace(min, max);
+    return {};
+  });
+}
+
+namespace {
+
+Result<> check_weak_typing(const NetworkDefinition& network) {
+  if (!network.getFlag(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED)) return {};
+  return fail(ErrorCode::config_invalid, "the network is strongly typed; say types with addCast()");
+}
+
+}  // namespace
+
+void Layer::setPrecision(nv::DataType dataType) noexcept {
+  guarded(entry(), "ILayer::setPrecision", [&]() -> Result<> {
+    LATHE_TRY(check_weak_typing(network_));
+    LATHE_TRY(to_dtype(dataType));
+    precision_ = dataType;
+    return {};
+  });
+}
+
+void Layer::setOutputType(int32_t index, nv::DataType dataType) noexcept {
+  guarded(entry(), "ILayer::setOutputType", [&]() -> Result<> {
+    LATHE_TRY(check_weak_typing(network_));
+    LATHE_TRY(output_at(index));
+    LATHE_TRY(to_dtype(dataType));
+    output_types_[index] = dataType;
+    return {};
+  });
+}
+
+void NormalizationLayer::setComputePrecision(nv::DataType type) noexcept {
+  guarded(entry(), "INormalizationLayer::setComputePrecision", [&]() -> Result<> {
+    if (type != nv::DataType::kFLOAT && type != nv::DataType::kHALF)
+      return fail(ErrorCode::invalid_argument, "type {} is neither kFLOAT nor kHALF", static_cast<int>(type));
+    if (type != nv::DataType::kFLOAT) LATHE_TRY(network_.consult(SettingId::INormalizationLayer_setComputePrecision));
+    compute_precision_ = type;
+    return {};
+  });
+}
+
+nv::IFillLayer* NetworkDefinition::addFill(const nv::Dims& dimensions, nv::FillOperation op) noexcept {
+  return addFillV2(dimensions, op, nv::DataType::kFLOAT);
+}
+
+nv::IDequantizeLayer* NetworkDefinition::addDequantize(nv::ITensor& input, nv::ITensor& scale) noexcept {
+  return addDequantizeV2(input, scale, nv::DataType::kFLOAT);
+}
+
+nv::IQuantizeLayer* NetworkDefinition::addQuantize(nv::ITensor& input, nv::ITensor& scale) noexcept {
+  return addQuantizeV2(input, scale, nv::DataType::kINT8);
+}
+
+bool OptimizationProfile::setShapeValues(const char* inputName, nv::OptProfileSelector select, const int32_t* values,
+                                         int32_t nbValues) noexcept {
+  std::vector<int64_t> wide;
+  if (values && nbValues > 0 && nbValues <= nv::Dims::MAX_DIMS * nv::Dims::MAX_DIMS)
+    wide.assign(values, values + nbValues);
+  return setShapeValuesV2(inputName, select, wide.empty() ? nullptr : wide.data(), nbValues);
+}
+
+const int32_t* OptimizationProfile::getShapeValues(const char* inputName,
+                                                   nv::OptProfileSelector select) const noexcept {
+  const int64_t* values = getShapeValuesV2(inputName, select);
+  if (!values) return nullptr;
+  return guarded(looking(), "IOptimizationProfile::getShapeValues", static_cast<const int32_t*>(nullptr),
+                 [&]() -> Result<const int32_t*> {
+                   std::vector<int32_t>& narrow = narrow_[inputName][static_cast<size_t>(select)];
+                   narrow.clear();
+                   for (int32_t i = 0; i < getNbShapeValues(inputName); ++i) {
+                     const auto value = static_cast<int32_t>(values[i]);
+                     if (value != values[i])
+                       return fail(ErrorCode::profile_invalid,
+                                   "input '{}': {} does not fit into 32 bits; call getShapeValuesV2()", inputName,
+                                   values[i]);
+                     narrow.push_back(value);
+                   }
+                   return narrow.data();
+                 });
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Both generations of the interface, by source and by binary: programs that were compiled for one run with the libraries of
+its names, and the tables lie where it looks for them."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "examples/digits/digits.onnx"
+GENERATIONS = (10, 11)
+VERSIONS = {"getInferLibVersion", "getInferLibMajorVersion", "getInferLibMinorVersion", "getInferLibPatchVersion",
+            "getInferLibBuildVersion"}
+RUNTIME = {"createInferRuntime_INTERNAL", "createInferRefitter_INTERNAL", "getPluginRegistry", "getLogger"} | VERSIONS
+NAMES = {
+    "nvinfer": RUNTIME | {"createInferBuilder_INTERNAL", "getBuilderPluginRegistry", "getBuilderSafePluginRegistry",
+                          "setInternalLibraryPath"},
+    "nvonnxparser": {"createNvOnnxParser_INTERNAL", "createNvOnnxParserRefitter_INTERNAL", "getNvOnnxParserVersion"},
+    "nvinfer_plugin": {"initLibNvInferPlugins"},
+    "nvinfer_lean": RUNTIME,
+    "nvinfer_dispatch": RUNTIME,
+    "nvinfer_vc_plugin": {"getCreators", "setLoggerFinder"},
+}
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          env=os.environ | {"LATHE_TARGET": "cpu"})
+
+
+def checked(*command):
+    result = run(*command)
+    if result.returncode != 0:
+        raise AssertionError(f"{command}: {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def library(name, generation):
+    return BUILD / f"lib/compat/{generation}/lib{name}.so.{generation}"
+
+
+class Generations(unittest.TestCase):
+    def test_tables_of_10_lie_where_its_programs_look(self):
+        self.assertIn(" functions, 0 in a wrong slot", checked(BUILD / "bin/slots_10_16"))
+
+    def test_libraries_have_the_names_and_functions_of_the_originals(self):
+        for generation in GENERATIONS:
+            for name, functions in NAMES.items():
+                with self.subTest(name=name, generation=generation):
+                    path = library(name, generation)
+                    dynamic = checked("readelf", "--dynamic", "--wide", path)
+                    self.assertIn(f"Library soname: [lib{name}.so.{generation}]", dynamic)
+                    symbols = checked("nm", "--dynamic", "--defined-only", path).split("\n")
+                    self.assertEqual({line.split()[-1] for line in symbols if line.strip()}, functions)
+                    self.assertLess(path.stat().st_size, 64 << 10)  # the implementation is one library, not five
+
+    def test_a_program_that_knows_slot_numbers_alone_builds_and_runs(self):
+        for generation in GENERATIONS:
+            with self.subTest(generation=generation):
+                path = library("nvinfer", generation)
+                *log, result = checked(BUILD / "bin/slots_client", path, generation).splitlines()
+                self.assertEqual(result, "y = 0 2 0 4")
+                # Its number of the flag is that of another flag in the other generation.
+                self.assertRegex("\n".join(log), r"\Alog 2: .*BuilderFlag::kVERSION_COMPATIBLE has no effect[^\n]*\Z")
+
+    def test_a_program_of_the_other_generation_is_refused_with_one_report_each_time(self):
+        for generation, other in (GENERATIONS, GENERATIONS[::-1]):
+            with self.subTest(generation=generation):
+                path = library("nvinfer", other)
+                *log, result = checked(BUILD / "bin/slots_client", path, generation).splitlines()
+                self.assertEqual(result, "refused")
+                self.assertEqual(len(log), 2, log)  # of a builder, of a runtime
+                for line in log:
+                    self.assertRegex(line, rf"^log 1: .*LATHE-9001.*lib/compat/{generation}")
+
+    def test_programs_compiled_against_the_headers_build_and_run_each_others_plans(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for generation in GENERATIONS:
+                program = BUILD / f"bin/source_client_{generation}"
+                plan = pathlib.Path(folder, f"{generation}.plan")
+                checked(program, "build", plan, library("nvinfer_vc_plugin", generation))
+                for other in GENERATIONS:
+                    with self.subTest(built_by=generation, run_by=other):
+                        output = checked(BUILD / f"bin/source_client_{other}", "run", plan)
+                        self.assertEqual(output.splitlines()[-1], "y = 0 4 6")
+                with self.subTest(generation=generation):
+                    self.assertRegex(checked(program, "count", DIGITS).splitlines()[-1], r"^[1-9]\d* layers$")
+
+    def test_what_only_generation_10_has_works_or_is_told_of(self):
+        lines = checked(BUILD / "bin/weak_typing_client").splitlines()
+        log = [line for line in lines if re.match("warning|error", line)]
+        self.assertEqual([line for line in lines if line not in log], [
+            "fast fp16: no", "fast int8: yes", "tf32: no",
+            "precision is set at first: no", "precision is half: yes", "type of output 0 is set, not of 7: yes",
+            "both are reset: yes", "range is set: yes", "range of NaN is set: no", "range is reset: yes",
+            "input is half: yes", "quantized is int8: yes", "fill is float: yes", "calibrator's algorithm: yes",
+            "flags are set: yes", "a weakly typed network is built: yes",
+            "a strongly typed one with flags is built: no", "implicit batch: no", "sizes agree: yes",
+            "all shapes are specified: yes", "runs: yes",
+            "creator is registered: yes", "creator is listed: yes", "creator is found: yes",
+            "registered twice: no", "its plugin says that inputs are broadcast: yes",
+            "a layer of the V2 family is added: no", "creator is gone: yes"])
+        told = {
+            "ILayer::setOutputType": "error", "ITensor::setDynamicRange has no effect": "warning",
+            "ITensor::setDynamicRange: ": "error", "ITensor::setType": "error",
+            "IBuilderConfig::setInt8Calibrator has no effect": "warning",
+            "IBuilderConfig::setQuantizationFlags has no effect": "warning",
+            "INetworkDefinition::addPluginV2": "error",
+            "int8 is asked for": "warning", "ILayer::setPrecision": "error", "BuilderFlag::kFP16 is set": "error"}
+        for text, severity in told.items():
+            with self.subTest(text):
+                self.assertEqual([line.split(":")[0] for line in log if text in line], [severity], log)
+
+
+if __name__ == "__main__":
+    unittest.main()
