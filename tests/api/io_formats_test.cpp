@@ -9,6 +9,8 @@
 #include "NvInfer.h"
 #include "lathe.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // BuilderFlag::kDIRECT_IO
+
 namespace nvinfer1 {
 namespace {
 
@@ -192,6 +194,38 @@ TEST(IoFormatsOfConvolutions, AreReformatFree) {
   };
   EXPECT_EQ(layers(TensorFormat::kHWC), 1);
   EXPECT_GT(layers(TensorFormat::kLINEAR), 1);
+}
+
+// BuilderFlag::kDIRECT_IO is about tensors whose formats the application chose.
+TEST(IoFormats, DirectInputsAndOutputsAreNotReordered) {
+  Silent logger;
+  const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
+  const std::vector<float> weights(24 * 12 * 9, 0.1F);
+  const auto builds = [&](TensorFormat input, TensorFormat output, bool chosen) {
+    const std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(0));
+    const std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
+    config->setFlag(BuilderFlag::kDIRECT_IO);
+    ITensor* x = network->addInput("x", DataType::kFLOAT, Dims4(1, 12, 16, 16));
+    const Weights kernel{DataType::kFLOAT, weights.data(), static_cast<int64_t>(weights.size())};
+    ITensor* y = network->addConvolutionNd(*x, 24, Dims2(3, 3), kernel, Weights{})->getOutput(0);
+    y->setName("y");
+    network->markOutput(*y);
+    if (chosen) {
+      x->setAllowedFormats(1U << static_cast<uint32_t>(input));
+      y->setAllowedFormats(1U << static_cast<uint32_t>(output));
+    }
+    lathe::setBuildBudget(*config, 0);
+    return std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config)) != nullptr;
+  };
+  EXPECT_TRUE(builds(TensorFormat::kHWC, TensorFormat::kHWC, true)) << lathe::lastError();
+  EXPECT_TRUE(builds(TensorFormat::kLINEAR, TensorFormat::kLINEAR, false)) << lathe::lastError();
+  EXPECT_FALSE(builds(TensorFormat::kLINEAR, TensorFormat::kHWC, true));
+  const std::string input = lathe::lastError();
+  EXPECT_NE(input.find("BuilderFlag::kDIRECT_IO"), std::string::npos) << input;
+  EXPECT_NE(input.find("'x' (step"), std::string::npos) << input;
+  EXPECT_EQ(input.find("'y'"), std::string::npos) << input;
+  EXPECT_FALSE(builds(TensorFormat::kHWC, TensorFormat::kLINEAR, true));
+  EXPECT_NE(std::string(lathe::lastError()).find("'y' (step"), std::string::npos) << lathe::lastError();
 }
 
 // What a format needs is told when the network is built.

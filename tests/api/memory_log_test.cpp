@@ -149,5 +149,28 @@ TEST_F(MemoryLog, ChangesAreToldWhereMemoryIsTaken) {
   EXPECT_EQ(made[4] == "0", !on_gpu());
 }
 
+// S142: of GPUs, once.
+TEST_F(MemoryLog, WarnsOfCodeThatIsLoadedEagerly) {
+  struct Warnings : ILogger {
+    void log(Severity severity, const char* message) noexcept override {
+      if (severity == Severity::kWARNING && std::strstr(message, "CUDA_MODULE_LOADING")) ++count;
+    }
+    int count = 0;
+  } warnings;
+  const auto plan = build(1);
+  const std::unique_ptr<IRuntime> heard(createInferRuntime(warnings));
+  const auto load_once = [&] {
+    EXPECT_NE(std::unique_ptr<ICudaEngine>(heard->deserializeCudaEngine(plan->data(), plan->size())), nullptr);
+    return warnings.count;
+  };
+  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  EXPECT_EQ(load_once(), 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  const int once = on_gpu() ? 1 : 0;
+  EXPECT_EQ(load_once(), once);
+  EXPECT_EQ(load_once(), once);
+  unsetenv("CUDA_MODULE_LOADING");
+}
+
 }  // namespace
 }  // namespace nvinfer1

@@ -6,6 +6,7 @@
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
 #include "api/builder/debug_marks.h"
+#include "api/builder/direct_io.h"
 #include "api/builder/io_formats.h"
 #include "api/builder/layer_types.h"
 #include "api/builder/memory_monitor.h"
@@ -247,6 +248,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   LATHE_TRY(settle_plugins(definition, settled.graph, options,
                            settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));
+  LATHE_TRY(check_direct_io(definition, settings, built->plan));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
   if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");

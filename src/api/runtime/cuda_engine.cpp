@@ -68,6 +68,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
     const size_t resident = resident_bytes();
     LATHE_ASSIGN(std::shared_ptr<Device> device, device_of_plan(bytes, runtime->cpu_threads));
     log_start(*device, resident, log);
+    warn_of_eager_loading(*device, log);
     options.device = with_allocator(std::move(device), runtime->allocator, runtime->reporter);
   }
   const plugin::RegistrySource plugins(runtime->registry, runtime->allocator, runtime->reporter->recorder());

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <numeric>
 
@@ -69,6 +71,17 @@ void warn_of_host_memory(size_t needed, std::optional<size_t> available, Log& lo
             "the build needs about {} MiB of the host's memory for its weights, and the system has {} MiB: it may end "
             "this process. Free some memory first, or keep the weights in a file beside the model",
             needed >> 20, *available >> 20);
+}
+
+void warn_of_eager_loading(const Device& device, Log& log) {
+  const char* mode = std::getenv("CUDA_MODULE_LOADING");
+  if (device.is_host() || !mode || std::string_view(mode) != "EAGER") return;
+  static std::atomic<bool> has_warned = false;
+  if (has_warned.exchange(true)) return;
+  log.print(
+      Severity::warning,
+      "CUDA_MODULE_LOADING is EAGER: all device code is loaded when an engine is, used or not, which takes memory "
+      "and time. Unset the variable: drivers load code when it is first used (LAZY)");
 }
 
 void log_start(const Device& device, size_t resident_before, Log& log) {

@@ -39,6 +39,10 @@ void warn_of_host_memory(size_t needed, std::optional<size_t> available, Log& lo
 // resident_bytes() told before.
 void log_start(const Device& device, size_t resident_before, Log& log);
 
+// One warning in a process, when it loads an engine for a GPU, where the driver is told to load device code before it
+// is used.
+void warn_of_eager_loading(const Device& device, Log& log);
+
 // What a context of the plan takes at most, under the profile that needs most: lines that begin with "Total Host
 // Persistent Memory", "Total Device Persistent Memory", "Max Scratch Memory", "Total Activation Memory" and "Total
 // Weights Memory". `device`: asked what its kernels need where its memory is the host's.
