@@ -63,6 +63,17 @@ class Lint(unittest.TestCase):
             self.assertEqual(compiled[ROOT / "src/base/version.cpp"], wide)
             self.assertEqual(len(compiled), 3)
 
+    def test_of_generation_10_of_the_interface_is_looked_at_what_it_alone_has(self):
+        database = self.build / "compile_commands.json"
+        entries = json.loads(database.read_text())
+        old = [{**entries[1], "file": str(ROOT / "src" / name),
+                "command": f"c++ -DLATHE_TENSORRT_MAJOR=10 -o {name}.o -c {ROOT / 'src' / name}"}
+               for name in ("base/version.cpp", "plugin/registry_10_16.cpp")]
+        database.write_text(json.dumps([*entries, *old]))
+        compiled = lint.compiled_sources(self.build)
+        self.assertEqual(compiled[ROOT / "src/base/version.cpp"], entries[1])
+        self.assertEqual(compiled[ROOT / "src/plugin/registry_10_16.cpp"], old[1])
+
     def test_what_passed_is_not_looked_at_again(self):
         self.check()
         self.assertEqual(self.check()[:2], (True, []))

@@ -90,6 +90,14 @@ class Generations(unittest.TestCase):
                 with self.subTest(generation=generation):
                     self.assertRegex(checked(program, "count", DIGITS).splitlines()[-1], r"^[1-9]\d* layers$")
 
+    def test_the_application_is_called_as_its_generation_lays_it_out(self):
+        for generation in GENERATIONS:
+            with self.subTest(generation=generation):
+                self.assertEqual(checked(BUILD / f"bin/callbacks_client_{generation}").splitlines(), [
+                    "recorder hears of errors: yes", "recorder is let go: yes", "progress is told: yes",
+                    "creator is registered: yes", "runs: yes", "y = 3 6 9", "listener: scaled -3.000000",
+                    "profiler is told of layers: yes", "logger has lines: yes"])
+
     def test_what_only_generation_10_has_works_or_is_told_of(self):
         lines = checked(BUILD / "bin/weak_typing_client").splitlines()
         log = [line for line in lines if re.match("warning|error", line)]
