@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both generations of the interface, by source and by binary: programs that were compiled for one run with the libraries of
 its names, and the tables lie where it looks for them."""
+import itertools
 import os
 import pathlib
 import re
@@ -25,15 +26,13 @@ NAMES = {
     "nvinfer_dispatch": RUNTIME,
     "nvinfer_vc_plugin": {"getCreators", "setLoggerFinder"},
 }
+CPU = {"LATHE_TARGET": "cpu"}
+EMULATED_GPU = {"LATHE_TARGET": "cuda", "LATHE_CUDA_DRIVER": f"{BUILD}/fake_cuda/libfake_cuda_driver.so",
+                "LATHE_NVRTC": f"{BUILD}/fake_cuda/libnvrtc.so", "LATHE_CACHE_DIR": f"{BUILD}/interface_cache"}
 
 
-def run(*command):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          env=os.environ | {"LATHE_TARGET": "cpu"})
-
-
-def checked(*command):
-    result = run(*command)
+def checked(*command, device=CPU):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | device)
     if result.returncode != 0:
         raise AssertionError(f"{command}: {result.returncode}\n{result.stdout}{result.stderr}")
     return result.stdout
@@ -59,10 +58,10 @@ class Generations(unittest.TestCase):
                     self.assertLess(path.stat().st_size, 64 << 10)  # the implementation is one library, not five
 
     def test_a_program_that_knows_slot_numbers_alone_builds_and_runs(self):
-        for generation in GENERATIONS:
-            with self.subTest(generation=generation):
+        for generation, device in itertools.product(GENERATIONS, (CPU, EMULATED_GPU)):
+            with self.subTest(generation=generation, device=device["LATHE_TARGET"]):
                 path = library("nvinfer", generation)
-                *log, result = checked(BUILD / "bin/slots_client", path, generation).splitlines()
+                *log, result = checked(BUILD / "bin/slots_client", path, generation, device=device).splitlines()
                 self.assertEqual(result, "y = 0 2 0 4")
                 # Its number of the flag is that of another flag in the other generation.
                 self.assertRegex("\n".join(log), r"\Alog 2: .*BuilderFlag::kVERSION_COMPATIBLE has no effect[^\n]*\Z")

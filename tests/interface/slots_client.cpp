@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that knows the interface by slot numbers alone, as the machine code of a program that was compiled against
-// the headers of TensorRT does: it opens a library by its path, builds relu(x), and runs it on the CPU. A library of
+// the headers of TensorRT does: it opens a library by its path, builds relu(x), and runs it. A library of
 // another generation refuses it. slots_client <libnvinfer.so> <generation>
 #include <dlfcn.h>
 
