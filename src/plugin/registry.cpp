@@ -13,9 +13,9 @@ namespace lathe::plugin {
 
 namespace nv = nvinfer1;
 
-nv::IPluginCreator* as_v1(nv::IPluginCreatorInterface* creator) {
-  const char* kind = creator ? creator->getInterfaceInfo().kind : nullptr;
-  return kind && std::strcmp(kind, "PLUGIN CREATOR_V1") == 0 ? static_cast<nv::IPluginCreator*>(creator) : nullptr;
+bool makes_v2_plugins(const nv::IPluginCreatorInterface& creator) {
+  const char* kind = creator.getInterfaceInfo().kind;
+  return kind && std::strcmp(kind, "PLUGIN CREATOR_V1") == 0;
 }
 
 namespace {
@@ -30,9 +30,11 @@ struct Identity {
 };
 
 // Null names for creators of an unknown kind.
-Identity identify(nv::IPluginCreatorInterface& creator) {
-  if (const nv::IPluginCreator* v1 = as_v1(&creator))
-    return {v1->getPluginName(), v1->getPluginVersion(), v1->getPluginNamespace()};
+Identity identify(const nv::IPluginCreatorInterface& creator) {
+  if (makes_v2_plugins(creator)) {
+    const auto& v1 = static_cast<const nv::IPluginCreator&>(creator);
+    return {v1.getPluginName(), v1.getPluginVersion(), v1.getPluginNamespace()};
+  }
   const char* kind = creator.getInterfaceInfo().kind;
   if (!kind || std::strcmp(kind, "PLUGIN CREATOR_V3ONE") != 0) return {};
   const auto& v3 = static_cast<const nv::IPluginCreatorV3One&>(creator);
@@ -193,7 +195,7 @@ Result<bool> Registry::add(nv::IPluginCreatorInterface& creator, const char* spa
     if (!creators_.emplace(Key{identity.name, identity.version, space}, &creator).second) return false;
     changed();
   }
-  if (nv::IPluginCreator* v1 = as_v1(&creator)) v1->setPluginNamespace(space);
+  if (makes_v2_plugins(creator)) static_cast<nv::IPluginCreator&>(creator).setPluginNamespace(space);
   return true;
 }
 
@@ -205,7 +207,7 @@ void Registry::changed() {
 #if NV_TENSORRT_MAJOR < 11
   listed_v1_.clear();
   for (nv::IPluginCreatorInterface* creator : listed_)
-    if (nv::IPluginCreator* v1 = as_v1(creator)) listed_v1_.push_back(v1);
+    if (makes_v2_plugins(*creator)) listed_v1_.push_back(static_cast<nv::IPluginCreator*>(creator));
 #endif
 }
 

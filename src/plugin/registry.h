@@ -97,8 +97,8 @@ class Registry final : public nvinfer1::IPluginRegistry {
   std::vector<nvinfer1::IPluginCreatorInterface*> listed_recursive_;
 };
 
-// Null where there is none, or where it is of another kind than this one of the V2 family.
-nvinfer1::IPluginCreator* as_v1(nvinfer1::IPluginCreatorInterface* creator);
+// Whether it is an IPluginCreator.
+bool makes_v2_plugins(const nvinfer1::IPluginCreatorInterface& creator);
 
 // The registry of the process.
 Registry& global_registry();

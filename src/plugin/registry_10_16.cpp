@@ -18,7 +18,8 @@ nv::IPluginCreator* const* Registry::getPluginCreatorList(int32_t* const numCrea
 
 nv::IPluginCreator* Registry::getPluginCreator(const char* const pluginName, const char* const pluginVersion,
                                                const char* const pluginNamespace) noexcept {
-  return as_v1(getCreator(pluginName, pluginVersion, pluginNamespace));
+  nv::IPluginCreatorInterface* creator = getCreator(pluginName, pluginVersion, pluginNamespace);
+  return creator && makes_v2_plugins(*creator) ? static_cast<nv::IPluginCreator*>(creator) : nullptr;
 }
 
 bool Registry::deregisterCreator(const nv::IPluginCreator& creator) noexcept {
