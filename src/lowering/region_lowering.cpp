@@ -358,10 +358,10 @@ void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& c
 // What a chosen tactic says of its step: kernel, parameters, program, device code.
 Result<> RegionLowering::describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission,
                                          plan::Step& step) {
-  const bool computes = emission.with_program && !(problem.attributes && problem.program.is_identity());
+  const Program* program = program_of(problem, emission);
   step.tactic = describe(*choice.tactic, choice.config);
   step.milliseconds = static_cast<float>(choice.microseconds / 1000);
-  return describe_work(emission, choice.tactic->name(), computes ? to_text(problem.program) : "", step);
+  return describe_work(emission, choice.tactic->name(), program ? to_text(*program) : "", step);
 }
 
 // A kernel of the device's table, or launches of code that goes into the plan.

@@ -40,11 +40,9 @@ Result<TensorArg> arg_of(const Problem& problem, const Emission& emission, const
 // What a kernel of the library says when it sees the operands.
 Result<size_t> workspace_on_host(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
                                  Device& device) {
-  const bool with_program = emission.with_program && !(problem.attributes && problem.program.is_identity());
-  LATHE_ASSIGN(
-      const std::unique_ptr<Kernel> kernel,
-      device.make_kernel(
-          {emission.kernel, emission.params, with_program ? &problem.program : nullptr, {}, &emission.workspace, {}}));
+  LATHE_ASSIGN(const std::unique_ptr<Kernel> kernel,
+               device.make_kernel(
+                   {emission.kernel, emission.params, program_of(problem, emission), {}, &emission.workspace, {}}));
   std::vector<TensorArg> inputs, outputs;
   for (const StepInput& input : emission.inputs) {
     LATHE_ASSIGN(const TensorArg arg, arg_of(problem, emission, input, symbols));

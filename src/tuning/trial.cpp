@@ -335,12 +335,11 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
   trial->emission_ = std::move(emitted);
   const Emission& emission = trial->emission_;
   trial->program_ = data.problem().program;
-  const bool with_program = emission.with_program && !(data.problem().attributes && trial->program_.is_identity());
+  const Program* program = program_of(data.problem(), emission) ? &trial->program_ : nullptr;
   LATHE_ASSIGN(trial->modules_, modules_of(emission, modules));
   const std::vector<std::span<const std::byte>> code = trial->modules_.code();
-  LATHE_ASSIGN(trial->kernel_,
-               device.make_kernel({emission.kernel, emission.params, with_program ? &trial->program_ : nullptr,
-                                   trial->modules_.launches, &emission.workspace, code}));
+  LATHE_ASSIGN(trial->kernel_, device.make_kernel({emission.kernel, emission.params, program, trial->modules_.launches,
+                                                   &emission.workspace, code}));
   for (const StepInput& input : emission.inputs) {
     if (input.kind != StepInput::packed) {
       trial->inputs_.push_back(data.arg(input));
