@@ -31,20 +31,18 @@ bool keeps_runs(const Region& movement) {
 
 }  // namespace
 
-std::optional<Region> movement_before(const Node& root, size_t input, const std::vector<Range>& symbols,
-                                      const std::function<bool(const Node&)>& may_join,
-                                      const std::function<size_t(const Node*)>& position) {
+std::optional<Region> movement_before(const Node& root, size_t input, const NodeOrder& order,
+                                      const MayJoin& may_join) {
   if (!reads_in_any_order(root, input) || !root.input(input)->has_single_use()) return std::nullopt;
   Node* last = root.input(input)->producer();
   const auto joins = [&](const Node& node) { return permutes_elements(node) && may_join(node); };
   if (!last || !joins(*last)) return std::nullopt;
-  ExpressionBuilder expression(last, symbols);
-  while (expression.grow(joins)) {
-  }
+  ExpressionBuilder expression(last, order);
+  expression.grow(joins);
   const std::vector<Node*>& nodes = expression.nodes();
   const bool reorders = std::any_of(nodes.begin(), nodes.end(), [](Node* node) { return reorders_elements(*node); });
   if (!reorders || !expression.is_known()) return std::nullopt;
-  std::optional<Region> region = expression.region(position);
+  std::optional<Region> region = expression.region();
   if (!region) return std::nullopt;
   const Value* source = region->expression.operands[0];
   const Node* producer = source->producer();

@@ -91,7 +91,7 @@ std::optional<Expression> prologue_for(const Region& region, const Node& reader,
   if (!source || region.expression.operands.size() > kMostOperands || (tensors > 1 && reader.has_trait(kContraction)))
     return std::nullopt;
   const Shape index = region.expression.space.indices();
-  IndexedProgram program(source);
+  ProgramBuilder program(source);
   for (const Node* node : region.nodes)
     if (!program.add(*node, index)) return std::nullopt;
   std::optional<Expression> producer = program.finish(result, region.expression.space);

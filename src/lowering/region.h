@@ -2,10 +2,12 @@
 // Regions: the pieces of a graph that become one step each (or none, for views).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "device/program.h"
@@ -14,6 +16,24 @@
 #include "tuning/backend_traits.h"
 
 namespace lathe {
+
+// The nodes of a graph by their places in it.
+class NodeOrder {
+ public:
+  explicit NodeOrder(const ir::Graph& graph) : symbols(graph.symbol_ranges()) {
+    for (const auto& node : graph.nodes()) places_.emplace(node.get(), places_.size());
+  }
+  void sort(std::vector<ir::Node*>& nodes) const {
+    std::sort(nodes.begin(), nodes.end(), [&](ir::Node* a, ir::Node* b) { return places_.at(a) < places_.at(b); });
+  }
+  const std::vector<Range> symbols;  // of the graph
+
+ private:
+  std::unordered_map<const ir::Node*, size_t> places_;
+};
+
+// Whether a node is free to become part of a region.
+using MayJoin = std::function<bool(const ir::Node&)>;
 
 enum class RegionKind {
   kernel,     // a heavy op and its fused epilogue
