@@ -57,8 +57,6 @@ class Placement {
     bool needs_dense = false;       // some view relies on dense strides: may not be placed in a larger tensor
   };
 
-  std::optional<MovedView> view_of_base(const Region& region) const;
-  bool lies_in_base(const Region& region, const MovedView& view, Layout layout) const;
   void set_layouts(const std::vector<Region>& regions, const CostModel& costs);
   void link_views(const std::vector<Region>& regions);
   void link_reshape(const Region& region);
@@ -67,10 +65,11 @@ class Placement {
   void link_concat(const Region& region);
   bool may_be_part(const ir::Value* value, const ir::Value* whole) const;
   size_t slices_of_one(const std::vector<ir::Value*>& inputs, size_t first, size_t axis) const;
-  bool link_slice(const Region& region);
+  void link_slices(const Region& region);
   void link_over_operands(const std::vector<Region>& regions);
   bool may_be_overwritten(const ir::Value* operand, const Region& region) const;
   bool lies_elsewhere_in(const ir::Value* value, const ir::Value* operand) const;
+  void link(const ir::Value* value, Link how, const ir::Value* base, Shape begin = {});
   Entry& entry(const ir::Value* value) { return entries_[value]; }
   const Entry& entry(const ir::Value* value) const { return entries_.at(value); }
 
