@@ -112,9 +112,7 @@ Result<> RegionLowering::lower_branch(const Node& node, Pending& pending, plan::
 }
 
 Result<> RegionLowering::lower_control_flow(const Node& node) {
-  Pending pending;
-  pending.step.name = node.name();
-  pending.step.origin = node.origin();
+  Pending pending(node.name(), node.origin(), "");
   plan::Block block;
   LATHE_TRY(node.is(OpKind::loop) ? lower_loop(node, pending, block) : lower_branch(node, pending, block));
   pending.step.work = std::move(block);

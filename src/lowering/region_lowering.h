@@ -36,6 +36,8 @@ class RegionLowering {
  private:
   // A step, or one whose kernel is not chosen yet.
   struct Pending {
+    Pending(std::string name, std::vector<std::string> origin, std::string kind);
+
     plan::Step step;                   // of kernels: name and origin
     std::string kind;                  // RegionReport::kind
     std::unique_ptr<Matches> matches;  // of the problem that tactics were asked; null = there is none
@@ -47,6 +49,11 @@ class RegionLowering {
   struct Copy {
     size_t input = 0;  // of the node
     plan::TensorDesc from, to;
+  };
+  // Of what a step leaves in dense memory to where it is placed.
+  struct Move {
+    plan::TensorId from = plan::kNoTensor;
+    const ir::Value* to = nullptr;
   };
   enum class Copies : uint8_t { windows, any };  // windows: one for each result, read forwards
 
@@ -64,7 +71,10 @@ class RegionLowering {
   bool lower_copies(const ir::Node& node, Copies which);
   void lower_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
   void lower_evaluation(const ir::Node& node, std::vector<std::string> refusals = {});
-  // Adds the step after giving it its outputs: dense memory, from where copies go to what is placed otherwise.
+  // Dense memory for a result: where it is placed, or else some from where a copy moves it.
+  plan::TensorId dense_output(const ir::Value* output, std::vector<Move>& moves);
+  // Adds the step, then the moves.
+  void add(Pending pending, const std::vector<Move>& moves);
   void add_with_outputs(Pending pending, const ir::Node& node);
   void lower_outputs();
   Result<> lower_control_flow(const ir::Node& node);
@@ -86,7 +96,7 @@ class RegionLowering {
   Result<> write_block(Pending& pending);
   plan::TensorId input_of(const Region& region, const Problem& problem, const StepInput& input,
                           const Emission& emission, const std::string& step);
-  plan::TensorId as_read(const Region& region, size_t input, const Operand& operand, bool transposed);
+  plan::TensorId as_read(const Region& region, const StepInput& input, const Operand& operand);
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> describe_work(const Emission& emission, std::string_view tactic, std::string program, plan::Step& step);
   uint32_t code_of(const Modules::Module& module);
@@ -97,9 +107,6 @@ class RegionLowering {
   const LoweringContext& context_;
   Tuner& tuner_;
   const TacticList& tactics_;
-  const DataDependentTacticList& data_dependent_;
-  const std::string target_;
-  const Target& device_;
   BuiltPlan& out_;
   plan::Plan& plan_;
   RefusedFusions& refused_;
