@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/decompose_ops.h"
-
 #include <algorithm>
 
+#include "lowering/decompose.h"
 #include "ops/subscripts.h"
 
 namespace lathe {
