@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/decompose.h"
+#include "passes/decompose.h"
 
 namespace lathe {
 namespace {
@@ -52,7 +52,7 @@ bool has_open_channels(const Rewrite& r) { return !r.input(1)->shape()[0].is_con
 
 constexpr Rule kRules[] = {
 #define LATHE_DECOMPOSITION(name, op, equation) {equation, OpKind::op, decompose_##name},
-#include "lowering/decompositions.def"
+#include "passes/decompositions.def"
 #undef LATHE_DECOMPOSITION
 };
 
@@ -114,12 +114,8 @@ Result<bool> decompose_batch_normalization(Rewrite& r) {
   return finish_channels(r, r.mul(r.minus(r.input(0), mean), inverse));
 }
 
-Result<bool> decompose_doubles(ir::Graph& graph, PassContext& context) {
-  bool changes = false;
-  for (bool applied = true; applied; changes |= applied) {
-    LATHE_ASSIGN(applied, apply_rules(graph, context, kRules));
-  }
-  return changes;
+Result<bool> decompose(ir::Graph& graph, PassContext& context) {
+  return context.arithmetic.f32_rows ? apply_rules(graph, context, kRules) : Result<bool>(false);
 }
 
 }  // namespace lathe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "lowering/decompose.h"
+#include "passes/decompose.h"
 #include "ops/subscripts.h"
 
 namespace lathe {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "lowering/decompose.h"
+#include "passes/decompose.h"
 
 namespace lathe {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <span>
 
-#include "lowering/decompose.h"
+#include "passes/decompose.h"
 
 namespace lathe {
 namespace {
