@@ -104,7 +104,7 @@ void Placement::link_concat(const Region& region) {
   // Where a part begins, and how much memory there must be, may be told by what runs after the part's kernel.
   if (depends_on_data(result->shape(), graph_.symbols())) return;
   // Which part has the only element is no bound of an axis: the concatenation is evaluated
-  // (RegionLowering::lower_concat).
+  // (RegionLowering::lower_parts).
   if (result->shape()[axis] == Expr(1)) return;
   Expr position = 0;
   for (size_t i = 0; i < inputs.size();) {

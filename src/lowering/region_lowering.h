@@ -65,7 +65,7 @@ class RegionLowering {
                                        const DataDependentEmission& emission, SymbolId size) const;
   Result<> lower_plugin(const ir::Node& node);
   Result<> lower_movement(const Region& region);
-  Result<> lower_concat(const Region& region);
+  bool lower_parts(const Region& region);
   Result<> lower_view(const Region& region);
   std::vector<Copy> copies_of(const ir::Node& node, size_t output);
   bool lower_copies(const ir::Node& node, Copies which);
