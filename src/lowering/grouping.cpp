@@ -279,10 +279,19 @@ class Grouper {
       } else if (!node->is(OpKind::constant)) {
         Region region = region_of(kind_alone(*node), node.get());
         for (size_t i = 0; i < node->num_outputs(); ++i) region.outputs.push_back(node->output(i));
+        if (permutes_elements(*node)) set_permutation(region);
         ordered.push_back(std::move(region));
       }
     }
     return ordered;
+  }
+
+  void set_permutation(Region& region) const {
+    Space space(order_.symbols);
+    region.written.index = space.add(region.result()->shape());
+    const std::optional<Sources> sources = sources_of(*region.root, 0, region.written, space);
+    if (sources)
+      region.expression = {std::move(space), {1, {}, {0}}, {region.root->input(0)}, {{sources->pieces[0].map, {}}}};
   }
 
   const ir::Graph& graph_;
@@ -332,6 +341,27 @@ bool Region::moves_elements() const {
   for (size_t i = 0; i < expression.operands.size(); ++i)
     if (!is_bias(*expression.operands[i]) && expression.moves_operand(i, result()->shape())) return true;
   return false;
+}
+
+bool Region::only_permutes() const {
+  return kind != RegionKind::kernel && expression.operands.size() == 1 &&
+         std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return permutes_elements(*node); });
+}
+
+std::optional<Shape> Region::permuted_strides(const Shape& of_operand) const {
+  const Space& space = expression.space;
+  const std::optional<Access> access = access_of(expression.reads[0].map, of_operand, space);
+  if (!access || access->offset != Expr(0)) return std::nullopt;
+  const Shape extents = space.extents();
+  Shape result;
+  for (const Expr& e : written.index) {
+    const std::vector<size_t> axes = axes_in(e, space);
+    for (size_t i = 0; i + 1 < axes.size(); ++i)
+      if (access->strides[axes[i]] != access->strides[axes[i + 1]] * extents[axes[i + 1]]) return std::nullopt;
+    // No axis moves along a dimension of one element. Its stride may be any but 0, which means a repetition.
+    result.push_back(axes.empty() ? volume(extents) : access->strides[axes.back()]);
+  }
+  return result;
 }
 
 const Expression* Region::producer_of(size_t input) const {

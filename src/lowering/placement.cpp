@@ -83,7 +83,7 @@ Location Placement::location(const Value* value) const {
   Location base = location(mine.base);
   if (mine.link == Link::over) return base;
   if (mine.link == Link::reshape) return {base.root, base.offset, dense_strides(value->shape(), Layout::linear)};
-  if (mine.link == Link::moved) return {base.root, base.offset, *mine.view->strides(base.strides)};
+  if (mine.link == Link::moved) return {base.root, base.offset, *mine.view->permuted_strides(base.strides)};
   for (size_t d = 0; d < mine.begin.size(); ++d) base.offset += mine.begin[d] * base.strides[d];
   return base;
 }

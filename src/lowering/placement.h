@@ -27,7 +27,7 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
 
 class Placement {
  public:
-  // `plain` keeps everything row-major and apart, for plans without strided kernels.
+  // `plain` keeps everything row-major and apart, for plans without strided kernels. All references must outlive it.
   Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, const BackendTraits& traits,
             const CostModel& costs);
 
@@ -52,9 +52,9 @@ class Placement {
     int64_t pixel = 0;  // channels that pixels have room for when there are fewer
     Link link = Link::none;
     const ir::Value* base = nullptr;
-    Shape begin;                    // slice, part: start index in the base, per dimension
-    std::optional<MovedView> view;  // moved
-    bool needs_dense = false;       // some view relies on dense strides: may not be placed in a larger tensor
+    Shape begin;                   // slice, part: start index in the base, per dimension
+    const Region* view = nullptr;  // moved
+    bool needs_dense = false;      // some view relies on dense strides: may not be placed in a larger tensor
   };
 
   void set_layouts(const std::vector<Region>& regions, const CostModel& costs);

@@ -2,7 +2,7 @@
 // Which values share memory.
 #include <algorithm>
 
-#include "indexing/index_map.h"
+#include "indexing/access.h"
 #include "lowering/placement.h"
 
 namespace lathe {
@@ -47,14 +47,17 @@ void Placement::link_reshape(const Region& region) {
 // The result of a region that only moves elements may share their memory, where that holds it in the layout.
 bool Placement::link_moved(const Region& region) {
   Entry& mine = entry(region.result());
-  std::optional<MovedView> view = traits_.fuses_movement ? moved_view(region, symbols_) : std::nullopt;
-  if (!view || view->base->constant() || mine.pixel > 0 || entry(view->base).pixel > 0) return false;
-  const std::optional<Shape> strides = view->strides(dense_strides(view->base->shape(), entry(view->base).layout));
+  if (!traits_.fuses_movement || !region.only_permutes()) return false;
+  const Value* base = region.expression.operands[0];
+  if (base->constant() || mine.pixel > 0 || entry(base).pixel > 0) return false;
+  const std::optional<Shape> strides = region.permuted_strides(dense_strides(base->shape(), entry(base).layout));
   if (!strides || !is_dense(region.result()->shape(), *strides, mine.layout)) return false;
-  if (!view->strides(location(view->base).strides)) return false;  // it lies in a larger tensor
-  link(region.result(), Link::moved, view->base);
-  if (view->joins_axes()) need_dense(mine.base);
-  mine.view = std::move(view);
+  if (!region.permuted_strides(location(base).strides)) return false;  // it lies in a larger tensor
+  link(region.result(), Link::moved, base);
+  mine.view = &region;
+  if (std::ranges::any_of(region.written.index,
+                          [&](const Expr& e) { return axes_in(e, region.expression.space).size() > 1; }))
+    need_dense(base);
   return true;
 }
 

@@ -67,7 +67,9 @@ struct Region {
   ir::Node* root = nullptr;      // pointwise: the last node
   std::vector<ir::Node*> nodes;  // the last one is where the region runs
   std::vector<ir::Value*> outputs;
-  Expression expression;  // kernel: the epilogue, over the space of the root's result; pointwise: all that it computes
+  // Kernel: the epilogue, over the space of the root's result; pointwise: all that it computes; of views and
+  // transpositions, where maps tell it: which element each point reads.
+  Expression expression;
   IndexMap written;       // which element of the result it computes at a point
 
   // Inputs of the root, by their numbers, that the kernel computes as it reads them, or reads where they lie in another
@@ -86,6 +88,13 @@ struct Region {
   const Expression* producer_of(size_t input) const;  // nullptr = it is read as it is
   // What is in memory of the root's inputs.
   ir::Value* input(size_t i) const;
+
+  // Whether the result has the elements of the expression's operand in another order, in which its memory may already
+  // hold them.
+  bool only_permutes() const;
+  // The result's strides where that operand has these; nullopt when the axes of one dimension do not lie within each
+  // other.
+  std::optional<Shape> permuted_strides(const Shape& of_operand) const;
 };
 
 // Fusions that no tactic of the target takes, as was found by asking. Grouping leaves them out when it groups again.
