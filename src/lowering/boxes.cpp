@@ -55,8 +55,7 @@ std::set<Node*> closure_of(const std::vector<Node*>& given, bool permutations, c
 }
 
 size_t concatenations_in(const std::set<Node*>& nodes) {
-  return static_cast<size_t>(
-      std::ranges::count_if(nodes, [](const Node* node) { return node->is(OpKind::concat); }));
+  return static_cast<size_t>(std::ranges::count_if(nodes, [](const Node* node) { return node->is(OpKind::concat); }));
 }
 
 // The boxes of the last node's result in each of which every concatenation among the nodes, which are in graph order,

@@ -6,8 +6,8 @@
 
 #include "lowering/constraints.h"
 #include "lowering/duplicate.h"
-#include "lowering/graph_lowering.h"
 #include "lowering/profiles.h"
+#include "lowering/region_lowering.h"
 #include "lowering/step_cost.h"
 #include "lowering/tensor_report.h"
 #include "passes/pins.h"

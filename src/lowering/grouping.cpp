@@ -9,9 +9,8 @@
 #include "lowering/boxes.h"
 #include "lowering/expression_builder.h"
 #include "lowering/moved_epilogue.h"
-#include "lowering/moved_inputs.h"
+#include "lowering/producers.h"
 #include "lowering/program_builder.h"
-#include "lowering/prologues.h"
 #include "lowering/region.h"
 
 namespace lathe {
@@ -129,8 +128,7 @@ class Grouper {
       std::optional<Region> moved = with_movement(region, space, program, may_join_);
       if (moved) region = *std::move(moved);
     }
-    result = region.outputs[0];
-    add(std::move(region), result);
+    add(std::move(region));
   }
 
   bool may_join(const Node& node) const {
@@ -188,7 +186,7 @@ class Grouper {
     std::optional<Region> region = expression.region();
     for (; !region && expression.size() > 1; region = expression.region()) expression.drop_last();
     if (!region) return;  // no kernel reads by the map of the last node alone: a pad of no element to one, say
-    add(*std::move(region), last->output());
+    add(*std::move(region));
   }
 
   // The expression of the nodes with the concatenations before them, as far as that reads them where their parts lie.
@@ -196,7 +194,7 @@ class Grouper {
     const auto is_free = [&](const Node& node) { return !owner_.contains(&node) && !stands_alone(node); };
     std::optional<Region> region = region_in_boxes(last, nodes, order_, costs_, is_free);
     if (!region) return false;
-    add(*std::move(region), last->output());
+    add(*std::move(region));
     return true;
   }
 
@@ -261,8 +259,7 @@ class Grouper {
     kernel.producers.emplace(input, std::move(producer));
   }
 
-  void add(Region region, Value* result) {
-    region.outputs = {result};
+  void add(Region region) {
     for (const Node* node : region.nodes) owner_[node] = regions_.size();
     regions_.push_back(std::move(region));
   }
@@ -314,64 +311,6 @@ class Grouper {
 std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options, CostModel& costs,
                                   const RefusedFusions& refused) {
   return Grouper(graph, options, costs, refused).run();
-}
-
-bool Expression::moves_operand(size_t i, const Shape& dims) const {
-  const Shape index = space.indices();
-  const Read& read = reads[i];
-  return index.size() != dims.size() || read.fill || !read.map.domain.empty() ||
-         space.current(read.map.index) != broadcast_index(operands[i]->shape(), dims, index);
-}
-
-bool Expression::moves_elements(const Shape& dims) const {
-  if (space.rank() != dims.size()) return true;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (moves_operand(i, dims)) return true;
-  return false;
-}
-
-bool Region::is_bias(const Value& operand) const {
-  const bool has_bias = kind != RegionKind::pointwise && result()->shape().size() > 1;
-  return has_bias && &operand == root->input(2) && operand.rank() == 1;
-}
-
-bool Region::moves_elements() const {
-  if (expression.space.current(written.index) != expression.space.indices()) return true;
-  if (kind == RegionKind::pointwise) return expression.moves_elements(result()->shape());
-  for (size_t i = 0; i < expression.operands.size(); ++i)
-    if (!is_bias(*expression.operands[i]) && expression.moves_operand(i, result()->shape())) return true;
-  return false;
-}
-
-bool Region::only_permutes() const {
-  return kind != RegionKind::kernel && expression.operands.size() == 1 &&
-         std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return permutes_elements(*node); });
-}
-
-std::optional<Shape> Region::permuted_strides(const Shape& of_operand) const {
-  const Space& space = expression.space;
-  const std::optional<Access> access = access_of(expression.reads[0].map, of_operand, space);
-  if (!access || access->offset != Expr(0)) return std::nullopt;
-  const Shape extents = space.extents();
-  Shape result;
-  for (const Expr& e : written.index) {
-    const std::vector<size_t> axes = axes_in(e, space);
-    for (size_t i = 0; i + 1 < axes.size(); ++i)
-      if (access->strides[axes[i]] != access->strides[axes[i + 1]] * extents[axes[i + 1]]) return std::nullopt;
-    // No axis moves along a dimension of one element. Its stride may be any but 0, which means a repetition.
-    result.push_back(axes.empty() ? volume(extents) : access->strides[axes.back()]);
-  }
-  return result;
-}
-
-const Expression* Region::producer_of(size_t input) const {
-  const auto it = producers.find(input);
-  return it == producers.end() ? nullptr : &it->second;
-}
-
-Value* Region::input(size_t i) const {
-  const Expression* producer = producer_of(i);
-  return producer ? producer->operands[0] : root->input(i);
 }
 
 Region region_alone(Node& node, const std::vector<Range>& symbols) {

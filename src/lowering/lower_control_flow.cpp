@@ -2,7 +2,7 @@
 // Control flow becomes blocks of the plan: a step whose bodies' steps follow it (docs/plan_format.md).
 #include <algorithm>
 
-#include "lowering/graph_lowering.h"
+#include "lowering/region_lowering.h"
 
 namespace lathe {
 

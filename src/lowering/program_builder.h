@@ -29,8 +29,8 @@ class ProgramBuilder {
   // Register 0 is the accumulator, standing for this value; without it the program starts from its operands.
   explicit ProgramBuilder(const ir::Value* accumulator);
 
-  // Adds the instructions of a node whose result, to which its operands broadcast, is computed at that index. False when
-  // the program would exceed the limits of device/program.h.
+  // Adds the instructions of a node whose result, to which its operands broadcast, is computed at that index. False
+  // when the program would exceed the limits of device/program.h.
   bool add(const ir::Node& node, const Shape& index);
   // The result of a node that computes nothing is one of its inputs: one that was added,
   void add_moved(const ir::Node& node, size_t input = 0) { sources_[node.output()] = sources_.at(node.input(input)); }

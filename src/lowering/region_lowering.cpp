@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/graph_lowering.h"
+#include "lowering/region_lowering.h"
 
 #include <algorithm>
 
@@ -193,8 +193,7 @@ void RegionLowering::add(Pending pending, const std::vector<Move>& moves) {
 
 void RegionLowering::add_with_outputs(Pending pending, const Node& node) {
   std::vector<Move> moves;
-  for (size_t i = 0; i < node.num_outputs(); ++i)
-    pending.step.outputs.push_back(dense_output(node.output(i), moves));
+  for (size_t i = 0; i < node.num_outputs(); ++i) pending.step.outputs.push_back(dense_output(node.output(i), moves));
   add(std::move(pending), moves);
 }
 
@@ -343,9 +342,10 @@ void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& c
       dims.push_back(id == plan::kNoTensor ? Dims{0} : problems_.at_optimum(tensors_[id].dims));
     return dims;
   };
-  const double estimate = choice.config.predicted_us > 0
-                              ? choice.config.predicted_us
-                              : estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs), context_.options.tuner.target);
+  const double estimate =
+      choice.config.predicted_us > 0
+          ? choice.config.predicted_us
+          : estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs), context_.options.tuner.target);
   out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000,
                                  estimate, step.is<plan::Copy>() ? "copy" : step.op, choice.refusals,
                                  choice.finalists});

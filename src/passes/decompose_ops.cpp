@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "passes/decompose.h"
 #include "ops/subscripts.h"
+#include "passes/decompose.h"
 
 namespace lathe {
 namespace {
