@@ -117,16 +117,12 @@ bool pays_to_recompute(const Region& region, CostModel& costs) {
 std::optional<Expression> prologue_for(const Region& region, const Node& reader, size_t input) {
   const Value* result = region.result();
   if (!times_read(reader, input) || !is_floating(result->dtype())) return std::nullopt;
-  Value* source = nullptr;
-  size_t tensors = 0;
-  for (Value* operand : region.expression.operands) {
-    if (operand->shape() != result->shape()) continue;
-    ++tensors;
-    if (!source && can_be_source(*operand, reader, result->dtype())) source = operand;
-  }
-  constexpr size_t kMostOperands = 8;
-  if (!source || region.expression.operands.size() > kMostOperands || (tensors > 1 && reader.has_trait(kContraction)))
-    return std::nullopt;
+  const std::vector<Value*>& operands = region.expression.operands;
+  const auto found = std::ranges::find_if(operands, [&](const Value* operand) {
+    return operand->shape() == result->shape() && can_be_source(*operand, reader, result->dtype());
+  });
+  if (found == operands.end()) return std::nullopt;
+  Value* source = *found;
   const Shape index = region.expression.space.indices();
   ProgramBuilder program(source);
   for (const Node* node : region.nodes)

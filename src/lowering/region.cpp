@@ -88,13 +88,13 @@ bool RefusedFusions::isolate(const Region& region, const std::function<bool(cons
   return alone_.size() > before;
 }
 
-void RefusedFusions::add(const Region& region, const std::vector<std::string>& reasons) {
+void RefusedFusions::add(const Region& region, const std::vector<std::string>& reasons, std::optional<size_t> input) {
   const bool is_kernel = region.kind == RegionKind::kernel;
   const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
   if (!region.producers.empty()) {
-    const size_t input = region.producers.rbegin()->first;
-    producers_.emplace(region.root, input);
-    note(fmt::format("input {} is written before it is read", input));
+    if (!input) input = region.producers.rbegin()->first;
+    producers_.emplace(region.root, *input);
+    note(fmt::format("input {} is written before it is read", *input));
   } else if (is_kernel && region.moves_elements()) {
     movements_.insert(region.root);
     note("what moves its result is a step of its own");

@@ -100,10 +100,10 @@ struct Region {
 // Fusions that no tactic of the target takes, as was found by asking. Grouping leaves them out when it groups again.
 class RefusedFusions {
  public:
-  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: a producer, the movement
-  // behind a kernel, its epilogue, padding, what else moves elements, at last the region as a whole, whose nodes then
-  // stand alone.
-  void add(const Region& region, const std::vector<std::string>& reasons);
+  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: a producer, which is that of
+  // `input` or else the last, the movement behind a kernel, its epilogue, padding, what else moves elements, at last
+  // the region as a whole, whose nodes then stand alone.
+  void add(const Region& region, const std::vector<std::string>& reasons, std::optional<size_t> input = {});
   // Nothing but its plain evaluation is left of the node.
   void give_up(const ir::Node& node, const std::vector<std::string>& reasons);
 

@@ -75,7 +75,7 @@ Result<> RegionLowering::lower(const Region& region) {
       if (introduces_symbols(region, graph_))
         refused_.add(region, {"the result's size depends on data"});
       else if (const std::vector<std::string> reasons = match(region); !reasons.empty())
-        refused_.add(region, reasons);
+        refused_.add(region, reasons, refused_producer(region));
       return {};
     case RegionKind::movement:
       return lower_movement(region);
@@ -114,6 +114,16 @@ std::vector<std::string> RegionLowering::match(const Region& region) {
   pending.region = region;
   pending_.push_back(std::move(pending));
   return {};
+}
+
+// The input of the root without whose producer a tactic takes the region; the last of several.
+std::optional<size_t> RegionLowering::refused_producer(const Region& region) const {
+  for (auto producer = region.producers.rbegin(); producer != region.producers.rend(); ++producer) {
+    Region without = region;
+    without.producers.erase(producer->first);
+    if (Matches(problems_.of(without), tactics_).any()) return producer->first;
+  }
+  return std::nullopt;
 }
 
 // One node by a tactic that takes it, by copies, or by its plain evaluation.

@@ -59,6 +59,7 @@ class RegionLowering {
 
   Result<> lower(const Region& region);
   std::vector<std::string> match(const Region& region);
+  std::optional<size_t> refused_producer(const Region& region) const;
   Result<> lower_single(ir::Node& node);
   Result<bool> lower_data_dependent(const Region& region, std::vector<std::string>& refusals);
   std::optional<std::string> excess_of(const Problem& problem, std::string_view tactic,
