@@ -15,4 +15,7 @@ namespace lathe {
 std::optional<std::string> read_conv_shape(const Problem& problem, ConvShape& out);
 std::optional<std::string> resolve_conv_shape(const Problem& problem, ConvShape& out);
 
+// The same of a transposed convolution, whose padding may follow from its result's extent.
+std::optional<std::string> read_deconv_shape(const Problem& problem, ConvShape& out);
+
 }  // namespace lathe

@@ -8,8 +8,6 @@
 // the other 3.
 #pragma once
 
-#include <functional>
-
 #include "lowering/region.h"
 
 namespace lathe {
@@ -17,10 +15,8 @@ namespace lathe {
 // The expression of `nodes`, those of a region that ends with `last`, which a concatenation may be itself, together
 // with the concatenations and slices before it that nothing else reads. nullopt where there are none of which this
 // saves a copy: those whose parts kernels write in place are left alone; and where there are so many boxes that their
-// steps cost more than the copies. `may_join`: whether a node is free to be taken; `position`: of a node in the graph.
-std::optional<Region> region_in_boxes(ir::Node* last, const std::vector<ir::Node*>& nodes,
-                                      const std::vector<Range>& symbols, CostModel& costs,
-                                      const std::function<bool(const ir::Node&)>& may_join,
-                                      const std::function<size_t(const ir::Node*)>& position);
+// steps cost more than the copies.
+std::optional<Region> region_in_boxes(ir::Node* last, const std::vector<ir::Node*>& nodes, const NodeOrder& order,
+                                      CostModel& costs, const MayJoin& may_join);
 
 }  // namespace lathe

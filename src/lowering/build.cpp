@@ -5,10 +5,9 @@
 #include <chrono>
 
 #include "lowering/constraints.h"
-#include "lowering/decompose.h"
 #include "lowering/duplicate.h"
-#include "lowering/graph_lowering.h"
 #include "lowering/profiles.h"
+#include "lowering/region_lowering.h"
 #include "lowering/step_cost.h"
 #include "lowering/tensor_report.h"
 #include "passes/pins.h"
@@ -79,7 +78,6 @@ Result<> report_progress(const BuildOptions& options, std::string_view phase, do
 Result<> optimize(ir::Graph& graph, const BuildOptions& options, PassContext& context, BuildReport& report) {
   LATHE_ASSIGN(const std::vector<PassReport> passes, run_passes(graph, context));
   if (report.passes.empty()) report.passes = passes;
-  if (options.traits.decompose_doubles) LATHE_TRY(decompose_doubles(graph, context));
   if (options.traits.fuses_narrow_types) LATHE_TRY(give_readers_their_own(graph));
   const std::string dumps = std::exchange(context.dump_directory, {});  // show the network as a whole
   for (const auto& node : graph.nodes()) {

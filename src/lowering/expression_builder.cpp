@@ -6,8 +6,6 @@
 #include "indexing/access.h"
 #include "passes/match.h"
 #include "passes/padding.h"
-#include "plan/limits.h"
-#include "tuning/problem.h"
 
 namespace lathe {
 namespace {
@@ -68,13 +66,14 @@ bool cuts_elements(const Node& node) {
   return steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; });
 }
 
-ExpressionBuilder::ExpressionBuilder(Node* last, const std::vector<Range>& symbols) : space_(symbols), nodes_{last} {
+ExpressionBuilder::ExpressionBuilder(Node* last, const NodeOrder& order)
+    : order_(order), space_(order.symbols), nodes_{last} {
   result_.index = space_.add(last->output()->shape());
   reads_.emplace(last, Read{result_, {}});
 }
 
-ExpressionBuilder::ExpressionBuilder(Node* last, Space space, IndexMap result)
-    : space_(std::move(space)), result_(std::move(result)), nodes_{last} {
+ExpressionBuilder::ExpressionBuilder(Node* last, const NodeOrder& order, Space space, IndexMap result)
+    : order_(order), space_(std::move(space)), result_(std::move(result)), nodes_{last} {
   reads_.emplace(last, Read{result_, {}});
 }
 
@@ -99,10 +98,7 @@ bool ExpressionBuilder::take(std::span<Node* const> nodes) {
       if (!read || (common && !same(*common, *read, space_))) return false;
       common = std::move(read);
     }
-    if (!common) continue;
-    if (moves_elements(*node) ? !source_of(*node, *common, space_, &cut_) : common->fill.has_value()) return false;
-    nodes_.push_back(node);
-    reads_.emplace(node, *std::move(common));
+    if (common && !add(node, *std::move(common))) return false;
   }
   return true;
 }
@@ -128,21 +124,28 @@ std::optional<Read> ExpressionBuilder::read_of(const Node& node) {
   return read;
 }
 
-bool ExpressionBuilder::grow(const std::function<bool(const Node&)>& may_join) {
+// Takes in the node if it can be read so: the fill is what is read in place of an element, not what would be computed
+// from one.
+bool ExpressionBuilder::add(Node* node, Read read) {
+  if (moves_elements(*node) ? !source_of(*node, read, space_, &cut_) : read.fill.has_value()) return false;
+  nodes_.push_back(node);
+  reads_.emplace(node, std::move(read));
+  return true;
+}
+
+void ExpressionBuilder::grow(const MayJoin& may_join, size_t most) {
+  while (nodes_.size() < most && add_producer(may_join)) {
+  }
+}
+
+bool ExpressionBuilder::add_producer(const MayJoin& may_join) {
   for (size_t i = 0; i < nodes_.size(); ++i)
     for (const Value* input : nodes_[i]->inputs()) {
       Node* producer = input ? input->producer() : nullptr;
       if (!producer || contains(producer) || producer->num_outputs() != 1 || input->is_graph_output() ||
           !may_join(*producer))
         continue;
-      std::optional<Read> read = read_of(*producer);
-      if (!read) continue;
-      // The fill is what is read in place of an element, not what would be computed from one.
-      const bool moves = moves_elements(*producer);
-      if (moves ? !source_of(*producer, *read, space_) : read->fill.has_value()) continue;
-      nodes_.push_back(producer);
-      reads_.emplace(producer, *std::move(read));
-      return true;
+      if (std::optional<Read> read = read_of(*producer); read && add(producer, *std::move(read))) return true;
     }
   return false;
 }
@@ -172,73 +175,32 @@ bool ExpressionBuilder::is_movement_only() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node* node) { return permutes_elements(*node); });
 }
 
-std::optional<Region> ExpressionBuilder::region(const std::function<size_t(const Node*)>& position) const {
-  Node* last = nodes_.front();
+std::optional<Region> ExpressionBuilder::region() const {
   Region region;
   region.kind = RegionKind::pointwise;
-  region.root = last;
-  region.outputs = {last->output()};
+  region.root = nodes_.front();
+  region.outputs = {region.root->output()};
   region.nodes = nodes_;
-  std::sort(region.nodes.begin(), region.nodes.end(), [&](Node* a, Node* b) { return position(a) < position(b); });
+  order_.sort(region.nodes);
   Space space = space_;
-  IndexedProgram program(nullptr);
+  ProgramBuilder program(nullptr);
   for (const Node* node : region.nodes) {
     const Read& read = reads_.at(node);
-    bool added = true;
     if (!moves_elements(*node)) {
-      added = program.add(*node, space.current(read.map.index));
-    } else {
-      const MovedRead source = *source_of(*node, read, space);
-      added = contains(node->input(source.input)->producer()) ? program.add_moved(*node, source.input)
-                                                              : program.add_moved(*node, source.input, source.read);
+      if (!program.add(*node, space.current(read.map.index))) return std::nullopt;
+      continue;
     }
-    if (!added) return std::nullopt;
+    const MovedRead source = *source_of(*node, read, space);
+    if (contains(node->input(source.input)->producer()))
+      program.add_moved(*node, source.input);
+    else if (!program.add_moved(*node, source.input, source.read))
+      return std::nullopt;
   }
   std::optional<Expression> expression = program.finish(region.result(), std::move(space));
   if (!expression) return std::nullopt;
   region.expression = *std::move(expression);
   region.written = result_;
   return region;
-}
-
-bool IndexedProgram::add(const Node& node, const Shape& index) {
-  for (Value* input : node.inputs()) {
-    const auto last = last_indices_.find(input);
-    if (last != last_indices_.end() && last->second != index) program_.forget(input);
-  }
-  if (!program_.add(node)) return false;
-  if (reads_.size() == program_.operands().size()) return true;
-  while (reads_.size() < program_.operands().size()) {
-    std::optional<Shape> own =
-        broadcast_index(program_.operands()[reads_.size()]->shape(), node.output()->shape(), index);
-    if (!own) return false;
-    reads_.push_back({{*std::move(own), {}}, {}});
-  }
-  for (const Value* input : node.inputs()) last_indices_.insert_or_assign(input, index);
-  return true;
-}
-
-bool IndexedProgram::add_moved(const Node& node, size_t input, Read read) {
-  if (!program_.add_moved(node, input, false)) return false;
-  reads_.push_back(std::move(read));
-  return true;
-}
-
-void IndexedProgram::add_bias(Value* bias, const Shape& index) {
-  program_.add_bias(bias);
-  reads_.push_back({{{index[1]}, {}}, {}});
-}
-
-std::optional<Expression> IndexedProgram::finish(const Value* result, Space space) const {
-  if (space.is_split()) space.drop_unit_axes();
-  if (space.rank() > plan::kMaxRank) return std::nullopt;
-  for (size_t i = 0; i < reads_.size(); ++i) {
-    const Shape& dims = program_.operands()[i]->shape();
-    if (!access_of(reads_[i].map, dense_strides(dims, Layout::linear), space)) return std::nullopt;
-  }
-  Expression expression{std::move(space), {}, {}, reads_};
-  expression.program = program_.finish(result, expression.operands);
-  return expression;
 }
 
 }  // namespace lathe

@@ -3,10 +3,7 @@
 // move elements: what it reads beyond them is read through an indexing map.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <span>
-#include <unordered_map>
 
 #include "indexing/access.h"
 #include "lowering/program_builder.h"
@@ -21,15 +18,15 @@ bool moves_elements(const ir::Node& node);
 
 class ExpressionBuilder {
  public:
-  ExpressionBuilder(ir::Node* last, const std::vector<Range>& symbols);
+  ExpressionBuilder(ir::Node* last, const NodeOrder& order);
   // Computes only those elements of the last node's result that `result` reads over that space.
-  ExpressionBuilder(ir::Node* last, Space space, IndexMap result);
+  ExpressionBuilder(ir::Node* last, const NodeOrder& order, Space space, IndexMap result);
 
   // Whether the last node computes, or an indexing map says which element it moves.
   bool is_known();
-  // Takes in a producer that `may_join`, all of whose readers are in the expression and see its elements in the same
-  // places; false when there is none.
-  bool grow(const std::function<bool(const ir::Node&)>& may_join);
+  // Takes in producers that `may_join`, all of whose readers are in the expression and see its elements in the same
+  // places, until there are so many nodes.
+  void grow(const MayJoin& may_join, size_t most = SIZE_MAX);
   // Takes in those of the nodes whose elements are read at all: of a concatenation's inputs, one is. The nodes are in
   // graph order, and all of their readers are among them. False where some node is read at several indices, or it is
   // open which input of a concatenation is read: then cut() may tell where to cut the space so that one of them is.
@@ -46,43 +43,22 @@ class ExpressionBuilder {
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
 
   // nullopt when its operands or axes are too many, or memory cannot be read by some map.
-  std::optional<Region> region(const std::function<size_t(const ir::Node*)>& position) const;
+  std::optional<Region> region() const;
 
  private:
   std::optional<Read> read_through(const ir::Use& use, const ir::Value& value);
   std::optional<Read> read_of(const ir::Node& node);
+  bool add(ir::Node* node, Read read);
+  bool add_producer(const MayJoin& may_join);
   bool contains(const ir::Node* node) const { return node && reads_.contains(node); }
   bool is_plain_view(const ir::Node& node) const;
 
+  const NodeOrder& order_;
   Space space_;
   IndexMap result_;
   std::vector<ir::Node*> nodes_;
   std::unordered_map<const ir::Node*, Read> reads_;  // of each node's result
   std::optional<SplitPoint> cut_;
-};
-
-// A program whose nodes may move elements: notes how each operand is read.
-class IndexedProgram {
- public:
-  explicit IndexedProgram(const ir::Value* accumulator) : program_(accumulator) {}
-
-  ProgramBuilder& program() { return program_; }
-  // A node whose result, to which its operands broadcast, is computed at that index.
-  bool add(const ir::Node& node, const Shape& index);
-  // A node that moves the result of one that was added.
-  bool add_moved(const ir::Node& node, size_t input = 0) { return program_.add_moved(node, input, true); }
-  // A node that moves what lies in memory and is read so.
-  bool add_moved(const ir::Node& node, size_t input, Read read);
-  // The bias of a convolution, whose result has that index.
-  void add_bias(ir::Value* bias, const Shape& index);
-
-  // Over the space that the indices are of; nullopt where memory cannot be read by some map, or axes are too many.
-  std::optional<Expression> finish(const ir::Value* result, Space space) const;
-
- private:
-  ProgramBuilder program_;
-  std::vector<Read> reads_;                                   // of the operands
-  std::unordered_map<const ir::Value*, Shape> last_indices_;  // at which values were read
 };
 
 }  // namespace lathe

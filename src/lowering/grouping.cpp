@@ -9,9 +9,8 @@
 #include "lowering/boxes.h"
 #include "lowering/expression_builder.h"
 #include "lowering/moved_epilogue.h"
-#include "lowering/moved_inputs.h"
+#include "lowering/producers.h"
 #include "lowering/program_builder.h"
-#include "lowering/prologues.h"
 #include "lowering/region.h"
 
 namespace lathe {
@@ -56,8 +55,8 @@ class Grouper {
  public:
   Grouper(const ir::Graph& graph, const GroupingOptions& options, CostModel& costs, const RefusedFusions& refused)
       : graph_(graph),
+        order_(graph),
         refused_(refused),
-        symbols_(graph.symbol_ranges()),
         fuse_(options.fuse),
         prologues_(options.fuse && options.traits.fuses_prologues),
         movement_(options.fuse && options.traits.fuses_movement),
@@ -98,9 +97,9 @@ class Grouper {
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
   void take_epilogue(Node* root) {
     Region region = region_of(RegionKind::kernel, root);
-    Space space(symbols_);
+    Space space(order_.symbols);
     const Shape index = space.add(root->output()->shape());
-    IndexedProgram program(root->output());
+    ProgramBuilder program(root->output());
     if (Value* bias = bias_of(*root)) program.add_bias(bias, index);
     Value* result = root->output();
     narrow_ = narrow_types_ || result->dtype() == DType::i32;  // what follows other kernels gets one of its own
@@ -109,7 +108,7 @@ class Grouper {
       if (permutes_elements(*next) || cuts_elements(*next) || !may_join(*next) ||
           next->output()->shape() != result->shape())
         break;
-      const IndexedProgram before = program;
+      const ProgramBuilder before = program;
       Node* side = dequantized_operand(*next, result);
       if (side && !program.add(*side, index)) side = nullptr;
       if (!program.add(*next, index)) {
@@ -126,12 +125,10 @@ class Grouper {
     region.outputs = {result};
     if (movement_ && root->has_trait(kContraction) && !refused_.has_epilogue_of(*root) &&
         !refused_.has_movement_behind(*root)) {
-      std::optional<Region> moved =
-          with_movement(region, space, program, [&](const Node& node) { return may_join(node); });
+      std::optional<Region> moved = with_movement(region, space, program, may_join_);
       if (moved) region = *std::move(moved);
     }
-    result = region.outputs[0];
-    add(std::move(region), result);
+    add(std::move(region));
   }
 
   bool may_join(const Node& node) const {
@@ -179,29 +176,25 @@ class Grouper {
       take_boxes(last, {last});
       return;
     }
-    ExpressionBuilder expression(last, symbols_);
+    ExpressionBuilder expression(last, order_);
     if (!expression.is_known()) return;
-    const auto joins = [&](const Node& node) { return may_join(node); };
-    while (fuse_ && expression.size() < kMaxProgramCode / 2 && expression.grow(joins)) {
-    }
+    if (fuse_) expression.grow(may_join_, kMaxProgramCode / 2);
     expression.trim();
     if (movement_ && take_boxes(last, expression.nodes())) return;
     // What only moves elements is a copy, as a transposition alone is: several of them are one.
     if (expression.is_movement_only() && expression.size() == 1 && last->is(OpKind::transpose)) return;
-    const auto at = [&](const Node* node) { return position(node); };
-    std::optional<Region> region = expression.region(at);
-    for (; !region && expression.size() > 1; region = expression.region(at)) expression.drop_last();
+    std::optional<Region> region = expression.region();
+    for (; !region && expression.size() > 1; region = expression.region()) expression.drop_last();
     if (!region) return;  // no kernel reads by the map of the last node alone: a pad of no element to one, say
-    add(*std::move(region), last->output());
+    add(*std::move(region));
   }
 
   // The expression of the nodes with the concatenations before them, as far as that reads them where their parts lie.
   bool take_boxes(Node* last, const std::vector<Node*>& nodes) {
-    const auto joins = [&](const Node& node) { return !owner_.contains(&node) && !stands_alone(node); };
-    const auto at = [&](const Node* node) { return position(node); };
-    std::optional<Region> region = region_in_boxes(last, nodes, symbols_, costs_, joins, at);
+    const auto is_free = [&](const Node& node) { return !owner_.contains(&node) && !stands_alone(node); };
+    std::optional<Region> region = region_in_boxes(last, nodes, order_, costs_, is_free);
     if (!region) return false;
-    add(*std::move(region), last->output());
+    add(*std::move(region));
     return true;
   }
 
@@ -238,7 +231,7 @@ class Grouper {
   size_t kernel_of(Node& root) {
     const auto owner = owner_.find(&root);
     if (owner != owner_.end()) return owner->second;
-    Region region = region_alone(root, symbols_);
+    Region region = region_alone(root, order_.symbols);
     region.kind = RegionKind::kernel;
     owner_[&root] = regions_.size();
     regions_.push_back(std::move(region));
@@ -247,13 +240,11 @@ class Grouper {
 
   // What only moves elements before a kernel that alone reads them, where nothing else writes them in that order.
   void join_movement() {
-    const auto joins = [&](const Node& node) { return may_join(node); };
-    const auto at = [&](const Node* node) { return position(node); };
     for (size_t i = 0; i < regions_.size(); ++i)
       for (size_t input = 0; input < regions_[i].root->num_inputs(); ++input) {
         const Node& root = *regions_[i].root;
         if (refused_.has_producer(root, input)) continue;
-        std::optional<Region> movement = movement_before(root, input, symbols_, joins, at);
+        std::optional<Region> movement = movement_before(root, input, order_, may_join_);
         if (!movement) continue;
         join(*movement, i, input, movement->expression);
       }
@@ -268,16 +259,9 @@ class Grouper {
     kernel.producers.emplace(input, std::move(producer));
   }
 
-  void add(Region region, Value* result) {
-    region.outputs = {result};
+  void add(Region region) {
     for (const Node* node : region.nodes) owner_[node] = regions_.size();
     regions_.push_back(std::move(region));
-  }
-
-  size_t position(const Node* node) {
-    if (positions_.empty())
-      for (const auto& each : graph_.nodes()) positions_.emplace(each.get(), positions_.size());
-    return positions_.at(node);
   }
 
   // A region runs where its last node stood: all that its nodes read is ready there, and nothing reads its inner
@@ -292,15 +276,25 @@ class Grouper {
       } else if (!node->is(OpKind::constant)) {
         Region region = region_of(kind_alone(*node), node.get());
         for (size_t i = 0; i < node->num_outputs(); ++i) region.outputs.push_back(node->output(i));
+        if (permutes_elements(*node)) set_permutation(region);
         ordered.push_back(std::move(region));
       }
     }
     return ordered;
   }
 
+  void set_permutation(Region& region) const {
+    Space space(order_.symbols);
+    region.written.index = space.add(region.result()->shape());
+    const std::optional<Sources> sources = sources_of(*region.root, 0, region.written, space);
+    if (sources)
+      region.expression = {std::move(space), {1, {}, {0}}, {region.root->input(0)}, {{sources->pieces[0].map, {}}}};
+  }
+
   const ir::Graph& graph_;
+  const NodeOrder order_;
   const RefusedFusions& refused_;
-  const std::vector<Range> symbols_;
+  const MayJoin may_join_ = [this](const Node& node) { return may_join(node); };
   bool fuse_;
   bool prologues_;
   bool movement_;
@@ -310,7 +304,6 @@ class Grouper {
   bool narrow_;  // whether small integers belong to the region that is being made
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
-  std::unordered_map<const Node*, size_t> positions_;
 };
 
 }  // namespace
@@ -320,49 +313,12 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
   return Grouper(graph, options, costs, refused).run();
 }
 
-bool Expression::moves_operand(size_t i, const Shape& dims) const {
-  const Shape index = space.indices();
-  const Read& read = reads[i];
-  return index.size() != dims.size() || read.fill || !read.map.domain.empty() ||
-         space.current(read.map.index) != broadcast_index(operands[i]->shape(), dims, index);
-}
-
-bool Expression::moves_elements(const Shape& dims) const {
-  if (space.rank() != dims.size()) return true;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (moves_operand(i, dims)) return true;
-  return false;
-}
-
-bool Region::is_bias(const Value& operand) const {
-  const bool has_bias = kind != RegionKind::pointwise && result()->shape().size() > 1;
-  return has_bias && &operand == root->input(2) && operand.rank() == 1;
-}
-
-bool Region::moves_elements() const {
-  if (expression.space.current(written.index) != expression.space.indices()) return true;
-  if (kind == RegionKind::pointwise) return expression.moves_elements(result()->shape());
-  for (size_t i = 0; i < expression.operands.size(); ++i)
-    if (!is_bias(*expression.operands[i]) && expression.moves_operand(i, result()->shape())) return true;
-  return false;
-}
-
-const Expression* Region::producer_of(size_t input) const {
-  const auto it = producers.find(input);
-  return it == producers.end() ? nullptr : &it->second;
-}
-
-Value* Region::input(size_t i) const {
-  const Expression* producer = producer_of(i);
-  return producer ? producer->operands[0] : root->input(i);
-}
-
 Region region_alone(Node& node, const std::vector<Range>& symbols) {
   Region region = region_of(is_heavy(node) ? RegionKind::kernel : RegionKind::single, &node);
   if (region.kind == RegionKind::kernel) {
     Space space(symbols);
     region.written.index = space.add(node.output()->shape());
-    IndexedProgram program(node.output());
+    ProgramBuilder program(node.output());
     if (Value* bias = bias_of(node)) program.add_bias(bias, region.written.index);
     region.expression = *program.finish(node.output(), std::move(space));
   } else {

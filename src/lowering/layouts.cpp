@@ -21,7 +21,7 @@ bool is_image(const Value* value) { return value && has_image_rank(value) && !va
 class LayoutTerms {
  public:
   LayoutTerms(const ir::Graph& graph, const BackendTraits& traits, const CostModel& model, LayoutCosts& costs)
-      : traits_(traits), model_(model), symbols_(graph.symbol_ranges()), costs_(costs) {
+      : traits_(traits), model_(model), costs_(costs) {
     for (const Value* input : graph.inputs())
       if (is_image(input)) costs_.add(input, {0, kNever}, "an input of the network");
     for (const auto& output : graph.outputs())
@@ -232,19 +232,20 @@ class LayoutTerms {
 
   // Same elements in an order in which the memory of what is read may already hold them. False = the region is no such.
   bool add_view(const Region& region) {
-    const std::optional<MovedView> view = traits_.fuses_movement ? moved_view(region, symbols_) : std::nullopt;
-    if (!view || view->base->constant()) return false;
+    if (!traits_.fuses_movement || !region.only_permutes()) return false;
+    const Value* base = region.expression.operands[0];
+    if (base->constant()) return false;
     const Value* result = region.result();
     std::array<Costs, 2> costs{};
     for (const size_t from : {0, 1})
       for (const size_t to : {0, 1}) {
-        const auto strides = view->strides(dense_strides(view->base->shape(), kLayouts[from]));
+        const auto strides = region.permuted_strides(dense_strides(base->shape(), kLayouts[from]));
         const bool is_free = strides && is_dense(result->shape(), *strides, kLayouts[to]);
         // A reshape that copies writes row-major.
         const bool copies = region.kind != RegionKind::view || to == 0;
         costs[from][to] = is_free ? 0 : copies ? copy_of(result) : kNever;
       }
-    add_pair(view->base, result, costs, "moved by " + by(region));
+    add_pair(base, result, costs, "moved by " + by(region));
     return true;
   }
 
@@ -268,7 +269,6 @@ class LayoutTerms {
 
   const BackendTraits& traits_;
   const CostModel& model_;
-  const std::vector<Range> symbols_;
   LayoutCosts& costs_;
 };
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "lowering/layout_costs.h"
-#include "lowering/moved_view.h"
+#include "lowering/region.h"
 
 namespace lathe {
 

@@ -2,7 +2,7 @@
 // Control flow becomes blocks of the plan: a step whose bodies' steps follow it (docs/plan_format.md).
 #include <algorithm>
 
-#include "lowering/graph_lowering.h"
+#include "lowering/region_lowering.h"
 
 namespace lathe {
 
@@ -112,9 +112,7 @@ Result<> RegionLowering::lower_branch(const Node& node, Pending& pending, plan::
 }
 
 Result<> RegionLowering::lower_control_flow(const Node& node) {
-  Pending pending;
-  pending.step.name = node.name();
-  pending.step.origin = node.origin();
+  Pending pending(node.name(), node.origin(), "");
   plan::Block block;
   LATHE_TRY(node.is(OpKind::loop) ? lower_loop(node, pending, block) : lower_branch(node, pending, block));
   pending.step.work = std::move(block);

@@ -51,7 +51,7 @@ Result<bool> RegionLowering::lower_data_dependent(const Region& region, std::vec
   const Problem problem = problems_.of(region);
   std::string_view tactic;
   DataDependentEmission emission;
-  for (const DataDependentTactic& each : data_dependent_) {
+  for (const DataDependentTactic& each : context_.options.data_dependent) {
     DataDependentMatched matched = each.match(problem);
     if (!matched) {
       refusals.push_back(fmt::format("{}: {}", each.name, matched.error().reason));
@@ -72,14 +72,10 @@ Result<bool> RegionLowering::lower_data_dependent(const Region& region, std::vec
     return false;
   }
   const auto pending_of = [&](const Emission& part) {
-    Pending pending;
-    plan::Step& step = pending.step;
-    step.name = region.root->name();
-    step.origin = region.root->origin();
-    step.tactic = std::string(tactic);
+    Pending pending(region.root->name(), region.root->origin(), "kernel");
+    pending.step.tactic = std::string(tactic);
     for (const StepInput& input : part.inputs)
-      step.inputs.push_back(as_read(region, input.index, problem.inputs[input.index], false));
-    pending.kind = "kernel";
+      pending.step.inputs.push_back(as_read(region, input, problem.inputs[input.index]));
     pending.region = region;
     pending.region->kind = RegionKind::single;
     pending.emission = part;

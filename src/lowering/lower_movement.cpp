@@ -113,20 +113,20 @@ bool RegionLowering::lower_copies(const Node& node, Copies which) {
 
 Result<> RegionLowering::lower_movement(const Region& region) {
   Node& node = *region.root;
-  if (introduces_symbols(region, graph_)) return lower_single(node);
-  if (node.is(OpKind::concat)) return lower_concat(region);
-  return lower_copies(node, Copies::windows) ? Result<>() : lower_single(node);
+  const bool is_done = !introduces_symbols(region, graph_) &&
+                       (node.is(OpKind::concat) ? lower_parts(region) : lower_copies(node, Copies::windows));
+  return is_done ? Result<>() : lower_single(node);
 }
 
-// The parts that are not written in place.
-Result<> RegionLowering::lower_concat(const Region& region) {
+// The parts of a concatenation that are not written in place; false where none can be copied, and link_concat has put
+// none in place.
+bool RegionLowering::lower_parts(const Region& region) {
   const std::vector<Copy> copies = copies_of(*region.root, 0);
-  if (copies.empty()) return lower_single(*region.root);  // link_concat has put no part in place
   for (const Copy& copy : copies)
     if (!placement_.is_in_place(region, copy.input))
       lower_copy(tensors_.add(copy.from), tensors_.add(copy.to),
                  fmt::format("{} part {}", region.root->name(), copy.input), region.root->origin());
-  return {};
+  return !copies.empty();
 }
 
 // Same elements, same order: a copy only when the memory could not be shared.

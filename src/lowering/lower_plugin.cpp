@@ -2,6 +2,7 @@
 // Plugins of the application's, which are given dense memory.
 #include <algorithm>
 
+#include "lowering/plugin_sizes.h"
 #include "lowering/region_lowering.h"
 #include "ops/plugin.h"
 
@@ -11,9 +12,6 @@ using ir::Node;
 using ir::Value;
 using plan::TensorId;
 
-namespace {
-
-// What the op's own symbols stand for, but for the sizes that the plugin finds out.
 std::vector<Expr> given_sizes(const Node& node, size_t found) {
   std::vector<Expr> given(found);
   for (size_t i = 0; i < node.num_inputs(); ++i) {
@@ -24,6 +22,8 @@ std::vector<Expr> given_sizes(const Node& node, size_t found) {
   }
   return given;
 }
+
+namespace {
 
 // Dims that no size exceeds: each is the larger of what it is for no elements and for the most.
 Shape room_of(const Shape& dims, const PluginResults& results, std::vector<Expr> given) {
@@ -58,20 +58,13 @@ Result<> RegionLowering::lower_plugin(const Node& node) {
   const auto& attrs = node.attrs<PluginAttrs>();
   LATHE_ASSIGN(const PluginResults results, parse_plugin_results(attrs));
   const std::vector<Expr> given = given_sizes(node, results.sizes.size());
-  Pending pending;
+  Pending pending(node.name(), node.origin(), "plugin");
   plan::Step& step = pending.step;
   step.work = plan::PluginCall();
   step.op = node.info().name;
   step.attributes = to_text(attrs);
-  step.name = node.name();
-  step.origin = node.origin();
   step.tactic = fmt::format("plugin {} version {} tactic {}", attrs.name, attrs.version, attrs.tactic);
-  pending.kind = "plugin";
   for (size_t i = 0; i < static_cast<size_t>(attrs.data_inputs); ++i) step.inputs.push_back(dense_of(node.input(i)));
-  struct Move {
-    TensorId from = plan::kNoTensor, to = plan::kNoTensor;
-    std::string name;
-  };
   std::vector<Move> moves;
   for (size_t i = 0; i < node.num_outputs(); ++i) {
     const Value* output = node.output(i);
@@ -81,12 +74,9 @@ Result<> RegionLowering::lower_plugin(const Node& node) {
       plan::TensorDesc part = tensors_[room];
       part.dims = output->shape();
       step.outputs.push_back(room);
-      moves.push_back({tensors_.add(std::move(part)), tensors_.tensor_of(output), output->name()});
-    } else if (placement_.is_dense_linear(output) && !placement_.is_over_operand(output)) {
-      step.outputs.push_back(tensors_.tensor_of(output));
+      moves.push_back({tensors_.add(std::move(part)), output});
     } else {
-      step.outputs.push_back(tensors_.temporary(output->name(), output->dtype(), output->shape()));
-      moves.push_back({step.outputs.back(), tensors_.tensor_of(output), output->name()});
+      step.outputs.push_back(dense_output(output, moves));
     }
     if (i < attrs.aliases.size() && attrs.aliases[i] >= 0) {  // what it changes in place is a copy
       TensorId& input = step.inputs[static_cast<size_t>(attrs.aliases[i])];
@@ -99,17 +89,7 @@ Result<> RegionLowering::lower_plugin(const Node& node) {
     if (const auto symbol = elements ? (*elements)[0].as_symbol() : std::nullopt)
       step.counts.push_back({*symbol, static_cast<uint32_t>(size.output), size.upper.substitute(given)});
   }
-  pending_.push_back(std::move(pending));
-  for (const Move& move : moves) {
-    Pending copy;
-    copy.step.work = plan::Copy();
-    copy.step.name = "result " + move.name;
-    copy.step.inputs = {move.from};
-    copy.step.outputs = {move.to};
-    copy.step.tactic = "plain evaluation";
-    copy.kind = "copy";
-    pending_.push_back(std::move(copy));
-  }
+  add(std::move(pending), moves);
   return {};
 }
 

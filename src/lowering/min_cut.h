@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The minimum cut between two terminals of a directed graph, by Dinic's algorithm (1970).
+// The minimum cut between two terminals of a directed graph, by shortest augmenting paths (Edmonds and Karp, 1972).
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,15 @@ class MinCut {
 
  private:
   struct Edge {
-    size_t to = 0;
+    size_t from = 0, to = 0;
     int64_t capacity = 0;
   };
   size_t source() const { return edges_of_.size() - 2; }
   size_t sink() const { return edges_of_.size() - 1; }
-  void connect(size_t from, size_t to, int64_t capacity);
-  bool find_levels();
-  int64_t push(size_t node, int64_t flow);
+  std::vector<size_t> reach() const;
 
   std::vector<Edge> edges_;  // each followed by the one in the other direction
   std::vector<std::vector<size_t>> edges_of_;
-  std::vector<size_t> level_, next_;
 };
 
 }  // namespace lathe

@@ -41,7 +41,7 @@ bool is_image(const Followers& followers) {
 // The longest chain that ends with a node that reorders elements, or with a pointwise one after such: a reshape at the
 // end is a view of the result, unless it makes an image, which has a layout of its own.
 std::optional<Followers> followers_of(const Node& root, const Value* result, const Space& space,
-                                      IndexedProgram& program, const std::function<bool(const Node&)>& may_join) {
+                                      ProgramBuilder& program, const MayJoin& may_join) {
   Followers all{{}, space.indices(), space.indices(), space};
   std::optional<Followers> kept;
   bool reorders = false;
@@ -52,7 +52,8 @@ std::optional<Followers> followers_of(const Node& root, const Value* result, con
     if (moves) {
       std::optional<Shape> after =
           use.index == 0 ? destination_of(*use.node, all.space.current(all.index), all.space) : std::nullopt;
-      if (!after || !program.add_moved(*use.node)) break;
+      if (!after) break;
+      program.add_moved(*use.node);
       all.index = *std::move(after);
     } else if (use.node->output()->shape() != result->shape() ||
                !program.add(*use.node, all.space.current(all.index))) {
@@ -91,8 +92,8 @@ bool writes_runs(const Node& root, const Followers& followers) {
 
 size_t contiguous_dim(const Node& root) { return root.has_trait(kPixels) ? 1 : root.output()->shape().size() - 1; }
 
-std::optional<Region> with_movement(const Region& kernel, const Space& space, IndexedProgram program,
-                                    const std::function<bool(const Node&)>& may_join) {
+std::optional<Region> with_movement(const Region& kernel, const Space& space, ProgramBuilder program,
+                                    const MayJoin& may_join) {
   std::optional<Followers> followers = followers_of(*kernel.root, kernel.result(), space, program, may_join);
   if (!followers) return std::nullopt;
   if (followers->space.is_split()) followers->space.drop_unit_axes();

@@ -11,7 +11,7 @@ namespace lathe {
 size_t contiguous_dim(const ir::Node& root);
 // The kernel, whose program is given, with the nodes behind it that reorder its result, and the pointwise ones among
 // them and behind; nullopt where nothing does. `space` is that of the root's result, over which the program reads.
-std::optional<Region> with_movement(const Region& kernel, const Space& space, IndexedProgram program,
-                                    const std::function<bool(const ir::Node&)>& may_join);
+std::optional<Region> with_movement(const Region& kernel, const Space& space, ProgramBuilder program,
+                                    const MayJoin& may_join);
 
 }  // namespace lathe

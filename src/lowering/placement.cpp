@@ -69,20 +69,6 @@ void Placement::set_layouts(const std::vector<Region>& regions, const CostModel&
   }
 }
 
-// Of a region that only moves elements, where the result may share their memory.
-std::optional<MovedView> Placement::view_of_base(const Region& region) const {
-  std::optional<MovedView> view = traits_.fuses_movement ? moved_view(region, symbols_) : std::nullopt;
-  if (!view || view->base->constant() || entry(view->base).pixel > 0 || entry(region.result()).pixel > 0)
-    return std::nullopt;
-  return view;
-}
-
-// Whether that memory holds the result in the layout.
-bool Placement::lies_in_base(const Region& region, const MovedView& view, Layout layout) const {
-  const std::optional<Shape> strides = view.strides(dense_strides(view.base->shape(), entry(view.base).layout));
-  return strides && is_dense(region.result()->shape(), *strides, layout);
-}
-
 Shape Placement::room(const Value* root) const {
   Shape dims = root->shape();
   if (entry(root).pixel > 0) dims[1] = entry(root).pixel;
@@ -97,7 +83,7 @@ Location Placement::location(const Value* value) const {
   Location base = location(mine.base);
   if (mine.link == Link::over) return base;
   if (mine.link == Link::reshape) return {base.root, base.offset, dense_strides(value->shape(), Layout::linear)};
-  if (mine.link == Link::moved) return {base.root, base.offset, *mine.view->strides(base.strides)};
+  if (mine.link == Link::moved) return {base.root, base.offset, *mine.view->permuted_strides(base.strides)};
   for (size_t d = 0; d < mine.begin.size(); ++d) base.offset += mine.begin[d] * base.strides[d];
   return base;
 }

@@ -27,7 +27,7 @@ std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const S
 
 class Placement {
  public:
-  // `plain` keeps everything row-major and apart, for plans without strided kernels.
+  // `plain` keeps everything row-major and apart, for plans without strided kernels. All references must outlive it.
   Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain, const BackendTraits& traits,
             const CostModel& costs);
 
@@ -52,13 +52,11 @@ class Placement {
     int64_t pixel = 0;  // channels that pixels have room for when there are fewer
     Link link = Link::none;
     const ir::Value* base = nullptr;
-    Shape begin;                    // slice, part: start index in the base, per dimension
-    std::optional<MovedView> view;  // moved
-    bool needs_dense = false;       // some view relies on dense strides: may not be placed in a larger tensor
+    Shape begin;                   // slice, part: start index in the base, per dimension
+    const Region* view = nullptr;  // moved
+    bool needs_dense = false;      // some view relies on dense strides: may not be placed in a larger tensor
   };
 
-  std::optional<MovedView> view_of_base(const Region& region) const;
-  bool lies_in_base(const Region& region, const MovedView& view, Layout layout) const;
   void set_layouts(const std::vector<Region>& regions, const CostModel& costs);
   void link_views(const std::vector<Region>& regions);
   void link_reshape(const Region& region);
@@ -67,10 +65,11 @@ class Placement {
   void link_concat(const Region& region);
   bool may_be_part(const ir::Value* value, const ir::Value* whole) const;
   size_t slices_of_one(const std::vector<ir::Value*>& inputs, size_t first, size_t axis) const;
-  bool link_slice(const Region& region);
+  void link_slices(const Region& region);
   void link_over_operands(const std::vector<Region>& regions);
   bool may_be_overwritten(const ir::Value* operand, const Region& region) const;
   bool lies_elsewhere_in(const ir::Value* value, const ir::Value* operand) const;
+  void link(const ir::Value* value, Link how, const ir::Value* base, Shape begin = {});
   Entry& entry(const ir::Value* value) { return entries_[value]; }
   const Entry& entry(const ir::Value* value) const { return entries_.at(value); }
 

@@ -2,12 +2,19 @@
 // Which values share memory.
 #include <algorithm>
 
-#include "indexing/index_map.h"
+#include "indexing/access.h"
 #include "lowering/placement.h"
 
 namespace lathe {
 
 using ir::Value;
+
+void Placement::link(const Value* value, Link how, const Value* base, Shape begin) {
+  Entry& mine = entry(value);
+  mine.link = how;
+  mine.base = base;
+  mine.begin = std::move(begin);
+}
 
 void Placement::link_views(const std::vector<Region>& regions) {
   for (const Region& region : regions) {
@@ -16,7 +23,7 @@ void Placement::link_views(const std::vector<Region>& regions) {
       if (entry(region.result()).layout == Layout::linear || !link_moved(region)) link_reshape(region);
     } else if (region.kind == RegionKind::movement && !plain_) {
       if (region.root->is(OpKind::concat)) link_concat(region);
-      if (region.root->has_trait(kCuts)) link_slice(region);
+      if (region.root->has_trait(kCuts)) link_slices(region);
       if (region.root->is(OpKind::transpose)) link_moved(region);
     } else if (region.kind == RegionKind::pointwise && !plain_) {
       link_moved(region);
@@ -33,20 +40,24 @@ void Placement::link_reshape(const Region& region) {
     copied_views_[output] = input;
     return;
   }
-  entry(output).link = Link::reshape;
-  entry(output).base = input;
+  link(output, Link::reshape, input);
   need_dense(input);
 }
 
+// The result of a region that only moves elements may share their memory, where that holds it in the layout.
 bool Placement::link_moved(const Region& region) {
   Entry& mine = entry(region.result());
-  std::optional<MovedView> view = view_of_base(region);
-  if (!view || !lies_in_base(region, *view, mine.layout)) return false;
-  if (!view->strides(location(view->base).strides)) return false;  // it lies in a larger tensor
-  mine.link = Link::moved;
-  mine.base = view->base;
-  if (view->joins_axes()) need_dense(mine.base);
-  mine.view = std::move(view);
+  if (!traits_.fuses_movement || !region.only_permutes()) return false;
+  const Value* base = region.expression.operands[0];
+  if (base->constant() || mine.pixel > 0 || entry(base).pixel > 0) return false;
+  const std::optional<Shape> strides = region.permuted_strides(dense_strides(base->shape(), entry(base).layout));
+  if (!strides || !is_dense(region.result()->shape(), *strides, mine.layout)) return false;
+  if (!region.permuted_strides(location(base).strides)) return false;  // it lies in a larger tensor
+  link(region.result(), Link::moved, base);
+  mine.view = &region;
+  if (std::ranges::any_of(region.written.index,
+                          [&](const Expr& e) { return axes_in(e, region.expression.space).size() > 1; }))
+    need_dense(base);
   return true;
 }
 
@@ -96,22 +107,17 @@ void Placement::link_concat(const Region& region) {
   // Where a part begins, and how much memory there must be, may be told by what runs after the part's kernel.
   if (depends_on_data(result->shape(), graph_.symbols())) return;
   // Which part has the only element is no bound of an axis: the concatenation is evaluated
-  // (RegionLowering::lower_concat).
+  // (RegionLowering::lower_parts).
   if (result->shape()[axis] == Expr(1)) return;
   Expr position = 0;
-  const auto place = [&](const Value* value) {
-    Entry& mine = entry(value);
-    mine.link = Link::part;
-    mine.base = result;
-    mine.begin.assign(static_cast<size_t>(result->rank()), 0);
-    mine.begin[axis] = position;
-  };
   for (size_t i = 0; i < inputs.size();) {
     const bool once = std::count(inputs.begin(), inputs.end(), inputs[i]) == 1;
     size_t count = once ? slices_of_one(inputs, i, axis) : 0;
     const Value* whole = count > 0 ? entry(inputs[i]).base : inputs[i];
     if (once && may_be_part(whole, result)) {
-      place(whole);
+      Shape begin(result->shape().size(), 0);
+      begin[axis] = position;
+      link(whole, Link::part, result, std::move(begin));
       std::fill_n(in_place.begin() + static_cast<std::ptrdiff_t>(i), std::max<size_t>(count, 1), true);
     } else {
       count = 1;
@@ -120,43 +126,24 @@ void Placement::link_concat(const Region& region) {
   }
 }
 
-// Slices with step 1 are windows into their input when nothing demands them dense.
-bool Placement::link_slice(const Region& region) {
-  const ir::Node& node = *region.root;
-  const Value* input = node.input(0);
-  if (input->constant()) return false;
-  const auto rank = static_cast<size_t>(input->rank());
-  if (node.is(OpKind::split)) {
-    const int64_t axis = node.attrs<SplitAttrs>().axis;
-    const size_t at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-    Expr position = 0;
-    for (const Value* output : region.outputs) {
-      Entry& mine = entry(output);
-      mine.link = Link::slice;
-      mine.base = input;
-      mine.begin.assign(rank, 0);
-      mine.begin[at] = position;
-      position += output->shape()[at];
+// Slices with step 1, and the parts of a split, are windows into their input when nothing demands them dense.
+void Placement::link_slices(const Region& region) {
+  const Value* input = region.root->input(0);
+  for (size_t i = 0; i < region.outputs.size() && !input->constant(); ++i) {
+    Space space(symbols_);
+    const Shape index = space.add(region.outputs[i]->shape());
+    const std::optional<Sources> sources = sources_of(*region.root, i, {index, {}}, space);
+    if (!sources) return;
+    Shape begin;
+    for (size_t d = 0; d < index.size(); ++d) {
+      begin.push_back(sources->pieces[0].map.index[d] - index[d]);
+      std::vector<SymbolId> used;
+      begin[d].collect_symbols(used);
+      const bool has_steps = !used.empty() && used.back() >= symbols_.size();  // it moves along an axis
+      if (!begin[d].is_valid() || has_steps) return;
     }
-    return true;
+    link(region.outputs[i], Link::slice, input, std::move(begin));
   }
-  Space space(symbols_);
-  const Shape index = space.add(region.result()->shape());
-  const std::optional<Sources> sources = sources_of(node, 0, {index, {}}, space);
-  if (!sources) return false;
-  Shape begin;
-  for (size_t d = 0; d < rank; ++d) {
-    begin.push_back(sources->pieces[0].map.index[d] - index[d]);
-    std::vector<SymbolId> used;
-    begin[d].collect_symbols(used);
-    const bool has_steps = !used.empty() && used.back() >= symbols_.size();  // it moves along an axis
-    if (!begin[d].is_valid() || has_steps) return false;
-  }
-  Entry& mine = entry(region.result());
-  mine.link = Link::slice;
-  mine.base = input;
-  mine.begin = std::move(begin);
-  return true;
 }
 
 // Another operand of a region, whose elements may be read after others were written over this one's.
@@ -212,8 +199,7 @@ void Placement::link_over_operands(const std::vector<Region>& regions) {
       if (!may_be_overwritten(operand, region)) continue;
       const Value* root = location(operand).root;
       if (last_reader[root] != i || leaves[root] || leaves[result]) continue;
-      entry(result).link = Link::over;
-      entry(result).base = operand;
+      link(result, Link::over, operand);
       last_reader[root] = std::max(i, last_reader[result]);
       break;
     }

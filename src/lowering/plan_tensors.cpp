@@ -55,29 +55,28 @@ void PlanTensors::bind() {
   }
 }
 
+// For a tensor of these dims, which has room for some more.
+PlanTensors::Storage PlanTensors::new_storage(DType dtype, const Shape& dims, const Shape& room) {
+  if (depends_on_data(dims, plan_.symbols)) return {StorageKind::dynamic, plan_.dynamic_slots++};
+  plan_.buffers.push_back({plan::bytes_of(dtype, volume(room)), 0, 0});
+  return {StorageKind::arena, static_cast<uint32_t>(plan_.buffers.size() - 1)};
+}
+
 PlanTensors::Storage PlanTensors::storage_of(const Value* root) {
   const auto it = storages_.find(root);
   if (it != storages_.end()) return it->second;
-  Storage storage{};
-  if (const auto output = output_bindings_.find(root); output != output_bindings_.end()) {
-    storage = {StorageKind::binding, output->second};
-  } else if (depends_on_data(root->shape(), plan_.symbols)) {
-    storage = {StorageKind::dynamic, plan_.dynamic_slots++};
-  } else {
-    storage = {StorageKind::arena, static_cast<uint32_t>(plan_.buffers.size())};
-    plan_.buffers.push_back({plan::bytes_of(root->dtype(), volume(placement_.room(root))), 0, 0});
-  }
-  return storages_[root] = storage;
+  const auto output = output_bindings_.find(root);
+  return storages_[root] = output != output_bindings_.end()
+                               ? Storage{StorageKind::binding, output->second}
+                               : new_storage(root->dtype(), root->shape(), placement_.room(root));
 }
 
 Shape strides_of(const plan::TensorDesc& tensor) {
   return tensor.strides.empty() ? dense_strides(tensor.dims, Layout::linear) : tensor.strides;
 }
 
-Shape PlanTensors::strides_of(TensorId id) const { return lathe::strides_of(plan_.tensors[id]); }
-
 TensorId PlanTensors::add(plan::TensorDesc tensor) {
-  if (is_dense(tensor.dims, lathe::strides_of(tensor), Layout::linear)) tensor.strides.clear();
+  if (is_dense(tensor.dims, strides_of(tensor), Layout::linear)) tensor.strides.clear();
   plan_.tensors.push_back(std::move(tensor));
   return static_cast<TensorId>(plan_.tensors.size() - 1);
 }
@@ -98,7 +97,7 @@ TensorId PlanTensors::tensor_of(const Value* value) {
 
 TensorId PlanTensors::transposed(TensorId id) {
   plan::TensorDesc tensor = plan_.tensors[id];
-  tensor.strides = lathe::strides_of(tensor);
+  tensor.strides = strides_of(tensor);
   const size_t last = tensor.dims.size() - 1;
   std::swap(tensor.dims[last], tensor.dims[last - 1]);
   std::swap(tensor.strides[last], tensor.strides[last - 1]);
@@ -158,15 +157,8 @@ std::string PlanTensors::unique_name(const std::string& name) {
 }
 
 TensorId PlanTensors::temporary(std::string name, DType dtype, const Shape& dims) {
-  plan::TensorDesc tensor{std::move(name), dtype, dims, {}, StorageKind::arena, 0, 0};
-  if (depends_on_data(dims, plan_.symbols)) {
-    tensor.storage = StorageKind::dynamic;
-    tensor.index = plan_.dynamic_slots++;
-  } else {
-    tensor.index = static_cast<uint32_t>(plan_.buffers.size());
-    plan_.buffers.push_back({plan::bytes_of(dtype, volume(dims)), 0, 0});
-  }
-  return add(std::move(tensor));
+  const Storage storage = new_storage(dtype, dims, dims);
+  return add({std::move(name), dtype, dims, {}, storage.kind, storage.index, 0});
 }
 
 }  // namespace lathe

@@ -34,13 +34,13 @@ class PlanTensors {
   plan::TensorId along(const ir::Value* value, const Operand& operand);
 
   const plan::TensorDesc& operator[](plan::TensorId id) const { return plan_.tensors[id]; }
-  Shape strides_of(plan::TensorId id) const;  // row-major where it notes none
 
  private:
   struct Storage {
     plan::StorageKind kind;
     uint32_t index;
   };
+  Storage new_storage(DType dtype, const Shape& dims, const Shape& room);
   Storage storage_of(const ir::Value* root);
   std::string unique_name(const std::string& name);
 

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "indexing/access.h"
 #include "ops/quantization.h"
+#include "plan/limits.h"
 #include "tuning/opcode_of.h"
+#include "tuning/problem.h"
 
 namespace lathe {
 namespace {
@@ -23,6 +26,13 @@ std::optional<Opcode> opcode_of(const ir::Node& node) {
     default:
       return std::nullopt;
   }
+}
+
+// A constant of one element goes into the code.
+std::optional<float> number(const ir::Value* value) {
+  const Tensor* tensor = value->constant();
+  if (!tensor || tensor->volume() != 1) return std::nullopt;
+  return static_cast<float>(tensor->at_double(0));
 }
 
 }  // namespace
@@ -79,26 +89,18 @@ int ProgramBuilder::operand(ir::Value* value) {
 int ProgramBuilder::source(ir::Value* value) {
   const auto it = sources_.find(value);
   if (it != sources_.end()) return it->second;
-  if (const std::optional<float> x = scalar(value)) {
-    push(Opcode::constant, {}, *x);
-    return sources_[value] = static_cast<int>(code_.size() - 1);
-  }
-  return sources_[value] = operand(value);
+  const std::optional<float> x = number(value);
+  return sources_[value] = x ? push(Opcode::constant, {}, *x) : operand(value);
 }
 
-std::optional<float> ProgramBuilder::scalar(const ir::Value* value) const {
-  const Tensor* tensor = value->constant();
-  if (!tensor || tensor->volume() != 1) return std::nullopt;
-  return static_cast<float>(tensor->at_double(0));
-}
-
-void ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y) {
+int ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y) {
   code_.push_back({op, std::move(sources), {x, y}});
+  return last();
 }
 
 // The instruction for a op b, as an affine one where b is a number and that loses nothing.
-int ProgramBuilder::binary(Opcode op, int a, ir::Value* b) {
-  const std::optional<float> x = scalar(b);
+void ProgramBuilder::binary(Opcode op, int a, ir::Value* b) {
+  const std::optional<float> x = number(b);
   int exponent = 0;
   if (x && op == Opcode::add) {
     push(Opcode::affine, {a}, 1, *x);
@@ -113,73 +115,88 @@ int ProgramBuilder::binary(Opcode op, int a, ir::Value* b) {
     const int source_b = source(b);
     push(op, {a, source_b});
   }
-  return static_cast<int>(code_.size() - 1);
 }
 
 void ProgramBuilder::add_quantize(const ir::Node& node) {
-  const DType to = node.attrs<QuantizeAttrs>().to;
   binary(Opcode::div, source(node.input(0)), node.input(1));
-  push(Opcode::round, {static_cast<int>(code_.size() - 1)});
-  if (node.input(2)) binary(Opcode::add, static_cast<int>(code_.size() - 1), node.input(2));
-  const IntegerRange range = *quantized_range(to);
-  push(Opcode::clip, {static_cast<int>(code_.size() - 1)}, static_cast<float>(range.low),
-       static_cast<float>(range.high));
+  push(Opcode::round, {last()});
+  if (node.input(2)) binary(Opcode::add, last(), node.input(2));
+  const IntegerRange range = *quantized_range(node.attrs<QuantizeAttrs>().to);
+  push(Opcode::clip, {last()}, static_cast<float>(range.low), static_cast<float>(range.high));
 }
 
 void ProgramBuilder::add_dequantize(const ir::Node& node) {
   int x = source(node.input(0));
-  if (node.input(2)) x = binary(Opcode::sub, x, node.input(2));
+  if (node.input(2)) {
+    binary(Opcode::sub, x, node.input(2));
+    x = last();
+  }
   binary(Opcode::mul, x, node.input(1));
 }
 
-bool ProgramBuilder::add(const ir::Node& node) {
-  if (node.is(OpKind::cast)) {
-    if (!room(1, 1)) return false;
-    const int from = source(node.input(0));  // may grow sources_
-    sources_[node.output()] = from;
-    return true;
-  }
+// The instructions alone, of which the last one makes the node's result.
+bool ProgramBuilder::add_code(const ir::Node& node) {
   if (node.has_trait(kQuantization)) {
     constexpr size_t kLongest = 8;  // quotient, rounding, zero point and range, with constants of their own
     if (!room(node.num_inputs(), kLongest)) return false;
     node.is(OpKind::quantize) ? add_quantize(node) : add_dequantize(node);
-    sources_[node.output()] = static_cast<int>(code_.size() - 1);
     return true;
   }
   const std::optional<Opcode> op = opcode_of(node);
   if (!op || !room(node.num_inputs(), node.num_inputs() + 1)) return false;
-  ir::Value* a = node.input(0);
-  ir::Value* b = node.input(1);
+  const int a = source(node.input(0));
   if (node.is(OpKind::activation)) {
     const auto& attrs = node.attrs<ActivationAttrs>();
     const int parameters = opcode_info(static_cast<int>(*op))->immediates;
-    push(*op, {source(a)}, parameters > 0 ? static_cast<float>(attrs.alpha) : 0,
+    push(*op, {a}, parameters > 0 ? static_cast<float>(attrs.alpha) : 0,
          parameters > 1 ? static_cast<float>(attrs.beta) : 0);
-  } else if (b) {
-    binary(*op, source(a), b);
+  } else if (node.input(1)) {
+    binary(*op, a, node.input(1));
   } else {
-    push(*op, {source(a)});
+    push(*op, {a});
   }
-  sources_[node.output()] = static_cast<int>(code_.size() - 1);
   return true;
 }
 
-bool ProgramBuilder::add_moved(const ir::Node& node, size_t input, bool is_added) {
-  if (!is_added && !room(1, 0)) return false;
-  const int from = is_added ? sources_.at(node.input(input)) : operand(node.input(input));
-  sources_[node.output()] = from;
+bool ProgramBuilder::add(const ir::Node& node, const Shape& index) {
+  for (const ir::Value* input : node.inputs()) {  // what is read at another index is an operand of its own
+    const auto before = last_indices_.find(input);
+    if (before != last_indices_.end() && before->second != index) sources_.erase(input);
+  }
+  int result = 0;
+  if (node.is(OpKind::cast)) {
+    if (!room(1, 1)) return false;
+    result = source(node.input(0));
+  } else {
+    if (!add_code(node)) return false;
+    result = last();
+  }
+  sources_[node.output()] = result;
+  if (reads_.size() == operands_.size()) return true;
+  while (reads_.size() < operands_.size()) {
+    std::optional<Shape> own = broadcast_index(operands_[reads_.size()]->shape(), node.output()->shape(), index);
+    if (!own) return false;
+    reads_.push_back({{*std::move(own), {}}, {}});
+  }
+  for (const ir::Value* input : node.inputs()) last_indices_.insert_or_assign(input, index);
   return true;
 }
 
-bool ProgramBuilder::add_bias(ir::Value* bias) {
-  push(Opcode::add, {kAccumulator, operand(bias)});
-  // What reads the root's result from here on reads the biased one.
-  for (auto& [value, source] : sources_)
-    if (source == kAccumulator) source = static_cast<int>(code_.size() - 1);
+bool ProgramBuilder::add_moved(const ir::Node& node, size_t input, Read read) {
+  if (!room(1, 0)) return false;
+  sources_[node.output()] = operand(node.input(input));
+  reads_.push_back(std::move(read));
   return true;
 }
 
-Program ProgramBuilder::finish(const ir::Value* result, std::vector<ir::Value*>& operands) const {
+void ProgramBuilder::add_bias(ir::Value* bias, const Shape& index) {
+  const int biased = push(Opcode::add, {kAccumulator, operand(bias)});
+  reads_.push_back({{{index[1]}, {}}, {}});
+  for (auto& [value, source] : sources_)  // what reads the root's result from here on
+    if (source == kAccumulator) source = biased;
+}
+
+Program ProgramBuilder::program_of(const ir::Value* result) const {
   Program program;
   const size_t inputs = operands_.size() + has_accumulator_;
   program.num_inputs = static_cast<uint16_t>(inputs);
@@ -192,8 +209,15 @@ Program ProgramBuilder::finish(const ir::Value* result, std::vector<ir::Value*>&
     program.code.push_back(instruction);
   }
   program.outputs = {reg(sources_.at(result))};
-  operands = operands_;
   return program;
+}
+
+std::optional<Expression> ProgramBuilder::finish(const ir::Value* result, Space space) const {
+  if (space.is_split()) space.drop_unit_axes();
+  if (space.rank() > plan::kMaxRank) return std::nullopt;
+  for (size_t i = 0; i < reads_.size(); ++i)
+    if (!access_of(reads_[i].map, dense_strides(operands_[i]->shape(), Layout::linear), space)) return std::nullopt;
+  return Expression{std::move(space), program_of(result), operands_, reads_};
 }
 
 }  // namespace lathe

@@ -22,25 +22,25 @@ bool is_programmable(const ir::Node& node, bool narrow_types);
 // Floats that are such types.
 bool is_program_float(DType dtype, bool narrow_types);
 
+// A program whose nodes may move elements: notes how each operand is read. Where a call fails, the program may hold a
+// part of what it was to add: the caller keeps a copy of the one before.
 class ProgramBuilder {
  public:
   // Register 0 is the accumulator, standing for this value; without it the program starts from its operands.
-  explicit ProgramBuilder(const ir::Value* accumulator = nullptr);
+  explicit ProgramBuilder(const ir::Value* accumulator);
 
-  // Adds the node's instructions. False, changing nothing, when the program would exceed the limits of
-  // device/program.h.
-  bool add(const ir::Node& node);
-  // The result of a node that computes nothing is one of its inputs: one that was added, or memory that is read anew,
-  // whether or not that value is an operand already. False, changing nothing, when that is one too many.
-  bool add_moved(const ir::Node& node, size_t input, bool is_added);
-  // The next node that reads this value, which none that was added made, has it as an operand of its own.
-  void forget(const ir::Value* value) { sources_.erase(value); }
-  const std::vector<ir::Value*>& operands() const { return operands_; }
-  // Adds `bias[channel]` to the accumulator.
-  bool add_bias(ir::Value* bias);
+  // Adds the instructions of a node whose result, to which its operands broadcast, is computed at that index. False
+  // when the program would exceed the limits of device/program.h.
+  bool add(const ir::Node& node, const Shape& index);
+  // The result of a node that computes nothing is one of its inputs: one that was added,
+  void add_moved(const ir::Node& node, size_t input = 0) { sources_[node.output()] = sources_.at(node.input(input)); }
+  // or memory that is read so, whether or not that value is an operand already. False when that is one too many.
+  bool add_moved(const ir::Node& node, size_t input, Read read);
+  // The bias of a convolution, whose result has that index.
+  void add_bias(ir::Value* bias, const Shape& index);
 
-  // The program, and the values that its inputs (after the accumulator) stand for.
-  Program finish(const ir::Value* result, std::vector<ir::Value*>& operands) const;
+  // Over the space that the indices are of; nullopt where memory cannot be read by some map, or axes are too many.
+  std::optional<Expression> finish(const ir::Value* result, Space space) const;
 
  private:
   struct Pending {
@@ -49,19 +49,23 @@ class ProgramBuilder {
     std::array<float, 2> immediates{};
   };
   bool room(size_t operands, size_t code) const;
+  bool add_code(const ir::Node& node);
   void add_quantize(const ir::Node& node);
   void add_dequantize(const ir::Node& node);
-  int binary(Opcode op, int a, ir::Value* b);  // b may be a number
+  void binary(Opcode op, int a, ir::Value* b);  // b may be a number
   int operand(ir::Value* value);
   int source(ir::Value* value);
-  std::optional<float> scalar(const ir::Value* value) const;
-  void push(Opcode op, std::vector<int> sources, float x = 0, float y = 0);
+  int push(Opcode op, std::vector<int> sources, float x = 0, float y = 0);
+  int last() const { return static_cast<int>(code_.size()) - 1; }
+  Program program_of(const ir::Value* result) const;
 
   static constexpr int kAccumulator = -1;  // ~0
   bool has_accumulator_;
   std::vector<ir::Value*> operands_;
+  std::vector<Read> reads_;  // of the operands
   std::vector<Pending> code_;
   std::unordered_map<const ir::Value*, int> sources_;
+  std::unordered_map<const ir::Value*, Shape> last_indices_;  // at which values were read
 };
 
 }  // namespace lathe

@@ -2,10 +2,12 @@
 // Regions: the pieces of a graph that become one step each (or none, for views).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "device/program.h"
@@ -14,6 +16,24 @@
 #include "tuning/backend_traits.h"
 
 namespace lathe {
+
+// The nodes of a graph by their places in it.
+class NodeOrder {
+ public:
+  explicit NodeOrder(const ir::Graph& graph) : symbols(graph.symbol_ranges()) {
+    for (const auto& node : graph.nodes()) places_.emplace(node.get(), places_.size());
+  }
+  void sort(std::vector<ir::Node*>& nodes) const {
+    std::sort(nodes.begin(), nodes.end(), [&](ir::Node* a, ir::Node* b) { return places_.at(a) < places_.at(b); });
+  }
+  const std::vector<Range> symbols;  // of the graph
+
+ private:
+  std::unordered_map<const ir::Node*, size_t> places_;
+};
+
+// Whether a node is free to become part of a region.
+using MayJoin = std::function<bool(const ir::Node&)>;
 
 enum class RegionKind {
   kernel,     // a heavy op and its fused epilogue
@@ -47,8 +67,10 @@ struct Region {
   ir::Node* root = nullptr;      // pointwise: the last node
   std::vector<ir::Node*> nodes;  // the last one is where the region runs
   std::vector<ir::Value*> outputs;
-  Expression expression;  // kernel: the epilogue, over the space of the root's result; pointwise: all that it computes
-  IndexMap written;       // which element of the result it computes at a point
+  // Kernel: the epilogue, over the space of the root's result; pointwise: all that it computes; of views and
+  // transpositions, where maps tell it: which element each point reads.
+  Expression expression;
+  IndexMap written;  // which element of the result it computes at a point
 
   // Inputs of the root, by their numbers, that the kernel computes as it reads them, or reads where they lie in another
   // order.
@@ -66,15 +88,22 @@ struct Region {
   const Expression* producer_of(size_t input) const;  // nullptr = it is read as it is
   // What is in memory of the root's inputs.
   ir::Value* input(size_t i) const;
+
+  // Whether the result has the elements of the expression's operand in another order, in which its memory may already
+  // hold them.
+  bool only_permutes() const;
+  // The result's strides where that operand has these; nullopt when the axes of one dimension do not lie within each
+  // other.
+  std::optional<Shape> permuted_strides(const Shape& of_operand) const;
 };
 
 // Fusions that no tactic of the target takes, as was found by asking. Grouping leaves them out when it groups again.
 class RefusedFusions {
  public:
-  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: a producer, the movement
-  // behind a kernel, its epilogue, padding, what else moves elements, at last the region as a whole, whose nodes then
-  // stand alone.
-  void add(const Region& region, const std::vector<std::string>& reasons);
+  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: a producer, which is that of
+  // `input` or else the last, the movement behind a kernel, its epilogue, padding, what else moves elements, at last
+  // the region as a whole, whose nodes then stand alone.
+  void add(const Region& region, const std::vector<std::string>& reasons, std::optional<size_t> input = {});
   // Nothing but its plain evaluation is left of the node.
   void give_up(const ir::Node& node, const std::vector<std::string>& reasons);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/graph_lowering.h"
+#include "lowering/region_lowering.h"
 
 #include <algorithm>
 
@@ -35,6 +35,12 @@ std::vector<std::string> origin_of(const Region& region) {
 
 }  // namespace
 
+RegionLowering::Pending::Pending(std::string name, std::vector<std::string> origin, std::string kind)
+    : kind(std::move(kind)) {
+  step.name = std::move(name);
+  step.origin = std::move(origin);
+}
+
 RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placement, const LoweringContext& context,
                                PlanTensors* outer)
     : graph_(graph),
@@ -42,9 +48,6 @@ RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placemen
       context_(context),
       tuner_(context.tuner),
       tactics_(context.options.tactics),
-      data_dependent_(context.options.data_dependent),
-      target_(context.options.target),
-      device_(context.options.tuner.target),
       out_(context.out),
       plan_(context.out.plan),
       refused_(context.refused),
@@ -72,7 +75,7 @@ Result<> RegionLowering::lower(const Region& region) {
       if (introduces_symbols(region, graph_))
         refused_.add(region, {"the result's size depends on data"});
       else if (const std::vector<std::string> reasons = match(region); !reasons.empty())
-        refused_.add(region, reasons);
+        refused_.add(region, reasons, refused_producer(region));
       return {};
     case RegionKind::movement:
       return lower_movement(region);
@@ -103,15 +106,24 @@ std::vector<std::string> RegionLowering::match(const Region& region) {
     return {};
   }
   if (problems_.wants_channels_last(region)) copy_channels_last(region.input(0));
-  Pending pending;
-  pending.matches = std::make_unique<Matches>(problems_.of(region), tactics_);
-  if (!pending.matches->any()) return pending.matches->refusals();
-  pending.step.name = name_of_region(region);
-  pending.step.origin = origin_of(region);
-  pending.kind = region.kind == RegionKind::pointwise ? "pointwise" : "kernel";
+  auto matches = std::make_unique<Matches>(problems_.of(region), tactics_);
+  if (!matches->any()) return matches->refusals();
+  Pending pending(name_of_region(region), origin_of(region),
+                  region.kind == RegionKind::pointwise ? "pointwise" : "kernel");
+  pending.matches = std::move(matches);
   pending.region = region;
   pending_.push_back(std::move(pending));
   return {};
+}
+
+// The input of the root without whose producer a tactic takes the region; the last of several.
+std::optional<size_t> RegionLowering::refused_producer(const Region& region) const {
+  for (auto producer = region.producers.rbegin(); producer != region.producers.rend(); ++producer) {
+    Region without = region;
+    without.producers.erase(producer->first);
+    if (Matches(problems_.of(without), tactics_).any()) return producer->first;
+  }
+  return std::nullopt;
 }
 
 // One node by a tactic that takes it, by copies, or by its plain evaluation.
@@ -140,12 +152,9 @@ Result<> RegionLowering::lower_single(Node& node) {
 
 // A copy is the pointwise region that computes nothing. To it, elements of storage types are bytes.
 void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, const std::vector<std::string>& origin) {
-  Pending pending;
-  pending.step.name = std::move(name);
-  pending.step.origin = origin;
+  Pending pending(std::move(name), origin, "copy");
   pending.step.inputs = {from};
   pending.step.outputs = {to};
-  pending.kind = "copy";
   if (tactics_.empty() || is_packed(tensors_[from].dtype)) {  // dense tensors both
     pending.step.work = plan::Copy();
     pending.step.tactic = "plain evaluation";
@@ -170,35 +179,32 @@ TensorId RegionLowering::dense_of(const Value* value) {
 }
 
 void RegionLowering::lower_evaluation(const Node& node, std::vector<std::string> refusals) {
-  Pending pending;
+  Pending pending(node.name(), node.origin(), "eval");
   plan::Step& step = pending.step;
   step.work = plan::Evaluation();
   step.op = node.info().name;
   step.attributes = to_text(node.attributes());
-  step.name = node.name();
-  step.origin = node.origin();
   step.tactic = "plain evaluation";
   for (const Value* input : node.inputs()) step.inputs.push_back(input ? dense_of(input) : plan::kNoTensor);
-  pending.kind = "eval";
   pending.choice.refusals = std::move(refusals);
   add_with_outputs(std::move(pending), node);
 }
 
-void RegionLowering::add_with_outputs(Pending pending, const Node& node) {
-  plan::Step& step = pending.step;
-  std::vector<std::pair<TensorId, const Value*>> moves;
-  for (size_t i = 0; i < node.num_outputs(); ++i) {
-    const Value* output = node.output(i);
-    if (placement_.is_dense_linear(output) && !placement_.is_over_operand(output)) {
-      step.outputs.push_back(tensors_.tensor_of(output));
-    } else {
-      step.outputs.push_back(tensors_.temporary(output->name(), output->dtype(), output->shape()));
-      moves.emplace_back(step.outputs.back(), output);
-    }
-  }
+TensorId RegionLowering::dense_output(const Value* output, std::vector<Move>& moves) {
+  if (placement_.is_dense_linear(output) && !placement_.is_over_operand(output)) return tensors_.tensor_of(output);
+  moves.push_back({tensors_.temporary(output->name(), output->dtype(), output->shape()), output});
+  return moves.back().from;
+}
+
+void RegionLowering::add(Pending pending, const std::vector<Move>& moves) {
   pending_.push_back(std::move(pending));
-  for (const auto& [from, output] : moves)
-    lower_copy(from, tensors_.tensor_of(output), "reformat " + output->name(), {});
+  for (const Move& move : moves) lower_copy(move.from, tensors_.tensor_of(move.to), "reformat " + move.to->name(), {});
+}
+
+void RegionLowering::add_with_outputs(Pending pending, const Node& node) {
+  std::vector<Move> moves;
+  for (size_t i = 0; i < node.num_outputs(); ++i) pending.step.outputs.push_back(dense_output(node.output(i), moves));
+  add(std::move(pending), moves);
 }
 
 void RegionLowering::lower_outputs() {
@@ -317,7 +323,7 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
     case StepInput::packed:
       return tensors_.constant_of(emission.packed[input.index], step + " packed");
     case StepInput::input:
-      return as_read(region, input.index, problem.inputs[input.index], input.transposed);
+      return as_read(region, input, problem.inputs[input.index]);
     case StepInput::operand:
       return tensors_.along(region.expression.operands[input.index], problem.operands[input.index]);
     case StepInput::input_operand:
@@ -329,14 +335,14 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
 
 // An input of the root the way its kernel reads it: its placed tensor, in another order perhaps, or the channels-last
 // copy that the problem asks for.
-TensorId RegionLowering::as_read(const Region& region, size_t input, const Operand& operand, bool transposed) {
-  const Value* value = region.input(input);
+TensorId RegionLowering::as_read(const Region& region, const StepInput& input, const Operand& operand) {
+  const Value* value = region.input(input.index);
   if (!value) return plan::kNoTensor;
   const bool is_moved = !operand.reassociation.empty();
   const auto copy = channels_last_.find(value);
   const bool is_copied = !is_moved && copy != channels_last_.end() && operand.strides[1] == Expr(1);
   const TensorId id = is_copied ? copy->second : is_moved ? tensors_.along(value, operand) : tensors_.tensor_of(value);
-  return transposed ? tensors_.transposed(id) : id;
+  return input.transposed ? tensors_.transposed(id) : id;
 }
 
 void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& choice) {
@@ -346,9 +352,10 @@ void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& c
       dims.push_back(id == plan::kNoTensor ? Dims{0} : problems_.at_optimum(tensors_[id].dims));
     return dims;
   };
-  const double estimate = choice.config.predicted_us > 0
-                              ? choice.config.predicted_us
-                              : estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs), device_);
+  const double estimate =
+      choice.config.predicted_us > 0
+          ? choice.config.predicted_us
+          : estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs), context_.options.tuner.target);
   out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000,
                                  estimate, step.is<plan::Copy>() ? "copy" : step.op, choice.refusals,
                                  choice.finalists});
@@ -358,10 +365,10 @@ void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& c
 // What a chosen tactic says of its step: kernel, parameters, program, device code.
 Result<> RegionLowering::describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission,
                                          plan::Step& step) {
-  const bool computes = emission.with_program && !(problem.attributes && problem.program.is_identity());
+  const Program* program = program_of(problem, emission);
   step.tactic = describe(*choice.tactic, choice.config);
   step.milliseconds = static_cast<float>(choice.microseconds / 1000);
-  return describe_work(emission, choice.tactic->name(), computes ? to_text(problem.program) : "", step);
+  return describe_work(emission, choice.tactic->name(), program ? to_text(*program) : "", step);
 }
 
 // A kernel of the device's table, or launches of code that goes into the plan.
@@ -388,7 +395,7 @@ uint32_t RegionLowering::code_of(const Modules::Module& module) {
   const auto index = static_cast<uint32_t>(it - out_.modules.begin());
   if (it == out_.modules.end()) {
     out_.modules.push_back(module);
-    plan_.codes.push_back({{{CodeForm::binary, target_, *module}}});
+    plan_.codes.push_back({{{CodeForm::binary, context_.options.target, *module}}});
   }
   return index;
 }

@@ -36,6 +36,8 @@ class RegionLowering {
  private:
   // A step, or one whose kernel is not chosen yet.
   struct Pending {
+    Pending(std::string name, std::vector<std::string> origin, std::string kind);
+
     plan::Step step;                   // of kernels: name and origin
     std::string kind;                  // RegionReport::kind
     std::unique_ptr<Matches> matches;  // of the problem that tactics were asked; null = there is none
@@ -48,23 +50,32 @@ class RegionLowering {
     size_t input = 0;  // of the node
     plan::TensorDesc from, to;
   };
+  // Of what a step leaves in dense memory to where it is placed.
+  struct Move {
+    plan::TensorId from = plan::kNoTensor;
+    const ir::Value* to = nullptr;
+  };
   enum class Copies : uint8_t { windows, any };  // windows: one for each result, read forwards
 
   Result<> lower(const Region& region);
   std::vector<std::string> match(const Region& region);
+  std::optional<size_t> refused_producer(const Region& region) const;
   Result<> lower_single(ir::Node& node);
   Result<bool> lower_data_dependent(const Region& region, std::vector<std::string>& refusals);
   std::optional<std::string> excess_of(const Problem& problem, std::string_view tactic,
                                        const DataDependentEmission& emission, SymbolId size) const;
   Result<> lower_plugin(const ir::Node& node);
   Result<> lower_movement(const Region& region);
-  Result<> lower_concat(const Region& region);
+  bool lower_parts(const Region& region);
   Result<> lower_view(const Region& region);
   std::vector<Copy> copies_of(const ir::Node& node, size_t output);
   bool lower_copies(const ir::Node& node, Copies which);
   void lower_copy(plan::TensorId from, plan::TensorId to, std::string name, const std::vector<std::string>& origin);
   void lower_evaluation(const ir::Node& node, std::vector<std::string> refusals = {});
-  // Adds the step after giving it its outputs: dense memory, from where copies go to what is placed otherwise.
+  // Dense memory for a result: where it is placed, or else some from where a copy moves it.
+  plan::TensorId dense_output(const ir::Value* output, std::vector<Move>& moves);
+  // Adds the step, then the moves.
+  void add(Pending pending, const std::vector<Move>& moves);
   void add_with_outputs(Pending pending, const ir::Node& node);
   void lower_outputs();
   Result<> lower_control_flow(const ir::Node& node);
@@ -86,7 +97,7 @@ class RegionLowering {
   Result<> write_block(Pending& pending);
   plan::TensorId input_of(const Region& region, const Problem& problem, const StepInput& input,
                           const Emission& emission, const std::string& step);
-  plan::TensorId as_read(const Region& region, size_t input, const Operand& operand, bool transposed);
+  plan::TensorId as_read(const Region& region, const StepInput& input, const Operand& operand);
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> describe_work(const Emission& emission, std::string_view tactic, std::string program, plan::Step& step);
   uint32_t code_of(const Modules::Module& module);
@@ -97,9 +108,6 @@ class RegionLowering {
   const LoweringContext& context_;
   Tuner& tuner_;
   const TacticList& tactics_;
-  const DataDependentTacticList& data_dependent_;
-  const std::string target_;
-  const Target& device_;
   BuiltPlan& out_;
   plan::Plan& plan_;
   RefusedFusions& refused_;
@@ -113,6 +121,17 @@ class RegionLowering {
   std::unordered_map<const Tensor*, Content> contents_;  // of constants that problems refer to, while write() runs
   std::unordered_map<const ir::Value*, plan::TensorId> dense_;
   std::unordered_map<const ir::Value*, plan::TensorId> channels_last_;
+};
+
+// One graph on its way into a plan: the network's, or a body of its control flow.
+struct GraphLowering {
+  // `outer`: the tensors of the graph that a body is in; null for the network's.
+  GraphLowering(const ir::Graph& graph, const LoweringContext& context, PlanTensors* outer = nullptr);
+
+  CostModel costs;
+  const std::vector<Region> regions;
+  const Placement placement;
+  RegionLowering lowering;
 };
 
 }  // namespace lathe

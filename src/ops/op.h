@@ -3,6 +3,7 @@
 // kernel's test, constant folding, and the fallback that runs when no kernel fits. It is written to be obviously right.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <span>
 
@@ -31,6 +32,14 @@ enum Traits : uint32_t {
   kQuantization = 1 << 14,     // between numbers and their levels: x, scale, zero point?
   kAnyLayout = 1 << 15,        // its kernels read input 0 in any layout, where it stands alone
   kInPlaceEpilogue = 1 << 16,  // its kernels read an element of the epilogue's operands before they write there
+  kNarrows = 1 << 17,          // may compute in f16 or bf16 where the application allows that
+  kWidens = 1 << 18,           // computes with floats, in no less precision than the network says
+  kUnchanged = 1 << 19,        // as views do, gives elements of operands: passes/match.h says which these are
+  // Input 0 (1, 2, 3 and those behind it) says sizes, axes or positions alone: see says_sizes().
+  kSizes0 = 1 << 20,
+  kSizes1 = 1 << 21,
+  kSizes2 = 1 << 22,
+  kSizes3 = 1 << 23,
 };
 
 inline constexpr int kMany = INT32_MAX;
@@ -154,6 +163,11 @@ struct OpInfo {
 // Whether the op sums products of that input's elements.
 inline bool is_factor(const OpInfo& info, size_t input) {
   return (info.traits & kContraction) && input < static_cast<size_t>(info.min_inputs);
+}
+
+// Whether the op takes that input for sizes, axes or positions alone.
+inline bool says_sizes(const OpInfo& info, size_t input) {
+  return (info.traits & (kSizes0 << std::min<size_t>(input, 3))) != 0;
 }
 
 // A convolution or deconvolution: input 2 is the bias of each channel.

@@ -165,10 +165,9 @@ bool is_zeros(const ir::Value* value) {
     const ir::Node* node = value->producer();
     if (!node) return false;
     if (node->is(OpKind::fill)) return node->attrs<FillAttrs>().value.at_double(0) == 0;
-    if (!node->has_trait(kView) && !node->is(OpKind::slice) && !node->is(OpKind::split) && !node->is(OpKind::expand) &&
-        !node->is(OpKind::transpose) && !node->is(OpKind::identity))
-      return false;
-    value = node->input(0);
+    const std::vector<const ir::Value*> operands = unchanged_operands(*node);
+    if (operands.size() != 1) return false;
+    value = operands[0];
   }
   return value && all_equal(value, 0);
 }

@@ -51,35 +51,20 @@ bool holds(const Grid& grid, const Tensor& content) {
 // where it computes others.
 std::optional<std::vector<const ir::Value*>> elements_from(const ir::Node& node, const Grid& grid) {
   using Values = std::vector<const ir::Value*>;
-  if (gives_elements(node)) {
-    if (!node.is(OpKind::pad) || !node.input(2)) return Values{node.input(0)};  // 0 is a level
-    return Values{node.input(0), node.input(2)};
+  if (node.is(OpKind::elementwise)) {
+    const ElementwiseOp op = node.attrs<ElementwiseAttrs>().op;
+    if (op == ElementwiseOp::max || op == ElementwiseOp::min) return Values{node.input(0), node.input(1)};
+  } else if (node.is(OpKind::activation)) {
+    const auto& attrs = node.attrs<ActivationAttrs>();
+    const auto is_bound = [&](double bound) { return std::isinf(bound) || holds(grid, bound); };
+    const bool is_clip = attrs.op == ActivationOp::clip && is_bound(attrs.alpha) && is_bound(attrs.beta);
+    if (attrs.op == ActivationOp::relu || is_clip) return Values{node.input(0)};
+  } else if (Values operands = unchanged_operands(node); !operands.empty()) {
+    return operands;
+  } else if (gives_elements(node)) {
+    return Values{node.input(0)};
   }
-  switch (node.kind()) {
-    case OpKind::identity:
-    case OpKind::split:
-    case OpKind::gather_elements:
-    case OpKind::gather_nd:
-      return Values{node.input(0)};
-    case OpKind::concat:
-      return Values(node.inputs().begin(), node.inputs().end());
-    case OpKind::select:
-      return Values{node.input(1), node.input(2)};
-    case OpKind::elementwise: {
-      const ElementwiseOp op = node.attrs<ElementwiseAttrs>().op;
-      if (op != ElementwiseOp::max && op != ElementwiseOp::min) return std::nullopt;
-      return Values{node.input(0), node.input(1)};
-    }
-    case OpKind::activation: {
-      const auto& attrs = node.attrs<ActivationAttrs>();
-      if (attrs.op == ActivationOp::relu) return Values{node.input(0)};
-      const auto is_bound = [&](double bound) { return std::isinf(bound) || holds(grid, bound); };
-      if (attrs.op != ActivationOp::clip || !is_bound(attrs.alpha) || !is_bound(attrs.beta)) return std::nullopt;
-      return Values{node.input(0)};
-    }
-    default:
-      return std::nullopt;
-  }
+  return std::nullopt;
 }
 
 constexpr size_t kMostValues = 256;  // that are looked at

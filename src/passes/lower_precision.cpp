@@ -57,7 +57,7 @@ class PrecisionLowering {
  private:
   // What the node's f32 results become; f32 when they stay.
   DType type_for(const Node& node) {
-    const PrecisionRule rule = precision_rule(node.kind());
+    const PrecisionRule rule = precision_rule(node);
     if (node.output()->dtype() != DType::f32) return DType::f32;
     const std::optional<DType> pin = rule == PrecisionRule::follow ? std::nullopt : pinned_precision(node, context_);
     const DType narrow = rule == PrecisionRule::follow ? type_of_moved(node) : pin.value_or(context_.precision);

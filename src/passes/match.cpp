@@ -56,6 +56,15 @@ const ir::Node* made_by(const ir::Value* value, ElementwiseOp op) {
   return value && is(value->producer(), op) ? value->producer() : nullptr;
 }
 
+std::vector<const ir::Value*> unchanged_operands(const ir::Node& node) {
+  if (!node.has_trait(kView | kUnchanged)) return {};
+  if (node.is(OpKind::concat)) return {node.inputs().begin(), node.inputs().end()};
+  if (node.is(OpKind::select)) return {node.input(1), node.input(2)};
+  const bool has_number = node.is(OpKind::pad) && node.attrs<PadAttrs>().mode == PadMode::constant && node.input(2);
+  return has_number ? std::vector<const ir::Value*>{node.input(0), node.input(2)}
+                    : std::vector<const ir::Value*>{node.input(0)};
+}
+
 std::optional<double> scalar_of(const ir::Value* value) {
   const Tensor* constant = value ? value->constant() : nullptr;
   if (!constant || constant->volume() != 1) return std::nullopt;

@@ -15,6 +15,10 @@ bool is(const ir::Node* node, UnaryOp op);
 bool is(const ir::Node* node, ActivationOp op);
 bool is(const ir::Node* node, ElementwiseOp op);
 
+// Those operands whose elements its results are made of; empty = it computes others, or it is none of the like. Padding
+// without a number adds zeros.
+std::vector<const ir::Value*> unchanged_operands(const ir::Node& node);
+
 // Constants: the one value of a one-element constant; whether every element equals a number.
 std::optional<double> scalar_of(const ir::Value* value);
 bool all_equal(const ir::Value* value, double number);

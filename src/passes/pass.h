@@ -46,9 +46,12 @@ struct PassReport {
 // A pass returns whether it changed the graph, truthfully. It leaves dead nodes behind; the runner sweeps them.
 using Pass = Result<bool> (*)(ir::Graph& graph, PassContext& context);
 
+enum class PassStage : uint8_t { repeated, last };  // last: once the others have nothing to do
+
 struct PassRow {
   std::string_view name;
   Pass run;
+  PassStage stage = PassStage::repeated;
 };
 std::span<const PassRow> recipe();  // passes.def
 

@@ -3,51 +3,9 @@
 
 namespace lathe {
 
-PrecisionRule precision_rule(OpKind kind) {
-  switch (kind) {
-    case OpKind::matmul:
-    case OpKind::convolution:
-    case OpKind::deconvolution:
-    case OpKind::einsum:
-    case OpKind::pooling:
-    case OpKind::col2im:
-    case OpKind::activation:
-    case OpKind::unary:
-    case OpKind::elementwise:
-    case OpKind::prelu:
-    case OpKind::softmax:
-    case OpKind::batch_normalization:
-    case OpKind::instance_normalization:
-    case OpKind::layer_normalization:
-    case OpKind::group_normalization:
-    case OpKind::rms_normalization:
-    case OpKind::reduce:
-    case OpKind::resize:
-    case OpKind::lrn:
-    case OpKind::recurrence:
-      return PrecisionRule::lower;
-    case OpKind::select:
-    case OpKind::concat:
-    case OpKind::split:
-    case OpKind::slice:
-    case OpKind::reshape:
-    case OpKind::squeeze:
-    case OpKind::unsqueeze:
-    case OpKind::flatten:
-    case OpKind::identity:
-    case OpKind::transpose:
-    case OpKind::expand:
-    case OpKind::pad:
-    case OpKind::tile:
-    case OpKind::gather:
-    case OpKind::gather_elements:
-    case OpKind::gather_nd:
-    case OpKind::depth_to_space:
-    case OpKind::space_to_depth:
-      return PrecisionRule::follow;
-    default:
-      return PrecisionRule::keep;
-  }
+PrecisionRule precision_rule(const ir::Node& node) {
+  if (node.has_trait(kNarrows)) return PrecisionRule::lower;
+  return node.has_trait(kView | kUnchanged) ? PrecisionRule::follow : PrecisionRule::keep;
 }
 
 bool is_computed_with(const ir::Node& node, size_t input) { return !node.is(OpKind::resize) || input == 0; }

@@ -9,7 +9,7 @@ namespace lathe {
 // follow: nothing is computed, so the op is of the type of what it moves.
 enum class PrecisionRule { keep, lower, follow };
 
-PrecisionRule precision_rule(OpKind kind);
+PrecisionRule precision_rule(const ir::Node& node);
 
 // Inputs of other meaning than data keep their type: a resize's scales, say.
 bool is_computed_with(const ir::Node& node, size_t input);

@@ -139,26 +139,8 @@ bool keeps_levels(double scale, DType integers, DType floats) {
 
 bool gives_elements(const ir::Node& node) {
   if (node.num_outputs() != 1) return false;
-  switch (node.kind()) {
-    case OpKind::reshape:
-    case OpKind::flatten:
-    case OpKind::squeeze:
-    case OpKind::unsqueeze:
-    case OpKind::transpose:
-    case OpKind::slice:
-    case OpKind::expand:
-    case OpKind::tile:
-    case OpKind::gather:
-    case OpKind::depth_to_space:
-    case OpKind::space_to_depth:
-      return true;
-    case OpKind::pooling:
-      return node.attrs<PoolingAttrs>().op == PoolingOp::max;
-    case OpKind::pad:  // with zeros, which are zeros in both worlds
-      return node.attrs<PadAttrs>().mode != PadMode::constant || !node.input(2);
-    default:
-      return false;
-  }
+  if (node.is(OpKind::pooling)) return node.attrs<PoolingAttrs>().op == PoolingOp::max;
+  return unchanged_operands(node) == std::vector<const ir::Value*>{node.input(0)};
 }
 
 bool same_contents(const ir::Value* a, const ir::Value* b) {

@@ -9,14 +9,18 @@
 namespace lathe {
 
 #define LATHE_PASS(name) Result<bool> name(ir::Graph& graph, PassContext& context);
+#define LATHE_LAST_PASS(name) LATHE_PASS(name)
 #include "passes/passes.def"
+#undef LATHE_LAST_PASS
 #undef LATHE_PASS
 
 namespace {
 
 constexpr PassRow kRecipe[] = {
 #define LATHE_PASS(name) {#name, name},
+#define LATHE_LAST_PASS(name) {#name, name, PassStage::last},
 #include "passes/passes.def"
+#undef LATHE_LAST_PASS
 #undef LATHE_PASS
 };
 
@@ -62,13 +66,12 @@ bool is_skipped(const PassRow& row, const PassContext& context) {
 
 std::span<const PassRow> recipe() { return kRecipe; }
 
-Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& context, std::span<const PassRow> rows) {
+namespace {
+
+// The rows of a stage until none of them changes anything.
+Result<> run_stage(PassStage stage, std::span<const PassRow> rows, ir::Graph& graph, PassContext& context,
+                   GraphDump& dump, std::vector<PassReport>& reports) {
   using Clock = std::chrono::steady_clock;
-  LATHE_ASSIGN(GraphDump dump, GraphDump::open(context.dump_directory));
-  if (!context.dump_directory.empty()) context.verify = true;
-  LATHE_TRY(dump.write("before", graph));
-  std::vector<PassReport> reports;
-  for (const PassRow& row : rows) reports.push_back({row.name});
   bool changed = true;
   for (int round = 0; changed; ++round) {
     if (round == kMaxRounds) {
@@ -77,7 +80,7 @@ Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& contex
     }
     changed = false;
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (is_skipped(rows[i], context)) continue;
+      if (rows[i].stage != stage || is_skipped(rows[i], context)) continue;
       const Clock::time_point start = Clock::now();
       LATHE_ASSIGN(const bool changed_now, run_row(rows[i], graph, context, dump));
       reports[i].milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -85,6 +88,19 @@ Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& contex
       changed |= changed_now;
     }
   }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<PassReport>> run_passes(ir::Graph& graph, PassContext& context, std::span<const PassRow> rows) {
+  LATHE_ASSIGN(GraphDump dump, GraphDump::open(context.dump_directory));
+  if (!context.dump_directory.empty()) context.verify = true;
+  LATHE_TRY(dump.write("before", graph));
+  std::vector<PassReport> reports;
+  for (const PassRow& row : rows) reports.push_back({row.name});
+  for (const PassStage stage : {PassStage::repeated, PassStage::last})
+    LATHE_TRY(run_stage(stage, rows, graph, context, dump, reports));
   LATHE_TRY(ir::verify(graph));
   for (const PassReport& report : reports)
     if (report.changes > 0)

@@ -15,30 +15,10 @@ using ir::Value;
 
 bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
-enum class Widening {
-  keep,    // the op reads and gives the types that the network has
-  always,  // it computes
-  follow,  // it moves or compares, and is wide when something that it reads is
-};
-
-Widening widening_of(const Node& node) {
-  switch (node.kind()) {
-    case OpKind::constant:
-    case OpKind::random:
-      return Widening::keep;
-    case OpKind::dequantize:
-      return is_narrow(node.attrs<DequantizeAttrs>().to) ? Widening::always : Widening::keep;
-    case OpKind::quantize:
-    case OpKind::attention:
-    case OpKind::lp_normalization:
-    case OpKind::hardmax:
-    case OpKind::cumulative:
-    case OpKind::roi_align:
-    case OpKind::non_max_suppression:
-      return Widening::always;
-    default:
-      return precision_rule(node.kind()) == PrecisionRule::lower ? Widening::always : Widening::follow;
-  }
+// Whether it computes; what moves or compares is wide when something that it reads is.
+bool computes(const Node& node) {
+  return node.has_trait(kNarrows) ||
+         (node.has_trait(kWidens) && !(node.is(OpKind::dequantize) && !is_narrow(node.output()->dtype())));
 }
 
 class Widener {
@@ -50,11 +30,10 @@ class Widener {
     for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes) {
       if (node->is(OpKind::cast)) continue;  // reads what there is
-      const Widening widening = widening_of(*node);
       const bool reads_wide = reads(*node, [&](const Value* input) { return narrow_types_.contains(input); });
-      if (widening == Widening::keep)
+      if (node->is(OpKind::dequantize) && !computes(*node))
         LATHE_TRY(read_narrow(*node));
-      else if (reads_wide || (widening == Widening::always && reads(*node, is_narrow_value)))
+      else if (reads_wide || (computes(*node) && reads(*node, is_narrow_value)))
         LATHE_TRY(widen(*node));
     }
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {

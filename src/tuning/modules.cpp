@@ -7,34 +7,24 @@ namespace lathe {
 
 Result<Modules::Module> Modules::find(const std::string& source) {
   if (!compiler_) return fail(ErrorCode::no_tactic, "this build has no compiler for device code");
+  std::promise<Result<Module>> mine;
   std::unique_lock lock(mutex_);
   const auto [it, is_first] = modules_.try_emplace(source);
-  std::optional<Result<Module>>& module = it->second;
-  if (!is_first) {
-    compiled_.wait(lock, [&] { return module.has_value(); });
-    return *module;
-  }
+  if (is_first) it->second = mine.get_future().share();
+  const std::shared_future<Result<Module>> module = it->second;
   lock.unlock();
-  Result<Module> made = tl::unexpected(Error{ErrorCode::out_of_memory, "", {}});
+  if (!is_first) return module.get();
   try {
-    made = compile(source);
-  } catch (...) {
-    settle(module, std::move(made));
-    throw;
+    mine.set_value(compile(source));
+  } catch (...) {  // others who wait are told
+    mine.set_exception(std::current_exception());
   }
-  return settle(module, std::move(made));
+  return module.get();
 }
 
 Result<Modules::Module> Modules::compile(const std::string& source) const {
   LATHE_ASSIGN(std::vector<std::byte> bytes, compiler_->compile(source));
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-}
-
-const Result<Modules::Module>& Modules::settle(std::optional<Result<Module>>& module, Result<Module> made) {
-  const std::lock_guard lock(mutex_);
-  module.emplace(std::move(made));
-  compiled_.notify_all();
-  return *module;
 }
 
 std::vector<std::span<const std::byte>> StepModules::code() const {

@@ -2,11 +2,10 @@
 // Compiled device code by source text: what the tuner tried and the builder then emits is compiled once.
 #pragma once
 
-#include <condition_variable>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,12 +26,10 @@ class Modules {
 
  private:
   Result<Module> compile(const std::string& source) const;
-  const Result<Module>& settle(std::optional<Result<Module>>& module, Result<Module> made);
 
   Compiler* compiler_;
   std::mutex mutex_;
-  std::condition_variable compiled_;
-  std::map<std::string, std::optional<Result<Module>>> modules_;  // empty while the first to ask compiles
+  std::map<std::string, std::shared_future<Result<Module>>> modules_;  // that the first to ask compiles
 };
 
 // An emission's launches with their modules, as a step's record needs them.

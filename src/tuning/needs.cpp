@@ -29,22 +29,16 @@ Result<TensorArg> arg_of(const Problem& problem, const Emission& emission, const
   }
   const Operand& operand = operand_of(problem, input);
   if (operand.omitted) return TensorArg();
-  LATHE_ASSIGN(TensorArg arg, arg_of(operand.dtype, operand.dims, operand.strides, symbols));
-  if (input.transposed) {
-    std::swap(arg.dims[arg.rank - 1], arg.dims[arg.rank - 2]);
-    std::swap(arg.strides[arg.rank - 1], arg.strides[arg.rank - 2]);
-  }
-  return arg;
+  LATHE_ASSIGN(const TensorArg arg, arg_of(operand.dtype, operand.dims, operand.strides, symbols));
+  return as_read(input, arg);
 }
 
 // What a kernel of the library says when it sees the operands.
 Result<size_t> workspace_on_host(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
                                  Device& device) {
-  const bool with_program = emission.with_program && !(problem.attributes && problem.program.is_identity());
-  LATHE_ASSIGN(
-      const std::unique_ptr<Kernel> kernel,
-      device.make_kernel(
-          {emission.kernel, emission.params, with_program ? &problem.program : nullptr, {}, &emission.workspace, {}}));
+  LATHE_ASSIGN(const std::unique_ptr<Kernel> kernel,
+               device.make_kernel(
+                   {emission.kernel, emission.params, program_of(problem, emission), {}, &emission.workspace, {}}));
   std::vector<TensorArg> inputs, outputs;
   for (const StepInput& input : emission.inputs) {
     LATHE_ASSIGN(const TensorArg arg, arg_of(problem, emission, input, symbols));
@@ -70,6 +64,13 @@ Result<MemoryNeeds> needs_of(const Problem& problem, const Emission& emission, s
     needs.workspace = static_cast<size_t>(std::max<int64_t>(0, emission.workspace.evaluate(symbols).value_or(0)));
   }
   return needs;
+}
+
+TensorArg as_read(const StepInput& input, TensorArg arg) {
+  if (!input.transposed) return arg;
+  std::swap(arg.dims[arg.rank - 1], arg.dims[arg.rank - 2]);
+  std::swap(arg.strides[arg.rank - 1], arg.strides[arg.rank - 2]);
+  return arg;
 }
 
 size_t operand_bytes(const Problem& problem) {

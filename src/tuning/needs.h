@@ -15,6 +15,9 @@ struct MemoryNeeds {
   size_t shared = 0;     // bytes of shared memory of a block (device code)
 };
 
+// The tensor as the step reads it.
+TensorArg as_read(const StepInput& input, TensorArg arg);
+
 // What measuring takes of the device's memory: the problem's operands, which its trials share, and what a trial has
 // besides.
 size_t operand_bytes(const Problem& problem);

@@ -64,6 +64,22 @@ std::string operand_text(const Operand& operand) {
   return text;
 }
 
+// Products copy the tiles of one tensor to shared memory; the other operands of a program before it they repeat.
+std::optional<std::string> unsupported_prologue(const Problem& problem, const Operand& input, bool supports_any) {
+  constexpr size_t kMostOperands = 7;  // beside the input
+  if (!supports_any) return "a program before it";
+  if (input.operands.size() > kMostOperands)
+    return fmt::format("a program of {} tensors before it, {} are handled", input.operands.size() + 1,
+                       kMostOperands + 1);
+  const auto is_whole = [](const Operand& operand) {
+    return std::ranges::count(operand.strides, Expr(0)) == 0;  // what is repeated has one
+  };
+  const bool is_product = (op_info(problem.attributes->kind()).traits & kContraction) != 0;
+  if (is_product && std::ranges::any_of(input.operands, is_whole))
+    return "a program of several tensors before a product";
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_collapsed(const Operand& operand) {
@@ -102,7 +118,8 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
   for (const Operand& operand : problem.operands)
     if (operand.padding && !supported.fill) return "an operand with padding";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
-    if (problem.inputs[i].is_computed() && !has(supported.prologues, i)) return "a program before it";
+    if (problem.inputs[i].is_computed())
+      if (auto reason = unsupported_prologue(problem, problem.inputs[i], has(supported.prologues, i))) return reason;
   return std::nullopt;
 }
 

@@ -21,6 +21,11 @@ Matched match_one(Emission emission, double predicted_us) {
   return std::make_unique<OnlyMatch>(std::move(emission), predicted_us);
 }
 
+const Program* program_of(const Problem& problem, const Emission& emission) {
+  const bool is_there = emission.with_program && !(problem.attributes && problem.program.is_identity());
+  return is_there ? &problem.program : nullptr;
+}
+
 const Operand& operand_of(const Problem& problem, const StepInput& input) {
   switch (input.kind) {
     case StepInput::operand:

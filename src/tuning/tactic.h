@@ -51,6 +51,9 @@ struct Emission {
   Expr workspace;                      // bytes that the launches share
 };
 
+// The program that the step's record has; null = none.
+const Program* program_of(const Problem& problem, const Emission& emission);
+
 // A problem that a tactic takes. Refers to it, and is used while it lives.
 class Match {
  public:

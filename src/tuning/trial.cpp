@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ops/rules.h"
+#include "tuning/needs.h"
 
 namespace lathe {
 namespace {
@@ -139,21 +140,16 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
   if (problem.outputs.size() != 1)
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions of one result");
   uint32_t seed = 1;
-  for (const Operand& operand : data->problem_.inputs) {
-    LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
-    data->inputs_.push_back(std::move(slot));
-  }
-  for (const Operand& operand : data->problem_.operands) {
-    LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
-    data->operands_.push_back(std::move(slot));
-  }
-  for (const Operand& input : data->problem_.inputs) {
-    std::vector<Slot>& slots = data->input_operands_.emplace_back();
-    for (const Operand& operand : input.operands) {
-      LATHE_ASSIGN(Slot slot, make_slot(operand, seed++, use, device, queue));
-      slots.push_back(std::move(slot));
+  const auto add_slots = [&](const std::vector<Operand>& operands, std::vector<Slot>& slots) -> Result<> {
+    for (const Operand& operand : operands) {
+      LATHE_ASSIGN(slots.emplace_back(), make_slot(operand, seed++, use, device, queue));
     }
-  }
+    return {};
+  };
+  LATHE_TRY(add_slots(problem.inputs, data->inputs_));
+  LATHE_TRY(add_slots(problem.operands, data->operands_));
+  for (const Operand& input : problem.inputs)
+    LATHE_TRY(add_slots(input.operands, data->input_operands_.emplace_back()));
   LATHE_ASSIGN(data->output_, make_slot(data->problem_.outputs[0], kOutputSeed, use, device, queue));
   return data;
 }
@@ -306,14 +302,9 @@ Result<Expected> TrialData::expected(double tolerance) const {
 }
 
 TensorArg TrialData::arg(const StepInput& input) const {
-  TensorArg arg = input.kind == StepInput::operand         ? operands_[input.index].arg
-                  : input.kind == StepInput::input_operand ? input_operands_[input.index][input.of_program].arg
-                                                           : inputs_[input.index].arg;
-  if (input.transposed) {
-    std::swap(arg.dims[arg.rank - 1], arg.dims[arg.rank - 2]);
-    std::swap(arg.strides[arg.rank - 1], arg.strides[arg.rank - 2]);
-  }
-  return arg;
+  return as_read(input, input.kind == StepInput::operand         ? operands_[input.index].arg
+                        : input.kind == StepInput::input_operand ? input_operands_[input.index][input.of_program].arg
+                                                                 : inputs_[input.index].arg);
 }
 
 Result<Tensor> TrialData::gather_output(Device& device, Queue& queue) const {
@@ -335,12 +326,11 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
   trial->emission_ = std::move(emitted);
   const Emission& emission = trial->emission_;
   trial->program_ = data.problem().program;
-  const bool with_program = emission.with_program && !(data.problem().attributes && trial->program_.is_identity());
+  const Program* program = program_of(data.problem(), emission) ? &trial->program_ : nullptr;
   LATHE_ASSIGN(trial->modules_, modules_of(emission, modules));
   const std::vector<std::span<const std::byte>> code = trial->modules_.code();
-  LATHE_ASSIGN(trial->kernel_,
-               device.make_kernel({emission.kernel, emission.params, with_program ? &trial->program_ : nullptr,
-                                   trial->modules_.launches, &emission.workspace, code}));
+  LATHE_ASSIGN(trial->kernel_, device.make_kernel({emission.kernel, emission.params, program, trial->modules_.launches,
+                                                   &emission.workspace, code}));
   for (const StepInput& input : emission.inputs) {
     if (input.kind != StepInput::packed) {
       trial->inputs_.push_back(data.arg(input));

@@ -23,6 +23,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 constexpr double kCompileShare = 0.6;  // of the budget's seconds
 constexpr double kUnlimited = 1e9;
 constexpr int kRounds = 5;
+constexpr size_t kCheckedAtOnce = 64;     // problems whose operands and results are held: work for all cores
 constexpr double kOutOfTheRunning = 1.5;  // times the fastest: no noise makes up for that
 
 // A wrong kernel errs by the size of the values; rounding, Winograd's included, stays far below this.
@@ -149,11 +150,15 @@ Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
     }
     note_time();
   }
-  LATHE_TRY(prepare_checks(jobs, progress));
-  for (Job& job : jobs) {
-    if (job.measured) LATHE_TRY(check(job));
-    drop_unbuildable(job);
-    settle(job);
+  for (size_t begin = 0; begin < jobs.size(); begin += kCheckedAtOnce) {
+    const std::span<Job> some = jobs.subspan(begin, std::min(kCheckedAtOnce, jobs.size() - begin));
+    LATHE_TRY(
+        prepare_checks(some, 0.9 + 0.05 * static_cast<double>(begin) / static_cast<double>(jobs.size()), progress));
+    for (Job& job : some) {
+      if (job.measured) LATHE_TRY(check(job));
+      drop_unbuildable(job);
+      settle(job);
+    }
   }
   note_time();
   return {};
@@ -180,7 +185,7 @@ Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
 }
 
 // What the fastest candidates are checked with: plain evaluations, and their device code for the smaller problems.
-Result<> Tuner::prepare_checks(std::span<Job> jobs, const Progress& progress) {
+Result<> Tuner::prepare_checks(std::span<Job> jobs, double done, const Progress& progress) {
   std::vector<Job*> wanted;
   for (Job& job : jobs) {
     if (!job.measured) continue;
@@ -195,8 +200,8 @@ Result<> Tuner::prepare_checks(std::span<Job> jobs, const Progress& progress) {
     job.expected = std::make_unique<Result<Expected>>(job.data->expected(tolerance(job.small->problem())));
   };
   return on_all_cores(
-      wanted.size(), prepare, kUnlimited,
-      [&](double fraction) { return progress("checking kernels", 0.9 + 0.05 * fraction); }, options_.most_threads);
+      wanted.size(), prepare, kUnlimited, [&](double) { return progress("checking kernels", done); },
+      options_.most_threads);
 }
 
 void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
@@ -279,7 +284,9 @@ Result<> Tuner::check(Job& job) {
     else
       break;
   }
+  job.expected.reset();
   job.data.reset();
+  job.small.reset();
   return {};
 }
 

@@ -105,7 +105,7 @@ class Tuner {
   void look_up(Job& job) const;
   Result<> decide(std::span<Job> jobs, const Progress& progress);
   Result<> compile(std::span<Job> jobs, const Progress& progress);
-  Result<> prepare_checks(std::span<Job> jobs, const Progress& progress);
+  Result<> prepare_checks(std::span<Job> jobs, double done, const Progress& progress);
   void compile_for(Matches& matches, const Candidate& candidate);
   Result<bool> measure(Job& job);
   Result<std::vector<std::unique_ptr<Trial>>> make_trials(Job& job, const TrialData& data);

@@ -254,7 +254,7 @@ std::vector<Tensor> inputs_of(const OpCase& each, const ir::Graph& graph) {
 BuildOptions cpu_options() {
   BuildOptions options = native_options(1);
   options.traits.arithmetic.narrow_floats = false;
-  options.traits.decompose_doubles = true;
+  options.traits.arithmetic.f32_rows = true;
   return options;
 }
 

@@ -7,7 +7,7 @@
 namespace lathe {
 namespace {
 
-// By which maps a region reads its operands and writes its result, over which axes.
+// By which maps kernels read their operands and write their results, over which axes.
 std::string arranged(const std::string& body) {
   const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
   EXPECT_TRUE(graph) << graph.error().to_string();
@@ -16,7 +16,7 @@ std::string arranged(const std::string& body) {
   CostModel costs(cuda::describe(**cuda::find_architecture(90)));
   for (const Region& region : group_regions(
            *graph, {true, {.fuses_narrow_types = true, .fuses_prologues = true, .fuses_movement = true}}, costs)) {
-    if (!region.moves_elements()) continue;
+    if (region.kind == RegionKind::view || region.kind == RegionKind::movement || !region.moves_elements()) continue;
     const Space& space = region.expression.space;
     const std::vector<std::string> names = space.names(graph->symbol_names());
     text += to_string(space.extents(), names) + ":";

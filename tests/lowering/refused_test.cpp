@@ -4,6 +4,7 @@
 
 #include "ir/interpret.h"
 #include "lowering/engine_fixture.h"
+#include "lowering/region.h"
 
 namespace lathe {
 namespace {
@@ -57,6 +58,26 @@ TEST(Refused, PaddingBeforeAnExpression) {
   })",
                                                       {{4, 30}, {4, 34}});
   EXPECT_EQ(kernels.size(), 2u) << testing::PrintToString(kernels);
+}
+
+// Of two producers, the one that is why no tactic takes the region; else the last.
+TEST(Refused, TheProducerThatIsToBlame) {
+  const Result<ir::Graph> graph = ir::parse_graph(R"(graph "g" {
+    input %a: f32[4, 8]
+    input %b: f32[8, 4]
+    %y = matmul(%a, %b)
+    output %y
+  })");
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  Region region = region_alone(*graph->nodes().back(), graph->symbol_ranges());
+  for (const size_t input : {0, 1}) region.producers[input] = region.expression;
+  RefusedFusions first, last;
+  first.add(region, {"a program before it"}, 0);
+  EXPECT_TRUE(first.has_producer(*region.root, 0));
+  EXPECT_FALSE(first.has_producer(*region.root, 1));
+  last.add(region, {"a program before it"});
+  EXPECT_FALSE(last.has_producer(*region.root, 0));
+  EXPECT_TRUE(last.has_producer(*region.root, 1));
 }
 
 }  // namespace

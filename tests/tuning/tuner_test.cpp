@@ -317,6 +317,28 @@ TEST_F(TunerTest, ProblemsAreDecidedTogether) {
   EXPECT_EQ(device_->timed, timed);
 }
 
+// What problems are checked with is not held for all of them at once.
+TEST_F(TunerTest, ManyProblemsAreCheckedInTurns) {
+  device_ = std::make_shared<ScriptedDevice>(Times{{"fast", 2}, {"wrong", 1}});
+  const Negate tactic({"wrong", "fast"});
+  Tuner tuner(options(false));
+  const TacticList tactics = {&tactic};
+  std::vector<std::unique_ptr<Matches>> owned;
+  std::vector<Matches*> problems;
+  for (int64_t rows = 5; rows < 155; ++rows)
+    problems.push_back(owned.emplace_back(std::make_unique<Matches>(negation(rows), tactics)).get());
+  std::vector<double> fractions;
+  const auto choices = tuner.choose(problems, [&](std::string_view, double fraction) {
+    fractions.push_back(fraction);
+    return Result<>();
+  });
+  ASSERT_TRUE(choices);
+  EXPECT_EQ(tuner.measured(), 150);
+  EXPECT_EQ(log_.lines.size(), 150u);  // of the wrong kernel, for each
+  for (const Choice& choice : *choices) EXPECT_EQ(choice.config.text, "fast");
+  EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
+}
+
 TEST_F(TunerTest, ProgressEndsTheWork) {
   device_ = std::make_shared<ScriptedDevice>(Times{{"right", 2}});
   const Negate tactic({"right"}, true);

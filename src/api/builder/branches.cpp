@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/builder/branches.h"
 
-#include "lowering/branches.h"
+#include <set>
+
+#include "ir/known_content.h"
 #include "lowering/constraints.h"
 
 namespace lathe::api {
@@ -16,6 +18,26 @@ Result<> check_unchanged(const ir::Graph& imported, const ir::Graph& graph, cons
               "network cannot be imported anew with that branch, as it was changed after parsing. Fix the dimension "
               "that the condition reads in the model, or parse it after that is fixed",
               name);
+}
+
+// What is known of the conditions that a graph relies on (op `choose` that leaves one alternative out), by the names of
+// the network's layers. Of all sizes that the graph's types allow: settle_shapes() makes them those of the profiles, also
+// where it fails behind a branch that no sizes take.
+struct ReliedConditions {
+  std::optional<std::string> never_satisfied;  // the first that no sizes satisfy: the graph needs the other branch
+  std::set<std::string> open;                  // undecided: sizes that do not satisfy them fail when run
+};
+ReliedConditions relied_conditions(const ir::Graph& graph) {
+  ReliedConditions conditions;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is(OpKind::choose) || (node->input(1) && node->input(2))) continue;
+    const std::optional<Tensor> condition = ir::known_content(*node->input(0));
+    if (!condition || condition->volume() != 1)
+      conditions.open.insert(node->origin().front());
+    else if (!conditions.never_satisfied && !node->input(condition->at(0) ? 1 : 2))
+      conditions.never_satisfied = node->origin().front();
+  }
+  return conditions;
 }
 
 // Lines of a graph that may yet give way to another.

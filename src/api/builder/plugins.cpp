@@ -6,6 +6,7 @@
 
 #include "api/network/plugin_layer.h"
 #include "device/family.h"
+#include "lowering/plugin_sizes.h"
 #include "lowering/profiles.h"
 #include "ops/plugin.h"
 #include "plugin/running_plugin.h"
@@ -25,9 +26,13 @@ class PluginNode {
     LATHE_ASSIGN(const BuildingPlugin plugin, BuildingPlugin::of(layer_.getPlugin(), layer_.name()));
     LATHE_ASSIGN(results_, parse_plugin_results(attrs_));
     attrs_.workspace = 0;
+    LATHE_ASSIGN(const BuildingPlugin::Tensors first, tensors_under(profiles[0]));
+    LATHE_TRY(plugin.expect_row_major(first));
     for (const plan::Profile& profile : profiles) {
-      LATHE_ASSIGN(const BuildingPlugin::Tensors tensors, tensors_under(profile));
-      if (&profile == &profiles[0]) LATHE_TRY(plugin.expect_row_major(tensors));
+      BuildingPlugin::Tensors tensors = first;
+      if (&profile != &profiles[0]) {
+        LATHE_ASSIGN(tensors, tensors_under(profile));
+      }
       LATHE_TRY(plugin.configure(tensors));
       LATHE_ASSIGN(const size_t workspace, plugin.workspace(tensors));
       if (workspace > options_.tuner.most_workspace)
@@ -38,7 +43,7 @@ class PluginNode {
     }
     if (allows_aliases) LATHE_TRY(find_aliases(plugin));
     LATHE_ASSIGN(const std::vector<int32_t> tactics, plugin.tactics());
-    LATHE_ASSIGN(attrs_.tactic, fastest(plugin, tactics, profiles[0]));
+    LATHE_ASSIGN(attrs_.tactic, fastest(plugin, tactics, first));
     LATHE_TRY(plugin::expect_success(ErrorCode::graph_invalid, plugin.who(), "setTactic",
                                      plugin.runtime().setTactic(static_cast<int32_t>(attrs_.tactic))));
     LATHE_ASSIGN(const std::vector<std::byte> fields, plugin.fields());
@@ -69,13 +74,10 @@ class PluginNode {
 
   // Of the op's own symbols.
   Result<std::vector<int64_t>> sizes_at(const plan::Profile& profile, At at) const {
-    std::vector<int64_t> values(results_.sizes.size(), 0);
-    for (size_t i = 0; i < node_.num_inputs(); ++i) {
-      const bool is_data = i < static_cast<size_t>(attrs_.data_inputs);
-      for (const Expr& size : is_data ? node_.input(i)->shape() : *node_.input(i)->elements()) {
-        LATHE_ASSIGN(const int64_t value, value_of(size, profile, at));
-        values.push_back(value);
-      }
+    std::vector<int64_t> values;
+    for (const Expr& size : given_sizes(node_, results_.sizes.size())) {
+      LATHE_ASSIGN(const int64_t value, value_of(size, profile, at));
+      values.push_back(value);
     }
     for (size_t i = 0; i < results_.sizes.size() && at != At::min; ++i) {
       const plugin::DeclaredSize& size = layer_.sizes()[i];
@@ -133,9 +135,8 @@ class PluginNode {
 
   // The first one where nothing can be measured.
   Result<int32_t> fastest(const BuildingPlugin& plugin, const std::vector<int32_t>& tactics,
-                          const plan::Profile& profile) const {
+                          const BuildingPlugin::Tensors& tensors) const {
     if (tactics.size() == 1 || !options_.tuner.device) return tactics[0];
-    LATHE_ASSIGN(const BuildingPlugin::Tensors tensors, tensors_under(profile));
     int32_t best = tactics[0];
     double shortest = 0;
     for (const int32_t tactic : tactics) {

@@ -27,39 +27,11 @@ Result<bool> is_shape_input(const ir::Graph& network, size_t input) {
   return std::any_of(used.begin(), used.end(), is_element);
 }
 
-// Whether an op takes this operand for sizes, axes or positions alone: where they are known, it need not exist.
-bool says_sizes(OpKind kind, size_t operand) {
-  switch (kind) {
-    case OpKind::fill:
-    case OpKind::random:
-    case OpKind::range:
-      return true;
-    case OpKind::reshape:
-    case OpKind::expand:
-    case OpKind::tile:
-    case OpKind::unsqueeze:
-    case OpKind::squeeze:
-    case OpKind::split:
-    case OpKind::topk:
-    case OpKind::reduce:
-    case OpKind::cumulative:
-    case OpKind::one_hot:
-      return operand == 1;
-    case OpKind::slice:
-    case OpKind::resize:
-      return operand >= 1;
-    case OpKind::pad:
-      return operand == 1 || operand == 3;
-    default:
-      return false;
-  }
-}
-
 // Whether the content of a value that is known as sizes is computed with, or given to the application.
 bool is_read_as_data(const ir::Value& value) {
   if (value.is_graph_output()) return true;
   return std::ranges::any_of(value.uses(), [](const ir::Use& use) {
-    if (says_sizes(use.node->kind(), use.index)) return false;
+    if (says_sizes(use.node->info(), use.index)) return false;
     for (size_t i = 0; i < use.node->num_outputs(); ++i)
       if (!use.node->output(i)->elements() || is_read_as_data(*use.node->output(i))) return true;
     return false;

@@ -27,9 +27,11 @@ class CpuBackend final : public Backend {
       build.target = describe(*processor, settings.threads);
     }
     const bool integers = multiplies_bytes(*processor);
-    build.traits = {.arithmetic = {.narrow_floats = false, .integer_products = integers, .weighted_products = integers},
+    build.traits = {.arithmetic = {.narrow_floats = false,
+                                   .integer_products = integers,
+                                   .weighted_products = integers,
+                                   .f32_rows = true},
                     .fuses_movement = true,
-                    .decompose_doubles = true,
                     .windows_keep_layout = true};
     build.tactics = cpu_tactics();
     build.data_dependent = data_dependent_tactics();

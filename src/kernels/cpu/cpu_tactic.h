@@ -31,6 +31,17 @@ Emission emission_with_weights(const Problem& problem, std::vector<int64_t> para
 Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,
                                        const std::function<void(std::span<float>)>& pack);
 
+// The same of input 1: packed where they are constant, else read as they are, which `params.packed` says.
+template <Params P>
+Result<Emission> emission_with_weights(const Problem& problem, P params, int64_t floats,
+                                       const std::function<void(const float* weights, std::span<float>)>& pack) {
+  const Tensor* weights = problem.inputs[1].constant;
+  params.packed = weights != nullptr;
+  if (!weights) return emission_of(problem, params, {0, 1});
+  return emission_with_weights(problem, encode_params(params), floats,
+                               [&](std::span<float> packed) { pack(weights->as<float>(), packed); });
+}
+
 // The match of a kernel that has no choice and computes a root alone, without an epilogue.
 Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,
                    const Features& supported = {}, const Effort& effort = {});

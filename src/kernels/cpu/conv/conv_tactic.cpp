@@ -23,11 +23,9 @@ std::string text_of(const ConvConfig& config) {
 }
 
 Result<Emission> emit(const Problem& problem, const ConvShape& shape, const ConvConfig& config) {
-  if (!problem.inputs[1].constant) return emission_of(problem, conv::ConvParams{shape, config, false}, {0, 1});
-  return emission_with_weights(problem, encode_params(conv::ConvParams{shape, config}),
-                               conv::packed_floats(shape, config), [&](std::span<float> packed) {
-                                 conv::pack_weights(shape, config, problem.inputs[1].constant->as<float>(), packed);
-                               });
+  return emission_with_weights(
+      problem, conv::ConvParams{shape, config}, conv::packed_floats(shape, config),
+      [&](const float* weights, std::span<float> packed) { conv::pack_weights(shape, config, weights, packed); });
 }
 
 // Of groups, whose tiles are small, what a tile takes besides its products counts, too.

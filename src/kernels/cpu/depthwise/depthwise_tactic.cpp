@@ -11,12 +11,9 @@ namespace {
 using depthwise::DepthwiseConfig;
 
 Result<Emission> emit(const Problem& problem, const depthwise::Shape& shape, const DepthwiseConfig& config) {
-  if (!problem.inputs[1].constant)
-    return emission_of(problem, depthwise::DepthwiseParams{shape, config, false}, {0, 1});
-  return emission_with_weights(problem, encode_params(depthwise::DepthwiseParams{shape, config}),
-                               depthwise::packed_floats(shape), [&](std::span<float> packed) {
-                                 depthwise::pack_weights(shape, problem.inputs[1].constant->as<float>(), packed);
-                               });
+  return emission_with_weights(
+      problem, depthwise::DepthwiseParams{shape, config}, depthwise::packed_floats(shape),
+      [&](const float* weights, std::span<float> packed) { depthwise::pack_weights(shape, weights, packed); });
 }
 
 Matched match_depthwise(const Problem& problem) {

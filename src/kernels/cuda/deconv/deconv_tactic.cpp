@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "base/divide.h"
+#include "kernels/conv_shape_tactic.h"
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/match.h"
-#include "ops/windows.h"
 
 namespace lathe::cuda {
 namespace {
@@ -29,37 +29,15 @@ struct PhaseGemms {
   int64_t k() const { return taps * padded; }
 };
 
-// The padding in front, which may follow from the output's extent.
-std::optional<int64_t> pad_of(const Problem& problem, size_t axis, const ConvShape& a, size_t d) {
-  const auto& attrs = problem.attrs<DeconvolutionAttrs>();
-  if (attrs.padding_mode == PaddingMode::explicit_round_down && attrs.output_shape.empty())
-    return value_at(attrs.pads_begin, axis, 0);
-  const auto in = problem.inputs[0].dims[2 + axis].as_constant(), out = problem.outputs[0].dims[2 + axis].as_constant();
-  if (!in || !out) return std::nullopt;
-  const int64_t full =
-      (*in - 1) * a.stride[d] + (a.kernel[d] - 1) * a.dilation[d] + 1 + value_at(attrs.output_padding, axis, 0);
-  const int64_t total = std::max<int64_t>(full - *out, 0);
-  return attrs.padding_mode == PaddingMode::same_upper ? total / 2 : total - total / 2;
-}
-
 std::optional<std::string> resolve(const Problem& problem, PhaseGemms& form) {
-  const auto& attrs = problem.attrs<DeconvolutionAttrs>();
-  const Dims& w = problem.inputs[1].constant->dims();
   ConvShape &whole = form.whole, &phase = form.phase;
-  whole.spatial = phase.spatial = static_cast<int>(w.size()) - 2;
-  whole.groups = attrs.groups;
+  if (auto reason = read_deconv_shape(problem, whole)) return reason;
+  phase.spatial = whole.spatial;
   form.rows = problem.outputs[0].dims[0];
   for (size_t d = 0; d < 3; ++d) {
-    const size_t lead = 5 - w.size();
+    const auto lead = static_cast<size_t>(3 - whole.spatial);
     form.extent[d] = 1, form.step[d] = 1;
     if (d < lead) continue;
-    const size_t axis = d - lead;
-    whole.kernel[d] = w[2 + axis];
-    whole.stride[d] = value_at(attrs.stride, axis, 1);
-    whole.dilation[d] = value_at(attrs.dilation, axis, 1);
-    const auto pad = pad_of(problem, axis, whole, d);
-    if (!pad) return "the padding depends on a dynamic dimension";
-    whole.pad[d] = *pad;
     const int64_t common = std::gcd(whole.stride[d], whole.dilation[d]);
     form.step[d] = whole.stride[d] / common;
     phase.kernel[d] = ceil_div(whole.kernel[d], form.step[d]);
@@ -67,7 +45,7 @@ std::optional<std::string> resolve(const Problem& problem, PhaseGemms& form) {
     phase.pad[d] = 1;  // so that all pixels are looked at: where a phase begins is known on the device only
     form.taps *= phase.kernel[d];
     form.phases *= whole.stride[d];
-    form.extent[d] = ceildiv(problem.outputs[0].dims[2 + axis], whole.stride[d]);
+    form.extent[d] = ceildiv(problem.outputs[0].dims[2 + d - lead], whole.stride[d]);
     form.rows *= form.extent[d];
   }
   if (form.phases > kMaxPhases) return fmt::format("a stride of more than {} phases", kMaxPhases);
@@ -77,7 +55,6 @@ std::optional<std::string> resolve(const Problem& problem, PhaseGemms& form) {
 std::optional<std::string> describe(const Problem& problem, PhaseGemms& form) {
   if (!problem.is(OpKind::deconvolution)) return "not a transposed convolution";
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
-  if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   if (!w.constant) return "the weights are not constant";
   if (auto reason = resolve(problem, form)) return reason;
   form.channels = w.constant->dims()[0] / form.whole.groups;

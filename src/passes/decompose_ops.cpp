@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/decompose_ops.h"
-
 #include <algorithm>
 
 #include "ops/subscripts.h"
+#include "passes/decompose.h"
 
 namespace lathe {
 namespace {

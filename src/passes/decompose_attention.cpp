@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/decompose_attention.h"
-
 #include <cmath>
+
+#include "passes/decompose.h"
 
 namespace lathe {
 namespace {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which expressions a kernel may compute as it reads them: those that this saves from memory without doing their work
-// again and again.
+// What a kernel does to an input of its root as it reads it: it reads another order than the input lies in, heads that
+// are put together, say, or computes an expression, where this saves memory without doing the work again and again.
 #pragma once
-
-#include <optional>
 
 #include "lowering/region.h"
 
 namespace lathe {
+
+// The nodes that only move elements on their way to that input of the kernel's root, which alone reads them, as a
+// region; nullopt where there are none, or an expression before them writes in that order anyway.
+std::optional<Region> movement_before(const ir::Node& root, size_t input, const NodeOrder& order,
+                                      const MayJoin& may_join);
 
 // Whether it costs less when all readers of the expression's result, kernels that can, compute it as they read
 // it: each then reads the operands in its place, as often as it reads an element, and it is neither written nor read.

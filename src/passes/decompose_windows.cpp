@@ -4,7 +4,7 @@
 #include <limits>
 #include <span>
 
-#include "lowering/decompose_windows.h"
+#include "passes/decompose.h"
 
 namespace lathe {
 namespace {
@@ -125,17 +125,13 @@ Result<bool> decompose_convolution(Rewrite& r) {
     Value* factor = r.constant(weights_of_tap(*weights, window.taps(), number, depthwise));
     return depthwise ? r.mul(seen, factor) : r.add(product, {seen, factor});
   });
-  if (bias) {
-    Ints shape(dims.size() - 1, 1);
-    shape[0] = -1;
-    sum = r.plus(sum, r.reshape(bias, shape));
-  }
+  if (bias) sum = r.plus(sum, along_channels(r, bias, static_cast<int>(dims.size())));
   return r.finish(sum);
 }
 
 // Computed weights serve one run alone: a product takes them, and row-major images, as they lie, where a convolution
 // brings images into channels-last order and back.
-Result<bool> multiply_pixels(Rewrite& r) {
+Result<bool> decompose_pointwise_convolution(Rewrite& r) {
   const auto& attrs = r.node->attrs<ConvolutionAttrs>();
   Value *const x = r.input(0), *const w = r.input(1), *const bias = r.input(2);
   const auto kernel = std::span(w->shape()).subspan(2);

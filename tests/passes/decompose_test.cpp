@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering/decompose.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "fixtures/test_tensor.h"
 #include "ir/interpret.h"
 #include "ops/rules.h"
+#include "passes/pass.h"
 
 namespace lathe {
 namespace {
@@ -21,10 +21,10 @@ void expect_decomposed(const std::string& text, OpKind gone, double tolerance = 
   ASSERT_TRUE(graph) << graph.error().message;
   ir::Graph before = graph->clone();
   PassContext context;
-  const Result<bool> changed = decompose_doubles(*graph, context);
+  context.arithmetic.f32_rows = true;
+  const Result<bool> changed = run_pass("decompose", *graph, context);
   ASSERT_TRUE(changed) << changed.error().message;
   EXPECT_TRUE(*changed) << text;
-  graph->erase_dead_nodes();
   const Result<> valid = ir::verify(*graph);
   ASSERT_TRUE(valid) << valid.error().message;
   for (const auto& node : graph->nodes()) EXPECT_FALSE(node->is(gone)) << text;
@@ -120,7 +120,23 @@ TEST(Decompose, LeavesFloatsAlone) {
   Result<ir::Graph> graph = ir::parse_graph(graph_of("f32[b, 4, 9, 8]", "  %y = pooling{window=[3, 2]}(%x)\n"));
   ASSERT_TRUE(graph) << graph.error().message;
   PassContext context;
-  EXPECT_FALSE(*decompose_doubles(*graph, context));
+  context.arithmetic.f32_rows = true;
+  EXPECT_FALSE(*run_pass("decompose", *graph, context));
+}
+
+// Other passes recognise a softmax in what it becomes.
+TEST(Decompose, ComesAfterTheOtherPasses) {
+  for (const bool skips : {false, true}) {
+    Result<ir::Graph> graph = ir::parse_graph(graph_of("f64[b, 5]", "  %y = softmax{axis=1}(%x)\n"));
+    ASSERT_TRUE(graph) << graph.error().message;
+    PassContext context;
+    context.arithmetic.f32_rows = true;
+    if (skips) context.skip = {"decompose"};
+    ASSERT_TRUE(run_passes(*graph, context));
+    const auto& nodes = graph->nodes();
+    EXPECT_EQ(std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->is(OpKind::softmax); }),
+              skips);
+  }
 }
 
 }  // namespace
