@@ -10,8 +10,17 @@
 #include "ops/windows.h"
 
 namespace lathe {
+namespace {
+
+std::optional<std::string> refuse_rank(const Operand& x) {
+  if (x.rank() >= 3 && x.rank() <= 5) return std::nullopt;
+  return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
+}
+
+}  // namespace
 
 std::optional<std::string> read_conv_shape(const Problem& problem, ConvShape& out) {
+  if (auto reason = refuse_rank(problem.inputs[0])) return reason;
   const auto& attrs = problem.attrs<ConvolutionAttrs>();
   const Operand& w = problem.inputs[1];
   out.spatial = problem.inputs[0].rank() - 2;
@@ -45,27 +54,26 @@ std::optional<std::string> resolve_conv_shape(const Problem& problem, ConvShape&
   return std::nullopt;
 }
 
-std::optional<std::string> read_deconv_shape(const Problem& problem, ConvShape& out) {
+std::optional<std::string> resolve_deconv_shape(const Problem& problem, ConvShape& out) {
+  if (auto reason = refuse_rank(problem.inputs[0])) return reason;
   const auto& attrs = problem.attrs<DeconvolutionAttrs>();
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
-  if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   out.spatial = x.rank() - 2;
   out.groups = attrs.groups;
   out.in_channels = w.opt_dims[0];
   out.out_channels = w.opt_dims[1] * attrs.groups;
-  const bool is_given = attrs.padding_mode == PaddingMode::explicit_round_down && attrs.output_shape.empty();
+  const bool given = attrs.padding_mode == PaddingMode::explicit_round_down && attrs.output_shape.empty();
   for (size_t i = 0, d = static_cast<size_t>(3 - out.spatial); d < 3; ++i, ++d) {
     out.kernel[d] = w.opt_dims[2 + i];
     out.stride[d] = value_at(attrs.stride, i, 1);
     out.dilation[d] = value_at(attrs.dilation, i, 1);
     out.pad[d] = value_at(attrs.pads_begin, i, 0);
-    if (is_given) continue;
-    const auto in = x.dims[2 + i].as_constant(), result = problem.outputs[0].dims[2 + i].as_constant();
-    if (!in || !result) return "the padding depends on a dynamic dimension";
+    if (given) continue;
+    const auto from = x.dims[2 + i].as_constant(), to = problem.outputs[0].dims[2 + i].as_constant();
+    if (!from || !to) return "the padding depends on a dynamic dimension";
     const int64_t full =
-        (*in - 1) * out.stride[d] + (out.kernel[d] - 1) * out.dilation[d] + 1 + value_at(attrs.output_padding, i, 0);
-    const int64_t total = std::max<int64_t>(full - *result, 0);
-    out.pad[d] = attrs.padding_mode == PaddingMode::same_upper ? total / 2 : total - total / 2;
+        (*from - 1) * out.stride[d] + (out.kernel[d] - 1) * out.dilation[d] + 1 + value_at(attrs.output_padding, i, 0);
+    out.pad[d] = share_of(rule_of(attrs.padding_mode), full - *to);
   }
   return std::nullopt;
 }

@@ -10,12 +10,11 @@
 
 namespace lathe {
 
-// Both return a reason in words when the shape cannot be told while building. SAME padding stays a rule in the first,
-// and is resolved by the second.
+// Each returns a reason in words when the shape cannot be told while building, or has more dimensions than there are in
+// it. SAME padding stays a rule in the first, and is resolved by the second.
 std::optional<std::string> read_conv_shape(const Problem& problem, ConvShape& out);
 std::optional<std::string> resolve_conv_shape(const Problem& problem, ConvShape& out);
-
-// The same of a transposed convolution, whose padding may follow from its result's extent.
-std::optional<std::string> read_deconv_shape(const Problem& problem, ConvShape& out);
+// Of a transposed convolution; padding that follows from the output's extents is resolved.
+std::optional<std::string> resolve_deconv_shape(const Problem& problem, ConvShape& out);
 
 }  // namespace lathe

@@ -7,7 +7,13 @@
 
 namespace lathe::cpu {
 
-#define LATHE_CPU_TACTIC(name) const Tactic& name##_tactic();
+#define LATHE_CPU_TACTIC(name)                               \
+  Matched match_##name(const Problem& problem);              \
+  const Tactic& name##_tactic();                             \
+  const Tactic& name##_tactic() {                            \
+    static const FunctionTactic tactic(#name, match_##name); \
+    return tactic;                                           \
+  }
 #include "cpu_tactics.inc"
 #undef LATHE_CPU_TACTIC
 
@@ -54,10 +60,6 @@ std::optional<std::string> refuse_layout(const Operand& operand, std::string_vie
   return std::nullopt;
 }
 
-int axis_from_start(int64_t axis, const Operand& operand) {
-  return static_cast<int>(axis) + (axis < 0 ? operand.rank() : 0);
-}
-
 Emission emission_of(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs) {
   Emission emission;
   emission.params = std::move(params);
@@ -74,9 +76,9 @@ Emission emission_with_weights(const Problem& problem, std::vector<int64_t> para
 }
 
 Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,
-                                       const std::function<void(std::span<float>)>& pack) {
+                                       const PackWeights& pack) {
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
-  pack({packed.mutable_as<float>(), static_cast<size_t>(floats)});
+  pack(problem.inputs[1].constant->as<float>(), {packed.mutable_as<float>(), static_cast<size_t>(floats)});
   return emission_with_weights(problem, std::move(params), std::move(packed));
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU tactics: the folders kernels/cpu/<name>/ that hold <name>_tactic.cpp; each defines
+//   Matched lathe::cpu::match_<name>(const Problem& problem);
+// from which cpu_tactic.cpp makes the tactic <name>, which others declare as
 //   const Tactic& lathe::cpu::<name>_tactic();
 #pragma once
 
 #include <functional>
 
 #include "device/params.h"
+#include "kernels/axes_tactic.h"
 #include "kernels/cpu/cost_tactic.h"
 
 namespace lathe::cpu {
@@ -17,9 +20,6 @@ std::optional<std::string> refuse_epilogue(const Problem& problem);
 std::optional<std::string> refuse_non_f32(const Problem& problem);
 std::optional<std::string> refuse_layout(const Operand& operand, std::string_view what);  // channel stride must be 1
 
-// An axis as the op says it, where negative ones count from the end.
-int axis_from_start(int64_t axis, const Operand& operand);
-
 // The step of a kernel that reads these inputs of the root, then the program's operands.
 Emission emission_of(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs);
 template <Params P>
@@ -28,18 +28,16 @@ Emission emission_of(const Problem& problem, const P& params, const std::vector<
 }
 // ... that reads the root's first input, weights that were packed for it, then the program's operands.
 Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Tensor packed);
+// `pack` writes so many floats of constant weights, input 1.
+using PackWeights = std::function<void(const float* weights, std::span<float> packed)>;
 Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,
-                                       const std::function<void(std::span<float>)>& pack);
-
-// The same of input 1: packed where they are constant, else read as they are, which `params.packed` says.
+                                       const PackWeights& pack);
+// ... whose kernel packs weights itself where they are not constant. `params.packed` says which it is.
 template <Params P>
-Result<Emission> emission_with_weights(const Problem& problem, P params, int64_t floats,
-                                       const std::function<void(const float* weights, std::span<float>)>& pack) {
-  const Tensor* weights = problem.inputs[1].constant;
-  params.packed = weights != nullptr;
-  if (!weights) return emission_of(problem, params, {0, 1});
-  return emission_with_weights(problem, encode_params(params), floats,
-                               [&](std::span<float> packed) { pack(weights->as<float>(), packed); });
+Result<Emission> emission_with_weights(const Problem& problem, P params, int64_t floats, const PackWeights& pack) {
+  params.packed = problem.inputs[1].constant != nullptr;
+  if (!params.packed) return emission_of(problem, params, {0, 1});
+  return emission_with_weights(problem, encode_params(params), floats, pack);
 }
 
 // The match of a kernel that has no choice and computes a root alone, without an epilogue.

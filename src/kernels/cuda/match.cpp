@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/match.h"
 
-#include <algorithm>
-
 namespace lathe::cuda {
 
-std::vector<Config> best_first(std::vector<Config> configs, size_t most) {
-  std::stable_sort(configs.begin(), configs.end(),
-                   [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
-  if (configs.size() > most) configs.resize(most);
-  return configs;
-}
+bool is_short_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 void add_operand_inputs(const Problem& problem, Emission& emission) {
   for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
@@ -19,6 +12,22 @@ void add_operand_inputs(const Problem& problem, Emission& emission) {
 void add_prologue_inputs(const Problem& problem, size_t input, Emission& emission) {
   for (size_t k = 0; k < problem.inputs[input].operands.size(); ++k)
     emission.inputs.push_back({.kind = StepInput::input_operand, .index = input, .of_program = k});
+}
+
+Operand packed_operand(const Tensor& packed) {
+  Operand operand;
+  operand.dtype = packed.dtype();
+  operand.dims = to_shape(packed.dims());
+  operand.strides = dense_strides(operand.dims, Layout::linear);
+  return operand;
+}
+
+Emission with_weights(Tensor packed) {
+  Emission emission;
+  emission.with_program = false;
+  emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
+  emission.packed.push_back(std::move(packed));
+  return emission;
 }
 
 }  // namespace lathe::cuda

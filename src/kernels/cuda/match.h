@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the matches of CUDA tactics share: the order of configurations, and of what a step reads.
+// What the matches of CUDA tactics share: what a step reads.
 #pragma once
 
-#include "tuning/tactic.h"
+#include "kernels/match_tactic.h"
 
 namespace lathe::cuda {
 
-// Sorted by prediction; the best `most` of them.
-std::vector<Config> best_first(std::vector<Config> configs, size_t most = SIZE_MAX);
+bool is_short_float(DType dtype);  // of 32 or 16 bits
 
 // The operands of the problem's program, or of its prologues, become the emission's next inputs.
 void add_operand_inputs(const Problem& problem, Emission& emission);
 void add_prologue_inputs(const Problem& problem, size_t input, Emission& emission);
+
+// The step of a kernel whose code has the program, and which reads input 0 and, in place of input 1, packed weights.
+// The program's operands come next.
+Emission with_weights(Tensor packed);
+Operand packed_operand(const Tensor& packed);  // what a source declares for them
 
 }  // namespace lathe::cuda

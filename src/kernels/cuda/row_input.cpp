@@ -27,7 +27,7 @@ std::optional<std::string> refuse_row_problem(const Problem& problem) {
 std::optional<std::string> refuse_row_input(const Problem& problem) {
   if (!problem.inputs[0].is_computed()) return std::nullopt;
   const DType dtype = problem.inputs[0].dtype;
-  const bool is_float = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  const bool is_float = is_short_float(dtype);
   if (is_float || (is_integer(dtype) && size_of(dtype) <= 2)) return std::nullopt;
   return fmt::format("a program on elements of type {}", name_of(dtype));
 }

@@ -139,7 +139,7 @@ TEST(Depthwise, Candidates) {
     for (int threads : {1, 2}) {
       Shape shape;
       shape.channels = channels;
-      const auto found = depthwise::candidates(shape, 14, threads);
+      const auto found = depthwise::candidates(threads);
       ASSERT_FALSE(found.empty());
       for (const auto& config : found)
         EXPECT_TRUE(make_depthwise({encode_params(depthwise::DepthwiseParams{shape, config})}));

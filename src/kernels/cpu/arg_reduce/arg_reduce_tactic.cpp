@@ -4,20 +4,12 @@
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_arg_reduce(const Problem& problem) {
   if (!problem.is(OpKind::arg_reduce)) return refuse("not a search for the largest or smallest");
   const auto& attrs = problem.attrs<ArgReduceAttrs>();
   const int axis = axis_from_start(attrs.axis, problem.inputs[0]);
   return match_root(problem, ArgReduceParams{axis, attrs.largest, attrs.select_last}, {0});
-}
-
-}  // namespace
-
-const Tactic& arg_reduce_tactic() {
-  static const FunctionTactic tactic("arg_reduce", match_arg_reduce);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -4,19 +4,11 @@
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_choose(const Problem& problem) {
   if (!problem.is(OpKind::choose)) return refuse("not a choice");
   if (!problem.has_input(1) || !problem.has_input(2)) return refuse("there is one operand alone");
   return match_root(problem, {}, all_inputs(problem));
-}
-
-}  // namespace
-
-const Tactic& choose_tactic() {
-  static const FunctionTactic tactic("choose", match_choose);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

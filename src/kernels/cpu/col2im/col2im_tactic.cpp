@@ -5,7 +5,6 @@
 #include "ops/windows.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_col2im(const Problem& problem) {
   if (!problem.is(OpKind::col2im)) return refuse("no image from columns");
@@ -15,13 +14,6 @@ Matched match_col2im(const Problem& problem) {
     return refuse(checked.error().message);
   return match_root(problem, Col2ImParams{windows.stride, windows.dilation, windows.pads_begin, windows.pads_end},
                     {0, 2});
-}
-
-}  // namespace
-
-const Tactic& col2im_tactic() {
-  static const FunctionTactic tactic("col2im", match_col2im);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -76,6 +76,8 @@ Result<Emission> emit_by_one(const Problem& problem, const contraction::Contract
   return emission_with_weights(problem, encode_params(params), std::move(one));
 }
 
+}  // namespace
+
 Matched match_contraction(const Problem& problem) {
   if (!problem.is(OpKind::matmul) && !problem.is(OpKind::einsum)) return refuse("no sum of products");
   const DType type = problem.outputs[0].dtype;
@@ -92,13 +94,6 @@ Matched match_contraction(const Problem& problem) {
   const double us = predicted_us(problem, {.vectors = 2, .passes = 2});
   if (problem.inputs.size() == 2) return match_one(emission_of(problem, params, {0, 1}), us);
   return match_later([&problem, params] { return emit_by_one(problem, params); }, us);
-}
-
-}  // namespace
-
-const Tactic& contraction_tactic() {
-  static const FunctionTactic tactic("contraction", match_contraction);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

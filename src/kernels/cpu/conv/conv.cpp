@@ -16,8 +16,6 @@ Panels panels_of(const ConvShape& shape, const ConvConfig& config) {
   return {shape.volume() * shape.group_inputs(), shape.group_outputs(), config.blocking.width};
 }
 
-// Tiles that stick out of a small image are work for nothing, and transforms need some channels to pay: estimate()
-// knows.
 void add_winograd(const ConvProblem& problem, int threads, std::vector<ConvConfig>& found) {
   const ConvShape& shape = problem.shape;
   if (problem.planar_input || !winograd_fits(shape) || shape.in_channels < 8 || shape.out_channels < 8) return;
@@ -29,24 +27,6 @@ void add_winograd(const ConvProblem& problem, int threads, std::vector<ConvConfi
     for (int64_t block : {48, 24, 12})
       if (block == 48 || tiles > block) found.push_back({algorithm, {width, kMaxTileRows, block, 0, columns}, false});
   }
-}
-
-// Milliseconds on one thread, roughly, for ordering: arithmetic at a usual rate, weights from memory behind it, and the
-// passes of the transforms.
-double estimate(const ConvProblem& problem, const ConvConfig& config) {
-  constexpr double kFlops = 230e6, kMemory = 22e6, kTransforms = 40e6;  // per millisecond
-  const double c = static_cast<double>(problem.shape.group_inputs()),
-               o = static_cast<double>(problem.shape.out_channels);
-  double rows = static_cast<double>(problem.batch * problem.out[0] * problem.out[1] * problem.out[2]);
-  double products = static_cast<double>(problem.shape.volume()), passes = 0;
-  if (is_winograd(config.algorithm)) {
-    const int64_t m = winograd_outputs(config.algorithm);
-    const int64_t tiles = ceil_div(problem.out[1], m) * ceil_div(problem.out[2], m);
-    rows = static_cast<double>(problem.batch * tiles);
-    products = static_cast<double>((m + 2) * (m + 2));
-    passes = rows * products * (c + o) * sizeof(float) / kTransforms;
-  }
-  return std::max(2 * rows * products * c * o / kFlops, products * c * o * sizeof(float) / kMemory) + passes;
 }
 
 }  // namespace
@@ -92,7 +72,6 @@ std::vector<ConvConfig> candidates(const ConvProblem& problem, int threads) {
     const ConvConfig config{algorithm, blocking, row_aligned};
     if (std::find(found.begin(), found.end(), config) == found.end() && found.size() < 24) found.push_back(config);
   };
-  add_winograd(problem, threads, found);
   // Few pixels: the weights are the traffic, so threads share them.
   const bool wide = shape.groups * n > rows;
   const int64_t out_width = problem.out[2];
@@ -108,9 +87,7 @@ std::vector<ConvConfig> candidates(const ConvProblem& problem, int threads) {
       if (n > width && k <= 576) add({width, kMaxTileRows, 48, 0, split}, false);
     }
   if (found.empty()) add({gemm::kPanelQuantum, kMaxTileRows, 0, 0, false}, false);
-  std::stable_sort(found.begin(), found.end(), [&](const ConvConfig& a, const ConvConfig& b) {
-    return estimate(problem, a) < estimate(problem, b);
-  });
+  add_winograd(problem, threads, found);
   return found;
 }
 

@@ -49,9 +49,10 @@ struct ConvProblem {
   int64_t batch = 1;
   std::array<int64_t, 3> out{1, 1, 1};  // output D H W
   bool planar_input = false;            // x is N C H W
+  std::array<int64_t, 3> in{1, 1, 1};   // input D H W
 };
 
-// Configurations worth trying, best guess first, at most 24; empty when no algorithm accepts the problem. The weights
+// Configurations worth trying, at most 24; empty when no algorithm accepts the problem. The weights
 // are packed for one configuration's algorithm and panel width.
 std::vector<ConvConfig> candidates(const ConvProblem& problem, int threads);
 

@@ -6,8 +6,6 @@
 namespace lathe::cpu {
 
 tl::expected<ConvShape, Refusal> conv_shape(const Problem& problem) {
-  const int rank = problem.inputs[0].rank();
-  if (rank < 3 || rank > 5) return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", rank - 2));
   ConvShape shape;
   if (auto reason = read_conv_shape(problem, shape)) return refuse(*std::move(reason));
   for (const Expr& channels : {problem.inputs[1].dims[0], problem.inputs[1].dims[1]})
@@ -16,9 +14,10 @@ tl::expected<ConvShape, Refusal> conv_shape(const Problem& problem) {
 }
 
 conv::ConvProblem conv_problem(const Problem& problem, const ConvShape& shape) {
-  const Dims& out = problem.outputs[0].opt_dims;
+  const Dims &in = problem.inputs[0].opt_dims, &out = problem.outputs[0].opt_dims;
   conv::ConvProblem p{.shape = shape, .batch = out[0]};
-  std::copy(out.begin() + 2, out.end(), p.out.end() - (out.end() - out.begin() - 2));
+  std::copy(in.begin() + 2, in.end(), p.in.end() - shape.spatial);
+  std::copy(out.begin() + 2, out.end(), p.out.end() - shape.spatial);
   return p;
 }
 

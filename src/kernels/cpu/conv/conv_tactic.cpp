@@ -2,10 +2,11 @@
 // Convolution by batch-reduce GEMM or Winograd: kernel "conv".
 #include <algorithm>
 
-#include "kernels/cpu/choices_tactic.h"
+#include "kernels/cpu/conv/conv_cost_tactic.h"
 #include "kernels/cpu/conv/conv_problem_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/match_tactic.h"
 
 namespace lathe::cpu {
 namespace {
@@ -22,19 +23,25 @@ std::string text_of(const ConvConfig& config) {
                      config.row_aligned ? " aligned" : "");
 }
 
-Result<Emission> emit(const Problem& problem, const ConvShape& shape, const ConvConfig& config) {
+Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Config& choice) {
+  const auto& config = choice.as<ConvConfig>();
   return emission_with_weights(
       problem, conv::ConvParams{shape, config}, conv::packed_floats(shape, config),
       [&](const float* weights, std::span<float> packed) { conv::pack_weights(shape, config, weights, packed); });
 }
 
-// Of groups, whose tiles are small, what a tile takes besides its products counts, too.
-Effort effort_of(const ConvShape& shape) {
-  constexpr double kTileClocks = 1000;
-  const int64_t tile_products = 14 * shape.group_outputs() * shape.group_inputs() * shape.volume();
-  return {.vectors = gemm::padding_of(shape.group_outputs()),
-          .clocks = shape.groups == 1 ? 0 : kTileClocks / static_cast<double>(std::max<int64_t>(tile_products, 1))};
+std::vector<Config> configs(const Problem& problem, const ConvShape& shape) {
+  conv::ConvProblem p = conv_problem(problem, shape);
+  p.planar_input = is_planar(problem.inputs[0]);
+  std::vector<ConvConfig> choices = conv::candidates(p, problem.target.cores);
+  if (!problem.inputs[1].constant)
+    std::erase_if(choices, [](const ConvConfig& config) { return conv::is_winograd(config.algorithm); });
+  const double packing = problem.inputs[1].constant ? 0 : packing_us(problem);
+  return configs_of(choices, text_of,
+                    [&](const ConvConfig& config) { return packing + conv::predicted_us(problem.target, p, config); });
 }
+
+}  // namespace
 
 Matched match_conv(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
@@ -48,24 +55,7 @@ Matched match_conv(const Problem& problem) {
   if (planar && shape->dilation[2] != 1) return refuse("row-major input with dilation");
   if (auto reason = planar ? std::nullopt : refuse_layout(problem.inputs[0], "the input"))
     return refuse(*std::move(reason));
-  const auto list = [&problem, shape = *shape, planar] {
-    conv::ConvProblem p = conv_problem(problem, shape);
-    p.planar_input = planar;
-    std::vector<ConvConfig> found = conv::candidates(p, problem.target.cores);
-    if (!problem.inputs[1].constant)
-      std::erase_if(found, [](const ConvConfig& config) { return conv::is_winograd(config.algorithm); });
-    return found;
-  };
-  return match_choices(
-      problem, list, text_of,
-      [&problem, shape = *shape](const ConvConfig& config) { return emit(problem, shape, config); }, effort_of(*shape));
-}
-
-}  // namespace
-
-const Tactic& conv_tactic() {
-  static const FunctionTactic tactic("conv", match_conv);
-  return tactic;
+  return match_form(problem, *shape, configs, emit);
 }
 
 }  // namespace lathe::cpu

@@ -58,13 +58,22 @@ bool is_bias(const Problem& problem) {
          bias.dims.size() == problem.outputs[0].dims.size();
 }
 
-// Each group has tiles of its own; where each channel is a group, channels are gathered in their place.
+// Each group has tiles of its own; where each channel is a group, channels are gathered in their place. Weights,
+// patches and results are put in order element by element.
 Effort effort_of(const Problem& problem, int64_t groups) {
+  constexpr double kElementClocks = 4;
   const int64_t outputs = std::max<int64_t>(problem.outputs[0].opt_dims[1] / groups, 1);
-  if (outputs == 1 && problem.inputs[0].opt_dims[1] == groups) return {.vectors = 20, .passes = 2};
-  const int64_t columns = round_up(outputs, contraction::kColumns);
-  return {.vectors = 2 * static_cast<double>(columns) / static_cast<double>(outputs), .passes = 2};
+  if (outputs == 1 && problem.inputs[0].opt_dims[1] == groups)
+    return {.vectors = 20, .passes = 2, .elements = kElementClocks};
+  const auto each = static_cast<double>(outputs),
+             columns = static_cast<double>(round_up(outputs, contraction::kColumns));
+  return {.vectors = 2 * columns / each,
+          .clocks = kElementClocks / each,  // a patch serves all outputs of a group
+          .passes = 2,
+          .elements = kElementClocks};
 }
+
+}  // namespace
 
 Matched match_conv_elements(const Problem& problem) {
   if (!problem.is(OpKind::convolution) && !problem.is(OpKind::deconvolution)) return refuse("not a convolution");
@@ -82,14 +91,8 @@ Matched match_conv_elements(const Problem& problem) {
   const ConvElementsParams params = params_of(problem);
   Emission emission = emission_of(problem, params, {0, 1});
   emission.with_program = computes_epilogue;
-  return match_one(std::move(emission), predicted_us(problem, effort_of(problem, params.groups)));
-}
-
-}  // namespace
-
-const Tactic& conv_elements_tactic() {
-  static const FunctionTactic tactic("conv_elements", match_conv_elements);
-  return tactic;
+  const double packing = problem.target.launch_us;  // which is a fork of its own
+  return match_one(std::move(emission), packing + predicted_us(problem, effort_of(problem, params.groups)));
 }
 
 }  // namespace lathe::cpu

@@ -46,6 +46,8 @@ Matched match_op(const Problem& problem) {
   }
 }
 
+}  // namespace
+
 Matched match_copy(const Problem& problem) {
   if (problem.attributes) return match_op(problem);
   if (!problem.is_copy()) return refuse("not a plain copy");
@@ -54,13 +56,6 @@ Matched match_copy(const Problem& problem) {
   Emission emission = emission_of(problem, CopyParams{}, {});
   emission.with_program = false;
   return match_one(std::move(emission), predicted_us(problem));
-}
-
-}  // namespace
-
-const Tactic& copy_tactic() {
-  static const FunctionTactic tactic("copy", match_copy);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

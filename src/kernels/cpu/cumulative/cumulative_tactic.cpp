@@ -4,20 +4,12 @@
 #include "kernels/cpu/cumulative/cumulative.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_cumulative(const Problem& problem) {
   if (!problem.is(OpKind::cumulative)) return refuse("not a cumulative sum or product");
   const auto& attrs = problem.attrs<CumulativeAttrs>();
   const cumulative::Scan scan{attrs.op == CumulativeOp::prod, attrs.exclusive, attrs.reverse};
   return match_root(problem, scan, {0, 1}, {}, {.clocks = 3});
-}
-
-}  // namespace
-
-const Tactic& cumulative_tactic() {
-  static const FunctionTactic tactic("cumulative", match_cumulative);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -29,7 +29,7 @@ struct DeconvParams {
   }
 };
 
-// Configurations worth trying, best guess first. `rows` is the number of x's pixels, batch included.
+// Configurations worth trying. `rows` is the number of x's pixels, batch included.
 std::vector<gemm::Blocking> candidates(const ConvShape& shape, int64_t rows, int threads);
 
 // Weights [C, O / groups, kernel...], dense, to packed form.

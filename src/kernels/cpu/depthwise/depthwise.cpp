@@ -31,14 +31,12 @@ void pack_weights(const Shape& shape, const float* weights, int64_t channel_stri
   }
 }
 
-std::vector<DepthwiseConfig> candidates(const Shape& shape, int64_t out_width, int threads) {
+std::vector<DepthwiseConfig> candidates(int threads) {
   std::vector<DepthwiseConfig> found;
-  const bool deep = shape.channels > 16 * out_width;
-  for (bool split : {deep, !deep})
-    for (int pixels : {6, 4, 5, 3, 2}) {
-      const DepthwiseConfig config{pixels, split && threads > 1};
-      if (std::find(found.begin(), found.end(), config) == found.end()) found.push_back(config);
-    }
+  for (int pixels = kMaxPixels; pixels > 1; --pixels) {
+    found.push_back({pixels, false});
+    if (threads > 1) found.push_back({pixels, true});
+  }
   return found;
 }
 

@@ -50,8 +50,8 @@ struct DepthwiseParams {
   }
 };
 
-// Configurations worth trying for this many output pixels in a row, best guess first.
-std::vector<DepthwiseConfig> candidates(const Shape& shape, int64_t out_width, int threads);
+// Configurations worth trying.
+std::vector<DepthwiseConfig> candidates(int threads);
 
 // Weights [C, 1, kernel...], dense, to packed form [taps][C rounded up to 16]; independent of the configuration.
 int64_t packed_floats(const Shape& shape);

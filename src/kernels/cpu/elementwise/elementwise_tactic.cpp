@@ -15,35 +15,22 @@ namespace {
 using elementwise::ElementwiseParams;
 using elementwise::Function;
 
-Function function_of(UnaryOp op) {
-  switch (op) {
-#define LATHE_UNARY(name, traits, formula, integers) \
-  case UnaryOp::name:                                \
-    return Function::name;
+// By the numbers of the ops.
+constexpr Function kUnary[] = {
+#define LATHE_UNARY(name, traits, formula, integers) Function::name,
 #include "base/scalars.def"
-  }
-  return Function::abs;
-}
-
-Function function_of(ElementwiseOp op) {
-  switch (op) {
-#define LATHE_BINARY(name, traits, formula, integers) \
-  case ElementwiseOp::name:                           \
-    return Function::name;
+};
+constexpr Function kBinary[] = {
+#define LATHE_BINARY(name, traits, formula, integers) Function::name,
 #include "base/scalars.def"
-  }
-  return Function::add;
-}
-
-Function function_of(ActivationOp op) {
-  switch (op) {
-#define LATHE_ACTIVATION(name, parameters, formula) \
-  case ActivationOp::name:                          \
-    return Function::name;
+};
+constexpr Function kActivations[] = {
+#define LATHE_ACTIVATION(name, parameters, formula) Function::name,
 #include "base/scalars.def"
-  }
-  return Function::relu;
-}
+};
+Function function_of(UnaryOp op) { return kUnary[static_cast<size_t>(op)]; }
+Function function_of(ElementwiseOp op) { return kBinary[static_cast<size_t>(op)]; }
+Function function_of(ActivationOp op) { return kActivations[static_cast<size_t>(op)]; }
 
 // A bound of clip as an integer: fractions round inwards, bounds outside the range stop at its ends.
 template <class T>
@@ -102,17 +89,12 @@ std::optional<ElementwiseParams> params_of(const Problem& problem) {
   }
 }
 
+}  // namespace
+
 Matched match_elementwise(const Problem& problem) {
   const std::optional<ElementwiseParams> params = params_of(problem);
   if (!params) return refuse("no function of elements");
   return match_root(problem, *params, all_inputs(problem));
-}
-
-}  // namespace
-
-const Tactic& elementwise_tactic() {
-  static const FunctionTactic tactic("elementwise", match_elementwise);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

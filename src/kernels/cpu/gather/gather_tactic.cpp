@@ -4,7 +4,6 @@
 #include "kernels/cpu/gather/gather.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_gather(const Problem& problem) {
   const auto match = [&](GatherMode mode, int64_t axis) {
@@ -15,13 +14,6 @@ Matched match_gather(const Problem& problem) {
     return match(GatherMode::elements, problem.attrs<GatherElementsAttrs>().axis);
   if (problem.is(OpKind::gather_nd)) return match(GatherMode::tuples, problem.attrs<GatherNdAttrs>().batch_dims);
   return refuse("not a gather");
-}
-
-}  // namespace
-
-const Tactic& gather_tactic() {
-  static const FunctionTactic tactic("gather", match_gather);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

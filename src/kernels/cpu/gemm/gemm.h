@@ -34,7 +34,7 @@ struct GemmShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
 };
 
-// Blockings worth trying, best guess first, at most 24. The weights must be packed for the chosen one's width.
+// Blockings worth trying, at most 24. The weights must be packed for the chosen one's width.
 std::vector<Blocking> candidates(const GemmShape& shape, int threads);
 
 std::string to_text(const Blocking& blocking);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/cpu/choices_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/tile_cost_tactic.h"
+#include "kernels/match_tactic.h"
 
 namespace lathe::cpu {
 namespace {
@@ -29,7 +30,26 @@ gemm::GemmShape shape_of(const Problem& problem) {
   return {matrices_of(out), out[out.size() - 2], out[out.size() - 1], k};
 }
 
-Result<Emission> emit(const Problem& problem, const gemm::Blocking& blocking) {
+// B is packed while running where it is not while building, and matrices of their own are products of their own.
+double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const gemm::Blocking& blocking) {
+  const bool shared = matrices_of(problem.inputs[1].opt_dims) == 1;
+  const int64_t products = shared ? 1 : shape.batch;
+  gemm::TiledProduct product;
+  product.rows = shared ? shape.batch * shape.m : shape.m;
+  product.panels = {shape.k, shape.n, blocking.width};
+  product.input_bytes = static_cast<double>(product.rows * shape.k) * sizeof(float);
+  product.blocking = blocking;
+  const double launch = problem.target.launch_us, each = gemm::predicted_us(problem.target, product) - launch;
+  return launch + static_cast<double>(products) * each + (is_packed(problem) ? 0 : packing_us(problem));
+}
+
+std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape) {
+  return configs_of(gemm::candidates(shape, problem.target.cores), gemm::to_text,
+                    [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });
+}
+
+Result<Emission> emit(const Problem& problem, const gemm::GemmShape& shape, const Config& config) {
+  const auto& blocking = config.as<gemm::Blocking>();
   const auto& attrs = problem.attrs<MatmulAttrs>();
   gemm::GemmParams params{.blocking = blocking};
   if (!is_packed(problem)) {
@@ -38,17 +58,18 @@ Result<Emission> emit(const Problem& problem, const gemm::Blocking& blocking) {
     emission.inputs[1].transposed = attrs.transpose_b;
     return emission;
   }
-  const auto [batch, m, n, k] = shape_of(problem);
-  params = {k, n, true, matrices_of(problem.inputs[1].opt_dims), blocking};
-  const int64_t floats = gemm::packed_floats(k, n, params.batches, blocking.width);
-  const auto pack = [&](std::span<float> packed) {
-    gemm::pack_weights(problem.inputs[1].constant->as<float>(), params.k, params.n, attrs.transpose_b ? 1 : params.n,
-                       attrs.transpose_b ? params.k : 1, params.batches, params.k * params.n, blocking.width, packed);
+  params = {shape.k, shape.n, true, matrices_of(problem.inputs[1].opt_dims), blocking};
+  const int64_t floats = gemm::packed_floats(params.k, params.n, params.batches, blocking.width);
+  const auto pack = [&](const float* weights, std::span<float> packed) {
+    gemm::pack_weights(weights, params.k, params.n, attrs.transpose_b ? 1 : params.n, attrs.transpose_b ? params.k : 1,
+                       params.batches, params.k * params.n, blocking.width, packed);
   };
   LATHE_ASSIGN(Emission emission, emission_with_weights(problem, encode_params(params), floats, pack));
   emission.inputs[0].transposed = attrs.transpose_a;
   return emission;
 }
+
+}  // namespace
 
 Matched match_gemm(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
@@ -61,17 +82,7 @@ Matched match_gemm(const Problem& problem) {
   const Expr k = a.dims[a.dims.size() - (problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1)];
   const Expr n = b.dims[b.dims.size() - (problem.attrs<MatmulAttrs>().transpose_b ? 2 : 1)];
   if (k == Expr(0) || n == Expr(0)) return refuse("an empty dimension");
-  return match_choices(
-      problem, [&problem] { return gemm::candidates(shape_of(problem), problem.target.cores); },
-      [](const gemm::Blocking& blocking) { return to_text(blocking); },
-      [&problem](const gemm::Blocking& blocking) { return emit(problem, blocking); });
-}
-
-}  // namespace
-
-const Tactic& gemm_tactic() {
-  static const FunctionTactic tactic("gemm", match_gemm);
-  return tactic;
+  return match_form(problem, shape_of(problem), configs, emit);
 }
 
 }  // namespace lathe::cpu

@@ -43,6 +43,10 @@ struct Tile {
 
 using TileFunction = void (*)(const Tile& tile);
 
+// How many rows a tile of 1 to 4 vectors may have where there are 16 vector registers, or 32: accumulators, B and one
+// broadcast fit them, and the row pointers fit the general registers.
+inline constexpr int kTileRows[2][4] = {{8, 6, 4, 2}, {12, 12, 9, 6}};
+
 // The tiles of one ISA level: functions[vectors - 1][rows - 1].
 inline constexpr int kMaxTileVectors = 4;
 struct TileTable {

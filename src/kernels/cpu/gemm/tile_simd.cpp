@@ -13,12 +13,7 @@ using gemm::Tile;
 using gemm::TileFunction;
 using gemm::TileTable;
 
-// How many rows a tile of so many vectors may have: accumulators, B and one broadcast fit the registers, and the row
-// pointers fit the general registers.
-constexpr int max_rows(int vectors) {
-  constexpr int by_registers[2][gemm::kMaxTileVectors] = {{8, 6, 4, 2}, {12, 12, 9, 6}};
-  return by_registers[kVecRegisters == 32][vectors - 1];
-}
+constexpr int max_rows(int vectors) { return gemm::kTileRows[kVecRegisters == 32][vectors - 1]; }
 // The widest tile: always a divisor of 16 columns on narrow machines, so that it divides every panel width.
 constexpr int kVectors = kVecBytes == 64 || kVecRegisters == 32 ? 4 : 2;
 

@@ -3,11 +3,12 @@
 #include <numeric>
 
 #include "base/divide.h"
-#include "kernels/cpu/choices_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/integer_tactic.h"
+#include "kernels/cpu/gemm/tile_cost_tactic.h"
 #include "kernels/cpu/gemm_integer/gemm_integer.h"
+#include "kernels/match_tactic.h"
 
 namespace lathe::cpu {
 namespace {
@@ -29,7 +30,21 @@ bool is_packed(const Problem& problem) {
          !problem.attrs<MatmulAttrs>().transpose_a && a.strides.back() == Expr(1) && sizes_of(problem).k % 4 == 0;
 }
 
-Result<Emission> emit(const Problem& problem, const gemm::Blocking& blocking) {
+std::vector<Config> configs(const Problem& problem, const Sizes& sizes) {
+  gemm::TiledProduct product;  // of fours along K
+  product.rows = sizes.rows;
+  product.input_bytes = static_cast<double>(sizes.rows * sizes.k);
+  const auto us = [&](const gemm::Blocking& blocking) {
+    product.panels = {ceil_div(sizes.k, 4), sizes.n, blocking.width};
+    product.blocking = blocking;
+    return gemm::predicted_us(problem.target, product) + (is_packed(problem) ? 0 : packing_us(problem));
+  };
+  const gemm::GemmShape shape{1, sizes.rows, sizes.n, ceil_div(sizes.k, 4)};
+  return configs_of(gemm::candidates(shape, problem.target.cores), gemm::to_text, us);
+}
+
+Result<Emission> emit(const Problem& problem, const Sizes& sizes, const Config& config) {
+  const auto& blocking = config.as<gemm::Blocking>();
   const auto& attrs = problem.attrs<MatmulAttrs>();
   if (!is_packed(problem)) {
     Emission emission = emission_of(problem, gemm::IntegerGemmParams{0, 0, blocking, types_of(problem), false}, {0, 1});
@@ -37,7 +52,7 @@ Result<Emission> emit(const Problem& problem, const gemm::Blocking& blocking) {
     emission.inputs[1].transposed = attrs.transpose_b;
     return emission;
   }
-  const auto [k, n, rows] = sizes_of(problem);
+  const auto [k, n, rows] = sizes;
   const int8_t* weights = problem.inputs[1].constant->as<int8_t>();
   std::vector<int8_t> columns;
   if (!attrs.transpose_b) {
@@ -50,6 +65,8 @@ Result<Emission> emit(const Problem& problem, const gemm::Blocking& blocking) {
   return emit_integers(problem, encode_params(params), {k / 4, n, blocking.width}, 1, weights);
 }
 
+}  // namespace
+
 Matched match_gemm_integer(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
   if (auto reason = unsupported_feature(problem, {.mixed_factors = true})) return refuse(*std::move(reason));
@@ -58,21 +75,7 @@ Matched match_gemm_integer(const Problem& problem) {
   if (a.rank() < 2 || b.rank() < 2) return refuse("a vector operand");
   if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1))
     return refuse("the output's rows are not contiguous");
-  const Sizes sizes = sizes_of(problem);
-  return match_choices(
-      problem,
-      [&problem, sizes] {
-        return gemm::candidates({1, sizes.rows, sizes.n, ceil_div(sizes.k, 4)}, problem.target.cores);
-      },
-      [](const gemm::Blocking& blocking) { return to_text(blocking); },
-      [&problem](const gemm::Blocking& blocking) { return emit(problem, blocking); });
-}
-
-}  // namespace
-
-const Tactic& gemm_integer_tactic() {
-  static const FunctionTactic tactic("gemm_integer", match_gemm_integer);
-  return tactic;
+  return match_form(problem, sizes_of(problem), configs, emit);
 }
 
 }  // namespace lathe::cpu

@@ -32,17 +32,12 @@ std::optional<Movement> movement_of(const Problem& problem) {
   return Movement::pad_wrap;
 }
 
+}  // namespace
+
 Matched match_movement(const Problem& problem) {
   const std::optional<Movement> mode = movement_of(problem);
   if (!mode) return refuse("no movement along axes");
   return match_root(problem, MovementParams{*mode}, all_inputs(problem), {}, {.clocks = 3});
-}
-
-}  // namespace
-
-const Tactic& movement_tactic() {
-  static const FunctionTactic tactic("movement", match_movement);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -4,19 +4,11 @@
 #include "kernels/cpu/one_hot/one_hot.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_one_hot(const Problem& problem) {
   if (!problem.is(OpKind::one_hot)) return refuse("not a one-hot encoding");
   const int axis = axis_from_start(problem.attrs<OneHotAttrs>().axis, problem.outputs[0]);
   return match_root(problem, OneHotParams{axis}, {0, 2});
-}
-
-}  // namespace
-
-const Tactic& one_hot_tactic() {
-  static const FunctionTactic tactic("one_hot", match_one_hot);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -4,7 +4,6 @@
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_pointwise(const Problem& problem) {
   if (problem.attributes) return refuse("not a pointwise expression");
@@ -15,13 +14,6 @@ Matched match_pointwise(const Problem& problem) {
       if (operand.dtype != DType::f32 && operand.dtype != DType::u8 && operand.dtype != DType::i8)
         return refuse(fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype)));
   return match_one(emission_of(problem, {}, {}), predicted_us(problem));
-}
-
-}  // namespace
-
-const Tactic& pointwise_tactic() {
-  static const FunctionTactic tactic("pointwise", match_pointwise);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

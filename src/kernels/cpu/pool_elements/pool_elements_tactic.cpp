@@ -14,6 +14,8 @@ constexpr double kMostTaps = 1 << 24;
 static_assert(static_cast<int>(PoolKind::average) == static_cast<int>(PoolingOp::average));
 static_assert(static_cast<int>(PoolKind::norm) == static_cast<int>(PoolingOp::lp));
 
+}  // namespace
+
 Matched match_pool_elements(const Problem& problem) {
   if (!problem.is(OpKind::pooling)) return refuse("not a pooling");
   if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
@@ -35,13 +37,6 @@ Matched match_pool_elements(const Problem& problem) {
   }
   if (taps > kMostTaps) return refuse("a window of too many elements");
   return match_one(emission_of(problem, params, {0}), predicted_us(problem, {.clocks = 3.5}));
-}
-
-}  // namespace
-
-const Tactic& pool_elements_tactic() {
-  static const FunctionTactic tactic("pool_elements", match_pool_elements);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

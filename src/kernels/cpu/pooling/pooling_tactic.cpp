@@ -7,7 +7,6 @@
 #include "ops/windows.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_pooling(const Problem& problem) {
   if (!problem.is(OpKind::pooling)) return refuse("not a pooling");
@@ -24,13 +23,6 @@ Matched match_pooling(const Problem& problem) {
     params.axes.push_back({value_at(attrs.window, i, 1), value_at(attrs.stride, i, 1), value_at(attrs.pads_begin, i, 0),
                            value_at(attrs.pads_end, i, 0), value_at(attrs.dilation, i, 1)});
   return match_one(emission_of(problem, params, {0}), predicted_us(problem));
-}
-
-}  // namespace
-
-const Tactic& pooling_tactic() {
-  static const FunctionTactic tactic("pooling", match_pooling);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -5,7 +5,6 @@
 #include "ops/random_range.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_random(const Problem& problem) {
   if (!problem.is(OpKind::random)) return refuse("no random numbers");
@@ -13,13 +12,6 @@ Matched match_random(const Problem& problem) {
   const bool normal = attrs.op == RandomOp::normal;
   const double last = normal ? 0 : last_in_range(attrs);
   return match_root(problem, RandomParams{normal, attrs.a, attrs.b, last, random_digits(attrs.dtype)}, {1});
-}
-
-}  // namespace
-
-const Tactic& random_tactic() {
-  static const FunctionTactic tactic("random", match_random);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -3,18 +3,10 @@
 #include "kernels/cpu/cpu_tactic.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_range(const Problem& problem) {
   if (!problem.is(OpKind::range)) return refuse("not a range");
   return match_root(problem, {}, {0, 2});
-}
-
-}  // namespace
-
-const Tactic& range_tactic() {
-  static const FunctionTactic tactic("range", match_range);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -12,41 +12,28 @@ using namespace recurrence;
 
 constexpr size_t kR = 1, kBias = 2, kLengths = 3, kPeepholes = 6;
 
-class RecurrenceMatch final : public Match {
- public:
-  explicit RecurrenceMatch(const Problem& problem) : problem_(problem) {}
-  std::vector<Config> configs() const override {
-    return {{.text = "", .predicted_us = predicted_us(problem_, {.vectors = 4})}};
-  }
+Result<Emission> emit(const Problem& problem) {
+  const auto& attrs = problem.attrs<RecurrenceAttrs>();
+  LATHE_ASSIGN(const LayerParams layer, layer_params(attrs));
+  const Operand& r = problem.inputs[kR];
+  const int64_t hidden = *r.dims[2].as_constant();
+  Emission emission = emission_of(problem, RecurrenceParams{layer, hidden, r.constant != nullptr}, all_inputs(problem));
+  if (!r.constant) return emission;
+  CellType type;
+  type.cell = static_cast<Cell>(attrs.cell);
+  type.linear_before_reset = attrs.linear_before_reset;
+  const CellPanels panels(type, hidden);
+  const int64_t directions = layer.directions();
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {directions * panels.floats()}));
+  for (int64_t d = 0; d < directions; ++d)
+    pack(panels, r.constant->as<float>() + d * type.gates() * hidden * hidden, hidden, 1,
+         packed.mutable_as<float>() + d * panels.floats());
+  emission.packed.push_back(std::move(packed));
+  emission.inputs[kR] = {StepInput::packed, 0};
+  return emission;
+}
 
-  Result<Emission> emit(const Config&) const override {
-    const Problem& problem = problem_;
-    const auto& attrs = problem.attrs<RecurrenceAttrs>();
-    LATHE_ASSIGN(const LayerParams layer, layer_params(attrs));
-    const Operand& r = problem.inputs[kR];
-    const int64_t hidden = *r.dims[2].as_constant();
-    Emission emission;
-    emission.kernel = "recurrence";
-    emission.params = encode_params(RecurrenceParams{layer, hidden, r.constant != nullptr});
-    for (size_t i = 0; i < problem.inputs.size(); ++i) emission.inputs.push_back({StepInput::input, i});
-    if (!r.constant) return emission;
-    CellType type;
-    type.cell = static_cast<Cell>(attrs.cell);
-    type.linear_before_reset = attrs.linear_before_reset;
-    const CellPanels panels(type, hidden);
-    const int64_t directions = layer.directions();
-    LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {directions * panels.floats()}));
-    for (int64_t d = 0; d < directions; ++d)
-      pack(panels, r.constant->as<float>() + d * type.gates() * hidden * hidden, hidden, 1,
-           packed.mutable_as<float>() + d * panels.floats());
-    emission.packed.push_back(std::move(packed));
-    emission.inputs[kR] = {StepInput::packed, 0};
-    return emission;
-  }
-
- private:
-  const Problem& problem_;
-};
+}  // namespace
 
 Matched match_recurrence(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
@@ -63,14 +50,7 @@ Matched match_recurrence(const Problem& problem) {
     if (operand->strides[2] != Expr(1)) return refuse("rows are not contiguous");
   for (const size_t i : {kBias, kPeepholes})
     if (problem.has_input(i) && problem.inputs[i].strides[1] != Expr(1)) return refuse("rows are not contiguous");
-  return std::make_unique<RecurrenceMatch>(problem);
-}
-
-}  // namespace
-
-const Tactic& recurrence_tactic() {
-  static const FunctionTactic tactic("recurrence", match_recurrence);
-  return tactic;
+  return match_later([&problem] { return emit(problem); }, predicted_us(problem, {.vectors = 4}));
 }
 
 }  // namespace lathe::cpu

@@ -4,7 +4,6 @@
 #include "kernels/cpu/recurrence/layer_params_tactic.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_recurrence_elements(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
@@ -16,13 +15,6 @@ Matched match_recurrence_elements(const Problem& problem) {
   const Result<recurrence::LayerParams> params = recurrence::layer_params(problem.attrs<RecurrenceAttrs>());
   if (!params) return refuse(params.error().message);
   return match_one(emission_of(problem, *params, all_inputs(problem)), predicted_us(problem, {.clocks = 1.5}));
-}
-
-}  // namespace
-
-const Tactic& recurrence_elements_tactic() {
-  static const FunctionTactic tactic("recurrence_elements", match_recurrence_elements);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -5,7 +5,6 @@
 #include "kernels/cpu/reduce/reduction_tactic.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_reduce(const Problem& problem) {
   if (!problem.is(OpKind::reduce)) return refuse("not a reduction");
@@ -15,13 +14,6 @@ Matched match_reduce(const Problem& problem) {
   auto params = reduce_params(problem);
   if (!params) return tl::unexpected(std::move(params.error()));
   return match_one(emission_of(problem, *params, {0}), predicted_us(problem));
-}
-
-}  // namespace
-
-const Tactic& reduce_tactic() {
-  static const FunctionTactic tactic("reduce", match_reduce);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -4,7 +4,6 @@
 #include "kernels/cpu/reduce/reduction_tactic.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_reduce_elements(const Problem& problem) {
   if (!problem.is(OpKind::reduce)) return refuse("not a reduction");
@@ -12,13 +11,6 @@ Matched match_reduce_elements(const Problem& problem) {
   auto params = reduce_params(problem);
   if (!params) return tl::unexpected(std::move(params.error()));
   return match_root(problem, *params, {0});
-}
-
-}  // namespace
-
-const Tactic& reduce_elements_tactic() {
-  static const FunctionTactic tactic("reduce_elements", match_reduce_elements);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

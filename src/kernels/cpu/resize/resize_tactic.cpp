@@ -3,20 +3,11 @@
 #include "kernels/cpu/cost_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/resize/resize.h"
+#include "kernels/cpu/resize/sample_rule_tactic.h"
 #include "kernels/resize_tables_tactic.h"
 
 namespace lathe::cpu {
 namespace {
-
-// The rule has the numbers of the op's enumerations.
-template <class Ours, class Ops>
-constexpr bool same(Ours ours, Ops ops) {
-  return static_cast<int64_t>(ours) == static_cast<int64_t>(ops);
-}
-static_assert(same(SampleRule::Mode::cubic, ResizeMode::cubic));
-static_assert(same(SampleRule::Coordinates::tf_half_pixel_for_nn, CoordinateMode::tf_half_pixel_for_nn));
-static_assert(same(SampleRule::Coordinates::align_corners, CoordinateMode::align_corners));
-static_assert(same(SampleRule::Nearest::ceil, NearestMode::ceil));
 
 // Tables that are made while running: the taps of one output element must be few, whatever the extents.
 std::optional<std::string> refuse_samples(const Problem& problem) {
@@ -47,6 +38,8 @@ Result<Emission> emit_tables(const Problem& problem, const ResizeParams& params)
   return emission;
 }
 
+}  // namespace
+
 Matched match_resize(const Problem& problem) {
   if (!problem.is(OpKind::resize)) return refuse("not a resize");
   if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
@@ -60,23 +53,10 @@ Matched match_resize(const Problem& problem) {
   if (!refuse_resize_tables(problem))
     return match_later([&problem, params] { return emit_tables(problem, params); }, us);
   if (auto reason = refuse_samples(problem)) return refuse(*std::move(reason));
-  const auto& attrs = problem.attrs<ResizeAttrs>();
   params.makes_tables = true;
-  params.rule = {static_cast<SampleRule::Mode>(attrs.mode),
-                 static_cast<SampleRule::Coordinates>(attrs.coordinates),
-                 static_cast<SampleRule::Nearest>(attrs.nearest),
-                 attrs.exclude_outside,
-                 false,
-                 attrs.cubic_a};
+  params.rule = sample_rule(problem.attrs<ResizeAttrs>());
   for (const size_t d : resized_dims(problem)) params.scales.push_back(scale_of(problem, d));
   return match_one(emission_of(problem, params, {0}), us);
-}
-
-}  // namespace
-
-const Tactic& resize_tactic() {
-  static const FunctionTactic tactic("resize", match_resize);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

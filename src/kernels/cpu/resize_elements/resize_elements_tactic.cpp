@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "kernels/cpu/cpu_tactic.h"
+#include "kernels/cpu/resize/sample_rule_tactic.h"
 #include "kernels/cpu/resize_elements/resize_elements.h"
 
 namespace lathe::cpu {
@@ -10,17 +11,14 @@ namespace {
 
 constexpr size_t kSizes = 3;
 
-// The params have the numbers of the op's enumerations.
-template <class Ours, class Ops>
-constexpr bool same(Ours ours, Ops ops) {
-  return static_cast<int64_t>(ours) == static_cast<int64_t>(ops);
-}
-static_assert(same(SampleRule::Coordinates::tf_crop_and_resize, CoordinateMode::tf_crop_and_resize));
-static_assert(same(SizePolicy::not_larger, AspectPolicy::not_larger));
-static_assert(same(SizePolicy::not_smaller, AspectPolicy::not_smaller));
+// The params have the numbers of the op's enumeration.
+static_assert(static_cast<int>(SizePolicy::not_larger) == static_cast<int>(AspectPolicy::not_larger));
+static_assert(static_cast<int>(SizePolicy::not_smaller) == static_cast<int>(AspectPolicy::not_smaller));
 
 // For each result of an image: one element, four or sixteen are read, with their weights.
 double clocks_of(ResizeMode mode) { return mode == ResizeMode::nearest ? 2 : mode == ResizeMode::linear ? 8 : 40; }
+
+}  // namespace
 
 Matched match_resize_elements(const Problem& problem) {
   if (!problem.is(OpKind::resize)) return refuse("not a resize");
@@ -29,12 +27,7 @@ Matched match_resize_elements(const Problem& problem) {
   if (problem.inputs[0].rank() == 0) return refuse("a scalar");
   const auto& attrs = problem.attrs<ResizeAttrs>();
   ResizeElementsParams params;
-  params.rule = {static_cast<SampleRule::Mode>(attrs.mode),
-                 static_cast<SampleRule::Coordinates>(attrs.coordinates),
-                 static_cast<SampleRule::Nearest>(attrs.nearest),
-                 attrs.exclude_outside,
-                 attrs.antialias && attrs.mode != ResizeMode::nearest,
-                 attrs.cubic_a};
+  params.rule = sample_rule(attrs);
   params.extrapolation = attrs.extrapolation;
   params.by_sizes = problem.has_input(kSizes);
   params.policy = static_cast<SizePolicy>(attrs.aspect);
@@ -45,13 +38,6 @@ Matched match_resize_elements(const Problem& problem) {
   }
   return match_one(emission_of(problem, params, all_inputs(problem)),
                    predicted_us(problem, {.clocks = clocks_of(attrs.mode)}));
-}
-
-}  // namespace
-
-const Tactic& resize_elements_tactic() {
-  static const FunctionTactic tactic("resize_elements", match_resize_elements);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

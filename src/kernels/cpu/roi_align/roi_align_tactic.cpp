@@ -8,6 +8,8 @@ namespace {
 
 bool is_contiguous(const Operand& x, size_t dim) { return x.strides[dim] == Expr(1) || x.dims[dim] == Expr(1); }
 
+}  // namespace
+
 Matched match_roi_align(const Problem& problem) {
   if (!problem.is(OpKind::roi_align)) return refuse("not a region alignment");
   const DType type = problem.inputs[0].dtype;
@@ -20,13 +22,6 @@ Matched match_roi_align(const Problem& problem) {
   const RoiAlignParams params{attrs.mode == PoolingOp::max, attrs.sampling_ratio, attrs.spatial_scale,
                               attrs.half_pixel};
   return match_root(problem, params, {0, 1, 2});
-}
-
-}  // namespace
-
-const Tactic& roi_align_tactic() {
-  static const FunctionTactic tactic("roi_align", match_roi_align);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -11,6 +11,8 @@ ScatterParams::Reduction reduction_of(ScatterReduction reduction) {
   return static_cast<ScatterParams::Reduction>(reduction);
 }
 
+}  // namespace
+
 Matched match_scatter(const Problem& problem) {
   if (problem.is(OpKind::scatter_nd)) {
     const ScatterReduction reduction = problem.attrs<ScatterNdAttrs>().reduction;
@@ -20,13 +22,6 @@ Matched match_scatter(const Problem& problem) {
   const auto& attrs = problem.attrs<ScatterElementsAttrs>();
   const int axis = axis_from_start(attrs.axis, problem.inputs[0]);
   return match_root(problem, ScatterParams{ScatterMode::elements, axis, reduction_of(attrs.reduction)}, {0, 1, 2});
-}
-
-}  // namespace
-
-const Tactic& scatter_tactic() {
-  static const FunctionTactic tactic("scatter", match_scatter);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -4,20 +4,12 @@
 #include "kernels/cpu/topk/topk.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_topk(const Problem& problem) {
   if (!problem.is(OpKind::topk)) return refuse("not a selection of the best");
   const auto& attrs = problem.attrs<TopkAttrs>();
   const int axis = axis_from_start(attrs.axis, problem.inputs[0]);
   return match_root(problem, TopkParams{axis, attrs.largest}, {0}, {.several_results = true});
-}
-
-}  // namespace
-
-const Tactic& topk_tactic() {
-  static const FunctionTactic tactic("topk", match_topk);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

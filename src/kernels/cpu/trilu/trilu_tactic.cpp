@@ -4,20 +4,12 @@
 #include "kernels/cpu/trilu/trilu.h"
 
 namespace lathe::cpu {
-namespace {
 
 Matched match_trilu(const Problem& problem) {
   if (!problem.is(OpKind::trilu)) return refuse("not a triangle");
   const bool has_diagonal = problem.has_input(1);
   return match_root(problem, TriluParams{problem.attrs<TriluAttrs>().upper},
                     has_diagonal ? std::vector<size_t>{0, 1} : std::vector<size_t>{0});
-}
-
-}  // namespace
-
-const Tactic& trilu_tactic() {
-  static const FunctionTactic tactic("trilu", match_trilu);
-  return tactic;
 }
 
 }  // namespace lathe::cpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positions of the largest or smallest elements along an axis.
+#include "kernels/axes_tactic.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/reduce/reduction.h"
 #include "kernels/cuda/row_input.h"
@@ -10,7 +11,7 @@ namespace {
 std::string_view value_type(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   if (problem.inputs[0].is_computed()) return "float";  // programs compute in it
-  if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return "float";
+  if (is_short_float(dtype)) return "float";
   if (dtype == DType::f64) return "double";
   return dtype == DType::u64 ? "uint64" : "int64";
 }
@@ -22,7 +23,7 @@ RowReduction reduction_of(const Problem& problem) {
   RowReduction reduction{IndexSpace(x), "arg_reduce/arg_reduce.cuh",
                          fmt::format("Extreme<{}, {}, {}>", value, attrs.largest, attrs.select_last), 16};
   IndexSpace& space = reduction.space;
-  space.reduce(static_cast<size_t>(attrs.axis < 0 ? attrs.axis + x.rank() : attrs.axis));
+  space.reduce(static_cast<size_t>(axis_from_start(attrs.axis, x)));
   attrs.keepdims ? space.add(problem.outputs[0]) : space.add_kept(problem.outputs[0]);
   add_prologue_operands(problem, space);
   space.simplify();

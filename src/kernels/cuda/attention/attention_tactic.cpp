@@ -20,6 +20,10 @@ int64_t head_size(const Problem& problem, size_t input) {
 
 int64_t padded(int64_t size) { return round_up(size, 16); }
 
+struct Heads {
+  int64_t size, value_size;  // elements of one
+};
+
 // The choice.
 struct Blocking {
   bool tensor_cores = true;
@@ -28,9 +32,9 @@ struct Blocking {
   int64_t queries = 4;  // of a warp, in f32
 
   int64_t rows() const { return tensor_cores ? warps * 16 : warps * queries; }
-  int64_t shared_bytes(int64_t d, int64_t dv) const {  // for heads of these sizes
-    if (!tensor_cores) return 4 * (rows() * d + 32 * (d + 1) + 32 * dv);
-    const int64_t pitch = padded(d) + 8, value_pitch = padded(dv) + 8;
+  int64_t shared_bytes(const Heads& heads) const {
+    if (!tensor_cores) return 4 * (rows() * heads.size + 32 * (heads.size + 1) + 32 * heads.value_size);
+    const int64_t pitch = padded(heads.size) + 8, value_pitch = padded(heads.value_size) + 8;
     return 2 * (rows() * pitch + 2 * keys * (pitch + value_pitch));
   }
 };
@@ -86,86 +90,76 @@ std::string declare_program(Source& source, const Problem& problem, size_t input
 
 std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
 
-class AttentionMatch final : public Match {
- public:
-  explicit AttentionMatch(const Problem& problem)
-      : problem_(problem), size_(head_size(problem, 0)), value_size_(head_size(problem, 2)) {}
+void add(const Problem& problem, const Heads& heads, const Blocking& shape, std::vector<Config>& configs) {
+  const Target& target = problem.target;
+  const int64_t size = padded(std::max(heads.size, heads.value_size));
+  const int64_t shared_bytes = shape.shared_bytes(heads);
+  if (shared_bytes > target.limits.shared_bytes) return;
+  if (shape.tensor_cores && shape.keys * size > 64 * 128 && shape.keys > 32) return;  // registers
+  const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
+  const auto count = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);
+  const double blocks = count * std::ceil(static_cast<double>(q[2]) / static_cast<double>(shape.rows()));
+  // Of one block: operations in a clock, of which half are multiplications, and a fixed time for each tile.
+  constexpr double kTileClocks = 850;
+  const double tiles = std::ceil(keys / static_cast<double>(shape.keys));
+  const double flops = 4.0 * static_cast<double>(shape.rows() * shape.keys * size);
+  const double rate = shape.tensor_cores
+                          ? 2.01 * target.products.matrix * std::min(1.0, static_cast<double>(shape.warps) / 4)
+                          : 0.46 * target.products.f32;
+  const double resident =
+      std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) / static_cast<double>(shared_bytes));
+  const double waves = std::max(1.0, blocks / target.cores);
+  const double clocks =
+      tiles * (waves * flops / rate + kTileClocks * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0))));
+  configs.push_back({.text = shape.tensor_cores ? fmt::format("{}x{} queries x keys", shape.rows(), shape.keys)
+                                                : fmt::format("{} queries in f32", shape.rows()),
+                     .predicted_us = target.launch_us + clocks / target.clock_mhz,
+                     .choice = shape});
+}
 
-  std::vector<Config> configs() const override {
-    std::vector<Config> configs;
-    if (!fits_tensor_cores(problem_)) {
-      add({false, 4, 32, 4}, configs);
-      add({false, 4, 32, 1}, configs);
-    } else {
-      for (const int64_t warps : {4, 8, 2, 1})
-        for (const int64_t keys : {64, 128, 32}) add({true, warps, keys, 0}, configs);
-    }
-    return best_first(std::move(configs), 5);
+std::vector<Config> configs(const Problem& problem, const Heads& heads) {
+  std::vector<Config> configs;
+  if (!fits_tensor_cores(problem)) {
+    for (const int64_t queries : {4, 1}) add(problem, heads, {false, 4, 32, queries}, configs);
+  } else {
+    for (const int64_t warps : {4, 8, 2, 1})
+      for (const int64_t keys : {64, 128, 32}) add(problem, heads, {true, warps, keys, 0}, configs);
   }
+  return best_first(std::move(configs), 5);
+}
 
-  Result<Emission> emit(const Config& config) const override {
-    const auto& shape = config.as<Blocking>();
-    const auto& attrs = problem_.attrs<AttentionAttrs>();
-    Emission emission;
-    Source source(shape.tensor_cores ? "attention/attention.cuh" : "attention/attention_simt.cuh");
-    for (size_t i = 0; i < 3; ++i) {
-      source.input(i, problem_.inputs[i], kNames[i]);
-      emission.inputs.push_back({StepInput::input, i});
-    }
-    const bool masked = problem_.has_input(kMask);
-    if (masked) {
-      source.input(kMask, broadcast(problem_.inputs[kMask], scores_of(problem_)), "Mask");
-      emission.inputs.push_back({StepInput::input, 3});
-    }
-    source.output(0, problem_.outputs[0], "Y");
-    source.fusion(problem_, emission.inputs.size());
-    add_operand_inputs(problem_, emission);
-    std::string operands;
-    for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem_, i, emission) + ", ";
-    const std::string logits = fmt::format("Logits<{}, {}, {}>{{{}, {}, {}, Q_.dim(2), K_.dim(2)}}",
-                                           masked ? "Mask" : "Unmasked", attrs.causal, attrs.softcap != 0,
-                                           masked ? "Mask_" : "{}", literal(attrs.scale), literal(attrs.softcap));
-    const std::string kernel =
-        shape.tensor_cores
-            ? fmt::format("attend<{}, {}, {}, {}>", padded(size_), padded(value_size_), shape.warps, shape.keys)
-            : fmt::format("attend_simt<{}, {}, {}, {}>", size_, value_size_, shape.warps, shape.queries);
-    const lathe::Shape& q = problem_.inputs[0].dims;
-    emission.launches.push_back(source.finish(
-        fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits), {ceildiv(q[2], shape.rows()), q[0] * q[1], 1},
-        static_cast<uint32_t>(shape.warps * 32), static_cast<uint32_t>(shape.shared_bytes(size_, value_size_))));
-    return emission;
+Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& config) {
+  const auto& shape = config.as<Blocking>();
+  const auto& attrs = problem.attrs<AttentionAttrs>();
+  Emission emission;
+  Source source(shape.tensor_cores ? "attention/attention.cuh" : "attention/attention_simt.cuh");
+  for (size_t i = 0; i < 3; ++i) {
+    source.input(i, problem.inputs[i], kNames[i]);
+    emission.inputs.push_back({StepInput::input, i});
   }
-
- private:
-  void add(const Blocking& shape, std::vector<Config>& configs) const {
-    const Target& target = problem_.target;
-    const int64_t size = padded(std::max(size_, value_size_)), shared_bytes = shape.shared_bytes(size_, value_size_);
-    if (shared_bytes > target.limits.shared_bytes) return;
-    if (shape.tensor_cores && shape.keys * size > 64 * 128 && shape.keys > 32) return;  // registers
-    const Dims &q = problem_.inputs[0].opt_dims, &k = problem_.inputs[1].opt_dims;
-    const auto heads = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);
-    const double blocks = heads * std::ceil(static_cast<double>(q[2]) / static_cast<double>(shape.rows()));
-    // Of one block: operations in a clock, of which half are multiplications, and a fixed time for each tile.
-    constexpr double kTileClocks = 850;
-    const double tiles = std::ceil(keys / static_cast<double>(shape.keys));
-    const double flops = 4.0 * static_cast<double>(shape.rows() * shape.keys * size);
-    const double rate = shape.tensor_cores
-                            ? 2.01 * target.products.matrix * std::min(1.0, static_cast<double>(shape.warps) / 4)
-                            : 0.46 * target.products.f32;
-    const double resident =
-        std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) / static_cast<double>(shared_bytes));
-    const double waves = std::max(1.0, blocks / target.cores);
-    const double clocks =
-        tiles * (waves * flops / rate + kTileClocks * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0))));
-    configs.push_back({.text = shape.tensor_cores ? fmt::format("{}x{} queries x keys", shape.rows(), shape.keys)
-                                                  : fmt::format("{} queries in f32", shape.rows()),
-                       .predicted_us = target.launch_us + clocks / target.clock_mhz,
-                       .choice = shape});
+  const bool masked = problem.has_input(kMask);
+  if (masked) {
+    source.input(kMask, broadcast(problem.inputs[kMask], scores_of(problem)), "Mask");
+    emission.inputs.push_back({StepInput::input, 3});
   }
-
-  const Problem& problem_;
-  int64_t size_, value_size_;  // of a head
-};
+  source.output(0, problem.outputs[0], "Y");
+  source.fusion(problem, emission.inputs.size());
+  add_operand_inputs(problem, emission);
+  std::string operands;
+  for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem, i, emission) + ", ";
+  const std::string logits =
+      fmt::format("Logits<{}, {}, {}>{{{}, {}, {}, Q_.dim(2), K_.dim(2)}}", masked ? "Mask" : "Unmasked", attrs.causal,
+                  attrs.softcap != 0, masked ? "Mask_" : "{}", literal(attrs.scale), literal(attrs.softcap));
+  const std::string kernel =
+      shape.tensor_cores
+          ? fmt::format("attend<{}, {}, {}, {}>", padded(heads.size), padded(heads.value_size), shape.warps, shape.keys)
+          : fmt::format("attend_simt<{}, {}, {}, {}>", heads.size, heads.value_size, shape.warps, shape.queries);
+  const lathe::Shape& q = problem.inputs[0].dims;
+  emission.launches.push_back(source.finish(
+      fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits), {ceildiv(q[2], shape.rows()), q[0] * q[1], 1},
+      static_cast<uint32_t>(shape.warps * 32), static_cast<uint32_t>(shape.shared_bytes(heads))));
+  return emission;
+}
 
 }  // namespace
 
@@ -174,8 +168,7 @@ Matched match_attention(const Problem& problem) {
   if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7, .prologues = 7}))
     return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
-  if (dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32)
-    return refuse(fmt::format("its input is {}", name_of(dtype)));
+  if (!is_short_float(dtype)) return refuse(fmt::format("its input is {}", name_of(dtype)));
   if (problem.has_input(kMask) && problem.inputs[kMask].dtype == DType::f64) return refuse("its mask is f64");
   for (const size_t i : {0, 2}) {
     const int64_t size = head_size(problem, i);
@@ -183,7 +176,7 @@ Matched match_attention(const Problem& problem) {
     if (size > kMaxSize) return refuse(fmt::format("heads of {} elements, {} are handled", size, kMaxSize));
   }
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
-  return std::make_unique<AttentionMatch>(problem);
+  return match_form(problem, Heads{head_size(problem, 0), head_size(problem, 2)}, configs, emit);
 }
 
 }  // namespace lathe::cuda

@@ -5,6 +5,7 @@
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/prologue_tactic.h"
+#include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
 namespace {
@@ -45,7 +46,6 @@ std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) 
   form.output = problem.outputs[0];
   form.output.dims = whole_dims(problem.outputs[0]), form.output.opt_dims = opt_whole_dims(problem.outputs[0]);
   const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = form.output;
-  if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   if (!w.constant) return "the weights are not constant";
   if (auto reason = resolve_conv_shape(problem, form.attributes)) return reason;
   const ConvShape& a = form.attributes;
@@ -88,57 +88,42 @@ std::string input_loader(Source& source, const Problem& problem, const ImplicitG
          fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, form.output), form.channels);
 }
 
-class ConvMatch final : public Match {
- public:
-  ConvMatch(const Problem& problem, ImplicitGemm form) : problem_(problem), form_(std::move(form)) {}
+std::vector<Config> configs(const Problem& problem, const ImplicitGemm& form) {
+  gemm::Extent e = gemm::extent_of(problem);
+  e.gathered = form.load == PixelLoad::gather;
+  e.copy_width = form.load == PixelLoad::window ? form.width : 0;
+  e.m = conv::opt_pixels(form.output), e.taps = form.taps;
+  e.n = form.outputs, e.k = form.k(), e.batch = form.attributes.groups;
+  return gemm::configs(e);
+}
 
-  std::vector<Config> configs() const override {
-    gemm::Extent e = gemm::extent_of(problem_);
-    e.gathered = form_.load == PixelLoad::gather;
-    e.copy_width = form_.load == PixelLoad::window ? form_.width : 0;
-    e.m = conv::opt_pixels(form_.output), e.taps = form_.taps;
-    e.n = form_.outputs, e.k = form_.k(), e.batch = form_.attributes.groups;
-    return gemm::configs(e);
-  }
-
-  Result<Emission> emit(const Config& config) const override {
-    const auto& tile = config.as<TileShape>();
-    const DType dtype = problem_.inputs[0].dtype;
-    const conv::Shuffle& shuffle = form_.shuffle;
-    Emission emission;
-    emission.with_program = false;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    Tensor weights = *problem_.inputs[1].constant;
-    if (!shuffle.order.empty()) {
-      LATHE_ASSIGN(weights, conv::in_order(weights, shuffle.order));
-    }
-    LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, form_.padded));
-    const Operand b = gemm::packed_operand(packed);
-    Source source("conv/conv.cuh");
-    source.input(0, problem_.inputs[0], "A");
-    source.input(1, b, "B");
-    emission.packed.push_back(std::move(packed));
-    LATHE_TRY(conv::add_operands(shuffle, emission));
-    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, gemm::Major::k, gemm::Major::k),
-                                             form_.pixels, form_.outputs, form_.k());
-    body += input_loader(source, problem_, form_, tile, emission);
-    body += conv::weights_loader(source, b, form_.outputs, form_.k(), tile);
-    const int64_t groups = form_.attributes.groups;
-    gemm::Ending ending{shuffle.problem, dtype, shuffle.dimension, form_.pixels, form_.outputs, groups, {}};
-    ending.column_dims = shuffle.channel_dims;
-    ending.rows = [&](Source&) {
-      return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.channel_dims);
-    };
-    if (groups > 1) ending.column = "batch * n";
-    ending.weights_first = true;
-    gemm::finish(source, std::move(body), tile, ending, emission);
-    return emission;
-  }
-
- private:
-  const Problem& problem_;
-  ImplicitGemm form_;
-};
+Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Config& config) {
+  const auto& tile = config.as<TileShape>();
+  const DType dtype = problem.inputs[0].dtype;
+  const conv::Shuffle& shuffle = form.shuffle;
+  LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].constant, shuffle.order));
+  LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, form.padded));
+  const Operand b = packed_operand(packed);
+  Emission emission = with_weights(std::move(packed));
+  LATHE_TRY(conv::add_operands(shuffle, emission));
+  Source source("conv/conv.cuh");
+  source.input(0, problem.inputs[0], "A");
+  source.input(1, b, "B");
+  std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, gemm::Major::k, gemm::Major::k),
+                                           form.pixels, form.outputs, form.k());
+  body += input_loader(source, problem, form, tile, emission);
+  body += conv::weights_loader(source, b, form.outputs, form.k(), tile);
+  const int64_t groups = form.attributes.groups;
+  gemm::Ending ending{shuffle.problem, dtype, shuffle.dimension, form.pixels, form.outputs, groups, {}};
+  ending.column_dims = shuffle.channel_dims;
+  ending.rows = [&](Source&) {
+    return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.channel_dims);
+  };
+  if (groups > 1) ending.column = "batch * n";
+  ending.weights_first = true;
+  gemm::finish(source, std::move(body), tile, ending, emission);
+  return emission;
+}
 
 }  // namespace
 
@@ -147,7 +132,7 @@ Matched match_conv(const Problem& problem) {
     return refuse(*std::move(reason));
   ImplicitGemm form;
   if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
-  return std::make_unique<ConvMatch>(problem, std::move(form));
+  return match_form(problem, std::move(form), configs, emit);
 }
 
 }  // namespace lathe::cuda

@@ -98,6 +98,7 @@ std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out
 }
 
 Result<Tensor> in_order(const Tensor& weights, const std::vector<int64_t>& order) {
+  if (order.empty()) return weights;
   LATHE_ASSIGN(Tensor result, Tensor::allocate(weights.dtype(), weights.dims()));
   const size_t row = weights.bytes() / order.size();
   const auto* from = static_cast<const std::byte*>(weights.data());

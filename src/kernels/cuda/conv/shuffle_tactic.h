@@ -20,7 +20,7 @@ struct Shuffle {
 // A reason when no vectors of channels are neighbours in the output.
 std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out);
 
-// Rows of the weights in that order.
+// Rows of the weights in that order; empty = as they are.
 Result<Tensor> in_order(const Tensor& weights, const std::vector<int64_t>& order);
 
 // The program's operands become inputs of the emission.

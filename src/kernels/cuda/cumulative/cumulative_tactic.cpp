@@ -25,55 +25,45 @@ IndexSpace space_of(const Problem& problem, size_t axis) {
   return space;
 }
 
-class CumulativeMatch final : public Match {
- public:
-  CumulativeMatch(const Problem& problem, size_t axis) : problem_(problem), space_(space_of(problem, axis)) {}
-
-  // The choice: threads of a line.
-  std::vector<Config> configs() const override {
-    const Target& target = problem_.target;
-    const double lines = static_cast<double>(std::max<int64_t>(space_.opt_rows(), 1));
-    const double length = static_cast<double>(space_.opt_length());
-    std::vector<Config> configs;
-    for (const int64_t threads : {1, 32, 128, 512}) {
-      const double waves =
-          std::max(1.0, lines * static_cast<double>(threads) / static_cast<double>(target.busy_threads()));
-      const double steps = std::ceil(length / static_cast<double>(threads));
-      const double clocks = threads == 1 ? kElementClocks : kScanClocks + (threads > 32 ? kBarrierClocks : 0);
-      configs.push_back({.text = fmt::format("{} thread{} a line", threads, threads == 1 ? "" : "s"),
-                         .predicted_us = target.launch_us + waves * steps * clocks / target.clock_mhz,
-                         .choice = threads});
-    }
-    return best_first(std::move(configs));
+// The choice: threads of a line.
+std::vector<Config> configs(const Problem& problem, const IndexSpace& space) {
+  const Target& target = problem.target;
+  const double lines = static_cast<double>(std::max<int64_t>(space.opt_rows(), 1));
+  const double length = static_cast<double>(space.opt_length());
+  std::vector<Config> configs;
+  for (const int64_t threads : {1, 32, 128, 512}) {
+    const double waves =
+        std::max(1.0, lines * static_cast<double>(threads) / static_cast<double>(target.busy_threads()));
+    const double steps = std::ceil(length / static_cast<double>(threads));
+    const double clocks = threads == 1 ? kElementClocks : kScanClocks + (threads > 32 ? kBarrierClocks : 0);
+    configs.push_back({.text = fmt::format("{} thread{} a line", threads, threads == 1 ? "" : "s"),
+                       .predicted_us = target.launch_us + waves * steps * clocks / target.clock_mhz,
+                       .choice = threads});
   }
+  return best_first(std::move(configs));
+}
 
-  Result<Emission> emit(const Config& config) const override {
-    const auto threads = config.as<int64_t>();
-    const auto& attrs = problem_.attrs<CumulativeAttrs>();
-    Emission emission;
-    emission.inputs = {{StepInput::input, 0}};
-    Source source("cumulative/cumulative.cuh");
-    source.input(0, space_.view(0), "X");
-    source.output(0, space_.view(1), "Y");
-    const std::string options =
-        fmt::format("{}, {}, {}, {}, {}", is_floating(problem_.inputs[0].dtype) ? "double" : "uint64", space_.kept(),
-                    attrs.op == CumulativeOp::sum, attrs.exclusive, attrs.reverse);
-    const int64_t block = std::max(threads, kBlock), lines = block / threads;
-    const std::string call =
-        threads == 1
-            ? fmt::format("scan_by_thread<{}>(X_, Y_, {});", options, source.number(space_.rows()))
-            : fmt::format("scan_together<{}, {}>(X_, Y_, {});", options, threads, source.number(space_.rows()));
-    const int64_t in_block = threads > 32 ? threads : block;
-    emission.launches.push_back(source.finish(call, {ceildiv(space_.rows(), threads > 32 ? 1 : lines), 1, 1},
-                                              static_cast<uint32_t>(in_block),
-                                              static_cast<uint32_t>(threads > 32 ? threads / 32 * 8 : 0)));
-    return emission;
-  }
-
- private:
-  const Problem& problem_;
-  IndexSpace space_;
-};
+Result<Emission> emit(const Problem& problem, const IndexSpace& space, const Config& config) {
+  const auto threads = config.as<int64_t>();
+  const auto& attrs = problem.attrs<CumulativeAttrs>();
+  Emission emission;
+  emission.inputs = {{StepInput::input, 0}};
+  Source source("cumulative/cumulative.cuh");
+  source.input(0, space.view(0), "X");
+  source.output(0, space.view(1), "Y");
+  const std::string options =
+      fmt::format("{}, {}, {}, {}, {}", is_floating(problem.inputs[0].dtype) ? "double" : "uint64", space.kept(),
+                  attrs.op == CumulativeOp::sum, attrs.exclusive, attrs.reverse);
+  const int64_t block = std::max(threads, kBlock), lines = block / threads;
+  const std::string call =
+      threads == 1 ? fmt::format("scan_by_thread<{}>(X_, Y_, {});", options, source.number(space.rows()))
+                   : fmt::format("scan_together<{}, {}>(X_, Y_, {});", options, threads, source.number(space.rows()));
+  const int64_t in_block = threads > 32 ? threads : block;
+  emission.launches.push_back(source.finish(call, {ceildiv(space.rows(), threads > 32 ? 1 : lines), 1, 1},
+                                            static_cast<uint32_t>(in_block),
+                                            static_cast<uint32_t>(threads > 32 ? threads / 32 * 8 : 0)));
+  return emission;
+}
 
 }  // namespace
 
@@ -86,7 +76,7 @@ Matched match_cumulative(const Problem& problem) {
   if (x.rank() == 0) return refuse("a scalar");
   const Result<int64_t> axis = normalize_axis(which.constant->at(0), x.rank());
   if (!axis) return refuse("its axis is out of range");
-  return std::make_unique<CumulativeMatch>(problem, static_cast<size_t>(*axis));
+  return match_form(problem, space_of(problem, static_cast<size_t>(*axis)), configs, emit);
 }
 
 }  // namespace lathe::cuda

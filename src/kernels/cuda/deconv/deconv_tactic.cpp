@@ -9,6 +9,7 @@
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/match.h"
+#include "kernels/pack_tactic.h"
 
 namespace lathe::cuda {
 namespace {
@@ -31,21 +32,21 @@ struct PhaseGemms {
 
 std::optional<std::string> resolve(const Problem& problem, PhaseGemms& form) {
   ConvShape &whole = form.whole, &phase = form.phase;
-  if (auto reason = read_deconv_shape(problem, whole)) return reason;
+  if (auto reason = resolve_deconv_shape(problem, whole)) return reason;
   phase.spatial = whole.spatial;
-  form.rows = problem.outputs[0].dims[0];
+  const Shape& y = problem.outputs[0].dims;
+  form.rows = y[0];
   for (size_t d = 0; d < 3; ++d) {
-    const auto lead = static_cast<size_t>(3 - whole.spatial);
-    form.extent[d] = 1, form.step[d] = 1;
-    if (d < lead) continue;
     const int64_t common = std::gcd(whole.stride[d], whole.dilation[d]);
     form.step[d] = whole.stride[d] / common;
+    form.extent[d] = 1;
+    if (static_cast<int>(d) < 3 - whole.spatial) continue;
     phase.kernel[d] = ceil_div(whole.kernel[d], form.step[d]);
     phase.dilation[d] = whole.dilation[d] / common;
     phase.pad[d] = 1;  // so that all pixels are looked at: where a phase begins is known on the device only
     form.taps *= phase.kernel[d];
     form.phases *= whole.stride[d];
-    form.extent[d] = ceildiv(problem.outputs[0].dims[2 + d - lead], whole.stride[d]);
+    form.extent[d] = ceildiv(y[y.size() - 3 + d], whole.stride[d]);
     form.rows *= form.extent[d];
   }
   if (form.phases > kMaxPhases) return fmt::format("a stride of more than {} phases", kMaxPhases);
@@ -106,83 +107,71 @@ Result<Tensor> pack_weights(const PhaseGemms& form, const Tensor& tensor) {
         source = one < 0 || source < 0 ? -1 : source * whole.kernel[axis] + one;
       }
       if (source < 0) continue;
-      for (int64_t o = 0; o < rows; ++o)
-        for (int64_t c = 0; c < form.channels; ++c) {
-          const int64_t channel = o / form.outputs * form.channels + c;
-          std::memcpy(
-              to + static_cast<size_t>((p * rows + o) * pitch + tap * form.padded + c) * size,
-              from + static_cast<size_t>((channel * form.outputs + o % form.outputs) * whole_taps + source) * size,
-              size);
-        }
+      copy_elements(
+          from + static_cast<size_t>(source) * size,
+          to + static_cast<size_t>(p * rows * pitch + tap * form.padded) * size, size,
+          std::array{PackedAxis{whole.groups, form.channels * form.outputs * whole_taps, form.outputs * pitch},
+                     PackedAxis{form.outputs, whole_taps, pitch},
+                     PackedAxis{form.channels, form.outputs * whole_taps, 1}});
     }
   return packed;
 }
 
-class DeconvMatch final : public Match {
- public:
-  DeconvMatch(const Problem& problem, const PhaseGemms& form) : problem_(problem), form_(form) {}
+std::string phase_text(const PhaseGemms& form) {
+  return fmt::format("deconv::Phase<{}, {}>(batch / {})", conv::window_type(form.whole), conv::window_type(form.phase),
+                     form.whole.groups);
+}
 
-  std::vector<Config> configs() const override {
-    gemm::Extent e = gemm::extent_of(problem_);
-    e.gathered = form_.width == 0;
-    e.copy_width = form_.width;
-    e.m = (conv::opt_pixels(problem_.outputs[0]) + form_.phases - 1) / form_.phases, e.taps = form_.taps;
-    e.n = form_.outputs, e.k = form_.k(), e.batch = form_.phases * form_.whole.groups;
-    return gemm::configs(e);
-  }
+std::string extents(Source& source, const PhaseGemms& form) {
+  return fmt::format("{}, {}, {}", source.number(form.extent[0]), source.number(form.extent[1]),
+                     source.number(form.extent[2]));
+}
 
-  Result<Emission> emit(const Config& config) const override {
-    const auto& tile = config.as<TileShape>();
-    const DType dtype = problem_.inputs[0].dtype;
-    const int64_t groups = form_.whole.groups;
-    Emission emission;
-    emission.with_program = false;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    add_operand_inputs(problem_, emission);
-    LATHE_ASSIGN(Tensor packed, pack_weights(form_, *problem_.inputs[1].constant));
-    const Operand b = gemm::packed_operand(packed);
-    Source source("deconv/deconv.cuh");
-    source.input(0, problem_.inputs[0], "A");
-    source.input(1, b, "B");
-    emission.packed.push_back(std::move(packed));
-    std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, gemm::Major::k, gemm::Major::k),
-                                             form_.rows, form_.outputs, form_.k());
-    body += input_loader(source);
-    body += conv::weights_loader(source, b, form_.outputs, form_.k(), tile);
-    gemm::Ending ending{problem_, dtype, 1, form_.rows, form_.outputs, form_.phases * groups, {}};
-    ending.header = "deconv/deconv.cuh";
-    ending.weights_first = true;
-    ending.rows = [this](Source& to) { return fmt::format("deconv::rows_of({}, {})", phase_text(), extents(to)); };
-    if (groups > 1) ending.column = fmt::format("batch % {} * n", groups);
-    gemm::finish(source, std::move(body), tile, ending, emission);
-    return emission;
-  }
+std::string input_loader(Source& source, const PhaseGemms& form) {
+  const std::string window = conv::window_type(form.phase);
+  std::string text =
+      form.width > 0
+          ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, {}, {}, {}> a;\n  ", form.width,
+                        window, form.channels, form.padded)
+          : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, {}, {}> a;\n  ", window, form.channels);
+  return text + fmt::format("a.start(A_, {}.pixels({}), batch % {} * {}, block, m);\n  ", phase_text(form),
+                            extents(source, form), form.whole.groups, form.channels);
+}
 
- private:
-  std::string phase_text() const {
-    return fmt::format("deconv::Phase<{}, {}>(batch / {})", conv::window_type(form_.whole),
-                       conv::window_type(form_.phase), form_.whole.groups);
-  }
+std::vector<Config> configs(const Problem& problem, const PhaseGemms& form) {
+  gemm::Extent e = gemm::extent_of(problem);
+  e.gathered = form.width == 0;
+  e.copy_width = form.width;
+  e.m = (conv::opt_pixels(problem.outputs[0]) + form.phases - 1) / form.phases, e.taps = form.taps;
+  e.n = form.outputs, e.k = form.k(), e.batch = form.phases * form.whole.groups;
+  return gemm::configs(e);
+}
 
-  std::string extents(Source& source) const {
-    return fmt::format("{}, {}, {}", source.number(form_.extent[0]), source.number(form_.extent[1]),
-                       source.number(form_.extent[2]));
-  }
-
-  std::string input_loader(Source& source) const {
-    const std::string window = conv::window_type(form_.phase);
-    std::string text =
-        form_.width > 0
-            ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, {}, {}, {}> a;\n  ", form_.width,
-                          window, form_.channels, form_.padded)
-            : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, {}, {}> a;\n  ", window, form_.channels);
-    return text + fmt::format("a.start(A_, {}.pixels({}), batch % {} * {}, block, m);\n  ", phase_text(),
-                              extents(source), form_.whole.groups, form_.channels);
-  }
-
-  const Problem& problem_;
-  PhaseGemms form_;
-};
+Result<Emission> emit(const Problem& problem, const PhaseGemms& form, const Config& config) {
+  const auto& tile = config.as<TileShape>();
+  const DType dtype = problem.inputs[0].dtype;
+  const int64_t groups = form.whole.groups;
+  LATHE_ASSIGN(Tensor packed, pack_weights(form, *problem.inputs[1].constant));
+  const Operand b = packed_operand(packed);
+  Emission emission = with_weights(std::move(packed));
+  add_operand_inputs(problem, emission);
+  Source source("deconv/deconv.cuh");
+  source.input(0, problem.inputs[0], "A");
+  source.input(1, b, "B");
+  std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, gemm::Major::k, gemm::Major::k),
+                                           form.rows, form.outputs, form.k());
+  body += input_loader(source, form);
+  body += conv::weights_loader(source, b, form.outputs, form.k(), tile);
+  gemm::Ending ending{problem, dtype, 1, form.rows, form.outputs, form.phases * groups, {}};
+  ending.header = "deconv/deconv.cuh";
+  ending.weights_first = true;
+  ending.rows = [&form](Source& to) {
+    return fmt::format("deconv::rows_of({}, {})", phase_text(form), extents(to, form));
+  };
+  if (groups > 1) ending.column = fmt::format("batch % {} * n", groups);
+  gemm::finish(source, std::move(body), tile, ending, emission);
+  return emission;
+}
 
 }  // namespace
 
@@ -190,7 +179,7 @@ Matched match_deconv(const Problem& problem) {
   if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   PhaseGemms form;
   if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
-  return std::make_unique<DeconvMatch>(problem, form);
+  return match_form(problem, std::move(form), configs, emit);
 }
 
 }  // namespace lathe::cuda

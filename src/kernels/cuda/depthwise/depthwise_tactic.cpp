@@ -7,6 +7,7 @@
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/match.h"
+#include "kernels/pack_tactic.h"
 
 namespace lathe::cuda {
 namespace {
@@ -22,83 +23,61 @@ int64_t width_of(DType dtype) { return std::min<int64_t>(16 / static_cast<int64_
 
 Result<Tensor> pack_filter(const Tensor& weights) {
   const int64_t channels = weights.dims()[0], taps = channels == 0 ? 0 : weights.volume() / channels;
-  const auto width = width_of(weights.dtype());
-  const size_t size = size_of(weights.dtype());
-  const int64_t pitch = round_up(channels, width);
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(weights.dtype(), {taps, pitch}));
-  std::fill_n(static_cast<std::byte*>(packed.mutable_data()), packed.bytes(), std::byte{0});
-  const auto* from = static_cast<const std::byte*>(weights.data());
-  auto* to = static_cast<std::byte*>(packed.mutable_data());
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t tap = 0; tap < taps; ++tap, from += size)
-      std::copy_n(from, size, to + static_cast<size_t>(tap * pitch + c) * size);
-  return packed;
+  const int64_t pitch = round_up(channels, width_of(weights.dtype()));
+  return pack(weights, {taps, pitch}, {{channels, taps, 1}, {taps, 1, pitch}});
 }
 
-class DepthwiseMatch final : public Match {
- public:
-  DepthwiseMatch(const Problem& problem, const ConvShape& attributes)
-      : problem_(problem), a_(attributes), width_(width_of(problem.inputs[0].dtype)) {}
-
-  // The choice: pixels of a thread.
-  std::vector<Config> configs() const override {
-    const Dims &x = problem_.inputs[0].opt_dims, &y = problem_.outputs[0].opt_dims;
-    int64_t in = 1, rows = y[0];
-    for (int64_t dim : x) in *= dim;
-    for (size_t d = 2; d + 1 < y.size(); ++d) rows *= y[d];
-    const auto size = static_cast<double>(size_of(problem_.inputs[0].dtype));
-    const int64_t vectors = ceil_div(x[1], width_);
-    const Target& target = problem_.target;
-    std::vector<Config> configs;
-    for (const int64_t strip : {4, 2, 8, 1}) {
-      if (strip > 1 && strip / 2 >= y.back()) continue;
-      // The program stands in the code once for each pixel of a strip.
-      if (strip > 4 && (problem_.program.code.size() > 4 || a_.stride[2] > 1)) continue;
-      const int64_t strips = ceil_div(y.back(), strip);
-      const auto threads = static_cast<double>(rows * strips * vectors);
-      // Each thread reads its filter and its pixels, mostly from caches.
-      const double columns =
-          static_cast<double>((strip - 1) * a_.stride[2] + (a_.kernel[2] - 1) * a_.dilation[2] + 1 + a_.kernel[2]);
-      const double cached = threads * 16 * static_cast<double>(a_.kernel[0] * a_.kernel[1]) * columns;
-      const double memory = static_cast<double>(in + rows * y.back() * y[1]) * size;
-      const double fill =
-          std::min(1.0, threads / static_cast<double>(target.busy_threads()));  // few threads leave the device idle
-      const double time =
-          target.launch_us + std::max(memory / (kMemoryShare * target.memory_rate),
-                                      cached / (kCachedShare * target.shared_rate()) / std::max(fill, kLeastFill));
-      configs.push_back({.text = fmt::format("strip={}", strip), .predicted_us = time, .choice = strip});
-    }
-    return best_first(std::move(configs));
+// The choice: pixels of a thread.
+std::vector<Config> configs(const Problem& problem, const ConvShape& a) {
+  const Dims &x = problem.inputs[0].opt_dims, &y = problem.outputs[0].opt_dims;
+  int64_t in = 1, rows = y[0];
+  for (int64_t dim : x) in *= dim;
+  for (size_t d = 2; d + 1 < y.size(); ++d) rows *= y[d];
+  const auto size = static_cast<double>(size_of(problem.inputs[0].dtype));
+  const int64_t vectors = ceil_div(x[1], width_of(problem.inputs[0].dtype));
+  const Target& target = problem.target;
+  std::vector<Config> configs;
+  for (const int64_t strip : {4, 2, 8, 1}) {
+    if (strip > 1 && strip / 2 >= y.back()) continue;
+    // The program stands in the code once for each pixel of a strip.
+    if (strip > 4 && (problem.program.code.size() > 4 || a.stride[2] > 1)) continue;
+    const int64_t strips = ceil_div(y.back(), strip);
+    const auto threads = static_cast<double>(rows * strips * vectors);
+    // Each thread reads its filter and its pixels, mostly from caches.
+    const double columns =
+        static_cast<double>((strip - 1) * a.stride[2] + (a.kernel[2] - 1) * a.dilation[2] + 1 + a.kernel[2]);
+    const double cached = threads * 16 * static_cast<double>(a.kernel[0] * a.kernel[1]) * columns;
+    const double memory = static_cast<double>(in + rows * y.back() * y[1]) * size;
+    const double fill =
+        std::min(1.0, threads / static_cast<double>(target.busy_threads()));  // few threads leave the device idle
+    const double time =
+        target.launch_us + std::max(memory / (kMemoryShare * target.memory_rate),
+                                    cached / (kCachedShare * target.shared_rate()) / std::max(fill, kLeastFill));
+    configs.push_back({.text = fmt::format("strip={}", strip), .predicted_us = time, .choice = strip});
   }
+  return best_first(std::move(configs));
+}
 
-  Result<Emission> emit(const Config& config) const override {
-    const auto strip = config.as<int64_t>();
-    const Operand &x = problem_.inputs[0], &y = problem_.outputs[0];
-    Emission emission;
-    emission.with_program = false;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    add_operand_inputs(problem_, emission);
-    LATHE_ASSIGN(Tensor packed, pack_filter(*problem_.inputs[1].constant));
-    Source source("depthwise/depthwise.cuh");
-    source.input(0, x, "X");
-    source.input(1, gemm::packed_operand(packed), "F");
-    emission.packed.push_back(std::move(packed));
-    source.output(0, y, "Y");
-    source.fusion(problem_, 2);
-    const std::string call = fmt::format("depthwise::run<{}, {}, {}, {}, {}>(X_, F_, Y_, fusion_, {});",
-                                         conv::window_type(a_), strip, width_, a_.kernel[2] > kMostUnrolledTaps,
-                                         mod(x.dims[1], width_) == Expr(0), conv::pixels(source, y));
-    Expr work = y.dims[0] * ceildiv(y.dims[1], width_) * ceildiv(y.dims.back(), strip);
-    for (size_t d = 2; d + 1 < y.dims.size(); ++d) work *= y.dims[d];
-    emission.launches.push_back(source.finish(call, {ceildiv(work, kThreads), 1, 1}, kThreads, 0));
-    return emission;
-  }
-
- private:
-  const Problem& problem_;
-  ConvShape a_;
-  int64_t width_;
-};
+Result<Emission> emit(const Problem& problem, const ConvShape& a, const Config& config) {
+  const auto strip = config.as<int64_t>();
+  const Operand &x = problem.inputs[0], &y = problem.outputs[0];
+  const int64_t width = width_of(x.dtype);
+  LATHE_ASSIGN(Tensor packed, pack_filter(*problem.inputs[1].constant));
+  Source source("depthwise/depthwise.cuh");
+  source.input(0, x, "X");
+  source.input(1, packed_operand(packed), "F");
+  Emission emission = with_weights(std::move(packed));
+  add_operand_inputs(problem, emission);
+  source.output(0, y, "Y");
+  source.fusion(problem, 2);
+  const std::string call =
+      fmt::format("depthwise::run<{}, {}, {}, {}, {}>(X_, F_, Y_, fusion_, {});", conv::window_type(a), strip, width,
+                  a.kernel[2] > kMostUnrolledTaps, mod(x.dims[1], width) == Expr(0), conv::pixels(source, y));
+  Expr work = y.dims[0] * ceildiv(y.dims[1], width) * ceildiv(y.dims.back(), strip);
+  for (size_t d = 2; d + 1 < y.dims.size(); ++d) work *= y.dims[d];
+  emission.launches.push_back(source.finish(call, {ceildiv(work, kThreads), 1, 1}, kThreads, 0));
+  return emission;
+}
 
 }  // namespace
 
@@ -106,9 +85,7 @@ Matched match_depthwise(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
   if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
-  if (x.rank() < 3 || x.rank() > 5)
-    return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2));
-  if (x.dtype != DType::f32 && x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::i8)
+  if (!is_short_float(x.dtype) && x.dtype != DType::i8)
     return refuse(fmt::format("elements of type {}", name_of(x.dtype)));
   if (!w.constant) return refuse("the weights are not constant");
   if (x.dtype == DType::i8 && w.constant->volume() > kMostExactTaps * w.constant->dims()[0])
@@ -119,7 +96,7 @@ Matched match_depthwise(const Problem& problem) {
   if (dims[1] != 1 || dims[0] != attributes.groups) return refuse("not one input and one output channel in each group");
   for (const Operand* operand : {&x, &problem.outputs[0]})
     if (operand->strides[1] != Expr(1)) return refuse("channels are not side by side");
-  return std::make_unique<DepthwiseMatch>(problem, attributes);
+  return match_form(problem, attributes, configs, emit);
 }
 
 }  // namespace lathe::cuda

@@ -127,14 +127,6 @@ int copy_width(DType dtype, std::span<const Expr> strides) {
   return width * size < 4 ? 1 : static_cast<int>(width);
 }
 
-Operand packed_operand(const Tensor& packed) {
-  Operand operand;
-  operand.dtype = packed.dtype();
-  operand.dims = to_shape(packed.dims());
-  operand.strides = dense_strides(operand.dims, Layout::linear);
-  return operand;
-}
-
 void finish(Source& source, std::string body, const TileShape& tile, const Ending& e, Emission& emission) {
   const int64_t kept = tile.cluster ? 1 : tile.splits;
   const Sink sink = declare_sink(source, e, kept, emission);

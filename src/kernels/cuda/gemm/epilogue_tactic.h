@@ -33,8 +33,6 @@ std::string dense_loader_start(Source& source, const DenseOperand& operand);
 // the 4 bytes of an asynchronous copy.
 int copy_width(DType dtype, std::span<const Expr> strides);
 
-Operand packed_operand(const Tensor& packed);  // what a source declares for prepacked weights
-
 // Elements of the output that are written at once; its columns consist of `column_dims` dimensions, the
 // last of which is `dimension`.
 int64_t store_width(const Operand& output, int dimension, size_t column_dims);

@@ -2,10 +2,10 @@
 #include "kernels/cuda/gemm/matrices_tactic.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/divide.h"
 #include "kernels/cuda/gemm/collapsed_tactic.h"
+#include "kernels/pack_tactic.h"
 #include "shape/broadcast.h"
 
 namespace lathe::cuda::gemm {
@@ -210,20 +210,10 @@ Result<Tensor> pack_weights(const Problem& problem) {
   const bool transposed = problem.attrs<MatmulAttrs>().transpose_b && rank > 1;
   const int64_t k = rank == 1 ? b.dims()[0] : b.dims()[rank - (transposed ? 1 : 2)];
   const int64_t n = rank == 1 ? 1 : b.dims()[rank - (transposed ? 2 : 1)];
-  const size_t size = size_of(b.dtype());
-  const int64_t vector = kVectorBytes / static_cast<int64_t>(size), pitch = round_up(k, vector);
+  const int64_t pitch = round_up(k, kVectorBytes / static_cast<int64_t>(size_of(b.dtype())));
   const int64_t batch = k * n == 0 ? 0 : b.volume() / (k * n);
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(b.dtype(), {batch, n, pitch}));
-  const auto* from = static_cast<const std::byte*>(b.data());
-  auto* to = static_cast<std::byte*>(packed.mutable_data());
-  std::memset(to, 0, packed.bytes());
-  const int64_t k_stride = transposed ? 1 : n, n_stride = transposed ? k : 1;
-  for (int64_t i = 0; i < batch; ++i, from += static_cast<size_t>(k * n) * size)
-    for (int64_t row = 0; row < n; ++row, to += static_cast<size_t>(pitch) * size)
-      for (int64_t l = 0; l < k; ++l)
-        std::memcpy(to + static_cast<size_t>(l) * size,
-                    from + static_cast<size_t>(row * n_stride + l * k_stride) * size, size);
-  return packed;
+  return pack(b, {batch, n, pitch},
+              {{batch, k * n, n * pitch}, {n, transposed ? k : 1, pitch}, {k, transposed ? 1 : n, 1}});
 }
 
 }  // namespace lathe::cuda::gemm

@@ -40,8 +40,7 @@ std::vector<Operand> row_views(const Problem& problem, size_t column) {
 std::optional<std::string> refuse_prologue(const Problem& problem, size_t column) {
   const Operand& x = problem.inputs[0];
   if (!x.is_computed()) return std::nullopt;
-  if (x.dtype != DType::f16 && x.dtype != DType::bf16 && x.dtype != DType::f32)
-    return fmt::format("a program on elements of type {}", name_of(x.dtype));
+  if (!is_short_float(x.dtype)) return fmt::format("a program on elements of type {}", name_of(x.dtype));
   if (x.strides[column] != Expr(1)) return "a program on elements that are not neighbours";
   return std::nullopt;
 }

@@ -32,6 +32,7 @@ struct Gemv {
     return m <= 2 ? m : round_up(m, 4);
   }
   int64_t columns() const { return stream ? kStreamColumns : kDotColumns; }
+  int64_t tiles() const { return ceil_div(n, columns()); }
   int64_t panel() const { return stream ? kStreamPanel : kDotPanel; }
 };
 
@@ -120,77 +121,61 @@ struct Blocks {
   int64_t warps = 4, splits = 1;
 };
 
-class GemvMatch final : public Match {
- public:
-  GemvMatch(const Problem& problem, Gemv gemv) : problem_(problem), gemv_(std::move(gemv)) {}
+std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
+  const int64_t panels = ceil_div(gemv.k, gemv.panel());
+  const double bytes = static_cast<double>(gemv.n * gemv.k) * static_cast<double>(size_of(problem.inputs[0].dtype));
+  const Target& target = problem.target;
+  std::vector<Config> configs;
+  for (int64_t splits : {1, 2, 4})
+    for (int64_t warps : {4, 8, 16}) {
+      if (splits > 1 && (gemv.tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
+      const int64_t share = ceil_div(panels, splits);
+      const double resident =
+          std::min(static_cast<double>(gemv.tiles() * splits) / target.cores, 32.0 / static_cast<double>(warps));
+      const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
+      double time =
+          target.launch_us + bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
+      if (splits > 1) time += target.launch_us;
+      configs.push_back({.text = fmt::format("warps={} splits={}", warps, splits),
+                         .predicted_us = time,
+                         .choice = Blocks{warps, splits}});
+    }
+  return best_first(std::move(configs));
+}
 
-  std::vector<Config> configs() const override {
-    const int64_t panels = ceil_div(gemv_.k, gemv_.panel());
-    const double bytes =
-        static_cast<double>(gemv_.n * gemv_.k) * static_cast<double>(size_of(problem_.inputs[0].dtype));
-    const Target& target = problem_.target;
-    std::vector<Config> configs;
-    for (int64_t splits : {1, 2, 4})
-      for (int64_t warps : {4, 8, 16}) {
-        if (splits > 1 && (tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
-        const int64_t share = ceil_div(panels, splits);
-        const double resident =
-            std::min(static_cast<double>(tiles() * splits) / target.cores, 32.0 / static_cast<double>(warps));
-        const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
-        double time =
-            target.launch_us + bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
-        if (splits > 1) time += target.launch_us;
-        configs.push_back({.text = fmt::format("warps={} splits={}", warps, splits),
-                           .predicted_us = time,
-                           .choice = Blocks{warps, splits}});
-      }
-    return best_first(std::move(configs));
-  }
-
-  Result<Emission> emit(const Config& config) const override {
-    const auto [warps, splits] = config.as<Blocks>();
-    const DType dtype = problem_.inputs[0].dtype;
-    Emission emission;
-    emission.with_program = false;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    add_operand_inputs(problem_, emission);
-    LATHE_ASSIGN(Tensor packed, gemv_.stream ? pack_stream(problem_, gemv_) : pack_rows(problem_, gemv_));
-    const int64_t pitch = packed.dims()[2];
-    Source source("gemv/gemv.cuh");
-    source.input(0, problem_.inputs[0], "A");
-    source.input(1, gemm::packed_operand(packed), "B");
-    emission.packed.push_back(std::move(packed));
-    gemm::Ending ending{gemv_.problem, dtype, gemv_.dimension, gemv_.m, gemv_.n, 1, {}};
-    ending.column_dims = gemv_.column_dims;
-    if (problem_.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
-    const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
-    const std::string type =
-        gemv_.stream ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, gemv_.rows() / 8)
-                     : fmt::format("gemv::DotTile<{}, {}>", warps, gemv_.rows());
-    const std::string run =
-        gemv_.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(gemv_.pitch))
-                     : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(gemv_.pitch));
-    const std::string call = fmt::format(
-        "using Tile = {0};\n"
-        "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
-        "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, {4});\n"
-        "  Tile tile;\n"
-        "  tile.run({5});\n"
-        "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
-        type, gemv_.m, gemv_.n, gemv_.k, splits, run, std::min<int64_t>(sink.vector, gemv_.columns()), warps,
-        sink.text);
-    emission.launches.push_back(source.finish(call, {tiles() * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
-                                              static_cast<uint32_t>(warps * gemv_.rows() * gemv_.columns() * 4)));
-    gemm::add_reduction(ending, splits, emission);
-    return emission;
-  }
-
- private:
-  int64_t tiles() const { return ceil_div(gemv_.n, gemv_.columns()); }
-
-  const Problem& problem_;
-  Gemv gemv_;
-};
+Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& config) {
+  const auto [warps, splits] = config.as<Blocks>();
+  const DType dtype = problem.inputs[0].dtype;
+  LATHE_ASSIGN(Tensor packed, gemv.stream ? pack_stream(problem, gemv) : pack_rows(problem, gemv));
+  const int64_t pitch = packed.dims()[2];
+  Source source("gemv/gemv.cuh");
+  source.input(0, problem.inputs[0], "A");
+  source.input(1, packed_operand(packed), "B");
+  Emission emission = with_weights(std::move(packed));
+  add_operand_inputs(problem, emission);
+  gemm::Ending ending{gemv.problem, dtype, gemv.dimension, gemv.m, gemv.n, 1, {}};
+  ending.column_dims = gemv.column_dims;
+  if (problem.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
+  const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
+  const std::string type = gemv.stream
+                               ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, gemv.rows() / 8)
+                               : fmt::format("gemv::DotTile<{}, {}>", warps, gemv.rows());
+  const std::string run =
+      gemv.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(gemv.pitch))
+                  : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(gemv.pitch));
+  const std::string call = fmt::format(
+      "using Tile = {0};\n"
+      "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
+      "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, {4});\n"
+      "  Tile tile;\n"
+      "  tile.run({5});\n"
+      "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
+      type, gemv.m, gemv.n, gemv.k, splits, run, std::min<int64_t>(sink.vector, gemv.columns()), warps, sink.text);
+  emission.launches.push_back(source.finish(call, {gemv.tiles() * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
+                                            static_cast<uint32_t>(warps * gemv.rows() * gemv.columns() * 4)));
+  gemm::add_reduction(ending, splits, emission);
+  return emission;
+}
 
 }  // namespace
 
@@ -199,7 +184,7 @@ Matched match_gemv(const Problem& problem) {
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   Gemv gemv;
   if (auto reason = describe(problem, gemv)) return refuse(*std::move(reason));
-  return std::make_unique<GemvMatch>(problem, std::move(gemv));
+  return match_form(problem, std::move(gemv), configs, emit);
 }
 
 }  // namespace lathe::cuda

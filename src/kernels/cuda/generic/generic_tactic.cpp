@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/axes_tactic.h"
 #include "kernels/cuda/collapse.h"
 #include "kernels/cuda/generic/op_source.h"
 
@@ -46,9 +47,8 @@ double elements_read(const Problem& problem, double results) {
     elements = std::max(elements, std::sqrt(read * results));
   }
   if (problem.is(OpKind::topk)) {  // each of the k is looked for in the whole line, by comparing two elements
-    const Dims& dims = problem.outputs[0].opt_dims;
-    const int64_t axis = problem.attrs<TopkAttrs>().axis;
-    elements *= 2 * static_cast<double>(dims[static_cast<size_t>(axis < 0 ? axis + std::ssize(dims) : axis)]);
+    const int axis = axis_from_start(problem.attrs<TopkAttrs>().axis, problem.outputs[0]);
+    elements *= 2 * static_cast<double>(problem.outputs[0].opt_dims[static_cast<size_t>(axis)]);
   }
   return elements + results * static_cast<double>(problem.operands.size());
 }

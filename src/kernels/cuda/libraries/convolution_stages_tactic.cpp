@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/cuda/libraries/staging_tactic.h"
+#include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
 namespace {
@@ -48,7 +49,7 @@ std::optional<std::vector<ConvolutionStage>> stages_of(const Problem& problem) {
     std::optional<ConvolutionStage> stage = activation(*link.instruction);
     if (link.operand) {
       const DType dtype = problem.operands[*link.operand].dtype;
-      if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) return std::nullopt;
+      if (!is_short_float(dtype)) return std::nullopt;
       const bool adds = link.instruction->op == Opcode::add;
       stage = {adds ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_MUL, link.operand, 0, 0};
     }

@@ -30,6 +30,8 @@ struct Call {
   int64_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::optional<size_t> bias;  // which of the operands
   Expr pitch_c, distance_c;
+  int64_t version = 0;  // of the library that the algorithms are of; 0 = it chooses when the engine is loaded
+  std::vector<matmul::CublasLtAlgorithm> algorithms;
 };
 
 // Whether the library's epilogues have the program: a bias, then an activation, both optional.
@@ -83,8 +85,7 @@ std::optional<std::string> describe(const Problem& problem, Call& call) {
   const Product& p = call.p;
   if (p.a.has_several_strides()) return "collapsed columns";
   const DType dtype = problem.inputs[0].dtype;
-  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
-    return fmt::format("{} is none of f32, f16 and bf16", name_of(dtype));
+  if (!is_short_float(dtype)) return fmt::format("{} is none of f32, f16 and bf16", name_of(dtype));
   if (problem.inputs[1].dtype != dtype) return "the operands differ in type";
   if ((p.a.pitch == Expr(0) && p.m != Expr(1) && p.k != Expr(1)) ||
       (p.b.pitch == Expr(0) && p.n != Expr(1) && p.k != Expr(1)))
@@ -130,57 +131,44 @@ std::vector<LaunchArg> args_of(const Problem& problem, const Call& call) {
   return args;
 }
 
-class CublasLtMatch final : public Match {
- public:
-  // `algorithms`: those of a library of that version, or none, where it chooses when the engine is loaded.
-  CublasLtMatch(const Problem& problem, Call call, int64_t version, std::vector<matmul::CublasLtAlgorithm> algorithms)
-      : problem_(problem), call_(std::move(call)), version_(version), algorithms_(std::move(algorithms)) {}
-
-  std::vector<Config> configs() const override {
-    // Our own tiles reach nine tenths of the library's speed where they do well.
-    double us = 0.9 * gemm::configs(gemm::extent_of(problem_, call_.p)).front().predicted_us;
-    if (!call_.fused) us += call_.finishing->predicted_us();
-    const std::string way = call_.fused ? "" : " + pointwise";
-    if (version_ == 0) return {{.text = "chosen when loaded" + way, .predicted_us = us, .choice = MatmulChoice()}};
-    std::vector<Config> configs;
-    for (const matmul::CublasLtAlgorithm& algorithm : algorithms_) {
-      configs.push_back(
-          {.text = algorithm.text + way, .predicted_us = us, .choice = MatmulChoice{version_, algorithm.data}});
-      us *= 1.001;  // they come best first
-    }
-    return configs;
+std::vector<Config> configs(const Problem& problem, const Call& call) {
+  // Our own tiles reach nine tenths of the library's speed where they do well.
+  double us = 0.9 * gemm::configs(gemm::extent_of(problem, call.p)).front().predicted_us;
+  if (!call.fused) us += call.finishing->predicted_us();
+  const std::string way = call.fused ? "" : " + pointwise";
+  if (call.version == 0) return {{.text = "chosen when loaded" + way, .predicted_us = us, .choice = MatmulChoice()}};
+  std::vector<Config> configs;
+  for (const matmul::CublasLtAlgorithm& algorithm : call.algorithms) {
+    configs.push_back(
+        {.text = algorithm.text + way, .predicted_us = us, .choice = MatmulChoice{call.version, algorithm.data}});
+    us *= 1.001;  // they come best first
   }
+  return configs;
+}
 
-  Result<Emission> emit(const Config& config) const override {
-    const auto& choice = config.as<MatmulChoice>();
-    Emission emission;
-    emission.kernel = "cublaslt.matmul";
-    emission.with_program = false;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::input, 1}};
-    if (call_.p.weights) {
-      emission.inputs[kInputB] = {StepInput::packed, 0};
-      LATHE_ASSIGN(emission.packed.emplace_back(), gemm::pack_weights(problem_));
-    }
-    add_operand_inputs(problem_, emission);
-    Launch& launch = emission.launches.emplace_back().launch;
-    launch.library = kCublasLtName;
-    launch.entry = kMatmulEntry;
-    launch.args = args_of(problem_, call_);
-    if (choice.version != 0) {
-      launch.args[MatmulArg::kVersion] = number_arg(choice.version);
-      for (size_t i = 0; i < std::size(choice.algorithm.data); ++i)
-        launch.args[MatmulArg::kAlgorithm + i] = number_arg(static_cast<int64_t>(choice.algorithm.data[i]));
-    }
-    if (!call_.fused) LATHE_TRY(call_.finishing->add(kFirstOperand, emission));
-    return emission;
+Result<Emission> emit(const Problem& problem, const Call& call, const Config& config) {
+  const auto& choice = config.as<MatmulChoice>();
+  Emission emission;
+  emission.kernel = "cublaslt.matmul";
+  emission.with_program = false;
+  emission.inputs = {{StepInput::input, 0}, {StepInput::input, 1}};
+  if (call.p.weights) {
+    emission.inputs[kInputB] = {StepInput::packed, 0};
+    LATHE_ASSIGN(emission.packed.emplace_back(), gemm::pack_weights(problem));
   }
-
- private:
-  const Problem& problem_;
-  Call call_;
-  int64_t version_;
-  std::vector<matmul::CublasLtAlgorithm> algorithms_;
-};
+  add_operand_inputs(problem, emission);
+  Launch& launch = emission.launches.emplace_back().launch;
+  launch.library = kCublasLtName;
+  launch.entry = kMatmulEntry;
+  launch.args = args_of(problem, call);
+  if (choice.version != 0) {
+    launch.args[MatmulArg::kVersion] = number_arg(choice.version);
+    for (size_t i = 0; i < std::size(choice.algorithm.data); ++i)
+      launch.args[MatmulArg::kAlgorithm + i] = number_arg(static_cast<int64_t>(choice.algorithm.data[i]));
+  }
+  if (!call.fused) LATHE_TRY(call.finishing->add(kFirstOperand, emission));
+  return emission;
+}
 
 }  // namespace
 
@@ -190,13 +178,14 @@ Matched CublasLtTactic::match(const Problem& problem) const {
   Call call;
   if (auto reason = describe(problem, call)) return lathe::refuse(*std::move(reason));
   if (!missing_.empty()) return lathe::refuse(missing_);
-  if (!handle_)
-    return std::make_unique<CublasLtMatch>(problem, std::move(call), 0, std::vector<matmul::CublasLtAlgorithm>());
+  if (!handle_) return match_form(problem, std::move(call), configs, emit);
   const auto ask = [&](const matmul::Values& values) { return matmul::find_algorithms(*handle_, values, kAlgorithms); };
   Result<std::vector<matmul::CublasLtAlgorithm>> found = answers_.find(args_of(problem, call), problem.symbols, ask);
   if (!found) return lathe::refuse(found.error().message);
   if (found->empty()) return lathe::refuse("the library has no algorithm");
-  return std::make_unique<CublasLtMatch>(problem, std::move(call), handle_->library().version, *std::move(found));
+  call.version = handle_->library().version;
+  call.algorithms = *std::move(found);
+  return match_form(problem, std::move(call), configs, emit);
 }
 
 }  // namespace lathe::cuda

@@ -26,14 +26,11 @@ struct Call {
   std::unique_ptr<Finishing> finishing;
 };
 
-bool is_known(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
-
 std::optional<std::string> describe(const Problem& problem, Call& call) {
   if (!problem.is(OpKind::convolution)) return "not a convolution";
   const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = problem.outputs[0];
-  if (x.rank() < 3 || x.rank() > 5) return fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2);
   if (!w.constant) return "the weights are not constant";
-  if (!is_known(x.dtype) || w.dtype != x.dtype)
+  if (!is_short_float(x.dtype) || w.dtype != x.dtype)
     return fmt::format("{} by {} is none of f32, f16 and bf16", name_of(x.dtype), name_of(w.dtype));
   if (w.constant->volume() == 0) return "an empty dimension";
   if (auto reason = resolve_conv_shape(problem, call.attributes)) return reason;
@@ -141,59 +138,48 @@ struct Way {
   std::vector<convolution::CudnnEngine> engines;
 };
 
-class CudnnMatch final : public Match {
- public:
-  // `version`: of the library whose engines these are; 0 where it chooses when the plan is loaded.
-  CudnnMatch(const Problem& problem, Call call, int64_t version, std::vector<Way> ways)
-      : problem_(problem), call_(std::move(call)), version_(version), ways_(std::move(ways)) {}
-
-  std::vector<Config> configs() const override {
-    std::vector<Config> configs;
-    for (const auto& [fused, engines] : ways_) {
-      double us = predict(problem_, call_) + (fused ? 0 : call_.finishing->predicted_us());
-      for (const convolution::CudnnEngine& engine : engines) {
-        configs.push_back({.text = engine.text + (fused ? "" : " + pointwise"),
-                           .predicted_us = us,
-                           .choice = ConvolutionChoice{fused, version_, engine}});
-        us *= 1.001;  // they come best first
-      }
-    }
-    return configs;
-  }
-
-  Result<Emission> emit(const Config& config) const override {
-    const auto& [fused, version, engine] = config.as<ConvolutionChoice>();
-    Emission emission;
-    emission.kernel = "cudnn.convolution";
-    emission.with_program = false;
-    emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-    const Tensor& weights = *problem_.inputs[1].constant;
-    const int64_t filters = weights.dims()[0], channels = weights.dims()[1],
-                  taps = weights.volume() / filters / channels;
-    LATHE_ASSIGN(const Tensor rows, conv::pack_weights(weights, channels, 1));
-    emission.packed.push_back(rows.reshaped({filters, taps, channels}));
-    add_operand_inputs(problem_, emission);
-    Launch& launch = emission.launches.emplace_back().launch;
-    launch.library = kCudnnName;
-    launch.entry = kConvolutionEntry;
-    launch.args = args_of(problem_, call_, fused);
-    if (version != 0) {
-      launch.args[ConvolutionArg::kVersion] = number_arg(version);
-      launch.args[ConvolutionArg::kEngine] = number_arg(engine.index);
-      launch.args[ConvolutionArg::kNumKnobs] = number_arg(static_cast<int64_t>(engine.knobs.size()));
-      for (size_t i = 0; i < engine.knobs.size(); ++i)
-        launch.args[ConvolutionArg::kKnobs + i] = number_arg(engine.knobs[i]);
-    }
-    if (!fused) LATHE_TRY(call_.finishing->add(kFirstOperand, emission));
-    return emission;
-  }
-
- private:
-  const Problem& problem_;
-  Call call_;
-  int64_t version_;
-  std::vector<Way> ways_;
+struct Engines {
+  Call call;
+  int64_t version = 0;  // of the library whose engines these are; 0 where it chooses when the plan is loaded
+  std::vector<Way> ways;
 };
+
+std::vector<Config> configs(const Problem& problem, const Engines& all) {
+  std::vector<Config> configs;
+  for (const auto& [fused, engines] : all.ways) {
+    double us = predict(problem, all.call) + (fused ? 0 : all.call.finishing->predicted_us());
+    for (const convolution::CudnnEngine& engine : engines) {
+      configs.push_back({.text = engine.text + (fused ? "" : " + pointwise"),
+                         .predicted_us = us,
+                         .choice = ConvolutionChoice{fused, all.version, engine}});
+      us *= 1.001;  // they come best first
+    }
+  }
+  return configs;
+}
+
+Result<Emission> emit(const Problem& problem, const Engines& all, const Config& config) {
+  const auto& [fused, version, engine] = config.as<ConvolutionChoice>();
+  const Tensor& weights = *problem.inputs[1].constant;
+  const int64_t filters = weights.dims()[0], channels = weights.dims()[1], taps = weights.volume() / filters / channels;
+  LATHE_ASSIGN(const Tensor rows, conv::pack_weights(weights, channels, 1));
+  Emission emission = with_weights(rows.reshaped({filters, taps, channels}));
+  emission.kernel = "cudnn.convolution";
+  add_operand_inputs(problem, emission);
+  Launch& launch = emission.launches.emplace_back().launch;
+  launch.library = kCudnnName;
+  launch.entry = kConvolutionEntry;
+  launch.args = args_of(problem, all.call, fused);
+  if (version != 0) {
+    launch.args[ConvolutionArg::kVersion] = number_arg(version);
+    launch.args[ConvolutionArg::kEngine] = number_arg(engine.index);
+    launch.args[ConvolutionArg::kNumKnobs] = number_arg(static_cast<int64_t>(engine.knobs.size()));
+    for (size_t i = 0; i < engine.knobs.size(); ++i)
+      launch.args[ConvolutionArg::kKnobs + i] = number_arg(engine.knobs[i]);
+  }
+  if (!fused) LATHE_TRY(all.call.finishing->add(kFirstOperand, emission));
+  return emission;
+}
 
 }  // namespace
 
@@ -204,7 +190,7 @@ Matched CudnnTactic::match(const Problem& problem) const {
   if (!missing_.empty()) return lathe::refuse(missing_);
   if (!handle_) {
     std::vector<Way> ways = {{call.stages.has_value(), {{0, {}, "chosen when loaded"}}}};
-    return std::make_unique<CudnnMatch>(problem, std::move(call), 0, std::move(ways));
+    return match_form(problem, Engines{std::move(call), 0, std::move(ways)}, configs, emit);
   }
   const auto ask = [&](const convolution::Values& values) -> Result<std::vector<convolution::CudnnEngine>> {
     LATHE_ASSIGN(std::vector<convolution::CudnnEngine> found, convolution::find_engines(*handle_, values, kEngines));
@@ -222,7 +208,9 @@ Matched CudnnTactic::match(const Problem& problem) const {
     if (fused && call.stages->empty()) break;  // there is nothing to do in a launch of its own
   }
   if (ways.empty()) return lathe::refuse(std::move(refusal));
-  return std::make_unique<CudnnMatch>(problem, std::move(call), handle_->library().version, std::move(ways));
+  return match_form(problem,
+                    Engines{std::move(call), static_cast<int64_t>(handle_->library().version), std::move(ways)},
+                    configs, emit);
 }
 
 }  // namespace lathe::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/normalization/normalization.h"
 
+#include "kernels/axes_tactic.h"
 #include "kernels/cuda/row_input.h"
 #include "kernels/cuda/row_shapes.h"
 #include "kernels/cuda/source.h"
@@ -37,7 +38,7 @@ class Writer {
     launches.push_back(normalize(call, true));
     return launches;
   }
-  Expr workspace() const { return space_.rows() * (shape_.splits + columns_) * n_.state_bytes; }
+  Expr workspace() const { return space_.rows() * (shape_.splits + columns_) * n_.statistic.state_bytes; }
 
  private:
   int kept() const { return space_.kept(); }
@@ -46,14 +47,14 @@ class Writer {
     return columns_ ? fmt::format("{}, {}, {}, {}, {}", kept(), shape_.tx(), shape_.ty, width(), shape_.unroll)
                     : fmt::format("{}, {}, {}, {}", kept(), shape_.lanes, width(), shape_.unroll);
   }
-  std::string statistic() const { return fmt::format("{}{{{}}}", n_.statistic, n_.members); }
+  std::string statistic() const { return fmt::format("{}{{{}}}", n_.statistic.type, n_.statistic.members); }
   std::array<Expr, 3> grid() const { return {row_blocks(space_, shape_), shape_.splits, 1}; }
-  uint32_t shared_bytes() const { return row_shared_bytes(space_, shape_, n_.state_bytes); }
+  uint32_t shared_bytes() const { return row_shared_bytes(space_, shape_, n_.statistic.state_bytes); }
 
   SourceLaunch summarize() const {
     Source source(header_);
     const std::string x = declare_row_input(source, problem_, space_);
-    source.workspace("states", 0, n_.statistic + "::State");
+    source.workspace("states", 0, n_.statistic.type + "::State");
     const std::string call =
         fmt::format("{}<{}, {}>({}, states, {});", columns_ ? "summarize_strips" : "summarize_parts", block_arguments(),
                     shape_.splits, x, statistic());
@@ -63,7 +64,7 @@ class Writer {
   SourceLaunch merge() const {
     constexpr int64_t kThreads = 128;
     Source source(header_);
-    source.workspace("states", 0, n_.statistic + "::State");
+    source.workspace("states", 0, n_.statistic.type + "::State");
     const std::string call = fmt::format("merge_strips<{}, {}>(states, {}, {});", kThreads, shape_.splits,
                                          source.number(space_.rows()), statistic());
     return source.finish(call, {ceildiv(space_.rows(), kThreads / 32), 1, 1}, kThreads, 0);
@@ -79,7 +80,7 @@ class Writer {
     std::vector<Operand> views;
     for (size_t i = 0; i < problem_.operands.size(); ++i) views.push_back(space_.view(tensor + i));
     source.fusion(problem_, space_.view(1), views, tensor - 1);
-    if (from_states) source.workspace("states", 0, n_.statistic + "::State");
+    if (from_states) source.workspace("states", 0, n_.statistic.type + "::State");
     const std::string affine =
         fmt::format("Affine<{}, {}>{{{}, {}}}", n_.has_scale ? "Scale" : "Absent", n_.has_bias ? "Bias" : "Absent",
                     n_.has_scale ? "Scale_" : "{}", n_.has_bias ? "Bias_" : "{}");
@@ -96,50 +97,49 @@ class Writer {
   std::string header_;
 };
 
-class NormalizationMatch final : public Match {
- public:
-  NormalizationMatch(const Problem& problem, Normalization normalization, std::vector<StepInput> inputs)
-      : problem_(problem), normalization_(std::move(normalization)), inputs_(std::move(inputs)) {}
+std::vector<Config> configs(const Problem& problem, const Normalization& normalization) {
+  return row_configs(problem.target, normalization.space, true, normalization.statistic.state_bytes);
+}
 
-  std::vector<Config> configs() const override {
-    return row_configs(problem_.target, normalization_.space, true, normalization_.state_bytes);
+Result<Emission> emit(const Problem& problem, const Normalization& normalization, const Config& config) {
+  const auto& shape = config.as<RowShape>();
+  const Writer writer(normalization, problem, shape);
+  Emission emission;
+  emission.inputs = {{StepInput::input, 0}};
+  if (normalization.has_scale) emission.inputs.push_back({StepInput::input, 1});
+  if (normalization.has_bias) emission.inputs.push_back({StepInput::input, 2});
+  add_operand_inputs(problem, emission);
+  add_prologue_inputs(problem, 0, emission);
+  if (shape.splits == 1) {
+    emission.launches.push_back(writer.whole());
+  } else {
+    emission.launches = writer.in_parts();
+    emission.workspace = writer.workspace();
   }
-
-  Result<Emission> emit(const Config& config) const override {
-    const auto& shape = config.as<RowShape>();
-    const Writer writer(normalization_, problem_, shape);
-    Emission emission;
-    emission.inputs = inputs_;
-    add_operand_inputs(problem_, emission);
-    add_prologue_inputs(problem_, 0, emission);
-    if (shape.splits == 1) {
-      emission.launches.push_back(writer.whole());
-    } else {
-      emission.launches = writer.in_parts();
-      emission.workspace = writer.workspace();
-    }
-    return emission;
-  }
-
- private:
-  const Problem& problem_;
-  Normalization normalization_;
-  std::vector<StepInput> inputs_;
-};
+  return emission;
+}
 
 }  // namespace
 
-Matched match_rows(const Problem& problem, Normalization normalization, std::vector<StepInput> inputs) {
-  return std::make_unique<NormalizationMatch>(problem, std::move(normalization), std::move(inputs));
+Normalization normalization_along(const Problem& problem, int64_t axis, RowStatistic statistic) {
+  Normalization normalization{IndexSpace(problem.inputs[0]), std::move(statistic)};
+  IndexSpace& space = normalization.space;
+  space.add(problem.outputs[0]);
+  for (const Operand& operand : problem.operands) space.add(operand);
+  add_prologue_operands(problem, space);
+  space.reduce(static_cast<size_t>(axis_from_start(axis, problem.inputs[0])));
+  space.simplify();
+  return normalization;
+}
+
+Matched match_rows(const Problem& problem, Normalization normalization) {
+  return match_form(problem, std::move(normalization), configs, emit);
 }
 
 std::optional<std::string> refuse_types(const Problem& problem) {
-  const auto is_handled = [](DType dtype) {
-    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-  };
   for (const auto* list : {&problem.inputs, &problem.outputs})
     for (const Operand& operand : *list)
-      if (!operand.omitted && !operand.is_computed() && !is_handled(operand.dtype))
+      if (!operand.omitted && !operand.is_computed() && !is_short_float(operand.dtype))
         return fmt::format("a tensor is {}", name_of(operand.dtype));
   return refuse_row_input(problem);
 }

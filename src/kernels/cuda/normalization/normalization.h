@@ -7,18 +7,24 @@
 
 namespace lathe::cuda {
 
+struct RowStatistic {
+  std::string type;     // in normalization/statistics.cuh
+  std::string members;  // the initializers of its members
+  uint32_t state_bytes = 0;
+};
+
 struct Normalization {
   // Tensor 0 is x, 1 is y; then come the scale and the bias, where there are any, and the operands of the program and
   // of the prologue.
   IndexSpace space;
-  std::string statistic;  // type in normalization/statistics.cuh
-  std::string members;    // the initializers of its members
-  uint32_t state_bytes = 0;
+  RowStatistic statistic;
   bool has_scale = false, has_bias = false;
 };
 
-// `inputs`: of the step, in the order of the tensors.
-Matched match_rows(const Problem& problem, Normalization normalization, std::vector<StepInput> inputs);
+// Of rows along one axis, without scale and bias.
+Normalization normalization_along(const Problem& problem, int64_t axis, RowStatistic statistic);
+
+Matched match_rows(const Problem& problem, Normalization normalization);
 
 // Why no kernel here takes the types; nullopt = all are floats of 32 or 16 bits.
 std::optional<std::string> refuse_types(const Problem& problem);

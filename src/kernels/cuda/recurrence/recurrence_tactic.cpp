@@ -126,73 +126,63 @@ std::string functions_text(std::string_view name, const RecurrenceAttrs& attrs,
   return text + "};\n";
 }
 
-class RecurrenceMatch final : public Match {
- public:
-  RecurrenceMatch(const Problem& problem, std::vector<Cut> cuts) : problem_(problem), cuts_(std::move(cuts)) {}
-
-  std::vector<Config> configs() const override {
-    const Dims& dims = problem_.inputs[kX].opt_dims;
-    const Target& target = problem_.target;
-    const int64_t directions = directions_of(problem_.attrs<RecurrenceAttrs>().direction);
-    std::vector<Config> configs;
-    for (const Cut& cut : cuts_) {
-      const int64_t turns = ceil_div(dims[1], cut.batch), blocks = directions * turns * cut.team;
-      const auto waves = static_cast<double>(cut.together ? turns : ceil_div(blocks, target.least_cores));
-      configs.push_back({.text = fmt::format("{} sequences, {} blocks{} of {} threads, {} held", cut.batch, cut.team,
-                                             cut.together ? " at once" : "", cut.threads, cut.held) +
-                                 (cut.elsewhere_bytes() == 0 ? ""
-                                  : cut.in_shared            ? ", rest in shared memory"
-                                                             : ", rest read anew"),
-                         .predicted_us = 1.5 * target.launch_us +
-                                         static_cast<double>(dims[0]) * waves * cut.cycles() / target.clock_mhz,
-                         .choice = CutChoice(cut)});
-    }
-    return best_first(std::move(configs));
+std::vector<Config> configs(const Problem& problem, const std::vector<Cut>& cuts) {
+  const Dims& dims = problem.inputs[kX].opt_dims;
+  const Target& target = problem.target;
+  const int64_t directions = directions_of(problem.attrs<RecurrenceAttrs>().direction);
+  std::vector<Config> configs;
+  for (const Cut& cut : cuts) {
+    const int64_t turns = ceil_div(dims[1], cut.batch), blocks = directions * turns * cut.team;
+    const auto waves = static_cast<double>(cut.together ? turns : ceil_div(blocks, target.least_cores));
+    configs.push_back({.text = fmt::format("{} sequences, {} blocks{} of {} threads, {} held", cut.batch, cut.team,
+                                           cut.together ? " at once" : "", cut.threads, cut.held) +
+                               (cut.elsewhere_bytes() == 0 ? ""
+                                : cut.in_shared            ? ", rest in shared memory"
+                                                           : ", rest read anew"),
+                       .predicted_us = 1.5 * target.launch_us +
+                                       static_cast<double>(dims[0]) * waves * cut.cycles() / target.clock_mhz,
+                       .choice = CutChoice(cut)});
   }
+  return best_first(std::move(configs));
+}
 
-  Result<Emission> emit(const Config& config) const override {
-    const auto& attrs = problem_.attrs<RecurrenceAttrs>();
-    LATHE_ASSIGN(const std::vector<GateFunction> functions, functions_of(attrs));
-    const Cut cut = cut_of(problem_, config.as<CutChoice>());
-    Emission emission;
-    Source source("recurrence/recurrence.cuh");
-    const std::string arguments =
-        declare_team(attrs, cut, source, emission) + declare_tensors(problem_, source, emission);
-    const bool backwards = attrs.direction == SequenceDirection::reverse;
-    constexpr std::string_view kCells[] = {"rnn", "gru", "lstm"};
-    source.declare(fmt::format("using TheCut = Cut<Cell::{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>;\n",
-                               kCells[static_cast<size_t>(attrs.cell)], cut.hidden, cut.units(), cut.batch, cut.team,
-                               cut.together, cut.threads, cut.held, cut.in_shared, cut.two_phases,
-                               problem_.inputs[kR].constant != nullptr));
-    source.declare(
-        fmt::format("static_assert(kSharedBytes<TheCut, R> == {}, \"as the tactic has it\");\n", cut.shared_bytes()));
-    const size_t each = default_functions(attrs.cell).size();
-    source.declare(functions_text("Functions", attrs, std::span(functions).first(each)));
-    const auto call = [&](std::string_view name) {
-      return fmt::format("recurrence<TheCut, {}, {}>({});", name, backwards, arguments);
-    };
-    std::string body = call("Functions");
-    const std::span<const GateFunction> others = std::span(functions).subspan(each);
-    if (!others.empty() && !std::equal(others.begin(), others.end(), functions.begin())) {
-      source.declare(functions_text("BackwardFunctions", attrs, others));
-      body = "if (Team<TheCut>{}.direction() == 0)\n    " + body + "\n  else\n    " + call("BackwardFunctions");
-    }
-    const int64_t directions = directions_of(attrs.direction);
-    const Expr tiles = ceildiv(problem_.inputs[kX].dims[1], cut.batch);
-    const std::array<Expr, 3> grid = cut.together ? std::array<Expr, 3>{Expr(cut.team * directions), Expr(1), Expr(1)}
-                                                  : std::array<Expr, 3>{Expr(cut.team), tiles, Expr(directions)};
-    SourceLaunch launch =
-        source.finish(body, grid, static_cast<uint32_t>(cut.threads), static_cast<uint32_t>(cut.shared_bytes()));
-    launch.launch.overlaps = !cut.together;
-    launch.launch.cluster = cut.together ? kWholeGrid : static_cast<uint32_t>(cut.team);
-    emission.launches.push_back(std::move(launch));
-    return emission;
+Result<Emission> emit(const Problem& problem, const std::vector<Cut>&, const Config& config) {
+  const auto& attrs = problem.attrs<RecurrenceAttrs>();
+  LATHE_ASSIGN(const std::vector<GateFunction> functions, functions_of(attrs));
+  const Cut cut = cut_of(problem, config.as<CutChoice>());
+  Emission emission;
+  Source source("recurrence/recurrence.cuh");
+  const std::string arguments = declare_team(attrs, cut, source, emission) + declare_tensors(problem, source, emission);
+  const bool backwards = attrs.direction == SequenceDirection::reverse;
+  constexpr std::string_view kCells[] = {"rnn", "gru", "lstm"};
+  source.declare(fmt::format("using TheCut = Cut<Cell::{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>;\n",
+                             kCells[static_cast<size_t>(attrs.cell)], cut.hidden, cut.units(), cut.batch, cut.team,
+                             cut.together, cut.threads, cut.held, cut.in_shared, cut.two_phases,
+                             problem.inputs[kR].constant != nullptr));
+  source.declare(
+      fmt::format("static_assert(kSharedBytes<TheCut, R> == {}, \"as the tactic has it\");\n", cut.shared_bytes()));
+  const size_t each = default_functions(attrs.cell).size();
+  source.declare(functions_text("Functions", attrs, std::span(functions).first(each)));
+  const auto call = [&](std::string_view name) {
+    return fmt::format("recurrence<TheCut, {}, {}>({});", name, backwards, arguments);
+  };
+  std::string body = call("Functions");
+  const std::span<const GateFunction> others = std::span(functions).subspan(each);
+  if (!others.empty() && !std::equal(others.begin(), others.end(), functions.begin())) {
+    source.declare(functions_text("BackwardFunctions", attrs, others));
+    body = "if (Team<TheCut>{}.direction() == 0)\n    " + body + "\n  else\n    " + call("BackwardFunctions");
   }
-
- private:
-  const Problem& problem_;
-  std::vector<Cut> cuts_;
-};
+  const int64_t directions = directions_of(attrs.direction);
+  const Expr tiles = ceildiv(problem.inputs[kX].dims[1], cut.batch);
+  const std::array<Expr, 3> grid = cut.together ? std::array<Expr, 3>{Expr(cut.team * directions), Expr(1), Expr(1)}
+                                                : std::array<Expr, 3>{Expr(cut.team), tiles, Expr(directions)};
+  SourceLaunch launch =
+      source.finish(body, grid, static_cast<uint32_t>(cut.threads), static_cast<uint32_t>(cut.shared_bytes()));
+  launch.launch.overlaps = !cut.together;
+  launch.launch.cluster = cut.together ? kWholeGrid : static_cast<uint32_t>(cut.team);
+  emission.launches.push_back(std::move(launch));
+  return emission;
+}
 
 }  // namespace
 
@@ -201,12 +191,11 @@ Matched match_recurrence(const Problem& problem) {
   if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
   if (!problem.program.is_identity()) return refuse("this kernel has no epilogue");
   const DType dtype = problem.inputs[kX].dtype;
-  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
-    return refuse(fmt::format("its input is {}", name_of(dtype)));
+  if (!is_short_float(dtype)) return refuse(fmt::format("its input is {}", name_of(dtype)));
   if (problem.inputs[kR].dims[2].as_constant().value_or(0) < 1) return refuse("the hidden size is dynamic or 0");
   std::vector<Cut> cuts = cuts_of(problem);
   if (cuts.empty()) return refuse("the state does not fit shared memory");
-  return std::make_unique<RecurrenceMatch>(problem, std::move(cuts));
+  return match_form(problem, std::move(cuts), configs, emit);
 }
 
 }  // namespace lathe::cuda

@@ -2,6 +2,7 @@
 // Reductions over known axes, and pooling by one window over everything.
 #include <numeric>
 
+#include "kernels/axes_tactic.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/reduce/reduction.h"
 #include "kernels/cuda/row_input.h"
@@ -64,38 +65,22 @@ std::string_view value_type(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   const ReduceOp op = op_of(problem);
   if (problem.inputs[0].is_computed()) return "float";  // programs compute in it
-  if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return "float";
+  if (is_short_float(dtype)) return "float";
   if (dtype == DType::f64 || op == ReduceOp::l2 || op == ReduceOp::log_sum || op == ReduceOp::log_sum_exp)
     return "double";
   return dtype == DType::u64 ? "uint64" : "int64";
 }
 
-// The reduced dims; nothing when the input stays as it is.
-std::vector<size_t> reduced_dims(const Problem& problem) {
-  if (problem.is(OpKind::pooling)) {
-    std::vector<size_t> dims(problem.attrs<PoolingAttrs>().window.size());
-    std::iota(dims.begin(), dims.end(), problem.inputs[0].dims.size() - dims.size());
-    return dims;
-  }
-  const auto& attrs = problem.attrs<ReduceAttrs>();
-  const int64_t rank = problem.inputs[0].rank();
-  Ints axes = attrs.axes;
-  if (problem.inputs.size() > 1 && problem.inputs[1].constant) {
-    axes.clear();
-    for (int64_t i = 0; i < problem.inputs[1].constant->volume(); ++i)
-      axes.push_back(problem.inputs[1].constant->at(i));
-  }
-  if (axes.empty() && !attrs.noop_with_empty_axes)
-    for (int64_t d = 0; d < rank; ++d) axes.push_back(d);
-  std::vector<size_t> dims;
-  for (const int64_t axis : axes) dims.push_back(static_cast<size_t>(axis < 0 ? axis + rank : axis));
-  return dims;
+tl::expected<std::vector<int>, Refusal> pooled_axes(const Problem& problem) {
+  std::vector<int> axes(problem.attrs<PoolingAttrs>().window.size());
+  std::iota(axes.begin(), axes.end(), problem.inputs[0].rank() - static_cast<int>(axes.size()));
+  return axes;
 }
 
 // Tensor 0 is x, 1 is y; the operands of the program and of the prologue follow.
-IndexSpace space_of(const Problem& problem) {
+IndexSpace space_of(const Problem& problem, const std::vector<int>& axes) {
   IndexSpace space(problem.inputs[0]);
-  for (const size_t dim : reduced_dims(problem)) space.reduce(dim);
+  for (const int axis : axes) space.reduce(static_cast<size_t>(axis));
   const bool keeps = problem.is(OpKind::pooling) || problem.attrs<ReduceAttrs>().keepdims;
   const auto add = [&](const Operand& operand) { keeps ? space.add(operand) : space.add_kept(operand); };
   add(problem.outputs[0]);
@@ -105,11 +90,11 @@ IndexSpace space_of(const Problem& problem) {
   return space;
 }
 
-RowReduction reduction_of(const Problem& problem) {
+RowReduction reduction_of(const Problem& problem, const std::vector<int>& axes) {
   const std::string_view value = value_type(problem);
   const ReduceOp op = op_of(problem);
   const uint32_t bytes = (value == "float" ? 4 : 8) * (op == ReduceOp::log_sum_exp ? 2 : 1);
-  return {space_of(problem), "reduce/reduce.cuh", fmt::format("{}<{}>", device_name(op), value), bytes};
+  return {space_of(problem, axes), "reduce/reduce.cuh", fmt::format("{}<{}>", device_name(op), value), bytes};
 }
 
 }  // namespace
@@ -117,14 +102,14 @@ RowReduction reduction_of(const Problem& problem) {
 Matched match_reduce(const Problem& problem) {
   if (!problem.is(OpKind::reduce) && !is_global_pooling(problem)) return refuse("not a reduction");
   if (auto reason = refuse_row_problem(problem)) return refuse(*std::move(reason));
-  if (problem.has_input(1) && !problem.inputs[1].constant) return refuse("its axes are not constant");
-  if (reduced_dims(problem).empty()) return refuse("its axes leave the input as it is");
+  const auto axes = problem.is(OpKind::pooling) ? pooled_axes(problem) : reduced_axes(problem);
+  if (!axes) return tl::unexpected(axes.error());
   if (value_type(problem) != "float" && !problem.program.is_identity())
     return refuse("a program behind doubles or integers");
   if (value_type(problem) != "float" && problem.inputs[0].dtype != problem.outputs[0].dtype)
     return refuse("its result is of another type");
   if (auto reason = refuse_row_input(problem)) return refuse(*std::move(reason));
-  return match_rows(problem, reduction_of(problem));
+  return match_rows(problem, reduction_of(problem, *axes));
 }
 
 }  // namespace lathe::cuda

@@ -116,35 +116,25 @@ class Writer {
   bool columns_ = false;
 };
 
-class ReductionMatch final : public Match {
- public:
-  ReductionMatch(const Problem& problem, RowReduction reduction)
-      : problem_(problem), reduction_(std::move(reduction)) {}
+std::vector<Config> configs(const Problem& problem, const RowReduction& reduction) {
+  return row_configs(problem.target, reduction.space, false, reduction.state_bytes);
+}
 
-  std::vector<Config> configs() const override {
-    return row_configs(problem_.target, reduction_.space, false, reduction_.state_bytes);
-  }
-
-  Result<Emission> emit(const Config& config) const override {
-    const Writer writer(reduction_, problem_, config.as<RowShape>());
-    Emission emission;
-    emission.inputs = {{StepInput::input, 0}};
-    add_operand_inputs(problem_, emission);
-    add_prologue_inputs(problem_, 0, emission);
-    emission.launches = writer.launches();
-    emission.workspace = writer.workspace();
-    return emission;
-  }
-
- private:
-  const Problem& problem_;
-  RowReduction reduction_;
-};
+Result<Emission> emit(const Problem& problem, const RowReduction& reduction, const Config& config) {
+  const Writer writer(reduction, problem, config.as<RowShape>());
+  Emission emission;
+  emission.inputs = {{StepInput::input, 0}};
+  add_operand_inputs(problem, emission);
+  add_prologue_inputs(problem, 0, emission);
+  emission.launches = writer.launches();
+  emission.workspace = writer.workspace();
+  return emission;
+}
 
 }  // namespace
 
 Matched match_rows(const Problem& problem, RowReduction reduction) {
-  return std::make_unique<ReductionMatch>(problem, std::move(reduction));
+  return match_form(problem, std::move(reduction), configs, emit);
 }
 
 }  // namespace lathe::cuda

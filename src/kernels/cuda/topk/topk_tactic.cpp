@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/axes_tactic.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/index_space.h"
 #include "kernels/cuda/match.h"
@@ -15,8 +16,7 @@ constexpr int64_t kMaxK = 2048;
 constexpr double kStepClocks = 255;  // of each element that a thread takes
 
 size_t axis_of(const Problem& problem) {
-  const int64_t axis = problem.attrs<TopkAttrs>().axis;
-  return static_cast<size_t>(axis < 0 ? axis + problem.inputs[0].rank() : axis);
+  return static_cast<size_t>(axis_from_start(problem.attrs<TopkAttrs>().axis, problem.inputs[0]));
 }
 
 int64_t k_of(const Problem& problem) { return problem.outputs[0].dims[axis_of(problem)].as_constant().value_or(-1); }
@@ -35,80 +35,74 @@ struct Split {
   int64_t threads = 256, splits = 1;  // of a row
 };
 
-class TopkMatch final : public Match {
- public:
-  explicit TopkMatch(const Problem& problem)
-      : problem_(problem), space_(space_of(problem)), k_(k_of(problem)), largest_(problem.attrs<TopkAttrs>().largest) {}
+struct Best {
+  IndexSpace space;
+  int64_t k;
+  bool largest;
 
-  std::vector<Config> configs() const override {
-    const int64_t length = space_.opt_length(), rows = std::max<int64_t>(space_.opt_rows(), 1);
-    const Target& target = problem_.target;
-    const int64_t splits = std::min<int64_t>({target.cores * 2 / rows, length / (8 * half_of(256)), 128});
-    std::vector<Config> configs;
-    const auto add = [&](const Split& split) {
-      const double waves = std::max(1.0, static_cast<double>(rows * split.splits) * static_cast<double>(split.threads) /
-                                             static_cast<double>(target.busy_threads()));
-      const double steps = static_cast<double>(length) / static_cast<double>(split.splits * split.threads) + 20;
-      configs.push_back({.text = fmt::format("{} threads", split.threads) +
-                                 (split.splits > 1 ? fmt::format(", {} splits", split.splits) : ""),
-                         .predicted_us = (split.splits > 1 ? 3 : 1) * target.launch_us +
-                                         kStepClocks * waves * steps / target.clock_mhz,
-                         .choice = split});
-    };
-    for (const int64_t threads : {128, 256, 1024}) add({threads, 1});
-    if (splits > 1) add({256, splits});
-    return best_first(std::move(configs));
-  }
-
-  Result<Emission> emit(const Config& config) const override {
-    const auto [threads, splits] = config.as<Split>();
-    const int64_t half = half_of(threads);
-    const auto shared = static_cast<uint32_t>(16 * half + 16);
-    const auto block = static_cast<uint32_t>(threads);
-    const std::string sizes = fmt::format("{}, {}, {}", threads, half, k_);
-    Emission emission;
-    emission.inputs = {{StepInput::input, 0}};
-    Source source = begin();
-    if (splits > 1) {
-      Source first = begin();
-      first.workspace("candidates", 0, "uint64");
-      source.workspace("candidates", 0, "uint64");
-      const std::string call =
-          fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", space_.kept(), largest_, sizes, splits);
-      emission.launches.push_back(first.finish(call, {space_.rows(), splits, 1}, block, shared));
-      emission.workspace = space_.rows() * (splits * k_ * 8);
-    }
-    source.output(0, result_view(1), "Values");
-    source.output(1, result_view(2), "Indices");
-    const std::string call =
-        splits > 1
-            ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);", space_.kept(), sizes, splits)
-            : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);", space_.kept(), largest_, sizes);
-    emission.launches.push_back(source.finish(call, {space_.rows(), 1, 1}, block, shared));
-    return emission;
-  }
-
- private:
   int64_t half_of(int64_t threads) const {
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(k_, 2 * threads))));
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(k, 2 * threads))));
   }
   Source begin() const {
     Source source("topk/topk.cuh");
-    source.input(0, space_.view(0), "X");
+    source.input(0, space.view(0), "X");
     return source;
   }
   Operand result_view(size_t index) const {
-    Operand view = space_.view(index);
-    view.dims.back() = k_;
-    view.opt_dims.back() = k_;
+    Operand view = space.view(index);
+    view.dims.back() = k;
+    view.opt_dims.back() = k;
     return view;
   }
-
-  const Problem& problem_;
-  IndexSpace space_;
-  int64_t k_;
-  bool largest_;
 };
+
+std::vector<Config> configs(const Problem& problem, const Best& best) {
+  const int64_t length = best.space.opt_length(), rows = std::max<int64_t>(best.space.opt_rows(), 1);
+  const Target& target = problem.target;
+  const int64_t splits = std::min<int64_t>({target.cores * 2 / rows, length / (8 * best.half_of(256)), 128});
+  std::vector<Config> configs;
+  const auto add = [&](const Split& split) {
+    const double waves = std::max(1.0, static_cast<double>(rows * split.splits) * static_cast<double>(split.threads) /
+                                           static_cast<double>(target.busy_threads()));
+    const double steps = static_cast<double>(length) / static_cast<double>(split.splits * split.threads) + 20;
+    configs.push_back(
+        {.text = fmt::format("{} threads", split.threads) +
+                 (split.splits > 1 ? fmt::format(", {} splits", split.splits) : ""),
+         .predicted_us = (split.splits > 1 ? 3 : 1) * target.launch_us + kStepClocks * waves * steps / target.clock_mhz,
+         .choice = split});
+  };
+  for (const int64_t threads : {128, 256, 1024}) add({threads, 1});
+  if (splits > 1) add({256, splits});
+  return best_first(std::move(configs));
+}
+
+Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
+  const auto [threads, splits] = config.as<Split>();
+  const int64_t half = best.half_of(threads);
+  const auto shared = static_cast<uint32_t>(16 * half + 16);
+  const auto block = static_cast<uint32_t>(threads);
+  const std::string sizes = fmt::format("{}, {}, {}", threads, half, best.k);
+  Emission emission;
+  emission.inputs = {{StepInput::input, 0}};
+  Source source = best.begin();
+  if (splits > 1) {
+    Source first = best.begin();
+    first.workspace("candidates", 0, "uint64");
+    source.workspace("candidates", 0, "uint64");
+    const std::string call = fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", best.space.kept(),
+                                         best.largest, sizes, splits);
+    emission.launches.push_back(first.finish(call, {best.space.rows(), splits, 1}, block, shared));
+    emission.workspace = best.space.rows() * (splits * best.k * 8);
+  }
+  source.output(0, best.result_view(1), "Values");
+  source.output(1, best.result_view(2), "Indices");
+  const std::string call = splits > 1 ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);",
+                                                    best.space.kept(), sizes, splits)
+                                      : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);",
+                                                    best.space.kept(), best.largest, sizes);
+  emission.launches.push_back(source.finish(call, {best.space.rows(), 1, 1}, block, shared));
+  return emission;
+}
 
 }  // namespace
 
@@ -122,7 +116,7 @@ Matched match_topk(const Problem& problem) {
   const int64_t k = k_of(problem);
   if (k < 0) return refuse("k is not constant");
   if (k == 0 || k > kMaxK) return refuse(fmt::format("k is {}, 1 to {} are handled", k, kMaxK));
-  return std::make_unique<TopkMatch>(problem);
+  return match_form(problem, Best{space_of(problem), k, problem.attrs<TopkAttrs>().largest}, configs, emit);
 }
 
 }  // namespace lathe::cuda

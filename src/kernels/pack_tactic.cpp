@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pack_tactic.h"
+
+#include <cstring>
+
+namespace lathe {
+
+void copy_elements(const std::byte* from, std::byte* to, size_t size, std::span<const PackedAxis> axes) {
+  const PackedAxis& axis = axes.front();
+  const int64_t from_step = axis.from * static_cast<int64_t>(size), to_step = axis.to * static_cast<int64_t>(size);
+  for (int64_t i = 0; i < axis.extent; ++i, from += from_step, to += to_step) {
+    if (axes.size() > 1)
+      copy_elements(from, to, size, axes.subspan(1));
+    else
+      std::memcpy(to, from, size);
+  }
+}
+
+Result<Tensor> pack(const Tensor& tensor, const Dims& dims, const std::vector<PackedAxis>& axes) {
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(tensor.dtype(), dims));
+  std::memset(packed.mutable_data(), 0, packed.bytes());
+  copy_elements(static_cast<const std::byte*>(tensor.data()), static_cast<std::byte*>(packed.mutable_data()),
+                size_of(tensor.dtype()), axes);
+  return packed;
+}
+
+}  // namespace lathe
