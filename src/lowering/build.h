@@ -38,6 +38,7 @@ struct BuildOptions {
   PassContext passes;    // its arithmetic is that of the traits
   bool optimize = true;  // false: no passes, no fusion: the network as it stands
   Progress progress;
+  uint32_t auxiliary_streams = 0;  // at most, on devices whose steps are launched
 };
 
 // Builds for what a backend has prepared, which must live until the plan is built.

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "lowering/sections.h"
 #include "plan/blocks.h"
 #include "plan/expressions.h"
 
@@ -105,7 +106,8 @@ void drop_unread_steps(plan::Plan& plan, BuildReport& report) {
 }
 
 // Operands of a block, and what its bodies begin with and leave, live as long as it runs. So does what is there before
-// a block and read inside: each round of a loop reads it again.
+// a block and read inside: each round of a loop reads it again. What auxiliary streams touch lives as long as its
+// section runs: what the main one does meanwhile may come before or behind it.
 Result<> set_lifetimes(plan::Plan& plan) {
   LATHE_ASSIGN(const std::vector<plan::StepPlace> places, plan::find_places(plan.steps));
   std::vector<bool> touched(plan.buffers.size());
@@ -122,6 +124,11 @@ Result<> set_lifetimes(plan::Plan& plan) {
       for (const TensorId id : *list) touch(id, i, last);
     for (const TensorId id : operands_of_bodies(plan.steps[i])) touch(id, i, last);
   }
+  for (const plan::ParallelSection& section : plan.sections)
+    for (uint32_t i = section.first; i < section.end; ++i)
+      for (const auto* list : {&plan.steps[i].inputs, &plan.steps[i].outputs})
+        for (const TensorId id : *list)
+          if (plan.steps[i].stream > 0) touch(id, section.first, section.end - 1);
   for (uint32_t i = static_cast<uint32_t>(plan.steps.size()); i-- > 0;)  // from the inside to the outside
     for (plan::Buffer& buffer : plan.buffers)
       if (plan.steps[i].is<plan::Block>() && buffer.first < i && buffer.last > i)
@@ -131,9 +138,10 @@ Result<> set_lifetimes(plan::Plan& plan) {
 
 }  // namespace
 
-Result<> finish_plan(BuiltPlan& built) {
+Result<> finish_plan(BuiltPlan& built, const BuildOptions& options) {
   plan::Plan& plan = built.plan;
   drop_unread_steps(plan, built.report);
+  LATHE_TRY(find_sections(plan, built.report, options.tuner.target, options.auxiliary_streams));
   LATHE_TRY(set_lifetimes(plan));
   drop_unused_symbols(plan);
   for (const Symbol& symbol : plan.symbols)

@@ -6,7 +6,8 @@
 
 namespace lathe {
 
-// Drops steps and symbols that nothing reads, finds when each buffer is in use and which inputs are shape tensors.
-Result<> finish_plan(BuiltPlan& built);
+// Drops steps and symbols that nothing reads, finds what runs on auxiliary streams, when each buffer is in use and
+// which inputs are shape tensors.
+Result<> finish_plan(BuiltPlan& built, const BuildOptions& options);
 
 }  // namespace lathe

@@ -258,7 +258,7 @@ Result<> RegionLowering::choose(const Tuner::Progress& progress) {
 
 Result<> RegionLowering::write() {
   LATHE_TRY(write_steps());
-  return finish_plan(out_);
+  return finish_plan(out_, context_.options);
 }
 
 Result<> RegionLowering::write_steps() {

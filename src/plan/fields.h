@@ -63,6 +63,15 @@ void unpack(Io& io, const fb::StepCount& from, StepCount& count) {
 }
 
 template <class Io>
+fb::ParallelSection pack(Io&, const ParallelSection& section) {
+  return {section.first, section.end};
+}
+template <class Io>
+void unpack(Io&, const fb::ParallelSection& from, ParallelSection& section) {
+  section = {from.first(), from.end()};
+}
+
+template <class Io>
 fb::Slice pack(Io&, const Slice& slice) {
   return {slice.axis, slice.reversed};
 }
@@ -178,6 +187,7 @@ void fields(Io& io, T& step) {
   io.strings(F::VT_ORIGIN, step.origin);
   io.text(F::VT_TACTIC, step.tactic);
   io.number(F::VT_MILLISECONDS, step.milliseconds);
+  io.number(F::VT_STREAM, step.stream);
 }
 
 // Children: the field with their parent's number is the first of each table, and not listed.
@@ -251,6 +261,7 @@ void fields(Io& io, T& plan) {
   io.text(F::VT_WEIGHTS_FILE, plan.weights_file);
   io.tables(F::VT_USER, plan.metadata);
   io.text(F::VT_TUNED_ON, plan.tuned_on);
+  io.template structs<fb::ParallelSection>(F::VT_SECTIONS, plan.sections, kMaxEntries);
 }
 
 }  // namespace lathe::plan

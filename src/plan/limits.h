@@ -15,6 +15,7 @@ inline constexpr size_t kMaxSectionName = 23;
 inline constexpr size_t kMaxSectionAlignment = size_t{1} << 16;
 inline constexpr size_t kMaxBodies = 2;      // of a block
 inline constexpr size_t kMaxBlockDepth = 8;  // blocks within blocks
+inline constexpr size_t kMaxStreams = 16;    // auxiliary ones
 inline constexpr size_t kMaxImages = 64;     // of a code module
 inline constexpr size_t kMaxMetadata = size_t{1} << 30;
 inline constexpr size_t kMaxDecoded = size_t{256} << 20;  // in memory, and 16 bytes per node of each used expression

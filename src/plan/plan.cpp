@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
+#include <algorithm>
+
 namespace lathe::plan {
 namespace {
 
@@ -17,6 +19,12 @@ std::string_view name_of(BlockKind kind) {
 }
 
 }  // namespace
+
+uint32_t Plan::auxiliary_streams() const {
+  uint32_t most = 0;
+  for (const Step& step : steps) most = std::max(most, step.stream);
+  return most;
+}
 
 std::string_view Step::kind() const {
   static constexpr std::string_view kNames[] = {"host kernel", "launches", "copy", "evaluation"};

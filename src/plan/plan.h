@@ -159,6 +159,7 @@ struct Step {
   std::vector<TensorId> outputs;
   std::string op, attributes;
   std::vector<StepCount> counts;  // read before the step's sizes are known: the host waits for the steps before it
+  uint32_t stream = 0;            // in a section: an auxiliary stream, or 0, the one that the run is given
 
   // What the inspector shows.
   std::string name;                 // "conv1 + relu1"
@@ -173,6 +174,13 @@ struct Step {
   std::string_view kind() const;  // "host kernel", "launches", "copy", "evaluation", "loop", "branch", "call", "plugin"
   std::string_view kernel() const;   // of what runs it, for people: "eval" for what the host does
   std::string_view program() const;  // fusion program; "" = none
+};
+
+// Steps of branches that do not depend on each other: those of one Step::stream follow each other, and run beside those
+// of other streams. What comes before the section is done when they begin, and they are when what comes behind it does.
+struct ParallelSection {
+  uint32_t first = 0;  // step
+  uint32_t end = 0;    // behind the last one
 };
 
 // Weights that the file of the plan does not hold: what it says of them instead.
@@ -200,8 +208,9 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<Constant> constants;
   uint32_t dynamic_slots = 0;
-  std::vector<Binding> bindings;  // inputs first, in the network's order
-  std::vector<Step> steps;        // in execution order; a block's own follow it
+  std::vector<Binding> bindings;          // inputs first, in the network's order
+  std::vector<Step> steps;                // in execution order; a block's own follow it
+  std::vector<ParallelSection> sections;  // in order, of device launches outside of blocks
   std::vector<std::pair<std::string, std::string>> metadata;
 
   std::span<const std::byte> weights;  // not owned; empty too when they are detached and were not supplied
@@ -213,6 +222,7 @@ struct Plan {
   std::string weights_file;       // where detached weights are, for messages; "" = the writer did not say
   std::vector<CodeModule> codes;  // of device code; their bytes are not owned
 
+  uint32_t auxiliary_streams() const;  // that the steps are spread over, besides the one that a run is given
   uint64_t weights_bytes() const { return detached ? detached->bytes : pieces.empty() ? weights.size() : pieces_bytes; }
 };
 

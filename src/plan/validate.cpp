@@ -51,7 +51,7 @@ class Validator {
     for (const size_t count :
          {plan_.symbols.size(), plan_.profiles.size(), plan_.tensors.size(), plan_.buffers.size(),
           plan_.constants.size(), plan_.codes.size(), plan_.constraints.size(), plan_.bindings.size(),
-          plan_.steps.size(), plan_.metadata.size(), size_t{plan_.dynamic_slots}})
+          plan_.steps.size(), plan_.sections.size(), plan_.metadata.size(), size_t{plan_.dynamic_slots}})
       if (count > kMaxEntries) return malformed("plan: a list has {} entries; the limit is {}", count, kMaxEntries);
     return {};
   }

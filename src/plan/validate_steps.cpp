@@ -69,6 +69,7 @@ class StepsValidator {
   Result<> run() {
     LATHE_ASSIGN(places_, find_places(plan_.steps));
     LATHE_TRY(check_range(0, plan_.steps.size()));
+    LATHE_TRY(check_sections());
     for (size_t i = 0; i < plan_.bindings.size(); ++i)
       if (!written_.has_binding(i)) return malformed("plan: no step writes output '{}'", plan_.bindings[i].name);
     return {};
@@ -160,6 +161,44 @@ class StepsValidator {
 
   Result<> check_work(size_t, const Step& s, const PluginCall&) {
     return s.op == "plugin" ? Result<>() : malformed("it calls a plugin as operation '{}'", s.op);
+  }
+
+  // Steps that run beside each other know all sizes beforehand, and no other step names a stream.
+  Result<> check_sections() const {
+    size_t end = 0;  // of the last section
+    for (const ParallelSection& section : plan_.sections) {
+      if (section.first < end || section.end <= section.first || section.end > plan_.steps.size())
+        return malformed("plan: a section of steps {} to {} behind step {} of {}", section.first, section.end, end,
+                         plan_.steps.size());
+      LATHE_TRY(check_alone(end, section.first));
+      end = section.end;
+      for (size_t i = section.first; i < end; ++i) {
+        const Step& s = plan_.steps[i];
+        if (!s.is<DeviceLaunches>() || !s.counts.empty() || !s.op.empty() || places_[i].depth > 0)
+          return malformed("plan: step {}, of a section, is a {} that cannot run beside others", i, s.kind());
+        if (s.stream > kMaxStreams)
+          return malformed("plan: step {} runs on stream {}; the limit is {}", i, s.stream, kMaxStreams);
+        if (s.stream > 0) LATHE_TRY(check_alive_in(section, i));
+      }
+    }
+    return check_alone(end, plan_.steps.size());
+  }
+
+  Result<> check_alone(size_t first, size_t end) const {
+    for (size_t i = first; i < end; ++i)
+      if (plan_.steps[i].stream != 0) return malformed("plan: step {} names a stream outside of a section", i);
+    return {};
+  }
+
+  // What auxiliary streams touch shares memory with nothing of the section.
+  Result<> check_alive_in(const ParallelSection& section, size_t i) const {
+    for (const auto* ids : {&plan_.steps[i].inputs, &plan_.steps[i].outputs})
+      for (const TensorId id : *ids) {
+        if (id == kNoTensor) continue;
+        LATHE_TRY(check_alive(id, section.first));
+        LATHE_TRY(check_alive(id, section.end - 1));
+      }
+    return {};
   }
 
   // Bodies' values and the block's operands live as long as the block runs.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "device/forking_queue.h"
+
 namespace lathe {
 
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy) {
@@ -74,6 +76,12 @@ Result<size_t> Context::memory_bytes() {
   return memory_.bytes_with(execution_.workspace_bytes());
 }
 
+void Context::set_auxiliary_streams(std::vector<void*> streams) {
+  streams.resize(std::min<size_t>(streams.size(), engine_->plan().auxiliary_streams()));
+  auxiliary_ = std::move(streams);
+  if (auto* const forking = dynamic_cast<ForkingQueue*>(stream_queue_.get())) forking->set_auxiliary(auxiliary_);
+}
+
 Result<> Context::set_temporaries(std::shared_ptr<Device> from) {
   LATHE_TRY(memory_.set_temporaries(std::move(from)));  // waits for the work that uses them
   execution_.release_temporaries();
@@ -92,6 +100,7 @@ Result<> Context::enqueue(void* stream) {
   if (!stream_queue_ || stream_ != stream) {
     LATHE_ASSIGN(std::unique_ptr<Queue> queue, engine_->device().make_stream_queue(stream));
     LATHE_TRY(work_.follow(*queue));  // before the former stream's queue goes
+    if (auto* const forking = dynamic_cast<ForkingQueue*>(queue.get())) forking->set_auxiliary(auxiliary_);
     stream_queue_ = std::move(queue);
     stream_ = stream;
   }

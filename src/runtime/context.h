@@ -50,6 +50,10 @@ class Context {
     replay_.forget();
   }
 
+  // The application's streams for the engine's first auxiliary ones, from the next run on, which must outlive it; for
+  // the others the context has its own.
+  void set_auxiliary_streams(std::vector<void*> streams);
+
   // As ContextMemory::set_temporaries().
   Result<> set_temporaries(std::shared_ptr<Device> from);
 
@@ -77,6 +81,7 @@ class Context {
   std::unique_ptr<Queue> own_queue_;
   std::unique_ptr<Queue> stream_queue_;  // of stream_, the application's
   void* stream_ = nullptr;
+  std::vector<void*> auxiliary_;  // the application's streams
   PendingWork work_;
   ShapeBinding shapes_;
   ContextMemory memory_;

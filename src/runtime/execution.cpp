@@ -2,8 +2,11 @@
 #include "runtime/execution.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <utility>
 
+#include "plan/limits.h"
 #include "plan/validate.h"
 #include "runtime/capture_limit.h"
 
@@ -22,6 +25,13 @@ bool reads_input(const plan::Plan& plan, const plan::Step& step) {
                                                    [&](const plan::Body& body) { return any(body.results); }));
 }
 
+// The section that begins with the step; the end of all where none does.
+std::vector<plan::ParallelSection>::const_iterator section_at(const plan::Plan& plan, size_t step) {
+  const auto found = std::lower_bound(plan.sections.begin(), plan.sections.end(), step,
+                                      [](const plan::ParallelSection& section, size_t i) { return section.first < i; });
+  return found != plan.sections.end() && found->first == step ? found : plan.sections.end();
+}
+
 }  // namespace
 
 Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& memory, TensorStorage& storage,
@@ -35,7 +45,9 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
       host_(engine, shapes, storage),
       blocks_(engine, shapes, memory, storage, host_,
               [this](size_t first, size_t end, Queue& queue) { return run_steps(first, end, queue); }),
-      operands_(plan_.steps.size()) {
+      operands_(plan_.steps.size()),
+      stream_workspace_(plan_.auxiliary_streams() + 1),
+      workspace_offsets_(stream_workspace_.size()) {
   for (size_t i = 0; i < operands_.size(); ++i) {
     const plan::Step& step = plan_.steps[i];
     operands_[i].inputs.resize(step.inputs.size());
@@ -46,6 +58,8 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
     if (i == end) end = engine.places()[outermost = i].end;
     if (reads_input(plan_, plan_.steps[i])) readers_end_ = engine.places()[outermost].end;
   }
+  for (const plan::ParallelSection& section : plan_.sections)
+    if (readers_end_ > section.first && readers_end_ < section.end) readers_end_ = section.end;
 }
 
 Result<> Execution::attach_plugins() {
@@ -62,22 +76,26 @@ const Kernel* Execution::kernel(size_t step) const {
 }
 
 Result<> Execution::prepare() {
-  workspace_bytes_ = 0;
+  std::fill(stream_workspace_.begin(), stream_workspace_.end(), 0);
   refused_.clear();
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (plan_.steps[i].is<plan::Block>()) continue;
     Result<size_t> workspace = 0;
+    size_t& most = stream_workspace_[plan_.steps[i].stream];
     if (const Result<> checked = check_conditional(i); !checked)
       workspace = fail(checked.error());
     else if (!operands_[i].data_dependent)
       workspace = prepare_step(i);
     if (workspace)
-      workspace_bytes_ = std::max(workspace_bytes_, *workspace);
+      most = std::max(most, engine_.align(*workspace));
     else if (engine_.is_conditional(i))
       refused_.emplace(i, std::move(workspace).error());
     else
       return fail(std::move(workspace).error());
   }
+  workspace_bytes_ = 0;
+  for (size_t i = 0; i < stream_workspace_.size(); ++i)
+    workspace_offsets_[i] = std::exchange(workspace_bytes_, workspace_bytes_ + stream_workspace_[i]);
   capturable_ = engine_.is_capturable();
   if (capturable_) {
     LATHE_ASSIGN(capturable_, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
@@ -128,9 +146,43 @@ Result<> Execution::run(Queue& queue, Mode mode) {
   return run_steps(told, operands_.size(), queue);
 }
 
+// Who looks on sees one step at a time.
 Result<> Execution::run_steps(size_t first, size_t end, Queue& queue) {
-  for (size_t i = first; i < end; i = engine_.places()[i].end) LATHE_TRY(run_watched(i, queue));
+  const bool watched = hooks_.profiler || hooks_.observer || hooks_.waits_after_steps;
+  auto* const forking = plan_.sections.empty() || watched ? nullptr : dynamic_cast<ForkingQueue*>(&queue);
+  for (size_t i = first; i < end;) {
+    const auto section = forking ? section_at(plan_, i) : plan_.sections.end();
+    if (section != plan_.sections.end()) {
+      LATHE_TRY(run_section(*section, *forking, queue));
+      i = section->end;
+    } else {
+      LATHE_TRY(run_watched(i, queue));
+      i = engine_.places()[i].end;
+    }
+  }
   return {};
+}
+
+// What has been forked is joined whatever fails: its work is the run's.
+Result<> Execution::run_section(const plan::ParallelSection& section, ForkingQueue& queue, Queue& main) {
+  std::array<Queue*, plan::kMaxStreams + 1> queues{&main};
+  Result<> result;
+  for (size_t i = section.first; i < section.end && result; ++i) {
+    const uint32_t stream = plan_.steps[i].stream;
+    if (queues[stream]) continue;
+    Result<Queue*> forked = queue.fork(stream);
+    if (forked)
+      queues[stream] = *forked;
+    else
+      result = fail(std::move(forked).error());
+  }
+  for (size_t i = section.first; i < section.end && result; ++i) result = run_step(i, *queues[plan_.steps[i].stream]);
+  for (size_t stream = 1; stream < queues.size(); ++stream) {
+    if (!queues[stream]) continue;
+    const Result<> joined = queue.join(stream);
+    if (result) result = joined;
+  }
+  return result;
 }
 
 Result<> Execution::run_watched(size_t i, Queue& queue) {
@@ -159,7 +211,7 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   if (const auto refused = refused_.find(i); refused != refused_.end()) return fail(refused->second);
   const Kernel* const runs = kernel(i);
   if (!runs) return host_.run(i, operands, queue);
-  std::byte* workspace = workspace_;
+  std::byte* workspace = workspace_ + workspace_offsets_[step.stream];
   if (operands.data_dependent) {
     LATHE_ASSIGN(workspace, prepare_data_dependent(i, queue));
   }

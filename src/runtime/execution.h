@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "device/forking_queue.h"
 #include "runtime/block_execution.h"
 #include "runtime/plugin_kernel.h"
 
@@ -58,6 +59,7 @@ class Execution {
   // Bytes of workspace that the step's kernel needs.
   Result<size_t> prepare_step(size_t step);
   Result<> run_steps(size_t first, size_t end, Queue& queue);
+  Result<> run_section(const plan::ParallelSection& section, ForkingQueue& queue, Queue& main);
   Result<> run_watched(size_t step, Queue& queue);
   Result<> run_step(size_t step, Queue& queue);
   Result<std::byte*> prepare_data_dependent(size_t step, Queue& queue);
@@ -72,10 +74,12 @@ class Execution {
   BlockExecution blocks_;
   std::map<size_t, std::unique_ptr<PluginKernel>> plugins_;  // by step
   std::vector<StepOperands> operands_;                       // by step
-  std::map<size_t, Error> refused_;  // steps that cannot run under these shapes; branches may leave them out
-  size_t readers_end_ = 0;           // behind the last step that reads an input, and the blocks around it
-  double reported_ms_ = 0;           // of this run, to the profiler
-  size_t workspace_bytes_ = 0;
+  std::map<size_t, Error> refused_;        // steps that cannot run under these shapes; branches may leave them out
+  size_t readers_end_ = 0;                 // behind the last step that reads an input, and the blocks around it
+  double reported_ms_ = 0;                 // of this run, to the profiler
+  std::vector<size_t> stream_workspace_;   // bytes, by stream
+  std::vector<size_t> workspace_offsets_;  // where each stream's begins
+  size_t workspace_bytes_ = 0;             // of all
   bool capturable_ = false;
   std::byte* workspace_ = nullptr;  // of this run
 };

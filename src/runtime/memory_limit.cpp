@@ -37,11 +37,15 @@ class Limiter {
       size_t& most = (*sizes)[tensor.index];
       most = std::max(most, bytes_of(tensor));
     }
+    std::vector<size_t> workspace(plan_.auxiliary_streams() + 1);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const std::optional<size_t> bytes = workspace_of(i);
       if (!bytes) return std::nullopt;
-      limit.workspace = std::max(limit.workspace, engine_.align(*bytes));
+      size_t& most = workspace[plan_.steps[i].stream];
+      most = std::max(most, engine_.align(*bytes));
     }
+    for (const size_t bytes : workspace)  // streams run beside each other
+      if (__builtin_add_overflow(limit.workspace, bytes, &limit.workspace)) return std::nullopt;
     if (limit.workspace > SIZE_MAX - limit.arena) return std::nullopt;
     return limit;
   }

@@ -52,6 +52,7 @@ class PlanGenerator {
     plan.weights = owned_.weights;
     for (Constant& c : plan.constants) c.digest = digest_of(plan.weights.subspan(c.offset, c.bytes));
     if (modules > 0) add_launches(modules);
+    if (modules > 0) add_section();
     return std::move(owned_);
   }
 
@@ -301,8 +302,28 @@ class PlanGenerator {
       device.workspace = pick(2) == 0 ? Expr(0) : 4 * batch() * width() + 256;
       for (uint32_t i = 0; i <= pick(3); ++i) device.launches.push_back(make_launch(step));
       step.work = std::move(device);
-      if (step.inputs.size() > 2) add_count(step);
+      if (step.inputs.size() > 2 && pick(2) == 0) add_count(step);
     }
+  }
+
+  // Of the first launches outside of blocks. What they touch lives as long as it runs.
+  void add_section() {
+    std::vector<Step>& steps = owned_.plan.steps;
+    const std::vector<StepPlace> places = *find_places(steps);
+    const auto fits = [&](uint32_t i) {
+      return i < steps.size() && steps[i].is<DeviceLaunches>() && steps[i].counts.empty();
+    };
+    uint32_t first = 0;
+    while (first < steps.size() && !fits(first)) first = places[first].end;
+    uint32_t end = first;
+    while (fits(end)) ++end;
+    if (first == end) return;
+    for (uint32_t i = first; i < end; ++i) {
+      steps[i].stream = 1 + pick(2);
+      for (const auto* ids : {&steps[i].inputs, &steps[i].outputs})
+        for (const TensorId id : *ids) use(id, first), use(id, end - 1);
+    }
+    owned_.plan.sections = {{first, end}};
   }
 
   // The first bytes of the step's weights, as a size that the device has computed.

@@ -179,23 +179,41 @@ const std::vector<Damage>& damages_of_steps() {
       {"count's list", "no dense list", [](Plan& p) { launching_step(p).counts[0].input = 0; }},
       {"count's element", "invalid", [](Plan& p) { launching_step(p).counts[0].element = Expr::invalid(); }},
       {"workspace's symbol", "symbol 77", [](Plan& p) { device(p).workspace = Expr::symbol(77); }},
+      {"section's end", "a section", [](Plan& p) { p.sections[0].end = 99; }},
+      {"section of no steps", "a section", [](Plan& p) { p.sections[0].end = p.sections[0].first; }},
+      {"section twice", "a section", [](Plan& p) { p.sections.push_back(p.sections[0]); }},
+      {"section of the host", "cannot run beside",
+       [](Plan& p) {
+         const auto count = static_cast<uint32_t>(p.steps.size());
+         p.sections.push_back({count - 1, count});
+       }},
+      {"section's stream", "the limit is 16", [](Plan& p) { p.steps[p.sections[0].first].stream = 17; }},
+      {"stream of a single step", "outside of a section", [](Plan& p) { p.steps.back().stream = 1; }},
+      {"stream before a section", "outside of a section", [](Plan& p) { p.sections[0].first += 1; }},
   };
   return all;
 }
 
-// Some kernels of the library, and launches that read a size.
-OwnedPlan plan_of_many_kinds() {
-  for (uint32_t seed = 11; seed < 1000; ++seed) {
+// Some kernels of the library, launches that read a size, and a section.
+uint32_t seed_of_many_kinds() {
+  for (uint32_t seed = 11; seed < 100000; ++seed) {
     OwnedPlan owned = PlanGenerator(seed).make(8, 128, 2);
     const auto is_some = [&](const auto& is) {
       return std::any_of(owned.plan.steps.begin(), owned.plan.steps.end(), is);
     };
     if (is_some([](const Step& s) { return s.is<HostKernel>(); }) && !launching_step(owned.plan).counts.empty() &&
-        !owned.plan.steps[0].is<Evaluation>() && !owned.plan.steps.back().is<DeviceLaunches>())
-      return owned;
+        !owned.plan.steps[0].is<Evaluation>() && !owned.plan.sections.empty() &&
+        owned.plan.sections[0].end - owned.plan.sections[0].first > 1 &&
+        !owned.plan.steps.back().is<DeviceLaunches>() && owned.plan.steps.back().program().empty())
+      return seed;
   }
   ADD_FAILURE() << "no seed makes such a plan";
-  return {};
+  return 11;
+}
+
+OwnedPlan plan_of_many_kinds() {
+  static const uint32_t seed = seed_of_many_kinds();
+  return PlanGenerator(seed).make(8, 128, 2);
 }
 
 TEST(PlanValidate, EachRuleRefuses) {

@@ -226,6 +226,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   LATHE_ASSIGN(const OwnSettings types, types_of(settings, definition));
   if (options.traits.narrows_precision) options.passes.precision = types.precision;
   LATHE_ASSIGN(options.passes.pins, pins_of(types, definition.graph()));
+  options.auxiliary_streams = static_cast<uint32_t>(settings.getMaxAuxStreams());
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/plan_keys.h"
+#include "api/runtime/aux_streams.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/gpu_allocator.h"
@@ -357,8 +358,9 @@ void ExecutionContext::setPersistentCacheLimit(size_t size) noexcept {
   });
 }
 
-void ExecutionContext::setAuxStreams(cudaStream_t*, int32_t nbStreams) noexcept {
-  put(SettingId::IExecutionContext_setAuxStreams, nbStreams == 0, [] {});
+void ExecutionContext::setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept {
+  guarded(changing(), "IExecutionContext::setAuxStreams",
+          [&] { return set_aux_streams(*context_, auxStreams, nbStreams); });
 }
 
 bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept {

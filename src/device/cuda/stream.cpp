@@ -38,6 +38,7 @@ std::unique_ptr<Stream> Stream::borrow(std::shared_ptr<PrimaryContext> context, 
 }
 
 Stream::~Stream() {
+  drop_auxiliary();
   const ContextScope scope(*context_);
   if (kind_ != Kind::capture) context_->remove_stream(stream_);
   if (kind_ != Kind::borrowed) context_->driver().cuStreamDestroy(stream_);
@@ -58,6 +59,59 @@ Result<> Stream::keep_in_cache(const void* base, size_t bytes) {
   return context_->check(
       context_->driver().cuStreamSetAttribute(stream_, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value),
       "choosing what stays in the L2 cache");
+}
+
+// Those of a stream that is captured hold no work of their own, as it does not.
+Result<Stream::Auxiliary> Stream::make_auxiliary(size_t number) {
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
+  Auxiliary made;
+  if (number <= given_.size()) {
+    made.stream = borrow(context_, given_[number - 1]);
+  } else {
+    LATHE_ASSIGN(made.stream, create(context_, kind_ == Kind::capture ? Kind::capture : Kind::own));
+  }
+  LATHE_TRY(
+      context_->check(context_->driver().cuEventCreate(&made.forked, CU_EVENT_DISABLE_TIMING), "making an event"));
+  Result<> both =
+      context_->check(context_->driver().cuEventCreate(&made.joined, CU_EVENT_DISABLE_TIMING), "making an event");
+  if (both) return made;
+  context_->driver().cuEventDestroy(made.forked);
+  return fail(std::move(both).error());
+}
+
+void Stream::drop_auxiliary() {
+  if (auxiliary_.empty()) return;
+  const ContextScope scope(*context_);
+  for (const Auxiliary& auxiliary : auxiliary_)
+    for (CUevent event : {auxiliary.forked, auxiliary.joined}) context_->driver().cuEventDestroy(event);
+  auxiliary_.clear();
+}
+
+void Stream::set_auxiliary(std::span<void* const> streams) {
+  drop_auxiliary();
+  given_.clear();
+  for (void* stream : streams) given_.push_back(static_cast<CUstream>(stream));
+}
+
+Result<Queue*> Stream::fork(size_t number) {
+  while (auxiliary_.size() < number) {
+    LATHE_ASSIGN(Auxiliary made, make_auxiliary(auxiliary_.size() + 1));
+    auxiliary_.push_back(std::move(made));
+  }
+  const Auxiliary& auxiliary = auxiliary_[number - 1];
+  LATHE_TRY(order(*this, auxiliary.forked, *auxiliary.stream));
+  return auxiliary.stream.get();
+}
+
+Result<> Stream::join(size_t number) {
+  const Auxiliary& auxiliary = auxiliary_[number - 1];
+  return order(*auxiliary.stream, auxiliary.joined, *this);
+}
+
+Result<> Stream::order(const Stream& before, CUevent event, const Stream& after) {
+  const Driver& driver = context_->driver();
+  LATHE_TRY(context_->check(driver.cuEventRecord(event, before.stream_), "marking where streams meet"));
+  return context_->check(driver.cuStreamWaitEvent(after.stream_, event, 0), "letting a stream wait for another");
 }
 
 bool Stream::is_captured() const {

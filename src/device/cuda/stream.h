@@ -3,13 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "device/cuda/context.h"
-#include "device/kernel.h"
+#include "device/forking_queue.h"
 
 namespace lathe::cuda {
 
-class Stream : public Queue {
+class Stream : public Queue, public ForkingQueue {
  public:
   static Result<std::unique_ptr<Stream>> create(std::shared_ptr<PrimaryContext> context);
   // One that work is captured on, and that never runs any.
@@ -23,6 +24,9 @@ class Stream : public Queue {
   bool is_captured() const override;
   Result<> record_event(void* event) override;
   Result<> keep_in_cache(const void* base, size_t bytes) override;
+  Result<Queue*> fork(size_t number) override;
+  Result<> join(size_t number) override;
+  void set_auxiliary(std::span<void* const> streams) override;
 
   CUstream handle() const { return stream_; }
   PrimaryContext& context() const { return *context_; }
@@ -37,11 +41,22 @@ class Stream : public Queue {
   enum class Kind { own, capture, borrowed };
   Stream(std::shared_ptr<PrimaryContext> context, CUstream stream, Kind kind);
   static Result<std::unique_ptr<Stream>> create(std::shared_ptr<PrimaryContext> context, Kind kind);
+  // A stream beside this one, and events for the order of both.
+  struct Auxiliary {
+    std::unique_ptr<Stream> stream;
+    CUevent forked = nullptr, joined = nullptr;
+  };
+  Result<Auxiliary> make_auxiliary(size_t number);
+  void drop_auxiliary();
+  // What `after` is given from now on comes behind what `before` has been given.
+  Result<> order(const Stream& before, CUevent event, const Stream& after);
 
   std::shared_ptr<PrimaryContext> context_;
   CUstream stream_;
   Kind kind_;
-  bool overlaps_;  // whether kernels may start before the one before them ends
+  std::vector<CUstream> given_;       // the application's, for the first auxiliary streams
+  std::vector<Auxiliary> auxiliary_;  // those that have been used
+  bool overlaps_;                     // whether kernels may start before the one before them ends
 };
 
 }  // namespace lathe::cuda

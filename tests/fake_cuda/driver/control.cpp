@@ -33,6 +33,7 @@ FAKE_CONTROL void fake_cuda_reset() {
   known.cache_aside = 0;
   known.cache_windows.clear();
   known.launches.clear();
+  known.stamps.clear();
 }
 
 FAKE_CONTROL size_t fake_cuda_cache_aside() { return state().cache_aside; }
@@ -144,6 +145,13 @@ FAKE_CONTROL size_t fake_cuda_launches() {
 FAKE_CONTROL const fake_cuda_launch* fake_cuda_launched(size_t index) {
   const auto lock = locked();
   return &state().launches.at(index);
+}
+
+FAKE_CONTROL int fake_cuda_ordered(size_t first, size_t second) {
+  const auto lock = locked();
+  const fake_cuda::Stamp &earlier = state().stamps.at(first), &later = state().stamps.at(second);
+  const auto ended = later.before.find(earlier.stream);
+  return ended != later.before.end() && ended->second >= earlier.position;
 }
 
 }  // extern "C"

@@ -65,4 +65,6 @@ struct fake_cuda_launch {
 };
 size_t fake_cuda_launches();  // that have run, in order
 const fake_cuda_launch* fake_cuda_launched(size_t index);
+// Whether streams, events and graphs let the second of those launches begin only when the first has ended.
+int fake_cuda_ordered(size_t first, size_t second);
 }

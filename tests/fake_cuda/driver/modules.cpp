@@ -144,6 +144,7 @@ CUresult run_launch(const fake_cuda_launch& launch, Code emulated, Context* cont
   {
     const std::lock_guard lock(state().mutex);
     state().launches.push_back(launch);
+    state().stamps.push_back(current_stamp());
     const auto found = state().kernels.find(launch.name);
     if (found != state().kernels.end()) run = found->second;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_cuda/driver/state.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -121,8 +123,29 @@ Stream* find_stream(CUstream handle) {
   return stream && stream->context == current ? stream : nullptr;
 }
 
-CUresult run(const Operation& operation) {
+void merge(Clock& into, const Clock& other) {
+  for (const auto& [stream, count] : other) into[stream] = std::max(into[stream], count);
+}
+
+uint64_t new_stream_number() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
+Stamp& current_stamp() {
+  thread_local Stamp stamp;
+  return stamp;
+}
+
+Stamp next_stamp(Stream& stream) {
+  Stamp stamp{stream.number, 0, stream.clock};
+  stamp.position = ++stream.clock[stream.number];
+  return stamp;
+}
+
+CUresult run(const Operation& operation, const Stamp& stamp) {
   constexpr double kMicrosecondsPerOperation = 5;
+  current_stamp() = stamp;
   {
     const std::lock_guard lock(state().mutex);
     state().microseconds += kMicrosecondsPerOperation;
@@ -135,11 +158,13 @@ CUresult submit(CUstream handle, Operation operation, Entry& entry) {
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (stream->capture) {
     if (stream->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    operation.stamp = next_stamp(*stream);
     stream->capture->operations.push_back(std::move(operation));
     return CUDA_SUCCESS;
   }
+  const Stamp stamp = next_stamp(*stream);
   entry.lock.unlock();  // kernels run for a while
-  return run(operation);
+  return run(operation, stamp);
 }
 
 }  // namespace fake_cuda

@@ -71,18 +71,37 @@ struct Function {
   bool large_clusters = false;
 };
 
+// A vector clock: of each stream, by its number, how many operations have surely ended.
+using Clock = std::map<uint64_t, uint64_t>;
+void merge(Clock& into, const Clock& other);
+uint64_t new_stream_number();
+
+// When an operation runs: which one of its stream it is, and what has ended before it.
+struct Stamp {
+  uint64_t stream = 0, position = 0;
+  Clock before;
+};
+
 // Something that a stream does; graphs hold them.
 struct Operation {
   const void* kind = nullptr;  // graphs update each other only where these are equal
   std::function<CUresult()> run;
+  Stamp stamp = {};  // of a graph: by the streams that were captured
 };
 struct Graph {
   Context* context = nullptr;
   std::vector<Operation> operations;
+  std::map<uint64_t, uint64_t> numbers;  // of an executable: those that stand for the captured streams
+  uint64_t rounds = 0;                   // that it has run
+  bool is_open = false;                  // it is being captured
 };
 struct Stream {
   Context* context = nullptr;
-  std::unique_ptr<Graph> capture;
+  uint64_t number = new_stream_number();
+  Clock clock;                     // what has ended when its next operation begins
+  std::shared_ptr<Graph> capture;  // several streams' may be the same
+  bool began_capture = false;      // or was drawn into it by an event
+  Clock outside;                   // its clock from before the capture
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id capturer;
   bool invalidated = false;
@@ -91,6 +110,9 @@ struct Event {
   Context* context = nullptr;
   bool recorded = false;
   double microseconds = 0;
+  Clock clock;
+  const Stream* captured = nullptr;  // of whose capture it is
+  std::shared_ptr<Graph> capture;
 };
 
 // Handles of one kind: addresses that the driver gave out and that were not given back.
@@ -148,6 +170,7 @@ struct State {
   std::vector<const char*> calls;
   std::map<std::string, std::pair<fake_cuda_kernel, void*>> kernels;
   std::deque<fake_cuda_launch> launches;
+  std::deque<Stamp> stamps;  // of the launches
 };
 
 State& state();
@@ -175,7 +198,10 @@ CUresult check_capture();
 size_t allocated_bytes(const Context* context);
 void destroy_context(DeviceConfig& device);
 // Runs an operation; the clock goes on.
-CUresult run(const Operation& operation);
+CUresult run(const Operation& operation, const Stamp& stamp);
+Stamp& current_stamp();  // of what this thread runs
+// The stamp of an operation that the stream is given now.
+Stamp next_stamp(Stream& stream);
 // Gives the operation to a stream: captured, or done now.
 CUresult submit(CUstream stream, Operation operation, Entry& entry);
 Stream* default_stream(Context* context);

@@ -2,6 +2,65 @@
 // Streams, events and graphs of the stand-in driver.
 #include "fake_cuda/driver/state.h"
 
+#include <algorithm>
+#include <utility>
+
+namespace fake_cuda {
+namespace {
+
+void draw_in(Stream& stream, const Event& event) {
+  stream.capture = event.capture;
+  stream.began_capture = false;
+  stream.outside = std::exchange(stream.clock, {});
+  stream.mode = event.captured->mode;
+  stream.capturer = event.captured->capturer;
+  stream.invalidated = false;
+}
+
+// Of the stream that it began with, and with it of those that events have drawn in: all of their work has to come
+// before something of the first one's.
+CUresult end_capture(Stream& origin) {
+  const std::shared_ptr<Graph> graph = origin.capture;
+  const Clock known = origin.clock;
+  graph->is_open = false;
+  CUresult result = CUDA_SUCCESS;
+  for (auto& [handle, stream] : state().streams) {
+    if (stream->capture != graph) continue;
+    const auto joined = known.find(stream->number);
+    const uint64_t given = stream->clock[stream->number];
+    if (given > 0 && (joined == known.end() || joined->second < given)) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    if (stream->invalidated) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    stream->capture = nullptr;
+    stream->clock = std::exchange(stream->outside, {});
+  }
+  return result;
+}
+
+// The operations with their stamps in this run of the graph, which the stream's next operation comes behind.
+std::vector<Operation> next_round(Graph& graph, Stream& on) {
+  Clock totals;
+  for (const Operation& operation : graph.operations) {
+    uint64_t& most = totals[operation.stamp.stream];
+    most = std::max(most, operation.stamp.position);
+  }
+  for (const auto& [stream, total] : totals)
+    if (!graph.numbers.contains(stream)) graph.numbers[stream] = new_stream_number();
+  std::vector<Operation> operations = graph.operations;
+  for (Operation& operation : operations) {
+    Stamp& stamp = operation.stamp;
+    Clock before = on.clock;
+    for (const auto& [stream, count] : stamp.before)
+      if (totals.contains(stream)) before[graph.numbers[stream]] = graph.rounds * totals[stream] + count;
+    stamp = {graph.numbers[stamp.stream], graph.rounds * totals[stamp.stream] + stamp.position, std::move(before)};
+  }
+  ++graph.rounds;
+  for (const auto& [stream, total] : totals) on.clock[graph.numbers[stream]] = graph.rounds * total;
+  return operations;
+}
+
+}  // namespace
+}  // namespace fake_cuda
+
 namespace lathe::cuda {
 extern "C" {
 
@@ -51,8 +110,11 @@ CUresult cuStreamSynchronize(CUstream stream) {
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   FAKE_ENTER(Needs::context);
   fake_cuda::Stream* found = find_stream(stream);
-  if (!found || !state().events.find(event)) return CUDA_ERROR_INVALID_HANDLE;
-  if (!found->capture) return CUDA_SUCCESS;
+  const fake_cuda::Event* awaited = state().events.find(event);
+  if (!found || !awaited) return CUDA_ERROR_INVALID_HANDLE;
+  if (awaited->capture && !awaited->capture->is_open) return CUDA_ERROR_CAPTURED_EVENT;
+  if (awaited->capture && !found->capture) fake_cuda::draw_in(*found, *awaited);
+  if (found->capture == awaited->capture) return fake_cuda::merge(found->clock, awaited->clock), CUDA_SUCCESS;
   found->invalidated = true;  // for the event is of work outside the capture
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
@@ -72,8 +134,11 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   fake_cuda::Stream* found = stream ? find_stream(stream) : nullptr;
   if (!found) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (found->capture) return CUDA_ERROR_ILLEGAL_STATE;
-  found->capture = std::make_unique<fake_cuda::Graph>();
+  found->capture = std::make_shared<fake_cuda::Graph>();
   found->capture->context = found->context;
+  found->capture->is_open = true;
+  found->began_capture = true;
+  found->outside = std::exchange(found->clock, {});
   found->mode = mode;
   found->capturer = std::this_thread::get_id();
   found->invalidated = false;
@@ -88,9 +153,11 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   if (!found->capture) return CUDA_ERROR_ILLEGAL_STATE;
   if (found->mode != CU_STREAM_CAPTURE_MODE_RELAXED && found->capturer != std::this_thread::get_id())
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  const std::unique_ptr<fake_cuda::Graph> captured = std::move(found->capture);
+  if (!found->began_capture) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  const std::shared_ptr<fake_cuda::Graph> captured = found->capture;
+  const CUresult ended = fake_cuda::end_capture(*found);
   if (entry.result != CUDA_SUCCESS) return entry.result;
-  if (found->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (ended != CUDA_SUCCESS) return ended;
   state().graphs.add(std::make_unique<fake_cuda::Graph>(*captured), graph);
   return CUDA_SUCCESS;
 }
@@ -120,8 +187,12 @@ CUresult cuEventDestroy_v2(CUevent event) {
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   FAKE_ENTER(Needs::context);
   fake_cuda::Event* found = state().events.find(event);
-  if (!found || !find_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  const fake_cuda::Stream* on = find_stream(stream);
+  if (!found || !on) return CUDA_ERROR_INVALID_HANDLE;
   found->recorded = true;
+  found->clock = on->clock;
+  found->captured = on;
+  found->capture = on->capture;
   found->microseconds = state().microseconds;
   return CUDA_SUCCESS;
 }
@@ -158,19 +229,21 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExec
   *info = {equal ? 0 : 2, nullptr, nullptr};
   if (!equal) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   old->operations = found->operations;
+  old->numbers.clear();
+  old->rounds = 0;
   return CUDA_SUCCESS;
 }
 
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   FAKE_ENTER(Needs::context);
-  const fake_cuda::Graph* found = state().executables.find(executable);
-  const fake_cuda::Stream* on = find_stream(stream);
+  fake_cuda::Graph* found = state().executables.find(executable);
+  fake_cuda::Stream* on = find_stream(stream);
   if (!found || !on) return CUDA_ERROR_INVALID_HANDLE;
   if (on->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  const std::vector<fake_cuda::Operation> operations = found->operations;
+  const std::vector<fake_cuda::Operation> operations = fake_cuda::next_round(*found, *on);
   entry.lock.unlock();
   for (const fake_cuda::Operation& operation : operations)
-    if (const CUresult result = fake_cuda::run(operation); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = fake_cuda::run(operation, operation.stamp); result != CUDA_SUCCESS) return result;
   return CUDA_SUCCESS;
 }
 
