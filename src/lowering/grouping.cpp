@@ -287,8 +287,12 @@ class Grouper {
     Space space(order_.symbols);
     region.written.index = space.add(region.result()->shape());
     const std::optional<Sources> sources = sources_of(*region.root, 0, region.written, space);
-    if (sources)
-      region.expression = {std::move(space), {1, {}, {0}}, {region.root->input(0)}, {{sources->pieces[0].map, {}}}};
+    if (!sources) return;
+    Expression& copy = region.expression;  // member by member: GCC 12 frees twice what a failing aggregate has built
+    copy.space = std::move(space);
+    copy.program = {1, {}, {0}};
+    copy.operands = {region.root->input(0)};
+    copy.reads.push_back({sources->pieces[0].map, {}});
   }
 
   const ir::Graph& graph_;

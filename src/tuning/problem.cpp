@@ -71,8 +71,8 @@ std::optional<std::string> unsupported_prologue(const Problem& problem, const Op
   if (input.operands.size() > kMostOperands)
     return fmt::format("a program of {} tensors before it, {} are handled", input.operands.size() + 1,
                        kMostOperands + 1);
-  const auto is_whole = [](const Operand& operand) {
-    return std::ranges::count(operand.strides, Expr(0)) == 0;  // what is repeated has one
+  const auto is_whole = [&](const Operand& operand) {  // what is repeated has a stride of 0, or fewer elements
+    return operand.dims == input.dims && std::ranges::count(operand.strides, Expr(0)) == 0;
   };
   const bool is_product = (op_info(problem.attributes->kind()).traits & kContraction) != 0;
   if (is_product && std::ranges::any_of(input.operands, is_whole))
