@@ -18,7 +18,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/api_support.md"
 SETTINGS = ROOT / "src/api/settings.def"
-REFUSED = ROOT / "src/api/network/network_refused.cpp"
 START = "<!-- from here on made by tools/api_support.py -->\n"
 # Suites that call functions with what makes no sense, or everything in turn: that they pass says nothing of one method.
 SWEEPS = re.compile(r"Misuse|Refusal|HeaderSlots|Allocation")
@@ -172,8 +171,7 @@ def called(folder, all_classes):
 def refusals():
     """{method: "refused" or "no effect"}."""
     rows = re.findall(r"^LATHE_SETTER\((\w+), (\w+), (refused|no_effect),", SETTINGS.read_text(), re.MULTILINE)
-    found = {f"{owner}::{name}": effect.replace("_", " ") for owner, name, effect in rows}
-    return found | {name: "refused" for name in re.findall(r'"(INetworkDefinition::\w+)"', REFUSED.read_text())}
+    return {f"{owner}::{name}": effect.replace("_", " ") for owner, name, effect in rows}
 
 
 def page(devices, all_classes):

@@ -64,6 +64,7 @@ class GraphImporter {
   bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured, std::string prefix,
                  Scope& outer);
   std::optional<std::vector<Slot>> import_nodes(const GraphProto& body, Scope& scope);
+  bool is_custom(const NodeProto& node) const;
   const FunctionProto* find_function(const NodeProto& node) const;
   Slot resolve(std::string_view name, Scope& scope);
   Slot capture(std::string_view name, Slot outside, Scope& scope);

@@ -28,6 +28,22 @@ std::string describe(const Slot& slot, const ir::Graph& graph) {
   return slot.is_empty_optional ? "optional without an element" : "(left out)";
 }
 
+Error unknown_operator(const NodeProto& node) {
+  const auto text = [&](const char* name, std::string_view fallback) {
+    const Attribute* attribute = node.find(name);
+    return attribute && attribute->kind == AttributeKind::string ? attribute->string : fallback;
+  };
+  return {
+      ErrorCode::op_unsupported,
+      fmt::format("Lathe has no importer for this operator, nor is plugin '{}' one of the standard ones of "
+                  "nvinfer_plugin (initLibNvInferPlugins()) that it has, nor has the builder's plugin registry a "
+                  "creator of that name, version '{}', namespace '{}'; load the library that has it by loadLibrary() "
+                  "of that registry before the model is parsed, rewrite it with supported operators or define it as "
+                  "a model function",
+                  node.op_type, text("plugin_version", "1"), text("plugin_namespace", "")),
+      {}};
+}
+
 }  // namespace
 
 void GraphImporter::problem(Error error, SourceLocation where) { add_problem({std::move(error), where}); }
@@ -191,20 +207,18 @@ void GraphImporter::blame(const NodeProto& node, size_t index, const Scope& scop
   add_problem({std::move(error), where, {}, std::string(node.name), std::string(node.op_type), scope.functions});
 }
 
+bool GraphImporter::is_custom(const NodeProto& node) const { return options_.custom && options_.custom->knows(node); }
+
 bool GraphImporter::import_operator(const NodeProto& node, const std::string& name, size_t index,
                                     std::vector<Slot> inputs, Scope& scope) {
   const auto imported = scope.versions.find(node.domain);
   const int64_t version = imported == scope.versions.end() ? 0 : imported->second;
   const ImporterRow* other = nullptr;
   const ImporterRow* row = find_importer(node.domain, node.op_type, version, &other);
-  const bool plugin = !row && is_standard_plugin(node.op_type);
-  if (!row && !plugin) {
-    Error error{ErrorCode::op_unsupported,
-                fmt::format("Lathe has no importer for this operator, nor is plugin '{}' one of the standard ones of "
-                            "nvinfer_plugin (initLibNvInferPlugins()) that it has; rewrite it with supported operators "
-                            "or define it as a model function",
-                            node.op_type),
-                {}};
+  const bool custom = !row && is_custom(node);
+  const bool plugin = !row && !custom && is_standard_plugin(node.op_type);
+  if (!row && !custom && !plugin) {
+    Error error = unknown_operator(node);
     if (other && version > other->last_version)
       error =
           Error{ErrorCode::opset_unsupported,
@@ -228,7 +242,9 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   };
   NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},
                       report_.branches);
-  if (plugin)
+  if (custom)
+    options_.custom->import(context);
+  else if (plugin)
     import_standard_plugin(node.op_type, context);
   else
     row->run(context);
@@ -283,7 +299,7 @@ bool GraphImporter::import_node(const NodeProto& node, size_t index, Scope& scop
     inputs.push_back(input.empty() ? Slot{} : resolve(input, scope));
     blocked |= inputs.back().blocked;
   }
-  if (blocked && (known || function || is_standard_plugin(node.op_type))) {
+  if (blocked && (known || function || is_standard_plugin(node.op_type) || is_custom(node))) {
     if (support_ && support_->support != Support::unsupported) support_->support = Support::blocked;
     return false;
   }
@@ -330,6 +346,7 @@ struct Import {
 
 Import import_once(const Model& model, const ImportOptions& options) {
   Import result;
+  if (options.custom) options.custom->begin();
   GraphImporter importer(model, result.graph, options);
   importer.run();
   result.report = std::move(importer.report());

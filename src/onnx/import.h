@@ -24,10 +24,26 @@ struct ImportProblem {
   std::vector<std::string> functions{};  // of the model, whose calls lead to it, outermost first
 };
 
+class NodeContext;
+
+// Operators that the application brings along: plugins.
+class CustomOperators {
+ public:
+  CustomOperators() = default;
+  CustomOperators(const CustomOperators&) = delete;
+  CustomOperators& operator=(const CustomOperators&) = delete;
+  virtual ~CustomOperators() = default;
+  virtual void begin() = 0;  // of an import, which may be one of several of the same model
+  // Whether it is one of them. They go before standard plugins, and behind operators that have importers.
+  virtual bool knows(const NodeProto& node) = 0;
+  virtual void import(NodeContext& context) = 0;  // of a node that it knows
+};
+
 struct ImportOptions {
   // Inputs whose dims are fixed here rather than by the model; -1 keeps the model's symbol.
   std::vector<std::pair<std::string, Dims>> input_dims{};
   Branches branches{};                             // that are not to be guessed
+  CustomOperators* custom = nullptr;               // not owned
   std::vector<ImportProblem>* problems = nullptr;  // where all of them go, too, in the model's order
 };
 

@@ -97,6 +97,7 @@ class NodeContext : public ir::GraphBuilder {
   using GraphBuilder::graph;
   const GraphProto* graph(std::string_view name);  // required
   void ignore(std::initializer_list<std::string_view> names);
+  const Attribute* attribute(std::string_view name) { return find(name, AttributeKind::undefined); }  // of any kind
   std::vector<std::string_view> unread_attributes() const;
 
   // Errors. invalid: the model breaks a rule; unsupported: we cannot do it.

@@ -182,6 +182,11 @@ Result<std::vector<std::byte>> BuildingPlugin::fields() const {
   return refuse(kWrong, who_, "getFieldsToSerialize", "gives what cannot be stored: {}", bytes.error().message);
 }
 
+std::string BuildingPlugin::timing_id() const {
+  const char* const text = build_->getTimingCacheID();
+  return text ? text : "";
+}
+
 std::string BuildingPlugin::metadata() const {
   const char* const text = build_->getMetadataString();
   return text ? text : "";

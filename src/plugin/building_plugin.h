@@ -43,6 +43,7 @@ class BuildingPlugin {
   Result<std::vector<int64_t>> aliases(size_t inputs, size_t outputs) const;
   Result<std::vector<std::byte>> fields() const;
   std::string metadata() const;
+  std::string timing_id() const;  // of getTimingCacheID(); empty = times are not to be kept
 
  private:
   BuildingPlugin() = default;

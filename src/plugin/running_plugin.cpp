@@ -4,6 +4,9 @@
 #include <cstring>
 
 #include "plugin/field_bytes.h"
+#include "plugin/v2_plugin.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
 
 namespace lathe::plugin {
 namespace {
@@ -25,13 +28,18 @@ std::vector<nv::PluginTensorDesc> described(const PluginTensors& tensors) {
 
 class CreatedPlugin final : public RunningPlugin {
  public:
-  static Result<std::unique_ptr<RunningPlugin>> make(nv::IPluginCreatorV3One& creator, Who who,
+  static Result<std::unique_ptr<RunningPlugin>> make(nv::IPluginCreatorInterface& creator, bool is_v2, Who who,
                                                      const PluginRequest& request, ResourceContext context) {
     LATHE_ASSIGN(const Fields decoded, Fields::decode(request.fields));
     const nv::PluginFieldCollection collection = decoded.collection();
     std::unique_ptr<CreatedPlugin> made(new CreatedPlugin(std::move(who), request.tactic, context));
     const Who& plugin = made->who_;
-    made->plugin_.reset(creator.createPlugin(plugin.layer.c_str(), &collection, nv::TensorRTPhase::kRUNTIME));
+    if (is_v2) {
+      LATHE_ASSIGN(made->plugin_, V2Plugin::deserialize(static_cast<nv::IPluginCreator&>(creator), plugin, collection));
+    } else {
+      made->plugin_.reset(static_cast<nv::IPluginCreatorV3One&>(creator).createPlugin(plugin.layer.c_str(), &collection,
+                                                                                      nv::TensorRTPhase::kRUNTIME));
+    }
     if (!made->plugin_)
       return refuse(ErrorCode::plan_target, plugin, "createPlugin", "gives null for the fields that the plan holds");
     made->runtime_ = runtime_of(*made->plugin_);
@@ -62,7 +70,9 @@ Result<std::unique_ptr<AttachedPlugin>> PluginClone::attach(nv::IPluginV3OneRunt
                                                             ResourceContext context, int32_t tactic) {
   std::unique_ptr<PluginClone> attached(new PluginClone(who, context));
   attached->clone_.reset(plugin.attachToContext(&attached->context_));
-  if (!attached->clone_) return refuse(kFailed, who, "attachToContext", "gives null; a clone is wanted");
+  if (!attached->clone_)
+    return refuse(kFailed, who, "attachToContext",
+                  "gives null; a clone is wanted (of the V2 family: clone() does, or initialize() fails)");
   attached->runtime_ = runtime_of(*attached->clone_);
   if (!attached->runtime_)
     return refuse(kFailed, who, "getCapabilityInterface", "of an attached clone gives null for kRUNTIME");
@@ -93,11 +103,12 @@ Result<std::unique_ptr<RunningPlugin>> RegistrySource::make(const PluginRequest&
                 "it, by loadLibrary() of the runtime's plugin registry, before the engine",
                 who.text(), request.space);
   const char* const kind = creator->getInterfaceInfo().kind;
-  if (!kind || std::strcmp(kind, "PLUGIN CREATOR_V3ONE") != 0)
-    return fail(ErrorCode::plan_target, "{}: the creator of that name is a '{}', not a 'PLUGIN CREATOR_V3ONE'",
-                who.text(), kind ? kind : "");
+  const bool is_v2 = kind && std::strcmp(kind, kCreatorKindV2) == 0;
+  if (!kind || (!is_v2 && std::strcmp(kind, kCreatorKind) != 0))
+    return fail(ErrorCode::plan_target, "{}: the creator of that name is a '{}', not a '{}'", who.text(),
+                kind ? kind : "", kCreatorKind);
   const ResourceContext context(request.is_host, request.is_host ? nullptr : allocator_, recorder_);
-  return CreatedPlugin::make(static_cast<nv::IPluginCreatorV3One&>(*creator), std::move(who), request, context);
+  return CreatedPlugin::make(*creator, is_v2, std::move(who), request, context);
 }
 
 }  // namespace lathe::plugin

@@ -12,6 +12,9 @@ namespace lathe::plugin {
 
 namespace nv = nvinfer1;
 
+// Which kind of interface creators of plugins of V3 are.
+inline constexpr const char* kCreatorKind = "PLUGIN CREATOR_V3ONE";
+
 Result<DType> to_dtype(nv::DataType type);
 nv::DataType to_nv(DType type);
 

@@ -140,20 +140,31 @@ Result<> Context::run_cached(Queue& queue) {
 
 Result<> Context::run_steps(Queue& queue) {
   const bool watched = hooks.profiler || hooks.observer || hooks.waits_after_steps;
-  if (!execution_.is_capturable() || watched || work_.is_captured())
+  if (!captures_ || !execution_.is_capturable() || watched || work_.is_captured())
     return execution_.run(queue, Execution::Mode::immediate);
   std::vector<const void*>& addresses = replay_.begin();
   addresses.push_back(memory_.base());
   addresses.push_back(execution_.workspace());
   const plan::Plan& plan = engine_->plan();
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
-  LATHE_ASSIGN(const bool replayed, replay_.run(queue, [this](Queue& recorder) -> Result<> {
+  Result<bool> held = replay_.hold([this](Queue& recorder) -> Result<> {
     if (cached_bytes_ >
         0)  // launches take it along; a driver that does not allow it here has the window while it replays
       (void)recorder.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size()));
     return execution_.run(recorder, Execution::Mode::capturing);
-  }));
-  if (!replayed) return execution_.run(queue, Execution::Mode::immediate);
+  });
+  if (!held && execution_.has_plugins()) {
+    captures_ = false;
+    if (hooks.log)
+      hooks.log->print(Severity::warning,
+                       "the context's work cannot be captured in a CUDA graph, because a plugin does what a stream in "
+                       "capture refuses; its steps are launched one by one from now on: {}",
+                       held.error().message);
+    held = false;
+  }
+  if (!held) return fail(std::move(held).error());
+  if (!*held) return execution_.run(queue, Execution::Mode::immediate);
+  LATHE_TRY(replay_.replay(queue));
   return hooks.inputs_read ? hooks.inputs_read(queue) : Result<>();
 }
 

@@ -89,6 +89,7 @@ class Context {
   TensorStorage storage_;
   Execution execution_;
   Replay replay_;
+  bool captures_ = true;
   size_t cached_bytes_ = 0;
 };
 

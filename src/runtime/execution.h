@@ -22,6 +22,7 @@ struct RunHooks {
   // Called with the queue of a device that is not the host once everything that reads inputs has been given to it, and
   // the block that it is in has ended.
   std::function<Result<>(Queue& queue)> inputs_read;
+  Log* log = nullptr;              // is told what becomes slower than it might be
   bool waits_after_steps = false;  // so that a step's failure shows in that step
 };
 
@@ -45,6 +46,7 @@ class Execution {
   Result<> prepare();
   // Whether a captured graph can hold a run, once prepared.
   bool is_capturable() const { return capturable_; }
+  bool has_plugins() const { return !plugins_.empty(); }
   size_t workspace_bytes() const { return workspace_bytes_; }  // that the prepared steps need
   // Begins a run: finds the workspace of its steps in the context's memory, which has been provided.
   Result<> begin();

@@ -17,22 +17,20 @@ std::vector<const void*>& Replay::begin() {
   return current_;
 }
 
-Result<bool> Replay::run(Queue& queue, const std::function<Result<>(Queue&)>& work) {
-  if (current_ != captured_) {
-    if (current_ != seen_) {
-      std::swap(current_, seen_);
-      return false;
-    }
-    captured_.clear();
-    if (graph_) {
-      LATHE_TRY(graph_->update(work));
-    } else {
-      LATHE_ASSIGN(graph_, device_.capture(work));
-      if (!graph_) return false;
-    }
-    captured_ = current_;
+Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work) {
+  if (current_ == captured_) return true;
+  if (current_ != seen_) {
+    std::swap(current_, seen_);
+    return false;
   }
-  LATHE_TRY(graph_->replay(queue));
+  captured_.clear();
+  if (graph_) {
+    LATHE_TRY(graph_->update(work));
+  } else {
+    LATHE_ASSIGN(graph_, device_.capture(work));
+    if (!graph_) return false;
+  }
+  captured_ = current_;
   return true;
 }
 

@@ -22,9 +22,10 @@ class Replay {
   void forget();
   // The addresses of the coming run, for the caller to fill in; empty at first. Running allocates nothing.
   std::vector<const void*>& begin();
-  // Replays on `queue`; false where the run is to go step by step. `work` gives all steps to the queue that it is
-  // given.
-  Result<bool> run(Queue& queue, const std::function<Result<>(Queue&)>& work);
+  // Whether the graph holds the coming run, which it may capture first; where it does not, the run is to go step by
+  // step. `work` gives all steps to the queue that it is given. A failure is the capture's: nothing has run.
+  Result<bool> hold(const std::function<Result<>(Queue&)>& work);
+  Result<> replay(Queue& queue) { return graph_->replay(queue); }  // what it holds
 
  private:
   Device& device_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a plan, with the public headers of the runtime alone:
-//   plan_runner plan input-folder output-folder
+//   plan_runner plan input-folder output-folder [plugin-library]
 // Inputs are raw values in files named after their tensors; outputs are written likewise. An input has the dims that
 // the first profile is best at. Where CHECK_NO_BUILDER is given, the process must have no builder.
 #include <dlfcn.h>
@@ -75,7 +75,7 @@ bool run(nv::ICudaEngine& engine, const std::string& from, const std::string& to
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
 #ifdef CHECK_NO_BUILDER
   for (const char* name : {"createInferBuilder_INTERNAL", "createNvOnnxParser_INTERNAL", "getNvOnnxParserVersion"})
     if (dlsym(RTLD_DEFAULT, name)) {
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
 #endif
   Logger logger;
   std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(logger));
-  if (!runtime) return 1;
+  if (!runtime || (argc == 5 && !runtime->getPluginRegistry().loadLibrary(argv[4]))) return 1;
   std::unique_ptr<nv::ICudaEngine> engine(lathe::loadEngineFile(*runtime, argv[1]));
   if (!engine) return 1;
   std::unique_ptr<nv::IEngineInspector> inspector(engine->createEngineInspector());

@@ -17,8 +17,11 @@ TEST(OnnxImport, EveryProblemIsReportedOnceWithItsTensors) {
   EXPECT_EQ(
       problems(imported),
       "node 0 (Frobnicate), operator set ai.onnx 21: Lathe has no importer for this operator, nor is plugin "
-      "'Frobnicate' one of the standard ones of nvinfer_plugin (initLibNvInferPlugins()) that it has; rewrite it with "
-      "supported operators or define it as a model function [inputs: x: f32[2, 2]]\n"
+      "'Frobnicate' one of the standard ones of nvinfer_plugin (initLibNvInferPlugins()) that it has, nor has the "
+      "builder's plugin registry a creator of that name, version '1', namespace ''; load the library that has it by "
+      "loadLibrary() of that registry before the model is parsed, rewrite it with supported operators or define it as "
+      "a "
+      "model function [inputs: x: f32[2, 2]]\n"
       "node 2 (Relu), operator set ai.onnx 21: attribute 'slope' is unknown; it does not exist at this version of the "
       "operator [inputs: x: f32[2, 2]]\n"
       "node 3 (Mod), operator set ai.onnx 21: floating operands need fmod=1 [inputs: x: f32[2, 2], x: f32[2, 2]]\n");

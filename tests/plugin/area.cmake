@@ -13,3 +13,11 @@ endforeach()
 list(JOIN lying_plugins "," lying_plugins)
 target_compile_definitions(test_plugin PRIVATE "LYING_PLUGINS=${lying_plugins}")
 record_api_calls(test_plugin)
+# A plugin library for another process, which sees the plan and never the builder.
+add_library(scale_library MODULE ${CMAKE_CURRENT_LIST_DIR}/scale_library.cpp)
+target_include_directories(scale_library PRIVATE ${CMAKE_SOURCE_DIR}/include)
+add_dependencies(test_plugin scale_library plan_runner_lathe_lean)
+target_compile_definitions(test_plugin PRIVATE SCALE_LIBRARY="$<TARGET_FILE:scale_library>"
+                           PLAN_RUNNER="$<TARGET_FILE:plan_runner_lathe_lean>")
+# Some tests run on the stand-in for a GPU.
+lathe_use_fake_cuda(test_plugin)

@@ -1,111 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks with plugins: built, loaded, run.
-#include <gtest/gtest.h>
-
-#include <map>
-#include <mutex>
-
-#include "test_plugins.h"
+#include "plugin_fixture.h"
 
 namespace nvinfer1 {
 namespace {
-
-struct Messages : ILogger {
-  void log(Severity severity, const char* message) noexcept override {
-    const std::lock_guard lock(mutex);
-    if (severity <= Severity::kERROR) errors.emplace_back(message);
-    if (severity == Severity::kWARNING) warnings.emplace_back(message);
-  }
-  std::string last() const { return errors.empty() ? "" : errors.back(); }
-  std::mutex mutex;
-  std::vector<std::string> errors, warnings;
-};
-
-class PluginV3 : public testing::Test {
- protected:
-  void SetUp() override {
-    lathe::setTarget(*config, "cpu");
-    lathe::setBuildBudget(*config, 0);
-    IPluginRegistry& registry = runtime->getPluginRegistry();
-    ASSERT_TRUE(registry.registerCreator(scale_, "test"));
-    ASSERT_TRUE(registry.registerCreator(nonzero_, "test"));
-    ASSERT_TRUE(registry.registerCreator(in_place_, "test"));
-    ASSERT_TRUE(registry.registerCreator(tactic_, "test"));
-    alive_ = g_alive;
-  }
-
-  // x[n, 3], n up to 6, through the plugin; its outputs are y0, y1.
-  IPluginV3Layer* add(IPluginV3& plugin) {
-    ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, 3));
-    IOptimizationProfile* profile = builder->createOptimizationProfile();
-    profile->setDimensions("x", OptProfileSelector::kMIN, Dims2(1, 3));
-    profile->setDimensions("x", OptProfileSelector::kOPT, Dims2(2, 3));
-    profile->setDimensions("x", OptProfileSelector::kMAX, Dims2(6, 3));
-    config->addOptimizationProfile(profile);
-    IPluginV3Layer* layer = network->addPluginV3(&x, 1, nullptr, 0, plugin);
-    if (!layer) return nullptr;
-    layer->setName("the layer");
-    for (int32_t i = 0; i < layer->getNbOutputs(); ++i) {
-      layer->getOutput(i)->setName(("y" + std::to_string(i)).c_str());
-      network->markOutput(*layer->getOutput(i));
-    }
-    return layer;
-  }
-  bool build() {
-    plan.reset(builder->buildSerializedNetwork(*network, *config));
-    return plan != nullptr;
-  }
-  bool load() {
-    engine.reset(runtime->deserializeCudaEngine(plan->data(), plan->size()));
-    if (engine) context.reset(engine->createExecutionContext());
-    return context != nullptr;
-  }
-  struct Allocator : IOutputAllocator {
-    void* reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t, cudaStream_t) override {
-      memory.resize(size + 1);
-      return memory.data();
-    }
-    void notifyShape(const char*, const Dims& shape) noexcept override { dims = shape; }
-    std::vector<std::byte> memory;
-    Dims dims{};
-  };
-  // Runs on rows of x; outputs are in allocators_.
-  bool run(std::vector<float> x) {
-    context->setInputShape("x", Dims2(static_cast<int64_t>(x.size()) / 3, 3));
-    context->setTensorAddress("x", x.data());
-    for (int32_t i = 0; i < engine->getNbIOTensors(); ++i) {
-      const char* name = engine->getIOTensorName(i);
-      if (engine->getTensorIOMode(name) == TensorIOMode::kOUTPUT) context->setOutputAllocator(name, &allocators_[name]);
-    }
-    const bool ran = context->enqueueV3(nullptr);
-    x_ = x;
-    return ran;
-  }
-  template <class T = float>
-  std::vector<T> result(const std::string& name) {
-    const Allocator& from = allocators_[name];
-    int64_t count = 1;
-    for (int32_t i = 0; i < from.dims.nbDims; ++i) count *= from.dims.d[i];
-    const T* data = reinterpret_cast<const T*>(from.memory.data());
-    return {data, data + count};
-  }
-
-  TestCreator<ScalePlugin> scale_{"Scale"};
-  TestCreator<NonzeroPlugin> nonzero_{"Nonzero"};
-  TestCreator<InPlacePlugin> in_place_{"InPlace"};
-  TestCreator<TacticPlugin> tactic_{"Tactic"};
-  int alive_ = 0;
-  std::map<std::string, Allocator> allocators_;
-  std::vector<float> x_;
-  Messages logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
-  std::unique_ptr<IHostMemory> plan;
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
-};
 
 TEST_F(PluginV3, IsMadeAgainFromItsFields) {
   {
@@ -197,6 +95,54 @@ TEST_F(PluginV3, RunsTheTacticThatWasFastest) {
   ASSERT_TRUE(add(plugin) && build() && load()) << logger.last();
   ASSERT_TRUE(run({1, 2, 3})) << logger.last();
   EXPECT_EQ(result("y0"), (std::vector<float>{3, 3, 3}));
+}
+
+// Of a plugin that has an id for the timing cache, tactics are measured once.
+TEST_F(PluginV3, TimesOfTacticsAreKeptUnderItsId) {
+  for (const float value : {0.0F, 1.0F}) {
+    std::unique_ptr<ITimingCache> cache(config->createTimingCache(nullptr, 0));
+    for (int round = 0; round < 2; ++round) {
+      network.reset(builder->createNetworkV2(0)), config.reset(builder->createBuilderConfig());
+      lathe::setTarget(*config, target());
+      if (round == 0) cache.reset(config->createTimingCache(nullptr, 0));
+      ASSERT_TRUE(config->setTimingCache(*cache, false));
+      TacticPlugin plugin("Tactic", value, Lie::none);
+      g_timed = 0;
+      ASSERT_TRUE(add(plugin) && build()) << logger.last();
+      EXPECT_EQ(g_timed == 0, value > 0 && round == 1);
+      EXPECT_EQ(cache->queryKeys(nullptr, 0), value > 0 ? 1 : 0);
+      ASSERT_TRUE(load() && run({1, 2, 3})) << logger.last();
+      EXPECT_EQ(result("y0"), (std::vector<float>{3, 3, 3}));
+    }
+    context.reset(), engine.reset();
+  }
+}
+
+// x * 2 * 2 * 2: a round of the loop is a run of the plugin.
+TEST_F(PluginV3, RunsInALoop) {
+  ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, 3));
+  IOptimizationProfile* profile = builder->createOptimizationProfile();
+  for (const auto& [at, rows] : {std::pair(OptProfileSelector::kMIN, 1), std::pair(OptProfileSelector::kOPT, 2),
+                                 std::pair(OptProfileSelector::kMAX, 6)})
+    profile->setDimensions("x", at, Dims2(rows, 3));
+  config->addOptimizationProfile(profile);
+  ILoop* loop = network->addLoop();
+  const int32_t three = 3;
+  ITensor* rounds = network->addConstant(Dims{0, {}}, {DataType::kINT32, &three, 1})->getOutput(0);
+  loop->addTripLimit(*rounds, TripLimit::kCOUNT);
+  IRecurrenceLayer* carried = loop->addRecurrence(*x);
+  ScalePlugin plugin("Scale", 2, Lie::none);
+  ITensor* before = carried->getOutput(0);
+  ITensor* after = network->addPluginV3(&before, 1, nullptr, 0, plugin)->getOutput(0);
+  carried->setInput(1, *after);
+  ITensor* y = loop->addLoopOutput(*carried->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0);
+  y->setName("y0");
+  network->markOutput(*y);
+  ASSERT_TRUE(build() && load()) << logger.last();
+  ASSERT_TRUE(run({1, 2, 3, 4, 5, 6})) << logger.last();
+  EXPECT_EQ(result("y0"), (std::vector<float>{8, 16, 24, 32, 40, 48}));
+  ASSERT_TRUE(run({1, 2, 3})) << logger.last();
+  EXPECT_EQ(result("y0"), (std::vector<float>{8, 16, 24}));
 }
 
 TEST_F(PluginV3, IsMissedWhereNoCreatorIs) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/network/plugin_import.h"
 #include "api/network/plugin_layer.h"
 #include "device/family.h"
 #include "lowering/plugin_sizes.h"
@@ -16,14 +17,14 @@ namespace {
 
 using plugin::BuildingPlugin;
 
-// One node and the layer that it came from.
+// One node and its plugin.
 class PluginNode {
  public:
-  PluginNode(ir::Graph& graph, ir::Node& node, PluginV3Layer& layer, const BuildOptions& options)
-      : graph_(graph), node_(node), layer_(layer), options_(options), attrs_(node.attrs<PluginAttrs>()) {}
+  PluginNode(ir::Graph& graph, ir::Node& node, HeldPlugin& held, const BuildOptions& options)
+      : graph_(graph), node_(node), held_(held), options_(options), attrs_(node.attrs<PluginAttrs>()) {}
 
   Result<> settle(const std::vector<plan::Profile>& profiles, bool allows_aliases) {
-    LATHE_ASSIGN(const BuildingPlugin plugin, BuildingPlugin::of(layer_.getPlugin(), layer_.name()));
+    LATHE_ASSIGN(const BuildingPlugin plugin, BuildingPlugin::of(*held_.plugin, node_.name()));
     LATHE_ASSIGN(results_, parse_plugin_results(attrs_));
     attrs_.workspace = 0;
     LATHE_ASSIGN(const BuildingPlugin::Tensors first, tensors_under(profiles[0]));
@@ -69,7 +70,7 @@ class PluginNode {
                                                                            : symbol.opt);
     if (const std::optional<int64_t> value = size.evaluate(symbols)) return *value;
     return fail(ErrorCode::shape_unknown, "plugin '{}' of layer '{}': the size {} has no value under a profile",
-                attrs_.name, layer_.name(), size.to_string());
+                attrs_.name, node_.name(), size.to_string());
   }
 
   // Of the op's own symbols.
@@ -80,7 +81,7 @@ class PluginNode {
       values.push_back(value);
     }
     for (size_t i = 0; i < results_.sizes.size() && at != At::min; ++i) {
-      const plugin::DeclaredSize& size = layer_.sizes()[i];
+      const plugin::DeclaredSize& size = held_.sizes[i];
       values[i] = (at == At::opt ? size.opt : size.upper).evaluate(values).value_or(0);
     }
     return values;
@@ -137,16 +138,38 @@ class PluginNode {
   Result<int32_t> fastest(const BuildingPlugin& plugin, const std::vector<int32_t>& tactics,
                           const BuildingPlugin::Tensors& tensors) const {
     if (tactics.size() == 1 || !options_.tuner.device) return tactics[0];
-    int32_t best = tactics[0];
-    double shortest = 0;
+    const std::string id = plugin.timing_id();
+    TimingCache* const cache = id.empty() ? nullptr : options_.tuner.cache;
+    const TimingCache::Key key = TimingCache::key_of(problem_text(plugin, id, tensors), options_.tuner.timing_key);
+    if (const std::optional<TimingCache::Entry> known = cache ? cache->find(key) : std::nullopt)
+      for (const int32_t tactic : tactics)
+        if (known->chosen.tactic == std::to_string(tactic)) return tactic;
+    TimingCache::Entry entry;
     for (const int32_t tactic : tactics) {
       LATHE_ASSIGN(const double time, time_of(plugin, tactic, tensors));
       options_.log->print(Severity::verbose, "{}: tactic {} takes {:.3f} us", plugin.who().text(), tactic, time);
-      if (tactic != tactics[0] && time >= shortest) continue;
-      best = tactic;
-      shortest = time;
+      entry.candidates.push_back({std::to_string(tactic), "", static_cast<float>(time)});
     }
-    return best;
+    const auto best = std::min_element(entry.candidates.begin(), entry.candidates.end(),
+                                       [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+    entry.chosen = *best;
+    const int32_t chosen = tactics[static_cast<size_t>(best - entry.candidates.begin())];
+    if (!options_.tuner.keeps_candidates) entry.candidates.clear();
+    if (cache) cache->insert(key, std::move(entry));
+    return chosen;
+  }
+
+  // What the times of tactics depend on besides the device. The id stands for the plugin's fields.
+  std::string problem_text(const BuildingPlugin& plugin, const std::string& id,
+                           const BuildingPlugin::Tensors& tensors) const {
+    std::string text = fmt::format("plugin {} {} {} {} workspace={}", attrs_.space, attrs_.name, plugin.who().version,
+                                   id, attrs_.workspace);
+    for (const auto* side : {&tensors.inputs, &tensors.outputs})
+      for (const nv::DynamicPluginTensorDesc& tensor : *side) {
+        text += fmt::format("; {}", static_cast<int>(tensor.desc.type));
+        for (int32_t d = 0; d < tensor.opt.nbDims; ++d) text += fmt::format(" {}", tensor.opt.d[d]);
+      }
+    return text;
   }
 
   Result<double> time_of(const BuildingPlugin& plugin, int32_t tactic, const BuildingPlugin::Tensors& tensors) const {
@@ -194,32 +217,51 @@ class PluginNode {
   static constexpr bool kOfGraph = false, kOfOp = true;
   ir::Graph& graph_;
   ir::Node& node_;
-  PluginV3Layer& layer_;
+  HeldPlugin& held_;
   const BuildOptions& options_;
   PluginAttrs attrs_;
   PluginResults results_;
 };
 
+// Of the node's layer; nodes of bodies that an importer made have none.
+Result<HeldPlugin*> plugin_of(const NetworkDefinition& network, const ir::Node& node) {
+  HeldPlugin* held = nullptr;
+  for (const auto& any : network.layers()) {
+    auto* const layer = dynamic_cast<PluginLayer*>(any.get());
+    if (!layer || any->name() != node.name()) continue;
+    if (held)
+      return fail(ErrorCode::graph_invalid, "two plugin layers are called '{}'; give one another name", node.name());
+    held = &layer->held();
+  }
+  if (held) return held;
+  if (network.plugins()) held = network.plugins()->find(node.name()).get();
+  if (held) return held;
+  return fail(ErrorCode::graph_invalid, "no layer of the network is plugin '{}'", node.name());
+}
+
+struct Place {
+  ir::Graph* graph;
+  ir::Node* node;
+};
+
+void find_plugins(ir::Graph& graph, std::vector<Place>& places) {
+  for (const auto& node : graph.nodes()) {
+    if (node->is(OpKind::plugin)) places.push_back({&graph, node.get()});
+    for (const auto& body : node->bodies()) find_plugins(*body, places);
+  }
+}
+
 }  // namespace
 
 Result<> settle_plugins(const NetworkDefinition& network, ir::Graph& graph, const BuildOptions& options,
                         bool allows_aliases) {
-  std::vector<ir::Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is(OpKind::plugin)) nodes.push_back(node.get());
-  if (nodes.empty()) return {};
+  std::vector<Place> places;
+  find_plugins(graph, places);
+  if (places.empty()) return {};
   LATHE_ASSIGN(const std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
-  for (ir::Node* node : nodes) {
-    PluginV3Layer* layer = nullptr;
-    for (const auto& any : network.layers()) {
-      auto* const each = dynamic_cast<PluginV3Layer*>(any.get());
-      if (!each || each->name() != node->name()) continue;
-      if (layer)
-        return fail(ErrorCode::graph_invalid, "two plugin layers are called '{}'; give one another name", node->name());
-      layer = each;
-    }
-    if (!layer) return fail(ErrorCode::graph_invalid, "no layer of the network is plugin '{}'", node->name());
-    LATHE_TRY(PluginNode(graph, *node, *layer, options).settle(profiles, allows_aliases));
+  for (const Place& place : places) {
+    LATHE_ASSIGN(HeldPlugin * held, plugin_of(network, *place.node));
+    LATHE_TRY(PluginNode(*place.graph, *place.node, *held, options).settle(profiles, allows_aliases));
   }
   return {};
 }

@@ -137,7 +137,7 @@ Result<std::vector<ir::Value*>> AssertionLayer::lower(LayerLowering&) {
 }
 
 nv::IAssertionLayer* NetworkDefinition::addAssertion(nv::ITensor& condition, const char* message) noexcept {
-  if (!message) return refuse<nv::IAssertionLayer>("INetworkDefinition::addAssertion", nullptr);
+  if (!message) return refuse<nv::IAssertionLayer>("INetworkDefinition::addAssertion");
   return add<AssertionLayer>("INetworkDefinition::addAssertion", {&condition}, message);
 }
 

@@ -12,6 +12,8 @@
 #include "api/network/layers_slice.h"
 #include "api/network/layers_window.h"
 #include "api/network/network.h"
+#include "api/network/plugin_import.h"
+#include "api/network/plugin_layer.h"
 
 namespace lathe::api {
 namespace {
@@ -332,6 +334,16 @@ Made movement(NetworkDefinition& network, const ir::Node& node) {
 }  // namespace
 
 std::unique_ptr<Layer> make_imported_layer(NetworkDefinition& network, ir::Node* node) {
+  if (node->is(OpKind::plugin)) {
+    std::shared_ptr<HeldPlugin> held = network.plugins()->find(node->name());
+    Made layer;
+    if (held->v2)
+      layer = std::make_unique<PluginV2Layer>(network, std::vector<TensorView*>(), std::move(held));
+    else
+      layer = std::make_unique<PluginV3Layer>(network, std::vector<TensorView*>(), std::move(held));
+    layer->adopt(node);
+    return layer;
+  }
   Made layer = known_slice(network, *node);
   if (layer) return layer->adopt(node, 1), std::move(layer);
   for (const auto make : {window, pointwise, rows, normalizations, selection, movement})

@@ -22,6 +22,7 @@
 namespace lathe::api {
 
 class AttentionDefinition;
+class PluginImport;
 
 // The network definition is a graph, seen through tensors and layers.
 class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::VNetworkDefinition {
@@ -62,6 +63,9 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   }
   void set_reimport(Reimport reimport) { reimport_ = std::move(reimport); }
   const Reimport& reimport() const { return reimport_; }
+  // What holds the plugins of a parsed model; null where none was parsed.
+  void set_plugins(std::shared_ptr<PluginImport> plugins) { plugins_ = std::move(plugins); }
+  const std::shared_ptr<PluginImport>& plugins() const { return plugins_; }
   // Brings the nodes of layers whose settings changed up to date.
   Result<> settle();
   void unsettle() noexcept { settled_ = false; }
@@ -81,7 +85,10 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   template <class L, class... Args>
   L* add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept;
   template <class L>
-  L* refuse(const char* where, const char* what) noexcept;
+  L* refuse(const char* where) noexcept;
+  // Makes the nodes of a new layer, and owns it.
+  template <class L>
+  L* keep(std::unique_ptr<L> layer);
   size_t num_layers() const { return layers_.size(); }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
   // Of the first layer of that name.
@@ -230,6 +237,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   SettingNotices notices_;
   ir::Graph graph_;
   Reimport reimport_;
+  std::shared_ptr<PluginImport> plugins_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::vector<std::unique_ptr<TensorView>> inputs_;
   std::vector<TensorView*> outputs_;

@@ -18,20 +18,23 @@ L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, A
       LATHE_ASSIGN(TensorView * view, own(input));
       views.push_back(view);
     }
-    auto layer = std::make_unique<L>(*this, std::move(views), std::forward<Args>(args)...);
-    layer->create();
-    L* made = layer.get();
-    layers_.push_back(std::move(layer));
-    return made;
+    return keep(std::make_unique<L>(*this, std::move(views), std::forward<Args>(args)...));
   });
 }
 
-// One report, and null. `what` names a layer kind that is not there yet; null: the arguments are invalid.
 template <class L>
-L* NetworkDefinition::refuse(const char* where, const char* what) noexcept {
+L* NetworkDefinition::keep(std::unique_ptr<L> layer) {
+  layer->create();
+  L* made = layer.get();
+  layers_.push_back(std::move(layer));
+  return made;
+}
+
+// One report, and null.
+template <class L>
+L* NetworkDefinition::refuse(const char* where) noexcept {
   return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
-    if (!what) return fail(ErrorCode::invalid_argument, "an argument is null or a count is not positive");
-    return fail(ErrorCode::op_unsupported, "{} layers are not supported", what);
+    return fail(ErrorCode::invalid_argument, "an argument is null or a count is not positive");
   });
 }
 

@@ -43,11 +43,14 @@ Result<> Parser::import(const onnx::Model& model) {
   std::vector<onnx::ImportProblem> problems;
   onnx::ImportOptions every;
   every.problems = &problems;
+  const auto plugins = std::make_shared<PluginImport>(network_.core(), reporter_);
+  every.custom = plugins.get();
   Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph(), every);
   list(problems);
   if (!report) return fail(std::move(report).error());
   node_outputs_ = std::move(report->outputs);
   for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
+  network_.set_plugins(plugins);
   network_.adopt_imported_nodes();
   network_.add_files(model.files);
   if (!report->branches.empty()) reimport_from(model);
@@ -55,15 +58,16 @@ Result<> Parser::import(const onnx::Model& model) {
 }
 
 void Parser::reimport_from(onnx::Model model) {
-  network_.set_reimport(
-      [model = std::move(model)](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
-        onnx::ImportOptions options;
-        options.branches = branches;
-        NetworkDefinition::Imported imported;
-        LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
-        imported.branches = std::move(found.branches);
-        return imported;
-      });
+  network_.set_reimport([model = std::move(model), plugins = network_.plugins()](
+                            const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
+    onnx::ImportOptions options;
+    options.branches = branches;
+    options.custom = plugins.get();
+    NetworkDefinition::Imported imported;
+    LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
+    imported.branches = std::move(found.branches);
+    return imported;
+  });
 }
 
 void Parser::list(const std::vector<onnx::ImportProblem>& problems) {
@@ -126,7 +130,7 @@ bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
 bool Parser::supportsOperator(const char* op_name) const noexcept {
   return guarded(*reporter_, "IParser::supportsOperator", false, [&]() -> Result<bool> {
     LATHE_ASSIGN(const std::string name, to_string(op_name, "operator name"));
-    return onnx::is_operator_known(name);
+    return onnx::is_operator_known(name) || PluginImport(network_.core(), reporter_).knows(name);
   });
 }
 
@@ -176,6 +180,8 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
     std::vector<onnx::ImportProblem> problems;
     onnx::ImportOptions every;
     every.problems = &problems;
+    PluginImport plugins(network_.core(), reporter_);
+    every.custom = &plugins;
     LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed, every));
     list(problems);
     all = problems.empty();

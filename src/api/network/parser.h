@@ -9,6 +9,7 @@
 #include "NvOnnxParser.h"
 #include "api/network/network.h"
 #include "api/network/parser_error.h"
+#include "api/network/plugin_import.h"
 #include "onnx/import.h"
 #include "onnx/model.h"
 

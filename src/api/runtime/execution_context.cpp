@@ -51,6 +51,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy));
   memory.log_change("IExecutionContext creation");
   made->context_->hooks.waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
+  made->context_->hooks.log = &made->core_->reporter->log();
   made->debug_ = std::make_unique<DebugTensors>(*made->core_, *made->context_);
   made->allocators_.resize(made->core_->num_io());
   made->engine_stand_in_ = std::make_unique<CudaEngine>(made->core_);
@@ -156,8 +157,6 @@ int32_t ExecutionContext::inferShapes(int32_t nbMaxNames, const char** tensorNam
   });
 }
 
-// Addresses
-
 Result<> ExecutionContext::set_address(const char* name, void* data, Role role) {
   LATHE_ASSIGN(const size_t i, find(name, role));
   return context_->set_address(i, data);
@@ -231,8 +230,6 @@ int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcep
     return bytes_of(tensor.dtype, volume.value_or(-1)).value_or(-1);
   });
 }
-
-// Memory
 
 size_t ExecutionContext::updateDeviceMemorySizeForShapes() noexcept {
   return guarded(changing(), "IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0},

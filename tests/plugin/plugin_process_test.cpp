@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans with plugins in a process that never saw the builder, with the library that has no builder at all.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "plugin_fixture.h"
+
+namespace nvinfer1 {
+namespace {
+
+class PluginProcess : public PluginV3 {
+ protected:
+  void SetUp() override {
+    PluginV3::SetUp();
+    std::filesystem::create_directories(folder_);
+    ScalePlugin plugin("Scale", 2.5F, Lie::none);
+    ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(2, 3));
+    IPluginV3Layer* layer = network->addPluginV3(&x, 1, nullptr, 0, plugin);
+    layer->setName("the layer");
+    layer->getOutput(0)->setName("y");
+    network->markOutput(*layer->getOutput(0));
+    ASSERT_TRUE(build()) << logger.last();
+    write("plan", plan->data(), plan->size());
+    const float given[] = {1, 2, 3, 4, 5, 6};
+    write("x", given, sizeof given);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void write(const char* name, const void* data, size_t size) {
+    std::ofstream(folder_ / name, std::ios::binary)
+        .write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+  }
+  // Exit status; what it says is in said_.
+  int run_plan(const std::string& library) {
+    const std::string folder = folder_.string();
+    const std::string command = PLAN_RUNNER " " + folder + "/plan " + folder + " " + folder + " " + library + " 2>&1";
+    FILE* const pipe = popen(command.c_str(), "r");
+    char part[256];
+    said_.clear();
+    while (std::fgets(part, sizeof part, pipe)) said_ += part;
+    return pclose(pipe);
+  }
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("plugin_process_" + std::to_string(getpid()));
+  std::string said_;
+};
+
+TEST_F(PluginProcess, RunsThePlanWithTheCreator) {
+  ASSERT_EQ(run_plan(SCALE_LIBRARY), 0) << said_;
+  std::ifstream file(folder_ / "y", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<float> y(bytes.size() / sizeof(float));
+  std::memcpy(y.data(), bytes.data(), y.size() * sizeof(float));
+  EXPECT_EQ(y, (std::vector<float>{2.5F, 5, 7.5F, 10, 12.5F, 15}));
+}
+
+TEST_F(PluginProcess, SaysWhichCreatorItMisses) {
+  EXPECT_NE(run_plan(""), 0);
+  for (const char* part : {"plugin 'Scale', version 1, of layer 'the layer'", "namespace 'test'", "loadLibrary()"})
+    EXPECT_NE(said_.find(part), std::string::npos) << said_;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "y"));
+}
+
+}  // namespace
+}  // namespace nvinfer1
