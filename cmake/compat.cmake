@@ -42,6 +42,8 @@ endfunction()
 set(runtime_generation_10_sources ${generation_10_sources})
 list(FILTER runtime_generation_10_sources INCLUDE REGEX "/src/(plugin|api/runtime)/")
 list(REMOVE_ITEM generation_10_sources ${runtime_generation_10_sources})
+set_source_files_properties(${generation_10_sources} PROPERTIES UNITY_GROUP generation_10)
+set_source_files_properties(${runtime_generation_10_sources} PROPERTIES UNITY_GROUP runtime_generation_10)
 lathe_add_objects(lathe_api_10_objects ${api_sources} ${generation_10_sources} OPTIONS ${builder_option})
 lathe_add_objects(lathe_runtime_api_10_objects ${runtime_api_sources} ${runtime_generation_10_sources}
                   OPTIONS ${builder_option})
