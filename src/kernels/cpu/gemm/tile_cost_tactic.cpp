@@ -17,6 +17,8 @@ constexpr double kMemoryShare = 0.89;  // of the memory's rate, that is reached
 constexpr double kCacheShare = 0.58;   // of the second cache, that weights stay in
 // Of what is read from memory, what is not fetched while the core multiplies.
 constexpr double kWeightsWait = 0.73, kInputWait = 0.19;
+// Cores mostly find in their own caches the rows that they wrote in the step before; columns need those of others, too.
+constexpr double kOthersWait = 0.6;
 constexpr double kBlockedWeights = 1.5;  // weights are fetched ahead less well when K is cut
 
 const Processor& processor_of(const Target& target) {
@@ -38,14 +40,14 @@ class ProductCost {
  public:
   ProductCost(const Target& target, const TiledProduct& product) : p_(product), core_(target) {
     const int64_t k = p_.panels.k, panels = p_.groups * p_.panels.count();
-    const int cores = core_.cores(static_cast<double>(p_.rows * k) * static_cast<double>(p_.panels.n * p_.groups));
+    cores_ = core_.cores(static_cast<double>(p_.rows * k) * static_cast<double>(p_.panels.n * p_.groups));
     if (p_.blocking.split_columns) {
-      panels_ = ceil_div<int64_t>(panels, cores);
+      panels_ = ceil_div<int64_t>(panels, cores_);
       rows_ = p_.rows;
     } else {
       const int64_t unit = std::max<int64_t>(p_.row_unit, 1);
       panels_ = panels;
-      rows_ = std::min(ceil_div<int64_t>(ceil_div(p_.rows, unit), cores) * unit, p_.rows);
+      rows_ = std::min(ceil_div<int64_t>(ceil_div(p_.rows, unit), cores_) * unit, p_.rows);
     }
     k_blocks_ = p_.blocking.k_block > 0 ? ceil_div(k, p_.blocking.k_block) : 1;
   }
@@ -67,7 +69,8 @@ class ProductCost {
     if (k_blocks_ > 1) weights *= kBlockedWeights;
     const double input =
         p_.input_bytes * static_cast<double>(rows_) / static_cast<double>(std::max<int64_t>(p_.rows, 1));
-    return core_.launch_us(clocks, weights, input);
+    const double of_others = p_.blocking.split_columns ? input * (1 - 1.0 / cores_) : 0;
+    return core_.launch_us(clocks + kOthersWait * core_.memory(of_others), weights, input);
   }
 
  private:
@@ -93,6 +96,7 @@ class ProductCost {
 
   const TiledProduct& p_;
   const TileCost core_;
+  int cores_ = 1;
   int64_t rows_ = 0, panels_ = 0;  // of the busiest core
   int64_t k_blocks_ = 1;
 };
