@@ -137,12 +137,9 @@ Result<> RegionLowering::lower_single(Node& node) {
   if (refusals.empty()) {
     LATHE_ASSIGN(const bool lowered, lower_data_dependent(region, refusals));
     if (lowered) return {};
-    if (!makes_sizes) {
-      refusals = match(region);
-      if (refusals.empty()) {
-        pending_.back().region->kind = RegionKind::single;
-        return {};
-      }
+    if (!makes_sizes && (refusals = match(region)).empty()) {
+      pending_.back().region->kind = RegionKind::single;
+      return {};
     }
   }
   if (makes_sizes || (stored && is_packed(*stored)) || !lower_copies(node, Copies::any))

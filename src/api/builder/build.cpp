@@ -182,6 +182,14 @@ void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOpti
   tuner.keeps_candidates = tuner.cache && settings.has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE);
 }
 
+Result<> check_independence(const BuilderConfig& settings) {
+  if (!settings.has(nv::BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE) || settings.profiles().size() <= 1) return {};
+  return fail(ErrorCode::config_invalid,
+              "BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE goes with one optimization profile, and there are {}: kernels "
+              "of different profiles round differently. Clear the flag, or build an engine for each",
+              settings.profiles().size());
+}
+
 }  // namespace
 
 Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config) {
@@ -195,11 +203,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   if (definition.graph().outputs().empty())
     return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
 
-  if (settings.has(nv::BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE) && settings.profiles().size() > 1)
-    return fail(ErrorCode::config_invalid,
-                "BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE goes with one optimization profile, and there are {}: kernels "
-                "of different profiles round differently. Clear the flag, or build an engine for each",
-                settings.profiles().size());
+  LATHE_TRY(check_independence(settings));
 
   BuildOptions options;
   options.log = &definition.reporter().log();
