@@ -217,7 +217,12 @@ std::optional<Expression> ProgramBuilder::finish(const ir::Value* result, Space 
   if (space.rank() > plan::kMaxRank) return std::nullopt;
   for (size_t i = 0; i < reads_.size(); ++i)
     if (!access_of(reads_[i].map, dense_strides(operands_[i]->shape(), Layout::linear), space)) return std::nullopt;
-  return Expression{std::move(space), program_of(result), operands_, reads_};
+  Expression expression;  // member by member: GCC 12 frees twice what a failing aggregate has built
+  expression.space = std::move(space);
+  expression.program = program_of(result);
+  expression.operands = operands_;
+  expression.reads = reads_;
+  return expression;
 }
 
 }  // namespace lathe
