@@ -65,6 +65,7 @@ std::string operand_text(const Operand& operand) {
 }
 
 // Products copy the tiles of one tensor to shared memory; the other operands of a program before it they repeat.
+// Attentions take theirs through registers, where a program may read several.
 std::optional<std::string> unsupported_prologue(const Problem& problem, const Operand& input, bool supports_any) {
   constexpr size_t kMostOperands = 7;  // beside the input
   if (!supports_any) return "a program before it";
@@ -74,7 +75,8 @@ std::optional<std::string> unsupported_prologue(const Problem& problem, const Op
   const auto is_whole = [&](const Operand& operand) {  // what is repeated has a stride of 0, or fewer elements
     return operand.dims == input.dims && std::ranges::count(operand.strides, Expr(0)) == 0;
   };
-  const bool is_product = (op_info(problem.attributes->kind()).traits & kContraction) != 0;
+  const bool is_product =
+      (op_info(problem.attributes->kind()).traits & kContraction) != 0 && !problem.is(OpKind::attention);
   if (is_product && std::ranges::any_of(input.operands, is_whole))
     return "a program of several tensors before a product";
   return std::nullopt;

@@ -15,6 +15,11 @@ inline bool on_gpu() {
   return target && std::string_view(target).substr(0, 4) == "cuda";
 }
 
+// There the host cannot read what engines write, but through the driver.
+inline bool on_real_gpu() {
+  return on_gpu() && !dlsym(dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW), "fake_cuda_set_device_count");
+}
+
 // Memory that contexts may work in: the device's.
 inline std::shared_ptr<void> context_memory(size_t bytes) {
   if (!on_gpu()) return {std::aligned_alloc(256, (bytes + 255) / 256 * 256), std::free};

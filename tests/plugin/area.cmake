@@ -21,3 +21,5 @@ target_compile_definitions(test_plugin PRIVATE SCALE_LIBRARY="$<TARGET_FILE:scal
                            PLAN_RUNNER="$<TARGET_FILE:plan_runner_lathe_lean>")
 # Some tests run on the stand-in for a GPU.
 lathe_use_fake_cuda(test_plugin)
+# Device code of this build alone: what another folder compiled for the stand-in does not run here.
+list(APPEND test_environment LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/plugin_cache)
