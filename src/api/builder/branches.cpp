@@ -21,8 +21,8 @@ Result<> check_unchanged(const ir::Graph& imported, const ir::Graph& graph, cons
 }
 
 // What is known of the conditions that a graph relies on (op `choose` that leaves one alternative out), by the names of
-// the network's layers. Of all sizes that the graph's types allow: settle_shapes() makes them those of the profiles, also
-// where it fails behind a branch that no sizes take.
+// the network's layers. Of all sizes that the graph's types allow: settle_shapes() makes them those of the profiles,
+// also where it fails behind a branch that no sizes take.
 struct ReliedConditions {
   std::optional<std::string> never_satisfied;  // the first that no sizes satisfy: the graph needs the other branch
   std::set<std::string> open;                  // undecided: sizes that do not satisfy them fail when run

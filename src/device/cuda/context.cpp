@@ -67,14 +67,31 @@ void PrimaryContext::remove_stream(CUstream stream) {
   streams_.erase(streams_.find(stream));
 }
 
+void PrimaryContext::add_mark(CUevent mark) {
+  const std::lock_guard lock(mutex_);
+  marks_.insert(mark);
+}
+
+void PrimaryContext::remove_mark(CUevent mark) {
+  const std::lock_guard lock(mutex_);
+  follow_mark(releases_, mark);
+  marks_.erase(mark);
+  driver_.cuEventDestroy(mark);
+}
+
+void PrimaryContext::follow_mark(CUstream follower, CUevent mark) {
+  if (driver_.cuStreamWaitEvent(follower, mark, 0) != CUDA_SUCCESS) driver_.cuEventSynchronize(mark);
+}
+
 void PrimaryContext::follow_all(CUstream follower) {
   const std::lock_guard lock(mutex_);
+  for (CUevent mark : marks_) follow_mark(follower, mark);
   for (auto stream = streams_.begin(); stream != streams_.end(); stream = streams_.upper_bound(*stream))
     follow(follower, *stream);
 }
 
-// A stream that the application captures has no work of its own yet, and an event of it would draw the follower into
-// the capture. Failures have nowhere to go: a later call on the stream reports them.
+// A stream that is captured has no work of its own yet, and an event of it would draw the follower into the capture.
+// Failures have nowhere to go: a later call on the stream reports them.
 void PrimaryContext::follow(CUstream follower, CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver_.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return;

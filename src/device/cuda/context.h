@@ -40,10 +40,12 @@ class PrimaryContext {
   // The same without a look at faults: what a lost context holds is given back too.
   CUresult push_for_release() { return driver_.cuCtxPushCurrent(context_); }
 
-  // Streams with work of this device, own ones and the application's.
+  // Streams with work of this device; of the application's, which it may destroy, events behind that work.
   void add_stream(CUstream stream);
   void remove_stream(CUstream stream);  // what it has to do still counts as work of the device
-  // Makes `follower` wait for the work that all streams have now. The context must be current.
+  void add_mark(CUevent mark);
+  void remove_mark(CUevent mark);  // likewise; destroys it
+  // Makes `follower` wait for the work that all of these have now. The context must be current.
   void follow_all(CUstream follower);
 
   // Streams that belong to the context: memory comes into being on one, and is freed on the other after all work.
@@ -54,6 +56,7 @@ class PrimaryContext {
   PrimaryContext(const Driver& driver, const DeviceProperties& properties) : driver_(driver), properties_(properties) {}
   Result<> start();
   void follow(CUstream follower, CUstream stream);
+  void follow_mark(CUstream follower, CUevent mark);
   Error lost_error() const;
 
   const Driver& driver_;
@@ -63,6 +66,7 @@ class PrimaryContext {
 
   mutable std::mutex mutex_;  // guards what follows
   std::multiset<CUstream> streams_;
+  std::set<CUevent> marks_;
   std::string lost_reason_;
   std::atomic<bool> lost_ = false;
 };

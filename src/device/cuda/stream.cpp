@@ -15,7 +15,7 @@ Stream::Stream(std::shared_ptr<PrimaryContext> context, CUstream stream, Kind ki
       stream_(stream),
       kind_(kind),
       overlaps_(context_->properties().major >= kMinOverlapMajor && context_->driver().version >= kMinOverlapDriver) {
-  if (kind_ != Kind::capture) context_->add_stream(stream_);
+  if (kind_ == Kind::own) context_->add_stream(stream_);
 }
 
 Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<PrimaryContext> context, Kind kind) {
@@ -40,8 +40,24 @@ std::unique_ptr<Stream> Stream::borrow(std::shared_ptr<PrimaryContext> context, 
 Stream::~Stream() {
   drop_auxiliary();
   const ContextScope scope(*context_);
-  if (kind_ != Kind::capture) context_->remove_stream(stream_);
+  if (kind_ == Kind::own) context_->remove_stream(stream_);
   if (kind_ != Kind::borrowed) context_->driver().cuStreamDestroy(stream_);
+  if (mark_) context_->remove_mark(mark_);
+}
+
+void Stream::end() {
+  if (kind_ == Kind::borrowed) mark();
+  context_->pop();
+}
+
+// The application may destroy its stream before the objects that have used it: from then on the driver is asked about
+// an event alone. Where that cannot be had, the work is waited for now.
+void Stream::mark() {
+  const Driver& driver = context_->driver();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (driver.cuStreamIsCapturing(stream_, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return;
+  if (!mark_ && driver.cuEventCreate(&mark_, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) context_->add_mark(mark_);
+  if (!mark_ || driver.cuEventRecord(mark_, stream_) != CUDA_SUCCESS) driver.cuStreamSynchronize(stream_);
 }
 
 Result<> Stream::record_event(void* event) {

@@ -20,7 +20,7 @@ class Stream : public Queue, public ForkingQueue {
   ~Stream() override;
 
   Result<> begin() override { return context_->push(); }
-  void end() override { context_->pop(); }
+  void end() override;
   bool is_captured() const override;
   Result<> record_event(void* event) override;
   Result<> keep_in_cache(const void* base, size_t bytes) override;
@@ -46,6 +46,7 @@ class Stream : public Queue, public ForkingQueue {
     std::unique_ptr<Stream> stream;
     CUevent forked = nullptr, joined = nullptr;
   };
+  void mark();
   Result<Auxiliary> make_auxiliary(size_t number);
   void drop_auxiliary();
   // What `after` is given from now on comes behind what `before` has been given.
@@ -54,6 +55,7 @@ class Stream : public Queue, public ForkingQueue {
   std::shared_ptr<PrimaryContext> context_;
   CUstream stream_;
   Kind kind_;
+  CUevent mark_ = nullptr;            // borrowed: behind all that it was given, but for captured work
   std::vector<CUstream> given_;       // the application's, for the first auxiliary streams
   std::vector<Auxiliary> auxiliary_;  // those that have been used
   bool overlaps_;                     // whether kernels may start before the one before them ends

@@ -245,7 +245,7 @@ TEST_F(AuxStreamsTest, FailuresLeaveTheContextUsable) {
         fill(1 + rows++ % kMostRows, 1);  // not replayed, then captured
         for (int run = 0; run < 2; ++run) {
           const bool worked = enqueue();
-          EXPECT_EQ(worked, fake_cuda_failures() == failed);
+          EXPECT_TRUE(worked || fake_cuda_failures() != failed);  // without its mark a stream is waited for instead
           if (!worked) break;
         }
       }

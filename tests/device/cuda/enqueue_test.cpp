@@ -69,6 +69,17 @@ TEST_F(EnqueueTest, TakesNoMemoryForNewShapes) {
   }
 }
 
+// Applications destroy their streams when they like: what is asked of the driver afterwards names them no more.
+TEST_F(EnqueueTest, TheStreamMayGoBeforeTheContext) {
+  for (int i = 0; i < 3; ++i) run(4, static_cast<float>(i));
+  ASSERT_EQ((*driver())->cuStreamDestroy(stream_), CUDA_SUCCESS);
+  stream_ = nullptr;
+  const size_t before = fake_cuda_unknown_streams();
+  context_.reset();
+  engine_.reset();
+  EXPECT_EQ(fake_cuda_unknown_streams(), before);
+}
+
 // Before it is recorded, work is launched step by step, and allocates no more than that.
 TEST_F(EnqueueTest, LaunchesAllocateNothing) {
   run(4, 0);

@@ -147,6 +147,11 @@ FAKE_CONTROL const fake_cuda_launch* fake_cuda_launched(size_t index) {
   return &state().launches.at(index);
 }
 
+FAKE_CONTROL size_t fake_cuda_unknown_streams() {
+  const auto lock = locked();
+  return state().unknown_streams;
+}
+
 FAKE_CONTROL int fake_cuda_ordered(size_t first, size_t second) {
   const auto lock = locked();
   const fake_cuda::Stamp &earlier = state().stamps.at(first), &later = state().stamps.at(second);

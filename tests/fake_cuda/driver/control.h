@@ -65,6 +65,8 @@ struct fake_cuda_launch {
 };
 size_t fake_cuda_launches();  // that have run, in order
 const fake_cuda_launch* fake_cuda_launched(size_t index);
+// Calls with streams that have been destroyed, which crash NVIDIA's driver.
+size_t fake_cuda_unknown_streams();
 // Whether streams, events and graphs let the second of those launches begin only when the first has ended.
 int fake_cuda_ordered(size_t first, size_t second);
 }

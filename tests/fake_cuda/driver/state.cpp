@@ -120,6 +120,7 @@ Stream* find_stream(CUstream handle) {
   Context* current = context_stack().empty() ? nullptr : context_stack().back();
   if (!handle) return current ? default_stream(current) : nullptr;
   Stream* stream = state().streams.find(handle);
+  if (!stream) ++state().unknown_streams;
   return stream && stream->context == current ? stream : nullptr;
 }
 

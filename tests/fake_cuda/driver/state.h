@@ -170,7 +170,8 @@ struct State {
   std::vector<const char*> calls;
   std::map<std::string, std::pair<fake_cuda_kernel, void*>> kernels;
   std::deque<fake_cuda_launch> launches;
-  std::deque<Stamp> stamps;  // of the launches
+  std::deque<Stamp> stamps;    // of the launches
+  size_t unknown_streams = 0;  // calls with handles of streams that are none, or none any more
 };
 
 State& state();
