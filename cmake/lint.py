@@ -206,7 +206,7 @@ def check_code(build, seconds, jobs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--seconds", type=float, default=1200,
+    parser.add_argument("--seconds", type=float, default=1800,
                         help="for clang-tidy and parsing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
