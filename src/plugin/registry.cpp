@@ -7,16 +7,26 @@
 #include <cstring>
 #include <memory>
 
+#include "plugin/types.h"
+#include "plugin/v2_plugin.h"
+
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace lathe::plugin {
 
 namespace nv = nvinfer1;
 
-bool makes_v2_plugins(const nv::IPluginCreatorInterface& creator) {
+namespace {
+
+bool is_of(const nv::IPluginCreatorInterface& creator, const char* wanted) {
   const char* kind = creator.getInterfaceInfo().kind;
-  return kind && std::strcmp(kind, "PLUGIN CREATOR_V1") == 0;
+  return kind && std::strcmp(kind, wanted) == 0;
 }
+
+}  // namespace
+
+bool makes_v2_plugins(const nv::IPluginCreatorInterface& creator) { return is_of(creator, kCreatorKindV2); }
+bool makes_v3_plugins(const nv::IPluginCreatorInterface& creator) { return is_of(creator, kCreatorKind); }
 
 namespace {
 
@@ -35,8 +45,7 @@ Identity identify(const nv::IPluginCreatorInterface& creator) {
     const auto& v1 = static_cast<const nv::IPluginCreator&>(creator);
     return {v1.getPluginName(), v1.getPluginVersion(), v1.getPluginNamespace()};
   }
-  const char* kind = creator.getInterfaceInfo().kind;
-  if (!kind || std::strcmp(kind, "PLUGIN CREATOR_V3ONE") != 0) return {};
+  if (!makes_v3_plugins(creator)) return {};
   const auto& v3 = static_cast<const nv::IPluginCreatorV3One&>(creator);
   return {v3.getPluginName(), v3.getPluginVersion(), v3.getPluginNamespace()};
 }

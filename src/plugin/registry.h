@@ -97,8 +97,9 @@ class Registry final : public nvinfer1::IPluginRegistry {
   std::vector<nvinfer1::IPluginCreatorInterface*> listed_recursive_;
 };
 
-// Whether it is an IPluginCreator.
+// Whether it is an IPluginCreator; an IPluginCreatorV3One.
 bool makes_v2_plugins(const nvinfer1::IPluginCreatorInterface& creator);
+bool makes_v3_plugins(const nvinfer1::IPluginCreatorInterface& creator);
 
 // The registry of the process.
 Registry& global_registry();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/running_plugin.h"
 
-#include <cstring>
-
 #include "plugin/field_bytes.h"
+#include "plugin/registry.h"
 #include "plugin/v2_plugin.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
@@ -102,11 +101,12 @@ Result<std::unique_ptr<RunningPlugin>> RegistrySource::make(const PluginRequest&
                 "{}: the registry has no creator of that name and version in namespace '{}'; load the library that has "
                 "it, by loadLibrary() of the runtime's plugin registry, before the engine",
                 who.text(), request.space);
-  const char* const kind = creator->getInterfaceInfo().kind;
-  const bool is_v2 = kind && std::strcmp(kind, kCreatorKindV2) == 0;
-  if (!kind || (!is_v2 && std::strcmp(kind, kCreatorKind) != 0))
+  const bool is_v2 = makes_v2_plugins(*creator);
+  if (!is_v2 && !makes_v3_plugins(*creator)) {
+    const char* const kind = creator->getInterfaceInfo().kind;
     return fail(ErrorCode::plan_target, "{}: the creator of that name is a '{}', not a '{}'", who.text(),
                 kind ? kind : "", kCreatorKind);
+  }
   const ResourceContext context(request.is_host, request.is_host ? nullptr : allocator_, recorder_);
   return CreatedPlugin::make(*creator, is_v2, std::move(who), request, context);
 }

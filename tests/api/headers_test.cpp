@@ -2,8 +2,6 @@
 // The public headers keep their numbers and the order of their virtual functions.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 // A program may see CUDA's own declarations, before or after ours.
 typedef struct CUstream_st* cudaStream_t;
 #include "NvInfer.h"
@@ -11,6 +9,7 @@ typedef struct CUstream_st* cudaStream_t;
 #include "NvInferPlugin.h"
 #include "NvOnnxConfig.h"
 #include "NvOnnxParser.h"
+#include "api/slot_of.h"
 #include "lathe.h"
 typedef struct CUevent_st* cudaEvent_t;
 
@@ -31,27 +30,6 @@ static_assert(sizeof(PluginTensorDesc) == 88 && sizeof(DimsExprs) == 72 && sizeo
 static_assert(sizeof(TimingCacheKey) == 16 && sizeof(TimingCacheValue) == 16 && sizeof(Permutation) == 32);
 static_assert(sizeof(IBuilder) == 2 * sizeof(void*) && sizeof(IExecutionContext) == 2 * sizeof(void*));
 static_assert(NV_TENSORRT_VERSION == 110100L && NV_ONNX_PARSER_VERSION == 100);
-
-// Itanium C++ ABI: a pointer to a virtual member function holds its byte offset in the table, plus 1 on x86-64 (on
-// arm64 the mark is in the second word).
-template <class Pointer>
-int slot_of(Pointer pointer) {
-  std::ptrdiff_t words[2];
-  static_assert(sizeof(pointer) == sizeof(words));
-  std::memcpy(words, &pointer, sizeof(words));
-  const bool is_virtual = ((words[0] | words[1]) & 1) != 0;
-  return is_virtual ? static_cast<int>(words[0] / static_cast<std::ptrdiff_t>(sizeof(void*))) : -1;
-}
-
-struct Slot {
-  const char* name;
-  int expected;
-  int actual;
-};
-
-#define SLOT(type, number, member) {#type "::" #member, number, slot_of(&type::member)},
-#define SLOT_OF(type, number, member, result, parameters) \
-  {#type "::" #member, number, slot_of(static_cast<result(type::*) parameters>(&type::member))},
 
 using nvonnxparser::IParser;
 

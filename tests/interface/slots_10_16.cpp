@@ -2,11 +2,11 @@
 // The headers of generation 10 have its numbers, and its functions where programs that were compiled for it look for
 // them.
 #include <cstdio>
-#include <cstring>
 
 #include "NvInfer.h"
 #include "NvInferPlugin.h"
 #include "NvOnnxParser.h"
+#include "api/slot_of.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -23,27 +23,6 @@ namespace {
 static_assert(NV_TENSORRT_MAJOR == 10 && NV_TENSORRT_VERSION == 101600L);
 static_assert(static_cast<int>(BuilderFlag::kWEIGHTLESS) == static_cast<int>(BuilderFlag::kSTRIP_PLAN));
 static_assert(sizeof(plugin::DetectionOutputParameters) == 48 && sizeof(plugin::NMSParameters) == 32);
-
-// Itanium C++ ABI: a pointer to a virtual member function holds its byte offset in the table, plus 1 on x86-64 (on
-// arm64 the mark is in the second word).
-template <class Pointer>
-int slot_of(Pointer pointer) {
-  std::ptrdiff_t words[2];
-  static_assert(sizeof(pointer) == sizeof(words));
-  std::memcpy(words, &pointer, sizeof(words));
-  const bool is_virtual = ((words[0] | words[1]) & 1) != 0;
-  return is_virtual ? static_cast<int>(words[0] / static_cast<std::ptrdiff_t>(sizeof(void*))) : -1;
-}
-
-struct Slot {
-  const char* name;
-  int expected;
-  int actual;
-};
-
-#define SLOT(type, number, member) {#type "::" #member, number, slot_of(&type::member)},
-#define SLOT_OF(type, number, member, result, parameters) \
-  {#type "::" #member, number, slot_of(static_cast<result(type::*) parameters>(&type::member))},
 
 const Slot kSlots[] = {
 #include "interface/slots_interfaces_10_16.def"

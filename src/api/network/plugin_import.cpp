@@ -2,7 +2,6 @@
 #include "api/network/plugin_import.h"
 
 #include <algorithm>
-#include <cstring>
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
 
@@ -54,11 +53,10 @@ bool PluginImport::knows(std::string_view op_type) {
   int32_t count = 0;
   nv::IPluginCreatorInterface* const* creators = core_->registry.getAllCreatorsRecursive(&count);
   return std::any_of(creators, creators + count, [&](nv::IPluginCreatorInterface* each) {
-    const char* const kind = each->getInterfaceInfo().kind;
     const char* name = nullptr;
-    if (kind && std::strcmp(kind, plugin::kCreatorKind) == 0)
+    if (plugin::makes_v3_plugins(*each))
       name = static_cast<nv::IPluginCreatorV3One*>(each)->getPluginName();
-    else if (kind && std::strcmp(kind, plugin::kCreatorKindV2) == 0)
+    else if (plugin::makes_v2_plugins(*each))
       name = static_cast<nv::IPluginCreator*>(each)->getPluginName();
     return name && name == op_type;
   });
@@ -100,13 +98,13 @@ Result<PluginFields> PluginImport::fields_of(onnx::NodeContext& context, const n
 Result<std::shared_ptr<HeldPlugin>> PluginImport::create(onnx::NodeContext& context,
                                                          nv::IPluginCreatorInterface& creator, const plugin::Who& who,
                                                          size_t data_inputs) {
-  const char* const given = creator.getInterfaceInfo().kind;
-  const std::string_view kind = given ? given : "";
-  auto* const v3 = kind == plugin::kCreatorKind ? static_cast<nv::IPluginCreatorV3One*>(&creator) : nullptr;
-  auto* const v2 = kind == plugin::kCreatorKindV2 ? static_cast<nv::IPluginCreator*>(&creator) : nullptr;
-  if (!v3 && !v2)
-    return fail(ErrorCode::op_unsupported, "{}: its creator is a '{}'; a '{}' or a '{}' is wanted", who.text(), kind,
-                plugin::kCreatorKind, plugin::kCreatorKindV2);
+  auto* const v3 = plugin::makes_v3_plugins(creator) ? static_cast<nv::IPluginCreatorV3One*>(&creator) : nullptr;
+  auto* const v2 = plugin::makes_v2_plugins(creator) ? static_cast<nv::IPluginCreator*>(&creator) : nullptr;
+  if (!v3 && !v2) {
+    const char* const kind = creator.getInterfaceInfo().kind;
+    return fail(ErrorCode::op_unsupported, "{}: its creator is a '{}'; a '{}' or a '{}' is wanted", who.text(),
+                kind ? kind : "", plugin::kCreatorKind, plugin::kCreatorKindV2);
+  }
   LATHE_ASSIGN(const PluginFields fields, fields_of(context, v3 ? v3->getFieldNames() : v2->getFieldNames(), who));
   const nv::PluginFieldCollection collection = fields.collection();
   const auto null = [&]() -> Result<std::shared_ptr<HeldPlugin>> {
