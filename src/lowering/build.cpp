@@ -74,6 +74,16 @@ Result<> report_progress(const BuildOptions& options, std::string_view phase, do
   return {};
 }
 
+// What passes have found about tensors that are still there.
+void report_notes(const PassContext& context, Log& log, BuildReport& report) {
+  for (TensorReport& tensor : report.tensors) {
+    const auto note = context.notes.find(tensor.name);
+    if (note == context.notes.end()) continue;
+    log.print(Severity::verbose, "'{}': {}", tensor.name, note->second);
+    tensor.why += note->second + "\n";
+  }
+}
+
 // The passes, and what the target wants beside them. Bodies of control flow come after the graph that they are in.
 Result<> optimize(ir::Graph& graph, const BuildOptions& options, PassContext& context, BuildReport& report) {
   LATHE_ASSIGN(const std::vector<PassReport> passes, run_passes(graph, context));
@@ -148,8 +158,8 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   if (options.optimize) warn_of_storage_types(graph, options.log ? *options.log : null_log());
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
+  PassContext context = options.passes;
   if (options.optimize) {
-    PassContext context = options.passes;
     context.arithmetic = options.traits.arithmetic;
     LATHE_TRY(apply_pins(graph, context));
     LATHE_TRY(optimize(graph, options, context, built->report));
@@ -163,6 +173,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   tuning.largest = largest_of(profiles);
   Tuner tuner(tuning);
   LATHE_TRY(lower_graph(graph, profiles, tuner, options, *built));
+  report_notes(context, options.log ? *options.log : null_log(), built->report);
   built->plan.target = options.target;
   built->plan.tuned_on = options.tuner.timing_key;
   built->plan.threads = static_cast<uint32_t>(options.tuner.target.least_cores);

@@ -36,12 +36,13 @@ Result<> check_agreement(InferContext& context) {
 }
 
 // One query: the weights of the keys from their scores. Taking off the largest first keeps exp from overflowing.
-void to_weights(std::span<double> scores) {
+void to_weights(std::span<double> scores, const AttentionAttrs& attrs) {
   double largest = -HUGE_VAL, sum = 0;
   for (const double score : scores)
     if (!(score <= largest)) largest = score;
   for (double& score : scores) sum += score = std::exp(score - largest);
-  for (double& score : scores) score /= sum;
+  const bool is_zero = attrs.zeros_for_nan && std::isnan(sum);
+  for (double& score : scores) score = is_zero ? 0 : score / sum;
 }
 
 class Evaluation {
@@ -70,7 +71,7 @@ class Evaluation {
         for (int64_t i = 0; i < dims_[2]; ++i, y += value_size_) {
           const int64_t head = b * kv_heads_ + h / (dims_[1] / kv_heads_);
           for (int64_t j = 0; j < keys_; ++j) scores[j] = score(b, h, i, j, head);
-          to_weights(scores);
+          to_weights(scores, attrs_);
           for (int64_t j = 0; j < keys_; ++j)
             if (scores[j] != 0)
               for (int64_t c = 0; c < value_size_; ++c) y[c] += scores[j] * v_[(head * keys_ + j) * value_size_ + c];
@@ -90,7 +91,7 @@ class Evaluation {
     if (mask_strides_.empty()) return product;
     const double mask =
         mask_[b * mask_strides_[0] + h * mask_strides_[1] + i * mask_strides_[2] + j * mask_strides_[3]];
-    if (hides_) return mask != 0 ? product : -HUGE_VAL;
+    if (hides_) return mask != 0 ? product : attrs_.hidden;
     return product + mask;
   }
 

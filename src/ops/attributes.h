@@ -2,6 +2,7 @@
 // Attribute structs, made from ops.def, and what can be done with any of them: visit, compare, hash, print, parse.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <string_view>

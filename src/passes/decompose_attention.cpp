@@ -33,11 +33,17 @@ Value* later_keys(Rewrite& r) {
 }
 
 Value* masked(Rewrite& r, Value* scores) {
-  Value* hidden = r.scalar_like(-HUGE_VAL, scores);
-  if (r.node->attrs<AttentionAttrs>().causal) scores = r.select(later_keys(r), hidden, scores);
+  const auto& attrs = r.node->attrs<AttentionAttrs>();
+  const auto causal = [&] {
+    return attrs.causal ? r.select(later_keys(r), r.scalar_like(-HUGE_VAL, scores), scores) : scores;
+  };
   Value* mask = r.input(kMask);
-  if (!mask) return scores;
-  if (mask->dtype() == DType::boolean) return r.select(mask, scores, hidden);
+  if (!mask) return causal();
+  if (mask->dtype() == DType::boolean) {
+    scores = r.select(mask, scores, r.scalar_like(attrs.hidden, scores));
+    return causal();
+  }
+  scores = causal();
   return r.plus(scores, r.cast(mask, scores->dtype()));
 }
 
@@ -46,7 +52,9 @@ Value* weights_of(Rewrite& r, Value* scores) {
   scores = scaled(r, scores, attrs.scale);
   if (attrs.softcap != 0)
     scores = scaled(r, r.activation(ActivationOp::tanh, scaled(r, scores, 1 / attrs.softcap)), attrs.softcap);
-  return r.softmax(masked(r, scores), -1);
+  Value* weights = r.softmax(masked(r, scores), -1);
+  if (!attrs.zeros_for_nan) return weights;
+  return r.select(r.unary(UnaryOp::is_nan, weights), r.scalar_like(0, weights), weights);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,13 +25,14 @@ struct PrecisionPin {
 
 struct PassContext {
   Log& log = null_log();
-  bool fast_math = true;                  // rewrites that change rounding in the last bits (reciprocals, reassociation)
-  DType precision = DType::f32;           // f16 or bf16: what f32 may be narrowed to
-  Arithmetic arithmetic;                  // the target's
-  std::vector<PrecisionPin> pins;         // layers that compute as the application says
-  bool obey_pins = false;                 // a pin that cannot be honoured is an error, not a warning
-  std::vector<std::string> unmet_pins;    // found so far: what and why
-  int64_t max_folded_bytes = 64ll << 20;  // folding may not grow the network's constants by more than this per node
+  bool fast_math = true;                // rewrites that change rounding in the last bits (reciprocals, reassociation)
+  DType precision = DType::f32;         // f16 or bf16: what f32 may be narrowed to
+  Arithmetic arithmetic;                // the target's
+  std::vector<PrecisionPin> pins;       // layers that compute as the application says
+  bool obey_pins = false;               // a pin that cannot be honoured is an error, not a warning
+  std::vector<std::string> unmet_pins;  // found so far: what and why
+  std::map<std::string, std::string> notes;  // by tensors' names: why something was not made of one
+  int64_t max_folded_bytes = 64ll << 20;     // folding may not grow the network's constants by more than this per node
   int64_t max_folded_products = int64_t{1} << 26;  // nor spend longer than about 0.1 s on one by plain evaluation
   std::vector<std::string> skip;                   // names of passes to leave out
   std::string dump_directory;  // where GraphDump writes the graph after each pass that changed it; empty = nowhere

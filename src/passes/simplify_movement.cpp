@@ -2,6 +2,7 @@
 // The algebra of transposes and reshapes. Transposes move towards the outputs through pointwise ops, where they meet
 // and cancel; matrix products take them as flags. So do views that stand between a kernel and what it can apply.
 #include <algorithm>
+#include <numeric>
 
 #include "ops/rules.h"
 #include "passes/match.h"
@@ -65,6 +66,34 @@ Result<bool> view_of_view(Rewrite& r) {
     return finish_as_reshape(r, chain.back()->input(0));
   }
   return false;
+}
+
+bool swaps_last_two(const ir::Node* transpose) {
+  const Ints perm = permutation_of(transpose);
+  const int64_t rank = static_cast<int64_t>(perm.size());
+  for (int64_t i = 0; i + 2 < rank; ++i)
+    if (perm[static_cast<size_t>(i)] != i) return false;
+  return rank >= 2 && perm[perm.size() - 1] == rank - 2;
+}
+
+bool keep_matrices(const ir::Value* a, const ir::Value* b) {
+  return a->rank() >= 2 && b->rank() >= 2 && std::equal(a->shape().end() - 2, a->shape().end(), b->shape().end() - 2);
+}
+
+// Matrices of a batch that was flattened to one dimension for their transposition alone.
+Result<bool> transpose_of_flat_batch(Rewrite& r) {
+  const ir::Node* transpose = made_by(r.input(0), OpKind::transpose);
+  const ir::Node* view = transpose ? transpose->input(0)->producer() : nullptr;
+  if (!view || !view->has_trait(kView) || !swaps_last_two(transpose)) return false;
+  ir::Value* x = view->input(0);
+  const int64_t rank = x->rank();
+  if (rank != r.output()->rank() || !keep_matrices(x, view->output()) || !keep_matrices(r.input(0), r.output()))
+    return false;
+  Ints perm(static_cast<size_t>(rank));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  r.absorb(transpose);
+  return r.finish(r.transpose(x, perm));
 }
 
 // f(transpose(x)) = transpose(f(x)).
@@ -198,14 +227,6 @@ Result<bool> gather_to_slice(Rewrite& r) {
   return finish_as_reshape(r, r.slice(x, axis, at, at + 1));
 }
 
-bool swaps_last_two(const ir::Node* transpose) {
-  const Ints perm = permutation_of(transpose);
-  const int64_t rank = static_cast<int64_t>(perm.size());
-  for (int64_t i = 0; i + 2 < rank; ++i)
-    if (perm[static_cast<size_t>(i)] != i) return false;
-  return rank >= 2 && perm[perm.size() - 1] == rank - 2;
-}
-
 Result<bool> matmul_takes_transpose(Rewrite& r) {
   MatmulAttrs attrs = r.node->attrs<MatmulAttrs>();
   std::vector<ir::Value*> operands = r.node->inputs();
@@ -229,6 +250,7 @@ Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"transpose(transpose(x)) = transpose(x)", OpKind::transpose, transpose_of_transpose},
       {"transpose(x) = reshape(x) when only axes of extent 1 move", OpKind::transpose, transpose_to_reshape},
+      {"reshape(transpose(view(x))) = transpose(x) of matrices in batches", OpKind::reshape, transpose_of_flat_batch},
       {"reshape(view(x)) = reshape(x)", OpKind::reshape, view_of_view},
       {"flatten(view(x)) = reshape(x)", OpKind::flatten, view_of_view},
       {"squeeze(view(x)) = reshape(x)", OpKind::squeeze, view_of_view},

@@ -132,21 +132,22 @@ struct AttentionTiles {
     }
   }
 
-  template <class Out, class Fusion>
-  LATHE_DEVICE_MEMBER void write(const Out& y, const Fusion& fusion, long (&c)[4], long query, long keys) {
+  template <class Out, class Logits, class Fusion>
+  LATHE_DEVICE_MEMBER void write(const Out& y, const Logits& logits, const Fusion& fusion, long (&c)[4], long query) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
       float sum = rows[half].sum;
       sum += shuffle_xor(sum, 1);
       sum += shuffle_xor(sum, 2);
-      const float factor = keys == 0 ? 0.0f : 1.0f / sum;
+      const float factor = 1.0f / sum;
+      const bool is_zero = logits.is_zero(sum);
       c[2] = query + lane() / 4 + half * 8;
       if (c[2] >= y.dim(2)) continue;
       LATHE_UNROLL
       for (int n = 0; n < DV / 8; ++n) {
         c[3] = n * 8 + lane() % 4 * 2;
         if (c[3] >= y.dim(3)) continue;
-        float pair[2] = {out[n][2 * half] * factor, out[n][2 * half + 1] * factor};
+        float pair[2] = {is_zero ? 0.0f : out[n][2 * half] * factor, is_zero ? 0.0f : out[n][2 * half + 1] * factor};
         fusion.template apply<3, 2>(pair, c, 2);
         store<3, 2>(y, c, pair, 2);
       }
@@ -194,5 +195,5 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     barrier();
   }
   copy_async_wait<0>();
-  work.write(y, fusion, c, query, k.dim(2));
+  work.write(y, logits, fusion, c, query);
 }

@@ -88,20 +88,21 @@ struct WarpAttention {
     }
   }
 
-  template <class Out, class Fusion>
-  LATHE_DEVICE_MEMBER void write(const Out& y, const Fusion& fusion, long (&c)[4], long query, long keys) {
+  template <class Out, class Logits, class Fusion>
+  LATHE_DEVICE_MEMBER void write(const Out& y, const Logits& logits, const Fusion& fusion, long (&c)[4], long query) {
     LATHE_UNROLL
     for (int r = 0; r < Queries; ++r) {
       float sum = rows[r].sum;
       reduce_lanes<32>(SumOf{}, sum);
-      const float factor = keys == 0 ? 0.0f : 1.0f / sum;
+      const float factor = 1.0f / sum;
+      const bool is_zero = logits.is_zero(sum);
       c[2] = query + r;
       if (c[2] >= y.dim(2)) continue;
       LATHE_UNROLL
       for (int i = 0; i < kGroups; ++i) {
         c[3] = i * 32 + lane();
         if (c[3] >= DV) continue;
-        float v[1] = {out[r][i] * factor};
+        float v[1] = {is_zero ? 0.0f : out[r][i] * factor};
         fusion.template apply<3, 1>(v, c, 1);
         store<3, 1>(y, c, v, 1);
       }
@@ -135,5 +136,5 @@ LATHE_DEVICE void attend_simt(const Q& q, const K& k, const V& v, const Out& y, 
     work.add_values(values, weights);
     barrier();
   }
-  work.write(y, fusion, c, query, k.dim(2));
+  work.write(y, logits, fusion, c, query);
 }

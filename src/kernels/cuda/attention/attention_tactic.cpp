@@ -2,6 +2,8 @@
 // Attention: on tensor cores for 16-bit floats in aligned rows, else in f32.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "base/divide.h"
 #include "kernels/cuda/cuda_tactics.h"
@@ -90,6 +92,13 @@ std::string declare_program(Source& source, const Problem& problem, size_t input
 
 std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
 
+// As a logit, in units of log 2: the lowest float where that would overflow, for only -inf is -inf.
+std::string literal_of_hidden(double hidden) {
+  if (std::isinf(hidden)) return "-infinity()";
+  constexpr double kLowest = std::numeric_limits<float>::lowest();
+  return literal(std::max(hidden * std::numbers::log2e, kLowest));
+}
+
 void add(const Problem& problem, const Heads& heads, const Blocking& shape, std::vector<Config>& configs) {
   const Target& target = problem.target;
   const int64_t size = padded(std::max(heads.size, heads.value_size));
@@ -148,8 +157,9 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
   std::string operands;
   for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem, i, emission) + ", ";
   const std::string logits =
-      fmt::format("Logits<{}, {}, {}>{{{}, {}, {}, Q_.dim(2), K_.dim(2)}}", masked ? "Mask" : "Unmasked", attrs.causal,
-                  attrs.softcap != 0, masked ? "Mask_" : "{}", literal(attrs.scale), literal(attrs.softcap));
+      fmt::format("Logits<{}, {}, {}, {}>{{{}, {}, {}, {}, Q_.dim(2), K_.dim(2)}}", masked ? "Mask" : "Unmasked",
+                  attrs.causal, attrs.softcap != 0, attrs.zeros_for_nan, masked ? "Mask_" : "{}", literal(attrs.scale),
+                  literal(attrs.softcap), literal_of_hidden(attrs.hidden));
   const std::string kernel =
       shape.tensor_cores
           ? fmt::format("attend<{}, {}, {}, {}>", padded(heads.size), padded(heads.value_size), shape.warps, shape.keys)

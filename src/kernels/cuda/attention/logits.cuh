@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the product of a query and a key before the softmax. Logits are in units of log 2, so that 2 ** x
-// gives the weights; hidden keys have minus infinity.
+// gives the weights. Keys that booleans hide have `hidden`, finite unless it is minus infinity.
 #pragma once
 
 #include "lib/math.cuh"
@@ -10,10 +10,10 @@ struct Unmasked {};  // stands for a mask that there is none of
 
 inline constexpr float kLog2E = 1.44269504088896340736f;
 
-template <class Mask, bool Causal, bool Capped>
+template <class Mask, bool Causal, bool Capped, bool ZerosForNan>
 struct Logits {
   Mask mask;  // broadcast to [b, h, queries, keys]
-  float scale, cap;
+  float scale, cap, hidden;
   long queries, keys;
 
   // The keys from here on are hidden from `query` and those before it.
@@ -35,14 +35,19 @@ struct Logits {
       LATHE_UNROLL
       for (int j = 0; j < W; ++j) {
         if constexpr (is_same<typename Mask::Type, bool>)
-          v[j] = add[j] != 0.0f ? v[j] : -infinity();
+          v[j] = add[j] != 0.0f ? v[j] : hidden;
         else
-          v[j] += add[j] * kLog2E;
+          v[j] = plus_mask(v[j], add[j]);
       }
     }
     LATHE_UNROLL
     for (int j = 0; j < W; ++j)
       if (j >= left) v[j] = -infinity();
+  }
+  // Only -inf hides a key from queries that see no other: the lowest numbers must not become that.
+  LATHE_DEVICE_MEMBER static float plus_mask(float v, float mask) {
+    const float sum = v + mask * kLog2E;
+    return sum == -infinity() && mask != -infinity() ? -0x1.fffffep127f : sum;
   }
   // Whether plain() does what transform() does, for all keys before `end` and all queries from `query` on.
   LATHE_DEVICE_MEMBER bool is_plain(long query, long end) const {
@@ -51,6 +56,8 @@ struct Logits {
   LATHE_DEVICE_MEMBER float plain(float v) const {
     return Capped ? cap * kLog2E * tanhf(v * (scale / cap)) : v * (scale * kLog2E);
   }
+  // Whether the result is zeros for a query whose weights have that sum.
+  LATHE_DEVICE_MEMBER bool is_zero(float weights) const { return keys == 0 || (ZerosForNan && !(weights > 0.0f)); }
 };
 
 // The softmax of a row as its keys come in: the largest logit so far, and the sum of 2 ** (logit - largest).

@@ -12,7 +12,7 @@ LATHE_DEVICE double attention_score(const Q& q, const K& k, const Mask& mask, co
   if (A::causal && c[3] > c[2] + k.dim(2) - q.dim(2)) return -infinite();
   if constexpr (!is_same<Mask, Unmasked>) {
     if constexpr (is_same<typename Mask::Type, bool>)
-      if (!element(mask, c)) return -infinite();
+      if (!element(mask, c)) return A::hidden();
   }
   double score = 0;
   for (long i = 0; i < q.dim(3); ++i) {
@@ -44,6 +44,6 @@ LATHE_DEVICE void attention(const Fusion& fusion, const Q& q, const K& k, const 
       sum += weight;
       if (weight != 0) total += weight * widen(element(v, value));
     }
-    put(fusion, out, c, k.dim(2) == 0 ? 0.0 : total / sum);
+    put(fusion, out, c, k.dim(2) == 0 || (A::zeros_for_nan && !(sum > 0)) ? 0.0 : total / sum);
   });
 }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/attention_scores.h"
+
+#include <algorithm>
+
+#include "passes/match.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+using Op = ElementwiseOp;
+using Kind = ScoreChange::Kind;
+
+// Reshapes may split and merge leading dimensions: rows stay rows of keys.
+bool keeps_rows(const Node& node) {
+  if (!node.has_trait(kView)) return false;
+  const Shape &from = node.input(0)->shape(), &to = node.output()->shape();
+  return from.size() >= 3 && to.size() >= 3 && std::equal(from.end() - 2, from.end(), to.end() - 2);
+}
+
+bool is_product(const Node& node) {
+  return node.is(OpKind::matmul) && !node.input(0)->constant() && !node.input(1)->constant() &&
+         node.output()->rank() >= 3;
+}
+
+// Whether scores may come through that input, as far as its kind says.
+bool may_pass(const Node& node, size_t input) {
+  if (node.is(OpKind::elementwise)) {
+    const Op op = node.attrs<ElementwiseAttrs>().op;
+    return op == Op::add || op == Op::mul || (input == 0 && (op == Op::sub || op == Op::div));
+  }
+  if (node.is(OpKind::select)) return input > 0;
+  return input == 0 && (node.is(OpKind::cast) || is(&node, ActivationOp::tanh) || keeps_rows(node));
+}
+
+// Whether x, which broadcasts to `value`, is all of it, as far as that is known: sizes may be equal that look
+// different.
+bool may_be_whole(const Value* x, const Value* value) {
+  return std::equal(x->shape().begin(), x->shape().end(), value->shape().begin(), value->shape().end(),
+                    [](const Expr& a, const Expr& b) { return a == b || (a != Expr(1) && !b.is_constant()); });
+}
+
+// Whether the value is made of a product by such nodes.
+bool leads_to_product(const Value* value, int depth = 16) {
+  const Node* node = value->producer();
+  if (!node || depth == 0) return false;
+  if (is_product(*node)) return true;
+  for (size_t i = 0; i < node->num_inputs(); ++i)
+    if (may_pass(*node, i) && (keeps_rows(*node) || may_be_whole(node->input(i), value)) &&
+        leads_to_product(node->input(i), depth - 1))
+      return true;
+  return false;
+}
+
+// One for all keys of all queries of a head.
+bool is_of_heads(const Value* value) {
+  const Shape& shape = value->shape();
+  return shape.empty() || (shape.back() == Expr(1) && (shape.size() == 1 || shape[shape.size() - 2] == Expr(1)));
+}
+
+// One number, repeated.
+std::optional<double> number_of(const Value* value) {
+  if (const Node* fill = made_by(value, OpKind::fill)) return fill->attrs<FillAttrs>().value.at_double(0);
+  if (const Node* expand = made_by(value, OpKind::expand)) value = expand->input(0);
+  const Tensor* constant = value->constant();
+  if (!constant || constant->volume() == 0 || !all_equal(value, constant->at_double(0))) return std::nullopt;
+  return constant->at_double(0);
+}
+
+class Matcher {
+ public:
+  explicit Matcher(AttentionRefusal& refusal) : refusal_(refusal) {}
+
+  std::optional<AttentionScores> run(const Value* weights) {
+    at_ = weights;
+    return match() ? std::optional(std::move(found_)) : std::nullopt;
+  }
+
+ private:
+  bool match() {
+    while (!(found_.softmax = made_by(at_, OpKind::softmax)))
+      if (!pass_weights()) return false;
+    const auto& attrs = found_.softmax->attrs<SoftmaxAttrs>();
+    add_form(at_);
+    if (!found_.zeros_for_nan && !is_read_once()) return false;
+    at_ = found_.softmax->input(0);
+    if (attrs.log || (attrs.axis != -1 && attrs.axis != at_->rank() - 1)) return false;  // of something else
+    while (at_->producer() && !is_product(*at_->producer())) {
+      if (!leads_to_product(at_) || !is_read_once() || !pass_scores(*at_->producer())) return false;
+      add_form(at_);
+    }
+    if (!at_->producer() || !is_read_once()) return false;
+    found_.product = at_->producer();
+    std::reverse(found_.changes.begin(), found_.changes.end());
+    return true;
+  }
+
+  bool refuse(std::string reason) {
+    refusal_ = {found_.softmax, std::move(reason)};
+    return false;
+  }
+
+  // Whether nothing else needs the scores, which will not be in memory.
+  bool is_read_once() {
+    if (at_->has_single_use()) return true;
+    if (leads_to_product(at_) || made_by(at_, OpKind::softmax))
+      refuse(fmt::format("'{}' is read by others, too", at_->name()));
+    return false;
+  }
+
+  void add_form(const Value* value) {
+    if (found_.forms.empty() || !same_shape(found_.forms.back(), value)) found_.forms.push_back(value);
+  }
+
+  // From the product's left factor to the softmax: casts, other leading dimensions, and zeros where it is not a number.
+  bool pass_weights() {
+    const Node* node = at_->producer();
+    if (!node || !at_->has_single_use()) return false;
+    add_form(at_);
+    if (node->is(OpKind::cast) || keeps_rows(*node)) {
+      at_ = node->input(0);
+      return is_floating(at_->dtype());
+    }
+    if (!node->is(OpKind::select)) return false;
+    const Node* is_nan = made_by(node->input(0), UnaryOp::is_nan);
+    const Value* softmax = node->input(2);
+    if (!is_nan || is_nan->input(0) != softmax || softmax->uses().size() != 2 || number_of(node->input(1)) != 0.0)
+      return false;
+    found_.zeros_for_nan = true;
+    at_ = softmax;
+    return true;
+  }
+
+  bool pass_scores(const Node& node) {
+    if (node.is(OpKind::cast) || keeps_rows(node)) {
+      at_ = node.input(0);
+      return is_floating(at_->dtype()) || refuse("its scores are integers");
+    }
+    if (node.is(OpKind::activation)) return pass_cap(node);
+    if (node.is(OpKind::select)) return pass_selection(node);
+    return pass_arithmetic(node);
+  }
+
+  bool pass_cap(const Node& node) {
+    if (found_.softcap != 0 || has_multiplication()) return refuse("its scores are multiplied or capped behind a cap");
+    found_.softcap = found_.scale;
+    at_ = node.input(0);
+    return true;
+  }
+
+  // The input through which the scores come.
+  size_t side_of(const Node& node, size_t first) const {
+    for (size_t i = first; i < node.num_inputs(); ++i)
+      if (may_pass(node, i) && may_be_whole(node.input(i), at_) && leads_to_product(node.input(i))) return i;
+    return first;
+  }
+
+  bool has_multiplication() const {
+    return std::any_of(found_.changes.begin(), found_.changes.end(),
+                       [](const ScoreChange& change) { return change.kind == Kind::multiply; });
+  }
+
+  bool may_mask() {
+    return (found_.softcap == 0 && !has_multiplication()) ||
+           refuse("masks come before its scores are capped, or multiplied by a value of each head");
+  }
+
+  bool pass_selection(const Node& node) {
+    const size_t side = side_of(node, 1);
+    const std::optional<double> hidden = number_of(node.input(3 - side));
+    if (!hidden) return refuse("what stands for hidden scores is not one number");
+    if (!may_mask()) return false;
+    const Kind kind = side == 1 ? Kind::hide_where_false : Kind::hide_where_true;
+    found_.changes.push_back({kind, node.input(0), at_, 1, *hidden * found_.scale});
+    at_ = node.input(side);
+    return true;
+  }
+
+  bool pass_arithmetic(const Node& node) {
+    const Op op = node.attrs<ElementwiseAttrs>().op;
+    const size_t side = side_of(node, 0);
+    Value* other = node.input(1 - side);
+    if (op == Op::mul || op == Op::div) {
+      if (const std::optional<double> number = number_of(other); number && *number != 0) {
+        found_.scale *= op == Op::mul ? *number : 1 / *number;
+      } else if (op == Op::mul && is_of_heads(other)) {
+        found_.changes.push_back({Kind::multiply, other, at_});
+      } else {
+        return refuse("its scores are multiplied by values of each query or key");
+      }
+    } else {
+      if (!may_mask()) return false;
+      found_.changes.push_back({Kind::add, other, at_, op == Op::add ? found_.scale : -found_.scale});
+    }
+    at_ = node.input(side);
+    return true;
+  }
+
+  AttentionRefusal& refusal_;
+  const Value* at_ = nullptr;
+  AttentionScores found_;
+};
+
+}  // namespace
+
+std::optional<AttentionScores> attention_scores(const Value* weights, AttentionRefusal& refusal) {
+  return Matcher(refusal).run(weights);
+}
+
+}  // namespace lathe

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes apart what attention does between its two products: how the products of queries and keys become weights.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace lathe {
+
+// A change of all scores: `value`, which broadcasts to `scores`, multiplies them, is added to them, or says which of
+// them become `hidden`.
+struct ScoreChange {
+  enum class Kind { multiply, add, hide_where_true, hide_where_false };
+  Kind kind;
+  ir::Value* value;
+  const ir::Value* scores;
+  double factor = 1;  // of what is added
+  double hidden = 0;
+};
+
+// weights = softmax(changes(cap(product * scale))), where cap(x) = softcap * tanh(x / softcap) unless softcap is 0.
+struct AttentionScores {
+  const ir::Node* product = nullptr;  // matmul(q, k^T)
+  const ir::Node* softmax = nullptr;
+  double scale = 1, softcap = 0;
+  bool zeros_for_nan = false;        // weights that are not numbers become zeros
+  std::vector<ScoreChange> changes;  // multiplications stand before the cap; the others are in order
+  // Scores and weights, wherever a reshape gives them other leading dimensions: [batch * heads, queries, keys] and
+  // [batch, heads, queries, keys].
+  std::vector<const ir::Value*> forms;
+};
+
+// Why a softmax of products is not the one of an attention.
+struct AttentionRefusal {
+  const ir::Node* softmax = nullptr;
+  std::string reason;
+};
+
+// nullopt where `weights`, the left factor of a product, are no softmax of products of two computed factors; the
+// refusal then says what is in the way, and has no reason where they are nothing of the like.
+std::optional<AttentionScores> attention_scores(const ir::Value* weights, AttentionRefusal& refusal);
+
+}  // namespace lathe
