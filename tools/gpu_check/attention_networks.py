@@ -194,7 +194,7 @@ def time_with_torch(name, batch, compiles):
         print("compiled", flush=True)
         sys.stdin.readline()
         result = {"graph_ms": median_ms(captured(model, x))}
-        if compiled:
+        if compiled is not None:
             result["compiled_ms"] = median_ms(lambda: compiled(x))
     return result
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of attention: leading dimensions before rows of queries, keys or values.
+#pragma once
+
+#include "passes/rewrite.h"
+
+namespace lathe {
+
+Shape leading(const Shape& shape);                   // all but the last two dimensions
+Shape with_rows(Shape leading, const Shape& shape);  // those before the last two of `shape`
+Shape folded(const Shape& whole);                    // two leading dimensions: the first, and the product of the others
+// x with those leading dimensions; null where numbers that it is repeated by are not known.
+ir::Value* repeated_to(Rewrite& r, ir::Value* x, const Shape& lead);
+// x with those dims; null where they are not known.
+ir::Value* reshaped(Rewrite& r, ir::Value* x, const Shape& to);
+
+}  // namespace lathe

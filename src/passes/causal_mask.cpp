@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/causal_mask.h"
+
+#include <algorithm>
+
+#include "passes/match.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+using Op = ElementwiseOp;
+
+bool is_one(const Expr& dim) { return dim == Expr(1); }
+
+// Whether only the last two dimensions have more than one element.
+bool is_matrix(const Shape& shape) { return shape.size() >= 2 && std::all_of(shape.begin(), shape.end() - 2, is_one); }
+
+bool keeps_matrix(const Value* from, const Value* to) {
+  return is_matrix(from->shape()) && to->rank() >= 2 &&
+         std::equal(from->shape().end() - 2, from->shape().end(), to->shape().end() - 2);
+}
+
+// An integer that is known by the sizes.
+std::optional<Expr> known_integer(const Value* value) {
+  if (!value || (value->rank() > 0 && volume(value->shape()) != Expr(1))) return std::nullopt;
+  if (value->constant() && !is_floating(value->dtype())) return Expr(value->constant()->at(0));
+  return value->elements() && value->elements()->size() == 1 ? std::optional(value->elements()->front()) : std::nullopt;
+}
+
+// Integers that grow evenly along each dimension of a value.
+struct Affine {
+  Expr first;
+  std::vector<int64_t> steps;
+};
+
+std::optional<Affine> affine_of(const Value* value, int depth = 16);
+
+// The dimensions of more than one element keep their order.
+std::optional<Affine> affine_of_view(const Value* value, const Affine& inner, const Value* of) {
+  Affine result{inner.first, std::vector<int64_t>(value->shape().size(), 0)};
+  size_t at = 0;
+  for (size_t i = 0; i < inner.steps.size(); ++i) {
+    if (is_one(of->shape()[i])) continue;
+    while (at < result.steps.size() && is_one(value->shape()[at])) ++at;
+    if (at == result.steps.size() || value->shape()[at] != of->shape()[i]) return std::nullopt;
+    result.steps[at++] = inner.steps[i];
+  }
+  while (at < result.steps.size() && is_one(value->shape()[at])) ++at;
+  return at == result.steps.size() ? std::optional(result) : std::nullopt;
+}
+
+// The value at broadcast dimensions: those that it lacks, or has one element of, do not change it.
+Affine broadcast(const Affine& affine, const Shape& from, const Shape& to) {
+  Affine result{affine.first, std::vector<int64_t>(to.size(), 0)};
+  for (size_t i = 0; i < from.size(); ++i)
+    if (!is_one(from[i])) result.steps[to.size() - from.size() + i] = affine.steps[i];
+  return result;
+}
+
+// a + sign * b at the dimensions of `to`.
+std::optional<Affine> combined(const Value* a, const Value* b, int64_t sign, const Shape& to, int depth) {
+  const std::optional<Affine> left = affine_of(a, depth), right = affine_of(b, depth);
+  if (!left || !right) return std::nullopt;
+  Affine sum = broadcast(*left, a->shape(), to);
+  const Affine other = broadcast(*right, b->shape(), to);
+  sum.first = sum.first + Expr(sign) * other.first;
+  for (size_t i = 0; i < to.size(); ++i) sum.steps[i] += sign * other.steps[i];
+  return sum;
+}
+
+std::optional<Affine> affine_of(const Value* value, int depth) {
+  if (const std::optional<Expr> number = known_integer(value))
+    return Affine{*number, std::vector<int64_t>(value->shape().size(), 0)};
+  const Node* node = value->producer();
+  if (!node || depth == 0) return std::nullopt;
+  if (node->is(OpKind::range)) {
+    const std::optional<Expr> first = known_integer(node->input(0)), step = known_integer(node->input(2));
+    if (!first || !step || !step->is_constant()) return std::nullopt;
+    return Affine{*first, {*step->as_constant()}};
+  }
+  if (is(node, Op::add)) return combined(node->input(0), node->input(1), 1, value->shape(), depth - 1);
+  if (is(node, Op::sub)) return combined(node->input(0), node->input(1), -1, value->shape(), depth - 1);
+  const bool is_integer_cast = node->is(OpKind::cast) && size_of(value->dtype()) >= 4 && is_integer(value->dtype());
+  if (!is_integer_cast && !node->has_trait(kView) && !node->is(OpKind::expand)) return std::nullopt;
+  const Value* input = node->input(0);
+  const std::optional<Affine> inner = is_integer(input->dtype()) ? affine_of(input, depth - 1) : std::nullopt;
+  if (!inner) return std::nullopt;
+  return node->has_trait(kView) ? affine_of_view(value, *inner, input)
+                                : broadcast(*inner, input->shape(), value->shape());
+}
+
+// Of a comparison (a op b), each side growing by one along one of the last two dimensions.
+std::optional<Expr> diagonal_of_comparison(const Node& node, bool is_negated) {
+  Op op = node.attrs<ElementwiseAttrs>().op;
+  if (is_negated)
+    op = op == Op::less         ? Op::greater_equal
+         : op == Op::less_equal ? Op::greater
+         : op == Op::greater    ? Op::less_equal
+                                : Op::less;
+  if (!is_integer(node.input(0)->dtype()) || node.output()->rank() < 2) return std::nullopt;
+  const std::optional<Affine> difference = combined(node.input(0), node.input(1), -1, node.output()->shape(), 16);
+  if (!difference) return std::nullopt;
+  const auto [queries, keys] = std::pair(*(difference->steps.end() - 2), difference->steps.back());
+  const bool is_less = op == Op::less || op == Op::less_equal;
+  const bool is_alone =
+      std::all_of(difference->steps.begin(), difference->steps.end() - 2, [](int64_t step) { return step == 0; });
+  if (!is_alone || queries != (is_less ? -1 : 1) || keys != -queries) return std::nullopt;
+  const Expr diagonal = is_less ? Expr(-1) * difference->first : difference->first;
+  return op == Op::less || op == Op::greater ? diagonal - Expr(1) : diagonal;
+}
+
+// The diagonal of a constant whose elements are of two kinds: `sees` says of which.
+template <class Sees>
+std::optional<Expr> diagonal_of_constant(const Tensor& tensor, const Sees& sees) {
+  const Dims& dims = tensor.dims();
+  if (dims.size() < 2 || tensor.volume() == 0 || tensor.volume() != dims[dims.size() - 2] * dims.back())
+    return std::nullopt;
+  const int64_t queries = dims[dims.size() - 2], keys = dims.back();
+  // The last query sees a key the most, so that it tells the diagonal unless it sees all; then the first one does.
+  const auto seen = [&](int64_t query) {
+    int64_t count = 0;
+    while (count < keys && sees(tensor.at_double(query * keys + count))) ++count;
+    return count;
+  };
+  const int64_t diagonal = seen(0) - 1;
+  for (int64_t i = 0; i < queries; ++i) {
+    const int64_t last = std::min(keys - 1, i + diagonal);
+    for (int64_t j = 0; j < keys; ++j)
+      if (sees(tensor.at_double(i * keys + j)) != (j <= last)) return std::nullopt;
+  }
+  return Expr(diagonal);
+}
+
+// A slice of a triangle begins on another diagonal.
+std::optional<Expr> diagonal_of_slice(const Node& node, bool is_negated) {
+  const Value* x = node.input(0);
+  const std::optional<Expr> inner = diagonal_of(x, is_negated);
+  const std::vector<Expr>* starts = node.input(1)->elements();
+  const std::optional<Ints> axes =
+      axes_of(node.num_inputs() > 3 ? node.input(3) : nullptr, starts ? starts->size() : 0, x->rank());
+  const bool has_steps = node.num_inputs() > 4 && node.input(4) && !all_equal(node.input(4), 1);
+  if (!inner || !starts || !axes || has_steps) return std::nullopt;
+  Expr diagonal = *inner;
+  for (size_t i = 0; i < axes->size(); ++i) {
+    if ((*starts)[i].as_constant().value_or(0) < 0) return std::nullopt;
+    if ((*axes)[i] == x->rank() - 2) diagonal = diagonal + (*starts)[i];
+    if ((*axes)[i] == x->rank() - 1) diagonal = diagonal - (*starts)[i];
+  }
+  return diagonal;
+}
+
+// Of a triangle of one number, and where it is: (j >= i + k) or (j <= i + k). Its other elements are 0.
+struct Triangle {
+  double number;
+  bool is_upper;
+  Expr k;
+};
+std::optional<Triangle> triangle_of(const Value* value) {
+  const Node* node = made_by(value, OpKind::trilu);
+  if (!node) return std::nullopt;
+  const Value* filled = node->input(0);
+  if (const Node* expand = made_by(filled, OpKind::expand)) filled = expand->input(0);
+  const Node* fill = made_by(filled, OpKind::fill);
+  const std::optional<double> number = fill ? fill->attrs<FillAttrs>().value.at_double(0) : scalar_of(filled);
+  const std::optional<Expr> k = node->input(1) ? known_integer(node->input(1)) : Expr(0);
+  if (!number || !k) return std::nullopt;
+  return Triangle{*number, node->attrs<TriluAttrs>().upper, *k};
+}
+
+}  // namespace
+
+std::optional<Expr> diagonal_of(const Value* condition, bool is_negated) {
+  const Node* node = condition->producer();
+  if (const Tensor* constant = condition->constant())
+    return diagonal_of_constant(*constant, [&](double x) { return (x != 0) != is_negated; });
+  if (!node) return std::nullopt;
+  if (is(node, UnaryOp::logical_not)) return diagonal_of(node->input(0), !is_negated);
+  if (is(node, Op::less) || is(node, Op::less_equal) || is(node, Op::greater) || is(node, Op::greater_equal))
+    return diagonal_of_comparison(*node, is_negated);
+  if (node->is(OpKind::slice)) return diagonal_of_slice(*node, is_negated);
+  if (const std::optional<Triangle> triangle = triangle_of(condition)) {
+    if (triangle->number == 0 || triangle->is_upper != is_negated) return std::nullopt;
+    return is_negated ? triangle->k - Expr(1) : triangle->k;
+  }
+  const bool is_transparent = node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::cast);
+  if (!is_transparent || !keeps_matrix(node->input(0), condition)) return std::nullopt;
+  return diagonal_of(node->input(0), is_negated);
+}
+
+std::optional<Expr> additive_diagonal_of(const Value* mask, double low, double& hidden) {
+  const Node* node = mask->producer();
+  if (const Tensor* constant = mask->constant()) {
+    bool is_one_number = true;
+    hidden = 0;
+    for (int64_t i = 0; i < constant->volume() && is_one_number; ++i) {
+      const double x = constant->at_double(i);
+      if (x != 0 && hidden == 0) hidden = x;
+      is_one_number = x == 0 || x == hidden;
+    }
+    if (!is_one_number || !(hidden <= low)) return std::nullopt;
+    return diagonal_of_constant(*constant, [](double x) { return x == 0; });
+  }
+  if (!node) return std::nullopt;
+  if (const std::optional<Triangle> triangle = triangle_of(mask)) {
+    hidden = triangle->number;
+    return triangle->is_upper && hidden <= low ? std::optional(triangle->k - Expr(1)) : std::nullopt;
+  }
+  const bool is_transparent = node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::cast);
+  if (!is_transparent || !keeps_matrix(node->input(0), mask)) return std::nullopt;
+  return additive_diagonal_of(node->input(0), low, hidden);
+}
+
+}  // namespace lathe
