@@ -118,6 +118,8 @@ class Device {
   virtual Result<> download(void* to, const void* from, size_t bytes, Queue& queue) = 0;
   // Within the device's memory: waits for nothing, and is captured like kernels. The rows do not overlap.
   virtual Result<> copy(const RowsCopy& rows, Queue& queue) = 0;
+  // What the queue does next comes behind all work that the device has now, of whichever queue.
+  virtual Result<> follow_all(Queue& /*queue*/) { return {}; }
   virtual Result<> wait(Queue& queue) = 0;  // until its work is done; reports what failed in it
   // Whether kernels can read and write at this address (of the application).
   virtual bool is_accessible(const void* address) const = 0;

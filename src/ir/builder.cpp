@@ -65,6 +65,16 @@ Value* GraphBuilder::constant(Result<Tensor> tensor) {
   return add(attributes, {});
 }
 
+Value* GraphBuilder::known(Result<Known> value) {
+  if (!value) {
+    set_error(std::move(value).error());
+    return placeholder();
+  }
+  Value* const made = constant(std::move(value->content));
+  if (!failed_) made->producer()->derivation = std::move(value->derivation);
+  return made;
+}
+
 Value* GraphBuilder::ints(const Ints& values) {
   return constant(Tensor::from<int64_t>({static_cast<int64_t>(values.size())}, values));
 }

@@ -47,6 +47,7 @@ class GraphBuilder {
   // Constants. `constant` fails with the error of `tensor` where there is one; the others fail as Tensor::allocate
   // does.
   Value* constant(Result<Tensor> tensor);
+  Value* known(Result<Known> value);                           // the same, and what it follows from
   Value* ints(const Ints& values);                             // i64[n]
   Value* integer_scalar(int64_t value);                        // i64[]
   Value* filled(double value, DType dtype, const Dims& dims);  // converted as from_doubles does

@@ -24,8 +24,15 @@ void Node::release_content() {
 Node::Node() = default;
 Node::~Node() = default;
 
-const Tensor* Value::constant() const {
+const Tensor* Value::constant() const { return producer_ && !producer_->derivation ? content() : nullptr; }
+
+const Tensor* Value::content() const {
   return producer_ && producer_->is(OpKind::constant) ? &producer_->attrs<ConstantAttrs>().value : nullptr;
+}
+
+Known Value::known() const {
+  const Tensor* tensor = content();
+  return tensor ? Known{*tensor, producer_->derivation} : Known();
 }
 
 // Outputs and names
@@ -152,6 +159,14 @@ Result<Value*> Graph::add_constant(Tensor value, std::string name, Node* before)
   ConstantAttrs attributes;
   attributes.value = std::move(value);
   return add_value(attributes, {}, {std::move(name), {}, {}}, before);
+}
+
+Result<Value*> Graph::add_known(Known value, NodeName name, Node* before) {
+  ConstantAttrs attributes;
+  attributes.value = std::move(value.content);
+  LATHE_ASSIGN(Value * constant, add_value(attributes, {}, std::move(name), before));
+  constant->producer()->derivation = std::move(value.derivation);
+  return constant;
 }
 
 void Graph::erase(Node* node) {
@@ -312,6 +327,7 @@ Graph Graph::clone(std::shared_ptr<Symbols> table) const {
     twin->name_ = node->name_;
     twin->origin_ = node->origin_;
     twin->metadata = node->metadata;
+    twin->derivation = node->derivation;
     twin->symbols_ = node->symbols_;
     twin->constraints_ = node->constraints_;
     twin->carried_dims_ = node->carried_dims_;

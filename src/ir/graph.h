@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/derivation.h"
 
 namespace lathe::ir {
 
@@ -41,7 +41,11 @@ class Value {
   bool is_graph_output() const { return output_count_ > 0; }
   // Read by exactly one operand and not a graph output: may be absorbed into its reader.
   bool has_single_use() const { return uses_.size() == 1 && output_count_ == 0; }
-  const Tensor* constant() const;  // content when the producer is a constant node
+  const Tensor* constant() const;  // content when the producer is a constant node, and it stays what it is
+  // The same also of a constant that follows from weights which can be replaced: what it holds now, and nobody may rely
+  // on but who computes another constant of it, along with the derivation.
+  const Tensor* content() const;
+  Known known() const;  // content and derivation; nothing where there is no content
   const std::vector<Expr>* elements() const { return has_elements_ ? &elements_ : nullptr; }  // see InferContext
 
  private:
@@ -73,7 +77,8 @@ class Node {
   const std::string& name() const { return name_; }
   // The names of the network's layers (ONNX nodes) that this node stands for.
   const std::vector<std::string>& origin() const { return origin_; }
-  std::string metadata;  // the application's, shown by the inspector
+  std::string metadata;      // the application's, shown by the inspector
+  DerivationPtr derivation;  // of a constant that follows from weights which can be replaced; else null
 
   // What its shape rule relies on and could not prove from the ranges that the symbols had when it last ran. `where`
   // names the node.
@@ -177,6 +182,7 @@ class Graph {
   Result<Value*> add_value(const Attributes& attributes, std::vector<Value*> inputs, NodeName name = {},
                            Node* before = nullptr);
   Result<Value*> add_constant(Tensor value, std::string name = {}, Node* before = nullptr);
+  Result<Value*> add_known(Known value, NodeName name, Node* before = nullptr);
   void erase(Node* node);                                       // its outputs must have no uses
   size_t erase_dead_nodes();                                    // those that no output needs; returns how many
   Result<> set_inputs(Node* node, std::vector<Value*> inputs);  // runs the shape rule of this node only

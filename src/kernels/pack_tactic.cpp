@@ -24,4 +24,16 @@ Result<Tensor> pack(const Tensor& tensor, const Dims& dims, const std::vector<Pa
   return packed;
 }
 
+Result<Known> pack(const Known& weights, const Dims& dims, const std::vector<PackedAxis>& axes) {
+  LATHE_ASSIGN(Tensor packed, pack(weights.content, dims, axes));
+  if (!weights.derivation) return Known{std::move(packed), nullptr};
+  Packing packing{dims, {PackingBox()}};
+  for (const PackedAxis& axis : axes) {
+    packing.boxes[0].extents.push_back(axis.extent);
+    packing.boxes[0].from_strides.push_back(axis.from);
+    packing.boxes[0].to_strides.push_back(axis.to);
+  }
+  return Known{std::move(packed), Derivation::of_packing(std::move(packing), weights.derivation)};
+}
+
 }  // namespace lathe

@@ -17,5 +17,7 @@ void copy_elements(const std::byte* from, std::byte* to, size_t size, std::span<
 
 // A tensor of the same type, whose elements are 0 where the loops put none.
 Result<Tensor> pack(const Tensor& tensor, const Dims& dims, const std::vector<PackedAxis>& axes);
+// The same of weights that may be replaced.
+Result<Known> pack(const Known& weights, const Dims& dims, const std::vector<PackedAxis>& axes);
 
 }  // namespace lathe

@@ -7,6 +7,7 @@
 #include "lowering/constraints.h"
 #include "lowering/duplicate.h"
 #include "lowering/profiles.h"
+#include "lowering/refit.h"
 #include "lowering/region_lowering.h"
 #include "lowering/step_cost.h"
 #include "lowering/tensor_report.h"
@@ -156,6 +157,10 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   if (options.optimize && !options.traits.arithmetic.integer_products)
     warn_of_quantization(graph, options.log ? *options.log : null_log());
   if (options.optimize) warn_of_storage_types(graph, options.log ? *options.log : null_log());
+  std::vector<plan::RefitWeights> weights;
+  if (options.refit.kind != plan::RefitKind::none) {
+    LATHE_ASSIGN(weights, mark_weights(graph, options.refit));
+  }
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
   PassContext context = options.passes;
@@ -174,6 +179,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   Tuner tuner(tuning);
   LATHE_TRY(lower_graph(graph, profiles, tuner, options, *built));
   report_notes(context, options.log ? *options.log : null_log(), built->report);
+  if (options.refit.kind != plan::RefitKind::none) write_refit(*built, std::move(weights), options.refit);
   built->plan.target = options.target;
   built->plan.tuned_on = options.tuner.timing_key;
   built->plan.threads = static_cast<uint32_t>(options.tuner.target.least_cores);

@@ -26,6 +26,18 @@ struct ProfileShapes {
 // Told of each step of the build; returns false to cancel. `fraction` never decreases.
 using Progress = std::function<bool(std::string_view phase, double fraction)>;
 
+// Weights that can be replaced once the engine is built.
+struct RefitOptions {
+  plan::RefitKind kind = plan::RefitKind::none;
+  bool strips = false;  // the plan does without the constants that follow from them
+  struct Source {
+    plan::RefitWeights weights;  // name, layers and roles
+    bool is_replaceable = true;  // as far as the application says
+    bool is_named_by_application = false;
+  };
+  std::unordered_map<std::string, Source> weights = {};  // by the names of ir::for_each_constant()
+};
+
 struct BuildOptions {
   Log* log = nullptr;                   // null = nowhere
   std::vector<ProfileShapes> profiles;  // empty = one without limits
@@ -38,6 +50,7 @@ struct BuildOptions {
   PassContext passes;    // its arithmetic is that of the traits
   bool optimize = true;  // false: no passes, no fusion: the network as it stands
   Progress progress;
+  RefitOptions refit;
   uint32_t auxiliary_streams = 0;  // at most, on devices whose steps are launched
 };
 
@@ -77,8 +90,9 @@ struct BuildReport {
 };
 
 struct BuiltPlan {
-  plan::Plan plan;                       // its weights are pieces
-  std::vector<Modules::Module> modules;  // the plan's codes point into them
+  plan::Plan plan;                         // its weights are pieces
+  std::vector<Modules::Module> modules;    // the plan's codes point into them
+  std::vector<DerivationPtr> derivations;  // by constant; null, or none behind the last one = it stays
   BuildReport report;
 };
 

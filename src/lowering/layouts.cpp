@@ -16,7 +16,7 @@ using Costs = LayoutCosts::Costs;
 constexpr double kNever = LayoutCosts::kNever;
 constexpr std::array kLayouts = {Layout::linear, Layout::channels_last};
 
-bool is_image(const Value* value) { return value && has_image_rank(value) && !value->constant(); }
+bool is_image(const Value* value) { return value && has_image_rank(value) && !value->content(); }
 
 class LayoutTerms {
  public:
@@ -215,7 +215,7 @@ class LayoutTerms {
     const auto whole = static_cast<double>(std::count_if(operands.begin(), operands.end(), is_whole));
     for (size_t i = 0; i < operands.size(); ++i) {
       const Value* operand = operands[i];
-      if (operand->constant() || (!is_image(operand) && !is_image(result))) continue;
+      if (operand->content() || (!is_image(operand) && !is_image(result))) continue;
       const IndexMap& map = reads[i].map;
       if (static_cast<int>(map.index.size()) != operand->rank()) continue;  // a bias
       std::array<Costs, 2> costs{};
@@ -234,7 +234,7 @@ class LayoutTerms {
   bool add_view(const Region& region) {
     if (!traits_.fuses_movement || !region.only_permutes()) return false;
     const Value* base = region.expression.operands[0];
-    if (base->constant()) return false;
+    if (base->content()) return false;
     const Value* result = region.result();
     std::array<Costs, 2> costs{};
     for (const size_t from : {0, 1})

@@ -85,7 +85,7 @@ Result<> RegionLowering::lower_loop(const Node& node, Pending& pending, plan::Bl
     if (is_sized) block.trips = {from->elements()->at(0)};
     pending.step.inputs.push_back(from && !is_sized ? dense_of(from) : plan::kNoTensor);
     if (i == 1 && !from && is_read) {
-      inside.push_back(tensors_.constant_of(Tensor::of<bool>({}, {true}), param->name()));
+      inside.push_back(tensors_.constant_of({Tensor::of<bool>({}, {true}), nullptr}, param->name()));
       continue;
     }
     inside.push_back(i < kControls && !is_read ? plan::kNoTensor

@@ -81,7 +81,7 @@ std::vector<RegionLowering::Copy> RegionLowering::copies_of(const Node& node, si
     Result<Tensor> number = Tensor::allocate(result->dtype(), {});
     if (!number || (is_integer(result->dtype()) && std::abs(*sources->fill) >= kExact)) return {};
     write_doubles({&*sources->fill, 1}, 0, *number);
-    const plan::TensorDesc fill = tensors_[tensors_.constant_of(*number, node.name() + " fill")];
+    const plan::TensorDesc fill = tensors_[tensors_.constant_of({*number, nullptr}, node.name() + " fill")];
     const Access everywhere{0, Shape(space.rank(), 0), {}};
     for (const Box& rest : around(box, space))
       copies.push_back({piece.input, window(fill, everywhere, rest), window(to, *write, rest)});

@@ -35,7 +35,7 @@ void Placement::link_reshape(const Region& region) {
   Value* input = region.root->input(0);
   const Value* output = region.result();
   entry(output).layout = Layout::linear;
-  if (input->constant() || volume(input->shape()) != volume(output->shape())) return;
+  if (input->content() || volume(input->shape()) != volume(output->shape())) return;
   if (!is_dense_linear(input)) {
     copied_views_[output] = input;
     return;
@@ -49,7 +49,7 @@ bool Placement::link_moved(const Region& region) {
   Entry& mine = entry(region.result());
   if (!traits_.fuses_movement || !region.only_permutes()) return false;
   const Value* base = region.expression.operands[0];
-  if (base->constant() || mine.pixel > 0 || entry(base).pixel > 0) return false;
+  if (base->content() || mine.pixel > 0 || entry(base).pixel > 0) return false;
   const std::optional<Shape> strides = region.permuted_strides(dense_strides(base->shape(), entry(base).layout));
   if (!strides || !is_dense(region.result()->shape(), *strides, mine.layout)) return false;
   if (!region.permuted_strides(location(base).strides)) return false;  // it lies in a larger tensor
@@ -129,7 +129,7 @@ void Placement::link_concat(const Region& region) {
 // Slices with step 1, and the parts of a split, are windows into their input when nothing demands them dense.
 void Placement::link_slices(const Region& region) {
   const Value* input = region.root->input(0);
-  for (size_t i = 0; i < region.outputs.size() && !input->constant(); ++i) {
+  for (size_t i = 0; i < region.outputs.size() && !input->content(); ++i) {
     Space space(symbols_);
     const Shape index = space.add(region.outputs[i]->shape());
     const std::optional<Sources> sources = sources_of(*region.root, i, {index, {}}, space);
@@ -148,7 +148,7 @@ void Placement::link_slices(const Region& region) {
 
 // Another operand of a region, whose elements may be read after others were written over this one's.
 bool Placement::lies_elsewhere_in(const Value* value, const Value* operand) const {
-  if (value == operand || value->constant()) return false;
+  if (value == operand || value->content()) return false;
   const Location one = location(value), other = location(operand);
   return one.root == other.root &&
          (value->shape() != operand->shape() || one.offset != other.offset || one.strides != other.strides);
@@ -157,7 +157,7 @@ bool Placement::lies_elsewhere_in(const Value* value, const Value* operand) cons
 bool Placement::may_be_overwritten(const Value* operand, const Region& region) const {
   const Value* result = region.result();
   const Entry& theirs = entry(operand);
-  if (operand->constant() || !operand->producer() || operand->is_graph_output() ||
+  if (operand->content() || !operand->producer() || operand->is_graph_output() ||
       (theirs.link != Link::none && theirs.link != Link::over) || theirs.layout != entry(result).layout ||
       operand->dtype() != result->dtype() || operand->shape() != result->shape())
     return false;

@@ -15,7 +15,7 @@ using plan::StorageKind;
 using plan::TensorId;
 
 PlanTensors::PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, PlanTensors* outer)
-    : graph_(graph), placement_(placement), plan_(out.plan), outer_(outer) {}
+    : graph_(graph), placement_(placement), out_(out), plan_(out.plan), outer_(outer) {}
 
 void PlanTensors::bind_body(const std::vector<TensorId>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -45,7 +45,7 @@ void PlanTensors::bind() {
   for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
     const auto& [name, value] = graph_.outputs()[i];
     const Location location = placement_.location(value);
-    const bool own = location.root->producer() && !location.root->constant() &&
+    const bool own = location.root->producer() && !location.root->content() &&
                      !output_bindings_.contains(location.root) && placement_.is_dense_linear(value) &&
                      volume(value->shape()) == volume(placement_.room(location.root));
     if (own) {
@@ -88,7 +88,7 @@ TensorId PlanTensors::tensor_at(const Value* value, Shape dims, Shape strides, c
 }
 
 TensorId PlanTensors::tensor_of(const Value* value) {
-  if (const Tensor* content = value->constant()) return constant_of(*content, value->name());
+  if (value->content()) return constant_of(value->known(), value->name());
   const auto it = tensors_.find(value);
   if (it != tensors_.end()) return it->second;
   const Location location = placement_.location(value);
@@ -118,12 +118,38 @@ TensorId PlanTensors::along(const Value* value, const Operand& operand) {
   return add(std::move(tensor));
 }
 
-TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name) {
-  if (outer_) return outer_->constant_of(content, name);
+uint32_t PlanTensors::add_constant(const Known& known, const std::string& name) {
+  const auto index = static_cast<uint32_t>(plan_.constants.size());
+  const size_t offset = round_up(plan_.weights_bytes(), 64);
+  plan_.constants.push_back({unique_name(name), offset, known.content.bytes(), {}});
+  plan_.pieces.push_back({known.content.raw(), known.content.owner()});
+  plan_.pieces_bytes = offset + known.content.bytes();
+  if (known.derivation) {
+    out_.derivations.resize(plan_.constants.size());
+    out_.derivations.back() = known.derivation;
+  }
+  return index;
+}
+
+// What follows from weights that can be replaced is shared where it follows in one way.
+TensorId PlanTensors::derived_of(const Known& known, const std::string& name) {
+  std::vector<TensorId>& same = derived_[known.derivation.get()];
+  const Dims& dims = known.content.dims();
+  for (const TensorId id : same)
+    if (as_constant(plan_.tensors[id].dims) == dims) return id;
+  const uint32_t index = same.empty() ? add_constant(known, name) : plan_.tensors[same[0]].index;
+  same.push_back(add({"constant", known.content.dtype(), to_shape(dims), {}, StorageKind::constant, index, 0}));
+  return same.back();
+}
+
+TensorId PlanTensors::constant_of(const Known& known, const std::string& name) {
+  if (outer_) return outer_->constant_of(known, name);
+  if (known.derivation) return derived_of(known, name);
+  const Tensor& content = known.content;
   const uint64_t key = Hasher().add(content.raw()).value();
   std::vector<TensorId>& same = constants_[key];
   const auto at = [&](const plan::TensorDesc& tensor) { return plan_.constants[tensor.index]; };
-  const plan::Constant* twin = nullptr;
+  std::optional<uint32_t> twin;
   for (TensorId id : same) {
     const plan::TensorDesc& tensor = plan_.tensors[id];
     if (at(tensor).bytes != content.bytes()) continue;
@@ -131,18 +157,9 @@ TensorId PlanTensors::constant_of(const Tensor& content, const std::string& name
         std::memcmp(plan_.pieces[tensor.index].bytes.data(), content.data(), content.bytes()) != 0)
       continue;
     if (tensor.dtype == content.dtype() && as_constant(tensor.dims) == content.dims()) return id;
-    twin = &plan_.constants[tensor.index];
+    twin = tensor.index;
   }
-  uint32_t index = 0;
-  if (twin) {
-    index = static_cast<uint32_t>(twin - plan_.constants.data());
-  } else {
-    index = static_cast<uint32_t>(plan_.constants.size());
-    const size_t offset = round_up(plan_.weights_bytes(), 64);
-    plan_.constants.push_back({unique_name(name), offset, content.bytes(), {}});
-    plan_.pieces.push_back({content.raw(), content.owner()});
-    plan_.pieces_bytes = offset + content.bytes();
-  }
+  const uint32_t index = twin ? *twin : add_constant(known, name);
   same.push_back(add({"constant", content.dtype(), to_shape(content.dims()), {}, StorageKind::constant, index, 0}));
   return same.back();
 }

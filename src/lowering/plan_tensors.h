@@ -24,7 +24,7 @@ class PlanTensors {
   plan::TensorId tensor_at(const ir::Value* value, Shape dims, Shape strides, const Location& location);
   // Weights are exchanged by name: that of the value in the network, or what the step that packs them gives. It gets a
   // number where several would have it.
-  plan::TensorId constant_of(const Tensor& content, const std::string& name);
+  plan::TensorId constant_of(const Known& known, const std::string& name);
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
   plan::TensorId add(plan::TensorDesc tensor);
   // The same memory with the last two dimensions swapped.
@@ -43,16 +43,20 @@ class PlanTensors {
   Storage new_storage(DType dtype, const Shape& dims, const Shape& room);
   Storage storage_of(const ir::Value* root);
   std::string unique_name(const std::string& name);
+  uint32_t add_constant(const Known& known, const std::string& name);
+  plan::TensorId derived_of(const Known& known, const std::string& name);
 
   const ir::Graph& graph_;
   const Placement& placement_;
+  BuiltPlan& out_;
   plan::Plan& plan_;
   PlanTensors* outer_;
   std::unordered_map<const ir::Value*, Storage> storages_;          // of roots
   std::unordered_map<const ir::Value*, uint32_t> output_bindings_;  // roots that a graph output's binding holds
   std::unordered_map<const ir::Value*, plan::TensorId> tensors_;
   std::unordered_map<uint64_t, std::vector<plan::TensorId>> constants_;  // by content hash
-  std::unordered_map<std::string, int> constant_names_;                  // how often each was asked for
+  std::unordered_map<const Derivation*, std::vector<plan::TensorId>> derived_;
+  std::unordered_map<std::string, int> constant_names_;  // how often each was asked for
   std::vector<bool> outputs_written_;
 };
 

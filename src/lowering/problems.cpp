@@ -34,9 +34,11 @@ Operand Problems::operand_of(const Value* value, const Shape* broadcast_to) cons
   Operand operand;
   operand.dtype = value->dtype();
   operand.constant = value->constant();
+  operand.weights = value->content();
+  operand.derivation = value->known().derivation;
   operand.dims = value->shape();
-  const Location location = operand.constant ? Location() : placement_.location(value);
-  operand.strides = operand.constant ? dense_strides(operand.dims, Layout::linear) : location.strides;
+  const Location location = operand.weights ? Location() : placement_.location(value);
+  operand.strides = operand.weights ? dense_strides(operand.dims, Layout::linear) : location.strides;
   operand.offset = location.offset;
   if (broadcast_to) {
     Shape strides(broadcast_to->size(), 0);

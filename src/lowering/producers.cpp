@@ -41,7 +41,7 @@ std::optional<double> times_read_by_tiles(const Node& node, size_t input) {
     if (!queries || !heads || shared.value_or(0) == 0) return std::nullopt;
     return *queries * (*heads / *shared) <= kFew ? std::optional(kTiles) : std::nullopt;
   }
-  if (input != 0 || !node.input(1)->constant()) return std::nullopt;
+  if (input != 0 || !node.input(1)->content()) return std::nullopt;
   const Shape& y = node.output()->shape();
   const auto columns = y.empty() ? 1 : y[contiguous_dim(node)].as_constant();
   return columns && *columns <= kFew ? std::optional(kTiles) : std::nullopt;
@@ -72,7 +72,7 @@ bool can_be_source(const Value& value, const Node& reader, DType result) {
   const DType dtype = value.dtype();
   if (reader.has_trait(kContraction) && dtype != result) return false;
   const bool small = is_integer(dtype) && size_of(dtype) <= 2;
-  return !value.constant() && (small || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
+  return !value.content() && (small || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ std::optional<Region> movement_before(const Node& root, size_t input, const Node
   const Node* producer = source->producer();
   const bool is_written_so =
       producer && source->has_single_use() && !permutes_elements(*producer) && may_join(*producer);
-  if (source->constant() || is_written_so || (root.has_trait(kReduction) && !keeps_runs(*region))) return std::nullopt;
+  if (source->content() || is_written_so || (root.has_trait(kReduction) && !keeps_runs(*region))) return std::nullopt;
   return region;
 }
 

@@ -167,7 +167,7 @@ void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, co
 }
 
 TensorId RegionLowering::dense_of(const Value* value) {
-  if (value->constant() || placement_.is_dense_linear(value)) return tensors_.tensor_of(value);
+  if (value->content() || placement_.is_dense_linear(value)) return tensors_.tensor_of(value);
   const auto it = dense_.find(value);
   if (it != dense_.end()) return it->second;
   const TensorId copy = tensors_.temporary(value->name(), value->dtype(), value->shape());
@@ -269,12 +269,12 @@ Result<> RegionLowering::write_steps() {
 
 void RegionLowering::count_readers() {
   for (const auto& node : graph_.nodes())
-    if (const Tensor* content = node->is(OpKind::constant) ? node->output()->constant() : nullptr)
+    if (const Tensor* content = node->is(OpKind::constant) ? node->output()->content() : nullptr)
       contents_[content].constant = node.get();
   for (const Pending& pending : pending_)
     if (pending.matches)
       for (const Operand* operand : tensors_of(pending.matches->problem()))
-        if (const auto it = contents_.find(operand->constant); it != contents_.end()) ++it->second.readers;
+        if (const auto it = contents_.find(operand->weights); it != contents_.end()) ++it->second.readers;
 }
 
 // What the step had packed or holds in the plan is not needed in the graph any more, and would be there twice.
@@ -282,7 +282,7 @@ void RegionLowering::release(Pending& pending) {
   pending.emission.reset();
   if (!pending.matches) return;
   for (const Operand* operand : tensors_of(pending.matches->problem()))
-    if (const auto it = contents_.find(operand->constant); it != contents_.end() && --it->second.readers == 0)
+    if (const auto it = contents_.find(operand->weights); it != contents_.end() && --it->second.readers == 0)
       it->second.constant->release_content();
   pending.matches.reset();
 }
@@ -318,7 +318,7 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
                                   const Emission& emission, const std::string& step) {
   switch (input.kind) {
     case StepInput::packed:
-      return tensors_.constant_of(emission.packed[input.index], step + " packed");
+      return tensors_.constant_of(packed_of(emission, input.index), step + " packed");
     case StepInput::input:
       return as_read(region, input, problem.inputs[input.index]);
     case StepInput::operand:

@@ -88,7 +88,7 @@ std::vector<TensorReport> describe_tensors(const ir::Graph& graph, const std::ve
   for (const Value* input : graph.inputs()) reports.push_back(describer.describe(*input));
   for (const auto& node : graph.nodes())
     for (size_t i = 0; i < node->num_outputs(); ++i)
-      if (!node->output(i)->constant()) reports.push_back(describer.describe(*node->output(i)));
+      if (!node->output(i)->content()) reports.push_back(describer.describe(*node->output(i)));
   return reports;
 }
 

@@ -21,7 +21,7 @@ bool keeps_rows(const Node& node) {
 }
 
 bool is_product(const Node& node) {
-  return node.is(OpKind::matmul) && !node.input(0)->constant() && !node.input(1)->constant() &&
+  return node.is(OpKind::matmul) && !node.input(0)->content() && !node.input(1)->content() &&
          node.output()->rank() >= 3;
 }
 

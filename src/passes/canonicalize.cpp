@@ -16,7 +16,7 @@ using Op = ElementwiseOp;
 Op op_of(const Rewrite& r) { return r.node->attrs<ElementwiseAttrs>().op; }
 
 Result<bool> constant_second(Rewrite& r) {
-  if (!commutes(op_of(r)) || !r.input(0)->constant() || r.input(1)->constant()) return false;
+  if (!commutes(op_of(r)) || !r.input(0)->content() || r.input(1)->content()) return false;
   LATHE_TRY(r.graph().set_inputs(r.node, {r.input(1), r.input(0)}));
   return true;
 }

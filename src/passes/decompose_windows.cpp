@@ -136,7 +136,7 @@ Result<bool> decompose_pointwise_convolution(Rewrite& r) {
   Value *const x = r.input(0), *const w = r.input(1), *const bias = r.input(2);
   const auto kernel = std::span(w->shape()).subspan(2);
   const Window window(attrs, Ints(kernel.size(), 1));
-  if (r.output()->dtype() != DType::f32 || w->constant() || attrs.groups != 1 || window.is_padded() ||
+  if (r.output()->dtype() != DType::f32 || w->content() || attrs.groups != 1 || window.is_padded() ||
       std::any_of(kernel.begin(), kernel.end(), [](const Expr& extent) { return extent != Expr(1); }) ||
       std::any_of(window.stride.begin(), window.stride.end(), [](int64_t stride) { return stride != 1; }))
     return false;

@@ -15,7 +15,7 @@ uint64_t key_of(const ir::Node& node) {
   Hasher hasher;
   hasher.add(static_cast<uint64_t>(node.kind())).add(node.num_outputs());
   if (node.is(OpKind::constant)) {
-    const Tensor& value = *node.output()->constant();
+    const Tensor& value = *node.output()->content();
     hasher.add(static_cast<uint64_t>(value.dtype())).add(std::as_bytes(std::span(value.dims())));
     hasher.add(value.raw().first(std::min(value.bytes(), kSample)));
     return hasher.value();
@@ -28,7 +28,8 @@ uint64_t key_of(const ir::Node& node) {
 bool same(const ir::Node& a, const ir::Node& b) {
   if (a.has_trait(kFresh | kControlFlow)) return false;
   if (a.kind() != b.kind() || a.num_outputs() != b.num_outputs() || a.inputs() != b.inputs()) return false;
-  if (a.is(OpKind::constant)) return identical(*a.output()->constant(), *b.output()->constant());
+  if (a.is(OpKind::constant))  // what follows from weights may differ once they are replaced
+    return a.derivation == b.derivation && identical(*a.output()->content(), *b.output()->content());
   if (!equal(a.attributes(), b.attributes())) return false;
   // Each data-dependent op has symbols of its own; equal operands make them equal.
   return true;

@@ -12,8 +12,14 @@ Result<bool> fold(Rewrite& r) {
   if (!product && op != ElementwiseOp::add) return false;
   if (product && !r.context.fast_math) return false;
   const std::optional<Linear> linear = linear_of(r.input(0));
-  if (!linear || !r.input(1)->constant() || !same_shape(r.input(0), r.output())) return false;
+  if (!linear || !r.input(1)->content() || !same_shape(r.input(0), r.output())) return false;
   if (!product && linear->node->is(OpKind::matmul)) return false;  // it has no bias of its own
+  if (is_derived(*linear) || is_derived(r.input(1))) {
+    const std::optional<Known> values = known_along_axis(r.input(1), r.output(), linear->axis);
+    ir::Value* const result =
+        values ? add_derived(r, *linear, product ? *values : Known(), product ? Known() : *values) : nullptr;
+    return result ? r.finish(result) : false;
+  }
   const std::optional<std::vector<double>> values = along_axis(r.input(1), r.output(), linear->axis);
   if (!values) return false;
   const std::vector<double> neutral(values->size(), product ? 0 : 1);

@@ -10,9 +10,38 @@
 namespace lathe {
 namespace {
 
+// What follows from weights that can be replaced is computed in the same order as below.
+Result<bool> fold_derived(Rewrite& r, double epsilon) {
+  WeightsMath math;
+  const auto parameter = [&](size_t i) { return math.cast(r.input(i)->known(), DType::f64); };
+  const Known deviation =
+      math.unary(UnaryOp::sqrt, math.binary(ElementwiseOp::add, parameter(4), WeightsMath::scalar(epsilon)));
+  const Known scale = math.binary(ElementwiseOp::div, parameter(1), deviation);
+  const Known shift =
+      math.binary(ElementwiseOp::sub, parameter(2), math.binary(ElementwiseOp::mul, parameter(3), scale));
+  if (math.error()) return fail(*math.error());
+  const std::optional<Linear> linear = linear_of(r.input(0));
+  if (linear && linear->axis == 1 && linear->channels == scale.content.volume())
+    if (ir::Value* result = add_derived(r, *linear, scale, shift)) return r.finish(result);
+  Dims dims(static_cast<size_t>(r.output()->rank()) - 1, 1);
+  dims[0] = scale.content.volume();
+  const auto channels = [&](const Known& x) {
+    return r.known(math.finish(math.reshape(math.cast(x, r.output()->dtype()), dims)));
+  };
+  ir::Value* factor = channels(scale);
+  return r.finish(r.plus(r.mul(r.input(0), factor), channels(shift)));
+}
+
 Result<bool> fold(Rewrite& r) {
   const auto& attrs = r.node->attrs<BatchNormalizationAttrs>();
   if (attrs.training || r.node->num_outputs() > 1 || r.output()->rank() < 2) return false;
+  bool derived = false;
+  for (size_t i = 1; i < 5; ++i) {
+    if (!r.input(i)->content()) return false;
+    derived |= is_derived(r.input(i));
+  }
+  const std::optional<Linear> before = linear_of(r.input(0));
+  if (derived || (before && is_derived(*before))) return fold_derived(r, attrs.epsilon);
   std::vector<double> parameters[4];  // scale, bias, mean, variance
   for (size_t i = 0; i < 4; ++i) {
     if (!r.input(i + 1)->constant()) return false;
@@ -23,7 +52,7 @@ Result<bool> fold(Rewrite& r) {
     scale[c] /= std::sqrt(parameters[3][c] + attrs.epsilon);
     shift[c] -= parameters[2][c] * scale[c];
   }
-  const std::optional<Linear> linear = linear_of(r.input(0));
+  const std::optional<Linear>& linear = before;
   if (linear && linear->axis == 1 && linear->channels == static_cast<int64_t>(scale.size()))
     return r.finish(add_scaled(r, *linear, scale, shift));
   const int rank = r.output()->rank();

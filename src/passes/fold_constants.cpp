@@ -20,7 +20,7 @@ bool may_grow(const ir::Node& node, const PassContext& context) {
   if (node.is(OpKind::cast) && !context.arithmetic.narrow_floats && node.output()->dtype() == DType::f32) return true;
   int64_t growth = 0;
   for (ir::Value* input : node.inputs())
-    if (input) growth -= static_cast<int64_t>(input->constant()->bytes());
+    if (input) growth -= static_cast<int64_t>(input->content()->bytes());
   for (size_t i = 0; i < node.num_outputs(); ++i) {
     const std::optional<int64_t> count = volume(node.output(i)->shape()).as_constant();
     const std::optional<int64_t> bytes = bytes_of(node.output(i)->dtype(), count.value_or(-1));
@@ -37,7 +37,7 @@ bool is_cheap(const ir::Node& node, const PassContext& context) {
   const std::optional<int64_t> outputs = volume(node.output()->shape()).as_constant();
   int64_t depth = 64;  // of a pooling window
   if (node.num_inputs() > 1) {
-    const Tensor& weights = *node.input(1)->constant();
+    const Tensor& weights = *node.input(1)->content();
     const int64_t columns =
         node.is(OpKind::matmul) ? weights.dims().empty() ? 1 : weights.dims().back() : weights.dims().at(0);
     depth = weights.volume() / std::max<int64_t>(columns, 1);
@@ -49,14 +49,24 @@ bool is_cheap(const ir::Node& node, const PassContext& context) {
 bool has_constant_inputs(const ir::Node& node) {
   if (node.has_trait(kFresh | kControlFlow)) return false;
   for (ir::Value* input : node.inputs())
-    if (input && !input->constant()) return false;
+    if (input && !input->content()) return false;
   return true;
 }
 
-Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* value, Tensor content) {
-  ConstantAttrs attrs;
-  attrs.value = std::move(content);
-  LATHE_ASSIGN(ir::Value * constant, graph.add_value(attrs, {}, {{}, node->origin(), {}}, node));
+// Nor do sizes that hang on weights which can be replaced: nothing may be computed of what they hold now.
+bool makes_sizes_of_weights(const ir::Node& node) {
+  bool is_derived = false;
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    const ir::Value* input = node.input(i);
+    if (!input || !input->content() || input->constant()) continue;
+    if (says_sizes(node.info(), i)) return true;
+    is_derived = true;
+  }
+  return is_derived && node.has_trait(kDataDependent);
+}
+
+Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* value, Known content) {
+  LATHE_ASSIGN(ir::Value * constant, graph.add_known(std::move(content), {{}, node->origin(), {}}, node));
   LATHE_TRY(graph.replace_uses(value, constant));
   return true;
 }
@@ -66,11 +76,12 @@ Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) 
   if (context.arithmetic.integer_products && node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype()) &&
       node->attrs<DequantizeAttrs>().blocks.empty())
     return false;
-  std::vector<Tensor> results;
-  if (has_constant_inputs(*node) && may_grow(*node, context) && is_cheap(*node, context)) {
-    std::vector<Tensor> inputs;
-    for (ir::Value* input : node->inputs()) inputs.push_back(input ? *input->constant() : Tensor());
-    Result<std::vector<Tensor>> computed = run_op(node->attributes(), inputs, node->num_outputs());
+  std::vector<Known> results;
+  if (has_constant_inputs(*node) && !makes_sizes_of_weights(*node) && may_grow(*node, context) &&
+      is_cheap(*node, context)) {
+    std::vector<Known> inputs;
+    for (ir::Value* input : node->inputs()) inputs.push_back(input ? input->known() : Known());
+    Result<std::vector<Known>> computed = compute(node->attributes(), inputs, node->num_outputs());
     // An operation that fails on its values (an index out of range) fails when it is run, if it is run.
     if (computed) results = *std::move(computed);
   }
@@ -78,14 +89,15 @@ Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) 
   for (size_t i = 0; i < node->num_outputs(); ++i) {
     ir::Value* output = node->output(i);
     if (!is_used(*output)) continue;
-    std::optional<Tensor> content;
+    Known content;
     if (!results.empty()) {
       content = results[i];
     } else {
-      LATHE_ASSIGN(content, ir::inferred_content(*output));
+      LATHE_ASSIGN(std::optional<Tensor> inferred, ir::inferred_content(*output));
+      if (inferred) content.content = *std::move(inferred);
     }
-    if (!content) continue;
-    LATHE_ASSIGN(const bool replaced, replace_by_constant(graph, node, output, *std::move(content)));
+    if (!content.content.defined()) continue;
+    LATHE_ASSIGN(const bool replaced, replace_by_constant(graph, node, output, std::move(content)));
     changed |= replaced;
   }
   if (changed) erase_unused(graph, node);

@@ -55,6 +55,27 @@ Result<Tensor> scaled_weights(const Linear& linear, std::span<const double> scal
   return weights;
 }
 
+// Along this axis of a value at most, which it does not widen.
+bool varies_along(const Tensor& tensor, const ir::Value* value, size_t axis) {
+  const std::optional<int64_t> extent = value->shape()[axis].as_constant();
+  if (!extent || tensor.rank() > value->rank()) return false;
+  const size_t lead = static_cast<size_t>(value->rank() - tensor.rank());
+  for (size_t d = 0; d < tensor.dims().size(); ++d)
+    if (tensor.dims()[d] != 1 && (lead + d != axis || tensor.dims()[d] != *extent)) return false;
+  return true;
+}
+
+// Of one number per output channel, to broadcast against the weights; nullopt where no reshaping does that.
+std::optional<Dims> factor_dims(const Linear& linear) {
+  Dims dims(linear.weights->dims().size(), 1);
+  if (linear.node->is(OpKind::deconvolution) && linear.node->attrs<DeconvolutionAttrs>().groups != 1)
+    return std::nullopt;
+  const bool second = linear.node->is(OpKind::deconvolution) ||
+                      (linear.node->is(OpKind::matmul) && !linear.node->attrs<MatmulAttrs>().transpose_b);
+  dims[second ? 1 : 0] = linear.channels;
+  return dims;
+}
+
 }  // namespace
 
 std::optional<Linear> linear_of(const ir::Value* value) {
@@ -62,12 +83,12 @@ std::optional<Linear> linear_of(const ir::Value* value) {
   if (!node || !value->has_single_use() || !is_floating(value->dtype())) return std::nullopt;
   const bool product = node->is(OpKind::matmul);
   if (!product && !node->is(OpKind::convolution) && !node->is(OpKind::deconvolution)) return std::nullopt;
-  const Tensor* weights = node->input(1)->constant();
+  const Tensor* weights = node->input(1)->content();
   if (!weights || weights->rank() < 2 || (product && (weights->rank() != 2 || value->rank() < 2))) return std::nullopt;
   const ir::Value* bias = node->input(2);
-  if (bias && !bias->constant()) return std::nullopt;
+  if (bias && !bias->content()) return std::nullopt;
   const size_t axis = product ? static_cast<size_t>(value->rank()) - 1 : 1;
-  return Linear{node, output_channels(*node, weights->dims()), axis, weights, bias ? bias->constant() : nullptr};
+  return Linear{node, output_channels(*node, weights->dims()), axis, weights, bias ? bias->content() : nullptr};
 }
 
 ir::Value* add_scaled(Rewrite& rewrite, const Linear& linear, std::span<const double> scale,
@@ -92,16 +113,53 @@ ir::Value* add_scaled(Rewrite& rewrite, const Linear& linear, std::span<const do
   return rewrite.plus(rewrite.add(linear.node->attributes(), std::move(inputs)), addend);
 }
 
+bool is_derived(const Linear& linear) { return is_derived(linear.node->input(1)) || is_derived(linear.node->input(2)); }
+
+ir::Value* add_derived(Rewrite& rewrite, const Linear& linear, const Known& scale, const Known& shift) {
+  const std::optional<Dims> dims = factor_dims(linear);
+  if (!dims) return nullptr;
+  WeightsMath math;
+  const DType dtype = linear.weights->dtype();
+  std::vector<ir::Value*> inputs = {linear.node->input(0), linear.node->input(1)};
+  if (scale.content.defined()) {
+    const Known factor = scale.content.volume() == 1 ? scale : math.reshape(scale, *dims);
+    const Known wide = math.cast(linear.node->input(1)->known(), DType::f64);
+    inputs[1] = rewrite.known(math.finish(math.cast(math.binary(ElementwiseOp::mul, wide, factor), dtype)));
+  }
+  rewrite.absorb(linear.node);
+  Known bias = shift;
+  if (linear.bias) {
+    Known old = math.cast(linear.node->input(2)->known(), DType::f64);
+    if (scale.content.defined()) old = math.binary(ElementwiseOp::mul, old, scale);
+    bias = shift.content.defined() ? math.binary(ElementwiseOp::add, shift, old) : old;
+  }
+  if (!bias.content.defined()) return rewrite.add(linear.node->attributes(), std::move(inputs));
+  if (!math.error() && bias.content.volume() != linear.channels)  // one number for all of them
+    bias =
+        math.binary(ElementwiseOp::add, bias,
+                    {*channel_tensor(DType::f64, std::vector<double>(static_cast<size_t>(linear.channels)), 1, 0), {}});
+  ir::Value* addend = rewrite.known(math.finish(math.cast(bias, dtype)));
+  if (!linear.node->is(OpKind::matmul)) {
+    inputs.push_back(addend);
+    return rewrite.add(linear.node->attributes(), std::move(inputs));
+  }
+  return rewrite.plus(rewrite.add(linear.node->attributes(), std::move(inputs)), addend);
+}
+
 std::optional<std::vector<double>> along_axis(const ir::Value* constant, const ir::Value* value, size_t axis) {
   const Tensor* tensor = constant->constant();
-  const std::optional<int64_t> extent = value->shape()[axis].as_constant();
-  if (!tensor || !extent || tensor->rank() > value->rank()) return std::nullopt;
-  const size_t lead = static_cast<size_t>(value->rank() - tensor->rank());
-  for (size_t d = 0; d < tensor->dims().size(); ++d)
-    if (tensor->dims()[d] != 1 && (lead + d != axis || tensor->dims()[d] != *extent)) return std::nullopt;
+  if (!tensor || !varies_along(*tensor, value, axis)) return std::nullopt;
   std::vector<double> values = to_doubles(*tensor);
-  if (values.size() == 1) values.resize(static_cast<size_t>(*extent), values[0]);
+  if (values.size() == 1) values.resize(static_cast<size_t>(*value->shape()[axis].as_constant()), values[0]);
   return values;
+}
+
+std::optional<Known> known_along_axis(const ir::Value* constant, const ir::Value* value, size_t axis) {
+  const Known known = constant->known();
+  if (!known.content.defined() || !varies_along(known.content, value, axis)) return std::nullopt;
+  WeightsMath math;
+  Known values = math.reshape(math.cast(known, DType::f64), {known.content.volume()});
+  return math.error() ? std::nullopt : std::optional(std::move(values));
 }
 
 Result<Tensor> channel_tensor(DType dtype, std::span<const double> values, int rank, size_t axis) {

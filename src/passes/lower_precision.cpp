@@ -75,7 +75,7 @@ class PrecisionLowering {
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* input = node.input(i);
       if (!input || !is_computed_with(node, i) || lowered_.contains(input)) continue;
-      if (input->dtype() == DType::f32 && input->constant() && !fits(*input->constant(), narrow))
+      if (input->dtype() == DType::f32 && input->content() && !fits(*input->content(), narrow))
         return "its weights are out of range";
     }
     return "";

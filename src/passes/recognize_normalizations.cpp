@@ -152,7 +152,7 @@ Result<bool> casts_around_norm(Rewrite& r) {
   if (keeps_floats(*norm, r.context)) return false;  // f32 is meant
   std::vector<ir::Value*> inputs = {cast->input(0)};
   for (size_t i = 1; i < norm->num_inputs(); ++i) {
-    if (!norm->input(i)->constant()) return false;
+    if (!norm->input(i)->content()) return false;
     inputs.push_back(r.add(r.node->attributes(), {norm->input(i)}));
   }
   r.absorb(cast);

@@ -11,7 +11,7 @@ void Rewrite::absorb(const ir::Node* other) {
 }
 
 bool may_stand_for(const ir::Value* value, const ir::Value* replaced) {
-  return !replaced->is_graph_output() || (value->producer() && !value->constant() && !value->is_graph_output());
+  return !replaced->is_graph_output() || (value->producer() && !value->content() && !value->is_graph_output());
 }
 
 void erase_unused(ir::Graph& graph, ir::Node* node) {

@@ -108,7 +108,7 @@ Result<bool> sink_through_one(Rewrite& r) {
 // The operand of an elementwise op that is no constant, where the other one is; else null.
 ir::Value* beside_constant(const ir::Node& node) {
   for (size_t i = 0; i < 2; ++i)
-    if (!node.input(i)->constant() && node.input(1 - i)->constant()) return node.input(i);
+    if (!node.input(i)->content() && node.input(1 - i)->content()) return node.input(i);
   return nullptr;
 }
 
@@ -149,7 +149,7 @@ Result<bool> sink_view_through_constant(Rewrite& r) {
   ir::Value* x = view->input(0);
   const size_t at = r.input(0) == viewed ? 0 : 1;
   const ir::Value* constant = r.input(1 - at);
-  const bool is_number = constant->constant()->volume() == 1 && constant->rank() <= x->rank();
+  const bool is_number = constant->content()->volume() == 1 && constant->rank() <= x->rank();
   if (!is_number && (constant->rank() != 1 || !keep_last_dim(x, viewed))) return false;
   if (!ends_kernel(x)) return false;
   std::vector<ir::Value*> operands = r.node->inputs(), viewed_operands = view->inputs();
@@ -180,11 +180,13 @@ Result<bool> sink_view_through_matmul(Rewrite& r) {
 ir::Value* before_transpose(Rewrite& r, ir::Value* value, const Ints& perm) {
   if (const ir::Node* transpose = made_by(value, OpKind::transpose))
     return permutation_of(transpose) == perm ? transpose->input(0) : nullptr;
-  if (!value->constant() || value->rank() > static_cast<int>(perm.size())) return nullptr;
-  if (value->constant()->volume() == 1) return value;
-  Dims dims(perm.size() - value->constant()->dims().size(), 1);
-  dims.insert(dims.end(), value->constant()->dims().begin(), value->constant()->dims().end());
-  return r.transpose(r.constant(value->constant()->reshaped(dims)), inverse(perm));
+  const Tensor* content = value->content();
+  if (!content || value->rank() > static_cast<int>(perm.size())) return nullptr;
+  if (content->volume() == 1) return value;
+  Dims dims(perm.size() - content->dims().size(), 1);
+  dims.insert(dims.end(), content->dims().begin(), content->dims().end());
+  ir::Value* aligned = value->constant() ? r.constant(content->reshaped(dims)) : r.reshape(value, dims);
+  return r.transpose(aligned, inverse(perm));
 }
 
 bool is_sole_transpose(const ir::Value* value, const ir::Node* reader) {
@@ -199,7 +201,7 @@ Result<bool> sink_through_two(Rewrite& r) {
   const ir::Node* transpose = made_by(r.input(lead), OpKind::transpose);
   if (!transpose || !is_sole_transpose(r.input(lead), r.node)) return false;
   ir::Value* other = r.input(1 - lead);
-  if (!other->constant() && !is_sole_transpose(other, r.node)) return false;
+  if (!other->content() && !is_sole_transpose(other, r.node)) return false;
   if (r.input(lead)->rank() != r.output()->rank()) return false;
   const Ints perm = permutation_of(transpose);
   ir::Value* mate = before_transpose(r, other, perm);

@@ -127,6 +127,38 @@ void fields(Io& io, T& constant) {
   io.number(F::VT_OFFSET, constant.offset);
   io.number(F::VT_BYTES, constant.bytes);
   io.digest(F::VT_DIGEST, constant.digest);
+  io.number(F::VT_DERIVED, constant.derived);
+  io.number(F::VT_STRIPPED, constant.stripped);
+}
+
+template <class Io, Is<RefitWeights> T>
+void fields(Io& io, T& weights) {
+  using F = fb::RefitWeights;
+  io.text(F::VT_NAME, weights.name);
+  io.dtype(F::VT_DTYPE, weights.dtype);
+  io.numbers(F::VT_DIMS, weights.dims);
+  io.strings(F::VT_LAYERS, weights.layers);
+  io.numbers(F::VT_ROLES, weights.roles);
+  io.digest(F::VT_DIGEST, weights.digest);
+  io.number(F::VT_IS_FIXED, weights.is_fixed);
+}
+
+template <class Io, Is<RefitOperand> T>
+void fields(Io& io, T& operand) {
+  using F = fb::RefitOperand;
+  io.number(F::VT_CONSTANT, operand.constant);
+  io.dtype(F::VT_DTYPE, operand.dtype);
+  io.numbers(F::VT_DIMS, operand.dims);
+}
+
+template <class Io, Is<RefitStep> T>
+void fields(Io& io, T& step) {
+  using F = fb::RefitStep;
+  io.text(F::VT_OP, step.op);
+  io.text(F::VT_ATTRIBUTES, step.attributes);
+  io.numbers(F::VT_PACKING, step.packing);
+  io.numbers(F::VT_INPUTS, step.inputs);
+  io.number(F::VT_OUTPUTS, step.outputs);
 }
 
 template <class Io, Is<Binding> T>
@@ -262,6 +294,10 @@ void fields(Io& io, T& plan) {
   io.tables(F::VT_USER, plan.metadata);
   io.text(F::VT_TUNED_ON, plan.tuned_on);
   io.template structs<fb::ParallelSection>(F::VT_SECTIONS, plan.sections, kMaxEntries);
+  io.choice(F::VT_REFIT_KIND, plan.refit.kind, RefitKind::identical, "kind of refit");
+  io.tables(F::VT_REFIT_WEIGHTS, plan.refit.weights);
+  io.tables(F::VT_REFIT_OPERANDS, plan.refit.operands);
+  io.tables(F::VT_REFIT_STEPS, plan.refit.steps);
 }
 
 }  // namespace lathe::plan

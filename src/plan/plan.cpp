@@ -26,6 +26,16 @@ uint32_t Plan::auxiliary_streams() const {
   return most;
 }
 
+bool Plan::is_stripped() const {
+  return std::any_of(constants.begin(), constants.end(), [](const Constant& constant) { return constant.stripped; });
+}
+
+uint64_t Plan::stripped_bytes() const {
+  uint64_t bytes = 0;
+  for (const Constant& constant : constants) bytes += constant.stripped ? constant.bytes : 0;
+  return bytes;
+}
+
 std::string_view Step::kind() const {
   static constexpr std::string_view kNames[] = {"host kernel", "launches", "copy", "evaluation"};
   static_assert(std::size(kNames) + 2 == std::variant_size_v<Work>);

@@ -64,6 +64,45 @@ struct Constant {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   Digest digest{};
+  uint32_t derived = 0;  // 1 + the value of Refit that it is made of when weights are replaced; 0 = it stays
+  bool stripped =
+      false;  // the plan lacks its bytes: they come with a refit. Its offset is 0, the digest that of nothing
+};
+
+enum class RefitKind : uint8_t { none, all, individual, identical };  // numbers are part of the format
+
+// Weights of the network, as the application gave them.
+struct RefitWeights {
+  std::string name;  // of setWeightsName(), or in the model; "" = none
+  DType dtype = DType::f32;
+  std::vector<int64_t> dims;
+  std::vector<std::string> layers;  // that have them ...
+  std::vector<uint32_t> roles;      // ... as this (nvinfer1::WeightsRole), one for each
+  Digest digest{};                  // of what the plan was built with
+  bool is_fixed = false;            // the plan was optimised for them: they cannot be replaced
+};
+
+// Plain evaluation of an op, or a packing (ops/packing.h) where there is none, of one input.
+struct RefitStep {
+  std::string op, attributes;
+  std::vector<int64_t> packing;
+  std::vector<uint32_t> inputs;  // values; kNoTensor = omitted
+  uint32_t outputs = 1;
+};
+
+// How constants follow from weights that can be replaced. Values are numbered: the weights, then the plan's constants
+// with a type and dims of their own, then the steps' outputs, in their order. A step reads values before it alone, no
+// fixed weights, and no constant that is derived itself.
+struct RefitOperand {
+  uint32_t constant = 0;
+  DType dtype = DType::f32;
+  std::vector<int64_t> dims;
+};
+struct Refit {
+  RefitKind kind = RefitKind::none;
+  std::vector<RefitWeights> weights;
+  std::vector<RefitOperand> operands;
+  std::vector<RefitStep> steps;
 };
 
 struct Binding {
@@ -212,6 +251,7 @@ struct Plan {
   std::vector<Step> steps;                // in execution order; a block's own follow it
   std::vector<ParallelSection> sections;  // in order, of device launches outside of blocks
   std::vector<std::pair<std::string, std::string>> metadata;
+  Refit refit;
 
   std::span<const std::byte> weights;  // not owned; empty too when they are detached and were not supplied
   // Instead of `weights`, one of each constant, each at a 64-byte offset behind the last: of a plan that was not read,
@@ -223,6 +263,8 @@ struct Plan {
   std::vector<CodeModule> codes;  // of device code; their bytes are not owned
 
   uint32_t auxiliary_streams() const;  // that the steps are spread over, besides the one that a run is given
+  bool is_stripped() const;            // whether its file lacks constants
+  uint64_t stripped_bytes() const;     // of those
   uint64_t weights_bytes() const { return detached ? detached->bytes : pieces.empty() ? weights.size() : pieces_bytes; }
 };
 

@@ -6,6 +6,7 @@
 
 #include "plan/expressions.h"
 #include "plan/limits.h"
+#include "plan/validate_refit.h"
 #include "plan/validate_steps.h"
 #include "plan/windows.h"
 
@@ -25,6 +26,7 @@ class Validator {
     LATHE_TRY(check_limits());
     LATHE_TRY(check_expressions());
     LATHE_TRY(check_weights());
+    LATHE_TRY(validate_refit(plan_));
     LATHE_TRY(each(plan_.codes, "code module", &Validator::check_module));
     LATHE_TRY(check_buffers());
     LATHE_TRY(check_bindings());
@@ -64,6 +66,7 @@ class Validator {
     uint64_t end = 0;
     for (size_t i = 0; i < plan_.pieces.size(); ++i) {
       const Constant& c = plan_.constants[i];
+      if (c.stripped) continue;
       if (c.bytes != plan_.pieces[i].bytes.size() || c.offset < end || c.offset - end >= kWeightsAlignment)
         return malformed("plan: constant at {} with {} bytes is not where its {} bytes end up", c.offset, c.bytes,
                          plan_.pieces[i].bytes.size());
@@ -86,7 +89,7 @@ class Validator {
         return malformed("plan: a constant has no name or that of another, '{}'", c.name);
       if (c.offset % kConstantAlignment != 0)
         return malformed("plan: a constant is not {}-byte aligned", kConstantAlignment);
-      if (c.offset > weights || c.bytes > weights - c.offset)
+      if (!c.stripped && (c.offset > weights || c.bytes > weights - c.offset))
         return malformed("plan: constant at {} with {} bytes lies outside the weights ({} bytes)", c.offset, c.bytes,
                          weights);
     }

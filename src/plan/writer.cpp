@@ -45,6 +45,7 @@ Result<> write_weights(PlanType& plan, ByteSink& sink, [[maybe_unused]] Pieces p
   uint64_t end = 0;
   for (size_t i = 0; i < plan.pieces.size(); ++i) {
     const Constant& constant = plan.constants[i];
+    if (constant.stripped) continue;
     LATHE_TRY(write_zeros(sink, constant.offset - end));
     LATHE_TRY(sink.write(plan.pieces[i].bytes));
     end = constant.offset + constant.bytes;

@@ -108,6 +108,10 @@ Result<> Context::enqueue(void* stream) {
 }
 
 Result<> Context::execute(Queue& queue, Return returns) {
+  RefitGate::Pass pass;
+  if (Refittable* const refittable = engine_->refittable()) {
+    LATHE_ASSIGN(pass, refittable->use());
+  }
   LATHE_TRY(prepare());
   LATHE_TRY(staging_.check(shapes_));
   LATHE_TRY(memory_.provide(execution_.workspace_bytes(), profile()));

@@ -7,6 +7,7 @@
 #include "device/family.h"
 #include "ops/plugin.h"
 #include "plan/expressions.h"
+#include "plan/writer.h"
 
 namespace lathe {
 
@@ -47,16 +48,20 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
 constexpr size_t kSmall = 4096;
 
 Result<> Engine::place_weights() {
-  if (owner_ || device_->is_host()) {
+  if (plan().refit.kind != plan::RefitKind::none) {
+    LATHE_ASSIGN(refittable_, Refittable::create(plan(), device_));
+  } else if (owner_ || device_->is_host()) {
     LATHE_ASSIGN(weights_, device_->make_resident(plan().weights, loaded_.owner));
-    return {};
   }
+  if (owner_ || device_->is_host()) return {};
   LATHE_ASSIGN(file_, PlanFile::without_weights(bytes_));
   plan::Plan& plan = loaded_.plan;
-  LATHE_ASSIGN(weights_, device_->make_resident(plan.weights, nullptr));
+  if (!refittable_) {
+    LATHE_ASSIGN(weights_, device_->make_resident(plan.weights, nullptr));
+  }
   for (const plan::Constant& constant : plan.constants) {
     plan::WeightsPiece& piece = plan.pieces.emplace_back();
-    if (constant.bytes > kSmall) continue;
+    if (constant.bytes > kSmall || constant.derived > 0) continue;
     const auto bytes = plan.weights.subspan(constant.offset, constant.bytes);
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
     piece = {*copy, copy};
@@ -68,16 +73,51 @@ Result<> Engine::place_weights() {
 }
 
 const std::byte* Engine::host_constant(uint32_t index) const {
+  if (plan().constants[index].derived > 0) return device_->is_host() ? constant(index) : nullptr;
   if (!plan().pieces.empty()) return plan().pieces[index].bytes.data();
   return plan().weights.data() + plan().constants[index].offset;
 }
 
-Result<std::vector<std::byte>> Engine::serialize() const {
+Result<std::vector<std::byte>> Engine::serialize(Refits refits, WeightsOf weights) const {
+  if (refittable_) return write_anew(refits, weights);
   if (owner_) return std::vector(bytes_.begin(), bytes_.end());
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
-  return file_.with_weights([&](std::span<std::byte> weights) {
-    return device_->download(weights.data(), weights_.get(), weights.size(), *queue);
+  return file_.with_weights([&](std::span<std::byte> bytes) {
+    return device_->download(bytes.data(), weights_.get(), bytes.size(), *queue);
   });
+}
+
+Result<std::vector<std::byte>> Engine::write_anew(Refits refits, WeightsOf weights) const {
+  const RefitGate::Pass pass = refittable_->hold();
+  if (refits == Refits::left_out && !refittable_->is_complete())
+    return fail(ErrorCode::invalid_state,
+                "the engine lacks weights, so that a plan of it which cannot be refitted would never run: refit it "
+                "first, or set SerializationFlag::kINCLUDE_REFIT");
+  plan::Plan copy = plan();
+  copy.weights = {};
+  copy.detached.reset();
+  copy.weights_file.clear();
+  copy.pieces.assign(copy.constants.size(), {});
+  copy.pieces_bytes = 0;
+  for (uint32_t i = 0; i < copy.constants.size(); ++i) {
+    plan::Constant& constant = copy.constants[i];
+    const bool is_left_out = constant.derived > 0 && weights == WeightsOf::that_stay;
+    auto bytes = std::make_shared<std::vector<std::byte>>();
+    if (!is_left_out) {
+      LATHE_ASSIGN(*bytes, refittable_->read(i));
+    }
+    constant.stripped = is_left_out || (constant.bytes > 0 && bytes->empty());
+    constant.digest = constant.stripped ? Digest() : digest_of(*bytes);
+    constant.offset = constant.stripped ? 0 : round_up(copy.pieces_bytes, uint64_t{64});
+    if (constant.stripped) continue;
+    copy.pieces[i] = {*bytes, bytes};
+    copy.pieces_bytes = constant.offset + constant.bytes;
+  }
+  if (refits == Refits::left_out && weights == WeightsOf::all) {
+    copy.refit = {};
+    for (plan::Constant& constant : copy.constants) constant.derived = 0;
+  }
+  return plan::write_plan(std::move(copy));
 }
 
 Result<> Engine::check_values() const {

@@ -19,6 +19,7 @@
 #include "plan/reader.h"
 #include "runtime/memory_limit.h"
 #include "runtime/plan_file.h"
+#include "runtime/refittable.h"
 
 namespace lathe {
 
@@ -38,12 +39,20 @@ class Engine {
 
   const plan::Plan& plan() const { return loaded_.plan; }
   std::span<const std::byte> bytes() const { return bytes_; }  // the plan as given, which has an owner
-  Result<std::vector<std::byte>> serialize() const;            // the same, weights from the device if they are there
-  bool has_device() const { return device_ != nullptr; }       // otherwise it is for inspection only
+  // What of weights that can be replaced goes into a plan.
+  enum class Refits : uint8_t { as_built, kept, left_out };
+  enum class WeightsOf : uint8_t { all, that_stay };
+  // The plan, weights from the device if they are there: those of the last refit. One whose weights cannot be replaced
+  // is the same bytes.
+  Result<std::vector<std::byte>> serialize(Refits refits = Refits::as_built, WeightsOf weights = WeightsOf::all) const;
+  bool has_device() const { return device_ != nullptr; }  // otherwise it is for inspection only
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
-  const std::byte* weights() const { return weights_.get(); }  // as kernels read them
-  const std::byte* host_constant(uint32_t index) const;        // null = it is in the device's memory alone
+  const std::byte* constant(uint32_t index) const {  // as kernels read it
+    return refittable_ ? refittable_->constant(index) : weights_.get() + plan().constants[index].offset;
+  }
+  const std::byte* host_constant(uint32_t index) const;         // null = it is in the device's memory alone
+  Refittable* refittable() const { return refittable_.get(); }  // null = its weights cannot be replaced
 
   // One per plan step: a kernel, or the attributes of the op that is evaluated on the host; none for a copy. A kernel
   // has attributes, too, where the op's shape rule gives the sizes of its results while running. A plugin has
@@ -81,6 +90,7 @@ class Engine {
   Engine() = default;
   Result<> check_values() const;
   Result<> place_weights();
+  Result<std::vector<std::byte>> write_anew(Refits refits, WeightsOf weights) const;
   bool find_data_dependence(const plan::TensorDesc& tensor) const;
   bool is_capturable(const plan::Step& step) const;
   Result<> choose_codes();
@@ -95,6 +105,7 @@ class Engine {
   std::shared_ptr<Device> device_;
   size_t alignment_ = 256;
   std::shared_ptr<const std::byte> weights_;
+  std::unique_ptr<Refittable> refittable_;
   std::vector<DeviceCode> modules_;                       // by code module
   std::vector<std::span<const std::byte>> module_bytes_;  // of them
   std::vector<StepCode> code_;

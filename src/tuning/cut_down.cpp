@@ -72,7 +72,7 @@ bool cut_batch(Problem& problem) {
   if (first.size() < 2) return false;
   for (Operand& input : problem.inputs) {
     if (input.omitted || input.rank() != problem.inputs[0].rank() || input.opt_dims[0] != first[0]) continue;
-    if (input.constant) return false;
+    if (input.weights) return false;
     Dims dims = input.opt_dims;
     dims[0] = small_batch(first);
     set_dims(input, std::move(dims));

@@ -58,7 +58,7 @@ std::string operand_text(const Operand& operand) {
     text += "@" + to_string(to_shape(operand.opt_strides)) + open_text(operand.strides);
   constexpr int64_t kWidest = 16;  // elements of the widest access: what an offset matters to
   if (mod(operand.offset, kWidest) != Expr(0)) text += "+" + mod(operand.offset, kWidest).to_string();
-  if (operand.constant) text += "!";
+  if (operand.weights) text += operand.constant ? "!" : "?";
   for (const size_t count : operand.reassociation) text += fmt::format("/{}", count);
   if (operand.padding) text += fmt::format(" in {} from {}", operand.padding->value, to_string(operand.padding->begin));
   return text;

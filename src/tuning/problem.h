@@ -9,7 +9,7 @@
 
 #include "device/program.h"
 #include "device/target.h"
-#include "ops/op.h"
+#include "ops/derivation.h"
 
 namespace lathe {
 
@@ -21,7 +21,11 @@ struct Operand {
   Dims opt_dims;  // under the shapes that the tuner measures
   Dims opt_strides;
   Expr offset;                       // elements from the start of the storage, which is aligned for any access
-  const Tensor* constant = nullptr;  // content when it is known
+  const Tensor* constant = nullptr;  // content when it is known, and stays what it is
+  // The same also where it follows from weights that can be replaced, as `derivation` says. A kernel may then have it
+  // in another order only if its emission says in which.
+  const Tensor* weights = nullptr;
+  DerivationPtr derivation;
   bool omitted = false;
   // Of what an op reads or writes in another order, so that its dimensions need not lie at one stride: how many of
   // `dims`, which are in the op's order, are collapsed into each of the op's own (MLIR's reassociation of

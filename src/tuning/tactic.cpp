@@ -21,6 +21,10 @@ Matched match_one(Emission emission, double predicted_us) {
   return std::make_unique<OnlyMatch>(std::move(emission), predicted_us);
 }
 
+Known packed_of(const Emission& emission, size_t index) {
+  return {emission.packed[index], index < emission.derivations.size() ? emission.derivations[index] : nullptr};
+}
+
 const Program* program_of(const Problem& problem, const Emission& emission) {
   const bool is_there = emission.with_program && !(problem.attributes && problem.program.is_identity());
   return is_there ? &problem.program : nullptr;

@@ -46,10 +46,15 @@ struct Emission {
   std::vector<int64_t> params;  // encode_params() of the kernel's own type
   bool with_program = true;     // the region's program goes into the step
   std::vector<StepInput> inputs;
-  std::vector<Tensor> packed;          // prepacked weights: stored in the plan
+  std::vector<Tensor> packed;  // prepacked weights: stored in the plan
+  // Of those that follow from weights which can be replaced: from what. Shorter than `packed` = the others stay.
+  std::vector<DerivationPtr> derivations;
   std::vector<SourceLaunch> launches;  // device code, in order; their args refer to `inputs` and the problem's outputs
   Expr workspace;                      // bytes that the launches share
 };
+
+// What is packed, and what it follows from.
+Known packed_of(const Emission& emission, size_t index);
 
 // The program that the step's record has; null = none.
 const Program* program_of(const Problem& problem, const Emission& emission);

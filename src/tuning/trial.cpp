@@ -115,8 +115,8 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   set_arg_dims(slot.arg, operand.opt_dims, operand.opt_strides);
   const Span span = span_of(operand.opt_dims, operand.opt_strides);
   slot.first = span.first;
-  if (operand.constant && span.count <= operand.constant->volume()) {
-    slot.memory = *operand.constant;
+  if (operand.weights && span.count <= operand.weights->volume()) {
+    slot.memory = *operand.weights;
   } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && seed != kOutputSeed) {
     // Larger integers are indices and sizes, which no random number can stand for.
     return fail(ErrorCode::dtype_unsupported, "trials are made for operands of floats and small integers only");

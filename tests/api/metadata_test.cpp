@@ -57,8 +57,10 @@ TEST_F(Metadata, EnginesSerializeToTheirPlan) {
   const std::unique_ptr<ISerializationConfig> flags(engine->createSerializationConfig());
   EXPECT_EQ(flags->getFlags(), 0u);
   EXPECT_TRUE(flags->setFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME));
-  EXPECT_FALSE(flags->setFlag(SerializationFlag::kEXCLUDE_WEIGHTS));
+  EXPECT_TRUE(flags->setFlag(SerializationFlag::kEXCLUDE_WEIGHTS));
+  EXPECT_EQ(engine->serializeWithConfig(*flags), nullptr);  // nothing could give them back
   EXPECT_EQ(logger.text.size(), 1u);
+  EXPECT_TRUE(flags->clearFlag(SerializationFlag::kEXCLUDE_WEIGHTS));
   EXPECT_EQ(flags->getFlags(), 1U << static_cast<int>(SerializationFlag::kEXCLUDE_LEAN_RUNTIME));
   for (const std::unique_ptr<IHostMemory>& again :
        {std::unique_ptr<IHostMemory>(engine->serialize()),

@@ -70,11 +70,21 @@ inline std::map<std::string, Call> runtime_calls() {
                 w.serialization().getFlags() == 0;
        }},
       {"IRefitter::setWeights",
-       [](World& w) { return w.refitter().setWeights("relu", WeightsRole::kKERNEL, Weights{}); }},
-      {"IRefitter::setNamedWeights", [](World& w) { return w.refitter().setNamedWeights("w", Weights{}); }},
+       [](World& w) { return w.weights().setWeights("c", WeightsRole::kCONSTANT, w.three()); }},
+      {"IRefitter::setNamedWeights",
+       [](World& w) {
+         return w.weights().setNamedWeights("w", w.three()) && w.weights().getNamedWeights("w").values == w.memory;
+       }},
       {"IRefitter::setNamedWeightsWithLocation",
-       [](World& w) { return w.refitter().setNamedWeights("w", Weights{}, TensorLocation::kDEVICE); }},
-      {"IRefitter::unsetNamedWeights", [](World& w) { return w.refitter().unsetNamedWeights("w"); }},
+       [](World& w) {
+         return w.weights().setNamedWeights("w", w.three(), TensorLocation::kHOST) &&
+                w.weights().getWeightsLocation("w") == TensorLocation::kHOST;
+       }},
+      {"IRefitter::unsetNamedWeights",
+       [](World& w) {
+         w.weights().setNamedWeights("w", w.three());
+         return w.weights().unsetNamedWeights("w") && w.weights().getNamedWeights("w").values == nullptr;
+       }},
       {"IRefitter::setMaxThreads",
        [](World& w) { return w.refitter().setMaxThreads(2) && w.refitter().getMaxThreads() == 2; }},
       {"IRefitter::setWeightsValidation",

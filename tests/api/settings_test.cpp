@@ -278,9 +278,9 @@ TEST(Settings, NonsenseIsRefused) {
 TEST(Settings, WarningsAreCountedByObject) {
   World w;
   const std::unique_ptr<IBuilderConfig> other(w.builder->createBuilderConfig());
-  for (IBuilderConfig* config : {w.config.get(), other.get()}) config->setFlag(BuilderFlag::kREFIT);
+  for (IBuilderConfig* config : {w.config.get(), other.get()}) config->setFlag(BuilderFlag::kSPARSE_WEIGHTS);
   EXPECT_EQ(w.log.warnings.size(), 2u);
-  w.config->setFlags(w.config->getFlags() | 1U << static_cast<int>(BuilderFlag::kSTRIP_PLAN));
+  w.config->setFlags(w.config->getFlags() | 1U << static_cast<int>(BuilderFlag::kWEIGHT_STREAMING));
   EXPECT_EQ(w.log.warnings.size(), 3u);
 }
 

@@ -245,6 +245,31 @@ class Trtexec(unittest.TestCase):
         self.assertEqual(self.figures(output)["H2D Latency"], (0, 0, 0, 0))
         self.check_output("out.json", self.expected(x))
 
+    def test_weights_are_left_out_and_replaced(self):
+        x = np.random.default_rng(5).standard_normal((3, 8), np.float32)
+        np.save(self.folder / "x.npy", x)
+        run = ("--shapes=x:3x8", "--loadInputs=x:x.npy", "--exportOutput=out.json", *QUICK)
+        first, self.model = self.model, network(
+            self.folder / "other.onnx",
+            [("MatMul", ["x", "w"], ["h"], {}), ("Relu", ["h"], ["r"], {}), ("MatMul", ["r", "v"], ["y"], {})],
+            [("x", TensorProto.FLOAT, ["n", 8])], [("y", TensorProto.FLOAT, ["n", 4])],
+            [("w", np.random.default_rng(6).standard_normal((8, 16), np.float32)),
+             ("v", np.random.default_rng(7).standard_normal((16, 4), np.float32))])
+        for emulated in (False, True):
+            if emulated:
+                self.use_emulated_gpu()
+            with self.subTest(emulated):
+                self.passes(f"--onnx={first}", "--stripAllWeights", "--saveEngine=light", "--skipInference", "--noTF32", *run)
+                self.fails("lacks 'w', 'v'", "--loadEngine=light", *run)
+                output = self.passes("--loadEngine=light", f"--refitFromOnnx={self.model}", "--dumpRefit", "--timeRefit",
+                                     *run).stdout
+                self.assertIn("Refittable weights: 2", output)
+                self.assertIn("Total refit time = ", output)
+                self.check_output("out.json", self.expected(x))
+                self.passes(f"--onnx={first}", "--stripWeights", "--saveEngine=same", "--skipInference", *run)
+                self.fails("kREFIT_IDENTICAL", "--loadEngine=same", f"--refitFromOnnx={self.model}", *run)
+                self.passes("--loadEngine=same", f"--refitFromOnnx={first}", *run)
+
     def test_defaults_of_each_generation(self):
         self.use_emulated_gpu()
         for generation, graph, transfers, spin in ((10, "Disabled", "Enabled", "Disabled"), (11, "Enabled", "Disabled", "Enabled")):

@@ -19,6 +19,23 @@ struct OwnedPlan {
   std::vector<std::vector<std::byte>> codes;
 };
 
+// Constant 1 follows from weights, and constant 2, which is stripped, from these and constant 0.
+inline void add_refit(Plan& plan, RefitKind kind) {
+  Refit& refit = plan.refit;
+  refit.kind = kind;
+  refit.weights = {{"w", DType::f32, {2, 3}, {"conv", "other"}, {0, 1}, digest_of(plan.weights), false},
+                   {"stays", DType::f16, {}, {}, {}, digest_of({}), true}};
+  refit.operands = {{0, DType::i8, {static_cast<int64_t>(plan.constants[0].bytes)}}};
+  refit.steps = {{"reshape", "{allow_zero=true}", {}, {0, kNoTensor}, 1},
+                 {"", "", {1, 6, 1, 0, 0, 6, 1, 1}, {3}, 1},
+                 {"split", "{axis=0}", {}, {2, 4}, 2}};
+  plan.constants[1].derived = 1 + 3;
+  plan.constants[2].derived = 1 + 6;
+  plan.constants[2].stripped = true;
+  plan.constants[2].offset = 0;
+  plan.constants[2].digest = {};
+}
+
 class PlanGenerator {
  public:
   explicit PlanGenerator(uint32_t seed) : random_(seed) {}

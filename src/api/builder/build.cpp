@@ -11,6 +11,7 @@
 #include "api/builder/layer_types.h"
 #include "api/builder/memory_monitor.h"
 #include "api/builder/plugins.h"
+#include "api/builder/refit_weights.h"
 #include "api/json.h"
 #include "api/network/network.h"
 #include "api/plan_keys.h"
@@ -249,6 +250,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   LATHE_ASSIGN(ir::Graph graph, graph_with_debug_outputs(definition));
   warn_of_host_memory(weights_of(graph), available_bytes(), *options.log);
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
+  LATHE_ASSIGN(options.refit, refit_options(settings, definition, settled.graph));
   LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
   LATHE_TRY(settle_plugins(definition, settled.graph, options,
                            settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));

@@ -2,9 +2,10 @@
 // The functions of builder and parser that programs find by name.
 #include "NvOnnxParser.h"
 #include "api/builder/builder.h"
-#include "api/builder/parser_refitter.h"
 #include "api/entry_point.h"
 #include "api/network/parser.h"
+#include "api/network/parser_refitter.h"
+#include "api/runtime/refitter.h"
 
 namespace {
 
@@ -36,7 +37,8 @@ TENSORRTAPI void* createNvOnnxParserRefitter_INTERNAL(void* refitter, void* logg
   return create("createParserRefitter", logger, NV_TENSORRT_VERSION, [&](nv::ILogger* typed) -> Result<void*> {
     if (!refitter) return lathe::fail(ErrorCode::invalid_argument, "the refitter is null");
     LATHE_TRY(check_parser_version(version));
-    nvonnxparser::IParserRefitter* made = new lathe::api::ParserRefitter(typed);
+    auto& target = static_cast<lathe::api::Refitter&>(*static_cast<nv::IRefitter*>(refitter));
+    nvonnxparser::IParserRefitter* made = new lathe::api::ParserRefitter(target, typed);
     return made;
   });
 }

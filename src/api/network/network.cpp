@@ -92,6 +92,7 @@ void NetworkDefinition::adopt_imported_nodes() {
   }
   for (const auto& node : graph_.nodes()) {
     if (known.contains(node.get())) continue;
+    if (node->is(OpKind::constant)) model_weights_.insert(node->output()->name());
     layers_.push_back(make_imported_layer(*this, node.get()));
     Layer& layer = *layers_.back();
     for (size_t i = 0; layer.output(i); ++i) imported_.emplace(layer.output(i)->value(), layer.output(i));
@@ -283,7 +284,7 @@ bool NetworkDefinition::setWeightsName(nv::Weights weights, const char* name) no
 bool NetworkDefinition::markWeightsRefittable(const char* name) noexcept {
   return guarded(entry(), "INetworkDefinition::markWeightsRefittable", [&]() -> Result<> {
     LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
-    if (!weights_names_.contains(text))
+    if (!weights_names_.contains(text) && !model_weights_.contains(text))
       return fail(ErrorCode::invalid_argument, "no weights are called '{}'; call setWeightsName() first", text);
     LATHE_TRY(consult(SettingId::INetworkDefinition_markWeightsRefittable));
     refittable_.insert(std::move(text));

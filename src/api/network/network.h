@@ -91,6 +91,11 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   L* keep(std::unique_ptr<L> layer);
   size_t num_layers() const { return layers_.size(); }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+  // For refitting: names that the application gave to weights, which of all names it marked, and whether a constant
+  // came with a model.
+  const std::unordered_map<std::string, nv::Weights>& weights_names() const { return weights_names_; }
+  bool is_marked(const std::string& name) const { return refittable_.contains(name); }
+  bool is_of_model(const std::string& value) const { return model_weights_.contains(value); }
   // Of the first layer of that name.
   Result<TensorView*> output_of(const std::string& layer, int64_t index) const;
   // The tensor of the graph's value of that name; null where there is none.
@@ -252,6 +257,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   bool unfused_are_debug_ = false;
   std::unordered_map<std::string, nv::Weights> weights_names_;
   std::unordered_set<std::string> refittable_;
+  std::unordered_set<std::string> model_weights_;  // names of values
   std::unique_ptr<nv::IBuilder> builder_stand_in_;
 };
 

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/parser.h"
 
-#include "onnx/checker.h"
+#include "api/network/model_loading.h"
 #include "onnx/reader.h"
 
 namespace lathe::api {
-namespace {
-
-std::string directory_of(const char* path) {
-  const std::string text = path ? path : "";
-  const size_t slash = text.rfind('/');
-  return slash == std::string::npos ? (text.empty() ? "" : ".") : text.substr(0, slash + 1);
-}
-
-}  // namespace
-
 template <class Body>
 bool Parser::attempt(const char* where, Body&& body, SourceLocation place) noexcept {
   return guarded({*reporter_, use_}, where, [&]() -> Result<> {
@@ -26,15 +16,6 @@ bool Parser::attempt(const char* where, Body&& body, SourceLocation place) noexc
           std::make_unique<ParserError>(onnx_code_for(result.error().code), result.error().to_string(), where, place));
     return result;
   });
-}
-
-Result<onnx::Model> Parser::read(const void* model, size_t size, const char* path, Bytes bytes, Missing missing) {
-  if (!model || size == 0) return fail(ErrorCode::invalid_argument, "the model is empty");
-  onnx::ModelReadOptions options;
-  options.directory = directory_of(path);
-  options.may_miss_initializers = missing == Missing::comes_later;
-  options.borrows = bytes == Bytes::borrowed;
-  return onnx::read_model({static_cast<const std::byte*>(model), size}, options);
 }
 
 Result<> Parser::import(const onnx::Model& model) {
@@ -109,10 +90,10 @@ void Parser::tell_of(const std::string& path, const onnx::Model& model) const {
 
 bool Parser::parse(const void* model, size_t size, const char* model_path) noexcept {
   return attempt("IParser::parse", [&]() -> Result<> {
-    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, model_path, Bytes::borrowed));
+    LATHE_ASSIGN(const onnx::Model parsed, read_model(model, size, model_path, Bytes::borrowed));
     LATHE_TRY(import(parsed));
     if (!network_.reimport()) return {};
-    LATHE_ASSIGN(onnx::Model kept, read(model, size, model_path, Bytes::copied));
+    LATHE_ASSIGN(onnx::Model kept, read_model(model, size, model_path, Bytes::copied));
     reimport_from(std::move(kept));
     return {};
   });
@@ -176,7 +157,7 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
   bool all = false;
   const bool judged = attempt("IParser::supportsModelV2", [&]() -> Result<> {
     subgraphs_.clear();
-    LATHE_ASSIGN(const onnx::Model parsed, read(model, size, modelPath, Bytes::borrowed));
+    LATHE_ASSIGN(const onnx::Model parsed, read_model(model, size, modelPath, Bytes::borrowed));
     std::vector<onnx::ImportProblem> problems;
     onnx::ImportOptions every;
     every.problems = &problems;
@@ -220,7 +201,7 @@ Result<Parser::Subgraph*> Parser::subgraph_at(int64_t index) {
 
 bool Parser::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {
   return attempt("IParser::loadModelProto", [&]() -> Result<> {
-    LATHE_ASSIGN(onnx::Model parsed, read(model, size, modelPath, Bytes::copied, Missing::comes_later));
+    LATHE_ASSIGN(onnx::Model parsed, read_model(model, size, modelPath, Bytes::copied, Missing::comes_later));
     loaded_ = std::make_unique<onnx::Model>(std::move(parsed));
     return {};
   });
@@ -229,29 +210,14 @@ bool Parser::loadModelProto(const void* model, size_t size, const char* modelPat
 bool Parser::loadInitializer(const char* name, const void* data, size_t size) noexcept {
   return attempt("IParser::loadInitializer", [&]() -> Result<> {
     if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
-    LATHE_ASSIGN(const std::string text, to_string(name, "initializer name"));
-    for (onnx::TensorData& initializer : loaded_->graph.initializers) {
-      if (initializer.name != text) continue;
-      const std::optional<uint64_t> needed = onnx::storage_bytes(initializer.type, initializer.dims);
-      if (!data || !needed || *needed != size)
-        return fail(ErrorCode::invalid_argument, "initializer '{}' has {} bytes, but {} were given", text,
-                    needed.value_or(0), size);
-      initializer.bytes = {static_cast<const std::byte*>(data), size};
-      initializer.owner = nullptr;  // the application's, until the build is done
-      initializer.missing = nullptr;
-      return {};
-    }
-    return fail(ErrorCode::invalid_argument, "the model has no initializer '{}'", text);
+    return give_initializer(*loaded_, name, data, size);
   });
 }
 
 bool Parser::parseModelProto() noexcept {
   return attempt("IParser::parseModelProto", [&]() -> Result<> {
     if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
-    for (const onnx::TensorData& initializer : loaded_->graph.initializers)
-      if (initializer.missing)  // it can still be given, and parsing tried again
-        return fail(
-            with_context(*initializer.missing, "loadInitializer() has not given it, and its file is not there"));
+    LATHE_TRY(check_initializers(*loaded_));  // those that are missing can still be given, and parsing tried again
     const std::unique_ptr<onnx::Model> model = std::move(loaded_);
     return import(*model);
   });

@@ -58,10 +58,6 @@ class Parser final : public nvonnxparser::IParser {
   };
 
   Result<Subgraph*> subgraph_at(int64_t index);
-  enum class Missing { fails, comes_later };  // external content of initializers
-  enum class Bytes { copied, borrowed };      // borrowed: the model goes before the caller's buffer may
-  static Result<onnx::Model> read(const void* model, size_t size, const char* path, Bytes bytes,
-                                  Missing missing = Missing::fails);
   void reimport_from(onnx::Model model);
   void list(const std::vector<onnx::ImportProblem>& problems);
   void tell_of(const std::string& path, const onnx::Model& model) const;

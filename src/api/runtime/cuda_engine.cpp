@@ -123,10 +123,19 @@ nv::IHostMemory* CudaEngine::serialize() const noexcept {
                  });
 }
 
-nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig&) const noexcept {
+nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig& config) const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::serializeWithConfig", static_cast<nv::IHostMemory*>(nullptr),
                  [&]() -> Result<nv::IHostMemory*> {
-                   LATHE_ASSIGN(std::vector<std::byte> bytes, core_->engine->serialize());
+                   const bool excludes = config.getFlag(nv::SerializationFlag::kEXCLUDE_WEIGHTS);
+                   if (excludes && !isRefittable())
+                     return fail(ErrorCode::invalid_state,
+                                 "a plan without weights must be one that they can be given to: build the engine with "
+                                 "BuilderFlag::kREFIT, or clear SerializationFlag::kEXCLUDE_WEIGHTS");
+                   const bool refits = excludes || config.getFlag(nv::SerializationFlag::kINCLUDE_REFIT);
+                   LATHE_ASSIGN(
+                       std::vector<std::byte> bytes,
+                       core_->engine->serialize(refits ? Engine::Refits::kept : Engine::Refits::left_out,
+                                                excludes ? Engine::WeightsOf::that_stay : Engine::WeightsOf::all));
                    return new HostMemory(std::move(bytes));
                  });
 }
@@ -352,9 +361,9 @@ int64_t CudaEngine::getEngineStat(nv::EngineStat stat) const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::getEngineStat", int64_t{-1}, [&]() -> Result<int64_t> {
     switch (stat) {
       case nv::EngineStat::kTOTAL_WEIGHTS_SIZE:
-        return static_cast<int64_t>(core_->plan().weights_bytes());
+        return static_cast<int64_t>(core_->plan().weights_bytes() + core_->plan().stripped_bytes());
       case nv::EngineStat::kSTRIPPED_WEIGHTS_SIZE:
-        return -1;  // does not apply: weights are never stripped
+        return core_->plan().is_stripped() ? static_cast<int64_t>(core_->plan().stripped_bytes()) : -1;
     }
     return fail(ErrorCode::invalid_argument, "there is no statistic {}", static_cast<int>(stat));
   });

@@ -55,7 +55,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   int32_t getNbLayers() const noexcept override { return static_cast<int32_t>(core_->plan().steps.size()); }
   nv::IHostMemory* serialize() const noexcept override;
   nv::IExecutionContext* createExecutionContext(nv::ExecutionContextAllocationStrategy strategy) noexcept override;
-  bool isRefittable() const noexcept override { return false; }
+  bool isRefittable() const noexcept override { return core_->plan().refit.kind != plan::RefitKind::none; }
   const char* getName() const noexcept override { return core_->plan().name.c_str(); }
   int32_t getNbOptimizationProfiles() const noexcept override {
     return static_cast<int32_t>(core_->plan().profiles.size());

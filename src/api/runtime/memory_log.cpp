@@ -116,7 +116,7 @@ void log_needs(std::span<const std::byte> plan, const std::shared_ptr<Device>& d
   } else {
     log.print(Severity::info, "Total Activation Memory: not known before shapes are, which no profile limits");
   }
-  log.print(Severity::info, "Total Weights Memory: {} bytes", loaded.weights_bytes());
+  log.print(Severity::info, "Total Weights Memory: {} bytes", loaded.weights_bytes() + loaded.stripped_bytes());
 }
 
 }  // namespace lathe::api

@@ -73,7 +73,7 @@ Result<Json> describe(const plan::PlanHeader& header, const plan::Plan& plan) {
                       {"prefix_bytes", header.prefix_bytes},
                       {"format", header.format},
                       {"sections", sections_of(header)},
-                      {"weights_bytes", plan.weights_bytes()},
+                      {"weights_bytes", plan.weights_bytes() + plan.stripped_bytes()},
                       {"weights_file", plan.weights_file},
                       {"profiles", plan.profiles.size()},
                       {"bindings", std::move(bindings)},

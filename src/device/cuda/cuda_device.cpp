@@ -87,6 +87,11 @@ class CudaDevice final : public Device, public EventMaker {
   Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                          std::shared_ptr<const void> owner) override;
   Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override;
+  Result<> follow_all(Queue& queue) override {
+    LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
+    context_->follow_all(stream_of(queue).handle());
+    return {};
+  }
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     return time_work(stream_of(queue), work, repeats);
   }

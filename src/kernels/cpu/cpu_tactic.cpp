@@ -76,10 +76,17 @@ Emission emission_with_weights(const Problem& problem, std::vector<int64_t> para
 }
 
 Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,
-                                       const PackWeights& pack) {
+                                       const PackWeights& pack, const PackingOf& packing) {
+  const Operand& weights = problem.inputs[1];
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
-  pack(problem.inputs[1].constant->as<float>(), {packed.mutable_as<float>(), static_cast<size_t>(floats)});
-  return emission_with_weights(problem, std::move(params), std::move(packed));
+  pack(weights.weights->as<float>(), {packed.mutable_as<float>(), static_cast<size_t>(floats)});
+  Emission emission = emission_with_weights(problem, std::move(params), packed);
+  if (weights.constant) return emission;
+  Packing as_data = packing();
+  LATHE_ASSIGN(const Tensor repacked, as_data.apply(*weights.weights));
+  LATHE_CHECK(identical(repacked, packed));
+  emission.derivations = {Derivation::of_packing(std::move(as_data), weights.derivation)};
+  return emission;
 }
 
 Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,

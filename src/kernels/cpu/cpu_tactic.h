@@ -28,16 +28,19 @@ Emission emission_of(const Problem& problem, const P& params, const std::vector<
 }
 // ... that reads the root's first input, weights that were packed for it, then the program's operands.
 Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Tensor packed);
-// `pack` writes so many floats of constant weights, input 1.
+// `pack` writes so many floats of known weights, input 1; `packing` says the same of weights that can be replaced.
 using PackWeights = std::function<void(const float* weights, std::span<float> packed)>;
+using PackingOf = std::function<Packing()>;
 Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,
-                                       const PackWeights& pack);
-// ... whose kernel packs weights itself where they are not constant. `params.packed` says which it is.
+                                       const PackWeights& pack, const PackingOf& packing);
+// ... whose kernel packs weights itself where they are not known. `params.packed` says which it is. Without a packing
+// it does so, too, where weights can be replaced.
 template <Params P>
-Result<Emission> emission_with_weights(const Problem& problem, P params, int64_t floats, const PackWeights& pack) {
-  params.packed = problem.inputs[1].constant != nullptr;
+Result<Emission> emission_with_weights(const Problem& problem, P params, int64_t floats, const PackWeights& pack,
+                                       const PackingOf& packing = {}) {
+  params.packed = problem.inputs[1].constant || (problem.inputs[1].weights && packing);
   if (!params.packed) return emission_of(problem, params, {0, 1});
-  return emission_with_weights(problem, encode_params(params), floats, pack);
+  return emission_with_weights(problem, encode_params(params), floats, pack, packing);
 }
 
 // The match of a kernel that has no choice and computes a root alone, without an epilogue.

@@ -11,6 +11,8 @@ Operand with_dims(const Operand& operand) {
   Operand result;
   result.dtype = operand.dtype;
   result.constant = operand.constant;
+  result.weights = operand.weights;
+  result.derivation = operand.derivation;
   result.offset = operand.offset;
   if (operand.padding) result.padding = {{}, operand.padding->value};
   return result;

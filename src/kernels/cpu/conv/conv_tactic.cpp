@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv/conv_problem_tactic.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/panels_packing_tactic.h"
 #include "kernels/match_tactic.h"
 
 namespace lathe::cpu {
@@ -23,11 +24,24 @@ std::string text_of(const ConvConfig& config) {
                      config.row_aligned ? " aligned" : "");
 }
 
+// What pack_weights() does, but for Winograd.
+Packing packing_of(const ConvShape& shape, const ConvConfig& config) {
+  const int64_t inputs = shape.group_inputs(), taps = shape.volume();
+  const gemm::Panels panels{inputs * taps, shape.group_outputs(), config.blocking.width};
+  const bool by_taps = config.algorithm == conv::Algorithm::direct;
+  const gemm::KAxis axes[] = {{inputs, taps, by_taps ? 1 : taps}, {taps, 1, by_taps ? inputs : 1}};
+  Packing packing =
+      gemm::panels_packing(panels, axes, panels.k).repeated(shape.groups, panels.n * panels.k, panels.floats());
+  packing.dims = {panels.floats() * shape.groups};
+  return packing;
+}
+
 Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Config& choice) {
   const auto& config = choice.as<ConvConfig>();
   return emission_with_weights(
       problem, conv::ConvParams{shape, config}, conv::packed_floats(shape, config),
-      [&](const float* weights, std::span<float> packed) { conv::pack_weights(shape, config, weights, packed); });
+      [&](const float* weights, std::span<float> packed) { conv::pack_weights(shape, config, weights, packed); },
+      [&] { return packing_of(shape, config); });
 }
 
 std::vector<Config> configs(const Problem& problem, const ConvShape& shape) {
@@ -36,7 +50,7 @@ std::vector<Config> configs(const Problem& problem, const ConvShape& shape) {
   std::vector<ConvConfig> choices = conv::candidates(p, problem.target.cores);
   if (!problem.inputs[1].constant)
     std::erase_if(choices, [](const ConvConfig& config) { return conv::is_winograd(config.algorithm); });
-  const double packing = problem.inputs[1].constant ? 0 : packing_us(problem);
+  const double packing = problem.inputs[1].weights ? 0 : packing_us(problem);
   return configs_of(choices, text_of,
                     [&](const ConvConfig& config) { return packing + conv::predicted_us(problem.target, p, config); });
 }

@@ -19,7 +19,11 @@ Result<Emission> emit(const Problem& problem, const depthwise::Shape& shape, con
   const auto& config = choice.as<DepthwiseConfig>();
   return emission_with_weights(
       problem, depthwise::DepthwiseParams{shape, config}, depthwise::packed_floats(shape),
-      [&](const float* weights, std::span<float> packed) { depthwise::pack_weights(shape, weights, packed); });
+      [&](const float* weights, std::span<float> packed) { depthwise::pack_weights(shape, weights, packed); },
+      [&] {
+        const int64_t taps = shape.volume(), floats = depthwise::packed_floats(shape);
+        return Packing{{floats}, {{0, 0, {taps, shape.channels}, {1, taps}, {floats / taps, 1}}}};
+      });
 }
 
 std::string text_of(const DepthwiseConfig& config) {
@@ -53,7 +57,7 @@ double predicted_us(const Problem& problem, const depthwise::Shape& shape, const
 }
 
 std::vector<Config> configs(const Problem& problem, const depthwise::Shape& shape) {
-  const double packing = problem.inputs[1].constant ? 0 : packing_us(problem);
+  const double packing = problem.inputs[1].weights ? 0 : packing_us(problem);
   return configs_of(depthwise::candidates(problem.target.cores), text_of,
                     [&](const DepthwiseConfig& config) { return packing + predicted_us(problem, shape, config); });
 }

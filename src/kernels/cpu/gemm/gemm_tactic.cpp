@@ -5,16 +5,17 @@
 
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/panels_packing_tactic.h"
 #include "kernels/cpu/gemm/tile_cost_tactic.h"
 #include "kernels/match_tactic.h"
 
 namespace lathe::cpu {
 namespace {
 
-// Constant batches are packed when there is one for each output matrix, or one for all.
+// Known batches are packed when there is one for each output matrix, or one for all.
 bool is_packed(const Problem& problem) {
   const Operand& b = problem.inputs[1];
-  if (!b.constant) return false;
+  if (!b.weights) return false;
   if (b.rank() == 2) return true;
   const Shape& out = problem.outputs[0].dims;
   return b.dims.size() == out.size() && std::equal(b.dims.begin(), b.dims.end() - 2, out.begin());
@@ -64,7 +65,15 @@ Result<Emission> emit(const Problem& problem, const gemm::GemmShape& shape, cons
     gemm::pack_weights(weights, params.k, params.n, attrs.transpose_b ? 1 : params.n, attrs.transpose_b ? params.k : 1,
                        params.batches, params.k * params.n, blocking.width, packed);
   };
-  LATHE_ASSIGN(Emission emission, emission_with_weights(problem, encode_params(params), floats, pack));
+  const auto packing = [&] {
+    const gemm::Panels panels{params.k, params.n, blocking.width};
+    const gemm::KAxis k{params.k, attrs.transpose_b ? 1 : params.n, 1};
+    Packing batches = gemm::panels_packing(panels, {&k, 1}, attrs.transpose_b ? params.k : 1)
+                          .repeated(params.batches, params.k * params.n, panels.floats());
+    batches.dims = {floats};
+    return batches;
+  };
+  LATHE_ASSIGN(Emission emission, emission_with_weights(problem, encode_params(params), floats, pack, packing));
   emission.inputs[0].transposed = attrs.transpose_a;
   return emission;
 }

@@ -46,10 +46,10 @@ std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) 
   form.output = problem.outputs[0];
   form.output.dims = whole_dims(problem.outputs[0]), form.output.opt_dims = opt_whole_dims(problem.outputs[0]);
   const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = form.output;
-  if (!w.constant) return "the weights are not constant";
+  if (!w.weights) return "the weights are not constant";
   if (auto reason = resolve_conv_shape(problem, form.attributes)) return reason;
   const ConvShape& a = form.attributes;
-  const Dims& dims = w.constant->dims();
+  const Dims& dims = w.weights->dims();
   form.channels = dims[1];
   form.outputs = dims[0] / a.groups;
   form.taps = a.kernel[0] * a.kernel[1] * a.kernel[2];
@@ -66,7 +66,9 @@ std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) 
   form.padded = round_up(form.channels, unit);
   form.pixels = y.dims[0];
   for (size_t d = 2; d < y.dims.size(); ++d) form.pixels *= y.dims[d];
-  return conv::describe_shuffle(problem, form.shuffle);
+  if (auto reason = conv::describe_shuffle(problem, form.shuffle)) return reason;
+  if (!w.constant && !form.shuffle.order.empty()) return "weights that can be replaced, in another order";
+  return std::nullopt;
 }
 
 // Declares the loader `a`.
@@ -101,9 +103,9 @@ Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Co
   const auto& tile = config.as<TileShape>();
   const DType dtype = problem.inputs[0].dtype;
   const conv::Shuffle& shuffle = form.shuffle;
-  LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].constant, shuffle.order));
-  LATHE_ASSIGN(Tensor packed, conv::pack_weights(weights, form.padded));
-  const Operand b = packed_operand(packed);
+  LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].weights, shuffle.order));
+  LATHE_ASSIGN(Known packed, conv::pack_weights(Known{weights, problem.inputs[1].derivation}, form.padded));
+  const Operand b = packed_operand(packed.content);
   Emission emission = with_weights(std::move(packed));
   LATHE_TRY(conv::add_operands(shuffle, emission));
   Source source("conv/conv.cuh");

@@ -9,11 +9,17 @@
 namespace lathe::cuda::conv {
 
 Result<Tensor> pack_weights(const Tensor& weights, int64_t padded, size_t row_bytes) {
+  LATHE_ASSIGN(Known packed, pack_weights(Known{weights, nullptr}, padded, row_bytes));
+  return std::move(packed.content);
+}
+
+Result<Known> pack_weights(const Known& known, int64_t padded, size_t row_bytes) {
+  const Tensor& weights = known.content;
   const int64_t outputs = weights.dims()[0], channels = weights.dims()[1];
   const int64_t taps = outputs * channels == 0 ? 0 : weights.volume() / (outputs * channels);
   const auto vector = static_cast<int64_t>(std::max<size_t>(row_bytes / size_of(weights.dtype()), 1));
   const int64_t pitch = round_up(taps * padded, vector);
-  return pack(weights, {outputs, pitch}, {{outputs, channels * taps, pitch}, {channels, taps, 1}, {taps, 1, padded}});
+  return pack(known, {outputs, pitch}, {{outputs, channels * taps, pitch}, {channels, taps, 1}, {taps, 1, padded}});
 }
 
 std::string weights_loader(Source& source, const Operand& packed, int64_t outputs, int64_t k,

@@ -21,10 +21,11 @@ constexpr int64_t kMostExactTaps = 1024;  // products of 8-bit integers that f32
 // Channels of a thread: 16 bytes of them, but no more than registers have room for.
 int64_t width_of(DType dtype) { return std::min<int64_t>(16 / static_cast<int64_t>(size_of(dtype)), 8); }
 
-Result<Tensor> pack_filter(const Tensor& weights) {
+Result<Known> pack_filter(const Operand& filter) {
+  const Tensor& weights = *filter.weights;
   const int64_t channels = weights.dims()[0], taps = channels == 0 ? 0 : weights.volume() / channels;
   const int64_t pitch = round_up(channels, width_of(weights.dtype()));
-  return pack(weights, {taps, pitch}, {{channels, taps, 1}, {taps, 1, pitch}});
+  return pack(Known{weights, filter.derivation}, {taps, pitch}, {{channels, taps, 1}, {taps, 1, pitch}});
 }
 
 // The choice: pixels of a thread.
@@ -62,10 +63,10 @@ Result<Emission> emit(const Problem& problem, const ConvShape& a, const Config& 
   const auto strip = config.as<int64_t>();
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
   const int64_t width = width_of(x.dtype);
-  LATHE_ASSIGN(Tensor packed, pack_filter(*problem.inputs[1].constant));
+  LATHE_ASSIGN(Known packed, pack_filter(problem.inputs[1]));
   Source source("depthwise/depthwise.cuh");
   source.input(0, x, "X");
-  source.input(1, packed_operand(packed), "F");
+  source.input(1, packed_operand(packed.content), "F");
   Emission emission = with_weights(std::move(packed));
   add_operand_inputs(problem, emission);
   source.output(0, y, "Y");
@@ -87,12 +88,12 @@ Matched match_depthwise(const Problem& problem) {
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
   if (!is_short_float(x.dtype) && x.dtype != DType::i8)
     return refuse(fmt::format("elements of type {}", name_of(x.dtype)));
-  if (!w.constant) return refuse("the weights are not constant");
-  if (x.dtype == DType::i8 && w.constant->volume() > kMostExactTaps * w.constant->dims()[0])
+  if (!w.weights) return refuse("the weights are not constant");
+  if (x.dtype == DType::i8 && w.weights->volume() > kMostExactTaps * w.weights->dims()[0])
     return refuse("floats do not hold the sums of so many products");
   ConvShape attributes;
   if (auto reason = resolve_conv_shape(problem, attributes)) return refuse(*std::move(reason));
-  const Dims& dims = w.constant->dims();
+  const Dims& dims = w.weights->dims();
   if (dims[1] != 1 || dims[0] != attributes.groups) return refuse("not one input and one output channel in each group");
   for (const Operand* operand : {&x, &problem.outputs[0]})
     if (operand->strides[1] != Expr(1)) return refuse("channels are not side by side");

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network/parser_refitter.h"
+
+#include <unordered_set>
+
+#include "api/convert.h"
+#include "api/network/model_loading.h"
+#include "api/network/plugin_import.h"
+#include "ir/constants.h"
+#include "onnx/import.h"
+#include "onnx/reader.h"
+
+namespace lathe::api {
+
+template <class Body>
+bool ParserRefitter::attempt(const char* where, Body&& body) noexcept {
+  return guarded(*reporter_, where, [&]() -> Result<> {
+    Result<> result = body();
+    if (!result)
+      errors_.emplace_back(nvonnxparser::ErrorCode::kREFIT_FAILED, result.error().to_string(), where,
+                           SourceLocation::current());
+    return result;
+  });
+}
+
+Result<> ParserRefitter::refit_from(const onnx::Model& model) {
+  LATHE_TRY(refitter_.check_refittable());
+  ir::Graph graph("refit");
+  PluginImport plugins(std::make_shared<BuilderCore>(reporter_->logger()), reporter_);
+  onnx::ImportOptions options;
+  options.custom = &plugins;
+  LATHE_TRY(onnx::import_model(model, graph, options));
+  std::unordered_set<std::string> found;
+  std::optional<Error> first;
+  ir::for_each_constant(graph, [&](const std::string& name, const ir::Value& constant, ir::Where) {
+    found.insert(name);
+    const Tensor& content = *constant.content();
+    const Result<> taken = refitter_.give(name, {content.dtype(), content.dims(), content.raw(), content.owner()});
+    if (!taken && !first) first = taken.error();
+  });
+  if (first) return fail(*std::move(first));
+  for (const std::string& name : refitter_.names())
+    if (!found.contains(name))
+      return fail(ErrorCode::invalid_argument,
+                  "the model has no weights '{}', as that of the plan had: refit the engine from a model that differs "
+                  "in values alone",
+                  name);
+  return {};
+}
+
+bool ParserRefitter::refitFromBytes(const void* model, size_t size, const char* modelPath) noexcept {
+  return attempt("IParserRefitter::refitFromBytes", [&]() -> Result<> {
+    LATHE_ASSIGN(const onnx::Model read, read_model(model, size, modelPath, Bytes::copied));
+    return refit_from(read);
+  });
+}
+
+bool ParserRefitter::refitFromFile(const char* onnxModelFile) noexcept {
+  return attempt("IParserRefitter::refitFromFile", [&]() -> Result<> {
+    LATHE_ASSIGN(const std::string path, to_string(onnxModelFile, "model path"));
+    LATHE_ASSIGN(const onnx::Model read, onnx::read_model_file(path));
+    return refit_from(read);
+  });
+}
+
+const nvonnxparser::IParserError* ParserRefitter::getError(int32_t index) const noexcept {
+  return index >= 0 && index < getNbErrors() ? &errors_[static_cast<size_t>(index)] : nullptr;
+}
+
+bool ParserRefitter::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {
+  return attempt("IParserRefitter::loadModelProto", [&]() -> Result<> {
+    LATHE_ASSIGN(onnx::Model read, read_model(model, size, modelPath, Bytes::copied, Missing::comes_later));
+    loaded_ = std::make_unique<onnx::Model>(std::move(read));
+    return {};
+  });
+}
+
+bool ParserRefitter::loadInitializer(const char* name, const void* data, size_t size) noexcept {
+  return attempt("IParserRefitter::loadInitializer", [&]() -> Result<> {
+    if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    return give_initializer(*loaded_, name, data, size);
+  });
+}
+
+bool ParserRefitter::refitModelProto() noexcept {
+  return attempt("IParserRefitter::refitModelProto", [&]() -> Result<> {
+    if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    LATHE_TRY(check_initializers(*loaded_));
+    const std::unique_ptr<onnx::Model> model = std::move(loaded_);
+    return refit_from(*model);
+  });
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+
+#include "NvOnnxParser.h"
+#include "api/model_refit.h"
+#include "api/network/parser_error.h"
+#include "api/report.h"
+#include "onnx/model.h"
+
+namespace lathe::api {
+
+// Imports the model as a parser does, and gives the refitter the weights by their names. They go into the engine with
+// IRefitter::refitCudaEngine().
+class ParserRefitter final : public nvonnxparser::IParserRefitter {
+ public:
+  ParserRefitter(ModelRefit& refitter, nv::ILogger* logger)
+      : refitter_(refitter), reporter_(std::make_shared<Reporter>(logger)) {}
+
+  bool refitFromBytes(const void* model, size_t size, const char* modelPath) noexcept override;
+  bool refitFromFile(const char* onnxModelFile) noexcept override;
+  int32_t getNbErrors() const noexcept override { return static_cast<int32_t>(errors_.size()); }
+  const nvonnxparser::IParserError* getError(int32_t index) const noexcept override;
+  void clearErrors() noexcept override { errors_.clear(); }
+  bool loadModelProto(const void* model, size_t size, const char* modelPath) noexcept override;
+  bool loadInitializer(const char* name, const void* data, size_t size) noexcept override;
+  bool refitModelProto() noexcept override;
+
+ private:
+  template <class Body>
+  bool attempt(const char* where, Body&& body) noexcept;
+  Result<> refit_from(const onnx::Model& model);
+
+  ModelRefit& refitter_;
+  std::shared_ptr<Reporter> reporter_;
+  std::deque<ParserError> errors_;
+  std::unique_ptr<onnx::Model> loaded_;  // between loadModelProto() and refitModelProto()
+};
+
+}  // namespace lathe::api

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/panels_packing_tactic.h"
+
+namespace lathe::cpu::gemm {
+
+Packing panels_packing(const Panels& panels, std::span<const KAxis> k, int64_t column_stride) {
+  Packing packing{{panels.floats()}, {}};
+  const int64_t whole = panels.n / panels.width;
+  // `count` panels from the first one on.
+  const auto add = [&](int64_t first, int64_t count) {
+    const int64_t stride = panels.stride(first);
+    PackingBox box{first * panels.width * column_stride, panels.offset(first), {count}, {}, {}};
+    box.from_strides = {panels.width * column_stride};
+    box.to_strides = {panels.width * panels.k};
+    for (const KAxis& axis : k) {
+      box.extents.push_back(axis.extent);
+      box.from_strides.push_back(axis.from_stride);
+      box.to_strides.push_back(axis.rows * stride);
+    }
+    box.extents.push_back(panels.columns(first));
+    box.from_strides.push_back(column_stride);
+    box.to_strides.push_back(1);
+    packing.boxes.push_back(std::move(box));
+  };
+  if (whole > 0) add(0, whole);
+  if (whole < panels.count()) add(whole, 1);
+  return packing;
+}
+
+}  // namespace lathe::cpu::gemm

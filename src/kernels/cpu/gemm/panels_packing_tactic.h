@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/gemm/panels.h"
+#include "ops/packing.h"
+
+namespace lathe::cpu::gemm {
+
+// One of the axes that make up K: how far apart its elements are in the weights, and in rows of a panel.
+struct KAxis {
+  int64_t extent, from_stride, rows;
+};
+
+// What pack() does with a weight matrix whose columns are `column_stride` apart, as data.
+Packing panels_packing(const Panels& panels, std::span<const KAxis> k, int64_t column_stride);
+
+}  // namespace lathe::cpu::gemm

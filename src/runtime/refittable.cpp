@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/refittable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/divide.h"
+
+namespace lathe {
+
+Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, std::shared_ptr<Device> device) {
+  std::unique_ptr<Refittable> made(new Refittable(plan, std::move(device)));
+  made->sources_ = find_sources(plan);
+  uint64_t end = 0;
+  for (const plan::Constant& constant : plan.constants) {
+    made->offsets_.push_back(end);
+    made->present_.push_back(!constant.stripped);
+    end = round_up(end + constant.bytes, uint64_t{64});
+  }
+  LATHE_ASSIGN(made->memory_, made->device_->allocate(end));
+  LATHE_ASSIGN(const std::unique_ptr<Queue> queue, made->device_->make_queue());
+  for (uint32_t i = 0; i < plan.constants.size(); ++i) {
+    const plan::Constant& constant = plan.constants[i];
+    if (!constant.stripped && constant.bytes > 0)
+      LATHE_TRY(
+          made->device_->upload(made->constant(i), plan.weights.data() + constant.offset, constant.bytes, *queue));
+  }
+  for (const plan::RefitOperand& operand : plan.refit.operands) {
+    const plan::Constant& constant = plan.constants[operand.constant];
+    const auto bytes = plan.weights.subspan(constant.offset, constant.bytes);
+    made->operands_.emplace_back(bytes.begin(), bytes.end());
+  }
+  LATHE_TRY(made->device_->wait(*queue));
+  made->complete_ = std::all_of(made->present_.begin(), made->present_.end(), [](bool is_there) { return is_there; });
+  return made;
+}
+
+Result<std::vector<std::byte>> Refittable::read(uint32_t index) const {
+  std::vector<std::byte> bytes(present_[index] ? plan_.constants[index].bytes : 0);
+  if (bytes.empty()) return bytes;
+  LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
+  LATHE_TRY(device_->download(bytes.data(), constant(index), bytes.size(), *queue));
+  return bytes;
+}
+
+std::string Refittable::names_of(const std::vector<bool>& weights) const {
+  constexpr size_t kMost = 8;
+  std::string names;
+  size_t count = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!weights[i] || ++count > kMost) continue;
+    const plan::RefitWeights& each = plan_.refit.weights[i];
+    const std::string name = !each.name.empty() || each.layers.empty() ? each.name : "those of layer " + each.layers[0];
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", name);
+  }
+  return count > kMost ? fmt::format("{} and {} more", names, count - kMost) : names;
+}
+
+Result<RefitGate::Pass> Refittable::use() {
+  RefitGate::Pass pass = gate_.enter_run();
+  if (is_complete()) return pass;
+  return fail(ErrorCode::invalid_state,
+              "the engine was loaded from a plan without weights and lacks {}: give them by IRefitter and call "
+              "refitCudaEngine(), or refit it from its model",
+              names_of(needed(std::vector<bool>(plan_.refit.weights.size()))));
+}
+
+std::vector<uint32_t> Refittable::affected(const std::vector<bool>& given) const {
+  std::vector<uint32_t> constants;
+  for (uint32_t i = 0; i < sources_.size(); ++i) {
+    const bool follows =
+        std::any_of(sources_[i].begin(), sources_[i].end(), [&](uint32_t weights) { return given[weights]; });
+    if (follows || !present_[i]) constants.push_back(i);
+  }
+  return constants;
+}
+
+std::vector<bool> Refittable::needed(const std::vector<bool>& given) const {
+  std::vector<bool> needed(plan_.refit.weights.size());
+  for (const uint32_t constant : affected(given))
+    for (const uint32_t weights : sources_[constant])
+      if (!given[weights]) needed[weights] = true;
+  return needed;
+}
+
+Result<> Refittable::check_given(std::span<const Tensor> weights, const std::vector<bool>& given) const {
+  const std::vector<bool> lacking = needed(given);
+  if (std::find(lacking.begin(), lacking.end(), true) != lacking.end())
+    return fail(ErrorCode::invalid_state,
+                "weights are missing that go into the same constants as those that were given: set {}, too; "
+                "getMissing() and getMissingWeights() list them",
+                names_of(lacking));
+  if (plan_.refit.kind != plan::RefitKind::identical) return {};
+  std::vector<bool> others(given.size());
+  for (size_t i = 0; i < given.size(); ++i)
+    others[i] = given[i] && digest_of(weights[i].raw()) != plan_.refit.weights[i].digest;
+  if (std::find(others.begin(), others.end(), true) == others.end()) return {};
+  return fail(
+      ErrorCode::invalid_argument,
+      "{} are not the weights that the plan was built with, and it takes no others (kREFIT_IDENTICAL): build it "
+      "with BuilderFlag::kREFIT",
+      names_of(others));
+}
+
+Result<Tensor> Refittable::operand(const plan::RefitOperand& operand) const {
+  const size_t index = static_cast<size_t>(&operand - plan_.refit.operands.data());
+  return Tensor::view(operand.dtype, operand.dims, operands_[index].data(), nullptr);
+}
+
+Result<std::vector<Tensor>> Refittable::derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
+                                               WeightsCheck16 check, int threads) const {
+  std::vector<Tensor> contents(constants.size());
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::optional<Error> error;
+  const auto keep = [&](Error first) {
+    const std::lock_guard lock(mutex);
+    if (!error) error = std::move(first);
+    next = constants.size();
+  };
+  const auto work = [&]() noexcept {
+    try {
+      ConstantDeriver deriver(
+          plan_, weights, [&](const plan::RefitOperand& each) { return operand(each); }, check);
+      for (size_t i = next++; i < constants.size(); i = next++) {
+        Result<Tensor> content = deriver.derive(constants[i]);
+        content ? void(contents[i] = *std::move(content)) : keep(std::move(content).error());
+      }
+    } catch (const std::bad_alloc&) {
+      keep({ErrorCode::out_of_memory, "no memory for the engine's new weights", {}});
+    }
+  };
+  std::vector<std::thread> helpers;
+  const auto most = std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), constants.size());
+  try {
+    for (size_t i = 1; i < most; ++i) helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // those that there are do it
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  if (error) return fail(*std::move(error));
+  return contents;
+}
+
+Result<> Refittable::upload(const std::vector<uint32_t>& constants, const std::vector<Tensor>& contents) {
+  LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
+  LATHE_TRY(device_->follow_all(*queue));
+  for (size_t i = 0; i < constants.size(); ++i)
+    if (contents[i].bytes() > 0)
+      LATHE_TRY(device_->upload(constant(constants[i]), contents[i].data(), contents[i].bytes(), *queue));
+  return device_->wait(*queue);
+}
+
+Result<> Refittable::refit(std::span<const Tensor> weights, WeightsCheck16 check, int threads) {
+  std::vector<bool> given;
+  for (const Tensor& each : weights) given.push_back(each.defined());
+  // What is there changes by refits alone, which the gate keeps apart, so that runs wait no longer than they must: for
+  // the copies.
+  const std::lock_guard turn(refits_);
+  LATHE_TRY(check_given(weights, given));
+  const std::vector<uint32_t> constants = affected(given);
+  LATHE_ASSIGN(const std::vector<Tensor> contents, derive(constants, weights, check, threads));
+  const RefitGate::Pass pass = gate_.enter_refit();
+  LATHE_TRY(upload(constants, contents));
+  for (const uint32_t constant : constants) present_[constant] = true;
+  complete_.store(std::all_of(present_.begin(), present_.end(), [](bool is_there) { return is_there; }),
+                  std::memory_order_release);
+  return {};
+}
+
+}  // namespace lathe

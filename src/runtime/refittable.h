@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The constants of an engine whose weights can be replaced, in memory of the engine's own, and their refit.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "device/device.h"
+#include "ops/tensor.h"
+#include "plan/plan.h"
+#include "runtime/derive_constants.h"
+#include "runtime/refit_gate.h"
+
+namespace lathe {
+
+class Refittable {
+ public:
+  // Copies the constants that the plan holds to the device. The plan must outlive it; its weights are not looked at
+  // later.
+  static Result<std::unique_ptr<Refittable>> create(const plan::Plan& plan, std::shared_ptr<Device> device);
+
+  std::byte* constant(uint32_t index) const { return memory_.data() + offsets_[index]; }
+  Result<std::vector<std::byte>> read(uint32_t index) const;  // its bytes; empty where it is missing
+
+  // To be held while steps are run. Waits for a refit that has begun. Fails while constants of a stripped plan are
+  // missing, and names their weights.
+  Result<RefitGate::Pass> use();
+
+  // Weights of constants that follow from those given or are missing, and that are not given themselves. By number.
+  std::vector<bool> missing(const std::vector<bool>& given) const {
+    const RefitGate::Pass pass = gate_.enter_run();
+    return needed(given);
+  }
+  bool is_complete() const { return complete_.load(std::memory_order_acquire); }
+
+  // Computes all constants that follow from the weights given (undefined = not given), then waits for runs that have
+  // begun and puts the constants in place. After a failure before that, the engine is as it was.
+  Result<> refit(std::span<const Tensor> weights, WeightsCheck16 check, int threads);
+
+  // While this lives, constants do not change, and read() may be called.
+  RefitGate::Pass hold() const { return gate_.enter_run(); }
+
+ private:
+  Refittable(const plan::Plan& plan, std::shared_ptr<Device> device) : plan_(plan), device_(std::move(device)) {}
+  std::vector<bool> needed(const std::vector<bool>& given) const;
+  std::vector<uint32_t> affected(const std::vector<bool>& given) const;
+  Result<> check_given(std::span<const Tensor> weights, const std::vector<bool>& given) const;
+  Result<std::vector<Tensor>> derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
+                                     WeightsCheck16 check, int threads) const;
+  Result<> upload(const std::vector<uint32_t>& constants, const std::vector<Tensor>& contents);
+  Result<Tensor> operand(const plan::RefitOperand& operand) const;
+  std::string names_of(const std::vector<bool>& weights) const;
+
+  const plan::Plan& plan_;
+  std::shared_ptr<Device> device_;
+  DeviceMemory memory_;
+  std::vector<uint64_t> offsets_;                 // by constant
+  std::vector<std::vector<uint32_t>> sources_;    // by constant
+  std::vector<bool> present_;                     // by constant; changes while the gate is held for a refit
+  std::vector<std::vector<std::byte>> operands_;  // by operand of the refit: a copy on the host
+  std::atomic<bool> complete_ = false;
+  std::mutex refits_;  // one after the other
+  mutable RefitGate gate_;
+};
+
+}  // namespace lathe
