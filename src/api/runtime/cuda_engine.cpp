@@ -14,7 +14,9 @@
 #include "api/runtime/plan_bytes.h"
 #include "api/runtime/refitter.h"
 #include "api/runtime/type_words.h"
+#include "base/own_object.h"
 #include "lathe.h"
+#include "plan/amend.h"
 #include "plugin/running_plugin.h"
 
 namespace lathe::api {
@@ -123,10 +125,12 @@ nv::IHostMemory* CudaEngine::serialize() const noexcept {
                  });
 }
 
-nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig&) const noexcept {
+nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig& config) const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::serializeWithConfig", static_cast<nv::IHostMemory*>(nullptr),
                  [&]() -> Result<nv::IHostMemory*> {
                    LATHE_ASSIGN(std::vector<std::byte> bytes, core_->engine->serialize());
+                   if (config.getFlag(nv::SerializationFlag::kEXCLUDE_LEAN_RUNTIME))
+                     LATHE_TRY(plan::remove_section(bytes, plan::kLeanRuntime));
                    return new HostMemory(std::move(bytes));
                  });
 }
@@ -155,9 +159,13 @@ nv::IExecutionContext* CudaEngine::createExecutionContext(nv::ExecutionContextAl
 }
 
 nv::IExecutionContext* CudaEngine::createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept {
-  const RuntimeConfig standard(core_->reporter);
-  return make_context("ICudaEngine::createExecutionContext",
-                      runtimeConfig ? static_cast<const RuntimeConfig&>(*runtimeConfig) : standard);
+  constexpr const char* kWhere = "ICudaEngine::createExecutionContext";
+  if (!runtimeConfig) return make_context(kWhere, RuntimeConfig(core_->reporter));
+  return guarded(*core_->reporter, kWhere, static_cast<nv::IExecutionContext*>(nullptr),
+                 [&]() -> Result<nv::IExecutionContext*> {
+                   LATHE_ASSIGN(const RuntimeConfig* const config, own_object<RuntimeConfig>(*runtimeConfig));
+                   return make_context(kWhere, *config);
+                 });
 }
 
 nv::IEngineInspector* CudaEngine::createEngineInspector() const noexcept {
