@@ -8,7 +8,7 @@ set(LATHE_COMPAT_nvinfer lathe ${runtime_functions} createInferBuilder_INTERNAL 
 set(LATHE_COMPAT_nvonnxparser lathe createNvOnnxParser_INTERNAL createNvOnnxParserRefitter_INTERNAL getNvOnnxParserVersion)
 set(LATHE_COMPAT_nvinfer_plugin lathe initLibNvInferPlugins)
 set(LATHE_COMPAT_nvinfer_lean lathe_lean ${runtime_functions})
-set(LATHE_COMPAT_nvinfer_dispatch lathe_lean ${runtime_functions})
+set(LATHE_COMPAT_nvinfer_dispatch lathe_dispatch ${runtime_functions})
 
 # lathe_name_compat(TARGET NAME GENERATION): the target becomes lib<NAME>.so.<GENERATION>. `make build` leaves these out,
 # and installing what it has built does, too.
@@ -40,7 +40,7 @@ endfunction()
 
 # Generation 10: the interface compiled for its headers, and the same objects below it.
 set(runtime_generation_10_sources ${generation_10_sources})
-list(FILTER runtime_generation_10_sources INCLUDE REGEX "/src/(plugin|api/runtime)/")
+list(FILTER runtime_generation_10_sources INCLUDE REGEX "/src/(plugin|api/runtime|api/guest)/")
 list(REMOVE_ITEM generation_10_sources ${runtime_generation_10_sources})
 set_source_files_properties(${generation_10_sources} PROPERTIES UNITY_GROUP generation_10)
 set_source_files_properties(${runtime_generation_10_sources} PROPERTIES UNITY_GROUP runtime_generation_10)
@@ -55,10 +55,9 @@ foreach(objects lathe_api_10_objects lathe_runtime_api_10_objects)
   endif()
 endforeach()
 lathe_add_shared(lathe_10 ${LATHE_RUNTIME_OBJECTS} $<TARGET_OBJECTS:lathe_builder_objects>
-  $<TARGET_OBJECTS:lathe_api_10_objects> $<TARGET_OBJECTS:lathe_runtime_api_10_objects> ${SIMD_OBJECTS})
-lathe_add_shared(lathe_lean_10 $<TARGET_OBJECTS:lathe_runtime_api_10_objects>)
-target_link_libraries(lathe_lean_10 PRIVATE lathe_runtime_static)
-target_link_options(lathe_lean_10 PRIVATE -Wl,--gc-sections)
+  $<TARGET_OBJECTS:lathe_api_10_objects> $<TARGET_OBJECTS:lathe_runtime_api_10_objects>
+  $<TARGET_OBJECTS:lathe_version_10_objects> ${SIMD_OBJECTS})
+lathe_add_lean(lathe_lean_10 lathe_version_10_objects lathe_runtime_api_10_objects)
 foreach(library lathe_10 lathe_lean_10)
   target_compile_definitions(${library} INTERFACE LATHE_TENSORRT_MAJOR=10)
   add_dependencies(${library} lathe_compiler)

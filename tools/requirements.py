@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/requirements.md"
 TABLE = ROOT / "tests/requirements.txt"
 START = "<!-- from here on made by tools/requirements.py -->\n"
-NUMBER = re.compile(r"\bS(\d{2,3})\b")
+NUMBER = re.compile(r"\bS(\d{1,3})\b")
 CPP_TEST = re.compile(r"((?:^//[^\n]*\n)*)^TEST(?:_F|_P)?\((\w+), (\w+)\) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 PYTHON_TEST = re.compile(r"((?:^ +#[^\n]*\n)*)^    def (test_\w+)\(self\):(.*?)(?=^    def |^\S|^    #|\Z)", re.MULTILINE | re.DOTALL)
 

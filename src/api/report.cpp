@@ -40,6 +40,8 @@ nv::ErrorCode code_for(ErrorCode code) {
     case ErrorCode::plan_target:
     case ErrorCode::plan_digest:
     case ErrorCode::plan_signature:
+    case ErrorCode::plan_host_code:
+    case ErrorCode::library_refused:
     case ErrorCode::cuda_driver_missing:
     case ErrorCode::cuda_driver_too_old:
     case ErrorCode::cuda_symbol_missing:

@@ -24,4 +24,22 @@ Version library_version();
 // The version of TensorRT whose interface include/ has: major, minor, patch, build.
 inline constexpr std::array<uint8_t, 4> kInterfaceVersion = {11, 1, 0, 106};
 
+// Grows by one with each release that adds functions to the tables of a generation: docs/compatibility.md.
+inline constexpr uint32_t kInterfaceLevel = 1;
+
+// Numbers of a format that a library reads: all from the oldest to the newest, which it writes.
+struct FormatRange {
+  uint32_t oldest = 1;
+  uint32_t newest = 1;
+  bool holds(uint32_t number) const { return oldest <= number && number <= newest; }
+};
+
+// What version-compatible plans are written in, besides the plan format; docs/compatibility.md says what each covers.
+inline constexpr FormatRange kMetadataFormats = {1, 1};
+inline constexpr FormatRange kRecordFormats = {1, 1};
+// The first version that wrote such plans: none before it wrote any that another version reads.
+inline constexpr Version kOldestCompatible = {0, 1, 0, 0};
+
+FormatRange record_formats();  // kRecordFormats, but for libraries of tests
+
 }  // namespace lathe

@@ -157,15 +157,19 @@ Result<PlanPrefix> read_plain_prefix(std::span<const std::byte> plan) {
 Result<PlanHeader> decode(std::span<const std::byte> bytes) {
   PlanHeader header;
   static_cast<PlanPrefix&>(header) = decode_prefix(bytes);
-  header.compatibility = get<uint32_t>(bytes, 256);
+  header.compatibility = static_cast<Compatibility>(get<uint32_t>(bytes, 256));
   const uint32_t count = get<uint32_t>(bytes, 260);
   header.flags = get<uint64_t>(bytes, 264);
+  header.metadata_format = get<uint32_t>(bytes, 272);
+  header.record_format = get<uint32_t>(bytes, 276);
   if (count > kMaxSections)
     return fail(ErrorCode::plan_malformed, "plan claims {} sections; at most {}", count, kMaxSections);
   for (size_t i = 0; i < count; ++i) {
     LATHE_ASSIGN(header.sections.emplace_back(),
                  decode_section(bytes.subspan(kTableOffset + i * kEntryBytes, kEntryBytes)));
   }
+  if (header.compatibility == Compatibility::same_version && (header.metadata_format != 0 || header.record_format != 0))
+    return fail(ErrorCode::plan_malformed, "plan is for one version, and names formats for others");
   // Whatever the fields do not say (unused bytes) must be as the writer leaves it.
   const HeaderBytes canonical = encode_header(header);
   if (!std::equal(canonical.begin(), canonical.end(), bytes.begin()))
@@ -205,6 +209,7 @@ Section named_section(std::string_view name) {
       {.name = std::string(kCode), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
       {.name = std::string(kWeights), .alignment = kWeightsAlignment},
       {.name = std::string(kSignature), .alignment = 8},
+      {.name = std::string(kLeanRuntime), .trust = TrustClass::host_code, .alignment = kHostCodeAlignment},
   };
   const auto* it = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Section& s) { return s.name == name; });
   return it == std::end(kKnown) ? Section() : *it;
@@ -263,9 +268,11 @@ void place_sections(PlanHeader& header) {
 HeaderBytes encode_header(const PlanHeader& header) {
   HeaderBytes bytes{};
   encode_prefix(header, bytes);
-  put(bytes, 256, header.compatibility);
+  put(bytes, 256, static_cast<uint32_t>(header.compatibility));
   put(bytes, 260, static_cast<uint32_t>(header.sections.size()));
   put(bytes, 264, header.flags);
+  put(bytes, 272, header.metadata_format);
+  put(bytes, 276, header.record_format);
   for (size_t i = 0; i < std::min(header.sections.size(), kMaxSections); ++i) {
     const Section& section = header.sections[i];
     const size_t entry = kTableOffset + i * kEntryBytes;

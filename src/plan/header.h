@@ -23,7 +23,7 @@ enum class HostArchitecture : uint32_t { other = 0, x86_64 = 1, arm64 = 2 };
 
 // Names of sections are part of the format, too.
 inline constexpr std::string_view kMetadata = "metadata", kCode = "code", kWeights = "weights",
-                                  kSignature = "signature";
+                                  kSignature = "signature", kLeanRuntime = "lean_runtime";
 
 struct Section {
   std::string name;
@@ -59,9 +59,18 @@ inline constexpr size_t kHeaderBytes = 2048;
 inline constexpr size_t kMaxSections = 16;
 inline constexpr uint32_t kFormatVersion = 2;
 
+// Who reads a plan. Numbers are part of the format.
+enum class Compatibility : uint32_t {
+  same_version = 0,   // the version that wrote it, nothing else
+  later_versions = 1  // every later one of the same major version that still reads the formats below
+};
+
 struct PlanHeader : PlanPrefix {
-  uint32_t compatibility = 0;
+  Compatibility compatibility = Compatibility::same_version;
   uint64_t flags = 0;
+  // Of plans for later versions: kMetadataFormats and kRecordFormats of base/version.h. Of others 0.
+  uint32_t metadata_format = 0;
+  uint32_t record_format = 0;
   std::vector<Section> sections;
   uint64_t prefix_bytes = 0;  // of the foreign prefix; not stored
 

@@ -22,5 +22,7 @@ inline constexpr size_t kMaxDecoded = size_t{256} << 20;  // in memory, and 16 b
 inline constexpr size_t kConstantAlignment = 64;
 inline constexpr size_t kCodeAlignment = 64;
 inline constexpr size_t kWeightsAlignment = 4096;
+inline constexpr size_t kHostCodeAlignment = 64;
+inline constexpr size_t kMaxHostCode = size_t{64} << 20;  // of one section, as it is loaded
 
 }  // namespace lathe::plan

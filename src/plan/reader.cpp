@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/divide.h"
+#include "plan/compatibility.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
 #include "plan/validate.h"
@@ -97,14 +98,13 @@ Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const
 }  // namespace
 
 Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
-  if (header.version != options.version)
-    return fail(ErrorCode::plan_version,
-                "plan was written by Lathe {} for '{}', this is Lathe {}; build the engine again",
-                header.version.to_string(), header.target, options.version.to_string());
-  if (header.flags != 0 || header.compatibility != 0)
-    return fail(ErrorCode::plan_version,
-                "plan asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have", header.flags,
-                header.compatibility, options.version.to_string());
+  if (header.flags != 0 || header.compatibility > Compatibility::later_versions)
+    return fail(
+        ErrorCode::plan_version,
+        "plan, which Lathe {} wrote, asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have",
+        header.version.to_string(), header.flags, static_cast<uint32_t>(header.compatibility),
+        options.version.to_string());
+  LATHE_TRY(check_version(header, options.version));
   if (options.check_host && (header.os != host_os() || header.architecture != host_architecture()))
     return fail(ErrorCode::plan_target, "plan is for system {} and architecture {}, this machine is {} and {}",
                 static_cast<uint32_t>(header.os), static_cast<uint32_t>(header.architecture),

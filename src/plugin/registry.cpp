@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/own_object.h"
 #include "plugin/types.h"
 #include "plugin/v2_plugin.h"
 
@@ -120,7 +121,10 @@ void Registry::tell(const char* where, const Error& error) const {
 
 Result<> Registry::set_parent(nv::IPluginRegistry* parent) {
   // Registries of other libraries end the walk: what they ask is not known.
-  for (auto* above = dynamic_cast<Registry*>(parent); above; above = dynamic_cast<Registry*>(above->parent_.load()))
+  const auto own = [](nv::IPluginRegistry* registry) {
+    return registry ? own_object<Registry>(*registry).value_or(nullptr) : nullptr;
+  };
+  for (Registry* above = own(parent); above; above = own(above->parent_.load()))
     if (above == this)
       return fail(ErrorCode::invalid_argument, "the registry would be above itself; give it another parent");
   parent_ = parent;

@@ -91,6 +91,7 @@ std::vector<Kind> kinds() {
 
 class ImportedKinds : public testing::TestWithParam<Kind> {};
 
+// S27: instance normalizations, too.
 TEST_P(ImportedKinds, KeepTheirMeaning) {
   Parsed n(GetParam().model);
   const ILayer* layer = n.find(GetParam().type);

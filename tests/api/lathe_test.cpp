@@ -244,7 +244,7 @@ TEST(Lathe, ParserErrorsAreListed) {
   EXPECT_TRUE(parser->supportsOperator("Conv"));
   EXPECT_TRUE(parser->supportsOperator("EfficientNMS_TRT")) << "a standard plugin";
   EXPECT_FALSE(parser->supportsOperator("NoSuchOperator"));
-  EXPECT_TRUE(parser->getFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));
+  EXPECT_TRUE(parser->getFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));  // S28
 }
 
 }  // namespace

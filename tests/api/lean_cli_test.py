@@ -33,7 +33,7 @@ def checked(*command, **variables):
     return result.stdout
 
 
-RUNTIME = re.compile(r"(base|shape|ops|device|plan|plugin|runtime|api/runtime)/.*|kernels/cpu/.*(?<!_tactic)(?<!/backend)\.cpp|api/\w+\.cpp")
+RUNTIME = re.compile(r"(base|shape|ops|device|plan|plugin|runtime|api/(runtime|guest|dispatch))/.*|kernels/cpu/.*(?<!_tactic)(?<!/backend)\.cpp|api/\w+\.cpp")
 
 
 def sources_of(object_file):

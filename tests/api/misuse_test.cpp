@@ -162,6 +162,7 @@ TEST_F(MisuseTest, LayersAndTensors) {
   refuses("build", [&] { return builder->buildSerializedNetwork(*network, *config); });
 }
 
+// S32.
 TEST_F(MisuseTest, Parser) {
   const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
   int64_t count = 7;

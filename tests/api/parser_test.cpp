@@ -268,7 +268,7 @@ TEST(Parser, FilesTellOfThemselvesInTheLog) {
 TEST(Parser, NoPluginLibrariesAreUsed) {
   ParsedModel parsed;
   int64_t count = -1;
-  EXPECT_EQ(parsed.parser->getUsedVCPluginLibraries(count), nullptr);
+  EXPECT_EQ(parsed.parser->getUsedVCPluginLibraries(count), nullptr);  // S31
   EXPECT_EQ(count, 0);
 }
 

@@ -101,7 +101,8 @@ class Trtexec(unittest.TestCase):
                      "Engine deserialized in ", "Skipped inference", "Input build shape (profile 0): x=1x8+5x8+9x8"):
             self.assertIn(text, built)
         self.assertNotIn("Performance summary", built)
-        for reader in ((), ("--asyncFileReader",), ("--useRuntime=lean", f"--leanDLLPath={BUILD}/lib/liblathe_lean.so")):
+        for reader in ((), ("--asyncFileReader",), ("--useRuntime=lean", f"--leanDLLPath={BUILD}/lib/liblathe_lean.so"),
+                       ("--useRuntime=lean",), ("--useRuntime=dispatch",), (f"--leanDLLPath={BUILD}/lib/liblathe_lean.so",)):
             with self.subTest(reader):
                 loaded = self.passes("--loadEngine=engine", "--shapes=x:5x8", "--loadInputs=x:x.bin",
                                      "--exportOutput=out.json", *reader, *QUICK).stdout

@@ -38,6 +38,7 @@ VALUES = {
     "--exportTimes": ["{folder}/t"], "--exportOutput": ["{folder}/o"], "--exportProfile": ["{folder}/p"],
     "--exportLayerInfo": ["{folder}/l"], "--device": ["0"], "--generation": ["10"], "--target": [], "--buildBudget": ["0.1"],
     "--cpuThreads": ["1"]}
+NEEDS = {"--excludeLeanRuntime": ["--versionCompatible"]}
 # Honoured by passing on what the library refuses, for now or for ever.
 LIBRARY_REFUSES = {"--setBuildRoute": "[]x", "--staticPlugins": "/no/lib", "--plugins": "/no/lib", "--dynamicPlugins": "/no/lib",
                    "--setPluginsToSerialize": None, "--refitFromOnnx": None, "--timeRefit": None}
@@ -109,7 +110,7 @@ class Flags(unittest.TestCase):
                     continue
                 given = ["1"]
             with self.subTest(name):
-                result = run(MODEL, *[word for word in QUICK if not word.startswith(name + "=")],
+                result = run(MODEL, *[word for word in QUICK if not word.startswith(name + "=")], *NEEDS.get(name, []),
                              *([f"{name}={value}" for value in given] if argument else [name]), "--avgRuns=1000")
                 self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                 if handling == "warned":
@@ -123,7 +124,7 @@ class Flags(unittest.TestCase):
                 (["--shapes=x:1xy"], "'y' is no whole number"), (["--shapes=image:1x1x8x8"], "'image' is given twice"),
                 (["--memPoolSize=heap:1"], "'heap' is no memory pool"), (["--memPoolSize=workspace:lots"], "'lots' is no number"),
                 (["--percentile=101"], "101 is not from 0 to 100"), (["--sparsity=force"], "force would overwrite"),
-                (["--useRuntime=dispatch"], "there is no dispatch library"), (["--useRuntime=lean"], "needs --loadEngine"),
+                (["--useRuntime=dispatch"], "need --loadEngine"), (["--excludeLeanRuntime"], "needs --versionCompatible"),
                 (["--duration=-2"], "-2 is negative"), (["--fp16", "--bf16"], "narrowed to one of them"),
                 (["--inputIOFormats=fp32:chw,fp32:chw"], "2 entries"), (["--inputIOFormats=f:chw"], "'f' is no type"),
                 (["--precisionConstraints=maybe"], "'maybe' is none of none, prefer, obey"), (["--preview=x"], "'x' is no change"),

@@ -64,7 +64,7 @@ class Generations(unittest.TestCase):
                 *log, result = checked(BUILD / "bin/slots_client", path, generation, device=device).splitlines()
                 self.assertEqual(result, "y = 0 2 0 4")
                 # Its number of the flag is that of another flag in the other generation.
-                self.assertRegex("\n".join(log), r"\Alog 2: .*BuilderFlag::kVERSION_COMPATIBLE has no effect[^\n]*\Z")
+                self.assertRegex("\n".join(log), r"\Alog 2: .*BuilderFlag::kEXCLUDE_LEAN_RUNTIME has no effect[^\n]*\Z")
 
     def test_a_program_of_the_other_generation_is_refused_with_one_report_each_time(self):
         for generation, other in (GENERATIONS, GENERATIONS[::-1]):

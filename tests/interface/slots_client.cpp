@@ -15,7 +15,7 @@ namespace {
 struct Slots {
   int32_t version;
   int builder_config, builder_network, builder_build;  // of IBuilder's table
-  int set_flag, version_compatible;                    // IBuilderConfig's; the number of the flag
+  int set_flag, exclude_lean;                          // IBuilderConfig's; the number of the flag
   int add_input, mark_output, add_activation;          // INetworkDefinition's
   int layer_output;                                    // ILayer's
   int memory_data, memory_size;                        // IHostMemory's
@@ -23,8 +23,8 @@ struct Slots {
   int create_context;                                  // ICudaEngine's
   int set_address, enqueue;                            // IExecutionContext's
 };
-constexpr Slots kSlots10{101600, 7, 8, 14, 11, 13, 2, 3, 4, 8, 2, 3, 3, 5, 24, 37};
-constexpr Slots kSlots11{110100, 5, 6, 11, 9, 12, 2, 3, 4, 8, 2, 3, 3, 5, 23, 36};
+constexpr Slots kSlots10{101600, 7, 8, 14, 11, 14, 2, 3, 4, 8, 2, 3, 3, 5, 24, 37};
+constexpr Slots kSlots11{110100, 5, 6, 11, 9, 13, 2, 3, 4, 8, 2, 3, 3, 5, 23, 36};
 
 using Function = void (*)();
 struct Object {
@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   call<void>(y, 2, "y");  // setName()
   call<void>(network, slots.mark_output, y);
   void* config = check(call<void*>(builder, slots.builder_config), "config");
-  call<void>(config, slots.set_flag, int32_t{slots.version_compatible});
+  call<void>(config, slots.set_flag, int32_t{slots.exclude_lean});
   void* plan = check(call<void*>(builder, slots.builder_build, network, config), "plan");
 
   void* runtime = check(maker("createInferRuntime_INTERNAL")(&logger, slots.version), "runtime");

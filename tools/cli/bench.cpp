@@ -56,6 +56,7 @@ int bench(const BenchCommand& command) {
   const ShapeMap shapes = parse_shapes(command.shapes, "--shapes");
   const auto files = parse_files(command.inputs, "--loadInputs");
   BuildRequest request{&command.settings, ShapeRanges::exactly(shapes), true, nullptr};
+  request.runtime = &command.runtime;
   const int64_t before_kb = peak_kb();
   const auto start = Clock::now();
   Session session = Session::open(command.file, request, logger);

@@ -22,11 +22,18 @@ struct BuildSettings {
   std::string constraints, layer_precisions, layer_output_types;
   std::string pass_dump;          // folder for the network after each pass
   std::vector<std::string> skip;  // passes
+  bool version_compatible = false, exclude_lean_runtime = false;
   bool verbose = false;
 
   nvinfer1::ILogger::Severity least_severity() const {
     return verbose ? nvinfer1::ILogger::Severity::kVERBOSE : nvinfer1::ILogger::Severity::kWARNING;
   }
+};
+
+// What loads and runs an engine.
+struct RuntimeSettings {
+  std::string which = "full", lean_library;
+  bool allow_host_code = false;
 };
 
 struct BuildCommand {
@@ -38,6 +45,7 @@ int build(const BuildCommand& command);
 struct RunCommand {
   std::string file, inputs, output_directory;
   BuildSettings settings;
+  RuntimeSettings runtime;
 };
 int run(const RunCommand& command);
 
@@ -45,6 +53,7 @@ struct BenchCommand {
   std::string file, shapes, inputs, json;
   double seconds = 3;
   BuildSettings settings;
+  RuntimeSettings runtime;
 };
 int bench(const BenchCommand& command);
 

@@ -44,7 +44,14 @@ void show_engine(const Json& json) {
              human_bytes(json["bytes"].get<double>()));
   if (const auto share = json["metadata"].find("evaluated_share"); share != json["metadata"].end())
     fmt::print("{}\n\n", evaluated_text(std::stod(share->get<std::string>())));
-  std::vector<std::vector<std::string>> rows = {{"tensor", "is", "type", "shape"}};
+  fmt::print("built by Lathe {}; {}\n\n", text_at(json, "version"),
+             json["version_compatible"].get<bool>() ? "later versions run it, too" : "that version alone runs it");
+  std::vector<std::vector<std::string>> rows = {{"section", ">bytes", "is", "digest"}};
+  for (const Json& section : json["sections"])
+    rows.push_back({text_at(section, "name"), text_at(section, "bytes"), text_at(section, "trust"),
+                    text_at(section, "digest").substr(0, 16) + "..."});
+  fmt::print("{}\n", table(rows));
+  rows = {{"tensor", "is", "type", "shape"}};
   for (const Json& binding : json["bindings"])
     rows.push_back({text_at(binding, "name"), binding["input"].get<bool>() ? "input" : "output",
                     text_at(binding, "dtype"), dims_text(binding["dims"])});

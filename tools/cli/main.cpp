@@ -108,12 +108,35 @@ void add_threads(CLI::App& command, BuildSettings& settings) {
       ->check(CLI::Range(0, 4096));
 }
 
+void add_runtime(CLI::App& command, RuntimeSettings& runtime) {
+  constexpr const char* group = "What runs the engine";
+  command
+      .add_option("--useRuntime", runtime.which,
+                  "full: this program's library; lean or dispatch: liblathe_lean.so or liblathe_dispatch.so beside it")
+      ->check(CLI::IsMember({"full", "lean", "dispatch"}))
+      ->group(group);
+  command
+      .add_option("--leanDLLPath", runtime.lean_library,
+                  "The runtime library that is to run the engine: liblathe_lean.so of the version that built it, say")
+      ->group(group);
+  command
+      .add_flag("--allowHostCode", runtime.allow_host_code,
+                "Load code for the host that the engine holds, a runtime of its own version: of engines that you trust")
+      ->group(group);
+}
+
 void add_build(CLI::App& app, std::function<int()>& chosen) {
   auto* command = app.add_subcommand("build", "Build an engine from an ONNX model");
   auto options = std::make_shared<BuildCommand>();
   command->add_option("MODEL", options->model, "The ONNX model")->required();
   command->add_option("-o,--output", options->output, "Where the engine goes")->required();
   add_threads(*command, options->settings);
+  auto* compatible = command->add_flag("--versionCompatible", options->settings.version_compatible,
+                                       "An engine that later versions run, too; it holds the runtime of this one");
+  command
+      ->add_flag("--excludeLeanRuntime", options->settings.exclude_lean_runtime,
+                 "With --versionCompatible: without that runtime")
+      ->needs(compatible);
   add_build_options(*command, options->settings, true);
   command->footer(
       "A model whose inputs have open sizes becomes an engine for any sizes, tuned for size 1, unless you say what it\n"
@@ -132,6 +155,7 @@ void add_run(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("--loadInputs", options->inputs, "name:file,... (.npy, .pb, .png, .jpg, or bare bytes)");
   command->add_option("--exportOutput", options->output_directory, "Folder for the outputs, one .npy file each");
   add_threads(*command, options->settings);
+  add_runtime(*command, options->runtime);
   add_build_options(*command, options->settings, true);
   command->footer(
       "Each output is shown with type, shape, first values and, where it looks like classes, the best five. A picture\n"
@@ -151,6 +175,7 @@ void add_bench(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("--seconds", options->seconds, "How long to measure; 3 unless given")->check(CLI::PositiveNumber);
   command->add_option("--json", options->json, "File for the numbers as JSON");
   add_threads(*command, options->settings);
+  add_runtime(*command, options->runtime);
   add_build_options(*command, options->settings, false);
   command->footer(
       "Examples:\n"

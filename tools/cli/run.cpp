@@ -70,6 +70,7 @@ int run(const RunCommand& command) {
   ConsoleLogger logger(command.settings.least_severity());
   const auto files = parse_files(command.inputs, "--loadInputs");
   BuildRequest request{&command.settings, {}, true, nullptr};
+  request.runtime = &command.runtime;
   request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
   Session session = Session::open(command.file, request, logger);
   const std::vector<HostTensor> inputs = gather_inputs(session, files, {}, false);

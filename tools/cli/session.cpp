@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -97,6 +98,16 @@ void set_passes(nvinfer1::IBuilderConfig& config, const BuildSettings& settings)
     if (!setPassSkipped(config, pass.c_str(), true)) throw UsageError(fmt::format("--skipPass: {}", lastError()));
 }
 
+// Of another library, which stays mapped; it is found as this program's own libraries are.
+nvinfer1::IRuntime* make_runtime_of(const std::string& library, ConsoleLogger& logger) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw Failure(fmt::format("--useRuntime: {}", dlerror()));
+  auto* const make = reinterpret_cast<void* (*)(void*, int32_t)>(dlsym(handle, "createInferRuntime_INTERNAL"));
+  auto* const runtime = make ? static_cast<nvinfer1::IRuntime*>(make(&logger, NV_TENSORRT_VERSION)) : nullptr;
+  if (!runtime) fail(logger, library + ": the runtime could not be made");
+  return runtime;
+}
+
 void check_input(const Session& session, const std::vector<std::string>& names, const std::string& wanted) {
   if (std::find(names.begin(), names.end(), wanted) != names.end()) return;
   std::string known;
@@ -134,6 +145,8 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   if (!setBuildBudget(*config, settings.budget) || !setCpuThreads(*config, settings.threads))
     throw UsageError(lastError());
   set_target(*config, settings);
+  if (settings.version_compatible) config->setFlag(nvinfer1::BuilderFlag::kVERSION_COMPATIBLE);
+  if (settings.exclude_lean_runtime) config->setFlag(nvinfer1::BuilderFlag::kEXCLUDE_LEAN_RUNTIME);
   set_tactic_sources(*config, settings.tactic_sources);
   set_passes(*config, settings);
   if (!request.shapes.empty()) {
@@ -165,6 +178,31 @@ Session Session::make(int threads, ConsoleLogger& logger, Use use) {
   return session;
 }
 
+Session Session::make(const RuntimeSettings& settings, int threads, ConsoleLogger& logger, Use use) {
+  Session session;
+  if (settings.which == "full") {
+    session = make(threads, logger, use);
+  } else {
+    if (threads != 0) throw UsageError("--threads is for --useRuntime=full");
+    session.runtime_.reset(make_runtime_of(fmt::format("liblathe_{}.so", settings.which), logger));
+  }
+  if (settings.allow_host_code) session.runtime_->setEngineHostCodeAllowed(true);
+  if (settings.lean_library.empty()) return session;
+  session.loaded_.reset(session.runtime_->loadRuntime(settings.lean_library.c_str()));
+  if (!session.loaded_) fail(logger, "the runtime library could not be loaded");
+  return session;
+}
+
+void Session::load(const RuntimeSettings& settings, const std::string& path, ConsoleLogger& logger) {
+  if (settings.which == "full" && !loaded_) {
+    engine_.reset(loadEngineFile(*runtime_, path.c_str()));
+  } else {
+    const std::string plan = read_file(path);
+    engine_.reset((loaded_ ? *loaded_ : *runtime_).deserializeCudaEngine(plan.data(), plan.size()));
+  }
+  if (!engine_) fail(logger, path + ": the engine could not be loaded");
+}
+
 Session Session::load(const void* plan, size_t size, int threads, ConsoleLogger& logger, Use use) {
   Session session = make(threads, logger, use);
   session.engine_.reset(session.runtime_->deserializeCudaEngine(plan, size));
@@ -173,13 +211,16 @@ Session Session::load(const void* plan, size_t size, int threads, ConsoleLogger&
 }
 
 Session Session::open(const std::string& path, const BuildRequest& request, ConsoleLogger& logger, Use use) {
+  const RuntimeSettings standard;
+  const RuntimeSettings& runtime = request.runtime ? *request.runtime : standard;
   if (is_model_file(path)) {
+    if (runtime.which != "full" || !runtime.lean_library.empty())
+      throw UsageError("--useRuntime and --leanDLLPath are for engines: build the model first");
     const Plan plan = build_plan(path, request, logger);
     return load(plan->data(), plan->size(), request.settings->threads, logger, use);
   }
-  Session session = make(request.settings->threads, logger, use);
-  session.engine_.reset(loadEngineFile(*session.runtime_, path.c_str()));
-  if (!session.engine_) fail(logger, path + ": the engine could not be loaded");
+  Session session = make(runtime, request.settings->threads, logger, use);
+  session.load(runtime, path, logger);
   return session;
 }
 

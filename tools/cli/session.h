@@ -35,6 +35,7 @@ struct BuildRequest {
   bool show_progress = true;
   std::string* report = nullptr;
   const std::vector<HostTensor>* shape_inputs = nullptr;  // what those of them hold that are shapes
+  const RuntimeSettings* runtime = nullptr;  // null = the standard ones
 };
 Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLogger& logger);
 
@@ -52,8 +53,11 @@ class Session {
 
  private:
   static Session make(int threads, ConsoleLogger& logger, Use use);
+  static Session make(const RuntimeSettings& settings, int threads, ConsoleLogger& logger, Use use);
+  void load(const RuntimeSettings& settings, const std::string& path, ConsoleLogger& logger);
 
   std::unique_ptr<nvinfer1::IRuntime> runtime_;
+  std::unique_ptr<nvinfer1::IRuntime> loaded_;  // by runtime_, of another library
   Engine engine_;
 };
 

@@ -86,15 +86,21 @@ std::string target_of(const void* plan, size_t size) {
   return json.value("target", "");
 }
 
-nvinfer1::IRuntime* make_lean_runtime(const Options& options, TrtexecLog& log) {
-  const std::string path = options.lean_library.empty() ? "liblathe_lean.so" : options.lean_library;
+// Of a library besides the one that this program is linked with.
+nvinfer1::IRuntime* make_other_runtime(const Options& options, TrtexecLog& log) {
+  const std::string flag = "--useRuntime=" + options.use_runtime;
+  const bool given = options.use_runtime == "lean" && !options.lean_library.empty();
+  const std::string path = given ? options.lean_library : fmt::format("liblathe_{}.so", options.use_runtime);
   if (options.cpu_threads) throw UsageError("--cpuThreads is for --useRuntime=full");
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw Failure(fmt::format("--useRuntime=lean: {}", dlerror()));
+  if (!library) throw Failure(fmt::format("{}: {}", flag, dlerror()));
   auto* const make = reinterpret_cast<void* (*)(void*, int32_t)>(dlsym(library, "createInferRuntime_INTERNAL"));
-  if (!make) throw Failure(fmt::format("--useRuntime=lean: {} is no runtime", path));
+  if (!make) throw Failure(fmt::format("{}: {} is no runtime", flag, path));
   return static_cast<nvinfer1::IRuntime*>(make(&log, NV_TENSORRT_VERSION));
 }
+
+// Whether the library of --leanDLLPath is loaded by the runtime, rather than being it.
+bool loads_lean(const Options& options) { return options.use_runtime != "lean" && !options.lean_library.empty(); }
 
 void set_tempfiles(nvinfer1::IRuntime& runtime, const Options& options) {
   using nvinfer1::TempfileControlFlag;
@@ -111,14 +117,17 @@ void set_tempfiles(nvinfer1::IRuntime& runtime, const Options& options) {
 }
 
 std::unique_ptr<nvinfer1::IRuntime> make_runtime(const Options& options, TrtexecLog& log) {
-  const bool lean = options.use_runtime == "lean";
-  std::unique_ptr<nvinfer1::IRuntime> runtime(lean ? make_lean_runtime(options, log)
-                                                   : nvinfer1::createInferRuntime(log));
+  const bool full = options.use_runtime == "full";
+  std::unique_ptr<nvinfer1::IRuntime> runtime(full ? nvinfer1::createInferRuntime(log)
+                                                   : make_other_runtime(options, log));
   if (!runtime) fail_as_reported("Runtime creation failed");
-  if (!lean && !lathe::setCpuThreads(*runtime, options.cpu_threads)) throw UsageError(lathe::lastError());
+  if (full && !lathe::setCpuThreads(*runtime, options.cpu_threads)) throw UsageError(lathe::lastError());
   refuse_errors(log, "A setting of the runtime was refused", [&] { set_tempfiles(*runtime, options); });
   if (options.version_compatible) runtime->setEngineHostCodeAllowed(true);
-  return runtime;
+  if (!loads_lean(options)) return runtime;
+  std::unique_ptr<nvinfer1::IRuntime> loaded(runtime->loadRuntime(options.lean_library.c_str()));
+  if (!loaded) throw Failure("--leanDLLPath: the runtime could not be loaded");
+  return loaded;
 }
 
 nvinfer1::ICudaEngine* deserialize(nvinfer1::IRuntime& runtime, const nvinfer1::IHostMemory* plan,
@@ -128,7 +137,8 @@ nvinfer1::ICudaEngine* deserialize(nvinfer1::IRuntime& runtime, const nvinfer1::
     EngineFileReader reader(options.load_engine);
     return runtime.deserializeCudaEngine(reader);
   }
-  if (options.use_runtime == "full") return lathe::loadEngineFile(runtime, options.load_engine.c_str());
+  if (options.use_runtime == "full" && !loads_lean(options))
+    return lathe::loadEngineFile(runtime, options.load_engine.c_str());
   const FileView file(options.load_engine);
   return runtime.deserializeCudaEngine(file.data(), file.size());
 }

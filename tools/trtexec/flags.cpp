@@ -104,7 +104,9 @@ void check(const Options& options) {
   if (options.fp16 && options.bf16)
     throw UsageError("--fp16 (also in --best) and --bf16: float32 can be narrowed to one of them");
   if (options.use_runtime != "full" && options.load_engine.empty())
-    throw UsageError("--useRuntime=lean needs --loadEngine: the full library alone builds engines");
+    throw UsageError("--useRuntime=lean and dispatch need --loadEngine: the full library alone builds engines");
+  if (!options.lean_runtime_in_plan && !options.version_compatible)
+    throw UsageError("--excludeLeanRuntime needs --versionCompatible: other plans hold no runtime");
   for (const std::string& format : options.debug_formats)
     if (format != "summary" && format != "numpy" && format != "string" && format != "raw")
       throw UsageError(fmt::format("--saveAllDebugTensors: '{}' is none of summary, numpy, string, raw", format));

@@ -146,8 +146,6 @@ FlagSetter sparsity() {
 FlagSetter runtime() {
   return [](Options& options, std::string_view flag, std::string_view value) {
     options.use_runtime = one_of(flag, value, {"full", "lean", "dispatch"});
-    if (options.use_runtime == "dispatch")
-      throw UsageError(fmt::format("{}: there is no dispatch library; say full or lean", flag));
   };
 }
 

@@ -5,6 +5,7 @@
 #include "api/builder/branches.h"
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
+#include "api/builder/compatible_plan.h"
 #include "api/builder/debug_marks.h"
 #include "api/builder/direct_io.h"
 #include "api/builder/io_formats.h"
@@ -265,6 +266,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
   LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan)));
+  LATHE_TRY(apply_compatibility(settings, bytes, *options.log));
   log_needs(bytes, backend.device, *options.log);
   options.log->print(Severity::info, "Engine generation completed in {:.3f} seconds.", seconds.count());
   managed.log_peak();
@@ -276,6 +278,9 @@ nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network,
   const auto& reporter = static_cast<NetworkDefinition&>(network).reporter();
   return guarded(reporter, "IBuilder::buildEngineWithConfig", static_cast<nv::ICudaEngine*>(nullptr),
                  [&]() -> Result<nv::ICudaEngine*> {
+                   if (static_cast<const BuilderConfig&>(config).has(nv::BuilderFlag::kVERSION_COMPATIBLE))
+                     return fail(ErrorCode::config_invalid,
+                                 "BuilderFlag::kVERSION_COMPATIBLE is for plans: call buildSerializedNetwork()");
                    LATHE_ASSIGN(const std::vector<std::byte> bytes, build(network, config));
                    auto runtime = std::make_shared<RuntimeCore>(core_->reporter);
                    runtime->allocator = core_->allocator;

@@ -12,6 +12,7 @@
 #include "api/report.h"
 #include "api/runtime/execution_context.h"
 #include "base/divide.h"
+#include "base/own_object.h"
 #include "lathe.h"
 #include "ops/random_seed.h"
 #include "ops/tensor.h"
@@ -157,8 +158,8 @@ Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTenso
     if (const char* name = engine.getIOTensorName(i); engine.getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT)
       context->setOutputAllocator(name, &outputs[name]);
   InnerTensors inner(*wanted, options);
-  static_cast<api::ExecutionContext&>(*context).inner().hooks.observer = [&](const plan::TensorDesc& tensor,
-                                                                             const Tensor& content) -> Result<> {
+  LATHE_ASSIGN(api::ExecutionContext* const own, own_object<api::ExecutionContext>(*context));
+  own->inner().hooks.observer = [&](const plan::TensorDesc& tensor, const Tensor& content) -> Result<> {
     if (!outputs.contains(tensor.name)) inner.see(tensor, content);
     return {};
   };

@@ -14,7 +14,9 @@
 #include "api/runtime/plan_bytes.h"
 #include "api/runtime/refitter.h"
 #include "api/runtime/type_words.h"
+#include "base/own_object.h"
 #include "lathe.h"
+#include "plan/amend.h"
 #include "plugin/running_plugin.h"
 
 namespace lathe::api {
@@ -136,6 +138,8 @@ nv::IHostMemory* CudaEngine::serializeWithConfig(nv::ISerializationConfig& confi
                        std::vector<std::byte> bytes,
                        core_->engine->serialize(refits ? Engine::Refits::kept : Engine::Refits::left_out,
                                                 excludes ? Engine::WeightsOf::that_stay : Engine::WeightsOf::all));
+                   if (config.getFlag(nv::SerializationFlag::kEXCLUDE_LEAN_RUNTIME))
+                     LATHE_TRY(plan::remove_section(bytes, plan::kLeanRuntime));
                    return new HostMemory(std::move(bytes));
                  });
 }
@@ -164,9 +168,13 @@ nv::IExecutionContext* CudaEngine::createExecutionContext(nv::ExecutionContextAl
 }
 
 nv::IExecutionContext* CudaEngine::createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept {
-  const RuntimeConfig standard(core_->reporter);
-  return make_context("ICudaEngine::createExecutionContext",
-                      runtimeConfig ? static_cast<const RuntimeConfig&>(*runtimeConfig) : standard);
+  constexpr const char* kWhere = "ICudaEngine::createExecutionContext";
+  if (!runtimeConfig) return make_context(kWhere, RuntimeConfig(core_->reporter));
+  return guarded(*core_->reporter, kWhere, static_cast<nv::IExecutionContext*>(nullptr),
+                 [&]() -> Result<nv::IExecutionContext*> {
+                   LATHE_ASSIGN(const RuntimeConfig* const config, own_object<RuntimeConfig>(*runtimeConfig));
+                   return make_context(kWhere, *config);
+                 });
 }
 
 nv::IEngineInspector* CudaEngine::createEngineInspector() const noexcept {

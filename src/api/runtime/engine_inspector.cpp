@@ -4,6 +4,7 @@
 #include "api/plan_keys.h"
 #include "api/runtime/execution_context.h"
 #include "api/runtime/type_words.h"
+#include "base/own_object.h"
 #include "base/tactic_value.h"
 #include "device/family.h"
 
@@ -130,8 +131,10 @@ std::string EngineInspector::to_line(size_t layer) const {
 
 bool EngineInspector::setExecutionContext(const nv::IExecutionContext* context) noexcept {
   return guarded({reporter_, use_}, "IEngineInspector::setExecutionContext", [&]() -> Result<> {
-    if (context && &static_cast<const ExecutionContext&>(*context).core() != core_.get())
-      return fail(ErrorCode::invalid_argument, "the context is of another engine");
+    if (context) {
+      LATHE_ASSIGN(const ExecutionContext* const own, own_object<const ExecutionContext>(*context));
+      if (&own->core() != core_.get()) return fail(ErrorCode::invalid_argument, "the context is of another engine");
+    }
     context_ = context;
     return {};
   });

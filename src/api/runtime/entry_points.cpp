@@ -2,8 +2,8 @@
 // The runtime's functions that programs find by name.
 #include "NvInferPlugin.h"
 #include "api/entry_point.h"
+#include "api/guest/objects.h"
 #include "api/registry_report.h"
-#include "api/runtime/refitter.h"
 #include "api/runtime/runtime.h"
 
 namespace {
@@ -32,9 +32,8 @@ TENSORRTAPI void* createInferRuntime_INTERNAL(void* logger, int32_t version) noe
 TENSORRTAPI void* createInferRefitter_INTERNAL(void* engine, void* logger, int32_t version) noexcept {
   return create("createInferRefitter", logger, version, [&](nv::ILogger* typed) -> Result<void*> {
     if (!engine) return lathe::fail(ErrorCode::invalid_argument, "the engine is null");
-    const auto& loaded = static_cast<const lathe::api::CudaEngine&>(*static_cast<nv::ICudaEngine*>(engine));
-    nv::IRefitter* refitter = new lathe::api::Refitter(loaded.core(), *typed);
-    return refitter;
+    // Which may be of another version.
+    return lathe::api::guest::table_part(*static_cast<nv::ICudaEngine*>(engine))->createRefitter(*typed);
   });
 }
 

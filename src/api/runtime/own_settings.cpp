@@ -6,6 +6,7 @@
 #include "api/runtime/runtime.h"
 #include "api/runtime/runtime_configs.h"
 #include "base/file.h"
+#include "base/own_object.h"
 #include "lathe.h"
 #include "ops/random_seed.h"
 #include "plugin/running_plugin.h"
@@ -15,7 +16,17 @@ namespace lathe {
 namespace nv = nvinfer1;
 using api::check_threads;
 
-const char* latheVersion() noexcept { return LATHE_VERSION; }
+namespace {
+
+// One report, to lastError(), where the object is not this library's.
+template <class T, class I>
+Result<T*> own_of(const char* where, I& object) noexcept {
+  Result<T*> own = own_object<T>(object);
+  if (!own) api::silent().report(where, own.error());
+  return own;
+}
+
+}  // namespace
 
 void releaseIdleDevices() noexcept { api::release_devices(); }
 
@@ -23,10 +34,9 @@ void setRandomSeed(uint64_t seed, bool seeded) noexcept {
   set_random_seed(seeded ? std::optional(seed) : std::nullopt);
 }
 
-const char* lastError() noexcept { return api::last_error(); }
-
 nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcept {
-  return static_cast<api::Runtime&>(runtime).load_file(path);
+  const Result<api::Runtime*> own = own_of<api::Runtime>("lathe::loadEngineFile", runtime);
+  return own ? (*own)->load_file(path) : nullptr;
 }
 
 bool saveFile(const void* data, std::size_t size, const char* path) noexcept {
@@ -44,18 +54,21 @@ bool runsOnHost(const nv::IPluginResourceContext& context) noexcept {
 }
 
 void setInspectionOnly(nv::IRuntime& runtime, bool only) noexcept {
-  static_cast<api::Runtime&>(runtime).core().inspection_only = only;
+  if (const Result<api::Runtime*> own = own_of<api::Runtime>("lathe::setInspectionOnly", runtime))
+    (*own)->core().inspection_only = only;
 }
 
 bool setCpuThreads(nv::IRuntime& runtime, int32_t threads) noexcept {
-  if (!check_threads(threads)) return false;
-  static_cast<api::Runtime&>(runtime).core().cpu_threads = threads;
+  const Result<api::Runtime*> own = own_of<api::Runtime>("lathe::setCpuThreads", runtime);
+  if (!own || !check_threads(threads)) return false;
+  (*own)->core().cpu_threads = threads;
   return true;
 }
 
 bool setCpuThreads(nv::IRuntimeConfig& config, int32_t threads) noexcept {
-  if (!check_threads(threads)) return false;
-  static_cast<api::RuntimeConfig&>(config).cpu_threads = threads;
+  const Result<api::RuntimeConfig*> own = own_of<api::RuntimeConfig>("lathe::setCpuThreads", config);
+  if (!own || !check_threads(threads)) return false;
+  (*own)->cpu_threads = threads;
   return true;
 }
 

@@ -19,13 +19,28 @@ Json dims_of(const Shape& shape) {
   return dims;
 }
 
+const char* trust_of(const plan::Section& section) {
+  switch (section.trust) {
+    case plan::TrustClass::data:
+      return "data";
+    case plan::TrustClass::device_code:
+      return "device code";
+    case plan::TrustClass::host_code:
+      return "host code";
+  }
+  return "unknown";
+}
+
 Json sections_of(const plan::PlanHeader& header) {
   Json sections = Json::array();
   for (const plan::Section& section : header.sections) {
     std::string digest;
     for (const std::byte b : section.digest) digest += fmt::format("{:02x}", static_cast<unsigned>(b));
-    sections.push_back(json_object(
-        {{"name", section.name}, {"bytes", section.bytes}, {"digest", digest}, {"in_file", !section.detached}}));
+    sections.push_back(json_object({{"name", section.name},
+                                    {"bytes", section.bytes},
+                                    {"digest", digest},
+                                    {"trust", trust_of(section)},
+                                    {"in_file", !section.detached}}));
   }
   return sections;
 }
@@ -72,6 +87,9 @@ Result<Json> describe(const plan::PlanHeader& header, const plan::Plan& plan) {
                       {"bytes", header.plan_bytes},
                       {"prefix_bytes", header.prefix_bytes},
                       {"format", header.format},
+                      {"version_compatible", header.compatibility == plan::Compatibility::later_versions},
+                      {"metadata_format", header.metadata_format},
+                      {"record_format", header.record_format},
                       {"sections", sections_of(header)},
                       {"weights_bytes", plan.weights_bytes() + plan.stripped_bytes()},
                       {"weights_file", plan.weights_file},

@@ -2,7 +2,6 @@
 #include "api/runtime/runtime.h"
 
 #include "api/convert.h"
-#include "api/runtime/cuda_engine.h"
 #include "api/runtime/plan_bytes.h"
 #include "base/file.h"
 
@@ -13,7 +12,7 @@ nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t si
                  [&]() -> Result<nv::ICudaEngine*> {
                    if (!blob) return fail(ErrorCode::invalid_argument, "the plan is null");
                    const auto* begin = static_cast<const std::byte*>(blob);
-                   return CudaEngine::load(core_, {begin, size});
+                   return load({begin, size}, nullptr);
                  });
 }
 
@@ -21,7 +20,7 @@ nv::ICudaEngine* Runtime::deserializeCudaEngineV2(nv::IStreamReaderV2& streamRea
   return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),
                  [&]() -> Result<nv::ICudaEngine*> {
                    LATHE_ASSIGN(PlanBytes plan, read_plan(streamReader));
-                   return CudaEngine::load(core_, plan.bytes, std::move(plan.owner));
+                   return load(plan.bytes, std::move(plan.owner));
                  });
 }
 
@@ -30,7 +29,7 @@ nv::ICudaEngine* Runtime::load_file(const char* path) noexcept {
                  [&]() -> Result<nv::ICudaEngine*> {
                    if (!path) return fail(ErrorCode::invalid_argument, "the path is null");
                    LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-                   Result<nv::ICudaEngine*> engine = CudaEngine::load(core_, file->bytes(), file);
+                   Result<nv::ICudaEngine*> engine = load(file->bytes(), file);
                    if (!engine) return fail(with_context(std::move(engine).error(), fmt::format("'{}'", path)));
                    return engine;
                  });
@@ -47,15 +46,20 @@ bool Runtime::setMaxThreads(int32_t maxThreads) noexcept {
 
 void Runtime::setTemporaryDirectory(const char* path) noexcept {
   guarded(*core_->reporter, "IRuntime::setTemporaryDirectory", [&]() -> Result<> {
-    if (!path) {
-      temporary_directory_.clear();
-      return {};
+    std::string directory;
+    if (path) {
+      LATHE_ASSIGN(directory, to_string(path, "directory"));
+      LATHE_TRY(guest::check_directory(directory));
     }
-    LATHE_ASSIGN(std::string directory, to_string(path, "directory"));
-    LATHE_TRY(consult(SettingId::IRuntime_setTemporaryDirectory));
+    const std::lock_guard lock(mutex_);
     temporary_directory_ = std::move(directory);
     return {};
   });
+}
+
+const char* Runtime::getTemporaryDirectory() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return temporary_directory_.empty() ? nullptr : temporary_directory_.c_str();
 }
 
 void Runtime::setDLACore(int32_t dlaCore) noexcept {
@@ -90,13 +94,6 @@ void Runtime::setEngineHostCodeAllowed(bool allowed) noexcept {
     host_code_allowed_ = allowed;
     return {};
   });
-}
-
-nv::IRuntime* Runtime::loadRuntime(const char*) noexcept {
-  return guarded(*core_->reporter, "IRuntime::loadRuntime", static_cast<nv::IRuntime*>(nullptr),
-                 [&]() -> Result<nv::IRuntime*> {
-                   return fail(ErrorCode::invalid_state, "loading a runtime of another version is not supported");
-                 });
 }
 
 }  // namespace lathe::api

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "api/guest/library.h"
 #include "api/registry_report.h"
 #include "api/report.h"
 #include "api/settings.h"
+#include "plan/header.h"
 #include "plugin/registry.h"
 
 namespace lathe::api {
@@ -25,6 +30,12 @@ struct RuntimeCore {
   std::atomic<bool> inspection_only{false};  // lathe::setInspectionOnly
 };
 
+// An engine of this library for a plan that it reads; the dispatching library has another one make it. `owner` may be
+// null: CudaEngine::load(). Null without an error where the other one has reported.
+class Runtime;
+Result<nv::ICudaEngine*> load_engine(Runtime& runtime, std::span<const std::byte> bytes,
+                                     std::shared_ptr<const void> owner);
+
 class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
  public:
   explicit Runtime(nv::ILogger* logger) : core_(std::make_shared<RuntimeCore>(std::make_shared<Reporter>(logger))) {
@@ -33,6 +44,9 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   ~Runtime() noexcept override = default;
 
   RuntimeCore& core() { return *core_; }
+  const std::shared_ptr<RuntimeCore>& shared_core() const { return core_; }
+  // An engine that a runtime of the library makes, with the settings of this one. One runtime is made of each library.
+  Result<nv::ICudaEngine*> load_by(std::shared_ptr<const guest::Library> library, std::span<const std::byte> bytes);
 
   nv::IRuntime* getPImpl() noexcept override { return this; }
   nv::ICudaEngine* deserializeCudaEngine(const void* blob, std::size_t size) noexcept override;
@@ -40,13 +54,14 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   int32_t getDLACore() const noexcept override { return 0; }
   int32_t getNbDLACores() const noexcept override { return 0; }
   void setGpuAllocator(nv::IGpuAllocator* allocator) noexcept override;
-  void setErrorRecorder(nv::IErrorRecorder* recorder) noexcept override { core_->reporter->set_recorder(recorder); }
+  void setErrorRecorder(nv::IErrorRecorder* recorder) noexcept override;
   nv::IErrorRecorder* getErrorRecorder() const noexcept override { return core_->reporter->recorder(); }
   nv::ILogger* getLogger() const noexcept override { return core_->reporter->logger(); }
   bool setMaxThreads(int32_t maxThreads) noexcept override;
   int32_t getMaxThreads() const noexcept override { return max_threads_; }
   void setTemporaryDirectory(const char* path) noexcept override;
-  const char* getTemporaryDirectory() const noexcept override { return temporary_directory_.c_str(); }
+  // Null where none has been set.
+  const char* getTemporaryDirectory() const noexcept override;
   void setTempfileControlFlags(nv::TempfileControlFlags flags) noexcept override;
   nv::TempfileControlFlags getTempfileControlFlags() const noexcept override { return tempfile_flags_; }
   nv::IPluginRegistry& getPluginRegistry() noexcept override { return core_->registry; }
@@ -64,9 +79,17 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   static constexpr nv::TempfileControlFlags kTempfileFlags = 3;  // both
   // What settings.def says of a setting that gets another value than its default.
   Result<> consult(SettingId id) { return core_->notices.consult(id, core_->reporter->log()); }
+  Result<nv::ICudaEngine*> load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  Result<nv::ICudaEngine*> load_by_own_runtime(std::span<const std::byte> bytes, const plan::PlanHeader& header);
+  Result<nv::IRuntime*> guest_of(const std::shared_ptr<const guest::Library>& library);
+  Result<nv::IRuntime*> start(std::shared_ptr<const guest::Library> library) const;
+  void pass_settings(nv::IRuntime& runtime, const guest::Library& library) const;
+  guest::ImagePolicy image_policy() const;
 
   std::shared_ptr<RuntimeCore> core_;
+  mutable std::mutex mutex_;  // of what follows
   std::string temporary_directory_;
+  std::vector<std::pair<std::shared_ptr<const guest::Library>, std::unique_ptr<nv::IRuntime>>> guests_;
   std::atomic<nv::TempfileControlFlags> tempfile_flags_{kTempfileFlags};
   std::atomic<int32_t> max_threads_{1};
   std::atomic<bool> host_code_allowed_{false};

@@ -1,0 +1,30 @@
+# liblathe_dispatch.so and that of generation 10: they read a plan's header and have another library make the engine. Their
+# sources are some of the runtime's, compiled to be small, and of those what is used.
+set(dispatch_sources base/deflate.cpp base/file.cpp base/hash.cpp base/library_note.cpp base/log.cpp base/own_file.cpp
+    base/format.cpp base/result.cpp plan/compatibility.cpp plan/foreign_prefix.cpp plan/header.cpp)
+file(GLOB dispatch_api_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} api/guest/*.cpp api/dispatch/*.cpp)
+list(APPEND dispatch_api_sources api/convert.cpp api/entry_point.cpp api/report.cpp api/settings.cpp
+     api/runtime/entry_points.cpp api/runtime/other_versions.cpp api/runtime/plan_bytes.cpp api/runtime/runtime.cpp
+     api/runtime/version_text.cpp plugin/registry.cpp)
+set(dispatch_options $<$<CONFIG:Release>:-O1> -ffunction-sections -fdata-sections)
+
+lathe_add_objects(lathe_dispatch_objects ${dispatch_sources} OPTIONS ${dispatch_options})
+lathe_add_objects(lathe_dispatch_api_objects ${dispatch_api_sources} OPTIONS ${dispatch_options})
+lathe_add_objects(lathe_dispatch_api_10_objects ${dispatch_api_sources} api/runtime/runtime_10_16.cpp
+                  plugin/registry_10_16.cpp OPTIONS ${dispatch_options} -Wno-deprecated-declarations)
+target_compile_definitions(lathe_dispatch_api_objects PRIVATE LATHE_WITHOUT_CUDA_HEADERS)
+target_compile_definitions(lathe_dispatch_api_10_objects PRIVATE LATHE_WITHOUT_CUDA_HEADERS LATHE_TENSORRT_MAJOR=10)
+if(LATHE_UNITY AND LATHE_PYTHON)  # in the groups that they have in the other libraries
+  set_target_properties(lathe_dispatch_objects lathe_dispatch_api_objects lathe_dispatch_api_10_objects PROPERTIES
+                        UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endif()
+# lathe_add_dispatch(NAME version-objects interface-objects): one of that version and generation.
+function(lathe_add_dispatch name version interface)
+  lathe_add_shared(${name} $<TARGET_OBJECTS:lathe_dispatch_objects> $<TARGET_OBJECTS:${interface}>
+                   $<TARGET_OBJECTS:${version}>)
+  target_link_options(${name} PRIVATE -Wl,--gc-sections)
+endfunction()
+lathe_add_dispatch(lathe_dispatch lathe_version_objects lathe_dispatch_api_objects)
+lathe_add_dispatch(lathe_dispatch_10 lathe_version_10_objects lathe_dispatch_api_10_objects)
+target_compile_definitions(lathe_dispatch_10 INTERFACE LATHE_TENSORRT_MAJOR=10)
+install(TARGETS lathe_dispatch lathe_dispatch_10 LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)

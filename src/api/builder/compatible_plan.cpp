@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/builder/compatible_plan.h"
+
+#include "api/guest/installed.h"
+#include "base/deflate.h"
+#include "base/file.h"
+#include "base/library_note.h"
+#include "plan/amend.h"
+#include "plan/header.h"
+
+namespace lathe::api {
+namespace {
+
+// As it stands in a plan.
+Result<std::vector<std::byte>> lean_runtime() {
+  LATHE_ASSIGN(const std::string path, guest::installed_lean());
+  LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  Result<LibraryNote> note = read_library_note(file->bytes());
+  if (!note) return fail(with_context(std::move(note).error(), fmt::format("'{}'", path)));
+  if (note->library_version() != library_version() || note->generation != NV_TENSORRT_MAJOR)
+    return fail(
+        ErrorCode::library_refused,
+        "'{}' is Lathe {} with interface {}, and plans of this Lathe {} with interface {} cannot hold it: install "
+        "the runtime library of this version beside this one",
+        path, note->library_version().to_string(), note->generation, library_version().to_string(), NV_TENSORRT_MAJOR);
+  LATHE_ASSIGN(const std::vector<std::byte> stripped, strip_library(file->bytes()));
+  return deflate_bytes(stripped);
+}
+
+}  // namespace
+
+Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byte>& plan, Log& log) {
+  const bool excludes = settings.has(nv::BuilderFlag::kEXCLUDE_LEAN_RUNTIME);
+  if (!settings.has(nv::BuilderFlag::kVERSION_COMPATIBLE)) {
+    if (excludes)
+      log.print(
+          Severity::warning,
+          "BuilderFlag::kEXCLUDE_LEAN_RUNTIME has no effect: the plan holds a runtime with kVERSION_COMPATIBLE alone");
+    return {};
+  }
+  LATHE_TRY(plan::make_version_compatible(plan));
+  if (excludes) return {};
+  Result<std::vector<std::byte>> runtime = lean_runtime();
+  if (!runtime)
+    return fail(
+        with_context(std::move(runtime).error(),
+                     "BuilderFlag::kVERSION_COMPATIBLE puts the runtime into the plan, unless kEXCLUDE_LEAN_RUNTIME is "
+                     "set, too"));
+  return plan::put_section(plan, plan::kLeanRuntime, *runtime);
+}
+
+}  // namespace lathe::api

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/guest/guest.h"
+
+#include "NvInferVersion.h"
+#include "api/guest/objects.h"
+
+namespace lathe::api::guest {
+
+void report_missing(const Guest& guest, const char* name) noexcept {
+  guarded(guest.reporter(), name, [&]() -> Result<> {
+    return fail(
+        ErrorCode::call_missing,
+        "the engine runs in Lathe {}, which does not have this function yet; it is one of Lathe {}. Build the engine "
+        "again with this version to use it",
+        guest.library().note().library_version().to_string(), library_version().to_string());
+  });
+}
+
+Result<nv::IRuntime*> Guest::start(std::shared_ptr<const Library> library, std::shared_ptr<const Reporter> reporter,
+                                   std::shared_ptr<const void> host) {
+  const LibraryNote note = library->note();
+  auto* const create = library->function<void*(void*, int32_t)>("createInferRuntime_INTERNAL");
+  if (!create)
+    return fail(ErrorCode::library_refused,
+                "Lathe {} that was loaded has no runtime: it lacks createInferRuntime_INTERNAL",
+                note.library_version().to_string());
+  nv::ILogger* const logger = reporter->logger();
+  std::unique_ptr<Guest> guest(new Guest(std::move(library), std::move(reporter), std::move(host)));
+  auto* const runtime = static_cast<nv::IRuntime*>(create(logger, NV_TENSORRT_VERSION));
+  if (!runtime) return nullptr;  // it has reported
+  nv::IRuntime* const adopted = guest->adopt(runtime);
+  // Which is now its objects' own; where that failed, adopt() has released it.
+  static_cast<void>(guest.release());
+  return adopted;
+}
+
+void set_registry_parent(nv::IRuntime& runtime, nv::IPluginRegistry& registry) {
+  table_part(runtime)->setPluginRegistryParent(&registry);
+}
+
+void Guest::release() noexcept {
+  if (objects_.fetch_sub(1) == 1) delete this;
+}
+
+const Table& Guest::table(Table::Words original, size_t slots, std::span<const Patch> patches) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Table>& table = tables_[original];
+  if (!table) table = std::make_unique<Table>(*this, original, slots, patches);
+  return *table;
+}
+
+template <class I>
+I* Guest::adopt(I* object) noexcept {
+  if (!object) return nullptr;
+  ++objects_;
+  return guarded(*reporter_, "loading by a runtime of another version", static_cast<I*>(nullptr), [&]() -> Result<I*> {
+    try {
+      give_tables(*object, library_->note().interface_level,
+                  [this](void* part, size_t slots, std::span<const Patch> patches) -> const Table& {
+                    return table(Table::words_of(part), slots, patches);
+                  });
+    } catch (...) {
+      delete object;
+      release();
+      throw;
+    }
+    return object;
+  });
+}
+
+#define LATHE_GUEST_OBJECT(I, V) template nv::I* Guest::adopt(nv::I* object) noexcept;
+#include "api/guest/objects.def"
+#undef LATHE_GUEST_OBJECT
+
+}  // namespace lathe::api::guest

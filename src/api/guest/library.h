@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest: a runtime library, of another version mostly, that is mapped into this process beside this one. Its names
+// stay its own (RTLD_LOCAL; it was linked with -Bsymbolic), so that several versions can be there at a time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/hash.h"
+#include "base/library_note.h"
+#include "base/result.h"
+
+namespace lathe::api::guest {
+
+// How a library that is no file may be mapped.
+struct ImagePolicy {
+  bool in_memory = true;        // a file in memory alone
+  bool temporary_files = true;  // where the kernel has none
+  std::string directory;        // of temporary files; "" = what the environment says
+};
+
+// What the note of a library must say for it to be used here: a version from kOldestCompatible to this one, and this
+// generation of the interface. `what` names the library.
+Result<> check_note(const LibraryNote& note, const std::string& what);
+
+// Where temporary files go unless told otherwise: $TMPDIR, else /tmp.
+std::string default_directory();
+// Whether files can be made there.
+Result<> check_directory(const std::string& path);
+
+class Library {
+ public:
+  // Reads what the file is before any of its code runs. One that is mapped already is shared.
+  static Result<std::shared_ptr<const Library>> open(const std::string& path);
+  // The same of a section of a plan: the library, compressed, with the section's digest. Images with equal digests are
+  // mapped once. Fails where the library is not of the version.
+  static Result<std::shared_ptr<const Library>> open_image(std::span<const std::byte> compressed, const Digest& digest,
+                                                           const Version& version, const ImagePolicy& policy);
+  ~Library();  // unmaps it
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  const LibraryNote& note() const { return note_; }
+  // Null where it has none of that name.
+  template <class Function>
+  Function* function(const char* name) const {
+    return reinterpret_cast<Function*>(symbol(name));
+  }
+
+ private:
+  Library(const LibraryNote& note, void* handle, int descriptor)
+      : note_(note), handle_(handle), descriptor_(descriptor) {}
+  static Result<std::shared_ptr<const Library>> map_image(std::span<const std::byte> image, const LibraryNote& note,
+                                                          const ImagePolicy& policy);
+  void* symbol(const char* name) const;
+
+  LibraryNote note_;
+  void* handle_;
+  int descriptor_;  // of a file in memory; -1 = none
+};
+
+}  // namespace lathe::api::guest

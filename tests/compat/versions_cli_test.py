@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of one version in the libraries of others: this one, and 0.2 and 0.3, which programs.cmake links. 0.2 reads this one's
+version-compatible plans, 0.3 has other formats of records, and leaves them to the runtime that they bring, or that it is given.
+Each answer has the bits of that of the plan's own version."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+
+BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "examples/digits/digits.onnx"
+SHAPES = [f"--{which}Shapes=image:4x1x8x8" for which in ("min", "opt", "max")]
+FOLDERS = {"0.1": BUILD / "lib", "0.2": BUILD / "lib/versions/0.2", "0.3": BUILD / "lib/versions/0.3"}
+GPU = {"LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"), "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so")}
+DEVICES = {"cpu": {}, "cuda": GPU}
+
+
+def run(*command, **variables):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | variables)
+
+
+def library(version, kind):
+    return FOLDERS[version] / f"lib{kind}.so.0"
+
+
+class Versions(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = pathlib.Path(holder.name)
+        cls.given = cls.folder / "given"
+        cls.given.mkdir()
+        np.random.default_rng(3).standard_normal((4, 1, 8, 8), np.float32).tofile(cls.given / "image")
+        cls.plans, cls.answers = {}, {}
+        for version in FOLDERS:
+            for device in DEVICES:
+                for kind, options in {"plain": [], "held": ["--versionCompatible"],
+                                      "bare": ["--versionCompatible", "--excludeLeanRuntime"]}.items():
+                    cls.plans[version, device, kind] = cls.build(version, device, kind, *options)
+                done = cls.run_plan(library(version, "lathe"), cls.plans[version, device, "plain"], device)
+                if done.returncode != 0:
+                    raise AssertionError(f"{version} {device}: {done.stderr}")
+                cls.answers[version, device] = cls.answer()
+
+    @classmethod
+    def build(cls, version, device, kind, *options):
+        plan = cls.folder / f"{version}_{device}_{kind}.engine"
+        done = run(BUILD / "bin/lathe", "build", DIGITS, "-o", plan, "--buildBudget=0", f"--target={device}", *SHAPES, *options,
+                   LD_LIBRARY_PATH=str(FOLDERS[version]), LATHE_CACHE_DIR=str(cls.folder / "cache"), **DEVICES[device])
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        return plan
+
+    @classmethod
+    def run_plan(cls, runtime, plan, device, *options, **variables):
+        shutil.rmtree(cls.folder / "out", ignore_errors=True)
+        (cls.folder / "out").mkdir()
+        return run(BUILD / "bin/version_runner", runtime, plan, cls.given, cls.folder / "out", *options,
+                   **DEVICES[device], **variables)
+
+    @classmethod
+    def answer(cls):
+        return (cls.folder / "out/probabilities").read_bytes()
+
+    def check_answer(self, done, version, device):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.answer()), 4 * 10 * 4)
+        self.assertEqual(self.answer(), self.answers[version, device])
+
+    def check_refusal(self, done, *words):
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("1 reports", done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def mapped(self, done):
+        return [int(word) for word in re.search(r"mapped (\d+) (\d+) (\d+)", done.stdout).groups()]
+
+    # S10, S11, S18.
+    def test_what_a_plan_holds(self):
+        for device in DEVICES:
+            sizes = {kind: self.plans["0.1", device, kind].stat().st_size for kind in ("plain", "held", "bare")}
+            self.assertEqual(sizes["plain"], sizes["bare"])
+            stripped = self.folder / "stripped.so"
+            subprocess.run(["strip", "-o", stripped, library("0.1", "lathe_lean")], check=True)
+            self.assertLess(sizes["held"] - sizes["bare"], stripped.stat().st_size)
+            self.assertGreater(sizes["held"] - sizes["bare"], stripped.stat().st_size / 4)
+            done = run(BUILD / "bin/lathe", "inspect", self.plans["0.1", device, "held"], "--json", self.folder / "held.json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("later versions run it, too", done.stdout)
+            report = json.loads((self.folder / "held.json").read_text())
+            section = {section["name"]: section for section in report["sections"]}["lean_runtime"]
+            self.assertEqual(section["trust"], "host code")
+            self.assertEqual(section["bytes"] + 64 >= sizes["held"] - sizes["bare"] >= section["bytes"], True)
+            self.assertRegex(section["digest"], "^[0-9a-f]{64}$")
+            self.assertEqual((report["version"], report["version_compatible"]), ("0.1.0.0", True))
+            kinds = [struct.unpack_from("<I", self.plans["0.1", device, kind].read_bytes(), 256)[0] for kind in
+                     ("plain", "held", "bare")]
+            self.assertEqual(kinds, [0, 1, 1])
+
+    # S2, S3, S12, S17, S19, S20, S21, S178, S179, S180, S186: every version, kind of library and route to a plan of before.
+    def test_old_plans_in_new_libraries(self):
+        for device in DEVICES:
+            held, bare = self.plans["0.1", device, "held"], self.plans["0.1", device, "bare"]
+            lean = library("0.1", "lathe_lean")
+            for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
+                for version in FOLDERS:
+                    with self.subTest(device=device, kind=kind, version=version):
+                        runtime = library(version, kind)
+                        done = self.run_plan(runtime, held, device, "--allow")
+                        self.check_answer(done, "0.1", device)
+                        before, during, after = self.mapped(done)
+                        # Who reads the plan alone maps nothing; the dispatching library has the one beside it do so.
+                        guests = 1 if version == "0.3" or kind == "lathe_dispatch" else 0
+                        self.assertEqual((during - before, after - before), (guests, 0))
+                        self.check_answer(self.run_plan(runtime, bare, device, f"--lean={lean}"), "0.1", device)
+                        done = self.run_plan(runtime, bare, device)
+                        if version == "0.3":
+                            self.check_refusal(done, "LATHE-4002", "0.1.0.0", "loadRuntime()")
+                        else:
+                            self.check_answer(done, "0.1", device)
+
+    # S1, S4, S19, S22, S180, S181: plans of one version, and plans of newer ones.
+    def test_what_is_refused(self):
+        for device in DEVICES:
+            for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
+                done = self.run_plan(library("0.2", kind), self.plans["0.1", device, "plain"], device, "--allow")
+                self.check_refusal(done, "LATHE-4002", "0.1.0.0", "0.2.0.0", "kVERSION_COMPATIBLE")
+                for newer in ("0.2", "0.3"):
+                    for plan in ("held", "bare"):
+                        done = self.run_plan(library("0.1", kind), self.plans[newer, device, plan], device, "--allow",
+                                             f"--then={self.plans['0.1', device, 'held']}")
+                        self.check_refusal(done, "LATHE-4002", f"{newer}.0.0", "newer than this Lathe 0.1.0.0")
+                        if kind != "lathe_dispatch":  # whose runtime stays as long as the thread that it told of a failure
+                            self.assertEqual(len(set(self.mapped(done))), 1)
+
+    # S14, S15, S72: before any of it is mapped.
+    def test_host_code_needs_leave(self):
+        for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
+            for version in FOLDERS:
+                done = self.run_plan(library(version, kind), self.plans["0.1", "cpu", "held"], "cpu")
+                self.check_refusal(done, "LATHE-4006", "lean_runtime", "setEngineHostCodeAllowed(true)", "operating.md")
+                self.assertEqual(len(set(self.mapped(done))), 1)
+
+    # S13, S20: whatever dies last.
+    def test_orders_of_death(self):
+        held, bare = self.plans["0.1", "cpu", "held"], self.plans["0.1", "cpu", "bare"]
+        for order in ("RECI", "ICER", "ERIC", "CREI", "IREC"):
+            done = self.run_plan(library("0.3", "lathe"), held, "cpu", "--allow", f"--order={order}")
+            self.check_answer(done, "0.1", "cpu")
+            before, during, after = self.mapped(done)
+            self.assertEqual((during, after), (before + 1, before))
+        for order in ("RLECI", "LRCIE", "ECILR", "RECIL"):
+            done = self.run_plan(library("0.3", "lathe"), bare, "cpu", f"--lean={library('0.1', 'lathe_lean')}",
+                                 f"--order={order}")
+            self.check_answer(done, "0.1", "cpu")
+            self.assertEqual(self.mapped(done)[2], self.mapped(done)[0])
+
+    # S24, S25, S26.
+    def test_where_the_runtime_is_loaded_from(self):
+        held, full = self.plans["0.1", "cpu", "held"], library("0.3", "lathe")
+        there = self.folder / "there"
+        there.mkdir()
+        for options in (["--files=no"], ["--memory=no"], ["--no-memfd"]):
+            done = self.run_plan(full, held, "cpu", "--allow", f"--directory={there}", *options)
+            self.check_answer(done, "0.1", "cpu")
+            self.assertEqual(self.mapped(done)[2], self.mapped(done)[0])
+            self.assertEqual(list(there.iterdir()), [])
+        for options, words in ((["--files=no", "--memory=no"], "TempfileControlFlags"),
+                               (["--files=no", "--no-memfd"], "the kernel gives no file in memory")):
+            self.check_refusal(self.run_plan(full, held, "cpu", "--allow", *options), "LATHE-4101", words)
+        done = self.run_plan(full, held, "cpu", "--allow", "--memory=no", TMPDIR="/no/such/folder")
+        self.check_refusal(done, "LATHE-1002", "/no/such/folder")
+        done = self.run_plan(full, held, "cpu", "--allow", "--directory=/no/such/folder")
+        self.assertIn("'/no/such/folder'", done.stderr)
+
+    # S6, S20.
+    def test_libraries_that_are_refused(self):
+        bare, full = self.plans["0.1", "cpu", "bare"], library("0.2", "lathe")
+        text = self.folder / "text.so"
+        text.write_text("no library")
+        cut = self.folder / "cut.so"
+        cut.write_bytes(library("0.1", "lathe_lean").read_bytes()[:5000])
+        for path, words in (("/no/such.so", "LATHE-1001"), (text, "not a shared library"), (cut, "truncated"),
+                            ("x" * 5000, "path of the runtime library"), (library("0.3", "lathe_lean"), "newer than this"),
+                            (BUILD / "lib/liblathe_lean_10.so.0", "interface 10"),
+                            (BUILD / "fake_cuda/libfake_cuda_driver.so", "none of Lathe's")):
+            done = self.run_plan(full, bare, "cpu", f"--lean={path}")
+            self.assertEqual(done.returncode, 3, path)
+            self.assertEqual(done.stderr.count("recorded: "), 1, done.stderr)
+            self.assertIn(words, done.stderr)
+
+    # S178.
+    def test_dispatch_without_a_lean_runtime(self):
+        alone = self.folder / "alone"
+        alone.mkdir()
+        shutil.copy(library("0.1", "lathe_dispatch"), alone)
+        done = self.run_plan(alone / "liblathe_dispatch.so.0", self.plans["0.1", "cpu", "bare"], "cpu")
+        self.check_refusal(done, "LATHE-4101", "liblathe_lean.so.0", "LATHE_LEAN_RUNTIME")
+        done = self.run_plan(alone / "liblathe_dispatch.so.0", self.plans["0.1", "cpu", "bare"], "cpu",
+                             LATHE_LEAN_RUNTIME=str(library("0.1", "lathe_lean")))
+        self.check_answer(done, "0.1", "cpu")
+
+    # S68, S71: no byte of the runtime can be changed, nor left out.
+    def test_damaged_runtimes(self):
+        plan = bytearray(self.plans["0.1", "cpu", "held"].read_bytes())
+        damaged = self.folder / "damaged.engine"
+        for place in (len(plan) - 1, len(plan) - 200_000, len(plan) - 1_000_000):
+            plan[place] ^= 1
+            damaged.write_bytes(plan)
+            plan[place] ^= 1
+            for version in ("0.1", "0.3"):
+                self.check_refusal(self.run_plan(library(version, "lathe"), damaged, "cpu", "--allow"), "LATHE-4004")
+
+    # S176, S177, S178, S182.
+    def test_what_the_libraries_export(self):
+        names = {}
+        for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
+            lines = subprocess.run(["nm", "-D", "--defined-only", library("0.1", kind)], capture_output=True, text=True,
+                                   check=True).stdout.splitlines()
+            names[kind] = {line.split()[2] for line in lines if line.split()[1] == "T"}
+        self.assertIn("createInferRuntime_INTERNAL", names["lathe_dispatch"])
+        self.assertEqual(names["lathe_dispatch"] - names["lathe_lean"], set())
+        self.assertEqual(names["lathe_lean"] - names["lathe"], set())
+        self.assertNotIn("createInferBuilder_INTERNAL", names["lathe_lean"])
+        if "CMAKE_BUILD_TYPE:STRING=Release\n" in (BUILD / "CMakeCache.txt").read_text():
+            stripped = self.folder / "stripped_dispatch.so"
+            subprocess.run(["strip", "-o", stripped, library("0.1", "lathe_dispatch")], check=True)
+            self.assertLessEqual(stripped.stat().st_size, 450_000)
+
+
+if __name__ == "__main__":
+    unittest.main()
