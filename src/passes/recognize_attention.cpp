@@ -6,6 +6,7 @@
 #include "passes/attention_mask.h"
 #include "passes/attention_shapes.h"
 #include "passes/match.h"
+#include "passes/pins.h"
 
 namespace lathe {
 namespace {
@@ -194,7 +195,8 @@ Result<bool> to_attention(Rewrite& r) {
     return false;
   }
   r.absorb(scores->product);
-  r.absorb(scores->softmax);
+  // Kernels compute the softmax of any attention in f32, which does not bind the products.
+  if (pinned_precision(*scores->softmax, r.context) != DType::f32) r.absorb(scores->softmax);
   refusal.softmax = scores->softmax;
   Recognition recognition(r, *std::move(scores));
   Result<bool> done = recognition.run();

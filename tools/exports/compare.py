@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds an export for a device, runs it at every set of sizes, and compares with what was expected."""
 import os
+import pathlib
 import re
 import subprocess
+import tempfile
 import time
 
 import numpy as np
@@ -101,6 +103,21 @@ def build_and_run(sets, case, tolerance, device, folder, arguments, limit):
         if errors[-1] > max(min(max(tolerance, ROUNDINGS * each["rounding"]), LARGEST_TOLERANCE), peer_loss(each, device)):
             raise Failed("wrong", f"sizes {each['sizes']}: error {errors[-1]:.1e}")
     return errors
+
+
+def expected_attentions(model, variant):
+    """How many become the op; None = nobody has counted them."""
+    everywhere, *others = model.attentions.split() or [None]
+    return everywhere and int(dict(word.split("=") for word in others).get(variant, everywhere))
+
+
+def count_attentions(folder, arguments, limit):
+    """How many attentions the passes recognise in what the exporter wrote."""
+    with tempfile.TemporaryDirectory() as dumps:
+        lathe([arguments.build / "bin/lathe", "build", folder / "model.onnx", "-o", f"{dumps}/engine", "--target=cpu",
+               "--buildBudget=0", "--skipPass", "decompose", "--dumpPasses", dumps], os.environ, limit)
+        last = max(pathlib.Path(dumps).glob("*.graph"))
+        return len(re.findall(r"= attention[({]", last.read_text()))
 
 
 def compare(model, case, device, folder, arguments, limit):

@@ -21,10 +21,17 @@ def rows(cases, devices):
                *(cell(found.get(device)) for device in devices if "failure" not in case)]
 
 
+def lacks_attentions(case):
+    found, expected = case.get("attentions", (0, 0))
+    return found < expected
+
+
 def complaints(cases):
     for case in cases:
         if "failure" in case:
             yield f"{case['model']} {case['variant']}: export: {case['failure']}"
+        if lacks_attentions(case):
+            yield f"{case['model']} {case['variant']}: {case['attentions'][0]} of {case['attentions'][1]} attentions are recognised"
         for result in case["results"]:
             if result["verdict"] in BAD or result["message"]:
                 yield f"{case['model']} {case['variant']} {result['device']}: {result['verdict']}: {result['message']}"
@@ -45,6 +52,13 @@ def summary(cases, devices):
         yield line + "".join(f", {count} {verdict}" for verdict, count in bad.items() if count)
 
 
+def attentions(cases):
+    """A line, where any were counted."""
+    counted = [case["attentions"] for case in cases if "attentions" in case]
+    if counted:
+        yield f"attentions: {sum(found for found, _ in counted)} recognised, {sum(want for _, want in counted)} expected"
+
+
 def print_report(cases, devices):
     header = ["architecture", "export", *devices]
     body = list(rows(cases, devices))
@@ -52,7 +66,7 @@ def print_report(cases, devices):
     for row in [header, *body]:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
     print("\n" + "\n".join(complaints(cases)))
-    print("\n" + "\n".join(summary(cases, devices)))
+    print("\n" + "\n".join([*summary(cases, devices), *attentions(cases)]))
 
 
 def write_markdown(path, cases, devices, versions):
@@ -61,7 +75,7 @@ def write_markdown(path, cases, devices, versions):
              f"{len({case['model'] for case in exported})} architectures, {len(exported)} exports, by `make test-exports` "
              f"({', '.join(f'{name} {version}' for name, version in versions.items())}; {platform.machine()}). A number is the "
              "largest error of all outputs and sets of sizes, as a share of the largest value; in brackets that of PyTorch's own float16.", "",
-             *(f"- {line}" for line in summary(cases, devices)), "",
+             *(f"- {line}" for line in [*summary(cases, devices), *attentions(cases)]), "",
              "| architecture | export | " + " | ".join(devices) + " |", "| --- | --- |" + " --- |" * len(devices),
              *("| " + " | ".join(row + [""] * (2 + len(devices) - len(row))) + " |" for row in rows(cases, devices)), "",
              "## What is not right, and why", "", *(f"- {line}" for line in complaints(cases)), ""]

@@ -132,21 +132,76 @@ struct AttentionTiles {
     }
   }
 
-  template <class Out, class Logits, class Fusion>
+  // Rows' sums of weights, of all lanes that share them.
+  LATHE_DEVICE_MEMBER void add_up() {
+    LATHE_UNROLL
+    for (RunningSoftmax& row : rows) {
+      row.sum += shuffle_xor(row.sum, 1);
+      row.sum += shuffle_xor(row.sum, 2);
+    }
+  }
+
+  // Of a cluster's blocks, each of which has weighed keys of its own: their sums relative to the largest logit of all.
+  // Each block gets those of the columns that owns() says. What is in shared memory is overwritten.
+  template <int Splits>
+  LATHE_DEVICE_MEMBER void merge() {
+    constexpr int kValues = DV / 8 * 4 + 4;  // of a lane
+    float* own = reinterpret_cast<float*>(dynamic_shared()) + warp() * kValues * 32 + lane();
+    LATHE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      own[2 * half * 32] = rows[half].largest;
+      own[(2 * half + 1) * 32] = rows[half].sum;
+    }
+    LATHE_UNROLL
+    for (int n = 0; n < DV / 8; ++n) LATHE_UNROLL
+    for (int e = 0; e < 4; ++e) own[(4 + 4 * n + e) * 32] = out[n][e];
+    cluster_arrive();
+    cluster_wait();
+    float factors[2][Splits];
+    LATHE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      RunningSoftmax& row = rows[half];
+      LATHE_UNROLL
+      for (int i = 0; i < Splits; ++i) row.largest = fmaxf(row.largest, cluster_peer(own, i)[2 * half * 32]);
+      row.sum = 0.0f;
+      LATHE_UNROLL
+      for (int i = 0; i < Splits; ++i) {
+        factors[half][i] = exp2_fast(cluster_peer(own, i)[2 * half * 32] - row.base());
+        row.sum += factors[half][i] * cluster_peer(own, i)[(2 * half + 1) * 32];
+      }
+    }
+    LATHE_UNROLL
+    for (int n = 0; n < DV / 8; ++n) {
+      if (!owns<Splits>(n)) continue;
+      LATHE_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        out[n][e] = 0.0f;
+        LATHE_UNROLL
+        for (int i = 0; i < Splits; ++i) out[n][e] += factors[e / 2][i] * cluster_peer(own, i)[(4 + 4 * n + e) * 32];
+      }
+    }
+    cluster_arrive();
+    cluster_wait();  // until the others have read what lies here
+  }
+
+  // Whether the block writes these eight columns.
+  template <int Splits>
+  LATHE_DEVICE_MEMBER static bool owns(int n) {
+    return Splits == 1 || n % Splits == cluster_rank();
+  }
+
+  template <int Splits, class Out, class Logits, class Fusion>
   LATHE_DEVICE_MEMBER void write(const Out& y, const Logits& logits, const Fusion& fusion, long (&c)[4], long query) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
-      float sum = rows[half].sum;
-      sum += shuffle_xor(sum, 1);
-      sum += shuffle_xor(sum, 2);
-      const float factor = 1.0f / sum;
-      const bool is_zero = logits.is_zero(sum);
+      const float factor = 1.0f / rows[half].sum;
+      const bool is_zero = logits.is_zero(rows[half].sum);
       c[2] = query + lane() / 4 + half * 8;
       if (c[2] >= y.dim(2)) continue;
       LATHE_UNROLL
       for (int n = 0; n < DV / 8; ++n) {
         c[3] = n * 8 + lane() % 4 * 2;
-        if (c[3] >= y.dim(3)) continue;
+        if (!owns<Splits>(n) || c[3] >= y.dim(3)) continue;
         float pair[2] = {is_zero ? 0.0f : out[n][2 * half] * factor, is_zero ? 0.0f : out[n][2 * half + 1] * factor};
         fusion.template apply<3, 2>(pair, c, 2);
         store<3, 2>(y, c, pair, 2);
@@ -155,45 +210,55 @@ struct AttentionTiles {
   }
 };
 
-// Grid (tiles of queries, batch * heads).
-template <int D, int DV, int Warps, int Keys, class Q, class K, class V, class Out, class Logits, class Fusion>
+// Grid (tiles of queries * Splits, batch * heads). Splits: the keys of a tile's queries are shared out among a cluster's
+// blocks, which are neighbours, so that few queries of many keys keep all multiprocessors busy.
+template <int D, int DV, int Warps, int Keys, int Splits, class Q, class K, class V, class Out, class Logits,
+          class Fusion>
 LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const Logits& logits, const Fusion& fusion) {
   using Tiles = AttentionTiles<typename Q::Type, D, DV, Warps, Keys>;
   constexpr int kThreads = Tiles::kThreads;
-  const long heads = q.dim(1), first_query = static_cast<long>(block_x()) * Tiles::kQueries;
+  const long heads = q.dim(1), first_query = static_cast<long>(block_x() / Splits) * Tiles::kQueries;
   const long query = first_query + warp() * 16, last_query = first_query + Tiles::kQueries - 1;
   long c[4] = {block_y() / heads, block_y() % heads, 0, 0};
   const long kv[4] = {c[0], c[1] / (heads / k.dim(1)), 0, 0};
   const long end = logits.end_of_keys(last_query);
-  const int tiles = end <= 0 ? 0 : static_cast<int>((end + Keys - 1) / Keys);
+  const int all = end <= 0 ? 0 : static_cast<int>((end + Keys - 1) / Keys);
+  const int share = (all + Splits - 1) / Splits, begin = Splits == 1 ? 0 : block_x() % Splits * share;
+  const int tiles = begin + share < all ? begin + share : all;
   dependency_wait();
   Tiles work;
   work.clear();
   Tiles::query_tile().template copy_from<kThreads>(q, c, first_query);
-  if (tiles > 0) {
-    Tiles::key_tile(0).template copy_from<kThreads>(k, kv, 0);
-    Tiles::value_tile(0).template copy_from<kThreads>(v, kv, 0);
+  if (begin < tiles) {
+    Tiles::key_tile(0).template copy_from<kThreads>(k, kv, static_cast<long>(begin) * Keys);
+    Tiles::value_tile(0).template copy_from<kThreads>(v, kv, static_cast<long>(begin) * Keys);
   }
   copy_async_commit();
-  for (int tile = 0; tile < tiles; ++tile) {
+  for (int tile = begin; tile < tiles; ++tile) {
+    const int stage = (tile - begin) % 2;
     if (tile + 1 < tiles) {
-      Tiles::key_tile((tile + 1) % 2).template copy_from<kThreads>(k, kv, static_cast<long>(tile + 1) * Keys);
-      Tiles::value_tile((tile + 1) % 2).template copy_from<kThreads>(v, kv, static_cast<long>(tile + 1) * Keys);
+      Tiles::key_tile(1 - stage).template copy_from<kThreads>(k, kv, static_cast<long>(tile + 1) * Keys);
+      Tiles::value_tile(1 - stage).template copy_from<kThreads>(v, kv, static_cast<long>(tile + 1) * Keys);
     }
     copy_async_commit();
     copy_async_wait<1>();
-    if (tile == 0) Tiles::query_tile().template compute<kThreads>(q, c, first_query);
-    Tiles::key_tile(tile % 2).template compute<kThreads>(k, kv, static_cast<long>(tile) * Keys);
-    Tiles::value_tile(tile % 2).template compute<kThreads>(v, kv, static_cast<long>(tile) * Keys);
+    if (tile == begin) Tiles::query_tile().template compute<kThreads>(q, c, first_query);
+    Tiles::key_tile(stage).template compute<kThreads>(k, kv, static_cast<long>(tile) * Keys);
+    Tiles::value_tile(stage).template compute<kThreads>(v, kv, static_cast<long>(tile) * Keys);
     barrier();
-    if (tile == 0) work.load_queries();
+    if (tile == begin) work.load_queries();
     float s[Keys / 8][4];
-    work.multiply_keys(Tiles::key_tile(tile % 2), s);
+    work.multiply_keys(Tiles::key_tile(stage), s);
     work.transform(logits, s, c, query, static_cast<long>(tile) * Keys);
     work.exponentiate(s);
-    work.multiply_values(Tiles::value_tile(tile % 2), s);
+    work.multiply_values(Tiles::value_tile(stage), s);
     barrier();
   }
   copy_async_wait<0>();
-  work.write(y, logits, fusion, c, query);
+  work.add_up();
+  if constexpr (Splits > 1) {
+    barrier();
+    work.template merge<Splits>();
+  }
+  work.template write<Splits>(y, logits, fusion, c, query);
 }

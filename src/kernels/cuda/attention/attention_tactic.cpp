@@ -32,12 +32,14 @@ struct Blocking {
   int64_t warps = 4;
   int64_t keys = 64;    // of a tile, on tensor cores
   int64_t queries = 4;  // of a warp, in f32
+  int64_t splits = 1;   // blocks of a cluster that share keys, on tensor cores
 
   int64_t rows() const { return tensor_cores ? warps * 16 : warps * queries; }
   int64_t shared_bytes(const Heads& heads) const {
     if (!tensor_cores) return 4 * (rows() * heads.size + 32 * (heads.size + 1) + 32 * heads.value_size);
     const int64_t pitch = padded(heads.size) + 8, value_pitch = padded(heads.value_size) + 8;
-    return 2 * (rows() * pitch + 2 * keys * (pitch + value_pitch));
+    const int64_t tiles = 2 * (rows() * pitch + 2 * keys * (pitch + value_pitch));
+    return splits == 1 ? tiles : std::max(tiles, 4 * warps * 32 * (padded(heads.value_size) / 2 + 4));
   }
 };
 
@@ -107,10 +109,14 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
   if (shape.tensor_cores && shape.keys * size > 64 * 128 && shape.keys > 32) return;  // registers
   const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
   const auto count = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);
-  const double blocks = count * std::ceil(static_cast<double>(q[2]) / static_cast<double>(shape.rows()));
+  const auto splits = static_cast<double>(shape.splits);
+  const double blocks = splits * count * std::ceil(static_cast<double>(q[2]) / static_cast<double>(shape.rows()));
+  const bool is_worth_splitting =
+      blocks / splits < target.cores && keys >= 2 * splits * static_cast<double>(shape.keys);
+  if (shape.splits > 1 && (shape.splits > target.limits.cluster || !is_worth_splitting)) return;
   // Of one block: operations in a clock, of which half are multiplications, and a fixed time for each tile.
-  constexpr double kTileClocks = 850;
-  const double tiles = std::ceil(keys / static_cast<double>(shape.keys));
+  constexpr double kTileClocks = 850, kMergeClocks = 2500;
+  const double tiles = std::ceil(keys / static_cast<double>(shape.keys) / splits);
   const double flops = 4.0 * static_cast<double>(shape.rows() * shape.keys * size);
   const double rate = shape.tensor_cores
                           ? 2.01 * target.products.matrix * std::min(1.0, static_cast<double>(shape.warps) / 4)
@@ -119,9 +125,12 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
       std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) / static_cast<double>(shared_bytes));
   const double waves = std::max(1.0, blocks / target.cores);
   const double clocks =
-      tiles * (waves * flops / rate + kTileClocks * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0))));
-  configs.push_back({.text = shape.tensor_cores ? fmt::format("{}x{} queries x keys", shape.rows(), shape.keys)
-                                                : fmt::format("{} queries in f32", shape.rows()),
+      tiles * (waves * flops / rate + kTileClocks * std::max(1.0, waves / std::max(1.0, std::min(resident, 4.0)))) +
+      (shape.splits > 1 ? kMergeClocks : 0);
+  const std::string cluster = shape.splits > 1 ? fmt::format(" cluster={}", shape.splits) : "";
+  configs.push_back({.text = shape.tensor_cores
+                                 ? fmt::format("{}x{} queries x keys{}", shape.rows(), shape.keys, cluster)
+                                 : fmt::format("{} queries in f32", shape.rows()),
                      .predicted_us = target.launch_us + clocks / target.clock_mhz,
                      .choice = shape});
 }
@@ -132,7 +141,8 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
     for (const int64_t queries : {4, 1}) add(problem, heads, {false, 4, 32, queries}, configs);
   } else {
     for (const int64_t warps : {4, 8, 2, 1})
-      for (const int64_t keys : {64, 128, 32}) add(problem, heads, {true, warps, keys, 0}, configs);
+      for (const int64_t keys : {64, 128, 32})
+        for (const int64_t splits : {1, 2, 4, 8}) add(problem, heads, {true, warps, keys, 0, splits}, configs);
   }
   return best_first(std::move(configs), 5);
 }
@@ -162,12 +172,15 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
                   literal(attrs.softcap), literal_of_hidden(attrs.hidden));
   const std::string kernel =
       shape.tensor_cores
-          ? fmt::format("attend<{}, {}, {}, {}>", padded(heads.size), padded(heads.value_size), shape.warps, shape.keys)
+          ? fmt::format("attend<{}, {}, {}, {}, {}>", padded(heads.size), padded(heads.value_size), shape.warps,
+                        shape.keys, shape.splits)
           : fmt::format("attend_simt<{}, {}, {}, {}>", heads.size, heads.value_size, shape.warps, shape.queries);
   const lathe::Shape& q = problem.inputs[0].dims;
-  emission.launches.push_back(source.finish(
-      fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits), {ceildiv(q[2], shape.rows()), q[0] * q[1], 1},
-      static_cast<uint32_t>(shape.warps * 32), static_cast<uint32_t>(shape.shared_bytes(heads))));
+  emission.launches.push_back(source.finish(fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits),
+                                            {ceildiv(q[2], shape.rows()) * shape.splits, q[0] * q[1], 1},
+                                            static_cast<uint32_t>(shape.warps * 32),
+                                            static_cast<uint32_t>(shape.shared_bytes(heads))));
+  if (shape.splits > 1) emission.launches.back().launch.cluster = static_cast<uint32_t>(shape.splits);
   return emission;
 }
 
