@@ -65,6 +65,10 @@ enum class Compatibility : uint32_t {
   later_versions = 1  // every later one of the same major version that still reads the formats below
 };
 
+// Header flags, whose numbers are part of the format: what a reader that does not know it would misunderstand.
+inline constexpr uint64_t kLacksWeights = 1;  // some constants are stripped: they come with a refit
+inline constexpr uint64_t kKnownFlags = kLacksWeights;
+
 struct PlanHeader : PlanPrefix {
   Compatibility compatibility = Compatibility::same_version;
   uint64_t flags = 0;

@@ -98,7 +98,7 @@ Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const
 }  // namespace
 
 Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
-  if (header.flags != 0 || header.compatibility > Compatibility::later_versions)
+  if ((header.flags & ~kKnownFlags) != 0 || header.compatibility > Compatibility::later_versions)
     return fail(
         ErrorCode::plan_version,
         "plan, which Lathe {} wrote, asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have",
@@ -153,6 +153,8 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
   plan.weights = content_of(bytes, header, kWeights);
   if (section && section->detached) plan.detached = DetachedWeights{section->bytes, section->checksum, section->digest};
   LATHE_TRY(validate(plan));
+  if (plan.is_stripped() != ((header.flags & kLacksWeights) != 0))
+    return fail(ErrorCode::plan_malformed, "the plan's header does not say whether it has all weights as it does");
   Resident weights;
   if (!plan.detached && options.borrows_weights) {
     weights = {plan.weights, owner};

@@ -83,6 +83,7 @@ class VectorSink final : public ByteSink {
 
 Result<PlanHeader> header_of(const Plan& plan, const Contents& contents) {
   PlanHeader header = make_header(plan.target);
+  if (plan.is_stripped()) header.flags |= kLacksWeights;
   const auto add = [&](std::string_view name, std::span<const std::byte> content) {
     header.sections.push_back(named_section(name));
     seal(header.sections.back(), content);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "plan/flatten.h"
+#include "plan/header.h"
 #include "plan/limits.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"
@@ -35,6 +36,7 @@ TEST(RefitPlans, AreWrittenAndReadBack) {
     EXPECT_EQ(loaded->plan.refit.kind, kind);
     EXPECT_TRUE(loaded->plan.is_stripped());
     EXPECT_EQ(loaded->plan.stripped_bytes(), owned.plan.constants[2].bytes);
+    EXPECT_EQ(read_header(*bytes)->flags, kLacksWeights);  // without which older readers would run it
     const auto again = write_plan(loaded->plan);
     ASSERT_TRUE(again);
     EXPECT_EQ(*bytes, *again);
