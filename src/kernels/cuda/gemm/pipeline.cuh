@@ -39,9 +39,6 @@ struct Slot {
   }
 };
 
-// The blocks of a launch that has as many as the device runs at once take tiles in turn; those of a cluster are below
-// each other. Tiles that are multiplied together stand in bands.
-
 // What a launch multiplies. `work` says which tile a number means; places are functions of the batch.
 template <class Work, class PlaceA, class PlaceB>
 struct PipelineProduct {
@@ -58,24 +55,14 @@ LATHE_DEVICE PipelineProduct<Work, PlaceA, PlaceB> pipeline_product(const Tensor
   return {map_a, map_b, static_cast<unsigned>(works), work, place_a, place_b};
 }
 
+// The blocks of a launch that has as many as the device runs at once take tiles in turn; those of a cluster take tiles
+// below each other.
 template <class Tile>
 LATHE_DEVICE Block work_of(unsigned work, long m, long n, long k, int splits) {
-  constexpr unsigned kHeight = Tile::kM * Tile::kPeers, kBand = Tile::kBand / Tile::kPeers;
-  const auto rows = static_cast<unsigned>((m + kHeight - 1) / kHeight);
-  const auto columns = static_cast<unsigned>((n + Tile::kN - 1) / Tile::kN), width = static_cast<unsigned>(splits);
-  const unsigned tile = work % (rows * columns), rest = work / (rows * columns);
-  const unsigned band = tile / (kBand * columns), inside = tile % (kBand * columns);
-  const unsigned height = rows - band * kBand < kBand ? rows - band * kBand : kBand;
-  const auto total = static_cast<int>((k + Tile::kK - 1) / Tile::kK);
-  const int share = (total + splits - 1) / splits;
-  Block block;
-  block.row = static_cast<long>(band * kBand + inside % height) * kHeight;
+  constexpr unsigned kBand = 16;  // tiles, of blocks that stay
+  constexpr int kRows = Tile::kM * Tile::kPeers;
+  Block block = block_at<Tile, kRows, kBand / Tile::kPeers, false>(work, m, n, k, splits);
   if constexpr (Tile::kPeers > 1) block.row += cluster_rank() * Tile::kM;
-  block.column = static_cast<long>(inside / height) * Tile::kN;
-  block.batch = rest / width;
-  block.split = static_cast<int>(rest % width);
-  block.k = static_cast<long>(block.split) * share * Tile::kK;
-  block.blocks = clamp(total - block.split * share, share);
   return block;
 }
 
@@ -218,7 +205,7 @@ LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, lo
     if (i / kAtOnce * kAtOnce != first) continue;
     LATHE_UNROLL
     for (int t = 0; t < kTiles; ++t) LATHE_UNROLL
-    for (int e = 0; e < 4; ++e) v[i % kAtOnce * 2 + e / 2][t * 2 + e % 2] = tile.acc[i * kTiles + t][e];
+    for (int e = 0; e < 4; ++e) v[i % kAtOnce * 2 + e / 2][t * 2 + e % 2] = tile.acc[0][i * kTiles + t][e];
   }
   LATHE_UNROLL
   for (int k = 0; k < 2 * kAtOnce; ++k) {
