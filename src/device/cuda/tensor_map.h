@@ -6,8 +6,8 @@
 #include <string>
 
 #include "device/cuda/driver.h"
-#include "device/launch.h"
 #include "device/kernel.h"
+#include "device/launch.h"
 
 namespace lathe::cuda {
 
