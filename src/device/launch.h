@@ -7,17 +7,30 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
 #include "shape/expr.h"
 
 namespace lathe {
 
-// Every parameter of a kernel is 8 bytes: an address or an int64.
+// A tensor as a GPU's copy engine reads it (TMA), a block of `box` at once, in rows of 128 bytes. Dimensions are listed
+// from the innermost on, which is contiguous.
+struct TensorMap {
+  uint32_t input = 0;  // of the step: where it begins
+  DType dtype = DType::f16;
+  bool rounds = false;        // f32 to TF32, to the nearest
+  std::vector<Expr> dims;     // what a block has beyond them is zero
+  std::vector<Expr> strides;  // in elements, of each dimension but the first
+  std::vector<uint32_t> box;
+};
+
+// Every parameter of a kernel is 8 bytes, an address or an int64, or a tensor map of 128.
 struct LaunchArg {
   enum Kind : uint8_t {
-    input,      // address of the step's input `index`
-    output,     // address of the step's output `index`
-    workspace,  // `value` bytes into the step's workspace
-    number,     // `value`
+    input,       // address of the step's input `index`
+    output,      // address of the step's output `index`
+    workspace,   // `value` bytes into the step's workspace
+    number,      // `value`
+    tensor_map,  // Launch::maps[index]; these come first
   } kind = number;
   uint32_t index = 0;
   Expr value;
@@ -37,10 +50,13 @@ struct Launch {
   uint32_t cluster = 1;                                 // blocks of a cluster, along x
   bool overlaps = false;  // may start before the launch before it ends: the kernel waits itself (programmatic launch)
   std::vector<LaunchArg> args;
+  std::vector<TensorMap> maps;
 };
 
 // Limits that runtimes may rely on; plans that exceed them are refused.
 inline constexpr size_t kMaxLaunchArgs = 96;
-inline constexpr size_t kMaxLaunches = 8;  // of one step
+inline constexpr size_t kMaxLaunches = 8;    // of one step
+inline constexpr size_t kMaxTensorMaps = 4;  // of one launch
+inline constexpr size_t kMaxMapRank = 5;
 
 }  // namespace lathe

@@ -48,6 +48,10 @@ void for_each_expression_of(StepType& step, const Visit& visit) {
   for (auto& launch : device->launches) {
     for (auto& blocks : launch.grid) visit(blocks, ExprUse::launch_grid);
     for (auto& arg : launch.args) visit(arg.value, ExprUse::launch_argument);
+    for (auto& map : launch.maps) {
+      for (auto& dim : map.dims) visit(dim, ExprUse::launch_argument);
+      for (auto& stride : map.strides) visit(stride, ExprUse::launch_argument);
+    }
   }
 }
 

@@ -50,7 +50,8 @@ fb::LaunchArg pack(Io& io, const LaunchArg& arg) {
 }
 template <class Io>
 void unpack(Io& io, const fb::LaunchArg& from, LaunchArg& arg) {
-  arg = {io.known(from.kind(), LaunchArg::number, "kind of a launch's argument"), from.index(), io.value(from.value())};
+  arg = {io.known(from.kind(), LaunchArg::tensor_map, "kind of a launch's argument"), from.index(),
+         io.value(from.value())};
 }
 
 template <class Io>
@@ -224,6 +225,17 @@ void fields(Io& io, T& step) {
 
 // Children: the field with their parent's number is the first of each table, and not listed.
 
+template <class Io, Is<TensorMap> T>
+void fields(Io& io, T& map) {
+  using F = fb::TensorMap;
+  io.number(F::VT_INPUT, map.input);
+  io.dtype(F::VT_DTYPE, map.dtype);
+  io.number(F::VT_ROUNDS, map.rounds);
+  io.shape(F::VT_DIMS, map.dims);
+  io.shape(F::VT_STRIDES, map.strides);
+  io.numbers(F::VT_BOX, map.box);
+}
+
 template <class Io, Is<Launch> T>
 void fields(Io& io, T& launch) {
   using F = fb::Launch;
@@ -236,6 +248,7 @@ void fields(Io& io, T& launch) {
   io.number(F::VT_OVERLAPS, launch.overlaps);
   io.template structs<fb::LaunchArg>(F::VT_ARGS, launch.args, kMaxOperands);
   io.text(F::VT_LIBRARY, launch.library);
+  io.tables(F::VT_MAPS, launch.maps);
 }
 
 template <class Io, Is<Body> T>

@@ -256,9 +256,15 @@ class StepsValidator {
     if (launch.block == 0 || launch.cluster == 0) return malformed("a launch has no threads");
     if (launch.args.size() > kMaxLaunchArgs) return malformed("a launch has {} arguments", launch.args.size());
     for (const LaunchArg& arg : launch.args)
-      if (arg.kind > LaunchArg::number || (arg.kind == LaunchArg::input && arg.index >= s.inputs.size()) ||
-          (arg.kind == LaunchArg::output && arg.index >= s.outputs.size()))
+      if (arg.kind > LaunchArg::tensor_map || (arg.kind == LaunchArg::input && arg.index >= s.inputs.size()) ||
+          (arg.kind == LaunchArg::output && arg.index >= s.outputs.size()) ||
+          (arg.kind == LaunchArg::tensor_map && (calls || arg.index >= launch.maps.size())))
         return malformed("a launch's argument refers to nothing");
+    if (launch.maps.size() > kMaxTensorMaps) return malformed("a launch has {} tensor maps", launch.maps.size());
+    for (const TensorMap& map : launch.maps)
+      if (map.input >= s.inputs.size() || map.dims.empty() || map.dims.size() > kMaxMapRank ||
+          map.strides.size() + 1 != map.dims.size() || map.box.size() != map.dims.size())
+        return malformed("a tensor map of a launch describes nothing");
     return {};
   }
 

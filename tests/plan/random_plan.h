@@ -368,6 +368,15 @@ class PlanGenerator {
                    {LaunchArg::number, 0, batch() * width()},
                    {LaunchArg::number, 0, static_cast<int64_t>(random_()) - 1000}};
     for (uint32_t i = 0; i < step.inputs.size(); ++i) launch.args.push_back({LaunchArg::input, i, 0});
+    if (launch.library.empty() && !step.inputs.empty() && pick(2) == 0) {
+      launch.maps = {{pick(static_cast<uint32_t>(step.inputs.size())),
+                      DType::f32,
+                      pick(2) == 0,
+                      {width(), batch()},
+                      {4 * width()},
+                      {32, 1 + pick(256)}}};
+      launch.args.insert(launch.args.begin(), {LaunchArg::tensor_map, 0, {}});
+    }
     return launch;
   }
 

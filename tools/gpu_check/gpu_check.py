@@ -35,7 +35,7 @@ import tempfile
 import time
 
 from recurrences import LAYERS, TYPES, write as write_layer
-from shapes import read_shapes
+from shapes import SHAPES, read_shapes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools/models"))
@@ -79,6 +79,7 @@ def parse_arguments():
     parser.add_argument("--libraries", nargs="*", type=int, metavar="BATCH",
                         help="networks: once more with kernels of cuBLASLt and cuDNN (at these batches; else at all)")
     parser.add_argument("--cases", default=KERNEL_SUITES, help="test filter of the kernels and sanitizer stages")
+    parser.add_argument("--shapes", type=pathlib.Path, default=SHAPES, help="the list of single operators")
     parser.add_argument("--seconds", type=float, default=280, help="limit of each check")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data/conformance")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
@@ -227,7 +228,7 @@ def check_random(arguments, folder):
 def check_shapes(arguments, folder):
     tool, model, engine, report = pathlib.Path(__file__).parent / "shapes.py", *(
         folder / f"shapes.{suffix}" for suffix in ("onnx", "engine", "json"))
-    for command in ([sys.executable, tool, "write", model],
+    for command in ([sys.executable, tool, "write", model, "--list", arguments.shapes],
                     [arguments.build / "bin/lathe", "build", model, "-o", engine, "--target=cuda",
                      f"--buildBudget={2 * arguments.budget}"],  # a hundred operators, twice a network's
                     [arguments.build / "bin/lathe", "inspect", engine, "--json", report]):
@@ -237,13 +238,13 @@ def check_shapes(arguments, folder):
             return {"error": last_lines(err, 5)}
     peers = {}
     if not arguments.without_torch:
-        status, out, err, _ = run([sys.executable, tool, "torch"])
+        status, out, err, _ = run([sys.executable, tool, "torch", "--list", arguments.shapes])
         peers = json.loads(out) if status == 0 else {}
         if status != 0:
             print(f"shapes: torch: {last_lines(err, 3)}", flush=True)
     steps = {origin: layer for layer in json.loads(report.read_text())["layers"] for origin in layer["NetworkLayers"]}
     results, rows = {}, []
-    for shape in read_shapes():
+    for shape in read_shapes(arguments.shapes):
         step, peer = steps.get(shape.name, {}), peers.get(shape.name)
         us = step.get("Milliseconds", 0) * 1e3
         results[shape.name] = {"us": us, "tactic": step.get("TacticName"), "torch_us": peer}

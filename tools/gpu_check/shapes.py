@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Single operators of the shapes that shapes.txt lists: as one ONNX model of unconnected nodes, and as PyTorch runs them.
+"""Single operators of the shapes that a list has: as one ONNX model of unconnected nodes, and as PyTorch runs them.
 
   python3 tools/gpu_check/shapes.py write OUT.onnx     the model; node NAME computes line NAME
   python3 tools/gpu_check/shapes.py torch              microseconds by line, as JSON: cuBLAS, cuDNN + separate epilogues
+  python3 tools/gpu_check/shapes.py torch --list FILE  of that list, and not shapes.txt
 
 Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU.
 """
@@ -50,8 +51,8 @@ class Shape:
         return 2 * size * n[0] * n[1]
 
 
-def read_shapes(types=("f16", "bf16", "f32")):
-    lines = [line for line in SHAPES.read_text().splitlines() if line and not line.startswith("#")]
+def read_shapes(path=SHAPES, types=("f16", "bf16", "f32")):
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     return [shape for shape in map(Shape, lines) if shape.dtype in types]
 
 
@@ -89,7 +90,10 @@ class Writer:
         n = shape.numbers
         if shape.kind == "gemm":
             a = self.input(shape, "a", [n[0], n[2]])
-            b = (self.weight if "weights" in shape.flags else self.input)(shape, "b", [n[2], n[1]])
+            if "transposed" in shape.flags:
+                b = self.node(shape, "Transpose", [self.input(shape, "b", [n[1], n[2]])], ".b", perm=[1, 0])
+            else:
+                b = (self.weight if "weights" in shape.flags else self.input)(shape, "b", [n[2], n[1]])
             y = self.node(shape, "MatMul", [a, b])
         elif shape.kind in ("conv", "depthwise"):
             y = self.add_convolution(shape)
@@ -124,9 +128,9 @@ class Writer:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
-def write(path):
+def write(path, shapes):
     writer = Writer()
-    for shape in read_shapes():
+    for shape in shapes:
         writer.add(shape)
     path.write_bytes(writer.model().SerializeToString())
 
@@ -143,6 +147,9 @@ def torch_work(shape):
 
     if shape.kind == "gemm":
         a, b = tensor(n[0], n[2]), tensor(n[1], n[2])
+        if not shape.flags & {"weights", "transposed"}:
+            b = b.t().contiguous()
+            return lambda: a @ b
         return lambda: F.linear(a, b)
     if shape.kind in ("conv", "depthwise"):
         batch, c, h, w = n[:4]
@@ -162,12 +169,12 @@ def torch_work(shape):
             "gelu": lambda: F.gelu(x)}[shape.kind]
 
 
-def measure_with_torch():
+def measure_with_torch(shapes):
     import torch
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
     times, runs = {}, 20
-    for shape in read_shapes():
+    for shape in shapes:
         work, stream = torch_work(shape), torch.cuda.Stream()
         with torch.no_grad(), torch.cuda.stream(stream):
             for _ in range(3):
@@ -192,11 +199,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("write", "torch"))
     parser.add_argument("out", nargs="?", type=pathlib.Path)
+    parser.add_argument("--list", type=pathlib.Path, default=SHAPES)
     arguments = parser.parse_args()
+    shapes = read_shapes(arguments.list)
     if arguments.what == "torch":
-        json.dump(measure_with_torch(), sys.stdout)
+        json.dump(measure_with_torch(shapes), sys.stdout)
     else:
-        write(arguments.out)
+        write(arguments.out, shapes)
 
 
 if __name__ == "__main__":

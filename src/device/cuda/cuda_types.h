@@ -137,6 +137,13 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
+enum CUtensorMapDataType : int {
+  CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+  CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+  CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
+  CU_TENSOR_MAP_DATA_TYPE_UINT64 = 4,
+  CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 = 11,
+};
 // What the tensor memory accelerator reads; opaque. CUDA 12 aligns it to 64 bytes, CUDA 13 to 128.
 struct alignas(128) CUtensorMap {
   uint64_t opaque[16];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/cuda/tensor_map.h"
 #include "device/whole_grid.h"
 
 namespace lathe::cuda {
@@ -31,14 +32,21 @@ Result<> check_launch(const Launch& launch, const DeviceProperties& properties) 
     return refuse(launch, "it uses clusters, which the device lacks: build the engine for this device");
   if (launch.args.size() > kMaxLaunchArgs)
     return refuse(launch, "{} parameters; at most {} are possible", launch.args.size(), kMaxLaunchArgs);
+  if (launch.maps.size() > kMaxTensorMaps)
+    return refuse(launch, "{} tensor maps; at most {} are possible", launch.maps.size(), kMaxTensorMaps);
   return {};
 }
+
+bool is_map(const LaunchArg& arg) { return arg.kind == LaunchArg::tensor_map; }
 
 Result<> check_function(const Launch& launch, const KernelFunction& function, const DeviceProperties& properties) {
   if (launch.block > static_cast<uint32_t>(function.max_threads))
     return refuse(launch, "{} threads in a block; its registers allow {}", launch.block, function.max_threads);
   if (function.parameters >= 0 && launch.args.size() != static_cast<size_t>(function.parameters))
     return refuse(launch, "{} parameters are given, and it has {}", launch.args.size(), function.parameters);
+  const auto maps = std::count_if(launch.args.begin(), launch.args.end(), is_map);
+  if (function.parameters >= 0 && maps != function.maps)
+    return refuse(launch, "{} tensor maps are given, and it has {}", maps, function.maps);
   const int64_t shared = int64_t{launch.shared_bytes} + function.static_shared_bytes;
   if (shared > properties.max_shared_bytes)
     return refuse(launch, "{} bytes of shared memory; the device allows {}", shared, properties.max_shared_bytes);
@@ -48,6 +56,13 @@ Result<> check_function(const Launch& launch, const KernelFunction& function, co
 Result<> check_args(const Launch& launch, const Operands& operands) {
   for (size_t i = 0; i < launch.args.size(); ++i) {
     const LaunchArg& arg = launch.args[i];
+    if (is_map(arg)) {
+      if (arg.index >= launch.maps.size() || (i > 0 && !is_map(launch.args[i - 1])))
+        return refuse(launch, "parameter {} is no tensor map that it has, before all others", i);
+      if (const auto fault = fault_of(launch.maps[arg.index], operands.inputs.size()))
+        return refuse(launch, "its tensor map {} {}", arg.index, *fault);
+      continue;
+    }
     const bool is_tensor = arg.kind == LaunchArg::input || arg.kind == LaunchArg::output;
     const size_t count = arg.kind == LaunchArg::input ? operands.inputs.size() : operands.outputs.size();
     if (is_tensor && arg.index >= count)
@@ -75,6 +90,8 @@ std::optional<uint64_t> value_of(const LaunchArg& arg, const Operands& operands,
       const uint64_t base = arg.kind == LaunchArg::workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
       return base + static_cast<uint64_t>(*value);
     }
+    case LaunchArg::tensor_map:
+      break;
   }
   return std::nullopt;
 }
@@ -103,6 +120,8 @@ Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const st
                                                   std::span<const std::span<const std::byte>> code) {
   const DeviceProperties& properties = context->properties();
   LATHE_TRY(check_launch(launch, properties));
+  if (!launch.maps.empty() && !context->driver().cuTensorMapEncodeTiled)
+    return refuse(launch, "it reads tensors by maps, which the driver cannot make: install a newer driver");
   if (launch.code >= code.size())
     return refuse(launch, "it is in code module {}, and the plan has {}", launch.code, code.size());
   const std::span<const std::byte> bytes = code[launch.code];
@@ -207,8 +226,15 @@ Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& ope
                                    Stream& stream) const {
   const Launch& launch = prepared.launch;
   int64_t values[kMaxLaunchArgs];
+  CUtensorMap maps[kMaxTensorMaps];
   void* parameters[kMaxLaunchArgs];
   for (size_t i = 0; i < launch.args.size(); ++i) {
+    if (is_map(launch.args[i])) {
+      CUtensorMap& map = maps[launch.args[i].index];
+      LATHE_TRY(encode(stream.context().driver(), launch.maps[launch.args[i].index], operands, map));
+      parameters[i] = &map;
+      continue;
+    }
     const std::optional<uint64_t> value = value_of(launch.args[i], operands, workspace);
     if (!value) return refuse(launch, "parameter {} has no value for these shapes", i);
     values[i] = static_cast<int64_t>(*value);

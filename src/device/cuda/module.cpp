@@ -20,7 +20,8 @@ Result<> check_code(std::span<const std::byte> code) {
               "{} bytes of device code are neither a cubin nor PTX: build the engine again", code.size());
 }
 
-// The driver copies as many bytes as the kernel declares, whatever it is given: they have to be as many.
+// The driver copies as many bytes as the kernel declares, whatever it is given: they have to be as many. Tensor maps
+// come first.
 Result<> count_parameters(PrimaryContext& context, const std::string& name, KernelFunction& function) {
   if (!context.driver().cuFuncGetParamInfo) return {};
   for (int count = 0;; ++count) {
@@ -31,7 +32,9 @@ Result<> count_parameters(PrimaryContext& context, const std::string& name, Kern
       return {};
     }
     LATHE_TRY(context.check(result, "asking for a kernel's parameters"));
-    if (size != 8)
+    const bool is_map = size == sizeof(CUtensorMap) && function.maps == count;
+    if (is_map) ++function.maps;
+    if (!is_map && size != 8)
       return fail(ErrorCode::launch_refused, "kernel '{}': parameter {} has {} bytes, not 8", name, count, size);
   }
 }

@@ -18,6 +18,7 @@ struct KernelFunction {
   int max_threads = 0;          // of a block, by the registers that it uses
   int static_shared_bytes = 0;  // of a block
   int parameters = -1;          // -1: the driver cannot tell (before CUDA 12.4)
+  int maps = 0;                 // the first of them, which are tensor maps
 };
 
 class Module {

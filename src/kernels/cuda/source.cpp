@@ -253,9 +253,15 @@ void Source::declare_program(const ProgramNames& names, const Program& program, 
   declarations_ += fmt::format("  static constexpr int kAtOnce = {};\n", operands.empty()                ? 1
                                                                          : program.code.size() <= kShort ? 4
                                                                                                          : 2);
+  declarations_ += fmt::format("  static constexpr bool kShort = {};\n", program.code.size() <= kShort);
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
   declarations_ += members + program_function(program, has_accumulator, operands.size()) + "};\n";
   objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));
+}
+
+void Source::tensor_map(TensorMap map, std::string_view name) {
+  map_parameters_ += fmt::format("{}LATHE_TENSOR_MAP {}", maps_.empty() ? "" : ", ", name);
+  maps_.push_back(std::move(map));
 }
 
 void Source::workspace(std::string_view name, Expr byte_offset, std::string_view type) {
@@ -275,13 +281,16 @@ void Source::declare(std::string_view text) {
 SourceLaunch Source::finish(std::string_view call, std::array<Expr, 3> grid, uint32_t block, uint32_t shared_bytes,
                             int min_blocks) {
   SourceLaunch result;
-  std::string parameters = parameters_;
+  std::string parameters = map_parameters_;
+  if (!parameters.empty() && !parameters_.empty()) parameters += ", ";
+  parameters += parameters_;
   for (size_t i = 0; i < numbers_.size(); ++i)
     parameters += fmt::format("{}long n{}", parameters.empty() ? "" : ", ", i);
   result.source = "#include \"lib/math.cuh\"\n#include \"lib/tensor.cuh\"\n";
   result.source += fmt::format("#include \"{}\"\n", header_);
   result.source += declarations_;
-  result.source += fmt::format("LATHE_PARAMETERS({})\n", args_.size() + numbers_.size());
+  result.source += fmt::format("LATHE_PARAMETERS({})\n", maps_.size() + args_.size() + numbers_.size());
+  if (!maps_.empty()) result.source += fmt::format("LATHE_TENSOR_MAPS({})\n", maps_.size());
   result.source += fmt::format("LATHE_KERNEL({}, {}) void lathe_kernel({}) {{\n", block, min_blocks, parameters);
   result.source += objects_;
   result.source += fmt::format("  {}\n}}\n", call);
@@ -290,7 +299,9 @@ SourceLaunch Source::finish(std::string_view call, std::array<Expr, 3> grid, uin
   result.launch.block = block;
   result.launch.shared_bytes = shared_bytes;
   result.launch.overlaps = true;
-  result.launch.args = args_;
+  for (uint32_t i = 0; i < maps_.size(); ++i) result.launch.args.push_back({LaunchArg::tensor_map, i, {}});
+  result.launch.args.insert(result.launch.args.end(), args_.begin(), args_.end());
+  result.launch.maps = maps_;
   for (const Expr& expr : numbers_) result.launch.args.push_back({LaunchArg::number, 0, expr});
   return result;
 }

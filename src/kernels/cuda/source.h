@@ -46,6 +46,8 @@ class Source {
                 std::string_view tensor = "");
   // Integers by index: type `name`, object name##_, read as name##_(i).
   void list(std::string_view name, const Shape& values);
+  // A parameter that describes an input to the copy engine: object `name`, of lib/tensor_copies.cuh.
+  void tensor_map(TensorMap map, std::string_view name);
   // A pointer `name` to elements of `type` that many bytes into the workspace.
   void workspace(std::string_view name, Expr byte_offset, std::string_view type);
   // The expression in device code: a literal, or the name of an argument.
@@ -68,8 +70,9 @@ class Source {
 
   std::string header_;
   std::string declarations_;
-  std::string parameters_;  // of the entry, comma-separated: pointers
-  std::string objects_;     // first lines of the entry
+  std::vector<TensorMap> maps_;
+  std::string map_parameters_, parameters_;  // of the entry, comma-separated: maps, pointers
+  std::string objects_;                      // first lines of the entry
   std::vector<LaunchArg> args_;
   std::vector<Expr> numbers_;
 };

@@ -3,6 +3,7 @@
 #include "device/cuda/launch_case.h"
 #include "device/whole_grid.h"
 #include "fake_cuda/fake_device.h"
+#include "fake_cuda/tensor_map.h"
 
 namespace lathe::cuda {
 namespace {
@@ -38,6 +39,64 @@ TEST_F(LaunchTest, NumbersAreEvaluatedFromTheShapes) {
   EXPECT_EQ(ran.values[1], 0x2000u);
   EXPECT_EQ(ran.values[2], 0x3100u);
   EXPECT_EQ(ran.values[3], 21u);
+}
+
+class TensorMaps : public LaunchTest {
+ protected:
+  // A map of the input: as many rows of 40 elements as symbol 0 says, 100 apart.
+  TensorMaps() {
+    launch_.text = "FAKE_CUBIN sm_90\nkernel add 5 maps=1\n";
+    launch_.launches[0].maps = {{0, DType::f16, false, {Expr(40), Expr::symbol(0)}, {Expr(104)}, {64, 16}}};
+    launch_.launches[0].args.insert(launch_.launches[0].args.begin(), {LaunchArg::tensor_map, 0, {}});
+  }
+  TensorMap& map() { return launch_.launches[0].maps[0]; }
+  LaunchCase launch_;
+};
+
+TEST_F(TensorMaps, AreMadeForEachRun) {
+  fake_cuda::TensorMapContent seen{};
+  fake_cuda_set_kernel(
+      "add",
+      [](void** parameters, const unsigned*, void* user) {
+        std::memcpy(user, *static_cast<void**>(parameters[0]), sizeof(fake_cuda::TensorMapContent));
+      },
+      &seen);
+  ASSERT_OK(run(launch_));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(seen.address), 0x1000u);
+  EXPECT_EQ(seen.rank, 2);
+  EXPECT_EQ(seen.dims[0], 40u);
+  EXPECT_EQ(seen.dims[1], 7u);
+  EXPECT_EQ(seen.strides[1], 208u);
+  EXPECT_EQ(seen.box[1], 16u);
+  EXPECT_EQ(fake_cuda_launched(0)->values[1], 0x1000u);
+  launch_.symbols = {1};  // whatever the stride of a dimension of one
+  map().strides[0] = Expr(0);
+  map().dtype = DType::f32, map().box[0] = 32, map().rounds = true;
+  ASSERT_OK(run(launch_));
+  EXPECT_EQ(seen.dims[1], 1u);
+  EXPECT_TRUE(seen.rounds);
+}
+
+TEST_F(TensorMaps, ThatSayNothingAreRefused) {
+  const LaunchCase right = launch_;
+  const auto refused = [&](const auto& spoil) {
+    launch_ = right;
+    spoil(launch_.launches[0]);
+    EXPECT_FAILS(run(launch_), launch_refused);
+  };
+  refused([](Launch& launch) { launch.maps[0].input = 1; });
+  refused([](Launch& launch) { launch.maps[0].strides.clear(); });
+  refused([](Launch& launch) { launch.maps[0].box[1] = 257; });
+  refused([](Launch& launch) { launch.maps[0].box[0] = 32; });
+  refused([](Launch& launch) { launch.maps[0].rounds = true; });
+  refused([](Launch& launch) { launch.maps[0].dims[1] = Expr::symbol(3); });
+  refused([](Launch& launch) { launch.args[0].index = 1; });
+  refused([](Launch& launch) { launch.args[0] = {LaunchArg::number, 0, {}}; });
+  refused([](Launch& launch) { std::swap(launch.args[0], launch.args[1]); });
+  refused([](Launch& launch) { launch.maps.resize(5, launch.maps[0]); });
+  launch_ = right;
+  map().strides[0] = Expr(3);  // 6 bytes, which only the driver refuses
+  EXPECT_FALSE(run(launch_));
 }
 
 TEST_F(LaunchTest, WorkspaceIsEvaluated) {

@@ -3,7 +3,7 @@
 //
 // Its devices work in the host's memory, each call is done when it returns, and events tell a time that goes on by 5
 // microseconds with each copy and launch. Code modules are
-//  - text: "FAKE_CUBIN sm_90\nkernel NAME PARAMETERS [threads=N] [shared=N]\n..." and a zero: kernels
+//  - text: "FAKE_CUBIN sm_90\nkernel NAME PARAMETERS [threads=N] [shared=N] [maps=N]\n..." and a zero: kernels
 //    without code, whose launches are listed, and for which fake_cuda_set_kernel() may give a function of the host;
 //  - shared libraries of the host, as the emulator's compiler makes them: they run;
 //  - cubins and PTX, which load and do nothing.

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "fake_cuda/driver/state.h"
+#include "fake_cuda/tensor_map.h"
 
 namespace fake_cuda {
 namespace {
@@ -44,7 +45,7 @@ CUresult load_library(const char* image, Module& module) {
   return module.library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-// "kernel NAME PARAMETERS [threads=N] [shared=N]"
+// "kernel NAME PARAMETERS [threads=N] [shared=N] [maps=N]"
 CUresult parse_kernel(const std::string& line, Module& module) {
   std::istringstream words(line);
   std::string keyword, option;
@@ -54,6 +55,7 @@ CUresult parse_kernel(const std::string& line, Module& module) {
   while (words >> option) {
     if (option.starts_with("threads=")) function->max_threads = std::stoi(option.substr(8));
     if (option.starts_with("shared=")) function->static_shared_bytes = std::stoi(option.substr(7));
+    if (option.starts_with("maps=")) function->maps = std::stoi(option.substr(5));
   }
   function->module = &module;
   module.functions[function->name] = std::move(function);
@@ -97,6 +99,8 @@ Function* find_function(Module& module, const std::string& name) {
     const auto* count = static_cast<const unsigned*>(dlsym(module.library, "lathe_kernel_parameters"));
     if (!function->code || !count) return nullptr;
     function->parameters = static_cast<int>(*count);
+    const auto* maps = static_cast<const unsigned*>(dlsym(module.library, "lathe_kernel_maps"));
+    function->maps = maps ? static_cast<int>(*maps) : 0;
   } else if (module.text || module.image.find(name) == std::string::npos) {
     return nullptr;
   }
@@ -244,8 +248,10 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, s
   if (!found) return CUDA_ERROR_INVALID_HANDLE;
   if (found->parameters < 0) return CUDA_ERROR_NOT_SUPPORTED;
   if (index >= static_cast<size_t>(found->parameters)) return CUDA_ERROR_INVALID_VALUE;
-  *offset = 8 * index;
-  *size = 8;
+  constexpr size_t kMapBytes = sizeof(CUtensorMap);
+  const auto maps = static_cast<size_t>(found->maps);
+  *size = index < maps ? kMapBytes : 8;
+  *offset = index < maps ? kMapBytes * index : kMapBytes * maps + 8 * (index - maps);
   return CUDA_SUCCESS;
 }
 
@@ -262,16 +268,39 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   launch.shared_bytes = config->sharedMemBytes;
   if (const CUresult bad = fake_cuda::check_launch(*config, *found, launch); bad != CUDA_SUCCESS) return bad;
   launch.parameters = found->parameters < 0 ? 0 : found->parameters;
-  for (unsigned i = 0; i < launch.parameters; ++i) std::memcpy(&launch.values[i], parameters[i], 8);
-  const auto run = [launch, code = found->code, library = found->module->library, context = found->module->context] {
+  // Maps are copied with the other parameters; kernels get their addresses.
+  const auto maps = std::make_shared<std::vector<CUtensorMap>>(static_cast<size_t>(found->maps));
+  for (unsigned i = 0; i < launch.parameters; ++i) {
+    if (i >= maps->size()) {
+      std::memcpy(&launch.values[i], parameters[i], 8);
+      continue;
+    }
+    std::memcpy(&(*maps)[i], parameters[i], sizeof(CUtensorMap));
+    launch.values[i] = reinterpret_cast<uintptr_t>(&(*maps)[i]);
+  }
+  const auto run = [launch, maps, code = found->code, library = found->module->library,
+                    context = found->module->context] {
     return fake_cuda::run_launch(launch, {code, library}, context);
   };
   return fake_cuda::submit(config->hStream, {found, run}, entry);
 }
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
-                                const uint32_t*, int, int, int, int) {
+// Of the form that the library asks for: see fake_cuda/tensor_map.h.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, uint32_t rank, void* address, const uint64_t* dims,
+                                const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
+                                int swizzle, int, int fill) {
   FAKE_ENTER(Needs::nothing);
+  constexpr int kPermuted128 = 3;
+  const bool known = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 || type == CU_TENSOR_MAP_DATA_TYPE_UINT16 ||
+                     type == CU_TENSOR_MAP_DATA_TYPE_UINT32 || type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+  if (!known || interleave != 0 || swizzle != kPermuted128 || fill != 0) return CUDA_ERROR_INVALID_VALUE;
+  const uint32_t bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : type == CU_TENSOR_MAP_DATA_TYPE_UINT16 ? 2 : 4;
+  fake_cuda::TensorMapContent content;
+  if (!fake_cuda::make_tensor_map(bytes, rank, address, dims, strides, box, content)) return CUDA_ERROR_INVALID_VALUE;
+  for (uint32_t i = 0; i < rank; ++i)
+    if (steps[i] != 1) return CUDA_ERROR_INVALID_VALUE;
+  content.rounds = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+  std::memcpy(map, &content, sizeof content);
   return CUDA_SUCCESS;
 }
 

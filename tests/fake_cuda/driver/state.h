@@ -65,6 +65,7 @@ struct Function {
   std::string name;
   void* code = nullptr;  // in the module's library
   int parameters = -1;
+  int maps = 0;  // the first of them, which are tensor maps
   int max_threads = 1024;
   int static_shared_bytes = 0;
   int max_shared_bytes = 48 << 10;

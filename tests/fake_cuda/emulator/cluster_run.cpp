@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +12,7 @@ constexpr size_t kMaxSharedBytes = 227 << 10;
 constexpr size_t kMaxArguments = 96;
 
 constexpr const char* kInClusterWait = "in cluster_wait";
+constexpr const char* kInPhaseWait = "in phase_barrier_wait";
 
 thread_local ClusterRun* running = nullptr;
 
@@ -70,6 +72,7 @@ std::string ClusterRun::run(const Launch& launch) {
 
 void ClusterRun::start_cluster(const int (&first)[3]) {
   cluster_arrived_ = cluster_rounds_ = 0;
+  tensor_copies_.clear();
   for (size_t i = 0; i < launch_->cluster; ++i) {
     blocks_[i]->shared.spoil();
     blocks_[i]->arrived = blocks_[i]->done = 0;
@@ -135,6 +138,8 @@ void ClusterRun::run_threads(bool descending) {
 void ClusterRun::end_thread() {
   Block& block = own_block();
   if (++block.done < launch_->block) return;
+  for (const TensorCopy& copy : tensor_copies_)
+    if (copy.block == current_ / launch_->block) error_ = "a block ends before a copy to it arrives";
   if (const std::ptrdiff_t at = block.shared.find_overrun(); at >= 0)
     error_ = "a thread wrote " + std::to_string(at) + " bytes into the " + std::to_string(launch_->shared_bytes) +
              " bytes of shared memory";
@@ -237,13 +242,19 @@ void ClusterRun::copy_async_wait(int pending) {
     }
 }
 
+// `outer` rows of the operand: whole atoms of 1024 bytes of it are read.
+bool ClusterRun::is_whole_panel(const PanelView& panel, int outer) const {
+  constexpr size_t kRowBytes = 128, kAtom = 1024;
+  const auto* start = static_cast<const unsigned char*>(panel.start);
+  const auto rows = static_cast<size_t>(outer);
+  if (!panel.mn_major) return is_shared(start - reinterpret_cast<uintptr_t>(start) % kAtom, rows * kRowBytes);
+  const size_t last = (rows - 1) / 64 * static_cast<size_t>(panel.panel_bytes);
+  return is_shared(start, last + 2 * kAtom);
+}
+
 void ClusterRun::multiply_async(const Product& product) {
-  constexpr size_t kRowBytes = 128, kAtom = 1024, kRows = 64;
-  const auto begin = [](const void* panel) {
-    return static_cast<const unsigned char*>(panel) - reinterpret_cast<uintptr_t>(panel) % kAtom;
-  };
-  if (!is_shared(begin(product.a), kRows * kRowBytes) ||
-      !is_shared(begin(product.b), static_cast<size_t>(product.columns) * kRowBytes))
+  constexpr int kRows = 64;
+  if (!is_whole_panel(product.a, kRows) || !is_whole_panel(product.b, product.columns))
     fail("wgmma of a panel outside of shared memory");
   const size_t first = current_ / launch_->block * launch_->block;
   for (size_t i = first; i < first + launch_->block; ++i)
@@ -261,6 +272,82 @@ void ClusterRun::multiply_async_wait(int pending) {
   Thread& thread = *threads_[current_];
   for (; thread.product_groups.size() > static_cast<size_t>(pending); thread.product_groups.pop_front())
     for (const Product& product : thread.product_groups.front()) product.run(product);
+  collect("wgmma_wait", nullptr, 0, nullptr);  // a warp's products are done together
+}
+
+PhaseBarrier& ClusterRun::phase_barrier(void* barrier) {
+  if (!is_shared(barrier, sizeof(PhaseBarrier)) || reinterpret_cast<uintptr_t>(barrier) % sizeof(PhaseBarrier) != 0)
+    fail("a phase barrier lies at a multiple of 8 bytes of shared memory");
+  auto& found = *static_cast<PhaseBarrier*>(barrier);
+  if (!found.is_valid()) fail("a phase barrier before phase_barrier_init()");
+  return found;
+}
+
+void ClusterRun::wake_phase_waiters() {
+  for (size_t i = 0; i < count(); ++i)
+    if (threads_[i]->waits_for == kInPhaseWait) threads_[i]->state = Thread::ready;
+}
+
+void ClusterRun::phase_barrier_init(void* barrier, int arrivals) {
+  if (arrivals < 1 || arrivals > 0x7fff) fail("a phase barrier of that many arrivals");
+  if (!is_shared(barrier, sizeof(PhaseBarrier))) fail("a phase barrier outside of shared memory");
+  const auto count = static_cast<uint16_t>(arrivals);
+  *static_cast<PhaseBarrier*>(barrier) = {count, count, 0, 0};
+}
+
+void ClusterRun::phase_barrier_arrive(void* barrier, int rank) {
+  PhaseBarrier* at = &phase_barrier(barrier);
+  if (rank >= 0) at = static_cast<PhaseBarrier*>(peer(barrier, rank));
+  if (!at->is_valid()) fail("another block's phase barrier before its init, or after its end");
+  if (at->pending == 0) fail("more arrivals at a phase barrier than it waits for");
+  --at->pending;
+  at->complete();
+  wake_phase_waiters();
+}
+
+void ClusterRun::phase_barrier_expect(void* barrier, int bytes) {
+  phase_barrier(barrier).bytes += bytes;
+  phase_barrier_arrive(barrier, -1);
+}
+
+void ClusterRun::phase_barrier_wait(void* barrier, unsigned parity) {
+  const PhaseBarrier& at = phase_barrier(barrier);
+  for (;;) {
+    deliver(at);
+    if (at.parity != (parity & 1u)) return;
+    wait(kInPhaseWait);
+  }
+}
+
+void ClusterRun::deliver(const PhaseBarrier& barrier) {
+  const auto is_due = [&](const TensorCopy& copy) { return copy.barrier == &barrier; };
+  bool any = false;
+  for (const TensorCopy& copy : tensor_copies_)
+    if (is_due(copy)) emulator::arrive(copy), any = true;
+  if (!any) return;
+  std::erase_if(tensor_copies_, is_due);
+  wake_phase_waiters();
+}
+
+void ClusterRun::copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers) {
+  const size_t bytes = bytes_of(map), own = current_ / launch_->block;
+  if (bytes == 0) fail("a copy by what is no tensor map");
+  if (!is_shared(shared, bytes) || reinterpret_cast<uintptr_t>(shared) % 128 != 0)
+    fail("a tensor's block must lie at a multiple of 128 bytes, within shared memory");
+  phase_barrier(barrier);
+  for (size_t i = 0; i < launch_->cluster; ++i) {
+    if (peers == 0 ? i != own : (peers >> i & 1u) == 0) continue;
+    TensorCopy copy{i,
+                    static_cast<unsigned char*>(peer(shared, static_cast<int>(i))),
+                    static_cast<PhaseBarrier*>(peer(barrier, static_cast<int>(i))),
+                    map,
+                    {}};
+    if (!copy.barrier->is_valid()) fail("a copy to a block whose phase barrier is no more, or not yet");
+    std::copy(at, at + rank, copy.at);
+    std::memset(copy.to, kPoison, bytes);
+    tensor_copies_.push_back(copy);
+  }
+  wake_phase_waiters();
 }
 
 // The fibers are left as they are: device code owns nothing.

@@ -12,6 +12,7 @@
 
 #include "fiber.h"
 #include "shared_memory.h"
+#include "tensor_copies.h"
 
 struct lathe_emulated_thread {
   int thread, block_threads;
@@ -43,12 +44,18 @@ struct WarpExchange {
 };
 using Complete = void (*)(WarpExchange&);
 
+// An operand of wgmma in shared memory, as lib/warpgroup.cuh says.
+struct PanelView {
+  const void* start;
+  int mn_major, panel_bytes;
+};
+
 // A thread's part of an asynchronous product of a warpgroup.
 struct Product {
   const char* type;
   int columns;
   float* sums;
-  const void *a, *b;
+  PanelView a, b;
   int thread;
   void (*run)(const Product&);
 };
@@ -73,6 +80,11 @@ class ClusterRun {
   void multiply_async(const Product& product);
   void multiply_async_commit();
   void multiply_async_wait(int pending);
+  void phase_barrier_init(void* barrier, int arrivals);
+  void phase_barrier_arrive(void* barrier, int rank);  // of another block; -1 = of its own
+  void phase_barrier_expect(void* barrier, int bytes);
+  void phase_barrier_wait(void* barrier, unsigned parity);
+  void copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers);
   void matrix_units_fence() { threads_[current_]->unfenced = false; }
   void dependency_wait() { waited_for_dependency_ = true; }
   [[noreturn]] void fail(const std::string& message);
@@ -119,6 +131,10 @@ class ClusterRun {
   size_t count() const { return size_t{launch_->block} * launch_->cluster; }
   Block& own_block() const { return *blocks_[current_ / launch_->block]; }
   void wait(const char* what);
+  bool is_whole_panel(const PanelView& panel, int outer) const;
+  PhaseBarrier& phase_barrier(void* barrier);
+  void deliver(const PhaseBarrier& barrier);
+  void wake_phase_waiters();
   std::string describe_deadlock() const;
   static void entry();
   static void report_fault();
@@ -131,6 +147,7 @@ class ClusterRun {
   size_t cluster_arrived_ = 0;
   unsigned cluster_rounds_ = 0;  // how often all have arrived
   bool waited_for_dependency_ = false;
+  std::vector<TensorCopy> tensor_copies_;  // on their way
   std::string error_;
   const void* faulted_ = nullptr;
   Resume scheduler_{};

@@ -89,8 +89,24 @@ EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void*
 EXPORT void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b) {
   emulator::mma(host->run, shape, d, a, b);
 }
-EXPORT void lathe_emulated_wgmma(const char* type, int columns, void* d, const void* a, const void* b) {
+EXPORT void lathe_emulated_wgmma(const char* type, int columns, void* d, emulator::PanelView a, emulator::PanelView b) {
   host->run.multiply_async({type, columns, static_cast<float*>(d), a, b, host->run.self().thread, emulator::wgmma});
+}
+EXPORT void lathe_emulated_phase_barrier_init(void* barrier, int arrivals) {
+  host->run.phase_barrier_init(barrier, arrivals);
+}
+EXPORT void lathe_emulated_phase_barrier_arrive(void* barrier, int rank) {
+  host->run.phase_barrier_arrive(barrier, rank);
+}
+EXPORT void lathe_emulated_phase_barrier_expect(void* barrier, int bytes) {
+  host->run.phase_barrier_expect(barrier, bytes);
+}
+EXPORT void lathe_emulated_phase_barrier_wait(void* barrier, unsigned parity) {
+  host->run.phase_barrier_wait(barrier, parity);
+}
+EXPORT void lathe_emulated_copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier,
+                                       unsigned peers) {
+  host->run.copy_tensor(shared, map, rank, at, barrier, peers);
 }
 EXPORT void lathe_emulated_wgmma_commit() { host->run.multiply_async_commit(); }
 EXPORT void lathe_emulated_wgmma_wait(int pending) { host->run.multiply_async_wait(pending); }

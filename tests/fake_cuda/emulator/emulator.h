@@ -22,7 +22,11 @@ void* lathe_emulated_peer(const void* shared, int rank);
 // Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
 const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
 void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b);
-void lathe_emulated_wgmma(const char* type, int columns, void* d, const void* a, const void* b);
+struct lathe_emulated_panel {
+  const void* start;
+  int mn_major, panel_bytes;  // as panel_descriptor() has them
+};
+void lathe_emulated_wgmma(const char* type, int columns, void* d, lathe_emulated_panel a, lathe_emulated_panel b);
 void lathe_emulated_wgmma_commit();
 void lathe_emulated_wgmma_wait(int pending);
 void lathe_emulated_matrix_units_fence();
@@ -30,6 +34,11 @@ void lathe_emulated_ldmatrix(unsigned* r, int count, bool transposed, const void
 void lathe_emulated_copy_async(void* shared, const void* global, int bytes, int bytes_valid);
 void lathe_emulated_copy_async_commit();
 void lathe_emulated_copy_async_wait(int pending);
+void lathe_emulated_phase_barrier_init(void* barrier, int arrivals);
+void lathe_emulated_phase_barrier_arrive(void* barrier, int rank);  // -1: of this block
+void lathe_emulated_phase_barrier_expect(void* barrier, int bytes);
+void lathe_emulated_phase_barrier_wait(void* barrier, unsigned parity);
+void lathe_emulated_copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers);
 void lathe_emulated_dependency_wait();
 long lathe_emulated_clock();
 
@@ -128,14 +137,15 @@ template <int kPending>
 LATHE_DEVICE void wgmma_wait() {
   lathe_emulated_wgmma_wait(kPending);
 }
-template <int N>
-LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* a, const void* b, f16) {
-  lathe_emulated_wgmma("f16", N, d, a, b);
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, class T>
+LATHE_DEVICE void wgmma(float (&d)[N / 8][4], const void* a, const void* b, T) {
+  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : "tf32";
+  lathe_emulated_wgmma(kType, N, d, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
 }
-template <int N>
-LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* a, const void* b, bf16) {
-  lathe_emulated_wgmma("bf16", N, d, a, b);
-}
+template <int kRegisters>
+LATHE_DEVICE void free_registers() {}
+template <int kRegisters>
+LATHE_DEVICE void take_registers() {}
 LATHE_DEVICE void ldmatrix_x4(unsigned (&r)[4], const void* row) { lathe_emulated_ldmatrix(r, 4, false, row); }
 LATHE_DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void* row) { lathe_emulated_ldmatrix(r, 4, true, row); }
 LATHE_DEVICE void ldmatrix_x2(unsigned (&r)[2], const void* row) { lathe_emulated_ldmatrix(r, 2, false, row); }
@@ -154,6 +164,29 @@ LATHE_DEVICE void copy_async_commit() { lathe_emulated_copy_async_commit(); }
 template <int kPending>
 LATHE_DEVICE void copy_async_wait() {
   lathe_emulated_copy_async_wait(kPending);
+}
+
+struct alignas(64) TensorMap {
+  uint64 opaque[16];
+};
+#define LATHE_TENSOR_MAP const TensorMap&
+LATHE_DEVICE void phase_barrier_init(uint64* barrier, int arrivals) {
+  lathe_emulated_phase_barrier_init(barrier, arrivals);
+}
+LATHE_DEVICE void phase_barrier_fence() {}
+LATHE_DEVICE void phase_barrier_arrive(uint64* barrier) { lathe_emulated_phase_barrier_arrive(barrier, -1); }
+LATHE_DEVICE void phase_barrier_arrive(uint64* barrier, int rank) {
+  lathe_emulated_phase_barrier_arrive(barrier, rank);
+}
+LATHE_DEVICE void phase_barrier_expect(uint64* barrier, int bytes) {
+  lathe_emulated_phase_barrier_expect(barrier, bytes);
+}
+LATHE_DEVICE void phase_barrier_wait(uint64* barrier, uint32 parity) {
+  lathe_emulated_phase_barrier_wait(barrier, parity);
+}
+template <int R>
+LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&at)[R], uint64* barrier, uint16 peers) {
+  lathe_emulated_copy_tensor(shared, map, R, at, barrier, peers);
 }
 
 // Fibers of a launch share one host thread.

@@ -100,26 +100,42 @@ void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const u
     accumulate(static_cast<float*>(d), exchange, lane);
 }
 
+namespace {
+
+// An element in the layout that lib/warpgroup.cuh describes: chunks of 16 bytes are permuted by bits of their address.
+float element(const char* type, const PanelView& panel, int outer, int k) {
+  const int size = type[0] == 't' ? 4 : 2;
+  const int offset =
+      panel.mn_major ? outer / 64 * panel.panel_bytes + outer % 64 * size + k * 128 : outer * 128 + k * size;
+  const uintptr_t linear = reinterpret_cast<uintptr_t>(panel.start) + static_cast<uintptr_t>(offset);
+  const void* at = reinterpret_cast<const void*>(linear ^ (linear / 128 % 8 * 16));
+  if (size == 4) {
+    tf32 value;
+    std::memcpy(&value, at, sizeof value);
+    return decode(value);
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return type[0] == 'b' ? bf16_to_float(bits) : f16_to_float(bits);
+}
+
+}  // namespace
+
 void wgmma(const Product& product) {
-  // Chunks of 16 bytes are permuted in rows of 128 by the row's number in its group of eight, from a multiple of 1024
-  // on.
-  const auto element = [&](const void* panel, int row, int k) {
-    const auto start = reinterpret_cast<uintptr_t>(panel);
-    const uintptr_t chunk = start % 128 / 16 + static_cast<uintptr_t>(k) / 8;
-    const uintptr_t at = start / 1024 * 1024 + static_cast<uintptr_t>(row) * 128 +
-                         ((chunk ^ static_cast<uintptr_t>(row % 8)) * 16) + static_cast<uintptr_t>(k) % 8 * 2;
-    uint16_t bits;
-    std::memcpy(&bits, reinterpret_cast<const void*>(at), sizeof bits);
-    return product.type[0] == 'b' ? bf16_to_float(bits) : f16_to_float(bits);
-  };
+  constexpr int kMaxK = 16;
+  const int depth = product.type[0] == 't' ? 8 : kMaxK;
   const int warp = product.thread / kWarpSize % 4, lane = product.thread % kWarpSize;
-  for (int j = 0; j < product.columns / 8; ++j)
-    for (int e = 0; e < 4; ++e) {
-      const int row = warp * 16 + lane / 4 + e / 2 * 8, column = j * 8 + lane % 4 * 2 + e % 2;
+  float a[2][kMaxK], b[kMaxK];
+  for (int half = 0; half < 2; ++half)
+    for (int k = 0; k < depth; ++k) a[half][k] = element(product.type, product.a, warp * 16 + lane / 4 + half * 8, k);
+  for (int column = lane % 4 * 2; column < product.columns; column += column % 2 == 0 ? 1 : 7) {
+    for (int k = 0; k < depth; ++k) b[k] = element(product.type, product.b, column, k);
+    for (int half = 0; half < 2; ++half) {
       float sum = 0;
-      for (int k = 0; k < 16; ++k) sum += element(product.a, row, k) * element(product.b, column, k);
-      product.sums[j * 4 + e] += sum;
+      for (int k = 0; k < depth; ++k) sum += a[half][k] * b[k];
+      product.sums[column / 8 * 4 + half * 2 + column % 2] += sum;
     }
+  }
 }
 
 void ldmatrix(ClusterRun& run, unsigned* r, int count, bool transposed, const void* row) {

@@ -138,10 +138,11 @@ fs::path compile_to_file(const std::string& source, const std::map<std::string, 
 void append_renamed(const std::string& source, const std::string& suffix, std::string& includes, std::string& text) {
   text += "#define lathe_kernel lathe_kernel" + suffix + "\n";
   text += "#define lathe_kernel_parameters lathe_kernel" + suffix + "_parameters\n";
+  text += "#define lathe_kernel_maps lathe_kernel" + suffix + "_maps\n";
   text += "namespace kernel" + suffix + " {\n";
   std::istringstream lines(source);
   for (std::string line; std::getline(lines, line);) (line.starts_with("#include") ? includes : text) += line + "\n";
-  text += "}\n#undef lathe_kernel\n#undef lathe_kernel_parameters\n";
+  text += "}\n#undef lathe_kernel\n#undef lathe_kernel_parameters\n#undef lathe_kernel_maps\n";
 }
 
 }  // namespace

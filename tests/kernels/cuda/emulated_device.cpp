@@ -10,7 +10,9 @@
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvrtc_compiler.h"
+#include "device/cuda/tensor_map.h"
 #include "device/whole_grid.h"
+#include "fake_cuda/tensor_map.h"
 #include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/headers.h"
 #include "kernels/cuda/kernel_check.h"
@@ -60,7 +62,13 @@ class EmulatedKernel final : public Kernel {
       }
       if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) continue;
       std::vector<uint64_t> arguments;
+      fake_cuda::TensorMapContent maps[kMaxTensorMaps];
       for (const LaunchArg& arg : launch.args) {
+        if (arg.kind == LaunchArg::tensor_map) {
+          LATHE_ASSIGN(maps[arg.index], make_map(launch.maps[arg.index], operands));
+          arguments.push_back(reinterpret_cast<uint64_t>(&maps[arg.index]));
+          continue;
+        }
         LATHE_ASSIGN(arguments.emplace_back(), value_of(arg, operands, workspace));
       }
       const uint32_t at_once = launch.cluster == kWholeGrid ? static_cast<uint32_t>(grid[0]) : launch.cluster;
@@ -70,6 +78,26 @@ class EmulatedKernel final : public Kernel {
   }
 
  private:
+  static Result<fake_cuda::TensorMapContent> make_map(const TensorMap& map, const Operands& operands) {
+    if (const auto fault = fault_of(map, operands.inputs.size()))
+      return fail(ErrorCode::plan_malformed, "a tensor map {}", *fault);
+    uint64_t dims[kMaxMapRank], strides[kMaxMapRank];
+    const auto bytes = static_cast<uint32_t>(size_of(map.dtype));
+    for (size_t i = 0; i < map.dims.size(); ++i) {
+      dims[i] = static_cast<uint64_t>(map.dims[i].evaluate(operands.symbols).value_or(-1));
+      if (dims[i] == 0) return fake_cuda::TensorMapContent{};
+      if (i > 0)
+        strides[i - 1] = static_cast<uint64_t>(map.strides[i - 1].evaluate(operands.symbols).value_or(-1)) * bytes;
+      if (i > 0 && dims[i] == 1) strides[i - 1] = 16;
+    }
+    fake_cuda::TensorMapContent content;
+    if (!fake_cuda::make_tensor_map(bytes, static_cast<uint32_t>(map.dims.size()), operands.inputs[map.input].data,
+                                    dims, strides, map.box.data(), content))
+      return fail(ErrorCode::plan_malformed, "the driver would refuse a tensor map");
+    content.rounds = map.rounds;
+    return content;
+  }
+
   static Result<uint64_t> value_of(const LaunchArg& arg, const Operands& operands, std::byte* workspace) {
     if (arg.kind == LaunchArg::input || arg.kind == LaunchArg::output) {
       const std::span<const TensorArg> tensors = arg.kind == LaunchArg::input ? operands.inputs : operands.outputs;

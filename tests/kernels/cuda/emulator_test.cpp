@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "fake_cuda/tensor_map.h"
 #include "kernels/cuda/emulated_module.h"
 
 namespace lathe::cuda {
@@ -14,7 +15,7 @@ Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32,
              uint32_t cluster = 1) {
   const std::string source = fmt::format(
       "#include \"lib/tensor.cuh\"\n#include \"lib/math.cuh\"\n#include \"gemm/main_loop.cuh\"\n#include "
-      "\"gemm/panel.cuh\"\nLATHE_PARAMETERS(1)\n"
+      "\"gemm/panel.cuh\"\n#include \"lib/tensor_copies.cuh\"\nLATHE_PARAMETERS(1)\n"
       "LATHE_KERNEL({}, 1) void lathe_kernel(int* x) {{\n  dependency_wait();\n{}\n}}\n",
       block, body);
   LATHE_ASSIGN(const std::vector<std::byte> object, compile_for_emulator(source));
@@ -138,6 +139,86 @@ TEST(Emulator, MisuseOfWarpgroups) {
   expect_failure(kCopied, "without matrix_units_fence()", 128, 16384);
   expect_failure("float d[8][4] = {}; wgmma_k16<64>(d, dynamic_shared(), dynamic_shared() + 8192, f16{});",
                  "wgmma of a panel outside", 128, 8192);
+}
+
+// Two threads wait for what a third announces and a fourth brings, twice.
+TEST(Emulator, PhaseBarriersCountArrivalsAndBytes) {
+  std::vector<int> data(64);
+  const Result<> result = run(R"(
+    uint64* barrier_ = reinterpret_cast<uint64*>(dynamic_shared());
+    int* value = reinterpret_cast<int*>(barrier_ + 1);
+    if (thread_x() == 0) phase_barrier_init(barrier_, 2);
+    phase_barrier_fence();
+    barrier();
+    for (uint32 round = 0; round < 2; ++round) {
+      if (thread_x() == 40) {
+        *value = 7 + round;
+        phase_barrier_arrive(barrier_);
+      }
+      if (thread_x() == 50) phase_barrier_arrive(barrier_, 0);
+      phase_barrier_wait(barrier_, round);
+      x[thread_x()] += *value;
+      barrier();
+    })",
+                              data, 64, 64);
+  ASSERT_TRUE(result) << result.error().message;
+  for (const int value : data) EXPECT_EQ(value, 15);
+}
+
+// The block of 32 x 4 at (-2, 1) of a tensor of 40 x 4 numbers, to both blocks of a cluster.
+TEST(Emulator, TensorsAreCopiedByBlocks) {
+  std::vector<int> tensor(40 * 4), data(2 * 128 + 64);
+  std::iota(tensor.begin(), tensor.end(), 100);
+  const uint64_t dims[] = {40, 4}, strides[] = {160};
+  const uint32_t box[] = {32, 4};
+  fake_cuda::TensorMapContent map;
+  ASSERT_TRUE(fake_cuda::make_tensor_map(4, 2, tensor.data(), dims, strides, box, map));
+  std::memcpy(data.data() + 256, &map, sizeof map);
+  const Result<> result = run(R"(
+    char* block = reinterpret_cast<char*>(dynamic_shared());
+    uint64* arrived = reinterpret_cast<uint64*>(block + 1024);
+    if (thread_x() == 0) phase_barrier_init(arrived, 1);
+    cluster_arrive();
+    cluster_wait();
+    if (thread_x() == 0) {
+      phase_barrier_expect(arrived, 512);
+      const int at[2] = {-2, 1};
+      if (cluster_rank() == 1) copy_tensor(block, reinterpret_cast<const TensorMap*>(x + 256), at, arrived, 3);
+    }
+    phase_barrier_wait(arrived, 0);
+    using Rows = gemm::Panel<float, 4, 32>;
+    for (int i = thread_x(); i < 128; i += 32)
+      x[cluster_rank() * 128 + i] = *reinterpret_cast<int*>(block + Rows::offset(i / 32, i % 32));
+    cluster_arrive();
+    cluster_wait();)",
+                              data, 32, 1024 + 64, 2);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int i = 0; i < 256; ++i) {
+    const int row = 1 + i % 128 / 32, column = -2 + i % 32;
+    const int want = row < 4 && column >= 0 ? tensor[static_cast<size_t>(row * 40 + column)] : 0;
+    EXPECT_EQ(data[static_cast<size_t>(i)], want) << i;
+  }
+}
+
+TEST(Emulator, MisuseOfTensorCopies) {
+  constexpr std::string_view kInit = R"(
+    uint64* barrier_ = reinterpret_cast<uint64*>(dynamic_shared());
+    if (thread_x() == 0) phase_barrier_init(barrier_, 1);
+    barrier();
+  )";
+  expect_failure("phase_barrier_wait(reinterpret_cast<uint64*>(dynamic_shared()), 0);", "before phase_barrier_init()",
+                 32, 64);
+  expect_failure(
+      fmt::format("{}if (thread_x() == 0) phase_barrier_arrive(barrier_); phase_barrier_wait(barrier_, 1);", kInit),
+      "on in phase_barrier_wait", 32, 64);
+  expect_failure(
+      fmt::format("{}if (thread_x() == 0) phase_barrier_expect(barrier_, 16); phase_barrier_wait(barrier_, 0);", kInit),
+      "on in phase_barrier_wait", 32, 64);
+  expect_failure(
+      fmt::format("{}const int at[2] = {{}}; copy_tensor(dynamic_shared(), reinterpret_cast<TensorMap*>(x), at, "
+                  "barrier_, 0);",
+                  kInit),
+      "what is no tensor map", 32, 64);
 }
 
 TEST(Emulator, MisuseOfClusters) {

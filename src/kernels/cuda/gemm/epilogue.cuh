@@ -61,7 +61,8 @@ struct FusedSink {
   long first_column;
 
   // Vectors that are finished together: their operands are on the way at the same time.
-  static constexpr int kAtOnce = Rows::kAll && is_same<Accumulator, float> ? Fusion::kAtOnce : 1;
+  static constexpr bool kSeveral = Rows::kAll && is_same<Accumulator, float>;
+  static constexpr int kAtOnce = kSeveral ? Fusion::kAtOnce : 1;
 
   // Those that are not `wanted` have a place nonetheless.
   template <int W, int N>
@@ -120,6 +121,7 @@ LATHE_DEVICE FusedSink<D, kColumnDims, Element, Accumulator, Out, Fusion, Rows> 
 // Keeps a split's sums for the launch that adds them up. Rows are whole vectors: `pitch` is a multiple of them.
 template <class Accumulator>
 struct PartialSink {
+  static constexpr bool kSeveral = false;
   static constexpr int kAtOnce = 1;
   Accumulator* sums;
   long pitch;

@@ -28,19 +28,23 @@ Sink fused_sink(Source& source, const Ending& e) {
       e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}, {}>{{batch * m}}", e.dimension, e.column_dims);
   Sink sink{.text = fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.column_dims,
                                 device_type(result_dtype(e)), accumulator_type(e.dtype), rows, e.column),
-            .vector = 1,
-            .down = true,
+            .vector = fused_vector(e),
+            .down = unit_dim(out) != e.dimension,
             .whole = true};
-  if (unit_dim(out) != e.dimension) return sink;
-  sink.down = false;
-  sink.vector = store_width(out, e.dimension, e.column_dims);
-  // Each matrix begins with a whole vector.
-  while (e.column != "0L" && sink.vector > 1 && mod(e.n, sink.vector) != Expr(0)) sink.vector /= 2;
-  sink.whole = mod(e.n, sink.vector) == Expr(0);
+  if (!sink.down) sink.whole = mod(e.n, sink.vector) == Expr(0);
   return sink;
 }
 
 }  // namespace
+
+int64_t fused_vector(const Ending& e) {
+  const Operand& out = e.problem.outputs[0];
+  if (unit_dim(out) != e.dimension) return 1;
+  int64_t vector = store_width(out, e.dimension, e.column_dims);
+  // Each matrix begins with a whole vector.
+  while (e.column != "0L" && vector > 1 && mod(e.n, vector) != Expr(0)) vector /= 2;
+  return vector;
+}
 
 int64_t store_width(const Operand& output, int dimension, size_t column_dims) {
   int64_t width = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(output.dtype)));

@@ -54,6 +54,9 @@ struct Ending {
   size_t column_dims = 1;                     // of the output's dimensions: the columns
 };
 
+// Columns of the fused output that are finished at once; 1 also where neighbouring threads take neighbouring rows.
+int64_t fused_vector(const Ending& ending);
+
 // Where the sums go: into the output, or, when K is split, to the workspace.
 struct Sink {
   std::string text;

@@ -21,14 +21,14 @@ struct Block {
   int blocks;  // of K
 };
 
-// Tiles are numbered in bands of kBand tile rows, down the rows first, so that blocks that run together share operands
-// in L2; after them come the splits of K, then the batch. kCluster: the splits of a tile are neighbours, a cluster.
-template <class Tile, bool kCluster = false>
-LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
-  constexpr unsigned kBand = 8;
-  const auto rows = static_cast<unsigned>((m + Tile::kM - 1) / Tile::kM);
+// Tiles of kRows rows are numbered in bands of kBand of them, down the rows first, so that blocks that run together
+// share operands in L2; after them come the splits of K, then the batch. kCluster: the splits of a tile are neighbours,
+// a cluster.
+template <class Tile, int kRows, unsigned kBand, bool kCluster>
+LATHE_DEVICE Block block_at(unsigned index, long m, long n, long k, int splits) {
+  const auto rows = static_cast<unsigned>((m + kRows - 1) / kRows);
   const auto columns = static_cast<unsigned>((n + Tile::kN - 1) / Tile::kN);
-  const auto index = static_cast<unsigned>(block_x()), width = static_cast<unsigned>(splits);
+  const auto width = static_cast<unsigned>(splits);
   const unsigned place = kCluster ? index / width : index;
   const unsigned tile = place % (rows * columns), rest = place / (rows * columns);
   const unsigned band = tile / (kBand * columns), inside = tile % (kBand * columns);
@@ -36,13 +36,18 @@ LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
   const auto total = static_cast<int>((k + Tile::kK - 1) / Tile::kK);
   const int share = (total + splits - 1) / splits;
   Block block;
-  block.row = static_cast<long>(band * kBand + inside % height) * Tile::kM;
+  block.row = static_cast<long>(band * kBand + inside % height) * kRows;
   block.column = static_cast<long>(inside / height) * Tile::kN;
   block.batch = kCluster ? rest : rest / width;
   block.split = static_cast<int>((kCluster ? index : rest) % width);
   block.k = static_cast<long>(block.split) * share * Tile::kK;
   block.blocks = clamp(total - block.split * share, share);
   return block;
+}
+
+template <class Tile, bool kCluster = false>
+LATHE_DEVICE Block block_of(long m, long n, long k, int splits) {
+  return block_at<Tile, Tile::kM, 8, kCluster>(static_cast<unsigned>(block_x()), m, n, k, splits);
 }
 
 // A dense operand's loader at the block's first panel. `data` is the batch's matrix.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products by tiles, on tensor cores where the type allows.
 #include "kernels/cuda/gemm/collapsed_tactic.h"
+#include "kernels/cuda/gemm/pipeline_tactic.h"
 #include "kernels/cuda/gemm/prologue_tactic.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 #include "kernels/cuda/match.h"
@@ -11,6 +12,13 @@ namespace {
 
 using gemm::Product;
 using gemm::TileShape;
+
+gemm::Ending ending_of(const Product& p, DType dtype) {
+  gemm::Ending ending{p.problem, dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
+  ending.weights_first = p.weights;
+  ending.column_dims = p.column_dims();
+  return ending;
+}
 
 // The element at the batch's first row and column, as text.
 std::string batch_offset(Source& source, const Product& p, const gemm::Matrix& matrix) {
@@ -38,7 +46,9 @@ gemm::DenseOperand dense_operand(Source& source, const Product& p, bool first) {
 }
 
 std::vector<Config> configs(const Problem& problem, const Product& p) {
-  return gemm::configs(gemm::extent_of(problem, p));
+  gemm::Extent extent = gemm::extent_of(problem, p);
+  extent.copied = gemm::can_copy(problem, p, ending_of(p, problem.inputs[0].dtype));
+  return gemm::configs(extent);
 }
 
 Result<Emission> emit(const Problem& problem, const Product& p, const Config& config) {
@@ -54,6 +64,10 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
     b = packed_operand(packed);
     emission.packed.push_back(std::move(packed));
   }
+  if (tile.unit == TileShape::pipeline) {
+    gemm::finish_pipeline(problem, p, tile, ending_of(p, dtype), emission);
+    return emission;
+  }
   Source source("gemm/gemm.cuh");
   if (!p.a.has_several_strides()) source.input(0, problem.inputs[0], "A");
   source.input(1, b, "B");
@@ -64,10 +78,7 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
               : gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1, dense_operand(source, p, true),
                                   tile, emission);
   body += gemm::dense_loader(source, dense_operand(source, p, false), tile);
-  gemm::Ending ending{p.problem, dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
-  ending.weights_first = p.weights;
-  ending.column_dims = p.column_dims();
-  gemm::finish(source, body, tile, ending, emission);
+  gemm::finish(source, body, tile, ending_of(p, dtype), emission);
   return emission;
 }
 

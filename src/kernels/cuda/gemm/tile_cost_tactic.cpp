@@ -87,6 +87,22 @@ double clocks(const TileShape& tile, const Extent& e) {
       static_cast<double>(ceil_div(each, std::max<int64_t>(resident, 1))) * clocks_alone(tile, e, panels, panel));
 }
 
+// Of a launch whose blocks stay, one on each multiprocessor: those of a cluster take tiles in turn. Fitted on a H100.
+double pipeline_clocks(const TileShape& tile, const Extent& e) {
+  constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
+  const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
+  const double products = e.target.products.warpgroup_matrix * (size_of(e.dtype) == 4 ? 0.5 : 1);
+  const double filled = static_cast<double>(tile.m + tile.n / tile.peers) * k_bytes;
+  const double panel = std::max(static_cast<double>(tile.m * tile.n * tile.k) / products,
+                                filled / (kFilledShare * e.target.cache_clock_bytes));
+  const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
+  const double sums = static_cast<double>(tile.warp_m * tile.warp_n) / 32;
+  const double finish = sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands));
+  const auto clusters = static_cast<int64_t>(e.target.cores) / tile.peers;
+  const auto each = static_cast<double>(ceil_div(works(tile, e), std::max<int64_t>(clusters, 1)));
+  return kStartClocks + (tile.peers > 1 ? kClusterClocks : 0) + each * (panels * panel + finish);
+}
+
 }  // namespace
 
 double predict(const TileShape& tile, const Extent& e) {
@@ -97,7 +113,8 @@ double predict(const TileShape& tile, const Extent& e) {
   const Target& target = e.target;
   const bool is_cached = bytes <= kCached * target.cache_bytes;
   const double memory = bytes / (is_cached ? kCacheShare * target.cache_rate() : kMemoryShare * target.memory_rate);
-  const double time = std::max(clocks(tile, e) / target.clock_mhz, memory) + kLaunchShare * target.launch_us;
+  const double spent = tile.unit == TileShape::pipeline ? pipeline_clocks(tile, e) : clocks(tile, e);
+  const double time = std::max(spent / target.clock_mhz, memory) + kLaunchShare * target.launch_us;
   if (tile.splits == 1) return time;
   const double moved = outputs * static_cast<double>(accumulator_size(e.dtype));
   const auto splits = static_cast<double>(tile.splits);

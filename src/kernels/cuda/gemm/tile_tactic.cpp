@@ -72,6 +72,23 @@ constexpr auto kWarpgroupShapes = std::to_array<Shape>({
 });
 // clang-format on
 
+// Groups of four warps multiply 64 rows each, of what the copy engine brings: as many panels as there is room for.
+struct PipelineShape {
+  int64_t m, n, peers;
+};
+constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
+    {128, 256, 1},
+    {128, 256, 2},
+    {128, 192, 1},
+    {128, 192, 2},
+    {128, 128, 1},
+    {128, 128, 2},
+    {128, 64, 1},
+    {64, 256, 1},
+    {64, 128, 1},
+    {64, 64, 1},
+});
+
 // A warp of 4 x 8 threads: warp_m / 4 x warp_n / 8 elements each.
 constexpr auto kScalarShapes = std::to_array<Shape>({
     {128, 128, 64, 32, 64, 4},
@@ -137,6 +154,8 @@ std::vector<int64_t> stage_counts(const Shape& shape, const TileShape& tile, con
 }
 
 std::string text_of(const TileShape& t) {
+  if (t.unit == TileShape::pipeline)
+    return fmt::format("tma {}x{}x{} stages={} peers={} splits={}", t.m, t.n, t.k, t.stages, t.peers, t.splits);
   constexpr std::array<std::string_view, 3> kUnits = {"mma", "fma", "wgmma"};
   return fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", kUnits[t.unit], t.m, t.n, t.k, t.warp_m, t.warp_n,
                      t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits);
@@ -163,6 +182,22 @@ void add_tiles(TileShape::Unit unit, std::span<const Shape> shapes, const Extent
   }
 }
 
+void add_pipelines(const Extent& e, std::vector<Config>& configs) {
+  constexpr int64_t kRowBytes = 128, kMostStages = 8, kBarrierBytes = 16;
+  for (const PipelineShape& s : kPipelineShapes) {
+    // Parts of an MN-major B are whole blocks of 64 columns.
+    if (e.major_b == Major::mn && s.n / s.peers % 64 != 0) continue;
+    TileShape t{TileShape::pipeline, s.m, s.n, kRowBytes / static_cast<int64_t>(size_of(e.dtype)), 16, s.n};
+    t.peers = s.peers;
+    t.stages = std::min(kMostStages, e.target.limits.shared_bytes / ((s.m + s.n) * kRowBytes + kBarrierBytes));
+    if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
+    for (const int64_t splits : split_counts(t, e)) {
+      t.splits = splits;
+      configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
+    }
+  }
+}
+
 }  // namespace
 
 int64_t whole_operands(const Problem& problem) {
@@ -185,12 +220,21 @@ std::vector<Config> every_config(const Extent& e) {
   const bool rows_along_k = !e.gathered && e.major_a == Major::k && e.major_b == Major::k;
   if (e.target.limits.warpgroups && (e.dtype == DType::f16 || e.dtype == DType::bf16) && rows_along_k)
     add_tiles(TileShape::warpgroup, kWarpgroupShapes, e, configs);
+  if (e.copied) add_pipelines(e, configs);
   return configs;
 }
 
 std::vector<Config> configs(const Extent& e) { return best_first(every_config(e), kMaxConfigs); }
 
-int64_t threads(const TileShape& tile) { return tile.m / tile.warp_m * (tile.n / tile.warp_n) * tile.slices * 32; }
+int64_t threads(const TileShape& tile) {
+  constexpr int64_t kProducers = 128;
+  const int64_t multiplying = tile.m / tile.warp_m * (tile.n / tile.warp_n) * tile.slices * 32;
+  return multiplying + (tile.unit == TileShape::pipeline ? kProducers : 0);
+}
+
+int64_t works(const TileShape& tile, const Extent& e) {
+  return ceil_div(e.m, tile.m * tile.peers) * ceil_div(e.n, tile.n) * tile.splits * e.batch;
+}
 
 namespace {
 
@@ -216,6 +260,8 @@ int64_t slabs(const TileShape& tile, DType dtype) {
 }
 
 int64_t shared_bytes(const TileShape& tile, DType dtype) {
+  constexpr int64_t kBarrierBytes = 16;  // of a slot
+  if (tile.unit == TileShape::pipeline) return ring_bytes(tile, dtype) + tile.stages * kBarrierBytes;
   return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
 }
 
@@ -230,6 +276,9 @@ std::string tile_type(const TileShape& t, DType dtype, Major major_a, Major majo
   const bool mn_major_a = major_a == Major::mn, mn_major_b = major_b == Major::mn;
   if (t.unit == TileShape::warpgroup)
     return fmt::format("gemm::WgmmaTile<{}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages);
+  if (t.unit == TileShape::pipeline)
+    return fmt::format("gemm::PipelineTile<{}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages,
+                       t.peers, mn_major_a, mn_major_b);
   if (t.unit == TileShape::tensor_core)
     return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
                        t.warp_m, t.warp_n, t.slices, t.stages, mn_major_a, mn_major_b);

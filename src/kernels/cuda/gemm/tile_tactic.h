@@ -13,13 +13,14 @@ namespace lathe::cuda::gemm {
 enum class Major { k, mn };
 
 struct TileShape {
-  enum Unit : int64_t { tensor_core, scalar, warpgroup } unit = tensor_core;
+  enum Unit : int64_t { tensor_core, scalar, warpgroup, pipeline } unit = tensor_core;
   int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
   int64_t warp_m = 0, warp_n = 0;  // of a warp's
   int64_t slices = 1;              // warps along K
   int64_t stages = 0;              // panels in the ring
   int64_t splits = 1;              // of K
   bool cluster = false;            // the splits are blocks of a cluster, which add up their sums
+  int64_t peers = 1;               // of a pipeline: blocks of a cluster, below each other, that share B
   bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
   bool operator==(const TileShape&) const = default;
 };
@@ -32,6 +33,7 @@ struct Extent {
   Major major_a = Major::k, major_b = Major::k;
   bool gathered = false;  // A is read element by element
   int copy_width = 0;     // of A's loader where a thread stays in its column; 0 = any
+  bool copied = false;    // the copy engine may bring both operands (gemm/pipeline.cuh)
   Target target;
   int64_t taps = 1;      // how often A's elements are read, as parts of different rows
   int64_t operands = 0;  // of the program, that have an element for each of the output's
@@ -45,8 +47,9 @@ std::vector<Config> configs(const Extent& extent);
 std::vector<Config> every_config(const Extent& extent);  // all that are legal
 
 int64_t threads(const TileShape& tile);
-int64_t slabs(const TileShape& tile, DType dtype);         // pieces in which a warp's tile is staged
-int64_t shared_bytes(const TileShape& tile, DType dtype);  // of the ring and of the staging, which share memory
+int64_t works(const TileShape& tile, const Extent& extent);  // of a pipeline: tiles that the blocks of a cluster take
+int64_t slabs(const TileShape& tile, DType dtype);           // pieces in which a warp's tile is staged
+int64_t shared_bytes(const TileShape& tile, DType dtype);    // of the ring and of the staging, which share memory
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
 std::string tile_type(const TileShape& tile, DType dtype, Major major_a, Major major_b);

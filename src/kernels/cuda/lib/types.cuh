@@ -9,6 +9,8 @@
 #define LATHE_KERNEL(threads, min_blocks) extern "C" __attribute__((visibility("default")))
 #define LATHE_PARAMETERS(count) \
   extern "C" __attribute__((visibility("default"))) const unsigned lathe_kernel_parameters = count;
+#define LATHE_TENSOR_MAPS(count) \
+  extern "C" __attribute__((visibility("default"))) const unsigned lathe_kernel_maps = count;
 #define LATHE_UNROLL
 #define LATHE_NO_UNROLL
 #else
@@ -16,6 +18,7 @@
 #define LATHE_DEVICE_MEMBER __forceinline__ __device__
 #define LATHE_KERNEL(threads, min_blocks) extern "C" __global__ __launch_bounds__(threads, min_blocks)
 #define LATHE_PARAMETERS(count)
+#define LATHE_TENSOR_MAPS(count)
 #define LATHE_UNROLL _Pragma("unroll")
 #define LATHE_NO_UNROLL _Pragma("unroll 1")
 #endif

@@ -25,89 +25,114 @@ LATHE_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// Rows of 128 bytes whose chunks of 16 are permuted by XOR with the row's number, as Panel does; eight rows are 1024
-// bytes, and begin at a multiple of that.
+// How an operand lies in shared memory: in rows of 128 bytes whose chunks of 16 are permuted by XOR with the row's
+// number, as Panel does; eight rows are 1024 bytes, and begin at a multiple of that. Rows run along K or, MN-major,
+// along M or N: what is longer than a row goes on kPanelBytes behind it.
+template <bool kMnMajor, int kPanelBytes>
 LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
-  constexpr uint64 kEightRows = 1024 >> 4, kPermuted128 = 1;
-  return static_cast<uint64>(shared_address(shared) >> 4) | uint64{1} << 16 | kEightRows << 32 | kPermuted128 << 62;
+  constexpr unsigned kAddresses = (1 << 18) - 1;  // within a block: above it says which of a cluster
+  constexpr uint64 kEightRows = 1024 >> 4, kPermuted128 = 1, kNextPanel = kMnMajor ? kPanelBytes >> 4 : 1;
+  return static_cast<uint64>((shared_address(shared) & kAddresses) >> 4) | kNextPanel << 16 | kEightRows << 32 |
+         kPermuted128 << 62;
 }
 
-#define LATHE_SUMS(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
-#define LATHE_WGMMA_32(type)                                       \
-  asm volatile(                                                    \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                   \
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type  \
-      " {"                                                         \
-      "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"      \
-      "}, %16, %17, p, 1, 1, 0, 0;\n}"                             \
-      : LATHE_SUMS(0), LATHE_SUMS(1), LATHE_SUMS(2), LATHE_SUMS(3) \
-      : "l"(a), "l"(b))
-#define LATHE_WGMMA_64(type)                                                                                     \
-  asm volatile(                                                                                                  \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                                                                 \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                                \
-      " {"                                                                                                       \
-      "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                                                   \
-      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"                                          \
-      "}, %32, %33, p, 1, 1, 0, 0;\n}"                                                                           \
-      : LATHE_SUMS(0), LATHE_SUMS(1), LATHE_SUMS(2), LATHE_SUMS(3), LATHE_SUMS(4), LATHE_SUMS(5), LATHE_SUMS(6), \
-        LATHE_SUMS(7)                                                                                            \
-      : "l"(a), "l"(b))
-#define LATHE_WGMMA_128(type)                                                                                        \
-  asm volatile(                                                                                                      \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                                                                     \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                   \
-      " {"                                                                                                           \
-      "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                                                       \
-      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"                                             \
-      "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"                                             \
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"                                              \
-      "}, %64, %65, p, 1, 1, 0, 0;\n}"                                                                               \
-      : LATHE_SUMS(0), LATHE_SUMS(1), LATHE_SUMS(2), LATHE_SUMS(3), LATHE_SUMS(4), LATHE_SUMS(5), LATHE_SUMS(6),     \
-        LATHE_SUMS(7), LATHE_SUMS(8), LATHE_SUMS(9), LATHE_SUMS(10), LATHE_SUMS(11), LATHE_SUMS(12), LATHE_SUMS(13), \
-        LATHE_SUMS(14), LATHE_SUMS(15)                                                                               \
-      : "l"(a), "l"(b))
-#define LATHE_WGMMA_256(type)                                                                                        \
-  asm volatile(                                                                                                      \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                                                                     \
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type                                                   \
-      " {"                                                                                                           \
-      "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"                                                       \
-      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"                                             \
-      "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"                                             \
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"                                             \
-      "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"                                             \
-      "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"                                             \
-      "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"                                 \
-      "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"                              \
-      "}, %128, %129, p, 1, 1, 0, 0;\n}"                                                                             \
-      : LATHE_SUMS(0), LATHE_SUMS(1), LATHE_SUMS(2), LATHE_SUMS(3), LATHE_SUMS(4), LATHE_SUMS(5), LATHE_SUMS(6),     \
-        LATHE_SUMS(7), LATHE_SUMS(8), LATHE_SUMS(9), LATHE_SUMS(10), LATHE_SUMS(11), LATHE_SUMS(12), LATHE_SUMS(13), \
-        LATHE_SUMS(14), LATHE_SUMS(15), LATHE_SUMS(16), LATHE_SUMS(17), LATHE_SUMS(18), LATHE_SUMS(19),              \
-        LATHE_SUMS(20), LATHE_SUMS(21), LATHE_SUMS(22), LATHE_SUMS(23), LATHE_SUMS(24), LATHE_SUMS(25),              \
-        LATHE_SUMS(26), LATHE_SUMS(27), LATHE_SUMS(28), LATHE_SUMS(29), LATHE_SUMS(30), LATHE_SUMS(31)               \
-      : "l"(a), "l"(b))
+// The registers of N columns, what follows them in the instruction, and the sums that they stand for.
+#define LATHE_REGISTERS_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define LATHE_REGISTERS_64 LATHE_REGISTERS_32 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define LATHE_REGISTERS_128                                          \
+  LATHE_REGISTERS_64                                                 \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
+  ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define LATHE_REGISTERS_192                                          \
+  LATHE_REGISTERS_128                                                \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
+  ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define LATHE_REGISTERS_256                                                      \
+  LATHE_REGISTERS_192                                                            \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111" \
+  ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+#define LATHE_OPERANDS_32 "%16, %17"
+#define LATHE_MAJORS_32 ", %18, %19"
+#define LATHE_OPERANDS_64 "%32, %33"
+#define LATHE_MAJORS_64 ", %34, %35"
+#define LATHE_OPERANDS_128 "%64, %65"
+#define LATHE_MAJORS_128 ", %66, %67"
+#define LATHE_OPERANDS_192 "%96, %97"
+#define LATHE_MAJORS_192 ", %98, %99"
+#define LATHE_OPERANDS_256 "%128, %129"
+#define LATHE_MAJORS_256 ", %130, %131"
+#define LATHE_SUM(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
+#define LATHE_SUMS_32 LATHE_SUM(0), LATHE_SUM(1), LATHE_SUM(2), LATHE_SUM(3)
+#define LATHE_SUMS_64 LATHE_SUMS_32, LATHE_SUM(4), LATHE_SUM(5), LATHE_SUM(6), LATHE_SUM(7)
+#define LATHE_SUMS_128                                                                                   \
+  LATHE_SUMS_64, LATHE_SUM(8), LATHE_SUM(9), LATHE_SUM(10), LATHE_SUM(11), LATHE_SUM(12), LATHE_SUM(13), \
+      LATHE_SUM(14), LATHE_SUM(15)
+#define LATHE_SUMS_192                                                                                      \
+  LATHE_SUMS_128, LATHE_SUM(16), LATHE_SUM(17), LATHE_SUM(18), LATHE_SUM(19), LATHE_SUM(20), LATHE_SUM(21), \
+      LATHE_SUM(22), LATHE_SUM(23)
+#define LATHE_SUMS_256                                                                                      \
+  LATHE_SUMS_192, LATHE_SUM(24), LATHE_SUM(25), LATHE_SUM(26), LATHE_SUM(27), LATHE_SUM(28), LATHE_SUM(29), \
+      LATHE_SUM(30), LATHE_SUM(31)
+#define LATHE_WGMMA(n, shape, majors)                                                                \
+  asm volatile(                                                                                      \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                                                     \
+      "wgmma.mma_async.sync.aligned.m64n" #n shape " {" LATHE_REGISTERS_##n "}, " LATHE_OPERANDS_##n \
+      ", p, 1, 1" majors ";\n}"                                                                      \
+      : LATHE_SUMS_##n                                                                               \
+      : "l"(a), "l"(b), "n"(kMajorA), "n"(kMajorB))
 
-// d += a * b: 64 rows of a, N rows of b, 16 columns of each; a thread's sums are those of mma_m16n8k16 for its warp's
-// 16 rows and each 8 columns. Every thread of the four warps comes here.
-template <int N, class T>
-LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
-  static_assert(is_same<T, f16> || is_same<T, bf16>, "16-bit floats");
-  const uint64 a = panel_descriptor(panel_a), b = panel_descriptor(panel_b);
-#define LATHE_WGMMA(n)                                             \
-  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_##n("f16"); \
-  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_##n("bf16")
-  LATHE_WGMMA(32);
-  LATHE_WGMMA(64);
-  LATHE_WGMMA(128);
-  LATHE_WGMMA(256);
+// d += a * b: 64 rows of a, N of b, 32 bytes of K of each; f32 is read as TF32, its last 13 bits ignored. A thread's
+// sums are those of mma_m16n8k16 for its warp's 16 rows and each 8 columns. Every thread of the four warps comes here.
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, class T>
+LATHE_DEVICE void wgmma(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
+  static_assert(is_same<T, f16> || is_same<T, bf16> || (is_same<T, float> && !kMnMajorA && !kMnMajorB),
+                "what the matrix units read");
+  constexpr int kMajorA = kMnMajorA, kMajorB = kMnMajorB;
+  const uint64 a = panel_descriptor<kMnMajorA, kPanelBytesA>(panel_a);
+  const uint64 b = panel_descriptor<kMnMajorB, kPanelBytesB>(panel_b);
+#define LATHE_WGMMA_COLUMNS(n)                                                                     \
+  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA(n, "k16.f32.f16.f16", LATHE_MAJORS_##n);    \
+  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA(n, "k16.f32.bf16.bf16", LATHE_MAJORS_##n); \
+  if constexpr (N == n && is_same<T, float>) LATHE_WGMMA(n, "k8.f32.tf32.tf32", "")
+  LATHE_WGMMA_COLUMNS(32);
+  LATHE_WGMMA_COLUMNS(64);
+  LATHE_WGMMA_COLUMNS(128);
+  LATHE_WGMMA_COLUMNS(192);
+  LATHE_WGMMA_COLUMNS(256);
+#undef LATHE_WGMMA_COLUMNS
+}
 #undef LATHE_WGMMA
+#undef LATHE_REGISTERS_32
+#undef LATHE_REGISTERS_64
+#undef LATHE_REGISTERS_128
+#undef LATHE_REGISTERS_192
+#undef LATHE_REGISTERS_256
+#undef LATHE_OPERANDS_32
+#undef LATHE_OPERANDS_64
+#undef LATHE_OPERANDS_128
+#undef LATHE_OPERANDS_192
+#undef LATHE_OPERANDS_256
+#undef LATHE_MAJORS_32
+#undef LATHE_MAJORS_64
+#undef LATHE_MAJORS_128
+#undef LATHE_MAJORS_192
+#undef LATHE_MAJORS_256
+#undef LATHE_SUMS_32
+#undef LATHE_SUMS_64
+#undef LATHE_SUMS_128
+#undef LATHE_SUMS_192
+#undef LATHE_SUMS_256
+#undef LATHE_SUM
+
+// Of the four warps that come here together: their registers that are free for others, and registers that others freed.
+template <int kRegisters>
+LATHE_DEVICE void free_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
-#undef LATHE_WGMMA_32
-#undef LATHE_WGMMA_64
-#undef LATHE_WGMMA_128
-#undef LATHE_WGMMA_256
-#undef LATHE_SUMS
+template <int kRegisters>
+LATHE_DEVICE void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
 
 #else  // tactics do not choose them for other architectures
 
@@ -115,10 +140,20 @@ LATHE_DEVICE void wgmma_fence() {}
 LATHE_DEVICE void wgmma_commit() {}
 template <int kPending>
 LATHE_DEVICE void wgmma_wait() {}
-template <int N, class T>
-LATHE_DEVICE void wgmma_k16(float (&)[N / 8][4], const void*, const void*, T) {
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, class T>
+LATHE_DEVICE void wgmma(float (&)[N / 8][4], const void*, const void*, T) {
   asm volatile("trap;");
 }
+template <int kRegisters>
+LATHE_DEVICE void free_registers() {}
+template <int kRegisters>
+LATHE_DEVICE void take_registers() {}
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 #endif  // LATHE_EMULATED
+
+// The same for 16-bit floats whose rows run along K.
+template <int N, class T>
+LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T type) {
+  wgmma<N, false, false, 0, 0>(d, panel_a, panel_b, type);
+}

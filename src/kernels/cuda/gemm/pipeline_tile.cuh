@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tile of a product whose panels the copy engine brings: groups of four warps multiply 64 rows each, and one warp
+// of a further group asks for panels (gemm/pipeline.cuh).
+#pragma once
+
+#include "gemm/staging.cuh"
+#include "lib/tensor_copies.cuh"
+#include "lib/warpgroup.cuh"
+
+namespace gemm {
+
+// A panel as wgmma reads it and the copy engine writes it, in rows of 128 bytes: `kOuter` rows along K, or, MN-major,
+// rows of K in blocks of 64 elements of M or N.
+template <class T, int kOuter, bool kMnMajor>
+struct CopiedPanel {
+  static constexpr int kElements = 128 / static_cast<int>(sizeof(T));  // of a row, and of K
+  static constexpr int kBytes = kOuter * 128, kBlockBytes = kElements * 128;
+  static constexpr int kGroupBytes = 64 * 128;  // of what four warps multiply
+  // 32 bytes of K further.
+  static constexpr int kStepBytes = kMnMajor ? 32 / static_cast<int>(sizeof(T)) * 128 : 32;
+};
+
+// kPeers blocks of a cluster have tiles below each other, and bring each other parts of B.
+template <class T, int kM_, int kN_, int kStages_, int kPeers_, bool kMnMajorA_, bool kMnMajorB_>
+struct PipelineTile {
+  using Element = T;
+  using Accumulator = float;
+  static constexpr int kM = kM_, kN = kN_, kK = 128 / static_cast<int>(sizeof(T)), kStages = kStages_, kPeers = kPeers_;
+  static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_;
+  static constexpr int kGroups = kM / 64, kConsumers = 4 * kGroups;  // warps that multiply
+  using PanelA = CopiedPanel<T, kM, kMnMajorA>;
+  using PanelB = CopiedPanel<T, kN, kMnMajorB>;
+  static_assert(kM % 64 == 0 && kN % 32 == 0, "what the instruction takes");
+  static_assert(kPeers == 1 || kN / kPeers % (kMnMajorB ? 64 : 8) == 0, "peers bring whole blocks");
+
+  Accumulator acc[1][kN / 8][4];
+
+  LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
+
+  // Begins to add the panels' product: a group of work.
+  LATHE_DEVICE_MEMBER void multiply(const char* a, const char* b, int group) {
+    constexpr int kSteps = 4;
+    a += group * PanelA::kGroupBytes;
+    wgmma_fence();
+    LATHE_UNROLL
+    for (int step = 0; step < kSteps; ++step)
+      wgmma<kN, kMnMajorA, kMnMajorB, PanelA::kBlockBytes, PanelB::kBlockBytes>(acc[0], a + step * PanelA::kStepBytes,
+                                                                                b + step * PanelB::kStepBytes, T{});
+    wgmma_commit();
+  }
+};
+
+}  // namespace gemm

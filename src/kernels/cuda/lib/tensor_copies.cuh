@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of tensors that the copy engine brings to shared memory by itself (sm_90), and the barriers there that count
+// what has arrived. PTX ISA, sections "mbarrier" and "cp.async.bulk.tensor".
+#pragma once
+
+#include "lib/intrinsics.cuh"
+
+#ifndef LATHE_EMULATED
+
+// Describes a tensor to the copy engine (device/tensor_map.h); opaque.
+struct alignas(64) TensorMap {
+  uint64 opaque[16];
+};
+#define LATHE_TENSOR_MAP const __grid_constant__ TensorMap
+
+#if __CUDA_ARCH__ >= 900
+
+// A barrier in shared memory. A phase ends when it was arrived at as often as init says and all bytes are there that
+// arrivals announced; phases alternate in parity, from 0 on.
+LATHE_DEVICE void phase_barrier_init(uint64* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+// After the inits: other blocks of the cluster, and the copy engine, see them after the next barrier.
+LATHE_DEVICE void phase_barrier_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+LATHE_DEVICE void phase_barrier_arrive(uint64* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+// At the same place in another block of the cluster.
+LATHE_DEVICE void phase_barrier_arrive(uint64* barrier, int rank) {
+  asm volatile(
+      "{\n.reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(shared_address(barrier)),
+      "r"(rank)
+      : "memory");
+}
+// Arrives, and announces bytes that copies will bring.
+LATHE_DEVICE void phase_barrier_expect(uint64* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+// Until the phase of that parity has ended; the one before the first has parity 1.
+LATHE_DEVICE void phase_barrier_wait(uint64* barrier, uint32 parity) {
+  asm volatile(
+      "{\n.reg .pred ended;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+      "@ended bra done;\n"
+      "bra again;\n"
+      "done:\n}" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+// Copies the block of the map's size at the coordinates, innermost first, into rows of 128 bytes, permuted as Panel
+// does. What lies outside of the tensor becomes zero. Its bytes arrive at the barrier. The block's place is the same in
+// each block of the cluster that `peers`, a bit for each, names, and so is the barrier's; 0 = this block alone.
+#define LATHE_COPY_TENSOR(rank, places, ...)                                                                       \
+  if (peers == 0)                                                                                                  \
+    asm volatile("cp.async.bulk.tensor." rank                                                                      \
+                 ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" places "}], [%2];" ::"r"(to), \
+                 "l"(map), "r"(arrived), "h"(peers), __VA_ARGS__                                                   \
+                 : "memory");                                                                                      \
+  else                                                                                                             \
+    asm volatile("cp.async.bulk.tensor." rank                                                                      \
+                 ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" places     \
+                 "}], [%2], %3;" ::"r"(to),                                                                        \
+                 "l"(map), "r"(arrived), "h"(peers), __VA_ARGS__                                                   \
+                 : "memory")
+template <int R>
+LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&c)[R], uint64* barrier, uint16 peers) {
+  static_assert(R >= 2 && R <= 5, "ranks of tensor maps");
+  const unsigned to = shared_address(shared), arrived = shared_address(barrier);
+  if constexpr (R == 2) LATHE_COPY_TENSOR("2d", "%4, %5", "r"(c[0]), "r"(c[1]));
+  if constexpr (R == 3) LATHE_COPY_TENSOR("3d", "%4, %5, %6", "r"(c[0]), "r"(c[1]), "r"(c[2]));
+  if constexpr (R == 4) LATHE_COPY_TENSOR("4d", "%4, %5, %6, %7", "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+  if constexpr (R == 5)
+    LATHE_COPY_TENSOR("5d", "%4, %5, %6, %7, %8", "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]), "r"(c[4]));
+}
+#undef LATHE_COPY_TENSOR
+
+#else  // tactics do not choose them for other architectures
+
+LATHE_DEVICE void phase_barrier_init(uint64*, int) {}
+LATHE_DEVICE void phase_barrier_fence() {}
+LATHE_DEVICE void phase_barrier_arrive(uint64*) {}
+LATHE_DEVICE void phase_barrier_arrive(uint64*, int) {}
+LATHE_DEVICE void phase_barrier_expect(uint64*, int) {}
+LATHE_DEVICE void phase_barrier_wait(uint64*, uint32) {}
+template <int R>
+LATHE_DEVICE void copy_tensor(void*, const TensorMap*, const int (&)[R], uint64*, uint16) {
+  asm volatile("trap;");
+}
+
+#endif  // __CUDA_ARCH__
+#endif  // LATHE_EMULATED

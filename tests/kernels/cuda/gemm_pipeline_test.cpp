@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products whose panels the copy engine brings: every tile, and all that may surround it.
+#include <gtest/gtest.h>
+
+#include "fixtures/ask_tactic.h"
+#include "kernels/cuda/convolution_problem.h"
+#include "kernels/cuda/emulated_device.h"
+#include "kernels/cuda/gemm/tile_tactic.h"
+#include "ops/rules.h"
+
+namespace lathe::cuda {
+
+const Tactic& gemm_tactic();
+
+namespace {
+
+using gemm::Major;
+using gemm::TileShape;
+
+// Few multiprocessors: blocks take several tiles, and go round the ring.
+Target small_device() {
+  Target target = test_target();
+  target.cores = 3;
+  return target;
+}
+
+class GemmPipeline : public testing::Test {
+ protected:
+  // Of a problem of that type and those majors, with so many splits of K at the most.
+  static std::vector<Config> pipelines(DType type, Major a, Major b, int64_t most_splits = 1) {
+    gemm::Extent extent;
+    extent.dtype = extent.output = type;
+    extent.major_a = a, extent.major_b = b;
+    extent.copied = true;
+    extent.target = test_target();
+    extent.m = 200, extent.n = 264, extent.k = 1160;
+    std::vector<Config> found;
+    for (const Config& config : gemm::every_config(extent)) {
+      const auto& tile = config.as<TileShape>();
+      if (tile.unit == TileShape::pipeline && tile.splits <= most_splits) found.push_back(config);
+    }
+    return found;
+  }
+
+  static Config config_of(int64_t m, int64_t n, int64_t peers, int64_t splits = 1, DType type = DType::f16) {
+    const bool wide = n > 192;
+    return {.text = fmt::format("{}x{} peers={} splits={}", m, n, peers, splits),
+            .predicted_us = 1,
+            .choice = TileShape{TileShape::pipeline, m, n, 128 / static_cast<int64_t>(size_of(type)), 16, n, 1,
+                                wide ? 3 : 4, splits, false, peers}};
+  }
+
+  static void check(Problem problem, const Config& config, CheckOptions options = {}) {
+    problem.target = small_device();
+    const Result<> result = check_kernel(test_backend(), gemm_tactic(), problem, config, options);
+    EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+  }
+
+  // Small integers are exact in every type, and so are their sums.
+  static CheckOptions exact(const Problem& problem) {
+    CheckOptions options;
+    options.tolerance = 0;
+    for (size_t i = 0; i < 2; ++i)
+      options.inputs.push_back(small_weights(problem.inputs[i].dtype, problem.inputs[i].opt_dims));
+    return options;
+  }
+
+  static Problem product(const MatmulAttrs& attrs, DType type, int64_t m, int64_t n, int64_t k) {
+    Problem problem = op_problem(attrs,
+                                 {operand(type, attrs.transpose_a ? Dims{k, m} : Dims{m, k}),
+                                  operand(type, attrs.transpose_b ? Dims{n, k} : Dims{k, n})},
+                                 {operand(DType::f32, {m, n})});
+    problem.tf32 = type == DType::f32;
+    return problem;
+  }
+
+  // Whether any configuration that the tactic offers is one, of a large product.
+  static bool is_offered(const Problem& problem) {
+    for (const Config& config : configs_of(gemm_tactic(), problem))
+      if (config.as<TileShape>().unit == TileShape::pipeline) return true;
+    return false;
+  }
+};
+
+TEST_F(GemmPipeline, EveryTileInEveryType) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (DType type : {DType::f16, DType::bf16, DType::f32}) {
+    const std::vector<Config> configs = pipelines(type, Major::k, Major::k);
+    EXPECT_GE(configs.size(), 8u);
+    const Problem problem = product(attrs, type, 200, 264, 136);
+    for (const Config& config : configs) check(problem, config, exact(problem));
+  }
+}
+
+TEST_F(GemmPipeline, EitherMajorOrder) {
+  for (bool a : {false, true})
+    for (bool b : {false, true}) {
+      MatmulAttrs attrs;
+      attrs.transpose_a = a, attrs.transpose_b = !b;
+      const Problem problem = product(attrs, DType::f16, 200, 264, 136);
+      for (const Config& config : pipelines(DType::f16, a ? Major::mn : Major::k, b ? Major::mn : Major::k))
+        check(problem, config, exact(problem));
+    }
+}
+
+TEST_F(GemmPipeline, SplitsAddUp) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  Problem problem = product(attrs, DType::f16, 72, 136, 1160);
+  problem.operands = {operand(DType::f32, {136})};
+  problem.program = *parse_program("in=2; r2=add r0 r1; r3=relu r2; out r3");
+  CheckOptions options;
+  options.tolerance = 1e-4;  // of sums of a thousand products
+  for (int64_t peers : {1, 2}) check(problem, config_of(128, 128, peers, 3), options);
+}
+
+TEST_F(GemmPipeline, ProgramsRunOnTheSums) {
+  const MatmulAttrs attrs;
+  const Tensor w = small_weights(DType::f16, {72, 136});
+  for (const char* text : {"in=4; r4=add r0 r1; r5=silu r4; r6=fma r5 r3 r2; out r6",
+                           "in=4; r4=add r0 r1; r5=silu r4; r6=fma r5 r3 r2; r7=tanh r6; r8=mul r7 r0; r9=add r8 r2; "
+                           "r10=relu r9; r11=sub r10 r1; out r11"}) {
+    Problem problem = op_problem(attrs, {operand(DType::f16, {2, 100, 72}), operand(DType::f16, {72, 136})},
+                                 {operand(DType::f16, {2, 100, 136})});
+    problem.operands = {operand(DType::f16, {136}), operand(DType::f16, {2, 100, 136}), operand(DType::f32, {2, 1, 1})};
+    problem.program = *parse_program(text);
+    CheckOptions options;
+    options.tolerance = 8e-3;
+    check(problem, config_of(128, 128, 2), options);
+    problem.inputs[1].constant = &w;
+    check(problem, config_of(128, 64, 1), options);
+  }
+}
+
+// Rows whose length is no multiple of what a thread writes at once.
+TEST_F(GemmPipeline, ColumnsNeedNotFillVectors) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (int64_t n : {100, 66, 33})
+    for (DType type : {DType::f16, DType::f32, DType::i8}) {
+      Problem problem = product(attrs, DType::f16, 70, n, 64);
+      problem.outputs[0].dtype = type;
+      if (type == DType::i8) problem.program = *parse_program("in=1; r1=affine r0 0.25 -0; r2=round r1; out r2");
+      check(problem, config_of(64, 64, 1), exact(problem));
+    }
+}
+
+TEST_F(GemmPipeline, BatchesBroadcast) {
+  const MatmulAttrs attrs;
+  const auto batched = [&](Dims a, Dims b, Dims c) {
+    const Problem problem = op_problem(attrs, {operand(DType::f16, std::move(a)), operand(DType::f16, std::move(b))},
+                                       {operand(DType::f32, std::move(c))});
+    check(problem, config_of(64, 64, 1), exact(problem));
+    check(problem, config_of(128, 128, 2), exact(problem));
+  };
+  batched({2, 3, 72, 80}, {2, 3, 80, 72}, {2, 3, 72, 72});
+  batched({2, 1, 72, 80}, {3, 80, 72}, {2, 3, 72, 72});
+  batched({72, 80}, {3, 80, 72}, {3, 72, 72});
+  batched({2, 1, 2, 72, 80}, {2, 3, 1, 80, 72}, {2, 3, 2, 72, 72});
+}
+
+TEST_F(GemmPipeline, SizesMayBeSymbolic) {
+  const MatmulAttrs attrs;
+  const Expr batch = Expr::symbol(0), length = Expr::symbol(1);
+  for (const std::vector<int64_t>& symbols : {std::vector<int64_t>{3, 70}, {1, 1}}) {
+    const Problem rows =
+        op_problem(attrs, {symbolic_operand(DType::f16, {batch, length, 72}, symbols), operand(DType::f16, {72, 136})},
+                   {symbolic_operand(DType::f32, {batch, length, 136}, symbols)});
+    CheckOptions options = exact(rows);
+    options.symbols = symbols;
+    check(rows, config_of(128, 128, 2), options);
+  }
+  // Both a batch and K that change: rows of K are aligned nonetheless.
+  const std::vector<int64_t> symbols = {2, 5};
+  const Problem inner = op_problem(attrs,
+                                   {symbolic_operand(DType::f16, {batch, 40, length * 8}, symbols),
+                                    symbolic_operand(DType::f16, {batch, length * 8, 64}, symbols)},
+                                   {symbolic_operand(DType::f32, {batch, 40, 64}, symbols)});
+  CheckOptions options = exact(inner);
+  options.symbols = symbols;
+  check(inner, config_of(64, 64, 1), options);
+}
+
+TEST_F(GemmPipeline, HeadsAreWrittenWhereTheyBelong) {
+  constexpr int64_t kRows = 37, kHeads = 3, kWidth = 24;
+  const MatmulAttrs attrs;
+  Operand output =
+      strided_operand(DType::f16, {2, kRows, kHeads, kWidth}, {kHeads * kRows * kWidth, kWidth, kRows * kWidth, 1});
+  output.reassociation = {1, 1, 2};
+  const Problem problem =
+      op_problem(attrs, {operand(DType::f16, {2, kRows, 40}), operand(DType::f16, {40, kHeads * kWidth})}, {output});
+  CheckOptions options;
+  options.tolerance = 4e-3;
+  check(problem, config_of(64, 64, 1), options);
+}
+
+TEST_F(GemmPipeline, WhatTheCopyEngineCannotRead) {
+  MatmulAttrs attrs;
+  EXPECT_TRUE(is_offered(product(attrs, DType::f16, 2048, 2048, 2048)));
+  EXPECT_FALSE(is_offered(product(attrs, DType::f32, 2048, 2048, 2048)));  // f32 whose rows do not run along K
+  EXPECT_FALSE(is_offered(product(attrs, DType::f16, 2048, 2048, 2052)));  // rows at no multiple of 16 bytes
+  attrs.transpose_b = true;
+  EXPECT_TRUE(is_offered(product(attrs, DType::f32, 2048, 2048, 2048)));
+  Problem problem = product(attrs, DType::f32, 2048, 2048, 2048);
+  problem.tf32 = false;
+  EXPECT_FALSE(is_offered(problem));
+  problem = product(attrs, DType::f16, 2048, 2048, 2048);
+  problem.outputs[0] = strided_operand(DType::f16, {2048, 2048}, {1, 2048});
+  EXPECT_FALSE(is_offered(problem));
+  problem = product(attrs, DType::f16, 2048, 2048, 2048);
+  problem.target.limits.warpgroups = false;
+  EXPECT_FALSE(is_offered(problem));
+}
+
+}  // namespace
+}  // namespace lathe::cuda
