@@ -177,6 +177,7 @@ std::optional<Expr> diagonal_of(const Value* condition, bool is_negated) {
     return diagonal_of_constant(*constant, [&](double x) { return (x != 0) != is_negated; });
   if (!node) return std::nullopt;
   if (is(node, UnaryOp::logical_not)) return diagonal_of(node->input(0), !is_negated);
+  if (is(node, Op::equal) && scalar_of(node->input(1)) == 0) return diagonal_of(node->input(0), !is_negated);
   if (is(node, Op::less) || is(node, Op::less_equal) || is(node, Op::greater) || is(node, Op::greater_equal))
     return diagonal_of_comparison(*node, is_negated);
   if (node->is(OpKind::slice)) return diagonal_of_slice(*node, is_negated);

@@ -35,6 +35,7 @@ void set_dims(Operand& operand, Dims dims) {
 constexpr int64_t kSmallBatch = 2;
 constexpr int64_t kSmallExtent = 14;  // covers Winograd tiles, tails and every padding of common windows
 constexpr int64_t kSmallRows = 67;    // more than one tile of most matrix kernels, and a tail
+constexpr int64_t kTileRows = 17;     // more than one tile of some
 
 int64_t small_batch(const Dims& dims) { return std::min(dims[0], dims.size() == 2 ? kSmallRows : kSmallBatch); }
 
@@ -98,12 +99,29 @@ int64_t cut_rows(Operand& operand, int64_t most) {
   return left;
 }
 
+// Of a batch of matrices that share a second factor, a few.
+void cut_matrices(Operand& x) {
+  Dims dims = x.opt_dims;
+  for (size_t d = 0; d + 2 < dims.size(); ++d) dims[d] = std::min(dims[d], kSmallBatch);
+  set_dims(x, std::move(dims));
+}
+
+// As many rows as are evaluated plainly in a second or two, but more than a tile.
+int64_t small_rows(const Operand& x, const Operand& output) {
+  constexpr double kMostProducts = 4e8;
+  const Dims dims = opt_whole_dims(x);
+  double row = static_cast<double>(dims.back()) * static_cast<double>(opt_whole_dims(output).back());
+  for (size_t d = 0; d + 2 < dims.size(); ++d) row *= static_cast<double>(dims[d]);
+  return std::clamp<int64_t>(static_cast<int64_t>(kMostProducts / std::max(row, 1.0)), kTileRows, kSmallRows);
+}
+
 bool cut_product(Problem& problem) {
   Operand &x = problem.inputs[0], &output = problem.outputs[0];
   if (opt_whole_dims(x).size() < 2 || opt_whole_dims(problem.inputs[1]).size() < 2 ||
       problem.attrs<MatmulAttrs>().transpose_a)
     return false;
-  const int64_t rows = cut_rows(x, kSmallRows);
+  if (x.reassociation.empty() && output.reassociation.empty() && problem.inputs[1].rank() == 2) cut_matrices(x);
+  const int64_t rows = cut_rows(x, small_rows(x, output));
   if (output.reassociation.empty() || cut_rows(output, rows) == rows) return true;
   return cut_rows(x, cut_rows(output, rows)) == cut_rows(output, rows);
 }

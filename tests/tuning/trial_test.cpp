@@ -68,6 +68,19 @@ TEST(CutDown, PaddedWorkKeepsItsBorders) {
 }
 
 // Rows and columns of parts: [2, 512, 12, 64], read as [1024, 768] and as [2, 512, 768].
+// A head of a language model: its plain evaluation would take minutes.
+TEST(CutDown, BatchesOfLargeProductsKeepFewRows) {
+  MatmulAttrs attrs;
+  Problem problem;
+  problem.attributes = &attrs;
+  problem.inputs = {linear({32, 512, 768}), linear({768, 50257})};
+  problem.outputs = {linear({32, 512, 50257})};
+  const Problem small = cut_down(problem);
+  EXPECT_EQ(small.inputs[0].opt_dims, (Dims{2, 17, 768}));
+  EXPECT_EQ(small.inputs[1].opt_dims, (Dims{768, 50257}));
+  EXPECT_EQ(small.outputs[0].opt_dims, (Dims{2, 17, 50257}));
+}
+
 TEST(CutDown, ProductsKeepThePartsOfTheirOperands) {
   const MatmulAttrs matmul;
   Problem problem;
