@@ -40,6 +40,7 @@ inline BuildOptions native_options(int threads = 2) {
   options.tactics = cpu::cpu_tactics();
   options.data_dependent = cpu::data_dependent_tactics();
   options.traits.fuses_movement = true;
+  options.traits.arithmetic.f32_rows = true;
   options.tuner.target.cores = options.tuner.target.least_cores = threads;
   options.tuner.budget_seconds = 0;
   return options;

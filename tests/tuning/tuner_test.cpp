@@ -219,7 +219,7 @@ TEST_F(TunerTest, OnlyTiesMayBeRoundedToTheOtherSide) {
   std::vector<float> values(15, 3.2f);
   values[0] = 0.5f;
   const Tensor content = Tensor::from<float>({5, 3}, values);
-  problem_.operands[0].constant = &content;
+  problem_.operands[0].constant = problem_.operands[0].weights = &content;
   problem_.program = *parse_program("in=1; r1=round r0; r2=neg r1; out r2");
   for (const char* right : {"round", "round up"}) {
     EXPECT_EQ(choose({right}, {{right, 1}}).config.text, right);

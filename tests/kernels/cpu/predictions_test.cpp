@@ -47,7 +47,7 @@ std::vector<Config> configs_for(const Layer& layer, std::string_view target, int
   w.opt_dims = weights.dims();
   w.opt_strides = dense_strides(w.opt_dims, Layout::linear);
   w.dims = to_shape(w.opt_dims), w.strides = to_shape(w.opt_strides);
-  w.constant = &weights;
+  w.constant = w.weights = &weights;
   problem.inputs = {image(layer.inputs, layer.size), w};
   problem.outputs = {image(layer.outputs, layer.size)};
   const Tactic& tactic = layer.by_channel ? depthwise_tactic() : conv_tactic();

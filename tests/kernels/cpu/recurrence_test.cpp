@@ -126,7 +126,7 @@ class Recurrence {
       problem.inputs.push_back(input.defined() ? operand(input.dims(), input.dtype()) : Operand());
       problem.inputs.back().omitted = !input.defined();
     }
-    if (layer_.constant) problem.inputs[1].constant = &inputs_[1];
+    if (layer_.constant) problem.inputs[1].constant = problem.inputs[1].weights = &inputs_[1];
     for (const Dims& dims : output_dims_) problem.outputs.push_back(operand(dims, DType::f32));
     return problem;
   }

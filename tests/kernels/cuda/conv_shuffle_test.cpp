@@ -89,7 +89,7 @@ TEST(ConvShuffle, Operands) {
     problem.operands = {of_channels(DType::f16, problem), of_channels(DType::f32, problem), same};
     const Dims& dims = problem.outputs[0].opt_dims;
     const Tensor of_parts = bias.reshaped({1, dims[1], dims[2], dims[3], 1, 1});
-    problem.operands[0].constant = &of_parts;
+    problem.operands[0].constant = problem.operands[0].weights = &of_parts;
     check(problem);
   }
 }

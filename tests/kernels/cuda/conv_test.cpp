@@ -148,7 +148,7 @@ TEST(CudaConv, PaddedPixels) {
 TEST(CudaConv, StatesWhyItRefuses) {
   const Tensor w = small_weights(DType::f16, {16, 8, 3, 3});
   Problem problem = convolution_problem({}, operand(DType::f16, {3, 8, 5, 5}, Layout::channels_last), w);
-  problem.inputs[1].constant = nullptr;
+  problem.inputs[1].constant = problem.inputs[1].weights = nullptr;
   EXPECT_EQ(refusal_of(conv_tactic(), problem).value_or(""), "the weights are not constant");
 }
 

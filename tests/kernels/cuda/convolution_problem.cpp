@@ -45,7 +45,7 @@ Tensor small_scales(Dims dims) {
 
 Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tensor& w) {
   Problem problem = op_problem(kept(attrs), {std::move(x), operand(w.dtype(), w.dims())}, {});
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   Dims y = {problem.inputs[0].opt_dims[0], w.dims()[0]};
   for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
     const auto get = [i](const Ints& values, int64_t fallback) { return i < values.size() ? values[i] : fallback; };
@@ -60,7 +60,7 @@ Problem convolution_problem(const ConvolutionAttrs& attrs, Operand x, const Tens
 
 Problem deconvolution_problem(const DeconvolutionAttrs& attrs, Operand x, const Tensor& w) {
   Problem problem = op_problem(kept(attrs), {std::move(x), operand(w.dtype(), w.dims())}, {});
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   Dims y = {problem.inputs[0].opt_dims[0], w.dims()[1] * attrs.groups};
   for (size_t i = 0; i + 2 < w.dims().size(); ++i) {
     const auto get = [i](const Ints& values, int64_t fallback) { return i < values.size() ? values[i] : fallback; };

@@ -88,7 +88,7 @@ TEST_F(CublasLtTest, ConstantWeightsArePacked) {
     attrs_.transpose_b = transposed;
     const Tensor b = Tensor::from<Half>(transposed ? Dims{10, 21} : Dims{21, 10}, values);
     Problem problem = product(attrs_, DType::f16, {2, 6, 21}, b.dims(), {2, 6, 10});
-    problem.inputs[1].constant = &b;
+    problem.inputs[1].constant = problem.inputs[1].weights = &b;
     check(problem);
   }
 }
@@ -97,7 +97,7 @@ TEST_F(CublasLtTest, BiasAndActivationRunInTheLibrary) {
   const Tensor bias = Tensor::from<float>({40}, std::vector<float>(40, 0.75f));
   Problem problem = product(attrs_, DType::f32, {24, 72}, {72, 40}, {24, 40});
   problem.operands = {operand(DType::f32, {40})};
-  problem.operands[0].constant = &bias;
+  problem.operands[0].constant = problem.operands[0].weights = &bias;
   CheckOptions options;
   options.operands = {bias};
   options.tolerance = 1e-4;
@@ -124,7 +124,7 @@ TEST_F(CublasLtTest, OtherProgramsRunInALaunchOfTheirOwn) {
   problem.operands.resize(1);
   problem.program = *parse_program("in=2; r2=add r0 r1; out r2");
   EXPECT_EQ(launches(problem), 2u);
-  problem.operands[0].constant = &bias;
+  problem.operands[0].constant = problem.operands[0].weights = &bias;
   EXPECT_EQ(launches(problem), 1u);
   problem.program = *parse_program("in=2; r2=add r0 r1; r3=gelu_erf r2; out r3");
   EXPECT_EQ(launches(problem), 2u);

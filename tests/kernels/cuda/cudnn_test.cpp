@@ -37,7 +37,7 @@ class CudnnTest : public LibraryDeviceTest {
     attrs_.pads_begin = attrs_.pads_end = {1, 1};
     Problem problem = convolution_problem(attrs_, image(type, {2, 8, 5, 6}), weights_);
     Operand bias = operand(type, {8});
-    bias.constant = &bias_;
+    bias.constant = bias.weights = &bias_;
     bias.dims = problem.outputs[0].dims;
     bias.opt_dims = problem.outputs[0].opt_dims;
     bias.strides = {0, 1, 0, 0};
@@ -162,7 +162,7 @@ TEST_F(CudnnTest, StatesWhyItRefuses) {
   EXPECT_NE(reason(convolution_problem(attrs_, image(DType::f64, {1, 8, 5, 5}), w)).find("f64"), std::string::npos);
   Problem problem = convolution_problem(attrs_, image(DType::f16, {1, 8, 5, 5}), half);
   EXPECT_EQ(refusal_of(CudnnTactic(nullptr, "it is not there"), problem), "it is not there");
-  problem.inputs[1].constant = nullptr;
+  problem.inputs[1].constant = problem.inputs[1].weights = nullptr;
   EXPECT_NE(reason(problem).find("constant"), std::string::npos);
   EXPECT_NE(reason(pointwise_problem("in=1; out r0", {operand(DType::f16, {4})}, {})), "");
   if (on_gpu_) return;

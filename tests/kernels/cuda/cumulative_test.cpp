@@ -24,7 +24,7 @@ class Cumulative : public testing::Test {
   void check(const CumulativeAttrs& attrs, const Operand& x, int64_t axis, const Operand& y, double tolerance = -1) {
     const Tensor which = Tensor::of<int64_t>({}, {axis});
     Operand constant = operand(DType::i64, {});
-    constant.constant = &which;
+    constant.constant = constant.weights = &which;
     const Problem problem = op_problem(attrs, {x, constant}, {y});
     CheckOptions options;
     options.tolerance = tolerance;

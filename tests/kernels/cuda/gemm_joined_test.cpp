@@ -67,11 +67,11 @@ TEST_F(GemmJoined, WideHeads) {
 TEST_F(GemmJoined, ConstantWeightsAndOperands) {
   const Tensor w = small_weights(DType::f16, {48, 40});
   Problem problem = product(joined(DType::f16, 2, 21, 3, 16), 40);
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   problem.program = *parse_program("in=3; r3=add r0 r1; r4=add r3 r2; out r4");
   problem.operands = {operand(DType::f16, {40}), operand(DType::f16, {2, 21, 40})};
   check(gemm_tactic(), problem);
-  problem.inputs[1].constant = nullptr;  // computed, and transposed
+  problem.inputs[1].constant = problem.inputs[1].weights = nullptr;  // computed, and transposed
   problem.inputs[1] = strided_operand(DType::f16, {48, 40}, {1, 48});
   check(gemm_tactic(), problem);
 }
@@ -79,7 +79,7 @@ TEST_F(GemmJoined, ConstantWeightsAndOperands) {
 TEST_F(GemmJoined, LevelsByConstantWeights) {
   const Tensor w = any_levels({96, 24}, 3);
   Problem problem = product(joined(DType::i8, 2, 21, 3, 32), 24);
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   check(gemm_tactic(), problem);
 }
 
@@ -119,7 +119,7 @@ TEST_F(GemmJoined, SymbolicBatchAndLength) {
   a.reassociation = {1, 1, 2};
   Problem problem = op_problem(kAttributes, {a, operand(DType::f16, {48, 40})},
                                {symbolic_operand(DType::f16, {batch, length, 40}, symbols)});
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   check(gemm_tactic(), problem, symbols);
 }
 
@@ -148,11 +148,11 @@ TEST_F(GemmJoined, TransposedViews) {
 TEST_F(GemmJoined, OneRow) {
   const Tensor w = small_weights(DType::f16, {48, 40});
   Problem problem = product(joined(DType::f16, 2, 1, 3, 16), 40);
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   check(gemm_tactic(), problem);
   check(gemv_tactic(), problem);
   problem = product(joined(DType::f16, 2, 2, 3, 16), 40);
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   EXPECT_EQ(refusal_of(gemv_tactic(), problem), "collapsed columns");
 }
 

@@ -52,7 +52,7 @@ TEST_F(GemmParts, EveryTileAndSplit) { check(gemm_tactic(), heads(DType::f16, 37
 TEST_F(GemmParts, ConstantWeightsAndOperands) {
   const Tensor w = small_weights(DType::f16, {40, 48});
   Problem problem = heads(DType::f16, 21, 40, 3, 16);
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   problem.program = *parse_program("in=3; r3=add r0 r1; r4=mul r3 r2; out r4");
   // A bias of the columns, and what lies in the result's order.
   problem.operands = {strided_operand(DType::f16, {2, 21, 3, 16}, {0, 0, 16, 1}),
@@ -60,7 +60,7 @@ TEST_F(GemmParts, ConstantWeightsAndOperands) {
   check(gemm_tactic(), problem);
   for (int64_t rows : {1, 3}) {
     Problem few = heads(DType::f16, rows, 40, 3, 16);
-    few.inputs[1].constant = &w;
+    few.inputs[1].constant = few.inputs[1].weights = &w;
     check(gemv_tactic(), few, {}, true);
   }
 }
@@ -89,7 +89,7 @@ TEST_F(GemmParts, SymbolicBatchAndLength) {
   Problem problem =
       op_problem(kAttributes,
                  {symbolic_operand(DType::f16, {batch, length, 40}, symbols), operand(DType::f16, {40, 48})}, {output});
-  problem.inputs[1].constant = &w;
+  problem.inputs[1].constant = problem.inputs[1].weights = &w;
   check(gemm_tactic(), problem, symbols);
 }
 

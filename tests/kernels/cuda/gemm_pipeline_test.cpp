@@ -128,7 +128,7 @@ TEST_F(GemmPipeline, ProgramsRunOnTheSums) {
     CheckOptions options;
     options.tolerance = 8e-3;
     check(problem, config_of(128, 128, 2), options);
-    problem.inputs[1].constant = &w;
+    problem.inputs[1].constant = problem.inputs[1].weights = &w;
     check(problem, config_of(128, 64, 1), options);
   }
 }

@@ -99,7 +99,7 @@ TEST(CudaGemm, IntegersAreRequantized) {
   const auto quantized = [&](int64_t m, int64_t n, int64_t k, bool constant) {
     const Tensor a = any_levels({m, k}, 1), b = any_levels({n, k}, 2);
     Problem problem = product(attrs, DType::i8, {m, k}, {n, k}, {m, n});
-    if (constant) problem.inputs[1].constant = &b;
+    if (constant) problem.inputs[1].constant = problem.inputs[1].weights = &b;
     problem.operands = {operand(DType::f32, {n}), operand(DType::i8, {m, n})};
     // acc * scale + residual * 0.5, relu, / 0.75, rounded and clamped.
     problem.program = *parse_program(

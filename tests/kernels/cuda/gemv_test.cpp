@@ -14,7 +14,7 @@ namespace {
 Problem product(const MatmulAttrs& attrs, Dims a, const Tensor& b, Dims c) {
   Problem problem = op_problem(attrs, {operand(b.dtype(), std::move(a)), operand(b.dtype(), b.dims())},
                                {operand(b.dtype(), std::move(c))});
-  problem.inputs[1].constant = &b;
+  problem.inputs[1].constant = problem.inputs[1].weights = &b;
   return problem;
 }
 
@@ -80,7 +80,7 @@ TEST(CudaGemv, StatesWhyItRefuses) {
   EXPECT_EQ(refusal_of(gemv_tactic(), product(attrs, {2, 60}, odd, {2, 24})).value_or(""),
             "the rows do not begin at vectors");
   Problem computed = product(attrs, {1, 64}, b, {1, 24});
-  computed.inputs[1].constant = nullptr;
+  computed.inputs[1].constant = computed.inputs[1].weights = nullptr;
   EXPECT_EQ(refusal_of(gemv_tactic(), computed).value_or(""), "the weights are not constant");
 }
 

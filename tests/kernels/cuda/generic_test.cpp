@@ -37,7 +37,7 @@ Problem problem_of(const Case& test, bool constants) {
       continue;
     }
     inputs.push_back(operand(tensor.dtype(), tensor.dims()));
-    if (constants) inputs.back().constant = &tensor;
+    if (constants) inputs.back().constant = inputs.back().weights = &tensor;
   }
   for (const Tensor& tensor : test.outputs) outputs.push_back(operand(tensor.dtype(), tensor.dims()));
   return op_problem(*test.attributes, std::move(inputs), std::move(outputs));

@@ -91,7 +91,7 @@ TEST_F(Prologues, BeforeMatrices) {
     const Tensor b = small_weights(type, {24, 80});
     Problem problem =
         op_problem(attrs, {operand(type, {3, 21, 80}), operand(type, {24, 80})}, {operand(type, {3, 21, 24})});
-    problem.inputs[1].constant = &b;
+    problem.inputs[1].constant = problem.inputs[1].weights = &b;
     put_before(problem, 0, "in=3; r3=mul r0 r1; r4=add r3 r2; out r4",
                {operand(type, {80}), operand(DType::f32, {3, 21, 1})});
     check(gemm_tactic(), problem);

@@ -22,7 +22,7 @@ class Resizes : public testing::Test {
     Operand sizes = operand(DType::i64, {y.rank()});
     sizes_ = *Tensor::allocate(DType::i64, {y.rank()});
     for (int i = 0; i < y.rank(); ++i) sizes_.mutable_as<int64_t>()[i] = y.opt_dims[static_cast<size_t>(i)];
-    sizes.constant = &sizes_;
+    sizes.constant = sizes.weights = &sizes_;
     return op_problem(attrs, {x, omitted, omitted, sizes}, {y}, program, std::move(operands));
   }
   void check(const Problem& problem) {
