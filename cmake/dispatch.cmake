@@ -6,18 +6,25 @@ file(GLOB dispatch_api_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE
 list(APPEND dispatch_api_sources api/convert.cpp api/entry_point.cpp api/report.cpp api/settings.cpp
      api/runtime/entry_points.cpp api/runtime/other_versions.cpp api/runtime/plan_bytes.cpp api/runtime/runtime.cpp
      api/runtime/version_text.cpp plugin/registry.cpp)
-set(dispatch_options $<$<CONFIG:Release>:-O1> -ffunction-sections -fdata-sections)
 
-lathe_add_objects(lathe_dispatch_objects ${dispatch_sources} OPTIONS ${dispatch_options})
-lathe_add_objects(lathe_dispatch_api_objects ${dispatch_api_sources} OPTIONS ${dispatch_options})
-lathe_add_objects(lathe_dispatch_api_10_objects ${dispatch_api_sources} api/runtime/runtime_10_16.cpp
-                  plugin/registry_10_16.cpp OPTIONS ${dispatch_options} -Wno-deprecated-declarations)
-target_compile_definitions(lathe_dispatch_api_objects PRIVATE LATHE_WITHOUT_CUDA_HEADERS)
-target_compile_definitions(lathe_dispatch_api_10_objects PRIVATE LATHE_WITHOUT_CUDA_HEADERS LATHE_TENSORRT_MAJOR=10)
-if(LATHE_UNITY AND LATHE_PYTHON)  # in the groups that they have in the other libraries
-  set_target_properties(lathe_dispatch_objects lathe_dispatch_api_objects lathe_dispatch_api_10_objects PROPERTIES
-                        UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-endif()
+# lathe_add_small_objects(NAME GENERATION source...): without a precompiled header, which is made for other options.
+function(lathe_add_small_objects name generation)
+  add_library(${name} OBJECT ${ARGN})
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os> -ffunction-sections -fdata-sections
+                         $<$<EQUAL:${generation},10>:-Wno-deprecated-declarations>)
+  target_compile_definitions(${name} PRIVATE LATHE_RUNTIMES_ALONE LATHE_WITHOUT_CUDA_HEADERS
+                             LATHE_TENSORRT_MAJOR=${generation})
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(${name} PRIVATE Threads::Threads)
+  if(LATHE_UNITY AND LATHE_PYTHON)  # in the groups that they have in the other libraries
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  endif()
+endfunction()
+lathe_add_small_objects(lathe_dispatch_objects 11 ${dispatch_sources})
+lathe_add_small_objects(lathe_dispatch_api_objects 11 ${dispatch_api_sources})
+lathe_add_small_objects(lathe_dispatch_api_10_objects 10 ${dispatch_api_sources} api/runtime/runtime_10_16.cpp
+                        plugin/registry_10_16.cpp)
+
 # lathe_add_dispatch(NAME version-objects interface-objects): one of that version and generation.
 function(lathe_add_dispatch name version interface)
   lathe_add_shared(${name} $<TARGET_OBJECTS:lathe_dispatch_objects> $<TARGET_OBJECTS:${interface}>

@@ -12,10 +12,21 @@ namespace {
 using namespace nvinfer1;
 using nvonnxparser::OnnxParserFlag;
 
-const Setting kSettings[] = {
-#define LATHE_SETTER(owner, name, effect, words) {#owner "::" #name, Effect::effect, words},
-#define LATHE_VALUE(owner, name, effect, words) \
-  {#owner "::" #name, Effect::effect, words, &typeid(owner), static_cast<int>(owner::name)},
+// The library that dispatches has runtimes alone: what other objects are asked for stays out of it.
+#ifdef LATHE_RUNTIMES_ALONE
+constexpr bool is_here(std::string_view owner) {
+  return owner == "IRuntime" || owner == "TempfileControlFlag" || owner == "process";
+}
+#else
+constexpr bool is_here(std::string_view) { return true; }
+#endif
+
+constinit const Setting kSettings[] = {
+#define LATHE_SETTER(owner, name, effect, words) \
+  {is_here(#owner) ? #owner "::" #name : nullptr, Effect::effect, is_here(#owner) ? words : nullptr},
+#define LATHE_VALUE(owner, name, effect, words)                                                      \
+  {is_here(#owner) ? #owner "::" #name : nullptr, Effect::effect, is_here(#owner) ? words : nullptr, \
+   is_here(#owner) ? &typeid(owner) : nullptr, static_cast<int>(owner::name)},
 #include "api/settings.def"
 #if NV_TENSORRT_MAJOR < 11
 #include "api/settings_10_16.def"

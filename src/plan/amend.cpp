@@ -34,17 +34,21 @@ void rewrite(std::vector<std::byte>& plan, const PlanHeader& old, PlanHeader hea
   plan.resize(header.prefix_bytes + header.plan_bytes);
 }
 
-}  // namespace
-
-Result<> make_version_compatible(std::vector<std::byte>& plan) {
+Result<> make_compatible(std::vector<std::byte>& plan, uint32_t record_format) {
   LATHE_ASSIGN(const PlanHeader old, read_header(plan));
   PlanHeader header = old;
   header.compatibility = Compatibility::later_versions;
   header.metadata_format = kMetadataFormats.newest;
-  header.record_format = record_formats().newest;
+  header.record_format = record_format;
   erase(header, kSignature);
   rewrite(plan, old, std::move(header), {});
   return {};
+}
+
+}  // namespace
+
+Result<> make_version_compatible(std::vector<std::byte>& plan) {
+  return make_compatible(plan, record_formats().newest);
 }
 
 Result<> put_section(std::vector<std::byte>& plan, std::string_view name, std::span<const std::byte> content) {
@@ -66,6 +70,25 @@ Result<> remove_section(std::vector<std::byte>& plan, std::string_view name) {
   erase(header, name);
   erase(header, kSignature);
   rewrite(plan, old, std::move(header), {});
+  return {};
+}
+
+Result<Amendments> read_amendments(std::span<const std::byte> plan) {
+  LATHE_ASSIGN(const PlanHeader header, read_header(plan));
+  Amendments amendments{header.compatibility, header.record_format, {}};
+  for (const Section& section : header.sections) {
+    if (section.trust != TrustClass::host_code) continue;
+    if (section.name == kLeanRuntime && header.version != library_version()) continue;
+    const auto content = plan.subspan(header.prefix_bytes + section.offset, section.bytes);
+    amendments.sections.emplace_back(section.name, std::vector(content.begin(), content.end()));
+  }
+  return amendments;
+}
+
+Result<> amend(std::vector<std::byte>& plan, const Amendments& amendments) {
+  if (amendments.compatibility == Compatibility::same_version) return {};
+  LATHE_TRY(make_compatible(plan, amendments.record_format));
+  for (const auto& [name, content] : amendments.sections) LATHE_TRY(put_section(plan, name, content));
   return {};
 }
 

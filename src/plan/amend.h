@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "plan/header.h"
 
 namespace lathe::plan {
 
@@ -20,5 +23,15 @@ Result<> put_section(std::vector<std::byte>& plan, std::string_view name, std::s
 
 // Without the section, which need not be there.
 Result<> remove_section(std::vector<std::byte>& plan, std::string_view name);
+
+// What was amended of a plan, for one that is written anew of what it held.
+struct Amendments {
+  Compatibility compatibility = Compatibility::same_version;
+  uint32_t record_format = 0;
+  std::vector<std::pair<std::string, std::vector<std::byte>>> sections;  // of code for the host
+};
+// The runtime within a plan is left out unless it is of this version, whose plan the new one is.
+Result<Amendments> read_amendments(std::span<const std::byte> plan);
+Result<> amend(std::vector<std::byte>& plan, const Amendments& amendments);
 
 }  // namespace lathe::plan

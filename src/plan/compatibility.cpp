@@ -55,4 +55,12 @@ bool holds_host_code(const PlanHeader& header) {
   return std::ranges::any_of(header.sections, [](const Section& s) { return s.trust == TrustClass::host_code; });
 }
 
+Result<std::span<const std::byte>> host_code(std::span<const std::byte> plan, const PlanHeader& header,
+                                             const Section& section) {
+  const auto content = plan.subspan(header.prefix_bytes + section.offset, section.bytes);
+  if (digest_of(content) == section.digest) return content;
+  return fail(ErrorCode::plan_digest,
+              "the plan's {} are damaged: their digest does not match; copy or build the plan again", section.name);
+}
+
 }  // namespace lathe::plan

@@ -2,6 +2,9 @@
 // Which versions read which plans: docs/compatibility.md.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "base/result.h"
 #include "base/version.h"
 #include "plan/header.h"
@@ -18,5 +21,9 @@ Result<> check_other_runtime(const PlanHeader& header, const Version& own);
 
 // Whether the plan has sections of trust class host code.
 bool holds_host_code(const PlanHeader& header);
+
+// The content of such a section, whose digest is checked: checksums tell accidents alone.
+Result<std::span<const std::byte>> host_code(std::span<const std::byte> plan, const PlanHeader& header,
+                                             const Section& section);
 
 }  // namespace lathe::plan

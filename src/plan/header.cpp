@@ -8,6 +8,7 @@
 #include "base/divide.h"
 #include "plan/foreign_prefix.h"
 #include "plan/limits.h"
+#include "plan/plugin_libraries.h"
 
 namespace lathe::plan {
 namespace {
@@ -210,6 +211,7 @@ Section named_section(std::string_view name) {
       {.name = std::string(kWeights), .alignment = kWeightsAlignment},
       {.name = std::string(kSignature), .alignment = 8},
       {.name = std::string(kLeanRuntime), .trust = TrustClass::host_code, .alignment = kHostCodeAlignment},
+      {.name = std::string(kPluginLibraries), .trust = TrustClass::host_code, .alignment = kHostCodeAlignment},
   };
   const auto* it = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Section& s) { return s.name == name; });
   return it == std::end(kKnown) ? Section() : *it;

@@ -50,6 +50,7 @@ constexpr size_t kSmall = 4096;
 Result<> Engine::place_weights() {
   if (plan().refit.kind != plan::RefitKind::none) {
     LATHE_ASSIGN(refittable_, Refittable::create(plan(), device_));
+    LATHE_ASSIGN(amendments_, plan::read_amendments(bytes_));
   } else if (owner_ || device_->is_host()) {
     LATHE_ASSIGN(weights_, device_->make_resident(plan().weights, loaded_.owner));
   }
@@ -117,7 +118,9 @@ Result<std::vector<std::byte>> Engine::write_anew(Refits refits, WeightsOf weigh
     copy.refit = {};
     for (plan::Constant& constant : copy.constants) constant.derived = 0;
   }
-  return plan::write_plan(std::move(copy));
+  LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(copy)));
+  LATHE_TRY(plan::amend(bytes, amendments_));
+  return bytes;
 }
 
 Result<> Engine::check_values() const {

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/plugin.h"
 #include "ops/op.h"
+#include "plan/amend.h"
 #include "plan/block_symbols.h"
 #include "plan/blocks.h"
 #include "plan/conditional_tensors.h"
@@ -106,7 +107,8 @@ class Engine {
   size_t alignment_ = 256;
   std::shared_ptr<const std::byte> weights_;
   std::unique_ptr<Refittable> refittable_;
-  std::vector<DeviceCode> modules_;                       // by code module
+  plan::Amendments amendments_;      // of a plan that is written anew: who reads it, and code for the host
+  std::vector<DeviceCode> modules_;  // by code module
   std::vector<std::span<const std::byte>> module_bytes_;  // of them
   std::vector<StepCode> code_;
   std::vector<bool> data_dependent_, conditional_tensors_;  // by tensor

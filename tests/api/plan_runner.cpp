@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a plan, with the public headers of the runtime alone (run_plan.h):
-//   plan_runner plan input-folder output-folder [plugin-library]
+//   plan_runner plan input-folder output-folder [plugin-library or --allow]
 // Where CHECK_NO_BUILDER is given, the process must have no builder.
 #include <dlfcn.h>
 
@@ -24,7 +24,10 @@ int main(int argc, char** argv) {
 #endif
   run_plan::Logger logger;
   std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(logger));
-  if (!runtime || (argc == 5 && !runtime->getPluginRegistry().loadLibrary(argv[4]))) return 1;
+  if (!runtime) return 1;
+  const bool allows = argc == 5 && std::strcmp(argv[4], "--allow") == 0;
+  if (allows) runtime->setEngineHostCodeAllowed(true);
+  if (argc == 5 && !allows && !runtime->getPluginRegistry().loadLibrary(argv[4])) return 1;
   std::unique_ptr<nv::ICudaEngine> engine(lathe::loadEngineFile(*runtime, argv[1]));
   if (!engine) return 1;
   std::unique_ptr<nv::IEngineInspector> inspector(engine->createEngineInspector());

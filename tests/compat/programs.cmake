@@ -1,8 +1,12 @@
-# Opens any library by its path; those of cmake/versions.cmake among them.
-add_executable(version_runner ${CMAKE_CURRENT_LIST_DIR}/version_runner.cpp)
-target_include_directories(version_runner PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
-target_compile_definitions(version_runner PRIVATE LATHE_WITHOUT_CUDA_HEADERS)
-target_link_libraries(version_runner PRIVATE ${CMAKE_DL_LIBS})
+# Opens any library by its path; those of cmake/versions.cmake among them. One for each generation of the interface.
+foreach(suffix "" _10)
+  add_executable(version_runner${suffix} ${CMAKE_CURRENT_LIST_DIR}/version_runner.cpp)
+  target_include_directories(version_runner${suffix} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_definitions(version_runner${suffix} PRIVATE LATHE_WITHOUT_CUDA_HEADERS)
+  target_link_libraries(version_runner${suffix} PRIVATE ${CMAKE_DL_LIBS})
+endforeach()
+target_compile_definitions(version_runner_10 PRIVATE LATHE_TENSORRT_MAJOR=10)
+add_dependencies(version_runner_10 lathe_lean_10 lathe_dispatch_10)
 foreach(library lathe lathe_lean lathe_dispatch)
   add_dependencies(version_runner ${library} ${library}_0_2 ${library}_0_3)
 endforeach()

@@ -6,6 +6,7 @@
 
 #include "base/deflate.h"
 #include "plan/amend.h"
+#include "plan/plugin_libraries.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"
 #include "plan/writer.h"
@@ -142,6 +143,27 @@ TEST(PlanAmendments, TakeASignatureOut) {
   options.require_signature = true;
   options.trusted_keys = {key.public_key};
   EXPECT_TRUE(read_plan(*sign_plan(bytes, key.secret_key), nullptr, options));
+}
+
+// S16.
+TEST(PlanPluginLibraries, AreReadAsWhatAStrangerWrote) {
+  const std::vector<PluginLibrary> libraries = {{"a.so", std::vector<std::byte>(3000, std::byte{5})}, {"", {}}};
+  const std::vector<std::byte> section = *pack_plugin_libraries(libraries);
+  const std::vector<PluginLibrary> back = *unpack_plugin_libraries(section);
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].name, "a.so");
+  EXPECT_EQ(back[0].content, libraries[0].content);
+  EXPECT_TRUE(back[1].content.empty());
+  for (size_t size = 0; size < section.size(); ++size)
+    EXPECT_FALSE(unpack_plugin_libraries(std::span(section).first(size))) << size;
+  std::vector<std::byte> changed = section;
+  changed.push_back({});
+  EXPECT_FALSE(unpack_plugin_libraries(changed));
+  for (size_t i = 0; i < section.size(); ++i) {
+    changed = section;
+    changed[i] ^= std::byte{0x80};
+    static_cast<void>(unpack_plugin_libraries(changed));  // any answer but a crash
+  }
 }
 
 TEST(Deflate, GivesBackWhatWasCompressed) {

@@ -41,20 +41,57 @@ class PluginProcess : public PluginV3 {
     while (std::fgets(part, sizeof part, pipe)) said_ += part;
     return pclose(pipe);
   }
+  std::vector<float> answer() {
+    std::ifstream file(folder_ / "y", std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    std::vector<float> y(bytes.size() / sizeof(float));
+    std::memcpy(y.data(), bytes.data(), y.size() * sizeof(float));
+    return y;
+  }
   const std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("plugin_process_" + std::to_string(getpid()));
   std::string said_;
 };
 
+// S30.
 TEST_F(PluginProcess, RunsThePlanWithTheCreator) {
   ASSERT_EQ(run_plan(SCALE_LIBRARY), 0) << said_;
-  std::ifstream file(folder_ / "y", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  std::vector<float> y(bytes.size() / sizeof(float));
-  std::memcpy(y.data(), bytes.data(), y.size() * sizeof(float));
-  EXPECT_EQ(y, (std::vector<float>{2.5F, 5, 7.5F, 10, 12.5F, 15}));
+  EXPECT_EQ(answer(), (std::vector<float>{2.5F, 5, 7.5F, 10, 12.5F, 15}));
 }
 
+// S16, S30, S33: with the plugin in the plan.
+TEST_F(PluginProcess, TakesTheLibraryFromThePlan) {
+  const char* const libraries[] = {SCALE_LIBRARY};
+  config->setPluginsToSerialize(libraries, 1);
+  const size_t without = plan->size();
+  ASSERT_TRUE(build()) << logger.last();
+  EXPECT_EQ(plan->size(), without) << "of no version-compatible plan";
+  config->setFlag(BuilderFlag::kVERSION_COMPATIBLE);
+  config->setFlag(BuilderFlag::kEXCLUDE_LEAN_RUNTIME);
+  ASSERT_TRUE(build()) << logger.last();
+  EXPECT_GT(plan->size(), without);
+  write("plan", plan->data(), plan->size());
+  EXPECT_NE(run_plan(""), 0);
+  for (const char* part : {"LATHE-4006", "'plugin_libraries'", "setEngineHostCodeAllowed(true)"})
+    EXPECT_NE(said_.find(part), std::string::npos) << said_;
+  ASSERT_EQ(run_plan("--allow"), 0) << said_;
+  EXPECT_EQ(answer(), (std::vector<float>{2.5F, 5, 7.5F, 10, 12.5F, 15}));
+
+  // Twice in one process, beside a creator that is there already.
+  const std::unique_ptr<IRuntime> runtime(createInferRuntime(logger));
+  ASSERT_TRUE(runtime->getPluginRegistry().loadLibrary(SCALE_LIBRARY));
+  runtime->setEngineHostCodeAllowed(true);
+  for (int i = 0; i < 2; ++i) {
+    const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
+    EXPECT_NE(engine, nullptr) << logger.last();
+  }
+  const char* const none[] = {"/no/such/plugin.so"};
+  config->setPluginsToSerialize(none, 1);
+  EXPECT_FALSE(build());
+  EXPECT_NE(logger.last().find("/no/such/plugin.so"), std::string::npos) << logger.last();
+}
+
+// S30.
 TEST_F(PluginProcess, SaysWhichCreatorItMisses) {
   EXPECT_NE(run_plan(""), 0);
   for (const char* part : {"plugin 'Scale', version 1, of layer 'the layer'", "namespace 'test'", "loadLibrary()"})

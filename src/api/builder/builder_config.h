@@ -39,6 +39,7 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   ~BuilderConfig() noexcept override = default;
 
   const std::vector<const OptimizationProfile*>& profiles() const { return profiles_; }
+  const std::vector<std::string>& plugins() const { return plugins_; }  // paths of libraries to be serialized
   Exclusive& use() const { return use_; }
   // For a build, which holds use() while it asks.
   size_t pool_limit(nv::MemoryPoolType pool) const {

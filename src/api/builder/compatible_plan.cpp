@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/builder/compatible_plan.h"
 
+#include <filesystem>
+
 #include "api/guest/installed.h"
 #include "base/deflate.h"
 #include "base/file.h"
 #include "base/library_note.h"
 #include "plan/amend.h"
 #include "plan/header.h"
+#include "plan/plugin_libraries.h"
 
 namespace lathe::api {
 namespace {
@@ -27,6 +30,18 @@ Result<std::vector<std::byte>> lean_runtime() {
   return deflate_bytes(stripped);
 }
 
+Result<> put_plugins(const std::vector<std::string>& paths, std::vector<std::byte>& plan) {
+  std::vector<plan::PluginLibrary> libraries;
+  for (const std::string& path : paths) {
+    LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+    Result<std::vector<std::byte>> content = strip_library(file->bytes());
+    if (!content) return fail(with_context(std::move(content).error(), fmt::format("plugin library '{}'", path)));
+    libraries.push_back({std::filesystem::path(path).filename().string(), *std::move(content)});
+  }
+  LATHE_ASSIGN(const std::vector<std::byte> section, plan::pack_plugin_libraries(libraries));
+  return plan::put_section(plan, plan::kPluginLibraries, section);
+}
+
 }  // namespace
 
 Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byte>& plan, Log& log) {
@@ -36,9 +51,15 @@ Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byt
       log.print(
           Severity::warning,
           "BuilderFlag::kEXCLUDE_LEAN_RUNTIME has no effect: the plan holds a runtime with kVERSION_COMPATIBLE alone");
+    if (!settings.plugins().empty())
+      log.print(Severity::warning,
+                "IBuilderConfig::setPluginsToSerialize has no effect: the plan holds plugin libraries with "
+                "kVERSION_COMPATIBLE "
+                "alone; load them by the runtime's plugin registry");
     return {};
   }
   LATHE_TRY(plan::make_version_compatible(plan));
+  if (!settings.plugins().empty()) LATHE_TRY(put_plugins(settings.plugins(), plan));
   if (excludes) return {};
   Result<std::vector<std::byte>> runtime = lean_runtime();
   if (!runtime)

@@ -7,27 +7,16 @@
 #include <span>
 #include <string>
 
+#include "api/guest/private_file.h"
 #include "base/hash.h"
 #include "base/library_note.h"
 #include "base/result.h"
 
 namespace lathe::api::guest {
 
-// How a library that is no file may be mapped.
-struct ImagePolicy {
-  bool in_memory = true;        // a file in memory alone
-  bool temporary_files = true;  // where the kernel has none
-  std::string directory;        // of temporary files; "" = what the environment says
-};
-
 // What the note of a library must say for it to be used here: a version from kOldestCompatible to this one, and this
 // generation of the interface. `what` names the library.
 Result<> check_note(const LibraryNote& note, const std::string& what);
-
-// Where temporary files go unless told otherwise: $TMPDIR, else /tmp.
-std::string default_directory();
-// Whether files can be made there.
-Result<> check_directory(const std::string& path);
 
 class Library {
  public:
@@ -49,15 +38,15 @@ class Library {
   }
 
  private:
-  Library(const LibraryNote& note, void* handle, int descriptor)
-      : note_(note), handle_(handle), descriptor_(descriptor) {}
+  Library(const LibraryNote& note, void* handle, std::unique_ptr<PrivateFile> file)
+      : note_(note), handle_(handle), file_(std::move(file)) {}
   static Result<std::shared_ptr<const Library>> map_image(std::span<const std::byte> image, const LibraryNote& note,
                                                           const ImagePolicy& policy);
   void* symbol(const char* name) const;
 
   LibraryNote note_;
   void* handle_;
-  int descriptor_;  // of a file in memory; -1 = none
+  std::unique_ptr<PrivateFile> file_;  // of an image; closed behind the library
 };
 
 }  // namespace lathe::api::guest

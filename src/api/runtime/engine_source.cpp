@@ -1,12 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines are made here, in this library.
+// Engines are made here, in this library; with the plugins that their plans hold.
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/runtime.h"
+#include "plan/compatibility.h"
+#include "plan/plugin_libraries.h"
+#include "plan/reader.h"
 
 namespace lathe::api {
 
+Result<bool> Runtime::load_plugins(std::span<const std::byte> bytes) {
+  LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
+  LATHE_TRY(plan::check_usable(header, {}));
+  const plan::Section* const section = header.find(plan::kPluginLibraries);
+  if (!section) return true;
+  const std::lock_guard lock(core_->plugins_mutex);
+  if (core_->plugins.contains(section->digest)) return true;
+  LATHE_ASSIGN(const auto content, plan::host_code(bytes, header, *section));
+  LATHE_ASSIGN(const std::vector<plan::PluginLibrary> libraries, plan::unpack_plugin_libraries(content));
+  const guest::ImagePolicy policy = image_policy();
+  std::vector<std::unique_ptr<guest::PrivateFile>> files;
+  for (const plan::PluginLibrary& library : libraries) {
+    LATHE_ASSIGN(std::unique_ptr<guest::PrivateFile> file,
+                 guest::PrivateFile::make(library.content, policy,
+                                          fmt::format("plugin library '{}' of the plan", library.name)));
+    core_->reporter->log().print(Severity::info, "the plan brings plugin library '{}'", library.name);
+    if (!core_->registry.loadLibrary(file->path().c_str())) return false;
+    file->hide();
+    files.push_back(std::move(file));
+  }
+  core_->plugins[section->digest] = std::move(files);
+  return true;
+}
+
 Result<nv::ICudaEngine*> load_engine(Runtime& runtime, std::span<const std::byte> bytes,
                                      std::shared_ptr<const void> owner) {
+  if (!runtime.core().inspection_only) {
+    LATHE_ASSIGN(const bool loaded, runtime.load_plugins(bytes));
+    if (!loaded) return nullptr;
+  }
   return CudaEngine::load(runtime.shared_core(), bytes, std::move(owner));
 }
 

@@ -49,11 +49,7 @@ Result<nv::ICudaEngine*> Runtime::load(std::span<const std::byte> bytes, std::sh
 Result<nv::ICudaEngine*> Runtime::load_by_own_runtime(std::span<const std::byte> bytes,
                                                       const plan::PlanHeader& header) {
   const plan::Section& section = *header.find(plan::kLeanRuntime);
-  const auto content = bytes.subspan(header.prefix_bytes + section.offset, section.bytes);
-  if (digest_of(content) != section.digest)
-    return fail(ErrorCode::plan_digest,
-                "the runtime in the plan is damaged: its digest does not match; copy or build the plan "
-                "again");
+  LATHE_ASSIGN(const auto content, plan::host_code(bytes, header, section));
   LATHE_ASSIGN(std::shared_ptr<const guest::Library> library,
                guest::Library::open_image(content, section.digest, header.version, image_policy()));
   core_->reporter->log().print(Severity::info, "the plan is run by its own runtime, Lathe {}",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -23,6 +24,9 @@ struct RuntimeCore {
 
   std::shared_ptr<Reporter> reporter;
   SettingNotices notices;  // of the runtime
+  // Plugin libraries of plans that were loaded, by the digests of their sections: as long as the registry knows them.
+  std::mutex plugins_mutex;
+  std::map<Digest, std::vector<std::unique_ptr<guest::PrivateFile>>> plugins;
   plugin::Registry registry{&plugin::global_registry(), registry_report(reporter), logger_finder()};
   // Threads may load engines while another changes these.
   std::atomic<nv::IGpuAllocator*> allocator{nullptr};
@@ -47,6 +51,9 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   const std::shared_ptr<RuntimeCore>& shared_core() const { return core_; }
   // An engine that a runtime of the library makes, with the settings of this one. One runtime is made of each library.
   Result<nv::ICudaEngine*> load_by(std::shared_ptr<const guest::Library> library, std::span<const std::byte> bytes);
+
+  // Those that a plan which this library reads holds, into the registry. False where that has reported a failure.
+  Result<bool> load_plugins(std::span<const std::byte> bytes);
 
   nv::IRuntime* getPImpl() noexcept override { return this; }
   nv::ICudaEngine* deserializeCudaEngine(const void* blob, std::size_t size) noexcept override;

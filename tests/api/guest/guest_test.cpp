@@ -140,6 +140,26 @@ TEST_F(GuestRuntime, EnginesGiveTheirPlanWithoutIt) {
   EXPECT_TRUE(std::ranges::equal(bytes_of(*bare), bytes_of(*built)));
 }
 
+// An engine whose weights can be replaced writes its plan anew, and leaves nothing of this out.
+TEST_F(GuestRuntime, RefittableEnginesKeepIt) {
+  config->setFlag(BuilderFlag::kREFIT);
+  const std::unique_ptr<IHostMemory> plan = build_compatible();
+  runtime->setEngineHostCodeAllowed(true);
+  const std::unique_ptr<ICudaEngine> engine = load(*plan);
+  ASSERT_NE(engine, nullptr) << logger.last();
+  const std::unique_ptr<ISerializationConfig> settings(engine->createSerializationConfig());
+  ASSERT_TRUE(settings->setFlag(SerializationFlag::kINCLUDE_REFIT));
+  const std::unique_ptr<IHostMemory> again(engine->serializeWithConfig(*settings));
+  ASSERT_NE(again, nullptr) << logger.last();
+  const auto before = lathe::plan::read_header(bytes_of(*plan)), after = lathe::plan::read_header(bytes_of(*again));
+  ASSERT_TRUE(before && after);
+  EXPECT_EQ(after->compatibility, lathe::plan::Compatibility::later_versions);
+  EXPECT_EQ(after->record_format, before->record_format);
+  const auto* const runtime_section = after->find(lathe::plan::kLeanRuntime);
+  ASSERT_NE(runtime_section, nullptr);
+  EXPECT_EQ(runtime_section->digest, before->find(lathe::plan::kLeanRuntime)->digest);
+}
+
 // S20: what the older runtime reports, the recorder of the newer one gets, also one that came later.
 TEST_F(GuestRuntime, ErrorsGoToTheRecorderOfTheLoadingRuntime) {
   struct Recorder : IErrorRecorder {
