@@ -190,8 +190,15 @@ void time_deserialize(const nvinfer1::IHostMemory* plan, const Options& options,
            total, kRuns, total / kRuns);
 }
 
+// Where an engine's new weights are; an engine that was just built without any is to run with those of its model.
+static std::string new_weights(const Options& options) {
+  const bool lacks_weights = options.builds() && (options.strip_weights || options.strip_all_weights);
+  return options.refit_model.empty() && lacks_weights && !options.skip_inference ? options.onnx : options.refit_model;
+}
+
 void refit_engine(OpenedEngine& opened, const Options& options, TrtexecLog& log) {
-  const bool wanted = !options.refit_model.empty() || options.time_refit || options.dump_refit;
+  const std::string model = new_weights(options);
+  const bool wanted = !model.empty() || options.time_refit || options.dump_refit;
   if (!wanted) return;
   const std::unique_ptr<nvinfer1::IRefitter> refitter(nvinfer1::createInferRefitter(*opened.engine, log));
   if (!refitter) fail_as_reported("Refitter creation failed");
@@ -201,21 +208,21 @@ void refit_engine(OpenedEngine& opened, const Options& options, TrtexecLog& log)
     log.info("Refittable weights: {}", names.size());
     for (const char* name : names) log.info("  {}", name);
   }
-  if (options.refit_model.empty()) {
+  if (model.empty()) {
     if (options.time_refit) throw UsageError("--timeRefit needs the new weights: --refitFromOnnx=FILE");
     return;
   }
   const std::unique_ptr<nvonnxparser::IParserRefitter> parser(nvonnxparser::createParserRefitter(*refitter, log));
   if (!parser) fail_as_reported("Parser refitter creation failed");
   const auto start = Clock::now();
-  if (!parser->refitFromFile(options.refit_model.c_str()) || !refitter->refitCudaEngine())
+  if (!parser->refitFromFile(model.c_str()) || !refitter->refitCudaEngine())
     throw Failure("Engine refit failed");
   log.info("Engine refitted in {:.6g} sec.", seconds_since(start));
   if (!options.time_refit) return;
   constexpr int kRuns = 10;
   const auto timing = Clock::now();
   for (int run = 0; run < kRuns; ++run)
-    if (!parser->refitFromFile(options.refit_model.c_str()) || !refitter->refitCudaEngine())
+    if (!parser->refitFromFile(model.c_str()) || !refitter->refitCudaEngine())
       throw Failure("Engine refit failed");
   const double total = seconds_since(timing) * 1e3;
   log.info("Total refit time = {:.6g} milliseconds in {} iterations, average time = {:.6g} milliseconds", total, kRuns,
