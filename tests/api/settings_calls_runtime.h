@@ -25,6 +25,38 @@ inline bool takes_recorder(World& w, Object& object) {
 
 inline bool is(const char* text, const std::string& wanted) { return text && text == wanted; }
 
+inline std::map<std::string, Call> refitter_calls() {
+  return {
+      {"IRefitter::setWeights",
+       [](World& w) { return w.weights().setWeights("c", WeightsRole::kCONSTANT, w.three()); }},
+      {"IRefitter::setNamedWeights",
+       [](World& w) {
+         return w.weights().setNamedWeights("w", w.three()) && w.weights().getNamedWeights("w").values == w.memory;
+       }},
+      {"IRefitter::setNamedWeightsWithLocation",
+       [](World& w) {
+         return w.weights().setNamedWeights("w", w.three(), TensorLocation::kHOST) &&
+                w.weights().getWeightsLocation("w") == TensorLocation::kHOST;
+       }},
+      {"IRefitter::unsetNamedWeights",
+       [](World& w) {
+         w.weights().setNamedWeights("w", w.three());
+         return w.weights().unsetNamedWeights("w") && w.weights().getNamedWeights("w").values == nullptr;
+       }},
+      {"IRefitter::setMaxThreads",
+       [](World& w) { return w.refitter().setMaxThreads(2) && w.refitter().getMaxThreads() == 2; }},
+      {"IRefitter::setWeightsValidation",
+       [](World& w) { return w.refitter().setWeightsValidation(false), !w.refitter().getWeightsValidation(); }},
+      {"IRefitter::setErrorRecorder", [](World& w) { return takes_recorder(w, w.refitter()); }},
+      {"IParserRefitter::clearErrors",
+       [](World& w) {
+         const std::unique_ptr<nvonnxparser::IParserRefitter> refitter(
+             nvonnxparser::createParserRefitter(w.refitter(), w.log));
+         return refitter->clearErrors(), refitter->getNbErrors() == 0;
+       }},
+  };
+}
+
 inline std::map<std::string, Call> runtime_calls() {
   return {
       {"IRuntime::setDLACore", [](World& w) { return w.runtime->setDLACore(1), w.runtime->getDLACore() == 1; }},
@@ -68,33 +100,6 @@ inline std::map<std::string, Call> runtime_calls() {
          w.serialization().setFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME);
          return w.serialization().clearFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME) &&
                 w.serialization().getFlags() == 0;
-       }},
-      {"IRefitter::setWeights",
-       [](World& w) { return w.weights().setWeights("c", WeightsRole::kCONSTANT, w.three()); }},
-      {"IRefitter::setNamedWeights",
-       [](World& w) {
-         return w.weights().setNamedWeights("w", w.three()) && w.weights().getNamedWeights("w").values == w.memory;
-       }},
-      {"IRefitter::setNamedWeightsWithLocation",
-       [](World& w) {
-         return w.weights().setNamedWeights("w", w.three(), TensorLocation::kHOST) &&
-                w.weights().getWeightsLocation("w") == TensorLocation::kHOST;
-       }},
-      {"IRefitter::unsetNamedWeights",
-       [](World& w) {
-         w.weights().setNamedWeights("w", w.three());
-         return w.weights().unsetNamedWeights("w") && w.weights().getNamedWeights("w").values == nullptr;
-       }},
-      {"IRefitter::setMaxThreads",
-       [](World& w) { return w.refitter().setMaxThreads(2) && w.refitter().getMaxThreads() == 2; }},
-      {"IRefitter::setWeightsValidation",
-       [](World& w) { return w.refitter().setWeightsValidation(false), !w.refitter().getWeightsValidation(); }},
-      {"IRefitter::setErrorRecorder", [](World& w) { return takes_recorder(w, w.refitter()); }},
-      {"IParserRefitter::clearErrors",
-       [](World& w) {
-         const std::unique_ptr<nvonnxparser::IParserRefitter> refitter(
-             nvonnxparser::createParserRefitter(w.refitter(), w.log));
-         return refitter->clearErrors(), refitter->getNbErrors() == 0;
        }},
       {"IEngineInspector::setExecutionContext",
        [](World& w) {

@@ -185,6 +185,7 @@ Call call_of(const Setting& setting) {
     std::map<std::string, Call> all = builder_calls();
     all.merge(network_calls());
     all.merge(runtime_calls());
+    all.merge(refitter_calls());
     all.merge(context_calls());
     all.merge(own_calls());
     return all;
