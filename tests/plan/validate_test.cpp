@@ -169,6 +169,27 @@ const std::vector<Damage>& damages_of_steps() {
        [](Plan& p) {
          first_launch(p).args[0] = {LaunchArg::output, static_cast<uint32_t>(launching_step(p).outputs.size()), 0};
        }},
+      {"no such tensor map", "refers to nothing",
+       [](Plan& p) {
+         first_launch(p).maps.clear();
+         first_launch(p).args[0] = {LaunchArg::tensor_map, 0, 0};
+       }},
+      {"tensor map of no input", "describes nothing",
+       [](Plan& p) {
+         first_launch(p).maps = {{99, DType::f16, false, {64, 8}, {64}, {64, 8}}};
+       }},
+      {"tensor map without strides", "describes nothing",
+       [](Plan& p) {
+         first_launch(p).maps = {{0, DType::f16, false, {64, 8}, {}, {64, 8}}};
+       }},
+      {"tensor map's symbol", "symbol 77",
+       [](Plan& p) {
+         first_launch(p).maps = {{0, DType::f16, false, {64, Expr::symbol(77)}, {64}, {64, 8}}};
+       }},
+      {"too many tensor maps", "5 tensor maps",
+       [](Plan& p) {
+         first_launch(p).maps.assign(kMaxTensorMaps + 1, {0, DType::f16, false, {64}, {}, {64}});
+       }},
       {"too many launches", "9 launches",
        [](Plan& p) { device(p).launches.resize(kMaxLaunches + 1, first_launch(p)); }},
       {"no launches", "0 launches", [](Plan& p) { device(p).launches.clear(); }},
