@@ -137,6 +137,25 @@ TEST_P(Architectures, Movement) {
   }
 }
 
+// Products large enough for the copy engine, where there is one that tiles know.
+TEST_P(Architectures, LargeProducts) {
+  for (const std::string type : {"f16", "bf16"}) {
+    const std::string text = R"(graph "g" {
+      input %x: T[4096, 768]
+      input %residual: T[4096, 3072]
+      %w = constant{value=T[768, 3072]{~1}}()
+      %m = matmul(%x, %w)
+      %y = elementwise{op=add}(%m, %residual)
+      output %y
+    })";
+    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
+    ASSERT_TRUE(built) << built.error().to_string();
+    ASSERT_EQ((*built)->plan.steps.size(), 1u);
+    const std::string& tactic = (*built)->plan.steps[0].tactic;
+    EXPECT_EQ(tactic.find("tma ") != std::string::npos, GetParam() == 90) << tactic;
+  }
+}
+
 // Layers of recurrent networks: their weights fit registers, or shared memory, or neither.
 TEST_P(Architectures, Recurrences) {
   for (const std::string type : {"f32", "f16"})

@@ -124,6 +124,33 @@ const std::vector<Damage>& damages_of_plans() {
   return all;
 }
 
+const std::vector<Damage>& damages_of_maps() {
+  static const std::vector<Damage> all = {
+      {"no such tensor map", "refers to nothing",
+       [](Plan& p) {
+         first_launch(p).maps.clear();
+         first_launch(p).args[0] = {LaunchArg::tensor_map, 0, 0};
+       }},
+      {"tensor map of no input", "describes nothing",
+       [](Plan& p) {
+         first_launch(p).maps = {{99, DType::f16, false, {64, 8}, {64}, {64, 8}}};
+       }},
+      {"tensor map without strides", "describes nothing",
+       [](Plan& p) {
+         first_launch(p).maps = {{0, DType::f16, false, {64, 8}, {}, {64, 8}}};
+       }},
+      {"tensor map's symbol", "symbol 77",
+       [](Plan& p) {
+         first_launch(p).maps = {{0, DType::f16, false, {64, Expr::symbol(77)}, {64}, {64, 8}}};
+       }},
+      {"too many tensor maps", "5 tensor maps",
+       [](Plan& p) {
+         first_launch(p).maps.assign(kMaxTensorMaps + 1, {0, DType::f16, false, {64}, {}, {64}});
+       }},
+  };
+  return all;
+}
+
 const std::vector<Damage>& damages_of_steps() {
   static const std::vector<Damage> all = {
       {"module without images", "0 images", [](Plan& p) { p.codes[0].images.clear(); }},
@@ -219,6 +246,7 @@ OwnedPlan plan_of_many_kinds() {
 TEST(PlanValidate, EachRuleRefuses) {
   std::vector<Damage> all = damages_of_plans();
   all.insert(all.end(), damages_of_steps().begin(), damages_of_steps().end());
+  all.insert(all.end(), damages_of_maps().begin(), damages_of_maps().end());
   for (const Damage& damage : all) {
     OwnedPlan owned = plan_of_many_kinds();
     ASSERT_TRUE(validate(owned.plan)) << validate(owned.plan).error().to_string();

@@ -92,7 +92,8 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
   constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
   const double products = e.target.products.warpgroup_matrix * (size_of(e.dtype) == 4 ? 0.5 : 1);
-  const double filled = static_cast<double>(tile.m + tile.n / tile.peers) * k_bytes;
+  const int64_t brought = tile.m + tile.n / tile.peers;  // rows of both operands
+  const double filled = static_cast<double>(brought) * k_bytes;
   const double panel = std::max(static_cast<double>(tile.m * tile.n * tile.k) / products,
                                 filled / (kFilledShare * e.target.cache_clock_bytes));
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
