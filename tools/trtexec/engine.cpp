@@ -215,15 +215,13 @@ void refit_engine(OpenedEngine& opened, const Options& options, TrtexecLog& log)
   const std::unique_ptr<nvonnxparser::IParserRefitter> parser(nvonnxparser::createParserRefitter(*refitter, log));
   if (!parser) fail_as_reported("Parser refitter creation failed");
   const auto start = Clock::now();
-  if (!parser->refitFromFile(model.c_str()) || !refitter->refitCudaEngine())
-    throw Failure("Engine refit failed");
+  if (!parser->refitFromFile(model.c_str()) || !refitter->refitCudaEngine()) throw Failure("Engine refit failed");
   log.info("Engine refitted in {:.6g} sec.", seconds_since(start));
   if (!options.time_refit) return;
   constexpr int kRuns = 10;
   const auto timing = Clock::now();
   for (int run = 0; run < kRuns; ++run)
-    if (!parser->refitFromFile(model.c_str()) || !refitter->refitCudaEngine())
-      throw Failure("Engine refit failed");
+    if (!parser->refitFromFile(model.c_str()) || !refitter->refitCudaEngine()) throw Failure("Engine refit failed");
   const double total = seconds_since(timing) * 1e3;
   log.info("Total refit time = {:.6g} milliseconds in {} iterations, average time = {:.6g} milliseconds", total, kRuns,
            total / kRuns);

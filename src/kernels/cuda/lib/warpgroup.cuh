@@ -155,5 +155,6 @@ LATHE_DEVICE void take_registers() {}
 // The same for 16-bit floats whose rows run along K.
 template <int N, class T>
 LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T type) {
-  wgmma<N, false, false, 0, 0>(d, panel_a, panel_b, type);
+  constexpr bool kMnMajor = false;
+  wgmma<N, kMnMajor, kMnMajor, 0, 0>(d, panel_a, panel_b, type);
 }
