@@ -220,7 +220,7 @@ TEST(PlanCorruption, LaunchesHaveOneForm) {
   expect_refusal({.grid = {}}, "no grid");
   expect_refusal({.grid = {0, 0}}, "no grid");
   expect_refusal({.grid = {0, 0, 1}}, "out of range");
-  expect_refusal({.arg = {LaunchArg::number + 1, 0, 0}}, "unknown kind");
+  expect_refusal({.arg = {LaunchArg::tensor_map + 1, 0, 0}}, "unknown kind");
   expect_refusal({.arg = {255, 0, 0}}, "unknown kind");
   expect_refusal({.arg = {LaunchArg::number, 0, 1}}, "out of range");
   expect_refusal({.bytes = 41}, "outside the code section");
