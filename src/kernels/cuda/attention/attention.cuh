@@ -210,8 +210,8 @@ struct AttentionTiles {
   }
 };
 
-// Grid (tiles of queries * Splits, batch * heads). Splits: the keys of a tile's queries are shared out among a cluster's
-// blocks, which are neighbours, so that few queries of many keys keep all multiprocessors busy.
+// Grid (tiles of queries * Splits, batch * heads). Splits: the keys of a tile's queries are shared out among a
+// cluster's blocks, which are neighbours, so that few queries of many keys keep all multiprocessors busy.
 template <int D, int DV, int Warps, int Keys, int Splits, class Q, class K, class V, class Out, class Logits,
           class Fusion>
 LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const Logits& logits, const Fusion& fusion) {
