@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from torch_peer import median_ms
+
 
 class Sizes(NamedTuple):
     layers: int
@@ -156,19 +158,6 @@ def write(name, path):
                       dynamic_axes={"x": {0: "batch"}})
 
 
-def median_ms(run, repeats=20, rounds=11):
-    times = []
-    for _ in range(rounds):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        for _ in range(repeats):
-            run()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) / repeats)
-    return sorted(times)[rounds // 2]
-
-
 def captured(model, x):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -193,9 +182,9 @@ def time_with_torch(name, batch, compiles):
                 compiled(x)
         print("compiled", flush=True)
         sys.stdin.readline()
-        result = {"graph_ms": median_ms(captured(model, x))}
+        result = {"graph_ms": median_ms(captured(model, x), 20)}
         if compiled is not None:
-            result["compiled_ms"] = median_ms(lambda: compiled(x))
+            result["compiled_ms"] = median_ms(lambda: compiled(x), 20)
     return result
 
 
