@@ -65,8 +65,10 @@ std::nullptr_t AttentionMask::refuse(std::string reason) {
 Value* AttentionMask::find(const std::vector<ScoreChange>& scores) {
   std::vector<ScoreChange> changes;
   for (const ScoreChange& change : scores)
-    if (change.kind != Kind::multiply) changes.push_back(as_hiding(change));
+    if (change.kind != Kind::multiply) changes.push_back(change);
+  // Of several, each adds its low number: a key that two of them hide has less than one that one hides.
   if (changes.size() == 1) {
+    changes[0] = as_hiding(changes[0]);
     if (is_causal(changes[0])) return nullptr;
     if (changes[0].kind != Kind::add) return visible_keys(changes[0]);
   }
