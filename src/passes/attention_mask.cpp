@@ -14,8 +14,6 @@ namespace {
 using ir::Value;
 using Kind = ScoreChange::Kind;
 
-bool is_one(const Expr& dim) { return dim == Expr(1); }
-
 constexpr double kLow = -1e30;  // scores do not change what this or less is added to
 
 // The sum with a mask of zeros and of one low number is that number, or the score.

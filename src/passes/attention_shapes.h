@@ -6,6 +6,8 @@
 
 namespace lathe {
 
+inline bool is_one(const Expr& dim) { return dim == Expr(1); }
+
 Shape leading(const Shape& shape);                   // all but the last two dimensions
 Shape with_rows(Shape leading, const Shape& shape);  // those before the last two of `shape`
 Shape folded(const Shape& whole);                    // two leading dimensions: the first, and the product of the others

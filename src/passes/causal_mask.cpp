@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "passes/attention_shapes.h"
 #include "passes/match.h"
 
 namespace lathe {
@@ -12,14 +13,18 @@ using ir::Node;
 using ir::Value;
 using Op = ElementwiseOp;
 
-bool is_one(const Expr& dim) { return dim == Expr(1); }
-
 // Whether only the last two dimensions have more than one element.
 bool is_matrix(const Shape& shape) { return shape.size() >= 2 && std::all_of(shape.begin(), shape.end() - 2, is_one); }
 
-bool keeps_matrix(const Value* from, const Value* to) {
-  return is_matrix(from->shape()) && to->rank() >= 2 &&
-         std::equal(from->shape().end() - 2, from->shape().end(), to->shape().end() - 2);
+// What a view, a repetition along leading dimensions or a cast of a matrix reads; null where the value is something
+// else.
+const Value* matrix_behind(const Value* value) {
+  const Node* node = value->producer();
+  if (!node || !(node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::cast))) return nullptr;
+  const Value* matrix = node->input(0);
+  const bool is_kept = is_matrix(matrix->shape()) && value->rank() >= 2 &&
+                       std::equal(matrix->shape().end() - 2, matrix->shape().end(), value->shape().end() - 2);
+  return is_kept ? matrix : nullptr;
 }
 
 // An integer that is known by the sizes.
@@ -118,13 +123,8 @@ std::optional<Expr> diagonal_of_constant(const Tensor& tensor, const Sees& sees)
   if (dims.size() < 2 || tensor.volume() == 0 || tensor.volume() != dims[dims.size() - 2] * dims.back())
     return std::nullopt;
   const int64_t queries = dims[dims.size() - 2], keys = dims.back();
-  // The last query sees a key the most, so that it tells the diagonal unless it sees all; then the first one does.
-  const auto seen = [&](int64_t query) {
-    int64_t count = 0;
-    while (count < keys && sees(tensor.at_double(query * keys + count))) ++count;
-    return count;
-  };
-  const int64_t diagonal = seen(0) - 1;
+  int64_t diagonal = -1;  // the last key that the first query sees
+  while (diagonal + 1 < keys && sees(tensor.at_double(diagonal + 1))) ++diagonal;
   for (int64_t i = 0; i < queries; ++i) {
     const int64_t last = std::min(keys - 1, i + diagonal);
     for (int64_t j = 0; j < keys; ++j)
@@ -185,13 +185,11 @@ std::optional<Expr> diagonal_of(const Value* condition, bool is_negated) {
     if (triangle->number == 0 || triangle->is_upper != is_negated) return std::nullopt;
     return is_negated ? triangle->k - Expr(1) : triangle->k;
   }
-  const bool is_transparent = node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::cast);
-  if (!is_transparent || !keeps_matrix(node->input(0), condition)) return std::nullopt;
-  return diagonal_of(node->input(0), is_negated);
+  const Value* matrix = matrix_behind(condition);
+  return matrix ? diagonal_of(matrix, is_negated) : std::nullopt;
 }
 
 std::optional<Expr> additive_diagonal_of(const Value* mask, double low, double& hidden) {
-  const Node* node = mask->producer();
   if (const Tensor* constant = mask->constant()) {
     bool is_one_number = true;
     hidden = 0;
@@ -203,14 +201,12 @@ std::optional<Expr> additive_diagonal_of(const Value* mask, double low, double& 
     if (!is_one_number || !(hidden <= low)) return std::nullopt;
     return diagonal_of_constant(*constant, [](double x) { return x == 0; });
   }
-  if (!node) return std::nullopt;
   if (const std::optional<Triangle> triangle = triangle_of(mask)) {
     hidden = triangle->number;
     return triangle->is_upper && hidden <= low ? std::optional(triangle->k - Expr(1)) : std::nullopt;
   }
-  const bool is_transparent = node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::cast);
-  if (!is_transparent || !keeps_matrix(node->input(0), mask)) return std::nullopt;
-  return additive_diagonal_of(node->input(0), low, hidden);
+  const Value* matrix = matrix_behind(mask);
+  return matrix ? additive_diagonal_of(matrix, low, hidden) : std::nullopt;
 }
 
 }  // namespace lathe

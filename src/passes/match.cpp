@@ -103,6 +103,13 @@ std::optional<Ints> axes_of(const ir::Value* listed, size_t count, int64_t rank)
   return axes;
 }
 
+Ints swap_of_last_two(int64_t rank) {
+  Ints perm(static_cast<size_t>(rank));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return perm;
+}
+
 bool near(double a, double b) { return std::fabs(a - b) <= 1e-3 * std::fabs(b); }
 
 bool same_shape(const ir::Value* a, const ir::Value* b) { return a->shape() == b->shape(); }

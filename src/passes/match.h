@@ -29,6 +29,9 @@ std::optional<Ints> ints_of(const ir::Value* value);
 // are not known.
 std::optional<Ints> axes_of(const ir::Value* listed, size_t count, int64_t rank);
 
+// The permutation that transposes matrices in batches: the last two of `rank` dimensions change places.
+Ints swap_of_last_two(int64_t rank);
+
 // Numbers in exported models are rounded, to 16 bits even: sqrt(2) comes as 1.4142135, 1.4142 or 1.414.
 bool near(double a, double b);
 

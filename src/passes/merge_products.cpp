@@ -2,7 +2,6 @@
 // Products of one value by several constants become one product, whose columns are cut apart: one launch for queries,
 // keys and values, which reads what they are made of once.
 #include <algorithm>
-#include <cstring>
 
 #include "passes/match.h"
 #include "passes/rewrite.h"
@@ -62,49 +61,23 @@ std::vector<Product> products_like(const Product& first) {
   return products;
 }
 
-// The tensors side by side along the last dimension.
-Result<Tensor> side_by_side(const std::vector<const Tensor*>& tensors) {
-  Dims dims = tensors[0]->dims();
-  dims.back() = 0;
-  for (const Tensor* tensor : tensors) dims.back() += tensor->dims().back();
-  LATHE_ASSIGN(Tensor joined, Tensor::allocate(tensors[0]->dtype(), dims));
-  const size_t size = size_of(joined.dtype());
-  const int64_t rows = dims.back() == 0 ? 0 : joined.volume() / dims.back();
-  auto* to = static_cast<std::byte*>(joined.mutable_data());
-  for (int64_t row = 0; row < rows; ++row)
-    for (const Tensor* tensor : tensors) {
-      const size_t bytes = static_cast<size_t>(tensor->dims().back()) * size;
-      std::memcpy(to, static_cast<const std::byte*>(tensor->data()) + static_cast<size_t>(row) * bytes, bytes);
-      to += bytes;
-    }
-  return joined;
-}
-
-// Rows of transposed weights one after the other.
-Result<Tensor> one_after_the_other(const std::vector<const Tensor*>& tensors) {
-  Dims dims = tensors[0]->dims();
-  dims[0] = 0;
-  for (const Tensor* tensor : tensors) dims[0] += tensor->dims()[0];
-  LATHE_ASSIGN(Tensor joined, Tensor::allocate(tensors[0]->dtype(), dims));
-  auto* to = static_cast<std::byte*>(joined.mutable_data());
-  for (const Tensor* tensor : tensors) {
-    std::memcpy(to, tensor->data(), tensor->bytes());
-    to += tensor->bytes();
-  }
-  return joined;
+Result<Tensor> joined(const std::vector<Tensor>& tensors, int64_t axis) {
+  ConcatAttrs attrs;
+  attrs.axis = axis;
+  LATHE_ASSIGN(const std::vector<Tensor> results, run_op(attrs, tensors, 1));
+  return results[0];
 }
 
 Value* merged(Rewrite& r, const std::vector<Product>& products) {
-  std::vector<const Tensor*> weights, biases;
+  std::vector<Tensor> weights, biases;
   for (const Product& product : products) {
-    weights.push_back(&weight(product));
-    if (product.bias) biases.push_back(product.bias->constant());
+    weights.push_back(weight(product));
+    if (product.bias) biases.push_back(*product.bias->constant());
     r.absorb(product.matmul);
   }
   const auto& attrs = r.node->attrs<MatmulAttrs>();
-  Value* y =
-      r.add(attrs, {r.input(0), r.constant(attrs.transpose_b ? one_after_the_other(weights) : side_by_side(weights))});
-  return biases.empty() ? y : r.plus(y, r.constant(side_by_side(biases)));
+  Value* y = r.add(attrs, {r.input(0), r.constant(joined(weights, attrs.transpose_b ? 0 : 1))});
+  return biases.empty() ? y : r.plus(y, r.constant(joined(biases, 0)));
 }
 
 Result<bool> merge(Rewrite& r) {

@@ -14,7 +14,6 @@ namespace {
 using ir::Value;
 using Kind = ScoreChange::Kind;
 
-bool is_one(const Expr& dim) { return dim == Expr(1); }
 const Expr& rows_of(const Value* x) { return x->shape()[x->shape().size() - 2]; }
 
 constexpr int64_t kMaxHeadSize = 256;  // kernels hold rows of queries, keys and values
@@ -67,9 +66,7 @@ class Recognition {
   // The rows of the left factor or of the transposed right one.
   Value* transposed_if(Value* x, bool is_transposed) {
     if (!is_transposed) return x;
-    Ints perm(static_cast<size_t>(x->rank()));
-    for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
-    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    const Ints perm = swap_of_last_two(x->rank());
     const ir::Node* node = made_by(x, OpKind::transpose);
     if (node && permutation_of(node->attrs<TransposeAttrs>(), perm.size()) == perm) return node->input(0);
     return r_.transpose(x, perm);

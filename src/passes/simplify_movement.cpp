@@ -2,7 +2,6 @@
 // The algebra of transposes and reshapes. Transposes move towards the outputs through pointwise ops, where they meet
 // and cancel; matrix products take them as flags. So do views that stand between a kernel and what it can apply.
 #include <algorithm>
-#include <numeric>
 
 #include "ops/rules.h"
 #include "passes/match.h"
@@ -69,11 +68,8 @@ Result<bool> view_of_view(Rewrite& r) {
 }
 
 bool swaps_last_two(const ir::Node* transpose) {
-  const Ints perm = permutation_of(transpose);
-  const int64_t rank = static_cast<int64_t>(perm.size());
-  for (int64_t i = 0; i + 2 < rank; ++i)
-    if (perm[static_cast<size_t>(i)] != i) return false;
-  return rank >= 2 && perm[perm.size() - 1] == rank - 2;
+  const int64_t rank = transpose->output()->rank();
+  return rank >= 2 && permutation_of(transpose) == swap_of_last_two(rank);
 }
 
 bool keep_matrices(const ir::Value* a, const ir::Value* b) {
@@ -86,14 +82,10 @@ Result<bool> transpose_of_flat_batch(Rewrite& r) {
   const ir::Node* view = transpose ? transpose->input(0)->producer() : nullptr;
   if (!view || !view->has_trait(kView) || !swaps_last_two(transpose)) return false;
   ir::Value* x = view->input(0);
-  const int64_t rank = x->rank();
-  if (rank != r.output()->rank() || !keep_matrices(x, view->output()) || !keep_matrices(r.input(0), r.output()))
+  if (x->rank() != r.output()->rank() || !keep_matrices(x, view->output()) || !keep_matrices(r.input(0), r.output()))
     return false;
-  Ints perm(static_cast<size_t>(rank));
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   r.absorb(transpose);
-  return r.finish(r.transpose(x, perm));
+  return r.finish(r.transpose(x, swap_of_last_two(x->rank())));
 }
 
 // f(transpose(x)) = transpose(f(x)).
