@@ -56,8 +56,13 @@ TENSORRTAPI bool setPrecision(nvinfer1::IBuilderConfig& config, nvinfer1::DataTy
 
 // Expect a quantised network. Explicit quantisation, by quantize and dequantize layers, is always honoured; where the
 // target multiplies 8-bit integers, what they enclose runs on them. With this on, a build that finds nothing quantised
-// says so in a warning: there is no calibration, and no tensor has a dynamic range of its own.
+// says so in a warning.
 TENSORRTAPI bool setInt8(nvinfer1::IBuilderConfig& config, bool expected) noexcept;
+
+// Scales of a float network's tensors, as a calibrator of TensorRT wrote them: with setInt8(), and where the target
+// multiplies 8-bit integers, convolutions and matrix products of these tensors run on them. The text is copied; null or
+// a size of 0 takes it away. False where it is no calibration cache.
+TENSORRTAPI bool setCalibrationCache(nvinfer1::IBuilderConfig& config, const char* text, size_t size) noexcept;
 
 // Types for single layers, which setPrecision() does not touch. `layer` is a layer's name, or a pattern of names with
 // one '*'; later calls override earlier ones. They count as the constraints say: kNONE, the default, ignores them; with
