@@ -7,7 +7,6 @@
 #include "api/runtime/aux_streams.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
-#include "api/runtime/gpu_allocator.h"
 #include "api/runtime/memory_log.h"
 #include "plugin/running_plugin.h"
 
@@ -228,39 +227,6 @@ int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcep
     }
     const std::optional<int64_t> volume = checked_volume(dims);
     return bytes_of(tensor.dtype, volume.value_or(-1)).value_or(-1);
-  });
-}
-
-size_t ExecutionContext::updateDeviceMemorySizeForShapes() noexcept {
-  return guarded(changing(), "IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0},
-                 [&]() -> Result<size_t> { return context_->memory_bytes(); });
-}
-
-void ExecutionContext::setDeviceMemory(void* memory) noexcept {
-  guarded(changing(), "IExecutionContext::setDeviceMemory", [&]() -> Result<> {
-    // As much as getDeviceMemorySizeV2() tells.
-    size_t bytes = 0;
-    for (size_t i = 0; memory && i < core_->plan().profiles.size(); ++i) {
-      const MemoryLimit* limit = context_->engine().memory_limit(i);
-      bytes = std::max(bytes, limit ? limit->total() : SIZE_MAX);
-    }
-    return context_->set_memory(memory, bytes);
-  });
-}
-
-void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
-  guarded(changing(), "IExecutionContext::setDeviceMemoryV2", [&]() -> Result<> {
-    if (size < 0) return fail(ErrorCode::invalid_argument, "size {} is negative", size);
-    return context_->set_memory(memory, static_cast<size_t>(size));
-  });
-}
-
-bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator) noexcept {
-  return guarded(changing(), "IExecutionContext::setTemporaryStorageAllocator", [&]() -> Result<> {
-    const std::shared_ptr<Device> device = context_->engine().shared_device();
-    LATHE_TRY(context_->set_temporaries(with_allocator(device, allocator, core_->reporter)));
-    storage_allocator_ = allocator;
-    return {};
   });
 }
 
