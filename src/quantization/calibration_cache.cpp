@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 namespace lathe {
 namespace {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program for generation 10 that has a float network quantised by calibrators and by ranges of its own. Prints, for
 // each build, how many layers multiply integers and how far the answer is from that of floats, and the log's warnings
-// and errors; generations_cli_test.py knows what they should be.
+// and errors; generations_cli_test.py knows what they should be. `calibration_client device` calibrates once, with
+// batches in memory of the GPU that LATHE_CUDA_DRIVER has, and prints the cache.
+#include <dlfcn.h>
+
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -67,6 +71,33 @@ std::unique_ptr<INetworkDefinition> make_network(World& world, bool dynamic) {
   return network;
 }
 
+// A block of the first GPU's memory.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(size_t bytes) : driver_(dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW)) {
+    int device = 0;
+    void* context = nullptr;
+    call<int(unsigned)>("cuInit")(0);
+    call<int(int*, int)>("cuDeviceGet")(&device, 0);
+    call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device);
+    call<int(void*)>("cuCtxPushCurrent_v2")(context);
+    call<int(unsigned long long*, size_t)>("cuMemAlloc_v2")(&address_, bytes);
+  }
+  void copy(const std::vector<float>& from) {
+    call<int(unsigned long long, const void*, size_t)>("cuMemcpyHtoD_v2")(address_, from.data(),
+                                                                          from.size() * sizeof(float));
+  }
+  void* address() const { return reinterpret_cast<void*>(address_); }
+
+ private:
+  template <class Function>
+  Function* call(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(driver_, name));
+  }
+  void* driver_;
+  unsigned long long address_ = 0;
+};
+
 // What all calibrators of this program have in common.
 template <class Base>
 class Calibrator : public Base {
@@ -77,6 +108,10 @@ class Calibrator : public Base {
     if (count != 1 || std::strcmp(names[0], "x") != 0 || asked > batches) return false;
     batch = values(kElements, static_cast<uint32_t>(10 + asked), deviation);
     bindings[0] = gives_address ? batch.data() : nullptr;
+    if (device) {
+      device->copy(batch);
+      bindings[0] = device->address();
+    }
     return true;
   }
   const void* readCalibrationCache(std::size_t& length) noexcept override {
@@ -90,6 +125,7 @@ class Calibrator : public Base {
 
   int asked = 0, written = 0, batches = kBatches;
   bool gives_address = true;
+  DeviceMemory* device = nullptr;  // where batches are given; null = memory of the host
   float deviation = 1;
   std::string cache;
   std::vector<float> batch;
@@ -143,6 +179,7 @@ std::unique_ptr<IHostMemory> build(World& world, const Options& options) {
   if (options.int8) config->setFlag(BuilderFlag::kINT8);
   if (options.refit) config->setFlag(BuilderFlag::kREFIT);
   config->setInt8Calibrator(options.calibrator);
+  config->setBuilderOptimizationLevel(0);
   if (options.dynamic) config->addOptimizationProfile(make_profile(*world.builder, options.own_profile ? 7 : kBatch));
   if (options.own_profile) config->setCalibrationProfile(make_profile(*world.builder, kBatch));
   if (options.ranges) {
@@ -170,10 +207,18 @@ void report(World& world, Logger& logger, const char* what, const Options& optio
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   Logger logger;
   World world{own(createInferBuilder(logger))};
   if (!world.builder) return 1;
+  if (argc > 1 && std::strcmp(argv[1], "device") == 0) {
+    DeviceMemory memory(kElements * sizeof(float));
+    Entropy calibrator;
+    calibrator.device = &memory;
+    auto plan = build(world, {&calibrator});
+    std::printf("%s%d batches, plan: %s\n", calibrator.cache.c_str(), calibrator.asked - 1, plan ? "yes" : "no");
+    return 0;
+  }
   auto plain = build(world, {nullptr, false});
   if (!plain) return 1;
   const std::vector<float> floats = run(*plain, logger);

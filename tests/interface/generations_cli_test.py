@@ -121,6 +121,15 @@ class Generations(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual([line.split(":")[0] for line in log if text in line], [severity], log)
 
+    def test_batches_in_a_gpus_memory_calibrate_as_those_of_the_host(self):
+        *cache, end = checked(BUILD / "bin/calibration_client", "device", device=EMULATED_GPU).splitlines()
+        self.assertEqual(end, "4 batches, plan: yes")
+        scales = [re.fullmatch("(hidden|x): [0-9a-f]{8}", line) for line in cache[-2:]]
+        self.assertTrue(all(scales), cache)
+        if {"avx512_vnni", "avx_vnni"} & set(CPU_FLAGS):
+            of_host = checked(BUILD / "bin/calibration_client").splitlines()
+            self.assertLessEqual(set(cache[-2:]), set(of_host))
+
     @unittest.skipUnless({"avx512_vnni", "avx_vnni"} & set(CPU_FLAGS), "the processor multiplies no integers")
     def test_float_networks_are_quantised_by_calibrators_and_ranges(self):
         lines = checked(BUILD / "bin/calibration_client").splitlines()
@@ -137,7 +146,7 @@ class Generations(unittest.TestCase):
             "entropy from the cache: near", "4 batches, 1 written", "dynamic sizes: near", "a profile of its own: near",
             "caches agree: yes", "entropy of old: near", "extremes: near", "quantile: near", "half of the values: far",
             "4 batches in all", "ranges: near", "ranges and a calibrator: near", "asked 0 times", "without the flag: the same",
-            "weights that can be replaced: near", "a cache of another method: near", "no batch: refused",
+            "weights that can be replaced: the same", "a cache of another method: near", "no batch: refused",
             "no address: refused", "a wrong cache: refused", "infinite values: the same", "a quantile of 2: refused"])
         self.assertEqual(sum("2 convolutions and matrix products multiply integers" in line for line in log), 11)
         reports = {

@@ -236,7 +236,9 @@ Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
   std::fill(times_.begin(), times_.end(), std::nullopt);
   stream_ = stream;
   debug_->begin(stream);
-  LATHE_TRY(wait ? context_->run() : context_->enqueue(stream));
+  note_work(number_, core_->plan().name);
+  if (Result<> ran = wait ? context_->run() : context_->enqueue(stream); !ran)
+    return fail(with_last_engines(std::move(ran).error()));
   LATHE_TRY(debug_->deliver());
   if (profiler_ && emits_profile_) report_times();
   return {};
