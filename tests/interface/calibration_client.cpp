@@ -84,8 +84,9 @@ class DeviceMemory {
     call<int(unsigned long long*, size_t)>("cuMemAlloc_v2")(&address_, bytes);
   }
   void copy(const std::vector<float>& from) {
-    call<int(unsigned long long, const void*, size_t)>("cuMemcpyHtoD_v2")(address_, from.data(),
-                                                                          from.size() * sizeof(float));
+    call<int(unsigned long long, const void*, size_t, void*)>("cuMemcpyHtoDAsync_v2")(
+        address_, from.data(), from.size() * sizeof(float), nullptr);
+    call<int(void*)>("cuStreamSynchronize")(nullptr);
   }
   void* address() const { return reinterpret_cast<void*>(address_); }
 
