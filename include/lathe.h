@@ -126,8 +126,9 @@ TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads
 TENSORRTAPI void releaseIdleDevices() noexcept;
 
 // Random numbers. An operator with a seed gives the same numbers in every run, on every device. One without gives
-// others in each run, unless the process has a seed: then it gives the same in each run, and different operators
-// different ones. `seeded` false (as the process begins) takes the seed away.
+// others in each run. With a seed of the process it does so, too, but the n-th run of a context since the seed was set
+// gives the same in each context, whatever the others do; different operators give different ones. `seeded` false (as
+// the process begins) takes the seed away.
 TENSORRTAPI void setRandomSeed(uint64_t seed, bool seeded = true) noexcept;
 
 // Whether the context that a plugin is attached to runs on the host: enqueue() is then given pointers of the host's and

@@ -147,11 +147,16 @@ TEST_F(SmallPromises, RandomNumbersAreOfTheRun) {
   EXPECT_NE(first, other);
   EXPECT_TRUE(std::all_of(first.begin(), first.end(), [](float value) { return 0 <= value && value <= 1; }));
   lathe::setRandomSeed(17);
-  const std::vector<float> seeded = run(*one);
-  EXPECT_EQ(run(*two), seeded);
-  EXPECT_EQ(run(*one), seeded);  // whatever the other context has computed
+  const std::vector<float> seeded = run(*one), next = run(*one), third = run(*one);
+  EXPECT_NE(next, seeded);
+  EXPECT_EQ(run(*two), seeded);  // whatever the other context has computed
+  EXPECT_EQ(run(*two), next);
+  const std::unique_ptr<IExecutionContext> fresh(engine->createExecutionContext());
+  for (const std::vector<float>& each : {seeded, next, third}) EXPECT_EQ(run(*fresh), each);
   lathe::setRandomSeed(18);
   EXPECT_NE(run(*one), seeded);
+  lathe::setRandomSeed(17);
+  EXPECT_EQ(run(*one), seeded);
   lathe::setRandomSeed(0, /*seeded=*/false);
   EXPECT_NE(run(*one), run(*one));
 }
