@@ -109,9 +109,9 @@ Result<> Context::enqueue(void* stream) {
 
 Result<> Context::execute(Queue& queue, Return returns) {
   const RandomSequence::Run random(random_);
-  RefitGate::Pass pass;
+  RefitGate::Lease lease;
   if (Refittable* const refittable = engine_->refittable()) {
-    LATHE_ASSIGN(pass, refittable->use());
+    LATHE_ASSIGN(lease, refittable->use());
   }
   LATHE_TRY(prepare());
   LATHE_TRY(staging_.check(shapes_));

@@ -89,7 +89,7 @@ Result<std::vector<std::byte>> Engine::serialize(Refits refits, WeightsOf weight
 }
 
 Result<std::vector<std::byte>> Engine::write_anew(Refits refits, WeightsOf weights) const {
-  const RefitGate::Pass pass = refittable_->hold();
+  const RefitGate::Lease lease = refittable_->hold();
   if (refits == Refits::left_out && !refittable_->is_complete())
     return fail(ErrorCode::invalid_state,
                 "the engine lacks weights, so that a plan of it which cannot be refitted would never run: refit it "
