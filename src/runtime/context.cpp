@@ -108,6 +108,7 @@ Result<> Context::enqueue(void* stream) {
 }
 
 Result<> Context::execute(Queue& queue, Return returns) {
+  const RandomSequence::Run random(random_);
   RefitGate::Lease lease;
   if (Refittable* const refittable = engine_->refittable()) {
     LATHE_ASSIGN(lease, refittable->use());
