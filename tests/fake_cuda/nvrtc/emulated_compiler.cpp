@@ -96,9 +96,12 @@ int run(const std::vector<std::string>& command, const fs::path& log) {
   return WEXITSTATUS(status);
 }
 
+// Of one length whatever the process: objects hold its name, and the same source is to give objects of the same size.
 fs::path working_folder() {
   static std::atomic<unsigned> counter{0};
-  return fs::path(LATHE_EMULATED_CACHE) / ("work-" + std::to_string(getpid()) + "-" + std::to_string(counter++));
+  char name[32];
+  std::snprintf(name, sizeof name, "work-%010d-%010u", getpid(), counter++);
+  return fs::path(LATHE_EMULATED_CACHE) / name;
 }
 
 }  // namespace
