@@ -57,6 +57,7 @@ class EnqueueTest : public FakeDeviceTest {
   void make_engine() {
     const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(log_));
     const std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
+    network->setName("rows");
     nv::ITensor* x = network->addInput("x", nv::DataType::kFLOAT, nv::Dims2(-1, kIn));
     for (int64_t i = 0; i < kIn * kOut; ++i) weights_.push_back(std::sin(static_cast<float>(i)));
     nv::ITensor* w =
