@@ -63,8 +63,13 @@ TENSORRTAPI bool setPrecision(nvinfer1::IBuilderConfig& config, nvinfer1::DataTy
 
 // Expect a quantised network. Explicit quantisation, by quantize and dequantize layers, is always honoured; where the
 // target multiplies 8-bit integers, what they enclose runs on them. With this on, a build that finds nothing quantised
-// says so in a warning: there is no calibration, and no tensor has a dynamic range of its own.
+// says so in a warning.
 TENSORRTAPI bool setInt8(nvinfer1::IBuilderConfig& config, bool expected) noexcept;
+
+// Scales of a float network's tensors, as a calibrator of TensorRT wrote them: with setInt8(), and where the target
+// multiplies 8-bit integers, convolutions and matrix products of these tensors run on them. The text is copied; null or
+// a size of 0 takes it away. False where it is no calibration cache.
+TENSORRTAPI bool setCalibrationCache(nvinfer1::IBuilderConfig& config, const char* text, size_t size) noexcept;
 
 // Types for single layers, which setPrecision() does not touch. `layer` is a layer's name, or a pattern of names with
 // one '*'; later calls override earlier ones. They count as the constraints say: kNONE, the default, ignores them; with
@@ -128,8 +133,9 @@ TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads
 TENSORRTAPI void releaseIdleDevices() noexcept;
 
 // Random numbers. An operator with a seed gives the same numbers in every run, on every device. One without gives
-// others in each run, unless the process has a seed: then it gives the same in each run, and different operators
-// different ones. `seeded` false (as the process begins) takes the seed away.
+// others in each run. With a seed of the process it does so, too, but the n-th run of a context since the seed was set
+// gives the same in each context, whatever the others do; different operators give different ones. `seeded` false (as
+// the process begins) takes the seed away.
 TENSORRTAPI void setRandomSeed(uint64_t seed, bool seeded = true) noexcept;
 
 // Whether the context that a plugin is attached to runs on the host: enqueue() is then given pointers of the host's and

@@ -225,7 +225,9 @@ class IBuilderConfig : public INoCopy {
 #endif
 
 #if NV_TENSORRT_MAJOR < 11
-  // Without effect: layers stay in floats. INetworkDefinition::addQuantize() replaces it.
+  // With BuilderFlag::kINT8, of networks without quantize layers: asked during the build for the ranges of tensors that
+  // convolutions and matrix products read, or for a cache of them. Must outlive the build.
+  // INetworkDefinition::addQuantize() replaces it.
   TRT_DEPRECATED void setInt8Calibrator(IInt8Calibrator* calibrator) noexcept { mImpl->setInt8Calibrator(calibrator); }
   TRT_DEPRECATED IInt8Calibrator* getInt8Calibrator() const noexcept { return mImpl->getInt8Calibrator(); }
 
@@ -235,13 +237,14 @@ class IBuilderConfig : public INoCopy {
   }
   TRT_DEPRECATED IAlgorithmSelector* getAlgorithmSelector() const noexcept { return mImpl->getAlgorithmSelector(); }
 
-  // Without effect, as the calibrator.
+  // Its kOPT sizes are those of the calibrator's batches; nullptr = those of the first optimization profile. Must
+  // outlive the build.
   TRT_DEPRECATED bool setCalibrationProfile(const IOptimizationProfile* profile) noexcept {
     return mImpl->setCalibrationProfile(profile);
   }
   TRT_DEPRECATED const IOptimizationProfile* getCalibrationProfile() noexcept { return mImpl->getCalibrationProfile(); }
 
-  // Without effect, as the calibrator. Bit i stands for QuantizationFlag i.
+  // Bit i stands for QuantizationFlag i. Networks are always calibrated before their layers are fused.
   TRT_DEPRECATED void setQuantizationFlags(QuantizationFlags flags) noexcept { mImpl->setQuantizationFlags(flags); }
   TRT_DEPRECATED QuantizationFlags getQuantizationFlags() const noexcept { return mImpl->getQuantizationFlags(); }
   TRT_DEPRECATED void clearQuantizationFlag(QuantizationFlag flag) noexcept { mImpl->clearQuantizationFlag(flag); }

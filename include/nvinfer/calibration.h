@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibrators of generation 10, which gave the ranges of values that int8 stands for; builds ask none. Include
-// NvInfer.h instead.
+// Calibrators of generation 10, which give the ranges of values that int8 stands for. Include NvInfer.h instead.
 #ifndef NVINFER_CALIBRATION_H
 #define NVINFER_CALIBRATION_H
 
@@ -33,15 +32,21 @@ struct impl::EnumMaxImpl<QuantizationFlag> {
 };
 using QuantizationFlags = uint32_t;
 
-// Base of the calibrators that an application implements.
+// Base of the calibrators that an application implements; IBuilderConfig::setInt8Calibrator() hands one to builds. The
+// thread that builds calls it. It gives a cache or else batches: a network in floats runs over these on the host, and
+// what was found is handed back as a cache.
 class TRT_DEPRECATED IInt8Calibrator : public IVersionedInterface {
  public:
+  // Not asked: the sizes of a batch are those of IBuilderConfig::setCalibrationProfile().
   virtual int32_t getBatchSize() const noexcept = 0;
 
-  // Writes to bindings[i] the address of the next batch of input names[i]; false where no batch is left.
+  // Writes to bindings[i] the address of the next batch of input names[i], dense and row-major, in memory of the host
+  // or of the device that the build is for; it stays valid until the next call. False where no batch is left. Inputs
+  // whose values a profile gives are no part of a batch.
   virtual bool getBatch(void* bindings[], const char* names[], int32_t nbBindings) noexcept = 0;
 
-  // The text of an earlier calibration, or nullptr; it spares asking for batches. Valid until the build is done.
+  // The text of an earlier calibration by the same algorithm, or nullptr; it spares asking for batches. Valid until the
+  // build is done. Caches that TensorRT has written are read, too.
   virtual const void* readCalibrationCache(std::size_t& length) noexcept = 0;
   virtual void writeCalibrationCache(const void* ptr, std::size_t length) noexcept = 0;
 
@@ -79,8 +84,9 @@ class TRT_DEPRECATED IInt8LegacyCalibrator : public IInt8Calibrator {
   CalibrationAlgoType getAlgorithm() noexcept override { return CalibrationAlgoType::kLEGACY_CALIBRATION; }
   ~IInt8LegacyCalibrator() noexcept override = default;
 
-  // In [0, 1]: the part of the values that the range holds, and the part of the largest one where the search begins.
+  // In [0, 1]: the part of the magnitudes that the range holds.
   virtual double getQuantile() const noexcept = 0;
+  // Not asked: the quantile says it.
   virtual double getRegressionCutoff() const noexcept = 0;
 
   // As readCalibrationCache(), for histograms.

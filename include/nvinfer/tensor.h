@@ -60,8 +60,9 @@ class ITensor : public INoCopy {
   // Of network inputs: their type. Others are refused where they have another: addCast().
   TRT_DEPRECATED void setType(DataType type) noexcept { mImpl->setType(type); }
 
-  // Values of this tensor lie in [min, max]: without effect, for layers stay in floats. False unless both are
-  // finite and min <= max. INetworkDefinition::addQuantize() replaces it.
+  // Values of this tensor lie in [min, max]: with BuilderFlag::kINT8, and in networks without quantize layers, it is
+  // held in int8 where convolutions or matrix products read it, symmetrically, whatever a calibrator says. False unless
+  // both are finite and min <= max. INetworkDefinition::addQuantize() replaces it.
   TRT_DEPRECATED bool setDynamicRange(float min, float max) noexcept { return mImpl->setDynamicRange(min, max); }
   TRT_DEPRECATED bool dynamicRangeIsSet() const noexcept { return mImpl->dynamicRangeIsSet(); }
   TRT_DEPRECATED void resetDynamicRange() noexcept { mImpl->resetDynamicRange(); }

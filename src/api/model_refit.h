@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
+#include <unordered_map>
 
 #include "base/dtype.h"
 #include "base/result.h"
@@ -24,11 +24,12 @@ class ModelRefit {
   };
 
   virtual ~ModelRefit() = default;
+  using Contents = std::unordered_map<std::string, Content>;  // by name in the model
+
   virtual Result<> check_refittable() const = 0;
-  // All names that the plan has of its network's weights.
-  virtual std::vector<std::string> names() const = 0;
-  // Takes them, or says why not. Of weights that stay: whether they are those that the plan was built with.
-  virtual Result<> give(const std::string& name, const Content& content) = 0;
+  // Takes those that the plan has of its model, or none: where one is missing, of another type or shape, or where fixed
+  // weights are not those that the plan was built with.
+  virtual Result<> give(const Contents& contents) = 0;
 };
 
 }  // namespace lathe::api

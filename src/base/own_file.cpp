@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 // /proc/self/maps has its absolute path; the name that dladdr() gives may be
 // relative to a folder that is no longer the working directory.
-fs::path own_file() {
-  const auto here = reinterpret_cast<uintptr_t>(&own_file);
+fs::path file_of(const void* address) {
+  const auto here = reinterpret_cast<uintptr_t>(address);
   fs::path found;
   if (std::FILE* maps = std::fopen("/proc/self/maps", "re")) {
     char* line = nullptr;
@@ -31,11 +31,12 @@ fs::path own_file() {
     std::fclose(maps);
   }
   Dl_info info{};
-  if (!found.is_absolute() && ::dladdr(reinterpret_cast<const void*>(here), &info) != 0 && info.dli_fname)
-    found = info.dli_fname;
+  if (!found.is_absolute() && ::dladdr(address, &info) != 0 && info.dli_fname) found = info.dli_fname;
   std::error_code error;
   const fs::path whole = fs::canonical(found, error);
   return error ? found : whole;
 }
+
+fs::path own_file() { return file_of(reinterpret_cast<const void*>(&own_file)); }
 
 }  // namespace lathe

@@ -14,9 +14,10 @@
 
 namespace lathe {
 
-// A row-major tensor as plugins are told of it; a size of -1 is not known.
+// A tensor as plugins are told of it; a size of -1 is not known.
 struct PluginTensor {
   DType dtype = DType::f32;
+  int32_t format = 0;  // as MemoryLayout::number: how it lies in memory, whatever the order of its dimensions
   int rank = 0;
   int64_t dims[kMaxRank] = {};
 

@@ -74,8 +74,7 @@ Result<bool> RegionLowering::lower_data_dependent(const Region& region, std::vec
   const auto pending_of = [&](const Emission& part) {
     Pending pending(region.root->name(), region.root->origin(), "kernel");
     pending.step.tactic = std::string(tactic);
-    for (const StepInput& input : part.inputs)
-      pending.step.inputs.push_back(as_read(region, input, problem.inputs[input.index]));
+    for (const StepInput& input : part.inputs) pending.step.inputs.push_back(as_read(region, input, problem));
     pending.region = region;
     pending.region->kind = RegionKind::single;
     pending.emission = part;

@@ -14,10 +14,13 @@ using plan::TensorId;
 
 std::vector<Expr> given_sizes(const Node& node, size_t found) {
   std::vector<Expr> given(found);
+  const auto& attrs = node.attrs<PluginAttrs>();
+  const PluginFormats formats = parse_plugin_formats(attrs, node.num_outputs()).value_or(PluginFormats());
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     const Value* input = node.input(i);
-    const bool is_data = i < static_cast<size_t>(node.attrs<PluginAttrs>().data_inputs);
-    const std::vector<Expr>& sizes = is_data ? input->shape() : *input->elements();
+    const bool is_data = i < static_cast<size_t>(attrs.data_inputs);
+    std::vector<Expr> sizes = is_data ? input->shape() : *input->elements();
+    if (is_data && formats[i]) sizes = formats[i]->in_network(sizes);
     given.insert(given.end(), sizes.begin(), sizes.end());
   }
   return given;

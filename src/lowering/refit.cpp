@@ -2,6 +2,7 @@
 #include "lowering/refit.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/divide.h"
 #include "ir/constants.h"
@@ -43,10 +44,11 @@ class WeightsMarker {
     ir::for_each_constant(graph, [&](const std::string& name, ir::Value& constant, ir::Where where) {
       const auto it = options_.weights.find(name);
       if (where == ir::Where::body || it == options_.weights.end() || !can_be_replaced(constant, it->second))
-        fix(name, constant);
+        fix(name, constant, it == options_.weights.end() || it->second.weights.is_added);
       else
         mark(constant, it->second.weights);
     });
+    if (error_) return fail(*std::move(error_));
     LATHE_TRY(reshape_shared());
     LATHE_TRY(graph.infer_all());
     weights_.insert(weights_.end(), fixed_.begin(), fixed_.end());
@@ -62,10 +64,11 @@ class WeightsMarker {
     return weights;
   }
 
-  void fix(const std::string& name, const ir::Value& constant) {
+  void fix(const std::string& name, const ir::Value& constant, bool is_added) {
     fixed_.push_back(describe(constant));
     fixed_.back().name = name;
     fixed_.back().is_fixed = true;
+    fixed_.back().is_added = is_added;
   }
 
   // The same weights of several layers have one name.
@@ -73,6 +76,16 @@ class WeightsMarker {
     const auto shared = source.name.empty() ? by_name_.end() : by_name_.find(source.name);
     if (shared != by_name_.end()) {
       RefitWeights& weights = weights_[shared->second];
+      if (weights.dtype != constant.dtype() || *checked_volume(weights.dims) != constant.content()->volume()) {
+        error_ =
+            Error{ErrorCode::config_invalid,
+                  fmt::format("weights '{}' are {} elements of type {} in one layer, and {} of type {} in another: "
+                              "give them different names by setWeightsName()",
+                              source.name, *checked_volume(weights.dims), name_of(weights.dtype),
+                              constant.content()->volume(), name_of(constant.dtype())),
+                  {}};
+        return;
+      }
       weights.layers.insert(weights.layers.end(), source.layers.begin(), source.layers.end());
       weights.roles.insert(weights.roles.end(), source.roles.begin(), source.roles.end());
       sharing_.emplace_back(&constant, shared->second);
@@ -82,6 +95,8 @@ class WeightsMarker {
     if (!source.name.empty()) by_name_.emplace(source.name, number);
     RefitWeights weights = describe(constant);
     weights.name = source.name;
+    weights.model_name = source.model_name;
+    weights.is_added = source.is_added;
     weights.layers = source.layers;
     weights.roles = source.roles;
     weights_.push_back(std::move(weights));
@@ -109,6 +124,7 @@ class WeightsMarker {
   std::vector<DerivationPtr> leaves_;  // by number
   std::unordered_map<std::string, uint32_t> by_name_;
   std::vector<std::pair<ir::Value*, uint32_t>> sharing_;
+  std::optional<Error> error_;
 };
 
 // Numbers values: steps' outputs come behind weights and operands, whose number is known at the end.
@@ -117,6 +133,8 @@ class RefitWriter {
   explicit RefitWriter(BuiltPlan& built) : plan_(built.plan), refit_(built.plan.refit) {}
 
   void write(const std::vector<DerivationPtr>& derivations) {
+    for (uint32_t i = 0; i < plan_.constants.size(); ++i)
+      if (!derivations[i]) fixed_.emplace(plan_.constants[i].digest, i);
     std::vector<Value> values;
     for (const DerivationPtr& derivation : derivations)
       values.push_back(derivation ? value_of(*derivation) : Value{Value::none, 0});
@@ -154,21 +172,18 @@ class RefitWriter {
     return values_[&derivation] = computed ? output_of(derivation) : operand_of(derivation.constant);
   }
 
-  // What stays is a constant of the plan, which may be one that steps read.
+  // Fixed weights are a constant of the plan: one that steps read, if there is one.
   Value operand_of(const Tensor& content) {
     const Digest digest = digest_of(content.raw());
-    uint32_t constant = 0;
-    while (constant < plan_.constants.size() &&
-           (plan_.constants[constant].digest != digest || plan_.constants[constant].bytes != content.bytes()))
-      ++constant;
-    if (constant == plan_.constants.size()) {
+    const auto [it, is_new] = fixed_.emplace(digest, static_cast<uint32_t>(plan_.constants.size()));
+    if (is_new) {
       const uint64_t offset = round_up(plan_.weights_bytes(), uint64_t{64});
       plan_.constants.push_back(
           {fmt::format("refit operand {}", refit_.operands.size()), offset, content.bytes(), digest});
       plan_.pieces.push_back({content.raw(), content.owner()});
       plan_.pieces_bytes = offset + content.bytes();
     }
-    refit_.operands.push_back({constant, content.dtype(), content.dims()});
+    refit_.operands.push_back({it->second, content.dtype(), content.dims()});
     return {Value::operand, static_cast<uint32_t>(refit_.operands.size() - 1)};
   }
 
@@ -199,6 +214,7 @@ class RefitWriter {
   std::vector<std::vector<Value>> inputs_;  // of steps
   std::unordered_map<const Derivation*, Value> values_;
   std::unordered_map<const int*, uint32_t> steps_;  // their first output
+  std::map<Digest, uint32_t> fixed_;                // constants that follow from no weights, by content
 };
 
 void strip(plan::Plan& plan) {

@@ -8,10 +8,10 @@
 namespace lathe {
 
 // Marks the network's weights that can be replaced, so that passes compute of them only what they can compute anew.
-// Gives all weights, those that can be replaced first, in the order of their numbers.
+// Returns all weights, refittable ones first, by index.
 Result<std::vector<plan::RefitWeights>> mark_weights(ir::Graph& graph, const RefitOptions& options);
 
-// Writes how the plan's constants follow from the weights, and takes those that do out of it where it is stripped.
+// Records the derivations of the plan's constants; when stripping, drops the bytes of derived ones.
 void write_refit(BuiltPlan& built, std::vector<plan::RefitWeights> weights, const RefitOptions& options);
 
 }  // namespace lathe

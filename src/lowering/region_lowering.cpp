@@ -320,7 +320,7 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
     case StepInput::packed:
       return tensors_.constant_of(packed_of(emission, input.index), step + " packed");
     case StepInput::input:
-      return as_read(region, input, problem.inputs[input.index]);
+      return as_read(region, input, problem);
     case StepInput::operand:
       return tensors_.along(region.expression.operands[input.index], problem.operands[input.index]);
     case StepInput::input_operand:
@@ -330,11 +330,11 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
   return plan::kNoTensor;
 }
 
-// An input of the root the way its kernel reads it: its placed tensor, in another order perhaps, or the channels-last
-// copy that the problem asks for.
-TensorId RegionLowering::as_read(const Region& region, const StepInput& input, const Operand& operand) {
+// An input of the root as its kernel reads it: the placed tensor, perhaps in another order, or its channels-last copy.
+TensorId RegionLowering::as_read(const Region& region, const StepInput& input, const Problem& problem) {
   const Value* value = region.input(input.index);
   if (!value) return plan::kNoTensor;
+  const Operand& operand = problem.inputs[input.index];
   const bool is_moved = !operand.reassociation.empty();
   const auto copy = channels_last_.find(value);
   const bool is_copied = !is_moved && copy != channels_last_.end() && operand.strides[1] == Expr(1);

@@ -97,7 +97,7 @@ class RegionLowering {
   Result<> write_block(Pending& pending);
   plan::TensorId input_of(const Region& region, const Problem& problem, const StepInput& input,
                           const Emission& emission, const std::string& step);
-  plan::TensorId as_read(const Region& region, const StepInput& input, const Operand& operand);
+  plan::TensorId as_read(const Region& region, const StepInput& input, const Problem& problem);
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> describe_work(const Emission& emission, std::string_view tactic, std::string program, plan::Step& step);
   uint32_t code_of(const Modules::Module& module);

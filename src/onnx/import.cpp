@@ -215,7 +215,7 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   const int64_t version = imported == scope.versions.end() ? 0 : imported->second;
   const ImporterRow* other = nullptr;
   const ImporterRow* row = find_importer(node.domain, node.op_type, version, &other);
-  const bool custom = !row && is_custom(node);
+  const bool custom = (!row || (options_.custom && options_.custom->replaces(node))) && is_custom(node);
   const bool plugin = !row && !custom && is_standard_plugin(node.op_type);
   if (!row && !custom && !plugin) {
     Error error = unknown_operator(node);

@@ -34,8 +34,10 @@ class CustomOperators {
   CustomOperators& operator=(const CustomOperators&) = delete;
   virtual ~CustomOperators() = default;
   virtual void begin() = 0;  // of an import, which may be one of several of the same model
-  // Whether it is one of them. They go before standard plugins, and behind operators that have importers.
+  // Whether it is one of them. They go before standard plugins.
   virtual bool knows(const NodeProto& node) = 0;
+  // Whether it goes before the operator's importer, too.
+  virtual bool replaces(const NodeProto& node) = 0;
   virtual void import(NodeContext& context) = 0;  // of a node that it knows
 };
 

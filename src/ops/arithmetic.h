@@ -9,6 +9,7 @@ struct Arithmetic {
   bool integer_products = false;   // there are kernels that multiply 8-bit integers
   bool weighted_products = false;  // of those, one takes u8 and i8 with any zero point, by constant weights only
   bool f32_rows = false;           // kernels for rows and windows take f32 alone, and some ops have none
+  bool separate_matmuls = false;   // a matrix is read faster than columns of a wider one
 };
 
 }  // namespace lathe

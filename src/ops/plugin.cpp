@@ -8,6 +8,8 @@
 namespace lathe {
 namespace {
 
+constexpr std::string_view kRowMajor = "linear";
+
 // Calls `take` with each part of the text, which separators outside of parentheses divide.
 template <class Take>
 Result<> split(std::string_view text, char separator, Take&& take) {
@@ -50,11 +52,19 @@ Result<PluginSize> parse_size(std::string_view text) {
 }
 
 // The sizes that the op is given.
-Result<> append_given(const InferContext& context, const PluginAttrs& attrs, std::vector<Expr>& given) {
+Result<> append_given(const InferContext& context, const PluginAttrs& attrs, const PluginFormats& formats,
+                      std::vector<Expr>& given) {
   for (size_t i = 0; i < context.num_inputs(); ++i) {
     if (!context.has(i)) return fail(ErrorCode::graph_invalid, "input {} of plugin '{}' is omitted", i, attrs.name);
     if (i < static_cast<size_t>(attrs.data_inputs)) {
-      given.insert(given.end(), context.shape(i).begin(), context.shape(i).end());
+      Shape shape = context.shape(i);
+      if (formats[i]) {
+        if (shape.size() != formats[i]->rank_in_memory())
+          return fail(ErrorCode::attribute_invalid, "input {} of plugin '{}' has {} dimensions in memory of format {}",
+                      i, attrs.name, shape.size(), formats[i]->to_text());
+        shape = formats[i]->in_network(shape);
+      }
+      given.insert(given.end(), shape.begin(), shape.end());
       continue;
     }
     const std::vector<Expr>* elements = context.elements(i);
@@ -88,6 +98,29 @@ Result<PluginResults> parse_plugin_results(const PluginAttrs& attrs) {
   return results;
 }
 
+Result<PluginFormats> parse_plugin_formats(const PluginAttrs& attrs, size_t results) {
+  PluginFormats formats;
+  LATHE_TRY(split(attrs.formats, ';', [&](std::string_view part) -> Result<> {
+    formats.emplace_back();
+    if (part == kRowMajor) return {};
+    LATHE_ASSIGN(formats.back(), MemoryFormat::parse(part));
+    return {};
+  }));
+  const size_t operands = static_cast<size_t>(attrs.data_inputs) + results;
+  if (attrs.formats.empty()) formats.resize(operands);
+  if (formats.size() != operands)
+    return fail(ErrorCode::attribute_invalid, "plugin '{}' has formats of {} operands, the node has {}", attrs.name,
+                formats.size(), operands);
+  return formats;
+}
+
+std::string formats_text(const PluginFormats& formats) {
+  std::string text;
+  for (const auto& format : formats)
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", format ? format->to_text() : std::string(kRowMajor));
+  return text;
+}
+
 std::string results_text(std::span<const ValueType> types) {
   std::string text;
   for (const ValueType& type : types) {
@@ -115,7 +148,8 @@ Result<> infer_plugin(InferContext& context) {
     return fail(ErrorCode::attribute_invalid, "plugin '{}' has types for {} results, the node has {}", attrs.name,
                 results.types.size(), context.num_outputs());
   std::vector<Expr> given(results.sizes.size());
-  LATHE_TRY(append_given(context, attrs, given));
+  LATHE_ASSIGN(const PluginFormats formats, parse_plugin_formats(attrs, results.types.size()));
+  LATHE_TRY(append_given(context, attrs, formats, given));
   for (size_t i = 0; i < results.sizes.size(); ++i) {
     const Expr upper = results.sizes[i].upper.substitute(given);  // of what is given alone
     given[i] = context.new_symbol(fmt::format("size{}", results.sizes[i].output));
@@ -133,6 +167,12 @@ Result<> infer_plugin(InferContext& context) {
         return fail(ErrorCode::attribute_invalid, "plugin '{}': result {} depends on size {} of {}", attrs.name, i,
                     used.back(), given.size());
       shape.push_back(dim.substitute(given));
+    }
+    if (const auto& format = formats[static_cast<size_t>(attrs.data_inputs) + i]) {
+      if (shape.size() != format->rank())
+        return fail(ErrorCode::attribute_invalid, "result {} of plugin '{}' has {} dimensions in format {}", i,
+                    attrs.name, shape.size(), format->to_text());
+      shape = format->in_memory(shape);
     }
     context.set(i, results.types[i].dtype, std::move(shape));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/op.h"
+#include "shape/memory_format.h"
 
 namespace lathe {
 
@@ -19,6 +20,12 @@ struct PluginResults {
 };
 
 Result<PluginResults> parse_plugin_results(const PluginAttrs& attrs);
+
+// How each data input and each of the results lies in memory; null = row-major. What is of a format has the dimensions
+// of its memory, and what the attributes say of sizes is of the network's order.
+using PluginFormats = std::vector<std::optional<MemoryFormat>>;
+Result<PluginFormats> parse_plugin_formats(const PluginAttrs& attrs, size_t results);
+std::string formats_text(const PluginFormats& formats);
 
 // The texts of PluginAttrs::results and PluginAttrs::sizes.
 std::string results_text(std::span<const ValueType> types);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "passes/attention_shapes.h"
 #include "passes/causal_mask.h"
 #include "passes/match.h"
+#include "passes/weights_math.h"
 
 namespace lathe {
 namespace {
@@ -15,20 +17,24 @@ using ir::Value;
 using Kind = ScoreChange::Kind;
 
 constexpr double kLow = -1e30;  // scores do not change what this or less is added to
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-// The sum with a mask of zeros and of one low number is that number, or the score.
+// A sum with select(c, 0, low) equals select(c, score, low).
 ScoreChange as_hiding(const ScoreChange& change) {
   const Value* mask = change.value;
   if (const ir::Node* cast = made_by(mask, OpKind::cast); cast && is_floating(cast->input(0)->dtype()))
     mask = cast->input(0);
-  const ir::Node* select = change.kind == Kind::add && change.factor > 0 ? made_by(mask, OpKind::select) : nullptr;
+  const ir::Node* select = change.kind == Kind::add ? made_by(mask, OpKind::select) : nullptr;
   if (!select || select->input(0)->shape() != mask->shape()) return change;
-  const std::optional<double> where_true = scalar_of(select->input(1)), where_false = scalar_of(select->input(2));
-  if (!where_true || !where_false) return change;
-  if (*where_true == 0 && *where_false <= kLow)
-    return {Kind::hide_where_false, select->input(0), change.scores, 1, *where_false};
-  if (*where_false == 0 && *where_true <= kLow)
-    return {Kind::hide_where_true, select->input(0), change.scores, 1, *where_true};
+  const auto added = [&](const Value* x) {
+    const std::optional<double> number = scalar_of(x);
+    return number ? rounded_to(change.value->dtype(), *number) * change.factor : std::nan("");
+  };
+  const double where_true = added(select->input(1)), where_false = added(select->input(2));
+  if (where_true == 0 && where_false <= kLow)
+    return {Kind::hide_where_false, select->input(0), change.scores, 1, where_false};
+  if (where_false == 0 && where_true <= kLow)
+    return {Kind::hide_where_true, select->input(0), change.scores, 1, where_true};
   return change;
 }
 
@@ -38,10 +44,6 @@ void add_terms(Value* condition, ElementwiseOp op, std::vector<Value*>& terms) {
   if (expand && same_shape(expand->input(0), condition)) return add_terms(expand->input(0), op, terms);
   if (!node) return terms.push_back(condition);
   for (Value* input : node->inputs()) add_terms(input, op, terms);
-}
-
-Value* scaled(Rewrite& r, Value* value, double factor) {
-  return factor == 1 ? value : r.binary(ElementwiseOp::mul, value, factor);
 }
 
 }  // namespace
@@ -64,30 +66,60 @@ Value* AttentionMask::find(const std::vector<ScoreChange>& scores) {
   std::vector<ScoreChange> changes;
   for (const ScoreChange& change : scores)
     if (change.kind != Kind::multiply) changes.push_back(change);
-  // Of several, each adds its low number: a key that two of them hide has less than one that one hides.
+  take_causal(changes);
+  // Several masks stay additive: a key that two of them hide has a lower score than one that one hides.
   if (changes.size() == 1) {
     changes[0] = as_hiding(changes[0]);
-    if (is_causal(changes[0])) return nullptr;
     if (changes[0].kind != Kind::add) return visible_keys(changes[0]);
   }
   Value* mask = nullptr;
   for (const ScoreChange& change : changes) {
     Value* value = aligned(change.value, change.scores);
     if (!value) return nullptr;
-    mask = change.kind == Kind::add ? plus(mask, scaled(r_, value, change.factor)) : hiding(mask, value, change);
+    mask = change.kind == Kind::add ? plus(mask, r_.scaled(value, change.factor)) : hiding(mask, value, change);
     if (!mask) return nullptr;
   }
   return mask;
 }
 
-// Whether it is all that hides keys. Where the first query sees none, -inf and another low number differ.
-bool AttentionMask::is_causal(const ScoreChange& change) {
-  double hidden = change.hidden;
-  const std::optional<Expr> d = change.kind == Kind::add
-                                    ? additive_diagonal_of(change.value, kLow, hidden)
-                                    : diagonal_of(change.value, change.kind == Kind::hide_where_true);
-  attrs_.causal = d && is_causal(*d) && (std::isinf(hidden) || *d == Expr(0));
-  return attrs_.causal;
+// Leaves to the kernel what gives later keys -inf: nothing that is added to that changes it. A finite low number is as
+// good where there is no other mask and each query sees a key, its own.
+void AttentionMask::take_causal(std::vector<ScoreChange>& changes) {
+  for (auto it = changes.begin(); it != changes.end();) {
+    const bool stays = std::all_of(it + 1, changes.end(), [](const ScoreChange& later) {
+      return later.kind == Kind::add || later.hidden == kNothing;
+    });
+    const std::optional<double> number = stays ? causal_number(as_hiding(*it)) : std::nullopt;
+    const bool is_alone = changes.size() == 1 && queries_ == keys_;
+    if (number && (*number == kNothing || (is_alone && *number <= kLow))) {
+      attrs_.causal = true;
+      it = changes.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+// Whether the mask's last two dimensions count all queries and keys; else it is repeated along one of them.
+bool AttentionMask::is_of_keys(const Value* mask) const {
+  const Shape& shape = mask->shape();
+  return shape.size() >= 2 && shape[shape.size() - 2] == queries_ && shape.back() == keys_;
+}
+
+bool AttentionMask::is_causal_condition(const Value* condition, bool hides_where_true) const {
+  if (!is_of_keys(condition)) return false;
+  const std::optional<Expr> d = diagonal_of(condition, hides_where_true, r_.graph().symbol_ranges());
+  return d && is_causal(*d);
+}
+
+// What later keys have after a change that hides them and no others; nullopt where it is another change.
+std::optional<double> AttentionMask::causal_number(const ScoreChange& change) const {
+  if (change.kind != Kind::add)
+    return is_causal_condition(change.value, change.kind == Kind::hide_where_true) ? std::optional(change.hidden)
+                                                                                   : std::nullopt;
+  const std::optional<AdditiveTriangle> triangle =
+      is_of_keys(change.value) ? additive_triangle_of(change.value) : std::nullopt;
+  return triangle && is_causal(triangle->diagonal) ? std::optional(triangle->number * change.factor) : std::nullopt;
 }
 
 // Where keys are seen, apart from what a causal attention hides anyway.
@@ -97,8 +129,7 @@ Value* AttentionMask::visible_keys(const ScoreChange& change) {
   add_terms(change.value, hides_where_true ? ElementwiseOp::logical_or : ElementwiseOp::logical_and, terms);
   std::vector<Value*> others;
   for (Value* term : terms) {
-    const std::optional<Expr> d = std::isinf(change.hidden) ? diagonal_of(term, hides_where_true) : std::nullopt;
-    if (d && is_causal(*d))
+    if (change.hidden == kNothing && is_causal_condition(term, hides_where_true))
       attrs_.causal = true;
     else if (!all_equal(term, hides_where_true ? 0 : 1))
       others.push_back(term);
@@ -119,9 +150,9 @@ Value* AttentionMask::plus(Value* mask, Value* value) {
   return r_.plus(r_.cast(mask, dtype), r_.cast(value, dtype));
 }
 
-// Such a low score that what is added to it does not change it.
+// Hides keys by a number that is added, which takes one as low as kLow.
 Value* AttentionMask::hiding(Value* mask, Value* condition, const ScoreChange& change) {
-  if (change.hidden > kLow) return refuse(fmt::format("hidden scores are {} and masks are added", change.hidden));
+  if (!(change.hidden <= kLow)) return refuse(fmt::format("hidden scores are {} and masks are added", change.hidden));
   const DType dtype = mask && mask->dtype() == DType::bf16 ? DType::bf16 : DType::f32;
   Value* hidden = r_.scalar(change.hidden, dtype);
   Value* others = mask ? r_.cast(mask, dtype) : r_.scalar(0, dtype);
@@ -129,33 +160,26 @@ Value* AttentionMask::hiding(Value* mask, Value* condition, const ScoreChange& c
   return hides ? r_.select(condition, hidden, others) : r_.select(condition, others, hidden);
 }
 
-// A value that broadcasts to one form of the scores, such that it broadcasts to that with all leading dimensions:
-// of a merged first dimension it may have one.
+// The mask of one form of the scores, such that it broadcasts to that with all leading dimensions: [6, s, s] of scores
+// [6, s, s] becomes [2, 3, s, s].
 Value* AttentionMask::aligned(Value* value, const Value* scores) {
-  const size_t whole = whole_.size() + 2, rank = static_cast<size_t>(scores->rank());
-  if (rank == whole || value->rank() <= 2) return value;
-  Shape shape = value->shape();
-  if (shape.size() == rank && !is_one(shape[0])) {
-    if (leading(shape) == leading(scores->shape())) shape = with_rows(whole_, shape);
-  } else {
-    while (shape.size() > 2 && (shape.size() == rank || is_one(shape[0]))) shape.erase(shape.begin());
-    const size_t left = shape.size() - 2;
-    const Shape& form = scores->shape();
-    if (!std::equal(form.end() - 2 - static_cast<ptrdiff_t>(left), form.end() - 2,
-                    whole_.end() - static_cast<ptrdiff_t>(left)))
-      return refuse(fmt::format("the mask '{}' is added in another form", value->name()));
-  }
-  Value* result = reshaped(r_, value, shape);
+  if (value->rank() <= 2) return value;
+  const Shape lead = leading(value->shape()), form = leading(scores->shape());
+  const auto first = std::find_if_not(lead.begin(), lead.end(), is_one);
+  const std::ptrdiff_t left = lead.end() - first;  // dimensions, of which the scores have those at their end
+  if (left <= std::ssize(lead_) && std::equal(form.end() - left, form.end(), lead_.end() - left)) return value;
+  if (lead != form) return refuse(fmt::format("the mask '{}' is added in another form", value->name()));
+  Value* result = reshaped(r_, value, with_rows(lead_, value->shape()));
   return result ? result : refuse(fmt::format("the dimensions of the mask '{}' are not known", value->name()));
 }
 
 // The mask with two leading dimensions, or with none.
 Value* AttentionMask::folded_heads(Value* mask) {
-  if (!mask || whole_.size() == 2 || mask->rank() <= 2) return mask;
+  if (!mask || lead_.size() == 2 || mask->rank() <= 2) return mask;
   Shape lead = leading(mask->shape());
-  while (lead.size() < whole_.size()) lead.insert(lead.begin(), Expr(1));
+  while (lead.size() < lead_.size()) lead.insert(lead.begin(), Expr(1));
   if (!std::all_of(lead.begin() + 1, lead.end(), is_one)) {
-    std::copy(whole_.begin() + 1, whole_.end(), lead.begin() + 1);
+    std::copy(lead_.begin() + 1, lead_.end(), lead.begin() + 1);
     const std::optional<Dims> others = as_constant(Shape(lead.begin() + 1, lead.end()));
     if (!others)
       return refuse(fmt::format("the mask '{}' is repeated along dimensions that are not known", mask->name()));

@@ -10,10 +10,9 @@ namespace lathe {
 // Makes one mask of all that changes an attention's scores.
 class AttentionMask {
  public:
-  // `whole`: the scores' leading dimensions, of which the mask has two, or none; `keys` and `queries` say where the
-  // diagonal of causal attention lies.
-  AttentionMask(Rewrite& r, Shape whole, const Expr& queries, const Expr& keys)
-      : r_(r), whole_(std::move(whole)), diagonal_(keys - queries) {}
+  // `lead`: the scores' leading dimensions, of which the mask has two, or none.
+  AttentionMask(Rewrite& r, Shape lead, Expr queries, Expr keys)
+      : r_(r), lead_(std::move(lead)), queries_(std::move(queries)), keys_(std::move(keys)) {}
 
   // The mask, and in `attrs` whether it is causal and what hidden keys have. Null = there is none, or a reason why it
   // cannot be told.
@@ -24,8 +23,11 @@ class AttentionMask {
  private:
   std::nullptr_t refuse(std::string reason);
   ir::Value* find(const std::vector<ScoreChange>& scores);
-  bool is_causal(const Expr& d) const { return d == diagonal_; }
-  bool is_causal(const ScoreChange& change);
+  void take_causal(std::vector<ScoreChange>& changes);
+  bool is_of_keys(const ir::Value* mask) const;
+  bool is_causal(const Expr& diagonal) const { return diagonal == keys_ - queries_; }
+  bool is_causal_condition(const ir::Value* condition, bool hides_where_true) const;
+  std::optional<double> causal_number(const ScoreChange& change) const;
   ir::Value* visible_keys(const ScoreChange& change);
   ir::Value* plus(ir::Value* mask, ir::Value* value);
   ir::Value* hiding(ir::Value* mask, ir::Value* condition, const ScoreChange& change);
@@ -33,8 +35,8 @@ class AttentionMask {
   ir::Value* folded_heads(ir::Value* mask);
 
   Rewrite& r_;
-  Shape whole_;
-  Expr diagonal_;
+  Shape lead_;
+  Expr queries_, keys_;
   AttentionAttrs attrs_;
   std::string reason_;
 };

@@ -22,7 +22,7 @@ bool keeps_rows(const Node& node) {
 
 bool is_product(const Node& node) {
   return node.is(OpKind::matmul) && !node.input(0)->content() && !node.input(1)->content() &&
-         node.output()->rank() >= 3;
+         node.input(0)->rank() >= 2 && node.input(1)->rank() >= 2 && node.output()->rank() >= 3;
 }
 
 // Whether scores may come through that input, as far as its kind says.
@@ -42,15 +42,19 @@ bool may_be_whole(const Value* x, const Value* value) {
                     [](const Expr& a, const Expr& b) { return a == b || (a != Expr(1) && !b.is_constant()); });
 }
 
-// Whether the value is made of a product by such nodes.
-bool leads_to_product(const Value* value, int depth = 16) {
-  const Node* node = value->producer();
-  if (!node || depth == 0) return false;
-  if (is_product(*node)) return true;
-  for (size_t i = 0; i < node->num_inputs(); ++i)
-    if (may_pass(*node, i) && (keeps_rows(*node) || may_be_whole(node->input(i), value)) &&
-        leads_to_product(node->input(i), depth - 1))
-      return true;
+// Whether the value is made of a product by such nodes, of which attention has few.
+bool leads_to_product(const Value* value) {
+  constexpr size_t kMostValues = 64;
+  std::vector<const Value*> values = {value};
+  for (size_t at = 0; at < values.size() && at < kMostValues; ++at) {
+    const Node* node = values[at]->producer();
+    if (!node) continue;
+    if (is_product(*node)) return true;
+    for (size_t i = 0; i < node->num_inputs(); ++i)
+      if (may_pass(*node, i) && (keeps_rows(*node) || may_be_whole(node->input(i), values[at])) &&
+          std::find(values.begin(), values.end(), node->input(i)) == values.end())
+        values.push_back(node->input(i));
+  }
   return false;
 }
 
@@ -60,38 +64,35 @@ bool is_of_heads(const Value* value) {
   return shape.empty() || (shape.back() == Expr(1) && (shape.size() == 1 || shape[shape.size() - 2] == Expr(1)));
 }
 
-// One number, repeated.
-std::optional<double> number_of(const Value* value) {
-  if (const Node* fill = made_by(value, OpKind::fill)) return fill->attrs<FillAttrs>().value.at_double(0);
-  if (const Node* expand = made_by(value, OpKind::expand)) value = expand->input(0);
-  const Tensor* constant = value->constant();
-  if (!constant || constant->volume() == 0 || !all_equal(value, constant->at_double(0))) return std::nullopt;
-  return constant->at_double(0);
-}
-
 class Matcher {
  public:
   explicit Matcher(AttentionRefusal& refusal) : refusal_(refusal) {}
 
-  std::optional<AttentionScores> run(const Value* weights) {
-    at_ = weights;
+  std::optional<AttentionScores> run(const Value* probabilities) {
+    at_ = probabilities;
     return match() ? std::optional(std::move(found_)) : std::nullopt;
   }
 
  private:
   bool match() {
-    while (!(found_.softmax = made_by(at_, OpKind::softmax)))
-      if (!pass_weights()) return false;
-    const auto& attrs = found_.softmax->attrs<SoftmaxAttrs>();
+    std::vector<const Value*> probabilities;
+    while (!(found_.softmax = made_by(at_, OpKind::softmax))) {
+      probabilities.push_back(at_);
+      if (!pass_probabilities()) return false;
+    }
+    if (!found_.zeros_for_nan) probabilities.push_back(at_);
     add_form(at_);
-    if (!found_.zeros_for_nan && !is_read_once()) return false;
     at_ = found_.softmax->input(0);
-    if (attrs.log || (attrs.axis != -1 && attrs.axis != at_->rank() - 1)) return false;  // of something else
+    const auto& attrs = found_.softmax->attrs<SoftmaxAttrs>();
+    if (attrs.log || (attrs.axis != -1 && attrs.axis != at_->rank() - 1) || !leads_to_product(at_))
+      return false;  // of something else
+    for (const Value* value : probabilities)
+      if (!require_single_use(value)) return false;
     while (at_->producer() && !is_product(*at_->producer())) {
-      if (!leads_to_product(at_) || !is_read_once() || !pass_scores(*at_->producer())) return false;
+      if (!leads_to_product(at_) || !require_single_use(at_) || !pass_scores(*at_->producer())) return false;
       add_form(at_);
     }
-    if (!at_->producer() || !is_read_once()) return false;
+    if (!at_->producer() || !require_single_use(at_)) return false;
     found_.product = at_->producer();
     std::reverse(found_.changes.begin(), found_.changes.end());
     return true;
@@ -102,22 +103,19 @@ class Matcher {
     return false;
   }
 
-  // Whether nothing else needs the scores, which will not be in memory.
-  bool is_read_once() {
-    if (at_->has_single_use()) return true;
-    if (leads_to_product(at_) || made_by(at_, OpKind::softmax))
-      refuse(fmt::format("'{}' is read by others, too", at_->name()));
-    return false;
+  // Scores and probabilities will not be in memory for others to read.
+  bool require_single_use(const Value* value) {
+    return value->has_single_use() || refuse(fmt::format("'{}' is read by others, too", value->name()));
   }
 
   void add_form(const Value* value) {
     if (found_.forms.empty() || !same_shape(found_.forms.back(), value)) found_.forms.push_back(value);
   }
 
-  // From the product's left factor to the softmax: casts, other leading dimensions, and zeros where it is not a number.
-  bool pass_weights() {
+  // From the matmul's left operand to the softmax: casts, other leading dimensions, and zeros where it is not a number.
+  bool pass_probabilities() {
     const Node* node = at_->producer();
-    if (!node || !at_->has_single_use()) return false;
+    if (!node) return false;
     add_form(at_);
     if (node->is(OpKind::cast) || keeps_rows(*node)) {
       at_ = node->input(0);
@@ -126,7 +124,7 @@ class Matcher {
     if (!node->is(OpKind::select)) return false;
     const Node* is_nan = made_by(node->input(0), UnaryOp::is_nan);
     const Value* softmax = node->input(2);
-    if (!is_nan || is_nan->input(0) != softmax || softmax->uses().size() != 2 || number_of(node->input(1)) != 0.0)
+    if (!is_nan || is_nan->input(0) != softmax || softmax->uses().size() != 2 || splat_of(node->input(1)) != 0.0)
       return false;
     found_.zeros_for_nan = true;
     at_ = softmax;
@@ -162,16 +160,17 @@ class Matcher {
                        [](const ScoreChange& change) { return change.kind == Kind::multiply; });
   }
 
-  bool may_mask() {
+  // Masks come last.
+  bool require_no_change_behind() {
     return (found_.softcap == 0 && !has_multiplication()) ||
            refuse("masks come before its scores are capped, or multiplied by a value of each head");
   }
 
   bool pass_selection(const Node& node) {
     const size_t side = side_of(node, 1);
-    const std::optional<double> hidden = number_of(node.input(3 - side));
+    const std::optional<double> hidden = splat_of(node.input(3 - side));
     if (!hidden) return refuse("what stands for hidden scores is not one number");
-    if (!may_mask()) return false;
+    if (!require_no_change_behind()) return false;
     const Kind kind = side == 1 ? Kind::hide_where_false : Kind::hide_where_true;
     found_.changes.push_back({kind, node.input(0), at_, 1, *hidden * found_.scale});
     at_ = node.input(side);
@@ -183,7 +182,7 @@ class Matcher {
     const size_t side = side_of(node, 0);
     Value* other = node.input(1 - side);
     if (op == Op::mul || op == Op::div) {
-      if (const std::optional<double> number = number_of(other); number && *number != 0) {
+      if (const std::optional<double> number = splat_of(other); number && *number != 0) {
         found_.scale *= op == Op::mul ? *number : 1 / *number;
       } else if (op == Op::mul && is_of_heads(other)) {
         found_.changes.push_back({Kind::multiply, other, at_});
@@ -191,7 +190,7 @@ class Matcher {
         return refuse("its scores are multiplied by values of each query or key");
       }
     } else {
-      if (!may_mask()) return false;
+      if (!require_no_change_behind()) return false;
       found_.changes.push_back({Kind::add, other, at_, op == Op::add ? found_.scale : -found_.scale});
     }
     at_ = node.input(side);
@@ -205,8 +204,8 @@ class Matcher {
 
 }  // namespace
 
-std::optional<AttentionScores> attention_scores(const Value* weights, AttentionRefusal& refusal) {
-  return Matcher(refusal).run(weights);
+std::optional<AttentionScores> attention_scores(const Value* probabilities, AttentionRefusal& refusal) {
+  return Matcher(refusal).run(probabilities);
 }
 
 }  // namespace lathe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes apart what attention does between its two products: how the products of queries and keys become weights.
+// Takes apart what attention does between its two matmuls: how the products of queries and keys become probabilities.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,16 @@ struct ScoreChange {
   double hidden = 0;
 };
 
-// weights = softmax(changes(cap(product * scale))), where cap(x) = softcap * tanh(x / softcap) unless softcap is 0.
+// probabilities = softmax(changes(cap(product * scale))), where cap(x) = softcap * tanh(x / softcap) unless softcap is
+// 0.
 struct AttentionScores {
   const ir::Node* product = nullptr;  // matmul(q, k^T)
   const ir::Node* softmax = nullptr;
   double scale = 1, softcap = 0;
-  bool zeros_for_nan = false;        // weights that are not numbers become zeros
+  bool zeros_for_nan = false;        // probabilities that are not numbers become zeros
   std::vector<ScoreChange> changes;  // multiplications stand before the cap; the others are in order
-  // Scores and weights, wherever a reshape gives them other leading dimensions: [batch * heads, queries, keys] and
-  // [batch, heads, queries, keys].
+  // Scores and probabilities, wherever a reshape gives them other leading dimensions: [batch * heads, queries, keys]
+  // and [batch, heads, queries, keys].
   std::vector<const ir::Value*> forms;
 };
 
@@ -39,8 +40,8 @@ struct AttentionRefusal {
   std::string reason;
 };
 
-// nullopt where `weights`, the left factor of a product, are no softmax of products of two computed factors; the
+// nullopt where `probabilities`, the left operand of a matmul, are no softmax of a matmul of two computed operands; the
 // refusal then says what is in the way, and has no reason where they are nothing of the like.
-std::optional<AttentionScores> attention_scores(const ir::Value* weights, AttentionRefusal& refusal);
+std::optional<AttentionScores> attention_scores(const ir::Value* probabilities, AttentionRefusal& refusal);
 
 }  // namespace lathe

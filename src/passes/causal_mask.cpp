@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "ops/rules.h"
 #include "passes/attention_shapes.h"
 #include "passes/match.h"
+#include "passes/weights_math.h"
 
 namespace lathe {
 namespace {
@@ -16,7 +18,7 @@ using Op = ElementwiseOp;
 // Whether only the last two dimensions have more than one element.
 bool is_matrix(const Shape& shape) { return shape.size() >= 2 && std::all_of(shape.begin(), shape.end() - 2, is_one); }
 
-// What a view, a repetition along leading dimensions or a cast of a matrix reads; null where the value is something
+// The matrix that a view, a repetition along leading dimensions or a cast reads; null where the value is something
 // else.
 const Value* matrix_behind(const Value* value) {
   const Node* node = value->producer();
@@ -25,6 +27,14 @@ const Value* matrix_behind(const Value* value) {
   const bool is_kept = is_matrix(matrix->shape()) && value->rank() >= 2 &&
                        std::equal(matrix->shape().end() - 2, matrix->shape().end(), value->shape().end() - 2);
   return is_kept ? matrix : nullptr;
+}
+
+// Casts of numbers may make zeros of others: of 0.5 as an integer, of 256 in 8 bits.
+bool keeps_truth(const Node& node) {
+  if (!node.is(OpKind::cast)) return true;
+  const DType from = node.input(0)->dtype(), to = node.output()->dtype();
+  return from == DType::boolean || to == DType::boolean ||
+         (is_integer(from) && is_integer(to) && size_of(to) >= size_of(from));
 }
 
 // An integer that is known by the sizes.
@@ -116,27 +126,30 @@ std::optional<Expr> diagonal_of_comparison(const Node& node, bool is_negated) {
   return op == Op::less || op == Op::greater ? diagonal - Expr(1) : diagonal;
 }
 
-// The diagonal of a constant whose elements are of two kinds: `sees` says of which.
-template <class Sees>
-std::optional<Expr> diagonal_of_constant(const Tensor& tensor, const Sees& sees) {
+// Whether it is a matrix, in leading dimensions of 1.
+bool is_matrix(const Tensor& tensor) {
   const Dims& dims = tensor.dims();
-  if (dims.size() < 2 || tensor.volume() == 0 || tensor.volume() != dims[dims.size() - 2] * dims.back())
-    return std::nullopt;
-  const int64_t queries = dims[dims.size() - 2], keys = dims.back();
-  int64_t diagonal = -1;  // the last key that the first query sees
-  while (diagonal + 1 < keys && sees(tensor.at_double(diagonal + 1))) ++diagonal;
-  for (int64_t i = 0; i < queries; ++i) {
-    const int64_t last = std::min(keys - 1, i + diagonal);
-    for (int64_t j = 0; j < keys; ++j)
-      if (sees(tensor.at_double(i * keys + j)) != (j <= last)) return std::nullopt;
+  return dims.size() >= 2 && tensor.volume() > 0 && tensor.volume() == dims[dims.size() - 2] * dims.back();
+}
+
+// The diagonal offset of a matrix of two kinds of elements: `sees` tells those on and below the diagonal.
+template <class Sees>
+std::optional<Expr> diagonal_of_matrix(std::span<const double> elements, int64_t columns, const Sees& sees) {
+  const auto rows = static_cast<int64_t>(elements.size()) / columns;
+  int64_t diagonal = -1;  // the last column that the first row sees
+  while (diagonal + 1 < columns && sees(elements[diagonal + 1])) ++diagonal;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t last = std::min(columns - 1, i + diagonal);
+    for (int64_t j = 0; j < columns; ++j)
+      if (sees(elements[i * columns + j]) != (j <= last)) return std::nullopt;
   }
   return Expr(diagonal);
 }
 
-// A slice of a triangle begins on another diagonal.
-std::optional<Expr> diagonal_of_slice(const Node& node, bool is_negated) {
+// A slice of a triangle begins on another diagonal. A start below 0 would count from the end.
+std::optional<Expr> diagonal_of_slice(const Node& node, bool is_negated, const std::vector<Range>& ranges) {
   const Value* x = node.input(0);
-  const std::optional<Expr> inner = diagonal_of(x, is_negated);
+  const std::optional<Expr> inner = diagonal_of(x, is_negated, ranges);
   const std::vector<Expr>* starts = node.input(1)->elements();
   const std::optional<Ints> axes =
       axes_of(node.num_inputs() > 3 ? node.input(3) : nullptr, starts ? starts->size() : 0, x->rank());
@@ -144,14 +157,14 @@ std::optional<Expr> diagonal_of_slice(const Node& node, bool is_negated) {
   if (!inner || !starts || !axes || has_steps) return std::nullopt;
   Expr diagonal = *inner;
   for (size_t i = 0; i < axes->size(); ++i) {
-    if ((*starts)[i].as_constant().value_or(0) < 0) return std::nullopt;
+    if ((*starts)[i].range(ranges).min < 0) return std::nullopt;
     if ((*axes)[i] == x->rank() - 2) diagonal = diagonal + (*starts)[i];
     if ((*axes)[i] == x->rank() - 1) diagonal = diagonal - (*starts)[i];
   }
   return diagonal;
 }
 
-// Of a triangle of one number, and where it is: (j >= i + k) or (j <= i + k). Its other elements are 0.
+// A triangle of one number among zeros: (j >= i + k) or (j <= i + k).
 struct Triangle {
   double number;
   bool is_upper;
@@ -160,53 +173,53 @@ struct Triangle {
 std::optional<Triangle> triangle_of(const Value* value) {
   const Node* node = made_by(value, OpKind::trilu);
   if (!node) return std::nullopt;
-  const Value* filled = node->input(0);
-  if (const Node* expand = made_by(filled, OpKind::expand)) filled = expand->input(0);
-  const Node* fill = made_by(filled, OpKind::fill);
-  const std::optional<double> number = fill ? fill->attrs<FillAttrs>().value.at_double(0) : scalar_of(filled);
+  const std::optional<double> number = splat_of(node->input(0));
   const std::optional<Expr> k = node->input(1) ? known_integer(node->input(1)) : Expr(0);
   if (!number || !k) return std::nullopt;
   return Triangle{*number, node->attrs<TriluAttrs>().upper, *k};
 }
 
+std::optional<AdditiveTriangle> additive_triangle_of(const Tensor& constant) {
+  if (!is_matrix(constant)) return std::nullopt;
+  const std::vector<double> elements = to_doubles(constant);
+  const auto first = std::find_if(elements.begin(), elements.end(), [](double x) { return x != 0; });
+  const double number = first == elements.end() ? 0 : *first;
+  if (!std::all_of(first, elements.end(), [&](double x) { return x == 0 || x == number; })) return std::nullopt;
+  const std::optional<Expr> d = diagonal_of_matrix(elements, constant.dims().back(), [](double x) { return x == 0; });
+  return d ? std::optional(AdditiveTriangle{*d, number}) : std::nullopt;
+}
+
 }  // namespace
 
-std::optional<Expr> diagonal_of(const Value* condition, bool is_negated) {
+std::optional<Expr> diagonal_of(const Value* condition, bool is_negated, const std::vector<Range>& ranges) {
   const Node* node = condition->producer();
-  if (const Tensor* constant = condition->constant())
-    return diagonal_of_constant(*constant, [&](double x) { return (x != 0) != is_negated; });
+  if (const Tensor* constant = condition->constant()) {
+    if (!is_matrix(*constant)) return std::nullopt;
+    return diagonal_of_matrix(to_doubles(*constant), constant->dims().back(),
+                              [&](double x) { return (x != 0) != is_negated; });
+  }
   if (!node) return std::nullopt;
-  if (is(node, UnaryOp::logical_not)) return diagonal_of(node->input(0), !is_negated);
-  if (is(node, Op::equal) && scalar_of(node->input(1)) == 0) return diagonal_of(node->input(0), !is_negated);
+  if (is(node, UnaryOp::logical_not)) return diagonal_of(node->input(0), !is_negated, ranges);
+  if (is(node, Op::equal) && scalar_of(node->input(1)) == 0) return diagonal_of(node->input(0), !is_negated, ranges);
   if (is(node, Op::less) || is(node, Op::less_equal) || is(node, Op::greater) || is(node, Op::greater_equal))
     return diagonal_of_comparison(*node, is_negated);
-  if (node->is(OpKind::slice)) return diagonal_of_slice(*node, is_negated);
+  if (node->is(OpKind::slice)) return diagonal_of_slice(*node, is_negated, ranges);
   if (const std::optional<Triangle> triangle = triangle_of(condition)) {
     if (triangle->number == 0 || triangle->is_upper != is_negated) return std::nullopt;
     return is_negated ? triangle->k - Expr(1) : triangle->k;
   }
   const Value* matrix = matrix_behind(condition);
-  return matrix ? diagonal_of(matrix, is_negated) : std::nullopt;
+  return matrix && keeps_truth(*node) ? diagonal_of(matrix, is_negated, ranges) : std::nullopt;
 }
 
-std::optional<Expr> additive_diagonal_of(const Value* mask, double low, double& hidden) {
-  if (const Tensor* constant = mask->constant()) {
-    bool is_one_number = true;
-    hidden = 0;
-    for (int64_t i = 0; i < constant->volume() && is_one_number; ++i) {
-      const double x = constant->at_double(i);
-      if (x != 0 && hidden == 0) hidden = x;
-      is_one_number = x == 0 || x == hidden;
-    }
-    if (!is_one_number || !(hidden <= low)) return std::nullopt;
-    return diagonal_of_constant(*constant, [](double x) { return x == 0; });
-  }
-  if (const std::optional<Triangle> triangle = triangle_of(mask)) {
-    hidden = triangle->number;
-    return triangle->is_upper && hidden <= low ? std::optional(triangle->k - Expr(1)) : std::nullopt;
-  }
+std::optional<AdditiveTriangle> additive_triangle_of(const Value* mask) {
+  if (const Tensor* constant = mask->constant()) return additive_triangle_of(*constant);
+  if (const std::optional<Triangle> triangle = triangle_of(mask); triangle && triangle->is_upper)
+    return AdditiveTriangle{triangle->k - Expr(1), triangle->number};
   const Value* matrix = matrix_behind(mask);
-  return matrix ? additive_diagonal_of(matrix, low, hidden) : std::nullopt;
+  std::optional<AdditiveTriangle> found = matrix ? additive_triangle_of(matrix) : std::nullopt;
+  if (found) found->number = rounded_to(mask->dtype(), found->number);
+  return found;
 }
 
 }  // namespace lathe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the condition that a query sees no later keys in masks of scores, which kernels need not read then.
+// Recognises causal masks, which kernels compute instead of reading them.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,15 @@
 
 namespace lathe {
 
-// d where `condition`, or its negation, is (j <= i + d) for each query i and key j, which its last two dimensions
-// count; nullopt where it is something else, as far as is known.
-std::optional<Expr> diagonal_of(const ir::Value* condition, bool is_negated);
+// The diagonal offset d where `condition`, or its negation, is (j <= i + d) for the indices i and j of its last two
+// dimensions, whatever the others; nullopt where it is something else, as far as the ranges of symbols tell.
+std::optional<Expr> diagonal_of(const ir::Value* condition, bool is_negated, const std::vector<Range>& ranges);
 
-// d where `mask` is 0 if j <= i + d, and else one number of at most `low`, which goes to `hidden`.
-std::optional<Expr> additive_diagonal_of(const ir::Value* mask, double low, double& hidden);
+// A mask that is 0 where j <= i + diagonal, and else `number`.
+struct AdditiveTriangle {
+  Expr diagonal;
+  double number;
+};
+std::optional<AdditiveTriangle> additive_triangle_of(const ir::Value* mask);
 
 }  // namespace lathe

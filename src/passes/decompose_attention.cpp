@@ -11,8 +11,6 @@ using Op = ElementwiseOp;
 
 constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3;
 
-Value* scaled(Rewrite& r, Value* x, double factor) { return factor == 1 ? x : r.binary(Op::mul, x, factor); }
-
 Value* length_of(Rewrite& r, Value* x) { return r.reshape(r.shape_of(x, 2, 3), Ints{}); }
 
 // x with other heads: [batch, heads, rows, the last dimension], as many rows as that leaves.
@@ -49,9 +47,9 @@ Value* masked(Rewrite& r, Value* scores) {
 
 Value* weights_of(Rewrite& r, Value* scores) {
   const AttentionAttrs& attrs = r.node->attrs<AttentionAttrs>();
-  scores = scaled(r, scores, attrs.scale);
+  scores = r.scaled(scores, attrs.scale);
   if (attrs.softcap != 0)
-    scores = scaled(r, r.activation(ActivationOp::tanh, scaled(r, scores, 1 / attrs.softcap)), attrs.softcap);
+    scores = r.scaled(r.activation(ActivationOp::tanh, r.scaled(scores, 1 / attrs.softcap)), attrs.softcap);
   Value* weights = r.softmax(masked(r, scores), -1);
   if (!attrs.zeros_for_nan) return weights;
   return r.select(r.unary(UnaryOp::is_nan, weights), r.scalar_like(0, weights), weights);

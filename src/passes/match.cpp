@@ -71,6 +71,14 @@ std::optional<double> scalar_of(const ir::Value* value) {
   return constant->at_double(0);
 }
 
+std::optional<double> splat_of(const ir::Value* value) {
+  if (const ir::Node* expand = made_by(value, OpKind::expand)) value = expand->input(0);
+  if (const ir::Node* fill = made_by(value, OpKind::fill)) return fill->attrs<FillAttrs>().value.at_double(0);
+  const Tensor* constant = value ? value->constant() : nullptr;
+  if (!constant || constant->volume() == 0 || !all_equal(value, constant->at_double(0))) return std::nullopt;
+  return constant->at_double(0);
+}
+
 bool all_equal(const ir::Value* value, double number) {
   const Tensor* constant = value ? value->constant() : nullptr;
   if (!constant) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention written out as two products with a softmax between them becomes an op.
+// Attention written out as two matmuls with a softmax between them becomes an op.
 #include <algorithm>
 
 #include "ops/rules.h"
@@ -18,26 +18,26 @@ const Expr& rows_of(const Value* x) { return x->shape()[x->shape().size() - 2]; 
 
 constexpr int64_t kMaxHeadSize = 256;  // kernels hold rows of queries, keys and values
 
-// Rewrites one attention. Values have leading dimensions before their rows; those of the form of the scores with the
-// highest rank, [batch, heads] or [batch, windows, heads], are folded to two.
+// Rewrites one attention. Operands are normalised to [batch, heads, rows, size]: the leading dimensions of the scores
+// in their form of the highest rank, [batch, heads] or [batch, windows, heads], are folded to two.
 class Recognition {
  public:
   Recognition(Rewrite& r, AttentionScores scores) : r_(r), scores_(std::move(scores)) {
     const ir::Value* whole = scores_.product->output();
     for (const Value* form : scores_.forms)
       if (form->rank() > whole->rank()) whole = form;
-    whole_ = leading(whole->shape());
+    lead_ = leading(whole->shape());
   }
 
   Result<bool> run() {
-    if (!find_factors()) return cancel();
+    if (!find_operands()) return cancel();
     attrs_.softcap = scores_.softcap;
     attrs_.zeros_for_nan = scores_.zeros_for_nan;
     std::vector<Value*> inputs;
-    for (Value* factor : {q_, k_, v_}) inputs.push_back(as_heads(factor));
+    for (Value* operand : {q_, k_, v_}) inputs.push_back(as_heads(operand));
     share_heads(inputs);
     if (!reason_.empty()) return cancel();
-    AttentionMask masks(r_, whole_, rows_of(q_), rows_of(k_));
+    AttentionMask masks(r_, lead_, rows_of(q_), rows_of(k_));
     if (Value* mask = masks.build(scores_.changes, attrs_)) inputs.push_back(mask);
     reason_ = masks.reason();
     if (!reason_.empty()) return cancel();
@@ -55,7 +55,7 @@ class Recognition {
     return nullptr;
   }
 
-  // Without what was added by now.
+  // Discards the nodes added so far.
   Result<bool> cancel() { return r_.finish(r_.output()); }
 
   bool deny(std::string reason) {
@@ -63,7 +63,6 @@ class Recognition {
     return false;
   }
 
-  // The rows of the left factor or of the transposed right one.
   Value* transposed_if(Value* x, bool is_transposed) {
     if (!is_transposed) return x;
     const Ints perm = swap_of_last_two(x->rank());
@@ -72,9 +71,12 @@ class Recognition {
     return r_.transpose(x, perm);
   }
 
-  bool find_factors() {
+  // Queries, keys and values in rows.
+  bool find_operands() {
     const auto& first = scores_.product->attrs<MatmulAttrs>();
     const auto& second = r_.node->attrs<MatmulAttrs>();
+    if (pinned_precision(*scores_.product, r_.context) != pinned_precision(*r_.node, r_.context))
+      return deny("the types that its two matmuls are to compute in differ");
     attrs_.scale = scores_.scale;
     q_ = transposed_if(unscaled(scores_.product->input(0)), first.transpose_a);
     k_ = transposed_if(unscaled(scores_.product->input(1)), !first.transpose_b);
@@ -95,17 +97,18 @@ class Recognition {
     }
     if (rows_of(k_) != rows_of(v_) || rows_of(q_) != rows_of(r_.output()))
       return deny("its rows do not fit, as far as they are known");
-    if (has_one_head(k_) && has_one_head(v_)) return spread(q_, scores_.product->output());
-    return spread(q_, scores_.product->output()) && spread(k_, scores_.product->output()) && spread(v_, r_.input(0));
+    const Value* scores = scores_.product->output();
+    if (has_one_head(k_) && has_one_head(v_)) return broadcast_lead(q_, scores);
+    return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, r_.input(0));
   }
 
   // Heads that all queries' heads share stay one.
   bool has_one_head(const Value* x) const {
-    return x->rank() == 4 && whole_.size() == 2 && x->shape()[0] == whole_[0] && is_one(x->shape()[1]);
+    return x->rank() == 4 && lead_.size() == 2 && x->shape()[0] == lead_[0] && is_one(x->shape()[1]);
   }
 
   // x for all leading dimensions of the scores.
-  bool spread(Value*& x, const Value* scores) {
+  bool broadcast_lead(Value*& x, const Value* scores) {
     const Shape want = leading(scores->shape());
     if (want == leading(x->shape())) return true;
     Value* repeated = repeated_to(r_, x, want);
@@ -114,7 +117,7 @@ class Recognition {
     return true;
   }
 
-  // x without a factor that all of it has, which scores may have as well.
+  // Moves a scalar multiplier of q or k into attrs_.scale.
   Value* unscaled(Value* x) {
     const ir::Node* transpose = made_by(x, OpKind::transpose);
     Value* inner = transpose ? transpose->input(0) : x;
@@ -124,24 +127,23 @@ class Recognition {
     return transpose ? r_.add(transpose->attributes(), {scaled->x}) : scaled->x;
   }
 
-  // A value of each head, multiplied into the queries.
+  // A multiplier of each head goes to the queries.
   Value* multiplied(Value* q, const ScoreChange& change) {
     if (!q) return nullptr;
-    Value* factor = r_.cast(change.value, q->dtype());
-    if (change.scores->rank() != q->rank() || factor->rank() > q->rank())
+    if (leading(change.scores->shape()) != leading(scores_.product->output()->shape()))
       return refuse("its scores are multiplied in another form");
-    Value* product = r_.mul(q, factor);
+    Value* product = r_.mul(q, r_.cast(change.value, q->dtype()));
     return product->shape() == q->shape() ? product
                                           : refuse("its scores are multiplied by values of more heads than it has");
   }
 
   Value* as_heads(Value* x) {
-    if (x->rank() == 4 && whole_.size() == 2) return x;
-    Value* y = reshaped(r_, x, with_rows(folded(whole_), x->shape()));
+    if (x->rank() == 4 && lead_.size() == 2) return x;
+    Value* y = reshaped(r_, x, with_rows(folded(lead_), x->shape()));
     return y ? y : refuse(fmt::format("the leading dimensions of '{}' are not known", x->name()));
   }
 
-  // The heads of which x's are copies, side by side; null = none.
+  // The heads of which groups of x's are copies (repeat_kv), with a dimension of 1 for the group; null = x has none.
   static Value* heads_of_copies(const Value* x) {
     const ir::Node* merged = x->producer();
     if (!merged || !merged->has_trait(kView) || x->rank() != 4) return nullptr;
@@ -157,7 +159,7 @@ class Recognition {
 
   // Keys and values whose heads were repeated for the queries' are read as they were before.
   void share_heads(std::vector<Value*>& inputs) {
-    if (!reason_.empty() || whole_.size() != 2) return;
+    if (!reason_.empty() || lead_.size() != 2) return;
     Value *k = heads_of_copies(inputs[1]), *v = heads_of_copies(inputs[2]);
     if (!k || !v || k->shape()[1] != v->shape()[1]) return;
     const auto squeezed = [&](Value* x) {
@@ -171,7 +173,7 @@ class Recognition {
 
   Rewrite& r_;
   AttentionScores scores_;
-  Shape whole_;  // leading dimensions
+  Shape lead_;  // of the scores
   AttentionAttrs attrs_;
   Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   std::string reason_;
@@ -184,7 +186,7 @@ void note(PassContext& context, const AttentionRefusal& refusal) {
 }
 
 Result<bool> to_attention(Rewrite& r) {
-  if (r.node->attrs<MatmulAttrs>().transpose_a || r.output()->rank() < 3) return false;
+  if (r.node->attrs<MatmulAttrs>().transpose_a || r.output()->rank() < 3 || r.input(1)->rank() < 2) return false;
   AttentionRefusal refusal;
   std::optional<AttentionScores> scores = attention_scores(r.input(0), refusal);
   if (!scores) {
@@ -192,7 +194,7 @@ Result<bool> to_attention(Rewrite& r) {
     return false;
   }
   r.absorb(scores->product);
-  // Kernels compute the softmax of any attention in f32, which does not bind the products.
+  // Softmax is always f32 in attention kernels, so an f32 pin on it is met anyway and must not widen the matmuls.
   if (pinned_precision(*scores->softmax, r.context) != DType::f32) r.absorb(scores->softmax);
   refusal.softmax = scores->softmax;
   Recognition recognition(r, *std::move(scores));

@@ -16,6 +16,7 @@ class Rewrite : public ir::GraphBuilder {
   ir::Value* input(size_t i) const { return node->input(i); }
   ir::Value* output() const { return node->output(); }
   void absorb(const ir::Node* other);
+  ir::Value* scaled(ir::Value* x, double factor) { return factor == 1 ? x : binary(ElementwiseOp::mul, x, factor); }
 
   // Readers of the node's first output take `result`, which takes over its name when it is new; the node goes, and so
   // do producers that only it needed. False, changing nothing but dead nodes, when that would alter the value's type or
@@ -26,8 +27,8 @@ class Rewrite : public ir::GraphBuilder {
   ir::Node* const node;
 };
 
-// A rule tries to rewrite a node of kind `root`; it answers whether it did (then the node is gone). An error of the
-// builder ends the pass, whatever the rule answers.
+// A rule tries to rewrite a node of kind `root`; it answers whether it did (then nothing reads the node). An error of
+// the builder ends the pass, whatever the rule answers.
 struct Rule {
   std::string_view equation;
   OpKind root;

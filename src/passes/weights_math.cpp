@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/weights_math.h"
 
+#include <cmath>
+
 namespace lathe {
 
 Known WeightsMath::run(const Attributes& attributes, std::initializer_list<Known> inputs) {
@@ -35,5 +37,11 @@ Known WeightsMath::reshape(const Known& x, const Dims& dims) {
 }
 
 Known WeightsMath::scalar(double value) { return {Tensor::of<double>({}, {value}), nullptr}; }
+
+double rounded_to(DType dtype, double number) {
+  WeightsMath math;
+  const Known cast = math.cast(WeightsMath::scalar(number), dtype);
+  return math.error() ? std::nan("") : cast.content.at_double(0);
+}
 
 }  // namespace lathe

@@ -23,6 +23,9 @@ class WeightsMath {
   std::optional<Error> error_;
 };
 
+// What a cast to that type makes of a number.
+double rounded_to(DType dtype, double number);
+
 // Whether the value is a constant that follows from weights which can be replaced.
 inline bool is_derived(const ir::Value* value) { return value && value->content() && !value->constant(); }
 

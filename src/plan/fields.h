@@ -142,6 +142,8 @@ void fields(Io& io, T& weights) {
   io.numbers(F::VT_ROLES, weights.roles);
   io.digest(F::VT_DIGEST, weights.digest);
   io.number(F::VT_IS_FIXED, weights.is_fixed);
+  io.text(F::VT_MODEL_NAME, weights.model_name);
+  io.number(F::VT_IS_ADDED, weights.is_added);
 }
 
 template <class Io, Is<RefitOperand> T>

@@ -80,6 +80,8 @@ struct RefitWeights {
   std::vector<uint32_t> roles;      // ... as this (nvinfer1::WeightsRole), one for each
   Digest digest{};                  // of what the plan was built with
   bool is_fixed = false;            // the plan was optimised for them: they cannot be replaced
+  std::string model_name;           // in the model, where that is another than `name`
+  bool is_added = false;            // the application added them to the network: no model has them
 };
 
 // Plain evaluation of an op, or a packing (ops/packing.h) where there is none, of one input.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "plugin/field_bytes.h"
+#include "shape/memory_format.h"
 
 namespace lathe::plugin {
 namespace {
@@ -113,20 +114,71 @@ Result<BuildingPlugin::Shapes> BuildingPlugin::output_shapes(const std::vector<S
   return shapes;
 }
 
-Result<> BuildingPlugin::expect_row_major(const Tensors& tensors) const {
+namespace {
+
+// A plugin is asked for one tensor after the other, given the formats of those before.
+class FormatSearch {
+ public:
+  FormatSearch(nv::IPluginV3OneBuild& plugin, std::vector<nv::DynamicPluginTensorDesc>& all, size_t inputs,
+               const std::vector<std::vector<int32_t>>& offered)
+      : plugin_(plugin),
+        all_(all),
+        inputs_(static_cast<int32_t>(inputs)),
+        outputs_(static_cast<int32_t>(all.size() - inputs)),
+        offered_(offered),
+        questions_(std::max<int64_t>(plugin.getFormatCombinationLimit(), 1) * static_cast<int64_t>(all.size())) {}
+
+  // Whether formats of the tensors from this one on are found.
+  bool run(size_t position = 0) {
+    if (position == all_.size()) return true;
+    farthest_ = std::max(farthest_, position);
+    for (const int32_t format : offered_[position]) {
+      if (questions_-- <= 0) return false;
+      all_[position].desc.format = static_cast<nv::TensorFormat>(format);
+      if (plugin_.supportsFormatCombination(static_cast<int32_t>(position), all_.data(), inputs_, outputs_) &&
+          run(position + 1))
+        return true;
+    }
+    return false;
+  }
+  size_t farthest() const { return farthest_; }  // the tensor behind the longest combination that suits the plugin
+
+ private:
+  nv::IPluginV3OneBuild& plugin_;
+  std::vector<nv::DynamicPluginTensorDesc>& all_;
+  int32_t inputs_, outputs_;
+  const std::vector<std::vector<int32_t>>& offered_;
+  int64_t questions_;
+  size_t farthest_ = 0;
+};
+
+std::string names_of(const std::vector<int32_t>& formats) {
+  std::string text;
+  for (const int32_t format : formats) {
+    const MemoryLayout* const layout = find_layout(format);
+    text += fmt::format("{}k{}", text.empty() ? "" : ", ", layout ? layout->name : "LINEAR");
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<> BuildingPlugin::choose_formats(Tensors& tensors, const std::vector<std::vector<int32_t>>& offered) const {
   std::vector<nv::DynamicPluginTensorDesc> all = tensors.inputs;
   all.insert(all.end(), tensors.outputs.begin(), tensors.outputs.end());
-  const auto inputs = static_cast<int32_t>(tensors.inputs.size()),
-             outputs = static_cast<int32_t>(tensors.outputs.size());
-  for (int32_t i = 0; i < inputs + outputs; ++i)
-    if (!build_->supportsFormatCombination(i, all.data(), inputs, outputs))
-      return fail(ErrorCode::no_tactic,
-                  "{}: supportsFormatCombination() refuses {} {} as row-major memory (TensorFormat::kLINEAR) of {}. "
-                  "Plugins are given row-major tensors of the types that the network has: cast the inputs, or let the "
-                  "plugin take such",
-                  who_.text(), i < inputs ? "input" : "output", i < inputs ? i : i - inputs,
-                  lathe::name_of(*to_dtype(all[static_cast<size_t>(i)].desc.type)));
-  return {};
+  const size_t inputs = tensors.inputs.size();
+  FormatSearch search(*build_, all, inputs, offered);
+  if (search.run()) {
+    std::copy_n(all.begin(), inputs, tensors.inputs.begin());
+    std::copy(all.begin() + static_cast<std::ptrdiff_t>(inputs), all.end(), tensors.outputs.begin());
+    return {};
+  }
+  const size_t refused = search.farthest();
+  return fail(ErrorCode::no_tactic,
+              "{}: supportsFormatCombination() refuses {} {}, of {}, in each format that it can have: {}. Plugins are "
+              "given tensors of the types that the network has: cast the inputs, or let the plugin take such",
+              who_.text(), refused < inputs ? "input" : "output", refused < inputs ? refused : refused - inputs,
+              lathe::name_of(*to_dtype(all[refused].desc.type)), names_of(offered[refused]));
 }
 
 Result<> BuildingPlugin::configure(const Tensors& tensors) const {

@@ -35,7 +35,9 @@ class BuildingPlugin {
   struct Tensors {
     std::vector<nv::DynamicPluginTensorDesc> inputs, outputs;
   };
-  Result<> expect_row_major(const Tensors& tensors) const;
+  // Sets the format of each tensor to one of those that are offered for it, inputs before outputs, earlier ones rather
+  // than later ones: the first combination that the plugin takes.
+  Result<> choose_formats(Tensors& tensors, const std::vector<std::vector<int32_t>>& offered) const;
   Result<> configure(const Tensors& tensors) const;
   Result<size_t> workspace(const Tensors& tensors) const;
   Result<std::vector<int32_t>> tactics() const;  // at least one; 0 alone where the plugin has none of its own

@@ -21,7 +21,7 @@ cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream);
 std::vector<nv::PluginTensorDesc> described(const PluginTensors& tensors) {
   std::vector<nv::PluginTensorDesc> descs;
   for (const PluginTensor& tensor : tensors)
-    descs.push_back(describe(tensor.dtype, {tensor.dims, static_cast<size_t>(tensor.rank)}));
+    descs.push_back(describe(tensor.dtype, {tensor.dims, static_cast<size_t>(tensor.rank)}, tensor.format));
   return descs;
 }
 

@@ -30,10 +30,10 @@ nv::DataType to_nv(DType type) {
   return std::ranges::find(kTypes, type, &Pair::ours)->theirs;  // each type has a row
 }
 
-nv::PluginTensorDesc describe(DType type, std::span<const int64_t> dims) {
+nv::PluginTensorDesc describe(DType type, std::span<const int64_t> dims, int32_t format) {
   nv::PluginTensorDesc desc{};
   desc.type = to_nv(type);
-  desc.format = nv::TensorFormat::kLINEAR;
+  desc.format = static_cast<nv::TensorFormat>(format);
   desc.scale = 1;
   desc.dims.nbDims = static_cast<int32_t>(dims.size());
   std::copy(dims.begin(), dims.end(), desc.dims.d);

@@ -18,7 +18,7 @@ inline constexpr const char* kCreatorKind = "PLUGIN CREATOR_V3ONE";
 Result<DType> to_dtype(nv::DataType type);
 nv::DataType to_nv(DType type);
 
-// A row-major tensor as plugins are told of it; -1 dims are not known.
-nv::PluginTensorDesc describe(DType type, std::span<const int64_t> dims);
+// A tensor as plugins are told of it; -1 dims are not known. `format` as MemoryLayout::number.
+nv::PluginTensorDesc describe(DType type, std::span<const int64_t> dims, int32_t format = 0);
 
 }  // namespace lathe::plugin

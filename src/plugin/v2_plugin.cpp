@@ -3,6 +3,9 @@
 
 #include <cstring>
 
+#include "plugin/v2_dynamic_plugin.h"
+#include "plugin/v2_static_plugin.h"
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -14,40 +17,28 @@ namespace nv = nvinfer1;
 constexpr const char* kField = "serialized";  // bytes
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-// What a V2 plugin is told of tensors, with the dims that `dims` picks.
-template <class Dims>
-std::vector<nv::PluginTensorDesc> plain(const nv::DynamicPluginTensorDesc* all, int32_t count, Dims&& dims) {
-  std::vector<nv::PluginTensorDesc> descs;
-  for (int32_t i = 0; i < count; ++i) {
-    descs.push_back(all[i].desc);
-    descs.back().dims = dims(all[i]);
-  }
-  return descs;
-}
-
-// Of known dims.
-std::vector<nv::DynamicPluginTensorDesc> fixed(const nv::PluginTensorDesc* all, int32_t count) {
-  std::vector<nv::DynamicPluginTensorDesc> descs;
-  for (int32_t i = 0; i < count; ++i) descs.push_back({all[i], all[i].dims, all[i].dims, all[i].dims});
-  return descs;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<V2Plugin>> V2Plugin::own(nv::IPluginV2* plugin, const std::string& layer) {
   const auto kind = (plugin->getTensorRTVersion() >> 24) & ~nv::kPLUGIN_VERSION_PYTHON_BIT;
-  if (kind == static_cast<int32_t>(nv::PluginVersion::kV2_DYNAMICEXT))
-    return std::unique_ptr<V2Plugin>(new V2Plugin(static_cast<nv::IPluginV2DynamicExt&>(*plugin)));
+  switch (static_cast<nv::PluginVersion>(kind)) {
+    case nv::PluginVersion::kV2:
+      return std::make_unique<StaticV2Plugin>(*plugin);
+    case nv::PluginVersion::kV2_EXT:
+      return std::make_unique<StaticV2Plugin>(static_cast<nv::IPluginV2Ext&>(*plugin));
+    case nv::PluginVersion::kV2_IOEXT:
+      return std::make_unique<StaticV2Plugin>(static_cast<nv::IPluginV2IOExt&>(*plugin));
+    case nv::PluginVersion::kV2_DYNAMICEXT:
+      return std::make_unique<DynamicV2Plugin>(static_cast<nv::IPluginV2DynamicExt&>(*plugin));
+    default:
+      break;
+  }
   const char* const name = plugin->getPluginType();
   Error error{
       ErrorCode::op_unsupported,
-      fmt::format("plugin '{}' of layer '{}' is an {}, of networks with an implicit batch dimension, which do not "
-                  "exist any more: derive it from IPluginV3, or from IPluginV2DynamicExt",
-                  name ? name : "", layer,
-                  kind == 0   ? "IPluginV2"
-                  : kind == 1 ? "IPluginV2Ext"
-                  : kind == 2 ? "IPluginV2IOExt"
-                              : "unknown class of the V2 family"),
+      fmt::format("plugin '{}' of layer '{}' is of class {} of the V2 family, which does not exist: derive it from "
+                  "IPluginV3",
+                  name ? name : "", layer, kind),
       {}};
   plugin->destroy();
   return fail(std::move(error));
@@ -68,13 +59,15 @@ Result<std::unique_ptr<V2Plugin>> V2Plugin::deserialize(nv::IPluginCreator& crea
 
 V2Plugin::~V2Plugin() {
   if (initialized_) plugin_.terminate();
-  if (attached_) plugin_.detachFromContext();
+  if (attached_) ext_->detachFromContext();
   plugin_.destroy();
 }
 
 nv::IPluginV3* V2Plugin::clone() noexcept {
-  nv::IPluginV2DynamicExt* const twin = plugin_.clone();
-  return twin ? new (std::nothrow) V2Plugin(*twin) : nullptr;
+  nv::IPluginV2* const twin = plugin_.clone();
+  if (!twin) return nullptr;
+  Result<std::unique_ptr<V2Plugin>> owned = own(twin, {});
+  return owned ? owned->release() : nullptr;
 }
 
 nv::IPluginCapability* V2Plugin::getCapabilityInterface(nv::PluginCapabilityType type) noexcept {
@@ -94,53 +87,13 @@ const char* V2Plugin::getPluginNamespace() const noexcept {
   return space ? space : "";
 }
 
-int32_t V2Plugin::getOutputDataTypes(nv::DataType* types, int32_t outputs, const nv::DataType* given,
-                                     int32_t inputs) const noexcept {
-  for (int32_t i = 0; i < outputs; ++i) types[i] = plugin_.getOutputDataType(i, given, inputs);
-  return 0;
-}
-
-int32_t V2Plugin::getOutputShapes(const nv::DimsExprs* given, int32_t inputs, const nv::DimsExprs*, int32_t,
-                                  nv::DimsExprs* results, int32_t outputs, nv::IExprBuilder& builder) noexcept {
-  for (int32_t i = 0; i < outputs; ++i) results[i] = plugin_.getOutputDimensions(i, given, inputs, builder);
-  return 0;
-}
-
-bool V2Plugin::supportsFormatCombination(int32_t position, const nv::DynamicPluginTensorDesc* all, int32_t inputs,
-                                         int32_t outputs) noexcept {
-  const auto descs = plain(all, inputs + outputs, [](const auto& each) { return each.desc.dims; });
-  return plugin_.supportsFormatCombination(position, descs.data(), inputs, outputs);
-}
-
-int32_t V2Plugin::configurePlugin(const nv::DynamicPluginTensorDesc* in, int32_t inputs,
-                                  const nv::DynamicPluginTensorDesc* out, int32_t outputs) noexcept {
-  plugin_.configurePlugin(in, inputs, out, outputs);
-  return 0;
-}
-
-size_t V2Plugin::getWorkspaceSize(const nv::DynamicPluginTensorDesc* in, int32_t inputs,
-                                  const nv::DynamicPluginTensorDesc* out, int32_t outputs) const noexcept {
-  const auto largest = [](const nv::DynamicPluginTensorDesc& each) { return each.max; };
-  const auto from = plain(in, inputs, largest), to = plain(out, outputs, largest);
-  return plugin_.getWorkspaceSize(from.data(), inputs, to.data(), outputs);
-}
-
-int32_t V2Plugin::onShapeChange(const nv::PluginTensorDesc* in, int32_t inputs, const nv::PluginTensorDesc* out,
-                                int32_t outputs) noexcept {
-  plugin_.configurePlugin(fixed(in, inputs).data(), inputs, fixed(out, outputs).data(), outputs);
-  return 0;
-}
-
-int32_t V2Plugin::enqueue(const nv::PluginTensorDesc* in, const nv::PluginTensorDesc* out, const void* const* from,
-                          void* const* to, void* workspace, cudaStream_t stream) noexcept {
-  return plugin_.enqueue(in, out, from, to, workspace, stream);
-}
-
 nv::IPluginV3* V2Plugin::attachToContext(nv::IPluginResourceContext* context) noexcept {
   std::unique_ptr<V2Plugin> twin(static_cast<V2Plugin*>(clone()));
   if (!twin) return nullptr;
-  twin->plugin_.attachToContext(nullptr, nullptr, context->getGpuAllocator());
-  twin->attached_ = true;
+  if (twin->ext_) {
+    twin->ext_->attachToContext(nullptr, nullptr, context->getGpuAllocator());
+    twin->attached_ = true;
+  }
   twin->initialized_ = twin->plugin_.initialize() == 0;
   return twin->initialized_ ? twin.release() : nullptr;
 }

@@ -108,9 +108,10 @@ Result<> Context::enqueue(void* stream) {
 }
 
 Result<> Context::execute(Queue& queue, Return returns) {
-  RefitGate::Pass pass;
+  const RandomSequence::Run random(random_);
+  RefitGate::Lease lease;
   if (Refittable* const refittable = engine_->refittable()) {
-    LATHE_ASSIGN(pass, refittable->use());
+    LATHE_ASSIGN(lease, refittable->use());
   }
   LATHE_TRY(prepare());
   LATHE_TRY(staging_.check(shapes_));

@@ -2,6 +2,7 @@
 // An execution context: the mutable state of running an engine. One thread at a time; make one context per thread.
 #pragma once
 
+#include "ops/random_seed.h"
 #include "runtime/execution.h"
 #include "runtime/replay.h"
 
@@ -89,6 +90,7 @@ class Context {
   TensorStorage storage_;
   Execution execution_;
   Replay replay_;
+  RandomSequence random_;
   bool captures_ = true;
   size_t cached_bytes_ = 0;
 };

@@ -11,7 +11,7 @@
 namespace lathe {
 
 // Whether numbers that a narrower type cannot hold are refused.
-enum class WeightsCheck16 : uint8_t { off, on };
+enum class RangeCheck : uint8_t { off, on };
 
 // Of one plan, whose values are kept once they are computed. `operand` gives the bytes of a constant that stays. All
 // must outlive it. Not thread-safe.
@@ -19,8 +19,7 @@ class ConstantDeriver {
  public:
   using ReadConstant = std::function<Result<Tensor>(const plan::RefitOperand& operand)>;
   // `weights`: by their number; undefined = not given.
-  ConstantDeriver(const plan::Plan& plan, std::span<const Tensor> weights, ReadConstant read, WeightsCheck16 check)
-      : plan_(plan), weights_(weights), read_(std::move(read)), check_(check) {}
+  ConstantDeriver(const plan::Plan& plan, std::span<const Tensor> weights, ReadConstant read, RangeCheck check);
 
   // The bytes of constant `index`, which is derived from weights that are all given.
   Result<Tensor> derive(uint32_t index);
@@ -33,11 +32,13 @@ class ConstantDeriver {
   const plan::Plan& plan_;
   std::span<const Tensor> weights_;
   ReadConstant read_;
-  WeightsCheck16 check_;
+  RangeCheck check_;
+  std::vector<uint32_t> firsts_;  // by step: the number of its first output
   std::unordered_map<uint32_t, Tensor> values_;
 };
 
 // By constant of the plan: the numbers of the weights that it follows from; empty = it stays.
-std::vector<std::vector<uint32_t>> find_sources(const plan::Plan& plan);
+// Fails where there are absurdly many.
+Result<std::vector<std::vector<uint32_t>>> find_sources(const plan::Plan& plan);
 
 }  // namespace lathe

@@ -89,7 +89,7 @@ Result<std::vector<std::byte>> Engine::serialize(Refits refits, WeightsOf weight
 }
 
 Result<std::vector<std::byte>> Engine::write_anew(Refits refits, WeightsOf weights) const {
-  const RefitGate::Pass pass = refittable_->hold();
+  const RefitGate::Lease lease = refittable_->hold();
   if (refits == Refits::left_out && !refittable_->is_complete())
     return fail(ErrorCode::invalid_state,
                 "the engine lacks weights, so that a plan of it which cannot be refitted would never run: refit it "
@@ -160,6 +160,14 @@ Result<> Engine::make_plugin(const plan::Step& step, const EngineOptions& option
     for (const plan::TensorId id : *ids)
       if (id == plan::kNoTensor || !plan().tensors[id].strides.empty())
         return fail(ErrorCode::plan_malformed, "step '{}' gives a plugin a tensor that is not dense", step.name);
+  LATHE_ASSIGN(const PluginFormats formats, parse_plugin_formats(*attrs, step.outputs.size()));
+  for (size_t i = 0; i < formats.size(); ++i) {
+    const size_t inputs = step.inputs.size();
+    const plan::TensorDesc& tensor = plan().tensors[i < inputs ? step.inputs[i] : step.outputs[i - inputs]];
+    if (formats[i] && tensor.dims.size() != formats[i]->rank_in_memory())
+      return fail(ErrorCode::plan_malformed, "step '{}' gives a plugin a tensor of {} dimensions in format {}",
+                  step.name, tensor.dims.size(), formats[i]->to_text());
+  }
   if (!options.plugins)
     return fail(ErrorCode::plan_target, "step '{}' calls plugin '{}', and the engine is loaded without a registry",
                 step.name, attrs->name);

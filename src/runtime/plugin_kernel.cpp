@@ -11,9 +11,12 @@ namespace {
 
 constexpr size_t kAlignment = 256;  // of workspace; contexts of CPUs align theirs to less
 
-PluginTensor describe(const TensorArg& arg) {
-  PluginTensor tensor{arg.dtype, arg.rank, {}};
-  std::copy_n(arg.dims, arg.rank, tensor.dims);
+// In the network's order.
+PluginTensor describe(const TensorArg& arg, const std::optional<MemoryFormat>& format) {
+  Dims dims(arg.dims, arg.dims + arg.rank);
+  if (format) dims = format->in_network(dims);
+  PluginTensor tensor{arg.dtype, format ? format->layout().number : 0, static_cast<int>(dims.size()), {}};
+  std::copy(dims.begin(), dims.end(), tensor.dims);
   return tensor;
 }
 
@@ -32,15 +35,17 @@ Result<std::unique_ptr<PluginKernel>> PluginKernel::make(const Engine& engine, s
       found.push_back(!used.empty() && used.front() < results.sizes.size());
     }
   }
+  LATHE_ASSIGN(kernel->formats_, parse_plugin_formats(attrs, results.types.size()));
   LATHE_ASSIGN(kernel->plugin_, code.plugin->attach());
   return kernel;
 }
 
 Result<size_t> PluginKernel::prepare(const Operands& operands, int) const {
   State now;
-  for (const TensorArg& arg : operands.inputs) now.inputs.push_back(describe(arg));
+  const size_t count = operands.inputs.size();
+  for (size_t i = 0; i < count; ++i) now.inputs.push_back(describe(operands.inputs[i], formats_[i]));
   for (size_t i = 0; i < operands.outputs.size(); ++i) {
-    now.outputs.push_back(describe(operands.outputs[i]));
+    now.outputs.push_back(describe(operands.outputs[i], formats_[count + i]));
     for (size_t d = 0; d < found_[i].size(); ++d)
       if (found_[i][d]) now.outputs.back().dims[d] = -1;
   }

@@ -2,6 +2,7 @@
 // A plugin of the application's as the kernel of a step.
 #pragma once
 
+#include "ops/plugin.h"
 #include "runtime/engine.h"
 
 namespace lathe {
@@ -28,6 +29,7 @@ class PluginKernel final : public Kernel {
   Device& device_;
   const PluginAttrs& attrs_;
   std::vector<std::vector<bool>> found_;  // dims of outputs that the plugin finds out
+  PluginFormats formats_;
   std::unique_ptr<AttachedPlugin> plugin_;
   mutable State state_;
 };

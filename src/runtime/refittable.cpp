@@ -11,7 +11,7 @@ namespace lathe {
 
 Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, std::shared_ptr<Device> device) {
   std::unique_ptr<Refittable> made(new Refittable(plan, std::move(device)));
-  made->sources_ = find_sources(plan);
+  LATHE_ASSIGN(made->sources_, find_sources(plan));
   uint64_t end = 0;
   for (const plan::Constant& constant : plan.constants) {
     made->offsets_.push_back(end);
@@ -57,13 +57,14 @@ std::string Refittable::names_of(const std::vector<bool>& weights) const {
   return count > kMost ? fmt::format("{} and {} more", names, count - kMost) : names;
 }
 
-Result<RefitGate::Pass> Refittable::use() {
-  RefitGate::Pass pass = gate_.enter_run();
-  if (is_complete()) return pass;
-  return fail(ErrorCode::invalid_state,
-              "the engine was loaded from a plan without weights and lacks {}: give them by IRefitter and call "
-              "refitCudaEngine(), or refit it from its model",
-              names_of(needed(std::vector<bool>(plan_.refit.weights.size()))));
+Result<RefitGate::Lease> Refittable::use() {
+  RefitGate::Lease lease = gate_.enter_run();
+  if (is_complete()) return lease;
+  return fail(
+      ErrorCode::invalid_state,
+      "the engine lacks {}, for its plan was stripped or a refit failed halfway: give them by IRefitter and call "
+      "refitCudaEngine(), or refit it from its model",
+      names_of(needed(std::vector<bool>(plan_.refit.weights.size()))));
 }
 
 std::vector<uint32_t> Refittable::affected(const std::vector<bool>& given) const {
@@ -109,7 +110,7 @@ Result<Tensor> Refittable::operand(const plan::RefitOperand& operand) const {
 }
 
 Result<std::vector<Tensor>> Refittable::derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
-                                               WeightsCheck16 check, int threads) const {
+                                               RangeCheck check, int threads) const {
   std::vector<Tensor> contents(constants.size());
   std::atomic<size_t> next = 0;
   std::mutex mutex;
@@ -152,7 +153,7 @@ Result<> Refittable::upload(const std::vector<uint32_t>& constants, const std::v
   return device_->wait(*queue);
 }
 
-Result<> Refittable::refit(std::span<const Tensor> weights, WeightsCheck16 check, int threads) {
+Result<> Refittable::refit(std::span<const Tensor> weights, RangeCheck check, int threads) {
   std::vector<bool> given;
   for (const Tensor& each : weights) given.push_back(each.defined());
   // What is there changes by refits alone, which the gate keeps apart, so that runs wait no longer than they must: for
@@ -161,9 +162,14 @@ Result<> Refittable::refit(std::span<const Tensor> weights, WeightsCheck16 check
   LATHE_TRY(check_given(weights, given));
   const std::vector<uint32_t> constants = affected(given);
   LATHE_ASSIGN(const std::vector<Tensor> contents, derive(constants, weights, check, threads));
-  const RefitGate::Pass pass = gate_.enter_refit();
+  const RefitGate::Lease lease = gate_.enter_refit();
+  const auto set_present = [&](bool is_there) {
+    for (const uint32_t constant : constants) present_[constant] = is_there;
+  };
+  set_present(false);  // after a failure, the constants are undefined
+  complete_.store(false, std::memory_order_release);
   LATHE_TRY(upload(constants, contents));
-  for (const uint32_t constant : constants) present_[constant] = true;
+  set_present(true);
   complete_.store(std::all_of(present_.begin(), present_.end(), [](bool is_there) { return is_there; }),
                   std::memory_order_release);
   return {};

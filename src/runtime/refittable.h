@@ -26,21 +26,22 @@ class Refittable {
 
   // To be held while steps are run. Waits for a refit that has begun. Fails while constants of a stripped plan are
   // missing, and names their weights.
-  Result<RefitGate::Pass> use();
+  Result<RefitGate::Lease> use();
 
   // Weights of constants that follow from those given or are missing, and that are not given themselves. By number.
   std::vector<bool> missing(const std::vector<bool>& given) const {
-    const RefitGate::Pass pass = gate_.enter_run();
+    const RefitGate::Lease lease = gate_.enter_run();
     return needed(given);
   }
   bool is_complete() const { return complete_.load(std::memory_order_acquire); }
 
   // Computes all constants that follow from the weights given (undefined = not given), then waits for runs that have
-  // begun and puts the constants in place. After a failure before that, the engine is as it was.
-  Result<> refit(std::span<const Tensor> weights, WeightsCheck16 check, int threads);
+  // begun and puts the constants in place. After a failure before that, the engine is as it was; after one of the
+  // device, it lacks the constants until another refit gives them.
+  Result<> refit(std::span<const Tensor> weights, RangeCheck check, int threads);
 
   // While this lives, constants do not change, and read() may be called.
-  RefitGate::Pass hold() const { return gate_.enter_run(); }
+  RefitGate::Lease hold() const { return gate_.enter_run(); }
 
  private:
   Refittable(const plan::Plan& plan, std::shared_ptr<Device> device) : plan_(plan), device_(std::move(device)) {}
@@ -48,7 +49,7 @@ class Refittable {
   std::vector<uint32_t> affected(const std::vector<bool>& given) const;
   Result<> check_given(std::span<const Tensor> weights, const std::vector<bool>& given) const;
   Result<std::vector<Tensor>> derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
-                                     WeightsCheck16 check, int threads) const;
+                                     RangeCheck check, int threads) const;
   Result<> upload(const std::vector<uint32_t>& constants, const std::vector<Tensor>& contents);
   Result<Tensor> operand(const plan::RefitOperand& operand) const;
   std::string names_of(const std::vector<bool>& weights) const;

@@ -91,6 +91,37 @@ TEST_F(Lifetimes, OfTheBuildersObjects) {
   EXPECT_TRUE(logger.text.empty()) << logger.last();
 }
 
+// S63: who deletes in the wrong order is told, once for each object.
+TEST_F(Lifetimes, MakersThatGoFirstWarn) {
+  const auto plan = build();
+  logger.most = ILogger::Severity::kWARNING;
+  IRuntime* loader = createInferRuntime(logger);
+  ICudaEngine* engine = loader->deserializeCudaEngine(plan->data(), plan->size());
+  IExecutionContext* context = engine->createExecutionContext();
+  logger.text.clear();
+  const auto expect_warning = [&](const char* maker) {
+    ASSERT_EQ(logger.text.size(), 1u);
+    EXPECT_NE(logger.last().find(std::string(maker) + " is deleted before objects that it made"), std::string::npos);
+    logger.text.clear();
+  };
+  delete engine;
+  expect_warning("ICudaEngine");
+  delete loader;
+  expect_warning("IRuntime");
+  delete context;
+  EXPECT_TRUE(logger.text.empty());
+  IBuilder* maker = createInferBuilder(logger);
+  INetworkDefinition* model = maker->createNetworkV2(0);
+  delete maker;
+  expect_warning("IBuilder");
+  delete model;
+  maker = createInferBuilder(logger);
+  delete maker->createNetworkV2(0);
+  delete maker->createBuilderConfig();
+  delete maker;
+  EXPECT_TRUE(logger.text.empty()) << logger.last();
+}
+
 // An engine needs nothing of what it was built with.
 // S65.
 TEST_F(Lifetimes, EnginesOutliveTheirBuilders) {

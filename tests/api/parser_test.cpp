@@ -265,6 +265,30 @@ TEST(Parser, FilesTellOfThemselvesInTheLog) {
     EXPECT_TRUE(parsed.log.has(line)) << line;
 }
 
+// S32: lines beyond the verbosity are left out, and errors are not. They name the file.
+TEST(Parser, TellsNoMoreOfFilesThanItsVerbosity) {
+  const std::string path = std::string(LATHE_SOURCE_DIR) + "/examples/digits/digits.onnx";
+  ParsedModel parsed;
+  ASSERT_TRUE(parsed.parser->parseFromFile(path.c_str(), static_cast<int>(ILogger::Severity::kWARNING)));
+  EXPECT_FALSE(parsed.log.has("Input filename:"));
+  EXPECT_FALSE(parsed.parser->parseFromFile("/nowhere.onnx", static_cast<int>(ILogger::Severity::kINTERNAL_ERROR)));
+  EXPECT_TRUE(parsed.log.has("/nowhere.onnx"));
+}
+
+// S29.
+TEST(Parser, AQueryTellsHowEachNodeIsDone) {
+  const std::string bytes =
+      model(graph({{node("Relu", {"x"}, {"a"}), node("Frobnicate", {"a"}, {"b"}), node("Relu", {"b"}, {"y"})},
+                   {},
+                   {kInput},
+                   {kOutput}}));
+  ParsedModel parsed;
+  EXPECT_FALSE(parsed.parser->supportsModelV2(bytes.data(), bytes.size(), nullptr));
+  EXPECT_TRUE(parsed.log.has("node 0 '' (Relu): native"));
+  EXPECT_TRUE(parsed.log.has("node 1 '' (Frobnicate): not supported: "));
+  EXPECT_TRUE(parsed.log.has("node 2 '' (Relu): not supported: it reads what such a node gives"));
+}
+
 TEST(Parser, NoPluginLibrariesAreUsed) {
   ParsedModel parsed;
   int64_t count = -1;

@@ -186,6 +186,87 @@ TEST_F(Refit, OfAModelThatDiffersInMoreThanWeightsIsRefused) {
   EXPECT_EQ(run(*engine, form.type), before);
 }
 
+// A model that is refused leaves nothing behind that a refit would take.
+TEST_F(Refit, AModelIsTakenWholeOrNotAtAll) {
+  const auto engine = engine_with({BuilderFlag::kREFIT});
+  const auto before = run(*engine, form.type);
+  ModelForm other = form;
+  other.scale = 0.25f;
+  const std::string refused = model(other, 2);
+  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, logger));
+  const std::unique_ptr<nvonnxparser::IParserRefitter> parser(nvonnxparser::createParserRefitter(*refitter, logger));
+  EXPECT_FALSE(parser->refitFromBytes(refused.data(), refused.size()));
+  EXPECT_TRUE(refitter->refitCudaEngine());
+  EXPECT_EQ(run(*engine, form.type), before);
+}
+
+// What the application added is not asked of the model, and what it renamed is found.
+TEST_F(Refit, FromTheModelOfANetworkThatTheApplicationChanged) {
+  const float two[kClasses] = {2, 2, 2, 2, 2};
+  const auto changed = [&](uint32_t seed) {
+    change = [&](INetworkDefinition& network) {
+      ITensor* const y = network.getOutput(0);
+      network.unmarkOutput(*y);
+      IConstantLayer* const factor = network.addConstant(Dims2(1, kClasses), {DataType::kFLOAT, two, kClasses});
+      ITensor* const product =
+          network.addElementWise(*y, *factor->getOutput(0), ElementWiseOperation::kPROD)->getOutput(0);
+      y->setName("before");
+      product->setName("y");
+      network.markOutput(*product);
+      for (int32_t i = 0; i < network.getNbLayers(); ++i)
+        if (auto* const constant = dynamic_cast<IConstantLayer*>(network.getLayer(i));
+            constant && std::string_view(constant->getName()) == "conv.b") {
+          EXPECT_TRUE(network.setWeightsName(constant->getWeights(), "renamed")) << logger.last();
+        }
+    };
+    return load(*build(model(form, seed), {BuilderFlag::kREFIT}));
+  };
+  const auto engine = changed(1), wanted = changed(2);
+  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, logger));
+  EXPECT_EQ(refitter->getWeightsPrototype("renamed").count, kMaps) << logger.last();
+  EXPECT_TRUE(refit_from(*engine, model(form, 2))) << logger.last();
+  EXPECT_EQ(run(*engine, form.type), run(*wanted, form.type));
+}
+
+// Constants of equal bytes are one in a plan unless they follow from weights.
+TEST_F(Refit, OfMarkedWeightsThatEqualFixedOnes) {
+  marked = {"conv.b"};
+  form.equal = true;
+  const auto plan = build(model(form, 1), {BuilderFlag::kREFIT_INDIVIDUAL});
+  ASSERT_NE(plan, nullptr) << logger.last();
+  const auto engine = load(*plan);
+  const std::vector<float> biases(kMaps, 1.0f);
+  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, logger));
+  const auto before = run(*engine, form.type);
+  EXPECT_TRUE(refitter->setNamedWeights("conv.b", {DataType::kFLOAT, biases.data(), kMaps})) << logger.last();
+  EXPECT_TRUE(refitter->refitCudaEngine()) << logger.last();
+  EXPECT_NE(run(*engine, form.type), before);
+}
+
+TEST_F(Refit, OneBufferMayBeSeveralWeights) {
+  std::vector<float> buffer(2 * kClasses, 3.0f);
+  change = [&](INetworkDefinition& network) {
+    ITensor* const y = network.getOutput(0);
+    network.unmarkOutput(*y);
+    y->setName("before");
+    const Weights whole{DataType::kFLOAT, buffer.data(), 2 * kClasses}, half{DataType::kFLOAT, buffer.data(), kClasses};
+    EXPECT_TRUE(network.setWeightsName(whole, "whole"));
+    EXPECT_TRUE(network.setWeightsName(half, "half of it"));
+    ITensor* const two = network.addConstant(Dims2(kBatch, kClasses), whole)->getOutput(0);
+    ITensor* const one = network.addConstant(Dims2(1, kClasses), half)->getOutput(0);
+    ITensor* const sum = network.addElementWise(*y, *two, ElementWiseOperation::kSUM)->getOutput(0);
+    ITensor* const product = network.addElementWise(*sum, *one, ElementWiseOperation::kPROD)->getOutput(0);
+    product->setName("y");
+    network.markOutput(*product);
+  };
+  const auto plan = build(model(form, 1), {BuilderFlag::kREFIT});
+  ASSERT_NE(plan, nullptr) << logger.last();
+  const auto engine = load(*plan);
+  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, logger));
+  EXPECT_EQ(refitter->getWeightsPrototype("whole").count, 2 * kClasses);
+  EXPECT_EQ(refitter->getWeightsPrototype("half of it").count, kClasses);
+}
+
 TEST_F(Refit, FromAModelInPieces) {
   const auto engine = engine_with({BuilderFlag::kREFIT});
   const auto wanted = run(*engine_with({BuilderFlag::kREFIT}, 2), form.type);

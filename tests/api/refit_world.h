@@ -2,6 +2,8 @@
 // A model of a convolution, a batch normalisation and a product, with weights from a seed; builds of it, and refits.
 #pragma once
 
+#include <functional>
+
 #include "NvOnnxParser.h"
 #include "api/small_engine.h"
 #include "onnx/model_bytes.h"
@@ -16,6 +18,7 @@ struct ModelForm {
   Batch batch = Batch::fixed;
   float scale = 0.5f;    // of a single number, which a plan is optimised for
   float largest = 1.0f;  // of the product's weights
+  bool equal = false;    // the convolution's biases are zeros, as the normalisation's means are
 };
 
 inline constexpr int64_t kBatch = 2, kChannels = 3, kSide = 6, kMaps = 20, kClasses = 5;
@@ -37,12 +40,13 @@ inline std::vector<std::pair<std::string, lathe::Tensor>> weights_of(const Model
   const auto random = [&](const char* name, lathe::Dims dims, double low, double high) {
     return std::pair(std::string(name), random_weights(form.type, std::move(dims), seed++, low, high));
   };
+  const double bias = form.equal ? 0 : 1, mean = form.equal ? 0 : 0.5;
   seed *= 100;
   return {random("conv.w", {kMaps, kChannels, 3, 3}, -0.4, 0.4),
-          random("conv.b", {kMaps}, -1, 1),
+          random("conv.b", {kMaps}, -bias, bias),
           random("bn.scale", {kMaps}, 0.5, 1.5),
           random("bn.bias", {kMaps}, -1, 1),
-          random("bn.mean", {kMaps}, -0.5, 0.5),
+          random("bn.mean", {kMaps}, -mean, mean),
           random("bn.var", {kMaps}, 0.5, 2),
           random("fc.w", {kClasses, kMaps * kSide * kSide}, -form.largest, form.largest),
           random("fc.b", {kClasses}, -1, 1)};
@@ -105,6 +109,7 @@ class RefitTest : public testing::Test {
     lathe::setBuildBudget(*config, 0);
     lathe::setPrecision(*config, precision);
     for (const BuilderFlag flag : flags) config->setFlag(flag);
+    if (change) change(*network);
     for (const std::string& name : marked) EXPECT_TRUE(network->markWeightsRefittable(name.c_str())) << logger.last();
     return std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config));
   }
@@ -149,6 +154,7 @@ class RefitTest : public testing::Test {
 
   Errors logger;
   std::vector<std::string> marked;
+  std::function<void(INetworkDefinition&)> change;  // of the parsed network
   std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
 };
 

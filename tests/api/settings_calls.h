@@ -223,6 +223,8 @@ inline std::map<std::string, Call> own_calls() {
       {"lathe::setTarget",
        [](World& w) { return lathe::setTarget(*w.config, "sm_90") && is(lathe::getTarget(*w.config), "cuda-sm_90"); }},
       {"lathe::setPrecision", [](World& w) { return lathe::setPrecision(*w.config, DataType::kHALF); }},
+      {"lathe::setCalibrationCache",
+       [](World& w) { return lathe::setCalibrationCache(*w.config, "TRT-1-A\nx: 3f000000\n", 20); }},
       {"lathe::setInt8", [](World& w) { return lathe::setInt8(*w.config, true); }},
       {"lathe::setPrecisionConstraints",
        [](World& w) { return lathe::setPrecisionConstraints(*w.config, lathe::PrecisionConstraints::kOBEY); }},

@@ -19,7 +19,9 @@ namespace nvinfer1 {
 struct Counts : ILogger {
   void log(Severity severity, const char* message) noexcept override {
     if (severity <= Severity::kERROR) errors.emplace_back(message);
-    if (severity == Severity::kWARNING) warnings.emplace_back(message);
+    // Which the first call in the process gives, whoever makes it.
+    const bool of_deprecation = std::string_view(message).find(" is deprecated: ") != std::string_view::npos;
+    if (severity == Severity::kWARNING && !of_deprecation) warnings.emplace_back(message);
   }
   std::vector<std::string> errors, warnings;
 };

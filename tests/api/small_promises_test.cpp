@@ -2,8 +2,11 @@
 // Promises of the interface that no larger test is about: severities, versions of interfaces, random numbers of
 // contexts.
 #include <algorithm>
+#include <chrono>
 #include <map>
 
+#include "api/deprecation.h"
+#include "api/report.h"
 #include "api/small_engine.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -85,6 +88,55 @@ TEST_F(SmallPromises, LimitsOfBuildsAreOfBuilds) {
   EXPECT_EQ(y[0], 4);
 }
 
+// S75: what nobody reads costs less than a hundredth of a build. As many lines as one writes are made without a reader.
+TEST_F(SmallPromises, MessagesThatNobodyReadsCostLittle) {
+  BySeverity all;
+  const std::unique_ptr<IBuilder> own(createInferBuilder(all));
+  const std::unique_ptr<INetworkDefinition> mine(own->createNetworkV2(0));
+  const std::unique_ptr<IBuilderConfig> settings(own->createBuilderConfig());
+  ITensor* x = mine->addInput("x", DataType::kFLOAT, Dims2(64, 64));
+  for (int i = 0; i < 8; ++i)
+    x = mine->addSoftMax(*mine->addUnary(*x, UnaryOperation::kEXP)->getOutput(0))->getOutput(0);
+  mine->markOutput(*x);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::unique_ptr<IHostMemory> plan(own->buildSerializedNetwork(*mine, *settings));
+  const std::chrono::duration<double> build = std::chrono::steady_clock::now() - begin;
+  ASSERT_NE(plan, nullptr);
+  size_t lines = 0;
+  for (const auto& [severity, texts] : all.lines) lines += texts.size();
+  ASSERT_GT(lines, 10u);
+  struct Deaf final : ILogger {
+    void log(Severity, const char*) noexcept override {}
+  } deaf;
+  lathe::api::LoggerLog log(&deaf);
+  std::chrono::duration<double> least = std::chrono::duration<double>::max();
+  for (int round = 0; round < 5; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < lines; ++i)
+      log.print(lathe::Severity::verbose, "'{}' takes {:.3f} us with {}", "a layer's name", 0.5, "a tactic's name");
+    least = std::min<std::chrono::duration<double>>(least, std::chrono::steady_clock::now() - start);
+  }
+  EXPECT_LT(least.count(), build.count() / 100) << lines << " lines";
+}
+
+// S9: a function that works and is deprecated says so once in a process.
+TEST_F(SmallPromises, DeprecatedFunctionsWarnOnce) {
+  BySeverity all;
+  const std::unique_ptr<IBuilder> own(createInferBuilder(all));
+  const std::unique_ptr<INetworkDefinition> mine(own->createNetworkV2(0));
+  for (int i = 0; i < 2; ++i) {
+    ITensor* x = mine->addInput(i == 0 ? "x" : "y", DataType::kFLOAT, Dims2(4, 4));
+    EXPECT_NE(mine->addNonZero(*x), nullptr);  // which an earlier test may have called, too
+  }
+  std::vector<std::string>& warnings = all.lines[ILogger::Severity::kWARNING];
+  EXPECT_LE(warnings.size(), 1u);
+  warnings.clear();
+  lathe::api::Deprecation deprecation("IThing::former", "latter()");
+  const lathe::api::Reporter reporter(&all);
+  for (int i = 0; i < 3; ++i) deprecation.tell(reporter);
+  EXPECT_EQ(warnings, std::vector<std::string>{"IThing::former is deprecated: latter() replaces it"});
+}
+
 // S166, S167.
 TEST_F(SmallPromises, RandomNumbersAreOfTheRun) {
   const auto engine = random_engine();
@@ -95,11 +147,16 @@ TEST_F(SmallPromises, RandomNumbersAreOfTheRun) {
   EXPECT_NE(first, other);
   EXPECT_TRUE(std::all_of(first.begin(), first.end(), [](float value) { return 0 <= value && value <= 1; }));
   lathe::setRandomSeed(17);
-  const std::vector<float> seeded = run(*one);
-  EXPECT_EQ(run(*two), seeded);
-  EXPECT_EQ(run(*one), seeded);  // whatever the other context has computed
+  const std::vector<float> seeded = run(*one), next = run(*one), third = run(*one);
+  EXPECT_NE(next, seeded);
+  EXPECT_EQ(run(*two), seeded);  // whatever the other context has computed
+  EXPECT_EQ(run(*two), next);
+  const std::unique_ptr<IExecutionContext> fresh(engine->createExecutionContext());
+  for (const std::vector<float>& each : {seeded, next, third}) EXPECT_EQ(run(*fresh), each);
   lathe::setRandomSeed(18);
   EXPECT_NE(run(*one), seeded);
+  lathe::setRandomSeed(17);
+  EXPECT_EQ(run(*one), seeded);
   lathe::setRandomSeed(0, /*seeded=*/false);
   EXPECT_NE(run(*one), run(*one));
 }

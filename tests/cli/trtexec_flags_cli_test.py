@@ -37,8 +37,8 @@ VALUES = {
     "--saveDebugTensors": [], "--saveAllDebugTensors": ["summary"], "--avgRuns": ["2"], "--percentile": ["50,99.9"],
     "--exportTimes": ["{folder}/t"], "--exportOutput": ["{folder}/o"], "--exportProfile": ["{folder}/p"],
     "--exportLayerInfo": ["{folder}/l"], "--device": ["0"], "--generation": ["10"], "--target": [], "--buildBudget": ["0.1"],
-    "--cpuThreads": ["1"]}
-NEEDS = {"--excludeLeanRuntime": ["--versionCompatible"]}
+    "--cpuThreads": ["1"], "--calib": ["{folder}/calibration"]}
+NEEDS = {"--excludeLeanRuntime": ["--versionCompatible"], "--calib": ["--int8"]}
 # Honoured by passing on what the library refuses, for now or for ever.
 LIBRARY_REFUSES = {"--setBuildRoute": "[]x", "--staticPlugins": "/no/lib", "--plugins": "/no/lib", "--dynamicPlugins": "/no/lib",
                    "--setPluginsToSerialize": None, "--refitFromOnnx": None, "--timeRefit": None}
@@ -100,6 +100,7 @@ class Flags(unittest.TestCase):
     def test_all_others_run(self):
         self.assertEqual(run(MODEL, f"--saveEngine={self.folder}/engine", "--skipInference", *QUICK).returncode, 0)
         (self.folder / "image").write_bytes(bytes(4 * 64))
+        (self.folder / "calibration").write_text("TRT-101600-EntropyCalibration2\nimage: 3c010204\n")
         for _, name, _, argument, handling, words, _ in rows():
             if handling == "refused" or name in LIBRARY_REFUSES or name in ("--getPlanVersionOnly",):
                 continue
@@ -132,7 +133,8 @@ class Flags(unittest.TestCase):
                 (["--layerDeviceTypes=*:TPU"], "'TPU' is neither GPU nor DLA"), (["--timeRefit"], "--refitFromOnnx=FILE"),
                 (["--saveAllDebugTensors=gif"], "'gif' is none of"), (["--tempfileControls=a:b"], "in_memory:allow"),
                 (["--loadRefOutputs=z:x"], "no output z"), (["--persistentCacheRatio=2"], "2 is not from 0 to 1"),
-                (["--weightStreamingBudget=130%"], "from 0 to 100"), (["--generation=9"], "9 is not from 10 to 11")):
+                (["--weightStreamingBudget=130%"], "from 0 to 100"), (["--generation=9"], "9 is not from 10 to 11"),
+                (["--int8", f"--calib={PAGE}"], "line 1 of the calibration cache")):
             with self.subTest(words):
                 result = run(MODEL, *QUICK, *words)
                 self.assertEqual(result.returncode, 1, result.stdout)

@@ -6,6 +6,7 @@ import itertools
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -27,6 +28,7 @@ NAMES = {
     "nvinfer_vc_plugin": {"getCreators", "setLoggerFinder"},
 }
 CPU = {"LATHE_TARGET": "cpu"}
+CPU_FLAGS = pathlib.Path("/proc/cpuinfo").read_text().split()
 EMULATED_GPU = {"LATHE_TARGET": "cuda", "LATHE_CUDA_DRIVER": f"{BUILD}/fake_cuda/libfake_cuda_driver.so",
                 "LATHE_NVRTC": f"{BUILD}/fake_cuda/libnvrtc.so", "LATHE_CACHE_DIR": f"{BUILD}/interface_cache"}
 
@@ -110,17 +112,54 @@ class Generations(unittest.TestCase):
             "all shapes are specified: yes", "runs: yes",
             "creator is registered: yes", "creator is listed: yes", "creator is found: yes",
             "registered twice: no", "its plugin says that inputs are broadcast: yes",
-            "a layer of the V2 family is added: no", "creator is gone: yes"])
+            "a layer of the V2 family is added: yes", "creator is gone: yes"])
         told = {
-            "ILayer::setOutputType": "error", "ITensor::setDynamicRange has no effect": "warning",
+            "ILayer::setOutputType: ": "error",
             "ITensor::setDynamicRange: ": "error", "ITensor::setType": "error",
-            "IBuilderConfig::setInt8Calibrator has no effect": "warning",
-            "IBuilderConfig::setQuantizationFlags has no effect": "warning",
-            "INetworkDefinition::addPluginV2": "error",
-            "int8 is asked for": "warning", "ILayer::setPrecision": "error", "BuilderFlag::kFP16 is set": "error"}
+            "int8 is asked for": "warning", "ILayer::setPrecision: ": "error", "BuilderFlag::kFP16 is set": "error"}
         for text, severity in told.items():
             with self.subTest(text):
                 self.assertEqual([line.split(":")[0] for line in log if text in line], [severity], log)
+
+    def test_batches_in_a_gpus_memory_calibrate_as_those_of_the_host(self):
+        *cache, end = checked(BUILD / "bin/calibration_client", "device", device=EMULATED_GPU).splitlines()
+        self.assertEqual(end, "4 batches, plan: yes")
+        scales = [re.fullmatch("(hidden|x): [0-9a-f]{8}", line) for line in cache[-2:]]
+        self.assertTrue(all(scales), cache)
+        if {"avx512_vnni", "avx_vnni"} & set(CPU_FLAGS):
+            of_host = checked(BUILD / "bin/calibration_client").splitlines()
+            self.assertLessEqual(set(cache[-2:]), set(of_host))
+
+    @unittest.skipUnless({"avx512_vnni", "avx_vnni"} & set(CPU_FLAGS), "the processor multiplies no integers")
+    def test_float_networks_are_quantised_by_calibrators_and_ranges(self):
+        lines = checked(BUILD / "bin/calibration_client").splitlines()
+        log = [line for line in lines if re.match("warning|error|info", line)]
+        told = [line for line in lines if line not in log]
+        scales = {}
+        for line in told:
+            if tensor := re.fullmatch("(hidden|x): ([0-9a-f]{8})", line):
+                scales[tensor[1]] = 127 * struct.unpack(">f", bytes.fromhex(tensor[2]))[0]
+        self.assertEqual(set(scales), {"hidden", "x"})
+        self.assertTrue(2.5 < scales["x"] < 4.6, scales)  # of a normal distribution
+        self.assertEqual([line for line in told if not re.match("hidden: |x: ", line)], [
+            "entropy: near", "TRT-101600-EntropyCalibration2", "4 batches, 1 written",
+            "entropy from the cache: near", "4 batches, 1 written", "dynamic sizes: near", "a profile of its own: near",
+            "caches agree: yes", "entropy of old: near", "extremes: near", "quantile: near", "half of the values: far",
+            "4 batches in all", "ranges: near", "ranges and a calibrator: near", "asked 0 times", "without the flag: the same",
+            "weights that can be replaced: the same", "a cache of another method: near", "no batch: refused",
+            "no address: refused", "a wrong cache: refused", "infinite values: the same", "a quantile of 2: refused"])
+        self.assertEqual(sum("2 convolutions and matrix products multiply integers" in line for line in log), 11)
+        reports = {
+            "int8 is not asked for": "warning", "build without kREFIT": "warning",
+            "the calibration cache is of EntropyCalibration2": "warning", "the calibrator gives no batch": "error",
+            "gave no address for input 'x'": "error", "line 2 of the calibration cache is 'x: zero'": "error",
+            "'x' holds infinities or NaNs": "warning", "'hidden' holds infinities or NaNs": "warning",
+            "2 tensors have no range": "warning", "getQuantile gave 2": "error",
+            "IBuilderConfig::setInt8Calibrator is deprecated": "warning", "ITensor::setDynamicRange is deprecated": "warning"}
+        for text, severity in reports.items():
+            with self.subTest(text):
+                self.assertEqual([line.split(":")[0] for line in log if text in line], [severity], log)
+        self.assertEqual(sum(line.split(":")[0] in ("warning", "error") for line in log), len(reports), log)
 
 
 if __name__ == "__main__":

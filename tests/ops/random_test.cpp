@@ -86,6 +86,31 @@ int64_t fresh_seed(int64_t stream) {
   return (*run_op(attrs, {}, 1))[0].at(0);
 }
 
+TEST(FreshSeed, FollowsTheRunsOfASequence) {
+  set_random_seed(5);
+  const int64_t first = fresh_seed(0);
+  RandomSequence one, two;
+  std::vector<int64_t> drawn;
+  for (int i = 0; i < 3; ++i) {
+    const RandomSequence::Run run(one);
+    drawn.push_back(fresh_seed(0));
+    {
+      const RandomSequence::Run within(two);
+      EXPECT_EQ(fresh_seed(0), drawn[static_cast<size_t>(i)]);
+    }
+    EXPECT_EQ(fresh_seed(0), drawn.back());
+  }
+  EXPECT_EQ(drawn[0], first);
+  EXPECT_EQ(std::set<int64_t>(drawn.begin(), drawn.end()).size(), 3u);
+  EXPECT_EQ(fresh_seed(0), first);  // outside of any run
+  set_random_seed(5);
+  {
+    const RandomSequence::Run run(one);
+    EXPECT_EQ(fresh_seed(0), first);
+  }
+  set_random_seed(std::nullopt);
+}
+
 TEST(FreshSeed, NeverComesAgainUnlessTheProcessHasASeed) {
   std::set<int64_t> seen;
   for (int i = 0; i < 1000; ++i) seen.insert(fresh_seed(i % 2));

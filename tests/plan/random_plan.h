@@ -23,8 +23,8 @@ struct OwnedPlan {
 inline void add_refit(Plan& plan, RefitKind kind) {
   Refit& refit = plan.refit;
   refit.kind = kind;
-  refit.weights = {{"w", DType::f32, {2, 3}, {"conv", "other"}, {0, 1}, digest_of(plan.weights), false},
-                   {"stays", DType::f16, {}, {}, {}, digest_of({}), true}};
+  refit.weights = {{"w", DType::f32, {2, 3}, {"conv", "other"}, {0, 1}, digest_of(plan.weights), false, "", false},
+                   {"stays", DType::f16, {}, {}, {}, digest_of({}), true, "stays in the model", true}};
   refit.operands = {{0, DType::i8, {static_cast<int64_t>(plan.constants[0].bytes)}}};
   refit.steps = {{"reshape", "{allow_zero=true}", {}, {0, kNoTensor}, 1},
                  {"", "", {1, 6, 1, 0, 0, 6, 1, 1}, {3}, 1},

@@ -42,10 +42,11 @@ class NotingCreator final : public IPluginCreatorV3One {
     collection_ = {static_cast<int32_t>(listed.size()), listed.data()};
     return &collection_;
   }
-  const char* getPluginName() const noexcept override { return "Noting"; }
+  const char* getPluginName() const noexcept override { return name; }
   const char* getPluginVersion() const noexcept override { return "1"; }
   const char* getPluginNamespace() const noexcept override { return "test"; }
 
+  const char* name = "Noting";
   std::vector<PluginField> listed;
   std::string layer;
   std::map<std::string, Given> given;
@@ -97,6 +98,7 @@ class PluginParser : public PluginV3 {
   bool parse(const std::string& plugin_node) {
     network.reset(builder->createNetworkV2(0));
     parser.reset(nvonnxparser::createParser(*network, logger));
+    parser->setFlags(parser->getFlags() | flags);
     const std::string bytes = model(graph({{plugin_node, node("Add", {"t", "t"}, {"y0"})},
                                            {},
                                            {value_info("x", 1, {2, 3})},
@@ -108,6 +110,7 @@ class PluginParser : public PluginV3 {
     return node("Noting", {"x"}, {"t"}, attributes, "their.domain");
   }
   NotingCreator noting_;
+  nvonnxparser::OnnxParserFlags flags = 0;
   std::unique_ptr<nvonnxparser::IParser> parser;
 };
 
@@ -249,6 +252,27 @@ TEST_F(PluginParser, CreatorsGoBeforeStandardPlugins) {
   EXPECT_EQ(relu.made, 0);
   network.reset();
   EXPECT_TRUE(registry.deregisterCreator(leaky) && registry.deregisterCreator(relu));
+}
+
+// An operator of ONNX's is replaced where its node names a namespace of plugins, or the parser is told so.
+TEST_F(PluginParser, CreatorsReplaceOperatorsWhenAsked) {
+  NotingCreator relu;
+  relu.name = "Relu";
+  ASSERT_TRUE(builder->getPluginRegistry().registerCreator(relu, ""));
+  ASSERT_TRUE(builder->getPluginRegistry().registerCreator(relu, "test"));
+  ASSERT_TRUE(runtime->getPluginRegistry().registerCreator(relu, "test"));
+  const auto kind_of = [&](const std::string& text) {
+    EXPECT_TRUE(parse(text)) << logger.last();
+    return network->getLayer(0)->getType();
+  };
+  EXPECT_EQ(kind_of(node("Relu", {"x"}, {"t"})), LayerType::kACTIVATION);
+  EXPECT_EQ(kind_of(node("Relu", {"x"}, {"t"}, {kSpace, real_attribute("value", 4)})), LayerType::kPLUGIN_V3);
+  ASSERT_TRUE(build() && load()) << logger.last();
+  ASSERT_TRUE(run({-1, 2, 3, 4, 5, 6})) << logger.last();
+  EXPECT_EQ(result("y0"), (std::vector<float>{-8, 16, 24, 32, 40, 48}));
+  flags = 1u << static_cast<uint32_t>(nvonnxparser::OnnxParserFlag::kENABLE_PLUGIN_OVERRIDE);
+  EXPECT_EQ(kind_of(node("Relu", {"x"}, {"t"})), LayerType::kPLUGIN_V3);
+  EXPECT_EQ(kind_of(node("Elu", {"x"}, {"t"})), LayerType::kACTIVATION);  // of which there is no creator
 }
 
 TEST_F(PluginParser, SupportIsTold) {

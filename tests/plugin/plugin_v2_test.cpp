@@ -214,33 +214,157 @@ INSTANTIATE_TEST_SUITE_P(Callbacks, LiesOfV2,
                                          std::tuple(Lie::attach_null, "initialize() fails"),
                                          std::tuple(Lie::enqueue_fails, "enqueue() gives 9")));
 
-// Of networks with an implicit batch dimension.
-class OldPlugin final : public IPluginV2 {
+// What the older classes have in common, whose plugins are told of fixed sizes alone: y = 2 * x, once it is configured.
+template <class Base>
+class OldPlugin : public Base {
  public:
+  OldPlugin() { ++g_existing; }
+  OldPlugin(const OldPlugin& other) : Base(other), elements_(other.elements_) { ++g_existing; }
+  ~OldPlugin() override { --g_existing; }
+  OldPlugin& operator=(const OldPlugin&) = delete;
+
   const char* getPluginType() const noexcept override { return "Old"; }
-  const char* getPluginVersion() const noexcept override { return "1"; }
   int32_t getNbOutputs() const noexcept override { return 1; }
-  Dims getOutputDimensions(int32_t, const Dims* inputs, int32_t) noexcept override { return inputs[0]; }
-  bool supportsFormat(DataType, PluginFormat) const noexcept override { return true; }
-  void configureWithFormat(const Dims*, int32_t, const Dims*, int32_t, DataType, PluginFormat,
-                           int32_t) noexcept override {}
-  int32_t initialize() noexcept override { return 0; }
-  void terminate() noexcept override {}
-  size_t getWorkspaceSize(int32_t) const noexcept override { return 0; }
-  int32_t enqueue(int32_t, const void* const*, void* const*, void*, cudaStream_t) noexcept override { return 0; }
-  size_t getSerializationSize() const noexcept override { return 0; }
-  void serialize(void*) const noexcept override {}
+  Dims getOutputDimensions(int32_t, const Dims* inputs, int32_t count) noexcept override {
+    return count == 1 ? inputs[0] : Dims{-1, {}};
+  }
+  int32_t initialize() noexcept override { return g_story += 'i', 0; }
+  void terminate() noexcept override { g_story += 't'; }
+  size_t getWorkspaceSize(int32_t batch) const noexcept override { return static_cast<size_t>(batch) * 100; }
+  int32_t enqueue(int32_t batch, const void* const* in, void* const* out, void* workspace,
+                  cudaStream_t) noexcept override {
+    if (batch != 1 || !workspace || elements_ == 0) return 3;
+    std::memset(workspace, 7, 100);
+    for (int64_t i = 0; i < elements_; ++i) static_cast<float*>(out[0])[i] = 2 * static_cast<const float*>(in[0])[i];
+    return g_story += 'e', 0;
+  }
+  size_t getSerializationSize() const noexcept override { return sizeof elements_; }
+  void serialize(void* buffer) const noexcept override { std::memcpy(buffer, &elements_, sizeof elements_); }
   void destroy() noexcept override { delete this; }
-  IPluginV2* clone() const noexcept override { return new OldPlugin; }
   void setPluginNamespace(const char*) noexcept override {}
-  const char* getPluginNamespace() const noexcept override { return ""; }
+  const char* getPluginNamespace() const noexcept override { return "test"; }
+
+  int64_t elements_ = 0;
+
+ protected:
+  void configure(const Dims& in, const Dims& out, DataType type, TensorFormat format, int32_t batch) {
+    const bool expected = in.nbDims == 2 && out.nbDims == 2 && in.d[0] == 2 && out.d[1] == 3 && batch == 1;
+    if (expected && type == DataType::kFLOAT && format == TensorFormat::kLINEAR) elements_ = in.d[0] * in.d[1];
+  }
 };
 
-TEST_F(PluginV2, OfImplicitBatchesAreRefused) {
-  OldPlugin plugin;
-  EXPECT_EQ(add_v2(plugin), nullptr);
-  EXPECT_NE(logger.last().find("plugin 'Old'"), std::string::npos) << logger.last();
-  EXPECT_NE(logger.last().find("is an IPluginV2, of networks with an implicit batch"), std::string::npos);
+class Plain final : public OldPlugin<IPluginV2> {
+ public:
+  const char* getPluginVersion() const noexcept override { return "V2"; }
+  IPluginV2* clone() const noexcept override { return new Plain(*this); }
+  bool supportsFormat(DataType type, PluginFormat format) const noexcept override {
+    return type == DataType::kFLOAT && format == TensorFormat::kLINEAR;
+  }
+  void configureWithFormat(const Dims* in, int32_t, const Dims* out, int32_t, DataType type, PluginFormat format,
+                           int32_t batch) noexcept override {
+    configure(in[0], out[0], type, format, batch);
+  }
+};
+
+template <class Base>
+class OldExtended : public OldPlugin<Base> {
+ public:
+  DataType getOutputDataType(int32_t, const DataType* types, int32_t) const noexcept override { return types[0]; }
+  void attachToContext(cudnnContext*, cublasContext*, IGpuAllocator*) noexcept override { g_story += 'a'; }
+  void detachFromContext() noexcept override { g_story += 'd'; }
+};
+
+class Extended final : public OldExtended<IPluginV2Ext> {
+ public:
+  const char* getPluginVersion() const noexcept override { return "V2Ext"; }
+  IPluginV2Ext* clone() const noexcept override { return new Extended(*this); }
+  bool supportsFormat(DataType type, PluginFormat format) const noexcept override {
+    return type == DataType::kFLOAT && format == TensorFormat::kLINEAR;
+  }
+  void configurePlugin(const Dims* in, int32_t, const Dims* out, int32_t, const DataType* types,
+                       const DataType* results, const bool* broadcast, const bool*, PluginFormat format,
+                       int32_t batch) noexcept override {
+    if (!broadcast[0] && types[0] == results[0]) configure(in[0], out[0], types[0], format, batch);
+  }
+};
+
+class OfEachTensor final : public OldExtended<IPluginV2IOExt> {
+ public:
+  const char* getPluginVersion() const noexcept override { return "V2IOExt"; }
+  IPluginV2Ext* clone() const noexcept override { return new OfEachTensor(*this); }
+  bool supportsFormatCombination(int32_t i, const PluginTensorDesc* all, int32_t, int32_t) const noexcept override {
+    return all[i].type == DataType::kFLOAT && all[i].format == TensorFormat::kLINEAR;
+  }
+  void configurePlugin(const PluginTensorDesc* in, int32_t, const PluginTensorDesc* out, int32_t) noexcept override {
+    configure(in[0].dims, out[0].dims, in[0].type, out[0].format, 1);
+  }
+};
+
+template <class P>
+class OldCreator final : public IPluginCreator {
+ public:
+  const char* getPluginName() const noexcept override { return "Old"; }
+  const char* getPluginVersion() const noexcept override { return version_.c_str(); }
+  const PluginFieldCollection* getFieldNames() noexcept override { return nullptr; }
+  IPluginV2* createPlugin(const char*, const PluginFieldCollection*) noexcept override { return nullptr; }
+  IPluginV2* deserializePlugin(const char*, const void* data, size_t) noexcept override {
+    auto* plugin = new P;
+    std::memcpy(&plugin->elements_, data, sizeof plugin->elements_);
+    return plugin;
+  }
+  void setPluginNamespace(const char*) noexcept override {}
+  const char* getPluginNamespace() const noexcept override { return "test"; }
+
+ private:
+  std::string version_ = P().getPluginVersion();
+};
+
+class OlderPlugins : public PluginV2 {
+ protected:
+  // x of `rows` rows through the plugin.
+  bool add_old(IPluginV2& plugin, int64_t rows, DataType type = DataType::kFLOAT) {
+    ITensor* x = network->addInput("x", type, Dims2(rows, 3));
+    IPluginV2Layer* layer = network->addPluginV2(&x, 1, plugin);
+    if (!layer) return false;
+    layer->setName("the layer");
+    layer->getOutput(0)->setName("y0");
+    return network->markOutput(*layer->getOutput(0)), true;
+  }
+  template <class P>
+  void run_old(const char* story) {
+    OldCreator<P> creator;
+    ASSERT_TRUE(runtime->getPluginRegistry().registerCreator(creator, "test"));
+    P plugin;
+    ASSERT_TRUE(add_old(plugin, 2) && build() && load()) << logger.last();
+    ASSERT_TRUE(run({1, 2, 3, 4, 5, 6}) && run({1, 2, 3, 4, 5, 6})) << logger.last();
+    EXPECT_EQ(result("y0"), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+    context.reset(), engine.reset(), network.reset();
+    EXPECT_EQ(g_story, story);
+    EXPECT_EQ(g_existing, 1);  // the application's own
+    runtime->getPluginRegistry().deregisterCreator(creator);
+  }
+};
+
+TEST_F(OlderPlugins, OfClassV2Run) { run_old<Plain>("ieet"); }
+TEST_F(OlderPlugins, OfClassV2ExtRun) { run_old<Extended>("aieetd"); }
+TEST_F(OlderPlugins, OfClassV2IOExtRun) { run_old<OfEachTensor>("aieetd"); }
+
+TEST_F(OlderPlugins, AreToldOfFixedSizesAlone) {
+  Extended plugin;
+  ASSERT_TRUE(add_old(plugin, -1));
+  EXPECT_FALSE(build());
+  ASSERT_EQ(logger.errors.size(), 1u);
+  EXPECT_NE(logger.last().find("is an IPluginV2Ext, which is told of fixed sizes alone, and input 0 ('x')"),
+            std::string::npos)
+      << logger.last();
+}
+
+TEST_F(OlderPlugins, SayWhichTypesTheyTake) {
+  Plain plugin;
+  ASSERT_TRUE(add_old(plugin, 2, DataType::kINT32));
+  EXPECT_FALSE(build());
+  ASSERT_EQ(logger.errors.size(), 1u);
+  EXPECT_NE(logger.last().find("supportsFormatCombination() refuses input 0"), std::string::npos) << logger.last();
 }
 
 }  // namespace

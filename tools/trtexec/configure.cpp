@@ -6,6 +6,7 @@
 #include "cli/layer_types.h"
 #include "cli/tactic_sources.h"
 #include "cli/tensor.h"
+#include "cli/tensor_file.h"
 #include "lathe.h"
 #include "trtexec/build.h"
 #include "trtexec/values.h"
@@ -87,6 +88,10 @@ void set_precision(nvinfer1::IBuilderConfig& config, const Options& options) {
   const DataType narrow = options.fp16 ? DataType::kHALF : options.bf16 ? DataType::kBF16 : DataType::kFLOAT;
   if (!lathe::setPrecision(config, narrow)) throw UsageError(lathe::lastError());
   if (options.int8) lathe::setInt8(config, true);
+  if (options.calibration.empty()) return;
+  const std::string cache = cli::read_file(options.calibration);
+  if (!lathe::setCalibrationCache(config, cache.data(), cache.size()))
+    fail_as_reported("Reading the calibration cache failed");
 }
 
 // "+A,-B".

@@ -38,6 +38,7 @@ struct Options {
   std::optional<int64_t> l2_limit;  // bytes
   nvinfer1::ProfilingVerbosity profiling_verbosity = nvinfer1::ProfilingVerbosity::kLAYER_NAMES_ONLY;
   std::string timing_cache;
+  std::string calibration;  // file of a cache
   bool builder_cache = true, compilation_cache = true, error_on_cache_miss = false, monitor_memory = false;
   std::string tactic_sources, preview, build_route, remote_tuning;
   bool fp16 = false, bf16 = false, int8 = false, tf32 = true;

@@ -5,6 +5,7 @@
 #include "api/builder/branches.h"
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
+#include "api/builder/calibration.h"
 #include "api/builder/compatible_plan.h"
 #include "api/builder/debug_marks.h"
 #include "api/builder/direct_io.h"
@@ -13,6 +14,7 @@
 #include "api/builder/layer_types.h"
 #include "api/builder/memory_monitor.h"
 #include "api/builder/plugins.h"
+#include "api/builder/profile_shapes.h"
 #include "api/builder/refit_weights.h"
 #include "api/json.h"
 #include "api/network/network.h"
@@ -64,24 +66,6 @@ class ProgressAdapter {
   nv::IProgressMonitor* monitor_;
   std::string phase_;
 };
-
-Result<ProfileShapes> shapes_of(const OptimizationProfile& profile) {
-  ProfileShapes shapes;
-  for (const auto& [name, range] : profile.inputs()) {
-    ProfileShapes::Input input;
-    Dims* wanted[] = {&input.min, &input.opt, &input.max};
-    input.is_values = range.values[0].has_value();
-    for (size_t i = 0; i < 3; ++i) {
-      if (input.is_values) {
-        *wanted[i] = range.values[i].value_or(Dims());
-      } else if (range.dims[i]) {
-        LATHE_ASSIGN(*wanted[i], to_dims(*range.dims[i]));
-      }
-    }
-    shapes.inputs.emplace(name, std::move(input));
-  }
-  return shapes;
-}
 
 Json describe(const RegionReport& region) {
   Json candidates = Json::array();
@@ -151,15 +135,6 @@ size_t weights_of(const ir::Graph& graph) {
     if (const Tensor* content = node->is(OpKind::constant) ? node->output()->constant() : nullptr)
       bytes += content->bytes();
   return bytes;
-}
-
-void warn_unless_quantized(const ir::Graph& graph, Log& log) {
-  for (const auto& node : graph.nodes())
-    for (const ir::Value* input : node->inputs())
-      if (node->is(OpKind::quantize) || node->is(OpKind::dequantize) || (input && input->dtype() == DType::i8)) return;
-  log.print(Severity::warning,
-            "int8 is asked for, but the network has no quantize and dequantize layers, so nothing is quantised: export "
-            "it with Q/DQ pairs; calibration and dynamic ranges are not supported");
 }
 
 void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOptions& options) {
@@ -255,7 +230,6 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
-  if (types.int8) warn_unless_quantized(definition.graph(), *options.log);
   set_tuner(settings, *core_, options);
   ProgressAdapter progress(settings.getProgressMonitor());
   MemoryMonitor memory(*options.log);
@@ -271,6 +245,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   warn_of_host_memory(weights_of(graph), available_bytes(), *options.log);
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
   LATHE_ASSIGN(options.refit, refit_options(settings, definition, settled.graph));
+  LATHE_TRY(quantize_implicitly(settings, types.int8, definition, settled.graph, options));
   LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
   LATHE_TRY(settle_plugins(definition, settled.graph, options,
                            settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));

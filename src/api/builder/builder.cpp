@@ -3,13 +3,16 @@
 
 #include "api/builder/builder_config.h"
 #include "api/host_memory.h"
+#include "api/living_products.h"
 #include "api/network/network.h"
 
 namespace lathe::api {
 
 Builder::~Builder() noexcept {
   nv::IBuilder* self = this;
-  core_->builder.compare_exchange_strong(self, nullptr);
+  // Networks have a builder of their own, which stands in for one that is deleted.
+  if (core_->builder.compare_exchange_strong(self, nullptr))
+    warn_of_living_products(*core_->reporter, "IBuilder", core_.use_count() > 1);
 }
 
 nv::IBuilderConfig* Builder::createBuilderConfig() noexcept {

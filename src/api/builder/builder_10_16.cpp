@@ -4,6 +4,7 @@
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
 #include "api/builder/layer_types.h"
+#include "api/deprecation.h"
 #include "api/network/layer.h"
 #include "api/network/network.h"
 
@@ -61,6 +62,8 @@ Result<OwnSettings> types_of(const BuilderConfig& settings, const NetworkDefinit
 }
 
 void BuilderConfig::setInt8Calibrator(nv::IInt8Calibrator* calibrator) noexcept {
+  static constinit Deprecation deprecation("IBuilderConfig::setInt8Calibrator", "INetworkDefinition::addQuantize()");
+  deprecation.tell(*core_->reporter);
   put(SettingId::IBuilderConfig_setInt8Calibrator, &Values::calibrator, calibrator);
 }
 

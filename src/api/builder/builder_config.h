@@ -15,6 +15,7 @@
 #include "device/family.h"
 #include "lathe.h"
 #include "passes/pass.h"
+#include "quantization/calibration_cache.h"
 
 namespace lathe::api {
 
@@ -27,6 +28,7 @@ struct OwnSettings {
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to
   bool int8 = false;             // a quantised network is expected
+  TensorScales calibration;      // of a float network
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;
   std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win
   std::string pass_dump;                  // a folder
@@ -118,6 +120,7 @@ class BuilderConfig final : public nv::IBuilderConfig, public nv::apiv::VBuilder
   void setAlgorithmSelector(nv::IAlgorithmSelector* selector) noexcept override;
   nv::IAlgorithmSelector* getAlgorithmSelector() const noexcept override { return values_.selector; }
   bool setCalibrationProfile(const nv::IOptimizationProfile* profile) noexcept override;
+  const nv::IOptimizationProfile* calibration_profile() const { return values_.calibration_profile; }
   const nv::IOptimizationProfile* getCalibrationProfile() noexcept override { return values_.calibration_profile; }
   void setQuantizationFlags(nv::QuantizationFlags flags) noexcept override;
   nv::QuantizationFlags getQuantizationFlags() const noexcept override { return values_.quantization; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/builder/plugin_reformat.h"
 #include "api/network/plugin_import.h"
 #include "api/network/plugin_layer.h"
 #include "device/family.h"
@@ -27,12 +28,13 @@ class PluginNode {
     LATHE_ASSIGN(const BuildingPlugin plugin, BuildingPlugin::of(*held_.plugin, node_.name()));
     LATHE_ASSIGN(results_, parse_plugin_results(attrs_));
     attrs_.workspace = 0;
-    LATHE_ASSIGN(const BuildingPlugin::Tensors first, tensors_under(profiles[0]));
-    LATHE_TRY(plugin.expect_row_major(first));
+    LATHE_ASSIGN(BuildingPlugin::Tensors first, tensors_under(profiles[0]));
+    LATHE_TRY(plugin.choose_formats(first, offered_formats(first)));
     for (const plan::Profile& profile : profiles) {
       BuildingPlugin::Tensors tensors = first;
       if (&profile != &profiles[0]) {
         LATHE_ASSIGN(tensors, tensors_under(profile));
+        copy_formats(first, tensors);
       }
       LATHE_TRY(plugin.configure(tensors));
       LATHE_ASSIGN(const size_t workspace, plugin.workspace(tensors));
@@ -42,7 +44,7 @@ class PluginNode {
                     plugin.who().text(), workspace, options_.tuner.most_workspace);
       attrs_.workspace = std::max(attrs_.workspace, static_cast<int64_t>(workspace));
     }
-    if (allows_aliases) LATHE_TRY(find_aliases(plugin));
+    if (allows_aliases) LATHE_TRY(find_aliases(plugin, first));
     LATHE_ASSIGN(const std::vector<int32_t> tactics, plugin.tactics());
     LATHE_ASSIGN(attrs_.tactic, fastest(plugin, tactics, first));
     LATHE_TRY(plugin::expect_success(ErrorCode::graph_invalid, plugin.who(), "setTactic",
@@ -56,7 +58,7 @@ class PluginNode {
           "{} is in an engine for the CPU, where plugins are given memory of the host and a null stream: "
           "one that is written for GPUs must ask lathe::runsOnHost() in attachToContext()",
           plugin.who().text());
-    return graph_.set_attributes(&node_, attrs_);
+    return PluginReformat(graph_, node_, formats_of(first)).apply(attrs_);
   }
 
  private:
@@ -122,14 +124,52 @@ class PluginNode {
     return tensors;
   }
 
-  Result<> find_aliases(const BuildingPlugin& plugin) {
+  static std::optional<MemoryFormat> format_of(const nv::DynamicPluginTensorDesc& tensor, int32_t number) {
+    const MemoryLayout* const layout = find_layout(number);
+    if (!layout) return std::nullopt;
+    const nv::Dims& dims = tensor.desc.dims;
+    const auto rank = static_cast<size_t>(dims.nbDims);
+    const int64_t channels = rank > layout->spatial ? dims.d[rank - 1 - layout->spatial] : -1;
+    Result<MemoryFormat> format = MemoryFormat::make(*layout, rank, channels);
+    return format ? std::optional(*std::move(format)) : std::nullopt;
+  }
+
+  // What each tensor can lie in: row-major memory, and what else its rank and number of channels allow. Plugins that
+  // find sizes out have row-major tensors alone.
+  std::vector<std::vector<int32_t>> offered_formats(const BuildingPlugin::Tensors& tensors) const {
+    std::vector<std::vector<int32_t>> offered;
+    for (const auto* side : {&tensors.inputs, &tensors.outputs})
+      for (const nv::DynamicPluginTensorDesc& tensor : *side) {
+        std::vector<int32_t>& own = offered.emplace_back(1, 0);
+        if (!results_.sizes.empty() || is_packed(*to_dtype(tensor.desc.type))) continue;
+        for (const MemoryLayout& layout : memory_layouts())
+          if (format_of(tensor, layout.number)) own.push_back(layout.number);
+      }
+    return offered;
+  }
+
+  static void copy_formats(const BuildingPlugin::Tensors& from, BuildingPlugin::Tensors& to) {
+    for (size_t i = 0; i < from.inputs.size(); ++i) to.inputs[i].desc.format = from.inputs[i].desc.format;
+    for (size_t i = 0; i < from.outputs.size(); ++i) to.outputs[i].desc.format = from.outputs[i].desc.format;
+  }
+
+  static PluginFormats formats_of(const BuildingPlugin::Tensors& tensors) {
+    PluginFormats formats;
+    for (const auto* side : {&tensors.inputs, &tensors.outputs})
+      for (const auto& tensor : *side) formats.push_back(format_of(tensor, static_cast<int32_t>(tensor.desc.format)));
+    return formats;
+  }
+
+  Result<> find_aliases(const BuildingPlugin& plugin, const BuildingPlugin::Tensors& tensors) {
     LATHE_ASSIGN(attrs_.aliases, plugin.aliases(static_cast<size_t>(attrs_.data_inputs), node_.num_outputs()));
     for (size_t i = 0; i < attrs_.aliases.size(); ++i) {
       if (attrs_.aliases[i] < 0) continue;
       const ir::Value* input = node_.input(static_cast<size_t>(attrs_.aliases[i]));
-      if (input->dtype() != node_.output(i)->dtype() || input->shape() != node_.output(i)->shape())
+      if (input->dtype() != node_.output(i)->dtype() || input->shape() != node_.output(i)->shape() ||
+          tensors.inputs[static_cast<size_t>(attrs_.aliases[i])].desc.format != tensors.outputs[i].desc.format)
         return plugin::refuse(ErrorCode::graph_invalid, plugin.who(), "getAliasedInput",
-                              "gives input {} for output {}, whose type and dimensions differ", attrs_.aliases[i], i);
+                              "gives input {} for output {}, whose type, dimensions or format differ",
+                              attrs_.aliases[i], i);
     }
     return {};
   }
@@ -139,12 +179,13 @@ class PluginNode {
                           const BuildingPlugin::Tensors& tensors) const {
     if (tactics.size() == 1 || !options_.tuner.device) return tactics[0];
     const std::string id = plugin.timing_id();
-    TimingCache* const cache = id.empty() ? nullptr : options_.tuner.cache;
-    const TimingCache::Key key = TimingCache::key_of(problem_text(plugin, id, tensors), options_.tuner.timing_key);
-    if (const std::optional<TimingCache::Entry> known = cache ? cache->find(key) : std::nullopt)
+    lathe::TimingCache* const cache = id.empty() ? nullptr : options_.tuner.cache;
+    const lathe::TimingCache::Key key =
+        lathe::TimingCache::key_of(problem_text(plugin, id, tensors), options_.tuner.timing_key);
+    if (const std::optional<lathe::TimingCache::Entry> known = cache ? cache->find(key) : std::nullopt)
       for (const int32_t tactic : tactics)
         if (known->chosen.tactic == std::to_string(tactic)) return tactic;
-    TimingCache::Entry entry;
+    lathe::TimingCache::Entry entry;
     for (const int32_t tactic : tactics) {
       LATHE_ASSIGN(const double time, time_of(plugin, tactic, tensors));
       options_.log->print(Severity::verbose, "{}: tactic {} takes {:.3f} us", plugin.who().text(), tactic, time);
@@ -166,7 +207,7 @@ class PluginNode {
                                    id, attrs_.workspace);
     for (const auto* side : {&tensors.inputs, &tensors.outputs})
       for (const nv::DynamicPluginTensorDesc& tensor : *side) {
-        text += fmt::format("; {}", static_cast<int>(tensor.desc.type));
+        text += fmt::format("; {} {}", static_cast<int>(tensor.desc.type), static_cast<int>(tensor.desc.format));
         for (int32_t d = 0; d < tensor.opt.nbDims; ++d) text += fmt::format(" {}", tensor.opt.d[d]);
       }
     return text;
@@ -183,10 +224,13 @@ class PluginNode {
     std::vector<void*> out;
     const auto place = [&](const nv::DynamicPluginTensorDesc& each) -> Result<PluginTensor> {
       LATHE_ASSIGN(const DType type, to_dtype(each.desc.type));
-      PluginTensor tensor{type, each.opt.nbDims, {}};
+      const auto number = static_cast<int32_t>(each.desc.format);
+      PluginTensor tensor{type, number, each.opt.nbDims, {}};
       std::copy_n(each.opt.d, each.opt.nbDims, tensor.dims);
-      int64_t largest = 1;
-      for (int32_t d = 0; d < tensor.rank; ++d) largest *= std::max<int64_t>(each.max.d[d], each.opt.d[d]);
+      Dims room(each.max.d, each.max.d + each.max.nbDims);
+      for (size_t d = 0; d < room.size(); ++d) room[d] = std::max(room[d], tensor.dims[d]);
+      if (const auto format = format_of(each, number)) room = format->in_memory(room);
+      const int64_t largest = checked_volume(room).value_or(0);
       LATHE_ASSIGN(DeviceMemory block, device.allocate(static_cast<size_t>(bytes_of(type, largest).value_or(0))));
       const std::vector<std::byte> zeros(block.size());
       if (!zeros.empty()) LATHE_TRY(device.upload(block.data(), zeros.data(), zeros.size(), *queue));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/builder/refit_weights.h"
 
+#include <map>
+
+#include "api/convert.h"
 #include "ir/constants.h"
 
 namespace lathe::api {
@@ -71,17 +74,21 @@ Result<RefitOptions> refit_options(const BuilderConfig& config, const NetworkDef
   LATHE_ASSIGN(options.kind, kind_of(config));
   options.strips = config.has(nv::BuilderFlag::kSTRIP_PLAN);
   if (options.kind == plan::RefitKind::none) return options;
-  std::unordered_map<const void*, std::string> names;
+  // One buffer may be weights of several types and lengths.
+  std::map<std::tuple<const void*, nv::DataType, int64_t>, std::string> names;
   for (const auto& [name, weights] : network.weights_names())
-    if (weights.values) names.emplace(weights.values, name);
+    if (weights.values) names.emplace(std::tuple(weights.values, weights.type, weights.count), name);
   const auto places = find_places(network);
-  ir::for_each_constant(graph, [&](const std::string& key, const ir::Value& constant, ir::Where where) {
-    if (where == ir::Where::body) return;
+  ir::for_each_constant(graph, [&](const std::string& key, const ir::Value& constant, ir::Where) {
     RefitOptions::Source source;
-    if (const auto given = names.find(constant.content()->data()); given != names.end()) {
+    source.weights.is_added = !network.is_of_model(key);
+    const Tensor& content = *constant.content();
+    if (const auto given = names.find({content.data(), to_nv(content.dtype()), content.volume()});
+        given != names.end()) {
       source.weights.name = given->second;
       source.is_named_by_application = true;
-    } else if (network.is_of_model(key)) {
+      if (!source.weights.is_added && source.weights.name != key) source.weights.model_name = key;
+    } else if (!source.weights.is_added) {
       source.weights.name = key;
     }
     if (const auto own = places.find(key); own != places.end())

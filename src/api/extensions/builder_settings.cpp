@@ -92,6 +92,17 @@ bool setInt8(nv::IBuilderConfig& config, bool expected) noexcept {
   return set(config, "setInt8", &api::OwnSettings::int8, expected);
 }
 
+bool setCalibrationCache(nv::IBuilderConfig& config, const char* text, size_t size) noexcept {
+  return api::guarded(entry(config), "setCalibrationCache", [&]() -> Result<> {
+    CalibrationCache cache;
+    if (text && size > 0) {
+      LATHE_ASSIGN(cache, parse_calibration_cache({text, size}));
+    }
+    static_cast<BuilderConfig&>(config).calibration = std::move(cache.scales);
+    return {};
+  });
+}
+
 bool setPrecisionConstraints(nv::IBuilderConfig& config, PrecisionConstraints constraints) noexcept {
   return api::guarded(entry(config), "setPrecisionConstraints", [&]() -> Result<> {
     if (constraints < PrecisionConstraints::kNONE || constraints > PrecisionConstraints::kOBEY)

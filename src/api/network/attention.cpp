@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/attention.h"
 
+#include "api/deprecation.h"
 #include "api/network/network_add.h"
 #include "api/network/operand_checks.h"
 
@@ -173,6 +174,8 @@ bool AttentionDefinition::setNormalizationOperation(nv::AttentionNormalizationOp
 }
 
 bool AttentionDefinition::setCausal(bool isCausal) noexcept {
+  static constinit Deprecation deprecation("IAttention::setCausal", "setCausalKind()");
+  deprecation.tell(network_.reporter());
   return output_->change_setting(&AttentionOutputLayer::Settings::causal,
                                  isCausal ? nv::CausalMaskKind::kUPPER_LEFT : nv::CausalMaskKind::kNONE,
                                  "IAttention::setCausal");
@@ -236,6 +239,8 @@ nv::IAttention* NetworkDefinition::addAttentionV2(nv::ITensor& query, nv::ITenso
 
 nv::IAttention* NetworkDefinition::addAttention(nv::ITensor& query, nv::ITensor& key, nv::ITensor& value,
                                                 nv::AttentionNormalizationOp normOp, bool causal) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addAttention", "addAttentionV2()");
+  deprecation.tell(reporter());
   return addAttentionV2(query, key, value, normOp,
                         causal ? nv::CausalMaskKind::kUPPER_LEFT : nv::CausalMaskKind::kNONE);
 }

@@ -39,7 +39,20 @@ Result<std::shared_ptr<HeldPlugin>> HeldPlugin::of(std::unique_ptr<plugin::nv::I
   return held;
 }
 
+Result<> HeldPlugin::check_sizes(const std::string& layer, const std::vector<ir::Value*>& inputs) const {
+  const char* const known = v2 ? v2->fixed_sizes_class() : nullptr;
+  for (size_t i = 0; known && i < data_inputs; ++i)
+    for (const Expr& dim : inputs[i]->shape())
+      if (!dim.is_constant())
+        return fail(ErrorCode::shape_unknown,
+                    "plugin '{}' of layer '{}' is an {}, which is told of fixed sizes alone, and input {} ('{}') has a "
+                    "dynamic dimension: fix it, or derive the plugin from IPluginV3 or IPluginV2DynamicExt",
+                    v2->getPluginName(), layer, known, i, inputs[i]->name());
+  return {};
+}
+
 Result<PluginAttrs> HeldPlugin::describe(const std::string& layer, const std::vector<ir::Value*>& inputs) {
+  LATHE_TRY(check_sizes(layer, inputs));
   LATHE_ASSIGN(const auto asked, plugin::BuildingPlugin::of(*plugin, layer));
   std::vector<DType> types;
   std::vector<Shape> shapes, contents;

@@ -26,6 +26,9 @@ struct HeldPlugin {
 
   // What the plugin says of these inputs, as attributes of op `plugin`.
   Result<PluginAttrs> describe(const std::string& layer, const std::vector<ir::Value*>& inputs);
+
+ private:
+  Result<> check_sizes(const std::string& layer, const std::vector<ir::Value*>& inputs) const;
 };
 
 }  // namespace lathe::api

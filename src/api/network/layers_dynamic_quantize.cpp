@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/deprecation.h"
 #include "api/network/block_quantization.h"
 #include "api/network/network_add.h"
 #include "api/network/operand_checks.h"
@@ -41,6 +42,8 @@ Result<std::vector<ir::Value*>> DynamicQuantizeLayer::lower(LayerLowering& lower
 nv::IDynamicQuantizeLayer* NetworkDefinition::addDynamicQuantize(nv::ITensor& input, int32_t axis, int32_t blockSize,
                                                                  nv::DataType outputType,
                                                                  nv::DataType scaleType) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addDynamicQuantize", "addDynamicQuantizeV2()");
+  deprecation.tell(reporter());
   return add<DynamicQuantizeLayer>("INetworkDefinition::addDynamicQuantize", {&input}, axis, blockSize, outputType,
                                    scaleType);
 }

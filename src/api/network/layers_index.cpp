@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/deprecation.h"
 #include "api/network/enums.h"
 #include "api/network/network_add.h"
 
@@ -157,6 +158,8 @@ nv::IOneHotLayer* NetworkDefinition::addOneHot(nv::ITensor& indices, nv::ITensor
 }
 
 nv::INonZeroLayer* NetworkDefinition::addNonZero(nv::ITensor& input) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addNonZero", "addNonZero() with a type of indices");
+  deprecation.tell(reporter());
   return addNonZeroV2(input, nv::DataType::kINT32);
 }
 

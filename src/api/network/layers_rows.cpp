@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/deprecation.h"
 #include "api/network/enums.h"
 #include "api/network/network_add.h"
 #include "ops/subscripts.h"
@@ -181,6 +182,8 @@ nv::IReduceLayer* NetworkDefinition::addReduce(nv::ITensor& input, nv::ReduceOpe
 
 nv::ITopKLayer* NetworkDefinition::addTopK(nv::ITensor& input, nv::TopKOperation op, int32_t k,
                                            uint32_t reduceAxes) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addTopK", "addTopK() with a type of indices");
+  deprecation.tell(reporter());
   return addTopKV2(input, op, k, reduceAxes, nv::DataType::kINT32);
 }
 
@@ -208,6 +211,8 @@ nv::IEinsumLayer* NetworkDefinition::addEinsum(nv::ITensor* const* inputs, int32
 
 nv::INormalizationLayer* NetworkDefinition::addNormalization(nv::ITensor& input, nv::ITensor& scale, nv::ITensor& bias,
                                                              uint32_t axesMask) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addNormalization", "addNormalizationV2()");
+  deprecation.tell(reporter());
   return add<NormalizationLayer>("INetworkDefinition::addNormalization", {&input, &scale, &bias}, axesMask, false);
 }
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "api/deprecation.h"
 #include "api/network/network_add.h"
 #include "api/network/operand_checks.h"
 #include "compose/grid_sample.h"
@@ -193,6 +194,8 @@ nv::IReverseSequenceLayer* NetworkDefinition::addReverseSequence(nv::ITensor& in
 
 nv::INMSLayer* NetworkDefinition::addNMS(nv::ITensor& boxes, nv::ITensor& scores,
                                          nv::ITensor& maxOutputBoxesPerClass) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addNMS", "addNMS() with a type of indices");
+  deprecation.tell(reporter());
   return addNMSV2(boxes, scores, maxOutputBoxesPerClass, nv::DataType::kINT32);
 }
 

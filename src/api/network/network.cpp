@@ -275,7 +275,7 @@ bool NetworkDefinition::setWeightsName(nv::Weights weights, const char* name) no
     LATHE_ASSIGN(std::string text, to_string(name, "weights name"));
     LATHE_TRY(consult(SettingId::INetworkDefinition_setWeightsName));
     const auto [it, fresh] = weights_names_.emplace(std::move(text), weights);
-    if (!fresh && it->second.values != weights.values)
+    if (!fresh && (it->second.values != weights.values || it->second.count != weights.count))
       return fail(ErrorCode::invalid_argument, "weights name '{}' is taken", it->first);
     return {};
   });

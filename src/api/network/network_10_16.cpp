@@ -2,6 +2,7 @@
 // What networks, layers and tensors of generation 10 have besides.
 #include <cmath>
 
+#include "api/deprecation.h"
 #include "api/network/layers_rows.h"
 #include "api/network/network.h"
 #include "api/network/optimization_profile.h"
@@ -24,10 +25,11 @@ void TensorView::setType(nv::DataType type) noexcept {
 }
 
 bool TensorView::setDynamicRange(float min, float max) noexcept {
+  static constinit Deprecation deprecation("ITensor::setDynamicRange", "INetworkDefinition::addQuantize()");
+  deprecation.tell(network_.reporter());
   return guarded(network_.entry(), "ITensor::setDynamicRange", [&]() -> Result<> {
     if (!std::isfinite(min) || !std::isfinite(max) || min > max)
       return fail(ErrorCode::invalid_argument, "tensor '{}': [{}, {}] is no range", name_, min, max);
-    LATHE_TRY(network_.consult(SettingId::ITensor_setDynamicRange));
     range_.emplace(min, max);
     return {};
   });
@@ -43,6 +45,8 @@ Result<> check_weak_typing(const NetworkDefinition& network) {
 }  // namespace
 
 void Layer::setPrecision(nv::DataType dataType) noexcept {
+  static constinit Deprecation deprecation("ILayer::setPrecision", "INetworkDefinition::addCast()");
+  deprecation.tell(network_.reporter());
   guarded(entry(), "ILayer::setPrecision", [&]() -> Result<> {
     LATHE_TRY(check_weak_typing(network_));
     LATHE_TRY(to_dtype(dataType));
@@ -52,6 +56,8 @@ void Layer::setPrecision(nv::DataType dataType) noexcept {
 }
 
 void Layer::setOutputType(int32_t index, nv::DataType dataType) noexcept {
+  static constinit Deprecation deprecation("ILayer::setOutputType", "INetworkDefinition::addCast()");
+  deprecation.tell(network_.reporter());
   guarded(entry(), "ILayer::setOutputType", [&]() -> Result<> {
     LATHE_TRY(check_weak_typing(network_));
     LATHE_TRY(output_at(index));

@@ -24,13 +24,13 @@ Result<> Parser::import(const onnx::Model& model) {
   std::vector<onnx::ImportProblem> problems;
   onnx::ImportOptions every;
   every.problems = &problems;
-  const auto plugins = std::make_shared<PluginImport>(network_.core(), reporter_);
+  const auto plugins = std::make_shared<PluginImport>(network_.core(), reporter_, overrides());
   every.custom = plugins.get();
   Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph(), every);
   list(problems);
   if (!report) return fail(std::move(report).error());
   node_outputs_ = std::move(report->outputs);
-  for (const std::string& warning : report->warnings) reporter_->log().write(Severity::warning, warning);
+  for (const std::string& warning : report->warnings) write(Severity::warning, warning);
   network_.set_plugins(plugins);
   network_.adopt_imported_nodes();
   network_.add_files(model.files);
@@ -85,11 +85,12 @@ void Parser::tell_of(const std::string& path, const onnx::Model& model) const {
                                fmt::format("Model version:    {}", model.model_version),
                                fmt::format("Doc string:       {}", model.doc),
                                std::string(kRule)};
-  for (const std::string& line : lines) reporter_->log().write(Severity::info, line);
+  for (const std::string& line : lines) write(Severity::info, line);
 }
 
 bool Parser::parse(const void* model, size_t size, const char* model_path) noexcept {
   return attempt("IParser::parse", [&]() -> Result<> {
+    verbosity_ = kEverything;
     LATHE_ASSIGN(const onnx::Model parsed, read_model(model, size, model_path, Bytes::borrowed));
     LATHE_TRY(import(parsed));
     if (!network_.reimport()) return {};
@@ -99,8 +100,14 @@ bool Parser::parse(const void* model, size_t size, const char* model_path) noexc
   });
 }
 
-bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
+// Errors are told whatever the verbosity.
+void Parser::write(Severity severity, std::string_view line) const {
+  if (static_cast<int>(severity) <= verbosity_) reporter_->log().write(severity, line);
+}
+
+bool Parser::parseFromFile(const char* onnxModelFile, int verbosity) noexcept {
   return attempt("IParser::parseFromFile", [&]() -> Result<> {
+    verbosity_ = verbosity;
     LATHE_ASSIGN(const std::string path, to_string(onnxModelFile, "model path"));
     LATHE_ASSIGN(const onnx::Model parsed, onnx::read_model_file(path));
     tell_of(path, parsed);
@@ -111,7 +118,7 @@ bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
 bool Parser::supportsOperator(const char* op_name) const noexcept {
   return guarded(*reporter_, "IParser::supportsOperator", false, [&]() -> Result<bool> {
     LATHE_ASSIGN(const std::string name, to_string(op_name, "operator name"));
-    return onnx::is_operator_known(name) || PluginImport(network_.core(), reporter_).knows(name);
+    return onnx::is_operator_known(name) || PluginImport(network_.core(), reporter_, overrides()).knows(name);
   });
 }
 
@@ -153,6 +160,16 @@ const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noe
                  });
 }
 
+void Parser::tell_of(const onnx::NodeSupport& node, bool is_supported, PluginImport& plugins) const {
+  const bool is_plugin =
+      is_supported && (overrides() || !onnx::is_operator_known(node.op_type)) && plugins.knows(node.op_type);
+  reporter_->log().print(Severity::verbose, "node {} '{}' ({}): {}", node.index, node.name, node.op_type,
+                         is_plugin                                ? "a plugin of the registry"
+                         : is_supported                           ? "native"
+                         : node.support == onnx::Support::blocked ? "not supported: it reads what such a node gives"
+                                                                  : fmt::format("not supported: {}", node.reason));
+}
+
 bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPath) noexcept {
   bool all = false;
   const bool judged = attempt("IParser::supportsModelV2", [&]() -> Result<> {
@@ -161,13 +178,14 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
     std::vector<onnx::ImportProblem> problems;
     onnx::ImportOptions every;
     every.problems = &problems;
-    PluginImport plugins(network_.core(), reporter_);
+    PluginImport plugins(network_.core(), reporter_, overrides());
     every.custom = &plugins;
     LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed, every));
     list(problems);
     all = problems.empty();
     for (const onnx::NodeSupport& node : report.nodes) {
       const bool supported = node.support == onnx::Support::native || node.support == onnx::Support::generic;
+      tell_of(node, supported, plugins);
       if (subgraphs_.empty() || subgraphs_.back().supported != supported) subgraphs_.push_back({supported, {}});
       subgraphs_.back().nodes.push_back(static_cast<int64_t>(node.index));
     }
@@ -217,6 +235,7 @@ bool Parser::loadInitializer(const char* name, const void* data, size_t size) no
 bool Parser::parseModelProto() noexcept {
   return attempt("IParser::parseModelProto", [&]() -> Result<> {
     if (!loaded_) return fail(ErrorCode::invalid_state, "call loadModelProto() first");
+    verbosity_ = kEverything;
     LATHE_TRY(check_initializers(*loaded_));  // those that are missing can still be given, and parsing tried again
     const std::unique_ptr<onnx::Model> model = std::move(loaded_);
     return import(*model);

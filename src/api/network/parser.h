@@ -15,6 +15,8 @@
 
 namespace lathe::api {
 
+class PluginImport;
+
 class Parser final : public nvonnxparser::IParser {
  public:
   Parser(NetworkDefinition& network, nv::ILogger* logger)
@@ -61,12 +63,15 @@ class Parser final : public nvonnxparser::IParser {
   void reimport_from(onnx::Model model);
   void list(const std::vector<onnx::ImportProblem>& problems);
   void tell_of(const std::string& path, const onnx::Model& model) const;
+  void tell_of(const onnx::NodeSupport& node, bool is_supported, PluginImport& plugins) const;
+  void write(Severity severity, std::string_view line) const;
   Result<> import(const onnx::Model& model);
   // Runs `body`; on failure one report, and an entry in the error list unless `body` made some.
   template <class Body>
   bool attempt(const char* where, Body&& body, SourceLocation place = SourceLocation::current()) noexcept;
 
   static constexpr nvonnxparser::OnnxParserFlags kFlags = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
+  bool overrides() const { return getFlag(nvonnxparser::OnnxParserFlag::kENABLE_PLUGIN_OVERRIDE); }
   void put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept;
 
   NetworkDefinition& network_;
@@ -74,6 +79,8 @@ class Parser final : public nvonnxparser::IParser {
   mutable Exclusive use_{"parser"};
   SettingNotices notices_;
   nvonnxparser::OnnxParserFlags flags_ = kFlags;
+  static constexpr int kEverything = static_cast<int>(Severity::verbose);
+  int verbosity_ = kEverything;  // of the parse that goes on: lines of severities beyond it are left out
   std::vector<std::unique_ptr<ParserError>> errors_;
   std::vector<Subgraph> subgraphs_;
   std::unordered_map<std::string, std::vector<std::string>> node_outputs_;  // names of values, by node

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/parser_refitter.h"
 
-#include <unordered_set>
-
 #include "api/convert.h"
 #include "api/network/model_loading.h"
 #include "api/network/plugin_import.h"
@@ -30,22 +28,12 @@ Result<> ParserRefitter::refit_from(const onnx::Model& model) {
   onnx::ImportOptions options;
   options.custom = &plugins;
   LATHE_TRY(onnx::import_model(model, graph, options));
-  std::unordered_set<std::string> found;
-  std::optional<Error> first;
+  ModelRefit::Contents contents;
   ir::for_each_constant(graph, [&](const std::string& name, const ir::Value& constant, ir::Where) {
-    found.insert(name);
     const Tensor& content = *constant.content();
-    const Result<> taken = refitter_.give(name, {content.dtype(), content.dims(), content.raw(), content.owner()});
-    if (!taken && !first) first = taken.error();
+    contents[name] = {content.dtype(), content.dims(), content.raw(), content.owner()};
   });
-  if (first) return fail(*std::move(first));
-  for (const std::string& name : refitter_.names())
-    if (!found.contains(name))
-      return fail(ErrorCode::invalid_argument,
-                  "the model has no weights '{}', as that of the plan had: refit the engine from a model that differs "
-                  "in values alone",
-                  name);
-  return {};
+  return refitter_.give(contents);
 }
 
 bool ParserRefitter::refitFromBytes(const void* model, size_t size, const char* modelPath) noexcept {

@@ -49,6 +49,8 @@ bool PluginImport::knows(const onnx::NodeProto& node) {
   return core_->registry.getCreator(name.c_str(), version.c_str(), text_of(node, kSpace, "").c_str()) != nullptr;
 }
 
+bool PluginImport::replaces(const onnx::NodeProto& node) { return overrides_ || node.find(kSpace); }
+
 bool PluginImport::knows(std::string_view op_type) {
   int32_t count = 0;
   nv::IPluginCreatorInterface* const* creators = core_->registry.getAllCreatorsRecursive(&count);

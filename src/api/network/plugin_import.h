@@ -17,11 +17,13 @@ namespace lathe::api {
 class PluginImport final : public onnx::CustomOperators {
  public:
   // `log` hears of attributes that are no fields, and of fields that are no attributes: once each.
-  PluginImport(std::shared_ptr<BuilderCore> core, std::shared_ptr<Reporter> reporter)
-      : core_(std::move(core)), reporter_(std::move(reporter)) {}
+  // `overrides`: creators go before importers of the same name also where the node names no namespace of plugins.
+  PluginImport(std::shared_ptr<BuilderCore> core, std::shared_ptr<Reporter> reporter, bool overrides = false)
+      : core_(std::move(core)), reporter_(std::move(reporter)), overrides_(overrides) {}
 
   void begin() override { made_.clear(); }
   bool knows(const onnx::NodeProto& node) override;
+  bool replaces(const onnx::NodeProto& node) override;
   bool knows(std::string_view op_type);  // in any version and namespace
   void import(onnx::NodeContext& context) override;
   // The plugin of the node of that name; null where it is none.
@@ -37,6 +39,7 @@ class PluginImport final : public onnx::CustomOperators {
 
   std::shared_ptr<BuilderCore> core_;
   std::shared_ptr<Reporter> reporter_;
+  bool overrides_;
   std::map<std::string, std::shared_ptr<HeldPlugin>> made_;  // by the node's name
   std::set<std::string> warned_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/plugin_layer.h"
 
+#include "api/deprecation.h"
 #include "api/network/network_add.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
@@ -15,6 +16,8 @@ constexpr const char* kCloneIsNull = "the plugin's clone() gives null; the netwo
 
 nv::IPluginV2Layer* NetworkDefinition::addPluginV2(nv::ITensor* const* inputs, int32_t nbInputs,
                                                    nv::IPluginV2& plugin) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addPluginV2", "addPluginV3()");
+  deprecation.tell(reporter());
   return guarded(entry(), "INetworkDefinition::addPluginV2", static_cast<nv::IPluginV2Layer*>(nullptr),
                  [&]() -> Result<nv::IPluginV2Layer*> {
                    if (nbInputs < 0 || (nbInputs > 0 && !inputs))

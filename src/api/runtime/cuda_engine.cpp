@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/host_memory.h"
+#include "api/living_products.h"
 #include "api/plan_keys.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
@@ -102,7 +103,9 @@ CudaEngine::CudaEngine(std::shared_ptr<EngineCore> core) : core_(std::move(core)
 
 CudaEngine::~CudaEngine() noexcept {
   nv::ICudaEngine* self = this;
-  core_->facade.compare_exchange_strong(self, nullptr);
+  // Contexts have an engine of their own, which stands in for one that is deleted.
+  if (core_->facade.compare_exchange_strong(self, nullptr))
+    warn_of_living_products(*core_->reporter, "ICudaEngine", core_.use_count() > 1);
 }
 
 Result<size_t> CudaEngine::index_of(const char* name) const {
@@ -235,11 +238,15 @@ nv::TensorIOMode CudaEngine::getTensorIOMode(const char* tensorName) const noexc
   return core_->binding(i).is_input ? nv::TensorIOMode::kINPUT : nv::TensorIOMode::kOUTPUT;
 }
 
-// All tensors are row-major: none is vectorized.
 // How many channels lie together; 1 also of what is not found.
 int32_t CudaEngine::vector_of(int binding) const {
-  const BindingFormat* format = binding < 0 ? nullptr : core_->format(binding);
+  const MemoryFormat* format = binding < 0 ? nullptr : core_->format(binding);
   return format ? static_cast<int32_t>(format->layout().vector) : 1;
+}
+
+nv::TensorFormat CudaEngine::format_of(int binding) const {
+  const MemoryFormat* format = binding < 0 ? nullptr : core_->format(binding);
+  return static_cast<nv::TensorFormat>(format ? format->layout().number : 0);
 }
 
 int32_t CudaEngine::getTensorBytesPerComponent(const char* tensorName) const noexcept {
@@ -260,11 +267,11 @@ int32_t CudaEngine::getTensorComponentsPerElementV2(const char* tensorName, int3
 }
 nv::TensorFormat CudaEngine::getTensorFormat(const char* tensorName) const noexcept {
   const int i = find("ICudaEngine::getTensorFormat", tensorName);
-  return i < 0 || !core_->format(i) ? nv::TensorFormat::kLINEAR : core_->format(i)->layout().format;
+  return format_of(i);
 }
 nv::TensorFormat CudaEngine::getTensorFormatV2(const char* tensorName, int32_t profileIndex) const noexcept {
   const int i = find("ICudaEngine::getTensorFormat", tensorName, profileIndex);
-  return i < 0 || !core_->format(i) ? nv::TensorFormat::kLINEAR : core_->format(i)->layout().format;
+  return format_of(i);
 }
 const char* CudaEngine::getTensorFormatDesc(const char* tensorName) const noexcept {
   const int i = find("ICudaEngine::getTensorFormatDesc", tensorName);

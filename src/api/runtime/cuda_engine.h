@@ -8,8 +8,8 @@
 
 #include "api/runtime/runtime.h"
 #include "api/runtime/runtime_configs.h"
-#include "api/tensor_formats.h"
 #include "runtime/engine.h"
+#include "shape/memory_format.h"
 
 namespace lathe::api {
 
@@ -33,11 +33,11 @@ struct EngineCore {
   const plan::TensorDesc& tensor(int i) const { return plan().tensors[binding(i).tensor]; }
   // Of inputs and outputs that are not row-major, which have other dimensions in memory than the application sees.
   Result<> find_formats();
-  const BindingFormat* format(int i) const;  // null = row-major
+  const MemoryFormat* format(int i) const;  // null = row-major
   Dims in_network(size_t binding, Dims dims) const;
   Result<Dims> in_memory(size_t binding, const Dims& dims) const;
   Dims strides(size_t binding, const Dims& in_memory) const;  // in the network's order
-  std::vector<std::optional<BindingFormat>> formats;          // by binding
+  std::vector<std::optional<MemoryFormat>> formats;           // by binding
   std::vector<std::string> format_words;                      // likewise: getTensorFormatDesc()
 };
 
@@ -125,6 +125,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   int find(const char* where, const char* name, int32_t profile) const noexcept;
   Result<size_t> index_of(const char* name) const;
   int32_t vector_of(int binding) const;
+  nv::TensorFormat format_of(int binding) const;
   Result<size_t> check_profile(int32_t index) const;
   nv::IExecutionContext* make_context(const char* where, const RuntimeConfig& config) noexcept;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What engines, contexts and refitters of generation 10 have besides.
+#include "api/deprecation.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/execution_context.h"
 #include "api/runtime/refitter.h"
@@ -11,10 +12,15 @@ bool Refitter::setDynamicRange(const char*, float, float) noexcept {
 }
 
 nv::IExecutionContext* CudaEngine::createExecutionContextWithoutDeviceMemory() noexcept {
+  static constinit Deprecation deprecation("ICudaEngine::createExecutionContextWithoutDeviceMemory",
+                                           "createExecutionContext() with kUSER_MANAGED");
+  deprecation.tell(*core_->reporter);
   return createExecutionContext(nv::ExecutionContextAllocationStrategy::kUSER_MANAGED);
 }
 
 size_t CudaEngine::getDeviceMemorySize() const noexcept {
+  static constinit Deprecation deprecation("ICudaEngine::getDeviceMemorySize", "getDeviceMemorySizeV2()");
+  deprecation.tell(*core_->reporter);
   return static_cast<size_t>(std::max<int64_t>(0, getDeviceMemorySizeV2()));
 }
 

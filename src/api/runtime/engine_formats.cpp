@@ -16,7 +16,7 @@ Result<> EngineCore::find_formats() {
       formats.emplace_back();
       continue;
     }
-    LATHE_ASSIGN(const BindingFormat format, BindingFormat::parse(*text));
+    LATHE_ASSIGN(const MemoryFormat format, MemoryFormat::parse(*text));
     const Shape expected = format.in_memory(Shape(format.channel_axis() + 1 + format.layout().spatial, Expr(1)));
     if (expected.size() != desc.dims.size())
       return fail(ErrorCode::plan_malformed, "tensor '{}' of {} dimensions has format {}", plan().bindings[i].name,
@@ -27,8 +27,8 @@ Result<> EngineCore::find_formats() {
   return {};
 }
 
-const BindingFormat* EngineCore::format(int i) const {
-  const std::optional<BindingFormat>& format = formats[static_cast<size_t>(i)];
+const MemoryFormat* EngineCore::format(int i) const {
+  const std::optional<MemoryFormat>& format = formats[static_cast<size_t>(i)];
   return format ? &*format : nullptr;
 }
 

@@ -7,7 +7,6 @@
 #include "api/runtime/aux_streams.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
-#include "api/runtime/gpu_allocator.h"
 #include "api/runtime/memory_log.h"
 #include "plugin/running_plugin.h"
 
@@ -231,46 +230,15 @@ int64_t ExecutionContext::getMaxOutputSize(const char* tensorName) const noexcep
   });
 }
 
-size_t ExecutionContext::updateDeviceMemorySizeForShapes() noexcept {
-  return guarded(changing(), "IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0},
-                 [&]() -> Result<size_t> { return context_->memory_bytes(); });
-}
-
-void ExecutionContext::setDeviceMemory(void* memory) noexcept {
-  guarded(changing(), "IExecutionContext::setDeviceMemory", [&]() -> Result<> {
-    // As much as getDeviceMemorySizeV2() tells.
-    size_t bytes = 0;
-    for (size_t i = 0; memory && i < core_->plan().profiles.size(); ++i) {
-      const MemoryLimit* limit = context_->engine().memory_limit(i);
-      bytes = std::max(bytes, limit ? limit->total() : SIZE_MAX);
-    }
-    return context_->set_memory(memory, bytes);
-  });
-}
-
-void ExecutionContext::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
-  guarded(changing(), "IExecutionContext::setDeviceMemoryV2", [&]() -> Result<> {
-    if (size < 0) return fail(ErrorCode::invalid_argument, "size {} is negative", size);
-    return context_->set_memory(memory, static_cast<size_t>(size));
-  });
-}
-
-bool ExecutionContext::setTemporaryStorageAllocator(nv::IGpuAllocator* allocator) noexcept {
-  return guarded(changing(), "IExecutionContext::setTemporaryStorageAllocator", [&]() -> Result<> {
-    const std::shared_ptr<Device> device = context_->engine().shared_device();
-    LATHE_TRY(context_->set_temporaries(with_allocator(device, allocator, core_->reporter)));
-    storage_allocator_ = allocator;
-    return {};
-  });
-}
-
 // Running
 
 Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
   std::fill(times_.begin(), times_.end(), std::nullopt);
   stream_ = stream;
   debug_->begin(stream);
-  LATHE_TRY(wait ? context_->run() : context_->enqueue(stream));
+  note_work(number_, core_->plan().name);
+  if (Result<> ran = wait ? context_->run() : context_->enqueue(stream); !ran)
+    return fail(with_last_engines(std::move(ran).error()));
   LATHE_TRY(debug_->deliver());
   if (profiler_ && emits_profile_) report_times();
   return {};

@@ -11,6 +11,7 @@
 #include "api/runtime/cache_limit.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/debug_tensors.h"
+#include "api/runtime/last_engines.h"
 #include "runtime/context.h"
 
 namespace lathe::api {
@@ -99,6 +100,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   bool report_times() const;  // to the profiler; false where there are none
 
   std::shared_ptr<EngineCore> core_;
+  const uint64_t number_ = new_context_number();
   Reporter reporter_;
   mutable Exclusive use_{"context"};
   SettingNotices notices_;

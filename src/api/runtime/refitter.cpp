@@ -37,13 +37,6 @@ Result<> Refitter::check_refittable() const {
               "the engine was loaded for inspection only, and has no weights to replace: load it for running");
 }
 
-std::vector<std::string> Refitter::names() const {
-  std::vector<std::string> names;
-  for (const plan::RefitWeights& each : weights().weights)
-    if (!each.name.empty()) names.push_back(each.name);
-  return names;
-}
-
 Result<size_t> Refitter::number_of(const char* name) const {
   LATHE_TRY(check_refittable());
   const std::vector<plan::RefitWeights>& all = weights().weights;
@@ -116,23 +109,38 @@ bool Refitter::unsetNamedWeights(const char* weightsName) noexcept {
   });
 }
 
-Result<> Refitter::give(const std::string& name, const Content& content) {
-  const std::vector<plan::RefitWeights>& all = weights().weights;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].name != name) continue;
-    if (all[i].dtype != content.dtype || all[i].dims != content.dims)
-      return fail(ErrorCode::invalid_argument, "weights '{}' are {}{}, but {}{} in the model", name,
-                  name_of(all[i].dtype), lathe::to_string(to_shape(all[i].dims)), name_of(content.dtype),
-                  lathe::to_string(to_shape(content.dims)));
-    if (!all[i].is_fixed)
-      return set(i, {to_nv(content.dtype), content.bytes.data(), count_of(all[i])}, nv::TensorLocation::kHOST,
-                 content.owner);
-    if (digest_of(content.bytes) == all[i].digest) return {};
-    return fail(ErrorCode::invalid_argument,
-                "'{}' has another value in the model, and the plan was optimised for the one it had: build it anew",
-                name);
-  }
+Result<> Refitter::give(const Contents& contents) {
+  std::vector<std::optional<Given>> before = given_;
+  for (size_t i = 0; i < given_.size(); ++i)
+    if (Result<> taken = give(i, contents); !taken) {
+      given_ = std::move(before);
+      return taken;
+    }
   return {};
+}
+
+Result<> Refitter::give(size_t number, const Contents& contents) {
+  const plan::RefitWeights& wanted = weights().weights[number];
+  const std::string& name = wanted.model_name.empty() ? wanted.name : wanted.model_name;
+  if (wanted.is_added || name.empty()) return {};
+  const auto found = contents.find(name);
+  if (found == contents.end())
+    return fail(ErrorCode::invalid_argument,
+                "the model has no weights '{}', as that of the plan had: refit the engine from a model that differs "
+                "in values alone",
+                name);
+  const Content& content = found->second;
+  if (wanted.dtype != content.dtype || wanted.dims != content.dims)
+    return fail(ErrorCode::invalid_argument, "weights '{}' are {}{}, but {}{} in the model", name,
+                name_of(wanted.dtype), lathe::to_string(to_shape(wanted.dims)), name_of(content.dtype),
+                lathe::to_string(to_shape(content.dims)));
+  if (!wanted.is_fixed)
+    return set(number, {to_nv(content.dtype), content.bytes.data(), count_of(wanted)}, nv::TensorLocation::kHOST,
+               content.owner);
+  if (digest_of(content.bytes) == wanted.digest) return {};
+  return fail(ErrorCode::invalid_argument,
+              "'{}' has another value in the model, and the plan was optimised for the one it had: build it anew",
+              name);
 }
 
 Result<std::vector<Tensor>> Refitter::contents() const {
@@ -156,8 +164,7 @@ Result<std::vector<Tensor>> Refitter::contents() const {
 Result<> Refitter::refit() {
   LATHE_TRY(check_refittable());
   LATHE_ASSIGN(const std::vector<Tensor> contents, this->contents());
-  return engine_->engine->refittable()->refit(contents, validates_ ? WeightsCheck16::on : WeightsCheck16::off,
-                                              max_threads_);
+  return engine_->engine->refittable()->refit(contents, validates_ ? RangeCheck::on : RangeCheck::off, max_threads_);
 }
 
 bool Refitter::refitCudaEngine() noexcept {

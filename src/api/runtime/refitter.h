@@ -51,10 +51,10 @@ class Refitter final : public nv::IRefitter, public nv::apiv::VRefitter, public 
 #endif
 
   Result<> check_refittable() const override;
-  std::vector<std::string> names() const override;
-  Result<> give(const std::string& name, const Content& content) override;
+  Result<> give(const Contents& contents) override;
 
  private:
+  Result<> give(size_t number, const Contents& contents);
 #if NV_TENSORRT_MAJOR < 11
   static constexpr float kNoRange = std::numeric_limits<float>::quiet_NaN();
   bool refuse(SettingId id) noexcept;

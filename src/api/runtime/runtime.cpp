@@ -2,10 +2,13 @@
 #include "api/runtime/runtime.h"
 
 #include "api/convert.h"
+#include "api/living_products.h"
 #include "api/runtime/plan_bytes.h"
 #include "base/file.h"
 
 namespace lathe::api {
+
+Runtime::~Runtime() noexcept { warn_of_living_products(*core_->reporter, "IRuntime", core_.use_count() > 1); }
 
 nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
   return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),

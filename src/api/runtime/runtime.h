@@ -47,7 +47,7 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   explicit Runtime(nv::ILogger* logger) : core_(std::make_shared<RuntimeCore>(std::make_shared<Reporter>(logger))) {
     mImpl = this;
   }
-  ~Runtime() noexcept override = default;
+  ~Runtime() noexcept override;
 
   RuntimeCore& core() { return *core_; }
   const std::shared_ptr<RuntimeCore>& shared_core() const { return core_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/nvrtc.h"
 
+#include "base/own_file.h"
 #include "device/cuda/shared_library.h"
 
 namespace lathe::cuda {
@@ -45,6 +46,8 @@ Result<std::unique_ptr<const Nvrtc>> open_nvrtc(std::span<const std::string> nam
 #define LATHE_NVRTC_FUNCTION(name, parameters) LATHE_TRY(resolve(*library, #name, nvrtc->name));
 #include "device/cuda/nvrtc.def"
 #undef LATHE_NVRTC_FUNCTION
+  if (const auto file = file_of(reinterpret_cast<const void*>(nvrtc->nvrtcVersion)); !file.empty())
+    nvrtc->path = file.string();  // a name such as libnvrtc.so.13 may lead to another file tomorrow
   LATHE_TRY(read_version(*nvrtc));
   return nvrtc;
 }

@@ -26,7 +26,7 @@ enum nvrtcResult : int {
 using nvrtcProgram = struct _nvrtcProgram*;
 
 struct NvrtcInfo {
-  std::string path;  // of the library
+  std::string path;  // of the library, absolute
   int32_t major = 0, minor = 0;
   std::vector<int32_t> architectures;  // that it compiles for, ascending: 75, 80...; one or more
   template <class Visit>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "device/cuda/compile_log.h"
 
 namespace lathe::cuda {
@@ -14,6 +15,17 @@ Result<> check_spills(std::string_view log) {
   return fail(ErrorCode::kernel_spills,
               "the kernel spills registers: {} bytes of stores and {} of loads, with {} registers",
               used.spill_store_bytes, used.spill_load_bytes, used.registers);
+}
+
+// Tells libraries of one version apart, such as two corrections of it, by the size, the beginning, where an ELF file
+// has its build ID, and the end: the whole is 100 MB. 0 where the file cannot be read.
+uint64_t build_of(const std::string& library) {
+  constexpr size_t kPart = 64 << 10;
+  const auto file = MappedFile::open(library);
+  if (!file) return 0;
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  const size_t part = std::min(kPart, bytes.size());
+  return Hasher().add(uint64_t{bytes.size()}).add(bytes.first(part)).add(bytes.last(part)).value();
 }
 
 }  // namespace
@@ -37,6 +49,7 @@ Result<std::unique_ptr<NvrtcCompiler>> NvrtcCompiler::create(std::string_view ta
 NvrtcCompiler::NvrtcCompiler(std::unique_ptr<Toolchain> toolchain, const Architecture& architecture,
                              std::span<const SourceHeader> headers, std::string cache_folder)
     : toolchain_(std::move(toolchain)),
+      nvrtc_build_(build_of(toolchain_->nvrtc().path)),
       architecture_(architecture),
       headers_(headers),
       options_{fmt::format("--gpu-architecture={}", architecture.code), "-default-device", "--std=c++17", "--fmad=true",
@@ -53,7 +66,8 @@ CompileRequest NvrtcCompiler::request_for(std::string_view source) const {
 }
 
 Digest NvrtcCompiler::key_of(const CompileRequest& request) const {
-  std::string material = fmt::format("nvrtc {}.{}", toolchain_->nvrtc().major, toolchain_->nvrtc().minor);
+  const NvrtcInfo& nvrtc = toolchain_->nvrtc();
+  std::string material = fmt::format("nvrtc {}.{} {:x}", nvrtc.major, nvrtc.minor, nvrtc_build_);
   const auto add = [&](std::string_view text) { material += fmt::format("\n{} ", text.size()).append(text); };
   for (const std::string& option : request.options) add(option);
   add(request.source);

@@ -34,6 +34,7 @@ class NvrtcCompiler : public Compiler {
   Result<> check(const Compiled& compiled) const;
 
   const std::unique_ptr<Toolchain> toolchain_;
+  const uint64_t nvrtc_build_;
   const Architecture& architecture_;
   std::span<const SourceHeader> headers_;
   std::vector<std::string> options_;

@@ -30,7 +30,8 @@ class CpuBackend final : public Backend {
     build.traits = {.arithmetic = {.narrow_floats = false,
                                    .integer_products = integers,
                                    .weighted_products = integers,
-                                   .f32_rows = true},
+                                   .f32_rows = true,
+                                   .separate_matmuls = true},
                     .fuses_movement = true,
                     .windows_keep_layout = true};
     build.tactics = cpu_tactics();

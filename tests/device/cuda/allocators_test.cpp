@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocators of the application's: every byte of the device's memory comes from them, and goes back.
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "device/cuda/enqueue_fixture.h"
 
@@ -204,6 +207,67 @@ TEST_F(AllocatorsTest, OfABuilderMayRefuseAtAnyTime) {
   EXPECT_GE(refused, 3);  // operands, packed weights or workspace, the check
   EXPECT_LT(refused, 60);
   EXPECT_GE(built, 1);
+}
+
+// Knows how many threads are in it at one time, and waits a while for a second one.
+class MeetingAllocator final : public nv::IGpuAsyncAllocator {
+ public:
+  void* allocateAsync(uint64_t size, uint64_t, nv::AllocatorFlags, cudaStream_t) noexcept override {
+    const Visit visit(*this);
+    CUdeviceptr block = 0;
+    EXPECT_EQ((*driver())->cuMemAlloc(&block, size), CUDA_SUCCESS);
+    return reinterpret_cast<void*>(block);
+  }
+  bool deallocateAsync(void* memory, cudaStream_t) noexcept override {
+    const Visit visit(*this);
+    return (*driver())->cuMemFree(reinterpret_cast<CUdeviceptr>(memory)) == CUDA_SUCCESS;
+  }
+  void expect_company() { alone_ = false; }
+  int most() const { return most_; }
+  int visits() const { return visits_; }
+
+ private:
+  struct Visit {
+    explicit Visit(MeetingAllocator& allocator) : allocator(allocator) {
+      std::unique_lock lock(allocator.mutex_);
+      ++allocator.visits_;
+      allocator.most_ = std::max(allocator.most_, ++allocator.inside_);
+      allocator.came_.notify_all();
+      if (!allocator.alone_)
+        allocator.came_.wait_for(lock, std::chrono::seconds(5), [&] { return allocator.most_ >= 2; });
+    }
+    ~Visit() {
+      const std::lock_guard lock(allocator.mutex_);
+      --allocator.inside_;
+    }
+    MeetingAllocator& allocator;
+  };
+  std::mutex mutex_;
+  std::condition_variable came_;
+  int inside_ = 0, most_ = 0, visits_ = 0;
+  bool alone_ = true;
+};
+
+// S159: contexts that threads make at one time ask it at one time, and nothing is asked once all is gone.
+TEST_F(AllocatorsTest, AreAskedBySeveralThreads) {
+  MeetingAllocator allocator;
+  load(allocator);
+  ASSERT_TRUE(context_) << log_.text;
+  EXPECT_EQ(allocator.most(), 1);
+  allocator.expect_company();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      const std::unique_ptr<nv::IExecutionContext> context(engine_->createExecutionContext());
+      EXPECT_TRUE(context);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(allocator.most(), 2);
+  unload();
+  runtime_.reset();
+  const int visits = allocator.visits();
+  releaseIdleDevices();
+  EXPECT_EQ(allocator.visits(), visits);
 }
 
 // What is not zero, and where: a size that only running tells.

@@ -255,32 +255,51 @@ TEST_F(NvrtcTest, CompiledCodeIsKept) {
 }
 
 // The stand-in compiles it for the host; it is where code is kept that counts.
-class KeptCodeTest : public CacheTest {};
-
-TEST_F(KeptCodeTest, IsNeitherReadNorWrittenWhenTurnedOff) {
-  CompilerOptions options;
-  options.nvrtc = {FAKE_NVRTC};
-  options.program = "";
-  const auto compile = [&](bool keeps_code) -> Result<std::vector<std::byte>> {
+class KeptCodeTest : public CacheTest {
+ protected:
+  Result<std::vector<std::byte>> compile(bool keeps_code, const fs::path& nvrtc = FAKE_NVRTC) const {
+    CompilerOptions options;
+    options.nvrtc = {nvrtc.string()};
+    options.program = "";
     options.keeps_code = keeps_code;
     const auto made = NvrtcCompiler::create("cuda-sm_90", {}, options, folder_.string());
     return made ? (*made)->compile("extern \"C\" void lathe_kernel(float*) {}") : fail(made.error());
-  };
-  const auto files = [&] {
+  }
+  std::vector<fs::path> files() const {
     std::vector<fs::path> found;
-    if (fs::exists(folder_))
-      for (const auto& file : fs::recursive_directory_iterator(folder_))
+    if (fs::exists(folder_ / "cubin"))
+      for (const auto& file : fs::recursive_directory_iterator(folder_ / "cubin"))
         if (file.is_regular_file()) found.push_back(file.path());
     return found;
-  };
-  ASSERT_OK(compile(false));
+  }
+};
+
+TEST_F(KeptCodeTest, IsNeitherReadNorWrittenWhenTurnedOff) {
+  ASSERT_OK(compile(/*keeps_code=*/false));
   EXPECT_TRUE(files().empty());
-  ASSERT_OK(compile(true));
+  ASSERT_OK(compile(/*keeps_code=*/true));
   ASSERT_EQ(files().size(), 1u);
   const auto seen = fs::file_time_type::clock::now() - std::chrono::hours(5);
   fs::last_write_time(files()[0], seen);  // a use would be noted
-  ASSERT_OK(compile(false));
+  ASSERT_OK(compile(/*keeps_code=*/false));
   EXPECT_EQ(fs::last_write_time(files()[0]), seen);
+}
+
+// Corrections of a compiler have its version number.
+TEST_F(KeptCodeTest, IsOfOneBuildOfNvrtc) {
+  fs::create_directories(folder_);
+  const auto copy = [&](const char* name, const char* more) {
+    const fs::path path = folder_ / name;
+    fs::copy_file(FAKE_NVRTC, path);
+    std::ofstream(path, std::ios::app | std::ios::binary) << more;
+    return path;
+  };
+  const fs::path first = copy("first.so", "1"), same = copy("same.so", "1"), other = copy("other.so", "2");
+  ASSERT_OK(compile(/*keeps_code=*/true, first));
+  ASSERT_OK(compile(/*keeps_code=*/true, same));
+  EXPECT_EQ(files().size(), 1u);
+  ASSERT_OK(compile(/*keeps_code=*/true, other));
+  EXPECT_EQ(files().size(), 2u);
 }
 
 TEST_F(NvrtcTest, ErrorsHaveTheFirstLine) {

@@ -101,6 +101,11 @@ TEST_F(EnqueueFailuresTest, ReportFaultsAndLostDevices) {
   fake_cuda_fail("cuStreamSynchronize", 1, CUDA_ERROR_ILLEGAL_ADDRESS, 1);
   EXPECT_FALSE(enqueue());
   expect_report(nv::ErrorCode::kFAILED_EXECUTION, "fault");
+  EXPECT_NE(std::string(lastError())
+                .find("another engine's or the application's own; engines that were given work last: '" +
+                      std::string(engine_->getName()) + "'"),
+            std::string::npos)
+      << lastError();
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(enqueue());
     expect_report(nv::ErrorCode::kFAILED_EXECUTION, "lost device");

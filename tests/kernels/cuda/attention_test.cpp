@@ -28,10 +28,15 @@ class Attentions : public testing::Test {
   void check(const Problem& problem, CheckOptions options = {}) {
     options.round_prologues = true;
     // Weights are rounded to the type before they meet the values.
-    if (problem.inputs[0].dtype == DType::f16) options.tolerance = 4e-3;
+    if (problem.inputs[0].dtype == DType::f16 || problem.tf32) options.tolerance = 4e-3;
     if (problem.inputs[0].dtype == DType::bf16) options.tolerance = 3e-2;
     const Result<> checked = check_tactic(test_backend(), attention_tactic(), problem, options);
     EXPECT_TRUE(checked) << to_text(problem) << "\n" << checked.error().message;
+  }
+  static Problem as_tf32(Problem problem) {
+    problem.tf32 = true;
+    EXPECT_TRUE(configs_of(attention_tactic(), problem).front().text.find("x keys") != std::string::npos);
+    return problem;
   }
   static AttentionAttrs attributes(double scale, bool causal = false, double softcap = 0) {
     AttentionAttrs attrs;
@@ -45,6 +50,27 @@ class Attentions : public testing::Test {
 TEST_F(Attentions, LargeHeads) {
   const AttentionAttrs attrs = attributes(0.0625);
   check(problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256}));
+}
+
+// f32, whose products are those of TF32: sizes that no tile is, heads in the tiles' registers and not.
+TEST_F(Attentions, Tf32) {
+  const AttentionAttrs attrs = attributes(0.25), causal = attributes(0.25, true, 5.0);
+  for (const Sizes& sizes : {Sizes{2, 4, 2, 40, 70, 32, 24},
+                             {1, 2, 2, 16, 33, 64, 64},
+                             {1, 1, 1, 20, 40, 128, 128},
+                             {1, 2, 2, 7, 9, 20, 4},
+                             {1, 1, 1, 1, 300, 64, 64}})
+    check(as_tf32(problem(attrs, DType::f32, sizes)));
+  check(as_tf32(problem(causal, DType::f32, {1, 4, 2, 70, 70, 16, 16}, {operand(DType::f32, {70, 70})})));
+  check(as_tf32(problem(causal, DType::f32, {2, 2, 1, 33, 40, 16, 32})));
+  Problem computed = problem(attrs, DType::f32, {2, 4, 2, 40, 70, 32, 24});
+  put_before(computed, 0, "in=3; r3=add r0 r1; r4=mul r3 r2; out r4",
+             {operand(DType::f32, {4, 1, 32}), computed.inputs[0]});
+  put_before(computed, 1, "in=2; r2=add r0 r1; out r2", {operand(DType::f32, {2, 1, 70, 1})});
+  put_before(computed, 2, "in=2; r2=add r0 r1; out r2", {operand(DType::f32, {24})});
+  check(as_tf32(computed));
+  const auto view = strided_operand(DType::f32, {2, 3, 20, 16}, {20 * 48, 16, 48, 1});
+  check(as_tf32(op_problem(attrs, {view, view, view}, {view}, "in=2; r2=add r0 r1; out r2", {view})));
 }
 
 TEST_F(Attentions, Masks) {

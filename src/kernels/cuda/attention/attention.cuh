@@ -12,15 +12,30 @@ LATHE_DEVICE unsigned pack_pair(float low, float high) {
   return from_float<T>(low).bits | static_cast<unsigned>(from_float<T>(high).bits) << 16;
 }
 
+// The k-th fragment of operand a of weights that a lane has as results of products: of each eight keys, two neighbours of
+// two rows. Of f32, the neighbours 2k and 2k + 1 stand for k and k + 4, so that no lane needs those of another.
+template <class T, int Blocks>
+LATHE_DEVICE void weights_of(unsigned (&a)[4], const float (&s)[Blocks][4], int k) {
+  if constexpr (is_same<T, float>) {
+    a[0] = tf32_bits(s[k][0]), a[1] = tf32_bits(s[k][2]);
+    a[2] = tf32_bits(s[k][1]), a[3] = tf32_bits(s[k][3]);
+  } else {
+    a[0] = pack_pair<T>(s[2 * k][0], s[2 * k][1]), a[1] = pack_pair<T>(s[2 * k][2], s[2 * k][3]);
+    a[2] = pack_pair<T>(s[2 * k + 1][0], s[2 * k + 1][1]), a[3] = pack_pair<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
+  }
+}
+
 template <class T, int D, int DV, int Warps, int Keys>
 struct AttentionTiles {
   static constexpr int kThreads = 32 * Warps, kQueries = 16 * Warps;
-  static constexpr bool kKeepsQueries = D <= 128;  // as fragments in registers
+  static constexpr bool kKeepsQueries = D * static_cast<int>(sizeof(T)) <= 256;  // as fragments in registers
   using QueryTile = Tile<T, kQueries, D>;
   using KeyTile = Tile<T, Keys, D>;
   using ValueTile = Tile<T, Keys, DV>;
 
-  unsigned queries[kKeepsQueries ? D / 16 : 1][4];
+  static constexpr int kDepth = KeyTile::kDepth;
+
+  unsigned queries[kKeepsQueries ? D / kDepth : 1][4];
   float out[DV / 8][4];
   RunningSoftmax rows[2];  // of the fragments' rows lane / 4 and lane / 4 + 8
 
@@ -41,7 +56,7 @@ struct AttentionTiles {
   LATHE_DEVICE_MEMBER void load_queries() {
     if constexpr (kKeepsQueries) {
       LATHE_UNROLL
-      for (int k = 0; k < D / 16; ++k) query_tile().load_a(queries[k], warp() * 16, k * 16);
+      for (int k = 0; k < D / kDepth; ++k) query_tile().load_a(queries[k], warp() * 16, k * kDepth);
     }
   }
 
@@ -51,20 +66,20 @@ struct AttentionTiles {
     for (int n = 0; n < Keys / 8; ++n) LATHE_UNROLL
     for (int e = 0; e < 4; ++e) s[n][e] = 0.0f;
     LATHE_UNROLL
-    for (int k = 0; k < D / 16; ++k) {
+    for (int k = 0; k < D / kDepth; ++k) {
       unsigned a[4];
       if constexpr (kKeepsQueries) {
         LATHE_UNROLL
         for (int e = 0; e < 4; ++e) a[e] = queries[k][e];
       } else {
-        query_tile().load_a(a, warp() * 16, k * 16);
+        query_tile().load_a(a, warp() * 16, k * kDepth);
       }
       LATHE_UNROLL
       for (int n = 0; n < Keys / 16; ++n) {
         unsigned b0[2], b1[2];
-        keys.load_b(b0, b1, n * 16, k * 16);
-        mma_m16n8k16(s[2 * n], a, b0, T{});
-        mma_m16n8k16(s[2 * n + 1], a, b1, T{});
+        keys.load_b(b0, b1, n * 16, k * kDepth);
+        multiply<T>(s[2 * n], a, b0);
+        multiply<T>(s[2 * n + 1], a, b1);
       }
     }
   }
@@ -118,16 +133,15 @@ struct AttentionTiles {
 
   LATHE_DEVICE_MEMBER void multiply_values(const ValueTile& values, const float (&s)[Keys / 8][4]) {
     LATHE_UNROLL
-    for (int k = 0; k < Keys / 16; ++k) {
-      const unsigned a[4] = {pack_pair<T>(s[2 * k][0], s[2 * k][1]), pack_pair<T>(s[2 * k][2], s[2 * k][3]),
-                             pack_pair<T>(s[2 * k + 1][0], s[2 * k + 1][1]),
-                             pack_pair<T>(s[2 * k + 1][2], s[2 * k + 1][3])};
+    for (int k = 0; k < Keys / kDepth; ++k) {
+      unsigned a[4];
+      weights_of<T>(a, s, k);
       LATHE_UNROLL
       for (int n = 0; n < DV / 16; ++n) {
         unsigned b0[2], b1[2];
-        values.load_b_across(b0, b1, k * 16, n * 16);
-        mma_m16n8k16(out[2 * n], a, b0, T{});
-        mma_m16n8k16(out[2 * n + 1], a, b1, T{});
+        values.load_b_across(b0, b1, k * kDepth, n * 16);
+        multiply<T>(out[2 * n], a, b0);
+        multiply<T>(out[2 * n + 1], a, b1);
       }
     }
   }

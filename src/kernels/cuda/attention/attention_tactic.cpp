@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: on tensor cores for 16-bit floats in aligned rows, else in f32.
+// Attention: on tensor cores for 16-bit floats, and f32 as TF32, in aligned rows; else in f32.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,6 +24,7 @@ int64_t padded(int64_t size) { return round_up(size, 16); }
 
 struct Heads {
   int64_t size, value_size;  // elements of one
+  DType dtype;
 };
 
 // The choice.
@@ -37,8 +38,9 @@ struct Blocking {
   int64_t rows() const { return tensor_cores ? warps * 16 : warps * queries; }
   int64_t shared_bytes(const Heads& heads) const {
     if (!tensor_cores) return 4 * (rows() * heads.size + 32 * (heads.size + 1) + 32 * heads.value_size);
-    const int64_t pitch = padded(heads.size) + 8, value_pitch = padded(heads.value_size) + 8;
-    const int64_t tiles = 2 * (rows() * pitch + 2 * keys * (pitch + value_pitch));
+    const auto bytes = static_cast<int64_t>(size_of(heads.dtype)), pad = 16 / bytes;
+    const int64_t pitch = padded(heads.size) + pad, value_pitch = padded(heads.value_size) + pad;
+    const int64_t tiles = bytes * (rows() * pitch + 2 * keys * (pitch + value_pitch));
     return splits == 1 ? tiles : std::max(tiles, 4 * warps * 32 * (padded(heads.value_size) / 2 + 4));
   }
 };
@@ -46,10 +48,12 @@ struct Blocking {
 // Whether tensor cores can take it.
 bool fits_tensor_cores(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
-  if (dtype != DType::f16 && dtype != DType::bf16) return false;
+  if (dtype != DType::f16 && dtype != DType::bf16 && !(dtype == DType::f32 && problem.tf32)) return false;
+  const auto vector = static_cast<int64_t>(16 / size_of(dtype));
   for (size_t i = 0; i < 3; ++i) {
     const Operand& operand = problem.inputs[i];
-    if (operand.dtype != dtype || head_size(problem, i) % 8 != 0 || unit_dim(operand) != 3 || vector_width(operand) < 8)
+    if (operand.dtype != dtype || head_size(problem, i) % vector != 0 || unit_dim(operand) != 3 ||
+        vector_width(operand) < vector)
       return false;
   }
   return true;
@@ -106,7 +110,8 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
   const int64_t size = padded(std::max(heads.size, heads.value_size));
   const int64_t shared_bytes = shape.shared_bytes(heads);
   if (shared_bytes > target.limits.shared_bytes) return;
-  if (shape.tensor_cores && shape.keys * size > 64 * 128 && shape.keys > 32) return;  // registers
+  const int64_t most = heads.dtype == DType::f32 ? 64 * 64 : 64 * 128;  // that registers hold
+  if (shape.tensor_cores && shape.keys * size > most && shape.keys > 32) return;
   const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
   const auto count = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);
   const auto splits = static_cast<double>(shape.splits);
@@ -118,9 +123,9 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
   constexpr double kTileClocks = 850, kMergeClocks = 2500;
   const double tiles = std::ceil(keys / static_cast<double>(shape.keys) / splits);
   const double flops = 4.0 * static_cast<double>(shape.rows() * shape.keys * size);
-  const double rate = shape.tensor_cores
-                          ? 2.01 * target.products.matrix * std::min(1.0, static_cast<double>(shape.warps) / 4)
-                          : 0.46 * target.products.f32;
+  const double rate = shape.tensor_cores ? 2.01 * target.matrix_products(heads.dtype) *
+                                               std::min(1.0, static_cast<double>(shape.warps) / 4)
+                                         : 0.46 * target.products.f32;
   const double resident =
       std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) / static_cast<double>(shared_bytes));
   const double waves = std::max(1.0, blocks / target.cores);
@@ -199,7 +204,7 @@ Matched match_attention(const Problem& problem) {
     if (size > kMaxSize) return refuse(fmt::format("heads of {} elements, {} are handled", size, kMaxSize));
   }
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
-  return match_form(problem, Heads{head_size(problem, 0), head_size(problem, 2)}, configs, emit);
+  return match_form(problem, Heads{head_size(problem, 0), head_size(problem, 2), dtype}, configs, emit);
 }
 
 }  // namespace lathe::cuda

@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/tensor_formats.h"
+#include "shape/memory_format.h"
 
 #include <algorithm>
 #include <charconv>
 
-namespace lathe::api {
+namespace lathe {
 namespace {
 
-using Format = nv::TensorFormat;
-
-constexpr TensorLayout kLayouts[] = {
-    {Format::kCHW2, "CHW2", 2, 2, false, "Two wide channel vectorized row major"},
-    {Format::kCHW4, "CHW4", 2, 4, false, "Four wide channel vectorized row major"},
-    {Format::kCHW16, "CHW16", 2, 16, false, "Sixteen wide channel vectorized row major"},
-    {Format::kCHW32, "CHW32", 2, 32, false, "Thirty-two wide channel vectorized row major"},
-    {Format::kCDHW32, "CDHW32", 3, 32, false,
-     "Thirty-two wide channel vectorized row major with 3 spatial dimensions,"},
-    {Format::kHWC, "HWC", 2, 1, true, "Channel major"},
-    {Format::kHWC8, "HWC8", 2, 8, true, "Channel major, where channels are a multiple of 8,"},
-    {Format::kHWC16, "HWC16", 2, 16, true, "Channel major, where channels are a multiple of 16,"},
-    {Format::kDHWC, "DHWC", 3, 1, true, "Channel major with 3 spatial dimensions"},
-    {Format::kDHWC8, "DHWC8", 3, 8, true,
-     "Channel major with 3 spatial dimensions, where channels are a multiple of 8,"},
+constexpr MemoryLayout kLayouts[] = {
+    {1, "CHW2", 2, 2, false, "Two wide channel vectorized row major"},
+    {3, "CHW4", 2, 4, false, "Four wide channel vectorized row major"},
+    {4, "CHW16", 2, 16, false, "Sixteen wide channel vectorized row major"},
+    {5, "CHW32", 2, 32, false, "Thirty-two wide channel vectorized row major"},
+    {7, "CDHW32", 3, 32, false, "Thirty-two wide channel vectorized row major with 3 spatial dimensions,"},
+    {8, "HWC", 2, 1, true, "Channel major"},
+    {2, "HWC8", 2, 8, true, "Channel major, where channels are a multiple of 8,"},
+    {11, "HWC16", 2, 16, true, "Channel major, where channels are a multiple of 16,"},
+    {12, "DHWC", 3, 1, true, "Channel major with 3 spatial dimensions"},
+    {6, "DHWC8", 3, 8, true, "Channel major with 3 spatial dimensions, where channels are a multiple of 8,"},
 };
 
 template <class T>
@@ -35,12 +31,14 @@ bool read(std::string_view& text, T& value) {
 
 }  // namespace
 
-const TensorLayout* find_layout(nv::TensorFormat format) {
-  const auto it = std::ranges::find(kLayouts, format, &TensorLayout::format);
+const MemoryLayout* find_layout(int32_t number) {
+  const auto it = std::ranges::find(kLayouts, number, &MemoryLayout::number);
   return it == std::end(kLayouts) ? nullptr : it;
 }
 
-Result<BindingFormat> BindingFormat::make(const TensorLayout& layout, size_t rank, int64_t channels) {
+std::span<const MemoryLayout> memory_layouts() { return kLayouts; }
+
+Result<MemoryFormat> MemoryFormat::make(const MemoryLayout& layout, size_t rank, int64_t channels) {
   if (rank < layout.spatial + 1)
     return fail(ErrorCode::config_invalid, "format {} is of tensors of at least {} dimensions, and this one has {}",
                 layout.name, layout.spatial + 1, rank);
@@ -48,36 +46,27 @@ Result<BindingFormat> BindingFormat::make(const TensorLayout& layout, size_t ran
     return fail(ErrorCode::config_invalid,
                 "format {} is of tensors whose number of channels is fixed: fix dimension {}", layout.name,
                 rank - 1 - layout.spatial);
-  return BindingFormat(layout, rank, layout.vector > 1 ? channels : -1);
+  return MemoryFormat(layout, rank, layout.vector > 1 ? channels : -1);
 }
 
-std::string BindingFormat::to_text() const { return fmt::format("{} {} {}", layout_->name, rank_, channels_); }
+std::string MemoryFormat::to_text() const { return fmt::format("{} {} {}", layout_->name, rank_, channels_); }
 
-Result<BindingFormat> BindingFormat::parse(std::string_view text) {
+Result<MemoryFormat> MemoryFormat::parse(std::string_view text) {
   const std::string_view whole = text;
   const size_t space = std::min(text.find(' '), text.size());
-  const auto layout = std::ranges::find(kLayouts, text.substr(0, space), &TensorLayout::name);
+  const auto layout = std::ranges::find(kLayouts, text.substr(0, space), &MemoryLayout::name);
   text.remove_prefix(std::min(space + 1, text.size()));
   size_t rank = 0;
   int64_t channels = 0;
   if (layout == std::end(kLayouts) || !read(text, rank) || !read(text, channels) || !text.empty() || rank > 64 ||
       channels > INT32_MAX)
     return fail(ErrorCode::plan_malformed, "'{}' is no format of a tensor", whole);
-  Result<BindingFormat> format = make(*layout, rank, channels);
+  Result<MemoryFormat> format = make(*layout, rank, channels);
   if (!format) return fail(ErrorCode::plan_malformed, "'{}' is no format of a tensor", whole);
   return format;
 }
 
-Dims BindingFormat::in_network(const Dims& dims) const {
-  const auto axis = static_cast<ptrdiff_t>(channel_axis()), spatial = static_cast<ptrdiff_t>(layout_->spatial);
-  const ptrdiff_t behind = axis + (layout_->channels_last ? 0 : 1);
-  Dims result(dims.begin(), dims.begin() + axis);
-  result.push_back(channels_ < 0 ? dims.back() : channels_);
-  result.insert(result.end(), dims.begin() + behind, dims.begin() + behind + spatial);
-  return result;
-}
-
-Result<Dims> BindingFormat::in_memory_checked(const Dims& dims) const {
+Result<Dims> MemoryFormat::in_memory_checked(const Dims& dims) const {
   if (dims.size() != rank_)
     return fail(ErrorCode::shape_mismatch, "{} dimensions are given, and it has {}", dims.size(), rank_);
   if (channels_ >= 0 && dims[channel_axis()] != channels_)
@@ -86,7 +75,7 @@ Result<Dims> BindingFormat::in_memory_checked(const Dims& dims) const {
   return in_memory(dims);
 }
 
-Dims BindingFormat::strides(const Dims& dims) const {
+Dims MemoryFormat::strides(const Dims& dims) const {
   Dims groups = dims;  // of channels, where they lie in such
   if (channels_ >= 0) groups[channel_axis()] = padded_channels() / layout_->vector;
   Dims strides(rank_);
@@ -101,4 +90,4 @@ Dims BindingFormat::strides(const Dims& dims) const {
   return strides;
 }
 
-}  // namespace lathe::api
+}  // namespace lathe

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+
+#include "api/report.h"
+
+namespace lathe::api {
+
+// A function that works, and that later generations do not have: one object for each, for the whole process.
+class Deprecation {
+ public:
+  constexpr Deprecation(const char* function, const char* replacement)
+      : function_(function), replacement_(replacement) {}
+  // Warns the first time. Thread-safe.
+  void tell(const Reporter& reporter) noexcept;
+
+ private:
+  const char* function_;
+  const char* replacement_;
+  std::atomic<bool> told_{false};
+};
+
+}  // namespace lathe::api
