@@ -321,6 +321,7 @@ Result<std::vector<std::byte>> take_variant(std::span<const std::byte> plan, siz
   for (const Piece& piece : variant.pieces) end = round_up(end, uint64_t{kConstantAlignment}) + piece.bytes;
   if (end != own_weights) return malformed("the pieces of a plan's weights");
   place_sections(own);
+  if (own.plan_bytes < variant.plan.size() || own.plan_bytes < own_weights) return malformed("the size of a plan");
   std::vector<std::byte> bytes(own.plan_bytes);
   std::ranges::copy(variant.plan, bytes.begin());
   std::ranges::copy(encode_header(own), bytes.begin());
