@@ -44,11 +44,18 @@ TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexce
 // is installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's
 // best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni" (AVX-512 with products of 8-bit integers), and
 // "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda" (the current GPU, or the first), "cuda:1" (that one),
-// "cuda-sm_90" or "sm_90" (GPUs of that architecture); "null" (a device that computes nothing, for tests of what the
+// "cuda-sm_90" or "sm_90" (GPUs of that architecture), "sm_80+" (GPUs of compute capability 8.0 and
+// later); "null" (a device that computes nothing, for tests of what the
 // host does). Where no such device is there, the cost model chooses kernels by a table of devices; setCpuThreads() then
 // says for how many threads of another CPU. False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
+// The same network for several targets in one plan: names as above, separated by commas, up to 16, in the order of
+// preference. "sm_80+" is PTX that all GPUs of compute capability 8.0 and later run, compiled when it is loaded. Each
+// gets a variant, built as if it were the only one; weights are there once where variants have them in the same order.
+// A runtime loads the first variant that this machine runs. buildReportJson() is about the last one. setTarget() names
+// a single one again; getTarget() gives the first. False where a name is unknown or there twice.
+TENSORRTAPI bool setTargets(nvinfer1::IBuilderConfig& config, const char* targets) noexcept;
 
 // What computation in float32 may be narrowed to, where that pays: kHALF, kBF16, or kFLOAT, the default: nothing. Sums
 // stay in float32. The network's inputs and outputs keep their types. False for other types.
@@ -136,11 +143,42 @@ TENSORRTAPI void setRandomSeed(uint64_t seed, bool seeded = true) noexcept;
 // asked in attachToContext(); false for contexts that are not Lathe's.
 TENSORRTAPI bool runsOnHost(const nvinfer1::IPluginResourceContext& context) noexcept;
 
+// One plan of several for different targets, built on different machines perhaps, each for its own device: as
+// setTargets() makes it, in this order. The plans must be of one version and have the same inputs, outputs and number
+// of profiles; that they are of the same network is up to the caller. Those that hold variants are taken apart;
+// signatures are left out. The caller deletes the result; nullptr on failure.
+TENSORRTAPI nvinfer1::IHostMemory* mergePlans(const void* const* plans, const std::size_t* sizes,
+                                              int32_t nbPlans) noexcept;
+
+// ---- Trust: docs/trust.md -----------------------------------------------------------------------------------------
+
+// Whose plans the runtime loads, in whatever way. `keys` are public keys, separated by commas: each "ed25519:" and 64
+// hexadecimal digits, or the path of a file that holds just that, as makeKeyFiles() writes it. From now on a plan must
+// be signed by one of them and be as it was when it was signed; any other is refused with LATHE-4005 or LATHE-4004
+// before more than its header is read. nullptr takes the list away. Where LATHE_TRUSTED_KEYS was in the environment
+// when the runtime was made, a list of the same form, plans must satisfy that one as well. What loadRuntime() loads
+// from now on has the list, too; engines that are loaded already stay. False, and nothing changes, where the list names
+// no key or cannot be read, or the runtime is of another library. Threads may load plans meanwhile.
+TENSORRTAPI bool setTrustedKeys(nvinfer1::IRuntime& runtime, const char* keys) noexcept;
+
+// A new pair of keys (Ed25519) in two new files: the secret one, which signs and which its owner alone can read, and
+// the public one, by which others tell who has signed. False, and no file is made, where one is there already.
+TENSORRTAPI bool makeKeyFiles(const char* secretKeyFile, const char* publicKeyFile) noexcept;
+
+// The plan with a signature, in place of one that it may have had. The plan is checked first: a damaged one is not
+// signed. A foreign prefix is left out. The caller deletes the result; nullptr on failure.
+TENSORRTAPI nvinfer1::IHostMemory* signPlan(const void* plan, std::size_t size, const char* secretKeyFile) noexcept;
+
+// Whether a runtime with these trusted keys would take the plan: one of them has signed it, and no byte has changed.
+// lastError() says why not. The plan is not loaded; its version and target are not looked at.
+TENSORRTAPI bool verifyPlan(const void* plan, std::size_t size, const char* keys) noexcept;
+
 // ---- Engines -------------------------------------------------------------------------------------------------------
 
 // Like IRuntime::deserializeCudaEngine for a plan file, which is mapped rather than read: loading takes milliseconds
-// and processes share the weights' memory. The file must not be changed while the engine lives; it may be unlinked.
-// Null and one error report when the file cannot be read or is refused. The caller owns the engine.
+// and processes share the weights' memory. Load no plan that you do not trust: docs/trust.md. The file must not be
+// changed while the engine lives; it may be unlinked. Null and one error report when the file cannot be read or is
+// refused. The caller owns the engine.
 TENSORRTAPI nvinfer1::ICudaEngine* loadEngineFile(nvinfer1::IRuntime& runtime, const char* path) noexcept;
 
 // Writes `size` bytes, a plan or a timing cache, say, to a file. Whoever reads it meanwhile, or after this has failed,
@@ -171,7 +209,9 @@ TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& bui
 TENSORRTAPI nvinfer1::IHostMemory* networkText(const nvinfer1::INetworkDefinition& network) noexcept;
 
 // What a plan holds, without loading it: {"format", "version", "target", "tuned_on", "bytes", "sections", "bindings",
-// "profiles", "steps", "code", "metadata"}. Steps of a block follow it, one "depth" further in.
+// "profiles", "steps", "code", "metadata", "variants", "signed_by"}. Of a plan of several variants ({"target",
+// "bytes", "hardware_compatibility"} each), bindings, steps and code are those of the first. "signed_by" is the key
+// that a signature names, unverified, or null. Steps of a block follow it, one "depth" further in.
 TENSORRTAPI nvinfer1::IHostMemory* planJson(const void* plan, std::size_t size) noexcept;
 
 // Which parts of an ONNX model are supported: {"supported", "nodes", "operators": [{"op", "domain", "count",

@@ -67,15 +67,18 @@ class IRuntime : public INoCopy {
   void setErrorRecorder(IErrorRecorder* recorder) noexcept { mImpl->setErrorRecorder(recorder); }
   IErrorRecorder* getErrorRecorder() const noexcept { return mImpl->getErrorRecorder(); }
 
-  // nullptr on failure. The bytes may be freed after the call. The caller deletes the engine.
+  // nullptr on failure. The bytes may be freed after the call. The caller deletes the engine. A plan decides what runs
+  // in this process and on its devices: load none that you do not trust (docs/trust.md).
   ICudaEngine* deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
     return mImpl->deserializeCudaEngine(blob, size);
   }
 
-  // Reads one plan from where the reader stands, and nothing behind it.
+  // Reads one plan from where the reader stands, and nothing behind it. Load none that you do not trust
+  // (docs/trust.md).
   ICudaEngine* deserializeCudaEngine(IStreamReaderV2& streamReader) {
     return mImpl->deserializeCudaEngineV2(streamReader);
   }
+  // Likewise; trust is as important here (docs/trust.md).
   TRT_DEPRECATED ICudaEngine* deserializeCudaEngine(IStreamReader& streamReader) {
 #if NV_TENSORRT_MAJOR >= 11
     impl::SequentialReader adapter(streamReader);

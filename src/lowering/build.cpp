@@ -134,6 +134,8 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
 
 void use_backend(const BackendBuild& backend, BuildOptions& options) {
   options.target = backend.target.name;
+  options.code_form = backend.code_form;
+  options.code_target = backend.code_target;
   options.tactics = backend.tactics;
   options.data_dependent = backend.data_dependent;
   options.traits = backend.traits;

@@ -46,6 +46,9 @@ struct BuildOptions {
   TacticList tactics;                      // empty = every op by its plain evaluation
   DataDependentTacticList data_dependent;  // for ops whose results' sizes the device computes
   std::string target;                      // Device::target() of what the plan will run on
+  CodeForm code_form = CodeForm::binary;   // of device code, which is
+  std::string code_target;                 // for that; empty = for `target`
+  const std::string& code_for() const { return code_target.empty() ? target : code_target; }
   BackendTraits traits;
   PassContext passes;    // its arithmetic is that of the traits
   bool optimize = true;  // false: no passes, no fusion: the network as it stands

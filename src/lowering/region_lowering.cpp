@@ -392,7 +392,7 @@ uint32_t RegionLowering::code_of(const Modules::Module& module) {
   const auto index = static_cast<uint32_t>(it - out_.modules.begin());
   if (it == out_.modules.end()) {
     out_.modules.push_back(module);
-    plan_.codes.push_back({{{CodeForm::binary, context_.options.target, *module}}});
+    plan_.codes.push_back({{{context_.options.code_form, context_.options.code_for(), *module}}});
   }
   return index;
 }

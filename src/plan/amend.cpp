@@ -51,6 +51,17 @@ Result<> make_version_compatible(std::vector<std::byte>& plan) {
   return make_compatible(plan, record_formats().newest);
 }
 
+Result<> set_hardware(std::vector<std::byte>& plan, HardwareCompatibility compatibility,
+                      const HardwareProperties& tuned_on) {
+  LATHE_ASSIGN(const PlanHeader old, read_header(plan));
+  PlanHeader header = old;
+  header.hardware_compatibility = compatibility;
+  header.hardware = tuned_on;
+  erase(header, kSignature);
+  rewrite(plan, old, std::move(header), {});
+  return {};
+}
+
 Result<> put_section(std::vector<std::byte>& plan, std::string_view name, std::span<const std::byte> content) {
   LATHE_TRY(remove_section(plan, name));
   LATHE_ASSIGN(const PlanHeader old, read_header(plan));
@@ -75,7 +86,7 @@ Result<> remove_section(std::vector<std::byte>& plan, std::string_view name) {
 
 Result<Amendments> read_amendments(std::span<const std::byte> plan) {
   LATHE_ASSIGN(const PlanHeader header, read_header(plan));
-  Amendments amendments{header.compatibility, header.record_format, {}};
+  Amendments amendments{header.compatibility, header.record_format, header.hardware_compatibility, header.hardware, {}};
   for (const Section& section : header.sections) {
     if (section.trust != TrustClass::host_code) continue;
     if (section.name == kLeanRuntime && header.version != library_version()) continue;
@@ -86,6 +97,7 @@ Result<Amendments> read_amendments(std::span<const std::byte> plan) {
 }
 
 Result<> amend(std::vector<std::byte>& plan, const Amendments& amendments) {
+  LATHE_TRY(set_hardware(plan, amendments.hardware_compatibility, amendments.hardware));
   if (amendments.compatibility == Compatibility::same_version) return {};
   LATHE_TRY(make_compatible(plan, amendments.record_format));
   for (const auto& [name, content] : amendments.sections) LATHE_TRY(put_section(plan, name, content));

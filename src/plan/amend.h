@@ -18,6 +18,10 @@ namespace lathe::plan {
 // From now on later versions read the plan, too.
 Result<> make_version_compatible(std::vector<std::byte>& plan);
 
+// Says on which GPUs the plan runs, and on what it was tuned.
+Result<> set_hardware(std::vector<std::byte>& plan, HardwareCompatibility compatibility,
+                      const HardwareProperties& tuned_on);
+
 // Adds a section of a name that the format knows, behind the others; replaces one that is there.
 Result<> put_section(std::vector<std::byte>& plan, std::string_view name, std::span<const std::byte> content);
 
@@ -28,6 +32,8 @@ Result<> remove_section(std::vector<std::byte>& plan, std::string_view name);
 struct Amendments {
   Compatibility compatibility = Compatibility::same_version;
   uint32_t record_format = 0;
+  HardwareCompatibility hardware_compatibility = HardwareCompatibility::none;
+  HardwareProperties hardware = {};
   std::vector<std::pair<std::string, std::vector<std::byte>>> sections;  // of code for the host
 };
 // The runtime within a plan is left out unless it is of this version, whose plan the new one is.

@@ -9,6 +9,7 @@
 #include "plan/foreign_prefix.h"
 #include "plan/limits.h"
 #include "plan/plugin_libraries.h"
+#include "plan/variants.h"
 
 namespace lathe::plan {
 namespace {
@@ -88,14 +89,14 @@ Result<> check_section(const Section& section) {
   return {};
 }
 
-// Sections lie where place_sections would put them, each name once, metadata first, a signature last.
+// Sections lie where place_sections would put them, each name once, metadata or variants first, a signature last.
 Result<> check_sections(const PlanHeader& header) {
   uint64_t end = kHeaderBytes;
   for (size_t i = 0; i < header.sections.size(); ++i) {
     const Section& section = header.sections[i];
     LATHE_TRY(check_section(section));
     const bool is_last = i + 1 == header.sections.size();
-    if (header.find(section.name) != &section || (i == 0) != (section.name == kMetadata) ||
+    if (header.find(section.name) != &section || (i == 0) != (section.name == kMetadata || section.name == kVariants) ||
         (section.name == kSignature && !is_last))
       return fail(ErrorCode::plan_malformed, "plan's sections are repeated or out of order");
     if (section.detached) {
@@ -128,6 +129,31 @@ Result<Section> decode_section(std::span<const std::byte> entry) {
   section.checksum = get<uint64_t>(entry, 56);
   std::copy_n(entry.begin() + 64, section.digest.size(), section.digest.begin());
   return section;
+}
+
+// Of the bytes from 280 on.
+void decode_hardware(std::span<const std::byte> bytes, PlanHeader& header) {
+  header.hardware_compatibility = static_cast<HardwareCompatibility>(get<uint32_t>(bytes, 280));
+  HardwareProperties& hardware = header.hardware;
+  hardware.memory_bus_bits = get<uint32_t>(bytes, 284);
+  hardware.cache_bytes = get<uint64_t>(bytes, 288);
+  hardware.block_shared_bytes = get<uint32_t>(bytes, 296);
+  hardware.core_shared_bytes = get<uint32_t>(bytes, 300);
+  hardware.texture_alignment = get<uint32_t>(bytes, 304);
+  hardware.cores = get<uint32_t>(bytes, 308);
+  hardware.is_integrated = get<uint32_t>(bytes, 312) != 0;
+}
+
+void encode_hardware(const PlanHeader& header, HeaderBytes& bytes) {
+  const HardwareProperties& hardware = header.hardware;
+  put(bytes, 280, static_cast<uint32_t>(header.hardware_compatibility));
+  put(bytes, 284, hardware.memory_bus_bits);
+  put(bytes, 288, hardware.cache_bytes);
+  put(bytes, 296, hardware.block_shared_bytes);
+  put(bytes, 300, hardware.core_shared_bytes);
+  put(bytes, 304, hardware.texture_alignment);
+  put(bytes, 308, hardware.cores);
+  put(bytes, 312, uint32_t{hardware.is_integrated});
 }
 
 PlanPrefix decode_prefix(std::span<const std::byte> bytes) {
@@ -163,6 +189,7 @@ Result<PlanHeader> decode(std::span<const std::byte> bytes) {
   header.flags = get<uint64_t>(bytes, 264);
   header.metadata_format = get<uint32_t>(bytes, 272);
   header.record_format = get<uint32_t>(bytes, 276);
+  decode_hardware(bytes, header);
   if (count > kMaxSections)
     return fail(ErrorCode::plan_malformed, "plan claims {} sections; at most {}", count, kMaxSections);
   for (size_t i = 0; i < count; ++i) {
@@ -208,6 +235,7 @@ Section named_section(std::string_view name) {
   static const Section kKnown[] = {
       {.name = std::string(kMetadata), .alignment = 8},
       {.name = std::string(kCode), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
+      {.name = std::string(kVariants), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
       {.name = std::string(kWeights), .alignment = kWeightsAlignment},
       {.name = std::string(kSignature), .alignment = 8},
       {.name = std::string(kLeanRuntime), .trust = TrustClass::host_code, .alignment = kHostCodeAlignment},
@@ -275,6 +303,7 @@ HeaderBytes encode_header(const PlanHeader& header) {
   put(bytes, 264, header.flags);
   put(bytes, 272, header.metadata_format);
   put(bytes, 276, header.record_format);
+  encode_hardware(header, bytes);
   for (size_t i = 0; i < std::min(header.sections.size(), kMaxSections); ++i) {
     const Section& section = header.sections[i];
     const size_t entry = kTableOffset + i * kEntryBytes;

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "base/version.h"
+#include "device/hardware.h"
 
 namespace lathe::plan {
 
@@ -65,6 +66,13 @@ enum class Compatibility : uint32_t {
   later_versions = 1  // every later one of the same major version that still reads the formats below
 };
 
+// Which GPUs run a plan for a target. Numbers are part of the format, and the interface's.
+enum class HardwareCompatibility : uint32_t {
+  none = 0,                    // those of its compute capability, with a warning of each property that differs
+  ampere_plus = 1,             // those of compute capability 8.0 and later
+  same_compute_capability = 2  // those of its compute capability, whatever they are besides
+};
+
 // Header flags, whose numbers are part of the format: what a reader that does not know it would misunderstand.
 inline constexpr uint64_t kLacksWeights = 1;  // some constants are stripped: they come with a refit
 inline constexpr uint64_t kKnownFlags = kLacksWeights;
@@ -75,6 +83,8 @@ struct PlanHeader : PlanPrefix {
   // Of plans for later versions: kMetadataFormats and kRecordFormats of base/version.h. Of others 0.
   uint32_t metadata_format = 0;
   uint32_t record_format = 0;
+  HardwareCompatibility hardware_compatibility = HardwareCompatibility::none;
+  HardwareProperties hardware;  // of the device that it was tuned on; of plans that were built without one, nothing
   std::vector<Section> sections;
   uint64_t prefix_bytes = 0;  // of the foreign prefix; not stored
 

@@ -7,25 +7,18 @@
 #include <cstring>
 
 #include "base/divide.h"
+#include "base/hex.h"
 #include "plan/compatibility.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
 #include "plan/validate.h"
+#include "plan/variants.h"
 
 namespace lathe::plan {
 namespace {
 
 std::span<const std::byte> bytes_of(std::span<const std::byte> plan, const Section& section) {
   return plan.subspan(section.offset, section.bytes);
-}
-
-Result<> check_content(std::span<const std::byte> content, const Section& section, WeightsCheck check) {
-  if (check == WeightsCheck::none) return {};
-  if (Hasher().add(content).value() == section.checksum &&
-      (check == WeightsCheck::checksum || digest_of(content) == section.digest))
-    return {};
-  return fail(ErrorCode::plan_digest,
-              "the plan's {} are damaged: their digest does not match; copy or build the plan again", section.name);
 }
 
 struct AlignedFree {
@@ -68,15 +61,14 @@ std::span<const std::byte> content_of(std::span<const std::byte> plan, const Pla
 
 // Says which weights are wanted, and of which file the writer spoke.
 std::string describe(const Section& weights, const std::string& file) {
-  std::string digest;
-  for (size_t i = 0; i < 8; ++i) digest += fmt::format("{:02x}", static_cast<unsigned>(weights.digest[i]));
-  return fmt::format("{} bytes with digest {}...{}", weights.bytes, digest,
+  return fmt::format("{} bytes with digest {}...{}", weights.bytes, to_hex(std::span(weights.digest).first(8)),
                      file.empty() ? "" : fmt::format(", which its writer put into '{}'", file));
 }
 
-// Weights that the file does not hold are the caller's to supply; they are checked like those that it holds.
-Result<Resident> supplied_weights(const Section& section, const ReadOptions& options, const std::string& file,
-                                  WeightsCheck check) {
+// Weights that the file does not hold are the caller's to supply. They are checked by their digest: the plan may be
+// signed, and they may be anything.
+Result<Resident> supplied_weights(const Section& section, const ReadOptions& options, const std::string& file) {
+  const ContentCheck check = options.verify_weights ? ContentCheck::digest : ContentCheck::none;
   const Weights* given = options.weights ? &*options.weights : nullptr;
   if (!given)
     return fail(ErrorCode::invalid_argument, "the plan's weights are not in its file: supply {}",
@@ -98,12 +90,13 @@ Result<Plan> decode_aligned(std::span<const std::byte> metadata, std::span<const
 }  // namespace
 
 Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
-  if ((header.flags & ~kKnownFlags) != 0 || header.compatibility > Compatibility::later_versions)
-    return fail(
-        ErrorCode::plan_version,
-        "plan, which Lathe {} wrote, asks for features (flags {:#x}, compatibility {}) that Lathe {} does not have",
-        header.version.to_string(), header.flags, static_cast<uint32_t>(header.compatibility),
-        options.version.to_string());
+  if ((header.flags & ~kKnownFlags) != 0 || header.compatibility > Compatibility::later_versions ||
+      header.hardware_compatibility > HardwareCompatibility::same_compute_capability)
+    return fail(ErrorCode::plan_version,
+                "plan, which Lathe {} wrote, asks for features (flags {:#x}, compatibility {} and {}) that Lathe {} "
+                "does not have",
+                header.version.to_string(), header.flags, static_cast<uint32_t>(header.compatibility),
+                static_cast<uint32_t>(header.hardware_compatibility), options.version.to_string());
   LATHE_TRY(check_version(header, options.version));
   if (options.check_host && (header.os != host_os() || header.architecture != host_architecture()))
     return fail(ErrorCode::plan_target, "plan is for system {} and architecture {}, this machine is {} and {}",
@@ -112,37 +105,23 @@ Result<> check_usable(const PlanHeader& header, const ReadOptions& options) {
   return {};
 }
 
-Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, WeightsCheck weights) {
-  uint64_t end = kHeaderBytes;
-  for (const Section& section : header.sections) {
-    if (section.detached) continue;
-    const auto gap = plan.subspan(end, section.offset - end);
-    if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; }))
-      return fail(ErrorCode::plan_malformed, "the plan is damaged: the gap before its {} is not zero", section.name);
-    end = section.offset + section.bytes;
-    const WeightsCheck least = std::max(weights, WeightsCheck::checksum);
-    LATHE_TRY(check_content(bytes_of(plan, section), section, section.name == kWeights ? weights : least));
-  }
-  return {};
-}
-
 Result<> check_weights(std::span<const std::byte> bytes) {
   LATHE_ASSIGN(const PlanHeader header, read_header(bytes));
   const Section* weights = header.find(kWeights);
   if (!weights || weights->detached) return {};
-  return check_content(bytes_of(bytes.subspan(header.prefix_bytes), *weights), *weights, WeightsCheck::digest);
+  return check_content(bytes_of(bytes.subspan(header.prefix_bytes), *weights), *weights, ContentCheck::digest);
 }
 
 Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                              const ReadOptions& options) {
   LATHE_ASSIGN(const PlanHeader header, read_header(bytes));
   LATHE_TRY(check_usable(header, options));
+  if (header.find(kVariants))
+    return fail(ErrorCode::invalid_argument, "the plan is one for each of '{}': take_variant() gives them",
+                header.target);
   bytes = bytes.subspan(header.prefix_bytes);
-  if (options.require_signature) LATHE_TRY(verify_signature(bytes, header, options.trusted_keys));
-  const WeightsCheck check = options.require_signature ? WeightsCheck::digest
-                             : options.verify_weights  ? WeightsCheck::checksum
-                                                       : WeightsCheck::none;
-  LATHE_TRY(check_sections(bytes, header, check));
+  const ContentCheck check = options.verify_weights ? ContentCheck::checksum : ContentCheck::none;
+  LATHE_TRY(check_sections(bytes, header, {.weights = check}));
 
   LoadedPlan loaded;
   Plan& plan = loaded.plan;
@@ -161,7 +140,7 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
   } else if (!plan.detached) {
     LATHE_ASSIGN(weights, make_resident(plan.weights, owner, kConstantAlignment, kWeightsAlignment));
   } else if (!options.without_weights) {
-    LATHE_ASSIGN(weights, supplied_weights(*section, options, plan.weights_file, check));
+    LATHE_ASSIGN(weights, supplied_weights(*section, options, plan.weights_file));
   }
   plan.weights = weights.bytes;
   loaded.owner = std::make_shared<std::array<Resident, 2>>(std::array{std::move(code), std::move(weights)});

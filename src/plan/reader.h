@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "plan/header.h"
 #include "plan/plan.h"
-#include "plan/signature.h"
+#include "plan/sections.h"
 
 namespace lathe::plan {
 
@@ -22,10 +22,8 @@ struct Weights {
 };
 
 struct ReadOptions {
-  bool verify_weights = true;      // by checksum; false: the caller calls check_weights later, or trusts the storage
-  bool require_signature = false;  // implies verifying all sections by digest
-  std::vector<PublicKey> trusted_keys;  // for require_signature
-  bool check_host = true;               // false: also read plans for other systems, to look at them
+  bool verify_weights = true;  // by checksum; false: the caller calls check_weights later, or trusts the storage
+  bool check_host = true;      // false: also read plans for other systems, to look at them
   Version version = library_version();  // what the plan must have been written by
   std::optional<Weights> weights;       // for plans that do not hold them
   bool without_weights = false;         // such plans are read without them, to look at them
@@ -49,9 +47,5 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
 // Compares the digest of the weights with the header's; for plans that were read with verify_weights off. Weights that
 // are not in the file are not looked at.
 Result<> check_weights(std::span<const std::byte> bytes);
-
-// Gaps, and the checksums of all sections, or their digests; weights may be left out. `plan` starts at the header.
-enum class WeightsCheck { none, checksum, digest };
-Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, WeightsCheck weights);
 
 }  // namespace lathe::plan

@@ -4,29 +4,29 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "base/result.h"
 #include "plan/header.h"
+#include "plan/public_keys.h"
 
 namespace lathe::plan {
 
-using PublicKey = std::array<std::byte, 32>;
-using SecretKey = std::array<std::byte, 64>;  // libsodium's form: seed and public key
+using Signature = std::array<std::byte, 64>;
 
-struct KeyPair {
-  PublicKey public_key;
-  SecretKey secret_key;
+// What the signature section holds.
+struct SignedBy {
+  PublicKey key;
+  Signature signature;
 };
-Result<KeyPair> make_key_pair();
+inline constexpr size_t kSignatureSectionBytes = sizeof(PublicKey) + sizeof(Signature);
 
-// The plan with a signature section; a section that is there already is replaced. Checks header and digests first, so
-// that a damaged plan is not signed.
-Result<std::vector<std::byte>> sign_plan(std::span<const std::byte> plan, const SecretKey& key);
+// Null where the plan is not signed. `plan` starts at the header.
+Result<std::optional<SignedBy>> signature_of(std::span<const std::byte> plan, const PlanHeader& header);
 
-// Succeeds when one of `trusted` signed the plan. `plan` starts at the header and has been checked against it.
-Result<> verify_signature(std::span<const std::byte> plan, const PlanHeader& header,
-                          std::span<const PublicKey> trusted);
+// Succeeds when one of `trusted` has signed the plan and all of it is as it was then: each section by its digest.
+// Weights that are detached are the caller's to compare. `plan` starts at the header, which read_header() has read.
+Result<> authenticate(std::span<const std::byte> plan, const PlanHeader& header, std::span<const PublicKey> trusted);
 
 }  // namespace lathe::plan

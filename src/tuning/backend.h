@@ -4,21 +4,33 @@
 
 #include "device/compiler_options.h"
 #include "device/device.h"
+#include "device/device_code.h"
 #include "device/survey.h"
 #include "tuning/backend_traits.h"
 #include "tuning/data_dependent_tactic.h"
 
 namespace lathe {
 
+// On which devices besides that of the build a plan is to run. Numbers are those of plan::HardwareCompatibility.
+enum class Portability : uint8_t {
+  none = 0,
+  ampere_plus = 1,     // all GPUs of compute capability 8.0 and later
+  same_capability = 2  // all of its compute capability
+};
+
 struct BackendSettings {
   int threads = 0;                          // as DeviceFamily::open() has it
   std::vector<std::string_view> libraries;  // Launch::library of those whose kernels may be used, where they are
   CompilerOptions compiler;
+  Portability portability = Portability::none;
 };
 
 // Owns what building for one target takes: kept until the plan is built.
 struct BackendBuild {
   Target target;
+  Portability portability = Portability::none;  // that the plan has; none where the backend knows of no such thing
+  CodeForm code_form = CodeForm::binary;        // of what the compiler makes, and for whom; "" = the target
+  std::string code_target;
   BackendTraits traits;
   TacticList tactics;  // empty = every op by its plain evaluation
   DataDependentTacticList data_dependent;

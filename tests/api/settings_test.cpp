@@ -209,7 +209,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 class EachSetting : public testing::TestWithParam<size_t> {};
 
-// S78, S130.
+// S58, S78, S130.
 TEST_P(EachSetting, DoesWhatItsRowSays) {
   const Setting& setting = row(GetParam());
   const Call call = call_of(setting);

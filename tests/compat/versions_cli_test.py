@@ -86,7 +86,7 @@ class Versions(unittest.TestCase):
     def mapped(self, done):
         return [int(word) for word in re.search(r"mapped (\d+) (\d+) (\d+)", done.stdout).groups()]
 
-    # S10, S11, S18.
+    # S10, S11, S18, S47.
     def test_what_a_plan_holds(self):
         for device in DEVICES:
             sizes = {kind: self.plans["0.1", device, kind].stat().st_size for kind in ("plain", "held", "bare")}
@@ -130,7 +130,7 @@ class Versions(unittest.TestCase):
                         else:
                             self.check_answer(done, "0.1", device)
 
-    # S1, S4, S19, S22, S180, S181: plans of one version, and plans of newer ones.
+    # S1, S4, S19, S22, S46, S180, S181: plans of one version, and plans of newer ones.
     def test_what_is_refused(self):
         for device in DEVICES:
             for kind in ("lathe", "lathe_lean", "lathe_dispatch"):

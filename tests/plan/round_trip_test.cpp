@@ -12,6 +12,7 @@
 #include "plan/random_plan.h"
 #include "plan/reader.h"
 #include "plan/repair.h"
+#include "plan/signing.h"
 #include "plan/validate.h"
 #include "plan/writer.h"
 
@@ -130,16 +131,15 @@ TEST(PlanWeights, MayLieElsewhere) {
 TEST(PlanWeights, SignedPlansBindWeightsElsewhere) {
   OwnedPlan owned = PlanGenerator(3).make(4, 5000);
   owned.plan.detached = detach(owned.plan.weights);
-  const KeyPair key = *make_key_pair();
-  const auto bytes = sign_plan(*write_plan(owned.plan), key.secret_key);
+  const SecretKey key = *SecretKey::make();
+  const auto bytes = sign_plan(*write_plan(owned.plan), key);
   ASSERT_TRUE(bytes) << text_of(bytes);
-  ReadOptions policy;
-  policy.require_signature = true;
-  policy.trusted_keys = {key.public_key};
-  policy.weights = Weights{owned.weights, nullptr};
-  EXPECT_TRUE(read_plan(*bytes, nullptr, policy));
+  EXPECT_TRUE(authenticate(*bytes, *read_header(*bytes), std::vector{key.public_key()}));
+  ReadOptions options;
+  options.weights = Weights{owned.weights, nullptr};
+  EXPECT_TRUE(read_plan(*bytes, nullptr, options));
   owned.weights[0] ^= std::byte{1};
-  EXPECT_EQ(read_plan(*bytes, nullptr, policy).error().code, ErrorCode::plan_digest);
+  EXPECT_EQ(read_plan(*bytes, nullptr, options).error().code, ErrorCode::plan_digest);
 }
 
 // Equal strings and expressions are stored once, so that the file is much smaller than the plan.
@@ -329,7 +329,7 @@ TEST(PlanSections, UnknownOnesAreSkippedOrRefused) {
   }
 }
 
-// S72.
+// S44, S45, S72.
 TEST(PlanVersion, AnyDifferenceIsRefusedAndNamed) {
   const std::vector<std::byte> bytes = *write_plan(PlanGenerator(6).make(3, 10).plan);
   for (int i = 0; i < 4; ++i) {
@@ -343,36 +343,6 @@ TEST(PlanVersion, AnyDifferenceIsRefusedAndNamed) {
     EXPECT_NE(loaded.error().message.find(library_version().to_string()), std::string::npos);
     EXPECT_NE(loaded.error().message.find(options.version.to_string()), std::string::npos);
     EXPECT_NE(loaded.error().message.find("cpu-x86_64-avx512"), std::string::npos);
-  }
-}
-
-// S69.
-TEST(PlanSignature, PolicyDecides) {
-  const OwnedPlan owned = PlanGenerator(8).make(6, 300);
-  const std::vector<std::byte> plain = *write_plan(owned.plan);
-  const KeyPair ours = *make_key_pair(), theirs = *make_key_pair();
-  ReadOptions policy;
-  policy.require_signature = true;
-  policy.trusted_keys = {ours.public_key};
-  EXPECT_EQ(read_plan(plain, nullptr, policy).error().code, ErrorCode::plan_signature);
-
-  const auto by_ours = sign_plan(plain, ours.secret_key), by_theirs = sign_plan(plain, theirs.secret_key);
-  ASSERT_TRUE(by_ours) << text_of(by_ours);
-  const auto loaded = read_plan(*by_ours, nullptr, policy);
-  ASSERT_TRUE(loaded) << text_of(loaded);
-  expect_same(owned.plan, loaded->plan);
-  EXPECT_TRUE(read_plan(*by_ours, nullptr));
-  EXPECT_EQ(read_plan(*by_theirs, nullptr, policy).error().code, ErrorCode::plan_signature);
-  EXPECT_EQ(*sign_plan(*by_theirs, ours.secret_key), *by_ours);  // replaces, deterministically
-
-  std::vector<std::byte> damaged = plain;
-  damaged.back() ^= std::byte{1};
-  EXPECT_EQ(sign_plan(damaged, ours.secret_key).error().code, ErrorCode::plan_digest);
-  for (size_t i = 0; i < by_ours->size(); i += 1 + i / 50) {
-    std::vector<std::byte> flipped = *by_ours;
-    flipped[i] ^= std::byte{0x40};
-    ASSERT_FALSE(read_plan(flipped, nullptr, policy)) << i;
-    ASSERT_FALSE(read_plan(flipped, nullptr)) << i;
   }
 }
 

@@ -5,7 +5,7 @@
 #include "plan/memory_planner.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"
-#include "plan/signature.h"
+#include "plan/signing.h"
 #include "runtime/block_plans.h"
 
 namespace lathe {
@@ -30,8 +30,8 @@ TEST(AllocationFailure, ReadPlan) {
 
 TEST(AllocationFailure, SignPlan) {
   const std::vector<std::byte> bytes = *plan::write_plan(plan::PlanGenerator(1).make(4, 200).plan);
-  const plan::KeyPair keys = *plan::make_key_pair();
-  EXPECT_GT(sweep_allocations([&] { return plan::sign_plan(bytes, keys.secret_key).has_value(); }), 3);
+  const plan::SecretKey key = *plan::SecretKey::make();
+  EXPECT_GT(sweep_allocations([&] { return plan::sign_plan(bytes, key).has_value(); }), 3);
 }
 
 TEST(AllocationFailure, RefusalOfADamagedPlan) {

@@ -17,6 +17,7 @@ struct BuildSettings {
   int threads = 0;
   int level = -1;
   std::string target;          // empty: the library's default
+  std::string targets;         // several, separated by commas
   std::string tactic_sources;  // "+CUBLAS_LT,-CUDNN"; changes to the default
   bool fp16 = false, bf16 = false, int8 = false, best = false, no_tf32 = false, strongly_typed = false;
   std::string constraints, layer_precisions, layer_output_types;
@@ -33,6 +34,7 @@ struct BuildSettings {
 // What loads and runs an engine.
 struct RuntimeSettings {
   std::string which = "full", lean_library;
+  std::string trusted_keys;  // of setTrustedKeys(); empty: none besides those of the environment
   bool allow_host_code = false;
 };
 
@@ -64,6 +66,28 @@ struct InspectCommand {
   BuildSettings settings;
 };
 int inspect(const InspectCommand& command);
+
+struct MergeCommand {
+  std::vector<std::string> files;
+  std::string output;
+};
+int merge(const MergeCommand& command);
+
+// New key files, NAME.key and NAME.pub.
+struct KeyCommand {
+  std::string name;
+};
+int make_key(const KeyCommand& command);
+
+struct SignCommand {
+  std::string file, key, output;  // no output: in place
+};
+int sign(const SignCommand& command);
+
+struct VerifyCommand {
+  std::string file, trusted_keys;  // no keys: those of the environment
+};
+int verify(const VerifyCommand& command);
 
 struct CompareCommand {
   std::string model, shapes, inputs, json;

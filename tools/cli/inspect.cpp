@@ -51,6 +51,12 @@ void show_engine(const Json& json) {
     rows.push_back({text_at(section, "name"), text_at(section, "bytes"), text_at(section, "trust"),
                     text_at(section, "digest").substr(0, 16) + "..."});
   fmt::print("{}\n", table(rows));
+  if (!json["variants"].empty()) {
+    rows = {{"variant", ">bytes"}};
+    for (const Json& variant : json["variants"])
+      rows.push_back({text_at(variant, "target"), text_at(variant, "bytes")});
+    fmt::print("{}\n", table(rows));
+  }
   rows = {{"tensor", "is", "type", "shape"}};
   for (const Json& binding : json["bindings"])
     rows.push_back({text_at(binding, "name"), binding["input"].get<bool>() ? "input" : "output",
@@ -82,6 +88,11 @@ Json describe_engine(const InspectCommand& command, ConsoleLogger& logger) {
   if (!inspector) throw Failure(lastError());
   const Json layers = Json::parse(inspector->getEngineInformation(nvinfer1::LayerInformationFormat::kJSON));
   json["file"] = command.file;
+  if (!is_model_file(command.file)) {  // whose variant the engine may be
+    const std::string file = read_file(command.file);
+    const Json whole = Json::parse(take_text(planJson(file.data(), file.size())));
+    for (const char* key : {"variants", "signed_by"}) json[key] = whole[key];
+  }
   json["scratch_bytes"] = session.engine().getDeviceMemorySizeV2();
   json["layers"] = layers["Layers"];
   json.erase("steps");

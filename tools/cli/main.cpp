@@ -108,6 +108,11 @@ void add_threads(CLI::App& command, BuildSettings& settings) {
       ->check(CLI::Range(0, 4096));
 }
 
+void add_trusted_keys(CLI::App& command, std::string& keys) {
+  command.add_option("--trustedKeys", keys,
+                     "Whose engines are taken: public keys (ed25519:...), or files of them, separated by commas");
+}
+
 void add_runtime(CLI::App& command, RuntimeSettings& runtime) {
   constexpr const char* group = "What runs the engine";
   command
@@ -123,6 +128,7 @@ void add_runtime(CLI::App& command, RuntimeSettings& runtime) {
       .add_flag("--allowHostCode", runtime.allow_host_code,
                 "Load code for the host that the engine holds, a runtime of its own version: of engines that you trust")
       ->group(group);
+  add_trusted_keys(command, runtime.trusted_keys);
 }
 
 void add_build(CLI::App& app, std::function<int()>& chosen) {
@@ -137,6 +143,9 @@ void add_build(CLI::App& app, std::function<int()>& chosen) {
       ->add_flag("--excludeLeanRuntime", options->settings.exclude_lean_runtime,
                  "With --versionCompatible: without that runtime")
       ->needs(compatible);
+  command->add_option("--targets", options->settings.targets,
+                      "Several targets, in the order of preference: sm_90,sm_80+,cpu-x86_64-avx2. The engine has a "
+                      "variant for each, with what they share of the weights once");
   add_build_options(*command, options->settings, true);
   command->footer(
       "A model whose inputs have open sizes becomes an engine for any sizes, tuned for size 1, unless you say what it\n"
@@ -201,6 +210,59 @@ void add_inspect(CLI::App& app, std::function<int()>& chosen) {
       "  lathe inspect model.onnx --why=/layer1/Add_output_0 --buildBudget=0\n"
       "  lathe inspect model.onnx --support");
   command->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
+}
+
+void add_merge(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("merge", "Make one engine of several that are for different targets");
+  auto options = std::make_shared<MergeCommand>();
+  command->add_option("ENGINE", options->files, "Engines of one network, in the order of preference")->required();
+  command->add_option("-o,--output", options->output, "Where the merged engine goes")->required();
+  command->footer(
+      "Each may have been built, and measured, on a machine of its own. What they share of the weights is there "
+      "once.\n\n"
+      "Example:\n"
+      "  lathe merge h200.engine a100.engine cpu.engine -o model.engine");
+  command->callback([options, &chosen] { chosen = [options] { return merge(*options); }; });
+}
+
+void add_key(CLI::App& app, std::function<int()>& chosen) {
+  auto* group = app.add_subcommand("key", "Make keys that sign engines");
+  group->require_subcommand(1);
+  auto* command = group->add_subcommand("new", "A new pair of keys, in files NAME.key (secret) and NAME.pub");
+  auto options = std::make_shared<KeyCommand>();
+  command->add_option("NAME", options->name, "What the files are called, with their folder")->required();
+  command->footer(
+      "NAME.key signs: keep it where engines are built, and to yourself. NAME.pub goes to whoever loads them.\n\n"
+      "Example:\n"
+      "  lathe key new release");
+  command->callback([options, &chosen] { chosen = [options] { return make_key(*options); }; });
+}
+
+void add_sign(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("sign", "Sign an engine, so that others can tell that it is yours");
+  auto options = std::make_shared<SignCommand>();
+  command->add_option("ENGINE", options->file, "The engine")->required();
+  command->add_option("--key", options->key, "File of the secret key, which `lathe key new` made")->required();
+  command->add_option("-o,--output", options->output, "Where the signed engine goes; in place of ENGINE unless given");
+  command->footer(
+      "A signature that is there already is replaced. A damaged engine is refused.\n\n"
+      "Example:\n"
+      "  lathe sign model.engine --key release.key");
+  command->callback([options, &chosen] { chosen = [options] { return sign(*options); }; });
+}
+
+void add_verify(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("verify", "Tell whether an engine is signed by a trusted key, and as it was then");
+  auto options = std::make_shared<VerifyCommand>();
+  command->add_option("ENGINE", options->file, "The engine")->required();
+  add_trusted_keys(*command, options->trusted_keys);
+  command->footer(
+      "Without --trustedKeys, LATHE_TRUSTED_KEYS in the environment says whose engines are taken. The exit status is "
+      "1\n"
+      "when the engine is not signed by one of them, or has changed since.\n\n"
+      "Example:\n"
+      "  lathe verify model.engine --trustedKeys=release.pub");
+  command->callback([options, &chosen] { chosen = [options] { return verify(*options); }; });
 }
 
 void add_compare(CLI::App& app, std::function<int()>& chosen) {
@@ -281,6 +343,10 @@ int main(int argc, char** argv) {
   add_run(app, chosen);
   add_bench(app, chosen);
   add_inspect(app, chosen);
+  add_merge(app, chosen);
+  add_key(app, chosen);
+  add_sign(app, chosen);
+  add_verify(app, chosen);
   add_compare(app, chosen);
   add_conformance(app, chosen);
   add_doctor(app, chosen);

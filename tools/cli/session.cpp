@@ -83,6 +83,7 @@ void set_shape_values(nvinfer1::IOptimizationProfile& profile, const nvinfer1::I
 void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings) {
   using nvinfer1::DataType;
   if (!settings.target.empty() && !setTarget(config, settings.target.c_str())) throw UsageError(lastError());
+  if (!settings.targets.empty() && !setTargets(config, settings.targets.c_str())) throw UsageError(lastError());
   const DataType narrow = settings.fp16 || settings.best ? DataType::kHALF
                           : settings.bf16                ? DataType::kBF16
                                                          : DataType::kFLOAT;
@@ -185,6 +186,11 @@ Session Session::make(const RuntimeSettings& settings, int threads, ConsoleLogge
   } else {
     if (threads != 0) throw UsageError("--threads is for --useRuntime=full");
     session.runtime_.reset(make_runtime_of(fmt::format("liblathe_{}.so", settings.which), logger));
+  }
+  if (!settings.trusted_keys.empty()) {
+    if (settings.which != "full")
+      throw UsageError("--trustedKeys is for --useRuntime=full; elsewhere set LATHE_TRUSTED_KEYS");
+    if (!setTrustedKeys(*session.runtime_, settings.trusted_keys.c_str())) throw UsageError(lastError());
   }
   if (settings.allow_host_code) session.runtime_->setEngineHostCodeAllowed(true);
   if (settings.lean_library.empty()) return session;

@@ -9,6 +9,7 @@
 #include "api/builder/compatible_plan.h"
 #include "api/builder/debug_marks.h"
 #include "api/builder/direct_io.h"
+#include "api/builder/hardware.h"
 #include "api/builder/io_formats.h"
 #include "api/builder/layer_types.h"
 #include "api/builder/memory_monitor.h"
@@ -25,7 +26,10 @@
 #include "api/runtime/memory_log.h"
 #include "lathe.h"
 #include "lowering/step_cost.h"
+#include "plan/amend.h"
 #include "plan/arena.h"
+
+#include "plan/variants.h"
 #include "plan/writer.h"
 
 namespace lathe::api {
@@ -172,7 +176,6 @@ Result<> check_independence(const BuilderConfig& settings) {
 Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config) {
   auto& definition = static_cast<NetworkDefinition&>(network);
   const auto& settings = static_cast<BuilderConfig&>(config);
-  const auto start = std::chrono::steady_clock::now();
   LATHE_ASSIGN(const Exclusive::Turn turn, core_->use.take());
   LATHE_ASSIGN(const Exclusive::Turn network_turn, definition.use().take());
   LATHE_ASSIGN(const Exclusive::Turn config_turn, settings.use().take());
@@ -181,7 +184,23 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
 
   LATHE_TRY(check_independence(settings));
+  LATHE_ASSIGN(std::vector<std::byte> bytes, build_for(settings.target, definition, settings));
+  std::vector<std::vector<std::byte>> others;
+  for (const std::string& target : settings.more_targets) {
+    LATHE_ASSIGN(others.emplace_back(), build_for({target, "setTargets() names it"}, definition, settings));
+  }
+  if (!others.empty()) {
+    std::vector<std::span<const std::byte>> variants = {bytes};
+    variants.insert(variants.end(), others.begin(), others.end());
+    LATHE_ASSIGN(bytes, plan::merge_plans(variants));
+  }
+  LATHE_TRY(apply_compatibility(settings, bytes, definition.reporter().log()));
+  return bytes;
+}
 
+Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, NetworkDefinition& definition,
+                                                  const BuilderConfig& settings) {
+  const auto start = std::chrono::steady_clock::now();
   BuildOptions options;
   options.log = &definition.reporter().log();
   for (const OptimizationProfile* profile : settings.profiles()) {
@@ -189,7 +208,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     LATHE_ASSIGN(ProfileShapes shapes, shapes_of(*profile));
     options.profiles.push_back(std::move(shapes));
   }
-  BackendSettings wanted{settings.cpu_threads, {}, settings.toolchain};
+  BackendSettings wanted{settings.cpu_threads, {}, settings.toolchain, portability_of(settings)};
   for (const auto& [source, library] : kLibrarySources)
     if (settings.has(source)) wanted.libraries.push_back(library);
   CompilerOptions& toolchain = wanted.compiler;
@@ -198,8 +217,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   toolchain.workers = static_cast<size_t>(core_->max_threads);
   const ManagedMemory managed(*options.log);
   const size_t resident = resident_bytes();
-  options.log->print(Severity::info, "the build is for {}: {}", settings.target.name, settings.target.reason);
-  LATHE_ASSIGN(BackendBuild backend, prepare_build(settings.target.name, wanted));
+  options.log->print(Severity::info, "the build is for {}: {}", target.name, target.reason);
+  LATHE_ASSIGN(BackendBuild backend, prepare_build(target.name, wanted));
   if (backend.device) log_start(*backend.device, resident, *options.log);
   backend.device = with_allocator(std::move(backend.device), core_->allocator, core_->reporter);
   use_backend(backend, options);
@@ -241,7 +260,8 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
   LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan)));
-  LATHE_TRY(apply_compatibility(settings, bytes, *options.log));
+  LATHE_TRY(apply_hardware(settings, backend, bytes, *options.log));
+  if (settings.has(nv::BuilderFlag::kVERSION_COMPATIBLE)) LATHE_TRY(plan::make_version_compatible(bytes));
   log_needs(bytes, backend.device, *options.log);
   options.log->print(Severity::info, "Engine generation completed in {:.3f} seconds.", seconds.count());
   managed.log_peak();
@@ -256,6 +276,10 @@ nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network,
                    if (static_cast<const BuilderConfig&>(config).has(nv::BuilderFlag::kVERSION_COMPATIBLE))
                      return fail(ErrorCode::config_invalid,
                                  "BuilderFlag::kVERSION_COMPATIBLE is for plans: call buildSerializedNetwork()");
+                   if (!static_cast<const BuilderConfig&>(config).more_targets.empty())
+                     return fail(ErrorCode::config_invalid,
+                                 "an engine is for one target, and setTargets() names several: call "
+                                 "buildSerializedNetwork(), or name one");
                    LATHE_ASSIGN(const std::vector<std::byte> bytes, build(network, config));
                    auto runtime = std::make_shared<RuntimeCore>(core_->reporter);
                    runtime->allocator = core_->allocator;

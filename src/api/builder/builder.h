@@ -5,7 +5,14 @@
 
 #include "api/network/builder_core.h"
 
+namespace lathe {
+struct DefaultTarget;
+}
+
 namespace lathe::api {
+
+class BuilderConfig;
+class NetworkDefinition;
 
 class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
  public:
@@ -46,6 +53,8 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
  private:
   Log& log() const { return core_->reporter->log(); }
   Result<std::vector<std::byte>> build(nv::INetworkDefinition& network, nv::IBuilderConfig& config);
+  Result<std::vector<std::byte>> build_for(const DefaultTarget& target, NetworkDefinition& definition,
+                                           const BuilderConfig& settings);
 
   std::shared_ptr<BuilderCore> core_;
 };

@@ -23,6 +23,7 @@ namespace lathe::api {
 struct OwnSettings {
   double budget_seconds = -1;
   DefaultTarget target = default_target();
+  std::vector<std::string> more_targets;  // the plan has a variant for each, too
   int32_t cpu_threads = 0;
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to

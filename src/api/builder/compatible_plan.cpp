@@ -58,7 +58,7 @@ Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byt
                 "alone; load them by the runtime's plugin registry");
     return {};
   }
-  LATHE_TRY(plan::make_version_compatible(plan));
+  LATHE_TRY(plan::make_version_compatible(plan));  // of a plan of variants, which are by now
   if (!settings.plugins().empty()) LATHE_TRY(put_plugins(settings.plugins(), plan));
   if (excludes) return {};
   Result<std::vector<std::byte>> runtime = lean_runtime();

@@ -6,6 +6,7 @@
 #include "api/own_settings.h"
 #include "device/family.h"
 #include "lathe.h"
+#include "plan/variants.h"
 
 namespace lathe {
 namespace {
@@ -48,7 +49,30 @@ bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
   return api::guarded(entry(config), "setTarget", [&]() -> Result<> {
     LATHE_ASSIGN(const std::string wanted, api::to_string(target, "target"));
     LATHE_ASSIGN(std::string name, resolve_target(wanted));
-    static_cast<BuilderConfig&>(config).target = {std::move(name), "setTarget() names it"};
+    auto& own = static_cast<BuilderConfig&>(config);
+    own.target = {std::move(name), "setTarget() names it"};
+    own.more_targets.clear();
+    return {};
+  });
+}
+
+bool setTargets(nv::IBuilderConfig& config, const char* targets) noexcept {
+  return api::guarded(entry(config), "setTargets", [&]() -> Result<> {
+    LATHE_ASSIGN(const std::string list, api::to_string(targets, "list of targets"));
+    std::vector<std::string> names;
+    for (size_t begin = 0; begin <= list.size();) {
+      const size_t end = std::min(list.find(',', begin), list.size());
+      LATHE_ASSIGN(std::string name, resolve_target(list.substr(begin, end - begin)));
+      if (std::ranges::count(names, name) > 0)
+        return fail(ErrorCode::config_invalid, "target '{}' is named twice", name);
+      names.push_back(std::move(name));
+      begin = end + 1;
+    }
+    if (names.size() > plan::kMaxVariants)
+      return fail(ErrorCode::config_invalid, "{} targets; a plan has at most {}", names.size(), plan::kMaxVariants);
+    auto& own = static_cast<BuilderConfig&>(config);
+    own.target = {names.front(), "setTargets() names it"};
+    own.more_targets.assign(names.begin() + 1, names.end());
     return {};
   });
 }

@@ -10,6 +10,7 @@
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/execution_context.h"
 #include "api/runtime/gpu_allocator.h"
+#include "api/runtime/hardware.h"
 #include "api/runtime/libraries.h"
 #include "api/runtime/memory_log.h"
 #include "api/runtime/plan_bytes.h"
@@ -66,6 +67,8 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   Log& log = runtime->reporter->log();
   log.print(Severity::info, "Loaded engine size: {} MiB", bytes.size() >> 20);
   const ManagedMemory memory(log);
+  LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
+  core->hardware_compatibility = header.hardware_compatibility;
   EngineOptions options;
   if (!runtime->inspection_only) {
     const size_t resident = resident_bytes();
@@ -85,6 +88,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   LATHE_ASSIGN(core->engine, Engine::load(bytes, keeps_bytes ? std::move(owner) : nullptr, options));
   LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
   LATHE_TRY(core->find_formats());
+  if (options.device) warn_of_other_hardware(header, *options.device, log);
   memory.log_change("engine deserialization");
   core->runtime = std::move(runtime);
   nv::ICudaEngine* engine = new CudaEngine(core);

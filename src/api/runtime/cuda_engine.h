@@ -18,6 +18,7 @@ struct EngineCore {
   std::shared_ptr<RuntimeCore> runtime;
   std::shared_ptr<Reporter> reporter;
   std::shared_ptr<const Engine> engine;
+  plan::HardwareCompatibility hardware_compatibility = plan::HardwareCompatibility::none;
   SettingNotices notices;
   std::atomic<nv::ICudaEngine*> facade{nullptr};  // null once the application deleted it
 
@@ -81,7 +82,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   int32_t getNbIOTensors() const noexcept override { return static_cast<int32_t>(core_->num_io()); }
   const char* getIOTensorName(int32_t index) const noexcept override;
   nv::HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept override {
-    return nv::HardwareCompatibilityLevel::kNONE;
+    return static_cast<nv::HardwareCompatibilityLevel>(core_->hardware_compatibility);
   }
   int32_t getNbAuxStreams() const noexcept override { return static_cast<int32_t>(core_->plan().auxiliary_streams()); }
   int32_t getTensorBytesPerComponentV2(const char* tensorName, int32_t profileIndex) const noexcept override;

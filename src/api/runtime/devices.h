@@ -6,8 +6,12 @@
 #include <span>
 
 #include "device/device.h"
+#include "plan/header.h"
 
 namespace lathe::api {
+
+// The first of the plan's targets that this machine runs; where it runs none, why. 0 for plans of one target.
+Result<size_t> choose_variant(const plan::PlanHeader& header, int cpu_threads);
 
 // The device that runs a plan: what its header's target names. `cpu_threads` as in setCpuThreads().
 Result<std::shared_ptr<Device>> device_of_plan(std::span<const std::byte> plan, int cpu_threads);

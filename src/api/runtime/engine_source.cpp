@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines are made here, in this library; with the plugins that their plans hold.
 #include "api/runtime/cuda_engine.h"
+#include "api/runtime/devices.h"
 #include "api/runtime/runtime.h"
 #include "plan/compatibility.h"
 #include "plan/plugin_libraries.h"
 #include "plan/reader.h"
+#include "plan/variants.h"
 
 namespace lathe::api {
 
@@ -38,7 +40,17 @@ Result<nv::ICudaEngine*> load_engine(Runtime& runtime, std::span<const std::byte
     LATHE_ASSIGN(const bool loaded, runtime.load_plugins(bytes));
     if (!loaded) return nullptr;
   }
-  return CudaEngine::load(runtime.shared_core(), bytes, std::move(owner));
+  LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
+  if (!header.find(plan::kVariants)) return CudaEngine::load(runtime.shared_core(), bytes, std::move(owner));
+  LATHE_TRY(plan::check_usable(header, {}));
+  size_t index = 0;  // to be looked at, the first
+  if (!runtime.core().inspection_only) {
+    LATHE_ASSIGN(index, choose_variant(header, runtime.core().cpu_threads));
+  }
+  LATHE_ASSIGN(const std::vector<std::byte> variant, plan::take_variant(bytes, index));
+  runtime.core().reporter->log().print(Severity::info, "of the plan's variants, that for '{}' is loaded",
+                                       plan::targets_of(header)[index]);
+  return CudaEngine::load(runtime.shared_core(), variant);
 }
 
 }  // namespace lathe::api

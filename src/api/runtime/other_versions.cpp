@@ -18,7 +18,7 @@ Result<> check_host_code(const plan::PlanHeader& header, bool allowed) {
   return fail(
       ErrorCode::plan_host_code,
       "the plan holds code that would run in this process ({}), and none of it is loaded unless "
-      "IRuntime::setEngineHostCodeAllowed(true) allows that, for plans that you trust: docs/operating.md. Plans that "
+      "IRuntime::setEngineHostCodeAllowed(true) allows that, for plans that you trust: docs/trust.md. Plans that "
       "are built with BuilderFlag::kEXCLUDE_LEAN_RUNTIME hold none{}",
       sections,
       header.version == library_version()
@@ -37,6 +37,7 @@ void call(const guest::Library& library, const char* name, Args&&... args) {
 
 Result<nv::ICudaEngine*> Runtime::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
+  LATHE_TRY(core_->trust.check(bytes, header));
   if (core_->inspection_only) return load_engine(*this, bytes, std::move(owner));  // nothing of it is run
   LATHE_TRY(check_host_code(header, host_code_allowed_));
   const bool brings_runtime = header.find(plan::kLeanRuntime) != nullptr;
@@ -109,6 +110,22 @@ void Runtime::setErrorRecorder(nv::IErrorRecorder* recorder) noexcept {
   for (const auto& guest : guests_) guest.second->setErrorRecorder(recorder);
 }
 
+namespace {
+
+// Plans that the other library's runtime loads have to satisfy the policy of the one that loaded it.
+Result<> pass_trust(const TrustPolicy& trust, nv::IRuntime& runtime, const guest::Library& library) {
+  const std::string keys = trust.keys();
+  if (keys.empty()) return {};
+  auto* const set =
+      library.function<bool(nv::IRuntime&, const char*)>("_ZN5lathe14setTrustedKeysERN8nvinfer18IRuntimeEPKc");
+  if (set && set(runtime, keys.c_str())) return {};
+  return fail(ErrorCode::plan_signature,
+              "this runtime loads plans of trusted keys alone (lathe::setTrustedKeys), and Lathe {} cannot be told so",
+              library.note().library_version().to_string());
+}
+
+}  // namespace
+
 nv::IRuntime* Runtime::loadRuntime(const char* path) noexcept {
   return guarded(*core_->reporter, "IRuntime::loadRuntime", static_cast<nv::IRuntime*>(nullptr),
                  [&]() -> Result<nv::IRuntime*> {
@@ -117,9 +134,11 @@ nv::IRuntime* Runtime::loadRuntime(const char* path) noexcept {
                    const guest::Library& mapped = *library;
                    LATHE_ASSIGN(nv::IRuntime* const runtime, start(std::move(library)));
                    if (!runtime) return nullptr;
+                   std::unique_ptr<nv::IRuntime> owned(runtime);
+                   LATHE_TRY(pass_trust(core_->trust, *runtime, mapped));
                    const std::lock_guard lock(mutex_);
                    pass_settings(*runtime, mapped);
-                   return runtime;
+                   return owned.release();
                  });
 }
 

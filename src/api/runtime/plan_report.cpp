@@ -2,9 +2,12 @@
 // A plan as JSON; see lathe.h.
 #include "api/json.h"
 #include "api/report_text.h"
+#include "base/hex.h"
 #include "lathe.h"
 #include "plan/blocks.h"
 #include "plan/reader.h"
+#include "plan/signature.h"
+#include "plan/variants.h"
 
 namespace lathe {
 namespace {
@@ -34,11 +37,9 @@ const char* trust_of(const plan::Section& section) {
 Json sections_of(const plan::PlanHeader& header) {
   Json sections = Json::array();
   for (const plan::Section& section : header.sections) {
-    std::string digest;
-    for (const std::byte b : section.digest) digest += fmt::format("{:02x}", static_cast<unsigned>(b));
     sections.push_back(json_object({{"name", section.name},
                                     {"bytes", section.bytes},
-                                    {"digest", digest},
+                                    {"digest", to_hex(section.digest)},
                                     {"trust", trust_of(section)},
                                     {"in_file", !section.detached}}));
   }
@@ -57,7 +58,21 @@ Json code_of(const plan::Plan& plan) {
   return code;
 }
 
-Result<Json> describe(const plan::PlanHeader& header, const plan::Plan& plan) {
+// Of a plan that has them; else empty.
+Result<Json> variants_of(std::span<const std::byte> bytes, const plan::PlanHeader& header) {
+  Json variants = Json::array();
+  const size_t count = header.find(plan::kVariants) ? plan::targets_of(header).size() : 0;
+  for (size_t i = 0; i < count; ++i) {
+    LATHE_ASSIGN(const std::vector<std::byte> variant, plan::take_variant(bytes, i));
+    LATHE_ASSIGN(const plan::PlanHeader own, plan::read_header(variant));
+    variants.push_back(json_object({{"target", own.target},
+                                    {"bytes", own.plan_bytes},
+                                    {"hardware_compatibility", static_cast<int64_t>(own.hardware_compatibility)}}));
+  }
+  return variants;
+}
+
+Result<Json> describe(std::span<const std::byte> bytes, const plan::PlanHeader& header, const plan::Plan& plan) {
   Json bindings = Json::array(), steps = Json::array(), metadata = Json::object();
   for (const plan::Binding& binding : plan.bindings) {
     const plan::TensorDesc& tensor = plan.tensors[binding.tensor];
@@ -78,10 +93,14 @@ Result<Json> describe(const plan::PlanHeader& header, const plan::Plan& plan) {
                                  {"tactic", step.tactic}}));
   }
   for (const auto& [key, value] : plan.metadata) metadata.add(key, value);
+  LATHE_ASSIGN(Json variants, variants_of(bytes, header));
+  LATHE_ASSIGN(const auto signature, plan::signature_of(bytes.subspan(header.prefix_bytes), header));
   return json_object({{"name", plan.name},
                       {"version", fmt::format("{}.{}.{}.{}", header.version.major, header.version.minor,
                                               header.version.patch, header.version.build)},
-                      {"target", plan.target},
+                      {"target", header.target},
+                      {"hardware_compatibility", static_cast<int64_t>(header.hardware_compatibility)},
+                      {"variants", std::move(variants)},
                       {"threads", plan.threads},
                       {"tuned_on", plan.tuned_on},
                       {"bytes", header.plan_bytes},
@@ -91,6 +110,7 @@ Result<Json> describe(const plan::PlanHeader& header, const plan::Plan& plan) {
                       {"metadata_format", header.metadata_format},
                       {"record_format", header.record_format},
                       {"sections", sections_of(header)},
+                      {"signed_by", signature ? Json(plan::to_text(signature->key)) : Json(nullptr)},
                       {"weights_bytes", plan.weights_bytes() + plan.stripped_bytes()},
                       {"weights_file", plan.weights_file},
                       {"profiles", plan.profiles.size()},
@@ -111,8 +131,9 @@ nv::IHostMemory* planJson(const void* plan, std::size_t size) noexcept {
     options.check_host = false;
     options.without_weights = true;
     options.version = header.version;
-    LATHE_ASSIGN(const plan::LoadedPlan loaded, plan::read_plan(bytes, nullptr, options));
-    LATHE_ASSIGN(const Json report, describe(header, loaded.plan));
+    LATHE_ASSIGN(const std::vector<std::byte> first, plan::take_variant(bytes, 0));
+    LATHE_ASSIGN(const plan::LoadedPlan loaded, plan::read_plan(first, nullptr, options));
+    LATHE_ASSIGN(const Json report, describe(bytes, header, loaded.plan));
     return report.indented();
   });
 }

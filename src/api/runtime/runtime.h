@@ -12,6 +12,7 @@
 #include "api/guest/library.h"
 #include "api/registry_report.h"
 #include "api/report.h"
+#include "api/runtime/trust_policy.h"
 #include "api/settings.h"
 #include "plan/header.h"
 #include "plugin/registry.h"
@@ -24,6 +25,7 @@ struct RuntimeCore {
 
   std::shared_ptr<Reporter> reporter;
   SettingNotices notices;  // of the runtime
+  TrustPolicy trust;
   // Plugin libraries of plans that were loaded, by the digests of their sections: as long as the registry knows them.
   std::mutex plugins_mutex;
   std::map<Digest, std::vector<std::unique_ptr<guest::PrivateFile>>> plugins;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/architecture.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace lathe::cuda {
@@ -18,7 +19,21 @@ constexpr Architecture kArchitectures[] = {
 #undef LATHE_CUDA_ARCHITECTURE
 };
 
-constexpr std::string_view kPrefix = "cuda-sm_";
+constexpr std::string_view kPrefix = "cuda-sm_", kOpen = "+";
+
+constexpr int64_t kReserved = 1 << 10;  // of a block's shared memory, for the driver
+constexpr Architecture kAmperePlus = [] {
+  Architecture architecture = *std::ranges::find(kArchitectures, 80, &Architecture::number);
+  architecture.code = "compute_80";
+  architecture.family = "Ampere and later";
+  architecture.limits.shared_bytes = architecture.limits.core_shared_bytes = (48 << 10) - kReserved;
+  for (const Architecture& other : kArchitectures) {
+    if (other.number < architecture.number) continue;
+    architecture.limits.core_threads = std::min(architecture.limits.core_threads, other.limits.core_threads);
+    architecture.least_multiprocessors = std::min(architecture.least_multiprocessors, other.least_multiprocessors);
+  }
+  return architecture;
+}();
 
 // The share of its highest clock that a device keeps up under load; measured on one H200: 1700 of 1980 MHz.
 constexpr double kSustained = 1700.0 / 1980;
@@ -41,8 +56,15 @@ Result<const Architecture*> find_architecture(int number) {
               number < kArchitectures[0].number ? "use a newer GPU, or the CPU" : "install a newer version of Lathe");
 }
 
+const Architecture& ampere_plus() { return kAmperePlus; }
+
+bool runs_code_of(const Architecture& built, const Architecture& device) {
+  return built.is_open() ? device.number >= built.number : device.number == built.number;
+}
+
 Result<const Architecture*> parse_target(std::string_view target) {
   int number = 0;
+  if (target == target_name(kAmperePlus)) return &kAmperePlus;
   if (target.starts_with(kPrefix)) {
     const char* end = target.data() + target.size();
     const auto [rest, problem] = std::from_chars(target.data() + kPrefix.size(), end, number);
@@ -51,7 +73,9 @@ Result<const Architecture*> parse_target(std::string_view target) {
   return fail(ErrorCode::invalid_argument, "'{}' is no CUDA target: they read {}80, {}90...", target, kPrefix, kPrefix);
 }
 
-std::string target_name(const Architecture& architecture) { return fmt::format("{}{}", kPrefix, architecture.number); }
+std::string target_name(const Architecture& architecture) {
+  return fmt::format("{}{}{}", kPrefix, architecture.number, architecture.is_open() ? kOpen : "");
+}
 
 Target describe(const Architecture& architecture) {
   Target target;
@@ -67,6 +91,14 @@ Target describe(const Architecture& architecture) {
   target.shared_clock_bytes = 128;
   target.launch_us = 2;
   return target;
+}
+
+Target describe_as_ampere_plus(Target device) {
+  device.name = target_name(kAmperePlus);
+  device.limits = kAmperePlus.limits;
+  device.least_cores = std::min(device.least_cores, kAmperePlus.least_multiprocessors);
+  device.products.warpgroup_matrix = 0;
+  return device;
 }
 
 // What a driver does not tell (0) is taken from the table.

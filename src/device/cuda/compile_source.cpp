@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/compile_source.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace lathe::cuda {
@@ -46,10 +47,15 @@ Compiled compile_source(const Nvrtc& nvrtc, const CompileRequest& request) {
   if (compiled.result != NVRTC_SUCCESS) return compiled;
   compiled.result = nvrtc.nvrtcCompileProgram(program.handle, static_cast<int>(options.size()), options.data());
   compiled.log = log_of(nvrtc, program.handle);
+  // There is a cubin for real architectures alone.
+  const bool is_virtual = std::ranges::any_of(
+      request.options, [](const std::string& option) { return option.starts_with("--gpu-architecture=compute_"); });
+  const auto get_size = is_virtual ? nvrtc.nvrtcGetPTXSize : nvrtc.nvrtcGetCUBINSize;
+  const auto get = is_virtual ? nvrtc.nvrtcGetPTX : nvrtc.nvrtcGetCUBIN;
   size_t size = 0;
-  if (compiled.result == NVRTC_SUCCESS) compiled.result = nvrtc.nvrtcGetCUBINSize(program.handle, &size);
+  if (compiled.result == NVRTC_SUCCESS) compiled.result = get_size(program.handle, &size);
   compiled.code.resize(size);
-  if (compiled.result == NVRTC_SUCCESS) compiled.result = nvrtc.nvrtcGetCUBIN(program.handle, compiled.code.data());
+  if (compiled.result == NVRTC_SUCCESS) compiled.result = get(program.handle, compiled.code.data());
   return compiled;
 }
 

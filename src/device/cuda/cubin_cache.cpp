@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/hex.h"
 
 namespace lathe::cuda {
 namespace {
@@ -60,8 +61,7 @@ std::string default_cache_folder() {
 }
 
 std::string CubinCache::path(const Digest& key) const {
-  std::string name;
-  for (const std::byte byte : key) name += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  const std::string name = to_hex(key);
   return fmt::format("{}/cubin/{}/{}", folder_, name.substr(0, 2), name.substr(2));
 }
 

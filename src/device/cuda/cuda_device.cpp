@@ -9,6 +9,7 @@
 #include "device/cuda/memory.h"
 #include "device/cuda/order_event.h"
 #include "device/cuda/timing.h"
+#include "device/hardware.h"
 
 namespace lathe::cuda {
 namespace {
@@ -36,7 +37,7 @@ struct SharedCode {
   Libraries libraries;
 };
 
-class CudaDevice final : public Device, public EventMaker {
+class CudaDevice final : public Device, public EventMaker, public HardwareDevice {
  public:
   CudaDevice(std::shared_ptr<PrimaryContext> context, const Architecture& architecture)
       : context_(std::move(context)),
@@ -55,6 +56,7 @@ class CudaDevice final : public Device, public EventMaker {
   Target describe() const override { return cuda::describe(architecture_, context_->properties()); }
   std::string timing_key() const override;
   Result<> check_target(std::string_view target) const override;
+  HardwareProperties hardware() const override;
   bool is_host() const override { return false; }
 
   std::optional<MemoryUse> memory_use() const override;
@@ -133,13 +135,24 @@ Result<> CudaDevice::set_aside_cache(size_t bytes) {
 
 Result<> CudaDevice::check_target(std::string_view target) const {
   LATHE_ASSIGN(const Architecture* built, parse_target(target));
-  // Exactly: what was chosen and measured for sm_80 may be slow, or want more shared memory than there is, on sm_86,
-  // although its code would run.
-  if (built->number == architecture_.number) return {};
+  // Exactly, unless it was built for others: what was chosen and measured for sm_80 may be slow, or want more shared
+  // memory than there is, on sm_86, although its code would run.
+  if (runs_code_of(*built, architecture_)) return {};
   return fail(ErrorCode::plan_target,
               "the plan is for '{}' ({}), and {} is a '{}' ({}, {}): build it with --target={}, or on this machine",
               target, built->family, name_, this->target(), context_->properties().name, architecture_.family,
               this->target());
+}
+
+HardwareProperties CudaDevice::hardware() const {
+  const DeviceProperties& p = context_->properties();
+  return {static_cast<uint32_t>(p.memory_bus_bits),
+          static_cast<uint64_t>(p.l2_bytes),
+          static_cast<uint32_t>(p.max_shared_bytes),
+          static_cast<uint32_t>(p.core_shared_bytes),
+          static_cast<uint32_t>(p.texture_alignment),
+          static_cast<uint32_t>(p.multiprocessors),
+          p.is_integrated};
 }
 
 Result<std::unique_ptr<Queue>> CudaDevice::make_stream_queue(void* stream) {

@@ -10,7 +10,7 @@ Result<> check(CUresult result, int ordinal) {
 }
 
 Result<> read_attributes(const Driver& driver, DeviceProperties& properties) {
-  int pools = 0, clusters = 0;
+  int pools = 0, clusters = 0, integrated = 0;
   const struct {
     CUdevice_attribute attribute;
     int& value;
@@ -24,6 +24,9 @@ Result<> read_attributes(const Driver& driver, DeviceProperties& properties) {
       {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, properties.l2_bytes},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, properties.max_threads},
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, properties.max_shared_bytes},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, properties.core_shared_bytes},
+      {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, properties.texture_alignment},
+      {CU_DEVICE_ATTRIBUTE_INTEGRATED, integrated},
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, properties.max_grid[0]},
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, properties.max_grid[1]},
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, properties.max_grid[2]},
@@ -35,6 +38,7 @@ Result<> read_attributes(const Driver& driver, DeviceProperties& properties) {
     LATHE_TRY(check(driver.cuDeviceGetAttribute(&value, attribute, properties.device), properties.ordinal));
   properties.memory_pools = pools != 0 && driver.has_pools();
   properties.clusters = clusters != 0;
+  properties.is_integrated = integrated != 0;
   return {};
 }
 

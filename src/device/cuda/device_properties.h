@@ -20,9 +20,12 @@ struct DeviceProperties {
   int persisting_l2_bytes = 0;  // of the L2, that may be set aside; 0 before compute capability 8.0
   int max_threads = 0;          // of a block
   int max_shared_bytes = 0;     // of a block
+  int core_shared_bytes = 0;    // of a multiprocessor
+  int texture_alignment = 0;
   std::array<int, 3> max_grid{};
   bool memory_pools = false;
   bool clusters = false;
+  bool is_integrated = false;  // its memory is the host's
 
   int architecture() const { return 10 * major + minor; }  // 90
 };

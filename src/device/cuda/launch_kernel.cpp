@@ -9,6 +9,8 @@
 namespace lathe::cuda {
 namespace {
 
+constexpr int kMinOverlapArchitecture = 90;
+
 constexpr uint32_t kMaxCluster = 16;
 
 template <class... Args>
@@ -130,7 +132,10 @@ Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const st
   LATHE_ASSIGN(const KernelFunction function, module->function(launch.entry));
   LATHE_TRY(check_function(launch, function, properties));
   LATHE_TRY(module->allow(launch.entry, launch.shared_bytes, cluster_of(launch)));
-  return Prepared{launch, std::move(module), function.handle, nullptr};
+  Prepared prepared{launch, std::move(module), function.handle, nullptr};
+  // Code for older architectures does not wait for the kernel before it, which it was never to overlap.
+  prepared.launch.overlaps &= function.architecture >= kMinOverlapArchitecture;
+  return prepared;
 }
 
 Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<PrimaryContext>& context,

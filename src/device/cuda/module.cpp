@@ -62,12 +62,13 @@ Result<KernelFunction> Module::find(const std::string& name) {
   KernelFunction function;
   LATHE_TRY(context_->check(driver.cuModuleGetFunction(&function.handle, handle_, name.c_str()),
                             fmt::format("finding the kernel '{}'", name)));
-  LATHE_TRY(context_->check(
-      driver.cuFuncGetAttribute(&function.max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function.handle),
-      "asking for a kernel's limits"));
-  LATHE_TRY(context_->check(
-      driver.cuFuncGetAttribute(&function.static_shared_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function.handle),
-      "asking for a kernel's limits"));
+  const std::pair<CUfunction_attribute, int*> wanted[] = {
+      {CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &function.max_threads},
+      {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &function.static_shared_bytes},
+      {CU_FUNC_ATTRIBUTE_PTX_VERSION, &function.architecture}};
+  for (const auto& [attribute, value] : wanted)
+    LATHE_TRY(
+        context_->check(driver.cuFuncGetAttribute(value, attribute, function.handle), "asking for a kernel's limits"));
   LATHE_TRY(count_parameters(*context_, name, function));
   return function;
 }

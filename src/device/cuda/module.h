@@ -17,6 +17,7 @@ struct KernelFunction {
   CUfunction handle = nullptr;
   int max_threads = 0;          // of a block, by the registers that it uses
   int static_shared_bytes = 0;  // of a block
+  int architecture = 0;         // that its PTX was for: 80, of PTX for sm_80 that runs on sm_90
   int parameters = -1;          // -1: the driver cannot tell (before CUDA 12.4)
   int maps = 0;                 // the first of them, which are tensor maps
 };

@@ -25,7 +25,7 @@ namespace lathe::cuda::worker {
 
 // To be raised with every change to the messages or to what a worker does: an older program beside the library is
 // refused by it.
-constexpr uint32_t kProtocol = 1;
+constexpr uint32_t kProtocol = 2;
 
 enum class Kind : uint32_t { greeting = 1, setup, ready, request, reply };
 

@@ -9,6 +9,7 @@
 #include "device/cuda/environment.h"
 #include "device/cuda/family.h"
 #include "device/cuda/nvrtc_compiler.h"
+#include "device/hardware.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/cuda_traits.h"
 #include "kernels/cuda/generic/data_dependent_ops.h"
@@ -22,7 +23,32 @@ namespace {
 // A GPU here that plans for `target` run on; null when there is none, and the reason does not matter.
 std::shared_ptr<Device> find_device_for(std::string_view target) {
   Result<std::shared_ptr<Device>> device = open_named("cuda");
-  return device && (*device)->target() == target ? *device : nullptr;
+  return device && (*device)->check_target(target) ? *device : nullptr;
+}
+
+Result<> check_portability(const Architecture& own, const BackendBuild& build) {
+  const auto* device = dynamic_cast<const HardwareDevice*>(build.device.get());
+  if (build.portability == Portability::none || !(own.is_tegra() || (device && device->hardware().is_integrated)))
+    return {};
+  return fail(
+      ErrorCode::config_invalid,
+      "hardware compatibility levels are for discrete GPUs, and sm_{} ({}) shares its memory with the host: clear "
+      "the level",
+      own.number, own.family);
+}
+
+// The build is for all GPUs from there on, and measured on the device that is there.
+Result<> widen(const Architecture& own, BackendBuild& build) {
+  if (!runs_code_of(ampere_plus(), own))
+    return fail(ErrorCode::config_invalid,
+                "the build is for sm_{} ({}), and HardwareCompatibilityLevel::kAMPERE_PLUS is for GPUs of compute "
+                "capability 8.0 and later: name a newer one as target, or clear the level",
+                own.number, own.family);
+  build.target = describe_as_ampere_plus(std::move(build.target));
+  build.code_form = CodeForm::assembly;
+  build.code_target = fmt::format("cuda-sm_{}", ampere_plus().number);
+  build.timing_key += " as " + build.target.name;
+  return {};
 }
 
 // A library that cannot be used makes its tactic refuse, with the reason. Without a device it is not looked for: the
@@ -64,14 +90,24 @@ class CudaBackend final : public Backend {
       LATHE_ASSIGN(build.device, open_named(target));
     }
     const std::string name = build.device ? build.device->target() : std::string(target);
-    LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(name, headers(), settings.compiler));
     LATHE_ASSIGN(const Architecture* architecture, parse_target(name));
     build.target = build.device ? build.device->describe() : describe(*architecture);
+    build.timing_key = build.device ? build.device->timing_key() : name;
+    build.portability = target == target_name(ampere_plus()) ? Portability::ampere_plus : settings.portability;
+    LATHE_TRY(check_portability(*architecture, build));
+    if (build.portability == Portability::ampere_plus) LATHE_TRY(widen(*architecture, build));
+    LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(build.target.name, headers(), settings.compiler));
     build.traits = kTraits;
     build.tactics = cuda_tactics();
     build.data_dependent = data_dependent_tactics();
-    build.timing_key = build.device ? build.device->timing_key() : name;
-    add_libraries(settings.libraries, build);
+    if (build.portability != Portability::ampere_plus) {
+      add_libraries(settings.libraries, build);
+    } else if (!settings.libraries.empty() && settings.compiler.log) {
+      settings.compiler.log->print(
+          Severity::warning,
+          "tactic sources kCUBLAS_LT and kCUDNN have no effect: what the libraries choose is not "
+          "for all GPUs of HardwareCompatibilityLevel::kAMPERE_PLUS");
+    }
     return build;
   }
 

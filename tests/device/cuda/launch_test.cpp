@@ -41,6 +41,15 @@ TEST_F(LaunchTest, NumbersAreEvaluatedFromTheShapes) {
   EXPECT_EQ(ran.values[3], 21u);
 }
 
+// PTX for sm_80 runs here, and does not wait for what it would overlap.
+TEST_F(LaunchTest, CodeForOlderArchitecturesDoesNotOverlap) {
+  LaunchCase launch;
+  launch.text = "FAKE_CUBIN sm_90\nkernel add 4 ptx=80\n";
+  launch.launches[0].overlaps = true;
+  ASSERT_OK(run(launch));
+  EXPECT_FALSE(fake_cuda_launched(0)->overlaps);
+}
+
 class TensorMaps : public LaunchTest {
  protected:
   // A map of the input: as many rows of 40 elements as symbol 0 says, 100 apart.

@@ -60,6 +60,11 @@ FAKE_CONTROL void fake_cuda_set_device_pools(int ordinal, int supported) {
   state().devices.at(ordinal).pools = supported != 0;
 }
 
+FAKE_CONTROL void fake_cuda_set_device_attribute(int ordinal, int attribute, int value) {
+  const auto lock = locked();
+  state().devices.at(ordinal).attributes[attribute] = value;
+}
+
 FAKE_CONTROL void fake_cuda_fail(const char* function, size_t nth, int code, int sticky) {
   const auto lock = locked();
   state().failures.push_back({function ? function : "", nth, static_cast<fake_cuda::CUresult>(code), sticky != 0});

@@ -3,7 +3,7 @@
 //
 // Its devices work in the host's memory, each call is done when it returns, and events tell a time that goes on by 5
 // microseconds with each copy and launch. Code modules are
-//  - text: "FAKE_CUBIN sm_90\nkernel NAME PARAMETERS [threads=N] [shared=N] [maps=N]\n..." and a zero: kernels
+//  - text: "FAKE_CUBIN sm_90\nkernel NAME PARAMETERS [threads=N] [shared=N] [maps=N] [ptx=N]\n..." and a zero: kernels
 //    without code, whose launches are listed, and for which fake_cuda_set_kernel() may give a function of the host;
 //  - shared libraries of the host, as the emulator's compiler makes them: they run;
 //  - cubins and PTX, which load and do nothing.
@@ -18,6 +18,7 @@ void fake_cuda_set_driver_version(int version);
 void fake_cuda_set_device_count(int count);
 void fake_cuda_set_device(int ordinal, const char* name, int major, int minor, size_t memory_bytes);
 void fake_cuda_set_device_pools(int ordinal, int supported);
+void fake_cuda_set_device_attribute(int ordinal, int attribute, int value);  // a CUdevice_attribute
 
 // The nth call from now of `function` (its symbol; null: of any function) gives `code`; calls that give something back
 // do so all the same. A sticky failure ends the context of the call's device: all later calls there give it too.

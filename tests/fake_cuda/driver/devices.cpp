@@ -87,12 +87,16 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, found->major},
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, found->minor},
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 228 << 10},
+      {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+      {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
       {CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, found->major >= 8 ? 30 << 20 : 0},
       {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, found->pools},
       {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, found->major >= 9},
   };
   if (!values.contains(attribute)) return CUDA_ERROR_INVALID_VALUE;
-  *value = values.at(attribute);
+  const auto own = found->attributes.find(attribute);
+  *value = own == found->attributes.end() ? values.at(attribute) : own->second;
   return CUDA_SUCCESS;
 }
 

@@ -45,7 +45,7 @@ CUresult load_library(const char* image, Module& module) {
   return module.library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-// "kernel NAME PARAMETERS [threads=N] [shared=N] [maps=N]"
+// "kernel NAME PARAMETERS [threads=N] [shared=N] [maps=N] [ptx=N]"
 CUresult parse_kernel(const std::string& line, Module& module) {
   std::istringstream words(line);
   std::string keyword, option;
@@ -56,6 +56,7 @@ CUresult parse_kernel(const std::string& line, Module& module) {
     if (option.starts_with("threads=")) function->max_threads = std::stoi(option.substr(8));
     if (option.starts_with("shared=")) function->static_shared_bytes = std::stoi(option.substr(7));
     if (option.starts_with("maps=")) function->maps = std::stoi(option.substr(5));
+    if (option.starts_with("ptx=")) function->architecture = std::stoi(option.substr(4));
   }
   function->module = &module;
   module.functions[function->name] = std::move(function);
@@ -224,6 +225,9 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
       *value = found->static_shared_bytes;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      *value = found->architecture;
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_INVALID_VALUE;

@@ -32,6 +32,7 @@ struct DeviceConfig {
   size_t memory_bytes = size_t{16} << 30;
   size_t used_elsewhere = 0;
   bool pools = true;
+  std::map<int, int> attributes;  // that differ from those of the H200, by CUdevice_attribute
   std::unique_ptr<Context> context;
 };
 
@@ -68,6 +69,7 @@ struct Function {
   int maps = 0;  // the first of them, which are tensor maps
   int max_threads = 1024;
   int static_shared_bytes = 0;
+  int architecture = 90;  // that its PTX was for
   int max_shared_bytes = 48 << 10;
   bool large_clusters = false;
 };

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/sections.h"
+
+#include <algorithm>
+
+namespace lathe::plan {
+
+Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check) {
+  if (check == ContentCheck::none) return {};
+  if (Hasher().add(content).value() == section.checksum &&
+      (check == ContentCheck::checksum || digest_of(content) == section.digest))
+    return {};
+  return fail(ErrorCode::plan_digest,
+              "the plan's {} are damaged: their digest does not match; copy or build the plan again", section.name);
+}
+
+Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, SectionChecks checks) {
+  uint64_t end = kHeaderBytes;
+  for (const Section& section : header.sections) {
+    if (section.detached) continue;
+    const auto gap = plan.subspan(end, section.offset - end);
+    if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; }))
+      return fail(ErrorCode::plan_malformed, "the plan is damaged: the gap before its {} is not zero", section.name);
+    end = section.offset + section.bytes;
+    LATHE_TRY(check_content(plan.subspan(section.offset, section.bytes), section,
+                            section.name == kWeights ? checks.weights : checks.others));
+  }
+  return {};
+}
+
+}  // namespace lathe::plan

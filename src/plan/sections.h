@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a plan's sections are what its header says.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/result.h"
+#include "plan/header.h"
+
+namespace lathe::plan {
+
+// Checksums tell accidents, digests, which take ten times as long, also intent.
+enum class ContentCheck { none, checksum, digest };
+
+// `content` is to be that of the section.
+Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check);
+
+// Gaps, which are zero, and the sections; weights by a check of their own. `plan` starts at the header.
+struct SectionChecks {
+  ContentCheck weights = ContentCheck::checksum, others = ContentCheck::checksum;
+};
+Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, SectionChecks checks);
+
+}  // namespace lathe::plan
