@@ -223,6 +223,15 @@ inline std::map<std::string, Call> own_calls() {
       {"lathe::setTarget",
        [](World& w) { return lathe::setTarget(*w.config, "sm_90") && is(lathe::getTarget(*w.config), "cuda-sm_90"); }},
       {"lathe::setPrecision", [](World& w) { return lathe::setPrecision(*w.config, DataType::kHALF); }},
+      {"lathe::setTargets",
+       [](World& w) {
+         return lathe::setTargets(*w.config, "sm_90,sm_80") && is(lathe::getTarget(*w.config), "cuda-sm_90");
+       }},
+      {"lathe::setTrustedKeys",
+       [](World& w) {
+         const std::string key = "ed25519:" + std::string(64, '1');
+         return lathe::setTrustedKeys(*w.runtime, key.c_str()) && lathe::setTrustedKeys(*w.runtime, nullptr);
+       }},
       {"lathe::setCalibrationCache",
        [](World& w) { return lathe::setCalibrationCache(*w.config, "TRT-1-A\nx: 3f000000\n", 20); }},
       {"lathe::setInt8", [](World& w) { return lathe::setInt8(*w.config, true); }},

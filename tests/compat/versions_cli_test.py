@@ -149,7 +149,7 @@ class Versions(unittest.TestCase):
         for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
             for version in FOLDERS:
                 done = self.run_plan(library(version, kind), self.plans["0.1", "cpu", "held"], "cpu")
-                self.check_refusal(done, "LATHE-4006", "lean_runtime", "setEngineHostCodeAllowed(true)", "operating.md")
+                self.check_refusal(done, "LATHE-4006", "lean_runtime", "setEngineHostCodeAllowed(true)", "trust.md")
                 self.assertEqual(len(set(self.mapped(done))), 1)
 
     # S13, S20: whatever dies last.
