@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines as functions of arrays."""
 import html
+import json
 import os
 import re
 
@@ -36,11 +37,11 @@ class _Reports(trt.ILogger):
         return Error(text)
 
 
-def build(model, *, shapes=None, target=None, precision=None, budget=None):
+def build(model, *, shapes=None, target='cpu', precision=None, budget=None):
     """Compiles an ONNX model, a path or the bytes of a ModelProto, into an Engine.
 
     shapes: for inputs with open sizes, {name: (min, opt, max)}, or {name: shape} for one shape only. target: 'cpu',
-    'cuda' and so on, as lathe::setTarget takes them; the default is the GPU where there is one. precision: what float32
+    or another CPU that lathe::setTarget takes; an Engine is for the CPU. precision: what float32
     may be narrowed to, trt.float16 or trt.bfloat16. budget: seconds for the search. Raises Error.
     """
     reports = _Reports()
@@ -64,8 +65,7 @@ def build(model, *, shapes=None, target=None, precision=None, budget=None):
 
 def _configure(config, target, precision, budget):
     try:
-        if target is not None:
-            config._target = target
+        config._target = target
         if budget is not None:
             config._build_budget = budget
         if precision is not None:
@@ -97,6 +97,13 @@ class Engine:
     def __init__(self, plan):
         self.plan = bytes(plan)
         self._reports = _Reports()
+        try:
+            target = json.loads(trt._tensorrt._plan_json(self.plan))['target']
+        except RuntimeError as error:
+            raise Error(str(error)) from None
+        if not target.startswith('cpu'):
+            raise Error(f'the plan is for {target}, and lathe.Engine runs those for the CPU: build with target="cpu", or '
+                        'run it through lathe.tensorrt')
         self._runtime = trt.Runtime(self._reports)
         self._engine = self._runtime.deserialize_cuda_engine(self.plan)
         if self._engine is None:

@@ -12,7 +12,7 @@ static Object* made(Object* object) {
   return object;
 }
 
-void bindConfig(nb::module_& m) {
+static void bindConfig(nb::module_& m) {
   nb::class_<ITimingCache>(m, "ITimingCache")
       .def("serialize", &ITimingCache::serialize)
       .def("combine", &ITimingCache::combine, nb::arg("input_cache"), nb::arg("ignore_mismatch"))

@@ -5,9 +5,33 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
-void bindContext(nb::module_& m) {
-  nb::class_<IExecutionContext>(m, "IExecutionContext")
-      .def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
+static void addStreams(nb::class_<IExecutionContext>& bound) {
+  bound
+      .def(
+          "set_optimization_profile_async",
+          [](IExecutionContext& self, int32_t profile, size_t stream) {
+            return self.setOptimizationProfileAsync(profile, pointer<cudaStream_t>(stream));
+          },
+          nb::arg("profile_index"), nb::arg("stream_handle"))
+      .def(
+          "set_aux_streams",
+          [](IExecutionContext& self, const std::vector<size_t>& streams) {
+            std::vector<cudaStream_t> pointers;
+            for (const size_t each : streams) pointers.push_back(pointer<cudaStream_t>(each));
+            self.setAuxStreams(pointers.data(), static_cast<int32_t>(pointers.size()));
+          },
+          nb::arg("aux_streams"))
+      .def(
+          "set_input_consumed_event",
+          [](IExecutionContext& self, size_t event) { return self.setInputConsumedEvent(pointer<cudaEvent_t>(event)); },
+          nb::arg("event"))
+      .def("get_input_consumed_event", [](IExecutionContext& self) { return address(self.getInputConsumedEvent()); });
+}
+
+static void bindContext(nb::module_& m) {
+  nb::class_<IExecutionContext> context(m, "IExecutionContext");
+  addStreams(context);
+  context.def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
       .def_prop_rw("profiler", &IExecutionContext::getProfiler, &IExecutionContext::setProfiler, kInside, kept(),
                    orNone())
       .def_prop_ro("engine", &IExecutionContext::getEngine, kInside)
@@ -69,12 +93,6 @@ void bindContext(nb::module_& m) {
             self.setDeviceMemoryV2(pointer<void*>(memory), size);
           },
           nb::arg("memory"), nb::arg("size"))
-      .def(
-          "set_optimization_profile_async",
-          [](IExecutionContext& self, int32_t profile, size_t stream) {
-            return self.setOptimizationProfileAsync(profile, pointer<cudaStream_t>(stream));
-          },
-          nb::arg("profile_index"), nb::arg("stream_handle"))
       .def(
           "infer_shapes",
           [](IExecutionContext& self) {

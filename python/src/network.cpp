@@ -199,11 +199,47 @@ static void addNetworkDefinition3(nb::class_<INetworkDefinition>& bound) {
           kInside);
 }
 
+static void addLateLayers(nb::class_<INetworkDefinition>& bound) {
+  bound
+      .def(
+          "add_attention",
+          [](INetworkDefinition& self, ITensor& query, ITensor& key, ITensor& value, AttentionNormalizationOp norm_op,
+             bool causal) { return self.addAttention(query, key, value, norm_op, causal); },
+          nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("norm_op"), nb::arg("causal"), kInside)
+      .def(
+          "add_attention_v2",
+          [](INetworkDefinition& self, ITensor& query, ITensor& key, ITensor& value, AttentionNormalizationOp norm_op,
+             CausalMaskKind causal_kind) { return self.addAttentionV2(query, key, value, norm_op, causal_kind); },
+          nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("norm_op"), nb::arg("causal_kind"), kInside)
+      .def(
+          "add_dynamic_quantize",
+          [](INetworkDefinition& self, ITensor& input, int32_t axis, int32_t block_size, DataType output_type,
+             DataType scale_type) { return self.addDynamicQuantize(input, axis, block_size, output_type, scale_type); },
+          nb::arg("input"), nb::arg("axis"), nb::arg("block_size"), nb::arg("output_type"), nb::arg("scale_type"),
+          kInside)
+      .def(
+          "add_dynamic_quantize_v2",
+          [](INetworkDefinition& self, ITensor& input, const Dims& block_shape, DataType output_type,
+             DataType scale_type) { return self.addDynamicQuantizeV2(input, block_shape, output_type, scale_type); },
+          nb::arg("input"), nb::arg("block_shape"), nb::arg("output_type"), nb::arg("scale_type"), kInside)
+      .def_prop_ro("builder", &INetworkDefinition::getBuilder, nb::rv_policy::reference)
+      .def(
+          "add_scale_nd",
+          [](INetworkDefinition& self, ITensor& input, ScaleMode mode, const Weights* shift, const Weights* scale,
+             const Weights* power, int32_t channel_axis) {
+            return self.addScaleNd(input, mode, given(shift), given(scale), given(power), channel_axis);
+          },
+          nb::arg("input"), nb::arg("mode"), nb::arg("shift").none() = nb::none(), nb::arg("scale").none() = nb::none(),
+          nb::arg("power").none() = nb::none(), nb::arg("channel_axis"), kInside, nb::keep_alive<1, 4>(),
+          nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
+}
+
 void bindNetwork(nb::module_& m) {
   nb::class_<INetworkDefinition> bound(m, "INetworkDefinition");
   addNetworkDefinition1(bound);
   addNetworkDefinition2(bound);
   addNetworkDefinition3(bound);
+  addLateLayers(bound);
 }
 
 }  // namespace lathe::python

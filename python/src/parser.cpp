@@ -16,6 +16,12 @@ static Object* made(Object* object) {
 
 static void bindParsers1(nb::module_& m) {
   nb::class_<nvonnxparser::IParserError>(m, "ParserError")
+      .def("__str__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
+      .def("local_function_stack",
+           [](const nvonnxparser::IParserError& self) {
+             return std::vector<std::string>(self.localFunctionStack(),
+                                             self.localFunctionStack() + self.localFunctionStackSize());
+           })
       .def("code", &nvonnxparser::IParserError::code, kInside)
       .def("desc", &nvonnxparser::IParserError::desc, kInside)
       .def("file", &nvonnxparser::IParserError::file, kInside)

@@ -117,6 +117,10 @@ class Refusals(unittest.TestCase):
             lathe.build(broken)
         self.assertEqual(caught.exception.node, 'culprit')
 
+    def test_plans_for_other_devices(self):
+        with self.assertRaisesRegex(lathe.Error, 'runs those for the CPU'):
+            lathe.build(matmul_model(2), target='null')
+
     def test_unknown_target(self):
         with self.assertRaises(lathe.Error):
             lathe.build(matmul_model(2), target='abacus')

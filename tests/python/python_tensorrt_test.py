@@ -109,6 +109,20 @@ class Networks(unittest.TestCase):
         with self.assertRaises(TypeError):
             runtime.deserialize_cuda_engine(3)
 
+    def test_late_layers(self):
+        network = self.builder.create_network(0)
+        x = network.add_input('x', trt.float32, (1, 2, 3, 4))
+        scaled = network.add_scale_nd(x, trt.ScaleMode.CHANNEL, scale=np.full(2, 3, np.float32), channel_axis=1)
+        np.testing.assert_array_equal(scaled.scale.numpy(), [3, 3])
+        self.assertEqual(scaled.shift.size, 0)
+        attention = network.add_attention(x, x, x, trt.AttentionNormalizationOp.SOFTMAX, True)
+        self.assertTrue(attention.causal)
+        self.assertEqual(type(network[0]), trt.IScaleLayer)
+
+    def test_what_a_subclass_leaves_out(self):
+        with self.assertRaisesRegex(NotImplementedError, 'must define report_layer_time'):
+            trt.IProfiler().report_layer_time('layer', 1.0)
+
     def test_progress(self):
         phases = []
 

@@ -85,3 +85,20 @@ for _class in (Builder, ICudaEngine, IBuilderConfig, IExecutionContext, IHostMem
                OnnxParser, Runtime):
     _class.__enter__ = common_enter
     _class.__exit__ = common_exit
+
+
+def _to_define(owner, *names):
+    """Gives an interface methods that say what a subclass has left out."""
+    for name in names:
+        def method(self, *arguments, _name=name):
+            raise NotImplementedError(f'{type(self).__name__} must define {_name}()')
+        setattr(owner, name, method)
+
+
+_to_define(ILogger, 'log')
+_to_define(_tensorrt.IProfiler, 'report_layer_time')
+_to_define(_tensorrt.IProgressMonitor, 'phase_start', 'step_complete', 'phase_finish')
+_to_define(_tensorrt.IDebugListener, 'process_debug_tensor')
+_to_define(_tensorrt.IStreamWriter, 'write')
+_to_define(_tensorrt.IErrorRecorder, 'num_errors', 'get_error_code', 'get_error_desc', 'has_overflowed', 'clear',
+           'report_error')
