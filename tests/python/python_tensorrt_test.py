@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -30,6 +31,14 @@ def sum_network(builder):
     layer.get_output(0).name = 'y'
     network.mark_output(layer.get_output(0))
     return network
+
+
+class ImportName(unittest.TestCase):
+    def test_of_the_original(self):
+        folder = pathlib.Path(os.environ['LATHE_BUILD_DIR']) / 'python'
+        run = subprocess.run([sys.executable, '-c', 'import tensorrt, lathe.tensorrt; print(tensorrt is lathe.tensorrt)'],
+                             env={**os.environ, 'PYTHONPATH': f'{folder}:{folder}/compat'}, capture_output=True, text=True)
+        self.assertEqual(run.stdout, 'True\n', run.stderr)
 
 
 class Values(unittest.TestCase):
